@@ -29,9 +29,9 @@ from attlas.core.memory import device_memory
 from attlas.data.token_selection import make_token_selection
 from attlas.kernels.softmax_network_ntk import softmax_ntk
 from attlas.models.networks.softmax_network import SoftmaxNetwork
+from benchmarks.interleave import compare, seconds, write_results
 from gu2024exploring.library.training.softmax_regression import train_softmax_networks
 from julistiono2024optimizing.library.token_selection.training import train_selection_ensemble
-from benchmarks.interleave import compare, seconds, write_results
 
 COUNTS, EXPONENTS = (100, 10_000), (2.0, 1.75)
 RATE, STEPS, EARLY = 0.1, 2000, 100

@@ -103,8 +103,8 @@ def stream_weights(folder: str, layers: int) -> dict[str, Any]:
 
     from attlas.audit.audit import certificate_context
     from attlas.audit.weights_level.weights_level import weights_level
-    from attlas.transformers.load_model import load_model
     from attlas.transformers.head_layout import prove_slicing
+    from attlas.transformers.load_model import load_model
 
     steps = Steps()
     model = load_model(folder)

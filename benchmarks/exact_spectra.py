@@ -21,7 +21,6 @@ import torch  # noqa: E402
 from scipy.sparse.linalg import eigsh  # noqa: E402
 
 from attlas.losses.empirical_risk import empirical_risk  # noqa: E402
-from liu2021analyzing.library.measures.attention_hessian import attention_risk_hessian  # noqa: E402
 from attlas.measures.curvature.exact_spectrum import hessian_spectra  # noqa: E402
 from benchmarks.multi_head_peers import (  # noqa: E402
     TorchMultiHead,
@@ -31,6 +30,7 @@ from benchmarks.multi_head_peers import (  # noqa: E402
     torch_loss,
     torch_outputs,
 )
+from liu2021analyzing.library.measures.attention_hessian import attention_risk_hessian  # noqa: E402
 
 MODELS, SAMPLES, SHAPE, SCALE = 1000, 100, (2, 5, 5), 1.0
 LARGEST = 10

@@ -24,19 +24,19 @@ import jax.numpy as jnp  # noqa: E402
 import numpy as np  # noqa: E402
 import optax  # noqa: E402
 
-from liu2021analyzing.library.data.distinct_words import distinct_words  # noqa: E402
 from attlas.data.token_selection import make_token_selection  # noqa: E402
 from attlas.data.token_sequences import TokenSequences  # noqa: E402
 from attlas.losses.empirical_risk import empirical_risk  # noqa: E402
 from attlas.measures.curvature.extreme_eigenvalues import hessian_extremes  # noqa: E402
 from attlas.measures.statistics.loglog_slope import loglog_slope  # noqa: E402
 from attlas.models.attention.multi_head import make_multi_head  # noqa: E402
+from attlas.solvers.attention_svm import attention_svm, attention_svm_batch  # noqa: E402
+from deora2023optimization.library.training.leave_one_out import leave_one_out  # noqa: E402
+from julistiono2024optimizing.library.token_selection.training import train_selection_ensemble  # noqa: E402
+from liu2021analyzing.library.data.distinct_words import distinct_words  # noqa: E402
 from liu2021analyzing.library.models.self_attention_mlp import make_self_attention_mlp  # noqa: E402
 from liu2021analyzing.library.models.word_classifier import make_word_classifier  # noqa: E402
-from attlas.solvers.attention_svm import attention_svm, attention_svm_batch  # noqa: E402
 from liu2021analyzing.library.reviews.distinct_word_training import train_word_classifiers  # noqa: E402
-from julistiono2024optimizing.library.token_selection.training import train_selection_ensemble  # noqa: E402
-from deora2023optimization.library.training.leave_one_out import leave_one_out  # noqa: E402
 
 ROUNDS = 5
 

@@ -22,7 +22,6 @@ import torch  # noqa: E402
 from attlas.losses.empirical_risk import empirical_risk  # noqa: E402
 from attlas.models.attention.multi_head import MultiHead  # noqa: E402
 from attlas.training.gradient_descent import gradient_descent  # noqa: E402
-from deora2023optimization.library.training.leave_one_out import leave_one_out  # noqa: E402
 from attlas.training.risk_gradient import risk_gradient  # noqa: E402
 from benchmarks.multi_head_peers import (  # noqa: E402
     TorchMultiHead,
@@ -31,6 +30,7 @@ from benchmarks.multi_head_peers import (  # noqa: E402
     torch_loss,
     torch_outputs,
 )
+from deora2023optimization.library.training.leave_one_out import leave_one_out  # noqa: E402
 
 SAMPLES, STEPS, RATE, SCALE = 100, 100, 0.5, 0.3
 TOLERANCE = STEPS * float(np.finfo(np.float32).eps)

@@ -22,8 +22,8 @@ import numpy as np  # noqa: E402
 import torch  # noqa: E402
 
 from attlas._jax.generator import generator  # noqa: E402
-from trauger2023sequence.library.measures.norm_ball_classes import AttentionClass, Sequences  # noqa: E402
 from attlas.measures.complexity.rademacher import draw_signs, rademacher_complexity  # noqa: E402
+from trauger2023sequence.library.measures.norm_ball_classes import AttentionClass, Sequences  # noqa: E402
 
 STARTS, STEPS, M, D = 16, 50, 64, 16
 KEY = jax.random.key(0)

@@ -44,15 +44,15 @@ import numpy as np  # noqa: E402
 import optax  # noqa: E402
 import torch  # noqa: E402
 
-from liu2021analyzing.library.data.distinct_words import distinct_words  # noqa: E402
 from attlas.data.imdb import IMDB  # noqa: E402
 from attlas.data.sources import is_present  # noqa: E402
 from attlas.data.token_sequences import TokenSequences  # noqa: E402
+from attlas.training.epochs import epoch_orders  # noqa: E402
+from liu2021analyzing.library.data.distinct_words import distinct_words  # noqa: E402
 from liu2021analyzing.library.models.self_attention_mlp import make_self_attention_mlp  # noqa: E402
 from liu2021analyzing.library.models.word_classifier import make_word_classifier  # noqa: E402
 from liu2021analyzing.library.reviews.distinct_word_training import train_word_classifiers  # noqa: E402
 from liu2021analyzing.library.reviews.review_words import load_review_words  # noqa: E402
-from attlas.training.epochs import epoch_orders  # noqa: E402
 
 MEMBERS, REVIEWS, BATCH, EPOCHS, RATE = 10, 1000, 32, 8, 1e-3
 P, T, HIDDEN, VOCABULARY = 130, 100, 64, 10_000

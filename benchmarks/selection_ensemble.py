@@ -18,8 +18,8 @@ import numpy as np  # noqa: E402
 import torch  # noqa: E402
 
 from attlas.data.token_selection import make_token_selection  # noqa: E402
-from julistiono2024optimizing.library.token_selection.training import train_selection_ensemble  # noqa: E402
 from benchmarks.selection_peers import c_kernel, torch_batch  # noqa: E402
+from julistiono2024optimizing.library.token_selection.training import train_selection_ensemble  # noqa: E402
 
 STEPS, RATE, MODELS = 2000, 0.1, 100
 EARLY = 100

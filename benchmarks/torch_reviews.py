@@ -27,10 +27,10 @@ import numpy as np
 import torch
 from scipy.stats import t as student
 
-from liu2021analyzing.library.reviews.review_words import load_review_words
 from attlas.torch import LpMirrorDescent, Monitor, attention_groups
 from attlas.torch.attention_weights import PARTS
 from benchmarks.interleave import write_results
+from liu2021analyzing.library.reviews.review_words import load_review_words
 
 TRAIN, HELD, WORDS, BATCH, EPOCHS, SEEDS = 10_000, 2500, 96, 50, 3, 4
 WIDTH, HEADS, LAYERS, VOCABULARY, RATE = 32, 4, 2, 10_000, 1e-3

@@ -13,8 +13,8 @@ import numpy as np
 from jaxtyping import Float
 
 import attlas.bounds
-from liu2021analyzing.library.bounds.liu2021_union_bound import Conditions
 from attlas.models.networks.softmax_network import SoftmaxNetwork
+from liu2021analyzing.library.bounds.liu2021_union_bound import Conditions
 
 KEY = jax.random.key(0)
 VALUES = (2.0, 0.5)

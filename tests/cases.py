@@ -11,33 +11,37 @@ import optax
 
 from attlas._jax.generator import generator, seed_of
 from attlas.data import token_selection, tokenized_mixture
-from gu2024exploring.library.data import gaussian_mixtures
 from attlas.data.sparse_majority import MajorityDesign, make_sparse_majority
 from attlas.data.teacher_network import make_teacher, make_teacher_data
-from liu2021analyzing.library.data.translation_pairs import load_translation_pairs
-from liu2021analyzing.library.measures.orbit_flatness import orbit_curvature
-from liu2021analyzing.library.measures.stationary_points import stationary_points
-from liu2021analyzing.library.models.deep_self_attention import make_deep_self_attention
 from attlas.models.attention.factored_multi_head import FactoredMultiHead
-from liu2021analyzing.library.models.fixed_attention import EuclideanAttention, UniformAttention
-from trauger2023sequence.library.models.majority_attention import make_majority_attention
 from attlas.models.attention.multi_head import Decoder, MultiHead
-from liu2021analyzing.library.models.recurrent_attention import make_recurrent_attention
-from liu2021analyzing.library.models.self_attention_mlp import make_self_attention_mlp
-from julistiono2024optimizing.library.models.single_head import SingleHead
-from liu2021analyzing.library.models.lstm_reader import make_lstm_reader
 from attlas.models.networks.single_layer_transformer import SingleLayerTransformer
-from trauger2023sequence.library.models.transformer import Layer, Transformer
 from attlas.models.networks.translator import make_translator
-from liu2021analyzing.library.models.two_layer import AttendedTwoLayer, MaskedTwoLayer, make_two_layer
-from liu2021analyzing.library.models.word_classifier import make_word_classifier
 from attlas.optim.mirror_descent import mirror_descent
 from attlas.solvers.kernel_svm import kernel_svm
 from attlas.solvers.linear_margin import linear_margin
 from attlas.solvers.lp_svm import lp_svm
+from gu2024exploring.library.data import gaussian_mixtures
+from julistiono2024optimizing.library.models.single_head import SingleHead
+from liu2021analyzing.library.data.translation_pairs import load_translation_pairs
+from liu2021analyzing.library.measures.orbit_flatness import orbit_curvature
+from liu2021analyzing.library.measures.stationary_points import stationary_points
+from liu2021analyzing.library.models.deep_self_attention import make_deep_self_attention
+from liu2021analyzing.library.models.fixed_attention import EuclideanAttention, UniformAttention
+from liu2021analyzing.library.models.lstm_reader import make_lstm_reader
+from liu2021analyzing.library.models.recurrent_attention import make_recurrent_attention
+from liu2021analyzing.library.models.self_attention_mlp import make_self_attention_mlp
+from liu2021analyzing.library.models.two_layer import (
+    AttendedTwoLayer,
+    MaskedTwoLayer,
+    make_two_layer,
+)
+from liu2021analyzing.library.models.word_classifier import make_word_classifier
 from liu2021analyzing.library.noisy_grid.data import place_in_grid
 from liu2021analyzing.library.noisy_grid.grid_cnn import make_attention_cnn, make_grid_cnn
 from liu2021analyzing.library.reviews.review_words import load_review_words
+from trauger2023sequence.library.models.majority_attention import make_majority_attention
+from trauger2023sequence.library.models.transformer import Layer, Transformer
 
 
 class Case(NamedTuple):

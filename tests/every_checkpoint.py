@@ -7,11 +7,11 @@ import numpy as np
 from random_checkpoints import CONFIGS as CAUSAL
 from random_checkpoints import random_checkpoint as causal_checkpoint
 
+from attlas.models.networks.encoder import make_encoder
+from attlas.models.networks.translator import make_translator
 from attlas.transformers.architecture_table import architecture_table
 from attlas.transformers.attlas_model import stored_form
 from attlas.transformers.stored_tensors import StoredTensors
-from attlas.models.networks.encoder import make_encoder
-from attlas.models.networks.translator import make_translator
 
 SIZES = {
     "hidden_size": 12,

@@ -55,14 +55,17 @@ def selection_problem(seed: int, n: int = 2, T: int = 4, d: int = 2):
 
 def selection_cases() -> Iterator[dict[str, Any]]:
     """Mirror descent and the attention SVM."""
-    from attlas.norms.entrywise import entrywise_norm
     from attlas.data.token_selection import token_scores
     from attlas.losses.margin_loss import margin_loss
     from attlas.measures.attention.direction import direction_divergence
+    from attlas.norms.entrywise import entrywise_norm
     from attlas.optim.mirror_descent import bregman, mirror_step
     from attlas.solvers.attention_svm import attention_rows, attention_svm
     from attlas.solvers.certificate import certify, distance_bound
-    from julistiono2024optimizing.library.token_selection.gradient import scaled_gradient, selection_loss
+    from julistiono2024optimizing.library.token_selection.gradient import (
+        scaled_gradient,
+        selection_loss,
+    )
     from julistiono2024optimizing.library.token_selection.training import train_selection
 
     draw = np.random.default_rng(1)

@@ -11,18 +11,48 @@ from public_calls import GRAM, HEADS, KEY, LABELLED, SELECTION, SQUARE, Call, D
 from attlas.bounds.comparison.compare_inputs import measure_inputs
 from attlas.bounds.comparison.transformer_weights import matrix_norms
 from attlas.data.token_selection import TokenSelection
-from gu2024exploring.library.kernels.softmax_ntk_change import aligned_directions, kernel_changes
 from attlas.measures.attention.concentration import streamed_concentration
 from attlas.measures.attention.product_spectrum import product_spectrum
+from attlas.measures.attention.subspace_overlap import subspace_overlap
+from attlas.measures.complexity.rademacher import rademacher_estimate
+from attlas.measures.statistics.onset import onset
+from attlas.measures.statistics.rank_correlation import rank_correlation
+from attlas.measures.statistics.trend import decay_rate, extrapolated_limit
+from attlas.models.attention.multi_head import Decoder, MultiHead
+from attlas.models.networks.softmax_network import SoftmaxNetwork
+from attlas.solvers.token_optimality import is_locally_optimal
+from deora2023optimization.library.measures.logistic_scores import logistic_scores
+from deora2023optimization.library.measures.ntk_margin import ntk_margins
+from deora2023optimization.library.measures.repeated_start import (
+    sign_excess,
+    start_constants,
+    uniform_outputs,
+)
+from gu2024exploring.library.kernels.softmax_ntk_change import aligned_directions, kernel_changes
+from gu2024exploring.library.measures.sample_comparison import (
+    compare_samples,
+    lost_samples,
+    nearest_distances,
+)
+from gu2024exploring.library.measures.sample_distance import sliced_wasserstein
+from julistiono2024optimizing.library.measures.path_exponents import (
+    end_gap,
+    entry_times,
+    interpolated,
+)
 from julistiono2024optimizing.library.measures.selection import (
     attention_mass,
     label_probability,
     selected_tokens,
     selection_rate,
 )
-from attlas.measures.attention.subspace_overlap import subspace_overlap
+from julistiono2024optimizing.library.measures.settling import settling_times
 from julistiono2024optimizing.library.measures.svm_shortfall import svm_shortfall
+from julistiono2024optimizing.library.measures.weight_sizes import weight_sizes
+from julistiono2024optimizing.library.solvers.selection_geometry import selection_geometry
+from julistiono2024optimizing.library.token_selection.training import train_selection_ensemble
 from liu2021analyzing.library.measures.activation_patterns import activation_patterns
+from liu2021analyzing.library.measures.attention_hessian import attention_risk_hessian
 from liu2021analyzing.library.measures.cell_enumeration import enumerate_cells
 from liu2021analyzing.library.measures.frozen_regions import frozen_regions
 from liu2021analyzing.library.measures.linear_regions import (
@@ -31,35 +61,13 @@ from liu2021analyzing.library.measures.linear_regions import (
     count_linear_regions,
     sampled_cells,
 )
-from deora2023optimization.library.measures.ntk_margin import ntk_margins
-from attlas.measures.complexity.rademacher import rademacher_estimate
-from deora2023optimization.library.measures.repeated_start import sign_excess, start_constants, uniform_outputs
-from trauger2023sequence.library.measures.sum_pooling import sum_pooling_suprema
-from liu2021analyzing.library.measures.attention_hessian import attention_risk_hessian
 from liu2021analyzing.library.measures.point_kinds import at_least_risk
-from trauger2023sequence.library.measures.crossing import last_crossing
-from deora2023optimization.library.measures.logistic_scores import logistic_scores
-from attlas.measures.statistics.onset import onset
-from trauger2023sequence.library.measures.paired_ratio import paired_ratio
-from julistiono2024optimizing.library.measures.path_exponents import end_gap, entry_times, interpolated
-from attlas.measures.statistics.rank_correlation import rank_correlation
 from liu2021analyzing.library.measures.ratio_of_means import ratio_of_means
-from gu2024exploring.library.measures.sample_comparison import (
-    compare_samples,
-    lost_samples,
-    nearest_distances,
-)
-from gu2024exploring.library.measures.sample_distance import sliced_wasserstein
-from julistiono2024optimizing.library.measures.settling import settling_times
-from attlas.measures.statistics.trend import decay_rate, extrapolated_limit
-from trauger2023sequence.library.measures.trend_power import trend_power
-from julistiono2024optimizing.library.measures.weight_sizes import weight_sizes
-from attlas.models.attention.multi_head import Decoder, MultiHead
 from liu2021analyzing.library.models.self_attention_mlp import SelfAttentionMLP
-from attlas.models.networks.softmax_network import SoftmaxNetwork
-from julistiono2024optimizing.library.solvers.selection_geometry import selection_geometry
-from attlas.solvers.token_optimality import is_locally_optimal
-from julistiono2024optimizing.library.token_selection.training import train_selection_ensemble
+from trauger2023sequence.library.measures.crossing import last_crossing
+from trauger2023sequence.library.measures.paired_ratio import paired_ratio
+from trauger2023sequence.library.measures.sum_pooling import sum_pooling_suprema
+from trauger2023sequence.library.measures.trend_power import trend_power
 
 ATTENTION = {"attention": np.array([[0.2, 0.8], [0.6, 0.4]])}
 LINES = {"W": SQUARE[:, :2], "b": SQUARE[:, 2]}

@@ -10,14 +10,23 @@ import optax
 
 import attlas as at
 from attlas.bounds.comparison.transformer_weights import Head
-from attlas.norms.entrywise import entrywise_norm
 from attlas.data.token_selection import TokenSelection
-from gu2024exploring.library.kernels.dense_softmax_ntk import dense_softmax_ntk
 from attlas.kernels.multi_head_ntk import ntk_features
-from gu2024exploring.library.kernels.regression_flow import descent_loss, regression_flow
-from gu2024exploring.library.kernels.softmax_network_limit import softmax_ntk_limit
 from attlas.measures.attention.concentration import top_norm
 from attlas.measures.attention.direction import correlation_coefficient
+from attlas.measures.curvature.exact_spectrum import hessian_spectra
+from attlas.measures.statistics.loglog_slope import loglog_slope
+from attlas.measures.statistics.student_interval import student_interval
+from attlas.measures.statistics.trend import log_slope
+from attlas.models.attention.multi_head import Decoder, MultiHead
+from attlas.models.networks.softmax_network import SoftmaxNetwork
+from attlas.norms.entrywise import entrywise_norm
+from attlas.solvers.attention_svm import attention_svm_batch
+from attlas.solvers.global_margin import global_margin, margin_upper_bound
+from attlas.solvers.kernel_svm import kernel_svm_batch
+from attlas.solvers.linear_margin import linear_margin
+from attlas.solvers.lp_svm import lp_svm_batch
+from attlas.solvers.token_optimality import attention_margins, is_globally_optimal, support_tokens
 from deora2023optimization.library.measures.margins import (
     decoder_margin,
     homogeneous_margin,
@@ -25,29 +34,20 @@ from deora2023optimization.library.measures.margins import (
     normalised_margin,
 )
 from deora2023optimization.library.measures.token_attention import relevant_attention
-from trauger2023sequence.library.measures.norm_ball_classes import LinearClass
-from attlas.measures.curvature.exact_spectrum import hessian_spectra
-from liu2021analyzing.library.measures.stationary_points import stationary_points
+from gu2024exploring.library.kernels.dense_softmax_ntk import dense_softmax_ntk
+from gu2024exploring.library.kernels.regression_flow import descent_loss, regression_flow
+from gu2024exploring.library.kernels.softmax_network_limit import softmax_ntk_limit
+from gu2024exploring.library.measures.sample_distance import energy_distance
+from julistiono2024optimizing.library.measures.path_exponents import path_exponents
+from julistiono2024optimizing.library.solvers.nuclear_svm import nuclear_svm
+from julistiono2024optimizing.library.token_selection.ball import descend_in_ball
+from julistiono2024optimizing.library.token_selection.training import train_selection
 from liu2021analyzing.library.measures.conditional_covariance import (
     conditional_covariance,
     schur_complement,
 )
-from attlas.measures.statistics.loglog_slope import loglog_slope
-from julistiono2024optimizing.library.measures.path_exponents import path_exponents
-from gu2024exploring.library.measures.sample_distance import energy_distance
-from attlas.measures.statistics.student_interval import student_interval
-from attlas.measures.statistics.trend import log_slope
-from attlas.models.attention.multi_head import Decoder, MultiHead
-from attlas.models.networks.softmax_network import SoftmaxNetwork
-from attlas.solvers.attention_svm import attention_svm_batch
-from attlas.solvers.global_margin import global_margin, margin_upper_bound
-from attlas.solvers.kernel_svm import kernel_svm_batch
-from attlas.solvers.linear_margin import linear_margin
-from attlas.solvers.lp_svm import lp_svm_batch
-from julistiono2024optimizing.library.solvers.nuclear_svm import nuclear_svm
-from attlas.solvers.token_optimality import attention_margins, is_globally_optimal, support_tokens
-from julistiono2024optimizing.library.token_selection.ball import descend_in_ball
-from julistiono2024optimizing.library.token_selection.training import train_selection
+from liu2021analyzing.library.measures.stationary_points import stationary_points
+from trauger2023sequence.library.measures.norm_ball_classes import LinearClass
 
 KEY = jax.random.key(0)
 

@@ -14,24 +14,27 @@ import numpy as np
 import pytest
 from arrays_of import arrays_of
 
+from attlas._jax.processes import checker_variables
 from attlas.cli.main import main
 from attlas.core.errors import UserError
-from attlas.norms.entrywise import entrywise_norm
-from attlas._jax.processes import checker_variables
 from attlas.data import token_selection
 from attlas.data.mnist import MNIST, load_mnist
 from attlas.data.sources import State, verify
 from attlas.data.token_selection import TokenSelection, make_token_selection, validate
-from attlas.measures.attention.direction import direction_divergence
-from attlas.optim.mirror_descent import potential
 from attlas.experiments.load import load
 from attlas.experiments.store import Store
 from attlas.experiments.text_file import probe_text_file, write_text_file
 from attlas.experiments.witness import write_witness
+from attlas.measures.attention.direction import direction_divergence
+from attlas.norms.entrywise import entrywise_norm
+from attlas.optim.mirror_descent import potential
 from julistiono2024optimizing.library.solvers.regularisation_path import regularisation_path
 from julistiono2024optimizing.library.token_selection.factored import train_factored
 from julistiono2024optimizing.library.token_selection.flow import mirror_flow
-from julistiono2024optimizing.library.token_selection.training import train_selection, train_selection_ensemble
+from julistiono2024optimizing.library.token_selection.training import (
+    train_selection,
+    train_selection_ensemble,
+)
 
 LEMMA = "julistiono2024optimizing/lemma-12"
 KEY = jax.random.key(0)

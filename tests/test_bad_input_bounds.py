@@ -15,10 +15,10 @@ from attlas.bounds.generalisation.generalisation_gap import generalisation_gap
 from attlas.bounds.generalisation.trauger2023_masked import trauger2023_masked
 from attlas.bounds.generalisation.trauger2023_single import trauger2023_single
 from attlas.core.errors import UserError
+from attlas.measures.complexity.rademacher import rademacher_complexity
 from attlas.norms.balls import project
 from attlas.norms.matrix import column_norm, operator_norm
 from trauger2023sequence.library.measures.norm_ball_classes import LinearClass
-from attlas.measures.complexity.rademacher import rademacher_complexity
 
 HEAD = Head(np.eye(4) / 2, np.ones((4, 3)) / 8, np.ones((3, 4)) / 8)
 WEIGHTS = TransformerWeights(((HEAD,),), np.ones(4) / 4)

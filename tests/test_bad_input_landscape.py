@@ -6,6 +6,10 @@ import jaxtyping
 import numpy as np
 import pytest
 
+from attlas.core.errors import UserError
+from attlas.core.solution import NotConverged, Result
+from attlas.measures.attention.concentration import concentration, streamed_concentration, top_norm
+from attlas.measures.statistics.loglog_slope import loglog_slope
 from liu2021analyzing.library.bounds.liu2021_regions import (
     liu2021_central_regions_maximum,
     liu2021_regions,
@@ -25,10 +29,11 @@ from liu2021analyzing.library.bounds.liu2021_union_bound import (
     liu2021_error,
     liu2021_sample_size,
 )
-from attlas.core.errors import UserError
-from attlas.core.solution import NotConverged, Result
-from attlas.measures.attention.concentration import concentration, streamed_concentration, top_norm
 from liu2021analyzing.library.measures.cell_enumeration import enumerate_cells
+from liu2021analyzing.library.measures.conditional_covariance import (
+    conditional_covariance,
+    schur_complement,
+)
 from liu2021analyzing.library.measures.linear_regions import (
     count_cells,
     count_linear_regions,
@@ -42,11 +47,6 @@ from liu2021analyzing.library.measures.orbit_flatness import (
     rescaled_layers,
 )
 from liu2021analyzing.library.measures.stationary_points import stationary_points
-from liu2021analyzing.library.measures.conditional_covariance import (
-    conditional_covariance,
-    schur_complement,
-)
-from attlas.measures.statistics.loglog_slope import loglog_slope
 
 KEY, NAN, INF = jax.random.key(0), float("nan"), float("inf")
 ROWS, EYE, ONE = np.full((2, 4), 0.25), np.eye(2), (1.0, 1.0, 1.0)

@@ -8,11 +8,8 @@ import pytest
 from attlas.core.errors import UserError
 from attlas.core.solution import NotConverged, Result
 from attlas.data.labelled_tokens import require_labelled_tokens
-from gu2024exploring.library.data.noise_schedule import make_noise_schedule, require_times
 from attlas.data.tokenized_mixture import make_tokenized_mixture, sample_mixture
 from attlas.kernels.multi_head_ntk import ntk_gram
-from gu2024exploring.library.kernels.regression_flow import regression_flow
-from gu2024exploring.library.kernels.softmax_network_limit import softmax_ntk_limit
 from attlas.kernels.softmax_network_ntk import softmax_ntk
 from attlas.models.attention.multi_head import make_multi_head
 from attlas.models.networks.softmax_network import symmetric_network
@@ -20,6 +17,9 @@ from attlas.optim.one_step import one_step_initialisation
 from attlas.solvers.kernel_svm import kernel_svm
 from attlas.training.gradient_descent import gradient_descent
 from deora2023optimization.library.training.leave_one_out import leave_one_out
+from gu2024exploring.library.data.noise_schedule import make_noise_schedule, require_times
+from gu2024exploring.library.kernels.regression_flow import regression_flow
+from gu2024exploring.library.kernels.softmax_network_limit import softmax_ntk_limit
 
 KEY = jax.random.key(0)
 X, Y = jnp.ones((2, 3, 4)), jnp.array([1.0, -1.0])

@@ -10,13 +10,19 @@ import pytest
 from attlas.core.errors import UserError
 from attlas.data.splits import Split
 from attlas.data.teacher_network import make_teacher, make_teacher_data
-from liu2021analyzing.library.data.translation_pairs import load_translation_pairs, number_pairs
 from attlas.data.word_pieces import train_word_pieces
-from liu2021analyzing.library.models.deep_self_attention import SelfAttentionLayer, make_deep_self_attention
-from liu2021analyzing.library.models.recurrent_attention import make_recurrent_attention
-from liu2021analyzing.library.models.self_attention_mlp import SelfAttentionMLP, make_self_attention_mlp
-from liu2021analyzing.library.models.lstm_reader import make_lstm_reader
 from attlas.models.networks.translator import make_translator
+from liu2021analyzing.library.data.translation_pairs import load_translation_pairs, number_pairs
+from liu2021analyzing.library.models.deep_self_attention import (
+    SelfAttentionLayer,
+    make_deep_self_attention,
+)
+from liu2021analyzing.library.models.lstm_reader import make_lstm_reader
+from liu2021analyzing.library.models.recurrent_attention import make_recurrent_attention
+from liu2021analyzing.library.models.self_attention_mlp import (
+    SelfAttentionMLP,
+    make_self_attention_mlp,
+)
 from liu2021analyzing.library.models.two_layer import (
     AttendedTwoLayer,
     MaskedTwoLayer,

@@ -9,8 +9,8 @@ import pytest
 
 import attlas as at
 from attlas.bounds.comparison.transformer_weights import Head
-from attlas.core.solution import Result, Solution
 from attlas.claims.verdict import ChallengeReport, CheckReport, ControlReport, Outcome, Verdict
+from attlas.core.solution import Result, Solution
 from attlas.experiments.cell import Cell
 from attlas.experiments.record import Layout, Record
 from attlas.training.trajectory import Trajectory

@@ -23,18 +23,18 @@ import attlas as at
 from attlas.audit.audit import AuditOptions
 from attlas.bounds.comparison.transformer_weights import Head
 from attlas.bounds.generalisation.gaussian_weights import GaussianPrior, GaussianWeights
+from attlas.measures.curvature.exact_spectrum import hessian_spectra
+from attlas.models.networks.encoder import make_encoder
 from attlas.norms.balls import project, support_point
 from attlas.norms.matrix import spectral_norm
 from attlas.norms.product import product_spectral_norm
 from gu2024exploring.library.data.gaussian_mixtures import GaussianMixture
-from trauger2023sequence.library.measures.norm_ball_classes import LinearClass
-from attlas.measures.curvature.exact_spectrum import hessian_spectra
-from liu2021analyzing.library.measures.stationary_points import stationary_points
 from liu2021analyzing.library.measures.conditional_covariance import (
     conditional_covariance,
     schur_complement,
 )
-from attlas.models.networks.encoder import make_encoder
+from liu2021analyzing.library.measures.stationary_points import stationary_points
+from trauger2023sequence.library.measures.norm_ball_classes import LinearClass
 
 THREADS, TURNS = 4, 2
 DRAWS = np.random.default_rng(0)

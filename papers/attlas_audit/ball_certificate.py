@@ -8,7 +8,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from attlas._jax.factorising import after
 from attlas.bounds.attention.ball_lipschitz import ball_lipschitz, castin2024_lipschitz
+from attlas.claims.claim import Control, Sides, Source, Status, assume
+from attlas.claims.statement import inequality
+from attlas.models.attention.rotation import turn
+from attlas.norms.matrix import spectral_norm
 from attlas_audit.heads import (
     ROUNDINGS,
     Head,
@@ -17,11 +22,6 @@ from attlas_audit.heads import (
     large_heads,
     small_heads,
 )
-from attlas.claims.claim import Control, Sides, Source, Status, assume
-from attlas._jax.factorising import after
-from attlas.norms.matrix import spectral_norm
-from attlas.claims.statement import inequality
-from attlas.models.attention.rotation import turn
 
 
 def _into_ball(X, R):

@@ -6,6 +6,10 @@ under row i of P, lambda_i = ||V Cov_i(x, x) V'||.
 
 import jax.numpy as jnp
 
+from attlas._jax.factorising import after
+from attlas.claims.claim import Control, Sides, Status
+from attlas.claims.statement import inequality
+from attlas.norms.matrix import spectral_norm
 from attlas_audit.heads import (
     ROUNDINGS,
     Head,
@@ -16,10 +20,6 @@ from attlas_audit.heads import (
     large_heads,
     small_heads,
 )
-from attlas.claims.claim import Control, Sides, Status
-from attlas._jax.factorising import after
-from attlas.norms.matrix import spectral_norm
-from attlas.claims.statement import inequality
 
 _PARTS = [
     Control("without the tokens that are read", read=0.0),

@@ -3,14 +3,14 @@
 import jax.numpy as jnp
 import numpy as np
 
+from attlas._jax.factorising import after
 from attlas.bounds.attention.largest_logit import largest_logit
 from attlas.bounds.attention.normalised_radius import normalised_radius
 from attlas.bounds.attention.rotary_core_norm import rotary_core_norm
 from attlas.claims.claim import Control, Sides, Status
-from attlas._jax.factorising import after
-from attlas.norms.matrix import spectral_norm
 from attlas.claims.statement import inequality
 from attlas.models.attention.rotation import turn
+from attlas.norms.matrix import spectral_norm
 
 _ROUNDINGS = 512
 """Products of width 64, norms, and an angle of up to 64 turns."""

@@ -4,13 +4,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from attlas_audit.library.bounds.repeated_tokens import repeated_token_ceiling
 from attlas.bounds.attention.sink_gain import sink_gain
-from attlas_audit.library.bounds.softmax_jacobian import yudin2025_jacobian
 from attlas.claims.claim import Control, Sides, Source, Status, assume
-from attlas.norms.matrix import spectral_norm
 from attlas.claims.statement import identity, inequality
 from attlas.models.attention.rotation import turn
+from attlas.norms.matrix import spectral_norm
+from attlas_audit.library.bounds.repeated_tokens import repeated_token_ceiling
+from attlas_audit.library.bounds.softmax_jacobian import yudin2025_jacobian
 
 _T = 64
 _ROUNDINGS = 512

@@ -7,6 +7,9 @@ import jax.numpy as jnp
 import numpy as np
 from scipy.stats import binom
 
+from attlas.claims.claim import Control, Kind, Sides, Status
+from attlas.claims.sampling import shared
+from attlas.claims.statement import computed, inequality, probability
 from attlas_bounds.library.bounds.linear_attention import LinearAttention, measure_margins
 from attlas_bounds.library.bounds.local_margin_bound import (
     local_complexity,
@@ -15,9 +18,6 @@ from attlas_bounds.library.bounds.local_margin_bound import (
     localised_risk,
 )
 from attlas_bounds.library.bounds.margin_bounds import cover_margin_bound
-from attlas.claims.claim import Control, Kind, Sides, Status
-from attlas.claims.sampling import shared
-from attlas.claims.statement import computed, inequality, probability
 
 
 def means(rng, count):

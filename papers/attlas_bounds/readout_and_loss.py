@@ -3,11 +3,11 @@
 import jax
 import numpy as np
 
+from attlas.claims.claim import Control, Kind, Status
+from attlas.claims.statement import computed
 from attlas_bounds.library.bounds.linear_attention import LinearAttention, measure_margins
 from attlas_bounds.library.bounds.margin_bounds import ramp_margin_bound
 from attlas_bounds.library.bounds.sample_complexity import sample_complexity, tokens_met
-from attlas.claims.claim import Control, Kind, Status
-from attlas.claims.statement import computed
 
 _m = 9
 

@@ -21,8 +21,8 @@ from castin2024_attention import (
 )
 
 import attlas as at
-from attlas.claims.claim import Sides, Source, Status
 from attlas._jax.factorising import after, svd
+from attlas.claims.claim import Sides, Source, Status
 from attlas.norms.matrix import spectral_norm
 
 

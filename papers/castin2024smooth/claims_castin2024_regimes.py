@@ -10,8 +10,8 @@ import numpy as np
 from castin2024_attention import ROUNDINGS, full, gain, inside, jacobian
 
 import attlas as at
-from attlas.claims.claim import Sides, Source, Status
 from attlas._jax.factorising import after
+from attlas.claims.claim import Sides, Source, Status
 from attlas.norms.matrix import spectral_norm
 
 LENGTHS = 2.0 ** np.arange(3, 8)

@@ -22,6 +22,7 @@ from attlas.bounds.optimisation.deora2023_training import (
     deora2023_rho,
     deora2023_step_limits,
 )
+from attlas.claims.claim import assume
 from deora2023optimization.instances import (
     Betas,
     betas,
@@ -31,7 +32,6 @@ from deora2023optimization.instances import (
     spread_tokens,
     squared_distance,
 )
-from attlas.claims.claim import assume
 
 LONGEST = 64
 """Steps of a run of the general instances at most; the horizon K of each is below."""

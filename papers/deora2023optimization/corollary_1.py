@@ -8,6 +8,8 @@ from functools import partial
 
 import jax.numpy as jnp
 
+from attlas.claims.claim import Control, ProofStep, Source, Status
+from attlas.claims.statement import inequality
 from deora2023optimization.instances import (
     EXTREMAL_WEIGHT,
     ROUNDINGS,
@@ -20,8 +22,6 @@ from deora2023optimization.instances import (
     risk_gradient,
     squared_distance,
 )
-from attlas.claims.claim import Control, ProofStep, Source, Status
-from attlas.claims.statement import inequality
 
 
 def models(rng, count, sizes=SIZES):

@@ -14,11 +14,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from deora2023optimization.library.bounds.deora2023_initialisation import (
-    deora2023_corollary_2_gap,
-    deora2023_corollary_2_training,
-    deora2023_target_scale,
-)
+from attlas.claims.claim import Control, ProofStep, Status, assume
+from attlas.claims.statement import inequality
 from deora2023optimization.certified_instances import conditions
 from deora2023optimization.good_instances import (
     B_PHI,
@@ -26,6 +23,11 @@ from deora2023optimization.good_instances import (
     good_trainings,
 )
 from deora2023optimization.instances import ROUNDINGS, squared_distance
+from deora2023optimization.library.bounds.deora2023_initialisation import (
+    deora2023_corollary_2_gap,
+    deora2023_corollary_2_training,
+    deora2023_target_scale,
+)
 from deora2023optimization.stability_instances import (
     COUNTS,
     LONGEST,
@@ -33,8 +35,6 @@ from deora2023optimization.stability_instances import (
     sample_losses,
 )
 from deora2023optimization.theorem_2 import gap_sides, measured
-from attlas.claims.claim import Control, ProofStep, Status, assume
-from attlas.claims.statement import inequality
 
 _CHAIN = "Corollary 2"
 _SETS = len(COUNTS)

@@ -7,18 +7,18 @@ of the tokens, so that gamma = sqrt(2 T). Heads and step size are those of the c
 import jax.numpy as jnp
 import numpy as np
 
+from attlas.bounds.optimisation.deora2023_model import HeadConstants
+from attlas.bounds.optimisation.deora2023_training import deora2023_training_loss
+from attlas.claims.claim import Control, Status
+from attlas.claims.statement import existence
+from deora2023optimization.instances import ROUNDINGS, risk
 from deora2023optimization.library.bounds.deora2023_initialisation import (
     Start,
     deora2023_corollary_2_heads,
     deora2023_corollary_2_step,
     deora2023_target_distance,
 )
-from attlas.bounds.optimisation.deora2023_model import HeadConstants
-from attlas.bounds.optimisation.deora2023_training import deora2023_training_loss
-from deora2023optimization.instances import ROUNDINGS, risk
 from deora2023optimization.stability_instances import trajectory
-from attlas.claims.claim import Control, Status
-from attlas.claims.statement import existence
 
 _TOKENS, _STEPS = 64, 512
 

@@ -13,6 +13,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
+from attlas._jax.compilation import CHEAP_COMPILATION
+from attlas.claims.claim import Control, ProofStep, Sides, Source, Status, assume
+from attlas.claims.statement import erratum, inequality
 from deora2023optimization.instances import (
     ROUNDINGS,
     betas,
@@ -23,9 +26,6 @@ from deora2023optimization.instances import (
     risk_gradient,
     squared_distance,
 )
-from attlas.claims.claim import Control, ProofStep, Sides, Source, Status, assume
-from attlas._jax.compilation import CHEAP_COMPILATION
-from attlas.claims.statement import erratum, inequality
 
 _POINTS = 9
 _STEPS = 30

@@ -9,16 +9,16 @@ from functools import partial
 import jax
 import jax.numpy as jnp
 
+from attlas.claims.claim import Control, Sides, Status
+from attlas.claims.statement import identity
+from attlas.losses.empirical_risk import empirical_risk
+from attlas.models.attention.multi_head import MultiHead
 from deora2023optimization.instances import (
     ROUNDINGS,
     grouped_heads,
     risk,
     risk_gradient,
 )
-from attlas.claims.claim import Control, Sides, Status
-from attlas.claims.statement import identity
-from attlas.losses.empirical_risk import empirical_risk
-from attlas.models.attention.multi_head import MultiHead
 
 _COPIES, _STEPS, _ETA = 3, 3, 0.1
 

@@ -11,6 +11,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from attlas.claims.claim import Control, Sides, Status
+from attlas.claims.statement import existence, inequality, rate
 from deora2023optimization.mixture_instances import (
     ROUNDINGS,
     TOKENS,
@@ -19,8 +21,6 @@ from deora2023optimization.mixture_instances import (
     mixture,
     with_samples,
 )
-from attlas.claims.claim import Control, Sides, Status
-from attlas.claims.statement import existence, inequality, rate
 
 _SCALES = 2.0 ** np.arange(2, 7)
 """Factors of the signal strength for orders of magnitude."""

@@ -7,6 +7,9 @@ import jax.numpy as jnp
 from jax.flatten_util import ravel_pytree
 
 from attlas.bounds.optimisation.deora2023_model import deora2023_gradient, deora2023_hessian
+from attlas.claims.claim import Control, Source, Status
+from attlas.claims.statement import inequality
+from attlas.models.attention.multi_head import Decoder, MultiHead
 from deora2023optimization.corollary_1 import with_the_extremal
 from deora2023optimization.instances import (
     ROUNDINGS,
@@ -20,9 +23,6 @@ from deora2023optimization.instances import (
 from deora2023optimization.mixture_instances import Mixture, inside_the_noise
 from deora2023optimization.ntk_w_part import single_samples
 from deora2023optimization.proposition_1 import pooled_heads
-from attlas.claims.claim import Control, Source, Status
-from attlas.claims.statement import inequality
-from attlas.models.attention.multi_head import Decoder, MultiHead
 
 on_shared_decoders = partial(
     inequality,

@@ -17,8 +17,6 @@ from attlas.bounds.generalisation.deora2023_generalisation import (
     deora2023_stability_gap,
     deora2023_stability_heads,
 )
-from deora2023optimization.library.bounds import deora2023_initialisation as good
-from deora2023optimization.library.bounds import deora2023_mixture as dm1
 from attlas.bounds.optimisation.deora2023_loss import (
     deora2023_beta_1,
     deora2023_beta_2,
@@ -42,6 +40,8 @@ from attlas.bounds.optimisation.deora2023_training import (
 )
 from attlas.claims.claim import Control, Sides, Source
 from attlas.claims.statement import identity
+from deora2023optimization.library.bounds import deora2023_initialisation as good
+from deora2023optimization.library.bounds import deora2023_mixture as dm1
 
 _WHOLE = ("T", "d", "H", "K", "n", "M", "n_1")
 _SHARES = ("zeta", "delta", "eps")

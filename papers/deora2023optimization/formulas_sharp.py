@@ -5,9 +5,6 @@ from functools import partial
 import jax.numpy as jnp
 
 from attlas.bounds.generalisation import deora2023_generalisation as stable
-from deora2023optimization.library.bounds import deora2023_exponential as growing
-from deora2023optimization.library.bounds import deora2023_mixture as dm1
-from deora2023optimization.library.bounds.deora2023_initialisation import deora2023_corollary_2_gap
 from attlas.bounds.optimisation.deora2023_loss import (
     deora2023_beta_1,
     deora2023_beta_3,
@@ -24,14 +21,17 @@ from attlas.bounds.optimisation.deora2023_training import (
     deora2023_rho,
     deora2023_training_loss,
 )
+from attlas.claims.claim import Sides, Source, Status
+from attlas.models.attention.multi_head import Decoder
 from deora2023optimization.formulas import (
     equation_7,
     rounded_up,
     tokens_and_decoders,
     written_out,
 )
-from attlas.claims.claim import Sides, Source, Status
-from attlas.models.attention.multi_head import Decoder
+from deora2023optimization.library.bounds import deora2023_exponential as growing
+from deora2023optimization.library.bounds import deora2023_mixture as dm1
+from deora2023optimization.library.bounds.deora2023_initialisation import deora2023_corollary_2_gap
 
 derived = partial(written_out, source=Source.DERIVED, status=Status.SHARPENED)
 

@@ -9,11 +9,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from deora2023optimization.library.bounds.deora2023_mixture import (
-    deora2023_gamma_attention,
-    deora2023_gamma_linear,
-)
-from deora2023optimization.mixture_instances import ROUNDINGS
 from attlas.claims.claim import Control, Sides, Status, assume
 from attlas.claims.perturbed_draws import apart
 from attlas.claims.statement import existence, inequality
@@ -21,6 +16,11 @@ from attlas.kernels.multi_head_ntk import ntk_gram
 from attlas.models.attention.multi_head import MultiHead, parameter_norm
 from attlas.solvers.global_margin import global_margin as search_global_margin
 from attlas.solvers.kernel_svm import kernel_svm_batch
+from deora2023optimization.library.bounds.deora2023_mixture import (
+    deora2023_gamma_attention,
+    deora2023_gamma_linear,
+)
+from deora2023optimization.mixture_instances import ROUNDINGS
 
 _T = 3
 _STARTS, _STEPS = 4, 200

@@ -9,13 +9,9 @@ from functools import partial
 import jax
 import jax.numpy as jnp
 
-from deora2023optimization.library.bounds.deora2023_initialisation import (
-    Start,
-    deora2023_target_distance,
-    deora2023_target_heads,
-    deora2023_target_scale,
-)
 from attlas.bounds.optimisation.deora2023_loss import deora2023_beta_3
+from attlas.claims.claim import Control, ProofStep, Sides
+from attlas.claims.statement import inequality
 from deora2023optimization.good_instances import (
     B_PHI,
     GOOD,
@@ -30,8 +26,12 @@ from deora2023optimization.instances import (
     risk,
     squared_distance,
 )
-from attlas.claims.claim import Control, ProofStep, Sides
-from attlas.claims.statement import inequality
+from deora2023optimization.library.bounds.deora2023_initialisation import (
+    Start,
+    deora2023_target_distance,
+    deora2023_target_heads,
+    deora2023_target_scale,
+)
 
 _CHAIN = "Corollary 2"
 

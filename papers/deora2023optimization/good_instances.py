@@ -10,22 +10,12 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from deora2023optimization.library.bounds.deora2023_initialisation import (
-    deora2023_target_distance,
-    deora2023_target_scale,
-)
 from attlas.bounds.optimisation.deora2023_loss import (
     deora2023_beta_1,
     deora2023_beta_2,
     deora2023_beta_3,
 )
 from attlas.bounds.optimisation.deora2023_training import deora2023_head_norm_bound
-from deora2023optimization.instances import largest_head, spread_tokens
-from deora2023optimization.stability_instances import (
-    ATOMS,
-    LONGEST,
-    train_on_all_sets,
-)
 from attlas.claims.claim import assume
 from attlas.claims.perturbed_draws import apart
 from attlas.claims.sampling import shared
@@ -33,6 +23,16 @@ from attlas.kernels.multi_head_ntk import ntk_features
 from attlas.models.attention.multi_head import MultiHead
 from attlas.optim.one_step import one_step_initialisation
 from attlas.solvers.kernel_svm import kernel_svm_batch
+from deora2023optimization.instances import largest_head, spread_tokens
+from deora2023optimization.library.bounds.deora2023_initialisation import (
+    deora2023_target_distance,
+    deora2023_target_scale,
+)
+from deora2023optimization.stability_instances import (
+    ATOMS,
+    LONGEST,
+    train_on_all_sets,
+)
 
 B_PHI = 1.0
 """The smallest value that P2 allows; the outputs of these starts are zero."""

@@ -1,7 +1,8 @@
 r"""Beyond the paper: why more heads hurt at a fixed step, and the steps that undo it.
 
-The 1 / sqrt(H) of eq. (2) divides every motion of W_h. Scaled by `deora2023optimization.library.optim.head_scaling`,
-training is the same for every number of heads. Proof: papers/deora2023optimization/proofs/heads.md.
+The 1 / sqrt(H) of eq. (2) divides every motion of W_h. Scaled by
+`deora2023optimization.library.optim.head_scaling`, training is the same for every number of heads.
+Proof: papers/deora2023optimization/proofs/heads.md.
 """
 
 from functools import partial
@@ -10,12 +11,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from deora2023optimization.instances import ROUNDINGS, spread_tokens, token_bound
 from attlas.claims.claim import Control, Sides, Status
 from attlas.claims.statement import identity, inequality
 from attlas.losses.empirical_risk import empirical_risk
 from attlas.losses.logistic import logistic_derivative
 from attlas.models.attention.multi_head import MultiHead
+from deora2023optimization.instances import ROUNDINGS, spread_tokens, token_bound
 from deora2023optimization.library.optim.head_scaling import head_scaled_descent, head_scaling
 
 _COPIES, _STEPS = (1, 2, 4), 6

@@ -10,7 +10,6 @@ import jax.numpy as jnp
 import numpy as np
 from jax.flatten_util import ravel_pytree
 
-from deora2023optimization.instances import ROUNDINGS, single_heads
 from attlas.claims.claim import Control, Kind, Sides, Source
 from attlas.claims.statement import erratum, identity
 from attlas.models.attention.multi_head import MultiHead
@@ -21,6 +20,7 @@ from attlas.models.attention.multi_head_derivatives import (
     model_hessian,
     second_derivative,
 )
+from deora2023optimization.instances import ROUNDINGS, single_heads
 
 
 def softmax_derivative(v, printed=False):

@@ -12,11 +12,6 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from deora2023optimization.library.bounds.deora2023_exponential import (
-    deora2023_exponential_loss,
-    deora2023_exponential_radius,
-    deora2023_exponential_root,
-)
 from attlas.bounds.optimisation.deora2023_loss import deora2023_beta_3
 from attlas.bounds.optimisation.deora2023_training import (
     Setting,
@@ -24,6 +19,8 @@ from attlas.bounds.optimisation.deora2023_training import (
     deora2023_heads_factor,
     deora2023_radius_factor,
 )
+from attlas.claims.claim import Control, ProofStep, Status, assume
+from attlas.claims.statement import inequality
 from deora2023optimization.certified_instances import descend
 from deora2023optimization.descent import pair_distance
 from deora2023optimization.instances import (
@@ -35,8 +32,11 @@ from deora2023optimization.instances import (
     risk_gradient,
     token_bound,
 )
-from attlas.claims.claim import Control, ProofStep, Status, assume
-from attlas.claims.statement import inequality
+from deora2023optimization.library.bounds.deora2023_exponential import (
+    deora2023_exponential_loss,
+    deora2023_exponential_radius,
+    deora2023_exponential_root,
+)
 
 _LONGEST = 64
 _RADIUS = {"printed": deora2023_radius_factor("printed"), "sharp": deora2023_exponential_radius()}
@@ -193,8 +193,8 @@ def theorem_1_exponential(*, share=1.0, **run):
     $\eta \widehat L(\theta_0) \le \|\theta - \theta_0\|^2$. In general
     $\exp(c/2) \widehat L(\theta) + \|\theta - \theta_0\|^2 / (2 \eta K)$ with
     $\sqrt H \ge (1 + 2 \exp(c/2)) / c$ times $\beta_3 \|\theta - \theta_0\|^2$: proof in
-    `papers/deora2023optimization/proofs/training.md`. On these runs $\widehat L(\theta)$ for its double would do,
-    with half of the other term as well it would not.
+    `papers/deora2023optimization/proofs/training.md`. On these runs $\widehat L(\theta)$ for its
+    double would do, with half of the other term as well it would not.
     """
     there, eta = risk(run, run["U_other"], run["W_other"]), run["eta"]
     bound = deora2023_exponential_loss(there, jnp.sqrt(pair_distance(run)[2]), eta, run["K"])

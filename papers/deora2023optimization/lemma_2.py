@@ -14,6 +14,11 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from attlas.claims.claim import Control, Kind, Sides, Status
+from attlas.claims.statement import erratum, identity, probability
+from attlas.losses.empirical_risk import empirical_risk
+from attlas.models.attention.multi_head import make_multi_head
+from attlas.optim.one_step import first_phase_steps, one_step_initialisation
 from deora2023optimization.library.bounds.deora2023_mixture import (
     deora2023_first_step_error,
     deora2023_first_step_slope,
@@ -28,11 +33,6 @@ from deora2023optimization.mixture_instances import (
     mixture,
     with_samples,
 )
-from attlas.claims.claim import Control, Kind, Sides, Status
-from attlas.claims.statement import erratum, identity, probability
-from attlas.losses.empirical_risk import empirical_risk
-from attlas.models.attention.multi_head import make_multi_head
-from attlas.optim.one_step import first_phase_steps, one_step_initialisation
 
 _CYCLE = 6
 """Samples in which one to three patterns take turns equally often."""

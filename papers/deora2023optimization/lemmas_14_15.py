@@ -12,6 +12,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from attlas.claims.claim import Control, ProofStep, Sides, assume
+from attlas.claims.statement import inequality, probability
 from deora2023optimization.mixture_instances import (
     ROUNDINGS,
     Mixture,
@@ -29,8 +31,6 @@ from deora2023optimization.ntk_w_part import (
     w_part,
     with_error,
 )
-from attlas.claims.claim import Control, ProofStep, Sides, assume
-from attlas.claims.statement import inequality, probability
 
 _DELTA = 0.1
 _SAMPLES = 4

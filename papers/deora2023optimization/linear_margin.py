@@ -11,6 +11,10 @@ from itertools import product
 import jax.numpy as jnp
 import numpy as np
 
+from attlas.claims.claim import Control, ProofStep, Sides, Status, assume
+from attlas.claims.perturbed_draws import apart
+from attlas.claims.statement import identity, inequality
+from attlas.solvers.kernel_svm import kernel_svm_batch
 from deora2023optimization.library.bounds.deora2023_mixture import deora2023_gamma_linear
 from deora2023optimization.mixture_instances import (
     ROUNDINGS,
@@ -18,10 +22,6 @@ from deora2023optimization.mixture_instances import (
     inside_the_noise,
 )
 from deora2023optimization.ntk_w_part import single_samples, u_part
-from attlas.claims.claim import Control, ProofStep, Sides, Status, assume
-from attlas.claims.perturbed_draws import apart
-from attlas.claims.statement import identity, inequality
-from attlas.solvers.kernel_svm import kernel_svm_batch
 
 _T = 3
 _SIZE = 96

@@ -8,6 +8,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from attlas.bounds.constants import Constants
+from attlas.claims.claim import Control, Sides, Status
+from attlas.claims.statement import erratum, inequality
+from attlas.models.attention.multi_head import MultiHead
 from deora2023optimization.library.bounds.deora2023_mixture import (
     deora2023_gamma_attention,
     deora2023_gamma_linear,
@@ -21,9 +24,6 @@ from deora2023optimization.mixture_instances import (
     along_the_axes,
 )
 from deora2023optimization.ntk_w_part import u_part, w_part
-from attlas.claims.claim import Control, Sides, Status
-from attlas.claims.statement import erratum, inequality
-from attlas.models.attention.multi_head import MultiHead
 
 _SATURATED = 10.0
 """Gamma: at S = 4 the scores under Gamma W_opt differ by 80, attention is hard to rounding."""

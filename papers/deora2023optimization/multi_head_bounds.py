@@ -14,10 +14,10 @@ from attlas.bounds.optimisation.deora2023_model import (
     deora2023_multi_head_gradient,
     deora2023_multi_head_hessian,
 )
-from deora2023optimization.instances import ROUNDINGS, spread_tokens
 from attlas.claims.claim import Control, ProofStep, Status
 from attlas.claims.statement import inequality
 from attlas.models.attention.multi_head import MultiHead
+from deora2023optimization.instances import ROUNDINGS, spread_tokens
 
 
 def many_heads(rng, count, heads=1024, tokens=2, d=1):

@@ -12,6 +12,9 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from attlas.bounds.constants import Constants
+from attlas.claims.claim import Control, ProofStep, Sides, Status, assume
+from attlas.claims.statement import identity, inequality
+from attlas.models.attention.multi_head import MultiHead
 from deora2023optimization.library.bounds.deora2023_mixture import (
     deora2023_gamma_linear,
     deora2023_gamma_star,
@@ -26,9 +29,6 @@ from deora2023optimization.mixture_instances import (
     mixture,
     with_samples,
 )
-from attlas.claims.claim import Control, ProofStep, Sides, Status, assume
-from attlas.claims.statement import identity, inequality
-from attlas.models.attention.multi_head import MultiHead
 
 _CHAIN = "Proposition 2, P3"
 

@@ -11,8 +11,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from deora2023optimization.library.bounds import deora2023_initialisation as good
-from deora2023optimization.library.bounds import deora2023_mixture as dm1
 from attlas.bounds.optimisation.deora2023_training import (
     Setting,
     deora2023_head_condition,
@@ -20,6 +18,8 @@ from attlas.bounds.optimisation.deora2023_training import (
 )
 from attlas.claims.claim import Control, Source, Status
 from attlas.claims.statement import rate
+from deora2023optimization.library.bounds import deora2023_initialisation as good
+from deora2023optimization.library.bounds import deora2023_mixture as dm1
 
 _FACTORS = 2.0 ** np.arange(10, 15)
 """Factors by which one quantity grows; the rest stays of order 1."""

@@ -13,6 +13,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from attlas.bounds.optimisation.deora2023_loss import deora2023_beta_1, deora2023_beta_3
+from attlas.claims.claim import Control, Sides, Source, assume
+from attlas.claims.statement import inequality
 from deora2023optimization.certified_instances import opposite_pairs, with_target
 from deora2023optimization.corollary_1 import with_the_extremal
 from deora2023optimization.instances import (
@@ -33,8 +35,6 @@ from deora2023optimization.stability_instances import (
     WITHOUT,
     trajectory,
 )
-from attlas.claims.claim import Control, Sides, Source, assume
-from attlas.claims.statement import inequality
 
 LONGEST = 32
 """Steps of a run at most."""
@@ -167,8 +167,8 @@ def theorem_1_losses(heavy, a, b, K, *, path=1.0, **run):
     \tfrac1K \sum_{k=1}^K \widehat L(\theta_k) \le 2 \widehat L(\theta) +
     \tfrac{5 D^2}{4 \eta K}$$
 
-    The comparison on a segment in `papers/deora2023optimization/proofs/training.md` uses the three bounds and
-    that the risk is positive, nothing else of the loss.
+    The comparison on a segment in `papers/deora2023optimization/proofs/training.md` uses the three
+    bounds and that the risk is positive, nothing else of the loss.
     """
     _, G, B = loss_constants(heavy, a, b)
     D, beta_1, beta_3 = _reach(run)

@@ -2,8 +2,9 @@ r"""Section 2, other losses: Theorem 2, the training regret, and average model s
 
 With |l'| <= C l, |l'| <= G and 0 <= l'' <= B, C comes with every beta_3 (heads, growth of a
 distance) and with the beta_1 of the lost sample, G with the beta_1 of Lemma 3, and B with the
-beta_1^2 of the step size: papers/deora2023optimization/proofs/training.md. D is the distance of the target,
-x = 1.82 D + ||theta||_{2,inf}, beta_1 and beta_3 the sharp ones at x. b ranges over six decades
+beta_1^2 of the step size: papers/deora2023optimization/proofs/training.md. D is the distance of
+the target, x = 1.82 D + ||theta||_{2,inf}, beta_1 and beta_3 the sharp ones at x. b ranges over
+six decades
 and a over twelve: so a missing power of C, G or B is noticed. Expectations are exact, over the
 fifteen training sets of four samples with three values, two of them of opposite labels.
 """
@@ -29,6 +30,8 @@ from attlas.bounds.optimisation.deora2023_loss import (
     deora2023_quasi_convexity,
 )
 from attlas.bounds.optimisation.deora2023_training import Setting, deora2023_head_norm_bound
+from attlas.claims.claim import Control, Sides, Source, assume
+from attlas.claims.statement import inequality
 from deora2023optimization.certified_instances import opposite_pairs, with_target
 from deora2023optimization.instances import (
     ROUNDINGS,
@@ -49,8 +52,6 @@ from deora2023optimization.stability_instances import (
     SAMPLES,
     trajectory,
 )
-from attlas.claims.claim import Control, Sides, Source, assume
-from attlas.claims.statement import inequality
 
 _DECADES, _STEPS = 3.0, 8
 

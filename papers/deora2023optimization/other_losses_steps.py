@@ -15,6 +15,9 @@ from attlas.bounds.optimisation.deora2023_loss import (
     deora2023_beta_3,
     deora2023_quasi_convexity,
 )
+from attlas.claims.claim import Control, Sides, Source, assume
+from attlas.claims.statement import inequality
+from attlas.core.named_call import call_by_name
 from deora2023optimization.instances import (
     ROUNDINGS,
     grouped_heads,
@@ -39,9 +42,6 @@ from deora2023optimization.proposition_4 import (
     maximum,
 )
 from deora2023optimization.stability_instances import ALPHA
-from attlas.claims.claim import Control, Sides, Source, assume
-from attlas.core.named_call import call_by_name
-from attlas.claims.statement import inequality
 
 _ENDS = ("X", "U", "W", "U_other", "W_other")
 

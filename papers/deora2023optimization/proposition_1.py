@@ -12,10 +12,10 @@ import numpy as np
 from jax.flatten_util import ravel_pytree
 
 from attlas.bounds.optimisation.deora2023_model import deora2023_gradient, deora2023_hessian
-from deora2023optimization.instances import ROUNDINGS, single_heads
 from attlas.claims.claim import Control, ProofStep, Source, Status
 from attlas.claims.statement import erratum, inequality
 from attlas.models.attention.multi_head import Decoder, MultiHead
+from deora2023optimization.instances import ROUNDINGS, single_heads
 
 on_heads = partial(inequality, sample=single_heads, count=32, roundings=ROUNDINGS)
 _THREE = partial(single_heads, tokens=3)

@@ -12,6 +12,12 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from attlas._jax.compilation import CHEAP_COMPILATION
+from attlas.claims.claim import Control, ProofStep, Sides, Source, Status, assume
+from attlas.claims.statement import inequality, probability
+from attlas.kernels.multi_head_ntk import ntk_features, ntk_gram
+from attlas.models.attention.multi_head import MultiHead, head_norms
+from attlas.solvers.kernel_svm import kernel_svm_batch
 from deora2023optimization.library.bounds.deora2023_mixture import (
     deora2023_decoder_bound,
     deora2023_output_bound,
@@ -32,12 +38,6 @@ from deora2023optimization.ntk_w_part import (
     single_samples,
     with_error,
 )
-from attlas.claims.claim import Control, ProofStep, Sides, Source, Status, assume
-from attlas._jax.compilation import CHEAP_COMPILATION
-from attlas.claims.statement import inequality, probability
-from attlas.kernels.multi_head_ntk import ntk_features, ntk_gram
-from attlas.models.attention.multi_head import MultiHead, head_norms
-from attlas.solvers.kernel_svm import kernel_svm_batch
 
 _DELTA = 0.1
 _SAMPLES = 4

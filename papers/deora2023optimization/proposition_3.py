@@ -12,19 +12,19 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from attlas.claims.claim import Control, ProofStep, Sides, Source, Status, assume
+from attlas.claims.statement import inequality
+from attlas.models.attention.multi_head import MultiHead
+from deora2023optimization.equation_8 import at_an_eighth, gaps
 from deora2023optimization.library.bounds.deora2023_mixture import (
     deora2023_gamma_attention,
     deora2023_saturation,
 )
-from deora2023optimization.equation_8 import at_an_eighth, gaps
 from deora2023optimization.mixture_instances import (
     ROUNDINGS,
     Mixture,
     inside_the_noise,
 )
-from attlas.claims.claim import Control, ProofStep, Sides, Source, Status, assume
-from attlas.claims.statement import inequality
-from attlas.models.attention.multi_head import MultiHead
 
 _CHAIN = "Proposition 3"
 

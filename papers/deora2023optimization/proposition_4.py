@@ -14,7 +14,12 @@ import numpy as np
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Array
 
+from attlas._jax.compilation import CHEAP_COMPILATION
 from attlas.bounds.optimisation.deora2023_loss import deora2023_beta_3
+from attlas.claims.claim import Control, ProofStep, Sides, Source, Status, assume
+from attlas.claims.statement import inequality
+from attlas.models.attention.multi_head import MultiHead
+from attlas.models.attention.multi_head_derivatives import model_gradient, model_hessian
 from deora2023optimization.descent import expansion, pair_curvature, pair_distance
 from deora2023optimization.instances import (
     ROUNDINGS,
@@ -24,11 +29,6 @@ from deora2023optimization.instances import (
     squared_distance,
     token_bound,
 )
-from attlas.claims.claim import Control, ProofStep, Sides, Source, Status, assume
-from attlas._jax.compilation import CHEAP_COMPILATION
-from attlas.claims.statement import inequality
-from attlas.models.attention.multi_head import MultiHead
-from attlas.models.attention.multi_head_derivatives import model_gradient, model_hessian
 
 _CELLS = 8
 LARGEST = 8 * float(np.log(4 / 3))

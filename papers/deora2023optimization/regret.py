@@ -13,6 +13,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
+from attlas.claims.claim import Control, ProofStep, Source, Status, assume
+from attlas.claims.statement import inequality
 from deora2023optimization.descent import (
     pair_curvature,
     pair_distance,
@@ -25,8 +27,6 @@ from deora2023optimization.instances import (
     risk_curvature,
     risk_gradient,
 )
-from attlas.claims.claim import Control, ProofStep, Source, Status, assume
-from attlas.claims.statement import inequality
 
 _STEPS = 24
 _POINTS = 9

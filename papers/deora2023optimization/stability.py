@@ -10,6 +10,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from attlas.claims.claim import Control, ProofStep, Sides, Source, Status
+from attlas.claims.statement import erratum, inequality
+from attlas.models.attention.multi_head import MultiHead
 from deora2023optimization.certified_instances import reached
 from deora2023optimization.descent import smoothness
 from deora2023optimization.instances import (
@@ -32,9 +35,6 @@ from deora2023optimization.stability_instances import (
     sample_losses,
     trajectory,
 )
-from attlas.claims.claim import Control, ProofStep, Sides, Source, Status
-from attlas.claims.statement import erratum, inequality
-from attlas.models.attention.multi_head import MultiHead
 
 _LONG = 100
 """Steps of the run that refutes (21) as printed."""

@@ -21,6 +21,9 @@ from attlas.bounds.optimisation.deora2023_training import (
     Setting,
     deora2023_head_condition,
 )
+from attlas.claims.claim import assume
+from attlas.claims.sampling import in_turn
+from attlas.losses.logistic import logistic
 from deora2023optimization.certified_instances import (
     conditions,
     opposite_pairs,
@@ -33,9 +36,6 @@ from deora2023optimization.instances import (
     margins,
     squared_distance,
 )
-from attlas.claims.claim import assume
-from attlas.claims.sampling import in_turn
-from attlas.losses.logistic import logistic
 
 SAMPLES, ATOMS = 4, 3
 """Samples of a training set whose expectation is enumerated, and values that a sample takes."""

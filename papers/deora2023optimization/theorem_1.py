@@ -15,6 +15,8 @@ from attlas.bounds.optimisation.deora2023_training import (
     deora2023_rho,
     deora2023_training_loss,
 )
+from attlas.claims.claim import Control, ProofStep, Sides, Status, assume
+from attlas.claims.statement import inequality
 from deora2023optimization.certified_instances import (
     Runs,
     conditions,
@@ -30,8 +32,6 @@ from deora2023optimization.instances import (
     risk_curvature,
     squared_distance,
 )
-from attlas.claims.claim import Control, ProofStep, Sides, Status, assume
-from attlas.claims.statement import inequality
 
 _CHAIN = "Theorem 1"
 GENERAL = Runs(n=3, T=3)

@@ -1,7 +1,7 @@
 r"""Theorem 1 with our constants: fewer heads, longer steps, a smaller radius; and R below 1.
 
-The sharpened version (papers/deora2023optimization/proofs/training.md) needs no R >= 1 and no eta <= 1; its
-rho is the smoothness beta_2 at the radius of the iterates.
+The sharpened version (papers/deora2023optimization/proofs/training.md) needs no R >= 1 and no eta
+<= 1; its rho is the smoothness beta_2 at the radius of the iterates.
 """
 
 from functools import partial
@@ -12,6 +12,8 @@ from attlas.bounds.optimisation.deora2023_training import (
     deora2023_head_condition,
     deora2023_rho,
 )
+from attlas.claims.claim import Control, Status, assume
+from attlas.claims.statement import inequality
 from deora2023optimization.certified_instances import (
     Runs,
     conditions,
@@ -26,8 +28,6 @@ from deora2023optimization.theorem_1 import (
     distances,
     loss_bound,
 )
-from attlas.claims.claim import Control, Status, assume
-from attlas.claims.statement import inequality
 
 _SHARP = Runs(n=3, d=3, constants="sharp", informative=0.5)
 _CONDITIONS = (enough_heads("sharp"), small_step("sharp"))

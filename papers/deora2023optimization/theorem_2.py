@@ -21,6 +21,8 @@ from attlas.bounds.generalisation.deora2023_generalisation import (
 from attlas.bounds.optimisation.deora2023_loss import deora2023_beta_1
 from attlas.bounds.optimisation.deora2023_model import HeadConstants
 from attlas.bounds.optimisation.deora2023_training import deora2023_head_norm_bound
+from attlas.claims.claim import Control, ProofStep, Sides, Source, Status
+from attlas.claims.statement import inequality
 from deora2023optimization.certified_instances import conditions
 from deora2023optimization.instances import ROUNDINGS, squared_distance
 from deora2023optimization.stability_instances import (
@@ -33,8 +35,6 @@ from deora2023optimization.stability_instances import (
     sample_losses,
     training_sets,
 )
-from attlas.claims.claim import Control, ProofStep, Sides, Source, Status
-from attlas.claims.statement import inequality
 
 _CHAIN = "Theorem 2"
 

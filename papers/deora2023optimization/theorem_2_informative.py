@@ -17,10 +17,10 @@ from attlas.bounds.generalisation.deora2023_generalisation import (
 )
 from attlas.bounds.optimisation.deora2023_loss import deora2023_beta_1, deora2023_beta_2
 from attlas.bounds.optimisation.deora2023_training import Setting, deora2023_head_norm_bound
-from deora2023optimization.instances import ROUNDINGS
-from deora2023optimization.stability_instances import sample_losses, trajectory
 from attlas.claims.claim import Control, Sides, Status, assume
 from attlas.claims.statement import inequality
+from deora2023optimization.instances import ROUNDINGS
+from deora2023optimization.stability_instances import sample_losses, trajectory
 
 _N, _LONGEST = 16, 24
 _POSITIVE = np.arange(_N + 1.0)

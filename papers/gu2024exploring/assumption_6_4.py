@@ -8,6 +8,8 @@ import jax.numpy as jnp
 import numpy as np
 from scipy import stats
 
+from attlas.claims.claim import Control, Sides, Status
+from attlas.claims.statement import identity, inequality
 from gu2024exploring.diffusion_instances import (
     ROUNDINGS,
     mixture,
@@ -15,8 +17,6 @@ from gu2024exploring.diffusion_instances import (
     schedule,
     schedules,
 )
-from attlas.claims.claim import Control, Sides, Status
-from attlas.claims.statement import identity, inequality
 from gu2024exploring.library.data.gaussian_mixtures import posterior_mean
 from gu2024exploring.library.data.noise_schedule import NoiseSchedule
 

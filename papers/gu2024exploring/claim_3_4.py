@@ -6,15 +6,15 @@ Symbols: W, a, X, Y as in `instances`; F_li = m <a_l, S_i>, v_lr = a_lr 1 - a_l.
 import jax
 import jax.numpy as jnp
 
+from attlas.claims.claim import Control, Sides, Status
+from attlas.claims.statement import identity
+from attlas.models.networks.softmax_network import Activation, SoftmaxNetwork
 from gu2024exploring.instances import (
     ROUNDINGS,
     logit_rounding,
     networks,
     softmax_weights,
 )
-from attlas.claims.claim import Control, Sides, Status
-from attlas.claims.statement import identity
-from attlas.models.networks.softmax_network import Activation, SoftmaxNetwork
 from gu2024exploring.library.models.softmax_network_gradient import network_gradient
 
 

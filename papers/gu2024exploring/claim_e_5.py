@@ -4,13 +4,13 @@ import jax.numpy as jnp
 import numpy as np
 
 from attlas.bounds.optimisation.gu2024_convergence import gu2024_movement_radius
-from gu2024exploring.instances import symmetric_networks, weight_reach
-from gu2024exploring.one_step import ROUNDINGS, SIZES, norm
-from gu2024exploring.trajectories import COUNT, SLOW, curves
 from attlas.claims.claim import Control, ProofStep, Sides, assume
 from attlas.claims.statement import inequality
-from gu2024exploring.library.kernels.dense_softmax_ntk import dense_softmax_ntk
 from attlas.models.networks.softmax_network import SoftmaxNetwork
+from gu2024exploring.instances import symmetric_networks, weight_reach
+from gu2024exploring.library.kernels.dense_softmax_ntk import dense_softmax_ntk
+from gu2024exploring.one_step import ROUNDINGS, SIZES, norm
+from gu2024exploring.trajectories import COUNT, SLOW, curves
 
 
 def _kernel(W, a, X):

@@ -10,9 +10,9 @@ from functools import partial
 
 import jax.numpy as jnp
 
-from gu2024exploring.score_runs import COUNT, score_runs
 from attlas.claims.claim import Control, ProofStep, Sides, Source, Status
 from attlas.claims.statement import inequality
+from gu2024exploring.score_runs import COUNT, score_runs
 
 _FUNCTIONS = ("F", "kernel", "pseudo", "ball")
 # Sums over 96 test points and four outputs of a few operations each, and square roots.

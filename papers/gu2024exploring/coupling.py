@@ -10,13 +10,13 @@ from functools import partial
 import jax.numpy as jnp
 import numpy as np
 
-from gu2024exploring.library.bounds.gu2024_regression import gu2024_coupling
-from gu2024exploring.claim_g_1 import distance
-from gu2024exploring.score_runs import COUNT, nearest, score_runs
-from gu2024exploring.trajectories import SLOW
 from attlas.claims.claim import Control, Sides, Status, assume
 from attlas.claims.statement import inequality
+from gu2024exploring.claim_g_1 import distance
+from gu2024exploring.library.bounds.gu2024_regression import gu2024_coupling
 from gu2024exploring.library.kernels.regression_flow import regression_flow
+from gu2024exploring.score_runs import COUNT, nearest, score_runs
+from gu2024exploring.trajectories import SLOW
 
 _DOES_NOT_GROW = assume(
     "the loss never exceeds its start",

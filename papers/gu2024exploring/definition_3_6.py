@@ -8,17 +8,17 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from attlas.claims.claim import Control, Kind, Sides, Status
+from attlas.claims.statement import computed, identity
+from attlas.kernels.softmax_network_ntk import softmax_ntk
+from attlas.models.networks.softmax_network import Activation, SoftmaxNetwork
 from gu2024exploring.instances import (
     ROUNDINGS,
     logit_rounding,
     networks,
     softmax_weights,
 )
-from attlas.claims.claim import Control, Kind, Sides, Status
-from attlas.claims.statement import computed, identity
 from gu2024exploring.library.kernels.dense_softmax_ntk import dense_softmax_ntk
-from attlas.kernels.softmax_network_ntk import softmax_ntk
-from attlas.models.networks.softmax_network import Activation, SoftmaxNetwork
 
 
 def _gram(W, a, X, activation):

@@ -7,20 +7,20 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from attlas.claims.claim import Control, Sides, Source, Status
+from attlas.claims.statement import identity
+from attlas.models.networks.softmax_network import (
+    Activation,
+    SoftmaxNetwork,
+    symmetric_network,
+)
 from gu2024exploring.instances import (
     ROUNDINGS,
     logit_rounding,
     softmax_weights,
     symmetric_networks,
 )
-from attlas.claims.claim import Control, Sides, Source, Status
-from attlas.claims.statement import identity
 from gu2024exploring.library.kernels.dense_softmax_ntk import unit_features
-from attlas.models.networks.softmax_network import (
-    Activation,
-    SoftmaxNetwork,
-    symmetric_network,
-)
 
 
 def _torn(W):

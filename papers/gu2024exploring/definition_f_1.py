@@ -11,14 +11,14 @@ import jax.numpy as jnp
 import numpy as np
 from scipy.linalg import expm
 
-from gu2024exploring.instances import inputs, symmetric_networks
-from gu2024exploring.one_step import ROUNDINGS
-from gu2024exploring.trajectories import COUNT, GENERAL, STEPS, trained
 from attlas.claims.claim import Control, Sides, Source, Status
 from attlas.claims.statement import identity
+from attlas.models.networks.softmax_network import SoftmaxNetwork
+from gu2024exploring.instances import inputs, symmetric_networks
 from gu2024exploring.library.kernels.dense_softmax_ntk import unit_features
 from gu2024exploring.library.kernels.regression_flow import regression_flow
-from attlas.models.networks.softmax_network import SoftmaxNetwork
+from gu2024exploring.one_step import ROUNDINGS
+from gu2024exploring.trajectories import COUNT, GENERAL, STEPS, trained
 
 _TRAINED = 8
 

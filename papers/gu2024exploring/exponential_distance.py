@@ -7,9 +7,9 @@ import jax.numpy as jnp
 import jax.scipy.linalg
 import numpy as np
 
-from gu2024exploring.library.bounds.gu2024_regression import gu2024_coupling
 from attlas.claims.claim import Control, Sides, Status
 from attlas.claims.statement import inequality
+from gu2024exploring.library.bounds.gu2024_regression import gu2024_coupling
 from gu2024exploring.library.kernels.regression_flow import regression_flow
 
 _ANGLES = np.pi / 8 * np.array([0, -3, 3])

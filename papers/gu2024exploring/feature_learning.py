@@ -9,10 +9,10 @@ from functools import partial
 import jax.numpy as jnp
 import numpy as np
 
-from gu2024exploring.one_step import ROUNDINGS
-from gu2024exploring.trajectories import GENERAL, runs
 from attlas.claims.claim import Control, Status
 from attlas.claims.statement import existence, probability
+from gu2024exploring.one_step import ROUNDINGS
+from gu2024exploring.trajectories import GENERAL, runs
 
 _NARROW = GENERAL._replace(width=4, outputs=1, targets=(0.99, 1.0), planes=0)
 _LAZY = _NARROW._replace(targets=(0.033, 0.034))

@@ -10,13 +10,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from gu2024exploring.instances import seed_of
-from gu2024exploring.trajectories import DIMENSION, Setting, draw, kernels
 from attlas.claims.perturbed_draws import apart
 from attlas.claims.sampling import shared
-from gu2024exploring.library.kernels.regression_flow import regression_flow
 from attlas.models.networks.softmax_network import SoftmaxNetwork
+from gu2024exploring.instances import seed_of
+from gu2024exploring.library.kernels.regression_flow import regression_flow
 from gu2024exploring.library.models.softmax_network_gradient import network_gradient
+from gu2024exploring.trajectories import DIMENSION, Setting, draw, kernels
 
 RECORDS = 8
 """Times after the start."""

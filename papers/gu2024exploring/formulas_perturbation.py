@@ -8,12 +8,14 @@ from functools import partial
 
 import jax.numpy as jnp
 
-from gu2024exploring.library.bounds.gu2024_flow import gu2024_flow_certificate, gu2024_flow_movement
 from attlas.bounds.optimisation.gu2024_perturbation import (
     gu2024_basic_bounds,
     gu2024_kernel_change,
     gu2024_relative_bounds,
 )
+from attlas.claims.claim import Control, Sides, Source, Status
+from attlas.claims.statement import identity
+from attlas.models.networks.softmax_network import Activation, SoftmaxNetwork
 from gu2024exploring.formulas_convergence import numbers
 from gu2024exploring.instances import (
     ROUNDINGS,
@@ -23,11 +25,9 @@ from gu2024exploring.instances import (
     symmetric_networks,
     weight_reach,
 )
-from gu2024exploring.one_step import norm
-from attlas.claims.claim import Control, Sides, Source, Status
-from attlas.claims.statement import identity
+from gu2024exploring.library.bounds.gu2024_flow import gu2024_flow_certificate, gu2024_flow_movement
 from gu2024exploring.library.kernels.dense_softmax_ntk import dense_softmax_ntk
-from attlas.models.networks.softmax_network import Activation, SoftmaxNetwork
+from gu2024exploring.one_step import norm
 
 _MORE = Control("each 1 % more", more=0.01)
 """Violates every component."""

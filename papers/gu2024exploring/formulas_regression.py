@@ -6,6 +6,11 @@ The moments of Gaussian weights are sums over a Gauss-Hermite grid, not the clos
 import jax.numpy as jnp
 import numpy as np
 
+from attlas.claims.claim import Control, Sides, Source, Status
+from attlas.claims.statement import identity
+from attlas.models.networks.softmax_network import Activation
+from gu2024exploring.formulas_convergence import numbers
+from gu2024exploring.instances import inputs
 from gu2024exploring.library.bounds.gu2024_kernel_limit import gu2024_limit_variance
 from gu2024exploring.library.bounds.gu2024_regression import (
     gu2024_coupling,
@@ -17,12 +22,7 @@ from gu2024exploring.library.bounds.gu2024_score import (
     gu2024_complexity,
     gu2024_score_error,
 )
-from gu2024exploring.formulas_convergence import numbers
-from gu2024exploring.instances import inputs
-from attlas.claims.claim import Control, Sides, Source, Status
-from attlas.claims.statement import identity
 from gu2024exploring.library.kernels.softmax_network_limit import softmax_ntk_limit
-from attlas.models.networks.softmax_network import Activation
 
 _MORE = Control("each 1 % more", more=0.01)
 """Violates every component."""

@@ -8,14 +8,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from attlas.claims.claim import Control, Sides, Source
+from attlas.claims.statement import identity, limit
 from gu2024exploring.diffusion_instances import (
     ROUNDINGS,
     mixture,
     noised_mixtures,
     schedule,
 )
-from attlas.claims.claim import Control, Sides, Source
-from attlas.claims.statement import identity, limit
 from gu2024exploring.library.data.gaussian_mixtures import diffused, log_density
 from gu2024exploring.library.data.noise_schedule import NoiseSchedule
 

@@ -10,15 +10,15 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from gu2024exploring.library.bounds.gu2024_kernel_limit import gu2024_limit_variance
-from gu2024exploring.instances import inputs, symmetric_networks
 from attlas.claims.claim import Control, Sides, Status
 from attlas.claims.sampling import shared
 from attlas.claims.statement import limit, probability
-from gu2024exploring.library.kernels.dense_softmax_ntk import dense_softmax_ntk
-from gu2024exploring.library.kernels.softmax_network_limit import softmax_ntk_limit
 from attlas.kernels.softmax_network_ntk import softmax_ntk
 from attlas.models.networks.softmax_network import Activation, SoftmaxNetwork
+from gu2024exploring.instances import inputs, symmetric_networks
+from gu2024exploring.library.bounds.gu2024_kernel_limit import gu2024_limit_variance
+from gu2024exploring.library.kernels.dense_softmax_ntk import dense_softmax_ntk
+from gu2024exploring.library.kernels.softmax_network_limit import softmax_ntk_limit
 
 _D, _K, _N = 2, 2, 2
 _WIDTHS = (2, 16, 128, 1024)

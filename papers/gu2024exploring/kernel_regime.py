@@ -10,15 +10,15 @@ import jax.numpy as jnp
 import numpy as np
 from scipy.special import softmax
 
+from attlas._jax.compilation import CHEAP_COMPILATION
+from attlas.claims.claim import Control, Kind, Sides, Status
+from attlas.claims.statement import computed
+from attlas.models.networks.softmax_network import SoftmaxNetwork
+from gu2024exploring.instances import inputs, symmetric_networks
 from gu2024exploring.library.bounds.gu2024_regime import gu2024_kernel_regime
 from gu2024exploring.library.bounds.gu2024_regression import gu2024_coupling
-from gu2024exploring.instances import inputs, symmetric_networks
-from attlas.claims.claim import Control, Kind, Sides, Status
-from attlas._jax.compilation import CHEAP_COMPILATION
-from attlas.claims.statement import computed
 from gu2024exploring.library.kernels.dense_softmax_ntk import dense_softmax_ntk
 from gu2024exploring.library.kernels.regression_flow import regression_flow
-from attlas.models.networks.softmax_network import SoftmaxNetwork
 from gu2024exploring.library.models.softmax_network_gradient import outputs_and_gradient
 
 _STEPS, _TEST = 60, 12

@@ -10,6 +10,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from attlas.bounds.optimisation.gu2024_perturbation import gu2024_kernel_change
+from attlas.claims.claim import Control, Sides, Source, Status, assume
+from attlas.claims.statement import existence, inequality, probability
+from attlas.models.networks.softmax_network import Activation, SoftmaxNetwork
 from gu2024exploring.instances import (
     ROUNDINGS,
     SIZES,
@@ -20,10 +23,7 @@ from gu2024exploring.instances import (
     weight_reach,
     within_radius,
 )
-from attlas.claims.claim import Control, Sides, Source, Status, assume
-from attlas.claims.statement import existence, inequality, probability
 from gu2024exploring.library.kernels.dense_softmax_ntk import dense_softmax_ntk
-from attlas.models.networks.softmax_network import Activation, SoftmaxNetwork
 
 _UNITS = 256
 """Two kernels sum over them twice each, in the softmax and over units: below 1024 roundings."""

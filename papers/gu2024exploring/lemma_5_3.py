@@ -9,6 +9,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from attlas.bounds.optimisation.gu2024_convergence import gu2024_movement
+from attlas.claims.claim import Control, ProofStep, Sides, Status, assume
+from attlas.claims.statement import inequality, rate
 from gu2024exploring.instances import weight_reach
 from gu2024exploring.one_step import ROUNDINGS, norm, take, visited
 from gu2024exploring.trajectories import (
@@ -20,8 +22,6 @@ from gu2024exploring.trajectories import (
     draw,
     train,
 )
-from attlas.claims.claim import Control, ProofStep, Sides, Status, assume
-from attlas.claims.statement import inequality, rate
 
 _SCALES = np.array([1.0, 0.5, 0.25, 0.125])
 """Factors on the targets: a factor 1/2 moves the weights as twice the width does."""

@@ -9,9 +9,9 @@ from functools import partial
 import jax.numpy as jnp
 
 from attlas.bounds.optimisation.gu2024_perturbation import gu2024_basic_bounds
-from gu2024exploring.lemma_b_1_instances import pairs
 from attlas.claims.claim import Control, ProofStep, Sides, assume
 from attlas.claims.statement import inequality
+from gu2024exploring.lemma_b_1_instances import pairs
 
 _EVENT = assume(
     r"$R \in (0, 0.01)$, $\|x_i\| \le 1$, $\|w_r - \tilde w_r\| \le R$; $B$ is the largest "

@@ -10,9 +10,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from attlas.bounds.optimisation.gu2024_convergence import gu2024_radius
-from gu2024exploring.instances import symmetric_networks
 from attlas.claims.claim import Control, Source, Status, assume
 from attlas.claims.statement import erratum, inequality, probability
+from gu2024exploring.instances import symmetric_networks
 
 _D, _M, _N, _DELTA = 2, 256, 4, 0.2
 _EXPONENT = 18

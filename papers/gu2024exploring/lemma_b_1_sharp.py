@@ -9,14 +9,14 @@ import jax.numpy as jnp
 from jax.scipy.special import logsumexp
 
 from attlas.bounds.optimisation.gu2024_perturbation import gu2024_relative_bounds
+from attlas.claims.claim import Control, Sides, Status
+from attlas.claims.statement import inequality
 from gu2024exploring.instances import (
     logit_rounding,
     softmax_weights,
     within_radius,
 )
 from gu2024exploring.lemma_b_1_instances import perturbed_networks
-from attlas.claims.claim import Control, Sides, Status
-from attlas.claims.statement import inequality
 
 _LARGEST = 3.0
 for_every_radius = partial(

@@ -8,12 +8,15 @@ from functools import partial
 import jax.numpy as jnp
 import numpy as np
 
-from gu2024exploring.instances import logit_rounding
-from gu2024exploring.one_step import ROUNDINGS, norm, points, take
 from attlas.claims.claim import Control, Sides, Status
 from attlas.claims.statement import identity, inequality
 from attlas.models.networks.softmax_network import SoftmaxNetwork
-from gu2024exploring.library.models.softmax_network_gradient import network_gradient, outputs_and_gradient
+from gu2024exploring.instances import logit_rounding
+from gu2024exploring.library.models.softmax_network_gradient import (
+    network_gradient,
+    outputs_and_gradient,
+)
+from gu2024exploring.one_step import ROUNDINGS, norm, points, take
 
 at_points = partial(identity, sample=points, count=32, roundings=ROUNDINGS)
 

@@ -15,11 +15,11 @@ from attlas.bounds.optimisation.gu2024_convergence import (
     gu2024_step_log10,
     gu2024_width_at_radius_log10,
 )
+from attlas.claims.claim import Control, Source, Status, assume
+from attlas.claims.statement import inequality
 from gu2024exploring.formulas_convergence import numbers
 from gu2024exploring.one_step import ROUNDINGS, points, take, within_unit_ball
 from gu2024exploring.trajectories import COUNT, SLOW, curves
-from attlas.claims.claim import Control, Source, Status, assume
-from attlas.claims.statement import inequality
 
 chosen = partial(
     inequality, source=Source.RECALLED, sample=numbers, count=48, roundings=512

@@ -9,11 +9,11 @@ import jax.numpy as jnp
 import numpy as np
 
 from attlas.bounds.optimisation.gu2024_convergence import gu2024_gradient, gu2024_start
+from attlas.claims.claim import Control, ProofStep, Sides, Status, assume
+from attlas.claims.statement import inequality
 from gu2024exploring.instances import networks, symmetric_networks, weight_reach
 from gu2024exploring.one_step import ROUNDINGS, norm, points, take, within_unit_ball
 from gu2024exploring.trajectories import COUNT, SLOW, curves
-from attlas.claims.claim import Control, ProofStep, Sides, Status, assume
-from attlas.claims.statement import inequality
 
 at_points = partial(inequality, sample=points, count=32, roundings=ROUNDINGS)
 link = partial(ProofStep, "Lemma 5.3")

@@ -8,7 +8,11 @@ from functools import partial
 
 import jax.numpy as jnp
 
+from attlas.claims.claim import Control, ProofStep, Sides, Status, assume
+from attlas.claims.statement import inequality
+from attlas.models.networks.softmax_network import SoftmaxNetwork
 from gu2024exploring.instances import weight_reach
+from gu2024exploring.library.kernels.dense_softmax_ntk import dense_softmax_ntk
 from gu2024exploring.one_step import (
     ROUNDINGS,
     norm,
@@ -18,10 +22,6 @@ from gu2024exploring.one_step import (
     within_unit_ball,
 )
 from gu2024exploring.trajectories import COUNT, SLOW
-from attlas.claims.claim import Control, ProofStep, Sides, Status, assume
-from attlas.claims.statement import inequality
-from gu2024exploring.library.kernels.dense_softmax_ntk import dense_softmax_ntk
-from attlas.models.networks.softmax_network import SoftmaxNetwork
 
 at_points = partial(inequality, sample=points, count=40, roundings=ROUNDINGS)
 on_trainings = partial(

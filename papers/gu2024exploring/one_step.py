@@ -13,11 +13,11 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from gu2024exploring.instances import perturb, symmetric_networks
-from gu2024exploring.trajectories import COUNT, GENERAL, STEPS, runs
 from attlas.claims.perturbed_draws import apart
 from attlas.models.networks.softmax_network import SoftmaxNetwork
+from gu2024exploring.instances import perturb, symmetric_networks
 from gu2024exploring.library.models.softmax_network_gradient import network_gradient
+from gu2024exploring.trajectories import COUNT, GENERAL, STEPS, runs
 
 SIZES = (3, 8, 2, 3)
 """d, m, k and n of a drawn point."""

@@ -6,11 +6,11 @@ of every pair then turns W(0) + Delta into W(0) - Delta and a into -a, and H is 
 
 import jax.numpy as jnp
 
-from gu2024exploring.instances import ROUNDINGS, logit_rounding, symmetric_networks
 from attlas.claims.claim import Control, Sides, Status
 from attlas.claims.statement import identity
-from gu2024exploring.library.kernels.dense_softmax_ntk import dense_softmax_ntk
 from attlas.models.networks.softmax_network import SoftmaxNetwork
+from gu2024exploring.instances import ROUNDINGS, logit_rounding, symmetric_networks
+from gu2024exploring.library.kernels.dense_softmax_ntk import dense_softmax_ntk
 from gu2024exploring.library.models.softmax_network_gradient import outputs_and_gradient
 
 

@@ -7,6 +7,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from attlas.claims.claim import Control, Sides, Source
+from attlas.claims.statement import identity
 from gu2024exploring.diffusion_instances import (
     ROUNDINGS,
     data_density,
@@ -15,8 +17,6 @@ from gu2024exploring.diffusion_instances import (
     normal_density,
     schedule,
 )
-from attlas.claims.claim import Control, Sides, Source
-from attlas.claims.statement import identity
 from gu2024exploring.library.data import gaussian_mixtures
 from gu2024exploring.library.data.gaussian_mixtures import diffused, log_density
 from gu2024exploring.library.data.noise_schedule import NoiseSchedule

@@ -9,11 +9,11 @@ import jax.numpy as jnp
 import numpy as np
 from scipy.special import ndtr
 
-from gu2024exploring.instances import ROUNDINGS, symmetric_networks
 from attlas.claims.claim import Control, Sides, Source, Status, assume
 from attlas.claims.statement import inequality, limit
-from gu2024exploring.library.kernels.dense_softmax_ntk import dense_softmax_ntk
 from attlas.models.networks.softmax_network import SoftmaxNetwork
+from gu2024exploring.instances import ROUNDINGS, symmetric_networks
+from gu2024exploring.library.kernels.dense_softmax_ntk import dense_softmax_ntk
 
 
 def first_inputs(rng, count):

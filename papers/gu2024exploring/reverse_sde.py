@@ -9,6 +9,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from attlas.claims.claim import Control, Sides, Source, Status
+from attlas.claims.statement import identity, inequality, limit
 from gu2024exploring.diffusion_instances import (
     ROUNDINGS,
     line_density,
@@ -19,8 +21,6 @@ from gu2024exploring.diffusion_instances import (
     schedules,
 )
 from gu2024exploring.forward_law import component_slopes
-from attlas.claims.claim import Control, Sides, Source, Status
-from attlas.claims.statement import identity, inequality, limit
 from gu2024exploring.library.data.gaussian_mixtures import diffused, log_density
 from gu2024exploring.library.data.noise_schedule import NoiseSchedule
 

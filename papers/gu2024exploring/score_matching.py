@@ -9,6 +9,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from attlas.claims.claim import Control, Sides, Source, Status
+from attlas.claims.statement import identity, inequality
 from gu2024exploring.diffusion_instances import (
     decay,
     line_density,
@@ -16,8 +18,6 @@ from gu2024exploring.diffusion_instances import (
     schedule,
     schedules,
 )
-from attlas.claims.claim import Control, Sides, Source, Status
-from attlas.claims.statement import identity, inequality
 
 _WAVES = 2
 _HERMITE, _MASS = np.polynomial.hermite_e.hermegauss(26)

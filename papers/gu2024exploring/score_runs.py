@@ -17,6 +17,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from attlas.claims.perturbed_draws import apart
+from attlas.claims.sampling import in_turn, shared
+from attlas.kernels.softmax_network_ntk import softmax_ntk
+from attlas.models.networks.softmax_network import SoftmaxNetwork
 from gu2024exploring.diffusion_instances import (
     decay,
     mixture,
@@ -25,13 +29,9 @@ from gu2024exploring.diffusion_instances import (
     schedules,
 )
 from gu2024exploring.instances import symmetric_networks
-from attlas.claims.perturbed_draws import apart
-from attlas.claims.sampling import in_turn, shared
 from gu2024exploring.library.data.gaussian_mixtures import posterior_mean
 from gu2024exploring.library.kernels.dense_softmax_ntk import unit_features
 from gu2024exploring.library.kernels.regression_flow import regression_flow
-from attlas.kernels.softmax_network_ntk import softmax_ntk
-from attlas.models.networks.softmax_network import SoftmaxNetwork
 from gu2024exploring.library.models.softmax_network_gradient import outputs_and_gradient
 from gu2024exploring.library.training.softmax_regression import train_softmax_networks
 

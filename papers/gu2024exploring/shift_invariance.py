@@ -5,11 +5,11 @@ Symbols: W, a, X, Y as in `instances`; u is the vector that is added.
 
 import jax.numpy as jnp
 
-from gu2024exploring.instances import ROUNDINGS, SIZES, logit_rounding, networks
 from attlas.claims.claim import Control, Sides, Status
 from attlas.claims.statement import identity
-from gu2024exploring.library.kernels.dense_softmax_ntk import unit_features
 from attlas.models.networks.softmax_network import Activation, SoftmaxNetwork
+from gu2024exploring.instances import ROUNDINGS, SIZES, logit_rounding, networks
+from gu2024exploring.library.kernels.dense_softmax_ntk import unit_features
 from gu2024exploring.library.models.softmax_network_gradient import outputs_and_gradient
 
 

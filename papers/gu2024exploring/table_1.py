@@ -12,6 +12,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from attlas.bounds.optimisation.gu2024_convergence import gu2024_steps
+from attlas.claims.claim import Control, Status, assume
+from attlas.claims.statement import inequality, probability
+from attlas.models.networks.softmax_network import Activation
 from gu2024exploring.one_step import ROUNDINGS
 from gu2024exploring.trajectories import (
     COUNT,
@@ -22,9 +25,6 @@ from gu2024exploring.trajectories import (
     train,
     trained,
 )
-from attlas.claims.claim import Control, Status, assume
-from attlas.claims.statement import inequality, probability
-from attlas.models.networks.softmax_network import Activation
 
 _ONE = GENERAL._replace(outputs=1, samples=5)
 _EPSILON = 1e-3

@@ -11,6 +11,11 @@ from scipy.linalg import hadamard
 
 from attlas.bounds.optimisation.gu2024_convergence import gu2024_width_log10
 from attlas.bounds.optimisation.gu2024_perturbation import gu2024_kernel_change
+from attlas.claims.claim import Control, Expectation, Sides, Status, assume
+from attlas.claims.perturbed_draws import apart
+from attlas.claims.statement import inequality, probability
+from attlas.claims.verdict import Outcome
+from attlas.models.networks.softmax_network import SoftmaxNetwork
 from gu2024exploring.lemma_5_3 import floor
 from gu2024exploring.one_step import ROUNDINGS, norm
 from gu2024exploring.trajectories import (
@@ -26,11 +31,6 @@ from gu2024exploring.trajectories import (
     symmetric_start,
     train,
 )
-from attlas.claims.claim import Control, Expectation, Sides, Status, assume
-from attlas.claims.perturbed_draws import apart
-from attlas.claims.statement import inequality, probability
-from attlas.claims.verdict import Outcome
-from attlas.models.networks.softmax_network import SoftmaxNetwork
 
 # Steps that mostly meet the condition on the step below.
 _SMALL = GENERAL._replace(samples=3, targets=(2e-4, 2e-3), step=(0.3, 0.75))

@@ -9,13 +9,13 @@ from functools import partial
 
 import jax.numpy as jnp
 
-from gu2024exploring.library.bounds.gu2024_flow import gu2024_flow_certificate
-from gu2024exploring.flow_runs import certified_flows
-from gu2024exploring.one_step import ROUNDINGS, norm
-from gu2024exploring.trajectories import SLOW
 from attlas.claims.claim import Control, Sides, Status, assume
 from attlas.claims.statement import inequality
 from attlas.models.networks.softmax_network import SoftmaxNetwork
+from gu2024exploring.flow_runs import certified_flows
+from gu2024exploring.library.bounds.gu2024_flow import gu2024_flow_certificate
+from gu2024exploring.one_step import ROUNDINGS, norm
+from gu2024exploring.trajectories import SLOW
 
 
 def _certificate(W, a, X, Y, lam):

@@ -11,13 +11,13 @@ import jax.numpy as jnp
 import numpy as np
 
 from attlas.bounds.optimisation.gu2024_convergence import gu2024_width_log10
-from gu2024exploring.library.bounds.gu2024_score import gu2024_complexity, gu2024_score_error
-from gu2024exploring.claim_g_1 import distance
-from gu2024exploring.score_runs import COUNT, large_ball, score_runs
-from gu2024exploring.trajectories import SLOW
 from attlas.claims.claim import Control, Expectation, Source, Status, assume
 from attlas.claims.statement import inequality
 from attlas.claims.verdict import Outcome
+from gu2024exploring.claim_g_1 import distance
+from gu2024exploring.library.bounds.gu2024_score import gu2024_complexity, gu2024_score_error
+from gu2024exploring.score_runs import COUNT, large_ball, score_runs
+from gu2024exploring.trajectories import SLOW
 
 _DELTA = 0.1
 

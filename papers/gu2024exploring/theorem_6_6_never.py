@@ -1,7 +1,8 @@
 r"""Theorem 6.6 is vacuous at every sample size: 1 / (lambda sqrt n) where Gamma is not.
 
 In a fixed dimension the smallest eigenvalue of n samples falls faster than any power of n, as n
-inputs have a direction that no monomial of low degree sees. Proof: papers/gu2024exploring/proofs/diffusion.md.
+inputs have a direction that no monomial of low degree sees. Proof:
+papers/gu2024exploring/proofs/diffusion.md.
 """
 
 import math
@@ -9,12 +10,12 @@ import math
 import jax.numpy as jnp
 import numpy as np
 
+from attlas.claims.claim import Control, Kind, Sides, Status
+from attlas.claims.statement import computed
 from gu2024exploring.library.bounds.gu2024_score import (
     gu2024_complexity,
     gu2024_log_smallest_eigenvalue,
 )
-from attlas.claims.claim import Control, Kind, Sides, Status
-from attlas.claims.statement import computed
 
 _LARGEST = 12.0
 

@@ -11,13 +11,6 @@ import jax.numpy as jnp
 import numpy as np
 
 from attlas.bounds.optimisation.gu2024_convergence import gu2024_start
-from gu2024exploring.library.bounds.gu2024_regression import (
-    gu2024_regression_gap,
-    gu2024_regression_gap_in_time,
-)
-from gu2024exploring.flow_runs import flows
-from gu2024exploring.one_step import ROUNDINGS
-from gu2024exploring.trajectories import SLOW
 from attlas.claims.claim import (
     Control,
     Erratum,
@@ -28,6 +21,13 @@ from attlas.claims.claim import (
     assume,
 )
 from attlas.claims.statement import erratum, inequality
+from gu2024exploring.flow_runs import flows
+from gu2024exploring.library.bounds.gu2024_regression import (
+    gu2024_regression_gap,
+    gu2024_regression_gap_in_time,
+)
+from gu2024exploring.one_step import ROUNDINGS
+from gu2024exploring.trajectories import SLOW
 
 on_flows = partial(
     inequality,

@@ -7,12 +7,12 @@ the same with H* and K_te(0): all that the proof uses of a network. eps_H = ||E|
 import jax.numpy as jnp
 import numpy as np
 
+from attlas.claims.claim import Control, Sides, Status, assume
+from attlas.claims.statement import inequality
 from gu2024exploring.library.bounds.gu2024_regression import (
     gu2024_regression_gap,
     gu2024_regression_gap_in_time,
 )
-from attlas.claims.claim import Control, Sides, Status, assume
-from attlas.claims.statement import inequality
 from gu2024exploring.library.kernels.regression_flow import regression_flow
 
 _N = 3

@@ -9,13 +9,13 @@ from functools import partial
 import jax.numpy as jnp
 import numpy as np
 
-from gu2024exploring.library.bounds.gu2024_score import gu2024_approximation, gu2024_complexity
-from gu2024exploring.claim_g_1 import distance
-from gu2024exploring.score_runs import COUNT, large_ball, nearest, score_runs
-from gu2024exploring.trajectories import SLOW
 from attlas.claims.claim import Control, Sides, Source, Status
 from attlas.claims.statement import inequality
+from gu2024exploring.claim_g_1 import distance
+from gu2024exploring.library.bounds.gu2024_score import gu2024_approximation, gu2024_complexity
 from gu2024exploring.library.kernels.softmax_network_limit import softmax_ntk_limit
+from gu2024exploring.score_runs import COUNT, large_ball, nearest, score_runs
+from gu2024exploring.trajectories import SLOW
 
 _MULTIPLES = np.array([1.35, 7.0, 35.0, 170.0])
 """R_H over d e^d, above which A falls."""

@@ -17,12 +17,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from attlas._jax.compilation import CHEAP_COMPILATION
 from attlas.bounds.optimisation.julistiono2024_cone import (
     julistiono2024_mu_0,
     julistiono2024_radius,
 )
 from attlas.claims.claim import assume
-from attlas._jax.compilation import CHEAP_COMPILATION
 from attlas.losses.margin_loss import MarginLoss
 from attlas.optim.mirror_descent import inverse_potential_gradient
 
@@ -190,7 +190,7 @@ def placed(raw, radius=None, width=None):
 
 
 def at_radius(found):
-    """R_delta of placed arrays; c = 1 is enough (papers/julistiono2024optimizing/proofs/cone.md)."""
+    """R_delta of placed arrays; c = 1 is enough, by `proofs/cone.md`."""
     spread, advantage, T = found["spread"], found["advantage"], found["X"].shape[1]
     return julistiono2024_radius(found["norm"], found["delta"], found["A"], spread, advantage, T)
 

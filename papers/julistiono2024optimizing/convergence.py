@@ -10,6 +10,10 @@ from functools import partial
 import jax.numpy as jnp
 import numpy as np
 
+from attlas.claims.claim import Control, ProofStep, Source
+from attlas.claims.sampling import shared
+from attlas.claims.statement import limit, rate
+from attlas.data.token_selection import TokenSelection
 from julistiono2024optimizing.cone_instances import SIZES
 from julistiono2024optimizing.flow_instances import (
     COUNT,
@@ -19,10 +23,6 @@ from julistiono2024optimizing.flow_instances import (
     gaussian_selections,
     run_flows,
 )
-from attlas.claims.claim import Control, ProofStep, Source
-from attlas.claims.sampling import shared
-from attlas.claims.statement import limit, rate
-from attlas.data.token_selection import TokenSelection
 
 limit_on_flows, rate_on_flows = (partial(kind, sample=flows, count=COUNT) for kind in (limit, rate))
 

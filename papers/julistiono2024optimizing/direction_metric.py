@@ -1,8 +1,8 @@
 r"""The metric <U, V> = sum |W_mm|^{2-p} U V / (p - 1), in which lag and memory are orthogonal.
 
 U and V are mirror variables, C_i = (X_i,alpha - X_i,t) z_i' the directions in which samples of two
-tokens move them; papers/julistiono2024optimizing/proofs/rates.md. Smaller problems are padded by zeros: where
-W_mm vanishes the weight is zero, and a sample of share zero is none.
+tokens move them; papers/julistiono2024optimizing/proofs/rates.md. Smaller problems are padded by
+zeros: where W_mm vanishes the weight is zero, and a sample of share zero is none.
 """
 
 import jax.numpy as jnp

@@ -11,14 +11,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from julistiono2024optimizing.flow_instances import (
-    best_tokens,
-    gaussian_selections,
-)
 from attlas.claims.claim import Control, Sides, Status, assume
 from attlas.claims.sampling import in_turn, shared
 from attlas.claims.statement import limit
 from attlas.solvers.attention_svm import attention_svm_batch
+from julistiono2024optimizing.flow_instances import (
+    best_tokens,
+    gaussian_selections,
+)
 from julistiono2024optimizing.library.solvers.nuclear_svm import nuclear_svm
 from julistiono2024optimizing.library.token_selection.factored import train_factored
 

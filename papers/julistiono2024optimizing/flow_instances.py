@@ -14,15 +14,15 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from attlas.claims.sampling import shared
+from attlas.data.token_selection import TokenSelection
+from attlas.norms.entrywise import entrywise_norm
+from attlas.optim.mirror_descent import bregman, inverse_potential_gradient
 from julistiono2024optimizing.cone_instances import (
     at_radius,
     cone_points,
     mixed_loss,
 )
-from attlas.norms.entrywise import entrywise_norm
-from attlas.claims.sampling import shared
-from attlas.data.token_selection import TokenSelection
-from attlas.optim.mirror_descent import bregman, inverse_potential_gradient
 from julistiono2024optimizing.library.token_selection.flow import mirror_flow
 
 OTHER = {1.5: 3.0, 2.0: 3.0, 3.0: 1.5}

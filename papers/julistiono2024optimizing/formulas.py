@@ -12,12 +12,12 @@ from attlas.bounds.optimisation.julistiono2024_cone import (
     julistiono2024_mu_0,
     julistiono2024_radius,
 )
-from julistiono2024optimizing.library.bounds.julistiono2024_rate import julistiono2024_rate
-from julistiono2024optimizing.cone_instances import cone_points
-from julistiono2024optimizing.instances import EXPONENTS
 from attlas.claims.claim import Control, Kind, Sides, Source
 from attlas.claims.statement import computed, identity
 from attlas.data.token_selection import TokenSelection
+from julistiono2024optimizing.cone_instances import cone_points
+from julistiono2024optimizing.instances import EXPONENTS
+from julistiono2024optimizing.library.bounds.julistiono2024_rate import julistiono2024_rate
 from julistiono2024optimizing.library.solvers.selection_geometry import selection_geometry
 
 

@@ -1,8 +1,9 @@
 r"""Beyond the paper: the direction's rate for samples of two tokens in general position.
 
 Almost all data have strict complementarity, independent support samples and a W_mm without zero
-entry (papers/julistiono2024optimizing/proofs/rates.md, where all that stands here is proved). Samples beyond
-the margin add what they have moved to the memory of W(0). So the exponent of the conjecture,
+entry (papers/julistiono2024optimizing/proofs/rates.md, where all that stands here is proved).
+Samples beyond the margin add what they have moved to the memory of W(0). So the exponent of the
+conjecture,
 min(2, 2(p-1)), is that of two or more support samples that do not span the space of W (of those
 that do it is 2); one alone has no lag, and 2(p-1) for all p.
 Where complementarity fails a logarithm appears, and where a sample saturates at its worse token
@@ -15,6 +16,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from attlas.claims.claim import Control, Kind, Sides, Status
+from attlas.claims.sampling import shared
+from attlas.claims.statement import computed, limit
+from attlas.data.token_selection import TokenSelection
+from attlas.losses.logistic import logistic_derivative
+from attlas.optim.mirror_descent import potential_gradient
 from julistiono2024optimizing.cone_instances import attention_svm, plain_norm
 from julistiono2024optimizing.direction_metric import (
     across,
@@ -24,12 +31,6 @@ from julistiono2024optimizing.direction_metric import (
     metric,
 )
 from julistiono2024optimizing.flow_instances import SHARES, divergences, run_flows
-from attlas.claims.claim import Control, Kind, Sides, Status
-from attlas.claims.sampling import shared
-from attlas.claims.statement import computed, limit
-from attlas.data.token_selection import TokenSelection
-from attlas.losses.logistic import logistic_derivative
-from attlas.optim.mirror_descent import potential_gradient
 
 _EXPONENTS, _STEPS, _WANTED = (1.75, 2.0, 2.5, 3.0), 5000, 64
 

@@ -11,11 +11,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from julistiono2024optimizing.cone_instances import mixtures
-from attlas.norms.entrywise import entrywise_norm
 from attlas.claims.sampling import shared
 from attlas.data.token_selection import TokenSelection
+from attlas.norms.entrywise import entrywise_norm
 from attlas.optim.mirror_descent import mirror_step
+from julistiono2024optimizing.cone_instances import mixtures
 from julistiono2024optimizing.library.token_selection.gradient import selection_gradient
 
 EXPONENTS = (1.1, 1.5, 1.75, 2.0, 2.5, 3.0, 4.0)

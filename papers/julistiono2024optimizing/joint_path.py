@@ -14,19 +14,19 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from julistiono2024optimizing.flow_instances import (
-    OTHER,
-    gaussian_selections,
-)
 from attlas.claims.claim import Control, Sides, Source, Status, assume
-from attlas.norms.entrywise import entrywise_norm
 from attlas.claims.sampling import in_turn, shared
 from attlas.claims.statement import limit
 from attlas.data.token_selection import TokenSelection
 from attlas.losses.margin_loss import margin_loss
 from attlas.measures.attention.direction import direction_divergence
+from attlas.norms.entrywise import entrywise_norm
 from attlas.solvers.attention_svm import attention_svm_batch
 from attlas.solvers.lp_svm import lp_svm_batch
+from julistiono2024optimizing.flow_instances import (
+    OTHER,
+    gaussian_selections,
+)
 from julistiono2024optimizing.library.solvers.regularisation_path import LogJointLoss
 from julistiono2024optimizing.library.token_selection.ball import descend_in_ball
 from julistiono2024optimizing.library.token_selection.training import train_selection_ensemble

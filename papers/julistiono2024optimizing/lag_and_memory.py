@@ -13,6 +13,16 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from attlas.claims.claim import Control, Sides, Status
+from attlas.claims.sampling import in_turn, shared
+from attlas.claims.statement import identity, limit
+from attlas.data.token_selection import TokenSelection
+from attlas.measures.attention.direction import direction_divergence
+from attlas.optim.mirror_descent import (
+    inverse_potential_gradient,
+    mirror_step,
+    potential_gradient,
+)
 from julistiono2024optimizing.cone_instances import (
     attention_svm,
     mixed_loss,
@@ -32,16 +42,6 @@ from julistiono2024optimizing.flow_instances import (
     run_flows,
 )
 from julistiono2024optimizing.instances import ROUNDINGS, condition
-from attlas.claims.claim import Control, Sides, Status
-from attlas.claims.sampling import in_turn, shared
-from attlas.claims.statement import identity, limit
-from attlas.data.token_selection import TokenSelection
-from attlas.measures.attention.direction import direction_divergence
-from attlas.optim.mirror_descent import (
-    inverse_potential_gradient,
-    mirror_step,
-    potential_gradient,
-)
 from julistiono2024optimizing.library.token_selection.gradient import selection_gradient
 
 _EXPONENTS = (1.25, 1.5, 1.75, 2.0, 2.5, 3.0, 4.0)

@@ -3,10 +3,10 @@ r"""Lemma 12. Entrywise l_p norm against the Euclidean norm; W in R^{d x d}, w =
 import jax.numpy as jnp
 import numpy as np
 
-from julistiono2024optimizing.instances import EXPONENTS
 from attlas.claims.claim import Control, Source
-from attlas.norms.entrywise import entrywise_norm
 from attlas.claims.statement import inequality
+from attlas.norms.entrywise import entrywise_norm
+from julistiono2024optimizing.instances import EXPONENTS
 
 
 def matrices(rng, count):

@@ -11,8 +11,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from attlas.claims.claim import Control, Sides, Source, Status, assume
-from attlas.norms.entrywise import entrywise_norm
 from attlas.claims.statement import inequality, limit
+from attlas.norms.entrywise import entrywise_norm
 from attlas.optim.mirror_descent import bregman
 
 

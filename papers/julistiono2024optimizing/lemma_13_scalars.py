@@ -10,10 +10,10 @@ import jax.numpy as jnp
 import numpy as np
 from scipy.optimize import brentq
 
-from julistiono2024optimizing.lemma_13 import closing_pairs
 from attlas.claims.claim import Control, ProofStep, Sides, Source, Status, assume
 from attlas.claims.statement import identity, inequality, limit
 from attlas.optim.mirror_descent import bregman, potential
+from julistiono2024optimizing.lemma_13 import closing_pairs
 
 _ABOVE = (2.25, 2.5, 3.0, 3.5, 4.0)
 _BELOW = (1.1, 1.25, 1.5, 1.75, 1.9)

@@ -5,11 +5,11 @@ from functools import partial
 import jax.numpy as jnp
 import numpy as np
 
-from julistiono2024optimizing.instances import ROUNDINGS, random_data
 from attlas.claims.claim import Control, Sides, Status
 from attlas.claims.statement import inequality
 from attlas.data.token_selection import TokenSelection, token_scores
 from attlas.losses.logistic import logistic
+from julistiono2024optimizing.instances import ROUNDINGS, random_data
 from julistiono2024optimizing.library.token_selection.gradient import selection_loss
 
 

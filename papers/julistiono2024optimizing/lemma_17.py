@@ -6,11 +6,11 @@ gamma_i = y_i X_i v, h_i = X_i W z_i, s_i = softmax(h_i); n samples, all losses 
 import jax
 import jax.numpy as jnp
 
-from julistiono2024optimizing.instances import ROUNDINGS, condition, on_trajectory
 from attlas.claims.claim import Control, Sides
 from attlas.claims.statement import identity
 from attlas.data.token_selection import TokenSelection, token_scores
 from attlas.losses.margin_loss import margin_loss
+from julistiono2024optimizing.instances import ROUNDINGS, condition, on_trajectory
 from julistiono2024optimizing.library.models.single_head import SingleHead, attention_weights
 from julistiono2024optimizing.library.token_selection.gradient import selection_gradient
 

@@ -9,11 +9,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from julistiono2024optimizing.instances import ROUNDINGS, dual_norm, on_trajectory
 from attlas.claims.claim import Control, Status
 from attlas.claims.statement import inequality
 from attlas.data.token_selection import TokenSelection, token_scores
 from attlas.losses.logistic import logistic_derivative
+from julistiono2024optimizing.instances import ROUNDINGS, dual_norm, on_trajectory
 from julistiono2024optimizing.library.token_selection.gradient import selection_gradient
 
 

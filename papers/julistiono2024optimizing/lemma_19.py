@@ -8,6 +8,8 @@ from functools import partial
 
 import jax.numpy as jnp
 
+from attlas.claims.claim import Control, ProofStep, Sides, Source, Status, assume
+from attlas.claims.statement import inequality
 from julistiono2024optimizing.cone_instances import (
     IN_CONE,
     back_in_place,
@@ -15,8 +17,6 @@ from julistiono2024optimizing.cone_instances import (
     gaps,
     plain_norm,
 )
-from attlas.claims.claim import Control, ProofStep, Sides, Source, Status, assume
-from attlas.claims.statement import inequality
 
 _CHAIN = "Lemmas 19-21"
 # The longest path: W_mm (powers of exponent up to 10 and sums of three terms), a product of 3 x 3

@@ -15,10 +15,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from attlas.bounds.optimisation.julistiono2024_cone import julistiono2024_mu_0
-from julistiono2024optimizing.cone_instances import cone_divergence
 from attlas.claims.claim import Control, Erratum, ErratumClass, Sides, Source, assume
 from attlas.claims.statement import erratum
 from attlas.claims.verdict import Outcome
+from julistiono2024optimizing.cone_instances import cone_divergence
 
 
 def no_support():

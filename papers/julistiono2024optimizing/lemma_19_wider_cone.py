@@ -10,6 +10,8 @@ from functools import partial
 import jax.numpy as jnp
 
 from attlas.bounds.optimisation.julistiono2024_cone import julistiono2024_mu_0
+from attlas.claims.claim import Control, Sides, Status, assume
+from attlas.claims.statement import inequality
 from julistiono2024optimizing.cone_instances import (
     SOLVED,
     back_in_place,
@@ -17,8 +19,6 @@ from julistiono2024optimizing.cone_instances import (
     cone_points,
     plain_norm,
 )
-from attlas.claims.claim import Control, Sides, Status, assume
-from attlas.claims.statement import inequality
 
 
 def width(found):

@@ -1,8 +1,8 @@
 r"""Lemma 20: inside the cone the negative gradient points along every direction of the cone.
 
 The paper leaves the constant of Omega(.) and the one in R_delta open; 3/4 and 1 are proved in
-papers/julistiono2024optimizing/proofs/cone.md. Everything is multiplied by exp((1 + delta/2) rho) and formed
-from score differences in log space, so that no side underflows.
+papers/julistiono2024optimizing/proofs/cone.md. Everything is multiplied by exp((1 + delta/2) rho)
+and formed from score differences in log space, so that no side underflows.
 """
 
 from functools import partial
@@ -11,6 +11,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from attlas.claims.claim import Control, ProofStep, Sides, Source, assume
+from attlas.claims.statement import inequality
+from attlas.losses.margin_loss import margin_loss
 from julistiono2024optimizing.cone_instances import (
     IN_CONE,
     at_radius,
@@ -23,9 +26,6 @@ from julistiono2024optimizing.cone_instances import (
     plain_norm,
     scores,
 )
-from attlas.claims.claim import Control, ProofStep, Sides, Source, assume
-from attlas.claims.statement import inequality
-from attlas.losses.margin_loss import margin_loss
 from julistiono2024optimizing.library.token_selection.gradient import scaled_gradient
 
 _CHAIN = "Lemmas 19-21"

@@ -10,6 +10,8 @@ from functools import partial
 import jax
 import jax.numpy as jnp
 
+from attlas.claims.claim import Control, ProofStep, Sides, Source, Status, assume
+from attlas.claims.statement import inequality
 from julistiono2024optimizing.cone_instances import (
     IN_CONE,
     at_radius,
@@ -22,8 +24,6 @@ from julistiono2024optimizing.cone_instances import (
     scores,
 )
 from julistiono2024optimizing.lemma_20 import exponent_rounding
-from attlas.claims.claim import Control, ProofStep, Sides, Source, Status, assume
-from attlas.claims.statement import inequality
 from julistiono2024optimizing.library.token_selection.gradient import scaled_gradient
 
 

@@ -17,6 +17,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from attlas.claims.claim import Control, ProofStep, Sides, Status
+from attlas.claims.statement import identity, inequality
+from attlas.data.token_selection import TokenSelection, token_scores
+from attlas.optim.mirror_descent import bregman, mirror_step, potential, potential_gradient
 from julistiono2024optimizing.cone_instances import mixed_loss, slopes
 from julistiono2024optimizing.instances import (
     EXPONENTS,
@@ -24,11 +28,10 @@ from julistiono2024optimizing.instances import (
     condition,
     on_trajectory,
 )
-from attlas.claims.claim import Control, ProofStep, Sides, Status
-from attlas.claims.statement import identity, inequality
-from attlas.data.token_selection import TokenSelection, token_scores
-from attlas.optim.mirror_descent import bregman, mirror_step, potential, potential_gradient
-from julistiono2024optimizing.library.token_selection.gradient import selection_gradient, selection_loss
+from julistiono2024optimizing.library.token_selection.gradient import (
+    selection_gradient,
+    selection_loss,
+)
 
 _DOUBLINGS = 64
 

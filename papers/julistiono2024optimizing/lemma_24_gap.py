@@ -1,7 +1,8 @@
 r"""How small "eta small enough" of Lemma 24 is: for given data inside the cone, and from W(0) = 0.
 
-Inside the cone one constant step serves all points (papers/julistiono2024optimizing/proofs/cone.md). Elsewhere
-0.001 is not small enough for one sample with two tokens of length 6, a query of length 6, p = 3 and
+Inside the cone one constant step serves all points
+(papers/julistiono2024optimizing/proofs/cone.md). Elsewhere 0.001 is not small enough for one
+sample with two tokens of length 6, a query of length 6, p = 3 and
 W(0) = 0, where the lemma requires (2/3) ||W(1)||^3 + eta (L(W(1)) - L(0)) <= 0.
 """
 
@@ -11,6 +12,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from attlas.claims.claim import Control, Sides, Source, Status, assume
+from attlas.claims.statement import erratum, inequality
+from attlas.data.token_selection import TokenSelection
+from attlas.optim.mirror_descent import bregman, mirror_step, potential
 from julistiono2024optimizing.cone_instances import (
     IN_CONE,
     at_radius,
@@ -23,10 +28,6 @@ from julistiono2024optimizing.cone_instances import (
 )
 from julistiono2024optimizing.instances import ROUNDINGS, condition
 from julistiono2024optimizing.lemma_20 import exponent_rounding
-from attlas.claims.claim import Control, Sides, Source, Status, assume
-from attlas.claims.statement import erratum, inequality
-from attlas.data.token_selection import TokenSelection
-from attlas.optim.mirror_descent import bregman, mirror_step, potential
 from julistiono2024optimizing.library.token_selection.gradient import (
     scaled_gradient,
     selection_gradient,

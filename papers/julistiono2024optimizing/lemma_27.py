@@ -14,6 +14,10 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
+from attlas._jax.compilation import CHEAP_COMPILATION
+from attlas.claims.claim import Control, ProofStep, Sides, assume
+from attlas.claims.statement import inequality
+from attlas.optim.mirror_descent import inverse_potential_gradient, potential_gradient
 from julistiono2024optimizing.cone_instances import (
     IN_CONE,
     cone_points,
@@ -24,10 +28,6 @@ from julistiono2024optimizing.cone_instances import (
     scores,
 )
 from julistiono2024optimizing.lemma_21 import at_radius_pi
-from attlas.claims.claim import Control, ProofStep, Sides, assume
-from attlas._jax.compilation import CHEAP_COMPILATION
-from attlas.claims.statement import inequality
-from attlas.optim.mirror_descent import inverse_potential_gradient, potential_gradient
 from julistiono2024optimizing.library.token_selection.gradient import scaled_gradient
 
 _CHAIN = "Lemmas 27-29"

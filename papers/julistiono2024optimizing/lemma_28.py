@@ -12,6 +12,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from attlas._jax.compilation import CHEAP_COMPILATION
+from attlas.claims.claim import Control, ProofStep, Sides, Source, assume
+from attlas.claims.statement import inequality
 from julistiono2024optimizing.cone_instances import (
     SOLVED,
     WIDE,
@@ -23,9 +26,6 @@ from julistiono2024optimizing.cone_instances import (
     plain_norm,
 )
 from julistiono2024optimizing.lemma_27 import measured_step, small_enough
-from attlas.claims.claim import Control, ProofStep, Sides, Source, assume
-from attlas._jax.compilation import CHEAP_COMPILATION
-from attlas.claims.statement import inequality
 
 _STEPS = 160
 _FAR = 2.0

@@ -9,17 +9,17 @@ from functools import partial
 
 import jax.numpy as jnp
 
+from attlas.claims.claim import Control, ProofStep, Sides, Status
+from attlas.claims.statement import inequality
+from attlas.data.token_selection import TokenSelection
+from attlas.norms.entrywise import entrywise_norm
+from attlas.optim.mirror_descent import mirror_step
 from julistiono2024optimizing.instances import (
     ROUNDINGS,
     dual_norm,
     on_trajectory,
 )
 from julistiono2024optimizing.lemma_18 import gradient_bound
-from attlas.claims.claim import Control, ProofStep, Sides, Status
-from attlas.norms.entrywise import entrywise_norm
-from attlas.claims.statement import inequality
-from attlas.data.token_selection import TokenSelection
-from attlas.optim.mirror_descent import mirror_step
 from julistiono2024optimizing.library.token_selection.gradient import selection_gradient
 
 

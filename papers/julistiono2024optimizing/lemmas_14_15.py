@@ -5,9 +5,9 @@ from functools import partial
 import jax.numpy as jnp
 import numpy as np
 
-from julistiono2024optimizing.instances import EXPONENTS
 from attlas.claims.claim import Control, Sides, assume
 from attlas.claims.statement import inequality
+from julistiono2024optimizing.instances import EXPONENTS
 
 
 def pairs(rng, count):

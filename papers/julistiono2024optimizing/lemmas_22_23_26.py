@@ -5,6 +5,11 @@ W is W(k), W+ = W(k+1), and eta the step; V, U are further matrices (the paper's
 
 import jax.numpy as jnp
 
+from attlas.claims.claim import Control, Sides
+from attlas.claims.statement import identity, inequality
+from attlas.data.token_selection import TokenSelection
+from attlas.norms.entrywise import entrywise_norm
+from attlas.optim.mirror_descent import bregman, mirror_step, potential, potential_gradient
 from julistiono2024optimizing.cone_instances import mixed_loss
 from julistiono2024optimizing.instances import (
     ROUNDINGS,
@@ -12,12 +17,10 @@ from julistiono2024optimizing.instances import (
     dual_norm,
     on_trajectory,
 )
-from attlas.claims.claim import Control, Sides
-from attlas.norms.entrywise import entrywise_norm
-from attlas.claims.statement import identity, inequality
-from attlas.data.token_selection import TokenSelection
-from attlas.optim.mirror_descent import bregman, mirror_step, potential, potential_gradient
-from julistiono2024optimizing.library.token_selection.gradient import selection_gradient, selection_loss
+from julistiono2024optimizing.library.token_selection.gradient import (
+    selection_gradient,
+    selection_loss,
+)
 
 
 @inequality(

@@ -7,18 +7,18 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from attlas.claims.claim import Control, Sides, Status
+from attlas.claims.statement import identity, inequality
+from attlas.data.token_selection import TokenSelection
+from attlas.measures.attention.direction import direction_divergence
+from attlas.norms.entrywise import entrywise_norm
+from attlas.optim.mirror_descent import mirror_step, potential_gradient
 from julistiono2024optimizing.instances import (
     EXPONENTS,
     ROUNDINGS,
     dual_norm,
     random_data,
 )
-from attlas.claims.claim import Control, Sides, Status
-from attlas.norms.entrywise import entrywise_norm
-from attlas.claims.statement import identity, inequality
-from attlas.data.token_selection import TokenSelection
-from attlas.measures.attention.direction import direction_divergence
-from attlas.optim.mirror_descent import mirror_step, potential_gradient
 from julistiono2024optimizing.library.token_selection.gradient import selection_gradient
 
 _RECORDS = (1, 8, 64)

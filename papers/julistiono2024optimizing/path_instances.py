@@ -7,19 +7,19 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from attlas.claims.sampling import in_turn, shared
+from attlas.losses.margin_loss import margin_loss
+from attlas.measures.attention.direction import direction_divergence
+from attlas.norms.entrywise import entrywise_norm
+from attlas.solvers.attention_svm import attention_svm_batch
+from attlas.solvers.token_optimality import attention_margins, is_locally_optimal
 from julistiono2024optimizing.cone_instances import cone_divergence
 from julistiono2024optimizing.flow_instances import (
     OTHER,
     best_tokens,
     gaussian_selections,
 )
-from attlas.norms.entrywise import entrywise_norm
-from attlas.claims.sampling import in_turn, shared
-from attlas.losses.margin_loss import margin_loss
-from attlas.measures.attention.direction import direction_divergence
-from attlas.solvers.attention_svm import attention_svm_batch
 from julistiono2024optimizing.library.solvers.regularisation_path import LogExcessLoss
-from attlas.solvers.token_optimality import attention_margins, is_locally_optimal
 from julistiono2024optimizing.library.token_selection.ball import descend_in_ball
 
 SIZES = ((2, 3, 3), (3, 4, 2), (5, 3, 4))

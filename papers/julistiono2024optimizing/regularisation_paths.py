@@ -9,9 +9,9 @@ from functools import partial
 
 import jax.numpy as jnp
 
-from julistiono2024optimizing.path_instances import global_paths, local_paths
 from attlas.claims.claim import Control, Sides, Source, assume
 from attlas.claims.statement import limit
+from julistiono2024optimizing.path_instances import global_paths, local_paths
 
 SOLVED = assume(
     "attention SVM certified to a relative gap of 1e-8, the lowest points stationary to 1e-6 and "

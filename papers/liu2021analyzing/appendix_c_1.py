@@ -10,15 +10,15 @@ from functools import partial
 import jax.numpy as jnp
 import numpy as np
 
+from attlas.claims.claim import Control, Sides, Source, Status, assume
+from attlas.claims.statement import erratum, identity, inequality
+from attlas.claims.verdict import Outcome
 from liu2021analyzing.library.bounds.liu2021_regions import (
     liu2021_central_regions_maximum,
     liu2021_regions,
     liu2021_regions_break_even,
 )
 from liu2021analyzing.region_instances import ROUNDINGS, size_pairs
-from attlas.claims.claim import Control, Sides, Source, Status, assume
-from attlas.claims.statement import erratum, identity, inequality
-from attlas.claims.verdict import Outcome
 
 
 def widths(rng, count):

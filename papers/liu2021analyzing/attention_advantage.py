@@ -12,13 +12,13 @@ import jax.numpy as jnp
 import numpy as np
 from scipy import integrate, stats
 
+from attlas.claims.claim import Control, Kind, Sides, Status
+from attlas.claims.statement import computed
 from liu2021analyzing.library.bounds.attended_risk import (
     attention_advantage,
     least_squares_risk,
     regression_risk_floor,
 )
-from attlas.claims.claim import Control, Kind, Sides, Status
-from attlas.claims.statement import computed
 
 
 def _mean_inverse(k):

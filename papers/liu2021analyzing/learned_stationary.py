@@ -14,8 +14,8 @@ import numpy as np
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Array
 
-from attlas.claims.claim import Control, assume
 from attlas._jax.compilation import CHEAP_COMPILATION
+from attlas.claims.claim import Control, assume
 from attlas.claims.perturbed_draws import apart
 from attlas.claims.statement import limit
 from liu2021analyzing.library.models.recurrent_attention import NetworkScore, RecurrentAttention

@@ -11,6 +11,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from attlas.claims.claim import Control, Sides, Status
+from attlas.claims.statement import erratum, identity, inequality
+from liu2021analyzing.library.models.rectifier import rectify
 from liu2021analyzing.teacher_instances import (
     POINTS,
     REGULAR,
@@ -19,9 +22,6 @@ from liu2021analyzing.teacher_instances import (
     population,
     size_of_terms,
 )
-from attlas.claims.claim import Control, Sides, Status
-from attlas.claims.statement import erratum, identity, inequality
-from liu2021analyzing.library.models.rectifier import rectify
 
 
 def gradient(phi, w, phis, ws):

@@ -8,7 +8,10 @@ import jax.numpy as jnp
 
 from attlas.claims.claim import Control, Sides, Source
 from attlas.claims.statement import identity
-from liu2021analyzing.library.models.deep_self_attention import DeepSelfAttention, SelfAttentionLayer
+from liu2021analyzing.library.models.deep_self_attention import (
+    DeepSelfAttention,
+    SelfAttentionLayer,
+)
 from liu2021analyzing.library.models.fixed_attention import EuclideanAttention, SoftmaxAttention
 from liu2021analyzing.library.models.recurrent_attention import NetworkScore, RecurrentAttention
 from liu2021analyzing.library.models.self_attention_mlp import SelfAttentionMLP

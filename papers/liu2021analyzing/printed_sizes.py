@@ -8,10 +8,10 @@ from functools import partial
 import jax.numpy as jnp
 import numpy as np
 
-from liu2021analyzing.library.bounds import liu2021_sample_size as sizes
-from liu2021analyzing.library.bounds.liu2021_union_bound import Conditions, liu2021_error
 from attlas.claims.claim import Control, Sides, Source, Status
 from attlas.claims.statement import identity
+from liu2021analyzing.library.bounds import liu2021_sample_size as sizes
+from liu2021analyzing.library.bounds.liu2021_union_bound import Conditions, liu2021_error
 
 _SIZES = ("p", "t", "d", "d_v", "d_q", "d_a", "d_f")
 _NORMS = ("C_x", "C_1", "C_2", "C_5", "C_6", "C_7", "C_8", "C_9", "gamma", "c_k")

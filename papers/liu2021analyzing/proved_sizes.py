@@ -1,7 +1,8 @@
 r"""Lemma 1 and Theorems 1, 2 and 6 with every constant: what the samples of the library leave.
 
-The union bound of papers/liu2021analyzing/proofs/sample_size.md, written out again, at the sample sizes of
-`liu2021analyzing.library.bounds.liu2021_sample_size`: between a half and all of what may fail; a
+The union bound of papers/liu2021analyzing/proofs/sample_size.md, written out again, at the sample
+sizes of `liu2021analyzing.library.bounds.liu2021_sample_size`: between a half and all of what may
+fail; a
 quarter at least where the spread of the noise decides, $n = 2 \log(4/\delta)$.
 """
 
@@ -11,10 +12,10 @@ from functools import partial
 import jax.numpy as jnp
 import numpy as np
 
-from liu2021analyzing.library.bounds import liu2021_sample_size as sizes
-from liu2021analyzing.library.bounds.liu2021_union_bound import Conditions
 from attlas.claims.claim import Control, ProofStep, Sides, Status
 from attlas.claims.statement import inequality
+from liu2021analyzing.library.bounds import liu2021_sample_size as sizes
+from liu2021analyzing.library.bounds.liu2021_union_bound import Conditions
 
 
 def conditions(rng, gamma, C_2):

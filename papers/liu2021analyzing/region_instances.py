@@ -2,11 +2,11 @@ r"""Networks on x o f with their exact numbers of cells and regions, and grids o
 
 import numpy as np
 
+from attlas.claims.perturbed_draws import apart
 from liu2021analyzing.library.bounds.liu2021_regions import (
     liu2021_central_regions_maximum,
     liu2021_regions,
 )
-from attlas.claims.perturbed_draws import apart
 from liu2021analyzing.library.measures.cell_enumeration import enumerate_cells
 from liu2021analyzing.library.measures.linear_regions import count_cells, count_linear_regions
 

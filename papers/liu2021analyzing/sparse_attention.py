@@ -6,9 +6,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from liu2021analyzing.library.bounds.liu2021_regions import liu2021_regions
 from attlas.claims.claim import Control, Sides, Source, Status
 from attlas.claims.statement import erratum, identity, inequality
+from liu2021analyzing.library.bounds.liu2021_regions import liu2021_regions
 from liu2021analyzing.library.models.fixed_attention import EuclideanAttention, TopAttention
 
 _P, _KEPT = 7, 3

@@ -24,8 +24,8 @@ from scipy.optimize import least_squares
 
 from attlas._jax.generator import seed_of
 from attlas.claims.sampling import shared
-from liu2021analyzing.library.measures.stationary_points import stationary_points
 from attlas.measures.statistics.loglog_slope import loglog_slope
+from liu2021analyzing.library.measures.stationary_points import stationary_points
 from liu2021analyzing.library.models.two_layer import TwoLayer
 
 COUNT = 44

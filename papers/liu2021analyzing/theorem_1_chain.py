@@ -1,4 +1,4 @@
-r"""The proof of Theorem 1 with every constant, step by step: papers/liu2021analyzing/proofs/sample_size.md.
+r"""The proof of Theorem 1 with every constant, step by step: `proofs/sample_size.md`.
 
 z stands for x o f(x), of norm at most C_x; B = C_1 max ||z|| bounds the features. The bounds of
 the features themselves are the first two steps, in `feature_norms`; sizes of covers are in
@@ -11,10 +11,10 @@ import math
 import jax.numpy as jnp
 import numpy as np
 
-from liu2021analyzing.stationary_runs import features
 from attlas.claims.claim import Control, ProofStep, Sides, Status
 from attlas.claims.statement import inequality, probability
 from liu2021analyzing.library.models.rectifier import rectify
+from liu2021analyzing.stationary_runs import features
 
 _CHAIN = "liu2021analyzing/theorem-1"
 _P, _D = 4, 3

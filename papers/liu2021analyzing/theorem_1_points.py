@@ -7,8 +7,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from attlas._jax.generator import generator
+from attlas.claims.claim import Control, Expectation, ProofStep, Sides, Source, Status, assume
+from attlas.claims.statement import identity, inequality
+from attlas.claims.verdict import Outcome
 from liu2021analyzing.library.bounds.liu2021_sample_size import liu2021_attention
 from liu2021analyzing.library.bounds.liu2021_union_bound import Conditions
+from liu2021analyzing.library.measures.conditional_covariance import conditional_covariance
 from liu2021analyzing.stationary_runs import (
     COUNT,
     INPUTS,
@@ -23,11 +28,6 @@ from liu2021analyzing.stationary_runs import (
     risk,
     weights,
 )
-from attlas.claims.claim import Control, Expectation, ProofStep, Sides, Source, Status, assume
-from attlas._jax.generator import generator
-from attlas.claims.statement import identity, inequality
-from attlas.claims.verdict import Outcome
-from liu2021analyzing.library.measures.conditional_covariance import conditional_covariance
 
 _ROUNDINGS = 8 * POINTS
 

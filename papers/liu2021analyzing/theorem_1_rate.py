@@ -8,6 +8,8 @@ from functools import partial
 
 import jax.numpy as jnp
 
+from attlas.claims.claim import Control, Status, assume
+from attlas.claims.statement import limit, probability
 from liu2021analyzing.stationary_runs import (
     COUNT,
     INPUTS,
@@ -16,8 +18,6 @@ from liu2021analyzing.stationary_runs import (
     UNITS,
     curves,
 )
-from attlas.claims.claim import Control, Status, assume
-from attlas.claims.statement import limit, probability
 
 # The mean of n error / sigma^2 at a maximum likelihood fit with Gaussian noise; with the bias.
 _PARAMETERS = INPUTS * UNITS + UNITS + 1

@@ -5,10 +5,10 @@ import jax.numpy as jnp
 import numpy as np
 from jax.flatten_util import ravel_pytree
 
-from liu2021analyzing.library.bounds.liu2021_sample_size import liu2021_attention, liu2021_baseline
-from liu2021analyzing.library.bounds.liu2021_union_bound import Conditions
 from attlas.claims.claim import Control, Kind, Sides, Status
 from attlas.claims.statement import erratum, identity
+from liu2021analyzing.library.bounds.liu2021_sample_size import liu2021_attention, liu2021_baseline
+from liu2021analyzing.library.bounds.liu2021_union_bound import Conditions
 from liu2021analyzing.library.models.two_layer import TwoLayer
 
 _P, _D, _POINTS = 5, 2, 24

@@ -8,10 +8,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from liu2021analyzing.library.bounds.liu2021_sample_size import liu2021_self_attention
 from attlas.claims.claim import Control, Kind, Sides, Source, Status
 from attlas.claims.statement import erratum, identity, inequality
-from liu2021analyzing.library.models.self_attention_mlp import SelfAttentionMLP, make_self_attention_mlp
+from liu2021analyzing.library.bounds.liu2021_sample_size import liu2021_self_attention
+from liu2021analyzing.library.models.self_attention_mlp import (
+    SelfAttentionMLP,
+    make_self_attention_mlp,
+)
 
 _P, _T, _V, _D = 4, 4, 2, 2
 

@@ -4,9 +4,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from liu2021analyzing.library.bounds.liu2021_sample_size import liu2021_deep
 from attlas.claims.claim import Control, Sides, Source, Status
 from attlas.claims.statement import erratum, identity, inequality
+from liu2021analyzing.library.bounds.liu2021_sample_size import liu2021_deep
 from liu2021analyzing.library.models.deep_self_attention import make_deep_self_attention
 
 # Twice log N: at log N itself the bound of the probability is one.

@@ -17,9 +17,9 @@ import jax.numpy as jnp
 import numpy as np
 from jax.flatten_util import ravel_pytree
 
-from liu2021analyzing.library.bounds.liu2021_sample_size import liu2021_deep
 from attlas.claims.claim import Control, Kind, Sides, Status, assume
 from attlas.claims.statement import erratum, identity
+from liu2021analyzing.library.bounds.liu2021_sample_size import liu2021_deep
 from liu2021analyzing.library.models.deep_self_attention import (
     DeepSelfAttention,
     SelfAttentionLayer,

@@ -13,14 +13,14 @@ import jax.numpy as jnp
 import numpy as np
 from scipy import stats
 
+from attlas._jax.compilation import CHEAP_COMPILATION
+from attlas.claims.claim import Control, Status, assume
+from attlas.claims.statement import inequality, probability
 from liu2021analyzing.library.bounds.trained_network_error import (
     deep_attention_stretch,
     finite_class_error,
     trained_network_error,
 )
-from attlas.claims.claim import Control, Status, assume
-from attlas._jax.compilation import CHEAP_COMPILATION
-from attlas.claims.statement import inequality, probability
 from liu2021analyzing.library.models.deep_self_attention import make_deep_self_attention
 
 _DELTA, _TRIALS = 0.05, 400

@@ -9,7 +9,10 @@ from functools import partial
 import jax.numpy as jnp
 import numpy as np
 
+from attlas.claims.claim import Control, Status
+from attlas.claims.statement import erratum, identity, inequality
 from liu2021analyzing.library.bounds.liu2021_regions import liu2021_regions
+from liu2021analyzing.library.measures.linear_regions import count_linear_regions
 from liu2021analyzing.region_instances import (
     ROUNDINGS,
     UNITS,
@@ -17,9 +20,6 @@ from liu2021analyzing.region_instances import (
     masked_networks,
     size_pairs,
 )
-from attlas.claims.claim import Control, Status
-from attlas.claims.statement import erratum, identity, inequality
-from liu2021analyzing.library.measures.linear_regions import count_linear_regions
 
 
 def two_networks():

@@ -4,7 +4,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from liu2021analyzing.region_instances import ROUNDINGS, affine_pieces
 from attlas.claims.claim import Control, Kind, Sides, Source, Status
 from attlas.claims.statement import erratum, identity, inequality
 from liu2021analyzing.library.models.fixed_attention import (
@@ -14,6 +13,7 @@ from liu2021analyzing.library.models.fixed_attention import (
     UniformAttention,
 )
 from liu2021analyzing.library.models.two_layer import AttendedTwoLayer, TwoLayer
+from liu2021analyzing.region_instances import ROUNDINGS, affine_pieces
 
 # Gradients that differ by less than this share of the largest are counted as one. Rounding is
 # 1e-15 of it; those of different cells of the drawn networks differ by far more.

@@ -10,6 +10,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax.flatten_util import ravel_pytree
 
+from attlas.claims.claim import Control, Kind, ProofStep, Sides, Source, Status, assume
+from attlas.claims.statement import erratum, existence, identity, inequality
 from liu2021analyzing.landscape_instances import (
     ROUNDINGS,
     UNITS,
@@ -19,8 +21,6 @@ from liu2021analyzing.landscape_instances import (
     networks,
     on_the_orbit,
 )
-from attlas.claims.claim import Control, Kind, ProofStep, Sides, Source, Status, assume
-from attlas.claims.statement import erratum, existence, identity, inequality
 from liu2021analyzing.library.measures.orbit_flatness import rescaled_layers
 from liu2021analyzing.library.models.self_attention_mlp import SelfAttentionMLP
 

@@ -6,10 +6,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from liu2021analyzing.landscape_instances import ROUNDINGS, risk
 from attlas.claims.claim import Control, Sides, Source, Status
 from attlas.claims.perturbed_draws import apart
 from attlas.claims.statement import existence, identity, inequality
+from liu2021analyzing.landscape_instances import ROUNDINGS, risk
 from liu2021analyzing.library.measures.orbit_flatness import flat_volume
 
 # Rays are followed this far: most stay in the set, so that the mean over directions, which is

@@ -12,13 +12,13 @@ from attlas.claims.claim import Control, Sides, Source, Status, assume
 from attlas.claims.perturbed_draws import apart
 from attlas.claims.statement import erratum, identity, inequality
 from liu2021analyzing.library.measures.conditional_covariance import conditional_covariance
+from liu2021analyzing.library.models.rectifier import rectify
 from liu2021analyzing.library.models.recurrent_attention import (
     DotScore,
     NetworkScore,
     RecurrentAttention,
     make_recurrent_attention,
 )
-from liu2021analyzing.library.models.rectifier import rectify
 from liu2021analyzing.library.models.two_layer import TwoLayer
 
 _T, _P, _D, _STEPS, _POINTS = 2, 4, 2, 3, 16

@@ -8,10 +8,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from liu2021analyzing.landscape_instances import ROUNDINGS, attended, risk
 from attlas.claims.claim import Control, Sides, Source, Status, assume
 from attlas.claims.perturbed_draws import apart
 from attlas.claims.statement import identity, inequality
+from liu2021analyzing.landscape_instances import ROUNDINGS, attended, risk
 from liu2021analyzing.library.measures.stationary_points import stationary_points
 from liu2021analyzing.library.models.self_attention_mlp import SelfAttentionMLP
 from liu2021analyzing.library.models.two_layer import TwoLayer

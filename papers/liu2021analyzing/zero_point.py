@@ -7,11 +7,11 @@ E(y|x) is the teacher's output.
 import jax
 import jax.numpy as jnp
 
-from liu2021analyzing.teacher_instances import INPUTS, TEACHERS, UNITS, attended
 from attlas.claims.claim import Control, Sides, Status
 from attlas.claims.statement import identity, inequality
 from liu2021analyzing.library.measures.conditional_covariance import conditional_covariance
 from liu2021analyzing.library.models.rectifier import rectify
+from liu2021analyzing.teacher_instances import INPUTS, TEACHERS, UNITS, attended
 
 _SHARPNESS = 10.0
 

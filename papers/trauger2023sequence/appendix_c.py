@@ -12,9 +12,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from trauger2023sequence.single_layer_instances import exact_complexity
 from attlas.claims.claim import Control, Sides, Source, Status
 from attlas.claims.statement import inequality
+from trauger2023sequence.single_layer_instances import exact_complexity
 
 _FUNCTIONS, _SAMPLES = 6, 5
 

@@ -64,7 +64,7 @@ def greedy_instances(rng, count, by_column):
 
 
 def row_centre(W, X, B, B_x, epsilon):
-    """The centre of papers/trauger2023sequence/proofs/covers.md, row by row, and its description length.
+    """The centre of `proofs/covers.md`, row by row, and its description length.
 
     That is (updates) ln(2 k N + 1) + (rows kept) ln(cells).
     """

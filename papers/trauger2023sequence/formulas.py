@@ -38,7 +38,11 @@ from attlas.claims.claim import Control, Kind, Sides, Source
 from attlas.claims.statement import computed, identity
 from attlas.models.networks.single_layer_transformer import SingleLayerTransformer
 from trauger2023sequence.library.models.transformer import Layer, Transformer, scalar_readout
-from trauger2023sequence.library.sparse_majority.trauger2023_bounds import ROWS, MajorityNorms, majority_bounds
+from trauger2023sequence.library.sparse_majority.trauger2023_bounds import (
+    ROWS,
+    MajorityNorms,
+    majority_bounds,
+)
 
 _K, _D, _DEPTHS, _DELTA = 3, 5, (1, 2, 4), 0.05
 _ROOT = 2**0.5

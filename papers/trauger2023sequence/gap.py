@@ -11,18 +11,18 @@ import jax.numpy as jnp
 import numpy as np
 from jax.scipy.special import gammaln
 
+from attlas._jax.generator import generator
 from attlas.bounds.covering.trauger2023_cover import trauger2023_cover
 from attlas.bounds.generalisation.generalisation_gap import generalisation_gap
 from attlas.bounds.generalisation.trauger2023_single import trauger2023_single
+from attlas.claims.claim import Control, ProofStep, Sides, Source, Status
+from attlas.claims.perturbed_draws import apart
+from attlas.claims.statement import identity, inequality, probability
+from attlas.norms.balls import project
 from trauger2023sequence.single_layer_instances import (
     exact_complexity,
     small_sequences,
 )
-from attlas.claims.claim import Control, ProofStep, Sides, Source, Status
-from attlas._jax.generator import generator
-from attlas.claims.perturbed_draws import apart
-from attlas.norms.balls import project
-from attlas.claims.statement import identity, inequality, probability
 
 _ATOMS, _M, _SHORT, _DELTA = 24, 400, 10, 0.1
 _STEPS = 60

@@ -12,18 +12,18 @@ from itertools import product
 import jax.numpy as jnp
 import numpy as np
 
-from trauger2023sequence.library.bounds.greedy_cover import greedy_cover_errors
 from attlas.bounds.covering.trauger2023_cover import trauger2023_cover
+from attlas.claims.claim import Control, ProofStep, Sides, Source, Status
+from attlas.claims.statement import inequality
+from attlas.norms.balls import project_each_column, project_entrywise
+from attlas.norms.matrix import column_norm, spectral_norm
 from trauger2023sequence.cover_instances import (
     COLUMNS,
     ROUNDINGS,
     ROWS,
     greedy_instances,
 )
-from attlas.claims.claim import Control, ProofStep, Sides, Source, Status
-from attlas.norms.balls import project_each_column, project_entrywise
-from attlas.norms.matrix import column_norm, spectral_norm
-from attlas.claims.statement import inequality
+from trauger2023sequence.library.bounds.greedy_cover import greedy_cover_errors
 
 on_columns = partial(
     inequality, sample=partial(greedy_instances, by_column=True), roundings=ROUNDINGS

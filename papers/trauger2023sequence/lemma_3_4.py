@@ -23,6 +23,9 @@ from attlas.bounds.covering.trauger2023_cover import (
     trauger2023_cover,
     trauger2023_mapping_entropy,
 )
+from attlas.claims.claim import Control, Expectation, Source, Status
+from attlas.claims.statement import erratum, inequality, rate
+from attlas.claims.verdict import Outcome
 from trauger2023sequence.cover_instances import (
     COLUMNS,
     POINTS,
@@ -31,9 +34,6 @@ from trauger2023sequence.cover_instances import (
     THETA,
     row_instances,
 )
-from attlas.claims.claim import Control, Expectation, Source, Status
-from attlas.claims.statement import erratum, inequality, rate
-from attlas.claims.verdict import Outcome
 
 _WIDTH = 64
 _WIDTHS = (16, 64, 256, 1024)

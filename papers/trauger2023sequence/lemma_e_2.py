@@ -12,6 +12,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from attlas.bounds.generalisation.trauger2023_deep import trauger2023_parts
+from attlas.claims.claim import Control, Sides, Source, Status
+from attlas.claims.statement import erratum, inequality
 from trauger2023sequence.layer_instances import (
     ROUNDINGS,
     TOKENS,
@@ -28,8 +30,6 @@ from trauger2023sequence.layer_instances import (
     weights_of,
     with_errors,
 )
-from attlas.claims.claim import Control, Sides, Source, Status
-from attlas.claims.statement import erratum, inequality
 from trauger2023sequence.library.models.transformer import pi_norm
 
 _NAMES = ("query_key", "value", "output")

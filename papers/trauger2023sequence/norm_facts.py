@@ -10,9 +10,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from attlas.claims.claim import Control, Sides, Source, Status
+from attlas.claims.statement import inequality
 from attlas.norms.balls import ball_norm, dual_norm, project
 from attlas.norms.matrix import column_norm, frobenius_norm, row_norm, spectral_norm
-from attlas.claims.statement import inequality
 
 _ROUNDINGS = 128
 """Products and norms of 12 entries, a sort and a singular value decomposition of rank 3."""

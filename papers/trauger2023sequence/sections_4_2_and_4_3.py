@@ -19,12 +19,12 @@ from attlas.bounds.generalisation.trauger2023_deep import (
     trauger2023_parts,
 )
 from attlas.bounds.generalisation.trauger2023_single import trauger2023_alpha
+from attlas.claims.claim import Control, Source, Status
+from attlas.claims.statement import identity, inequality
 from trauger2023sequence.single_layer_instances import (
     exact_complexity,
     small_sequences,
 )
-from attlas.claims.claim import Control, Source, Status
-from attlas.claims.statement import identity, inequality
 
 _M, _TRIPLE = 6, 3
 

@@ -15,9 +15,9 @@ from attlas.bounds.covering.edelman2022_cover import edelman2022_cover, perceptr
 from attlas.bounds.covering.parameter_counting import parameter_counting_single
 from attlas.bounds.covering.trauger2023_cover import trauger2023_cover
 from attlas.bounds.generalisation.trauger2023_single import trauger2023_bracket, trauger2023_single
-from trauger2023sequence.single_layer_instances import exact_complexity
 from attlas.claims.claim import Control, Sides, Source, Status
 from attlas.claims.statement import inequality, limit, rate
+from trauger2023sequence.single_layer_instances import exact_complexity
 
 _LENGTHS = (10, 100, 1000, 10000)
 _LONG = (100, 1000, 10000, 100000)

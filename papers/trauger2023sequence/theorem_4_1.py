@@ -14,10 +14,12 @@ import jax.numpy as jnp
 import numpy as np
 
 from attlas.bounds.covering.dudley import dudley_chain
-from trauger2023sequence.library.bounds.greedy_cover import greedy_cover_centre, greedy_cover_steps
 from attlas.bounds.covering.trauger2023_cover import trauger2023_cover
 from attlas.bounds.generalisation.trauger2023_single import trauger2023_alpha, trauger2023_single
+from attlas.claims.claim import Control, ProofStep, Sides, Status
+from attlas.claims.statement import identity, inequality
 from trauger2023sequence.cover_instances import ball_points
+from trauger2023sequence.library.bounds.greedy_cover import greedy_cover_centre, greedy_cover_steps
 from trauger2023sequence.single_layer_instances import (
     BALLS,
     DIMENSIONS,
@@ -25,8 +27,6 @@ from trauger2023sequence.single_layer_instances import (
     measured,
     on_all_balls,
 )
-from attlas.claims.claim import Control, ProofStep, Sides, Status
-from attlas.claims.statement import identity, inequality
 
 _SUMMED = Control(
     "the tokens, each standing 1000 times, summed up in place of the softmax's average",

@@ -17,11 +17,11 @@ from attlas.bounds.generalisation.trauger2023_single import (
     trauger2023_bracket,
     trauger2023_single,
 )
-from trauger2023sequence.single_layer_instances import ROUNDINGS
 from attlas.claims.claim import Control, Kind
-from attlas.norms.matrix import column_norm, row_norm
 from attlas.claims.statement import erratum
 from attlas.models.networks.single_layer_transformer import SingleLayerTransformer
+from attlas.norms.matrix import column_norm, row_norm
+from trauger2023sequence.single_layer_instances import ROUNDINGS
 
 _M = 300
 _WIDTH = 256

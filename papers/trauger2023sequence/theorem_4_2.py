@@ -19,9 +19,9 @@ from attlas.bounds.generalisation.trauger2023_deep import (
     trauger2023_deep_entropy,
     trauger2023_parts,
 )
-from trauger2023sequence.layer_instances import longest
 from attlas.claims.claim import Control, Kind, Sides, Status
 from attlas.claims.statement import erratum, identity, inequality
+from trauger2023sequence.layer_instances import longest
 
 _DEPTHS = (1, 2, 4)
 _NORMS = ("B_c", "B_v", "B_qk", "B_w")

@@ -9,10 +9,10 @@ import numpy as np
 
 from attlas.bounds.covering.trauger2023_cover import trauger2023_cover
 from attlas.bounds.generalisation.trauger2023_deep import trauger2023_deep, trauger2023_parts
-from trauger2023sequence.layer_instances import in_ball
-from trauger2023sequence.single_layer_instances import ROUNDINGS, mean_supremum
 from attlas.claims.claim import Control, Status
 from attlas.claims.statement import inequality
+from trauger2023sequence.layer_instances import in_ball
+from trauger2023sequence.single_layer_instances import ROUNDINGS, mean_supremum
 
 _CASES = ((1, 1), (2, 2), (3, 4))
 """Layers and dimensions."""

@@ -20,6 +20,8 @@ from attlas.bounds.generalisation.trauger2023_masked import (
     clipped_cross_entropy,
     trauger2023_masked_parts,
 )
+from attlas.claims.claim import Control, Sides, Source, Status, assume
+from attlas.claims.statement import inequality
 from trauger2023sequence.cover_instances import THETA, greedy_centre, row_centre
 from trauger2023sequence.layer_instances import (
     KINDS,
@@ -33,8 +35,6 @@ from trauger2023sequence.layer_instances import (
     one_head,
     outputs,
 )
-from attlas.claims.claim import Control, Sides, Source, Status, assume
-from attlas.claims.statement import inequality
 
 _CEILING = 3.0
 

@@ -16,10 +16,10 @@ from attlas.bounds.generalisation.trauger2023_masked import (
     clipped_cross_entropy,
     trauger2023_masked,
 )
-from trauger2023sequence.single_layer_instances import exact_complexity, sign_vectors
 from attlas.claims.claim import Control, Expectation, Sides, Source, Status
 from attlas.claims.statement import identity, inequality, rate
 from attlas.claims.verdict import Outcome
+from trauger2023sequence.single_layer_instances import exact_complexity, sign_vectors
 
 _WORDS = _SAMPLES = 6
 _CORNERS = sign_vectors(_SAMPLES)

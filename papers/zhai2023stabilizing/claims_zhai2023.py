@@ -10,9 +10,9 @@ import jax.numpy as jnp
 import numpy as np
 
 import attlas as at
+from attlas._jax.factorising import after
 from attlas.bounds.attention.entropy_floor import entropy_floor
 from attlas.claims.claim import Kind, Sides, Source, Status
-from attlas._jax.factorising import after
 from attlas.norms.matrix import spectral_norm
 
 LARGEST = 8

@@ -73,7 +73,6 @@ if TYPE_CHECKING:
         Simplex,
         Sphere,
     )
-    from attlas.core.solution import Solution
     from attlas.claims.statement import (
         computed,
         erratum,
@@ -85,7 +84,9 @@ if TYPE_CHECKING:
         probability,
         rate,
     )
-    from attlas.transformers.load_model import load_model
+    from attlas.core.solution import Solution
+    from attlas.experiments.load import load
+    from attlas.experiments.run import run
     from attlas.kernels.multi_head_ntk import ntk_gram
     from attlas.kernels.softmax_network_ntk import softmax_ntk
     from attlas.measures.attention.concentration import concentration
@@ -93,13 +94,12 @@ if TYPE_CHECKING:
     from attlas.measures.complexity.rademacher import rademacher_complexity
     from attlas.measures.curvature.extreme_eigenvalues import hessian_extremes
     from attlas.optim.mirror_descent import bregman, mirror_descent
-    from attlas.experiments.load import load
-    from attlas.experiments.run import run
     from attlas.solvers.attention_svm import attention_svm
     from attlas.solvers.kernel_svm import kernel_svm
     from attlas.solvers.lp_svm import lp_svm
     from attlas.training.fit import fit
     from attlas.training.trajectory import Trajectory
+    from attlas.transformers.load_model import load_model
     from attlas.verify.challenge import challenge, replay
     from attlas.verify.check import check
     from attlas.verify.power import power

@@ -7,8 +7,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from attlas.core.arrays import own_precision
 from attlas._jax.device_arrays import entry, is_traced, on_device
+from attlas.core.arrays import own_precision
 
 
 @pytest.mark.parametrize("value", [np.arange(3), np.array(True), 2.5, [[1.0], [2.0]]])

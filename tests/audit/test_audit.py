@@ -11,9 +11,9 @@ from random_transformer import random_transformer
 from attlas.audit.audit import AuditOptions, audit
 from attlas.audit.weights_level import head_certificates
 from attlas.core.errors import UserError
-from attlas.transformers import load_model
-from attlas.site.audit_page import render_audit
 from attlas.experiments.schema import violations
+from attlas.site.audit_page import render_audit
+from attlas.transformers import load_model
 
 pytestmark = pytest.mark.thorough  # an audit of every level first
 

@@ -14,9 +14,9 @@ from attlas.audit.deep_level.ablation import ablate_together
 from attlas.audit.findings import Change, findings_of
 from attlas.audit.read_batch import token_batch
 from attlas.audit.sequence_loss import judged_batch
+from attlas.measures.statistics.bootstrap_mean import bootstrap_mean
 from attlas.transformers.load_model import load_model, open_checkpoint
 from attlas.transformers.tokenizer import read_words
-from attlas.measures.statistics.bootstrap_mean import bootstrap_mean
 
 LEAST = {"sink_sequences": 1, "probes": 1, "svm_sequences": 1, "svm_rows": 1}
 QUICK = DataSettings(**LEAST, sink_tokens=8, local_steps=1, ball_steps=1, draws=200)

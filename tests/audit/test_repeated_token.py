@@ -4,9 +4,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from attlas_audit.library.bounds.repeated_tokens import repeated_token_ceiling
 from attlas.transformers.forward import attention_input, attention_weights, rotate
 from attlas.transformers.load_model import load_model
+from attlas_audit.library.bounds.repeated_tokens import repeated_token_ceiling
 
 T = 40
 

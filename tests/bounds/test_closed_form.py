@@ -7,10 +7,10 @@ import pytest
 
 from attlas.bounds.covering.dudley import entropy_integral
 from attlas.bounds.covering.trauger2023_allocation import trauger2023_allocation
-from liu2021analyzing.library.bounds.liu2021_regions import liu2021_regions
 from attlas.bounds.generalisation.generalisation_gap import generalisation_gap
 from attlas.bounds.optimisation.deora2023_training import Setting, deora2023_head_condition
 from attlas.core.errors import UserError
+from liu2021analyzing.library.bounds.liu2021_regions import liu2021_regions
 
 
 @pytest.mark.parametrize("kind", [float, int, np.float32, np.array, np.int8, jnp.asarray])

@@ -3,7 +3,6 @@
 import numpy as np
 
 from attlas.claims.claim import Control, Source, assume
-from attlas.display.statements import typeset
 from attlas.claims.report_text import (
     claim_html,
     report_html,
@@ -13,6 +12,7 @@ from attlas.claims.report_text import (
 )
 from attlas.claims.statement import inequality
 from attlas.claims.verdict import ChallengeReport, CheckReport, ControlReport, Outcome, Verdict
+from attlas.display.statements import typeset
 
 HELD = Verdict(Outcome.SUPPORTED, "held", slack=0.25, tightness=0.5, applicable=40, tried=64)
 BROKEN = Verdict(

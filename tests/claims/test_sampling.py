@@ -5,8 +5,8 @@ from functools import partial
 import jax
 import numpy as np
 
-from attlas.claims import sampling
 from attlas._jax.generator import generator
+from attlas.claims import sampling
 from attlas.claims.sampling import draw, in_turn, shared, vmapped
 
 

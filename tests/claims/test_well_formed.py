@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from attlas.claims.claim import Control, Status, assume
-from attlas.core.errors import UserError
 from attlas.claims.statement import identity, inequality, probability
 from attlas.claims.well_formed import try_out
+from attlas.core.errors import UserError
 from attlas.verify.registry import find_claims
 
 HALF = [Control("half", factor=0.5)]

@@ -9,10 +9,10 @@ from every_checkpoint import random_checkpoint
 
 from attlas.cli import audit as command
 from attlas.cli.main import main
-from attlas.transformers.attlas_model import save_model, stored_form
-from attlas.models.networks.encoder import make_encoder
 from attlas.experiments.audits import stored_audits
 from attlas.experiments.schema import violations
+from attlas.models.networks.encoder import make_encoder
+from attlas.transformers.attlas_model import save_model, stored_form
 
 
 @pytest.fixture

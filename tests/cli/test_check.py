@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from attlas.cli.main import main
 from attlas._jax.processes import checker_variables
 from attlas.claims.verdict import CheckReport, ControlReport, Outcome, Verdict
+from attlas.cli.main import main
 from attlas.experiments.environment import environment
 from attlas.experiments.schema import violations
 from attlas.experiments.store import Store

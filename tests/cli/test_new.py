@@ -5,10 +5,10 @@ import tomllib
 
 import pytest
 
-from attlas.cli.main import main
-from attlas.cli.new import write_paper
 from attlas.claims import statement
 from attlas.claims.claim import Kind
+from attlas.cli.main import main
+from attlas.cli.new import write_paper
 from attlas.core.errors import UserError
 from attlas.experiments.find import find_experiments, find_named
 from attlas.verify.check import check

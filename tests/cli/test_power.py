@@ -2,8 +2,8 @@
 
 import pytest
 
-from attlas.cli.main import main
 from attlas._jax.processes import checker_variables
+from attlas.cli.main import main
 
 LEMMA = "julistiono2024optimizing/lemma-12"
 

@@ -8,13 +8,13 @@ import sys
 
 import pytest
 
+from attlas._jax.processes import checker_variables
+from attlas.claims.claim import Status
+from attlas.claims.verdict import ChallengeReport, CheckReport, ControlReport, Outcome, Verdict
 from attlas.cli import tables
 from attlas.cli.check import COLUMNS, _row
 from attlas.cli.main import main
 from attlas.cli.tables import layout
-from attlas.claims.claim import Status
-from attlas._jax.processes import checker_variables
-from attlas.claims.verdict import ChallengeReport, CheckReport, ControlReport, Outcome, Verdict
 from attlas.verify.registry import find_claims
 
 WIDTHS = (60, 80, 100, 120, 200)

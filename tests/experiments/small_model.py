@@ -6,9 +6,9 @@ import jax
 import numpy as np
 
 from attlas.audit.weights_level.weights_level import layer_weights
+from attlas.models.networks.encoder import make_encoder
 from attlas.transformers import load_model
 from attlas.transformers.attlas_model import save_model, stored_form
-from attlas.models.networks.encoder import make_encoder
 
 LAYERS, CONTEXT = 3, 6
 

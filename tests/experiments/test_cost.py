@@ -5,14 +5,14 @@ import pytest
 
 from attlas.cli.run_estimate import show_estimate
 from attlas.core.errors import UserError
-from julistiono2024optimizing.experiments.direction import EXPERIMENT
-from liu2021analyzing.experiments.noisy_grid import EXPERIMENT as NOISY_GRID
 from attlas.experiments.cell import Cell
 from attlas.experiments.cost import Measured, estimate, fitted, memory_at, proportional, work_of
 from attlas.experiments.environment import environment
 from attlas.experiments.execute import execute
 from attlas.experiments.record import Layout, Record, record_key
 from attlas.experiments.store import Store
+from julistiono2024optimizing.experiments.direction import EXPERIMENT
+from liu2021analyzing.experiments.noisy_grid import EXPERIMENT as NOISY_GRID
 
 
 def measured(store, x: int, seconds: float, device: str = "cpu: cpu"):

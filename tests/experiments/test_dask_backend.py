@@ -7,10 +7,10 @@ import pytest
 from distributed import Client, LocalCluster, Scheduler, SpecCluster, Worker, get_worker
 
 from attlas.core.errors import UserError
+from attlas.experiments.compatibility import likeness
 from attlas.experiments.dask_backend import DEVICE, require_workers, scheduler_address
 from attlas.experiments.environment import code_hash
 from attlas.experiments.execute import execute
-from attlas.experiments.compatibility import likeness
 from attlas.experiments.progress import Progress
 from attlas.experiments.store import Store
 

@@ -12,8 +12,8 @@ from runs.small_model import CONTEXT, LAYERS, all_layers, assert_same, small_mod
 
 from attlas.audit.weights_level.weights_level import weights_level
 from attlas.core.errors import UserError
-from attlas.transformers import load_model
 from attlas.experiments.layer_cache import KeptLayers, files_digest
+from attlas.transformers import load_model
 
 KILLED = """
 import sys, time

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from arrays_of import arrays_of
 
-from attlas.core.errors import UserError
 from attlas._files.plain_file import Damaged
+from attlas.core.errors import UserError
 from attlas.experiments.packed import pack_arrays
 from attlas.experiments.pair import probe_folder, quarantine, read_pair, write_pair
 from attlas.experiments.record import SCHEMA

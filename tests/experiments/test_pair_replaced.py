@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 from arrays_of import arrays_of
 
-from attlas.core.errors import UserError
 from attlas._files.plain_file import Damaged
+from attlas.core.errors import UserError
 from attlas.experiments import folder_lock
 from attlas.experiments.arrays_file import arrays_files
 from attlas.experiments.cell import Cell

@@ -8,10 +8,10 @@ import pytest
 import xarray as xr
 
 from attlas.core.checkpoint import checkpointed
-from julistiono2024optimizing.experiments.path import EXPERIMENT
 from attlas.experiments.checkpoint_files import CheckpointFiles
 from attlas.experiments.part_cache import kept_part
 from attlas.training.fit import fit
+from julistiono2024optimizing.experiments.path import EXPERIMENT
 
 
 def square(w, _):

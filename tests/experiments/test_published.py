@@ -7,16 +7,15 @@ import pytest
 from arrays_of import arrays_of
 
 from attlas.core.errors import UserError
-from attlas.site.atlas import gather, write_atlas
-from attlas.site.pages import render_single
-from attlas.experiments import published
-from attlas.experiments import store
+from attlas.experiments import published, store
 from attlas.experiments.cell import Scale
 from attlas.experiments.execute import execute
 from attlas.experiments.find import find_experiments
 from attlas.experiments.load import load
 from attlas.experiments.published import LARGEST, lines_of, not_run, publish
 from attlas.experiments.store import Store, results_folder
+from attlas.site.atlas import gather, write_atlas
+from attlas.site.pages import render_single
 
 
 @pytest.fixture

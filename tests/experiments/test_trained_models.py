@@ -4,11 +4,11 @@ import jax
 import numpy as np
 import pytest
 
-from attlas.transformers import load_model
-from attlas.transformers.attlas_model import stored_form
-from attlas.models.networks.encoder import make_encoder
 from attlas.experiments.cell import Cell
 from attlas.experiments.trained_models import trained_models, write_models
+from attlas.models.networks.encoder import make_encoder
+from attlas.transformers import load_model
+from attlas.transformers.attlas_model import stored_form
 
 CELL, KEY = Cell({"p": 2.0}), "0123456789abcdef"
 

@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 from arrays_of import arrays_of
 
-from attlas.core.errors import UserError
 from attlas.claims.verdict import ChallengeReport, CheckReport, ControlReport, Outcome, Verdict
+from attlas.core.errors import UserError
 from attlas.experiments.pair import read_pair, write_pair
 from attlas.experiments.schema import NAMES, schema, violations
 from attlas.experiments.store import Store

@@ -3,8 +3,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from attlas.core.errors import UserError
 from attlas._jax.generator import generator
+from attlas.core.errors import UserError
 from attlas.norms.balls import ball_norm, dual_norm, project, support_point
 
 BALLS = ("1,1", "2,1", "1,inf", "spectral", "frobenius")

@@ -6,8 +6,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from attlas.core.errors import UserError
 from attlas._jax.generator import generator
+from attlas.core.errors import UserError
 from attlas.norms.matrix import (
     column_norm,
     frobenius_norm,

@@ -9,12 +9,12 @@ import pytest
 
 import attlas.claims
 from attlas.display.statements import prose
-from attlas.site.findings import FILE
 from attlas.experiments.cell import Scale
 from attlas.experiments.experiment import Experiment
 from attlas.experiments.find import find_experiments
 from attlas.experiments.record import Record, record_key
 from attlas.experiments.worker import Computed, Task, compute
+from attlas.site.findings import FILE
 
 EXPERIMENTS = [
     pytest.param(experiment, id=experiment.name, marks=pytest.mark.xdist_group(experiment.name))

@@ -16,8 +16,8 @@ import pytest
 from scipy.optimize import minimize
 
 from attlas.claims.claim import Claim
-from attlas.projects.project import project_of
 from attlas.claims.verdict import Outcome
+from attlas.projects.project import project_of
 from attlas.verify.check import check
 from attlas.verify.decide import MINIMUM
 from attlas.verify.registry import find_claims

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from attlas.experiments.find import find_experiments
 from attlas.projects import search
 from attlas.projects.project import project_here, project_of
 from attlas.projects.source import dotted_name
-from attlas.experiments.find import find_experiments
 from attlas.verify.registry import _claims_of_project, find_errata
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "geteuid"), reason="files have no owners here")

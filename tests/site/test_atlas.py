@@ -8,13 +8,13 @@ from dataclasses import replace
 
 import pytest
 
-from attlas.core.errors import UserError
 from attlas.claims.verdict import CheckReport, Outcome, Verdict
+from attlas.core.errors import UserError
+from attlas.experiments.store import Store
+from attlas.experiments.verdicts import write_report
 from attlas.site import findings
 from attlas.site.atlas import gather, source_of, write_atlas
 from attlas.site.pages import render_single
-from attlas.experiments.store import Store
-from attlas.experiments.verdicts import write_report
 
 
 @pytest.fixture

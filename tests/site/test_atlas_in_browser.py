@@ -16,12 +16,12 @@ from headless_browser import browser
 from tests.reports.conftest import toy_report
 
 from attlas.claims.verdict import ChallengeReport, Outcome, Verdict
+from attlas.experiments.store import Store
 from attlas.site.atlas import gather
 from attlas.site.content import Atlas, ClaimEntry, PaperEntry
 from attlas.site.findings import answered_questions, findings_of
 from attlas.site.folder import write_pages
 from attlas.site.pages import render_pages, render_single
-from attlas.experiments.store import Store
 
 pytestmark = pytest.mark.thorough  # writing the pages takes long, browser or not
 

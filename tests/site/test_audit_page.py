@@ -7,8 +7,8 @@ import re
 import pytest
 from headless_browser import browser
 
-from attlas.site.audit_page import render_audit
 from attlas.experiments.schema import violations
+from attlas.site.audit_page import render_audit
 
 EVIL = "<script>alert('a')</script><img src=x onerror=alert(1)>"
 NAMES = ("ball_certificate", "ball_attack", "qk_norm", "michel_score", "removal_zero")

@@ -4,14 +4,14 @@ from dataclasses import replace
 import pytest
 
 from attlas.core.errors import UserError
-from attlas.site import experiment_page_pool as exhibit_pool
-from attlas.site.atlas import source_of
-from attlas.site.experiment_page_pool import Shown, exhibits
-from attlas.site.experiment_pages import exhibit
 from attlas.experiments.cell import Scale
 from attlas.experiments.find import one_named
 from attlas.experiments.record import Record, record_key
 from attlas.experiments.worker import Computed, Task, compute
+from attlas.site import experiment_page_pool as exhibit_pool
+from attlas.site.atlas import source_of
+from attlas.site.experiment_page_pool import Shown, exhibits
+from attlas.site.experiment_pages import exhibit
 
 
 @pytest.fixture(scope="module")

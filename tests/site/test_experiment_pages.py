@@ -8,10 +8,10 @@ import pandas as pd
 import pytest
 
 from attlas.core.errors import UserError
-from attlas.site.content import Source
-from attlas.site.experiment_pages import MOST_VALUES, exhibit
 from attlas.experiments.grid import Grid
 from attlas.experiments.record import Layout, Record, record_key
+from attlas.site.content import Source
+from attlas.site.experiment_pages import MOST_VALUES, exhibit
 
 SOURCE = Source("experiments/lines.py", 1, "")
 

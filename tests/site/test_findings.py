@@ -11,9 +11,9 @@ import attlas.claims
 from attlas.claims.claim import Erratum, ErratumClass, Status
 from attlas.claims.claim import Source as Text
 from attlas.claims.verdict import Outcome
+from attlas.experiments.find import find_experiments
 from attlas.site.content import ClaimEntry, Evidence, ExperimentEntry, Source
 from attlas.site.findings import FILE, findings_of, read_findings
-from attlas.experiments.find import find_experiments
 from attlas.verify.registry import find_claims
 
 PLACE = Source("own.py", 1, "")

@@ -6,9 +6,9 @@ import subprocess
 
 import pytest
 
+from attlas.experiments.verdicts import read_reports
 from attlas.site.latex import PACKAGES, latex_table
 from attlas.site.verdict_rows import HEADS
-from attlas.experiments.verdicts import read_reports
 from attlas.verify.registry import find_claims
 
 

@@ -5,9 +5,9 @@ import re
 import pytest
 from markdown_it import MarkdownIt
 
+from attlas.experiments.verdicts import read_reports
 from attlas.site.markdown import markdown_mathematics, markdown_table
 from attlas.site.verdict_rows import HEADS
-from attlas.experiments.verdicts import read_reports
 from attlas.verify.registry import find_claims
 
 

@@ -5,10 +5,10 @@ import json
 import numpy as np
 import pytest
 
+from attlas.experiments.store import Store
 from attlas.site.atlas import gather
 from attlas.site.monitors import QUANTITIES, monitor_drawings, parse_monitor
 from attlas.site.pages import render_single
-from attlas.experiments.store import Store
 
 
 def line(step, **changes):

@@ -6,8 +6,6 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from attlas.core.errors import UserError
-from attlas.projects.references import parse_references
 from attlas.claims.verdict import (
     ChallengeReport,
     CheckReport,
@@ -15,10 +13,12 @@ from attlas.claims.verdict import (
     Outcome,
     Verdict,
 )
-from attlas.site.atlas import gather
-from attlas.site.paper import paper_page, render_paper, write_paper
+from attlas.core.errors import UserError
 from attlas.experiments.store import Store
 from attlas.experiments.verdicts import write_report
+from attlas.projects.references import parse_references
+from attlas.site.atlas import gather
+from attlas.site.paper import paper_page, render_paper, write_paper
 
 BIBLIOGRAPHY = parse_references(
     "@misc{julistiono2024optimizing,\n  title = {Its title},\n  author = {Doe, Jo},\n"

@@ -8,8 +8,8 @@ import pytest
 from scipy import sparse
 
 from attlas.core.errors import UserError
-from attlas.norms.entrywise import entrywise_norm
 from attlas.core.solution import NotConverged, Result
+from attlas.norms.entrywise import entrywise_norm
 from attlas.solvers.attention_svm import attention_svm, attention_svm_batch
 
 EXPONENTS = (1.1, 1.5, 1.75, 2.0, 3.0, 4.0, 10.0, float("inf"))

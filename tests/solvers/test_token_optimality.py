@@ -9,13 +9,13 @@ import pytest
 
 from attlas.data.token_selection import make_separable_selection, optimal_tokens
 from attlas.solvers.attention_svm import attention_svm
-from julistiono2024optimizing.library.solvers.selection_geometry import selection_geometry
 from attlas.solvers.token_optimality import (
     attention_margins,
     is_globally_optimal,
     is_locally_optimal,
     support_tokens,
 )
+from julistiono2024optimizing.library.solvers.selection_geometry import selection_geometry
 
 DATA = make_separable_selection(jax.random.key(1), n=3, T=4, d=5)
 

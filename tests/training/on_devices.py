@@ -16,15 +16,15 @@ import optax
 
 from attlas.data.sparse_majority import MajorityDesign, make_sparse_majorities
 from attlas.data.token_selection import make_support_selection
-from trauger2023sequence.library.models.majority_attention import make_majority_attention
 from attlas.models.attention.multi_head import make_multi_head
 from attlas.models.networks.softmax_network import SoftmaxNetwork
-from gu2024exploring.library.training.softmax_regression import train_softmax_networks
-from trauger2023sequence.library.sparse_majority.training import train_majority
-from julistiono2024optimizing.library.token_selection.training import train_selection_ensemble
 from attlas.training import ensemble
 from attlas.training.epochs import epoch_orders, fit_epochs
 from deora2023optimization.library.training.leave_one_out import leave_one_out
+from gu2024exploring.library.training.softmax_regression import train_softmax_networks
+from julistiono2024optimizing.library.token_selection.training import train_selection_ensemble
+from trauger2023sequence.library.models.majority_attention import make_majority_attention
+from trauger2023sequence.library.sparse_majority.training import train_majority
 
 RNG = np.random.default_rng(3)
 

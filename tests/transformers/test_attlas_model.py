@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 from attlas.core.errors import UserError
+from attlas.models.networks.encoder import make_encoder
+from attlas.models.networks.translator import make_translator
 from attlas.transformers import load_model
 from attlas.transformers.attlas_model import save_model, stored_form
 from attlas.transformers.attlas_tensors import AttlasTensors
-from attlas.models.networks.encoder import make_encoder
 from trauger2023sequence.library.models.transformer import Transformer
-from attlas.models.networks.translator import make_translator
 
 
 def encoder(vocabulary=7):

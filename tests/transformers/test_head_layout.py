@@ -11,7 +11,12 @@ from random_transformer import random_transformer
 
 from attlas.core.errors import UserError
 from attlas.transformers.architecture_table import architecture_table
-from attlas.transformers.head_layout import LARGEST_RESIDUAL, WRONG_CUTS, prove_slicing, slicing_residual
+from attlas.transformers.head_layout import (
+    LARGEST_RESIDUAL,
+    WRONG_CUTS,
+    prove_slicing,
+    slicing_residual,
+)
 
 KINDS = sorted(architecture_table())
 

@@ -4,9 +4,9 @@ import jax
 import numpy as np
 from random_transformer import random_transformer
 
+from attlas.models.networks.encoder import make_encoder
 from attlas.transformers import load_model
 from attlas.transformers.layer_reader import LayerReader, read_attention
-from attlas.models.networks.encoder import make_encoder
 
 
 def test_the_block_is_the_layers_and_leaves_the_units_unread():

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 from attlas.core.errors import UserError
+from attlas.models.networks.encoder import make_encoder
 from attlas.transformers import load_model
 from attlas.transformers.attlas_model import save_model, stored_form
 from attlas.transformers.load_model import open_checkpoint
-from attlas.models.networks.encoder import make_encoder
 
 IDS = np.array([7, 1, 2, 3, 4, 5])
 

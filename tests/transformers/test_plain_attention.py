@@ -1,9 +1,9 @@
 import jax.numpy as jnp
 import numpy as np
 
+from attlas.models.networks.translator import MultiHeadAttention
 from attlas.transformers.attlas_tensors import AttlasTensors
 from attlas.transformers.plain_attention import plain_layers, plain_unsliced
-from attlas.models.networks.translator import MultiHeadAttention
 
 
 def test_both_sides_are_the_networks_attention():

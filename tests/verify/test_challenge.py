@@ -8,8 +8,8 @@ import pytest
 
 from attlas.claims.claim import Control
 from attlas.claims.domains.vectors import Ball, Box
-from attlas.core.errors import UserError
 from attlas.claims.statement import inequality
+from attlas.core.errors import UserError
 from attlas.verify import challenge as module
 from attlas.verify.challenge import METHODS, challenge
 

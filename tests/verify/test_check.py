@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from attlas.claims.claim import Claim, Control, Expectation, Sides, assume
-from attlas.core.errors import UserError
 from attlas.claims.sampling import vmapped
 from attlas.claims.statement import inequality
 from attlas.claims.verdict import Outcome
+from attlas.core.errors import UserError
 from attlas.verify.challenge import challenge, replay
 from attlas.verify.check import check
 from attlas.verify.registry import find_claims

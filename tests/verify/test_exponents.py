@@ -6,9 +6,9 @@ import pytest
 
 from attlas.claims.claim import Control, Sides
 from attlas.claims.domains.vectors import Box
-from attlas.core.errors import UserError
 from attlas.claims.statement import identity, inequality
 from attlas.claims.verdict import Outcome
+from attlas.core.errors import UserError
 from attlas.verify.challenge import replay
 from attlas.verify.check import check
 from attlas.verify.power import power

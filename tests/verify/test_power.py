@@ -6,9 +6,9 @@ import pytest
 
 from attlas.claims.claim import Control
 from attlas.claims.domains.vectors import Ball, Box
-from attlas.core.errors import UserError
 from attlas.claims.statement import existence, expectation, identity, inequality, probability, rate
 from attlas.claims.verdict import Outcome
+from attlas.core.errors import UserError
 from attlas.verify.check import check
 from attlas.verify.power import power
 

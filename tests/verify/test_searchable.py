@@ -7,9 +7,9 @@ import jax.numpy as jnp
 import pytest
 
 from attlas.claims.claim import Control, Expectation, Kind
-from attlas.core.errors import UserError
 from attlas.claims.statement import identity, inequality
 from attlas.claims.verdict import Outcome
+from attlas.core.errors import UserError
 from attlas.verify.check import check
 from attlas.verify.registry import find_claims
 from attlas.verify.searchable import is_searchable, why_not_attacked

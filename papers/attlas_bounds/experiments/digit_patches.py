@@ -10,14 +10,14 @@ import numpy as np
 import xarray as xr
 from jaxtyping import Array
 
-from attlas.experiments import panels
 from attlas.data.digit_pairs import load_digit_pairs
 from attlas.data.digits import DIGITS
 from attlas.data.mnist import MNIST
 from attlas.data.sources import is_present
-from attlas.experiments.panels import Column, Points, Reference
+from attlas.experiments import panels
 from attlas.experiments.experiment import Experiment
 from attlas.experiments.grid import Grid
+from attlas.experiments.panels import Column, Points, Reference
 from attlas.experiments.settings import Settings
 from attlas_bounds.library.training.digit_certificates import (
     PRIORS,

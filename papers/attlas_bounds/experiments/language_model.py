@@ -12,14 +12,14 @@ import numpy as np
 import xarray as xr
 from jaxtyping import Array
 
-from attlas.experiments import panels
-from attlas_bounds.library.data.character_stream import load_character_stream
 from attlas.data.imdb import IMDB
 from attlas.data.sources import is_present
-from attlas.experiments.panels import PALETTE, Column, Lines, Points, Reference, mean_only
+from attlas.experiments import panels
 from attlas.experiments.experiment import Experiment
 from attlas.experiments.grid import Grid
+from attlas.experiments.panels import PALETTE, Column, Lines, Points, Reference, mean_only
 from attlas.experiments.settings import Settings
+from attlas_bounds.library.data.character_stream import load_character_stream
 from attlas_bounds.library.training.character_certificates import (
     CharacterCertificate,
     CharacterDescent,

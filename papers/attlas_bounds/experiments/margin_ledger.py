@@ -11,16 +11,21 @@ import numpy as np
 import xarray as xr
 from jaxtyping import Array
 
-from attlas.experiments import panels
-from attlas.display.numbers import plain_number
 from attlas.data.sparse_majority import MajorityDesign, make_sparse_majority
 from attlas.data.unit_bit_embedding import one_hot_bits
-from attlas.experiments.panels import Column, Points, Reference
+from attlas.display.numbers import plain_number
+from attlas.experiments import panels
 from attlas.experiments.experiment import Experiment
 from attlas.experiments.grid import Grid
+from attlas.experiments.panels import Column, Points, Reference
 from attlas.experiments.settings import Settings
-from attlas_bounds.library.sparse_majority.margin_ledger import GUESSING, INSTEAD, STEPS, margin_ledger
 from attlas.training.sparse_majority.projected import ProjectedSettings
+from attlas_bounds.library.sparse_majority.margin_ledger import (
+    GUESSING,
+    INSTEAD,
+    STEPS,
+    margin_ledger,
+)
 
 GRID = Grid(
     each={"T": [4, 16]},

@@ -11,16 +11,19 @@ import numpy as np
 import xarray as xr
 from jaxtyping import Array
 
-from attlas.experiments import panels
 from attlas.data.sparse_majority import MajorityDesign, make_sparse_majority
 from attlas.data.unit_bit_embedding import one_hot_bits
-from attlas.experiments.panels import Column, Lines, Reference, mean_only
+from attlas.experiments import panels
 from attlas.experiments.experiment import Experiment
 from attlas.experiments.grid import Grid
+from attlas.experiments.panels import Column, Lines, Reference, mean_only
 from attlas.experiments.settings import Settings
 from attlas.training.sparse_majority.certified_error import FAMILIES
-from attlas_bounds.library.sparse_majority.measured_crossing import MeasuredCrossing, measured_crossing
 from attlas.training.sparse_majority.projected import ProjectedSettings
+from attlas_bounds.library.sparse_majority.measured_crossing import (
+    MeasuredCrossing,
+    measured_crossing,
+)
 
 MARGINS = np.geomspace(0.1, 0.95, 12)
 HELD_OUT = "held-out, exact binomial"

@@ -5,10 +5,10 @@ import numpy as np
 import pytest
 
 from attlas.bounds.generalisation.binomial_tail import binomial_upper_limit
+from attlas_bounds.library.addition.certified_adder import certify_adder, wrong_places
 from attlas_bounds.library.bounds.whole_number_prior import whole_number_bits
 from attlas_bounds.library.data.addition import Additions, draw_additions
 from attlas_bounds.library.models.adder import make_adder
-from attlas_bounds.library.addition.certified_adder import certify_adder, wrong_places
 from attlas_bounds.library.training.weight_grid import rounded_weights
 
 

@@ -3,8 +3,8 @@
 import jax.numpy as jnp
 import numpy as np
 
-from attlas_bounds.library.bounds.hilbert_cover import hilbert_cover_entropy
 from attlas.bounds.covering.maurey import maurey_sparsify
+from attlas_bounds.library.bounds.hilbert_cover import hilbert_cover_entropy
 
 
 def test_steps_are_one_fewer_than_the_ceiling():

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from attlas.bounds.covering.dudley import dudley_chain
+from attlas.core.errors import UserError
 from attlas_bounds.library.bounds.linear_attention import LinearAttention, measure_margins
 from attlas_bounds.library.bounds.local_margin_bound import (
     local_complexity,
@@ -15,7 +16,6 @@ from attlas_bounds.library.bounds.local_margin_bound import (
     localised_risk,
 )
 from attlas_bounds.library.bounds.margin_bounds import cover_margin_bound
-from attlas.core.errors import UserError
 
 
 def sample(n=200, margin=1.0, wrong=0):

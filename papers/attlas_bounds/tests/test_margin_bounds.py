@@ -11,6 +11,8 @@ import pytest
 from attlas.bounds.comparison.compare import compare_bounds
 from attlas.bounds.comparison.transformer_weights import Head, TransformerWeights
 from attlas.bounds.generalisation.kl_inverse import kl_upper_inverse
+from attlas.core.errors import UserError
+from attlas.models.networks.single_layer_transformer import SingleLayerTransformer
 from attlas_bounds.library.bounds.linear_attention import LinearAttention, measure_margins
 from attlas_bounds.library.bounds.margin_bounds import (
     GRID,
@@ -25,8 +27,6 @@ from attlas_bounds.library.bounds.pac_bayes_margin import (
     pac_bayes_margin,
 )
 from attlas_bounds.library.bounds.sample_complexity import sample_complexity, tokens_met
-from attlas.core.errors import UserError
-from attlas.models.networks.single_layer_transformer import SingleLayerTransformer
 
 
 @pytest.fixture(scope="module")

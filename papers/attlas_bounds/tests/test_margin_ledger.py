@@ -8,9 +8,9 @@ import pytest
 
 from attlas.data.sparse_majority import MajorityDesign, make_sparse_majority
 from attlas.data.unit_bit_embedding import one_hot_bits
-from attlas_bounds.library.sparse_majority.margin_ledger import STEPS, _sample, margin_ledger
 from attlas.training.sparse_majority.outputs import majority_outputs
 from attlas.training.sparse_majority.projected import ProjectedSettings, train_projected
+from attlas_bounds.library.sparse_majority.margin_ledger import STEPS, _sample, margin_ledger
 
 SETTINGS = ProjectedSettings(steps=150, batch=32)
 

@@ -6,14 +6,14 @@ import pytest
 
 from attlas.data.sparse_majority import MajorityDesign, make_sparse_majority
 from attlas.data.unit_bit_embedding import one_hot_bits
-from attlas_bounds.library.sparse_majority import measured_crossing as module
 from attlas.training.sparse_majority.certified_error import (
     ball_complexities,
     certified_error,
     ramp_risks,
 )
-from attlas_bounds.library.sparse_majority.measured_crossing import measured_crossing
 from attlas.training.sparse_majority.projected import ProjectedSettings, train_projected
+from attlas_bounds.library.sparse_majority import measured_crossing as module
+from attlas_bounds.library.sparse_majority.measured_crossing import measured_crossing
 
 RADII, MARGINS = np.array([2.0, 4.0]), np.array([0.2, 0.6])
 SETTINGS = ProjectedSettings(steps=60, batch=16)

@@ -1,9 +1,9 @@
 import jax
 import numpy as np
 
+from attlas_bounds.library.addition.norm_bounds import adder_norm_bounds
 from attlas_bounds.library.data.addition import draw_additions
 from attlas_bounds.library.models.adder import make_adder
-from attlas_bounds.library.addition.norm_bounds import adder_norm_bounds
 
 
 def test_bounds_are_of_all_layers_and_grow_with_the_norms():

@@ -14,17 +14,17 @@ import xarray as xr
 from jaxtyping import Array
 
 from attlas.experiments import panels
-from deora2023optimization.experiments.instances import draw_phases, member_keys
-from deora2023optimization.library.measures.queried_attention import QUERIES, queried_attention
-from deora2023optimization.library.optim.attention_starts import attention_starts
-from attlas.optim.one_step import first_phase_steps
-from attlas.experiments.panels import Column, Lines, mean_and_interval, taken
 from attlas.experiments.experiment import Experiment
 from attlas.experiments.grid import Grid
 from attlas.experiments.join import join
+from attlas.experiments.panels import Column, Lines, mean_and_interval, taken
 from attlas.experiments.settings import Settings
+from attlas.optim.one_step import first_phase_steps
 from attlas.training.gradient_descent import gradient_descent_ensemble
 from attlas.training.trajectory import log_spaced
+from deora2023optimization.experiments.instances import draw_phases, member_keys
+from deora2023optimization.library.measures.queried_attention import QUERIES, queried_attention
+from deora2023optimization.library.optim.attention_starts import attention_starts
 
 RECORDS = 25
 SIGNS = {1: "alpha_h > 0", -1: "alpha_h < 0"}

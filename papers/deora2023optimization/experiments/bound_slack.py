@@ -10,17 +10,17 @@ import numpy as np
 import xarray as xr
 from jaxtyping import Array
 
-from attlas.experiments import panels
-from deora2023optimization.library.bounds.deora2023_corollary_2 import VERSIONS
 from attlas.display.numbers import plain_number
-from deora2023optimization.experiments.instances import MIXTURE, draw_mixture
-from attlas.optim.one_step import one_step_initialisation
-from attlas.experiments.panels import Column, Lines, taken
+from attlas.experiments import panels
 from attlas.experiments.experiment import Experiment
 from attlas.experiments.grid import Grid
+from attlas.experiments.panels import Column, Lines, taken
 from attlas.experiments.settings import Settings
-from deora2023optimization.library.training.bounded_descent import descend_beside_bounds
+from attlas.optim.one_step import one_step_initialisation
 from attlas.training.trajectory import log_spaced
+from deora2023optimization.experiments.instances import MIXTURE, draw_mixture
+from deora2023optimization.library.bounds.deora2023_corollary_2 import VERSIONS
+from deora2023optimization.library.training.bounded_descent import descend_beside_bounds
 
 TITLES = {
     "slope": "$\\|\\nabla \\hat L\\| \\,/\\, \\beta_1 \\hat L$",

@@ -13,18 +13,18 @@ import numpy as np
 import xarray as xr
 from jaxtyping import Array
 
-from attlas.experiments import panels
 from attlas.data.digit_pairs import load_digit_pairs
 from attlas.data.digits import DIGITS
 from attlas.data.mnist import MNIST
 from attlas.data.sources import is_present
-from deora2023optimization.library.optim.attention_starts import attention_starts
-from attlas.experiments.panels import Column, Lines, Points, mean_only, taken
+from attlas.experiments import panels
 from attlas.experiments.experiment import Experiment
 from attlas.experiments.grid import Grid
+from attlas.experiments.panels import Column, Lines, Points, mean_only, taken
 from attlas.experiments.settings import Settings
-from deora2023optimization.library.training.digit_heads import train_on_digits
 from attlas.training.trajectory import log_spaced
+from deora2023optimization.library.optim.attention_starts import attention_starts
+from deora2023optimization.library.training.digit_heads import train_on_digits
 
 RECORDS = 16
 STARTS = ("zero", "one step", "Gaussian")

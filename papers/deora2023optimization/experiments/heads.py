@@ -1,8 +1,9 @@
 r"""Do more heads help, as the head condition of Corollary 2 makes one expect?
 
 Gradient descent from the one-step initialisation on the tokenized mixture (DM1), the same step
-size for every number of heads, and with the steps of `deora2023optimization.library.optim.head_scaling`. After the first
-step a head is known by its sign, so H heads are two groups of equal ones: even the number of heads
+size for every number of heads, and with the steps of
+`deora2023optimization.library.optim.head_scaling`. After the first step a head is known by its
+sign, so H heads are two groups of equal ones: even the number of heads
 that Corollary 2 asks for is trained exactly.
 """
 
@@ -12,15 +13,28 @@ import xarray as xr
 from jaxtyping import Array
 
 from attlas.experiments import panels
-from deora2023optimization.library.bounds.deora2023_corollary_2 import VERSIONS
-from deora2023optimization.experiments.instances import MIXTURE, draw_mixture
-from attlas.measures.statistics.trend import log_slope
-from attlas.optim.one_step import one_step_initialisation
-from attlas.experiments.panels import PALETTE, Column, Lines, Points, Reference, Table, median_only, taken
 from attlas.experiments.experiment import Experiment
 from attlas.experiments.grid import Grid
+from attlas.experiments.panels import (
+    PALETTE,
+    Column,
+    Lines,
+    Points,
+    Reference,
+    Table,
+    median_only,
+    taken,
+)
 from attlas.experiments.settings import Settings
-from deora2023optimization.library.training.demanded_heads import SECOND, stacked, train_demanded_heads
+from attlas.measures.statistics.trend import log_slope
+from attlas.optim.one_step import one_step_initialisation
+from deora2023optimization.experiments.instances import MIXTURE, draw_mixture
+from deora2023optimization.library.bounds.deora2023_corollary_2 import VERSIONS
+from deora2023optimization.library.training.demanded_heads import (
+    SECOND,
+    stacked,
+    train_demanded_heads,
+)
 
 HORIZONS = tuple(10.0**k for k in range(1, 21))
 """The K at which Corollary 2 is evaluated, each with its own step size and number of heads."""

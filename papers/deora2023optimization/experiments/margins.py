@@ -13,15 +13,15 @@ import xarray as xr
 from jaxtyping import Array
 
 from attlas.experiments import panels
+from attlas.experiments.experiment import Experiment
+from attlas.experiments.grid import Grid
+from attlas.experiments.panels import Lines, Reference, extremes, mean_only, only, taken
+from attlas.experiments.settings import Settings
+from attlas.training.trajectory import log_spaced
 from deora2023optimization.experiments.instances import draw_phases
 from deora2023optimization.library.measures.reached_margins import RADIUS, SCALES
 from deora2023optimization.library.optim.attention_starts import attention_starts
-from attlas.experiments.panels import Lines, Reference, extremes, mean_only, only, taken
-from attlas.experiments.experiment import Experiment
-from attlas.experiments.grid import Grid
-from attlas.experiments.settings import Settings
 from deora2023optimization.library.training.mixture_margins import mixture_margins
-from attlas.training.trajectory import log_spaced
 
 STARTS = ("zero", "one step", "Gaussian")
 RECORDS = 25

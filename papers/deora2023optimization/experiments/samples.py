@@ -12,25 +12,25 @@ import numpy as np
 import xarray as xr
 from jaxtyping import Array
 
-from attlas.experiments import panels
 from attlas.bounds.generalisation.deora2023_generalisation import deora2023_stability_gap
-from deora2023optimization.library.bounds.deora2023_targets import TARGETS, deora2023_gap_by_target
 from attlas.bounds.optimisation.deora2023_loss import deora2023_beta_1
 from attlas.bounds.optimisation.deora2023_training import Setting
-from attlas.display.numbers import plain_number
 from attlas.data.tokenized_mixture import sample_mixture
-from deora2023optimization.experiments.instances import MIXTURE, draw_mixture
-from deora2023optimization.library.measures.repeated_start import start_constants
-from deora2023optimization.library.measures.left_out import LeftOut, left_out
+from attlas.display.numbers import plain_number
+from attlas.experiments import panels
+from attlas.experiments.experiment import Experiment
+from attlas.experiments.grid import Grid
+from attlas.experiments.panels import Column, Lines, Points
+from attlas.experiments.settings import Settings
 from attlas.measures.statistics.stability import model_distances
 from attlas.measures.statistics.student_interval import student_interval
 from attlas.measures.statistics.trend import Slope, log_slope
-from deora2023optimization.library.models.repeated_heads import repeat_signed_head
 from attlas.optim.one_step import one_step_initialisation
-from attlas.experiments.panels import Column, Lines, Points
-from attlas.experiments.experiment import Experiment
-from attlas.experiments.grid import Grid
-from attlas.experiments.settings import Settings
+from deora2023optimization.experiments.instances import MIXTURE, draw_mixture
+from deora2023optimization.library.bounds.deora2023_targets import TARGETS, deora2023_gap_by_target
+from deora2023optimization.library.measures.left_out import LeftOut, left_out
+from deora2023optimization.library.measures.repeated_start import start_constants
+from deora2023optimization.library.models.repeated_heads import repeat_signed_head
 from deora2023optimization.library.training.crossed_sets import crossed_losses
 from deora2023optimization.library.training.fresh_sets import fresh_sets
 

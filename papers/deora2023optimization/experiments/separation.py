@@ -14,15 +14,22 @@ import xarray as xr
 from jaxtyping import Array
 
 from attlas.experiments import panels
-from deora2023optimization.library.bounds.deora2023_initialisation import deora2023_target_scale
-from deora2023optimization.experiments.instances import draw_phases, member_keys
-from deora2023optimization.library.measures.ntk_margin import ntk_margins
-from deora2023optimization.library.optim.attention_starts import attention_starts
-from attlas.experiments.panels import Column, Lines, Reference, mean_and_interval, median_only, taken
 from attlas.experiments.experiment import Experiment
 from attlas.experiments.grid import Grid
+from attlas.experiments.panels import (
+    Column,
+    Lines,
+    Reference,
+    mean_and_interval,
+    median_only,
+    taken,
+)
 from attlas.experiments.settings import Settings
 from attlas.training.risk_gradient import model_outputs
+from deora2023optimization.experiments.instances import draw_phases, member_keys
+from deora2023optimization.library.bounds.deora2023_initialisation import deora2023_target_scale
+from deora2023optimization.library.measures.ntk_margin import ntk_margins
+from deora2023optimization.library.optim.attention_starts import attention_starts
 
 GRID = Grid(
     each={"zeta": [0.3], "H": [1, 4, 16]},

@@ -2,8 +2,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from deora2023optimization.library.measures.attention_profile import attention_profile
 from attlas.models.attention.multi_head import MultiHead
+from deora2023optimization.library.measures.attention_profile import attention_profile
 
 
 def test_profile_is_that_of_each_model():

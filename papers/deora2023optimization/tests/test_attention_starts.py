@@ -7,8 +7,8 @@ import pytest
 
 from attlas.core.errors import UserError
 from attlas.models.attention.multi_head import make_multi_head
-from deora2023optimization.library.optim.attention_starts import attention_starts, gaussian_heads
 from attlas.optim.one_step import one_step_initialisation
+from deora2023optimization.library.optim.attention_starts import attention_starts, gaussian_heads
 
 
 def test_starts_are_zero_one_step_and_gaussian_weights_of_one_stream():

@@ -5,10 +5,13 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from deora2023optimization.library.bounds.deora2023_corollary_2 import VERSIONS
 from attlas.losses.empirical_risk import empirical_risk
 from attlas.optim.one_step import one_step_initialisation
-from deora2023optimization.library.training.bounded_descent import BoundedDescent, descend_beside_bounds
+from deora2023optimization.library.bounds.deora2023_corollary_2 import VERSIONS
+from deora2023optimization.library.training.bounded_descent import (
+    BoundedDescent,
+    descend_beside_bounds,
+)
 
 SCHEDULE = (0, 5, 20)
 

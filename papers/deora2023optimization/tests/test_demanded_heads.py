@@ -6,7 +6,12 @@ import pytest
 
 from attlas.data.tokenized_mixture import make_tokenized_mixture, sample_mixture
 from attlas.optim.one_step import one_step_initialisation
-from deora2023optimization.library.training.demanded_heads import MOST_HEADS, DemandedHeads, stacked, train_demanded_heads
+from deora2023optimization.library.training.demanded_heads import (
+    MOST_HEADS,
+    DemandedHeads,
+    stacked,
+    train_demanded_heads,
+)
 
 COUNTS, STEPS = (1, 3), 4
 SIZES = {"d": 8, "M": 2, "S": 2.0, "zeta": 0.25, "Z": 1.0, "Z_mu": 0.1, "Z_nu": 0.1}

@@ -1,7 +1,10 @@
 import jax.numpy as jnp
 import numpy as np
 
-from deora2023optimization.library.bounds.deora2023_corollary_2 import VERSIONS, deora2023_corollary_2
+from deora2023optimization.library.bounds.deora2023_corollary_2 import (
+    VERSIONS,
+    deora2023_corollary_2,
+)
 from deora2023optimization.library.bounds.deora2023_initialisation import (
     Start,
     deora2023_corollary_2_heads,

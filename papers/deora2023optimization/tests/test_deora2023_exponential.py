@@ -4,11 +4,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from deora2023optimization.library.bounds.deora2023_exponential import (
-    deora2023_exponential_loss,
-    deora2023_exponential_radius,
-    deora2023_exponential_root,
-)
 from attlas.bounds.optimisation.deora2023_loss import deora2023_beta_2, deora2023_beta_3
 from attlas.bounds.optimisation.deora2023_training import (
     Setting,
@@ -17,6 +12,11 @@ from attlas.bounds.optimisation.deora2023_training import (
 )
 from attlas.losses.empirical_risk import empirical_risk
 from attlas.models.attention.multi_head import MultiHead, head_norms, parameter_norm
+from deora2023optimization.library.bounds.deora2023_exponential import (
+    deora2023_exponential_loss,
+    deora2023_exponential_radius,
+    deora2023_exponential_root,
+)
 
 
 def test_values_by_hand():

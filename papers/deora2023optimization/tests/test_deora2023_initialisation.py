@@ -8,6 +8,14 @@ import numpy as np
 import pytest
 
 from attlas.bounds.generalisation.deora2023_generalisation import deora2023_generalisation_gap
+from attlas.bounds.optimisation.deora2023_loss import deora2023_beta_3
+from attlas.bounds.optimisation.deora2023_training import (
+    Setting,
+    deora2023_rho,
+    deora2023_training_loss,
+)
+from attlas.losses.empirical_risk import empirical_risk
+from attlas.models.attention.multi_head import MultiHead, head_norms, parameter_norm
 from deora2023optimization.library.bounds.deora2023_initialisation import (
     SEPARATOR_NORM,
     Start,
@@ -20,14 +28,6 @@ from deora2023optimization.library.bounds.deora2023_initialisation import (
     deora2023_target_loss,
     deora2023_target_scale,
 )
-from attlas.bounds.optimisation.deora2023_loss import deora2023_beta_3
-from attlas.bounds.optimisation.deora2023_training import (
-    Setting,
-    deora2023_rho,
-    deora2023_training_loss,
-)
-from attlas.losses.empirical_risk import empirical_risk
-from attlas.models.attention.multi_head import MultiHead, head_norms, parameter_norm
 
 
 @pytest.mark.thorough

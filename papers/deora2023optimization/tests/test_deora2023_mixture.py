@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from attlas.models.attention.multi_head import MultiHead
 from deora2023optimization.library.bounds.deora2023_mixture import (
     deora2023_decoder_bound,
     deora2023_first_step_error,
@@ -20,7 +21,6 @@ from deora2023optimization.library.bounds.deora2023_mixture import (
     deora2023_separability_heads,
     deora2023_token_radius,
 )
-from attlas.models.attention.multi_head import MultiHead
 
 S, M, T, ZETA = 2.0, 2, 4, 0.5
 D = M + 3

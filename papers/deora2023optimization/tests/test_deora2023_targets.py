@@ -4,8 +4,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from attlas.bounds.generalisation.deora2023_generalisation import deora2023_stability_heads
-from deora2023optimization.library.bounds.deora2023_targets import deora2023_gap_by_target
 from attlas.bounds.optimisation.deora2023_training import Setting
+from deora2023optimization.library.bounds.deora2023_targets import deora2023_gap_by_target
 
 
 def test_both_targets_follow_the_printed_formula():

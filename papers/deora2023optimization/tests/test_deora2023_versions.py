@@ -4,23 +4,23 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from attlas.bounds.optimisation.deora2023_training import (
+    Setting,
+    deora2023_head_condition,
+    deora2023_rho,
+)
+from attlas.losses.empirical_risk import empirical_risk
+from attlas.models.attention.multi_head import MultiHead, head_norms
 from deora2023optimization.library.bounds.deora2023_corollary_2 import VERSIONS
 from deora2023optimization.library.bounds.deora2023_initialisation import (
     Start,
     deora2023_corollary_2_heads,
     deora2023_corollary_2_step,
 )
-from attlas.bounds.optimisation.deora2023_training import (
-    Setting,
-    deora2023_head_condition,
-    deora2023_rho,
-)
 from deora2023optimization.library.bounds.deora2023_versions import (
     deora2023_certified,
     deora2023_loss_bounds,
 )
-from attlas.losses.empirical_risk import empirical_risk
-from attlas.models.attention.multi_head import MultiHead, head_norms
 
 
 @pytest.mark.thorough

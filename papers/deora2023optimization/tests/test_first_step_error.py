@@ -4,8 +4,8 @@ import jax
 import numpy as np
 
 from attlas.data.tokenized_mixture import make_tokenized_mixture, sample_mixture
-from deora2023optimization.library.measures.first_step_error import first_step_error
 from attlas.optim.one_step import one_step_initialisation
+from deora2023optimization.library.measures.first_step_error import first_step_error
 
 
 def test_error_is_the_distance_of_the_mean_token_and_falls_like_its_standard_error():

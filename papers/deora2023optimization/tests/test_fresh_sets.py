@@ -9,8 +9,8 @@ from attlas.core.errors import UserError
 from attlas.data.tokenized_mixture import make_tokenized_mixture, sample_mixture
 from attlas.losses.logistic import logistic
 from attlas.models.attention.multi_head import make_multi_head
-from deora2023optimization.library.training.fresh_sets import fresh_sets
 from attlas.training.gradient_descent import gradient_descent
+from deora2023optimization.library.training.fresh_sets import fresh_sets
 
 KEY = jax.random.key(0)
 MIXTURE = make_tokenized_mixture(KEY, d=4, M=2, zeta=0.25, Z_mu=0.3, Z_nu=0.5, Z=1.0)

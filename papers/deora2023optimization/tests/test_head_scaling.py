@@ -9,8 +9,8 @@ from attlas.core.errors import UserError
 from attlas.data.tokenized_mixture import make_tokenized_mixture, sample_mixture
 from attlas.losses.empirical_risk import empirical_risk
 from attlas.models.attention.multi_head import MultiHead
-from deora2023optimization.library.optim.head_scaling import head_scaled_descent, head_scaling
 from attlas.optim.one_step import one_step_initialisation
+from deora2023optimization.library.optim.head_scaling import head_scaled_descent, head_scaling
 
 
 def curve(heads, scaled):

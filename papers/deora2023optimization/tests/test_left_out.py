@@ -5,9 +5,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from attlas.losses.logistic import logistic
+from attlas.training.gradient_descent import gradient_descent
 from deora2023optimization.library.measures.left_out import left_out
 from deora2023optimization.library.models.repeated_heads import RepeatedHeads
-from attlas.training.gradient_descent import gradient_descent
 
 
 def test_measures_are_those_of_trainings_one_by_one():

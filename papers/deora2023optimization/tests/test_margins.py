@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 from attlas.core.errors import UserError
+from attlas.models.attention.multi_head import MultiHead, parameter_norm
 from deora2023optimization.library.measures.margins import (
     decoder_margin,
     homogeneous_margin,
     margins,
     normalised_margin,
 )
-from attlas.models.attention.multi_head import MultiHead, parameter_norm
 
 DRAWS = np.random.default_rng(4)
 MODEL = MultiHead(

@@ -7,13 +7,13 @@ import pytest
 
 from attlas.core.checkpoint import checkpointed
 from attlas.core.errors import UserError
+from attlas.experiments.checkpoint_files import CheckpointFiles
 from attlas.kernels.multi_head_ntk import ntk_gram
+from attlas.models.attention.multi_head import make_multi_head
+from attlas.solvers.kernel_svm import kernel_svm
 from deora2023optimization.library.measures import ntk_margin
 from deora2023optimization.library.measures.ntk_margin import ntk_margins
-from attlas.models.attention.multi_head import make_multi_head
 from deora2023optimization.library.optim.attention_starts import gaussian_heads
-from attlas.experiments.checkpoint_files import CheckpointFiles
-from attlas.solvers.kernel_svm import kernel_svm
 
 
 @pytest.mark.thorough

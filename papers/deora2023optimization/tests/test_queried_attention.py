@@ -4,8 +4,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from deora2023optimization.library.measures.queried_attention import QUERIES, queried_attention
 from attlas.models.attention.multi_head import MultiHead
+from deora2023optimization.library.measures.queried_attention import QUERIES, queried_attention
 
 
 def test_masses_are_means_over_the_queries_written_out():

@@ -4,8 +4,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from deora2023optimization.library.measures.reached_margins import SCALES, reached_margins
 from attlas.models.attention.multi_head import MultiHead
+from deora2023optimization.library.measures.reached_margins import SCALES, reached_margins
 
 
 def test_margins_are_those_of_each_record():

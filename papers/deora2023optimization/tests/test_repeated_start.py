@@ -7,12 +7,16 @@ import pytest
 from attlas.core.errors import UserError
 from attlas.data.tokenized_mixture import make_tokenized_mixture, sample_mixture
 from attlas.kernels.multi_head_ntk import ntk_gram
-from deora2023optimization.library.measures.repeated_start import sign_excess, start_constants, uniform_outputs
 from attlas.models.attention.multi_head import make_multi_head
-from deora2023optimization.library.models.repeated_heads import repeat_signed_heads
 from attlas.optim.one_step import one_step_initialisation
 from attlas.solvers.kernel_svm import kernel_svm
 from attlas.training.risk_gradient import model_outputs
+from deora2023optimization.library.measures.repeated_start import (
+    sign_excess,
+    start_constants,
+    uniform_outputs,
+)
+from deora2023optimization.library.models.repeated_heads import repeat_signed_heads
 
 
 @pytest.mark.thorough

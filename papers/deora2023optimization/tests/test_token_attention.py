@@ -3,8 +3,8 @@
 import jax.numpy as jnp
 import numpy as np
 
-from deora2023optimization.library.measures.token_attention import relevant_attention
 from attlas.models.attention.multi_head import Decoder, MultiHead
+from deora2023optimization.library.measures.token_attention import relevant_attention
 
 DRAWS = np.random.default_rng(6)
 W = jnp.asarray(DRAWS.standard_normal((2, 2, 2)))

@@ -12,16 +12,23 @@ import xarray as xr
 from jaxtyping import Array
 
 from attlas.experiments import panels
-from gu2024exploring.experiments.instances import NAMES, renamed
-from gu2024exploring.library.kernels.regression_flow import descent_loss
-from attlas.measures.statistics.onset import onset
-from attlas.measures.statistics.trend import decay_rate
-from attlas.models.networks.softmax_network import Activation
-from attlas.experiments.panels import Column, Lines, Points, Reference, geometric_mean_only, mean_and_range
 from attlas.experiments.experiment import Experiment
 from attlas.experiments.grid import Grid
 from attlas.experiments.join import join
+from attlas.experiments.panels import (
+    Column,
+    Lines,
+    Points,
+    Reference,
+    geometric_mean_only,
+    mean_and_range,
+)
 from attlas.experiments.settings import Settings
+from attlas.measures.statistics.onset import onset
+from attlas.measures.statistics.trend import decay_rate
+from attlas.models.networks.softmax_network import Activation
+from gu2024exploring.experiments.instances import NAMES, renamed
+from gu2024exploring.library.kernels.regression_flow import descent_loss
 from gu2024exploring.library.training.kernel_regime import KernelRegime, train_beside_own_kernel
 from gu2024exploring.library.training.sign_regression import draw_network, draw_sign_regression
 

@@ -7,13 +7,18 @@ import numpy as np
 import xarray as xr
 from jaxtyping import Array, Float
 
-from attlas.experiments import panels
 from attlas._jax.device_arrays import entry
-from gu2024exploring.library.data.diffusion_pairs import DiffusionPairs, PairScale, fit_scale, make_diffusion_pairs
+from attlas.experiments import panels
+from attlas.models.networks.softmax_network import Activation
+from gu2024exploring.library.data.diffusion_pairs import (
+    DiffusionPairs,
+    PairScale,
+    fit_scale,
+    make_diffusion_pairs,
+)
 from gu2024exploring.library.data.gaussian_mixtures import GaussianMixture, make_gaussian_mixture
 from gu2024exploring.library.data.noise_schedule import NoiseSchedule, make_noise_schedule
 from gu2024exploring.library.kernels.softmax_network_limit import softmax_ntk_limit
-from attlas.models.networks.softmax_network import Activation
 
 NAMES = dict(zip(map(str, Activation), ("softmax", "ReLU", "exponential"), strict=True))
 """Activations as they are written."""

@@ -11,17 +11,27 @@ import numpy as np
 import xarray as xr
 from jaxtyping import Array
 
-from attlas.experiments import panels
 from attlas.display.numbers import plain_number
-from gu2024exploring.experiments.instances import NAMES, renamed
-from attlas.models.networks.softmax_network import Activation
-from attlas.experiments.panels import Lines, Points, geometric_extremes, geometric_mean, geometric_mean_only
+from attlas.experiments import panels
 from attlas.experiments.experiment import Experiment
 from attlas.experiments.grid import Grid
 from attlas.experiments.join import join
+from attlas.experiments.panels import (
+    Lines,
+    Points,
+    geometric_extremes,
+    geometric_mean,
+    geometric_mean_only,
+)
 from attlas.experiments.settings import Settings
+from attlas.models.networks.softmax_network import Activation
+from gu2024exploring.experiments.instances import NAMES, renamed
 from gu2024exploring.library.training.regression_gap import RegressionGap, train_beside_regression
-from gu2024exploring.library.training.sign_regression import draw_network, draw_sign_regression, unit_inputs
+from gu2024exploring.library.training.sign_regression import (
+    draw_network,
+    draw_sign_regression,
+    unit_inputs,
+)
 
 TINY = np.finfo(float).tiny
 """Before any ReLU changes its sign the gap may be zero exactly."""

@@ -11,17 +11,17 @@ import numpy as np
 import xarray as xr
 from jaxtyping import Array
 
-from attlas.experiments import panels
 from attlas.bounds.optimisation.gu2024_convergence import gu2024_radius
 from attlas.display.numbers import plain_number
-from gu2024exploring.experiments.instances import NAMES, renamed
-from attlas.models.networks.softmax_network import Activation
-from attlas.experiments.panels import Column, Lines, Points, Reference, largest, least
+from attlas.experiments import panels
 from attlas.experiments.experiment import Experiment
 from attlas.experiments.grid import Grid
 from attlas.experiments.join import join
+from attlas.experiments.panels import Column, Lines, Points, Reference, largest, least
 from attlas.experiments.part_cache import kept_part
 from attlas.experiments.settings import Settings
+from attlas.models.networks.softmax_network import Activation
+from gu2024exploring.experiments.instances import NAMES, renamed
 from gu2024exploring.library.training.kernel_perturbation import perturb_kernel
 from gu2024exploring.library.training.sign_regression import draw_network, draw_sign_regression
 

@@ -14,20 +14,20 @@ import numpy as np
 import xarray as xr
 from jaxtyping import Array
 
-from attlas.experiments import panels
-from gu2024exploring.library.data.digit_regression import T0, draw_digit_regression
 from attlas.data.digits import DIGITS
-from gu2024exploring.library.data.empirical_mixtures import fitted_gaussian, kernel_density
-from gu2024exploring.experiments.instances import DISTANCES
-from gu2024exploring.library.measures.sample_comparison import comparison_dataset, nearest_distances
-from attlas.experiments.panels import PALETTE, Column, Lines, Points, Reference, extremes, quartiles
+from attlas.experiments import panels
 from attlas.experiments.experiment import Experiment
 from attlas.experiments.grid import Grid
+from attlas.experiments.panels import PALETTE, Column, Lines, Points, Reference, extremes, quartiles
 from attlas.experiments.settings import Settings
+from attlas.training.trajectory import log_spaced
+from gu2024exploring.experiments.instances import DISTANCES
+from gu2024exploring.library.data.digit_regression import T0, draw_digit_regression
+from gu2024exploring.library.data.empirical_mixtures import fitted_gaussian, kernel_density
 from gu2024exploring.library.diffusion.mixture_estimator import MixtureEstimator, predict_pairs
 from gu2024exploring.library.diffusion.sample_each import sample_each
 from gu2024exploring.library.diffusion.score_paths import kernel_path, network_path
-from attlas.training.trajectory import log_spaced
+from gu2024exploring.library.measures.sample_comparison import comparison_dataset, nearest_distances
 
 SIGMA = 1.0
 STEP = 0.9

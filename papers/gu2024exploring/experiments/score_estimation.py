@@ -15,16 +15,20 @@ import xarray as xr
 from jaxtyping import Array
 
 from attlas.experiments import panels
-from gu2024exploring.experiments.instances import SIGMA, STEP, draw_mixture_regression
-from attlas.models.networks.softmax_network import symmetric_network
-from attlas.experiments.panels import INK, PALETTE, Column, Lines, Reference
 from attlas.experiments.experiment import Experiment
 from attlas.experiments.grid import Grid
+from attlas.experiments.panels import INK, PALETTE, Column, Lines, Reference
 from attlas.experiments.settings import Settings
-from gu2024exploring.library.diffusion.error_dataset import RULES, score_error_bound, score_error_dataset
+from attlas.models.networks.softmax_network import symmetric_network
+from attlas.training.trajectory import log_spaced
+from gu2024exploring.experiments.instances import SIGMA, STEP, draw_mixture_regression
+from gu2024exploring.library.diffusion.error_dataset import (
+    RULES,
+    score_error_bound,
+    score_error_dataset,
+)
 from gu2024exploring.library.diffusion.error_terms import TERMS, regression_terms, rkhs_function
 from gu2024exploring.library.training.nested_regression import train_on_nested
-from attlas.training.trajectory import log_spaced
 
 LONGER = 1000
 """How many times longer than the network kernel regression is followed."""

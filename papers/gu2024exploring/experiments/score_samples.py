@@ -14,19 +14,19 @@ import numpy as np
 import xarray as xr
 from jaxtyping import Array
 
-from attlas.experiments import panels
 from attlas.display.numbers import plain_number
-from gu2024exploring.library.data.gaussian_mixtures import diffused, sample
-from gu2024exploring.experiments import instances
-from gu2024exploring.library.measures.sample_comparison import comparison_dataset
-from attlas.experiments.panels import PALETTE, Column, Lines, Points, Reference, extremes
+from attlas.experiments import panels
 from attlas.experiments.experiment import Experiment
 from attlas.experiments.grid import Grid
+from attlas.experiments.panels import PALETTE, Column, Lines, Points, Reference, extremes
 from attlas.experiments.settings import Settings
+from attlas.training.trajectory import log_spaced
+from gu2024exploring.experiments import instances
+from gu2024exploring.library.data.gaussian_mixtures import diffused, sample
 from gu2024exploring.library.diffusion.mixture_estimator import MixtureEstimator
 from gu2024exploring.library.diffusion.sample_each import sample_each
 from gu2024exploring.library.diffusion.score_paths import held_out_errors, kernel_path, network_path
-from attlas.training.trajectory import log_spaced
+from gu2024exploring.library.measures.sample_comparison import comparison_dataset
 
 LONGER = (1, 10, 100, 1000, 10000)
 """Kernel regression is sampled at its stop and so many times later."""

@@ -9,11 +9,10 @@ import numpy as np
 import xarray as xr
 from jaxtyping import Array
 
-from attlas.experiments import panels
 from attlas.bounds.optimisation.gu2024_convergence import gu2024_steps, gu2024_table_1_log10
-from gu2024exploring.experiments.instances import NAMES, renamed
-from attlas.measures.statistics.onset import onset
-from attlas.models.networks.softmax_network import Activation
+from attlas.experiments import panels
+from attlas.experiments.experiment import Experiment
+from attlas.experiments.grid import Grid
 from attlas.experiments.panels import (
     Column,
     Lines,
@@ -22,10 +21,16 @@ from attlas.experiments.panels import (
     geometric_interval,
     geometric_mean,
 )
-from attlas.experiments.experiment import Experiment
-from attlas.experiments.grid import Grid
 from attlas.experiments.settings import Settings
-from gu2024exploring.library.training.padded_starts import PaddedStart, even_divisors, padded_start, relative_losses
+from attlas.measures.statistics.onset import onset
+from attlas.models.networks.softmax_network import Activation
+from gu2024exploring.experiments.instances import NAMES, renamed
+from gu2024exploring.library.training.padded_starts import (
+    PaddedStart,
+    even_divisors,
+    padded_start,
+    relative_losses,
+)
 from gu2024exploring.library.training.sign_regression import draw_network, draw_sign_regression
 
 PREFACTORS = {

@@ -4,8 +4,8 @@ import jax
 import numpy as np
 import pytest
 
-from gu2024exploring.library.models.copied_units import copied_units
 from attlas.models.networks.softmax_network import Activation
+from gu2024exploring.library.models.copied_units import copied_units
 from gu2024exploring.library.training.sign_regression import draw_network, draw_sign_regression
 from gu2024exploring.library.training.softmax_regression import train_softmax_network
 

@@ -3,9 +3,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from gu2024exploring.library.kernels.dense_softmax_ntk import dense_softmax_ntk
 from attlas.kernels.softmax_network_ntk import softmax_ntk
 from attlas.models.networks.softmax_network import Activation, SoftmaxNetwork
+from gu2024exploring.library.kernels.dense_softmax_ntk import dense_softmax_ntk
 
 
 @pytest.mark.parametrize("activation", list(Activation))

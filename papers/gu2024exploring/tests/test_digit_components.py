@@ -3,8 +3,8 @@ import pytest
 from sklearn.decomposition import PCA
 
 from attlas.core.errors import UserError
-from gu2024exploring.library.data.digit_components import fit_components, load_digit_components
 from attlas.data.digits import load_digits
+from gu2024exploring.library.data.digit_components import fit_components, load_digit_components
 
 EPS = float(np.finfo(float).eps)
 SPLITS = load_digits()

@@ -5,10 +5,10 @@ import pytest
 from gu2024exploring.library.data.diffusion_pairs import fit_scale, make_diffusion_pairs
 from gu2024exploring.library.data.gaussian_mixtures import make_gaussian_mixture
 from gu2024exploring.library.data.noise_schedule import make_noise_schedule
-from gu2024exploring.library.kernels.softmax_network_limit import softmax_ntk_limit
 from gu2024exploring.library.diffusion.error_dataset import RULES, score_error_dataset
 from gu2024exploring.library.diffusion.error_terms import regression_terms, rkhs_function
 from gu2024exploring.library.diffusion.score_paths import held_out_errors, kernel_path
+from gu2024exploring.library.kernels.softmax_network_limit import softmax_ntk_limit
 
 SCHEDULE = make_noise_schedule(1.0, T=2.0)
 MIXTURE = make_gaussian_mixture([1, 1], [[1.0, 0.0], [-1.0, 0.5]], [0.05, 0.1])

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from attlas.bounds.optimisation.gu2024_convergence import gu2024_width_log10
-from gu2024exploring.library.bounds.gu2024_flow import gu2024_flow_certificate
 from attlas.kernels.softmax_network_ntk import softmax_ntk
 from attlas.models.networks.softmax_network import symmetric_network
+from gu2024exploring.library.bounds.gu2024_flow import gu2024_flow_certificate
 from gu2024exploring.library.training.softmax_regression import Keep, train_softmax_network
 
 X = jnp.array([[1.0, 0.0], [0.0, 1.0]])

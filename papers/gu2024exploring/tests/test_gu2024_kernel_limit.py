@@ -4,10 +4,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from gu2024exploring.library.bounds.gu2024_kernel_limit import gu2024_limit_variance
-from gu2024exploring.library.kernels.softmax_network_limit import softmax_ntk_limit
 from attlas.kernels.softmax_network_ntk import softmax_ntk
 from attlas.models.networks.softmax_network import Activation, SoftmaxNetwork
+from gu2024exploring.library.bounds.gu2024_kernel_limit import gu2024_limit_variance
+from gu2024exploring.library.kernels.softmax_network_limit import softmax_ntk_limit
 
 DRAWS, PAIRS = 1500, 400
 

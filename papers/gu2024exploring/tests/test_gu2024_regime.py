@@ -7,8 +7,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from gu2024exploring.library.bounds.gu2024_regime import gu2024_kernel_regime
 from attlas.models.networks.softmax_network import SoftmaxNetwork, symmetric_network
+from gu2024exploring.library.bounds.gu2024_regime import gu2024_kernel_regime
 
 FLAT = SoftmaxNetwork(jnp.zeros((1, 1000)), jnp.array([[1.0, -1.0] * 500]))
 

@@ -4,12 +4,12 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from attlas.core.errors import UserError
 from gu2024exploring.library.bounds.gu2024_regression import (
     gu2024_coupling,
     gu2024_regression_gap,
     gu2024_regression_gap_in_time,
 )
-from attlas.core.errors import UserError
 
 STEPS = 400
 

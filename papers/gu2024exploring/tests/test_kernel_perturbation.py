@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 
 from attlas.bounds.optimisation.gu2024_perturbation import gu2024_kernel_change
-from gu2024exploring.library.kernels.dense_softmax_ntk import dense_softmax_ntk
 from attlas.models.networks.softmax_network import Activation, SoftmaxNetwork
+from gu2024exploring.library.kernels.dense_softmax_ntk import dense_softmax_ntk
 from gu2024exploring.library.training.kernel_perturbation import perturb_kernel
 from gu2024exploring.library.training.sign_regression import draw_network, unit_inputs
 

@@ -9,8 +9,8 @@ from attlas.core.solution import Result
 from gu2024exploring.library.data import gaussian_mixtures
 from gu2024exploring.library.data.gaussian_mixtures import diffused, make_gaussian_mixture, moments
 from gu2024exploring.library.data.noise_schedule import make_noise_schedule
-from gu2024exploring.library.measures.sample_distance import energy_distance
 from gu2024exploring.library.diffusion.reverse_diffusion import reverse_times, sample
+from gu2024exploring.library.measures.sample_distance import energy_distance
 
 EPS = float(np.finfo(float).eps)
 SCHEDULE = make_noise_schedule(0.5, 3.0, T=2.0)

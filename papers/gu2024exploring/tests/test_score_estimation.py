@@ -4,12 +4,10 @@ import numpy as np
 import pytest
 
 from attlas.core.errors import UserError
+from attlas.models.networks.softmax_network import symmetric_network
 from gu2024exploring.library.data.diffusion_pairs import fit_scale, make_diffusion_pairs
 from gu2024exploring.library.data.gaussian_mixtures import make_gaussian_mixture
 from gu2024exploring.library.data.noise_schedule import make_noise_schedule
-from gu2024exploring.library.kernels.dense_softmax_ntk import dense_softmax_ntk
-from gu2024exploring.library.kernels.softmax_network_limit import softmax_ntk_limit
-from attlas.models.networks.softmax_network import symmetric_network
 from gu2024exploring.library.diffusion.score_estimation import (
     best_stop,
     fit_gram,
@@ -17,6 +15,8 @@ from gu2024exploring.library.diffusion.score_estimation import (
     fit_network,
     kernel_estimator,
 )
+from gu2024exploring.library.kernels.dense_softmax_ntk import dense_softmax_ntk
+from gu2024exploring.library.kernels.softmax_network_limit import softmax_ntk_limit
 
 SCHEDULE = make_noise_schedule(1.0, T=2.0)
 MIXTURE = make_gaussian_mixture([1, 1], [[1.0, 0.0], [-1.0, 0.5]], [0.05, 0.1])

@@ -2,11 +2,15 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from attlas.models.networks.softmax_network import symmetric_network
 from gu2024exploring.library.data.diffusion_pairs import fit_scale, make_diffusion_pairs
 from gu2024exploring.library.data.gaussian_mixtures import make_gaussian_mixture
 from gu2024exploring.library.data.noise_schedule import make_noise_schedule
-from attlas.models.networks.softmax_network import symmetric_network
-from gu2024exploring.library.diffusion.score_estimation import fit_gram, fit_network, kernel_estimator
+from gu2024exploring.library.diffusion.score_estimation import (
+    fit_gram,
+    fit_network,
+    kernel_estimator,
+)
 from gu2024exploring.library.diffusion.score_paths import held_out_errors, kernel_path, network_path
 
 SCHEDULE = make_noise_schedule(1.0, T=2.0)

@@ -3,8 +3,8 @@
 import jax.numpy as jnp
 import numpy as np
 
-from gu2024exploring.library.kernels.softmax_network_limit import softmax_ntk_limit
 from attlas.models.networks.softmax_network import Activation
+from gu2024exploring.library.kernels.softmax_network_limit import softmax_ntk_limit
 from gu2024exploring.library.training.sign_regression import (
     draw_network,
     draw_sign_regression,

@@ -5,9 +5,9 @@ import numpy as np
 import pytest
 
 from attlas.core.errors import UserError
-from gu2024exploring.library.kernels.softmax_network_limit import softmax_ntk_limit
 from attlas.kernels.softmax_network_ntk import softmax_ntk
 from attlas.models.networks.softmax_network import Activation, SoftmaxNetwork
+from gu2024exploring.library.kernels.softmax_network_limit import softmax_ntk_limit
 
 SIGMA, WIDTH = 0.7, 40_000
 

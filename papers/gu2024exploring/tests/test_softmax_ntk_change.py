@@ -5,9 +5,9 @@ import numpy as np
 import pytest
 
 from attlas.bounds.optimisation.gu2024_perturbation import gu2024_kernel_change
+from attlas.models.networks.softmax_network import Activation, SoftmaxNetwork
 from gu2024exploring.library.kernels.dense_softmax_ntk import dense_softmax_ntk
 from gu2024exploring.library.kernels.softmax_ntk_change import aligned_directions, kernel_changes
-from attlas.models.networks.softmax_network import Activation, SoftmaxNetwork
 from gu2024exploring.library.training.sign_regression import draw_network, unit_inputs
 
 RADII = (0.05, 0.3)

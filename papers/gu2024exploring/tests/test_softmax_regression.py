@@ -8,12 +8,12 @@ from attlas.core.errors import UserError
 from attlas.core.solution import Result
 from attlas.kernels.softmax_network_ntk import softmax_ntk
 from attlas.models.networks.softmax_network import Activation, SoftmaxNetwork
+from attlas.training.fit import fit
 from gu2024exploring.library.training.softmax_regression import (
     Keep,
     train_softmax_network,
     train_softmax_networks,
 )
-from attlas.training.fit import fit
 
 DRAW = np.random.default_rng(2)
 D, M, K, N = 3, 8, 2, 4

@@ -12,22 +12,22 @@ import numpy as np
 import xarray as xr
 from jaxtyping import Array
 
-from attlas.experiments import panels
 from attlas._jax.compilation import CHEAP_COMPILATION
 from attlas._jax.device_arrays import on_device
-from attlas.norms.entrywise import entrywise_norm
 from attlas.data.token_selection import TokenSelection, make_token_selection
-from attlas.measures.attention.direction import direction_divergence
-from julistiono2024optimizing.library.measures.selection import selected_tokens
-from attlas.experiments.panels import Column, Printed, final, mean, mean_and_reach
+from attlas.experiments import panels
 from attlas.experiments.experiment import Experiment
 from attlas.experiments.grid import Grid
 from attlas.experiments.join import join
+from attlas.experiments.panels import Column, Printed, final, mean, mean_and_reach
 from attlas.experiments.settings import Settings
+from attlas.measures.attention.direction import direction_divergence
+from attlas.norms.entrywise import entrywise_norm
 from attlas.solvers.attention_svm import attention_svm_batch
 from attlas.solvers.token_optimality import is_locally_optimal
-from julistiono2024optimizing.library.token_selection.training import train_selection_ensemble
 from attlas.training.trajectory import log_spaced
+from julistiono2024optimizing.library.measures.selection import selected_tokens
+from julistiono2024optimizing.library.token_selection.training import train_selection_ensemble
 
 STEPS = {1.75: 1500, 2.0: 2000, 3.0: 20000}
 REFERENCE = {1.75: (0.0113, 157.0, 1.0), 2.0: (0.0046, 117.0, 0.983), 3.0: (0.0038, 44.7, 1.0)}

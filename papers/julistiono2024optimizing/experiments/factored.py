@@ -13,17 +13,17 @@ import numpy as np
 import xarray as xr
 from jaxtyping import Array
 
-from attlas.experiments import panels
-from julistiono2024optimizing.library.data.sphere_selection import draw_sphere_selection
 from attlas.data.token_selection import TokenSelection
-from julistiono2024optimizing.library.measures.svm_shortfall import NORMS, svm_shortfall
-from attlas.experiments.panels import Column, Derived, median, taken, total
+from attlas.experiments import panels
 from attlas.experiments.experiment import Experiment
 from attlas.experiments.grid import Grid
+from attlas.experiments.panels import Column, Derived, median, taken, total
 from attlas.experiments.settings import Settings
+from attlas.training.trajectory import log_spaced
+from julistiono2024optimizing.library.data.sphere_selection import draw_sphere_selection
+from julistiono2024optimizing.library.measures.svm_shortfall import NORMS, svm_shortfall
 from julistiono2024optimizing.library.token_selection.factored import train_factored
 from julistiono2024optimizing.library.token_selection.training import train_selection_ensemble
-from attlas.training.trajectory import log_spaced
 
 EXPECTED = {"factored": "nuclear", "merged": "Frobenius"}
 NAMES = {"factored": "factors $W_K$, $W_Q$", "merged": "merged $W$"}

@@ -13,19 +13,19 @@ import xarray as xr
 from jaxtyping import Array
 from scipy.special import expit
 
-from attlas.experiments import panels
 from attlas._jax.device_arrays import on_device
 from attlas.data.token_selection import TokenSelection
-from attlas.measures.attention.direction import direction_divergence
-from julistiono2024optimizing.library.measures.settling import settling_times
-from attlas.experiments.panels import Column, Derived, Lines, Printed, final
+from attlas.experiments import panels
 from attlas.experiments.experiment import Experiment
 from attlas.experiments.grid import Grid
+from attlas.experiments.panels import Column, Derived, Lines, Printed, final
 from attlas.experiments.settings import Settings
+from attlas.measures.attention.direction import direction_divergence
 from attlas.solvers.attention_svm import attention_svm
 from attlas.solvers.lp_svm import lp_svm
-from julistiono2024optimizing.library.token_selection.training import train_selection
 from attlas.training.trajectory import log_spaced
+from julistiono2024optimizing.library.measures.settling import settling_times
+from julistiono2024optimizing.library.token_selection.training import train_selection
 
 STEPS = {1.75: 1500, 2.0: 2000, 3.0: 20000}
 PAPER_TOKENS = {1.75: "(1, 0)", 2.0: "(1, 0)", 3.0: "(0, 0)"}

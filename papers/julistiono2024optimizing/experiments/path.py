@@ -13,14 +13,20 @@ import xarray as xr
 from jaxtyping import Array
 
 from attlas.experiments import panels
-from attlas.experiments.panels import Column, Derived, last_finite, median, total
 from attlas.experiments.experiment import Experiment
 from attlas.experiments.grid import Grid
 from attlas.experiments.join import join
+from attlas.experiments.panels import Column, Derived, last_finite, median, total
 from attlas.experiments.part_cache import kept_part
 from attlas.experiments.settings import Settings
-from julistiono2024optimizing.library.solvers.local_selection import LocalSelection, draw_local_selection
-from julistiono2024optimizing.library.token_selection.paths_to_svms import PathsToSvms, paths_to_svms
+from julistiono2024optimizing.library.solvers.local_selection import (
+    LocalSelection,
+    draw_local_selection,
+)
+from julistiono2024optimizing.library.token_selection.paths_to_svms import (
+    PathsToSvms,
+    paths_to_svms,
+)
 
 EXPONENTS = (1.75, 2.0, 3.0)
 SHOWN = (4.0, 16.0)

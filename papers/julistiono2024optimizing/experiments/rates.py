@@ -15,14 +15,17 @@ import numpy as np
 import xarray as xr
 from jaxtyping import Array
 
-from attlas.experiments import panels
 from attlas.data.token_selection import make_support_selection
-from attlas.experiments.panels import Column, Lines, largest, mean_and_interval, taken
+from attlas.experiments import panels
 from attlas.experiments.experiment import Experiment
 from attlas.experiments.grid import Grid
+from attlas.experiments.panels import Column, Lines, largest, mean_and_interval, taken
 from attlas.experiments.settings import Settings
 from julistiono2024optimizing.library.token_selection.long_paths import LongPaths, long_paths
-from julistiono2024optimizing.library.token_selection.rate_comparison import EXPONENTS, compare_with_rate
+from julistiono2024optimizing.library.token_selection.rate_comparison import (
+    EXPONENTS,
+    compare_with_rate,
+)
 
 REACH = {1.5: 2000.0, 2.0: 1400.0, 3.0: 1000.0}
 """Norm at which log k is about 10^3 (log k tends to ||W|| / ||W_mm||)."""

@@ -13,22 +13,29 @@ import numpy as np
 import xarray as xr
 from jaxtyping import Array
 
-from attlas.experiments import panels
 from attlas._jax.device_arrays import entry
 from attlas.data.digit_tokens import row_information
 from attlas.data.digits import DIGITS
 from attlas.data.imdb import IMDB
 from attlas.data.sources import is_present
-from attlas.transformers.attlas_model import StoredForm, stored_form
+from attlas.experiments import panels
+from attlas.experiments.experiment import CaptionedFigure, Experiment
+from attlas.experiments.grid import Grid
+from attlas.experiments.panels import Column, Lines, Points, taken
+from attlas.experiments.settings import Settings
 from attlas.measures.statistics.student_interval import student_interval
 from attlas.models.networks.encoder import Encoder
 from attlas.optim.mirror_descent import mirror_descent
-from attlas.experiments.panels import Column, Lines, Points, taken
-from attlas.experiments.experiment import CaptionedFigure, Experiment
-from attlas.experiments.grid import Grid
-from attlas.experiments.settings import Settings
-from julistiono2024optimizing.library.training.decisive_encoders import PARTS, train_decisive_encoders
-from julistiono2024optimizing.library.training.decisive_tokens import DecisiveTokens, digit_rows, review_pieces
+from attlas.transformers.attlas_model import StoredForm, stored_form
+from julistiono2024optimizing.library.training.decisive_encoders import (
+    PARTS,
+    train_decisive_encoders,
+)
+from julistiono2024optimizing.library.training.decisive_tokens import (
+    DecisiveTokens,
+    digit_rows,
+    review_pieces,
+)
 
 EXPONENTS = (1.1, 2.0, 3.0)
 RATES = {

@@ -4,8 +4,8 @@ import jax
 import jax.numpy as jnp
 import pytest
 
-from attlas.norms.entrywise import entrywise_norm
 from attlas.data.token_selection import make_separable_selection
+from attlas.norms.entrywise import entrywise_norm
 from attlas.solvers.attention_svm import attention_svm
 from julistiono2024optimizing.library.solvers.regularisation_path import regularisation_path
 from julistiono2024optimizing.library.token_selection.ball import descend_in_ball

@@ -1,8 +1,8 @@
 import numpy as np
 
-from julistiono2024optimizing.library.data.decisive_sentences import decisive_sentences
 from attlas.data.splits import Split, Splits
 from attlas.data.word_pieces import train_word_pieces
+from julistiono2024optimizing.library.data.decisive_sentences import decisive_sentences
 from julistiono2024optimizing.library.training import decisive_tokens
 from julistiono2024optimizing.library.training.decisive_tokens import (
     decisive_pieces,

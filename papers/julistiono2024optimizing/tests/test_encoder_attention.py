@@ -4,8 +4,11 @@ import numpy as np
 import pytest
 
 from attlas.data.token_sequences import TokenSequences
-from julistiono2024optimizing.library.measures.encoder_attention import attention_weights, readout_attention
 from attlas.models.networks.encoder import make_encoder
+from julistiono2024optimizing.library.measures.encoder_attention import (
+    attention_weights,
+    readout_attention,
+)
 
 
 def encoders(blocks):

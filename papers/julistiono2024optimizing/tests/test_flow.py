@@ -5,8 +5,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from attlas.norms.entrywise import entrywise_norm
 from attlas.data.token_selection import make_support_selection
+from attlas.norms.entrywise import entrywise_norm
 from julistiono2024optimizing.library.token_selection.flow import mirror_flow
 from julistiono2024optimizing.library.token_selection.training import train_selection
 

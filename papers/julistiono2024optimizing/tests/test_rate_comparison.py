@@ -4,7 +4,10 @@ import numpy as np
 import pytest
 
 from julistiono2024optimizing.library.token_selection.long_paths import LongPaths
-from julistiono2024optimizing.library.token_selection.rate_comparison import EXPONENTS, compare_with_rate
+from julistiono2024optimizing.library.token_selection.rate_comparison import (
+    EXPONENTS,
+    compare_with_rate,
+)
 
 RANGES, REACH, UNIT = ((5.0, 13.0), (100.0, 700.0)), 1400.0, 2.0
 

@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from julistiono2024optimizing.experiments.rates import EXPERIMENT, KINDS, compared
 from attlas.experiments.settings import Settings
+from julistiono2024optimizing.experiments.rates import EXPERIMENT, KINDS, compared
 
 POINTS = 60
 

@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 
 from attlas.core.errors import UserError
-from attlas.norms.entrywise import entrywise_norm
 from attlas.core.solution import Result
 from attlas.data.token_selection import make_separable_selection, optimal_tokens, token_scores
 from attlas.losses.logistic import logistic
 from attlas.losses.margin_loss import margin_loss
+from attlas.norms.entrywise import entrywise_norm
 from attlas.solvers.attention_svm import attention_svm
-from julistiono2024optimizing.library.solvers.ball_minimum import Cone
 from attlas.solvers.lp_svm import lp_svm
+from julistiono2024optimizing.library.solvers.ball_minimum import Cone
 from julistiono2024optimizing.library.solvers.regularisation_path import (
     LogExcessLoss,
     joint_regularisation_path,

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
+from attlas.solvers.attention_svm import attention_svm
 from julistiono2024optimizing.library.data.sphere_selection import draw_sphere_selection
 from julistiono2024optimizing.library.measures.svm_shortfall import svm_shortfall
-from attlas.solvers.attention_svm import attention_svm
 from julistiono2024optimizing.library.solvers.nuclear_svm import nuclear_svm
 
 

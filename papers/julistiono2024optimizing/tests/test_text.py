@@ -7,15 +7,15 @@ import xarray as xr
 from attlas.audit.read_batch import kept_batch
 from attlas.core.solution import Result
 from attlas.data.token_sequences import TokenSequences
-from julistiono2024optimizing.experiments import text
-from julistiono2024optimizing.experiments.text import BEST, EXPERIMENT, LAST_EPOCH, SELECTED
-from attlas.transformers.load_model import load_model
-from attlas.models.networks.encoder import make_encoder
 from attlas.experiments.cell import Scale
 from attlas.experiments.record import Record
+from attlas.models.networks.encoder import make_encoder
+from attlas.training.sequence_classifiers import Sets
+from attlas.transformers.load_model import load_model
+from julistiono2024optimizing.experiments import text
+from julistiono2024optimizing.experiments.text import BEST, EXPERIMENT, LAST_EPOCH, SELECTED
 from julistiono2024optimizing.library.training import decisive_encoders
 from julistiono2024optimizing.library.training.decisive_tokens import DecisiveTokens, digit_rows
-from attlas.training.sequence_classifiers import Sets
 
 SMALL = EXPERIMENT.changed({"width": 4, "hidden": 4, "epochs": 2})
 

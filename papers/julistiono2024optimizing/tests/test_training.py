@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from attlas.core.errors import UserError
-from attlas.norms.entrywise import dual_exponent, entrywise_norm
 from attlas.core.solution import Result
 from attlas.data.token_selection import (
     TokenSelection,
@@ -14,11 +13,18 @@ from attlas.data.token_selection import (
     make_separable_selection,
     make_token_selection,
 )
-from julistiono2024optimizing.library.measures.selection import selected_tokens
+from attlas.norms.entrywise import dual_exponent, entrywise_norm
 from attlas.optim.mirror_descent import mirror_descent
-from julistiono2024optimizing.library.token_selection.gradient import selection_gradient, selection_loss
-from julistiono2024optimizing.library.token_selection.training import train_selection, train_selection_ensemble
 from attlas.training.fit import fit
+from julistiono2024optimizing.library.measures.selection import selected_tokens
+from julistiono2024optimizing.library.token_selection.gradient import (
+    selection_gradient,
+    selection_loss,
+)
+from julistiono2024optimizing.library.token_selection.training import (
+    train_selection,
+    train_selection_ensemble,
+)
 
 EPS = np.finfo(np.float64).eps
 

@@ -14,6 +14,10 @@ import xarray as xr
 from jaxtyping import Array
 
 from attlas.experiments import panels
+from attlas.experiments.experiment import Experiment
+from attlas.experiments.grid import Grid
+from attlas.experiments.panels import PALETTE, Formula, Lines, Panel, Points, Reference
+from attlas.experiments.settings import Settings
 from liu2021analyzing.library.audit.audit_dataset import audit_arrays, audit_dataset
 from liu2021analyzing.library.audit.head_audit import AuditSettings, audit_heads
 from liu2021analyzing.library.audit.head_rows import head_rows, theorem_2_applies
@@ -24,10 +28,6 @@ from liu2021analyzing.library.audit.trained_heads import (
     train_heads,
     training_facts,
 )
-from attlas.experiments.panels import PALETTE, Formula, Lines, Panel, Points, Reference
-from attlas.experiments.experiment import Experiment
-from attlas.experiments.grid import Grid
-from attlas.experiments.settings import Settings
 
 if TYPE_CHECKING:  # workers compute and draw nothing
     import pandas

@@ -15,28 +15,42 @@ import optax
 import xarray as xr
 from jaxtyping import Array
 
-from attlas.experiments import panels
 from attlas._jax.compilation import CHEAP_COMPILATION
 from attlas.core.errors import UserError
 from attlas.core.solution import Result
 from attlas.data.portuguese_english import PORTUGUESE_ENGLISH
 from attlas.data.sources import is_present
-from liu2021analyzing.library.data.translation_pairs import SentencePairs, load_translation_pairs
+from attlas.experiments import panels
+from attlas.experiments.experiment import Experiment
+from attlas.experiments.grid import Grid
+from attlas.experiments.panels import (
+    PALETTE,
+    Column,
+    Histogram,
+    Lines,
+    Points,
+    Reference,
+    extremes,
+    mean_only,
+)
+from attlas.experiments.settings import Settings
+from attlas.models.networks.translator import make_translator
 from attlas.transformers.attlas_model import stored_form
+from liu2021analyzing.library.data.translation_pairs import SentencePairs, load_translation_pairs
 from liu2021analyzing.library.measures.attention_dataset import (
     attention_dataset,
     mean_over_all_rows,
     means_of_short_and_long,
     means_over_rows,
 )
-from liu2021analyzing.library.measures.rows import attention_rows, draw_rows, sharpened_rows, uniform_rows
+from liu2021analyzing.library.measures.rows import (
+    attention_rows,
+    draw_rows,
+    sharpened_rows,
+    uniform_rows,
+)
 from liu2021analyzing.library.measures.summary import MEASURES, NORMS, attention_summary
 from liu2021analyzing.library.models.tempered_translator import tempered
-from attlas.models.networks.translator import make_translator
-from attlas.experiments.panels import PALETTE, Column, Histogram, Lines, Points, Reference, extremes, mean_only
-from attlas.experiments.experiment import Experiment
-from attlas.experiments.grid import Grid
-from attlas.experiments.settings import Settings
 from liu2021analyzing.library.training.translation import train_translator, warm_up_rate
 from liu2021analyzing.library.training.translation_scores import translation_scores
 

@@ -11,12 +11,19 @@ import xarray as xr
 from jaxtyping import Array
 
 from attlas.experiments import panels
-from attlas.measures.statistics.trend import extrapolated_limit
-from attlas.experiments.panels import Column, Lines, Points, Reference, geometric_interval, mean_only
 from attlas.experiments.experiment import Experiment
 from attlas.experiments.grid import Grid
 from attlas.experiments.join import join
+from attlas.experiments.panels import (
+    Column,
+    Lines,
+    Points,
+    Reference,
+    geometric_interval,
+    mean_only,
+)
 from attlas.experiments.settings import Settings
+from attlas.measures.statistics.trend import extrapolated_limit
 from liu2021analyzing.library.training.self_attention_students import (
     Setting,
     Shape,

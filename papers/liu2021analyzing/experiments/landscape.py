@@ -14,6 +14,22 @@ import xarray as xr
 from jaxtyping import Array
 
 from attlas.experiments import panels
+from attlas.experiments.experiment import Experiment
+from attlas.experiments.grid import Grid
+from attlas.experiments.join import join
+from attlas.experiments.panels import (
+    Column,
+    Lines,
+    Points,
+    Reference,
+    largest,
+    least,
+    mean,
+    mean_only,
+    total,
+)
+from attlas.experiments.part_cache import kept_part
+from attlas.experiments.settings import Settings
 from liu2021analyzing.library.data.attended_regression import (
     attended_inputs,
     attention_matrix,
@@ -21,16 +37,15 @@ from liu2021analyzing.library.data.attended_regression import (
     layer_outputs,
 )
 from liu2021analyzing.library.losses.squared_risk import squared_risk
-from liu2021analyzing.library.measures.point_kinds import KINDS, at_least_risk, first_of_each, point_kinds
+from liu2021analyzing.library.measures.point_kinds import (
+    KINDS,
+    at_least_risk,
+    first_of_each,
+    point_kinds,
+)
 from liu2021analyzing.library.measures.stationary_points import stationary_points
 from liu2021analyzing.library.models.mixed_starts import mixed_starts
 from liu2021analyzing.library.models.two_layer import TwoLayer
-from attlas.experiments.panels import Column, Lines, Points, Reference, largest, least, mean, mean_only, total
-from attlas.experiments.experiment import Experiment
-from attlas.experiments.grid import Grid
-from attlas.experiments.join import join
-from attlas.experiments.part_cache import kept_part
-from attlas.experiments.settings import Settings
 from liu2021analyzing.library.solvers.levenberg_marquardt import levenberg_marquardt
 
 Sample = tuple[np.ndarray, ...]

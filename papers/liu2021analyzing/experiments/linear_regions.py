@@ -16,17 +16,30 @@ import xarray as xr
 from jaxtyping import Array
 
 from attlas.experiments import panels
+from attlas.experiments.experiment import Experiment
+from attlas.experiments.grid import Grid
+from attlas.experiments.join import join
+from attlas.experiments.panels import (
+    PALETTE,
+    Column,
+    Lines,
+    Panel,
+    Points,
+    Reference,
+    mean_only,
+    taken,
+)
+from attlas.experiments.panels.palette import DASHES
+from attlas.experiments.settings import Settings
 from liu2021analyzing.library.bounds.liu2021_regions import (
     liu2021_central_regions_maximum,
     liu2021_regions,
 )
-from attlas.experiments.panels import PALETTE, Column, Lines, Panel, Points, Reference, mean_only, taken
-from attlas.experiments.panels.palette import DASHES
-from attlas.experiments.experiment import Experiment
-from attlas.experiments.grid import Grid
-from attlas.experiments.join import join
-from attlas.experiments.settings import Settings
-from liu2021analyzing.library.training.sparse_regions import masked_regions, softmax_regions, trained_regions
+from liu2021analyzing.library.training.sparse_regions import (
+    masked_regions,
+    softmax_regions,
+    trained_regions,
+)
 
 BOUNDS: dict[str, Callable[[int, int], int]] = {
     "printed bound": partial(liu2021_regions, constants="printed"),

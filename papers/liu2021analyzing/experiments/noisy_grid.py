@@ -13,22 +13,35 @@ import optax
 import xarray as xr
 from jaxtyping import Array
 
-from attlas.experiments import panels
 from attlas._jax.compilation import CHEAP_COMPILATION
 from attlas.core.solution import Result
 from attlas.data.digits import DIGITS
 from attlas.data.mnist import MNIST
 from attlas.data.sources import is_present
-from attlas.measures.statistics.student_interval import student_interval
-from attlas.experiments.panels import PALETTE, Column, Derived, Lines, Points, mean_and_interval, mean_only
+from attlas.experiments import panels
 from attlas.experiments.experiment import CaptionedFigure, Experiment
 from attlas.experiments.grid import Grid
+from attlas.experiments.panels import (
+    PALETTE,
+    Column,
+    Derived,
+    Lines,
+    Points,
+    mean_and_interval,
+    mean_only,
+)
 from attlas.experiments.settings import Settings
+from attlas.measures.statistics.student_interval import student_interval
+from attlas.training.ensemble import on_cpu
+from attlas.training.sequence_classifiers import Sets, held_out_accuracies, train_classifiers
 from liu2021analyzing.library.noisy_grid.attention import digit_attention, digit_cells
 from liu2021analyzing.library.noisy_grid.data import SIDE, load_noisy_grids, load_placed_digits
-from liu2021analyzing.library.noisy_grid.models import PAPER_SIZES, GridSizes, grid_parameters, make_grid_model
-from attlas.training.sequence_classifiers import Sets, held_out_accuracies, train_classifiers
-from attlas.training.ensemble import on_cpu
+from liu2021analyzing.library.noisy_grid.models import (
+    PAPER_SIZES,
+    GridSizes,
+    grid_parameters,
+    make_grid_model,
+)
 
 MODELS = {"cnn": "CNN", "attention": "self-attention CNN", "equal": "equal-weight attention CNN"}
 TEXTS = {"mnist": "MNIST", "digits": "Embedded digits (a stand-in for MNIST)"}

@@ -12,16 +12,24 @@ import numpy as np
 import xarray as xr
 from jaxtyping import Array
 
-from attlas.experiments import panels
 from attlas.core.solution import Result
 from attlas.data.imdb import IMDB
 from attlas.data.sources import is_present
-from attlas.measures.statistics.onset import onset
-from attlas.measures.statistics.student_interval import student_interval
-from attlas.experiments.panels import Column, Derived, Lines, Points, Reference, mean_and_interval, mean_only
+from attlas.experiments import panels
 from attlas.experiments.experiment import Experiment
 from attlas.experiments.grid import Grid
+from attlas.experiments.panels import (
+    Column,
+    Derived,
+    Lines,
+    Points,
+    Reference,
+    mean_and_interval,
+    mean_only,
+)
 from attlas.experiments.settings import Settings
+from attlas.measures.statistics.onset import onset
+from attlas.measures.statistics.student_interval import student_interval
 from liu2021analyzing.library.reviews.attention import STATISTICS, review_concentration
 from liu2021analyzing.library.reviews.ensemble import make_review_ensemble
 from liu2021analyzing.library.reviews.review_words import load_review_words

@@ -13,11 +13,11 @@ import xarray as xr
 from jaxtyping import Array
 
 from attlas.experiments import panels
-from liu2021analyzing.library.measures.ratio_of_means import ratio_of_means
-from attlas.experiments.panels import PALETTE, Lines, Points, Reference, power_of_means
 from attlas.experiments.experiment import Experiment
 from attlas.experiments.grid import Grid
+from attlas.experiments.panels import PALETTE, Lines, Points, Reference, power_of_means
 from attlas.experiments.settings import Settings
+from liu2021analyzing.library.measures.ratio_of_means import ratio_of_means
 from liu2021analyzing.library.training.attended_students import train_attended_students
 
 NOISE = 0.5

@@ -5,12 +5,12 @@ import math
 import numpy as np
 import pytest
 
+from attlas.core.errors import UserError
 from liu2021analyzing.library.bounds.attended_risk import (
     attention_advantage,
     least_squares_risk,
     regression_risk_floor,
 )
-from attlas.core.errors import UserError
 
 
 def test_least_squares_has_the_stated_risk():

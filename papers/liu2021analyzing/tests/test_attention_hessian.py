@@ -9,9 +9,9 @@ from attlas.core.errors import UserError
 from attlas.losses.empirical_risk import empirical_risk
 from attlas.losses.exponential import exponential
 from attlas.losses.logistic import logistic
-from liu2021analyzing.library.measures.attention_hessian import attention_risk_hessian
 from attlas.measures.curvature.exact_spectrum import hessian_matrix, hessian_spectra
 from attlas.models.attention.multi_head import Decoder, MultiHead
+from liu2021analyzing.library.measures.attention_hessian import attention_risk_hessian
 
 DRAWS = np.random.default_rng(10)
 X = jnp.asarray(DRAWS.standard_normal((4, 3, 2)))

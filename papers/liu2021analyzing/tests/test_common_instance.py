@@ -3,8 +3,8 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 
-from liu2021analyzing.experiments.common_instance import EXPERIMENT, GRID, run
 from attlas.experiments.settings import Settings
+from liu2021analyzing.experiments.common_instance import EXPERIMENT, GRID, run
 
 pytestmark = pytest.mark.thorough  # the records take long
 

@@ -6,6 +6,8 @@ import xarray as xr
 
 from attlas.core.errors import UserError
 from attlas.core.solution import Result
+from attlas.experiments.record import Record
+from attlas.training.trajectory import Trajectory
 from liu2021analyzing.experiments import concentration
 from liu2021analyzing.experiments.concentration import (
     BINS,
@@ -15,8 +17,6 @@ from liu2021analyzing.experiments.concentration import (
     VARIANTS,
 )
 from liu2021analyzing.library.measures.summary import MEASURES
-from attlas.experiments.record import Record
-from attlas.training.trajectory import Trajectory
 
 pytestmark = pytest.mark.thorough  # the records take long
 

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from attlas.core.errors import UserError
-from liu2021analyzing.library.data.distinct_words import distinct_words
 from attlas.data.token_sequences import TokenSequences
-from liu2021analyzing.library.models.self_attention_mlp import make_self_attention_mlp
+from liu2021analyzing.library.data.distinct_words import distinct_words
 from liu2021analyzing.library.models.distinct_word_logits import distinct_word_logits
+from liu2021analyzing.library.models.self_attention_mlp import make_self_attention_mlp
 from liu2021analyzing.library.models.two_layer import make_two_layer
 from liu2021analyzing.library.models.word_classifier import make_word_classifier
 

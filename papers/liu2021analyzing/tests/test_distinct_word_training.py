@@ -8,15 +8,18 @@ import pytest
 
 from attlas.core.errors import UserError
 from attlas.core.solution import Result
+from attlas.training.epochs import epoch_orders
+from attlas.training.fit import fit
 from liu2021analyzing.library.data.distinct_words import distinct_words
 from liu2021analyzing.library.losses.l1_penalty import l1_penalty
 from liu2021analyzing.library.models.self_attention_mlp import make_self_attention_mlp
 from liu2021analyzing.library.models.two_layer import make_two_layer
 from liu2021analyzing.library.models.word_classifier import make_word_classifier
-from liu2021analyzing.library.reviews.distinct_word_training import train_word_classifiers, word_accuracies
+from liu2021analyzing.library.reviews.distinct_word_training import (
+    train_word_classifiers,
+    word_accuracies,
+)
 from liu2021analyzing.library.reviews.review_words import load_review_words
-from attlas.training.epochs import epoch_orders
-from attlas.training.fit import fit
 
 P, V = 12, 30
 PENALTY = partial(l1_penalty, names=("W1", "w2"), strength=1e-3)

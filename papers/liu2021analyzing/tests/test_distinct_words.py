@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 
 from attlas.core.errors import UserError
-from liu2021analyzing.library.data.distinct_words import distinct_words
 from attlas.data.token_sequences import TokenSequences
+from liu2021analyzing.library.data.distinct_words import distinct_words
 
 
 def test_texts_can_be_read_back():

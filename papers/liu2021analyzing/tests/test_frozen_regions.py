@@ -5,7 +5,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from liu2021analyzing.library.measures.frozen_regions import frozen_regions
-from liu2021analyzing.library.models.self_attention_mlp import SelfAttentionMLP, make_self_attention_mlp
+from liu2021analyzing.library.models.self_attention_mlp import (
+    SelfAttentionMLP,
+    make_self_attention_mlp,
+)
 
 
 def test_units_of_the_frozen_network_are_those_of_the_model_at_its_input():

@@ -3,11 +3,11 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from liu2021analyzing.library.audit.head_landscape import head_landscape
-from liu2021analyzing.library.audit.single_head_path import single_head_path
 from attlas.losses.logistic import logistic
 from attlas.measures.curvature.exact_spectrum import hessian_matrix
 from attlas.models.attention.multi_head import Decoder, MultiHead
+from liu2021analyzing.library.audit.head_landscape import head_landscape
+from liu2021analyzing.library.audit.single_head_path import single_head_path
 
 
 def test_curvature_concentration_and_variance_of_two_records():

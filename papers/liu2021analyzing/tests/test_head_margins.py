@@ -2,8 +2,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from liu2021analyzing.library.audit.head_margins import head_margins
 from attlas.models.attention.multi_head import Decoder, MultiHead
+from liu2021analyzing.library.audit.head_margins import head_margins
 
 
 def test_margins_are_ordered_and_the_kernel_moves_with_the_head():

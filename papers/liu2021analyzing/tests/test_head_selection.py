@@ -3,14 +3,14 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from liu2021analyzing.library.audit.head_selection import head_selection
 from attlas.bounds.optimisation.julistiono2024_cone import julistiono2024_radius
 from attlas.data.token_selection import TokenSelection, make_separable_selection
 from attlas.measures.attention.direction import direction_divergence
 from attlas.models.attention.multi_head import Decoder, MultiHead
 from attlas.solvers.attention_svm import attention_svm
-from julistiono2024optimizing.library.solvers.selection_geometry import selection_geometry
 from attlas.solvers.token_optimality import is_locally_optimal
+from julistiono2024optimizing.library.solvers.selection_geometry import selection_geometry
+from liu2021analyzing.library.audit.head_selection import head_selection
 
 
 @pytest.fixture(scope="module")

@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 import xarray as xr
 
+from attlas.experiments.record import Layout, Record
+from attlas.experiments.settings import Settings
 from liu2021analyzing.experiments.inconsistency import (
     ATTENTION,
     EXPERIMENT,
@@ -13,8 +15,6 @@ from liu2021analyzing.experiments.inconsistency import (
     limit_of,
     told,
 )
-from attlas.experiments.record import Layout, Record
-from attlas.experiments.settings import Settings
 
 SWEPT = {"d_q": 2, "queries": [1, 2], "temperatures": [0.2], "l1": [0.1], "l2": [0.1]}
 

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from liu2021analyzing.experiments.landscape import EXPERIMENT, errors, marks
 from attlas.experiments.cell import Scale
 from attlas.experiments.record import Record
+from liu2021analyzing.experiments.landscape import EXPERIMENT, errors, marks
 
 
 @pytest.mark.thorough

@@ -6,11 +6,11 @@ import jax
 import numpy as np
 import pytest
 
+from attlas.core.errors import UserError
 from liu2021analyzing.library.bounds.liu2021_regions import (
     liu2021_central_regions_maximum,
     liu2021_regions,
 )
-from attlas.core.errors import UserError
 from liu2021analyzing.library.measures.cell_enumeration import enumerate_cells
 from liu2021analyzing.library.measures.linear_regions import (
     count_cells,

@@ -4,12 +4,12 @@ import math
 
 import pytest
 
+from attlas.core.errors import UserError
 from liu2021analyzing.library.bounds.liu2021_regions import (
     liu2021_central_regions_maximum,
     liu2021_regions,
     liu2021_regions_break_even,
 )
-from attlas.core.errors import UserError
 
 
 def test_the_printed_bound_is_not_monotone_in_the_support():

@@ -4,6 +4,7 @@ import math
 
 import pytest
 
+from attlas.core.errors import UserError
 from liu2021analyzing.library.bounds.liu2021_sample_size import (
     liu2021_attention,
     liu2021_baseline,
@@ -13,7 +14,6 @@ from liu2021analyzing.library.bounds.liu2021_sample_size import (
     liu2021_self_attention,
 )
 from liu2021analyzing.library.bounds.liu2021_union_bound import Conditions
-from attlas.core.errors import UserError
 
 ONE, SEVEN, KNOWN = (1.0,) * 3, (1.0,) * 7, Conditions(1.0)
 PRINTED = {"constants": "printed"}

@@ -6,13 +6,13 @@ from itertools import product
 import numpy as np
 import pytest
 
+from attlas.core.errors import UserError
 from liu2021analyzing.library.bounds.liu2021_union_bound import (
     Block,
     Conditions,
     liu2021_error,
     liu2021_sample_size,
 )
-from attlas.core.errors import UserError
 
 
 def population(seed: int, scale: float = 1.0):

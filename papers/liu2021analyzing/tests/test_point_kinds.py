@@ -3,7 +3,12 @@
 import numpy as np
 
 from attlas.core.solution import Solution
-from liu2021analyzing.library.measures.point_kinds import KINDS, at_least_risk, first_of_each, point_kinds
+from liu2021analyzing.library.measures.point_kinds import (
+    KINDS,
+    at_least_risk,
+    first_of_each,
+    point_kinds,
+)
 
 
 def test_kinds_of_points():

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from attlas.core.errors import UserError
-from liu2021analyzing.library.data.translation_pairs import SentencePairs
 from attlas.measures.attention.concentration import streamed_concentration
-from liu2021analyzing.library.measures.rows import KINDS, attention_rows, draw_rows, uniform_rows
 from attlas.models.networks.translator import make_translator
+from liu2021analyzing.library.data.translation_pairs import SentencePairs
+from liu2021analyzing.library.measures.rows import KINDS, attention_rows, draw_rows, uniform_rows
 
 SOURCES, TARGETS = (4, 1, 3, 2, 4), (3, 5, 2, 4, 5)
 

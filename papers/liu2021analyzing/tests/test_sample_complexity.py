@@ -3,9 +3,9 @@
 import numpy as np
 import xarray as xr
 
-from liu2021analyzing.experiments.sample_complexity import EXPERIMENT, pairs, ratios, slope
 from attlas.experiments.cell import Scale
 from attlas.experiments.record import Record
+from liu2021analyzing.experiments.sample_complexity import EXPERIMENT, pairs, ratios, slope
 
 
 def test_a_support_of_all_that_counts_is_reported_beside_the_papers_factor():

@@ -3,6 +3,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from attlas.bounds.comparison.transformer_weights import check_weights
+from attlas.bounds.optimisation.deora2023_training import Setting, deora2023_rho
 from liu2021analyzing.library.audit.single_head_bounds import (
     TrainedHead,
     head_descent_bounds,
@@ -10,9 +12,7 @@ from liu2021analyzing.library.audit.single_head_bounds import (
     head_transformer,
     head_widths,
 )
-from attlas.bounds.comparison.transformer_weights import check_weights
 from liu2021analyzing.library.bounds.liu2021_sample_size import liu2021_baseline
-from attlas.bounds.optimisation.deora2023_training import Setting, deora2023_rho
 
 HEAD = TrainedHead(32, 8, 8, 1.5, 1.2, 0.004, 1000, 3.0, 4.0, 0.1, 0.69, 2.5, 3.0)
 

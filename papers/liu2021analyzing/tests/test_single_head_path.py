@@ -3,10 +3,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from liu2021analyzing.library.audit.single_head_path import single_head_path
 from attlas.core.errors import UserError
-from deora2023optimization.library.measures.margins import decoder_margin, margins
 from attlas.models.attention.multi_head import Decoder, MultiHead
+from deora2023optimization.library.measures.margins import decoder_margin, margins
+from liu2021analyzing.library.audit.single_head_path import single_head_path
 
 
 def drawn(seed=0):

@@ -6,7 +6,11 @@ from liu2021analyzing.library.bounds.liu2021_regions import (
     liu2021_central_regions_maximum,
     liu2021_regions,
 )
-from liu2021analyzing.library.training.sparse_regions import masked_regions, softmax_regions, trained_regions
+from liu2021analyzing.library.training.sparse_regions import (
+    masked_regions,
+    softmax_regions,
+    trained_regions,
+)
 
 
 def test_random_networks_attain_the_maxima_of_the_inputs_they_see():

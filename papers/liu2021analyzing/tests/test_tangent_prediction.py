@@ -2,9 +2,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from liu2021analyzing.library.audit.tangent_prediction import tangent_prediction
 from attlas.kernels.multi_head_ntk import ntk_features
 from attlas.models.attention.multi_head import Decoder, MultiHead
+from liu2021analyzing.library.audit.tangent_prediction import tangent_prediction
 
 
 def test_kernels_predict_as_features_do():

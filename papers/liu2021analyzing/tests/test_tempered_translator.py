@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from attlas.core.errors import UserError
-from liu2021analyzing.library.models.tempered_translator import tempered
 from attlas.models.networks.translator import make_translator
+from liu2021analyzing.library.models.tempered_translator import tempered
 
 IDS = jnp.array([1, 2, 3, 1])
 

@@ -2,8 +2,10 @@ import jax
 import numpy as np
 import pytest
 
-from liu2021analyzing.library.audit import head_audit
-from liu2021analyzing.library.audit import trained_heads
+from attlas.core.checkpoint import checkpointed
+from attlas.experiments.checkpoint_files import CheckpointFiles
+from attlas.training import ensemble
+from liu2021analyzing.library.audit import head_audit, trained_heads
 from liu2021analyzing.library.audit.head_audit import AuditSettings
 from liu2021analyzing.library.audit.trained_heads import (
     Descent,
@@ -11,9 +13,6 @@ from liu2021analyzing.library.audit.trained_heads import (
     train_heads,
     training_facts,
 )
-from attlas.core.checkpoint import checkpointed
-from attlas.experiments.checkpoint_files import CheckpointFiles
-from attlas.training import ensemble
 
 MIXTURE = {"T": 4, "d": 6, "M": 2, "Z_mu": 0.4, "Z": 1.0}
 DESCENT = Descent(radius=4.0, steps=50, records=3, left_out=2, deviation=0.2)

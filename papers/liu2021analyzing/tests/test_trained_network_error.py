@@ -5,12 +5,12 @@ import math
 import numpy as np
 import pytest
 
+from attlas.core.errors import UserError
 from liu2021analyzing.library.bounds.trained_network_error import (
     deep_attention_stretch,
     finite_class_error,
     trained_network_error,
 )
-from attlas.core.errors import UserError
 
 
 def test_it_is_the_finite_class_at_the_stated_radius():

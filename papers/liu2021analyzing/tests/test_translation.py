@@ -8,11 +8,11 @@ import pytest
 
 from attlas.core.errors import UserError
 from attlas.core.solution import Result
+from attlas.models.networks.translator import make_translator
+from attlas.training.epochs import epoch_orders
 from liu2021analyzing.library.data.packed_pairs import pack_batches
 from liu2021analyzing.library.data.translation_pairs import SentencePairs, load_translation_pairs
-from attlas.models.networks.translator import make_translator
 from liu2021analyzing.library.training.translation import train_translator, warm_up_rate
-from attlas.training.epochs import epoch_orders
 
 
 @pytest.fixture(scope="module")

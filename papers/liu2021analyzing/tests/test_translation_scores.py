@@ -5,8 +5,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from liu2021analyzing.library.data.translation_pairs import SentencePairs
 from attlas.models.networks.translator import make_translator
+from liu2021analyzing.library.data.translation_pairs import SentencePairs
 from liu2021analyzing.library.training.translation_scores import translation_scores
 
 MODEL = make_translator(jax.random.key(0), (5, 6), 4, 1, 2, 6)

@@ -13,16 +13,24 @@ import numpy as np
 import xarray as xr
 from jaxtyping import Array
 
-from attlas.experiments import panels
-from attlas.display.numbers import plain_number
-from trauger2023sequence.library.data.masked_word_texts import frequency_baseline, load_masked_words
-from trauger2023sequence.library.data.masked_words import MaskedWords
 from attlas.data.portuguese_english import PORTUGUESE_ENGLISH
 from attlas.data.sources import is_present
-from attlas.experiments.panels import PALETTE, Column, Lines, Points, Reference, mean_only, median_only
+from attlas.display.numbers import plain_number
+from attlas.experiments import panels
 from attlas.experiments.experiment import Experiment
 from attlas.experiments.grid import Grid
+from attlas.experiments.panels import (
+    PALETTE,
+    Column,
+    Lines,
+    Points,
+    Reference,
+    mean_only,
+    median_only,
+)
 from attlas.experiments.settings import Settings
+from trauger2023sequence.library.data.masked_word_texts import frequency_baseline, load_masked_words
+from trauger2023sequence.library.data.masked_words import MaskedWords
 from trauger2023sequence.library.training.masked_word_bounds import (
     COVERS,
     FROM_ONE_SCORE,

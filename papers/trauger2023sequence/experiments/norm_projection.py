@@ -13,15 +13,14 @@ import numpy as np
 import xarray as xr
 from jaxtyping import Array
 
-from attlas.experiments import panels
 from attlas.bounds.generalisation.generalisation_gap import generalisation_gap
-from attlas.display.numbers import plain_number
 from attlas.data.sparse_majority import MajorityDesign, make_sparse_majority
 from attlas.data.unit_bit_embedding import one_hot_bits, scaled_to_unit
-from trauger2023sequence.library.measures.crossing import last_crossing
-from attlas.experiments.panels import PALETTE, Column, Lines, Reference, mean_only
+from attlas.display.numbers import plain_number
+from attlas.experiments import panels
 from attlas.experiments.experiment import Experiment
 from attlas.experiments.grid import Grid
+from attlas.experiments.panels import PALETTE, Column, Lines, Reference, mean_only
 from attlas.experiments.settings import Settings
 from attlas.training.sparse_majority.certified_error import (
     FAMILIES,
@@ -30,6 +29,7 @@ from attlas.training.sparse_majority.certified_error import (
     ramp_risks,
 )
 from attlas.training.sparse_majority.projected import ProjectedSettings, train_projected
+from trauger2023sequence.library.measures.crossing import last_crossing
 
 DELTA = 0.05
 ACCURACY = 0.9

@@ -12,20 +12,20 @@ import numpy as np
 import xarray as xr
 from jaxtyping import Array
 
-from attlas.experiments import panels
 from attlas.bounds.comparison.single_layer_class import norms_in_ball, single_layer_bounds
-from trauger2023sequence.library.data.unit_sequences import make_unit_sequences, repeat_tokens
-from trauger2023sequence.library.measures.norm_ball_classes import AttentionClass, Sequences
-from attlas.measures.complexity.rademacher import draw_signs, rademacher_complexity
-from trauger2023sequence.library.measures.sum_pooling import sum_pooling_suprema
-from trauger2023sequence.library.measures.paired_ratio import paired_ratio
-from attlas.measures.statistics.student_interval import student_interval
-from attlas.experiments.panels import INK, PALETTE, Column, Lines, Points, Reference
+from attlas.experiments import panels
 from attlas.experiments.experiment import Experiment
 from attlas.experiments.grid import Grid
 from attlas.experiments.join import join
+from attlas.experiments.panels import INK, PALETTE, Column, Lines, Points, Reference
 from attlas.experiments.part_cache import kept_part
 from attlas.experiments.settings import Settings
+from attlas.measures.complexity.rademacher import draw_signs, rademacher_complexity
+from attlas.measures.statistics.student_interval import student_interval
+from trauger2023sequence.library.data.unit_sequences import make_unit_sequences, repeat_tokens
+from trauger2023sequence.library.measures.norm_ball_classes import AttentionClass, Sequences
+from trauger2023sequence.library.measures.paired_ratio import paired_ratio
+from trauger2023sequence.library.measures.sum_pooling import sum_pooling_suprema
 
 LAWS = ("own centre", "independent")
 POOLINGS = ("softmax", "sum pooling")

@@ -13,17 +13,34 @@ import xarray as xr
 from jaxtyping import Array
 from scipy.stats import spearmanr
 
-from attlas.experiments import panels
 from attlas.data.sparse_majority import MajorityDesign
-from trauger2023sequence.library.measures.trend_power import TrendPower, trend_power
-from attlas.experiments.panels import PALETTE, Band, Column, Lines, Points, Reference, mean_and_range, taken
+from attlas.experiments import panels
 from attlas.experiments.experiment import Experiment
 from attlas.experiments.grid import Grid
+from attlas.experiments.panels import (
+    PALETTE,
+    Band,
+    Column,
+    Lines,
+    Points,
+    Reference,
+    mean_and_range,
+    taken,
+)
 from attlas.experiments.settings import Settings
-from trauger2023sequence.library.sparse_majority.bound_dataset import COVERS, VERSIONS, majority_bound_dataset
+from trauger2023sequence.library.measures.trend_power import TrendPower, trend_power
+from trauger2023sequence.library.sparse_majority.bound_dataset import (
+    COVERS,
+    VERSIONS,
+    majority_bound_dataset,
+)
 from trauger2023sequence.library.sparse_majority.lengths import train_majority_lengths
 from trauger2023sequence.library.sparse_majority.training import MEASURED, MajoritySettings
-from trauger2023sequence.library.sparse_majority.trauger2023_bounds import BALLS, ROWS, majority_ensemble_norms
+from trauger2023sequence.library.sparse_majority.trauger2023_bounds import (
+    BALLS,
+    ROWS,
+    majority_ensemble_norms,
+)
 
 RELEASED_EPOCHS, RELEASED_LENGTHS = 200_000, list(range(20, 201, 20))
 WEIGHTS, LOSS_GAP, ACCURACY_GAP, ACCURACY = QUANTITIES = (

@@ -10,19 +10,22 @@ import numpy as np
 import xarray as xr
 from jaxtyping import Array
 
+from attlas.bounds.comparison.single_layer_class import LayerNorms, norms_of_dense_matrix
 from attlas.experiments import panels
+from attlas.experiments.experiment import CaptionedFigure, Experiment
+from attlas.experiments.grid import Grid
+from attlas.experiments.panels import PALETTE, Column, Lines, Printed, Reference
+from attlas.experiments.settings import Settings
 from trauger2023sequence.library.bounds.bound_plane import (
     PLANE_COVERS,
     SmallestBound,
     bounds_in_plane,
     smallest_bound,
 )
-from attlas.bounds.comparison.single_layer_class import LayerNorms, norms_of_dense_matrix
-from trauger2023sequence.library.bounds.trauger2023_orders import break_even_ratio, trauger2023_orders
-from attlas.experiments.panels import PALETTE, Column, Lines, Printed, Reference
-from attlas.experiments.experiment import CaptionedFigure, Experiment
-from attlas.experiments.grid import Grid
-from attlas.experiments.settings import Settings
+from trauger2023sequence.library.bounds.trauger2023_orders import (
+    break_even_ratio,
+    trauger2023_orders,
+)
 
 LENGTHS = (20, 200, 10_000)
 FAMILIES = (*PLANE_COVERS, "log m", *(f"log T, T = {T}" for T in LENGTHS))

@@ -4,7 +4,11 @@ import jax
 import numpy as np
 
 from trauger2023sequence.library.sparse_majority.bound_dataset import majority_bound_dataset
-from trauger2023sequence.library.sparse_majority.trauger2023_bounds import ROWS, MajorityNorms, majority_bounds
+from trauger2023sequence.library.sparse_majority.trauger2023_bounds import (
+    ROWS,
+    MajorityNorms,
+    majority_bounds,
+)
 
 
 def test_labels_are_those_of_the_rows_and_the_bound_at_the_crossing_is_the_threshold():

@@ -4,11 +4,11 @@ import jax
 import numpy as np
 import pytest
 
-from trauger2023sequence.library.bounds.bound_plane import bounds_in_plane, smallest_bound
 from attlas.bounds.comparison.single_layer_class import LayerNorms, norms_of_dense_matrix
 from attlas.bounds.covering.edelman2022_cover import edelman2022_cover
 from attlas.bounds.covering.trauger2023_cover import trauger2023_cover
 from attlas.bounds.generalisation.trauger2023_single import trauger2023_single
+from trauger2023sequence.library.bounds.bound_plane import bounds_in_plane, smallest_bound
 
 
 @pytest.mark.thorough

@@ -15,7 +15,11 @@ from trauger2023sequence.library.training.masked_word_bounds import (
     masked_word_weights,
     one_score_gaps,
 )
-from trauger2023sequence.library.training.masked_words import MaskedWordSettings, make_word_inputs, train_masked_words
+from trauger2023sequence.library.training.masked_words import (
+    MaskedWordSettings,
+    make_word_inputs,
+    train_masked_words,
+)
 
 
 def test_contraction_is_that_of_the_compared_complexity():

@@ -3,7 +3,12 @@ import pytest
 
 from attlas.core.errors import UserError
 from attlas.data.generated_sentences import generated_sentences
-from trauger2023sequence.library.data.masked_words import frequent_words, make_masked_words, mask_words, split_words
+from trauger2023sequence.library.data.masked_words import (
+    frequent_words,
+    make_masked_words,
+    mask_words,
+    split_words,
+)
 
 
 @pytest.mark.thorough

@@ -3,6 +3,8 @@ import numpy as np
 import pytest
 import xarray as xr
 
+from attlas.experiments.record import Record
+from attlas.training.sparse_majority.certified_error import FAMILIES, certified_error
 from trauger2023sequence.experiments.norm_projection import (
     DELTA,
     EXPERIMENT,
@@ -11,8 +13,6 @@ from trauger2023sequence.experiments.norm_projection import (
     MARGINS,
     TASKS,
 )
-from attlas.experiments.record import Record
-from attlas.training.sparse_majority.certified_error import FAMILIES, certified_error
 
 
 @pytest.fixture(scope="module")

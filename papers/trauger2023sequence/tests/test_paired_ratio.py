@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
-from trauger2023sequence.library.measures.paired_ratio import paired_ratio
 from attlas.measures.statistics.student_interval import student_interval
+from trauger2023sequence.library.measures.paired_ratio import paired_ratio
 
 
 def test_a_common_factor_has_no_spread_and_a_shift_that_of_its_residuals():

@@ -4,7 +4,10 @@ import numpy as np
 import pytest
 
 from attlas.data.sparse_majority import MajorityDesign, make_sparse_majority
-from trauger2023sequence.library.models.majority_attention import MajorityAttention, make_majority_attention
+from trauger2023sequence.library.models.majority_attention import (
+    MajorityAttention,
+    make_majority_attention,
+)
 from trauger2023sequence.library.sparse_majority.table import majority_table, table_logits
 
 EPS = float(np.finfo(float).eps)

@@ -7,13 +7,17 @@ import pytest
 from attlas.core.checkpoint import checkpointed
 from attlas.core.errors import UserError
 from attlas.data.sparse_majority import MajorityDesign, make_sparse_majorities
+from attlas.training.fit import fit
 from trauger2023sequence.library.models.majority_attention import (
     make_majority_attention,
     total_absolute_weight,
 )
 from trauger2023sequence.library.sparse_majority.loss import MajorityLoss
-from trauger2023sequence.library.sparse_majority.training import RELEASED, epoch_order, train_majority
-from attlas.training.fit import fit
+from trauger2023sequence.library.sparse_majority.training import (
+    RELEASED,
+    epoch_order,
+    train_majority,
+)
 
 EPS = float(np.finfo(float).eps)
 D, T, N, EPOCHS = 4, 3, 5, 6

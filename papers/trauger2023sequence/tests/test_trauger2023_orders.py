@@ -6,7 +6,10 @@ from scipy.integrate import quad
 from scipy.optimize import minimize_scalar
 
 from attlas.bounds.comparison.single_layer_class import LayerNorms, single_layer_bounds
-from trauger2023sequence.library.bounds.trauger2023_orders import break_even_ratio, trauger2023_orders
+from trauger2023sequence.library.bounds.trauger2023_orders import (
+    break_even_ratio,
+    trauger2023_orders,
+)
 
 
 @pytest.mark.parametrize(("B", "m"), [(1.0, 1e6), (10.0, 1e6), (3.0, 1e7)])

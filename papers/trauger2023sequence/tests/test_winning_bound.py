@@ -3,8 +3,8 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from trauger2023sequence.experiments.winning_bound import CHECKED, EXPERIMENT, GRID
 from attlas.experiments.record import Record
+from trauger2023sequence.experiments.winning_bound import CHECKED, EXPERIMENT, GRID
 
 
 @pytest.fixture(scope="module")

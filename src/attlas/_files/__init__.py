@@ -1,1 +1,1 @@
-"""_files"""
+"""Files that are whole or as they were, and files that others wrote, read without trust."""

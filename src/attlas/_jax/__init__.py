@@ -1,1 +1,1 @@
-"""_jax"""
+"""How JAX is used here: compilation, its cache, devices, factorisations and processes."""

@@ -24,11 +24,11 @@ from attlas.audit.sequence_loss import JudgedBatch, judged_batch
 from attlas.audit.weights_level.weights_level import Keep, compute_anew, weights_level
 from attlas.core.arrays import ArrayInput
 from attlas.core.errors import UserError
-from attlas.transformers.load_model import load_model
+from attlas.measures.statistics.bootstrap_mean import bootstrap_mean
 from attlas.transformers.head_layout import prove_slicing
+from attlas.transformers.load_model import load_model
 from attlas.transformers.trained_transformer import TrainedTransformer
 from attlas.transformers.whole_model import read_once
-from attlas.measures.statistics.bootstrap_mean import bootstrap_mean
 
 _CONTEXT = 512
 

@@ -10,8 +10,8 @@ from zipfile import BadZipFile
 
 import numpy as np
 
-from attlas.core.errors import UserError
 from attlas._files.plain_file import Damaged, printable, read_plain_file
+from attlas.core.errors import UserError
 from attlas.transformers.tokenizer import Words
 
 _LARGEST = 2**28

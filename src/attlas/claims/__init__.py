@@ -1,1 +1,1 @@
-"""Claim: one folder per paper, one file per theorem or group of lemmas."""
+"""Claims: what a statement is, how it is written, and what became of it."""

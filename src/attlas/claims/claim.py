@@ -15,11 +15,11 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 from jaxtyping import Array, Bool
 
-from attlas.claims.report_text import claim_html
 from attlas.claims.domains.domain import Domain
-from attlas.core.named_call import call_by_name
+from attlas.claims.report_text import claim_html
 from attlas.claims.sampling import Instance, Sampler, draw
 from attlas.claims.verdict import Outcome, Witness
+from attlas.core.named_call import call_by_name
 
 
 class Kind(StrEnum):

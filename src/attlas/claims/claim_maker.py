@@ -19,12 +19,12 @@ from attlas.claims.claim import (
 )
 from attlas.claims.domains.declared import DeclaredSampler, projection, refuse_unfit
 from attlas.claims.domains.domain import Domain
-from attlas.core.errors import UserError
-from attlas.core.named_call import parameters
-from attlas.projects.project import paper_of
 from attlas.claims.sampling import Sampler
 from attlas.claims.verdict import Outcome, Witness
 from attlas.claims.well_formed import refuse_malformed, try_out
+from attlas.core.errors import UserError
+from attlas.core.named_call import parameters
+from attlas.projects.project import paper_of
 
 Decorator = Callable[[Callable[..., Any]], Claim]
 _OURS = "attlas.claims."

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from attlas.display.numbers import plain_number
 from attlas._files.plain_file import printable
+from attlas.display.numbers import plain_number
 from attlas.display.prose import plain
 
 if TYPE_CHECKING:

@@ -5,11 +5,11 @@ from typing import TYPE_CHECKING
 
 from markupsafe import Markup
 
-from attlas.display.numbers import plain_number
-from attlas.display.statements import prose, typeset
 from attlas.claims.strength import outcome_words, strength_sentences
-from attlas.display.tables import arrays_table, table
+from attlas.display.numbers import plain_number
 from attlas.display.prose import plain
+from attlas.display.statements import prose, typeset
+from attlas.display.tables import arrays_table, table
 
 if TYPE_CHECKING:
     from attlas.claims.claim import Claim

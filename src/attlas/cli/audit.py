@@ -36,8 +36,8 @@ if TYPE_CHECKING:
     import numpy as np
 
     from attlas.audit.read_batch import TokenBatch
-    from attlas.transformers.tokenizer import Words
     from attlas.experiments.layer_cache import KeptLayers
+    from attlas.transformers.tokenizer import Words
 
 FEWEST = 2
 """Sequences of a batch."""
@@ -69,10 +69,10 @@ def audit(
     require_machine()  # before JAX is imported, as the variables it reads then
     os.environ.update(_variables(model, level))
     from attlas.audit.checkpoint_curves import checkpoints_of
-    from attlas.transformers.load_model import open_checkpoint
-    from attlas.transformers.tokenizer import read_words
     from attlas.experiments.audits import audited_model
     from attlas.experiments.text_file import probe_text_file, require_html
+    from attlas.transformers.load_model import open_checkpoint
+    from attlas.transformers.tokenizer import read_words
 
     session = session_of(context)
     require_html(out, "--out")
@@ -98,9 +98,9 @@ def audit(
 
 def _write(found: "dict[str, Any]", out: Path, json_: Path | None, results: Path) -> None:
     """The page, the file of numbers where it is wanted, the audit for the atlas; the findings."""
-    from attlas.site.audit_page import render_audit
     from attlas.experiments.audits import store_audit
     from attlas.experiments.text_file import write_text_file
+    from attlas.site.audit_page import render_audit
 
     write_text_file(out, render_audit(found), "--out")
     if json_ is not None:
@@ -139,8 +139,8 @@ def _audited(
     from attlas.audit.checkpoint_curves import audit_checkpoints
     from attlas.cli.audit_progress import level_bars
     from attlas.core.errors import UserError
-    from attlas.transformers.load_model import load_model
     from attlas.experiments.layer_cache import KeptLayers
+    from attlas.transformers.load_model import load_model
 
     if len(steps) > 1 and against is not None:
         raise UserError("--against compares two checkpoints: name one model, not a folder of them")

@@ -135,8 +135,8 @@ def _keep(store: "Store", report: "CheckReport") -> None:
 
 
 def _show(claims: "Sequence[Claim]", reports: "dict[str, CheckReport]") -> None:
-    from attlas.cli.tables import say, show_table
     from attlas.claims.strength import COARSE, limits_of, passing_factor
+    from attlas.cli.tables import say, show_table
     from attlas.display.prose import plain
     from attlas.site.forms import wording_sentence
 
@@ -191,8 +191,8 @@ def _row(claim: "Claim", report: "CheckReport") -> tuple[str, ...]:
 
 def _detected(report: "CheckReport") -> str:
     """The factor from which a right side too small is detected, in the worst component."""
-    from attlas.cli.tables import number
     from attlas.claims.strength import limits_of, passing_factor
+    from attlas.cli.tables import number
 
     factor = passing_factor(limits_of(report))
     if factor is None:

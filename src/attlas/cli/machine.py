@@ -7,8 +7,8 @@ import tempfile
 from pathlib import Path
 from textwrap import shorten
 
-from attlas.core.errors import UserError
 from attlas._files.plain_file import make_folder
+from attlas.core.errors import UserError
 
 USUAL = {
     "JAX_PLATFORMS": ("", "cpu"),

@@ -20,10 +20,10 @@ import typer
 import typer.exceptions
 
 from attlas import cli
-from attlas.cli.session import EXIT_INTERRUPTED, Session, session_of
-from attlas._jax.cycles import look_for_cycles_seldom
-from attlas.core.errors import UserError
 from attlas._files.plain_file import printable
+from attlas._jax.cycles import look_for_cycles_seldom
+from attlas.cli.session import EXIT_INTERRUPTED, Session, session_of
+from attlas.core.errors import UserError
 
 EXIT_REFUSED = 2
 LONGEST_LINE = 1000

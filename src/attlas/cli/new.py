@@ -61,8 +61,8 @@ def write_paper(key: str, title: str, folder: Path) -> tuple[Path, ...]:
     from importlib import resources
 
     from attlas.core.errors import UserError
-    from attlas.projects.project import is_key
     from attlas.experiments.text_file import write_text_file
+    from attlas.projects.project import is_key
 
     if not is_key(key):
         raise UserError(f"KEY = '{key}': use letters, digits, '-', '_' and '.'")
@@ -84,8 +84,8 @@ def write_paper(key: str, title: str, folder: Path) -> tuple[Path, ...]:
 
 
 def _make(folder: Path) -> None:
-    from attlas.core.errors import UserError
     from attlas._files.plain_file import make_folder
+    from attlas.core.errors import UserError
 
     try:
         make_folder(folder)

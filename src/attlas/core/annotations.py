@@ -1,4 +1,4 @@
-"""Arguments read by the annotations of a function: what `attlas.core.argument_validation` does with each."""
+"""Arguments read by the annotations of a function, for `attlas.core.argument_validation`."""
 
 import math
 from collections.abc import Callable, Iterator

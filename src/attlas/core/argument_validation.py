@@ -17,9 +17,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from attlas._jax.device_arrays import is_traced
 from attlas.core.annotations import Beyond, Reader, Shapes, reader
 from attlas.core.axes import require_axes
-from attlas._jax.device_arrays import is_traced
 from attlas.core.errors import UserError
 
 P = ParamSpec("P")

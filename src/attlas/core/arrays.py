@@ -26,8 +26,8 @@ import numpy as np
 from jax.typing import DTypeLike
 from jaxtyping import Array
 
-from attlas.core.axes import Shape, require_axes
 from attlas._jax.device_arrays import is_traced, on_device
+from attlas.core.axes import Shape, require_axes
 from attlas.core.errors import UserError
 from attlas.core.finite import require_finite
 from attlas.core.memory import require_memory

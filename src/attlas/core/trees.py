@@ -8,8 +8,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from attlas.core.arrays import is_real, is_torch, read_array
 from attlas._jax.device_arrays import is_traced
+from attlas.core.arrays import is_real, is_torch, read_array
 from attlas.core.errors import UserError
 from attlas.core.finite import require_finite
 from attlas.core.memory import require_memory

@@ -15,8 +15,8 @@ import numpy as np
 from jaxtyping import Array, Float, Int, Int8, Key, PRNGKeyArray
 
 from attlas._jax.device_arrays import on_device
-from attlas.core.errors import UserError
 from attlas._jax.generator import generator
+from attlas.core.errors import UserError
 
 
 class BitEmbedding(eqx.Module):

@@ -16,8 +16,8 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from attlas._jax.device_arrays import on_device
-from attlas.core.errors import UserError
 from attlas._jax.generator import generator
+from attlas.core.errors import UserError
 
 Noise = Literal["none", "uniform", "corners", "adversarial"]
 

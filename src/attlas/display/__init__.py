@@ -1,1 +1,1 @@
-"""Objects as a reader sees them, in a page or a notebook: numbers, mathematics, tables."""
+"""Numbers, statements and tables for a reader, as text and as HTML."""

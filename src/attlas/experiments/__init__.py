@@ -1,1 +1,1 @@
-"""Run: grids of cells with atomic records and resume; the only place that writes."""
+"""Experiments: grids of cells, their records, and where they run."""

@@ -8,11 +8,11 @@ import numpy as np
 
 from attlas.audit.weights_level.weights_level import layer_weights
 from attlas.core.errors import UserError
-from attlas.transformers.load_model import load_model
-from attlas.transformers.trained_transformer import TrainedTransformer
+from attlas.experiments.compatibility import alike
 from attlas.experiments.dask_backend import RESUMES, dask_client, ended, require_workers
 from attlas.experiments.layer_cache import KeptLayers, files_digest, files_state
-from attlas.experiments.compatibility import alike
+from attlas.transformers.load_model import load_model
+from attlas.transformers.trained_transformer import TrainedTransformer
 
 
 def keep_on_dask(

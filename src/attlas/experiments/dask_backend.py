@@ -16,11 +16,11 @@ from typing import Any, cast
 from dask import config
 from distributed import Client, Future, LocalCluster, Security, as_completed
 
-from attlas.core.errors import UserError
 from attlas._files.plain_file import printable
 from attlas._jax.processes import worker_variables
-from attlas.experiments.environment import code_hash
+from attlas.core.errors import UserError
 from attlas.experiments.compatibility import Likeness, Unlike, alike, likeness, unlikeness
+from attlas.experiments.environment import code_hash
 from attlas.experiments.local_backend import RETRIES, Outcome
 from attlas.experiments.worker import Computed, Failed, Task, compute
 
@@ -99,7 +99,8 @@ def ended(futures: Sequence[Future], on: str, kept: str) -> Iterator[tuple[Futur
 def require_workers(client: Client, modules: Collection[str], on: str) -> Likeness | None:
     """Refuse a cluster on which every cell would fail for one reason.
 
-    Workers that join later are asked before their first cell, see `attlas.experiments.compatibility.alike`.
+    Workers that join later are asked before their first cell, see
+    `attlas.experiments.compatibility.alike`.
 
     Args:
         client: of the cluster.

@@ -4,14 +4,14 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from attlas.claims.claim import Claim
-from attlas.core.errors import UserError
 from attlas._files.plain_file import printable
 from attlas._jax.processes import checker_variables
+from attlas.claims.claim import Claim
 from attlas.claims.verdict import CheckReport, Witness
+from attlas.core.errors import UserError
+from attlas.experiments.compatibility import alike
 from attlas.experiments.dask_backend import dask_client, ended, require_workers
 from attlas.experiments.environment import environment
-from attlas.experiments.compatibility import alike
 from attlas.verify.pool import planned_groups
 
 _ONE_AT_A_TIME = threading.Lock()

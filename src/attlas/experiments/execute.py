@@ -82,8 +82,9 @@ def execute(
         progress: called at each event; silent when None.
         workers: processes on this machine.
         insecure: allow a remote scheduler without TLS.
-        hours: after which no cell shall run any more, see `attlas.experiments.time_limit`: the cheapest by
-            `attlas.experiments.cost` come first, those of unknown cost last. What is begun ends.
+        hours: after which no cell shall run any more, see `attlas.experiments.time_limit`: the
+            cheapest by `attlas.experiments.cost` come first, those of unknown cost last. What is
+            begun ends.
         checkpoint: seconds between checkpoints of a cell, 0 for none; a minute at paper scale when
             None, and none below, where cells are brief. Workers on other machines keep them where
             they see the results folder.

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 import jax
 import numpy as np
 
-from attlas.projects.project import paper_of, project_of
-from attlas.projects.provenance import is_of_attlas
-from attlas.transformers.attlas_model import StoredForm
 from attlas.experiments.cell import Cell, Scale
 from attlas.experiments.grid import Grid
 from attlas.experiments.prose import has_gaps, read_prose, without_gaps, written
 from attlas.experiments.record import Layout, Record
 from attlas.experiments.settings import Settings
+from attlas.projects.project import paper_of, project_of
+from attlas.projects.provenance import is_of_attlas
+from attlas.transformers.attlas_model import StoredForm
 
 if TYPE_CHECKING:  # they cost a worker half of its start, and workers draw nothing
     import matplotlib.figure
@@ -56,7 +56,7 @@ Tabulate = Callable[["xarray.Dataset"], "pandas.DataFrame"]
 
 @runtime_checkable
 class Beginning(Protocol):
-    """A table that can make its first rows alone, as `attlas.experiments.panels.table.Table` can."""
+    """A table that can make its first rows alone, as a `Table` of the panels can."""
 
     def beginning(self, data: "xarray.Dataset", most: int | None) -> "pandas.DataFrame":
         """The first rows; all of them when None."""
@@ -76,7 +76,8 @@ class Experiment:
     `run` is called in a worker process, under float64 or float32 as the cell says; it is a
     pure function of the settings, and of a key made of the cell's seed. The module that defines
     the experiment is importable there. Its trainings by `attlas.training` resume from checkpoints
-    when a run was killed; a long loop of another kind does if it calls `attlas.experiments.part_cache`.
+    when a run was killed; a long loop of another kind does if it calls
+    `attlas.experiments.part_cache`.
 
     Attributes:
         title: a few words.

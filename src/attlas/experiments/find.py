@@ -7,10 +7,10 @@ from pathlib import Path
 
 from attlas.core.discovery import scan
 from attlas.core.errors import UserError
+from attlas.experiments.experiment import Experiment
 from attlas.projects.loading import objects_of, shown_path
 from attlas.projects.places import is_place, is_written_as_place, read_place
 from attlas.projects.project import announced, listed, project_here
-from attlas.experiments.experiment import Experiment
 
 PACKAGE = "attlas.experiments"
 VARIABLE = "ATTLAS_EXPERIMENTS"

@@ -11,8 +11,8 @@ from functools import lru_cache
 
 import numpy as np
 
-from attlas.core.errors import UserError
 from attlas._files.plain_file import Damaged
+from attlas.core.errors import UserError
 
 PLAIN_KINDS = "biufcU"
 LARGEST = 2**31

@@ -1,10 +1,12 @@
 """A file pair on disk: arrays in `.npz`, the rest in `.json`, whole or not there at all.
 
 The JSON file is the commit point. Both files are written beside their final place and brought to
-disk. The arrays then take a name of their own, see `attlas.experiments.arrays_file`, the JSON takes the
-place of its predecessor in one step, and only then the predecessor's arrays are removed: whoever
+disk. The arrays then take a name of their own, see `attlas.experiments.arrays_file`, the JSON
+takes the place of its predecessor in one step, and only then the predecessor's arrays are removed:
+whoever
 reads meanwhile, and whatever dies in between, there is the old pair or the new one. Who finds a
-JSON file without its arrays looks again while no writer is at work, see `attlas.experiments.folder_lock`.
+JSON file without its arrays looks again while no writer is at work, see
+`attlas.experiments.folder_lock`.
 
 The JSON holds the checksum of the arrays' file and a seal over its own text, so that a truncated or
 altered file is distinguished from a good one. A seal says that a file is whole, not that we wrote
@@ -25,8 +27,8 @@ from typing import Any
 import numpy as np
 
 from attlas._files.draft import draft_path
-from attlas.core.errors import UserError
 from attlas._files.plain_file import Damaged, make_folder, read_plain_file
+from attlas.core.errors import UserError
 from attlas.experiments.arrays_file import (
     arrays_file,
     arrays_files,

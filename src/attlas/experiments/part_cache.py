@@ -18,8 +18,8 @@ _LAYOUT = "layout"
 def kept_part(compute: "Callable[..., xarray.Dataset]", *given: Any) -> "xarray.Dataset":
     """What a function gives, kept where the states of cells are: for loops that are no training.
 
-    In `attlas.experiments.experiment.Experiment.run`, in place of a call. Trainings within the part keep
-    no states of their own.
+    In `attlas.experiments.experiment.Experiment.run`, in place of a call. Trainings within the
+    part keep no states of their own.
 
     Args:
         compute: gives a data set without attributes.

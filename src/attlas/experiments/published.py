@@ -11,10 +11,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from attlas.display.numbers import duration, plain_number
-from attlas.core.errors import UserError
 from attlas._files.plain_file import Damaged, read_plain_file
+from attlas.core.errors import UserError
 from attlas.data.sources import is_present, list_sets
+from attlas.display.numbers import duration, plain_number
 from attlas.experiments.cell import Scale, canonical_json
 from attlas.experiments.cost import Estimate, estimate
 from attlas.experiments.environment import environment

@@ -28,7 +28,9 @@ def schema(name: str) -> dict[str, Any]:
         >>> schema("record")["$id"]
         'record.json'
     """
-    text = resources.files("attlas.experiments").joinpath("schemas", f"{name}.json").read_text("utf-8")
+    text = (
+        resources.files("attlas.experiments").joinpath("schemas", f"{name}.json").read_text("utf-8")
+    )
     return json.loads(text)
 
 

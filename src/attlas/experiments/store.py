@@ -5,8 +5,8 @@ import os
 from collections.abc import Callable, Collection
 from pathlib import Path
 
-from attlas.core.errors import UserError
 from attlas._files.plain_file import Damaged, printable, stems
+from attlas.core.errors import UserError
 from attlas.experiments.cell import Cell
 from attlas.experiments.folder_lock import folder_lock
 from attlas.experiments.index import Index

@@ -5,8 +5,8 @@ import os
 from pathlib import Path
 
 from attlas._files.draft import draft_of
-from attlas.core.errors import UserError
 from attlas._files.plain_file import OPEN_AT_ONCE
+from attlas.core.errors import UserError
 
 
 def write_text_file(path: Path, text: str, option: str) -> Path:

@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from attlas._files.plain_file import Damaged, stems
-from attlas.transformers.attlas_model import StoredForm, save_model
 from attlas.experiments.cell import Cell
+from attlas.transformers.attlas_model import StoredForm, save_model
 
 FOLDER = "models"
 

@@ -9,14 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from attlas.claims.claim import Claim
-from attlas.core.errors import UserError
-from attlas.projects.provenance import is_of_attlas, provenance, source_digest
 from attlas._files.plain_file import Damaged
+from attlas.claims.claim import Claim
 from attlas.claims.verdict import ChallengeReport, CheckReport, ControlReport, Outcome, Verdict
+from attlas.core.errors import UserError
 from attlas.experiments.environment import commit, environment
 from attlas.experiments.pair import read_pair, write_pair
 from attlas.experiments.store import Store
+from attlas.projects.provenance import is_of_attlas, provenance, source_digest
 
 FOLDER = "verdicts"
 

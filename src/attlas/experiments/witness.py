@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from attlas.core.errors import UserError
 from attlas._files.plain_file import Damaged
 from attlas.claims.verdict import ChallengeReport
+from attlas.core.errors import UserError
 from attlas.experiments.arrays_file import pair_stem
 from attlas.experiments.environment import environment
 from attlas.experiments.pair import read_pair, remove_pair, write_pair

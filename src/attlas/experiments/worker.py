@@ -16,19 +16,19 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
+from attlas._jax.held_memory import begin_peak, peak_memory
 from attlas.core.checkpoint import Checkpoints, checkpointed
 from attlas.core.errors import UserError
-from attlas._jax.held_memory import begin_peak, peak_memory
 from attlas.core.memory import device_memory
-from attlas.projects.loading import load_place, loaded_home
-from attlas.projects.places import is_written_as_place
-from attlas.projects.provenance import provenance
-from attlas.transformers.attlas_model import StoredForm
 from attlas.experiments.cell import Cell
 from attlas.experiments.checkpoint_files import CheckpointFiles, Checkpointing
 from attlas.experiments.environment import commit, environment
 from attlas.experiments.experiment import Experiment
 from attlas.experiments.record import Layout
+from attlas.projects.loading import load_place, loaded_home
+from attlas.projects.places import is_written_as_place
+from attlas.projects.provenance import provenance
+from attlas.transformers.attlas_model import StoredForm
 
 
 @dataclass(frozen=True)

@@ -1,1 +1,1 @@
-"""Norms of arrays and matrices, their duals, their balls and the projections on them."""
+"""Norms of matrices and vectors, with certified values where none is in closed form."""

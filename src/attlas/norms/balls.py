@@ -15,8 +15,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from attlas.core.errors import UserError
 from attlas._jax.factorising import svd
+from attlas.core.errors import UserError
 from attlas.norms.matrix import column_norm, frobenius_norm, spectral_norm
 
 Radius = float | int | Float[Array, "..."]

@@ -13,8 +13,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from attlas.core.errors import UserError
 from attlas._jax.factorising import eigh, svd
+from attlas.core.errors import UserError
 from attlas.norms.entrywise import dual_exponent, vector_norm
 
 _INF = float("inf")

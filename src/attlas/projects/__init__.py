@@ -1,1 +1,1 @@
-"""Papers of one's own: where claims and experiments stand outside attlas, and what they are."""
+"""A user's project: what its file says, what it defines, and who wrote it."""

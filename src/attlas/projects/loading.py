@@ -13,6 +13,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import TypeVar
 
+from attlas._files.plain_file import printable
 from attlas.core.errors import UserError
 from attlas.core.named_call import nearest
 from attlas.projects.notebook import run_cells
@@ -25,7 +26,6 @@ from attlas.projects.source import (
     own_files,
     with_data,
 )
-from attlas._files.plain_file import printable
 
 Kind = TypeVar("Kind")
 

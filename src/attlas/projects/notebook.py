@@ -7,8 +7,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from attlas.core.errors import UserError
 from attlas._files.plain_file import Damaged, read_plain_file
+from attlas.core.errors import UserError
 
 TAGS = ("attlas", "claims")
 MOST_BYTES = 256_000_000

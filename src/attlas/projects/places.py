@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from attlas.core.errors import UserError
 from attlas._files.plain_file import Damaged, read_plain_file
+from attlas.core.errors import UserError
 
 SUFFIXES = (".py", ".ipynb")
 MOST_BYTES = 16_000_000

@@ -9,11 +9,11 @@ from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
 
+from attlas._files.plain_file import Damaged, read_plain_file
 from attlas.core.errors import UserError
 from attlas.core.named_call import nearest
-from attlas.projects.search import candidates, current_users, say_refused, users_for
-from attlas._files.plain_file import Damaged, read_plain_file
 from attlas.projects.references import Reference, parse_references
+from attlas.projects.search import candidates, current_users, say_refused, users_for
 
 GROUP = "attlas.claims"
 FILE = "pyproject.toml"

@@ -10,11 +10,11 @@ from functools import cache
 from pathlib import Path
 from types import ModuleType
 
+from attlas._files.plain_file import Damaged, read_plain_file
 from attlas.core.errors import UserError
 from attlas.projects.notebook import plain_python, tagged_cells
 from attlas.projects.project import project_of
 from attlas.projects.search import is_theirs, users_for
-from attlas._files.plain_file import Damaged, read_plain_file
 
 PACKAGE = Path(__file__).parents[2]
 CLAIMS = PACKAGE / "claims"

@@ -8,12 +8,21 @@ from typing import Any
 
 import attlas
 from attlas.claims.claim import Claim, Erratum
+from attlas.claims.verdict import CheckReport
 from attlas.core.errors import UserError
+from attlas.experiments.audits import stored_audits
+from attlas.experiments.cell import Scale
+from attlas.experiments.environment import code_hash
+from attlas.experiments.experiment import Experiment
+from attlas.experiments.find import find_experiments
+from attlas.experiments.published import not_run
+from attlas.experiments.record import Record
+from attlas.experiments.store import Store
+from attlas.experiments.text_file import write_text_file
+from attlas.experiments.verdicts import is_current, read_reports
 from attlas.projects.project import project_of
 from attlas.projects.provenance import called, is_of_attlas
 from attlas.projects.references import Reference, all_references
-from attlas.claims.verdict import CheckReport
-from attlas.site.selection import chosen
 from attlas.site.content import (
     Atlas,
     ClaimEntry,
@@ -28,16 +37,7 @@ from attlas.site.folder import write_pages
 from attlas.site.ledger import slack_ledger
 from attlas.site.monitors import monitor_drawings
 from attlas.site.pages import render_pages, render_single
-from attlas.experiments.audits import stored_audits
-from attlas.experiments.cell import Scale
-from attlas.experiments.environment import code_hash
-from attlas.experiments.experiment import Experiment
-from attlas.experiments.find import find_experiments
-from attlas.experiments.published import not_run
-from attlas.experiments.record import Record
-from attlas.experiments.store import Store
-from attlas.experiments.text_file import write_text_file
-from attlas.experiments.verdicts import is_current, read_reports
+from attlas.site.selection import chosen
 from attlas.verify.registry import find_claims, find_errata
 
 _PACKAGE = Path(attlas.__path__[0])

@@ -4,9 +4,9 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from attlas.claims.claim import Claim, Kind
-from attlas.display.numbers import plain_number
 from attlas.claims.strength import TIGHT, best_ratio, limits_of, passing_factor
 from attlas.claims.verdict import CheckReport, Outcome
+from attlas.display.numbers import plain_number
 from attlas.site.content import ClaimEntry
 from attlas.site.evidence_level import Standing, standing
 

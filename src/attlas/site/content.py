@@ -10,11 +10,11 @@ from markupsafe import Markup
 from attlas.claims.claim import Claim, Erratum, Status
 from attlas.claims.claim import Source as Text
 from attlas.claims.strength import outcome_words
-from attlas.projects.references import Reference
 from attlas.claims.verdict import CheckReport, Outcome
+from attlas.experiments.experiment import Experiment
+from attlas.projects.references import Reference
 from attlas.site.anchors import anchor
 from attlas.site.forms import OUR_WORDING, Form, form_of, wording_sentence
-from attlas.experiments.experiment import Experiment
 from attlas.verify.searchable import why_not_attacked
 
 

@@ -9,12 +9,12 @@ from collections.abc import Sequence
 from concurrent.futures.process import BrokenProcessPool
 from typing import Any, NamedTuple
 
-from attlas.core.errors import UserError
 from attlas._jax.processes import available_cores, started_under, worker_pool, worker_variables
-from attlas.site.content import ExperimentEntry, Source
-from attlas.site.experiment_pages import exhibit
+from attlas.core.errors import UserError
 from attlas.experiments.experiment import Experiment
 from attlas.experiments.record import Record
+from attlas.site.content import ExperimentEntry, Source
+from attlas.site.experiment_pages import exhibit
 
 FEWEST = 8
 """Experiments with records from which a second process is worth its start."""

@@ -20,10 +20,10 @@ from typing import Any
 from jinja2 import Environment, StrictUndefined
 
 from attlas.claims.claim import ErratumClass
-from attlas.display.numbers import plain_number
 from attlas.claims.verdict import Outcome
-from attlas.site.content import ClaimEntry, Evidence, ExperimentEntry, Finding, Findings
+from attlas.display.numbers import plain_number
 from attlas.experiments.prose import has_gaps
+from attlas.site.content import ClaimEntry, Evidence, ExperimentEntry, Finding, Findings
 
 FILE, QUESTIONS = "findings.md", "questions.md"
 

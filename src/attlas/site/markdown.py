@@ -4,9 +4,9 @@ import re
 from collections.abc import Iterable, Mapping
 
 from attlas.claims.claim import Claim
+from attlas.claims.verdict import CheckReport
 from attlas.display.numbers import plain_number
 from attlas.display.statements import Untypeset, mathml
-from attlas.claims.verdict import CheckReport
 from attlas.site.verdict_rows import HEADS, VerdictRow, verdict_row
 
 _MARKED = re.compile(r"([\\`*_{}\[\]<>()#+!|~$&])")

@@ -10,11 +10,11 @@ from importlib import resources
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from attlas.display.numbers import number, plain_number
-from attlas.display.statements import prose, typeset
 from attlas.claims.strength import strength_sentences
-from attlas.display.prose import plain
 from attlas.claims.verdict import Outcome
+from attlas.display.numbers import number, plain_number
+from attlas.display.prose import plain
+from attlas.display.statements import prose, typeset
 from attlas.site.content import MARKS
 from attlas.site.links import Links
 from attlas.site.tables import witness_html

@@ -4,19 +4,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from attlas.experiments.store import Store
+from attlas.experiments.text_file import write_text_file
 from attlas.projects.project import read_references
 from attlas.projects.references import Reference
 from attlas.site.atlas import gather, references_of
-from attlas.site.selection import chosen
 from attlas.site.claim_lists import ClaimList, claim_lists
 from attlas.site.content import Atlas, ClaimEntry, PaperEntry, paper_order
+from attlas.site.evidence_level import counts, sentence
 from attlas.site.findings import findings_of
 from attlas.site.ledger import slack_ledger
 from attlas.site.page import render_template
-from attlas.site.evidence_level import counts, sentence
+from attlas.site.selection import chosen
 from attlas.site.verdict_rows import VerdictRow, verdict_row
-from attlas.experiments.store import Store
-from attlas.experiments.text_file import write_text_file
 
 
 @dataclass(frozen=True)

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 
 from attlas.claims.claim import Claim, Erratum
 from attlas.core.errors import UserError
-from attlas.projects.loading import objects_of
-from attlas.projects.places import is_place, is_written_as_place
 from attlas.experiments.experiment import Experiment
 from attlas.experiments.find import find_experiments, known_experiments
+from attlas.projects.loading import objects_of
+from attlas.projects.places import is_place, is_written_as_place
 from attlas.verify.registry import find_claims, find_errata, known_claims, unknown_claim
 
 

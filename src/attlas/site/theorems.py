@@ -9,8 +9,8 @@ from attlas.claims.claim import Status
 from attlas.claims.strength import best_ratio
 from attlas.site.anchors import anchor
 from attlas.site.content import ClaimEntry, Finding, PaperEntry
-from attlas.site.forms import Form
 from attlas.site.evidence_level import Standing, counts, sentence, standing
+from attlas.site.forms import Form
 
 ASKED = "What it asks for"
 """The section of the findings that says what the theorems ask for."""

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 
 from attlas.claims.claim import Claim
-from attlas.display.numbers import plain_number
 from attlas.claims.verdict import CheckReport, Outcome
+from attlas.display.numbers import plain_number
 from attlas.site.content import BROKEN, MARKS
 from attlas.verify.searchable import why_not_attacked
 

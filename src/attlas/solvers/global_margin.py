@@ -12,10 +12,10 @@ import numpy as np
 import optax
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from attlas.core.arrays import ArrayInput, as_float64
-from attlas.core.errors import UserError
 from attlas._jax.generator import generator
 from attlas._jax.loop_jit import loop_jit
+from attlas.core.arrays import ArrayInput, as_float64
+from attlas.core.errors import UserError
 from attlas.core.memory import require_memory
 from attlas.core.solution import Result, Solution
 from attlas.models.attention.multi_head import Decoder, MultiHead, make_multi_head

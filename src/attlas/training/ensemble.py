@@ -16,9 +16,9 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from jaxtyping import Array, Float
 
 from attlas._jax.device_arrays import on_device
+from attlas._jax.processes import available_cores
 from attlas.core.errors import UserError
 from attlas.core.piece_cache import kept_pieces
-from attlas._jax.processes import available_cores
 from attlas.models.attention.multi_head import MultiHead
 
 CACHE_BYTES = 2**22

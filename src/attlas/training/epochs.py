@@ -17,11 +17,11 @@ import numpy as np
 import optax
 from jaxtyping import Array, Bool, Key
 
-from attlas.core.checkpoint import Stage, named_leaves, new_stage, with_leaves
 from attlas._jax.compilation import CHEAP_COMPILATION, loop_options
 from attlas._jax.device_arrays import on_device
-from attlas.core.errors import UserError
 from attlas._jax.processes import available_cores
+from attlas.core.checkpoint import Stage, named_leaves, new_stage, with_leaves
+from attlas.core.errors import UserError
 from attlas.core.solution import Result
 from attlas.training import ensemble
 from attlas.training.course import ClosedForm, value_and_gradient

@@ -13,9 +13,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from attlas.core.checkpoint import Named, Stage, named_leaves, with_leaves
 from attlas._jax.compilation import CHEAP_COMPILATION
 from attlas._jax.loop_jit import loop_jit
+from attlas.core.checkpoint import Named, Stage, named_leaves, with_leaves
 from attlas.training.course import Point, Task, course_of, record_along
 
 

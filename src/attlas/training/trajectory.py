@@ -8,8 +8,8 @@ import jax
 import numpy as np
 
 from attlas._jax.device_arrays import entry
-from attlas.display.tables import arrays_table
 from attlas.core.errors import UserError
+from attlas.display.tables import arrays_table
 
 
 class Trajectory(eqx.Module):

@@ -9,8 +9,8 @@ from typing import Any, Protocol, cast, runtime_checkable
 
 import numpy as np
 
-from attlas.core.errors import UserError
 from attlas._files.plain_file import printable
+from attlas.core.errors import UserError
 from attlas.transformers import architectures
 from attlas.transformers.settings import Settings
 from attlas.transformers.trained_transformer import TrainedTransformer

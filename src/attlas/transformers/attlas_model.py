@@ -9,13 +9,13 @@ from typing import Any
 import equinox as eqx
 import numpy as np
 
-from attlas.core.arrays import read_array
 from attlas._files.draft import draft_of
-from attlas.core.errors import UserError
 from attlas._files.plain_file import make_folder, printable
-from attlas.transformers.write_safetensors import write_safetensors
+from attlas.core.arrays import read_array
+from attlas.core.errors import UserError
 from attlas.models.networks.encoder import Encoder
 from attlas.models.networks.translator import MultiHeadAttention, Translator, TranslatorBlock
+from attlas.transformers.write_safetensors import write_safetensors
 
 StoredForm = tuple[dict[str, Any], dict[str, np.ndarray]]
 

@@ -13,12 +13,12 @@ from attlas.transformers.canonical import (
     Feedforward,
     Readout,
 )
+from attlas.transformers.fused_reference import unsliced_heads
 from attlas.transformers.head_blocks import attention_of
 from attlas.transformers.layer_reader import LayerReader
 from attlas.transformers.lm_head import output_words, repeated_words
 from attlas.transformers.stored_parts import read_dense, read_norm
 from attlas.transformers.stored_tensors import Shapes, StoredTensors
-from attlas.transformers.fused_reference import unsliced_heads
 
 _WORDS = "embeddings.word_embeddings.weight"
 

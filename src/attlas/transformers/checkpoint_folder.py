@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from attlas.core.errors import UserError
 from attlas._files.plain_file import Damaged, printable, read_plain_file
+from attlas.core.errors import UserError
 from attlas.transformers.lazy_tensors import LazyTensors, Unread, tensors_of_files
 from attlas.transformers.llama2c_file import read_llama2c_file
 from attlas.transformers.safetensors_file import SafetensorsFile

@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
+from attlas.models.attention.rotation import turn
 from attlas.transformers.activations import activation
 from attlas.transformers.canonical import (
     Attention,
@@ -17,7 +18,6 @@ from attlas.transformers.canonical import (
     Readout,
     Rotary,
 )
-from attlas.models.attention.rotation import turn
 
 
 def embed(embedding: Embedding, tokens: Int[Array, " T"]) -> Float[Array, "T d"]:

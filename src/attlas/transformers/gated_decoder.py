@@ -18,13 +18,13 @@ from attlas.transformers.canonical import (
     Readout,
     Rotary,
 )
+from attlas.transformers.fused_reference import apart, linear, mixed_values, turned
 from attlas.transformers.head_blocks import attention_of
 from attlas.transformers.layer_reader import LayerReader
 from attlas.transformers.lm_head import output_words, repeated_words
 from attlas.transformers.stored_parts import read_dense
 from attlas.transformers.stored_tensors import StoredTensors
 from attlas.transformers.trained_transformer import TrainedTransformer
-from attlas.transformers.fused_reference import apart, linear, mixed_values, turned
 
 _BUFFERS = r"(^|\.)(rotary_emb\.inv_freq|freqs_(cos|sin|cis))$"
 

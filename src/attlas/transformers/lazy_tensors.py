@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import jax.numpy as jnp
 import numpy as np
 
+from attlas._files.plain_file import printable
 from attlas.core.arrays import working_dtype
 from attlas.core.errors import UserError
-from attlas._files.plain_file import printable
 from attlas.transformers.safetensors_file import SafetensorsFile
 
 

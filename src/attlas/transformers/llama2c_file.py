@@ -15,8 +15,8 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from attlas.core.errors import UserError
 from attlas._files.plain_file import OPEN_AT_ONCE, printable
+from attlas.core.errors import UserError
 from attlas.transformers.lazy_tensors import Unread
 
 _SIZES: tuple[str, ...] = (

@@ -9,8 +9,8 @@ import equinox as eqx
 import jax
 import numpy as np
 
-from attlas.core.errors import UserError
 from attlas._files.plain_file import printable
+from attlas.core.errors import UserError
 from attlas.transformers.architecture_table import architecture_of
 from attlas.transformers.attlas_model import stored_form
 from attlas.transformers.checkpoint_folder import Checkpoint, read_checkpoint

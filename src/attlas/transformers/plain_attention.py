@@ -7,9 +7,9 @@ import numpy as np
 
 from attlas.transformers.attlas_tensors import AttlasTensors
 from attlas.transformers.canonical import AttentionBlock, Dense, Feedforward, Norm
+from attlas.transformers.fused_reference import apart, mixed_values
 from attlas.transformers.head_blocks import attention_of, dense
 from attlas.transformers.layer_reader import LayerReader
-from attlas.transformers.fused_reference import apart, mixed_values
 
 
 def plain_layers(

@@ -19,8 +19,8 @@ from typing import Any, BinaryIO
 import jax.numpy as jnp
 import numpy as np
 
-from attlas.core.errors import UserError
 from attlas._files.plain_file import OPEN_AT_ONCE, printable
+from attlas.core.errors import UserError
 
 LARGEST_HEADER = 2**24
 """Bytes of a header: more is not read. The largest models on the market have 1 to 5 MB."""

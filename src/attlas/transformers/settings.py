@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from attlas.core.errors import UserError
 from attlas._files.plain_file import printable
+from attlas.core.errors import UserError
 from attlas.transformers.configuration import Configuration
 
 

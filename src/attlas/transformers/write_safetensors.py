@@ -8,10 +8,10 @@ from pathlib import Path
 
 import numpy as np
 
-from attlas.core.arrays import ArrayInput, read_array
 from attlas._files.draft import draft_of
-from attlas.core.errors import UserError
 from attlas._files.plain_file import printable
+from attlas.core.arrays import ArrayInput, read_array
+from attlas.core.errors import UserError
 from attlas.transformers.safetensors_file import DTYPES
 
 _NAMES = {dtype: name for name, dtype in DTYPES.items()}

@@ -16,10 +16,10 @@ from dataclasses import replace
 import jax
 import numpy as np
 
-from attlas.claims.claim import Claim
 from attlas._jax.factorising import FACTORISING
-from attlas.core.named_call import call_by_name
+from attlas.claims.claim import Claim
 from attlas.claims.verdict import ChallengeReport, Outcome
+from attlas.core.named_call import call_by_name
 from attlas.verify.climb import climb
 from attlas.verify.decide import decide
 from attlas.verify.detection import detection_limits

@@ -24,12 +24,12 @@ from dataclasses import dataclass, field, replace
 import jax
 import numpy as np
 
-from attlas.claims.claim import Claim
 from attlas._jax.device_arrays import on_device
-from attlas.core.errors import UserError
 from attlas._jax.factorising import FACTORISING
-from attlas.core.named_call import nearest
+from attlas.claims.claim import Claim
 from attlas.claims.verdict import ChallengeReport, Verdict
+from attlas.core.errors import UserError
+from attlas.core.named_call import nearest
 from attlas.verify.ascent import STEPS, ascend, has_slope
 from attlas.verify.attack import WITHOUT_SLOPES, attack, better, granted_evaluations, judge
 from attlas.verify.certify import proved

@@ -8,11 +8,11 @@ import jax
 import numpy as np
 from jaxtyping import Array
 
-from attlas.claims.claim import Claim, Control
 from attlas._jax.device_arrays import on_device
 from attlas._jax.factorising import FACTORISING
-from attlas.projects.provenance import source_digest
+from attlas.claims.claim import Claim, Control
 from attlas.claims.verdict import ChallengeReport, CheckReport, ControlReport, Verdict, Witness
+from attlas.projects.provenance import source_digest
 from attlas.verify.attack import attack
 from attlas.verify.certify import proved
 from attlas.verify.compiled import bound_compiled

@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from jaxtyping import Array
 
-from attlas.claims.claim import Claim, Sides
 from attlas._jax.device_arrays import on_device
+from attlas.claims.claim import Claim, Sides
 from attlas.verify.evidence import Batch, Program
 from attlas.verify.proposals import Proposal
 from attlas.verify.space import chosen, space_of

@@ -8,10 +8,10 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from attlas.claims.claim import Claim, Kind, Sides
 from attlas._jax.compilation import CHEAP_COMPILATION
-from attlas.core.named_call import parameters
+from attlas.claims.claim import Claim, Kind, Sides
 from attlas.claims.sampling import Instance
+from attlas.core.named_call import parameters
 
 Batch = Mapping[str, Array | np.ndarray]
 """Arrays by name with a leading axis of instances, of JAX or of NumPy."""

@@ -13,9 +13,9 @@ import jax
 import numpy as np
 
 from attlas.claims.claim import Claim, Kind
+from attlas.claims.verdict import Outcome, Verdict
 from attlas.core.errors import UserError
 from attlas.core.named_call import call_by_name, nearest
-from attlas.claims.verdict import Outcome, Verdict
 from attlas.verify.decide import ENTRYWISE, decide, tolerance
 from attlas.verify.evidence import Batch, Evidence, compile_program, gather
 from attlas.verify.growth import schedule

@@ -10,10 +10,10 @@ from concurrent.futures.process import BrokenProcessPool
 from functools import partial
 from pathlib import Path
 
-from attlas.claims.claim import Claim
-from attlas.core.errors import UserError, in_short
 from attlas._jax.processes import checker_variables, started_under, worker_pool
+from attlas.claims.claim import Claim
 from attlas.claims.verdict import CheckReport, Witness
+from attlas.core.errors import UserError, in_short
 
 RUN_ALPHA = 0.01
 """Error probability of a whole run, shared equally by its claims and controls."""

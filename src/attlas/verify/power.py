@@ -13,10 +13,10 @@ from dataclasses import dataclass, replace
 import jax
 import numpy as np
 
-from attlas.claims.claim import Claim, Kind
-from attlas.core.errors import UserError
 from attlas._jax.factorising import FACTORISING
+from attlas.claims.claim import Claim, Kind
 from attlas.claims.verdict import Outcome
+from attlas.core.errors import UserError
 from attlas.verify.attack import attacked
 from attlas.verify.check import draw_batch
 from attlas.verify.decide import ENTRYWISE, decide

@@ -1,8 +1,8 @@
 """Which inequalities an attack can move, and why it cannot move the others."""
 
 from attlas.claims.claim import Claim, Kind
-from attlas.core.named_call import parameters
 from attlas.claims.verdict import Outcome
+from attlas.core.named_call import parameters
 
 
 def is_searchable(claim: Claim) -> bool:

@@ -8,11 +8,11 @@ from typing import Any, Protocol, runtime_checkable
 import jax
 import numpy as np
 
-from attlas.claims.claim import Claim
 from attlas._jax.compilation import CHEAP_COMPILATION
-from attlas.core.errors import UserError
 from attlas._jax.generator import generator
+from attlas.claims.claim import Claim
 from attlas.claims.perturbed_draws import MovedGenerator
+from attlas.core.errors import UserError
 from attlas.verify.evidence import Batch
 
 

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from attlas.claims.claim import Claim
 from attlas._jax.device_arrays import on_device
+from attlas.claims.claim import Claim
 from attlas.claims.verdict import Outcome, Verdict, Witness
 from attlas.verify.decide import decide
 from attlas.verify.evidence import Batch, Program, compile_program, gather

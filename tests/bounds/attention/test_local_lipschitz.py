@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from attlas.bounds.attention.local_lipschitz import local_lipschitz
-from attlas_audit.heads import Head, attend, certificate, jacobian_norm, small_heads
 from attlas.core.errors import UserError
+from attlas_audit.heads import Head, attend, certificate, jacobian_norm, small_heads
 
 BATCH = small_heads(np.random.default_rng(5), 60)
 X = jnp.asarray(BATCH["X"])

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 from attlas.bounds.covering.edelman2022_cover import perceptron_cover
-from trauger2023sequence.library.bounds.greedy_cover import greedy_cover_centre, greedy_cover_steps
 from attlas.bounds.covering.trauger2023_cover import (
     covering_lower_bound,
     trauger2023_cover,
     trauger2023_mapping_entropy,
 )
+from trauger2023sequence.library.bounds.greedy_cover import greedy_cover_centre, greedy_cover_steps
 
 
 @pytest.mark.parametrize("epsilon", [0.3, 0.7, 1.3])

@@ -6,8 +6,8 @@ import pytest
 
 from attlas.claims.claim import Control
 from attlas.claims.domains.vectors import Ball, OneOf, Positive, Sphere
-from attlas.core.errors import UserError
 from attlas.claims.statement import inequality
+from attlas.core.errors import UserError
 from attlas.verify.check import check
 
 HALF = [Control("half", factor=0.5)]

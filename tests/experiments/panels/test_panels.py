@@ -14,7 +14,13 @@ from attlas.experiments.panels.panel import View
 from attlas.experiments.panels.plot import Plot
 from attlas.experiments.panels.points import Points
 from attlas.experiments.panels.reference import Reference
-from attlas.experiments.panels.summary import extremes, geometric_extremes, interval, quartiles, stated
+from attlas.experiments.panels.summary import (
+    extremes,
+    geometric_extremes,
+    interval,
+    quartiles,
+    stated,
+)
 
 
 @pytest.fixture

@@ -5,8 +5,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from attlas.norms.entrywise import entrywise_norm
 from attlas.measures.attention.direction import correlation_coefficient, direction_divergence
+from attlas.norms.entrywise import entrywise_norm
 from attlas.optim.mirror_descent import potential_gradient
 
 

@@ -3,16 +3,20 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from attlas.core.errors import UserError
 from attlas._jax.generator import generator
-from attlas.norms.balls import project
-from trauger2023sequence.library.measures.norm_ball_classes import AttentionClass, LinearClass, Sequences
+from attlas.core.errors import UserError
 from attlas.measures.complexity.rademacher import (
     draw_signs,
     rademacher_complexity,
     rademacher_estimate,
 )
 from attlas.models.networks.single_layer_transformer import SingleLayerTransformer
+from attlas.norms.balls import project
+from trauger2023sequence.library.measures.norm_ball_classes import (
+    AttentionClass,
+    LinearClass,
+    Sequences,
+)
 
 EPS = np.finfo(float).eps
 KEY = jax.random.key(0)

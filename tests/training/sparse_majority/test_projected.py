@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 
 from attlas.core.errors import UserError
-from attlas.norms.balls import ball_norm
 from attlas.data.sparse_majority import (
     BitEmbedding,
     MajorityDesign,
     SparseMajority,
     make_sparse_majority,
 )
+from attlas.norms.balls import ball_norm
 from attlas.training.sparse_majority.outputs import majority_outputs
 from attlas.training.sparse_majority.projected import ProjectedSettings, train_projected
 

@@ -3,11 +3,11 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from attlas.models.networks.encoder import make_encoder
 from attlas.transformers.architectures.attlas_encoder import unsliced_attention
 from attlas.transformers.attlas_model import stored_form
 from attlas.transformers.forward import apply_layer, attention_weights, head_outputs
 from attlas.transformers.load_model import load_model
-from attlas.models.networks.encoder import make_encoder
 
 IDS = np.array([3, 0, 6, 2, 2])
 

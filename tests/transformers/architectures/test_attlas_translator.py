@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 from attlas.core.errors import UserError
+from attlas.models.networks.translator import make_translator
 from attlas.transformers.architectures.attlas_translator import unsliced_attention
 from attlas.transformers.attlas_model import stored_form
 from attlas.transformers.forward import attention_weights, head_outputs
 from attlas.transformers.load_model import load_model
-from attlas.models.networks.translator import make_translator
 
 
 def translator():

@@ -3,10 +3,7 @@
 import pytest
 from reference_transformers import TOLERANCE, concentration, differences, random_reference
 
-from attlas.transformers.architectures import albert
-from attlas.transformers.architectures import bert
-from attlas.transformers.architectures import distilbert
-from attlas.transformers.architectures import vit
+from attlas.transformers.architectures import albert, bert, distilbert, vit
 
 SMALL = {
     "hidden_size": 24,

@@ -18,10 +18,10 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool
 
+from attlas._jax.loop_jit import loop_jit
 from attlas.bounds.generalisation.compression_bound import compression_bound
 from attlas.bounds.generalisation.held_out_bound import held_out_bound
 from attlas_bounds.library.bounds.whole_number_prior import whole_number_bits
-from attlas._jax.loop_jit import loop_jit
 from attlas_bounds.library.data.addition import Additions
 from attlas_bounds.library.models.adder import Adder
 from attlas_bounds.library.training.weight_grid import rounded_weights

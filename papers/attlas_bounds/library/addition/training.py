@@ -15,9 +15,9 @@ import optax
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from attlas._jax.generator import generator
+from attlas.training.fit import Ensemble, fit
 from attlas_bounds.library.data.addition import Additions
 from attlas_bounds.library.models.adder import Adder, make_adder
-from attlas.training.fit import Ensemble, fit
 from attlas_bounds.library.training.weight_grid import straight_through
 
 

@@ -22,7 +22,8 @@ def hilbert_cover_entropy(ratio: Float[Array, "..."], atoms: float | int) -> Flo
     Returns:
         log N.
 
-    Source: derived from Lemma 3.1 of trauger2023sequence, papers/trauger2023sequence/proofs/covers.md.
+    Source: derived from Lemma 3.1 of trauger2023sequence,
+    papers/trauger2023sequence/proofs/covers.md.
 
     Examples:
         >>> hilbert_cover_entropy(jnp.array([0.5, 1.0, 2.5]), 2).tolist()

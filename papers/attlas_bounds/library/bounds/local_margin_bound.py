@@ -14,6 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from attlas._jax.loop_jit import loop_jit
 from attlas.bounds.closed_form import closed_form
 from attlas.bounds.covering.dudley import dudley_chain
 from attlas.bounds.generalisation.conditions import require_at_least
@@ -31,7 +32,6 @@ from attlas_bounds.library.bounds.margin_bounds import (
     norm_radius,
     require_longest,
 )
-from attlas._jax.loop_jit import loop_jit
 
 MARGINS = 2.0 ** np.arange(-10, 3)
 RISKS = 4.0 ** -np.arange(6)
@@ -185,7 +185,8 @@ def local_margin_bound(
     Source: derived, papers/attlas_bounds/proofs/bounds.md.
 
     Examples:
-        >>> from attlas_bounds.library.bounds.linear_attention import LinearAttention, measure_margins
+        >>> from attlas_bounds.library.bounds.linear_attention import LinearAttention
+        >>> from attlas_bounds.library.bounds.linear_attention import measure_margins
         >>> own, n = LinearAttention([1.0, 0.0], np.eye(2)), 10**5
         >>> X = np.repeat(np.array([[[1.0, 0.0]]]), n, axis=0)
         >>> bound = local_margin_bound(measure_margins(own, X, [1.0, 0.0], np.ones(n)), 1.0, 0.05)

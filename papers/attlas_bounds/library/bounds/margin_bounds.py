@@ -22,9 +22,9 @@ from attlas.bounds.generalisation.risk_bound import (
     RiskBound,
     require_sample,
 )
+from attlas.core.errors import UserError
 from attlas_bounds.library.bounds.linear_attention import MarginSample
 from attlas_bounds.library.bounds.sample_complexity import Step, sample_complexity, tokens_met
-from attlas.core.errors import UserError
 
 GRID = 2.0 ** (np.arange(-40, 41) / 4)
 """Radii and margins, a factor 1.19 apart."""
@@ -45,7 +45,8 @@ def norm_radius(sample: MarginSample, total: bool) -> float:
         The radius.
 
     Examples:
-        >>> from attlas_bounds.library.bounds.linear_attention import LinearAttention, measure_margins
+        >>> from attlas_bounds.library.bounds.linear_attention import LinearAttention
+        >>> from attlas_bounds.library.bounds.linear_attention import measure_margins
         >>> own = LinearAttention(np.eye(2), np.stack([np.eye(2), np.eye(2)]))
         >>> sample = measure_margins(own, np.eye(2)[None], [[1.0, 1.0]], [1])
         >>> [round(norm_radius(sample, total=each), 3) for each in (False, True)]
@@ -89,7 +90,8 @@ def ramp_margin_bound(
     Source: Theorem 4.1 of trauger2023sequence, sharpened; papers/attlas_bounds/proofs/bounds.md.
 
     Examples:
-        >>> from attlas_bounds.library.bounds.linear_attention import LinearAttention, measure_margins
+        >>> from attlas_bounds.library.bounds.linear_attention import LinearAttention
+        >>> from attlas_bounds.library.bounds.linear_attention import measure_margins
         >>> own = LinearAttention([1.0, 0.0], np.eye(2))
         >>> X = np.repeat(np.array([[[1.0, 0.0]]]), 10**5, axis=0)
         >>> bound = ramp_margin_bound(measure_margins(own, X, [1.0, 0.0], np.ones(10**5)), 0.05)
@@ -149,7 +151,8 @@ def cover_coefficient(B_x: float, radius: float, heads: int, d: int) -> float:
     Returns:
         Gamma, for readouts of l_1 norm 1.
 
-    Source: derived from Lemmas 3.6 and E.1 of trauger2023sequence, papers/attlas_bounds/proofs/bounds.md.
+    Source: derived from Lemmas 3.6 and E.1 of trauger2023sequence,
+    papers/attlas_bounds/proofs/bounds.md.
 
     Examples:
         >>> print(f"{cover_coefficient(1.0, 2.0, 1, 8):.2f}")
@@ -171,7 +174,8 @@ def require_longest(sample: MarginSample, B_x: float) -> None:
         UserError: if it is not positive, or a token is longer.
 
     Examples:
-        >>> from attlas_bounds.library.bounds.linear_attention import LinearAttention, measure_margins
+        >>> from attlas_bounds.library.bounds.linear_attention import LinearAttention
+        >>> from attlas_bounds.library.bounds.linear_attention import measure_margins
         >>> own = LinearAttention([1.0, 0.0], np.eye(2))
         >>> require_longest(measure_margins(own, 2 * np.eye(2)[None], [1.0, 0.0], [1]), 1.0)
         Traceback (most recent call last):
@@ -244,7 +248,8 @@ def cover_margin_bound(
     Source: derived, papers/attlas_bounds/proofs/bounds.md.
 
     Examples:
-        >>> from attlas_bounds.library.bounds.linear_attention import LinearAttention, measure_margins
+        >>> from attlas_bounds.library.bounds.linear_attention import LinearAttention
+        >>> from attlas_bounds.library.bounds.linear_attention import measure_margins
         >>> own, n = LinearAttention([1.0, 0.0], np.eye(2)), 10**5
         >>> X = np.repeat(np.array([[[1.0, 0.0]]]), n, axis=0)
         >>> sample = measure_margins(own, X, [1.0, 0.0], np.ones(n))

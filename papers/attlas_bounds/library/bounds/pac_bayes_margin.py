@@ -16,8 +16,8 @@ from attlas.bounds.generalisation.risk_bound import (
     RiskBound,
     require_sample,
 )
-from attlas_bounds.library.bounds.linear_attention import MarginSample
 from attlas.core.errors import UserError
+from attlas_bounds.library.bounds.linear_attention import MarginSample
 
 SCALES = tuple(2.0 ** (k / 2) for k in range(-24, 9))
 """Of the noise of readouts of length 1, and of the M."""
@@ -160,10 +160,12 @@ def pac_bayes_margin(sample: MarginSample, delta: float, *, trivial: float | int
     Raises:
         UserError: for fewer than 8 sequences.
 
-    Source: after Neyshabur, Bhojanapalli and Srebro (2018); derived, papers/attlas_bounds/proofs/bounds.md.
+    Source: after Neyshabur, Bhojanapalli and Srebro (2018); derived,
+    papers/attlas_bounds/proofs/bounds.md.
 
     Examples:
-        >>> from attlas_bounds.library.bounds.linear_attention import LinearAttention, measure_margins
+        >>> from attlas_bounds.library.bounds.linear_attention import LinearAttention
+        >>> from attlas_bounds.library.bounds.linear_attention import measure_margins
         >>> own = LinearAttention([1.0, 0.0], np.eye(2))
         >>> X = np.repeat(np.array([[[1.0, 0.0]]]), 10**5, axis=0)
         >>> bound = pac_bayes_margin(measure_margins(own, X, [1.0, 0.0], np.ones(10**5)), 0.05)

@@ -15,12 +15,12 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from attlas._jax.compilation import CHEAP_COMPILATION
 from attlas.bounds.covering.dudley import dudley_chain
-from attlas_bounds.library.bounds.hilbert_cover import hilbert_cover_entropy
 from attlas.bounds.covering.trauger2023_cover import trauger2023_cover
 from attlas.bounds.generalisation.trauger2023_single import trauger2023_single
+from attlas_bounds.library.bounds.hilbert_cover import hilbert_cover_entropy
 from attlas_bounds.library.bounds.linear_attention import MarginSample
-from attlas._jax.compilation import CHEAP_COMPILATION
 
 Step = Literal["printed", "corrected", "sharp", "linear", "met"]
 """Theorem 4.1 with its constants, those of a linear readout, and the tokens met."""
@@ -63,7 +63,8 @@ def tokens_met(sample: MarginSample) -> TokensMet:
         Both, and the radii of the class.
 
     Examples:
-        >>> from attlas_bounds.library.bounds.linear_attention import LinearAttention, measure_margins
+        >>> from attlas_bounds.library.bounds.linear_attention import LinearAttention
+        >>> from attlas_bounds.library.bounds.linear_attention import measure_margins
         >>> own = LinearAttention([1.0, 0.0], np.zeros((2, 2)))
         >>> met = tokens_met(measure_margins(own, np.eye(2)[None], [1.0, 0.0], [1]))
         >>> round(met.atom, 4), met.worst_token

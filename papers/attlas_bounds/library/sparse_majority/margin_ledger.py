@@ -10,6 +10,9 @@ from jaxtyping import Array, Float, Key
 
 from attlas.bounds.generalisation.held_out_bound import held_out_bound
 from attlas.bounds.generalisation.risk_bound import RiskBound
+from attlas.data.sparse_majority import SparseMajority
+from attlas.models.networks.single_layer_transformer import SingleLayerTransformer
+from attlas.training.sparse_majority.projected import ProjectedSettings, train_projected
 from attlas_bounds.library.bounds.linear_attention import (
     LinearAttention,
     MarginSample,
@@ -18,9 +21,6 @@ from attlas_bounds.library.bounds.linear_attention import (
 from attlas_bounds.library.bounds.local_margin_bound import local_margin_bound
 from attlas_bounds.library.bounds.margin_bounds import cover_margin_bound, ramp_margin_bound
 from attlas_bounds.library.bounds.pac_bayes_margin import pac_bayes_margin
-from attlas.data.sparse_majority import SparseMajority
-from attlas.models.networks.single_layer_transformer import SingleLayerTransformer
-from attlas.training.sparse_majority.projected import ProjectedSettings, train_projected
 
 STEPS = (
     "printed, the unknown constant 1",

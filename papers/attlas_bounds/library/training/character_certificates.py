@@ -14,15 +14,15 @@ import numpy as np
 import optax
 from jaxtyping import Array, Float, Int, Int8, Key
 
-from attlas.bounds.generalisation.token_bound import token_bound
-from attlas_bounds.library.bounds.whole_number_prior import whole_number_bits
 from attlas._jax.generator import generator
+from attlas.bounds.generalisation.token_bound import token_bound
+from attlas.training.fit import fit
+from attlas_bounds.library.bounds.whole_number_prior import whole_number_bits
 from attlas_bounds.library.data.character_stream import ALPHABET
 from attlas_bounds.library.models.character_attention import (
     CharacterAttention,
     make_character_attention,
 )
-from attlas.training.fit import fit
 from attlas_bounds.library.training.weight_grid import rounded_weights, straight_through
 
 BLOCK = 1 << 13

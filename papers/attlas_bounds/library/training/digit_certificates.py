@@ -14,6 +14,8 @@ import optax
 from jax.tree_util import Partial
 from jaxtyping import Array, Float, Key
 
+from attlas._jax.generator import generator
+from attlas._jax.loop_jit import loop_jit
 from attlas.bounds.generalisation.gaussian_weights import (
     GaussianPrior,
     GaussianWeights,
@@ -21,8 +23,6 @@ from attlas.bounds.generalisation.gaussian_weights import (
 )
 from attlas.bounds.generalisation.held_out_bound import held_out_bound
 from attlas.bounds.generalisation.pac_bayes_kl import pac_bayes_kl
-from attlas._jax.generator import generator
-from attlas._jax.loop_jit import loop_jit
 from attlas.data.digit_pairs import DigitPairs
 from attlas.models.attention.multi_head import MultiHead, make_multi_head
 from attlas.training.fit import fit

@@ -8,6 +8,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from attlas.bounds.closed_form import closed_form
+from attlas.bounds.optimisation.deora2023_model import HeadConstants
 from deora2023optimization.library.bounds.deora2023_initialisation import (
     SEPARATOR_NORM,
     Start,
@@ -16,7 +17,6 @@ from deora2023optimization.library.bounds.deora2023_initialisation import (
     deora2023_corollary_2_step,
     deora2023_corollary_2_training,
 )
-from attlas.bounds.optimisation.deora2023_model import HeadConstants
 
 VERSIONS: tuple[HeadConstants, ...] = ("printed", "dimension_free", "sharp")
 

@@ -3,7 +3,8 @@ r"""Theorem 1 of deora2023optimization with an exponential in place of quasi-con
 D = ||theta - theta_0|| is the distance of the target theta from the start. A margin rises above its
 tangent by c/2 at most, c = beta_3 ||theta - theta_k||^2 / sqrt(H), so that the logistic loss gives
 L(theta_k) <= exp(c/2) L(theta) + <grad L(theta_k), theta_k - theta>. What is allowed of the growth
-q = exp(c/2) fixes all constants: papers/deora2023optimization/proofs/training.md. beta_3 is the sharp one.
+q = exp(c/2) fixes all constants: papers/deora2023optimization/proofs/training.md. beta_3 is the
+sharp one.
 """
 
 import math

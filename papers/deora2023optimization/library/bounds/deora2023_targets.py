@@ -11,8 +11,8 @@ from attlas.bounds.generalisation.deora2023_generalisation import (
     deora2023_generalisation_gap,
     deora2023_stability_heads,
 )
-from deora2023optimization.library.bounds.deora2023_initialisation import deora2023_target_distance
 from attlas.bounds.optimisation.deora2023_training import Setting
+from deora2023optimization.library.bounds.deora2023_initialisation import deora2023_target_distance
 
 TARGETS = ("last step", "of Corollary 2")
 

@@ -8,12 +8,6 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from attlas.bounds.closed_form import closed_form
-from deora2023optimization.library.bounds.deora2023_corollary_2 import VERSIONS
-from deora2023optimization.library.bounds.deora2023_initialisation import (
-    Start,
-    deora2023_corollary_2_heads,
-    deora2023_corollary_2_step,
-)
 from attlas.bounds.optimisation.deora2023_loss import (
     Number,
     deora2023_beta_1,
@@ -25,6 +19,12 @@ from attlas.bounds.optimisation.deora2023_training import (
     Setting,
     deora2023_head_condition,
     deora2023_rho,
+)
+from deora2023optimization.library.bounds.deora2023_corollary_2 import VERSIONS
+from deora2023optimization.library.bounds.deora2023_initialisation import (
+    Start,
+    deora2023_corollary_2_heads,
+    deora2023_corollary_2_step,
 )
 
 

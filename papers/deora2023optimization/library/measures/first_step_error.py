@@ -3,9 +3,9 @@
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from deora2023optimization.library.bounds.deora2023_mixture import deora2023_first_step_slope
 from attlas.data.tokenized_mixture import TokenizedMixture
 from attlas.models.attention.multi_head import MultiHead
+from deora2023optimization.library.bounds.deora2023_mixture import deora2023_first_step_slope
 
 
 def first_step_error(start: MultiHead, mixture: TokenizedMixture) -> Float[Array, ""]:

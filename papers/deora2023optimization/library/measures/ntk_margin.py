@@ -5,14 +5,14 @@ from collections.abc import Sequence
 import numpy as np
 from jaxtyping import Array, Float
 
-from deora2023optimization.library.bounds.deora2023_initialisation import SEPARATOR_NORM
-from attlas.core.axes import require_axes
 from attlas.core.argument_validation import door
+from attlas.core.axes import require_axes
 from attlas.core.piece_cache import kept_pieces
 from attlas.core.solution import Result
 from attlas.kernels.multi_head_ntk import ntk_gram
 from attlas.models.attention.multi_head import MultiHead
 from attlas.solvers.kernel_svm import kernel_svm_batch
+from deora2023optimization.library.bounds.deora2023_initialisation import SEPARATOR_NORM
 
 
 @door

@@ -6,8 +6,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
-from deora2023optimization.library.measures.token_attention import relevant_attention
 from attlas.models.attention.multi_head import MultiHead
+from deora2023optimization.library.measures.token_attention import relevant_attention
 
 QUERIES = ("all", "relevant", "irrelevant")
 

@@ -6,8 +6,12 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from deora2023optimization.library.measures.margins import decoder_margin, margins, normalised_margin
 from attlas.models.attention.multi_head import MultiHead, parameter_norm
+from deora2023optimization.library.measures.margins import (
+    decoder_margin,
+    margins,
+    normalised_margin,
+)
 
 SCALES = ("decoder", "sphere", "per distance")
 RADIUS = math.sqrt(2)

@@ -6,9 +6,9 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Array, Float, Int
 
+from attlas.core.argument_validation import door
 from attlas.core.arrays import read_array
 from attlas.core.axes import require_axes
-from attlas.core.argument_validation import door
 from attlas.core.errors import UserError
 from attlas.kernels.multi_head_ntk import ntk_gram
 from attlas.models.attention.multi_head import MultiHead

@@ -3,7 +3,8 @@ r"""Steps for H heads that train alike for every H: eta for the decoders, H eta 
 In Phi = H^(-1/2) sum_h <U_h, softmax(X W_h X') X> the step of W_h has a factor H^(-1/2), so that at
 a fixed step size more heads leave attention where it was. With U_h = V_h / sqrt(H) the output is
 the mean of <V_h, .> over heads, a step eta on U_h is a step eta on V_h, and a step H eta on W_h
-moves W_h by eta times the slope along <V_h, .>: no H remains (papers/deora2023optimization/proofs/heads.md).
+moves W_h by eta times the slope along <V_h, .>: no H remains
+(papers/deora2023optimization/proofs/heads.md).
 """
 
 from typing import Any, NamedTuple

@@ -7,9 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float
 
-from deora2023optimization.library.bounds.deora2023_initialisation import SEPARATOR_NORM, Start
 from attlas.bounds.optimisation.deora2023_training import Setting
-from deora2023optimization.library.bounds.deora2023_versions import deora2023_certified, deora2023_loss_bounds
 from attlas.kernels.multi_head_ntk import ntk_gram
 from attlas.losses.empirical_risk import empirical_risk
 from attlas.measures.curvature.extreme_eigenvalues import hessian_extremes
@@ -17,6 +15,11 @@ from attlas.models.attention.multi_head import MultiHead, head_norms, parameter_
 from attlas.solvers.kernel_svm import kernel_svm
 from attlas.training.gradient_descent import gradient_descent
 from attlas.training.risk_gradient import model_outputs
+from deora2023optimization.library.bounds.deora2023_initialisation import SEPARATOR_NORM, Start
+from deora2023optimization.library.bounds.deora2023_versions import (
+    deora2023_certified,
+    deora2023_loss_bounds,
+)
 
 
 class BoundedDescent(NamedTuple):

@@ -8,8 +8,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from attlas.core.errors import UserError
 from attlas._jax.loop_jit import loop_jit
+from attlas.core.errors import UserError
 from attlas.losses.logistic import logistic
 from attlas.training.risk_gradient import model_outputs
 

@@ -9,19 +9,25 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
-from deora2023optimization.library.bounds.deora2023_corollary_2 import Corollary2, deora2023_corollary_2
 from attlas.data.tokenized_mixture import MixtureSamples
+from attlas.models.attention.multi_head import MultiHead
+from attlas.training.trajectory import log_spaced
+from deora2023optimization.library.bounds.deora2023_corollary_2 import (
+    Corollary2,
+    deora2023_corollary_2,
+)
 from deora2023optimization.library.measures.repeated_start import (
     StartConstants,
     sign_excess,
     start_constants,
     uniform_outputs,
 )
-from attlas.models.attention.multi_head import MultiHead
 from deora2023optimization.library.models.repeated_heads import RepeatedHeads, repeat_signed_heads
 from deora2023optimization.library.optim.head_scaling import HeadScaling, head_scaling
-from deora2023optimization.library.training.repeated_training import RepeatedTraining, train_repeated_heads
-from attlas.training.trajectory import log_spaced
+from deora2023optimization.library.training.repeated_training import (
+    RepeatedTraining,
+    train_repeated_heads,
+)
 
 MOST_HEADS = 2.0**62
 """More are not trained, whatever is demanded."""

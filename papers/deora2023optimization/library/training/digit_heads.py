@@ -11,19 +11,19 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from deora2023optimization.library.bounds.deora2023_initialisation import SEPARATOR_NORM
 from attlas.data.digit_tokens import row_information
 from attlas.data.token_sequences import TokenSequences
 from attlas.kernels.multi_head_ntk import ntk_gram
-from deora2023optimization.library.measures.attention_profile import attention_profile
-from deora2023optimization.library.measures.margins import decoder_margin, normalised_margin
-from deora2023optimization.library.measures.logistic_scores import logistic_scores
 from attlas.measures.statistics.rank_correlation import rank_correlation
 from attlas.models.attention.multi_head import MultiHead
 from attlas.solvers.kernel_svm import kernel_svm
-from deora2023optimization.library.solvers.known_margin import known_margin
 from attlas.solvers.linear_margin import linear_margin
 from attlas.training.gradient_descent import gradient_descent_ensemble
+from deora2023optimization.library.bounds.deora2023_initialisation import SEPARATOR_NORM
+from deora2023optimization.library.measures.attention_profile import attention_profile
+from deora2023optimization.library.measures.logistic_scores import logistic_scores
+from deora2023optimization.library.measures.margins import decoder_margin, normalised_margin
+from deora2023optimization.library.solvers.known_margin import known_margin
 
 
 class DigitHeads(NamedTuple):

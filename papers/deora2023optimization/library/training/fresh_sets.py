@@ -14,8 +14,8 @@ import optax
 from jax.tree_util import Partial
 from jaxtyping import Array, Float
 
-from attlas.core.errors import UserError
 from attlas._jax.loop_jit import loop_jit
+from attlas.core.errors import UserError
 from attlas.data.labelled_tokens import require_labelled_tokens
 from attlas.losses.margin_loss import margin_loss
 from attlas.training.ensemble import cache_width, in_chunks

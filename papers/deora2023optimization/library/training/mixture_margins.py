@@ -8,19 +8,19 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float, PRNGKeyArray
 
+from attlas.data.tokenized_mixture import MixtureSamples, TokenizedMixture
+from attlas.models.attention.multi_head import MultiHead
+from attlas.solvers.global_margin import global_margin
+from attlas.solvers.linear_margin import linear_margin
+from attlas.training.gradient_descent import gradient_descent_ensemble
 from deora2023optimization.library.bounds.deora2023_mixture import (
     deora2023_gamma_attention,
     deora2023_gamma_linear,
     deora2023_gamma_star,
 )
-from attlas.data.tokenized_mixture import MixtureSamples, TokenizedMixture
 from deora2023optimization.library.measures.first_step_error import first_step_error
-from deora2023optimization.library.measures.reached_margins import RADIUS, reached_margins
 from deora2023optimization.library.measures.ntk_margin import ntk_margins
-from attlas.models.attention.multi_head import MultiHead
-from attlas.solvers.global_margin import global_margin
-from attlas.solvers.linear_margin import linear_margin
-from attlas.training.gradient_descent import gradient_descent_ensemble
+from deora2023optimization.library.measures.reached_margins import RADIUS, reached_margins
 
 
 class MixtureMargins(NamedTuple):

@@ -11,13 +11,13 @@ from jaxtyping import Array, Float
 from attlas._jax.loop_jit import loop_jit
 from attlas.data.tokenized_mixture import MixtureSamples
 from attlas.losses.logistic import logistic
-from deora2023optimization.library.measures.token_attention import relevant_attention
-from deora2023optimization.library.models.repeated_heads import RepeatedHeads
-from deora2023optimization.library.optim.head_scaling import two_step_descent
 from attlas.training.ensemble import in_chunks
 from attlas.training.fit import fit
 from attlas.training.gradient_descent import Samples, empirical_loss
 from attlas.training.risk_gradient import model_outputs
+from deora2023optimization.library.measures.token_attention import relevant_attention
+from deora2023optimization.library.models.repeated_heads import RepeatedHeads
+from deora2023optimization.library.optim.head_scaling import two_step_descent
 
 _LOSS = empirical_loss("logistic")
 

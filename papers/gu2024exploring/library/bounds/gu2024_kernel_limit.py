@@ -1,7 +1,8 @@
 r"""How fast the kernel of a wide network reaches its limit: m^(-1/2), with exact constants.
 
 At the symmetric initialisation of Definition 3.7 of gu2024exploring the kernel is a mean over
-m / 2 independent units, or a ratio of such means. Proof: papers/gu2024exploring/proofs/kernel_limit.md.
+m / 2 independent units, or a ratio of such means. Proof:
+papers/gu2024exploring/proofs/kernel_limit.md.
 """
 
 import jax.numpy as jnp

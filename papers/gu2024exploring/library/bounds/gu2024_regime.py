@@ -1,7 +1,8 @@
 r"""How far the kernel can have moved at a time, known before training, at any width.
 
 No eigenvalue is needed: with `gu2024_coupling` it bounds the distance of a trained network from its
-kernel regression, and tends to 0 as the width grows. Proof: papers/gu2024exploring/proofs/diffusion.md.
+kernel regression, and tends to 0 as the width grows. Proof:
+papers/gu2024exploring/proofs/diffusion.md.
 """
 
 import math

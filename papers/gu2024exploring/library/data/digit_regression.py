@@ -8,7 +8,12 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from gu2024exploring.library.data.diffusion_pairs import DiffusionPairs, PairScale, fit_scale, noised
+from gu2024exploring.library.data.diffusion_pairs import (
+    DiffusionPairs,
+    PairScale,
+    fit_scale,
+    noised,
+)
 from gu2024exploring.library.data.digit_components import DigitComponents, load_digit_components
 from gu2024exploring.library.data.noise_schedule import NoiseSchedule, make_noise_schedule
 

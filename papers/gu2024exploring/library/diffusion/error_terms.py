@@ -14,9 +14,9 @@ import numpy as np
 from jaxtyping import Array, Float, Int
 
 from gu2024exploring.library.data.diffusion_pairs import DiffusionPairs, PairScale
+from gu2024exploring.library.diffusion.score_paths import mean_square
 from gu2024exploring.library.kernels.regression_flow import RegressionFlow, regression_flow
 from gu2024exploring.library.kernels.softmax_network_limit import softmax_ntk_limit
-from gu2024exploring.library.diffusion.score_paths import mean_square
 
 TERMS = ("coupling", "mismatch", "early", "approximation")
 

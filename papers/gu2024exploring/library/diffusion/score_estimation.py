@@ -19,15 +19,15 @@ from jaxtyping import Array, Float
 
 from attlas.core.errors import UserError
 from attlas.core.solution import Result
+from attlas.models.networks.softmax_network import Activation, SoftmaxNetwork
+from attlas.training.course import ClosedForm
+from attlas.training.fit import fit
 from gu2024exploring.library.data.diffusion_pairs import DiffusionPairs, PairScale
 from gu2024exploring.library.data.noise_schedule import NoiseSchedule
 from gu2024exploring.library.kernels.dense_softmax_ntk import dense_softmax_ntk
 from gu2024exploring.library.kernels.regression_flow import regression_flow
 from gu2024exploring.library.kernels.softmax_network_limit import softmax_ntk_limit
-from attlas.models.networks.softmax_network import Activation, SoftmaxNetwork
 from gu2024exploring.library.training.softmax_regression import train_softmax_network
-from attlas.training.course import ClosedForm
-from attlas.training.fit import fit
 
 
 class ScoreEstimator(eqx.Module):

@@ -12,13 +12,13 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
+from attlas.models.networks.softmax_network import SoftmaxNetwork, symmetric_network
+from attlas.training.trajectory import log_spaced
 from gu2024exploring.library.data.diffusion_pairs import DiffusionPairs, PairScale
+from gu2024exploring.library.diffusion.score_estimation import KernelEstimator, NetworkEstimator
 from gu2024exploring.library.kernels.regression_flow import RegressionFlow, regression_flow
 from gu2024exploring.library.kernels.softmax_network_limit import softmax_ntk_limit
-from attlas.models.networks.softmax_network import SoftmaxNetwork, symmetric_network
-from gu2024exploring.library.diffusion.score_estimation import KernelEstimator, NetworkEstimator
 from gu2024exploring.library.training.softmax_regression import Keep, train_softmax_network
-from attlas.training.trajectory import log_spaced
 
 
 class KernelPath(NamedTuple):

@@ -14,10 +14,10 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from attlas.core.argument_validation import door
 from attlas._jax.loop_jit import loop_jit
-from gu2024exploring.library.kernels.dense_softmax_ntk import dense_softmax_ntk
+from attlas.core.argument_validation import door
 from attlas.models.networks.softmax_network import Activation, SoftmaxNetwork
+from gu2024exploring.library.kernels.dense_softmax_ntk import dense_softmax_ntk
 
 
 class KernelChanges(NamedTuple):

@@ -12,9 +12,9 @@ import numpy as np
 from jaxtyping import PRNGKeyArray
 from scipy.spatial.distance import cdist
 
+from attlas._jax.generator import generator
 from attlas.core.arrays import ArrayInput, as_float64
 from attlas.core.errors import UserError
-from attlas._jax.generator import generator
 
 # Groups of the jackknife: its standard error is then known to about one part in six.
 _GROUPS = 20

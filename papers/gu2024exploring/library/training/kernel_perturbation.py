@@ -12,9 +12,9 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from attlas.bounds.optimisation.gu2024_perturbation import gu2024_kernel_change
+from attlas.models.networks.softmax_network import SoftmaxNetwork
 from gu2024exploring.library.kernels.dense_softmax_ntk import dense_softmax_ntk
 from gu2024exploring.library.kernels.softmax_ntk_change import aligned_directions, kernel_changes
-from attlas.models.networks.softmax_network import SoftmaxNetwork
 
 
 class KernelPerturbation(NamedTuple):

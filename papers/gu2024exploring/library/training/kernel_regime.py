@@ -6,10 +6,14 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float, Int
 
-from gu2024exploring.library.kernels.regression_flow import descent_loss
 from attlas.kernels.softmax_network_ntk import softmax_ntk
 from attlas.models.networks.softmax_network import SoftmaxNetwork
-from gu2024exploring.library.training.sign_regression import SignRegression, stable_step, train_on_signs
+from gu2024exploring.library.kernels.regression_flow import descent_loss
+from gu2024exploring.library.training.sign_regression import (
+    SignRegression,
+    stable_step,
+    train_on_signs,
+)
 from gu2024exploring.library.training.softmax_regression import Keep
 
 
@@ -55,7 +59,8 @@ def train_beside_own_kernel(
 
     Examples:
         >>> from attlas.models.networks.softmax_network import Activation
-        >>> from gu2024exploring.library.training.sign_regression import draw_network, draw_sign_regression
+        >>> from gu2024exploring.library.training.sign_regression import draw_network
+        >>> from gu2024exploring.library.training.sign_regression import draw_sign_regression
         >>> problem = draw_sign_regression(3, 2, [0], 1.0, Activation.RELU)
         >>> start = draw_network(2, 8, [1], 1.0, Activation.RELU)
         >>> found = train_beside_own_kernel([problem], [start], [1.0], 2, np.array([0, 2]))

@@ -9,8 +9,8 @@ from jaxtyping import Array, Float
 
 from attlas.core.errors import UserError
 from attlas.models.networks.softmax_network import SoftmaxNetwork
-from gu2024exploring.library.training.softmax_regression import train_softmax_networks
 from attlas.training.trajectory import Trajectory
+from gu2024exploring.library.training.softmax_regression import train_softmax_networks
 
 
 def train_on_nested(

@@ -6,9 +6,13 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float
 
-from gu2024exploring.library.models.copied_units import copied_units
 from attlas.models.networks.softmax_network import SoftmaxNetwork
-from gu2024exploring.library.training.sign_regression import SignRegression, stable_step, train_on_signs
+from gu2024exploring.library.models.copied_units import copied_units
+from gu2024exploring.library.training.sign_regression import (
+    SignRegression,
+    stable_step,
+    train_on_signs,
+)
 
 
 class PaddedStart(NamedTuple):
@@ -59,7 +63,8 @@ def padded_start(
 
     Examples:
         >>> from attlas.models.networks.softmax_network import Activation
-        >>> from gu2024exploring.library.training.sign_regression import draw_network, draw_sign_regression
+        >>> from gu2024exploring.library.training.sign_regression import draw_network
+        >>> from gu2024exploring.library.training.sign_regression import draw_sign_regression
         >>> problem = draw_sign_regression(3, 2, [0], 1.0, Activation.RELU)
         >>> start = draw_network(2, 4, [1], 1.0, Activation.RELU)
         >>> found = padded_start(start, problem, 1.0, (8, 5, 3))

@@ -11,13 +11,13 @@ import jax
 import numpy as np
 from jaxtyping import Array, Float
 
+from attlas.kernels.softmax_network_ntk import softmax_ntk
+from attlas.models.networks.softmax_network import Activation, SoftmaxNetwork
 from gu2024exploring.library.bounds.gu2024_regression import (
     gu2024_regression_gap,
     gu2024_regression_gap_in_time,
 )
 from gu2024exploring.library.kernels.regression_flow import regression_flow
-from attlas.kernels.softmax_network_ntk import softmax_ntk
-from attlas.models.networks.softmax_network import Activation, SoftmaxNetwork
 from gu2024exploring.library.training.sign_regression import (
     SignRegression,
     limit_kernel,
@@ -79,7 +79,8 @@ def regression_gap(
         Gaps, changes and bounds.
 
     Examples:
-        >>> from gu2024exploring.library.training.sign_regression import draw_network, draw_sign_regression
+        >>> from gu2024exploring.library.training.sign_regression import draw_network
+        >>> from gu2024exploring.library.training.sign_regression import draw_sign_regression
         >>> problem = draw_sign_regression(2, 2, [0], 1.0, Activation.SOFTMAX)
         >>> network = draw_network(2, 8, [1], 1.0, Activation.SOFTMAX)
         >>> still = np.asarray(network.W)[None]

@@ -10,11 +10,15 @@ import jax
 import numpy as np
 from jaxtyping import Float
 
-from gu2024exploring.library.kernels.softmax_network_limit import softmax_ntk_limit
 from attlas.kernels.softmax_network_ntk import softmax_ntk
 from attlas.models.networks.softmax_network import Activation, SoftmaxNetwork
-from gu2024exploring.library.training.softmax_regression import NUMBERS_ONLY, Keep, train_softmax_networks
 from attlas.training.trajectory import Trajectory
+from gu2024exploring.library.kernels.softmax_network_limit import softmax_ntk_limit
+from gu2024exploring.library.training.softmax_regression import (
+    NUMBERS_ONLY,
+    Keep,
+    train_softmax_networks,
+)
 
 PIECE = 32
 """Sizes of kernels are rounded up to multiples of this, which saves compiling."""

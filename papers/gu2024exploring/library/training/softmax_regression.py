@@ -14,16 +14,16 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
-from attlas.core.checkpoint import is_kept
 from attlas._jax.device_arrays import entry
-from attlas.core.errors import UserError
 from attlas._jax.loop_jit import loop_jit
+from attlas.core.checkpoint import is_kept
+from attlas.core.errors import UserError
 from attlas.core.solution import Result
-from gu2024exploring.library.kernels.dense_softmax_ntk import dense_softmax_ntk
 from attlas.models.networks.softmax_network import SoftmaxNetwork
-from gu2024exploring.library.models.softmax_network_gradient import outputs_and_gradient
 from attlas.training.ensemble import accelerator_width, core_share, in_chunks, on_cpu
 from attlas.training.trajectory import Trajectory, recording_schedule
+from gu2024exploring.library.kernels.dense_softmax_ntk import dense_softmax_ntk
+from gu2024exploring.library.models.softmax_network_gradient import outputs_and_gradient
 
 
 class Keep(NamedTuple):

@@ -6,9 +6,9 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float
 
+from attlas.core.argument_validation import door_for_records
 from attlas.core.arrays import ArrayInput, read_array
 from attlas.core.axes import require_axes
-from attlas.core.argument_validation import door_for_records
 from attlas.core.errors import UserError
 from attlas.measures.statistics.trend import log_slope
 

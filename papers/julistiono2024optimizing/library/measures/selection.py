@@ -4,8 +4,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
-from attlas.core.arrays import ArrayInput, own_precision, read_indices
 from attlas.core.argument_validation import door_for_records
+from attlas.core.arrays import ArrayInput, own_precision, read_indices
 
 
 def selected_tokens(attention: ArrayInput) -> Int[Array, "*batch"]:

@@ -17,7 +17,12 @@ from attlas.core.errors import UserError
 from attlas.core.solution import Result, Solution
 from attlas.data.token_selection import TokenSelection, token_scores, validate
 from attlas.losses.margin_loss import MarginLoss, margin_loss
-from julistiono2024optimizing.library.solvers.ball_minimum import CONE_SLACK, BallMinimum, Cone, ball_minimum
+from julistiono2024optimizing.library.solvers.ball_minimum import (
+    CONE_SLACK,
+    BallMinimum,
+    Cone,
+    ball_minimum,
+)
 
 # Gauss-Legendre on [0, 1]: exact to rounding for slopes of margin losses over score ranges.
 _NODES, _WEIGHTS = (np.polynomial.legendre.leggauss(16)[i] for i in (0, 1))

@@ -7,8 +7,8 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
 from attlas.core.arrays import ArrayInput, own_precision, read_indices
-from attlas.norms.entrywise import entrywise_norm
 from attlas.data.token_selection import TokenSelection, token_scores, validate
+from attlas.norms.entrywise import entrywise_norm
 from attlas.solvers.token_optimality import attention_margins, support_tokens
 
 

@@ -15,9 +15,9 @@ from jaxtyping import Array, Float
 
 from attlas.core.arrays import ArrayInput, own_precision, precision_of
 from attlas.core.errors import UserError
-from attlas.norms.entrywise import entrywise_norm
 from attlas.data.token_selection import TokenSelection, validate
 from attlas.losses.margin_loss import margin_loss
+from attlas.norms.entrywise import entrywise_norm
 from attlas.optim.arguments import nonnegative, require_mirror_exponent
 from attlas.optim.mirror_descent import inverse_potential_gradient, potential_gradient
 from julistiono2024optimizing.library.token_selection.gradient import scaled_gradient

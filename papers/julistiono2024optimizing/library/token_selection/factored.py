@@ -11,9 +11,9 @@ from jaxtyping import Array, Float
 from attlas.core.errors import UserError
 from attlas.data.token_selection import TokenSelection, token_scores, validate
 from attlas.losses.margin_loss import margin_loss
-from julistiono2024optimizing.library.token_selection.gradient import scaled_gradient
 from attlas.training.course import record_along
 from attlas.training.trajectory import Trajectory, recording_schedule
+from julistiono2024optimizing.library.token_selection.gradient import scaled_gradient
 
 
 @functools.partial(jax.jit, static_argnames=("loss", "normalized"))

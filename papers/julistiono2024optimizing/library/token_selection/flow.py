@@ -13,19 +13,19 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from attlas.core.errors import UserError
 from attlas._jax.loop_jit import loop_jit
-from attlas.norms.entrywise import dual_exponent, entrywise_norm
+from attlas.core.errors import UserError
 from attlas.data.token_selection import TokenSelection, token_scores, validate
 from attlas.losses.margin_loss import MarginLoss, margin_loss
+from attlas.norms.entrywise import dual_exponent, entrywise_norm
 from attlas.optim.mirror_descent import (
     inverse_potential_gradient,
     potential_gradient,
     require_mirror_exponent,
 )
-from julistiono2024optimizing.library.token_selection.gradient import scaled_gradient
 from attlas.training.course import record_along
 from attlas.training.trajectory import Trajectory, recording_schedule
+from julistiono2024optimizing.library.token_selection.gradient import scaled_gradient
 
 _OBSERVED: tuple[str, ...] = ("norm", "log_time", "log_gradient_norm")
 

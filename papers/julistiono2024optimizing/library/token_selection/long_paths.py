@@ -10,14 +10,14 @@ import numpy as np
 from jaxtyping import Array, Bool, Float
 
 from attlas.bounds.optimisation.julistiono2024_cone import julistiono2024_mu_0
-from attlas.norms.entrywise import entrywise_norm
 from attlas.data.token_selection import TokenSelection
 from attlas.measures.attention.direction import direction_divergence
+from attlas.norms.entrywise import entrywise_norm
 from attlas.solvers.attention_svm import attention_svm_batch
+from attlas.training.trajectory import log_spaced
 from julistiono2024optimizing.library.solvers.selection_geometry import selection_geometry
 from julistiono2024optimizing.library.token_selection.flow import mirror_flow
 from julistiono2024optimizing.library.token_selection.training import train_selection_ensemble
-from attlas.training.trajectory import log_spaced
 
 
 class LongPaths(NamedTuple):

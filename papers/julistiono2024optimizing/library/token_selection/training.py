@@ -15,19 +15,19 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from attlas.core.arrays import ArrayInput, own_precision, precision_of
 from attlas._jax.device_arrays import entry
-from attlas.core.errors import UserError
 from attlas._jax.loop_jit import loop_jit
-from attlas.norms.entrywise import dual_exponent
+from attlas.core.arrays import ArrayInput, own_precision, precision_of
+from attlas.core.errors import UserError
 from attlas.core.solution import Result
 from attlas.data.token_selection import TokenSelection, validate
 from attlas.losses.margin_loss import margin_loss
+from attlas.norms.entrywise import dual_exponent
 from attlas.optim.mirror_descent import require_mirror_exponent
-from julistiono2024optimizing.library.optim.rational_power import rational_power
 from attlas.training.course import record_along
 from attlas.training.ensemble import accelerator_width, core_share, in_chunks, on_cpu
 from attlas.training.trajectory import Trajectory, recording_schedule
+from julistiono2024optimizing.library.optim.rational_power import rational_power
 
 CACHE_BYTES = 2**20
 """What the data of one chunk may take on a CPU: half of a usual second-level cache."""

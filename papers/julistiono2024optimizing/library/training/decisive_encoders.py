@@ -13,11 +13,14 @@ from jaxtyping import Array, Bool, Float, Int, Key
 
 from attlas._jax.compilation import CHEAP_COMPILATION
 from attlas.core.solution import Result
-from julistiono2024optimizing.library.measures.encoder_attention import attention_weights, readout_attention
-from julistiono2024optimizing.library.measures.weight_sizes import weight_sizes
 from attlas.models.networks.encoder import Encoder, make_encoder
-from julistiono2024optimizing.library.training.decisive_tokens import DecisiveTokens
 from attlas.training.sequence_classifiers import held_out_accuracies, train_classifiers
+from julistiono2024optimizing.library.measures.encoder_attention import (
+    attention_weights,
+    readout_attention,
+)
+from julistiono2024optimizing.library.measures.weight_sizes import weight_sizes
+from julistiono2024optimizing.library.training.decisive_tokens import DecisiveTokens
 
 PARTS = ("query", "key", "value")
 """Of the attention: the first axis of counted weights."""

@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from jaxtyping import Float
 
-from julistiono2024optimizing.library.data.decisive_sentences import decisive_sentences
 from attlas.data.digit_tokens import digit_sequences, row_information
 from attlas.data.digits import load_digits
 from attlas.data.imdb import load_imdb
@@ -18,6 +17,7 @@ from attlas.data.splits import Split
 from attlas.data.token_sequences import TokenSequences
 from attlas.data.word_pieces import encode_words, train_word_pieces
 from attlas.training.sequence_classifiers import Sets
+from julistiono2024optimizing.library.data.decisive_sentences import decisive_sentences
 
 
 class DecisiveTokens(NamedTuple):

@@ -11,6 +11,11 @@ from typing import NamedTuple
 import jax
 import numpy as np
 
+from attlas.bounds.comparison.compare import compare_bounds
+from attlas.bounds.optimisation.deora2023_loss import deora2023_beta_1
+from attlas.core.checkpoint import not_kept
+from attlas.core.piece_cache import kept_pieces
+from attlas.models.attention.multi_head import MultiHead
 from liu2021analyzing.library.audit.head_landscape import head_landscape
 from liu2021analyzing.library.audit.head_margins import HeadMargins, head_margins
 from liu2021analyzing.library.audit.head_selection import head_selection
@@ -22,11 +27,6 @@ from liu2021analyzing.library.audit.single_head_bounds import (
     head_widths,
 )
 from liu2021analyzing.library.audit.single_head_path import HeadPath
-from attlas.bounds.comparison.compare import compare_bounds
-from attlas.bounds.optimisation.deora2023_loss import deora2023_beta_1
-from attlas.core.checkpoint import not_kept
-from attlas.core.piece_cache import kept_pieces
-from attlas.models.attention.multi_head import MultiHead
 
 SEEN = ("risk", "ramp", "error", "decoder", "selection", "norms")
 DESCENT = {

@@ -7,14 +7,14 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from liu2021analyzing.library.audit.single_head_path import HeadPath
 from attlas.losses.logistic import logistic
 from attlas.measures.attention.concentration import concentration
-from liu2021analyzing.library.measures.attention_hessian import attention_risk_hessian
 from attlas.measures.curvature.exact_spectrum import hessian_spectra
-from liu2021analyzing.library.measures.orbit_flatness import orbit_curvature
-from liu2021analyzing.library.measures.conditional_covariance import conditional_covariance
 from attlas.models.attention.multi_head import MultiHead
+from liu2021analyzing.library.audit.single_head_path import HeadPath
+from liu2021analyzing.library.measures.attention_hessian import attention_risk_hessian
+from liu2021analyzing.library.measures.conditional_covariance import conditional_covariance
+from liu2021analyzing.library.measures.orbit_flatness import orbit_curvature
 
 
 class HeadLandscape(NamedTuple):

@@ -7,12 +7,12 @@ import jax
 import numpy as np
 from jaxtyping import Float, PRNGKeyArray
 
-from liu2021analyzing.library.audit.tangent_prediction import tangent_prediction
 from attlas.core.solution import Solution
 from attlas.kernels.multi_head_ntk import ntk_gram
 from attlas.models.attention.multi_head import Decoder, MultiHead
 from attlas.solvers.global_margin import global_margin
 from attlas.solvers.linear_margin import linear_margin
+from liu2021analyzing.library.audit.tangent_prediction import tangent_prediction
 
 RADIUS = math.sqrt(2)
 

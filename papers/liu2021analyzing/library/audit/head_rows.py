@@ -5,8 +5,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from liu2021analyzing.library.audit.head_audit import ASKED, COMPARED
 from attlas.measures.statistics.student_interval import student_interval
+from liu2021analyzing.library.audit.head_audit import ASKED, COMPARED
 
 
 class HeadRow(NamedTuple):

@@ -19,12 +19,6 @@ from attlas.bounds.generalisation.deora2023_generalisation import (
     deora2023_generalisation_gap,
     deora2023_stability_heads,
 )
-from liu2021analyzing.library.bounds.liu2021_sample_size import (
-    liu2021_attention,
-    liu2021_baseline,
-    liu2021_self_attention,
-)
-from liu2021analyzing.library.bounds.liu2021_union_bound import Conditions
 from attlas.bounds.optimisation.deora2023_loss import Number, deora2023_beta_1
 from attlas.bounds.optimisation.deora2023_model import HeadConstants
 from attlas.bounds.optimisation.deora2023_training import (
@@ -35,6 +29,12 @@ from attlas.bounds.optimisation.deora2023_training import (
     deora2023_training_loss,
 )
 from attlas.bounds.optimisation.gu2024_convergence import gu2024_width_log10
+from liu2021analyzing.library.bounds.liu2021_sample_size import (
+    liu2021_attention,
+    liu2021_baseline,
+    liu2021_self_attention,
+)
+from liu2021analyzing.library.bounds.liu2021_union_bound import Conditions
 
 VERSIONS: tuple[HeadConstants, HeadConstants] = ("printed", "sharp")
 

@@ -11,16 +11,16 @@ import jax
 import numpy as np
 from jaxtyping import Array, Float, Key
 
-from liu2021analyzing.library.audit.head_audit import AuditedHeads
-from liu2021analyzing.library.audit.single_head_path import HeadPath, single_head_path
+from attlas._jax.loop_jit import loop_jit
 from attlas.bounds.optimisation.deora2023_loss import deora2023_beta_2
 from attlas.core.checkpoint import is_kept
-from attlas._jax.loop_jit import loop_jit
 from attlas.data.tokenized_mixture import make_tokenized_mixture, sample_mixture
 from attlas.measures.statistics.stability import average_model_stability
 from attlas.models.attention.multi_head import Decoder, MultiHead, make_multi_head
 from attlas.training.ensemble import in_chunks
 from attlas.training.gradient_descent import descend
+from liu2021analyzing.library.audit.head_audit import AuditedHeads
+from liu2021analyzing.library.audit.single_head_path import HeadPath, single_head_path
 
 
 class MixtureSamples(NamedTuple):

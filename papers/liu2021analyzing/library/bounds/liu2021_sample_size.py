@@ -13,12 +13,12 @@ from collections.abc import Mapping
 from attlas.bounds.closed_form import closed_form
 from attlas.bounds.constants import Constants, require_constants
 from attlas.bounds.generalisation.conditions import require_at_least, require_positive
+from attlas.core.errors import UserError
 from liu2021analyzing.library.bounds.liu2021_union_bound import (
     Block,
     Conditions,
     liu2021_sample_size,
 )
-from attlas.core.errors import UserError
 
 
 @closed_form

@@ -1,7 +1,8 @@
 r"""How many samples make all stationary points good: the proof of liu2021analyzing, corrected.
 
-With every constant: papers/liu2021analyzing/proofs/sample_size.md. Two things differ from the print. The
-features are bounded through ||x o f||_2 <= C_x ||f||_2, so neither s0 nor p appears but in the
+With every constant: papers/liu2021analyzing/proofs/sample_size.md. Two things differ from the
+print. The features are bounded through ||x o f||_2 <= C_x ||f||_2, so neither s0 nor p appears but
+in the
 number of parameters. And a small gradient implies a small error only through the smallest
 positive eigenvalue of the features' covariance, which the print bounds from the wrong side.
 `liu2021analyzing.library.bounds.liu2021_sample_size` has the theorems.

@@ -7,8 +7,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from attlas.core.axes import require_axes
 from attlas.core.argument_validation import door
+from attlas.core.axes import require_axes
 from attlas.losses.logistic import logistic
 from attlas.models.attention.multi_head import Decoder, MultiHead
 

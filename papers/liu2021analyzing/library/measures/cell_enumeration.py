@@ -11,7 +11,12 @@ from typing import NamedTuple
 import numpy as np
 
 from attlas.core.solution import Result, Solution
-from liu2021analyzing.library.measures.linear_regions import Matrix, Vector, arrangement, count_cells
+from liu2021analyzing.library.measures.linear_regions import (
+    Matrix,
+    Vector,
+    arrangement,
+    count_cells,
+)
 
 
 class Cells(NamedTuple):

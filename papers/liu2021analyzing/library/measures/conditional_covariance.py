@@ -13,8 +13,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
-from attlas.core.arrays import ArrayInput, own_precision
 from attlas._jax.factorising import one_at_a_time
+from attlas.core.arrays import ArrayInput, own_precision
 from attlas.core.memory import require_memory
 
 

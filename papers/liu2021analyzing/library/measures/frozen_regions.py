@@ -3,8 +3,8 @@
 import numpy as np
 from jaxtyping import Float
 
-from attlas.core.axes import require_axes
 from attlas.core.argument_validation import door
+from attlas.core.axes import require_axes
 from liu2021analyzing.library.measures.activation_patterns import activation_patterns
 from liu2021analyzing.library.measures.linear_regions import count_cells
 from liu2021analyzing.library.models.self_attention_mlp import SelfAttentionMLP

@@ -13,10 +13,10 @@ from fractions import Fraction
 import numpy as np
 from jaxtyping import PRNGKeyArray
 
-from liu2021analyzing.library.bounds.liu2021_regions import liu2021_regions
+from attlas._jax.generator import generator
 from attlas.core.arrays import ArrayInput, as_float64, read_array, read_arrays
 from attlas.core.errors import UserError
-from attlas._jax.generator import generator
+from liu2021analyzing.library.bounds.liu2021_regions import liu2021_regions
 
 Matrix = ArrayInput
 Vector = ArrayInput

@@ -13,10 +13,10 @@ import numpy as np
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from attlas._jax.compilation import CHEAP_COMPILATION
-from attlas.core.errors import UserError
 from attlas._jax.generator import generator
-from liu2021analyzing.library.data.translation_pairs import SentencePairs
+from attlas.core.errors import UserError
 from attlas.models.networks.translator import AttentionRows, Translator
+from liu2021analyzing.library.data.translation_pairs import SentencePairs
 
 KINDS = AttentionRows._fields
 

@@ -15,10 +15,10 @@ import numpy as np
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Array
 
-from attlas.core.arrays import precision_of
-from attlas.core.errors import UserError
 from attlas._jax.factorising import one_at_a_time
 from attlas._jax.loop_jit import loop_jit
+from attlas.core.arrays import precision_of
+from attlas.core.errors import UserError
 from attlas.core.solution import Result, Solution
 from attlas.core.trees import as_tree, require_real_tree
 from attlas.measures.curvature.exact_spectrum import hessian_matrix

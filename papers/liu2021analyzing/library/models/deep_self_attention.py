@@ -14,8 +14,11 @@ import jax
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from attlas.core.errors import UserError
-from liu2021analyzing.library.models.self_attention_mlp import SelfAttentionMLP, make_self_attention_mlp
 from liu2021analyzing.library.models.rectifier import rectify
+from liu2021analyzing.library.models.self_attention_mlp import (
+    SelfAttentionMLP,
+    make_self_attention_mlp,
+)
 from liu2021analyzing.library.models.word_columns import require_columns
 
 

@@ -13,8 +13,8 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
 from attlas.core.errors import UserError
-from liu2021analyzing.library.models.self_attention_mlp import SelfAttentionMLP
 from liu2021analyzing.library.models.rectifier import rectify
+from liu2021analyzing.library.models.self_attention_mlp import SelfAttentionMLP
 from liu2021analyzing.library.models.two_layer import TwoLayer
 from liu2021analyzing.library.models.word_classifier import WordClassifier
 

@@ -13,8 +13,11 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
 from attlas.core.errors import UserError
-from liu2021analyzing.library.models.self_attention_mlp import SelfAttentionMLP, make_self_attention_mlp
 from liu2021analyzing.library.models.rectifier import rectify
+from liu2021analyzing.library.models.self_attention_mlp import (
+    SelfAttentionMLP,
+    make_self_attention_mlp,
+)
 
 Cells = Float[Array, "cells pixels"]
 CellMask = Bool[Array, " cells"] | None

@@ -18,12 +18,12 @@ import optax
 from jaxtyping import Array, Float, Key
 
 from attlas.core.errors import UserError
-from liu2021analyzing.library.data.distinct_words import DistinctWords
 from attlas.losses.logistic import logistic
-from liu2021analyzing.library.models.distinct_word_logits import distinct_word_logits
 from attlas.training.ensemble import in_chunks, on_cpu
 from attlas.training.epochs import epoch_orders, fit_epochs
 from attlas.training.trajectory import Trajectory
+from liu2021analyzing.library.data.distinct_words import DistinctWords
+from liu2021analyzing.library.models.distinct_word_logits import distinct_word_logits
 
 _ROUND = 64
 """Rows of a table of distinct words are a multiple of this."""

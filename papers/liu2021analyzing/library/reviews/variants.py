@@ -15,17 +15,26 @@ import optax
 from jaxtyping import Array, Float, Key, PRNGKeyArray
 
 from attlas.core.errors import UserError
-from liu2021analyzing.library.data.distinct_words import distinct_words
 from attlas.data.token_sequences import TokenSequences
-from liu2021analyzing.library.losses.l1_penalty import l1_penalty
-from liu2021analyzing.library.models.recurrent_attention import RecurrentAttention, make_recurrent_attention
-from liu2021analyzing.library.models.self_attention_mlp import SelfAttentionMLP, make_self_attention_mlp
-from liu2021analyzing.library.models.lstm_reader import LstmReader, make_lstm_reader
-from liu2021analyzing.library.models.two_layer import TwoLayer, make_two_layer
-from liu2021analyzing.library.models.word_classifier import WordClassifier, make_word_classifier
-from liu2021analyzing.library.reviews.distinct_word_training import train_word_classifiers, word_accuracies
 from attlas.training.sequence_classifiers import Sets, accuracy, train_classifiers
 from attlas.training.trajectory import Trajectory
+from liu2021analyzing.library.data.distinct_words import distinct_words
+from liu2021analyzing.library.losses.l1_penalty import l1_penalty
+from liu2021analyzing.library.models.lstm_reader import LstmReader, make_lstm_reader
+from liu2021analyzing.library.models.recurrent_attention import (
+    RecurrentAttention,
+    make_recurrent_attention,
+)
+from liu2021analyzing.library.models.self_attention_mlp import (
+    SelfAttentionMLP,
+    make_self_attention_mlp,
+)
+from liu2021analyzing.library.models.two_layer import TwoLayer, make_two_layer
+from liu2021analyzing.library.models.word_classifier import WordClassifier, make_word_classifier
+from liu2021analyzing.library.reviews.distinct_word_training import (
+    train_word_classifiers,
+    word_accuracies,
+)
 
 _GIVEN = ("strength", "temperature")
 

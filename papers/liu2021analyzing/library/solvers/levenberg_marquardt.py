@@ -16,10 +16,10 @@ import numpy as np
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float
 
-from attlas.core.errors import UserError
 from attlas._jax.factorising import one_at_a_time
-from attlas.core.piece_cache import kept_pieces
 from attlas._jax.loop_jit import loop_jit
+from attlas.core.errors import UserError
+from attlas.core.piece_cache import kept_pieces
 from attlas.core.solution import Result, Solution
 
 Numbers = Float[np.ndarray, "..."] | Float[Array, "..."]

@@ -8,7 +8,10 @@ import numpy as np
 from jaxtyping import Float
 
 from liu2021analyzing.library.data.standardised_task import StandardisedTask, standardised_task
-from liu2021analyzing.library.models.gaussian_self_attention import gaussian_self_attention, tempered_output
+from liu2021analyzing.library.models.gaussian_self_attention import (
+    gaussian_self_attention,
+    tempered_output,
+)
 from liu2021analyzing.library.models.self_attention_mlp import SelfAttentionMLP
 from liu2021analyzing.library.models.two_layer import TwoLayer
 from liu2021analyzing.library.training.least_squares_students import on_all_words, student_errors

@@ -9,13 +9,13 @@ import jax
 import numpy as np
 from jaxtyping import Array, Float
 
-from liu2021analyzing.library.data.marked_words import marked_words
 from attlas.measures.attention.concentration import concentration
+from attlas.training.gradient_descent import gradient_descent
+from liu2021analyzing.library.data.marked_words import marked_words
 from liu2021analyzing.library.measures.activation_patterns import activation_patterns
 from liu2021analyzing.library.measures.frozen_regions import frozen_regions
 from liu2021analyzing.library.measures.linear_regions import count_linear_regions, sampled_cells
 from liu2021analyzing.library.models.self_attention_mlp import SelfAttentionMLP
-from attlas.training.gradient_descent import gradient_descent
 
 
 def masked_regions(

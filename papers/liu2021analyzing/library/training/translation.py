@@ -12,13 +12,13 @@ from jax.tree_util import Partial
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from attlas.core.errors import UserError
-from liu2021analyzing.library.data.packed_pairs import PackedPairs, pack_batches, packed_pairs
-from liu2021analyzing.library.data.translation_pairs import SentencePairs
 from attlas.models.networks.translator import Translator
 from attlas.training.course import ClosedForm
 from attlas.training.epochs import epoch_orders
 from attlas.training.fit import fit
 from attlas.training.trajectory import Trajectory
+from liu2021analyzing.library.data.packed_pairs import PackedPairs, pack_batches, packed_pairs
+from liu2021analyzing.library.data.translation_pairs import SentencePairs
 
 
 def warm_up_rate(width: int, warm_up: int, factor: float = 1.0) -> optax.Schedule:

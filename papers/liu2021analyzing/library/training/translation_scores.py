@@ -6,8 +6,8 @@ import jax
 import numpy as np
 
 from attlas._jax.compilation import CHEAP_COMPILATION
-from liu2021analyzing.library.data.translation_pairs import SentencePairs
 from attlas.models.networks.translator import Translator
+from liu2021analyzing.library.data.translation_pairs import SentencePairs
 from liu2021analyzing.library.training.translation import piece_losses
 
 _losses = jax.jit(piece_losses)

@@ -6,7 +6,11 @@ import pytest
 
 from attlas.core.errors import UserError
 from attlas.data.token_sequences import TokenSequences
-from liu2021analyzing.library.reviews.attention import STATISTICS, review_attention, review_concentration
+from liu2021analyzing.library.reviews.attention import (
+    STATISTICS,
+    review_attention,
+    review_concentration,
+)
 from liu2021analyzing.library.reviews.ensemble import make_review_ensemble
 from liu2021analyzing.library.reviews.variants import ReviewSizes
 

@@ -8,9 +8,9 @@ import jax
 import numpy as np
 from jaxtyping import Array, Float, Int
 
+from attlas._jax.compilation import CHEAP_COMPILATION
 from attlas.bounds.closed_form import closed_form
 from attlas.bounds.comparison.single_layer_class import LayerNorms, single_layer_bounds
-from attlas._jax.compilation import CHEAP_COMPILATION
 
 PLANE_COVERS = ("1,1", "1,inf", "2,1", "parameters")
 

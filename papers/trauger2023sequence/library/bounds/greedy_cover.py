@@ -2,7 +2,8 @@ r"""A cover of the l_1 ball by greedy steps: Maurey's count without the ceiling.
 
 Step t moves the largest entry of what is left by delta_t: 1/2 first, then E_{t-1}, the squared
 error reached. After K steps it is at most E_K <= 1 / (K + 3), where Maurey has 1 / K, so that
-log N(eps) <= (B/eps)^2 log(2k+1) holds as printed, for all eps: papers/trauger2023sequence/proofs/covers.md.
+log N(eps) <= (B/eps)^2 log(2k+1) holds as printed, for all eps:
+papers/trauger2023sequence/proofs/covers.md.
 """
 
 import math

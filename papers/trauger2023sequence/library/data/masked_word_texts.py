@@ -6,8 +6,8 @@ import numpy as np
 from jaxtyping import Int
 
 from attlas.data.generated_sentences import generated_sentences
-from trauger2023sequence.library.data.masked_words import MaskedSplit, make_masked_words
 from attlas.data.portuguese_english import load_portuguese_english
+from trauger2023sequence.library.data.masked_words import MaskedSplit, make_masked_words
 
 
 def load_masked_words(

@@ -3,7 +3,8 @@ r"""The model of section 6 of trauger2023sequence in plain form: attention, ReLU
 f(X) = R' (D' relu(MHA(X)_[CLS]) + b_D) + b_R with two logits. It is Keras' MultiHeadAttention
 (heads of width `key_dim` each, biases everywhere, scores divided by sqrt(key_dim)), then ReLU and
 Dense at every position, of which the last one, [CLS], is read. This form is the ground truth for
-`trauger2023sequence.library.sparse_majority.table`, which computes the same function in another order.
+`trauger2023sequence.library.sparse_majority.table`, which computes the same function in another
+order.
 """
 
 import equinox as eqx
@@ -12,8 +13,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from attlas.core.errors import UserError
 from attlas._jax.generator import generator
+from attlas.core.errors import UserError
 
 
 class MajorityAttention(eqx.Module):

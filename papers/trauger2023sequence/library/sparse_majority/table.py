@@ -57,7 +57,9 @@ def majority_table(model: MajorityAttention, embedding: BitEmbedding) -> Majorit
 
     Examples:
         >>> from attlas.data.sparse_majority import make_sparse_majority
-        >>> from trauger2023sequence.library.models.majority_attention import make_majority_attention
+        >>> from trauger2023sequence.library.models.majority_attention import (
+        ...     make_majority_attention,
+        ... )
         >>> data = make_sparse_majority(jax.random.key(0), 12)
         >>> table = majority_table(make_majority_attention(jax.random.key(1)), data.embedding)
         >>> table.change.shape
@@ -109,7 +111,9 @@ def table_logits(table: MajorityTable, bits: Int8[Array, "n T"]) -> Float[Array,
 
     Examples:
         >>> from attlas.data.sparse_majority import make_sparse_majority
-        >>> from trauger2023sequence.library.models.majority_attention import make_majority_attention
+        >>> from trauger2023sequence.library.models.majority_attention import (
+        ...     make_majority_attention,
+        ... )
         >>> data = make_sparse_majority(jax.random.key(0), 12)
         >>> model = make_majority_attention(jax.random.key(1))
         >>> plain = jax.vmap(model)(jax.vmap(data.embedding)(data.bits))

@@ -16,14 +16,17 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int, Key, PRNGKeyArray
 
+from attlas._jax.loop_jit import loop_jit
 from attlas.core.checkpoint import named_leaves, new_stage, not_kept, with_leaves
 from attlas.core.errors import UserError
-from attlas._jax.loop_jit import loop_jit
 from attlas.data.sparse_majority import SparseMajority
-from trauger2023sequence.library.models.majority_attention import MajorityAttention, total_absolute_weight
+from attlas.training.ensemble import in_chunks, on_cpu
+from trauger2023sequence.library.models.majority_attention import (
+    MajorityAttention,
+    total_absolute_weight,
+)
 from trauger2023sequence.library.sparse_majority.loss import MajorityLoss, majority_loss
 from trauger2023sequence.library.sparse_majority.table import majority_table, table_logits
-from attlas.training.ensemble import in_chunks, on_cpu
 
 MEASURED = ("train_loss", "train_accuracy", "validation_loss", "validation_accuracy", "weight")
 
@@ -121,7 +124,9 @@ def start_majority(models: MajorityAttention, settings: MajoritySettings) -> Maj
         The state, with one entry per member.
 
     Examples:
-        >>> from trauger2023sequence.library.models.majority_attention import make_majority_attention
+        >>> from trauger2023sequence.library.models.majority_attention import (
+        ...     make_majority_attention,
+        ... )
         >>> models = jax.tree.map(lambda a: a[None], make_majority_attention(jax.random.key(0)))
         >>> start_majority(models, RELEASED).epoch.tolist()
         [0]
@@ -171,7 +176,9 @@ def train_majority(
 
     Examples:
         >>> from attlas.data.sparse_majority import MajorityDesign, make_sparse_majorities
-        >>> from trauger2023sequence.library.models.majority_attention import make_majority_attention
+        >>> from trauger2023sequence.library.models.majority_attention import (
+        ...     make_majority_attention,
+        ... )
         >>> keys = jax.random.split(jax.random.key(0), 2)
         >>> design = MajorityDesign(train=8, validation=20, indices=1, dimension=4)
         >>> data = make_sparse_majorities(keys, 2, design)

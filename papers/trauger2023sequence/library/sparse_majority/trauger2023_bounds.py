@@ -23,6 +23,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from attlas._jax.compilation import CHEAP_COMPILATION
 from attlas.bounds.comparison.transformer_weights import (
     Head,
     cls_row_sum,
@@ -35,7 +36,6 @@ from attlas.bounds.covering.parameter_counting import parameter_counting_single
 from attlas.bounds.covering.trauger2023_cover import Ball, trauger2023_cover
 from attlas.bounds.generalisation.generalisation_gap import generalisation_gap
 from attlas.bounds.generalisation.trauger2023_single import trauger2023_single
-from attlas._jax.compilation import CHEAP_COMPILATION
 from attlas.core.errors import UserError
 from attlas.data.sparse_majority import BitEmbedding
 from trauger2023sequence.library.models.majority_attention import MajorityAttention
@@ -107,7 +107,9 @@ def reduce_majority(model: MajorityAttention, cls: Float[np.ndarray, " d"]) -> R
         The reduced weights.
 
     Examples:
-        >>> from trauger2023sequence.library.models.majority_attention import make_majority_attention
+        >>> from trauger2023sequence.library.models.majority_attention import (
+        ...     make_majority_attention,
+        ... )
         >>> reduced = reduce_majority(make_majority_attention(jax.random.key(0), 4), np.ones(4))
         >>> reduced.M.shape, reduced.r.shape
         ((2, 4, 4), (4, 2))
@@ -139,7 +141,9 @@ def majority_norms(model: MajorityAttention, embedding: BitEmbedding) -> Majorit
 
     Examples:
         >>> from attlas.data.sparse_majority import MajorityDesign, make_sparse_majority
-        >>> from trauger2023sequence.library.models.majority_attention import make_majority_attention
+        >>> from trauger2023sequence.library.models.majority_attention import (
+        ...     make_majority_attention,
+        ... )
         >>> data = make_sparse_majority(jax.random.key(0), 9, MajorityDesign(dimension=4))
         >>> norms = majority_norms(make_majority_attention(jax.random.key(1), 4), data.embedding)
         >>> norms.query_key.shape, f"{norms.bias:.0f}"
@@ -178,7 +182,9 @@ def majority_ensemble_norms(models: MajorityAttention, embeddings: BitEmbedding)
 
     Examples:
         >>> from attlas.data.sparse_majority import MajorityDesign, make_sparse_majorities
-        >>> from trauger2023sequence.library.models.majority_attention import make_majority_attention
+        >>> from trauger2023sequence.library.models.majority_attention import (
+        ...     make_majority_attention,
+        ... )
         >>> keys = jax.random.split(jax.random.key(0), 3)
         >>> data = make_sparse_majorities(keys, 9, MajorityDesign(dimension=4))
         >>> models = [make_majority_attention(key, 4) for key in keys]

@@ -15,13 +15,13 @@ import optax
 from jax.tree_util import Partial
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
-from attlas.bounds.generalisation.trauger2023_masked import clipped_cross_entropy
 from attlas._jax.device_arrays import on_device
-from attlas.core.errors import UserError
 from attlas._jax.generator import generator
+from attlas.bounds.generalisation.trauger2023_masked import clipped_cross_entropy
+from attlas.core.errors import UserError
+from attlas.training.fit import Ensemble, fit
 from trauger2023sequence.library.data.masked_words import MaskedWords
 from trauger2023sequence.library.models.transformer import Layer, Transformer, masked_word_readout
-from attlas.training.fit import Ensemble, fit
 
 
 class WordInputs(eqx.Module):

@@ -4,8 +4,8 @@ import pytest
 import xarray as xr
 
 from attlas.data.portuguese_english import PORTUGUESE_ENGLISH
-from trauger2023sequence.experiments.masked_words import EXPERIMENT, GRID, ceiling
 from attlas.experiments.record import Record
+from trauger2023sequence.experiments.masked_words import EXPERIMENT, GRID, ceiling
 
 pytestmark = pytest.mark.thorough  # the records take long
 

@@ -35,9 +35,9 @@ from attlas.audit.weights_level.head_certificates import head_certificates
 from attlas.bounds.attention.normalised_radius import normalised_radius
 from attlas.bounds.attention.sink_gain import sink_gain
 from attlas.core.arrays import ArrayInput
+from attlas.measures.statistics.bootstrap_mean import bootstrap_mean
 from attlas.transformers.canonical import Dense, Layer, Norm
 from attlas.transformers.trained_transformer import TrainedTransformer
-from attlas.measures.statistics.bootstrap_mean import bootstrap_mean
 
 
 class AuditedData(NamedTuple):

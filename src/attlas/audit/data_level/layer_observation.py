@@ -8,6 +8,10 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
 from attlas.bounds.attention.entropy_floor import entropy_floor
+from attlas.measures.attention.column_attention import column_attention
+from attlas.measures.attention.map_statistics import MapStatistics, map_statistics
+from attlas.measures.attention.rank_residual import RankResidual, rank_residual
+from attlas.measures.attention.strong_offsets import strong_offsets
 from attlas.transformers.canonical import Attention, Layer
 from attlas.transformers.forward import (
     attended,
@@ -17,10 +21,6 @@ from attlas.transformers.forward import (
     seen_softmax,
     visible,
 )
-from attlas.measures.attention.column_attention import column_attention
-from attlas.measures.attention.map_statistics import MapStatistics, map_statistics
-from attlas.measures.attention.rank_residual import RankResidual, rank_residual
-from attlas.measures.attention.strong_offsets import strong_offsets
 
 
 class LayerObservation(NamedTuple):

@@ -12,9 +12,9 @@ from attlas.audit.deep_level.optimal_selections import optimal_selections
 from attlas.audit.quantity import Quantity, Standing, labelled
 from attlas.audit.sequence_loss import COMPARED, JudgedBatch, shortest_sequences
 from attlas.core.arrays import ArrayInput
-from attlas.transformers.trained_transformer import TrainedTransformer
 from attlas.measures.statistics.bootstrap_mean import bootstrap_mean
 from attlas.measures.statistics.rank_correlation import rank_correlation
+from attlas.transformers.trained_transformer import TrainedTransformer
 
 _STANDS = {
     "zero": "nothing",

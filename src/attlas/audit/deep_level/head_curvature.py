@@ -13,9 +13,9 @@ from jaxtyping import Array, Bool, Float, Int
 from attlas.audit.deep_level.head_hessians import HeadHessians
 from attlas.audit.sequence_loss import JudgedBatch, sequence_losses
 from attlas.core.arrays import precision_of
+from attlas.measures.curvature.spectrum_ends import SpectrumEnds, spectrum_ends
 from attlas.transformers.trained_transformer import TrainedTransformer
 from attlas.transformers.whole_model import WholeModel, whole_model
-from attlas.measures.curvature.spectrum_ends import SpectrumEnds, spectrum_ends
 
 CURVATURE_STEPS = 40
 """Hessian products per head; how far an interval then reaches is on the page."""

@@ -8,9 +8,9 @@ import numpy as np
 from attlas.audit.deep_level.head_curvature import last_rows, mean_loss
 from attlas.audit.deep_level.stable_step import require_step, stable_threshold
 from attlas.audit.sequence_loss import COMPARED, JudgedBatch
+from attlas.measures.curvature.extreme_eigenvalues import hessian_extremes
 from attlas.transformers.trained_transformer import TrainedTransformer
 from attlas.transformers.whole_model import whole_model
-from attlas.measures.curvature.extreme_eigenvalues import hessian_extremes
 
 
 class Sharpness(NamedTuple):

@@ -20,11 +20,11 @@ from attlas.audit.weights_level.head_certificates import (
     head_certificates,
 )
 from attlas.bounds.attention.layer_lipschitz import layer_lipschitz
+from attlas.measures.attention.product_spectrum import product_norm, product_spectrum
+from attlas.measures.attention.subspace_overlap import subspace_overlap
 from attlas.transformers.canonical import Attention, Dense, Norm
 from attlas.transformers.folding import folded_attention
 from attlas.transformers.trained_transformer import TrainedTransformer
-from attlas.measures.attention.product_spectrum import product_norm, product_spectrum
-from attlas.measures.attention.subspace_overlap import subspace_overlap
 
 _BLOCK = 2**26
 """Bytes of the factors, in float64, of the heads that are worked on together."""

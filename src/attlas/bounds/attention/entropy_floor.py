@@ -33,7 +33,8 @@ def entropy_floor(spread: Number, tokens: Number) -> Array:
     Returns:
         The floor in nats; 0 for one token.
 
-    Source: Theorem 3.1 of zhai2023stabilizing; the form is ours, see papers/attlas_audit/proofs/certificates.md.
+    Source: Theorem 3.1 of zhai2023stabilizing; the form is ours, see
+    papers/attlas_audit/proofs/certificates.md.
 
     Examples:
         >>> print(f"{float(entropy_floor(0.0, 4)):.6f} {float(entropy_floor(3.0, 4)):.6f}")

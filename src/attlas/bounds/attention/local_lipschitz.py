@@ -16,9 +16,9 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from attlas._jax.factorising import after
 from attlas.bounds.closed_form import closed_form
 from attlas.core.errors import UserError
-from attlas._jax.factorising import after
 from attlas.norms.matrix import frobenius_norm, spectral_norm
 from attlas.norms.product import orthogonal_core, product_spectral_norm
 

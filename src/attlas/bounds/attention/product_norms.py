@@ -4,8 +4,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from attlas.bounds.closed_form import closed_form
 from attlas._jax.factorising import one_at_a_time
+from attlas.bounds.closed_form import closed_form
 from attlas.norms.product import product_spectral_norm
 
 _many = one_at_a_time(jax.jit(jax.vmap(product_spectral_norm)))

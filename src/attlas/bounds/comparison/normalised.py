@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
+from attlas._jax.compilation import CHEAP_COMPILATION
 from attlas.bounds.comparison.bound_table import BALLS, FIELD, LEMMA, BoundTable, Inputs, Label
 from attlas.bounds.comparison.transformer_weights import MatrixNorms
 from attlas.bounds.comparison.weight_norms import WeightNorms
@@ -22,7 +23,6 @@ from attlas.bounds.covering.trauger2023_allocation import trauger2023_allocation
 from attlas.bounds.covering.trauger2023_cover import Ball, trauger2023_cover
 from attlas.bounds.generalisation.trauger2023_deep import Part, trauger2023_parts
 from attlas.bounds.generalisation.trauger2023_masked import trauger2023_masked_parts
-from attlas._jax.compilation import CHEAP_COMPILATION
 
 Cover = Ball | Literal["log T"]
 COVERS: tuple[Cover, ...] = (*BALLS, "log T")
@@ -31,7 +31,10 @@ CONSTANTS: tuple[tuple[Constants, str], ...] = (
     ("sharp", "chain, softmax 1"),
 )
 THRESHOLD = {"corrected": 599.3, "sharp": 67.95}
-"""m R^2 / D from which Dudley and the chain are below R: papers/trauger2023sequence/proofs/dudley.md."""
+"""m R^2 / D from which Dudley and the chain are below R.
+
+Proof: papers/trauger2023sequence/proofs/dudley.md.
+"""
 TINY = 1e-300
 """A matrix that is 0 has nothing to cover; this keeps the allocation defined."""
 

@@ -13,6 +13,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
+from attlas._jax.generator import generator
 from attlas.bounds.closed_form import closed_form
 from attlas.bounds.comparison.transformer_weights import matrix_norms
 from attlas.bounds.constants import Constants
@@ -22,7 +23,6 @@ from attlas.bounds.covering.parameter_counting import parameter_counting_single
 from attlas.bounds.covering.trauger2023_cover import trauger2023_cover
 from attlas.bounds.generalisation.trauger2023_single import trauger2023_single
 from attlas.core.errors import UserError
-from attlas._jax.generator import generator
 
 Cover = str | Number
 """A ball of W_QK, "parameters", or the number of points of the cover of Edelman et al. (2022)."""

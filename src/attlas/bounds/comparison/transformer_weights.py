@@ -11,11 +11,11 @@ import jax
 import numpy as np
 from jaxtyping import Array, Float
 
-from attlas.core.arrays import ArrayInput, read_array, read_arrays
 from attlas._jax.compilation import CHEAP_COMPILATION
 from attlas._jax.device_arrays import on_device
-from attlas.core.errors import UserError
 from attlas._jax.factorising import one_at_a_time
+from attlas.core.arrays import ArrayInput, read_array, read_arrays
+from attlas.core.errors import UserError
 from attlas.norms.matrix import column_norm, row_norm, spectral_norm
 from attlas.norms.product import product_entries, product_spectral_norm
 

@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from attlas._jax.compilation import CHEAP_COMPILATION
 from attlas.bounds.comparison.bound_table import BALLS, FIELD, LEMMA, BoundTable, Inputs, Label
 from attlas.bounds.comparison.weight_norms import WeightNorms
 from attlas.bounds.constants import Constants
@@ -18,7 +19,6 @@ from attlas.bounds.covering.norm_grid import norm_grid_cost
 from attlas.bounds.covering.parameter_counting import parameter_counting_single
 from attlas.bounds.covering.trauger2023_cover import Ball, trauger2023_cover
 from attlas.bounds.generalisation.trauger2023_single import trauger2023_single
-from attlas._jax.compilation import CHEAP_COMPILATION
 
 CONSTANTS: tuple[tuple[Constants, str], ...] = (
     ("printed", "unknown c set to 1"),

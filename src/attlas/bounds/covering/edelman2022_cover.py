@@ -1,8 +1,8 @@
 r"""The log T cover of Edelman et al. (2022), Lemma 4.6, with an explicit constant.
 
 Matrices W of k rows with sum_i ||W_i||_2 <= B, inputs ||x||_2 <= B_x at N given points. The proof
-runs a perceptron in each row (papers/trauger2023sequence/proofs/covers.md); theta is the ratio of the grid
-on which the norms of the rows are described.
+runs a perceptron in each row (papers/trauger2023sequence/proofs/covers.md); theta is the ratio of
+the grid on which the norms of the rows are described.
 """
 
 import math

@@ -10,11 +10,11 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
+from attlas._jax.generator import generator
 from attlas.bounds.closed_form import closed_form
 from attlas.bounds.constants import Constants, require_constants
 from attlas.bounds.covering.dudley import Number
 from attlas.core.errors import UserError
-from attlas._jax.generator import generator
 
 MOST_TERMS = 10**6
 

@@ -1,6 +1,7 @@
 r"""From a Rademacher complexity to the gap between true and empirical risk, with confidence.
 
-Proof by McDiarmid's inequality twice and symmetrisation: papers/trauger2023sequence/proofs/dudley.md.
+Proof by McDiarmid's inequality twice and symmetrisation:
+papers/trauger2023sequence/proofs/dudley.md.
 """
 
 from typing import Literal

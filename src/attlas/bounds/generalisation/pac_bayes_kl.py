@@ -74,7 +74,8 @@ def pac_bayes_kl(
 
     No prior, losses outside [0, 1] or a split that overlaps are a `UserError` of one line.
 
-    Source: Maurer (2004), Theorem 5; Langford and Caruana (2001); papers/attlas_bounds/proofs/bounds.md.
+    Source: Maurer (2004), Theorem 5; Langford and Caruana (2001);
+    papers/attlas_bounds/proofs/bounds.md.
 
     Examples:
         >>> import jax, jax.numpy as jnp; x = jnp.linspace(-1.0, 1.0, 2000)

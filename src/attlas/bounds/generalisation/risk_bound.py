@@ -8,8 +8,8 @@ import numpy as np
 
 from attlas.bounds.generalisation.conditions import require_delta
 from attlas.bounds.generalisation.samples_until_nonvacuous import samples_until_nonvacuous
-from attlas.display.numbers import plain_number
 from attlas.core.errors import UserError
+from attlas.display.numbers import plain_number
 
 
 class Condition(NamedTuple):

@@ -3,7 +3,8 @@ r"""Theorem 5.1 of trauger2023sequence: prediction of a masked word among K by c
 The loss is 2-Lipschitz in the largest score. "printed" is the order sqrt(K) of the l_inf
 contraction, whose constant and logarithms the paper hides; "sharp" has every constant, by
 the l_2 contraction of Maurer (2016); and `trauger2023_masked_parts` covers scores directly, so
-that the network below is paid for once and not K times: papers/trauger2023sequence/proofs/layers.md.
+that the network below is paid for once and not K times:
+papers/trauger2023sequence/proofs/layers.md.
 """
 
 import math

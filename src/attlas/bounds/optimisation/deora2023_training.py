@@ -3,8 +3,9 @@ r"""Theorem 1 of deora2023optimization with its exact constants, printed and sha
 D = ||theta - theta_0|| is the distance of the target theta from the start, D_h = ||theta||_{2,inf}
 its largest head. The printed constants and the dimension-free ones follow the paper's proof. The
 sharp ones compare the risk on a segment with the solution of g'' = -c g, c = 9/10, in place of the
-quasi-convexity of Proposition 4: papers/deora2023optimization/proofs/training.md. Two facts are used of c: with
-w = sqrt(c), a = w / sin w and b = w / tan w, and the squared radius of the iterates is
+quasi-convexity of Proposition 4: papers/deora2023optimization/proofs/training.md. Two facts are
+used of c: with w = sqrt(c), a = w / sin w and b = w / tan w, and the squared radius of the
+iterates is
 3 + 2 a - 2 b times D^2.
 """
 

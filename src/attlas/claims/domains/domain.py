@@ -11,8 +11,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool
 
-from attlas.core.errors import UserError
 from attlas.claims.sampling import Instance
+from attlas.core.errors import UserError
 
 Size = int | str
 """A number of entries, or the name of a size that the claim declares."""

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import xarray as xr
 
-from attlas.experiments.panels.panel import Panel
 from attlas.experiments.experiment import CaptionedFigure
+from attlas.experiments.panels.panel import Panel
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist

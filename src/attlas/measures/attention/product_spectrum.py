@@ -9,8 +9,8 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Complex, Float
 
-from attlas.core.arrays import ArrayInput, read_arrays
 from attlas._jax.factorising import FACTORISING
+from attlas.core.arrays import ArrayInput, read_arrays
 
 
 class ProductSpectrum(NamedTuple):

@@ -5,9 +5,9 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float
 
+from attlas._jax.factorising import FACTORISING
 from attlas.core.arrays import ArrayInput, read_arrays
 from attlas.core.errors import UserError
-from attlas._jax.factorising import FACTORISING
 
 
 class SubspaceOverlap(NamedTuple):

@@ -15,12 +15,12 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from attlas.core.arrays import precision_of, read_array
-from attlas.core.argument_validation import door
-from attlas.core.errors import UserError
 from attlas._jax.factorising import one_at_a_time
 from attlas._jax.generator import generator
 from attlas._jax.loop_jit import loop_jit
+from attlas.core.argument_validation import door
+from attlas.core.arrays import precision_of, read_array
+from attlas.core.errors import UserError
 from attlas.core.trees import as_tree, require_finite_tree
 from attlas.measures.statistics.student_interval import student_interval
 

@@ -12,10 +12,10 @@ from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float
 from threadpoolctl import threadpool_limits
 
+from attlas._jax.processes import available_cores
 from attlas.core.arrays import precision_of
 from attlas.core.errors import UserError
 from attlas.core.memory import require_memory
-from attlas._jax.processes import available_cores
 from attlas.core.solution import Result, Solution
 from attlas.core.trees import as_tree, require_real_tree
 

@@ -10,9 +10,9 @@ import numpy as np
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, PRNGKeyArray
 
+from attlas._jax.generator import generator
 from attlas.core.arrays import precision_of
 from attlas.core.errors import UserError
-from attlas._jax.generator import generator
 from attlas.core.solution import Result, Solution
 from attlas.core.trees import as_tree, require_real_tree
 from attlas.measures.curvature.exact_spectrum import hessian_matrix

@@ -6,8 +6,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from attlas.core.arrays import ArrayInput, as_float64, read_array
 from attlas.core.argument_validation import door_for_records
+from attlas.core.arrays import ArrayInput, as_float64, read_array
 from attlas.core.errors import UserError
 from attlas.measures.statistics.student_interval import student_interval
 

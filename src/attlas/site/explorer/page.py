@@ -6,10 +6,10 @@ from pathlib import Path
 from markupsafe import Markup
 
 from attlas.experiments.panels.palette import PALETTE
+from attlas.experiments.text_file import probe_text_file, write_text_file
 from attlas.site.bundle import bundle, modules
 from attlas.site.explorer.draws import encoded, head_draws, mixture_draws
 from attlas.site.page import own_file, render_template
-from attlas.experiments.text_file import probe_text_file, write_text_file
 
 
 def render_explorer() -> str:

@@ -1,1 +1,1 @@
-"""training/sparse_majority"""
+"""Trained classifiers of sparse majority, and what their errors are certified at."""

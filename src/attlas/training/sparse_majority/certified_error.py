@@ -14,10 +14,10 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int, Int8
 
-from attlas.bounds.comparison.single_layer_class import norms_in_ball, single_layer_bounds
-from attlas.bounds.generalisation.generalisation_gap import generalisation_gap
 from attlas._jax.compilation import CHEAP_COMPILATION
 from attlas._jax.loop_jit import loop_jit
+from attlas.bounds.comparison.single_layer_class import norms_in_ball, single_layer_bounds
+from attlas.bounds.generalisation.generalisation_gap import generalisation_gap
 from attlas.data.sparse_majority import BitEmbedding
 from attlas.models.networks.single_layer_transformer import SingleLayerTransformer
 from attlas.training.sparse_majority.outputs import majority_outputs

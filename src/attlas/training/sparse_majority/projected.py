@@ -14,15 +14,15 @@ import numpy as np
 import optax
 from jaxtyping import Array, Float, Int, Int8, PRNGKeyArray
 
-from attlas.core.errors import UserError
 from attlas._jax.generator import generator
 from attlas._jax.loop_jit import loop_jit
-from attlas.norms.balls import project
+from attlas.core.errors import UserError
 from attlas.data.sparse_majority import BitEmbedding, SparseMajority
 from attlas.losses.logistic import logistic
 from attlas.models.networks.single_layer_transformer import SingleLayerTransformer
-from attlas.training.sparse_majority.outputs import majority_outputs
+from attlas.norms.balls import project
 from attlas.training.fit import fit
+from attlas.training.sparse_majority.outputs import majority_outputs
 
 
 class ProjectedSettings(NamedTuple):

@@ -16,6 +16,7 @@ from attlas.transformers.canonical import (
     Readout,
 )
 from attlas.transformers.configuration import Configuration
+from attlas.transformers.fused_reference import apart, mixed_values
 from attlas.transformers.head_blocks import attention_of
 from attlas.transformers.layer_reader import LayerReader
 from attlas.transformers.lm_head import output_words, repeated_words
@@ -23,7 +24,6 @@ from attlas.transformers.settings import Settings
 from attlas.transformers.stored_parts import read_dense, read_norm
 from attlas.transformers.stored_tensors import StoredTensors
 from attlas.transformers.trained_transformer import TrainedTransformer
-from attlas.transformers.fused_reference import apart, mixed_values
 
 SETTINGS = {
     "gpt2": Settings(
