@@ -11,10 +11,14 @@ from attlas._jax.cycles import look_for_cycles_seldom
 look_for_cycles_seldom()
 ROOT = Path(__file__).parent
 CACHE = ROOT / ".cache"
-TASKS = ROOT / "src" / "attlas" / "tasks"
+PAPERS = ROOT / "papers"
+SHORT = ("bounds", "data", "kernels", "losses", "measures", "models", "optim", "solvers")
 
 # The examples of the extra attlas[torch] run where torch is installed.
 collect_ignore_glob = [] if find_spec("torch") else ["src/attlas/torch/[!_]*.py"]
+# Papers that are not installed are written for JAX as it comes; a test of their own runs them.
+PROJECTS = [p.parent for p in PAPERS.glob("*/pyproject.toml")]
+collect_ignore = [str(p) for p in PROJECTS if not (p / "__init__.py").exists()]
 
 # Before JAX starts. Tests compile many small programs and run each for microseconds, so the
 # cheap compiler settings shorten them; they are inherited by the processes tests start.
@@ -32,8 +36,10 @@ from jaxtyping import install_import_hook  # noqa: E402
 # millisecond at import: packages whose functions name no shapes, and the claims, of which few do
 # and which call what is checked. A compiler of torch's cannot look through the checks.
 PACKAGES = [p.name for p in (ROOT / "src" / "attlas").iterdir() if p.is_dir()]
-UNCHECKED = ("claims", "cli", "panels", "reports", "runs", "testing", "torch")
-install_import_hook([f"attlas.{p}" for p in PACKAGES if p not in UNCHECKED], "beartype.beartype")
+UNCHECKED = ("claims", "cli", "display", "experiments", "projects", "site", "testing", "torch")
+CHECKED = [f"attlas.{p}" for p in PACKAGES if p not in UNCHECKED]
+CHECKED += [f"{p.parent.name}.library" for p in PAPERS.glob("*/library")]
+install_import_hook(CHECKED, "beartype.beartype")
 
 import jax  # noqa: E402
 import numpy as np  # noqa: E402
@@ -55,9 +61,13 @@ set_hypothesis_home_dir(CACHE / "hypothesis")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Examples of the tasks train models: they are thorough."""
+    """Examples of what trains a paper's models are thorough: they take seconds each."""
     for item in items:
-        if isinstance(item, pytest.DoctestItem) and TASKS in item.path.parents:
+        library = (
+            PAPERS in item.path.parents and item.path.relative_to(PAPERS).parts[1] == "library"
+        )
+        short = library and item.path.relative_to(PAPERS).parts[2] in SHORT
+        if isinstance(item, pytest.DoctestItem) and library and not short:
             item.add_marker(pytest.mark.thorough)
 
 

@@ -12,8 +12,6 @@ import optax
 from attlas._jax.generator import generator, seed_of
 from attlas.data import token_selection, tokenized_mixture
 from attlas.data.sparse_majority import MajorityDesign, make_sparse_majority
-from attlas.data.teacher_network import make_teacher, make_teacher_data
-from attlas.models.attention.factored_multi_head import FactoredMultiHead
 from attlas.models.attention.multi_head import Decoder, MultiHead
 from attlas.models.networks.single_layer_transformer import SingleLayerTransformer
 from attlas.models.networks.translator import make_translator
@@ -76,12 +74,6 @@ def _multi_head(decoder):
     return make
 
 
-def _factored_multi_head(key, dtype):
-    shapes = [(2, 3, 2), (2, 3, 2), (2, 3, 2), (2, 4, 2), (4, 3)]
-    *factors, X = _normal(key, shapes, dtype)
-    return FactoredMultiHead(*factors), (X,)
-
-
 def _parameters(key, dtype):
     return {
         "v": jax.random.normal(key, (3,), dtype),
@@ -141,7 +133,6 @@ _CELL = {"cell": 6, "filters": (2, 2), "hidden": 3, "classes": 2}
 MODELS = (
     Case("single_head", _model),
     *(Case(f"multi_head {decoder}", _multi_head(decoder)) for decoder in Decoder),
-    Case("factored_multi_head", _factored_multi_head),
     Case("transformer", _filled(_transformer, (4, 3))),
     Case("single_layer_transformer", _filled(_single_layer, (4, 3), (3,))),
     Case("majority_attention", _majority),
@@ -237,11 +228,6 @@ GENERATORS = (
 )
 
 
-def _teacher_samples(key, dtype):
-    teacher = make_teacher(key, 3, 2, dtype=dtype)
-    return make_teacher_data(key, teacher, 4, (3,), noise=0.1, centre=0.0, dtype=dtype)
-
-
 def _reviews(key, dtype):
     return load_review_words(sizes=(4, 1, 1), seed=seed_of(key)[0], stand_in=True).train.tokens
 
@@ -261,7 +247,6 @@ HOST_GENERATORS = (
             key, 9, MajorityDesign(train=3, validation=2, dimension=4), jnp.dtype(dtype).name
         ),
     ),
-    Case("teacher_network", _teacher_samples),
     Case(
         "noisy_grid",
         lambda key, dtype: place_in_grid(np.full((3, 2, 2), 0.5, dtype), generator(key)),

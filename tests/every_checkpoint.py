@@ -72,7 +72,10 @@ def _shapes(kind, config):
     changed = []
     module = architecture_table()[kind]
     for each in list(sys.modules.values()):
-        if getattr(each, "StoredTensors", None) is StoredTensors and "interop" in each.__name__:
+        if (
+            getattr(each, "StoredTensors", None) is StoredTensors
+            and "attlas.transformers" in each.__name__
+        ):
             changed.append(each)
             each.StoredTensors = Asking
     try:

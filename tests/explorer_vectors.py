@@ -1,7 +1,7 @@
 """What the explorer's JavaScript must compute, made by `python tests/explorer_vectors.py`.
 
 A case names a function of a module, its arguments and the numbers that the library gives. The
-file `reports/explorer/vectors.json` holds them, so that JavaScript can be held to the library
+file `site/explorer/vectors.json` holds them, so that JavaScript can be held to the library
 where Python is not at hand; a test computes them again.
 """
 
@@ -14,7 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-FILE = Path(__file__).parent / "reports" / "explorer" / "vectors.json"
+FILE = Path(__file__).parent / "site" / "explorer" / "vectors.json"
 EXPONENTS = (1.1, 1.5, 2.0, 3.0, 4.5)
 
 

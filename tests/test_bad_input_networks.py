@@ -9,7 +9,6 @@ import pytest
 
 from attlas.core.errors import UserError
 from attlas.data.splits import Split
-from attlas.data.teacher_network import make_teacher, make_teacher_data
 from attlas.data.word_pieces import train_word_pieces
 from attlas.models.networks.translator import make_translator
 from liu2021analyzing.library.data.translation_pairs import load_translation_pairs, number_pairs
@@ -61,10 +60,6 @@ TRANSLATOR = filled(lambda key: make_translator(key, (7, 9), 4, 1, 2, 8))
 IDS, SEEN = jax.device_put(np.arange(3)), jax.device_put(np.ones(3, bool))
 WORDS, PIECES = ("[PAD]", "[UNK]", "a"), tuple(train_word_pieces(["a b a b"], 20) for _ in "ab")
 DRAW = np.random.default_rng(0)
-
-
-def data(teacher=NETWORK, n=2, shape=(3,), centre=0.0, **settings):
-    return make_teacher_data(KEY, teacher, n, shape, centre=centre, **settings)
 
 
 def labelled(texts, labels, length=3):
@@ -143,24 +138,6 @@ REFUSED = {
         lambda: TRANSLATOR(IDS, SEEN[:1], IDS),
         r"mask of shape \(1,\) for source \(3,\)",
     ),
-    "teacher without inputs": (lambda: make_teacher(KEY, 0, 2), "p = 0"),
-    "half a unit": (lambda: make_teacher(KEY, 2, 3, balanced=True), "an even d if balanced"),
-    "norm not a number": (lambda: make_teacher(KEY, 2, 2, norms=(1.0, NAN)), "norms = .*nan"),
-    "norm infinite": (lambda: make_teacher(KEY, 2, 2, norms=(INF, 1.0)), "norms = .*inf"),
-    "teacher's sharpness": (lambda: make_teacher(KEY, 2, 2, sharpness=-1.0), "sharpness = -1.0"),
-    "n = 0": (lambda: data(n=0), "n = 0, .* give positive sizes"),
-    "inputs of another shape": (lambda: data(shape=(4,)), r"x has shape \(4,\), .* \(3,\)"),
-    "inputs of no shape": (lambda: data(shape=()), r"shape = \(\), .* positive sizes"),
-    "C_x infinite": (lambda: data(bound=INF), "C_x = inf, .* all finite"),
-    "noise not a number": (lambda: data(noise=NAN), "C_3 = nan: .* not negative"),
-    "noise infinite": (lambda: data(noise=INF), "C_3 = inf: .* all finite"),
-    "noise of another kind": (
-        lambda: data(kind="laplace"),
-        "'laplace' .* gaussian, signs, uniform",
-    ),
-    "centre not a number": (lambda: data(centre=NAN), "centre = nan is not finite: leave it out"),
-    "teacher of two outputs": (lambda: data(lambda x: x), "one finite number each"),
-    "teacher with NaN": (lambda: data(lambda x: NAN * x[0]), "one finite number each"),
     "no image": (lambda: grids(sizes=(1, 0, 1)), r"sizes \(1, 0, 1\): .* at least one image"),
     "images beyond": (
         lambda: grids(sizes=(10**6, 1, 1)),

@@ -40,7 +40,10 @@ def test_importing_it_imports_neither_jax_nor_numpy():
 
 @pytest.mark.thorough
 def test_the_door_of_trained_models_opens_in_either_order():
-    program = "from attlas.transformers{} import load_model; from attlas.transformers import {} as door; {}"
+    program = (
+        "from attlas.transformers{} import load_model; "
+        "from attlas.transformers import {} as door; {}"
+    )
     for first, name, said in (
         ("", "load_model", "print(callable(door))"),
         (".load_model", "load_model", "print(callable(door))"),

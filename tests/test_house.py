@@ -13,17 +13,21 @@ from pathlib import Path
 import pytest
 
 import attlas
-from attlas.projects.references import all_references
+from attlas.projects.bibliography import all_references
 
 ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "src" / "attlas"
-FILES = sorted(SOURCE.rglob("*.py"))
-CHECKED = [*FILES, *sorted((ROOT / "tests").rglob("*.py")), ROOT / "conftest.py"]
+PAPERS = ROOT / "papers"
+OF_PAPERS = [p for p in sorted(PAPERS.rglob("*.py")) if "tests" not in p.parts]
+LIBRARIES = [p for p in OF_PAPERS if "library" in p.parts]
+FILES = [*sorted(SOURCE.rglob("*.py")), *OF_PAPERS]
+TESTS = [*sorted((ROOT / "tests").rglob("*.py")), *sorted(PAPERS.glob("*/tests/**/*.py"))]
+CHECKED = [*FILES, *TESTS, ROOT / "conftest.py"]
 
 FILE_LINES = 400
 FUNCTION_LINES = 60
 FOLDER_LEVELS = 3
-DOORS = ("panels", "interop", "audit", "torch")
+DOORS = ("experiments/panels", "transformers", "audit", "torch")
 EMPTY_NAMES = {"util", "utils", "misc", "helper", "helpers", "common"}
 PRIVATE_JAX = ("jax._src", "jax.core", "jax.interpreters")
 EXTRA = "attlas.torch."
@@ -59,7 +63,10 @@ def attributes(tree: ast.Module) -> set[str]:
 
 def test_files_functions_and_folders_stay_small():
     long_files = [name(p) for p in CHECKED if len(p.read_text().splitlines()) > FILE_LINES]
-    deep = [name(p) for p in FILES if len(p.relative_to(SOURCE).parts) > FOLDER_LEVELS]
+    levels = {p: p.relative_to(PAPERS if PAPERS in p.parents else SOURCE).parts for p in FILES}
+    deep = [
+        name(p) for p, parts in levels.items() if len(parts) > FOLDER_LEVELS + ("library" in parts)
+    ]
     long_functions = [
         f"{name(path)}:{node.name}"
         for path, tree in trees().items()
@@ -145,15 +152,17 @@ def test_every_example_of_a_docstring_is_executed():
     """The doctest finder sees as many examples as the source holds."""
     finder = doctest.DocTestFinder(exclude_empty=True)
     missed = []
-    for info in pkgutil.walk_packages(attlas.__path__, "attlas."):
-        if info.name.endswith("__main__") or (info.name.startswith(EXTRA) and not HAS_TORCH):
+    names = [info.name for info in pkgutil.walk_packages(attlas.__path__, "attlas.")]
+    names += [".".join(p.relative_to(PAPERS).with_suffix("").parts) for p in LIBRARIES]
+    for dotted in names:
+        if dotted.endswith("__main__") or (dotted.startswith(EXTRA) and not HAS_TORCH):
             continue
-        module = importlib.import_module(info.name)
-        found = sum(len(test.examples) for test in finder.find(module, info.name))
+        module = importlib.import_module(dotted.removesuffix(".__init__"))
+        found = sum(len(test.examples) for test in finder.find(module, dotted))
         written = Path(str(module.__file__)).read_text(encoding="utf-8")
         shown = len(re.findall(r"^\s+>>> ", written, re.MULTILINE))
         if found < shown:
-            missed.append(f"{info.name}: {found} of {shown}")
+            missed.append(f"{dotted}: {found} of {shown}")
     assert missed == []
 
 
@@ -202,22 +211,30 @@ def test_make_targets_of_the_pages_exist():
     assert {target for pair in named for target in pair if target} - targets == set()
 
 
+def mirror(path: Path) -> Path:
+    """Where the test of a library file stands."""
+    if PAPERS in path.parents:
+        return PAPERS / path.relative_to(PAPERS).parts[0] / "tests" / f"test_{path.name}"
+    inside = path.relative_to(SOURCE)
+    # a test folder named torch would hide the library
+    folders = ["torch_bridge" if part == "torch" else part for part in inside.parts[:-1]]
+    return ROOT.joinpath("tests", *folders, f"test_{inside.name}")
+
+
 def test_every_library_file_is_tested():
     """A file has a test of its name in the mirrored folder, or a test imports from it.
 
     Claims, experiments and commands are run by the one test of their kind.
     """
-    tests = [path for path in CHECKED if ROOT / "tests" in path.parents]
-    used = {found for path in tests for found in imported(trees()[path])}
+    used = {found for path in TESTS for found in imported(trees()[path])}
     untested = []
-    for path in FILES:
-        inside = path.relative_to(SOURCE)
-        if path.name == "__init__.py" or inside.parts[0] in ("claims", "experiments", "cli"):
+    for path in [*(p for p in FILES if SOURCE in p.parents), *LIBRARIES]:
+        root = PAPERS if PAPERS in path.parents else SOURCE.parent
+        module = ".".join(path.relative_to(root).with_suffix("").parts)
+        if path.name == "__init__.py" or module.startswith("attlas.cli."):
             continue
-        module = ".".join(("attlas", *inside.with_suffix("").parts))
-        # a test folder named torch would hide the library
-        folders = ["torch_bridge" if part == "torch" else part for part in inside.parts[:-1]]
-        mirror = ROOT.joinpath("tests", *folders, f"test_{inside.name}")
-        if not mirror.exists() and not any(f"{each}.".startswith(f"{module}.") for each in used):
+        if not mirror(path).exists() and not any(
+            f"{each}.".startswith(f"{module}.") for each in used
+        ):
             untested.append(name(path))
     assert untested == []

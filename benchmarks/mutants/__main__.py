@@ -63,10 +63,10 @@ def _tasks(chosen: list[tuple[str, Mutant]], table: Mapping) -> Iterator[Trial]:
     """Arguments of `outcome`: the claim that noticed a mutant the last time is tried first."""
     import grimp  # `make lint` installs it: the tests read the table without
 
-    graph = grimp.build_graph("attlas")
+    graph = grimp.build_graph("attlas", *{paper for paper, _ in chosen})
     for paper, mutant in chosen:
         users = graph.find_downstream_modules(mutant.module) | {mutant.module}
-        modules = sorted(name for name in users if name.startswith(f"attlas.claims.{paper}."))
+        modules = sorted(name for name in users if name.startswith(f"{paper}."))
         known = table.get((paper, mutant.name))
         before = [known.claim] if known and known.tried and known.claim else []
         yield Trial(paper, mutant, modules, [*before, *mutant.claims])

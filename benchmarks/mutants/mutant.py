@@ -10,7 +10,7 @@ from pathlib import Path
 import benchmarks.mutants
 import benchmarks.mutants.statements
 
-SOURCES = Path(__file__).parents[2] / "src" / "attlas"
+ROOT = Path(__file__).parents[2]
 
 
 @dataclass(frozen=True)
@@ -19,7 +19,7 @@ class Mutant:
 
     Attributes:
         name: what is wrong, in a few words; unique within the paper.
-        file: path below `src/attlas`.
+        file: `<folder>/<name>.py` in `src/attlas`, or the name of a file in a paper's folder.
         old: text that occurs once in the file.
         new: what stands in its place.
         locator: the statement of the paper that holds the formula.
@@ -38,7 +38,19 @@ class Mutant:
     @property
     def module(self) -> str:
         """Dotted name of the module that is changed."""
-        return "attlas." + self.file.removesuffix(".py").replace("/", ".")
+        inside = self.path.relative_to(ROOT).with_suffix("")
+        return ".".join(inside.parts[1:])
+
+    @property
+    def path(self) -> Path:
+        """The file, in the instrument or in the library of a paper."""
+        place = ROOT / "src" / "attlas" / self.file
+        if place.is_file():
+            return place
+        if self.file.startswith("claims/"):
+            return ROOT / "papers" / self.file.removeprefix("claims/")
+        (place,) = (ROOT / "papers").glob(f"*/library/**/{Path(self.file).name}")
+        return place
 
     @property
     def digest(self) -> str:
@@ -54,7 +66,7 @@ class Mutant:
         Raises:
             ValueError: if the old text does not occur exactly once.
         """
-        text = (SOURCES / self.file).read_text(encoding="utf-8")
+        text = self.path.read_text(encoding="utf-8")
         if (times := text.count(self.old)) != 1:
             raise ValueError(f"mutant '{self.name}': {self.file} has its text {times} times, not 1")
         return text.replace(self.old, self.new)

@@ -10,7 +10,7 @@ from importlib.util import spec_from_file_location
 from types import CodeType, ModuleType
 from typing import Any, NamedTuple, NoReturn
 
-from benchmarks.mutants.mutant import SOURCES, Fate, Mutant
+from benchmarks.mutants.mutant import ROOT, Fate, Mutant
 
 SECONDS = 400
 """A mutant whose claims take longer does not end, which is noticed too."""
@@ -22,7 +22,7 @@ class Changed(MetaPathFinder, Loader):
     """Imports the changed source in place of the file."""
 
     def __init__(self, mutant: Mutant):
-        self.module, self.path = mutant.module, str(SOURCES / mutant.file)
+        self.module, self.path = mutant.module, str(mutant.path)
         self.code: CodeType = compile(mutant.source(), self.path, "exec")
 
     def find_spec(self, fullname: str, path: object = None, target: object = None):
@@ -87,7 +87,7 @@ def outcome(trial: Trial) -> Fate:
             if defects := defects_of(claims[slug]):
                 return fate(slug, defects[0], tried)
     except Exception as error:  # noqa: BLE001
-        told = f"{type(error).__name__}: {error}".replace(str(SOURCES), "attlas")
+        told = f"{type(error).__name__}: {error}".replace(f"{ROOT}/", "")
         return fate(slug, told.splitlines()[0][:200], tried)
     return fate("", "", tried)
 
@@ -105,13 +105,9 @@ def load_claims(paper: str) -> dict[str, Any]:
     Returns:
         Claims by the name that follows the paper's.
     """
-    import jax
+    from attlas.verify.registry import find_claims
 
-    from attlas.claims.claim import Claim
-    from attlas.core.discovery import scan
-
-    with jax.enable_x64(True):
-        return {c.name.partition("/")[2]: c for c in scan(f"attlas.claims.{paper}", Claim)}
+    return {c.name.partition("/")[2]: c for c in find_claims([paper])}
 
 
 def defects_of(claim: Any) -> tuple[str, ...]:

@@ -8,8 +8,8 @@ from sphinx.application import Sphinx
 
 import attlas
 
-_LEFT_OUT = ("attlas.claims", "attlas.experiments", "attlas.cli", "attlas.__main__", "attlas.torch")
-"""Claims have pages of their own, experiments are run by name; torch may not be installed."""
+_LEFT_OUT = ("attlas.cli", "attlas.__main__", "attlas.torch", "attlas._")
+"""Commands have a page of their own; torch may not be installed."""
 
 
 def modules() -> dict[str, list[str]]:

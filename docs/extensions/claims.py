@@ -7,7 +7,9 @@ from api_pages import write_changed
 from sphinx.application import Sphinx
 
 from attlas.claims.claim import Claim, Erratum
-from attlas.projects.references import Reference, all_references
+from attlas.projects.bibliography import all_references
+from attlas.projects.installed import installed_papers
+from attlas.projects.references import Reference
 from attlas.verify.registry import find_claims, find_errata
 
 _KINDS = {
@@ -19,13 +21,16 @@ _KINDS = {
 }
 
 
-def paper_page(key: str, reference: Reference | None, claims: list[Claim]) -> str:
-    """The statements of a paper.
+def paper_page(
+    key: str, reference: Reference | None, claims: list[Claim], proofs: list[Path]
+) -> str:
+    """The statements of a paper, and where their proofs are.
 
     Args:
         key: of the paper.
         reference: where it is in the bibliography.
         claims: of the paper.
+        proofs: files of the paper's proofs.
 
     Returns:
         MyST.
@@ -34,8 +39,24 @@ def paper_page(key: str, reference: Reference | None, claims: list[Claim]) -> st
     # The class is that of the section: the style sheet keeps its headings small.
     parts = [f"{{.statements}}\n# {title}\n", f"`{key}` · {len(claims)} claims · "
              f"`attlas check {key}` runs them · its errata: [](../errata.md)\n"]  # fmt: skip
+    if proofs:
+        listed = "\n".join(f"{key}/proofs/{file.stem}" for file in proofs)
+        parts.append(f"```{{toctree}}\n:caption: Proofs\n:titlesonly:\n\n{listed}\n```\n")
     parts += [_claim(claim) for claim in claims]
     return "\n".join(parts)
+
+
+def proofs_of(key: str) -> list[Path]:
+    """The proofs that stand in the folder of an installed paper.
+
+    Args:
+        key: of the paper.
+
+    Returns:
+        Markdown files, sorted.
+    """
+    (paper,) = [paper for paper in installed_papers() if paper.key == key]
+    return sorted((paper.project.root / "proofs").glob("*.md")) if paper.project else []
 
 
 def _claim(claim: Claim) -> str:
@@ -91,16 +112,19 @@ def write_pages(app: Sphinx) -> None:
     by_paper = {
         key: list(found) for key, found in groupby(find_claims(), key=lambda claim: claim.paper)
     }
-    wanted = {
-        f"{key}.md": paper_page(key, references.get(key), found) for key, found in by_paper.items()
-    }
+    root = Path(app.srcdir)
+    wanted = {}
+    for key, found in by_paper.items():
+        proofs = proofs_of(key)
+        wanted[f"{key}.md"] = paper_page(key, references.get(key), found, proofs)
+        folder = root / "papers" / key / "proofs"
+        folder.mkdir(parents=True, exist_ok=True)
+        write_changed(folder, {file.name: file.read_text(encoding="utf-8") for file in proofs})
     listed = "\n".join(by_paper)
     wanted["index.md"] = (
         "# The papers\n\nEvery numbered statement, as it is checked.\n\n"
         f"```{{toctree}}\n:titlesonly:\n\n{listed}\n```\n"
     )
-    root = Path(app.srcdir)
-    (root / "papers").mkdir(exist_ok=True)
     write_changed(root / "papers", wanted)
     errata = sorted(find_errata(), key=lambda erratum: erratum.paper)
     place, text = root / "errata.md", errata_page(errata)

@@ -4,11 +4,21 @@ import jax.numpy as jnp
 import numpy as np
 
 from attlas.claims.claim import Claim, Control, Source, Status
-from attlas.claims.claim_maker import Details
 from attlas.claims.statement import inequality
+from attlas.projects.loading import objects_of
 from attlas.verify.check import check
 
 HALF = [Control("half", factor=0.5)]
+WRITTEN = """
+import jax.numpy as jnp
+from attlas import Control, Source, inequality
+
+@inequality("Lemma 1", Source.RECALLED, controls=[Control("half", factor=0.5)],
+            sample=lambda rng, count: {"x": rng.normal(size=(count, 3))})
+def norms(x, *, factor=1.0):
+    r"$$\\|x\\|_\\infty \\le \\|x\\|_2$$"
+    return jnp.max(jnp.abs(x)), factor * jnp.linalg.norm(x)
+"""
 
 
 def vectors(rng, count):
@@ -50,13 +60,17 @@ def test_a_sentence_may_stand_in_place_of_a_formula():
     assert claim.statement == r"\text{Squares are not negative.}"
 
 
-def test_a_file_of_a_paper_gives_its_folder_as_the_paper_and_reconstructs():
-    details = Details(sample=vectors, controls=HALF)
-    norms.__module__ = "attlas.claims.a2024paper.lemma_1"
-    try:
-        claim = inequality("Lemma 1", Source.RECALLED, **details)(norms)
-    finally:
-        norms.__module__ = __name__
+def test_the_project_says_under_which_paper_a_claim_is_filed_and_whether_it_reconstructs(tmp_path):
+    file = tmp_path / "claims_lemma.py"
+    file.write_text(WRITTEN)
+    (claim,) = objects_of(str(file), Claim)
+    assert (claim.name, claim.status) == ("claims_lemma/norms", Status.NEW)
+    table = '[tool.attlas]\nkey = "a2024paper"\nstatus = "reconstructed"\n'
+    (tmp_path / "pyproject.toml").write_text(table)
+    file.write_text(f"{WRITTEN}\n")
+    (claim,) = objects_of(str(file), Claim)
     assert (claim.name, claim.paper) == ("a2024paper/norms", "a2024paper")
     assert claim.status is Status.RECONSTRUCTED
-    assert inequality("Lemma 1", Source.FOUND, **details)(norms).status is Status.AS_PRINTED
+    file.write_text(WRITTEN.replace("RECALLED", "FOUND"))
+    (claim,) = objects_of(str(file), Claim)
+    assert claim.status is Status.AS_PRINTED

@@ -4,7 +4,7 @@ import pytest
 
 from attlas.cli.main import main
 from attlas.experiments.find import find_experiments
-from attlas.projects.references import all_references
+from attlas.projects.bibliography import all_references
 from attlas.verify.registry import find_claims
 
 

@@ -9,9 +9,9 @@ from attlas.core.lazy_names import lazy_names
 
 
 def test_a_name_is_found_where_it_stands_and_kept():
-    import attlas.core as package
+    import attlas._files as package
 
-    find, names = lazy_names("attlas.core", {"draft_of": "draft"})
+    find, names = lazy_names("attlas._files", {"draft_of": "draft"})
     try:
         assert find("draft_of").__module__ == "attlas._files.draft"
         assert vars(package)["draft_of"] is find("draft_of")

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 from distributed import LocalCluster
-from runs.small_model import CONTEXT, LAYERS, all_layers, assert_same, small_model
+from experiments.small_model import CONTEXT, LAYERS, all_layers, assert_same, small_model
 
 from attlas.core.errors import UserError
 from attlas.experiments.dask_audit import keep_on_dask, layer_values

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from runs.small_model import CONTEXT, LAYERS, all_layers, assert_same, small_model
+from experiments.small_model import CONTEXT, LAYERS, all_layers, assert_same, small_model
 
 from attlas.audit.weights_level.weights_level import weights_level
 from attlas.core.errors import UserError

@@ -68,7 +68,7 @@ def test_samplers_on_trajectories_draw_as_many_as_are_asked_for(name):
 def test_statements_can_be_typeset_and_papers_agree_with_folders():
     for claim in CLAIMS:
         assert convert(claim.statement).startswith("<math")
-        assert f"claims/{claim.paper}/" in claim.place[0].replace("\\", "/")
+        assert f"papers/{claim.paper}/" in claim.place[0].replace("\\", "/")
 
 
 def test_refuted_errata_name_a_claim_with_a_witness():

@@ -7,7 +7,6 @@ import matplotlib.figure
 import matplotlib.pyplot as plt
 import pytest
 
-import attlas.claims
 from attlas.display.statements import prose
 from attlas.experiments.cell import Scale
 from attlas.experiments.experiment import Experiment
@@ -62,7 +61,7 @@ def assert_answered(experiment: Experiment, records: tuple[Record, ...]) -> None
     """All cells of a grid answer the question in one sentence, two at most."""
     answer, values = experiment.answered_with_values(experiment.dataset(records))
     assert answer.endswith(".")
-    prose = (Path(attlas.claims.__path__[0]) / experiment.paper / FILE).read_text("utf-8")
+    prose = (Path(experiment.source[0]).parents[1] / FILE).read_text("utf-8")
     named = re.findall(rf'value\("{experiment.name}", "(\w+)"\)', prose)
     assert set(named) <= values.keys()  # a finding that names another would never be shown
     assert len(re.findall(r"\.(?= [A-Z])", answer)) <= 2

@@ -26,7 +26,7 @@ def test_outside_a_repository_there_is_a_file_and_no_commit(tmp_path):
     file = tmp_path / "sub" / "claims_mine.py"
     file.parent.mkdir()
     file.write_text("x = 1\n")
-    found = provenance((str(file), 3), ours="f" * 40)
+    found = provenance((str(file), 3))
     assert (found["file"], found["line"]) == ("claims_mine.py", 3)
     assert (found["commit"], found["modified"]) == (None, False)
     (tmp_path / "pyproject.toml").write_text("[tool.attlas]\nkey = 'mine'\n")
@@ -56,12 +56,18 @@ def test_in_a_repository_the_commit_and_changes_since_are_told(tmp_path):
     assert provenance((str(tmp_path / "hidden.py"), 1))["commit"] is None
 
 
-def test_what_attlas_defines_is_told_as_such():
-    from julistiono2024optimizing import lemma_12
-
-    found = provenance((lemma_12.__file__, 20), ours="a" * 40)
-    assert found["file"] == "papers/julistiono2024optimizing/lemma_12.py"
-    assert found["commit"] == "a" * 40
+@needs_git
+def test_a_commit_made_in_the_meantime_is_seen(tmp_path):
+    file = tmp_path / "claims_committed_later.py"
+    file.write_text("x = 1\n")
+    git(tmp_path, "init", "-q")
+    assert provenance((str(file), 1))["commit"] is None
+    git(tmp_path, "add", "-A")
+    git(tmp_path, "commit", "-q", "-m", "first")
+    first = provenance((str(file), 1))
+    assert (first["commit"], first["modified"]) == (git(tmp_path, "rev-parse", "HEAD"), False)
+    git(tmp_path, "commit", "-q", "--allow-empty", "-m", "second")
+    assert provenance((str(file), 1))["commit"] == git(tmp_path, "rev-parse", "HEAD")
 
 
 def test_a_digest_is_that_of_the_sources_as_they_were_loaded(tmp_path):

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 from headless_browser import browser
-from tests.reports.conftest import toy_report
+from tests.site.conftest import toy_report
 
 from attlas.claims.verdict import ChallengeReport, Outcome, Verdict
 from attlas.experiments.store import Store

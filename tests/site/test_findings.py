@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from tests.reports.conftest import PAPER, toy_claim, toy_experiment, toy_report
+from tests.site.conftest import PAPER, toy_claim, toy_experiment, toy_report
 
 import attlas.claims
 from attlas.claims.claim import Erratum, ErratumClass, Status

@@ -12,7 +12,7 @@ DOCS = Path(__file__).parents[2] / "docs" / "glossary.md"
 
 def test_the_documentation_includes_the_same_file():
     assert DOCS.read_text().split() == [
-        "```{include}", "../src/attlas/reports/glossary.md", "```",
+        "```{include}", "../src/attlas/site/glossary.md", "```",
     ]  # fmt: skip
 
 

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from tests.reports.conftest import toy_claim, toy_report
+from tests.site.conftest import toy_claim, toy_report
 
 from attlas.claims.claim import Expectation, Status
 from attlas.claims.claim import Source as Text

@@ -58,7 +58,7 @@ def test_a_file_a_folder_a_module_and_one_object_are_places(folder):
     assert (second.name, second.home) == (names[1], str(file))
     assert find_claims(["claims_one:second"]) == (second,)
     (both, other) = find_claims(["lemma-12", "claims_one.py:triangle"])
-    assert (both.home, other.name) == ("", names[0])
+    assert (both.home, other.name) == ("julistiono2024optimizing.lemma_12", names[0])
 
 
 def test_a_package_is_scanned_and_relative_imports_work(folder):

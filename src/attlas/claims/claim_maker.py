@@ -2,6 +2,7 @@
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any, TypedDict
 
 import numpy as np
@@ -24,10 +25,10 @@ from attlas.claims.verdict import Outcome, Witness
 from attlas.claims.well_formed import refuse_malformed, try_out
 from attlas.core.errors import UserError
 from attlas.core.named_call import parameters
-from attlas.projects.project import paper_of
+from attlas.projects.installed import is_announced
+from attlas.projects.project import paper_of, project_of
 
 Decorator = Callable[[Callable[..., Any]], Claim]
-_OURS = "attlas.claims."
 
 
 class Details(TypedDict, total=False):
@@ -50,8 +51,8 @@ class Details(TypedDict, total=False):
         recertify: re-solves after a move.
         evaluations: of a round of attack, where one takes long.
         not_attacked: why an attack has nothing to move, such as a training that takes seconds.
-        status: relation to the printed text; as printed where it was found, else reconstructed
-            in the folder of a paper and new in a user's file.
+        status: relation to the printed text; as printed where it was found, else what the
+            project's `status` says, and new outside a project.
         expect: any other outcome than SUPPORTED, with its reason.
         count: instances.
         roundings: on the longest path to a side.
@@ -119,13 +120,11 @@ def claim_maker(
 
     def wrap(function: Callable[..., Any]) -> Claim:
         original = inspect.unwrap(written or function)
-        ours = original.__module__.startswith(_OURS)
         code, title = original.__code__, original.__name__.strip("_")
         paper = _paper(original)
         name = f"{paper}/{title.replace('_', '-')}"
         statement, remark = _statement(name, original.__doc__)
-        own = Status.RECONSTRUCTED if ours else Status.NEW
-        status = Status.AS_PRINTED if source is Source.FOUND else own
+        status = Status.AS_PRINTED if source is Source.FOUND else _status(code.co_filename)
         claim = Claim(
             name=name,
             paper=paper,
@@ -139,7 +138,8 @@ def claim_maker(
             **_filled(name, kind, function, {"status": status, **details, **special}),
         )
         refuse_malformed(claim)
-        if not ours:
+        # What is installed was tried when its author defined it; a trial costs 50 ms a claim.
+        if not is_announced(original.__module__):
             try_out(claim)
         return claim
 
@@ -209,10 +209,15 @@ def _moved_by_default(
 
 
 def _paper(function: Callable[..., Any]) -> str:
-    """The folder below `attlas.claims`, or the user's project or file."""
-    if function.__module__.startswith(_OURS):
-        return function.__module__.removeprefix(_OURS).split(".")[0]
+    """The key of the file's project, else the file."""
     return paper_of(function.__code__.co_filename) or "notebook"
+
+
+def _status(filename: str) -> Status:
+    """The status that the file's project gives to claims that name none."""
+    file = Path(filename.partition("[cell ")[0])
+    project = project_of(file.resolve()) if file.is_file() else None
+    return Status.NEW if project is None else Status(project.status)
 
 
 def _statement(name: str, docstring: str | None) -> tuple[str, str]:

@@ -15,7 +15,7 @@ import jax
 import attlas
 
 PACKAGE = Path(attlas.__path__[0])
-SHOWING = ("panels", "reports", "cli")
+SHOWING = ("cli/", "display/", "experiments/panels/", "site/")
 LIBRARIES = ("attlas", "jax", "jaxlib", "numpy", "scipy", "equinox", "optax")
 
 
@@ -23,7 +23,7 @@ LIBRARIES = ("attlas", "jax", "jaxlib", "numpy", "scipy", "equinox", "optax")
 def code_hash() -> str:
     r"""The sha256 of the package's sources that can change a result, by path and content.
 
-    How results are shown (`panels`, `reports`, `cli`) is left out.
+    How results are shown (`cli`, `display`, `experiments/panels`, `site`) is left out.
 
     Returns:
         64 hexadecimal digits; equal on two machines with equal sources.
@@ -34,9 +34,10 @@ def code_hash() -> str:
     """
     digest = hashlib.sha256()
     for path in sorted(PACKAGE.rglob("*.py")):
-        if path.relative_to(PACKAGE).parts[0] in SHOWING:
+        inside = path.relative_to(PACKAGE).as_posix()
+        if inside.startswith(SHOWING):
             continue
-        digest.update(path.relative_to(PACKAGE).as_posix().encode())
+        digest.update(inside.encode())
         digest.update(hashlib.sha256(path.read_bytes()).digest())
     return digest.hexdigest()
 

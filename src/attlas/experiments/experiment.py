@@ -15,7 +15,6 @@ from attlas.experiments.prose import has_gaps, read_prose, without_gaps, written
 from attlas.experiments.record import Layout, Record
 from attlas.experiments.settings import Settings
 from attlas.projects.project import paper_of, project_of
-from attlas.projects.provenance import is_of_attlas
 from attlas.transformers.attlas_model import StoredForm
 
 if TYPE_CHECKING:  # they cost a worker half of its start, and workers draw nothing
@@ -364,7 +363,7 @@ class Experiment:
 
 def _paper(package: str, filename: str) -> str:
     """The project of a user's file, else the package, else the file."""
-    project = None if is_of_attlas(filename) else project_of(Path(filename))
+    project = project_of(Path(filename))
     if project is not None and project.key:
         return project.key
     return package.rpartition(".")[2] or paper_of(filename)

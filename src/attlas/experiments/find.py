@@ -1,18 +1,19 @@
-"""Find experiments by name or by place: in `attlas.experiments` and among one's own."""
+"""Find experiments by name or by place: in installed papers, in a project, at any place."""
 
 import difflib
 import os
+import sys
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
-from attlas.core.discovery import scan
 from attlas.core.errors import UserError
 from attlas.experiments.experiment import Experiment
-from attlas.projects.loading import objects_of, shown_path
+from attlas.projects.installed import installed_papers
+from attlas.projects.loading import objects_of, objects_of_installed, shown_path
 from attlas.projects.places import is_place, is_written_as_place, read_place
-from attlas.projects.project import announced, listed, project_here
+from attlas.projects.project import listed, project_here
 
-PACKAGE = "attlas.experiments"
 VARIABLE = "ATTLAS_EXPERIMENTS"
 
 
@@ -30,11 +31,11 @@ def find_experiments() -> tuple[Experiment, ...]:
     """  # noqa: DOC502 (raised one call below)
     if project_here() is not None:
         return _named_once((*_of_project(), *_of_environment()))
-    return _named_once((*scan(PACKAGE, Experiment), *_announced(), *_of_environment()))
+    return _named_once((*_installed(), *_of_environment()))
 
 
 def known_experiments() -> tuple[Experiment, ...]:
-    """Every experiment that a name can mean here: of attlas and of one's own.
+    """Every experiment that a name can mean here: of installed papers, the project, or listed.
 
     Returns:
         Experiments, each once.
@@ -42,8 +43,7 @@ def known_experiments() -> tuple[Experiment, ...]:
     Raises:
         UserError: if two have one name, or a named place cannot be imported.
     """  # noqa: DOC502 (raised one call below)
-    own = (*_announced(), *_of_project(), *_of_environment())
-    return _named_once((*scan(PACKAGE, Experiment), *own))
+    return _named_once((*_installed(), *_of_project(), *_of_environment()))
 
 
 def experiments_of(place: str, base: Path | None = None) -> tuple[Experiment, ...]:
@@ -79,8 +79,7 @@ def find_named(names: Sequence[str]) -> tuple[Experiment, ...]:
 
     Raises:
         UserError: if a name is unknown; the line says the nearest names.
-    """
-    known: tuple[Experiment, ...] | None = None
+    """  # noqa: DOC502 (raised one call below)
     chosen: list[Experiment] = []
     for name in names:
         if is_written_as_place(name):
@@ -88,12 +87,54 @@ def find_named(names: Sequence[str]) -> tuple[Experiment, ...]:
         elif name == "all":
             chosen += find_experiments()
         else:
-            known = known_experiments() if known is None else known
-            meant = [e for e in known if name in (e.paper, e.name)]
-            if not (meant or is_place(name)):
-                raise UserError(unknown_experiment(name, known))
-            chosen += meant or experiments_of(name)
+            chosen += _of_name(name)
     return _named_once(chosen)
+
+
+def experiments_named(name: str) -> tuple[Experiment, ...]:
+    """The experiments of a name; of installed papers only modules of that name are imported.
+
+    Args:
+        name: of an experiment, or the key of a paper.
+
+    Returns:
+        Experiments; none where nothing has that name.
+
+    Raises:
+        UserError: if a module that may define it cannot be loaded.
+
+    Examples:
+        >>> [experiment.paper for experiment in experiments_named("direction")]
+        ['julistiono2024optimizing']
+    """  # noqa: DOC502 (raised one call below)
+    for within in (partial(_may_be_named, name), known_experiments):
+        experiments = within()
+        meant = tuple(e for e in experiments if name in (e.paper, e.name))
+        if meant:
+            return meant
+    return ()
+
+
+def _of_name(name: str) -> Sequence[Experiment]:
+    """The experiments of a name, which may be a place that is not written as one."""
+    experiments = experiments_named(name)
+    if experiments:
+        return experiments
+    if not is_place(name):
+        raise UserError(unknown_experiment(name, known_experiments()))
+    return experiments_of(name)
+
+
+def _may_be_named(name: str) -> tuple[Experiment, ...]:
+    """The experiments of the project and the listed places, and of installed modules of a name."""
+    experiments = [*_of_project(), *_of_environment()]
+    for paper in installed_papers():
+        if paper.project is None:
+            continue
+        modules = paper.experiment_modules()
+        named = [m for m in modules if name in (paper.key, m.rpartition(".")[2])]
+        experiments += objects_of_installed(paper, named, Experiment)
+    return _named_once(experiments)
 
 
 def _of_project() -> tuple[Experiment, ...]:
@@ -115,15 +156,15 @@ def _of_environment() -> tuple[Experiment, ...]:
     return tuple(found)
 
 
-def _announced() -> tuple[Experiment, ...]:
-    """Those of installed packages that announce their claims."""
-    found: list[Experiment] = []
-    for name, module in announced():
+def _installed() -> tuple[Experiment, ...]:
+    """Those of all installed papers; a paper that does not load is named and set aside."""
+    experiments: list[Experiment] = []
+    for paper in installed_papers():
         try:
-            found += objects_of(module, Experiment)
+            experiments += objects_of_installed(paper, paper.experiment_modules(), Experiment)
         except UserError as error:
-            raise UserError(f"the installed '{name}' announces claims: {error}") from error
-    return tuple(found)
+            sys.stderr.write(f"attlas: {error}: its experiments are left out\n")
+    return tuple(experiments)
 
 
 def _named_once(experiments: Sequence[Experiment]) -> tuple[Experiment, ...]:

@@ -13,10 +13,10 @@ from attlas._files.plain_file import Damaged
 from attlas.claims.claim import Claim
 from attlas.claims.verdict import ChallengeReport, CheckReport, ControlReport, Outcome, Verdict
 from attlas.core.errors import UserError
-from attlas.experiments.environment import commit, environment
+from attlas.experiments.environment import environment
 from attlas.experiments.pair import read_pair, write_pair
 from attlas.experiments.store import Store
-from attlas.projects.provenance import is_of_attlas, provenance, source_digest
+from attlas.projects.provenance import provenance, source_digest
 
 FOLDER = "verdicts"
 
@@ -97,7 +97,7 @@ def write_report(
     folder, stem = claim_place(store.root / FOLDER, report.claim)
     metadata: dict[str, Any] = {**(environment() if made is None else made), "finished": now}
     if claim is not None:
-        metadata["source"] = provenance(claim.place, claim.home, report.source, ours=commit())
+        metadata["source"] = provenance(claim.place, claim.home, report.source)
     if report.challenge is not None:
         metadata["challenged"] = {"code": metadata["code"], "finished": now}
     elif (
@@ -160,12 +160,9 @@ def is_current(claim: Claim, report: CheckReport) -> bool:
         report: as it is stored.
 
     Returns:
-        Whether the sources are those that were checked. A report that does not say which is taken
-        for one of a claim of attlas, never of a user's own.
+        Whether the sources are those that were checked; a report that does not say which is not.
     """
-    if not report.source:
-        return is_of_attlas(claim.place[0])
-    return report.source == source_digest(claim.place[0], claim.home)
+    return bool(report.source) and report.source == source_digest(claim.place[0], claim.home)
 
 
 def claim_place(root: Path, claim: str) -> tuple[Path, str]:

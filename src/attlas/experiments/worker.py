@@ -22,7 +22,7 @@ from attlas.core.errors import UserError
 from attlas.core.memory import device_memory
 from attlas.experiments.cell import Cell
 from attlas.experiments.checkpoint_files import CheckpointFiles, Checkpointing
-from attlas.experiments.environment import commit, environment
+from attlas.experiments.environment import environment
 from attlas.experiments.experiment import Experiment
 from attlas.experiments.record import Layout
 from attlas.projects.loading import load_place, loaded_home
@@ -111,7 +111,7 @@ def _origin(experiment: Experiment, module: str) -> dict[str, Any]:
     """By what a cell is computed: once per process, as versions and commits take tens of ms."""
     return {
         **environment(),
-        "source": provenance(experiment.source, module, ours=commit()),
+        "source": provenance(experiment.source, module),
         "revision": experiment.revision,
     }
 
@@ -182,7 +182,7 @@ def own_sources(modules: Sequence[str]) -> str:
         One digest for all, empty where none is a user's own.
 
     Examples:
-        >>> own_sources(["deora2023optimization.experiments.heads"])
+        >>> own_sources(["attlas.experiments.grid"])
         ''
     """
     own = [name for name in modules if not name.startswith("attlas.")]

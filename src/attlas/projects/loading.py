@@ -6,7 +6,7 @@ import os
 import pkgutil
 import sys
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
@@ -16,6 +16,7 @@ from typing import TypeVar
 from attlas._files.plain_file import printable
 from attlas.core.errors import UserError
 from attlas.core.named_call import nearest
+from attlas.projects.installed import InstalledPaper, is_of_installed_paper
 from attlas.projects.notebook import run_cells
 from attlas.projects.places import Place, on_path, read_place
 from attlas.projects.source import (
@@ -83,6 +84,47 @@ def load_place(place: Place | str) -> tuple[Loaded, ...]:
     return (top, *(_load_module(name) for name in below))
 
 
+def objects_of_module(name: str, kind: type[Kind]) -> tuple[Kind, ...]:
+    """The objects of a class that one importable module defines, those of its submodules left out.
+
+    Args:
+        name: dotted name of the module.
+        kind: the class looked for.
+
+    Returns:
+        Objects in order of lines, each once.
+
+    Raises:
+        UserError: if the module cannot be imported: the file and line, and what was raised there.
+    """  # noqa: DOC502 (raised one call below)
+    return _objects_in([_load_module(name)], "", kind)
+
+
+def objects_of_installed(
+    paper: InstalledPaper, modules: Iterable[str], kind: type[Kind]
+) -> tuple[Kind, ...]:
+    """The objects of a class that an installed paper defines.
+
+    Args:
+        paper: announced by a package.
+        modules: those of its modules that may define some; where its project names none, the
+            whole package is loaded.
+        kind: the class looked for.
+
+    Returns:
+        Objects in order of modules and lines, each once.
+
+    Raises:
+        UserError: if a module cannot be imported; the line names the paper.
+    """
+    try:
+        if paper.project is None:
+            return objects_of(paper.module, kind)
+        return _objects_in(map(_load_module, modules), "", kind)
+    except UserError as error:
+        raise UserError(f"the installed '{paper.name}' announces claims: {error}") from error
+
+
 def objects_of(place: Place | str, kind: type[Kind]) -> tuple[Kind, ...]:
     """The objects of a class that a place defines, or that it takes from other files of the user.
 
@@ -99,20 +141,25 @@ def objects_of(place: Place | str, kind: type[Kind]) -> tuple[Kind, ...]:
         UserError: see `load_place`; or where the one object that is named is not there.
     """
     found = read_place(place) if isinstance(place, str) else place
-    objects: dict[int, Kind] = {}
-    for loaded in load_place(found):
-        for value in _values(loaded.module, found.name):
-            for item in value if isinstance(value, tuple | list) else (value,):
-                if isinstance(item, kind) and not _is_of_attlas(item, loaded.module):
-                    if getattr(item, "home", None) == "" and not _inside_attlas(loaded.module):
-                        object.__setattr__(item, "home", loaded.home)
-                    objects.setdefault(id(item), item)
+    objects = _objects_in(load_place(found), found.name, kind)
     if found.name and not objects:
         kinds = kind.__name__.lower()
         known = _named(found, kind)
         raise UserError(
             f"'{found.text}' defines no {kinds} named '{found.name}': {nearest(found.name, known)}"
         )
+    return objects
+
+
+def _objects_in(modules: Iterable[Loaded], name: str, kind: type[Kind]) -> tuple[Kind, ...]:
+    objects: dict[int, Kind] = {}
+    for loaded in modules:
+        for value in _values(loaded.module, name):
+            for item in value if isinstance(value, tuple | list) else (value,):
+                if isinstance(item, kind) and not _is_of_another_paper(item, loaded.module):
+                    if getattr(item, "home", None) == "":
+                        object.__setattr__(item, "home", loaded.home)
+                    objects.setdefault(id(item), item)
     return tuple(objects.values())
 
 
@@ -122,7 +169,7 @@ def _named(place: Place, kind: type) -> tuple[str, ...]:
         name
         for loaded in load_place(place)
         for name, value in vars(loaded.module).items()
-        if isinstance(value, kind) and not _is_of_attlas(value, loaded.module)
+        if isinstance(value, kind) and not _is_of_another_paper(value, loaded.module)
     )
 
 
@@ -133,15 +180,13 @@ def _values(module: ModuleType, name: str) -> list[object]:
     return [known[name]] if name in known else []
 
 
-def _is_of_attlas(item: object, module: ModuleType) -> bool:
-    """Whether the user's file only imports an object that attlas itself defines."""
+def _is_of_another_paper(item: object, module: ModuleType) -> bool:
+    """Whether a module only imports an object that an installed paper defines."""
     place = getattr(item, "place", None) or getattr(item, "source", None)
-    file = place[0] if isinstance(place, tuple) else getattr(module, "__file__", None) or ""
-    return Path(file).is_relative_to(PACKAGE) and not _inside_attlas(module)
-
-
-def _inside_attlas(module: ModuleType) -> bool:
-    return module.__name__.partition(".")[0] == "attlas"
+    if not isinstance(place, tuple) or not is_of_installed_paper(place[0]):
+        return False
+    top = module.__name__.partition(".")[0]
+    return dotted_name(Path(place[0]))[0].partition(".")[0] != top
 
 
 def _module_name(path: Path) -> str:

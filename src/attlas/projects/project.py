@@ -2,6 +2,7 @@
 
 import os
 import re
+import sys
 import tomllib
 from dataclasses import dataclass
 from functools import lru_cache
@@ -19,7 +20,9 @@ GROUP = "attlas.claims"
 FILE = "pyproject.toml"
 MOST_BYTES = 4_000_000
 _LISTS = ("claims", "experiments", "data")
-_TEXTS = ("key", "title", "references")
+_TEXTS = ("key", "title", "references", "status")
+STATUSES = ("new", "reconstructed")
+"""What claims are that name no status: new, or statements of a paper that others wrote."""
 
 
 @dataclass(frozen=True)
@@ -36,6 +39,7 @@ class Project:
         references: a BibTeX file, None when not given.
         data: patterns of the files that claims and experiments read, likewise; a verdict belongs to
             them as it does to the sources.
+        status: of claims that name none and were not read in print, one of `STATUSES`.
     """
 
     file: Path
@@ -45,6 +49,7 @@ class Project:
     experiments: tuple[str, ...] = ()
     references: Path | None = None
     data: tuple[str, ...] = ()
+    status: str = "new"
 
     @property
     def root(self) -> Path:
@@ -168,6 +173,29 @@ def _nearest(folder: Path, users: frozenset[int]) -> Project | None:
     return None
 
 
+def project_in(folder: Path) -> Project | None:
+    """The project whose file lies in a folder itself.
+
+    Args:
+        folder: absolute.
+
+    Returns:
+        What its `pyproject.toml` says; None where there is none with a table `[tool.attlas]`.
+
+    Raises:
+        UserError: see `project_of`.
+
+    Examples:
+        >>> project_in(Path("/never/made")) is None
+        True
+    """  # noqa: DOC502 (raised one call below)
+    file = folder / FILE
+    if not file.is_file():
+        return None
+    state = file.stat()
+    return _read(file, state.st_mtime_ns, state.st_size)
+
+
 def paper_of(filename: str) -> str:
     """Under which paper a user's own file files its claims and experiments.
 
@@ -235,6 +263,13 @@ def announced() -> tuple[tuple[str, str], ...]:
         >>> isinstance(announced(), tuple)
         True
     """
+    return _announced(tuple(sys.path))
+
+
+@lru_cache(maxsize=8)
+def _announced(path: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
+    """What packages on a path of imports announce; to read it takes 40 ms."""
+    del path
     return tuple(sorted({(entry.name, entry.value) for entry in entry_points(group=GROUP)}))
 
 
@@ -261,8 +296,11 @@ def _read(file: Path, changed: int, size: int) -> Project | None:
     key = texts["key"] or re.sub(r"[^a-z0-9]+", "-", texts["title"].lower()).strip("-")
     if key and not is_key(key):
         raise UserError(f"{where} key = '{key}': use letters, digits, '-', '_' and '.'")
+    status = texts["status"] or STATUSES[0]
+    if status not in STATUSES:
+        raise UserError(f"{where} status = '{status}': write one of {', '.join(STATUSES)}")
     references = file.parent / texts["references"] if texts["references"] else None
-    return Project(file, key, texts["title"], references=references, **lists)
+    return Project(file, key, texts["title"], references=references, status=status, **lists)
 
 
 def _text(value: Any, where: str) -> str:

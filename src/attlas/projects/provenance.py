@@ -11,23 +11,7 @@ from typing import Any
 
 from attlas.projects.loading import loaded_home
 from attlas.projects.project import project_of
-from attlas.projects.source import PACKAGE, digest_of, dotted_name, own_files, with_data
-
-
-def is_of_attlas(filename: str) -> bool:
-    """Whether attlas itself defines what stands in a file.
-
-    Args:
-        filename: where an object is defined.
-
-    Returns:
-        Whether the file lies in the package.
-
-    Examples:
-        >>> is_of_attlas(__file__), is_of_attlas("claims_mine.py")
-        (True, False)
-    """
-    return Path(filename).is_relative_to(PACKAGE)
+from attlas.projects.source import digest_of, dotted_name, own_files, with_data
 
 
 def source_digest(filename: str, home: str = "") -> str:
@@ -49,32 +33,20 @@ def source_digest(filename: str, home: str = "") -> str:
         return loaded.digest
     path = Path(filename.partition("[cell ")[0])
     if path.is_file():
-        if not is_of_attlas(filename):
-            # What it imports and reads may have changed while the file itself has not.
-            return digest_of(with_data(own_files(dotted_name(path)[0], path)))
-        state = path.stat()
-        return _file_digest(path, state.st_mtime_ns, state.st_size)
+        # What it imports and reads may have changed while the file itself has not.
+        return digest_of(with_data(own_files(dotted_name(path)[0], path)))
     # A cell of a running notebook is known by line alone.
     text = "".join(linecache.getlines(filename))
     return sha256(text.encode()).hexdigest() if text else ""
 
 
-@lru_cache(maxsize=4096)
-def _file_digest(path: Path, changed: int, size: int) -> str:
-    del changed, size
-    return digest_of(own_files(dotted_name(path)[0], path))
-
-
-def provenance(
-    place: tuple[str, int], home: str = "", digest: str = "", ours: str | None = None
-) -> dict[str, Any]:
+def provenance(place: tuple[str, int], home: str = "", digest: str = "") -> dict[str, Any]:
     """Where an object is defined, for the record of what it gave.
 
     Args:
         place: file and line.
         home: from where it was loaded, if it is a user's own.
         digest: of its sources when they ran; computed now when empty.
-        ours: the commit of attlas, told of what attlas itself defines.
 
     Returns:
         Plain JSON: the file as it is called in its repository or project, the line, `sha256` of
@@ -83,12 +55,9 @@ def provenance(
     """
     path = Path(place[0].partition("[cell ")[0])
     told = {"line": place[1], "sha256": digest or source_digest(place[0], home)}
-    if is_of_attlas(place[0]):
-        inside = f"src/attlas/{path.relative_to(PACKAGE).as_posix()}"
-        return {"file": inside, **told, "commit": ours, "modified": False}
     loaded = loaded_home(home) if home else None
     files = [path] if loaded is None else list(loaded.files.values())
-    return {"file": called(place[0]), **told, **_commit(path, files)}
+    return {"file": called(place[0]), **told, **_commit(path, tuple(files))}
 
 
 def called(filename: str) -> str:
@@ -98,41 +67,67 @@ def called(filename: str) -> str:
         filename: absolute; a cell of a notebook has a name of its own.
 
     Returns:
-        A relative path; the name alone outside any repository and project.
+        A path relative to the repository, outside any to the project; else the name alone.
 
     Examples:
         >>> called("/never/made/claims_mine.py")
         'claims_mine.py'
     """
     path = Path(filename)
-    plain = Path(filename.partition("[cell ")[0])
-    root = _repository(plain.parent)
-    project = project_of(plain)
-    if project is not None and (root is None or project.root.is_relative_to(root)):
-        root = project.root
+    root = repository_of(path.parent)
+    if root is None:
+        project = project_of(Path(filename.partition("[cell ")[0]))
+        root = None if project is None else project.root
     inside = root is not None and path.is_relative_to(root)
     return path.relative_to(root).as_posix() if inside and root is not None else path.name
 
 
-def _commit(path: Path, files: list[Path]) -> Mapping[str, Any]:
+def _commit(path: Path, files: tuple[Path, ...]) -> Mapping[str, Any]:
     """The commit of a file's repository, and whether the sources differ from it."""
-    root = _repository(path.parent)
-    commit = None if root is None else _git(root, "rev-parse", "HEAD")
-    if root is None or commit is None:
+    root = repository_of(path.parent)
+    if root is None:
         return {"commit": None, "modified": False}
-    inside = [str(each) for each in files if each.is_relative_to(root)]
-    state = _git(root, "status", "--porcelain", "--ignored", "--", *inside)
-    if state is None or any(line.startswith("!!") for line in state.splitlines()):
-        return {"commit": None, "modified": False}
-    return {"commit": commit, "modified": bool(state)}
+    inside = tuple(str(each) for each in files if each.is_relative_to(root))
+    # Commits and edits change what git answers: it is asked again after either.
+    marks = (*inside, str(root / ".git" / "index"), str(root / ".git" / "logs" / "HEAD"))
+    return _answer(root, inside, tuple(map(_changed, marks)))
 
 
-def _repository(folder: Path) -> Path | None:
-    """The top folder of the git repository that a folder belongs to."""
-    if not any((each / ".git").exists() for each in (folder, *folder.parents)):
-        return None
-    top = _git(folder, "rev-parse", "--show-toplevel")
-    return Path(top) if top else None
+@lru_cache(maxsize=4096)
+def _answer(root: Path, files: tuple[str, ...], changed: tuple[int, ...]) -> Mapping[str, Any]:
+    """One question to git for the commit and the state of some files."""
+    del changed
+    state = _git(root, "status", "--porcelain=v2", "--branch", "--ignored", "--", *files)
+    lines = (state or "").splitlines()
+    commit = next((line.split()[2] for line in lines if line.startswith("# branch.oid ")), None)
+    changes = [line for line in lines if not line.startswith("#")]
+    if commit in (None, "(initial)") or any(line.startswith("!") for line in changes):
+        return {"commit": None, "modified": False}
+    return {"commit": commit, "modified": bool(changes)}
+
+
+def _changed(file: str) -> int:
+    try:
+        return Path(file).stat().st_mtime_ns
+    except OSError:
+        return 0
+
+
+@lru_cache(maxsize=1024)
+def repository_of(folder: Path) -> Path | None:
+    """The top folder of the git repository that a folder belongs to.
+
+    Args:
+        folder: absolute.
+
+    Returns:
+        The nearest folder upwards that holds `.git`; None where there is none.
+
+    Examples:
+        >>> repository_of(Path("/never/made")) is None
+        True
+    """
+    return next((each for each in (folder, *folder.parents) if (each / ".git").exists()), None)
 
 
 def _git(folder: Path, *words: str) -> str | None:

@@ -1,11 +1,7 @@
-"""The bibliography: one `references.bib`, read by key."""
+"""References: entries of BibTeX files by their keys."""
 
 import re
 from dataclasses import dataclass
-from functools import cache
-from importlib import resources
-
-from attlas.core.errors import UserError
 
 _ENTRY = re.compile(r"@\w+\s*\{\s*([^,\s]+)\s*,(.*?)^\}", re.DOTALL | re.MULTILINE)
 _FIELD = re.compile(r"^\s*(\w+)\s*=\s*\{(.*?)\},?\s*$", re.MULTILINE)
@@ -38,6 +34,7 @@ class Reference:
         """Authors and year as a sentence would cite them; what we wrote goes by its title.
 
         Examples:
+            >>> from attlas.projects.bibliography import find_reference
             >>> find_reference("julistiono2024optimizing").short
             'Julistiono, Tarzanagh, Azizan (2024)'
             >>> find_reference("attlas_audit").short
@@ -87,40 +84,3 @@ def parse_references(text: str) -> dict[str, Reference]:
             url=fields.get("url", ""),
         )
     return found
-
-
-@cache
-def all_references() -> dict[str, Reference]:
-    """The bibliography of attlas.
-
-    Returns:
-        References by key, in file order.
-
-    Examples:
-        >>> "julistiono2024optimizing" in all_references()
-        True
-    """
-    text = resources.files("attlas").joinpath("references.bib").read_text(encoding="utf-8")
-    return parse_references(text)
-
-
-def find_reference(key: str) -> Reference:
-    """The reference of a key.
-
-    Args:
-        key: as in `references.bib`.
-
-    Returns:
-        The reference.
-
-    Raises:
-        UserError: if there is none.
-
-    Examples:
-        >>> find_reference("julistiono2024optimizing").year
-        2024
-    """
-    known = all_references()
-    if key not in known:
-        raise UserError(f"references.bib has no entry '{key}': add it")
-    return known[key]

@@ -6,7 +6,7 @@ import importlib.util
 import sys
 import sysconfig
 from collections.abc import Iterator
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from types import ModuleType
 
@@ -16,8 +16,7 @@ from attlas.projects.notebook import plain_python, tagged_cells
 from attlas.projects.project import project_of
 from attlas.projects.search import is_theirs, users_for
 
-PACKAGE = Path(__file__).parents[2]
-CLAIMS = PACKAGE / "claims"
+PACKAGE = Path(__file__).parents[1]
 MOST_BYTES = 256_000_000
 _DATA = "data:"
 _INSTALLED = ("site-packages", "dist-packages")
@@ -26,9 +25,8 @@ _INSTALLED = ("site-packages", "dist-packages")
 def own_files(name: str, path: Path) -> dict[str, Path]:
     """The file of a module and those of the modules of its project that it imports.
 
-    What is installed, Python's own library and attlas are left out; of a claim of attlas, the
-    modules of `attlas.claims` that it imports are kept. Imports are read off the sources, those
-    inside functions too.
+    What is installed, Python's own library and attlas are left out, but for the modules of the
+    same package. Imports are read off the sources, those inside functions too.
 
     Args:
         name: of the module.
@@ -45,7 +43,7 @@ def own_files(name: str, path: Path) -> dict[str, Path]:
         package = current if found[current].stem == "__init__" else current.rpartition(".")[0]
         for each in imported(found[current], package):
             file = None if each in found else _file_of(each, found)
-            if file is not None and _is_own(file, path, each.partition(".")[0] == top):
+            if file is not None and _is_own(file, each.partition(".")[0] == top):
                 found[each] = file
                 todo.append(each)
     return found
@@ -127,6 +125,16 @@ def imported(path: Path, package: str) -> tuple[str, ...]:
     Returns:
         Dotted names with those of their packages; `from a import b` gives a.b as well.
     """
+    try:
+        state = path.stat()
+    except OSError:
+        return ()
+    return _imported(path, package, state.st_mtime_ns, state.st_size)
+
+
+@lru_cache(maxsize=4096)
+def _imported(path: Path, package: str, changed: int, size: int) -> tuple[str, ...]:
+    del changed, size
     found: dict[str, None] = {}
     for node in (node for _, text in _texts(path) for node in ast.walk(_parsed(text))):
         if isinstance(node, ast.Import):
@@ -210,10 +218,8 @@ def _file_of(name: str, found: dict[str, Path]) -> Path | None:
     return Path(file) if file and str(file).endswith((".py", ".ipynb")) else None
 
 
-def _is_own(file: Path, home: Path, same_package: bool) -> bool:
+def _is_own(file: Path, same_package: bool) -> bool:
     """Whether a file belongs to the project of another."""
-    if home.is_relative_to(PACKAGE):
-        return file.is_relative_to(CLAIMS)
     if file.is_relative_to(PACKAGE):
         return False
     return same_package or not is_installed(file)

@@ -20,9 +20,11 @@ from attlas.experiments.record import Record
 from attlas.experiments.store import Store
 from attlas.experiments.text_file import write_text_file
 from attlas.experiments.verdicts import is_current, read_reports
+from attlas.projects.bibliography import all_references
+from attlas.projects.installed import is_of_installed_paper
 from attlas.projects.project import project_of
-from attlas.projects.provenance import called, is_of_attlas
-from attlas.projects.references import Reference, all_references
+from attlas.projects.provenance import called, repository_of
+from attlas.projects.references import Reference
 from attlas.site.content import (
     Atlas,
     ClaimEntry,
@@ -137,7 +139,7 @@ def gather(
         warnings.append(f"Verdicts of claims that are not in the atlas: {', '.join(unknown)}.")
     papers = _papers(entries, errata, drawn)
     places = [c.place[0] for c in claims] + [e.source[0] for e in experiments]
-    own = bool(places) and not any(map(is_of_attlas, places))
+    own = bool(places) and not any(map(is_of_installed_paper, places))
     return Atlas(
         papers,
         summarise_environment(met),
@@ -181,19 +183,18 @@ def source_of(place: tuple[str, int]) -> Source:
         place: file and line.
 
     Returns:
-        For files of the package the path in the checkout and a link relative to its root, in
-        which `make atlas` writes the page; else the file as its repository or project calls it,
-        its name alone outside any.
+        The file as its repository or project calls it, its name alone outside any; and for a
+        file in the checkout that attlas runs from a link relative to its root, in which
+        `make atlas` writes the page.
 
     Examples:
         >>> source_of(("/somewhere/notebook.py", 3))
         Source(path='notebook.py', line=3, link='')
     """
-    path, line = Path(place[0]), place[1]
-    if not path.is_relative_to(_PACKAGE):
-        return Source(called(place[0]), line, "")
-    inside = f"src/attlas/{path.relative_to(_PACKAGE).as_posix()}"
-    return Source(inside, line, f"{inside}#L{line}")
+    name, line = called(place[0]), place[1]
+    root = repository_of(Path(place[0]).parent)
+    is_here = root is not None and root == repository_of(_PACKAGE)
+    return Source(name, line, f"{name}#L{line}" if is_here else "")
 
 
 def summarise_environment(met: Iterable[Mapping[str, Any]]) -> dict[str, str]:
@@ -300,9 +301,8 @@ def references_of(
         UserError: if a project names references that cannot be read.
     """  # noqa: DOC502 (raised one call below)
     places = [claim.place[0] for claim in claims] + [each.source[0] for each in experiments]
-    folders = {Path(place).parent for place in places if not is_of_attlas(place)}
     known, titles = dict(all_references()), {}
-    for project in filter(None, map(project_of, sorted(folders))):
+    for project in filter(None, map(project_of, sorted({Path(place).parent for place in places}))):
         known |= project.bibliography()
         titles[project.key] = project.title
     return known, titles

@@ -13,6 +13,7 @@ from attlas._jax.processes import available_cores, started_under, worker_pool, w
 from attlas.core.errors import UserError
 from attlas.experiments.experiment import Experiment
 from attlas.experiments.record import Record
+from attlas.projects.installed import is_announced
 from attlas.site.content import ExperimentEntry, Source
 from attlas.site.experiment_pages import exhibit
 
@@ -33,8 +34,8 @@ class Shown(NamedTuple):
 def exhibits(shown: Sequence[Shown], code: str) -> list[ExperimentEntry]:
     """The exhibits of some experiments, in their order.
 
-    Those of attlas are found again by a second process from their module and name; a user's own
-    are drawn here.
+    Those of installed papers are found again by a second process from their module and name;
+    others are drawn here.
 
     Args:
         shown: experiments with their records.
@@ -47,9 +48,7 @@ def exhibits(shown: Sequence[Shown], code: str) -> list[ExperimentEntry]:
         UserError: if the process that draws with this one dies.
     """
     shared = [
-        k
-        for k, one in enumerate(shown)
-        if one.records and one.experiment.module.startswith("attlas.experiments.")
+        k for k, one in enumerate(shown) if one.records and is_announced(one.experiment.module)
     ]
     if len(shared) < FEWEST or available_cores() < PROCESSES:
         return [exhibit(*one, code) for one in shown]

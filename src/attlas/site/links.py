@@ -68,6 +68,6 @@ class Links:
 
         Examples:
             >>> Links("glossary.html").source("src/attlas/claims/claim.py#L7")
-            '../src/attlas/core/claim.py#L7'
+            '../src/attlas/claims/claim.py#L7'
         """
         return f"../{link}" if self.here else link

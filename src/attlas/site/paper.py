@@ -6,6 +6,7 @@ from pathlib import Path
 
 from attlas.experiments.store import Store
 from attlas.experiments.text_file import write_text_file
+from attlas.projects.installed import is_of_installed_paper
 from attlas.projects.project import read_references
 from attlas.projects.references import Reference
 from attlas.site.atlas import gather, references_of
@@ -120,9 +121,10 @@ def paper_page(atlas: Atlas, title: str, references: Mapping[str, Reference]) ->
 
 
 def _order(entry: ClaimEntry) -> tuple[str, int]:
-    """As the paper numbers its statements; one's own stand as they are written."""
-    ours = bool(entry.source.link)
-    return paper_order(entry.claim.locator) if ours else entry.claim.place
+    """As an installed paper numbers its statements; those of a draft stand as they are written."""
+    if is_of_installed_paper(entry.claim.place[0]):
+        return paper_order(entry.claim.locator)
+    return entry.claim.place
 
 
 def render_paper(page: PaperPage) -> str:

@@ -6,10 +6,17 @@ from dataclasses import dataclass
 from attlas.claims.claim import Claim, Erratum
 from attlas.core.errors import UserError
 from attlas.experiments.experiment import Experiment
-from attlas.experiments.find import find_experiments, known_experiments
+from attlas.experiments.find import experiments_named, find_experiments
 from attlas.projects.loading import objects_of
 from attlas.projects.places import is_place, is_written_as_place
-from attlas.verify.registry import find_claims, find_errata, known_claims, unknown_claim
+from attlas.verify.registry import (
+    claims_named,
+    errata_of,
+    find_claims,
+    find_errata,
+    known_claims,
+    unknown_claim,
+)
 
 
 @dataclass(frozen=True)
@@ -53,15 +60,13 @@ def chosen(names: Sequence[str] = ()) -> Chosen:
 
 
 def _of_name(name: str) -> Chosen:
-    known = known_claims()
-    claims = tuple(c for c in known if name in (c.name, c.paper, c.name.split("/", 1)[1]))
-    errata = tuple(e for e in find_errata() if name == e.paper)
-    experiments = tuple(e for e in known_experiments() if name in (e.name, e.paper))
+    claims, experiments = claims_named(name), experiments_named(name)
+    errata = errata_of(name)
     if claims or errata or experiments:
         return Chosen(claims, errata, experiments)
     if is_place(name):
         return _of_place(name)
-    raise UserError(unknown_claim(name, known))
+    raise UserError(unknown_claim(name, known_claims()))
 
 
 def _of_place(place: str) -> Chosen:

@@ -84,7 +84,7 @@ def architecture_of(config: Mapping[str, Any], name: str) -> Architecture:
         Traceback (most recent call last):
             ...
         attlas.core.errors.UserError: model: model_type 'attlas_encodr' is not read; the nearest \
-known one is 'attlas_encoder'; missing is a file in attlas/interop/architectures that maps its \
+known one is 'attlas_encoder'; missing is a file in attlas/transformers/architectures that maps its \
 tensors
     """
     table = architecture_table()
@@ -101,5 +101,5 @@ tensors
     (nearest,) = difflib.get_close_matches(kind, table, n=1, cutoff=0.0)
     raise UserError(
         f"{name}: model_type '{printable(kind)[:80]}' is not read; the nearest known one is "
-        f"'{nearest}'; missing is a file in attlas/interop/architectures that maps its tensors"
+        f"'{nearest}'; missing is a file in attlas/transformers/architectures that maps its tensors"
     )

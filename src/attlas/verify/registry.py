@@ -1,38 +1,39 @@
-"""Find claims and errata: those of the atlas, those of a user's project, and at any place."""
+"""Find claims and errata: of installed papers, of a user's project, and at any place."""
 
 import difflib
 import os
+import sys
 from collections.abc import Sequence
-from functools import cache
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import jax
 
 from attlas.claims.claim import Claim, Erratum
-from attlas.core.discovery import scan
 from attlas.core.errors import UserError
-from attlas.projects.loading import load_place, objects_of, shown_path
+from attlas.projects.installed import InstalledPaper, installed_papers
+from attlas.projects.loading import (
+    load_place,
+    objects_of,
+    objects_of_installed,
+    objects_of_module,
+    shown_path,
+)
 from attlas.projects.places import is_place, is_written_as_place, read_place
-from attlas.projects.project import announced, listed, project_here
+from attlas.projects.project import listed, project_here
 from attlas.projects.source import functions_defined
 
 VARIABLE = "ATTLAS_CLAIMS"
 
 
-@cache
-def _all_claims() -> tuple[Claim, ...]:
-    with jax.enable_x64(True):
-        claims = scan("attlas.claims", Claim)
-    return _named_once(claims)
-
-
 def find_claims(names: Sequence[str] | str = ()) -> tuple[Claim, ...]:
-    """Claims by name or by place, of the atlas and of one's own.
+    """Claims by name or by place.
 
-    One's own are those of the project of the working directory (`[tool.attlas]` in its
-    `pyproject.toml`), of the places named in ATTLAS_CLAIMS, and of installed packages that
-    announce some by the entry point `attlas.claims`.
+    Names are looked up in the project of the working directory (`[tool.attlas]` in its
+    `pyproject.toml`), then in the installed papers (packages that announce claims by the entry
+    point `attlas.claims`) and the places named in ATTLAS_CLAIMS. Of an installed paper only the
+    modules are imported whose text defines the name.
 
     Args:
         names: claim names, papers, or slugs without the paper; or places: a file, a folder, a
@@ -52,9 +53,8 @@ def find_claims(names: Sequence[str] | str = ()) -> tuple[Claim, ...]:
         1
     """  # noqa: DOC502 (raised one call below)
     if not names:
-        in_project = project_here() is not None
-        everyones = () if in_project else (*_all_claims(), *_announced_claims())
-        return _named_once((*everyones, *_claims_of_project(), *_claims_of_environment()))
+        installed = () if project_here() is not None else _installed_claims()
+        return _named_once((*installed, *_claims_of_project(), *_claims_of_environment()))
     chosen: dict[str, Claim] = {}
     for name in (names,) if isinstance(names, str) else names:
         for claim in claims_of(name) if is_written_as_place(name) else _claims_named(name):
@@ -95,20 +95,55 @@ def one_claim(given: Any) -> Claim:
 
 
 def _claims_named(name: str) -> Sequence[Claim]:
-    """The claims of a name; those of the project here come before all others."""
-    known: tuple[Claim, ...] = ()
-    for within in (_claims_of_project, known_claims):
-        known = within()
-        found = [c for c in known if name in (c.name, c.paper, c.name.split("/", 1)[1])]
-        if found:
-            return found
+    """The claims of a name, which may be a place that is not written as one."""
+    claims = claims_named(name)
+    if claims:
+        return claims
     if not is_place(name):
-        raise UserError(unknown_claim(name, known))
+        raise UserError(unknown_claim(name, known_claims()))
     return claims_of(name)
 
 
+def claims_named(name: str) -> tuple[Claim, ...]:
+    """The claims of a name; those of the project here come before all others.
+
+    Args:
+        name: of a claim, with or without its paper, or the key of a paper.
+
+    Returns:
+        Claims; none where nothing has that name.
+
+    Raises:
+        UserError: if a module that may define it cannot be loaded.
+
+    Examples:
+        >>> claims_named("no-such-lemma")
+        ()
+    """  # noqa: DOC502 (raised one call below)
+    for within in (_claims_of_project, partial(_installed_and_listed, name), known_claims):
+        claims = within()
+        meant = tuple(c for c in claims if name in (c.name, c.paper, c.name.split("/", 1)[1]))
+        if meant:
+            return meant
+    return ()
+
+
+def _installed_and_listed(name: str) -> tuple[Claim, ...]:
+    """The claims of the installed modules that may define a name, and of the listed places."""
+    paper, slash, slug = name.rpartition("/")
+    claims: list[Claim] = []
+    for installed in installed_papers():
+        if name == installed.key:
+            claims += _claims_of_installed(installed)
+        elif not slash or paper == installed.key:
+            with jax.enable_x64(True):
+                for module in installed.claim_modules_defining(slug):
+                    claims += objects_of_module(module, Claim)
+    return _named_once((*claims, *_claims_of_environment()))
+
+
 def known_claims() -> tuple[Claim, ...]:
-    """Every claim that a name can mean here: of attlas, of the project, announced or listed.
+    """Every claim that a name can mean here: of installed papers, of the project, or listed.
 
     Returns:
         Claims, each once.
@@ -116,15 +151,14 @@ def known_claims() -> tuple[Claim, ...]:
     Raises:
         UserError: if a place that is named somewhere cannot be loaded, or two have one name.
     """  # noqa: DOC502 (raised one call below)
-    own = (*_announced_claims(), *_claims_of_project(), *_claims_of_environment())
-    return _named_once((*_all_claims(), *own))
+    return _named_once((*_installed_claims(), *_claims_of_project(), *_claims_of_environment()))
 
 
 def claims_at(home: str, names: Sequence[str]) -> tuple[Claim, ...]:
     """Claims by their full names, in a process that is to check them.
 
     Args:
-        home: of a user's own claims, as `Claim.home` says; empty for those of attlas.
+        home: as `Claim.home` says.
         names: full names.
 
     Returns:
@@ -133,7 +167,7 @@ def claims_at(home: str, names: Sequence[str]) -> tuple[Claim, ...]:
     Raises:
         UserError: if one is not there.
     """
-    found = {claim.name: claim for claim in (claims_of(home) if home else _all_claims())}
+    found = {claim.name: claim for claim in (claims_of(home) if home else ())}
     for name in names:
         if name not in found:
             raise UserError(
@@ -177,7 +211,7 @@ def find_errata(places: Sequence[str] = ()) -> tuple[Erratum, ...]:
 
     Args:
         places: of one's own; when empty those of the project of the working directory, or
-            outside a project those of the atlas.
+            outside a project those of all installed papers.
 
     Returns:
         The errata in order of paper and file.
@@ -186,9 +220,34 @@ def find_errata(places: Sequence[str] = ()) -> tuple[Erratum, ...]:
         return tuple(e for place in places for e in objects_of(place, Erratum))
     project = project_here()
     if project is None:
-        return scan("attlas.claims", Erratum)
+        return tuple(e for paper in installed_papers() for e in _errata_of_installed(paper))
     own = [read_place(place, project.root) for place in project.claims_or_folder]
     return tuple(e for place in own for e in objects_of(place, Erratum))
+
+
+def errata_of(paper: str) -> tuple[Erratum, ...]:
+    """The errata of one paper: of the project of the working directory, or an installed one.
+
+    Args:
+        paper: its key.
+
+    Returns:
+        The errata in order of file.
+
+    Examples:
+        >>> {erratum.paper for erratum in errata_of("trauger2023sequence")}
+        {'trauger2023sequence'}
+    """
+    project = project_here()
+    if project is not None and project.key == paper:
+        return find_errata()
+    installed = [each for each in installed_papers() if each.key == paper]
+    return tuple(e for each in installed for e in _errata_of_installed(each) if e.paper == paper)
+
+
+def _errata_of_installed(paper: InstalledPaper) -> tuple[Erratum, ...]:
+    with jax.enable_x64(True):
+        return tuple(objects_of_installed(paper, paper.claim_modules(), Erratum))
 
 
 def _claims_of_project() -> tuple[Claim, ...]:
@@ -210,16 +269,20 @@ def _claims_of_environment() -> tuple[Claim, ...]:
     return tuple(found)
 
 
-def _announced_claims() -> tuple[Claim, ...]:
-    """Those that installed packages announce."""
-    found: list[Claim] = []
-    for name, module in announced():
+def _installed_claims() -> tuple[Claim, ...]:
+    """Those of all installed papers; a paper that does not load is named and set aside."""
+    claims: list[Claim] = []
+    for paper in installed_papers():
         try:
-            with jax.enable_x64(True):
-                found += objects_of(module, Claim)
+            claims += _claims_of_installed(paper)
         except UserError as error:
-            raise UserError(f"the installed '{name}' announces claims: {error}") from error
-    return tuple(found)
+            sys.stderr.write(f"attlas: {error}: this paper is left out\n")
+    return tuple(claims)
+
+
+def _claims_of_installed(paper: InstalledPaper) -> tuple[Claim, ...]:
+    with jax.enable_x64(True):
+        return tuple(objects_of_installed(paper, paper.claim_modules(), Claim))
 
 
 def unknown_claim(name: str, claims: Sequence[Claim]) -> str:

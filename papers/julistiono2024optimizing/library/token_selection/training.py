@@ -376,7 +376,7 @@ def train_selection_ensemble(
         ...     data, jnp.zeros((3, 4, 4)), p=2.0, learning_rate=0.1, steps=9, record_at=(9,))
         >>> path.W.shape
         (3, 1, 4, 4)
-    """  # noqa: DOC502 (raised one call below)
+    """
     schedule = recording_schedule(steps, record_at)
     rule = _rule(p, (learning_rate, eps), loss, normalized, joint)
     width = _width(data, chunk)

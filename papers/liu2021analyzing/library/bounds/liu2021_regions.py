@@ -45,7 +45,7 @@ def liu2021_regions(n1: int, s0: int, constants: Constants = "sharp") -> int:
     Examples:
         >>> [liu2021_regions(10, 2, name) for name in ("printed", "corrected", "sharp")]
         [25, 36, 56]
-    """  # noqa: DOC502 (raised one call below)
+    """
     require_constants(constants)
     _require_sizes(n1, s0)
     if constants == "sharp":

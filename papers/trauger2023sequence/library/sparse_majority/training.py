@@ -187,7 +187,7 @@ def train_majority(
         >>> found = train_majority(models, data, keys, 3, chunk=3)
         >>> found.history.shape
         (2, 3, 5)
-    """  # noqa: DOC502 (raised one call below)
+    """
     state = models if isinstance(models, MajorityState) else start_majority(models, settings)
     _require_usable(state, data, keys, epochs, chunk, settings)
     stage = new_stage((state, jax.random.key_data(keys)), data)

@@ -1,6 +1,6 @@
 """What experiments show: panels, plots and tables of a labelled data set.
 
-`from attlas import panels` is the door; `panels.Plot("title", panels.Lines(...))`.
+`from attlas.experiments import panels` is enough: `panels.Plot("title", panels.Lines(...))`.
 """
 
 from attlas.experiments.panels.errors import within_errors

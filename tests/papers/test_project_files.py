@@ -1,6 +1,6 @@
-"""The papers below examples/: their claims come out as expected, and what they rest on agrees.
+"""Papers found by their project files: claims come out as expected, their grounds agree.
 
-As few instances as support a claim: what is tested is that each example still stands. The examples
+As few instances as support a claim: what is tested is that each example still stands. They
 are written as a user writes, whose JAX promotes shapes and types by itself.
 """
 
@@ -17,12 +17,13 @@ from scipy.optimize import minimize
 
 from attlas.claims.claim import Claim
 from attlas.claims.verdict import Outcome
+from attlas.projects.installed import installed_papers
 from attlas.projects.project import project_of
 from attlas.verify.check import check
 from attlas.verify.decide import MINIMUM
 from attlas.verify.registry import find_claims
 
-ROOT = Path(__file__).parents[2] / "examples"
+ROOT = Path(__file__).parents[2] / "papers"
 FOLDERS = {
     "castin2024smooth": 10,
     "dong2021attention": 9,
@@ -51,8 +52,9 @@ def claims_below(folder: str) -> tuple[Claim, ...]:
         return find_claims([str(ROOT / folder)])
 
 
-def test_every_folder_below_examples_is_tested():
-    assert {path.name for path in ROOT.iterdir() if path.is_dir()} == set(FOLDERS)
+def test_every_paper_is_installed_or_tested_here():
+    folders = {path.parent.name for path in ROOT.glob("*/pyproject.toml")}
+    assert folders == set(FOLDERS) | {paper.module for paper in installed_papers()}
 
 
 @pytest.mark.parametrize("folder", FOLDERS)
