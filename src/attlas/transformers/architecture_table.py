@@ -84,8 +84,8 @@ def architecture_of(config: Mapping[str, Any], name: str) -> Architecture:
         Traceback (most recent call last):
             ...
         attlas.core.errors.UserError: model: model_type 'attlas_encodr' is not read; the nearest \
-known one is 'attlas_encoder'; missing is a file in attlas/transformers/architectures that maps its \
-tensors
+known one is 'attlas_encoder'; missing is a file in attlas/transformers/architectures that maps \
+its tensors
     """
     table = architecture_table()
     kind = config.get("model_type")
