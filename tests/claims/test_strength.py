@@ -37,8 +37,8 @@ def test_the_search_sharpens_the_limit_and_exhibits_tightness():
 
 def test_the_verdict_says_what_would_pass():
     assert outcome_words(report(1 - 1.02**-1)) == "supported"
-    assert outcome_words(report(1 - 1e-6)).endswith("a right side 1e6 times smaller would pass")
-    assert outcome_words(report(1.5)).endswith("any smaller right side would pass")
+    assert outcome_words(report(1 - 1e-6)).endswith("1e6 times too small would not be noticed")
+    assert outcome_words(report(1.5)).endswith("no constant that is too small would be noticed")
     # Tight must be exhibited: one component at 1 does not speak for a coarse one.
     assert outcome_words(report(0.001, tightness=0.999)).startswith("supported and tight")
     assert "tight" not in outcome_words(report(0.001, 0.999, tightness=0.999))
@@ -49,8 +49,8 @@ def test_the_verdict_says_what_would_pass():
 def test_sentences_name_constant_exponents_and_attack():
     found = report(0.25, challenge=searched(0.25, ratio=0.75), exponents={"n": 0.3, "d": None})
     assert list(strength_sentences(found)) == [
-        "notices a right side wrong by 25 %",
-        "notices an exponent of n wrong by 0.3",
+        "detects errors of the right side from 25 %",
+        "detects errors of the exponent of n from 0.3",
         "no exponent of d is tested",
         "attacked from 64 starts with 3\N{NARROW NO-BREAK SPACE}840 evaluations, by moves, "
         "best ratio 0.75",

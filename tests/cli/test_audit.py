@@ -64,7 +64,7 @@ def test_why_a_model_is_audited_at_level_weights_is_said(attlas, model, image_mo
     assert out.splitlines()[0].startswith("level weights: no tokenizer is with the model")
     code, out, _ = attlas(image_model)
     assert code == 0
-    assert out.splitlines()[0].startswith("level weights: the model reads images")
+    assert out.splitlines()[0].startswith("level weights: this model reads images")
     assert "The model reads images" in (tmp_path / "audit.html").read_text()
 
 
@@ -180,5 +180,5 @@ def test_one_sequence_has_no_interval(attlas, model, tmp_path):
     tokens.write_text("1 2 3\n")
     code, _, err = attlas(model, "--tokens", str(tokens))
     assert code == 2
-    assert "the batch is 1 sequence" in err
+    assert "the batch has 1 sequence" in err
     assert not (tmp_path / "audit.html").exists()

@@ -84,6 +84,20 @@ def test_check_leaves_with_1_when_something_differs(attlas, monkeypatch, tmp_pat
     assert f"{LEMMA}: " in out
 
 
+def test_what_the_verdicts_are_worth_is_said_below_the_table(attlas, monkeypatch, tmp_path):
+    def check_all(claims, **_):
+        verdict = Verdict(Outcome.SUPPORTED, "said", tightness=0.01)
+        for claim in claims:
+            yield CheckReport(claim.name, verdict, (), Outcome.SUPPORTED, detection=(0.99,))
+
+    monkeypatch.setattr(pool, "check_all", check_all)
+    _, out, _ = attlas("--results", tmp_path, "check", LEMMA, "trauger2023sequence/lemma-3-2")
+    assert "2 of 2 supported claims would not notice a constant 10 times too small: see" in out
+    assert "Verdicts on 1 of 2 statements are on our wording of the paper: 1 as r" in out
+    (line,) = [line for line in out.splitlines() if line.startswith(LEMMA)]
+    assert line.split()[:4] == [LEMMA, "SUPPORTED", "reconstructed", "x100"]
+
+
 def test_unknown_claim_is_refused_with_the_nearest_names(attlas):
     for command in ("check", "challenge"):
         code, out, err = attlas(command, "lema-12")

@@ -57,6 +57,6 @@ def test_the_command_says_what_was_left_out_and_why(tmp_path, monkeypatch, capsy
         main(["--results", str(tmp_path), *arguments])
     assert not left.value.code
     said = capsys.readouterr().out
-    assert "not begun within 0.0001 h, of unknown cost, and less than half of the time" in said
+    assert "not started within 0.0001 h, of unknown cost, and less than half of the time" in said
     assert "squares sleep=0.4 x=1 " in said
     assert said.rstrip().endswith(", and 1 more")

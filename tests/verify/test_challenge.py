@@ -107,5 +107,5 @@ def test_what_cannot_be_searched_is_one_line():
         challenge(kinked, method="mover")
     with pytest.raises(UserError, match="no sizes"):
         challenge(replace(kinked, sizes={}), method="sizes")
-    with pytest.raises(UserError, match="no slope"):
+    with pytest.raises(UserError, match="no gradient to follow"):
         challenge(replace(kinked, search_over=()), method="ascent")

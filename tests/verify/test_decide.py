@@ -173,7 +173,7 @@ def test_limits_need_four_geometric_scales():
     for kind in (Kind.LIMIT, Kind.RATE):
         three = decide(toy(kind), evidence(np.ones((40, 3)), 1.0, scales=SCALES[:3]))
         assert three.outcome is Outcome.INCONCLUSIVE
-        assert "4 scales, here are 3" in three.reason
+        assert "4 scales: 3 are given" in three.reason
     uneven = evidence(np.ones((40, 4)), 0.0, scales=np.array([1.0, 2.0, 4.0, 100.0]))
     with pytest.raises(ValueError, match="geometric"):
         decide(toy(Kind.LIMIT), uneven)

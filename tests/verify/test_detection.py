@@ -64,7 +64,7 @@ def test_an_alike_identity_notices_a_change_of_a_thousandth_at_each_place():
         both = jnp.stack([t, t])
         return Sides(both, factor * both, error=jnp.array([0.0, 0.5]))
 
-    assert "a relative change of 0.25" in check(same).defects[0]
+    assert "a relative error of 0.25" in check(same).defects[0]
 
 
 def test_an_entry_that_is_always_zero_needs_no_control():

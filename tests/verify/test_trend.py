@@ -38,7 +38,7 @@ def test_the_resolution_is_the_disturbance_that_would_be_noticed():
     found = decide_limit(evidence(1 / N, 0 * N), np.zeros((40, 4)), 1e-3)
     plateau = found.statistics["resolution"]
     assert found.outcome is Outcome.SUPPORTED
-    assert f"a plateau above {plateau:.2g} would be noticed" in found.reason
+    assert f"a plateau above {plateau:.2g} would be detected" in found.reason
     worse = decide_limit(evidence(1 / N + plateau, 0 * N), np.zeros((40, 4)), 1e-3)
     assert worse.outcome is Outcome.VIOLATED
     assert plateau < 0.5 / N[-1]

@@ -83,7 +83,7 @@ def outcome_words(report: "CheckReport") -> str:
         >>> from attlas.claims.verdict import CheckReport, Outcome, Verdict
         >>> held = Verdict(Outcome.SUPPORTED, "", tightness=1e-6)
         >>> outcome_words(CheckReport("a/b", held, (), Outcome.SUPPORTED, detection=(1 - 1e-6,)))
-        'supported, but a right side 1e6 times smaller would pass'
+        'supported, but a constant 1e6 times too small would not be noticed'
         >>> held = Verdict(Outcome.SUPPORTED, "", tightness=0.9999)
         >>> outcome_words(CheckReport("a/b", held, (), Outcome.SUPPORTED, detection=(1e-4,)))
         'supported and tight, ratio 1 exhibited'
@@ -101,8 +101,8 @@ def outcome_words(report: "CheckReport") -> str:
 
 def _passes(factor: float) -> str:
     if factor == float("inf"):
-        return "any smaller right side would pass"
-    return f"a right side {plain_number(factor)} times smaller would pass"
+        return "no constant that is too small would be noticed"
+    return f"a constant {plain_number(factor)} times too small would not be noticed"
 
 
 def detection_sentences(limits: Limits) -> Iterator[str]:
@@ -116,9 +116,9 @@ def detection_sentences(limits: Limits) -> Iterator[str]:
 
     Examples:
         >>> list(detection_sentences((0.25, 1e-13)))
-        ['notices a right side wrong by 25 %, by 1e−11 % in the best component']
+        ['detects errors of the right side from 25 %, from 1e−11 % in the best component']
         >>> list(detection_sentences((0.99,)))
-        ['the constant is hardly tested: a right side 100 times smaller would pass']
+        ['the constant is hardly tested: one 100 times too small would not be noticed']
     """
     known = [limit for limit in limits if limit is not None]
     factor = passing_factor(limits)
@@ -126,10 +126,11 @@ def detection_sentences(limits: Limits) -> Iterator[str]:
         return
     if factor > COARSE:
         where = " in one component" if len(known) > 1 else ""
-        yield f"the constant is hardly tested: {_passes(factor)}{where}"
+        size = "that is" if factor == float("inf") else f"{plain_number(factor)} times"
+        yield f"the constant is hardly tested: one {size} too small would not be noticed{where}"
         return
-    best = f", by {_percent(min(known))} in the best component" if len(known) > 1 else ""
-    yield f"notices a right side wrong by {_percent(max(known))}{best}"
+    best = f", from {_percent(min(known))} in the best component" if len(known) > 1 else ""
+    yield f"detects errors of the right side from {_percent(max(known))}{best}"
 
 
 def strength_sentences(report: "CheckReport") -> Iterator[str]:
@@ -146,7 +147,7 @@ def strength_sentences(report: "CheckReport") -> Iterator[str]:
         if limit is None:
             yield f"no exponent of {name} is tested"
         else:
-            yield f"notices an exponent of {name} wrong by {plain_number(limit)}"
+            yield f"detects errors of the exponent of {name} from {plain_number(limit)}"
     found = report.challenge
     if found is None:
         return

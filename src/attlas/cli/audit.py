@@ -64,7 +64,7 @@ def audit(
     workers: Workers = 2,
     insecure: Insecure = False,
 ) -> None:
-    """Audit a trained Transformer: certificates, attacks, and what acting on a head does."""
+    """Audit a trained Transformer: certificates, attacks, and ablations of its heads."""
     require_used(context, level, on)
     require_machine()  # before JAX is imported, as the variables it reads then
     os.environ.update(_variables(model, level))
@@ -189,13 +189,13 @@ def _spread(
 
 
 def _require_several(batch: "list[np.ndarray] | None") -> None:
-    """Intervals are over sequences: of one there is none."""
+    """Refuse a batch of one sequence: confidence intervals need at least two."""
     from attlas.core.errors import UserError
 
     if batch is not None and len(batch) < FEWEST:
         raise UserError(
-            f"the batch is {len(batch)} sequence, and intervals are taken over sequences: give "
-            f"{FEWEST} at least, one on a line, or a smaller --length, or --level weights"
+            f"the batch has {len(batch)} sequence, and confidence intervals need at least "
+            f"{FEWEST}: give more lines of text, a smaller --length, or --level weights"
         )
 
 
@@ -243,10 +243,10 @@ def _batch(
     if _reads_images(config):
         if level is not None or text is not None or tokens is not None:
             raise UserError(
-                "the model reads images, levels data and deep read sequences of words: choose "
-                "--level weights"
+                "this model reads images, but levels data and deep need sequences of tokens: "
+                "choose --level weights"
             )
-        typer.echo("level weights: the model reads images, the other levels sequences of words")
+        typer.echo("level weights: this model reads images, other levels need sequences of tokens")
         return None, ""
     if tokens is not None:
         return _with_source(

@@ -17,12 +17,12 @@ Model = Annotated[
     str | None,
     typer.Argument(
         metavar="[MODEL]",
-        help="A model, or a folder of its checkpoints; one that a run trained when left out.",
+        help="A model, or a folder of its checkpoints; by default one that `attlas run` trained.",
     ),
 ]
 Level = Annotated[
     str | None,
-    typer.Option(metavar="weights|data|deep", help="What is measured; data when words are."),
+    typer.Option(metavar="weights|data|deep", help="What to measure; data where there is a text."),
 ]
 Text = Annotated[Path | None, typer.Option(metavar="FILE", help="A text, one document per line.")]
 Tokens = Annotated[
@@ -39,17 +39,17 @@ Json = Annotated[Path | None, typer.Option("--json", metavar="FILE", help="All n
 Sequences = Annotated[int, typer.Option(min=2, help="Sequences of the batch.")]
 Length = Annotated[int, typer.Option(min=2, help="Largest number of tokens of each.")]
 DeepSequences = Annotated[
-    int, typer.Option(min=2, help="Sequences that removals take at level deep.")
+    int, typer.Option(min=2, help="Sequences on which heads are ablated at level deep.")
 ]
 CurvatureSequences = Annotated[
-    int, typer.Option(min=1, help="Of these, the shortest, that Hessian extremes take.")
+    int, typer.Option(min=1, help="How many of these, the shortest, Hessian eigenvalues use.")
 ]
-Curvature = Annotated[bool, typer.Option(help="Hessian extremes of every head at level deep.")]
+Curvature = Annotated[bool, typer.Option(help="Hessian eigenvalues of every head at level deep.")]
 LearningRate = Annotated[
     float | None,
-    typer.Option(help="Of a training by gradient descent: set against the sharpness."),
+    typer.Option(help="Learning rate of gradient descent, to compare with the sharpness."),
 ]
-Momentum = Annotated[float, typer.Option(help="Of that gradient descent, at least 0 and below 1.")]
+Momentum = Annotated[float, typer.Option(help="Its momentum, at least 0 and below 1.")]
 On = Annotated[
     str,
     typer.Option(

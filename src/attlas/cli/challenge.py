@@ -90,7 +90,7 @@ def _search(context: typer.Context, name: str | None, asked: dict) -> "tuple[Cla
     if path.is_file():
         typer.echo(f"witness     {path}")
     if found.stopped:
-        typer.echo(f"{found.stopped}: the best so far is kept", err=True)
+        typer.echo(f"{found.stopped}: the best instance so far is saved", err=True)
         raise typer.Exit(EXIT_INTERRUPTED)
     return claim, found.verdict
 

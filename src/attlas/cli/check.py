@@ -55,7 +55,7 @@ def check(
     seed: Annotated[int, typer.Option(min=0, help="Seed of the instances.")] = 0,
     challenge: Annotated[
         int,
-        typer.Option(min=0, metavar="ROUNDS", help="Rounds of counterexample search in addition."),
+        typer.Option(min=0, metavar="ROUNDS", help="Rounds of counterexample search."),
     ] = 0,
     forget: Annotated[
         bool, typer.Option("--forget", help="Delete the stored witnesses of these claims first.")
@@ -146,15 +146,12 @@ def _show(claims: "Sequence[Claim]", reports: "dict[str, CheckReport]") -> None:
         for defect in reports[claim.name].defects:
             say(f"{claim.name}: {plain(defect)}")
     defective = sum(bool(report.defects) for report in reports.values())
-    coarse = sum(
-        report.verdict.outcome == "SUPPORTED"
-        and (passing_factor(limits_of(report)) or 1.0) >= COARSE
-        for report in reports.values()
-    )
+    supported = [r for r in reports.values() if r.verdict.outcome == "SUPPORTED"]
+    coarse = sum((passing_factor(limits_of(r)) or 1.0) >= COARSE for r in supported)
     if coarse:
         say(
-            f"{coarse} supported claims would not notice a constant {COARSE:g} times too small: "
-            "see `attlas power CLAIM`"
+            f"{coarse} of {len(supported)} supported claims would not notice a constant "
+            f"{COARSE:g} times too small: see `attlas power CLAIM`"
         )
     if wording := wording_sentence(claims):
         say(wording)

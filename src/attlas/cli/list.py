@@ -29,7 +29,7 @@ def list_(
     ] = None,
     records: Annotated[
         Path | None,
-        typer.Option(metavar="published|DIR", help="Say what experiments have there, and whence."),
+        typer.Option(metavar="published|DIR", help="Show which experiments have records there."),
     ] = None,
 ) -> None:
     """List the papers, claims and experiments, all or of a paper, a file, a folder or a module."""

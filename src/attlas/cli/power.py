@@ -12,15 +12,15 @@ def power(
     name: Annotated[str, typer.Argument(metavar="CLAIM")],
     factors: Annotated[
         list[float] | None,
-        typer.Option("--factor", metavar="C", help="A wrong constant; repeat it. 1.01 to 1e6."),
+        typer.Option("--factor", metavar="C", help="A wrong factor; repeatable. [1.01 to 1e6]"),
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the instances.")] = 0,
     evaluations: Annotated[
         int | None,
-        typer.Option(min=0, metavar="N", help="Of the attack; 0 for none."),
+        typer.Option(min=0, metavar="N", help="Evaluations of the attack; 0 for none."),
     ] = None,
 ) -> None:
-    """Sweep wrong constants: which of them would the check of a claim notice?"""
+    """Sweep wrong constants: which of them would the check of a claim detect?"""
     require_machine()  # before JAX is imported
     from attlas._jax.processes import checker_variables
 

@@ -28,7 +28,7 @@ def report(
         Path | None,
         typer.Option(metavar="published|DIR", help="Show these records too: the papers' sizes."),
     ] = None,
-    title: Annotated[str, typer.Option(help="Of that page.")] = "",
+    title: Annotated[str, typer.Option(help="Title of that page.")] = "",
     references: Annotated[
         Path | None, typer.Option(metavar="FILE", help="BibTeX with the entry of that paper.")
     ] = None,

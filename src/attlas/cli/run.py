@@ -18,7 +18,7 @@ _SET = typer.Option(
 )
 _SCALE = typer.Option(
     metavar="smoke|quick|paper",
-    help="Seconds, minutes, or the paper's sizes (an hour where it names none).",
+    help="Seconds, minutes, or the paper's sizes (about an hour where it names none).",
 )
 _CHECKPOINT = typer.Option(
     min=0, help="Seconds between checkpoints inside a cell; 60 at paper scale, else 0: none."
@@ -42,8 +42,8 @@ def run(
     hours: Annotated[
         float | None,
         typer.Option(
-            help="The cheapest cells first, and none that would end later than this; those of "
-            "unknown cost last, while half of the time is left."
+            help="Time limit: the cheapest cells run first, and none that would end later. Cells "
+            "of unknown cost run last, while half of the time is left."
         ),
     ] = None,
     checkpoint: Annotated[float | None, _CHECKPOINT] = None,
@@ -95,6 +95,6 @@ def _report(summary: "RunSummary", session: Session, hours: float | None) -> Non
     for reason, labels in summary.left:
         more = f", and {len(labels) - NAMED} more" if len(labels) > NAMED else ""
         named = ", ".join(labels[:NAMED])
-        typer.echo(f"not begun within {hours:g} h, {reason}: {named}{more}")
+        typer.echo(f"not started within {hours:g} h, {reason}: {named}{more}")
     if summary.failures:
         raise typer.Exit(EXIT_FAILURES)

@@ -51,16 +51,16 @@ def show_estimate(
         )
     columns = ["experiment", "finished", "time", "longest cell", "memory", "disk"]
     show_table(
-        [*columns, "fit within a factor", "work beyond the measured", "records"],
+        [*columns, "accurate within a factor of", "extrapolated by a factor of", "records"],
         rows,
-        f"{scale}: what is left to compute",
+        f"{scale}: still to compute",
     )
     _say_together(found, workers)
     unknown = [one.experiment for one in found if one.seconds is None]
     if unknown:
         say(
-            "not estimated, as no cell was measured or all are far smaller (run a smaller scale "
-            f"first): {', '.join(unknown)}"
+            f"not estimated: {', '.join(unknown)}. No cell was measured, or all of them are far "
+            "smaller: run a smaller scale first."
         )
     if published is not None and scale == "paper":
         for name, sentence in not_run(published).items():
@@ -78,9 +78,9 @@ def _say_together(found: "Sequence[Estimate]", workers: int) -> None:
         longest = max(one.longest or 0.0 for one in found)
         whole = duration(max(sum(known) / workers, longest))
         say(
-            f"{whole} with {workers} workers for what can be estimated, from the work of measured "
-            "cells: their operations where an experiment says them, else a power of the product "
-            "of their whole-number settings"
+            f"{whole} with {workers} workers for the cells that can be estimated. Their time is "
+            "scaled from measured cells, by the number of operations where the experiment gives "
+            "it, otherwise by a power of the product of the integer settings."
         )
     machines = sorted({machine for one in found for machine in one.published_on})
     if machines:

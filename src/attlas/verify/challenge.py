@@ -109,8 +109,8 @@ def _methods(claim: Claim, method: str, batch: Batch) -> tuple[str, ...]:
     slope = method in ("ascent", "auto") and _slope(claim, batch)
     if method == "ascent" and not slope:
         raise UserError(
-            f"claim '{claim.name}' has no slope to climb: name float arrays in search_over or "
-            "domains=, and differentiable operations, or use another method"
+            f"claim '{claim.name}' has no gradient to follow: list float arrays in search_over or "
+            "domains, use differentiable operations, or choose another method"
         )
     if method == "sizes" and not claim.sizes:
         raise UserError(f"claim '{claim.name}' declares no sizes: give sizes={{'n': 4}}")
@@ -163,8 +163,8 @@ class _Search:
         if found is None:
             if self.best is None:
                 raise UserError(
-                    f"claim '{self.claim.name}' has nothing to move: an inequality needs "
-                    "search_over, or a sampler that draws normal or uniform numbers from rng"
+                    f"claim '{self.claim.name}' has nothing to search over: list arrays in "
+                    "`search_over`, or draw normal or uniform numbers from rng in the sampler"
                 )
             return
         self.left -= found.evaluations

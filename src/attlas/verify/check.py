@@ -167,8 +167,8 @@ def unmoved(claim: Claim, search: ChallengeReport | None) -> tuple[str, ...]:
     if search is not None or not is_searchable(claim):
         return ()
     return (
-        "the attack moves nothing: name arrays in search_over, draw normal or uniform numbers "
-        "from rng, or say why in not_attacked",
+        "nothing to search over: list arrays in `search_over`, draw normal or uniform numbers from "
+        "rng in the sampler, or explain why in `not_attacked`",
     )
 
 

@@ -131,15 +131,15 @@ def _unfounded(claim: Claim, verdict: Verdict) -> str:
         # The corrected statement of an erratum is compared on its witness alone; an existence is
         # shown by one object. Anything else is a statement about more than one instance.
         enough = claim.expect.outcome is not Outcome.SUPPORTED or claim.kind is Kind.EXISTENCE
-        return "" if enough else "one stored instance supports no general statement"
+        return "" if enough else "a single stored instance cannot support a general statement"
     if claim.enumerates is not None:
         if verdict.distinct == claim.enumerates:
             return ""
         return f"{verdict.distinct} distinct instances, where {claim.enumerates} are all there are"
     if verdict.distinct < MINIMUM:
         return (
-            f"only {verdict.distinct} distinct applicable instances of the {MINIMUM} that support "
-            "needs"
+            f"only {verdict.distinct} distinct instances meet the assumptions: support needs "
+            f"{MINIMUM}"
         )
     return ""
 
@@ -218,11 +218,11 @@ def _probability(evidence: Evidence, roundings: int, alpha: float) -> Verdict:
         test = stats.binomtest(int(event.sum()), trials)
         interval = test.proportion_ci(1 - alpha / events, method="exact")
         numbers = {"frequency": float(event.mean()), "low": interval.low, "high": interval.high}
-        outcome, why = Outcome.INCONCLUSIVE, "the interval holds the level"
+        outcome, why = Outcome.INCONCLUSIVE, "the confidence interval contains the level"
         if interval.low >= level:
-            outcome, why = Outcome.SUPPORTED, "the interval clears the level"
+            outcome, why = Outcome.SUPPORTED, "the confidence interval lies above the level"
         elif interval.high < level:
-            outcome, why = Outcome.VIOLATED, "the interval excludes the level"
+            outcome, why = Outcome.VIOLATED, "the confidence interval lies below the level"
         slack = float(interval.low) - float(level)
         found.append(Verdict(outcome, why, slack=slack, statistics=numbers))
     return min(found, key=lambda v: (_SEVERITY.index(v.outcome), v.slack))
@@ -239,7 +239,8 @@ def _expectation(evidence: Evidence, roundings: int, alpha: float) -> Verdict:
     if evidence.range is None:
         raise ValueError("an expectation needs the range of left - right")
     if evidence.distinct is not None and evidence.distinct < int(keep.sum()):
-        why = f"only {evidence.distinct} of {int(keep.sum())} draws differ: a mean needs new ones"
+        drawn = f"{evidence.distinct} of {int(keep.sum())}"
+        why = f"only {drawn} draws differ: a mean needs independent draws"
         return Verdict(Outcome.INCONCLUSIVE, why)
     width = float(evidence.range[keep].max())
     spread = float(np.ptp(difference))
@@ -249,11 +250,11 @@ def _expectation(evidence: Evidence, roundings: int, alpha: float) -> Verdict:
     half = width * float(np.sqrt(np.log(2 / alpha) / (2 * len(difference))))
     mean = float(difference.mean())
     numbers = {"mean": mean, "low": mean - half, "high": mean + half}
-    outcome, why = Outcome.INCONCLUSIVE, "the interval holds zero"
+    outcome, why = Outcome.INCONCLUSIVE, "the confidence interval contains zero"
     if mean + half <= 0:
-        outcome, why = Outcome.SUPPORTED, "the interval is below zero"
+        outcome, why = Outcome.SUPPORTED, "the confidence interval lies below zero"
     elif mean - half > 0:
-        outcome, why = Outcome.VIOLATED, "the interval is above zero"
+        outcome, why = Outcome.VIOLATED, "the confidence interval lies above zero"
     return Verdict(outcome, why, slack=-(mean + half), statistics=numbers)
 
 

@@ -172,10 +172,10 @@ def faults(
         shown = ", ".join(str(place[0] if len(place) == 1 else place) for place in places[:4])
         more = ", ..." if len(places) > 4 else ""
         remedy = (
-            "of alike ones controls violate more than half, and the others are half as near "
-            "their bound as those"
+            "with alike=True controls must violate more than half of them, and the others must "
+            "come at least half as near to their bound"
             if claim.alike
-            else "give each a control, or alike=True where they are one statement at several places"
+            else "give each a control, or alike=True if they are one statement at several places"
         )
         found.append(
             f"no control violates {len(places)} of its {total} components ({shown}{more}): {remedy}"
@@ -185,8 +185,8 @@ def faults(
         worst = limits[np.isfinite(limits)].max(initial=0.0)
         if worst > COARSE:
             found.append(
-                f"a relative change of {worst:.2g} of a component would pass: its magnitude or "
-                "certified error is too large for an identity"
+                f"a relative error of {worst:.2g} in a component would not be noticed: its "
+                "magnitude or certified error is too large for an identity"
             )
     return tuple(found)
 
@@ -212,6 +212,6 @@ def unattained(
         return ()
     shown = "no ratio" if best is None else f"{best:.4g}"
     return (
-        f"said to be attained up to {claim.attained:.4g}, and {shown} is exhibited: add the "
-        "instance that attains it to the sampler, or check with --challenge",
+        f"declared as attained up to {claim.attained:.4g}, but the best instance reaches {shown}: "
+        "add one that attains it to the sampler, or check with --challenge",
     )

@@ -60,7 +60,7 @@ def decide_limit(evidence: Evidence, allowed: np.ndarray, alpha: float) -> Verdi
     )
     last = float(np.median(distance[..., -1]))
     numbers = {f"distance {k + 1}": float(np.median(distance[..., k])) for k in range(SCALES)}
-    return _resolved(found, tends, last, "a plateau above {} would be noticed", numbers, -last)
+    return _resolved(found, tends, last, "a plateau above {} would be detected", numbers, -last)
 
 
 def vanishes(distance: np.ndarray) -> np.ndarray:
@@ -119,7 +119,7 @@ def decide_rate(evidence: Evidence, roundings: int, alpha: float) -> Verdict:
     found = _majority(complies(0.0), alpha, "the ratio stays bounded", "the ratio keeps growing")
     slope = slopes(left / right, scales)
     numbers = {f"slope {k + 1}": float(np.median(slope[..., k])) for k in range(SCALES - 1)}
-    text = "a part that grows like the scale would be noticed above {} of the last ratio"
+    text = "a part that grows like the scale would be detected above {} of the last ratio"
     return _resolved(found, complies, 1.0, text, numbers, -numbers["slope 3"])
 
 
@@ -185,7 +185,7 @@ def _too_few(evidence: Evidence) -> Verdict | None:
     given = 0 if evidence.scales is None else evidence.scales.shape[-1]
     if given >= SCALES:
         return None
-    why = f"a limit or rate needs {SCALES} scales, here are {given}"
+    why = f"a limit or rate needs {SCALES} scales: {given} are given"
     return Verdict(Outcome.INCONCLUSIVE, why)
 
 
