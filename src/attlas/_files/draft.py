@@ -30,7 +30,7 @@ def draft_of(target: Path, *, durable: bool = False) -> Iterator[Path]:
         ...         count = draft.write_text("whole")
         ...     (Path(folder) / "a" / "b.txt").read_text()
         'whole'
-    """  # noqa: DOC502 (raised by the system)
+    """
     draft = draft_path(target)
     try:
         make_folder(target.parent)

@@ -99,7 +99,7 @@ def make_folder(folder: Path) -> None:
 
     Raises:
         OSError: if one of them cannot be made.
-    """  # noqa: DOC502 (raised by the system)
+    """
     missing = []
     while not folder.is_dir() and folder.parent != folder:
         missing.append(folder)

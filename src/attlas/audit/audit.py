@@ -110,7 +110,7 @@ def audit(
         >>> found = audit(encoder)
         >>> found.level, found.heads.sizes["head"], bool((found.heads.logit_bound > 0).all())
         ('weights', 2, True)
-    """  # noqa: DOC502 (raised one call below)
+    """
     chosen = options or AuditOptions()
     level = level or ("weights" if sequences is None else "data")
     _require(level, sequences, against, chosen)

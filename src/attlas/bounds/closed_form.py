@@ -46,5 +46,5 @@ def closed_form(formula: Callable[P, R]) -> Callable[P, R]:
         Traceback (most recent call last):
             ...
         attlas.core.errors.UserError: x has shape (2,): give one number, and use jax.vmap for many
-    """  # noqa: DOC502 (raised by the function returned)
+    """
     return door(formula, Beyond.INFINITE, partial_range=True)

@@ -126,7 +126,7 @@ def read_arrays(
         Traceback (most recent call last):
             ...
         attlas.core.errors.UserError: y has shape (2,): give [n] with n = 1, as X has
-    """  # noqa: DOC502 (raised one call below)
+    """
     found = {name: read_array(value, name) for name, value in arrays.items()}
     require_axes(axes, {name: array.shape for name, array in found.items()})
     for name, array in found.items():

@@ -100,7 +100,7 @@ def make_token_selection(
         >>> data = make_token_selection(jax.random.key(0))
         >>> data.X.shape, bool(jnp.allclose(jnp.linalg.norm(data.v), 1.0))
         ((6, 8, 10), True)
-    """  # noqa: DOC502 (raised one call below)
+    """
     _require_sizes(n, T, d)
     tokens, queries, head, labels = jax.random.split(key, 4)
     v = _on_sphere(jax.random.normal(head, (d,), dtype))
@@ -231,7 +231,7 @@ def make_support_selection(
         >>> data = make_support_selection(jax.random.key(1))
         >>> print(f"{float(jnp.ptp(token_scores(data))):.4f}")
         1.0000
-    """  # noqa: DOC502 (raised one call below)
+    """
     _require_room(n, T, d)
     draw, labels, place = jax.random.split(key, 3)
     # One draw for all Gaussian numbers: each draw of its own costs a second of compilation.

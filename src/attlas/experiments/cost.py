@@ -294,7 +294,7 @@ def estimate(
 
     Raises:
         UserError: if the scale is unknown.
-    """  # noqa: DOC502 (raised one call below)
+    """
     cells = {
         record_key(experiment.name, experiment.revision, cell): cell
         for cell in experiment.cells(scale_named(scale))

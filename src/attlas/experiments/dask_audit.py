@@ -40,7 +40,7 @@ def keep_on_dask(
 
     Raises:
         UserError: if no scheduler answers or it goes away, or a worker lacks attlas or the files.
-    """  # noqa: DOC502 (raised one call below)
+    """
     wanted = kept.missing(layers)
     progress(layers - len(wanted), layers)
     if not wanted:

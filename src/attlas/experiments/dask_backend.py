@@ -52,7 +52,7 @@ def run_dask(
 
     Raises:
         UserError: if no scheduler answers or it goes away, or a worker lacks what cells need.
-    """  # noqa: DOC502 (`dask_client`, `require_workers` and `ended` raise it)
+    """
     with dask_client(on, workers, insecure) as client:
         driver = require_workers(client, {task.module for task in tasks}, on)
         checked = partial(alike, driver, compute)
@@ -218,7 +218,7 @@ def dask_client(
 
     Raises:
         UserError: if no scheduler answers.
-    """  # noqa: DOC502 (raised one call below)
+    """
     # A task is given up once this many workers have died under it.
     allowed = {"distributed.scheduler.allowed-failures": RETRIES}
     with config.set(allowed), _quiet(), _client(on, workers, insecure, variables) as client:

@@ -198,7 +198,7 @@ class Experiment:
 
         Raises:
             UserError: if a setting is unknown, or a value is not of its type.
-        """  # noqa: DOC502 (raised one call below)
+        """
         return replace(self, grid=self.grid.changed(values, self.name))
 
     def computed(self, cell: Cell) -> tuple[dict[str, np.ndarray], Layout]:

@@ -28,7 +28,7 @@ def find_experiments() -> tuple[Experiment, ...]:
 
     Raises:
         UserError: if two have one name, or a named place cannot be imported.
-    """  # noqa: DOC502 (raised one call below)
+    """
     if project_here() is not None:
         return _named_once((*_of_project(), *_of_environment()))
     return _named_once((*_installed(), *_of_environment()))
@@ -42,7 +42,7 @@ def known_experiments() -> tuple[Experiment, ...]:
 
     Raises:
         UserError: if two have one name, or a named place cannot be imported.
-    """  # noqa: DOC502 (raised one call below)
+    """
     return _named_once((*_installed(), *_of_project(), *_of_environment()))
 
 
@@ -79,7 +79,7 @@ def find_named(names: Sequence[str]) -> tuple[Experiment, ...]:
 
     Raises:
         UserError: if a name is unknown; the line says the nearest names.
-    """  # noqa: DOC502 (raised one call below)
+    """
     chosen: list[Experiment] = []
     for name in names:
         if is_written_as_place(name):
@@ -106,7 +106,7 @@ def experiments_named(name: str) -> tuple[Experiment, ...]:
     Examples:
         >>> [experiment.paper for experiment in experiments_named("direction")]
         ['julistiono2024optimizing']
-    """  # noqa: DOC502 (raised one call below)
+    """
     for within in (partial(_may_be_named, name), known_experiments):
         experiments = within()
         meant = tuple(e for e in experiments if name in (e.paper, e.name))

@@ -73,7 +73,7 @@ def join(parts: Sequence[xr.Dataset]) -> xr.Dataset:
         >>> parts = [xr.Dataset({"y": ("x", [k])}, {"x": [k]}) for k in (3, 1)]
         >>> join(parts).y.values, join(parts).x.values
         (array([1, 3]), array([1, 3]))
-    """  # noqa: DOC502 (raised one call below)
+    """
     return join_parts([_part(plain_text(part)) for part in parts])
 
 
@@ -102,7 +102,7 @@ def join_parts(parts: Sequence[Part]) -> xr.Dataset:
         >>> parts = [Part({"y": ((), np.array(k))}).labelled("x", [k]) for k in (3, 1)]
         >>> join_parts(parts).y.values
         array([1, 3])
-    """  # noqa: DOC502 (raised one call below)
+    """
     if len(parts) == 1:
         return parts[0].dataset
     labels = _labels(parts)

@@ -81,7 +81,7 @@ def load_records(
     Raises:
         UserError: if the experiment or the scale is unknown, the name stands for several
             experiments, or a record has another schema.
-    """  # noqa: DOC502 (raised one call below)
+    """
     found = experiment if isinstance(experiment, Experiment) else one_named(experiment)
     records = _current(found, results)
     return tuple(records.values()) if scale is None else of_scale(found, scale, records)[0]

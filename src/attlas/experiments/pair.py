@@ -168,7 +168,7 @@ def read_pair(
         Damaged: if a file is truncated, altered, malformed, missing, or not a file; the text
             names it.
         UserError: if the schema is not of our version.
-    """  # noqa: DOC502 (raised one call below)
+    """
     try:
         return _read(folder, stem, kind, index)
     except Damaged:

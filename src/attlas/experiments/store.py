@@ -34,7 +34,7 @@ def results_folder(named: Path | str | None = None) -> Path:
     Examples:
         >>> results_folder("there").name
         'there'
-    """  # noqa: DOC502 (raised one call below)
+    """
     if str(named) == PUBLISHED:
         return _published_folder()
     return Path(named or os.environ.get("ATTLAS_RESULTS") or FOLDER)
@@ -120,7 +120,7 @@ class Store:
 
         Raises:
             UserError: if it cannot be written.
-        """  # noqa: DOC502 (raised one call below)
+        """
         probe_folder(self.root / experiment)
 
     def write(self, record: Record) -> Path:
@@ -134,7 +134,7 @@ class Store:
 
         Raises:
             UserError: if the folder cannot be written or the disk is full.
-        """  # noqa: DOC502 (raised one call below)
+        """
         document = {
             "kind": "record",
             "experiment": record.experiment,
@@ -166,7 +166,7 @@ class Store:
         Raises:
             Damaged: if it was truncated or altered, or does not fit its schema or its arrays.
             UserError: if it was written under another schema.
-        """  # noqa: DOC502 (raised one call below)
+        """
         folder = self.root / experiment
         pair = read_pair(folder, key, "record", self.index(experiment))
         if pair is None:
@@ -248,7 +248,7 @@ class Store:
 
         Raises:
             UserError: if a record was written under another schema.
-        """  # noqa: DOC502 (raised one call below)
+        """
         found = []
         for key in self.keys(experiment):
             if key in but:

@@ -29,7 +29,7 @@ def write_models(
     Raises:
         ValueError: if a name is no part of a folder's name.
         UserError: if the folder cannot be written.
-    """  # noqa: DOC502 (the second is raised one call below)
+    """
     written = []
     for name, form in models.items():
         if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9.-]*", name):

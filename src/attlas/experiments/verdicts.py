@@ -92,7 +92,7 @@ def write_report(
 
     Raises:
         UserError: if the folder cannot be written or the disk is full.
-    """  # noqa: DOC502 (raised one call below)
+    """
     now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
     folder, stem = claim_place(store.root / FOLDER, report.claim)
     metadata: dict[str, Any] = {**(environment() if made is None else made), "finished": now}
@@ -138,7 +138,7 @@ def read_reports(store: Store) -> tuple[tuple[CheckReport, dict[str, Any]], ...]
 
     Raises:
         UserError: if one was written under another schema.
-    """  # noqa: DOC502 (raised one call below)
+    """
     found = []
     for paper in store.names(FOLDER):
         for slug in store.keys(f"{FOLDER}/{paper}"):

@@ -73,7 +73,7 @@ def write_witness(
 
     Raises:
         UserError: if the folder cannot be written or the disk is full.
-    """  # noqa: DOC502 (raised one call below)
+    """
     document = {
         "kind": "witness",
         "claim": claim,
@@ -98,7 +98,7 @@ def keep_witness(store: Store, claim: str, found: ChallengeReport) -> Path | Non
 
     Raises:
         UserError: if the folder cannot be written or the disk is full.
-    """  # noqa: DOC502 (raised one call below)
+    """
     if found.verdict.witness is None:
         return None
     facts = {

@@ -117,7 +117,7 @@ def mirror_exponents(p: Exponent) -> Exponent:
     Examples:
         >>> mirror_exponents({"v": 2, "W": jnp.array(3.0)})
         {'W': 3.0, 'v': 2.0}
-    """  # noqa: DOC502 (raised one call below)
+    """
     if callable(p) and _is_leaf(p):
         return p
     jax.tree.map(require_mirror_exponent, p)

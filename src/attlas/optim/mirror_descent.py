@@ -372,6 +372,6 @@ def mirror_descent(
         ([0.0, -0.5], [-0.0, -0.5])
         >>> step(optax.clip_by_global_norm(1.0), mirror_descent(0.25, 3.0))
         [0.0, -0.5]
-    """  # noqa: DOC502 (raised by the rule)
+    """
     rule = _Rule(learning_rate, p, normalized, eps, floor, weight_decay).checked()
     return optax.GradientTransformation(rule.init, rule.update)

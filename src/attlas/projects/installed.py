@@ -39,7 +39,7 @@ class InstalledPaper:
 
         Raises:
             UserError: if a pattern of the project matches no file.
-        """  # noqa: DOC502 (raised one call below)
+        """
         return {} if self.project is None else _modules(self.project.claims_or_folder, self.project)
 
     def experiment_modules(self) -> dict[str, Path]:
@@ -50,7 +50,7 @@ class InstalledPaper:
 
         Raises:
             UserError: if a pattern of the project matches no file.
-        """  # noqa: DOC502 (raised one call below)
+        """
         return {} if self.project is None else _modules(self.project.experiments, self.project)
 
     def claim_modules_defining(self, slug: str) -> tuple[str, ...]:

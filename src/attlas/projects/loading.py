@@ -75,7 +75,7 @@ def load_place(place: Place | str) -> tuple[Loaded, ...]:
     Raises:
         UserError: if nothing is there, or what is there cannot be imported: the user's file and
             line, and what was raised there.
-    """  # noqa: DOC502 (raised one call below)
+    """
     found = read_place(place) if isinstance(place, str) else place
     if not found.module:
         return tuple(_load(str(path), _module_name(path), path) for path in found.files)
@@ -96,7 +96,7 @@ def objects_of_module(name: str, kind: type[Kind]) -> tuple[Kind, ...]:
 
     Raises:
         UserError: if the module cannot be imported: the file and line, and what was raised there.
-    """  # noqa: DOC502 (raised one call below)
+    """
     return _objects_in([_load_module(name)], "", kind)
 
 

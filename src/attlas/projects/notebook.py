@@ -61,7 +61,7 @@ def run_cells(path: Path, module: ModuleType) -> None:
 
     Raises:
         UserError: see `tagged_cells`.
-    """  # noqa: DOC502 (raised one call below)
+    """
     for number, source in tagged_cells(path):
         name = f"{path}[cell {number}]"
         text = plain_python(source)

@@ -69,7 +69,7 @@ class Project:
 
         Raises:
             UserError: if the file is missing or cannot be read as BibTeX.
-        """  # noqa: DOC502 (raised one call below)
+        """
         return {} if self.references is None else read_references(self.references)
 
     def data_files(self) -> dict[str, Path]:
@@ -133,7 +133,7 @@ def project_here() -> Project | None:
 
     Raises:
         UserError: if the table has an unknown key, or a value of another type.
-    """  # noqa: DOC502 (raised one call below)
+    """
     return _nearest(Path.cwd(), current_users())
 
 
@@ -156,7 +156,7 @@ def project_of(path: Path) -> Project | None:
     Examples:
         >>> project_of(Path("/never/made")) is None
         True
-    """  # noqa: DOC502 (raised one call below)
+    """
     return _nearest(path if path.is_dir() else path.parent, users_for(path))
 
 
@@ -188,7 +188,7 @@ def project_in(folder: Path) -> Project | None:
     Examples:
         >>> project_in(Path("/never/made")) is None
         True
-    """  # noqa: DOC502 (raised one call below)
+    """
     file = folder / FILE
     if not file.is_file():
         return None
@@ -211,7 +211,7 @@ def paper_of(filename: str) -> str:
     Examples:
         >>> paper_of("<stdin>"), paper_of(__file__)
         ('', 'project')
-    """  # noqa: DOC502 (raised one call below)
+    """
     file = Path(filename.partition("[cell ")[0])
     if file.suffix not in (".py", ".ipynb") or not file.is_file():
         return ""

@@ -299,7 +299,7 @@ def references_of(
 
     Raises:
         UserError: if a project names references that cannot be read.
-    """  # noqa: DOC502 (raised one call below)
+    """
     places = [claim.place[0] for claim in claims] + [each.source[0] for each in experiments]
     known, titles = dict(all_references()), {}
     for project in filter(None, map(project_of, sorted({Path(place).parent for place in places}))):

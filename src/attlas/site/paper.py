@@ -73,7 +73,7 @@ def write_paper(
     Raises:
         UserError: if there is no such paper, the references cannot be read, or the file cannot
             be written.
-    """  # noqa: DOC502 (raised one call below)
+    """
     store = results if isinstance(results, Store) else Store(results)
     shown = chosen([paper])
     keys = {each.paper for each in (*shown.claims, *shown.errata, *shown.experiments)}

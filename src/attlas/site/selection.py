@@ -45,7 +45,7 @@ def chosen(names: Sequence[str] = ()) -> Chosen:
         >>> found = chosen(["julistiono2024optimizing"])
         >>> {claim.paper for claim in found.claims}
         {'julistiono2024optimizing'}
-    """  # noqa: DOC502 (raised one call below)
+    """
     if not names:
         return Chosen(find_claims(), find_errata(), find_experiments())
     claims: dict[str, Claim] = {}

@@ -142,7 +142,7 @@ class ClaimsFile(pytest.File):
 
         Raises:
             CollectError: with the user's own line, where the file cannot be loaded.
-        """  # noqa: DOC502 (an attribute of the class)
+        """
         from attlas.claims.report_cases import case_names
         from attlas.core.errors import UserError
         from attlas.verify.registry import claims_of

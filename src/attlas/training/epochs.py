@@ -125,7 +125,7 @@ def fit_epochs(
         ...                   width=2, evaluate=lambda w, _: {"validation": jnp.abs(w)})
         >>> path.validation.tolist(), path.selected.tolist(), path.train[0].tolist()
         ([[3.0, 0.0], [3.0, 0.0]], [-3.0, -3.0], [1.0, 0.0])
-    """  # noqa: DOC502 (raised one call below)
+    """
     params, rest = eqx.partition(models, eqx.is_inexact_array)
     count = jax.tree.leaves(params)[0].shape[0]
     devices = ensemble.member_devices()

@@ -98,7 +98,7 @@ above 0
 
         Raises:
             UserError: naming the first.
-        """  # noqa: DOC502 (made one call below)
+        """
         known = self.tensors.shapes if isinstance(self.tensors, LazyTensors) else None
         for name, shape in shapes.items():
             found = np.shape(self.tensors[name]) if known is None else known[name]
@@ -123,7 +123,7 @@ above 0
 
         Raises:
             UserError: if it has another shape.
-        """  # noqa: DOC502 (made one call below)
+        """
         found = self.tensors[tensor]
         self._require_shape(tensor, found.shape, shape)
         return found

@@ -55,7 +55,7 @@ def load_model(
         >>> model = load_model(encoder)
         >>> model.attention([9, 1, 2, 3, 4, 5]).shape
         (2, 2, 6, 6)
-    """  # noqa: DOC502 (raised one call below)
+    """
     found = open_checkpoint(source, dtype=dtype, name=name, config=config)
     architecture = architecture_of(found.config, found.name)
     require_settings(found.config, architecture.SETTINGS[found.config["model_type"]], LIBRARY)

@@ -80,7 +80,7 @@ def rotary_frequencies(
         Traceback (most recent call last):
             ...
         attlas.core.errors.UserError: type = 'yarn' in the configuration is not ...
-    """  # noqa: DOC502 (raised one call below)
+    """
     rule = rotary_rule(config)
     kind = _kind(rule)
     theta = rule.number("rope_theta", config.number(theta_key, 10000.0))

@@ -119,7 +119,7 @@ class SafetensorsFile:
 
         Raises:
             UserError: if the file holds no such tensor, or has changed since it was opened.
-        """  # noqa: DOC502 (made one call below)
+        """
         if name not in self.tensors:
             raise self._wrong(f"holds no tensor '{name}'")
         place = self.tensors[name]

@@ -118,7 +118,7 @@ def read_once(model: TrainedTransformer) -> TrainedTransformer:
 
     Raises:
         UserError: for a vision model.
-    """  # noqa: DOC502 (raised one call below)
+    """
     whole = whole_model(model)
     return replace(
         model,

@@ -51,7 +51,7 @@ def find_claims(names: Sequence[str] | str = ()) -> tuple[Claim, ...]:
     Examples:
         >>> len(find_claims(["julistiono2024optimizing/lemma-12"]))
         1
-    """  # noqa: DOC502 (raised one call below)
+    """
     if not names:
         installed = () if project_here() is not None else _installed_claims()
         return _named_once((*installed, *_claims_of_project(), *_claims_of_environment()))
@@ -119,7 +119,7 @@ def claims_named(name: str) -> tuple[Claim, ...]:
     Examples:
         >>> claims_named("no-such-lemma")
         ()
-    """  # noqa: DOC502 (raised one call below)
+    """
     for within in (_claims_of_project, partial(_installed_and_listed, name), known_claims):
         claims = within()
         meant = tuple(c for c in claims if name in (c.name, c.paper, c.name.split("/", 1)[1]))
@@ -150,7 +150,7 @@ def known_claims() -> tuple[Claim, ...]:
 
     Raises:
         UserError: if a place that is named somewhere cannot be loaded, or two have one name.
-    """  # noqa: DOC502 (raised one call below)
+    """
     return _named_once((*_installed_claims(), *_claims_of_project(), *_claims_of_environment()))
 
 

@@ -73,7 +73,7 @@ def prove(claim: Claim, batch: Batch) -> str:
 
     Raises:
         ModuleNotFoundError: if sympy is not installed.
-    """  # noqa: DOC502 (raised by the import)
+    """
     algebra = importlib.import_module("sympy")
     shapes = {k: jax.ShapeDtypeStruct(v.shape[1:], v.dtype) for k, v in batch.items()}
     try:

@@ -55,7 +55,7 @@ def model_sharpness(
 
     Raises:
         UserError: if the optimiser has no threshold, or a number is out of range.
-    """  # noqa: DOC502 (raised one call below)
+    """
     require_step(learning_rate, optimizer, momentum)
     threshold = stable_threshold(optimizer, momentum)
     whole = whole_model(model)
