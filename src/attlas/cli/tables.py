@@ -116,8 +116,6 @@ def layout(
         >>> found = layout(columns, [row], 20)
         >>> ["".join(text for text, _ in line) for line in found.lines[::2]], found.left_out
         (['claim   slack', 'mine/a  0.25'], ('locator',))
-        >>> found.needed
-        26
     """
     cells = [tuple(_clean(cell) for cell in row) for row in rows]
     table = list(zip(columns, *cells, strict=True))
