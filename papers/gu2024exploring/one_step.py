@@ -29,16 +29,14 @@ class Step(NamedTuple):
     """What one step does to the outputs.
 
     Attributes:
-        F: outputs before.
-        after: outputs after.
+        F: outputs before the step.
+        after: outputs after the step.
         u: F - Y.
         change: F(tau + 1) - F(tau).
-        S: softmax before.
+        S: softmax before the step.
         delta: -eta <Delta w_r, x_i>.
         q: relative change of the denominator.
         v: v_0, v_1 and v_2 of Lemma E.1, with Theta(1) = (e^delta - 1 - delta) / delta^2.
-        m: width.
-        eta: step size.
         gradient: the largest ||Delta w_r||.
         share: P, the largest m S_ir.
         c: 1 + max |F| / m, which bounds |a_lr - F_li / m| for a = +-1.

@@ -39,7 +39,6 @@ class Setting(NamedTuple):
         width: m.
         outputs: k.
         samples: n, in dimension 3.
-        activation: of the hidden units.
         targets: smallest and largest length of the targets of an instance.
         step: smallest and largest share of 1 / (m lambda_max(H*)).
         sigma: smallest and largest standard deviation of the first layer.

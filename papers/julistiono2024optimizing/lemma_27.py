@@ -40,7 +40,7 @@ class MeasuredStep(NamedTuple):
     """One step, everything divided by eta ||grad L||_q = tau.
 
     Attributes:
-        tau: how far the mirror variable moves.
+        tau: distance by which the mirror variable moves.
         toward_mm: -<grad L, W_mm> / (||W_mm|| ||grad L||_q).
         toward_w: -<grad L, W> / (||W|| ||grad L||_q).
         growth: (||W+||^{p-1} - ||W||^{p-1}) / tau.
@@ -48,7 +48,7 @@ class MeasuredStep(NamedTuple):
         descent: (L(W+) - L(W)) / (||grad L||_q ||W||), not above zero.
         rounding: absolute error of any of these.
         log_gradient: log ||grad L||_q.
-        W_next: where the step leads.
+        W_next: W after the step.
     """
 
     tau: Array

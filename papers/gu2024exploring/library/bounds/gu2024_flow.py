@@ -49,8 +49,6 @@ def gu2024_flow_certificate(
 
     Args:
         network: the start, softmax, with |a| <= 1.
-        X: samples.
-        Y: targets.
         smallest: lambda, the least eigenvalue of H at the start.
 
     Returns:
@@ -94,13 +92,7 @@ def gu2024_flow_movement(
 
     Args:
         network: the start, softmax, with |a| <= 1.
-        X: samples.
-        Y: targets.
         smallest: lambda; the kernel keeps at least half of it within R.
-        R: radius.
-
-    Returns:
-        The bound D of the proof.
 
     Source: Lemma C.2 of gu2024exploring (sharpened for flow, derived).
 

@@ -30,9 +30,6 @@ def gu2024_limit_variance(
     activations, means without a ratio, have exactly the variance V 2 / m.
 
     Args:
-        X: samples.
-        sigma: standard deviation of the first layer.
-        activation: of the hidden units.
         same_output: whether the entry is in a diagonal block.
 
     Returns:

@@ -16,8 +16,8 @@ class PrincipalComponents(NamedTuple):
         mean: mean of the training pixels.
         directions: orthonormal principal directions in rows, the largest variance first; the
             entry of largest size of each is positive.
-        scales: what coordinates are divided by: their standard deviations in the training set
-            where whitened (covariance I), else for all the root of their mean variance.
+        scales: divisors of the coordinates: their standard deviations in the training set where
+            whitened (covariance I), otherwise the root of their mean variance for all.
         explained: share of the pixels' total variance along each direction.
     """
 
@@ -30,10 +30,7 @@ class PrincipalComponents(NamedTuple):
         """Coordinates of images.
 
         Args:
-            images: [n, ...] with p pixels each.
-
-        Returns:
-            Scaled coordinates in rows.
+            images: [n, ...], p pixels per image.
         """
         pixels = images.reshape(len(images), -1).astype(np.float64)
         return (pixels - self.mean) @ self.directions.T / self.scales
@@ -43,9 +40,6 @@ class PrincipalComponents(NamedTuple):
 
         Args:
             codes: scaled coordinates in rows.
-
-        Returns:
-            Pixels in rows.
         """
         return self.mean + (codes * self.scales) @ self.directions
 
@@ -58,7 +52,7 @@ class DigitComponents(NamedTuple):
         validation: coordinates of the validation images.
         test: coordinates of the test images.
         labels: digits of the three sets, in this order.
-        components: the map.
+        components: the map that `encode` and `decode` apply.
     """
 
     train: Float[np.ndarray, "n c"]
@@ -72,12 +66,8 @@ def fit_components(images: np.ndarray, count: int, *, whiten: bool = True) -> Pr
     r"""Principal components by the singular value decomposition of the centred pixels.
 
     Args:
-        images: [n, ...] with p pixels each.
-        count: number of components c.
+        images: [n, ...], p pixels per image.
         whiten: scale each coordinate to variance 1, instead of all by one number.
-
-    Returns:
-        The map.
 
     Raises:
         UserError: if the pixels do not vary in that many directions.
@@ -112,13 +102,8 @@ def load_digit_components(
     """The digits in scikit-learn by their principal components, fitted on training images only.
 
     Args:
-        count: number of components.
-        seed: of the split.
         classes: digits to keep.
         whiten: scale each coordinate to variance 1 in the training set.
-
-    Returns:
-        Coordinates of the three sets, and the map.
 
     Examples:
         >>> data = load_digit_components(4)

@@ -26,11 +26,10 @@ class DigitRegression(NamedTuple):
 
     Attributes:
         digits: coordinates, divided by one number.
-        schedule: of the noise.
         train: pairs of training digits.
         further: pairs of validation digits, then of test digits.
         validation: number of the former.
-        scale: of the training pairs.
+        scale: fitted on the training pairs.
     """
 
     digits: DigitComponents
@@ -43,9 +42,6 @@ class DigitRegression(NamedTuple):
     def inputs(self, pairs: DiffusionPairs) -> Float[Array, "n e"]:
         """The network's inputs.
 
-        Args:
-            pairs: any pairs.
-
         Returns:
             (t, x) over the scale, in rows.
         """
@@ -54,11 +50,8 @@ class DigitRegression(NamedTuple):
     def losses(self, found: Float[np.ndarray, "*s n d"]) -> Float[np.ndarray, "2 *s"]:
         """Mean squared distance of estimates from the clean digits.
 
-        Args:
-            found: estimates for the further pairs.
-
         Returns:
-            That of validation digits and that of test digits.
+            One row for validation digits and one for test digits.
         """
         square = np.sum((found - np.asarray(self.further.labels)) ** 2, axis=-1)
         parts = square[..., : self.validation], square[..., self.validation :]
@@ -71,14 +64,9 @@ def draw_digit_regression(
     """Load digits and noise them.
 
     Args:
-        seed: of the split and of the noise.
         classes: digits to keep.
-        components: number of principal components.
-        repeats: pairs for each training digit.
-        held_repeats: pairs for each validation and test digit.
-
-    Returns:
-        The pairs.
+        repeats: pairs per training digit.
+        held_repeats: pairs per validation and test digit.
     """
     digits = load_digit_components(components, seed, tuple(classes), whiten=False)
     schedule = make_noise_schedule(*RATE, T=T)

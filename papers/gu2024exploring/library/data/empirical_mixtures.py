@@ -11,11 +11,7 @@ def kernel_density(points: Float[np.ndarray, "n d"], width: float) -> GaussianMi
     """Equal masses on the points, spread by one Gaussian.
 
     Args:
-        points: in rows.
         width: standard deviation in every direction; a tiny one stands for point masses.
-
-    Returns:
-        The mixture.
 
     Examples:
         >>> law = kernel_density(np.array([[0.0], [4.0]]), 0.5)
@@ -30,7 +26,7 @@ def fitted_gaussian(points: Float[np.ndarray, "n d"]) -> GaussianMixture:
     """The Gaussian of the points' mean and covariance, the fit of largest likelihood.
 
     Args:
-        points: in rows, more than d in general position.
+        points: more than d points in general position.
 
     Returns:
         A mixture of one component.

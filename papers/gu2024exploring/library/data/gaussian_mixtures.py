@@ -52,8 +52,6 @@ class GaussianMixture(eqx.Module):
         """Build the mixture.
 
         Args:
-            weights: w.
-            means: mu_k in rows.
             covariances: C_k; one number per component stands for a multiple of I.
         """
         self.weights, self.means = weights, means
@@ -71,12 +69,7 @@ class GaussianMixture(eqx.Module):
 
 
 class Moments(NamedTuple):
-    """First and second moments of a law.
-
-    Attributes:
-        mean: the mean.
-        covariance: the covariance.
-    """
+    """First and second moments of a law."""
 
     mean: Float[Array, " d"]
     covariance: Float[Array, "d d"]
@@ -89,12 +82,9 @@ def make_gaussian_mixture(
 
     Args:
         weights: [K], positive; they are divided by their sum.
-        means: [K, d].
+        means: mu_k in rows, [K, d].
         covariances: [K, d, d], or [K] numbers for multiples of I.
         dtype: floating type, JAX's default when None.
-
-    Returns:
-        The mixture.
 
     Raises:
         UserError: if shapes differ, a number is not finite, a weight is not positive, or a
@@ -166,10 +156,6 @@ def _log_joint(mixture: GaussianMixture, x: Array) -> Array:
 def log_density(mixture: GaussianMixture, x: Float[Array, " d"]) -> Float[Array, ""]:
     r"""The log density log p(x), finite wherever ||x||^2 is, however far from all means.
 
-    Args:
-        mixture: the law.
-        x: point.
-
     Returns:
         The log density, with respect to the Lebesgue measure.
 
@@ -184,10 +170,6 @@ def log_density(mixture: GaussianMixture, x: Float[Array, " d"]) -> Float[Array,
 def responsibilities(mixture: GaussianMixture, x: Float[Array, " d"]) -> Float[Array, " K"]:
     """The probability that a point came from each component.
 
-    Args:
-        mixture: the law.
-        x: point.
-
     Returns:
         Probabilities, sum 1.
     """
@@ -200,9 +182,7 @@ def diffused(
     r"""The law of x(t): means beta mu_k, covariances beta^2 C_k + (1 - beta^2) I.
 
     Args:
-        mixture: the law of x(0).
-        schedule: the rate of the noise.
-        t: time in [0, T].
+        mixture: law of x(0).
 
     Returns:
         The law of x(t); `log_density` of it is log p_t.
@@ -225,13 +205,7 @@ def score(
     r"""The score grad log p_t(x) = -sum_k r_k(t, x) C_k(t)^{-1} (x - beta mu_k).
 
     Args:
-        mixture: the law of x(0).
-        schedule: the rate of the noise.
-        t: time in [0, T].
-        x: point.
-
-    Returns:
-        The score.
+        mixture: law of x(0).
 
     Examples:
         >>> from gu2024exploring.library.data.noise_schedule import make_noise_schedule
@@ -254,13 +228,7 @@ def posterior_mean(
     Gaussian, without Tweedie's formula, which `NoiseSchedule.mean_of_score` is.
 
     Args:
-        mixture: the law of x(0).
-        schedule: the rate of the noise.
-        t: time in [0, T].
-        x: point.
-
-    Returns:
-        The posterior mean.
+        mixture: law of x(0).
 
     Examples:
         >>> from gu2024exploring.library.data.noise_schedule import make_noise_schedule
@@ -278,12 +246,6 @@ def posterior_mean(
 def moments(mixture: GaussianMixture) -> Moments:
     r"""Mean sum_k w_k mu_k and covariance sum_k w_k (C_k + mu_k mu_k') - mean mean'.
 
-    Args:
-        mixture: the law.
-
-    Returns:
-        The moments.
-
     Examples:
         >>> found = moments(make_gaussian_mixture([1, 1], [[-1.0], [1.0]], [1.0, 1.0]))
         >>> found.mean.tolist(), found.covariance.tolist()
@@ -297,17 +259,6 @@ def moments(mixture: GaussianMixture) -> Moments:
 
 def sample(key: PRNGKeyArray, mixture: GaussianMixture, n: int) -> Float[Array, "n d"]:
     """Independent points, drawn by NumPy: nothing is compiled.
-
-    Args:
-        key: random key.
-        mixture: the law.
-        n: points.
-
-    Returns:
-        Points in rows.
-
-    Raises:
-        UserError: if n is below 1.
 
     Examples:
         >>> mixture = make_gaussian_mixture([1, 1], [[-5.0], [5.0]], [1e-4, 1e-4])
@@ -330,14 +281,6 @@ def sample(key: PRNGKeyArray, mixture: GaussianMixture, n: int) -> Float[Array, 
 
 def draw(key: PRNGKeyArray, mixture: GaussianMixture, n: int) -> Float[Array, "n d"]:
     """`sample` drawn by JAX, for use inside `jax.jit` and `jax.vmap`; other numbers.
-
-    Args:
-        key: random key.
-        mixture: the law.
-        n: points.
-
-    Returns:
-        Points in rows.
 
     Examples:
         >>> mixture = make_gaussian_mixture([1.0], [[0.0, 0.0]], [1.0])

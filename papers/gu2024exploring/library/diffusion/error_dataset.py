@@ -33,13 +33,10 @@ def score_error_dataset(
     """Join the terms of regression with the coupling of networks, and stop both.
 
     Args:
-        f_H: the element of the RKHS.
         kernel: its terms, stacked over training sets.
-        networks: what networks of several widths predict for the held-out pairs after the first
-            s steps.
+        networks: predictions of networks of several widths for the held-out pairs after each of the
+            first s steps.
         held_out: pairs, of which the first are for validation.
-        steps: of kernel regression.
-        validation: how many pairs.
 
     Returns:
         Along the axes m (width), n (training set) and step: `error` by `term`, `true_error` and
@@ -85,8 +82,7 @@ def score_error_bound(found: xr.Dataset, d: int, delta: float) -> xr.DataArray:
     """The sum of the terms of Theorem 6.6 at what was measured, for labels of the unit ball.
 
     Args:
-        found: of `score_error_dataset`, training sets by their size n.
-        d: dimension of the data.
+        found: result of `score_error_dataset`, training sets by their size n.
         delta: probability of failure.
 
     Returns:

@@ -25,12 +25,11 @@ class RkhsFunction(NamedTuple):
     """f_H: kernel regression on the true labels of a reference set, stopped.
 
     Attributes:
-        scale: of inputs and labels.
-        inputs: of the reference pairs, over the scale.
+        inputs: encoded reference pairs.
         flow: the regression, decomposed; its targets are in the units of the data.
-        time: at which it is stopped.
+        time: stopping time.
         sigma: standard deviation of the first layer, of infinite width.
-        squared_norm: in the RKHS, of labels over the scale: R_H.
+        squared_norm: R_H, the squared norm in the RKHS for labels over the scale.
     """
 
     scale: PairScale
@@ -42,9 +41,6 @@ class RkhsFunction(NamedTuple):
 
     def values(self, pairs: DiffusionPairs) -> Float[np.ndarray, "n2 d"]:
         """f_H at the points of pairs.
-
-        Args:
-            pairs: any.
 
         Returns:
             Values in the units of the data.
@@ -61,11 +57,6 @@ def rkhs_function(
     Args:
         reference: pairs with true labels, independent of the training set.
         validation: pairs with true labels, on which its error is least where it stops.
-        scale: of inputs and labels.
-        sigma: standard deviation of the first layer.
-
-    Returns:
-        The function.
 
     Examples:
         >>> import jax.numpy as jnp
@@ -97,8 +88,7 @@ class RegressionTerms(NamedTuple):
         largest: eigenvalue of the kernel.
         smallest: eigenvalue, at least the level of rounding.
         predicted: estimates of the clean data of the held-out pairs.
-        mismatch: label mismatch.
-        early: early stopping.
+        early: term of early stopping.
         bias: regression on f_H against f_H.
         noise: regression on the noise of the labels.
     """
@@ -131,12 +121,9 @@ def regression_terms(
     """Follow kernel regression on labels, on f_H and on the noise at once.
 
     Args:
-        f_H: an element of the RKHS.
-        train: training pairs with true labels.
-        held_out: where to predict.
-        steps: numbers of steps of gradient descent.
-        share: of the step size that the largest eigenvalue allows.
-        validation: so many of the held-out pairs do not count for the terms.
+        train: pairs with true labels.
+        share: step size times the largest eigenvalue.
+        validation: number of held-out pairs, the first ones, that the terms leave out.
 
     Returns:
         The terms at each step, means over the other held-out pairs.

@@ -13,10 +13,6 @@ from gu2024exploring.library.diffusion.score_estimation import ScoreEstimator
 class MixtureEstimator(eqx.Module):
     """The exact estimate for data of a known law.
 
-    Attributes:
-        mixture: the law.
-        schedule: of the noise.
-
     Examples:
         >>> import jax.numpy as jnp
         >>> from gu2024exploring.library.data.noise_schedule import make_noise_schedule
@@ -31,15 +27,7 @@ class MixtureEstimator(eqx.Module):
     schedule: NoiseSchedule
 
     def predict(self, t: Float[Array, ""], x: Float[Array, " d"]) -> Float[Array, " d"]:
-        """The posterior mean E[x(0) | x(t) = x].
-
-        Args:
-            t: time.
-            x: noised point.
-
-        Returns:
-            The mean.
-        """
+        """The posterior mean E[x(0) | x(t) = x]."""
         return posterior_mean(self.mixture, self.schedule, t, x)
 
     def score(
@@ -48,12 +36,7 @@ class MixtureEstimator(eqx.Module):
         """The score grad log p_t(x), by Tweedie's formula.
 
         Args:
-            schedule: of the noise.
-            t: time, above 0.
-            x: noised point.
-
-        Returns:
-            The score.
+            t: positive time.
         """
         return schedule.score_of_mean(t, x, self.predict(t, x))
 
@@ -64,13 +47,5 @@ Estimator = ScoreEstimator | MixtureEstimator
 
 @eqx.filter_jit
 def predict_pairs(estimator: Estimator, pairs: DiffusionPairs) -> Float[Array, "n d"]:
-    """The estimates of the clean data of pairs.
-
-    Args:
-        estimator: any.
-        pairs: where to predict.
-
-    Returns:
-        Estimates in rows.
-    """
+    """The estimates of the clean data of pairs."""
     return jax.vmap(estimator.predict)(pairs.t, pairs.x)

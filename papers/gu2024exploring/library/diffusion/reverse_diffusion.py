@@ -48,13 +48,9 @@ def sample(
     Args:
         score: score(t, x, *args) at one point. Parameters belong into `args`, or into a callable
             pytree (an Equinox module): arrays that it closes over are compiled in.
-        schedule: the rate of the noise.
         key: random key; one is split off for each sample, so that chunks change nothing.
-        n: samples.
-        d: dimension.
         args: further arguments of `score`: pytrees of arrays and numbers.
         method: `sde` or `ode`.
-        steps: of the integrator.
         T0: time at which to stop, above 0.
         T: time at which to start; that of the schedule when None.
         y_T: starting points; standard normal when None.
@@ -100,8 +96,6 @@ def reverse_times(
     r"""Times from T down to T0, uniform in the logarithm of the noise-to-signal ratio.
 
     Args:
-        schedule: the rate of the noise.
-        steps: number of intervals.
         T0: last time, above 0.
         T: first time; that of the schedule when None.
 

@@ -32,12 +32,6 @@ def sample_each(
     structure and one shape differ by their numbers alone. They share their noise, too.
 
     Args:
-        estimators: k of them.
-        schedule: of the noise.
-        key: of the noise.
-        n: samples.
-        d: dimension.
-        steps: of the integrator.
         T0: time at which to stop, above 0.
         denoise: end with the estimate of the clean data at T0.
 

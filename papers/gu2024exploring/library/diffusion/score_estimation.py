@@ -34,28 +34,17 @@ class ScoreEstimator(eqx.Module):
     """What the estimators share: predictions and scores at one time and point.
 
     Attributes:
-        scale: of inputs and labels, that of the training pairs.
+        scale: fitted on the training pairs.
     """
 
     scale: PairScale
 
     @abstractmethod
     def outputs(self, inputs: Float[Array, "n2 e"]) -> Float[Array, "n2 d"]:
-        """Estimates of labels, both in units of the scale.
-
-        Args:
-            inputs: (t, x) over the scale, in rows.
-
-        Returns:
-            Estimates in rows.
-        """
+        """Estimates of labels, both in units of the scale."""
 
     def predict(self, t: Float[Array, ""], x: Float[Array, " d"]) -> Float[Array, " d"]:
         """The estimate of E[x(0) | x(t) = x].
-
-        Args:
-            t: time.
-            x: noised point.
 
         Returns:
             The estimate, in the units of the data.
@@ -68,12 +57,7 @@ class ScoreEstimator(eqx.Module):
         """The estimate of grad log p_t(x), by Tweedie's formula.
 
         Args:
-            schedule: of the noise.
-            t: time, above 0.
-            x: noised point.
-
-        Returns:
-            The estimated score.
+            t: positive time.
         """
         return schedule.score_of_mean(t, x, self.predict(t, x))
 
@@ -83,11 +67,7 @@ class ScoreEstimator(eqx.Module):
         """Squared distances from the labels of pairs, or from other targets.
 
         Args:
-            pairs: where to predict.
-            targets: in the units of the data; the noisy labels when None.
-
-        Returns:
-            One number per pair.
+            targets: clean data in their units; the noisy labels when None.
         """
         found = self.scale.decode(self.outputs(self.scale.encode_all(pairs.t, pairs.x)))
         return jnp.sum((found - (pairs.labels if targets is None else targets)) ** 2, axis=1)
@@ -97,20 +77,13 @@ class NetworkEstimator(ScoreEstimator):
     """A trained network.
 
     Attributes:
-        network: of d + 1 inputs and d outputs.
+        network: network with d + 1 inputs and d outputs.
     """
 
     network: SoftmaxNetwork
 
     def outputs(self, inputs: Float[Array, "n2 e"]) -> Float[Array, "n2 d"]:
-        """The network on each row.
-
-        Args:
-            inputs: (t, x) over the scale, in rows.
-
-        Returns:
-            Estimates in rows.
-        """
+        """The network on each row."""
         return jax.vmap(self.network)(inputs)
 
 
@@ -123,7 +96,6 @@ class KernelEstimator(ScoreEstimator):
         kernel: the network whose tangent kernel K is, in place of the limit; then K couples the
             outputs. The factor m of the softmax network is left out: K = H.
         sigma: standard deviation of the first layer in the limit of infinite width.
-        activation: of the limit.
     """
 
     inputs: Float[Array, "n e"]
@@ -133,14 +105,7 @@ class KernelEstimator(ScoreEstimator):
     activation: Activation = eqx.field(static=True, default=Activation.SOFTMAX)
 
     def outputs(self, inputs: Float[Array, "n2 e"]) -> Float[Array, "n2 d"]:
-        """The kernel expansion on each row.
-
-        Args:
-            inputs: (t, x) over the scale, in rows.
-
-        Returns:
-            Estimates in rows.
-        """
+        """The kernel expansion on each row."""
         if self.kernel is None:
             cross = softmax_ntk_limit(inputs, self.inputs, self.sigma, self.activation)
             return cross @ self.coefficients
@@ -162,13 +127,7 @@ def fit_network(
 
     Args:
         network: the start, of d + 1 inputs and d outputs.
-        pairs: training pairs.
-        scale: `fit_scale` of them.
-        step_size: eta.
-        steps: number of steps.
-
-    Returns:
-        The estimator.
+        scale: result of `fit_scale` on the training pairs.
 
     Raises:
         UserError: if the training leaves the range of floating numbers.
@@ -197,12 +156,8 @@ def fit_kernel(
     Network time tau of step eta is m eta tau for softmax and eta tau for the others.
 
     Args:
-        start: from `kernel_estimator`; its coefficients are not used.
-        pairs: training pairs.
-        times: of the flow, from 0.
-
-    Returns:
-        An estimator for each time.
+        start: result of `kernel_estimator`; its coefficients are not used.
+        times: times of the flow, at least 0.
 
     Examples:
         >>> pairs = DiffusionPairs(jnp.zeros(1), jnp.ones((1, 1)), jnp.ones((1, 1)), None)
@@ -228,13 +183,8 @@ def fit_gram(
     The functions are those of gradient descent in the feature space of K with the same step.
 
     Args:
-        start: from `kernel_estimator`; its coefficients are not used.
-        pairs: training pairs.
+        start: result of `kernel_estimator`; its coefficients are not used.
         step_size: s, below 2 over the largest eigenvalue of K to converge.
-        steps: number of steps.
-
-    Returns:
-        The estimator after the last step.
 
     Raises:
         UserError: if a number leaves the range of floating numbers.
@@ -269,14 +219,8 @@ def kernel_estimator(
     """The estimator of kernel regression before training, zero everywhere.
 
     Args:
-        pairs: training pairs.
-        scale: `fit_scale` of them.
+        scale: result of `fit_scale` on the training pairs.
         kernel: a network for its finite tangent kernel; the limit of infinite width when None.
-        sigma: of the limit.
-        activation: of the limit.
-
-    Returns:
-        The estimator with coefficients zero.
 
     Examples:
         >>> pairs = DiffusionPairs(jnp.zeros(1), jnp.ones((1, 1)), jnp.ones((1, 1)), None)
@@ -291,14 +235,7 @@ def best_stop(estimators: Sequence[ScoreEstimator], held_out: DiffusionPairs) ->
     """Early stopping: the estimator with the least squared error on held-out noisy labels.
 
     Args:
-        estimators: of increasing times.
         held_out: pairs that none of them was trained on.
-
-    Returns:
-        Its index.
-
-    Raises:
-        UserError: if there is no estimator.
 
     Examples:
         >>> pairs = DiffusionPairs(jnp.zeros(1), jnp.ones((1, 1)), jnp.ones((1, 1)), None)

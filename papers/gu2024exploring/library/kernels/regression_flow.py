@@ -37,11 +37,8 @@ class RegressionFlow(NamedTuple):
         """Values on the training samples.
 
         Args:
-            times: of the flow, or numbers of steps when a step size is given.
+            times: times of the flow, or numbers of steps when a step size is given.
             step_size: eta of gradient descent, None for the flow.
-
-        Returns:
-            u at each time.
         """
         left = _remaining(self.eigenvalues, times, step_size)
         away = np.einsum("ij,sj,jk->sik", self.vectors, left, self.start, optimize=True)
@@ -59,13 +56,9 @@ class RegressionFlow(NamedTuple):
         Directions of eigenvalue zero contribute their limit, t.
 
         Args:
-            cross: kernel between further and training samples.
-            times: of the flow, or numbers of steps when a step size is given.
+            times: times of the flow, or numbers of steps when a step size is given.
             step_size: eta of gradient descent, None for the flow.
             start: values at time zero, zero when None.
-
-        Returns:
-            The predictor at each time.
         """
         filters = _accumulated(self.eigenvalues, times, step_size)
         moved = np.einsum("ij,sj,jk->sik", cross @ self.vectors, filters, self.start, optimize=True)
@@ -84,9 +77,6 @@ def regression_flow(
             outputs, of blocks n x n, takes targets stacked output by output in one column.
         targets: Y, [n, k]; lists, or arrays of NumPy, JAX or torch, as the others.
         start: u(0), [n, k], zero when None.
-
-    Returns:
-        The flow.
 
     Raises:
         UserError: if the kernel is not symmetric, or an array is not finite or does not fit.
@@ -126,9 +116,6 @@ def descent_loss(kernel: ArrayInput, y: ArrayInput, steps: ArrayInput) -> Float[
         kernel: symmetric, not zero, [n, n].
         y: targets of one output, not zero, [n].
         steps: numbers of steps, at least 0, [s].
-
-    Returns:
-        The loss at each.
 
     Raises:
         UserError: if an array is not finite, does not fit or is zero, or the kernel is negative.

@@ -32,11 +32,6 @@ def softmax_ntk_limit(
     Args:
         X: samples, (n, d); lists, or an array of NumPy, JAX or torch, as Z.
         Z: samples of the second index, (n2, d).
-        sigma: standard deviation of the first layer.
-        activation: of the hidden units.
-
-    Returns:
-        The kernel between the samples.
 
     Raises:
         UserError: if sigma is a number that is not positive, an array is not finite, or the

@@ -24,7 +24,7 @@ class KernelChanges(NamedTuple):
     """Frobenius norms of the change, by radius and direction.
 
     Attributes:
-        start: after the move in the given direction.
+        start: change after the move in the given direction.
         ascended: the largest along the ascent from there.
     """
 
@@ -47,14 +47,9 @@ def kernel_changes(
     measured.
 
     Args:
-        network: at W.
-        X: samples.
-        radii: R, positive.
-        directions: of the moves; columns of zero stay.
-        climb: steps of the ascent.
-
-    Returns:
-        Norms before and after the ascent.
+        radii: positive distances R.
+        directions: directions of the moves; a unit whose column is zero stays.
+        climb: number of steps of the ascent.
 
     Examples:
         >>> network = SoftmaxNetwork(jnp.zeros((1, 2)), jnp.array([[1.0, -1.0]]))
@@ -71,10 +66,6 @@ def aligned_directions(
     X: Float[np.ndarray, "n d"], W: Float[np.ndarray, "d m"]
 ) -> Float[np.ndarray, "2 d m"]:
     """Two directions of large change: all units along the mean input, each along those it likes.
-
-    Args:
-        X: samples.
-        W: first layer.
 
     Returns:
         The sum of all inputs for every unit; that of the inputs signed by their logits.

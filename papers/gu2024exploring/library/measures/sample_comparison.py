@@ -23,7 +23,7 @@ class SampleComparison(NamedTuple):
         distance: energy distance and sliced Wasserstein distance of the samples that are not
             lost; NaN for fewer than three.
         error: their standard errors.
-        lost: how many samples are lost.
+        lost: number of lost samples.
     """
 
     distance: Float[np.ndarray, " 2"]
@@ -40,12 +40,7 @@ def compare_samples(
     """Compare samples with data.
 
     Args:
-        key: of the directions of the sliced distance.
         points: samples in rows, some of them not finite.
-        data: points in rows.
-
-    Returns:
-        The comparison.
 
     Examples:
         >>> import jax
@@ -71,9 +66,8 @@ def comparison_dataset(
     """Compare the samples of several laws with the same data.
 
     Args:
-        key: of the directions, which all share.
-        samples: by name of the law.
-        data: points in rows.
+        key: random key of the directions, which all samples share.
+        samples: samples in rows, keyed by the name of their law.
 
     Returns:
         `distance` and `standard_error` by `law` and `measure`, and how many points were `drawn`
@@ -104,10 +98,6 @@ def lost_samples(
 ) -> Bool[np.ndarray, " n"]:
     """Which samples have a coordinate ten times farther out than all data, or no number.
 
-    Args:
-        points: samples in rows.
-        data: points in rows.
-
     Returns:
         One boolean per sample.
 
@@ -126,7 +116,6 @@ def nearest_distances(
     """The distance from each sample to the nearest datum: near 0 where data are memorised.
 
     Args:
-        points: samples in rows.
         data: points in rows, such as the training set.
 
     Returns:

@@ -24,7 +24,6 @@ class Distance(NamedTuple):
     """An estimated distance.
 
     Attributes:
-        value: the estimate.
         error: its standard error.
     """
 
@@ -56,11 +55,9 @@ def sliced_wasserstein(
 
     Args:
         key: random key of the directions and of the jackknife's groups.
-        x: points in rows.
-        y: points in rows.
         p: order, at least 1.
         projections: number of directions, at least 2.
-        memory: bytes for the projected points held at a time.
+        memory: bytes of projected points in memory at a time.
 
     Returns:
         The distance, in the units of the points. Its error joins the spread over the directions
@@ -145,11 +142,9 @@ def energy_distance(
     r"""2 E||X - Y|| - E||X - X'|| - E||Y - Y'||, zero only for equal laws.
 
     Args:
-        x: points in rows.
-        y: points in rows.
         unbiased: leave out the pairs of a point with itself (U-statistic; may be negative);
             otherwise they count (V-statistic; never negative, zero for equal sets).
-        memory: bytes for the distances held at a time.
+        memory: bytes of distances in memory at a time.
 
     Returns:
         The distance, in the units of the points. Its error is that of the delete-one jackknife

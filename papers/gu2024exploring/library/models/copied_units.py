@@ -35,12 +35,7 @@ def copied_units(network: SoftmaxNetwork, copies: int, d: int) -> CopiedUnits:
     trains as the narrower one does.
 
     Args:
-        network: with equal weights in every copy.
-        copies: of every unit.
         d: input dimension, at least the network's.
-
-    Returns:
-        The wider network with its factors.
 
     Examples:
         >>> narrow = SoftmaxNetwork(jax.numpy.zeros((1, 2)), jax.numpy.array([[1.0, 2.0]]))

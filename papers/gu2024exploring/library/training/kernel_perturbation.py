@@ -23,7 +23,7 @@ class KernelPerturbation(NamedTuple):
     Attributes:
         change: the largest change found, by ascent and in random directions.
         bound: the printed and the sharpened bound on it.
-        norm: of the kernel itself.
+        norm: norm of the kernel itself.
         reach: the largest $|\langle w_r, x_i\rangle|$.
     """
 
@@ -46,15 +46,8 @@ def perturb_kernel(
     The printed bound has B the largest $|\langle w_r, x_i\rangle|$ and at least 1.
 
     Args:
-        network: at its start.
-        inputs: in rows.
-        radii: R, positive.
-        draws: random directions.
-        climb: steps of the ascent.
-        seed: of the draws.
-
-    Returns:
-        Changes and bounds by R.
+        radii: positive distances R.
+        climb: number of steps of the ascent.
 
     Examples:
         >>> network = SoftmaxNetwork(jnp.eye(2), jnp.array([[1.0, -1.0]]))

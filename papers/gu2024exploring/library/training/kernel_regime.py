@@ -21,7 +21,7 @@ class KernelRegime(NamedTuple):
     """Trainings of k networks with c scales of the targets, at s recorded steps.
 
     Attributes:
-        loss: over the loss at the start.
+        loss: relative to the loss at the start.
         movement: the largest distance of a unit from its start.
         drift: Frobenius norm of the change of the kernel.
         own: loss of regression with the kernel at the start, over that at the start.
@@ -50,12 +50,8 @@ def train_beside_own_kernel(
     Args:
         problems: one per network.
         starts: networks of one width.
-        scales: of the targets, each for all networks.
-        steps: number of steps.
+        scales: factors of the targets; every network is trained with each of them.
         record_at: increasing step numbers.
-
-    Returns:
-        What was recorded, and the kernels' predictions.
 
     Examples:
         >>> from attlas.models.networks.softmax_network import Activation

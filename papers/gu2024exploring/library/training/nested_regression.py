@@ -31,13 +31,8 @@ def train_on_nested(
 
     Args:
         start: the network, its second layer balanced as at the symmetric initialisation.
-        X: samples.
-        Y: targets.
-        sizes: how many of them each training has.
-        step_size: eta of each.
-        steps: number of steps.
-        record_at: increasing step numbers to record; log-spaced ones when None.
-        X_test: further samples.
+        sizes: number of samples of each training.
+        record_at: increasing step numbers; log-spaced when None.
 
     Returns:
         The recorded steps, sizes along the leading axis.

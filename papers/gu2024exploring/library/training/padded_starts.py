@@ -19,7 +19,7 @@ class PaddedStart(NamedTuple):
     """One training: a network, its inputs and targets, and its step size.
 
     Attributes:
-        network: of the widest width, with copied units.
+        network: network of the largest width, with copied units.
         X: inputs, rows and columns of zeros added.
         y: targets, zeros added.
         step_size: 1 / lambda_max of the kernel of the network that was copied.
@@ -33,9 +33,6 @@ class PaddedStart(NamedTuple):
 
 def even_divisors(top: int) -> list[int]:
     """The even widths whose units can be copied to the widest.
-
-    Args:
-        top: the widest.
 
     Returns:
         Even divisors, increasing.
@@ -53,9 +50,6 @@ def padded_start(
     """The same training in a larger shape.
 
     Args:
-        network: at its start.
-        problem: what it learns.
-        scale: of the targets.
         shape: width, a multiple of the network's; samples; dimension.
 
     Returns:
@@ -85,11 +79,11 @@ def relative_losses(
     """Train all groups in one program, and read off each at its own time.
 
     Args:
-        groups: as many trainings in each, all of one shape.
-        steps: after which the loss of a group is taken.
+        groups: equally many trainings in every group, all of one shape.
+        steps: number of steps of each group.
 
     Returns:
-        Loss over the loss at the start; whatever a diverged training has.
+        Loss over the loss at the start; not finite where a training diverged.
     """
     schedule = sorted({0, *steps})
     every = [start for group in groups for start in group]

@@ -67,16 +67,8 @@ def regression_gap(
 
     Args:
         network: the start, with one output.
-        path: W at each record.
-        predicted: its outputs on the test points at each record.
         step_size: eta of the training; regression with H makes steps of m eta for softmax.
-        problem: what was trained on.
-        Z: test points.
-        steps: number of steps at each record, the first 0.
-        sigma: standard deviation of the first layer, for the kernel of infinite width.
-
-    Returns:
-        Gaps, changes and bounds.
+        steps: step number of each record, the first 0.
 
     Examples:
         >>> from gu2024exploring.library.training.sign_regression import draw_network
@@ -127,13 +119,8 @@ def train_beside_regression(
     """Train one network on each problem and compare it with regression.
 
     Args:
-        problems: what is trained on.
-        networks: a start for each.
-        fraction: of the largest stable step.
-        steps: of descent.
-        records: number of steps at each record, the first 0.
-        Z: test points.
-        sigma: standard deviation of the first layer, for the kernel of infinite width.
+        fraction: step size over the largest stable one.
+        records: step number of each record, the first 0.
 
     Returns:
         Gaps, changes and bounds with a leading axis of networks.

@@ -57,16 +57,8 @@ def descend_softmax(
     sets of different sizes can share a program.
 
     Args:
-        network: the start.
-        X: samples.
-        Y: targets.
         step_size: eta, in the dtype of the network.
         schedule: increasing step numbers to record; training ends at the last.
-        X_test: further samples.
-        keep: what else is recorded.
-
-    Returns:
-        The recorded steps.
 
     Examples:
         >>> network = SoftmaxNetwork(jnp.zeros((1, 2)), jnp.array([[1.0, -1.0]]))
@@ -126,13 +118,9 @@ def train_softmax_network(
 
     Args:
         network: the start, of any activation.
-        X: samples.
-        Y: targets.
         step_size: eta; m eta is the natural scale of the softmax network, eta that of the others.
-        steps: number of steps.
-        record_at: increasing step numbers to record; log-spaced ones when None.
+        record_at: increasing step numbers; log-spaced when None.
         X_test: further samples, predicted at each record.
-        keep: what else is recorded.
 
     Returns:
         The recorded steps, in the dtype of the network: the loss (1/2) ||F - Y||_F^2; `last`, the
@@ -173,10 +161,8 @@ def train_softmax_networks(
         X: samples, shared, or one set each with a leading axis.
         Y: targets, shared or one set each.
         step_size: eta, one for all or one each.
-        steps: number of steps.
-        record_at: increasing step numbers to record; log-spaced ones when None.
+        record_at: increasing step numbers; log-spaced when None.
         X_test: further samples, shared.
-        keep: what else is recorded.
         chunk: networks per chunk; when None, equal shares of the cores, which run at once, one
             where states are kept, or what fills an accelerator.
 
@@ -216,10 +202,6 @@ def require_regression(
 
     Args:
         network: the start, with no axis before those of its parameters.
-        X: samples, one per row.
-        Y: targets, one row per sample and one column per output.
-        step_size: eta.
-        X_test: further samples.
 
     Raises:
         UserError: for shapes that do not agree, or a step size that is not positive and finite.

@@ -26,7 +26,6 @@ class DecisiveSentence(NamedTuple):
     """A sentence with its decisive word.
 
     Attributes:
-        text: the sentence.
         label: 1 is positive.
         start: first character of the decisive word.
         end: one past its last character.

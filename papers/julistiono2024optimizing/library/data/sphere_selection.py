@@ -26,13 +26,7 @@ def draw_sphere_selection(rng: np.random.Generator, n: int, T: int, d: int) -> S
     """One problem: uniform directions for tokens, queries and value head, random labels.
 
     Args:
-        rng: advanced by the draws.
-        n: samples.
         T: tokens per sample.
-        d: dimension.
-
-    Returns:
-        The problem.
 
     Examples:
         >>> drawn = draw_sphere_selection(np.random.default_rng(0), 2, 3, 4)

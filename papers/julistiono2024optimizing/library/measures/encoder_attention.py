@@ -18,7 +18,6 @@ def readout_attention(models: Encoder, data: TokenSequences) -> Float[Array, "e 
 
     Args:
         models: encoders along a leading axis of every array.
-        data: sequences.
 
     Returns:
         One distribution over the tokens for each encoder and sequence.

@@ -39,9 +39,7 @@ def interpolated(
     """Values between the points of paths.
 
     Args:
-        at: places.
         x: increasing places of the points; NaN where a path has fewer.
-        y: values at the points.
         logarithms: whether lines are straight in both logarithms; points at places that are
             not positive are left out then.
 
@@ -83,7 +81,7 @@ def path_exponents(
         values: the quantity, positive, [e, s]; NaN where it is not known.
         rate: the rate as a function of the norm.
         between: first and last time.
-        points: at which each path is fitted, at equal ratios of time.
+        points: number of fitted points per path, at equal ratios of time.
 
     Returns:
         Exponents, NaN for a path that ends before the last time, whose values are not known or
@@ -143,9 +141,9 @@ def end_gap(
     """Relative difference of other paths from paths at the end of the latter.
 
     Args:
-        time: of the points; NaN at the end where a path has fewer. All paths end together.
+        time: times of the points, NaN at the end where a path has fewer. All paths end together.
         values: along each path, positive.
-        other_time: of the other paths, which are longer.
+        other_time: times of the longer paths.
         other_values: along them, positive.
 
     Returns:
@@ -173,9 +171,8 @@ def entry_times(
     """The first recorded time from which a path stays at or below its level.
 
     Args:
-        time: of the points; NaN where a path has fewer.
-        values: along each path.
-        level: one per path; NaN is never reached.
+        time: times of the points, NaN where a path has fewer.
+        level: one level per path; NaN is never entered.
 
     Returns:
         Times, infinite where the path ends above.

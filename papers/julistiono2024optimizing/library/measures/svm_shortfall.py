@@ -23,7 +23,7 @@ class SvmShortfall(NamedTuple):
             are positive, 0 for any minimiser; NaN without a certificate or where W is zero.
         apart: 1 - cosine between W and the SVM; NaN likewise.
         spread: nuclear over Frobenius norm of W; NaN where W is zero.
-        svm_spread: the same of the SVMs; NaN without a certificate.
+        svm_spread: nuclear over Frobenius norm of the SVMs; NaN without a certificate.
         tokens: selected at the end.
         certified: whether the SVM was solved.
     """
@@ -43,12 +43,7 @@ def svm_shortfall(
     """Shortfall in both norms, cosine to both SVMs, and effective rank along one path.
 
     Args:
-        X: tokens.
-        z: queries.
         W: the path, its last entry the end.
-
-    Returns:
-        The measures.
     """
     samples = np.arange(len(z))
     scores = np.einsum("ntd,sdc,nc->snt", X, W, z)

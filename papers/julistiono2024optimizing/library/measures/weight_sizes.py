@@ -30,15 +30,8 @@ def weight_sizes(
     """Distribution of log10 |w|, and the share of |w| below a threshold.
 
     Args:
-        weights: of e members.
-        edges: of the bins of log10 |w|, increasing.
+        edges: increasing bin edges of log10 |w|.
         threshold: below which a weight counts as nearly zero.
-
-    Returns:
-        The sizes.
-
-    Raises:
-        UserError: if the edges do not increase.
 
     Examples:
         >>> found = weight_sizes(np.array([[0.0, 1e-4, 0.5, 20.0]]), np.array([-2.0, -1.0, 0.0]))

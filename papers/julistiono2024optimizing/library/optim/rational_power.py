@@ -45,9 +45,6 @@ def rational_power(x: Float[Array, "*shape"], exponent: float) -> Float[Array, "
     Returns:
         x^a; the relative error is a few units of rounding times k.
 
-    Raises:
-        UserError: unless 0 < a < inf.
-
     Examples:
         >>> print(f"{float(rational_power(jnp.array(8.0), 4 / 3)):.12f}")
         16.000000000000

@@ -40,13 +40,12 @@ class BallMinimum(NamedTuple):
 
     Attributes:
         blocks: point on the spheres.
-        value: objective.
         relative_gap: largest over the blocks of 1 + <G, W> / (R ||G||_q), zero at stationary
             points; the Frank-Wolfe gap over R ||G||_q.
         frank_wolfe_gap: sum over the blocks of R ||G||_q + <G, W>, in units of the objective.
         cone_excess: D_psi / width - 1 if a cone was given, positive outside, else -1.
         starts_agreeing: starts that reached the best value to a relative 1e-6.
-        evaluations: of value and gradient, all starts.
+        evaluations: evaluations of value and gradient over all starts.
     """
 
     blocks: Blocks
@@ -68,7 +67,6 @@ def on_spheres(unknowns: Blocks, radii: Array, p: Array) -> Blocks:
     Args:
         unknowns: U for p >= 2, else sign(U) |U|^{p-1}.
         radii: R of each block.
-        p: exponent.
 
     Returns:
         Points on the spheres.
@@ -158,10 +156,10 @@ def ball_minimum(
         objective: smooth scalar function of the blocks; a pytree (`equinox.Module`) carries
             its data as traced arrays.
         starts: directions, one tuple of blocks each.
-        radii: of the balls, one per block.
+        radii: one radius per block.
         p: exponent, 1 < p < inf.
         max_steps: L-BFGS steps of each descent.
-        cone: where the last block must stay.
+        cone: restricts the last block to a cone.
 
     Returns:
         The best point. It is stationary to `relative_gap`; that it is the global minimum is

@@ -38,13 +38,11 @@ def draw_local_selection(
     no better token is a support token of its SVM. Distances are in units of the norm of the SVM.
 
     Args:
-        seed: of the pool.
-        count: problems at most.
+        count: largest number of problems.
         exponents: p of the SVMs.
-        pool: problems drawn: tokens, queries and value heads uniform on the unit sphere.
-        n: samples.
+        pool: number of problems drawn, with tokens, queries and value heads uniform on the unit
+            sphere.
         T: tokens per sample.
-        d: dimension.
 
     Returns:
         The problems, the best one first; all SVMs of both choices have certificates.

@@ -52,14 +52,7 @@ class LogExcessLoss(eqx.Module):
     loss: MarginLoss
 
     def __call__(self, W: Float[Array, "d d"]) -> Float[Array, ""]:
-        """The logarithm of the excess loss.
-
-        Args:
-            W: key-query matrix.
-
-        Returns:
-            A scalar.
-        """
+        """The logarithm of the excess loss."""
         data = self.data
         scores = token_scores(data)
         best = jnp.max(scores, axis=1)
@@ -88,15 +81,7 @@ class LogJointLoss(eqx.Module):
     loss: MarginLoss
 
     def __call__(self, v: Float[Array, " d"], W: Float[Array, "d d"]) -> Float[Array, ""]:
-        """The logarithm of the loss.
-
-        Args:
-            v: value head.
-            W: key-query matrix.
-
-        Returns:
-            A scalar.
-        """
+        """The logarithm of the loss."""
         data = self.data
         attention = jnp.einsum("ntd,nd->nt", data.X, data.z @ W.T)
         mixed = jnp.einsum("nt,ntd->nd", jax.nn.softmax(attention, axis=1), data.X)
@@ -124,14 +109,11 @@ def regularisation_path(
     centre, in float64 whatever the precision of the data. A bad option raises a `UserError`.
 
     Args:
-        data: samples and value head.
-        radii: increasing, positive.
+        radii: radii R, positive and increasing.
         p: exponent, 1 < p < inf.
-        key: of the random starts.
-        loss: name of a margin loss.
-        starts: random directions tried at every radius.
+        starts: number of random directions tried at every radius.
         cone: restricts W to a cone, for the local path.
-        tolerance: of the relative Frank-Wolfe gap.
+        tolerance: largest relative Frank-Wolfe gap.
         max_steps: L-BFGS steps of one descent.
 
     Returns:
@@ -198,18 +180,14 @@ def joint_regularisation_path(
         data: samples; the value head in it is not used.
         radii: pairs (r, R), increasing.
         p: exponent, 1 < p < inf.
-        key: of the random starts.
         loss: name of a margin loss with positive values.
-        starts: random directions tried at every radius.
-        tolerance: of the relative Frank-Wolfe gap, in both blocks.
+        starts: number of random directions tried at every radius.
+        tolerance: largest relative Frank-Wolfe gap in both blocks.
         max_steps: L-BFGS steps of one descent.
 
     Returns:
         (v, W) for every pair, with the certificate of `regularisation_path`; `log_excess` is
         log L, whose limit is 0.
-
-    Raises:
-        UserError: for options that make no problem.
 
     Source: joint regularisation-path theorem of julistiono2024optimizing.
 

@@ -51,7 +51,6 @@ def selection_geometry(
         tokens: selected token of each sample, [n].
         W: the solution W_mm of `attention_svm` for these tokens and this p, [d, d].
         p: exponent, 1 < p < inf.
-        tolerance: of `support_tokens`.
 
     Returns:
         The numbers, for `bounds.optimisation.julistiono2024_cone`.

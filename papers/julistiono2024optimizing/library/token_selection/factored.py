@@ -64,21 +64,12 @@ def train_factored(
     one (Tarzanagh et al. 2023); both factors at zero is a stationary point.
 
     Args:
-        data: samples and value head.
-        K0: start of the key factor.
-        Q0: start of the query factor.
-        learning_rate: step size.
-        steps: number of steps.
-        record_at: increasing step numbers to record; log-spaced ones when None.
-        loss: name of a margin loss.
+        record_at: increasing step numbers; log-spaced when None.
         normalized: divide by the joint Frobenius norm of both gradients.
 
     Returns:
         The recorded factors K and Q; observed are W = K Q' and log_gradient_norm, the log of the
         norm of the gradient in (K, Q).
-
-    Raises:
-        UserError: for data or settings that cannot be used.
 
     Examples:
         >>> from attlas.data.token_selection import make_support_selection

@@ -17,12 +17,7 @@ def selection_loss(
     r"""The empirical risk L(W) with the value head fixed.
 
     Args:
-        W: key-query matrix.
-        data: samples and value head.
         loss: a margin loss, or its name.
-
-    Returns:
-        Mean loss over the samples.
 
     Examples:
         >>> from attlas.data.token_selection import make_infeasible_selection
@@ -44,12 +39,7 @@ def selection_gradient(
     (1/n) sum_i l'(gamma_i' s_i) X_i' (diag(s_i) - s_i s_i') gamma_i z_i'.
 
     Args:
-        W: key-query matrix.
-        data: samples and value head.
         loss: a margin loss, or its name.
-
-    Returns:
-        The gradient with respect to W.
 
     Examples:
         >>> from attlas.data.token_selection import make_token_selection
@@ -76,13 +66,6 @@ def scaled_gradient(
     l' sum_{t != a} s_it (g_it - sum_r s_ir g_ir) (X_it - X_ia) z_i'. All s_it with t != a share
     the factor exp(max D) and are formed relative to it: nothing cancels and nothing
     underflows, however large W is.
-
-    Args:
-        W: key-query matrix.
-        X: tokens.
-        z: queries.
-        scores: token scores gamma.
-        loss: the margin loss.
 
     Returns:
         Matrix G and logarithm k with gradient = exp(k) G.

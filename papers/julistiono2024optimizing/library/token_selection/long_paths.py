@@ -53,15 +53,9 @@ def long_paths(
 
     Args:
         data: problems along a leading axis, with their optimal tokens.
-        start: W(0) of each.
         p: exponent, 1 < p < inf.
-        rate: of the plain steps.
-        steps: of plain descent.
-        clocks: rescaled steps of the flow, and the norm that they reach.
-        records: of each path.
-
-    Returns:
-        The paths.
+        rate: step size eta of the plain steps.
+        clocks: number of rescaled steps of the flow, and the norm at its end.
     """
     assert data.tokens is not None
     svm = attention_svm_batch(data.X, data.z, data.tokens, p)

@@ -27,7 +27,7 @@ class RateComparison(NamedTuple):
         exponents: `PathExponents` between the ends of each range.
         entered: log k from which the flow stays in the printed cone.
         norm_gap: relative difference of the finer flow from plain steps at their last one.
-        divergence_gap: the same of the divergence.
+        divergence_gap: relative difference of the divergences there.
         clock_reach: norm that both clocks of the flow reach.
         clock_log_k: log k on each of them at that norm.
         guide_norm: norms at which the next two are given.
@@ -57,12 +57,8 @@ def compare_with_rate(
 
     Args:
         paths: plain steps, the flow, and the flow on a finer clock.
-        p: exponent.
         ranges: log k between which plain steps, then the flow, are fitted.
         reach: norm at which the guides end.
-
-    Returns:
-        The comparison.
     """
     log_k, norm, D = paths.log_k, paths.norm, paths.divergence
     rate = partial(julistiono2024_rate, p=p)

@@ -241,13 +241,9 @@ def train_selection(
     the records.
 
     Args:
-        data: samples and value head.
         W0: start, [d, d]; a list, or an array of NumPy, JAX or torch, as v0.
         p: exponent, 1 < p < inf.
-        learning_rate: eta.
-        steps: number of steps.
-        record_at: increasing step numbers to record; log-spaced ones when None.
-        loss: name of a margin loss.
+        record_at: increasing step numbers; log-spaced when None.
         normalized: dual-normalised steps, as the released synthetic code; else plain ones.
         eps: added to the dual norm; the released code has one, which stalls W at a finite norm.
         joint: train v as well, from v0.
@@ -352,10 +348,7 @@ def train_selection_ensemble(
         data: problems along a leading axis of every array.
         W0: starts, [e, d, d].
         p: exponent, 1 < p < inf.
-        learning_rate: eta.
-        steps: number of steps.
-        record_at: increasing step numbers to record; log-spaced ones when None.
-        loss: name of a margin loss.
+        record_at: increasing step numbers; log-spaced when None.
         normalized: dual-normalised steps; else plain ones.
         eps: added to the dual norm.
         joint: train v as well, from v0.
@@ -364,9 +357,6 @@ def train_selection_ensemble(
 
     Returns:
         The trajectories along a leading axis.
-
-    Raises:
-        UserError: for shapes or settings that cannot be used.
 
     Examples:
         >>> from attlas.data.token_selection import make_support_selection

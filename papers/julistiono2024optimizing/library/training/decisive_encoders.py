@@ -36,8 +36,8 @@ class DecisiveEncoders(NamedTuple):
         uniform: share of decisive tokens in each sequence.
         diverged: whether training ended in numbers that are not finite.
         selected_epoch: index of the epoch of best validation accuracy.
-        epochs: how many were trained.
-        curves: along the epochs, by name: loss, and accuracies on the held-out sets.
+        epochs: number of trained epochs.
+        curves: loss and held-out accuracies along the epochs, by name.
         weights: query, key and value weights after training, counted by log10 |w|.
         weights_near_zero: share of them that are nearly zero.
         weights_start: weights before training, counted the same way.
@@ -77,15 +77,11 @@ def train_decisive_encoders(
         task: sets, and the sequences at which attention is measured.
         shape: arguments of `make_encoder`.
         optimizer: optax transformation on all parameters.
-        keys: of starts, batches and dropout.
-        batch: sequences per batch.
-        epochs: most epochs.
+        keys: random keys of starts, batches and dropout, one per member.
+        epochs: largest number of epochs.
         stop_accuracy: training accuracy at which a member stops.
-        edges: of the bins of log10 |w|.
+        edges: bin edges of log10 |w|.
         quick_compile: let XLA optimise little, where compiling costs more than training.
-
-    Returns:
-        Accuracies, attention and weights.
     """
 
     def start(key: Array) -> Encoder:

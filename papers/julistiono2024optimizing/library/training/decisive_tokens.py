@@ -37,9 +37,6 @@ class DecisiveTokens(NamedTuple):
 def digit_rows(dtype: Any = np.float32) -> DecisiveTokens:
     """Is the digit odd? Rows as tokens; the one of most class information is decisive.
 
-    Args:
-        dtype: floating type.
-
     Returns:
         Digits; attention is measured at the test images.
 
@@ -61,8 +58,8 @@ def review_pieces(
 
     Args:
         vocabulary: pieces, trained on the training reviews.
-        length: pieces kept of each review.
-        counts: training, validation and test reviews to keep; 0 for all.
+        length: number of pieces per review.
+        counts: numbers of training, validation and test reviews; 0 for all.
         dtype: floating type of the labels.
 
     Returns:
@@ -82,7 +79,7 @@ def decisive_pieces(pieces: Any, length: int) -> tuple[TokenSequences, Float[np.
     """The sentences of `decisive_sentences`, and which pieces belong to the marked words.
 
     Args:
-        pieces: what `train_word_pieces` gave.
+        pieces: vocabulary from `train_word_pieces`.
         length: pieces of each sentence, padding included; enough for the longest.
 
     Returns:
@@ -109,12 +106,7 @@ def random_part(split: Split, count: int, seed: int) -> Split:
     """Some examples, in a random order.
 
     Args:
-        split: all of them.
-        count: how many to keep; 0 for all, in their own order.
-        seed: of the order.
-
-    Returns:
-        The part.
+        count: number of sequences; 0 keeps all in their order.
 
     Examples:
         >>> random_part(Split(np.arange(5), np.arange(5)), 2, seed=0).labels.tolist()
@@ -130,11 +122,7 @@ def in_precision(data: TokenSequences, dtype: Any) -> TokenSequences:
     """Sequences whose floating arrays have one type.
 
     Args:
-        data: any.
-        dtype: of labels and of continuous tokens; token numbers stay.
-
-    Returns:
-        The same sequences.
+        dtype: floating type of labels and continuous tokens; token numbers stay integers.
 
     Examples:
         >>> in_precision(digit_sequences(load_digits().test), np.float32).tokens.dtype

@@ -27,10 +27,7 @@ def bounds_in_plane(
 
     Args:
         unit: norms of W_QK at B = 1, and of the tokens.
-        norm: B of each pair.
-        m: samples of each pair.
         lengths: T of the cover of Edelman et al. at m T points; 1 for the [CLS] tokens alone.
-        d: dimension of the tokens.
 
     Returns:
         By pair, `PLANE_COVERS` and then the lengths.
@@ -74,7 +71,7 @@ class SmallestBound(NamedTuple):
         """The part of the non-vacuous plane, in logarithms, where each bound is smallest.
 
         Args:
-            bounds: how many there are.
+            bounds: number of bounds.
 
         Returns:
             Shares that add up to 1; NaN where all of the plane is vacuous.
@@ -93,13 +90,10 @@ def smallest_bound(
     """Compare bounds between the points of a grid, by bilinear interpolation of logarithms.
 
     Args:
-        norm: B of the grid, increasing.
-        samples: m of the grid, increasing.
-        bounds: on the grid, positive; those of 1 and more are vacuous.
-        points: of the fine grid, each way.
-
-    Returns:
-        The smallest bound.
+        norm: increasing B of the grid.
+        samples: increasing m of the grid.
+        bounds: positive values on the grid; 1 and more is vacuous.
+        points: points of the fine grid along each axis.
 
     Examples:
         >>> B, m = np.array([1.0, 100.0]), np.array([10.0, 1000.0])

@@ -25,8 +25,7 @@ def trauger2023_orders(
     d^2\ln\Big(1+\frac{4B}\epsilon\Big)$$
 
     Args:
-        norm: B.
-        m: samples.
+        norm: norm bound B.
         lengths: T of the cover of Edelman et al. (2022).
         d: dimension of the tokens, of Euclidean norm at most 1.
 
@@ -59,11 +58,6 @@ def break_even_ratio(T: Number, d: int, m: int = 10**6) -> Float[Array, ""]:
     $$\frac{\|W\|_{1,1}}{\sum_i\|W_i\|_2}\le\sqrt{\frac{C_{\log T}}{C_{1,1}}}$$
 
     Both entropies are quadratic in their norm, so that the ratio does not depend on it.
-
-    Args:
-        T: length.
-        d: dimension.
-        m: samples.
 
     Returns:
         The ratio; that of a dense matrix is about sqrt(2 d / pi).

@@ -18,15 +18,8 @@ def load_masked_words(
     Equal sentences stay together, in training or in test.
 
     Args:
-        text: "pt_en", or "generated".
-        K: words of the vocabulary.
-        T: words of a window.
-        train: training samples.
-        test: test samples.
-        seed: of the split, and of generated sentences.
-
-    Returns:
-        The samples.
+        text: "pt_en" or "generated".
+        T: words in a window.
 
     Examples:
         >>> found = load_masked_words("generated", 20, 8, train=30, test=10)
@@ -46,7 +39,7 @@ class FrequencyBaseline(NamedTuple):
 
     Attributes:
         loss: cross-entropy of the smoothed frequencies of the training targets.
-        accuracy: of the most frequent word.
+        accuracy: accuracy of always predicting the most frequent word.
     """
 
     loss: float
@@ -60,11 +53,6 @@ def frequency_baseline(
 
     Args:
         train: targets, below K.
-        test: targets.
-        K: words.
-
-    Returns:
-        Loss and accuracy on the test targets.
 
     Examples:
         >>> loss, accuracy = frequency_baseline(np.array([0, 0]), np.array([0, 1]), 2)

@@ -25,7 +25,7 @@ class MaskedWords(NamedTuple):
         words: numbers 0..K-1 of words of the vocabulary, K for any other; the word to predict
             still stands in its place.
         positions: place of the word to predict.
-        targets: its number.
+        targets: number of the word to predict.
     """
 
     words: Int[np.ndarray, "n T"]
@@ -50,9 +50,6 @@ class MaskedSplit(NamedTuple):
 def split_words(text: str) -> list[str]:
     """The words of a text in lower case: letters, with apostrophes inside.
 
-    Args:
-        text: any text.
-
     Returns:
         Its words in order.
 
@@ -65,13 +62,6 @@ def split_words(text: str) -> list[str]:
 
 def frequent_words(texts: Sequence[str], K: int) -> tuple[str, ...]:
     """The K most frequent words, equally frequent ones in the order of the alphabet.
-
-    Args:
-        texts: training texts.
-        K: words wanted.
-
-    Returns:
-        The words.
 
     Raises:
         UserError: if the texts have fewer words.
@@ -91,15 +81,11 @@ def mask_words(texts: Sequence[str], vocabulary: Sequence[str], T: int, seed: in
 
     Args:
         texts: texts; those of fewer than T words give nothing.
-        vocabulary: words to predict.
-        T: words a window.
-        seed: of the choice of positions, uniform over the known words of a window.
+        T: words in a window.
+        seed: seed of the positions, uniform over the known words of a window.
 
     Returns:
         The samples, in the order of the texts.
-
-    Raises:
-        UserError: if there is no sample.
 
     Examples:
         >>> found = mask_words(["a b c d e"], ("a", "d"), 2, seed=0)
@@ -130,10 +116,7 @@ def make_masked_words(
     Args:
         texts: texts, such as sentences.
         K: words to predict.
-        T: words a window.
-        train: training samples.
-        test: test samples.
-        seed: of the split and the positions.
+        T: words in a window.
 
     Returns:
         The samples. A window of a training sample is not a test sample.

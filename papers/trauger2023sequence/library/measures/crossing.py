@@ -16,7 +16,7 @@ def last_crossing(
     of samples from which on the bound is below the threshold.
 
     Args:
-        x: increasing.
+        x: increasing, along the last axis.
         height: h at each x, along the last axis.
 
     Returns:

@@ -16,8 +16,8 @@ class TrendPower(NamedTuple):
 
     Attributes:
         effect: the growth in standard errors of one run a scale.
-        low: the same with the largest spread of a 95 % interval.
-        high: with the least.
+        low: effect with the largest spread of a 95 % interval.
+        high: effect with the smallest spread.
     """
 
     effect: float
@@ -25,22 +25,12 @@ class TrendPower(NamedTuple):
     high: float
 
     def power(self, runs: Float[np.ndarray, " r"]) -> Float[np.ndarray, " r"]:
-        """Chance that a two-sided test at level 5 % sees the growth.
-
-        Args:
-            runs: runs per scale.
-
-        Returns:
-            The chances.
-        """
+        """Chance that a two-sided test at level 5 % sees the growth."""
         moved, z = np.sqrt(runs) * self.effect, stats.norm.ppf(0.975)
         return np.asarray(stats.norm.cdf(moved - z) + stats.norm.cdf(-moved - z))
 
     def limits(self, runs: Float[np.ndarray, " r"]) -> Float[np.ndarray, "3 r"]:
         """The power, and what it is with the largest and the least spread of a 95 % interval.
-
-        Args:
-            runs: runs a scale.
 
         Returns:
             Power, lower and upper limit.
@@ -51,13 +41,10 @@ class TrendPower(NamedTuple):
         """Runs per scale that a power requires, and the limits from the spread's interval.
 
         Args:
-            power: chance wanted, in (.05, 1).
+            power: probability of detection, in (0.05, 1).
 
         Returns:
-            The number, infinite where there is no growth, and its lower and upper limit.
-
-        Raises:
-            UserError: if the power is not in (.05, 1).
+            The number with its lower and upper limit, infinite where there is no growth.
         """
         if not 0.05 < power < 1:
             raise UserError(f"power = {power} must lie between .05 and 1: choose .8, for instance")
@@ -78,7 +65,7 @@ def trend_power(
 
     Args:
         values: the runs measured at some scales, one array per scale.
-        growth: what is predicted, up to a factor, at the scales of the test, which may be others.
+        growth: predicted growth up to a factor, at the scales of the planned test.
 
     Returns:
         The power; the effect is 0 where the mean is not positive.

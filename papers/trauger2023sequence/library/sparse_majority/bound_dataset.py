@@ -39,13 +39,9 @@ def majority_bound_dataset(
     r"""`majority_bounds` by cover, version and number of samples, and where they become useful.
 
     Args:
-        norms: of the members, stacked.
-        train: samples that were trained on, the first label of the axis m.
+        train: number of training samples, the first label of the axis m.
         samples: further ones, increasing.
-        bits: T.
-        d: dimension of the tokens.
-        delta: probability that a bound fails.
-        threshold: gap below which a bound is useful.
+        threshold: largest gap at which a bound is useful.
 
     Returns:
         `bound` along member, cover, version and m; `log10_needed`, the logarithm of the number of
@@ -84,7 +80,7 @@ def by_cover(values: np.ndarray | Array, *dims: str) -> xr.DataArray:
     """Values of the first rows of `ROWS` by cover and version.
 
     Args:
-        values: by member, row, and what else there is.
+        values: array by member, row, and further axes.
         dims: names of the axes after the second.
 
     Returns:

@@ -28,7 +28,7 @@ class MajorityRuns(NamedTuple):
     """The runs at one length.
 
     Attributes:
-        data: what each run was trained on.
+        data: training data of every run.
         training: the trained ensemble.
     """
 
@@ -52,20 +52,10 @@ def train_majority_lengths(
     apart, and resumed: all that has to be kept is the state.
 
     Args:
-        key: random key.
-        lengths: the T.
         runs: trainings per length.
-        epochs: most epochs of this call.
-        design: of the data.
-        settings: of the training.
-        chunk: epochs between two tests whether all have stopped.
+        epochs: largest number of epochs of this call.
+        chunk: epochs between two checks that all members have stopped.
         resume: states of an earlier call with the same key, for the lengths that continue.
-
-    Returns:
-        For each length its runs.
-
-    Raises:
-        UserError: if there is no length or no run.
 
     Examples:
         >>> design = MajorityDesign(train=8, validation=20, indices=1, dimension=4)

@@ -70,11 +70,9 @@ class MajorityState(NamedTuple):
         model: parameters after the last epoch.
         moments: velocity of SGD, or the two moments of Adam.
         selected: parameters at the epoch of least validation loss.
-        least: that loss.
-        selected_epoch: that epoch, counted from 1; 0 before the first.
-        epoch: epochs trained.
-        steps: steps made.
-        rate: of the last epoch.
+        least: least validation loss.
+        selected_epoch: epoch of least validation loss, counted from 1; 0 before the first.
+        rate: learning rate of the last epoch.
         stopped: whether the stopping accuracy was reached, or a loss was not finite.
     """
 
@@ -93,11 +91,11 @@ class MajorityTraining(NamedTuple):
     """A trained ensemble.
 
     Attributes:
-        state: where it stands.
-        history: what `MEASURED` names, after each epoch; NaN after a member has stopped, and
-            where an epoch was not validated. The training columns are means over the epoch's
+        state: state from which `train_majority` resumes.
+        history: the quantities in `MEASURED` after each epoch; NaN after a member has stopped,
+            and where an epoch was not validated. The training columns are means over the epoch's
             batches, each before its step.
-        selected: what `MEASURED` names, at the selected parameters on the whole sets.
+        selected: the quantities in `MEASURED` at the selected parameters on the full sets.
     """
 
     state: MajorityState
@@ -115,13 +113,6 @@ class MajorityTraining(NamedTuple):
 
 def start_majority(models: MajorityAttention, settings: MajoritySettings) -> MajorityState:
     """The state before the first epoch.
-
-    Args:
-        models: stacked starts.
-        settings: how they will be trained.
-
-    Returns:
-        The state, with one entry per member.
 
     Examples:
         >>> from trauger2023sequence.library.models.majority_attention import (
@@ -161,18 +152,14 @@ def train_majority(
 
     Args:
         models: stacked starts, or the state that an earlier call returned, to resume.
-        data: from `make_sparse_majorities`.
+        data: sequences and labels from `make_sparse_majorities`.
         keys: e random keys for the order of the batches; epoch n uses fold_in(key, n), so that
             a resumed training is the one that was not interrupted.
-        epochs: most epochs of this call.
-        settings: how.
-        chunk: epochs between two tests whether all have stopped.
+        epochs: largest number of epochs of this call.
+        chunk: epochs between two checks that all members have stopped.
 
     Returns:
         State, history of this call, and the numbers at the selected epoch.
-
-    Raises:
-        UserError: for settings that cannot be used, or counts that do not agree.
 
     Examples:
         >>> from attlas.data.sparse_majority import MajorityDesign, make_sparse_majorities
@@ -341,7 +328,6 @@ def epoch_order(key: PRNGKeyArray, count: int) -> Int[Array, " n"]:
 
     Args:
         key: fold_in(key of the member, epochs before).
-        count: sequences.
 
     Returns:
         Numbers of the sequences in the order of their visit.

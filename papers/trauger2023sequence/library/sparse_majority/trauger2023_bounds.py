@@ -77,8 +77,8 @@ class MajorityNorms(NamedTuple):
     """What the bounds require; runs may be stacked along a leading axis.
 
     Attributes:
-        query_key: of each M_h: ||.||_{1,1}, largest column, sum of rows, that on the side of
-            [CLS], and largest singular value.
+        query_key: five norms of every M_h: ||.||_{1,1}, largest column, sum of rows, that on the
+            side of [CLS], and largest singular value.
         value: largest l_1 norm of a column of V_h.
         bias: largest |entry| of b.
         readout: ||r||_1 of each logit.
@@ -101,10 +101,7 @@ def reduce_majority(model: MajorityAttention, cls: Float[np.ndarray, " d"]) -> R
 
     Args:
         model: one model; its arrays are read as NumPy arrays in float64.
-        cls: the [CLS] token with its position, x.
-
-    Returns:
-        The reduced weights.
+        cls: x, the [CLS] token with its position.
 
     Examples:
         >>> from trauger2023sequence.library.models.majority_attention import (
@@ -131,10 +128,6 @@ def reduce_majority(model: MajorityAttention, cls: Float[np.ndarray, " d"]) -> R
 
 def majority_norms(model: MajorityAttention, embedding: BitEmbedding) -> MajorityNorms:
     r"""Norms of the reduced weights and of all tokens that can occur.
-
-    Args:
-        model: one model.
-        embedding: of its sequences.
 
     Returns:
         The norms, upper values up to the rounding of the reduction.
@@ -174,11 +167,7 @@ def majority_ensemble_norms(models: MajorityAttention, embeddings: BitEmbedding)
     """The norms of each member of an ensemble.
 
     Args:
-        models: stacked.
-        embeddings: of the sequences of each, stacked.
-
-    Returns:
-        The norms, stacked along the members.
+        embeddings: embeddings of every member's sequences, stacked.
 
     Examples:
         >>> from attlas.data.sparse_majority import MajorityDesign, make_sparse_majorities
@@ -211,11 +200,8 @@ def majority_bounds(
     at its largest output, but not in the printed rows.
 
     Args:
-        norms: stacked over runs.
         m: numbers of samples.
-        bits: T; a sequence has one token more.
-        d: dimension of the tokens.
-        delta: probability that a bound fails.
+        bits: T, one less than the tokens of a sequence.
 
     Returns:
         The bounds, and the ranges rho of the loss, which no gap exceeds.

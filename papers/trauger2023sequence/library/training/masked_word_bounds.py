@@ -28,10 +28,6 @@ FROM_ONE_SCORE = ("printed order", "contraction")
 def masked_word_weights(models: MaskedWordModel, member: int) -> TransformerWeights:
     """The weights of one trained model, in double precision.
 
-    Args:
-        models: stacked.
-        member: which.
-
     Returns:
         Its layers and readout.
 
@@ -53,13 +49,6 @@ def masked_word_weights(models: MaskedWordModel, member: int) -> TransformerWeig
 
 def masked_tokens(inputs: WordInputs, data: MaskedWords) -> Float[np.ndarray, "n T d"]:
     """What the network reads, masks in their places, in double precision.
-
-    Args:
-        inputs: of the words.
-        data: samples.
-
-    Returns:
-        The tokens.
 
     Examples:
         >>> from trauger2023sequence.library.training.masked_words import make_word_inputs
@@ -83,11 +72,8 @@ def one_score_gaps(
     r"""Gaps from the complexity of the largest score, by `FROM_ONE_SCORE`.
 
     Args:
-        weights: of the model, one row of the readout per word.
-        X: tokens of the training samples.
-        samples: m.
-        K: words.
-        delta: probability that a bound fails.
+        weights: weight matrices of the model; the readout has one row per word.
+        samples: sample sizes m.
 
     Returns:
         One row per m.
@@ -134,12 +120,8 @@ def masked_word_bounds(
     Losses are cut off at 2 ln K, the vacuous bound.
 
     Args:
-        models: stacked.
         best: the model whose bounds are computed at all sample sizes.
-        X: tokens of the training samples.
         samples: m, increasing; the training samples are added last.
-        K: words.
-        delta: probability that a bound fails.
 
     Returns:
         `bound` of the best model along samples and cover, and `score_bound` by `FROM_ONE_SCORE`;

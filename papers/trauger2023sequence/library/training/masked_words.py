@@ -68,9 +68,9 @@ class MaskedWordSettings(NamedTuple):
         heads: H.
         k: width of a head's values.
         layers: L.
-        steps: of Adam.
+        steps: steps of Adam.
         batch: samples per step, drawn with replacement.
-        rate: of Adam.
+        rate: learning rate of Adam.
     """
 
     d: int = 32
@@ -89,16 +89,6 @@ def make_word_inputs(
     key: PRNGKeyArray, K: int, T: int, d: int, dtype: str = "float32"
 ) -> WordInputs:
     """Random unit directions for words and positions.
-
-    Args:
-        key: random key.
-        K: words of the vocabulary.
-        T: positions.
-        d: dimension.
-        dtype: of the directions.
-
-    Returns:
-        The inputs.
 
     Examples:
         >>> inputs = make_word_inputs(jax.random.key(0), 5, 3, 8)
@@ -120,17 +110,7 @@ def train_masked_words(
     r"""Train one model for each weight decay, from one start on the same batches.
 
     Args:
-        key: random key, of start and batches.
-        data: training samples.
-        inputs: of the words.
-        decay: decoupled weight decay, one for each model.
-        settings: of network and training.
-
-    Returns:
-        The models, stacked along the decays.
-
-    Raises:
-        UserError: if there is no step or no batch.
+        decay: decoupled weight decay of each model.
 
     Examples:
         >>> data = MaskedWords(np.array([[0, 1]]), np.array([1]), np.array([1]))
@@ -170,10 +150,7 @@ def masked_word_losses(
     r"""Clipped cross-entropies, and 1 where the true word has the largest score.
 
     Args:
-        models: stacked models.
-        inputs: of the words.
-        data: samples.
-        ceiling: M, at which losses are cut off.
+        ceiling: M, the largest loss.
 
     Returns:
         Losses and correctness, by model and sample.
