@@ -89,8 +89,8 @@ def definition_3_6_three_activations(W, a, X, *, divided=False):
         left.append(_gram(W, a, X, activation) / share)
         right.append(dense_softmax_ntk(SoftmaxNetwork(W, a, activation), X))
     magnitude = jnp.stack([_magnitude(W, a, X, activation) for activation in Activation])
-    found = jnp.stack(right) / (m if divided else 1.0)
-    return Sides(jnp.stack(left), found, magnitude=magnitude[:, None, None])
+    kernels = jnp.stack(right) / (m if divided else 1.0)
+    return Sides(jnp.stack(left), kernels, magnitude=magnitude[:, None, None])
 
 
 _MEMORY = 1200
@@ -127,12 +127,12 @@ def definition_3_6_tiled(rng, count, *, normaliser=1.0):
     left, right = np.zeros((2, count, 200))
     size = np.ones((count, 1))
     for e in range(count):
-        drawn = networks(rng, 1, tuple(rng.integers((1, 2, 1, 1), _LARGEST)))
-        W, a, X = (drawn[name][0] for name in ("W", "a", "X"))
+        batch = networks(rng, 1, tuple(rng.integers((1, 2, 1, 1), _LARGEST)))
+        W, a, X = (batch[name][0] for name in ("W", "a", "X"))
         H, size[e] = _by_the_formula(W, a, X, normaliser)
         expected = np.concatenate((H.ravel(), H[:, :, :, :1].ravel()))
         model = SoftmaxNetwork(jnp.asarray(W), jnp.asarray(a))
-        found = [softmax_ntk(model, X, Z, memory=_MEMORY).ravel() for Z in (None, X[:1])]
-        left[e, : len(expected)] = np.concatenate(found)
+        kernels = [softmax_ntk(model, X, Z, memory=_MEMORY).ravel() for Z in (None, X[:1])]
+        left[e, : len(expected)] = np.concatenate(kernels)
         right[e, : len(expected)] = expected
     return Sides(*(jnp.asarray(part) for part in (left, right, size * np.ones_like(left))))

@@ -79,13 +79,13 @@ def symmetric_features(W, a, X, *, symmetric=True):
 def library_networks(rng, count):
     """What `symmetric_network` draws at some sigma, and at sigma = 1 from the same key."""
     sigma, seeds = rng.uniform(0.2, 3, count), rng.integers(2**31, size=count)
-    made = [
+    networks = [
         [symmetric_network(jax.random.key(seed), 3, 8, 2, sigma=s) for s in (float(size), 1.0)]
         for seed, size in zip(seeds.tolist(), sigma, strict=True)
     ]
     layers = {"W": (0, "W"), "a": (0, "a"), "plain": (1, "W")}
     named = {
-        name: np.stack([np.asarray(getattr(pair[which], part), float) for pair in made])
+        name: np.stack([np.asarray(getattr(pair[which], part), float) for pair in networks])
         for name, (which, part) in layers.items()
     }
     return named | {"sigma": sigma}

@@ -20,15 +20,15 @@ _LAZY = _NARROW._replace(targets=(0.033, 0.034))
 
 def measured(rng, count, setting):
     """Movement and alignment of the kernel, and the loss that is left."""
-    found = runs(rng, count, setting)
-    y = found["Y"].swapaxes(1, 2).reshape(count, -1)
-    H = found["kernels"]
+    training = runs(rng, count, setting)
+    y = training["Y"].swapaxes(1, 2).reshape(count, -1)
+    H = training["kernels"]
     size = np.linalg.norm(H, axis=(2, 3))
     along = np.einsum("ei,esij,ej->es", y, H, y) / (size * np.sum(y**2, axis=1)[:, None])
     return {
-        "moved": found["drift"][:, -1] / size[:, 0],
+        "moved": training["drift"][:, -1] / size[:, 0],
         "gained": along[:, -1] - along[:, 0],
-        "left": found["square"][:, -1] / found["square"][:, 0],
+        "left": training["square"][:, -1] / training["square"][:, 0],
     }
 
 

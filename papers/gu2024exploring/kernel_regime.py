@@ -26,13 +26,13 @@ _STEPS, _TEST = 60, 12
 
 def _instance(rng, n, m):
     """A network, samples in the plane, a function of the RKHS with values up to 1 on them."""
-    drawn = symmetric_networks(rng, 1, (2, m, 1, n))
-    W = drawn["W"][0] * min(1.0, 1 / drawn["sigma"][0])
-    network = SoftmaxNetwork(jnp.asarray(W), jnp.asarray(drawn["a"][0]))
-    X, Z = drawn["X"][0], inputs(rng, 2, _TEST, 2)[1]
+    networks = symmetric_networks(rng, 1, (2, m, 1, n))
+    W = networks["W"][0] * min(1.0, 1 / networks["sigma"][0])
+    network = SoftmaxNetwork(jnp.asarray(W), jnp.asarray(networks["a"][0]))
+    X, Z = networks["X"][0], inputs(rng, 2, _TEST, 2)[1]
     centre = rng.normal(size=2)
     centre /= np.linalg.norm(centre)
-    truth = [(each @ centre) * np.exp(each @ centre - 1) for each in (X, Z)]
+    truth = [(points @ centre) * np.exp(points @ centre - 1) for points in (X, Z)]
     return network, X, Z, *truth
 
 
@@ -59,21 +59,23 @@ def _observed(network, X, Y, Z, tau):
 
 
 @partial(jax.jit, compiler_options=CHEAP_COMPILATION)
-def _known(network, X, Z, start, tau):
+def _kernels_and_regime(network, X, Z, start, tau):
     """The start's kernel on the samples, its rows at the test points, and the regime."""
-    H, row = (dense_softmax_ntk(network, each, X) for each in (X, Z))
+    H, row = (dense_softmax_ntk(network, inputs, X) for inputs in (X, Z))
     return H, row, gu2024_kernel_regime(network, X, Z, start, tau)
 
 
 def _regression_and_bound(network, X, Y, Z, tau):
     """Kernel regression at the start's kernel at tau, and beta of a training of as many steps."""
     start = float(np.linalg.norm(Y))
-    H, row, regime = _known(network, *(jnp.asarray(each) for each in (X, Z, start, tau)))
+    H, row, regime = _kernels_and_regime(
+        network, *(jnp.asarray(array) for array in (X, Z, start, tau))
+    )
     H, row = np.asarray(H), np.asarray(row)
-    found = regression_flow(H, Y[:, None]).test(row, np.array([float(_STEPS)]), tau / _STEPS)
+    predicted = regression_flow(H, Y[:, None]).test(row, np.array([float(_STEPS)]), tau / _STEPS)
     length = np.linalg.norm(row, axis=1)
     beta = gu2024_coupling(tau, start, length, regime.kernel_change, regime.test_change)
-    return found[0, :, 0], np.asarray(beta)
+    return predicted[0, :, 0], np.asarray(beta)
 
 
 def _longest(network, X, Y):
@@ -108,13 +110,13 @@ def regime_of_training(rng, count, *, radius=1.0, change=1.0):
         n, m = (1, 4)[e % 2], (64, 512)[e // 2 % 2]
         network, X, Z, Y, _ = _instance(rng, n, m)
         tau = 10 ** rng.uniform(-2, -0.01) * _longest(network, X, Y)
-        given = [jnp.asarray(each) for each in (X, Y[:, None], Z)]
+        arrays = [jnp.asarray(array) for array in (X, Y[:, None], Z)]
         left[0, e], right[0, e], left[1, e], right[1, e] = _observed(
-            network, given[0], given[1], given[2], min(tau, _STEPS / np.linalg.norm(X) ** 2 / 20)
+            network, arrays[0], arrays[1], arrays[2], min(tau, _STEPS / np.linalg.norm(X) ** 2 / 20)
         )
     right *= np.array([[radius], [change]])
     size = np.stack([np.ones(count), np.full(count, 10.0)])
-    return Sides(*(jnp.asarray(each.T) for each in (left, right)), magnitude=jnp.asarray(size.T))
+    return Sides(*(jnp.asarray(side.T) for side in (left, right)), magnitude=jnp.asarray(size.T))
 
 
 def _pointing_right(rng, n, width):
@@ -153,6 +155,6 @@ def restated_bound_is_non_vacuous(rng, count, *, width=2**14, sign=1.0):
     left, right = np.empty((2, count))
     for e in range(count):
         kernel, beta, truth = _pointing_right(rng, (2, 5)[e % 2], width)
-        norms = [np.sqrt(np.mean(own**2)) for own in (sign * kernel - truth, beta, truth)]
+        norms = [np.sqrt(np.mean(values**2)) for values in (sign * kernel - truth, beta, truth)]
         left[e], right[e] = norms[0] + norms[1], norms[2]
     return left, right

@@ -40,9 +40,9 @@ def moved_networks(rng, count, radii):
     batch = perturb(rng, batch, radii)
     # A pair with a large logit moves up, all others down: there the kernel changes most.
     x = batch["X"][::4, 0]
-    reach = rng.uniform(2, 5, (len(x), 1))
+    size = rng.uniform(2, 5, (len(x), 1))
     batch["W"][::4] *= 0.01 / batch["sigma"][::4, None, None]
-    batch["W"][::4, :, :2] = (reach * x)[:, :, None]
+    batch["W"][::4, :, :2] = (size * x)[:, :, None]
     sign = np.where(np.arange(_UNITS) < 2, 1.0, -1.0)
     step = batch["R"][::4, None, None] * x[:, :, None] * sign
     batch["W_tilde"][::4] = batch["W"][::4] + step

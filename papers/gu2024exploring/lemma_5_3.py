@@ -147,8 +147,8 @@ def lemma_5_3_loss_sharp(W, a, X, Y, eta, lam, most, *, long=False):
 def scaled_targets(rng, count):
     """The change of the kernel in trainings on the same data with targets 1 to 1/8 times."""
     raw = draw(rng, count, GENERAL)
-    found = [train(raw | {"Y": s * raw["Y"]}, GENERAL)["drift"][:, -1] for s in _SCALES]
-    return {"drift": np.stack(found, axis=1)}
+    drifts = [train(raw | {"Y": s * raw["Y"]}, GENERAL)["drift"][:, -1] for s in _SCALES]
+    return {"drift": np.stack(drifts, axis=1)}
 
 
 @rate(

@@ -29,8 +29,8 @@ def perturbed_networks(rng, count, largest=0.01):
     batch = perturb(rng, batch, (largest / 100, largest))
     x, kind = batch["X"][1::2, 0], np.arange(count)[1::2, None] // 2 % 2
     apart = np.where((np.arange(_M) == 0) | (kind > 0), 1.0, -1.0)
-    reach = np.maximum(1, rng.uniform(-1, 3, (len(x), 1)))
-    side = reach * rng.choice([-1.0, 1.0], (len(x), 1)) ** kind * apart
+    size = np.maximum(1, rng.uniform(-1, 3, (len(x), 1)))
+    side = size * rng.choice([-1.0, 1.0], (len(x), 1)) ** kind * apart
     batch["W"][1::2] = x[:, :, None] * side[:, None, :]
     step = x[:, :, None] * (batch["R"][1::2, None] * apart)[:, None, :]
     batch["W_tilde"][1::2] = batch["W"][1::2] + step
@@ -39,8 +39,8 @@ def perturbed_networks(rng, count, largest=0.01):
     for name in ("W", "W_tilde"):
         batch[name] = np.take_along_axis(batch[name], units[:, None, :], axis=2)
     counted = np.arange(_M)[None] < m[:, None]
-    kept = {name: batch[name] for name in ("X", "W", "W_tilde", "R")}
-    return kept | {"m": m.astype(float), "z": counted * rng.uniform(-1, 1, (count, _M))}
+    instance = {name: batch[name] for name in ("X", "W", "W_tilde", "R")}
+    return instance | {"m": m.astype(float), "z": counted * rng.uniform(-1, 1, (count, _M))}
 
 
 def pairs(rng, count, largest=0.01):

@@ -59,8 +59,8 @@ def lemma_e_3_sharp(W, a, X, Y, part, *, j=0):
     """
     step = take(W, a, X, Y, part=part)
     C, rounding = _part(step, j)
-    reach = step.c * step.share * jnp.sqrt(step.size) * norm(step.u) ** 2
-    return Sides(jnp.abs(C), 2.0102 * step.eta * reach * norm(step.after), magnitude=rounding)
+    size = step.c * step.share * jnp.sqrt(step.size) * norm(step.u) ** 2
+    return Sides(jnp.abs(C), 2.0102 * step.eta * size * norm(step.after), magnitude=rounding)
 
 
 def _wide_enough(W, a, X, Y, eta, lam):

@@ -113,16 +113,16 @@ def points(rng, count):
     """Symmetric networks moved by .001 to 1 in every column: flat and saturated attention."""
     rng = apart(rng)
     batch = perturb(rng, symmetric_networks(rng, count, SIZES), (1e-3, 1.0))
-    kept = {name: batch[name] for name in ("a", "X", "Y")}
-    return kept | {"W": batch["W_tilde"], "part": 10 ** rng.uniform(-2, 0, count)}
+    instance = {name: batch[name] for name in ("a", "X", "Y")}
+    return instance | {"W": batch["W_tilde"], "part": 10 ** rng.uniform(-2, 0, count)}
 
 
 def visited(rng, count):
     """Random records of the trainings in turn; `most` and `least` are eigenvalues of H(tau)."""
-    found = runs(deepcopy(rng), min(count, COUNT), GENERAL)
+    training = runs(deepcopy(rng), min(count, COUNT), GENERAL)
     row = np.arange(count) % COUNT
     # Past the middle the residuals of the best runs are rounding.
     at = apart(rng).integers(len(STEPS) // 2, size=count)
-    values = np.linalg.eigvalsh(found["kernels"][row, at])
-    named = {name: found[name][row] for name in ("a", "X", "Y", "eta", "lam")}
-    return named | {"W": found["path"][row, at], "least": values[:, 0], "most": values[:, -1]}
+    values = np.linalg.eigvalsh(training["kernels"][row, at])
+    named = {name: training[name][row] for name in ("a", "X", "Y", "eta", "lam")}
+    return named | {"W": training["path"][row, at], "least": values[:, 0], "most": values[:, -1]}

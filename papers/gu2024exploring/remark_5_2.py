@@ -62,14 +62,14 @@ def mean_changes(rng, count):
     density = np.exp(-(z**2) / 2)
     density *= np.where(np.arange(len(z)) % 2, 4.0, 2.0) * (z[1] / 3) / np.sqrt(2 * np.pi)
     density[[0, -1]] /= 2
-    found = []
+    changes = []
     for s in sigma:
         for_R = []
         for R in [0.0, *1 / _HALVINGS]:
             up, down = np.exp(s * z + R), np.exp(-s * z - R)
             for_R.append(density @ (up**2 + down**2) / (density @ (up + down)) ** 2)
-        found.append((np.asarray(for_R[1:]) / for_R[0] - 1) * _HALVINGS)
-    return {"slope": np.asarray(found), "end": 4 * (ndtr(2 * sigma) - ndtr(sigma))}
+        changes.append((np.asarray(for_R[1:]) / for_R[0] - 1) * _HALVINGS)
+    return {"slope": np.asarray(changes), "end": 4 * (ndtr(2 * sigma) - ndtr(sigma))}
 
 
 @limit(

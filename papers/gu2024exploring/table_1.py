@@ -33,13 +33,13 @@ _ROWS = (Activation.SOFTMAX, Activation.RELU, Activation.EXPONENTIAL)
 
 def three_activations(rng, count):
     """Runs of the three activations, and exponential ones whose targets are Y / sqrt(m)."""
-    parts = [trained(deepcopy(rng), count, _ONE._replace(activation=row)) for row in _ROWS]
+    trainings = [trained(deepcopy(rng), count, _ONE._replace(activation=row)) for row in _ROWS]
     scales = [_ONE.width if row is Activation.SOFTMAX else 1.0 for row in _ROWS]
     exponential = _ONE._replace(activation=Activation.EXPONENTIAL)
     raw = draw(rng, count, exponential)
     lazy = train(raw | {"Y": raw["Y"] / np.sqrt(_ONE.width)}, exponential)
     names = ("lam", "eta", "square", "drift")
-    return {name: np.stack([part[name] for part in parts], 1) for name in names} | {
+    return {name: np.stack([part[name] for part in trainings], 1) for name in names} | {
         "Y": raw["Y"],
         "steps": np.broadcast_to(np.asarray(STEPS, float), (count, len(STEPS))),
         "scale": np.broadcast_to(np.asarray(scales), (count, len(_ROWS))),

@@ -117,10 +117,10 @@ def corollary_4_3(square, Y, m, eta, lam, steps, share, *, faster=1.0):
 
 def small_targets(rng, count):
     """Trainings with small targets, and the weights and the largest share at their start."""
-    found = curves(rng, count, _SMALL, further=("X", "W", "a"))
-    logits = found["X"] @ found["W"]
+    batch = curves(rng, count, _SMALL, further=("X", "W", "a"))
+    logits = batch["X"] @ batch["W"]
     shares = np.exp(logits) / np.exp(logits).mean(axis=2, keepdims=True)
-    return found | {"P": shares.max(axis=(1, 2))}
+    return batch | {"P": shares.max(axis=(1, 2))}
 
 
 def _radius(Y, m, lam, P):
@@ -262,8 +262,8 @@ def theorem_4_2_printed(square, Y, m, eta, lam, steps, share, *, faster=1.0):
 
 def starts(rng, count):
     """Data of the trainings with the smallest eigenvalue of the first kernel."""
-    found = draw(rng, count, GENERAL)
-    return {name: found[name] for name in ("Y", "lam", "sigma")}
+    batch = draw(rng, count, GENERAL)
+    return {name: batch[name] for name in ("Y", "lam", "sigma")}
 
 
 @inequality(

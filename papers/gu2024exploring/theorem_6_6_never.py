@@ -46,13 +46,13 @@ def smallest_eigenvalue_falls(rng, count, *, share=1.0, more=0):
             X[1] = -X[0] * (1 if e % 4 else -1)
         inner = X @ X.T
         left[e] = np.linalg.eigvalsh(inner * np.exp(sigma**2 * inner))[0]
-        whole = gu2024_log_smallest_eigenvalue(n, d, sigma)
+        log_bound = gu2024_log_smallest_eigenvalue(n, d, sigma)
         if more:
             # The next power's tail: what one degree more would give.
             q = next(q for q in range(1, 99) if math.comb(d + q, d) - 1 >= n) + more
             terms = [sigma ** (2 * j - 2) / math.factorial(j - 1) for j in range(q, q + 60)]
-            whole = math.log(n * sum(terms))
-        right[e], size[e] = share * math.exp(whole), n * math.exp(sigma**2)
+            log_bound = math.log(n * sum(terms))
+        right[e], size[e] = share * math.exp(log_bound), n * math.exp(sigma**2)
     return Sides(*map(jnp.asarray, (left, right)), magnitude=jnp.asarray(size))
 
 
@@ -107,7 +107,7 @@ def theorem_6_6_never(rng, count, *, terms="both", least=1.0):
     rows = zip(n.tolist(), d.tolist(), strict=True)
     complexity = np.log([float(gu2024_complexity(m, 1.0 * k, 1.0)) for m, k in rows])
     right = {"coupling": coupling, "complexity": complexity}
-    both = np.maximum(coupling, complexity)
+    larger = np.maximum(coupling, complexity)
     # in logarithms, above 0 on both sides
     floor = np.log([least * _LEAST[int(k)] for k in d])
-    return floor, right.get(terms, both)
+    return floor, right.get(terms, larger)

@@ -52,10 +52,10 @@ def kernel_pairs(rng, count):
     H = (H + H.swapaxes(1, 2)) / 2
     sizes = 10 ** rng.uniform(-1, 1, (3, count, 1))
     row, change, y = sizes[0] * row, sizes[1] * change, sizes[2] * y
-    parts = zip(H, H + E, row, row + change, y, lam, strict=True)
+    pairs = zip(H, H + E, row, row + change, y, lam, strict=True)
     named = {"y": y, "row": row, "lam": lam, "most": values.max(axis=1)}
     further = {"eps": share * lam, "eps_test": np.linalg.norm(change, axis=1)}
-    return named | further | {"gap": np.stack([_gap(*part) for part in parts])}
+    return named | further | {"gap": np.stack([_gap(*part) for part in pairs])}
 
 
 @inequality(

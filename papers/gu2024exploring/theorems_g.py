@@ -25,8 +25,8 @@ def best_in_balls(rng, count):
     """E ||f_H - f_*||^2 of the best f_H with ||f_H||^2 <= d R_H, kernel of infinite width."""
     runs = score_runs(rng, count)
     radii = (runs["d"] * np.exp(runs["d"]))[:, None] * _MULTIPLES
-    errors, given = [], (runs[name] for name in ("Z", "truth", "mass", "d"))
-    for Z, truth, mass, d, R_H in zip(*given, radii, strict=True):
+    errors, arrays = [], (runs[name] for name in ("Z", "truth", "mass", "d"))
+    for Z, truth, mass, d, R_H in zip(*arrays, radii, strict=True):
         root = np.sqrt(mass)[:, None]
         K = np.asarray(softmax_ntk_limit(Z, Z, 1.0)) * root * root.T
         g, Q = np.linalg.eigh(K)
@@ -109,5 +109,5 @@ def theorem_g_4_sharp(kernel, pseudo, own_test, tau, Y_true, ball_at_X, *, facto
     $\sqrt{\tau K(x, x)}$ of it at most: no $\lambda$, no probability. At every test point, for
     the output that is nearest to its bound; .57 of it is reached in 288 runs.
     """
-    reach = jnp.sqrt(tau * own_test) * jnp.sqrt(jnp.sum((Y_true - ball_at_X) ** 2))
-    return nearest(jnp.abs(kernel - pseudo), factor * reach)
+    size = jnp.sqrt(tau * own_test) * jnp.sqrt(jnp.sum((Y_true - ball_at_X) ** 2))
+    return nearest(jnp.abs(kernel - pseudo), factor * size)

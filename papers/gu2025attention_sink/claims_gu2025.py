@@ -189,7 +189,7 @@ def rotations(rng, count):
 def _rotary(q, k, speed):
     """Weights of a causal map with rotary positions, and the size |q||k| of its logits."""
     angle = POSITION[:, None] * speed[None]
-    rows = [turn(jnp.broadcast_to(each, (LENGTH, 4)), angle, False) for each in (q, k)]
+    rows = [turn(jnp.broadcast_to(vector, (LENGTH, 4)), angle, False) for vector in (q, k)]
     return causal(rows[0] @ rows[1].T), jnp.sqrt(jnp.sum(q**2) * jnp.sum(k**2))
 
 
@@ -227,14 +227,14 @@ def _exponents():
     distance of the points.
     """
     omega = np.linspace(0.0, np.pi, 16385)
-    found, total = [(0.0, 0.0, 0.0)], np.zeros(len(omega), dtype=complex)
+    exponents, total = [(0.0, 0.0, 0.0)], np.zeros(len(omega), dtype=complex)
     for t in range(2, LENGTH + 1):
         total += np.exp(-1j * omega * (t - 1))
         apart = total / (t - 1) - 1
         best = np.argmax(np.abs(apart))
         above = 3 / 32 * t**2 * (omega[1] - omega[0]) ** 2
-        found.append((np.abs(apart[best]) + above, omega[best], np.pi - np.angle(apart[best])))
-    return np.array(found).T
+        exponents.append((np.abs(apart[best]) + above, omega[best], np.pi - np.angle(apart[best])))
+    return np.array(exponents).T
 
 
 EXPONENTS, SPEEDS, PHASES = _exponents()
@@ -333,17 +333,17 @@ def hidden_states(
     uniform = jnp.where(seen, 1.0 / _TOKENS, 0.0)
 
     def block(states, layer):
-        H, one = states
+        H, token = states
         Q, K, V, O, up, down = layer
         q, k, v = (jnp.einsum("td,hdk->htk", _norm(H), W) for W in (Q, K, V))
         logits = jnp.einsum("htk,hsk->hts", q, k) / _HEAD**0.5 - slope * apart
         P = jax.nn.softmax(jnp.where(seen, logits, -jnp.inf), axis=-1)
         P = normalised * P + (1 - normalised) * uniform
         H = H + jnp.swapaxes(P @ v, 0, 1).reshape(_TOKENS, -1) @ O
-        one = one + jnp.einsum("d,hdk->hk", _norm(one), V).reshape(-1) @ O
-        return tuple(h + jax.nn.relu(_norm(h) @ up) @ down for h in (H, one)), None
+        token = token + jnp.einsum("d,hdk->hk", _norm(token), V).reshape(-1) @ O
+        return tuple(h + jax.nn.relu(_norm(h) @ up) @ down for h in (H, token)), None
 
     H = jnp.broadcast_to(word, (_TOKENS, _WIDTH)) + learnt * positions
-    (H, one), _ = jax.lax.scan(block, (H, word), (W_Q, W_K, W_V, W_O, W_1, W_2))
-    size = 1 + jnp.sqrt(jnp.sum(one**2)) + jnp.sqrt(jnp.sum(word**2))
-    return Sides(H, jnp.broadcast_to(one, H.shape), magnitude=size)
+    (H, token), _ = jax.lax.scan(block, (H, word), (W_Q, W_K, W_V, W_O, W_1, W_2))
+    size = 1 + jnp.sqrt(jnp.sum(token**2)) + jnp.sqrt(jnp.sum(word**2))
+    return Sides(H, jnp.broadcast_to(token, H.shape), magnitude=size)

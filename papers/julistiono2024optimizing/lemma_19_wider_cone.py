@@ -21,14 +21,14 @@ from julistiono2024optimizing.cone_instances import (
 )
 
 
-def width(found):
+def width(instance):
     """The sharpened width of the cone."""
-    return julistiono2024_mu_0(found["delta"], found["A"], found["p"])
+    return julistiono2024_mu_0(instance["delta"], instance["A"], instance["p"])
 
 
-def wider(found):
+def wider(instance):
     """Four times the sharpened width."""
-    return 4 * width(found)
+    return 4 * width(instance)
 
 
 def in_the_cone(W_mm, W, p, delta, A):

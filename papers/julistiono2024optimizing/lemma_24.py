@@ -48,8 +48,8 @@ def smoothness_constant(data, mixture, attention=1.0):
     spread, zero = high - low, jnp.zeros_like(low)
     steep = mixture @ jnp.max(slopes(jnp.stack([low, jnp.clip(0, low, high)])), axis=1)
     # The second derivative of the sigmoid loss is largest where sigmoid(u) = (3 - sqrt(3)) / 6.
-    each = [zero + 1 / 4, jnp.exp(-low), zero, zero + 3**-1.5 / 2]
-    bend = mixture @ jnp.stack(each)
+    bounds = [zero + 1 / 4, jnp.exp(-low), zero, zero + 3**-1.5 / 2]
+    bend = mixture @ jnp.stack(bounds)
     pairs = jnp.sum(jnp.square(X[:, :, None] - X[:, None, :]), axis=-1)
     diameter = jnp.max(pairs, axis=(1, 2)) * jnp.sum(jnp.square(data.z), axis=1)
     return jnp.mean(diameter * (attention * steep * spread / 4 + bend * spread**2 / 16))

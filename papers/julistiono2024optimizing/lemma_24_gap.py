@@ -94,8 +94,11 @@ def constant_step(X, z, v, y, p, W_mm, A, norm, spread, largest_slope, d, radius
     """Logarithm of eta_0 of the theorem, for all points of the cone from this norm on."""
     T, gamma = X.shape[1], scores(X, v, y)
     pairs = jnp.sum(jnp.square(X[:, :, None] - X[:, None, :]), axis=-1)
-    diameter, reach = jnp.max(pairs, axis=(1, 2)) * jnp.sum(z**2, axis=1), jnp.ptp(gamma, axis=1)
-    K = T * largest_slope * jnp.mean(diameter * (reach + reach**2))
+    diameter, score_range = (
+        jnp.max(pairs, axis=(1, 2)) * jnp.sum(z**2, axis=1),
+        jnp.ptp(gamma, axis=1),
+    )
+    K = T * largest_slope * jnp.mean(diameter * (score_range + score_range**2))
     G = 2 * T * largest_slope * spread * A / norm
     m = least_entry(W_mm, p, d)
     size = jnp.where(p > 2, m / 4, 1.5 ** (1 / (p - 1))) * radius

@@ -87,7 +87,7 @@ def measured_step(data, W, tau, log_unit=None):
     margin = jnp.sum(gamma * jnp.exp(logs), axis=1)
     places = margin[:, None] + rise[:, None] * jnp.exp(log_scale) * (1 + _NODES[None]) / 2
     slope = jnp.exp(loss.log_slope(places)) @ _WEIGHTS / 2
-    reach = jnp.max(jnp.einsum("ntd,de,ne->nt", jnp.abs(X), jnp.abs(W), jnp.abs(z)))
+    largest_logit = jnp.max(jnp.einsum("ntd,de,ne->nt", jnp.abs(X), jnp.abs(W), jnp.abs(z)))
     relative = _ROUNDINGS * jnp.finfo(size.dtype).eps
     moves = jnp.mean(slope) * jnp.max(jnp.abs(lost))
     return MeasuredStep(
@@ -97,7 +97,7 @@ def measured_step(data, W, tau, log_unit=None):
         growth=(after - before) / tau,
         power_growth=(after**dual - before**dual) / (dual * tau * size),
         descent=-jnp.mean(slope * rise) / (length * size),
-        rounding=relative * (1 + before / tau + moves * reach / (length * size)),
+        rounding=relative * (1 + before / tau + moves * largest_logit / (length * size)),
         log_gradient=log_scale + jnp.log(length),
         W_next=W_next,
     )
@@ -125,8 +125,8 @@ def _with_step(batch):
 
 def _placed_with_step(**moved):
     """Moved arrays back in place, with the step from there."""
-    found = placed(moved, at_radius_pi)
-    return {**found, **_step({**moved, **found})}
+    instance = placed(moved, at_radius_pi)
+    return {**instance, **_step({**moved, **instance})}
 
 
 on_steps = partial(

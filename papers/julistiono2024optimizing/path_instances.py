@@ -33,28 +33,32 @@ CONE = 0.1
 """Width of the cone in which the local path is sought."""
 
 
-def _path(data, tokens, own, other, starts, p, cone):
+def _path(data, tokens, target, next_target, starts, p, cone):
     """The lowest point of all starts in the cone at each radius, and whether it is a minimiser's.
 
     It must be stationary and no worse than W_mm scaled to the radius, which is in the ball as well:
     descent that loses W_mm has not found the minimiser. In a cone (a finite width) alpha leads.
     """
-    loss, norm = LogExcessLoss(data, margin_loss("logistic")), entrywise_norm(own, p)
+    loss, norm = LogExcessLoss(data, margin_loss("logistic")), entrywise_norm(target, p)
 
     def point(radius, W0):
-        found = descend_in_ball(data, W0, p=p, radius=radius, steps=STEPS)
-        leads = jnp.all(attention_margins(data.X, data.z, tokens, found.W) >= 0)
-        inside = (cone_divergence(own, found.W, p) <= cone) & (leads | jnp.isinf(cone))
-        return found.W, found.relative_gap, jnp.where(inside, loss(found.W), jnp.inf)
+        lowest_point = descend_in_ball(data, W0, p=p, radius=radius, steps=STEPS)
+        leads = jnp.all(attention_margins(data.X, data.z, tokens, lowest_point.W) >= 0)
+        inside = (cone_divergence(target, lowest_point.W, p) <= cone) & (leads | jnp.isinf(cone))
+        return (
+            lowest_point.W,
+            lowest_point.relative_gap,
+            jnp.where(inside, loss(lowest_point.W), jnp.inf),
+        )
 
     radii = norm * MULTIPLES
     W, gap, height = jax.vmap(jax.vmap(point, (None, 0)), (0, None))(radii, starts)
     lowest, row = jnp.argmin(height, axis=1), jnp.arange(len(radii))
-    scaled = jax.vmap(lambda radius: loss(radius * own / norm))(radii)
+    scaled = jax.vmap(lambda radius: loss(radius * target / norm))(radii)
     # Near a local choice the loss is its limit up to a rounding of its sums.
     reached = height[row, lowest] <= scaled + 2**10 * jnp.finfo(norm.dtype).eps * jnp.abs(scaled)
     away = [jax.vmap(direction_divergence, (0, None, None))(W[row, lowest], aim, p)
-            for aim in (own, other)]  # fmt: skip
+            for aim in (target, next_target)]  # fmt: skip
     return jnp.all(reached & (gap[row, lowest] <= GAP)), *away
 
 
@@ -62,30 +66,30 @@ _paths = eqx.filter_jit(jax.vmap(_path, in_axes=(0, 0, 0, 0, 0, None, None)))
 _are_local = eqx.filter_jit(jax.vmap(is_locally_optimal))
 
 
-def _compared(data, tokens, found, other, starts, p, cone=np.inf):
+def _compared(data, tokens, svm, next_svm, starts, p, cone=np.inf):
     """Paths of stacked problems, and how far they are from their SVM and from another one."""
-    given = map(jnp.asarray, (tokens, found.value, other.value, starts, p, cone))
-    reached, own, wrong = map(np.asarray, _paths(data, *given))
+    arguments = map(jnp.asarray, (tokens, svm.value, next_svm.value, starts, p, cone))
+    reached, right, wrong = map(np.asarray, _paths(data, *arguments))
     return {
-        "certified": np.asarray((found.result == 0) & (other.result == 0)) & reached,
-        "multiples": np.tile(MULTIPLES, (len(own), 1)),
-        "own": own,
+        "certified": np.asarray((svm.result == 0) & (next_svm.result == 0)) & reached,
+        "multiples": np.tile(MULTIPLES, (len(right), 1)),
+        "own": right,
         "wrong": wrong,
     }
 
 
 @shared
 def _global(rng):
-    parts = []
-    for (p, other), size in product(OTHER.items(), SIZES):
+    batches = []
+    for (p, wrong_p), size in product(OTHER.items(), SIZES):
         data = gaussian_selections(rng, EACH, *size)
         tokens = best_tokens(data)
-        found = attention_svm_batch(data.X, data.z, tokens, p)
-        compared = attention_svm_batch(data.X, data.z, tokens, other)
+        svm = attention_svm_batch(data.X, data.z, tokens, p)
+        compared = attention_svm_batch(data.X, data.z, tokens, wrong_p)
         random = rng.normal(size=(EACH, STARTS - 1, size[2], size[2]))
-        starts = np.concatenate([found.value[:, None], random], axis=1)
-        parts.append(_compared(data, tokens, found, compared, starts, p))
-    return parts
+        starts = np.concatenate([svm.value[:, None], random], axis=1)
+        batches.append(_compared(data, tokens, svm, compared, starts, p))
+    return batches
 
 
 def _local_choices(rng, p, size):
@@ -94,23 +98,23 @@ def _local_choices(rng, p, size):
     tokens = best_tokens(data)
     scores = np.asarray(data.y)[..., None] * np.einsum("bntd,bd->bnt", data.X, data.v)
     tokens[:, 0] = np.argsort(scores[:, 0], axis=-1)[:, -2]
-    found = attention_svm_batch(data.X, data.z, tokens, p)
-    local = _are_local(data, jnp.asarray(tokens), found.value)
-    kept = np.flatnonzero(np.asarray(local) & (np.asarray(found.result) == 0))[:EACH]
-    return jax.tree.map(lambda a: a[kept], data), tokens[kept]
+    svms = attention_svm_batch(data.X, data.z, tokens, p)
+    local = _are_local(data, jnp.asarray(tokens), svms.value)
+    rows = np.flatnonzero(np.asarray(local) & (np.asarray(svms.result) == 0))[:EACH]
+    return jax.tree.map(lambda a: a[rows], data), tokens[rows]
 
 
 @shared
 def _local(rng):
-    parts = []
+    batches = []
     for p, size in product(2 * list(OTHER), SIZES):  # batches of one size share a program
         data, tokens = _local_choices(rng, p, size)
-        found = attention_svm_batch(data.X, data.z, tokens, p)
+        svm = attention_svm_batch(data.X, data.z, tokens, p)
         best = attention_svm_batch(data.X, data.z, best_tokens(data), p)
         shaken = 1 + 0.01 * rng.normal(size=(len(tokens), STARTS, size[2], size[2]))
-        starts = found.value[:, None] * shaken
-        parts.append(_compared(data, tokens, found, best, starts, p, CONE))
-    return parts
+        starts = svm.value[:, None] * shaken
+        batches.append(_compared(data, tokens, svm, best, starts, p, CONE))
+    return batches
 
 
 def global_paths(rng, count):

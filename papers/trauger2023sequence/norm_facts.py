@@ -144,9 +144,9 @@ def dual_norms(W, V, *, transposed=False, factor=1.0):
     """
     measured = jnp.swapaxes(W, 0, 1) if transposed else W
     right = jnp.stack([ball_norm(measured, ball) * dual_norm(V, ball) for ball in _BALLS]) * factor
-    one = jnp.ones_like(right)
-    left = jnp.abs(jnp.sum(W * V)) * one
-    return Sides(left, right, magnitude=jnp.sum(jnp.abs(W * V)) * one)
+    ones = jnp.ones_like(right)
+    left = jnp.abs(jnp.sum(W * V)) * ones
+    return Sides(left, right, magnitude=jnp.sum(jnp.abs(W * V)) * ones)
 
 
 def sparse_matrices(rng, count):

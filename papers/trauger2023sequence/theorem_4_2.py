@@ -33,14 +33,16 @@ _ROUNDINGS = 128
 def _unrolled(numbers, kappa):
     """gamma^3 for the recursion at every depth, walked from the readout down."""
     B_c, B_v, B_qk, cost, lipschitz, C, C_x = (jnp.asarray(numbers[name]) for name in _EQUAL)
-    outer, gamma, found = lipschitz * B_c, jnp.cbrt(C), []  # the readout itself, at cost 1
+    outer, gamma, optima = lipschitz * B_c, jnp.cbrt(C), []  # the readout itself, at cost 1
     for _ in range(max(_DEPTHS)):
-        own = jnp.cbrt(C * cost**2) + jnp.cbrt(C * (cost * outer) ** 2)
+        layer_term = jnp.cbrt(C * cost**2) + jnp.cbrt(C * (cost * outer) ** 2)
         keys = (kappa * cost * outer * B_v) ** 2
-        found.append((gamma + own + jnp.cbrt(C_x * keys)) ** 3)  # the first layer is the last met
-        gamma = gamma + own + jnp.cbrt(C * keys)
+        optima.append(
+            (gamma + layer_term + jnp.cbrt(C_x * keys)) ** 3
+        )  # the first layer is the last met
+        gamma = gamma + layer_term + jnp.cbrt(C * keys)
         cost = cost * outer * B_v * (1 + 2 * kappa * B_qk)
-    return jnp.stack([found[depth - 1] for depth in _DEPTHS])
+    return jnp.stack([optima[depth - 1] for depth in _DEPTHS])
 
 
 def equal_layers(rng, count):
@@ -109,16 +111,16 @@ def theorem_4_2_parts(*, own=False, **numbers):
     What `compare_bounds` uses, against the second route.
     """
     B_c, B_v, B_qk, B_w, lipschitz, C_1, C_x = (numbers[name] for name in _EQUAL)
-    found = []
+    optima = []
     for depth in _DEPTHS:
         c, v, qk = (jnp.full((depth, 1), 1.0) * norm for norm in (B_c, B_v, B_qk))
-        parts = trauger2023_parts(c, v, qk, B_w, 1.0, lipschitz, constants="corrected")
-        heavy = jnp.asarray([p.layer == 1 and p.kind == "query_key" for p in parts])
-        beta = jnp.stack([part.beta for part in parts])
+        costs = trauger2023_parts(c, v, qk, B_w, 1.0, lipschitz, constants="corrected")
+        heavy = jnp.asarray([p.layer == 1 and p.kind == "query_key" for p in costs])
+        beta = jnp.stack([part.beta for part in costs])
         if own:
             beta = beta.at[1:].multiply(1 + 4 * B_qk)
-        found.append(trauger2023_allocation(jnp.where(heavy, C_x, C_1), beta)[0])
-    return jnp.stack(found), _unrolled(numbers, 2.0)
+        optima.append(trauger2023_allocation(jnp.where(heavy, C_x, C_1), beta)[0])
+    return jnp.stack(optima), _unrolled(numbers, 2.0)
 
 
 @erratum(
@@ -172,8 +174,8 @@ def theorem_4_2_amplification(B_c, B_v, B_qk, lipschitz, product, *, shifted=Fal
     The library's against the product written out; heads add up.
     """
     alpha = partial(trauger2023_amplification, B_c, B_v, B_qk, lipschitz)
-    found = jnp.stack([alpha(constants=constants) for constants in ("corrected", "sharp")])
-    return jnp.roll(found, -1, axis=1) if shifted else found, product
+    amplifications = jnp.stack([alpha(constants=constants) for constants in ("corrected", "sharp")])
+    return jnp.roll(amplifications, -1, axis=1) if shifted else amplifications, product
 
 
 _SIZES = ((1, 16), (4, 8), (8, 8))
@@ -182,26 +184,26 @@ _LAYERS, _SAMPLES = 2, 10_000
 
 def deep_norms(rng, count):
     """Spectral norms over two decades, B their largest, B_x and L_sigma up to 1."""
-    drawn = {name: 10.0 ** rng.uniform(-1, 1, count) for name in _NORMS}
-    drawn["B"] = 10.0 ** rng.uniform(0, 1, count)
-    drawn["B_x"] = np.where(rng.random(count) < 0.5, 1.0, rng.uniform(0.3, 1, count))
-    drawn["lipschitz"] = np.where(rng.random(count) < 0.5, 1.0, rng.uniform(0.3, 1, count))
-    return drawn
+    batch = {name: 10.0 ** rng.uniform(-1, 1, count) for name in _NORMS}
+    batch["B"] = 10.0 ** rng.uniform(0, 1, count)
+    batch["B_x"] = np.where(rng.random(count) < 0.5, 1.0, rng.uniform(0.3, 1, count))
+    batch["lipschitz"] = np.where(rng.random(count) < 0.5, 1.0, rng.uniform(0.3, 1, count))
+    return batch
 
 
-def _cover(ball, norm, reach, rows, columns):
-    """C of one matrix on inputs of Euclidean norm `reach`, whose l_1 norm is sqrt(columns) more."""
+def _cover(ball, norm, input_norm, rows, columns):
+    """C of one matrix on inputs of norm `input_norm`, whose l_1 norm is sqrt(columns) times it."""
     spread = 1.0 if ball == "1,1" else math.sqrt(columns)
-    return trauger2023_cover(ball, norm, spread * reach, rows, columns, _SAMPLES)
+    return trauger2023_cover(ball, norm, spread * input_norm, rows, columns, _SAMPLES)
 
 
 def _optimum(ball, k, d, *, B_c, B_v, B_qk, B_w, B, B_x, lipschitz):
     """Lemma E.1 with each matrix at its own size."""
     c, v, qk = (jnp.full((_LAYERS, 1), 1.0) * norm for norm in (B_c, B_v, B_qk))
-    parts = trauger2023_parts(c, v, qk, B_w, B_x, lipschitz, constants="corrected")
+    costs = trauger2023_parts(c, v, qk, B_w, B_x, lipschitz, constants="corrected")
     shapes = {"readout": (1, d), "output": (d, k), "value": (k, d), "query_key": (d, d)}
-    C = [_cover(ball, B, jnp.asarray(p.reach), *shapes[p.kind]) for p in parts]
-    return trauger2023_allocation(jnp.stack(C), jnp.stack([part.beta for part in parts]))[0]
+    C = [_cover(ball, B, jnp.asarray(p.reach), *shapes[p.kind]) for p in costs]
+    return trauger2023_allocation(jnp.stack(C), jnp.stack([part.beta for part in costs]))[0]
 
 
 def _coefficient(ball, B, k, d, constants):
@@ -214,16 +216,16 @@ def _coefficient(ball, B, k, d, constants):
     return B**2 * (d * math.log(2 * k + 1) if ball == "1,inf" else math.log(d * k))
 
 
-def _compared(ball, constants, coefficient, drawn):
+def _compared(ball, constants, coefficient, numbers):
     """The optimum and the closed form, at all sizes."""
-    norms, (B, B_x) = tuple(drawn[n] for n in _NORMS), (drawn["B"], drawn["B_x"])
+    norms, (B, B_x) = tuple(numbers[n] for n in _NORMS), (numbers["B"], numbers["B_x"])
     left, right = [], []
     for k, d in _SIZES:
         C_1 = _coefficient(ball, B, k, d, coefficient)
-        left.append(_optimum(ball, k, d, **drawn))
+        left.append(_optimum(ball, k, d, **numbers))
         right.append(
             trauger2023_deep_entropy(
-                C_1, C_1 * B_x**2, norms, _LAYERS, drawn["lipschitz"], constants=constants
+                C_1, C_1 * B_x**2, norms, _LAYERS, numbers["lipschitz"], constants=constants
             )
         )
     return jnp.stack(left), jnp.stack(right)

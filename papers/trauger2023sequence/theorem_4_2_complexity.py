@@ -43,14 +43,14 @@ def deep_samples(rng, count):
     norms = rng.uniform(0.3, 1, (count, 3)) * [1, 1, 0.1]
     norms[::3] = [1.0, 1.0, 1e-3]
     B_w, m = 10 ** rng.uniform(-1, 1, count), 2.0 * (4 ** rng.uniform(5, 13, count)).astype(int)
-    found = np.zeros((count, len(_CASES)))
+    samples = np.zeros((count, len(_CASES)))
     for i in range(count):
         for case, (depth, d) in enumerate(_CASES):
             X = in_ball(rng.normal(size=(2, int(rng.integers(1, 6)), d)))
             X[0, 0] = X[1, -1] = np.eye(d)[0]
             values = _values(rng, X, norms[i], depth)
-            found[i, case] = B_w[i] * mean_supremum(values, int(m[i] / 2))
-    return {"norms": norms, "B_w": B_w, "m": m, "rademacher": found}
+            samples[i, case] = B_w[i] * mean_supremum(values, int(m[i] / 2))
+    return {"norms": norms, "B_w": B_w, "m": m, "rademacher": samples}
 
 
 @inequality(
@@ -74,12 +74,12 @@ def theorem_4_2_complexity(norms, B_w, m, rademacher, *, power=1.0):
     right = []
     for depth, d in _CASES:
         c, v, qk = (jnp.full((depth, 1), 1.0) * norm for norm in norms)
-        parts = trauger2023_parts(c, v, qk, B_w, 1.0)
+        costs = trauger2023_parts(c, v, qk, B_w, 1.0)
         radii = {"readout": B_w} | dict(zip(("output", "value", "query_key"), norms, strict=True))
         C = [
             trauger2023_cover("1,1", radii[p.kind], p.reach, 1 if p.layer == 0 else d, d)
-            for p in parts
+            for p in costs
         ]
-        beta = jnp.stack([part.beta for part in parts])
+        beta = jnp.stack([part.beta for part in costs])
         right.append(trauger2023_deep(jnp.stack(C), beta, m**power, B_w))
     return rademacher, jnp.stack(right)

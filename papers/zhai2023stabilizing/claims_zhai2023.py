@@ -22,8 +22,8 @@ LARGEST = 8
 def floor(sigma, T, root=1.0):
     """The right side of Theorem 3.1; with root = 0 a wrong one, whose beta is exp(-sigma)."""
     beta = jnp.exp(-sigma * jnp.sqrt(T / (T - 1)) ** root)
-    rest = (T - 1) * beta
-    return jnp.log1p(rest) + sigma * jnp.sqrt(T * (T - 1)) * beta / (1 + rest)
+    sum_of_others = (T - 1) * beta
+    return jnp.log1p(sum_of_others) + sigma * jnp.sqrt(T * (T - 1)) * beta / (1 + sum_of_others)
 
 
 def entropies(logits, seen):
@@ -34,8 +34,8 @@ def entropies(logits, seen):
     others = seen & (jnp.arange(z.shape[-1]) != top)
     gap = jnp.where(others, below, 0.0)
     odds = jnp.where(others, jnp.exp(-gap), 0.0)
-    rest = jnp.sum(odds, axis=-1)
-    return jnp.log1p(rest) + jnp.sum(odds * gap, axis=-1) / (1 + rest)
+    total = jnp.sum(odds, axis=-1)
+    return jnp.log1p(total) + jnp.sum(odds * gap, axis=-1) / (1 + total)
 
 
 def layers(rng, count):
@@ -48,13 +48,13 @@ def layers(rng, count):
     size = 10 ** rng.uniform(-1, 0.3, (count, 1, 1))
     X = rng.normal(size=(count, LARGEST, LARGEST)) * size / LARGEST**0.5
     W_K, W_Q = rng.normal(size=(2, count, LARGEST, LARGEST)) / LARGEST**0.5
-    kept = np.arange(LARGEST) < T[:, None]
-    X = X * kept[:, :, None]
-    for one in range(0, count, 2):
-        X[one] = np.diag(kept[one] * size[one, 0, 0])
-        larger = np.where(np.arange(LARGEST) == 0, T[one] - 1.0, -1.0) * kept[one]
-        W_Q[one], W_K[one] = 0, 0
-        W_K[one, 0, 0], W_Q[one, :, 0] = rng.uniform(0.2, 5), larger / np.linalg.norm(larger)
+    inside = np.arange(LARGEST) < T[:, None]
+    X = X * inside[:, :, None]
+    for place in range(0, count, 2):
+        X[place] = np.diag(inside[place] * size[place, 0, 0])
+        larger = np.where(np.arange(LARGEST) == 0, T[place] - 1.0, -1.0) * inside[place]
+        W_Q[place], W_K[place] = 0, 0
+        W_K[place, 0, 0], W_Q[place, :, 0] = rng.uniform(0.2, 5), larger / np.linalg.norm(larger)
     return {"X": X, "W_K": W_K, "W_Q": W_Q, "T": T.astype(float)}
 
 
@@ -84,11 +84,11 @@ def theorem_3_1(X, W_K, W_Q, T, *, factor=1.0, root=1.0):
     gram = spectral_norm(X @ X.T)
     sigma = factor * gram * spectral_norm(after(W_K @ W_Q.T, gram))
     a = X @ W_K @ W_Q.T @ X.T
-    kept = jnp.arange(LARGEST) < T
-    found = entropies(a, kept[None, :])
-    size = (1 + sigma / factor) * found
-    left = jnp.where(kept, floor(sigma, T, root), 0.0)
-    return Sides(left, jnp.where(kept, found, 1.0), magnitude=jnp.where(kept, size, 1.0))
+    inside = jnp.arange(LARGEST) < T
+    values = entropies(a, inside[None, :])
+    size = (1 + sigma / factor) * values
+    left = jnp.where(inside, floor(sigma, T, root), 0.0)
+    return Sides(left, jnp.where(inside, values, 1.0), magnitude=jnp.where(inside, size, 1.0))
 
 
 def spreads(rng, count):
@@ -113,8 +113,8 @@ def theorem_3_1_attained(s, T, *, root=1.0):
     """
     seen = jnp.arange(64) < T
     u = jnp.where(jnp.arange(64) == 0, T - 1, -1.0) / jnp.sqrt(T * (T - 1))
-    found = entropies(s * u, seen)
-    return Sides(found, floor(s, T, root), magnitude=(1 + s) * found)
+    values = entropies(s * u, seen)
+    return Sides(values, floor(s, T, root), magnitude=(1 + s) * values)
 
 
 def rays(rng, count):
@@ -249,9 +249,9 @@ def gradients(rng, count):
     )
     mean = rng.normal(size=(count, _WIDTH, _WIDTH))
     noise = 10 ** rng.uniform(-1, 1, (count, 1, 1)) * np.abs(rng.normal(size=mean.shape))
-    for one in range(0, count, 2):
-        mean[one, : w[one], : w[one]] = _hadamard(w[one])
-        noise[one] = noise[one, 0, 0]
+    for place in range(0, count, 2):
+        mean[place, : w[place], : w[place]] = _hadamard(w[place])
+        noise[place] = noise[place, 0, 0]
     return {"mean": mean, "noise": noise, "w": w * 1.0}
 
 
@@ -275,8 +275,8 @@ def proposition_3_2(mean, noise, w, *, power=0.5, factor=1.0):
     n^2/(\mu^2+n^2)$ and $\|\Delta\|_2\ge\|\Delta\|_F/\sqrt w$. Attained by the signs of a Hadamard
     matrix under any noise.
     """
-    kept = jnp.arange(_WIDTH) < w
-    inside = kept[:, None] & kept[None, :]
+    inside = jnp.arange(_WIDTH) < w
+    inside = inside[:, None] & inside[None, :]
     power_of = jnp.where(inside, mean**2 + noise**2, 1.0)
     update = jnp.where(inside, mean / jnp.sqrt(power_of), 0.0)
     # One less the share of noise, without the difference, which loses digits where noise is all.

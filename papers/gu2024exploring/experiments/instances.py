@@ -102,11 +102,13 @@ def draw_mixture_regression(
     sizes = (train, 2 * held_out, reference)
     # Drawn at once and then split: one program for the true labels.
     pairs = make_diffusion_pairs(jax.random.key(seed), mixture, schedule, sum(sizes), T0=T0)
-    parts = [
+    samples = [
         jax.tree.map(lambda a, part=slice(end - size, end): entry(a, part), pairs)
         for size, end in zip(sizes, np.cumsum(sizes), strict=True)
     ]
-    return MixtureRegression(mixture, schedule, parts[0], parts[1], parts[2], fit_scale(parts[0]))
+    return MixtureRegression(
+        mixture, schedule, samples[0], samples[1], samples[2], fit_scale(samples[0])
+    )
 
 
 def mixture_kernel(

@@ -58,8 +58,8 @@ def gu2024_flow_certificate(
 
     Examples:
         >>> network = SoftmaxNetwork(jnp.zeros((1, 1000)), jnp.array([[1.0, -1.0] * 500]))
-        >>> found = gu2024_flow_certificate(network, jnp.ones((1, 1)), jnp.ones((1, 1)), 1.0)
-        >>> print(f"{float(found.radius):.4f} {float(found.ratio):.4f}")
+        >>> result = gu2024_flow_certificate(network, jnp.ones((1, 1)), jnp.ones((1, 1)), 1.0)
+        >>> print(f"{float(result.radius):.4f} {float(result.ratio):.4f}")
         0.0881 0.0295
     """
     smallest = jnp.asarray(smallest, X.dtype)

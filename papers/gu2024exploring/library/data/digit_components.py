@@ -74,8 +74,8 @@ def fit_components(images: np.ndarray, count: int, *, whiten: bool = True) -> Pr
 
     Examples:
         >>> images = np.array([[0.0, 0.0], [2.0, 0.0], [0.0, 1.0], [2.0, 1.0]])
-        >>> found = fit_components(images, 1)
-        >>> found.directions.tolist(), found.explained.tolist()
+        >>> result = fit_components(images, 1)
+        >>> result.directions.tolist(), result.explained.tolist()
         ([[1.0, 0.0]], [0.8])
     """
     pixels = images.reshape(len(images), -1).astype(np.float64)
@@ -85,11 +85,11 @@ def fit_components(images: np.ndarray, count: int, *, whiten: bool = True) -> Pr
     if not 1 <= count <= rank:
         raise UserError(f"{count} components of images that vary in {rank}: choose 1 to {rank}")
     variances = sizes**2 / len(pixels)
-    kept, rows = variances[:count], rows[:count]
+    leading, rows = variances[:count], rows[:count]
     largest = np.argmax(np.abs(rows), axis=1)
     rows = rows * np.sign(rows[np.arange(count), largest])[:, None]
-    scales = np.sqrt(kept if whiten else np.full(count, kept.mean()))
-    return PrincipalComponents(mean, rows, scales, kept / variances.sum())
+    scales = np.sqrt(leading if whiten else np.full(count, leading.mean()))
+    return PrincipalComponents(mean, rows, scales, leading / variances.sum())
 
 
 def load_digit_components(

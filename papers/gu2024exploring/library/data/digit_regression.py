@@ -47,15 +47,15 @@ class DigitRegression(NamedTuple):
         """
         return self.scale.encode_all(pairs.t, pairs.x)
 
-    def losses(self, found: Float[np.ndarray, "*s n d"]) -> Float[np.ndarray, "2 *s"]:
+    def losses(self, estimates: Float[np.ndarray, "*s n d"]) -> Float[np.ndarray, "2 *s"]:
         """Mean squared distance of estimates from the clean digits.
 
         Returns:
             One row for validation digits and one for test digits.
         """
-        square = np.sum((found - np.asarray(self.further.labels)) ** 2, axis=-1)
-        parts = square[..., : self.validation], square[..., self.validation :]
-        return np.stack([part.mean(axis=-1) for part in parts])
+        square = np.sum((estimates - np.asarray(self.further.labels)) ** 2, axis=-1)
+        halves = square[..., : self.validation], square[..., self.validation :]
+        return np.stack([part.mean(axis=-1) for part in halves])
 
 
 def draw_digit_regression(

@@ -121,8 +121,8 @@ def make_gaussian_mixture(
 
 def _require_definite(C: np.ndarray, eps: float) -> None:
     """Below a condition of 1 / (d eps) the computed eigenvalues have correct signs."""
-    for k, each in enumerate(C):
-        matrix = np.atleast_2d(each)
+    for k, covariance in enumerate(C):
+        matrix = np.atleast_2d(covariance)
         largest, d = np.abs(matrix).max(), matrix.shape[0]
         if np.abs(matrix - matrix.T).max() > d * eps * largest:
             raise UserError(f"covariance {k} is not symmetric: replace C by (C + C') / 2")
@@ -239,16 +239,16 @@ def posterior_mean(
     """
     law = diffused(mixture, schedule, t)
     gain = schedule.decay(t) * mixture.spectrum / law.spectrum
-    each = mixture.means + _back(law, gain * _rotated(law, x))
-    return responsibilities(law, x) @ each
+    conditional_means = mixture.means + _back(law, gain * _rotated(law, x))
+    return responsibilities(law, x) @ conditional_means
 
 
 def moments(mixture: GaussianMixture) -> Moments:
     r"""Mean sum_k w_k mu_k and covariance sum_k w_k (C_k + mu_k mu_k') - mean mean'.
 
     Examples:
-        >>> found = moments(make_gaussian_mixture([1, 1], [[-1.0], [1.0]], [1.0, 1.0]))
-        >>> found.mean.tolist(), found.covariance.tolist()
+        >>> result = moments(make_gaussian_mixture([1, 1], [[-1.0], [1.0]], [1.0, 1.0]))
+        >>> result.mean.tolist(), result.covariance.tolist()
         ([0.0], [[2.0]])
     """
     mean = mixture.weights @ mixture.means

@@ -49,13 +49,13 @@ def score_error_dataset(
     network, ntk = (held_out_errors(p, held_out, validation) for p in (networks, kernel.predicted))
     coupling = mean_square((networks - kernel.predicted[:, :short])[..., fresh, :])
     missed = mean_square((f_H.values(held_out) - np.asarray(held_out.truth))[fresh])
-    rest = (0, shape[2] - short)
+    padding = (0, shape[2] - short)
 
     def joined(of_network: np.ndarray, *of_kernel: np.ndarray) -> np.ndarray:
-        padded = np.pad(of_network, ((0, 0), (0, 0), rest), constant_values=np.nan)
+        padded = np.pad(of_network, ((0, 0), (0, 0), padding), constant_values=np.nan)
         return np.stack([padded, *(np.broadcast_to(a, shape) for a in of_kernel)])
 
-    found = xr.Dataset(
+    errors = xr.Dataset(
         {
             "error": (("term", *_AXES), joined(coupling, kernel.mismatch, kernel.early, missed)),
             "true_error": (("learner", *_AXES), joined(network.test, ntk.test)),
@@ -75,14 +75,14 @@ def score_error_dataset(
     )
     rules = (ntk.validation.argmin(axis=-1), ntk.test.argmin(axis=-1), kernel.balanced)
     places = [np.broadcast_to(place, shape[:2]) for place in rules]
-    return _stopped(found, np.stack([network.validation.argmin(axis=-1), *places]))
+    return _stopped(errors, np.stack([network.validation.argmin(axis=-1), *places]))
 
 
-def score_error_bound(found: xr.Dataset, d: int, delta: float) -> xr.DataArray:
+def score_error_bound(errors: xr.Dataset, d: int, delta: float) -> xr.DataArray:
     """The sum of the terms of Theorem 6.6 at what was measured, for labels of the unit ball.
 
     Args:
-        found: result of `score_error_dataset`, training sets by their size n.
+        errors: result of `score_error_dataset`, training sets by their size n.
         delta: probability of failure.
 
     Returns:
@@ -90,8 +90,8 @@ def score_error_bound(found: xr.Dataset, d: int, delta: float) -> xr.DataArray:
 
     Examples:
         >>> early = (("term", "m", "n"), [[[4.0]]])
-        >>> found = {"smallest": ("n", [0.1]), "squared_norm": 9.0, "label_scale": 2.0}
-        >>> data = xr.Dataset(found | {"error_at_stop": early}, {"term": ["early"], "n": [100]})
+        >>> result = {"smallest": ("n", [0.1]), "squared_norm": 9.0, "label_scale": 2.0}
+        >>> data = xr.Dataset(result | {"error_at_stop": early}, {"term": ["early"], "n": [100]})
         >>> terms = gu2024_score_error(100, 2, 0.1, 0.1, 9.0, 1.0)
         >>> bool(abs(score_error_bound(data, 2, 0.1).item() - sum(terms.values())) < 1e-9)
         True
@@ -102,16 +102,16 @@ def score_error_bound(found: xr.Dataset, d: int, delta: float) -> xr.DataArray:
         terms = gu2024_score_error(int(n), d, smallest, delta, squared_norm, early)
         return float(sum(np.asarray(term) for term in terms.values()))
 
-    early = found.error_at_stop.sel(term="early", drop=True) / found.label_scale**2
-    return xr.apply_ufunc(bound, found.n, found.smallest, found.squared_norm, early)
+    early = errors.error_at_stop.sel(term="early", drop=True) / errors.label_scale**2
+    return xr.apply_ufunc(bound, errors.n, errors.smallest, errors.squared_norm, early)
 
 
-def _stopped(found: xr.Dataset, places: np.ndarray) -> xr.Dataset:
+def _stopped(errors: xr.Dataset, places: np.ndarray) -> xr.Dataset:
     """The data set with what is found where the rules stop."""
     at = xr.DataArray(places, dims=("rule", "m", "n"))
-    own = at[: len(LEARNERS)].rename(rule="learner")
-    return found.assign(
-        stop=found.step[at].drop_vars("step").assign_coords(rule=list(RULES)),
-        error_at_stop=found.error.isel(step=at[0]).drop_vars("step"),
-        true_error_at_stop=found.true_error.isel(step=own).drop_vars("step"),
+    at_learner = at[: len(LEARNERS)].rename(rule="learner")
+    return errors.assign(
+        stop=errors.step[at].drop_vars("step").assign_coords(rule=list(RULES)),
+        error_at_stop=errors.error.isel(step=at[0]).drop_vars("step"),
+        true_error_at_stop=errors.true_error.isel(step=at_learner).drop_vars("step"),
     )

@@ -62,11 +62,11 @@ def rkhs_function(
         >>> import jax.numpy as jnp
         >>> one = jnp.ones((1, 1))
         >>> pairs = DiffusionPairs(jnp.zeros(1), one, one, 2 * one)
-        >>> found = rkhs_function(pairs, pairs, PairScale())
-        >>> found.values(pairs).round(6).tolist()
+        >>> result = rkhs_function(pairs, pairs, PairScale())
+        >>> result.values(pairs).round(6).tolist()
         [[2.0]]
         >>> unit = jnp.array([[0.0, 1.0]])  # f_H = 2 K(., z) / K(z, z) at z = (0, 1)
-        >>> round(found.squared_norm * softmax_ntk_limit(unit, unit, 1.0).item(), 6)
+        >>> round(result.squared_norm * softmax_ntk_limit(unit, unit, 1.0).item(), 6)
         4.0
     """
     inputs, truth = scale.encode_all(reference.t, reference.x), np.asarray(reference.truth)
@@ -133,10 +133,10 @@ def regression_terms(
         >>> one = jnp.ones((1, 1))
         >>> pairs = DiffusionPairs(jnp.zeros(1), one, 3 * one, 2 * one)
         >>> f_H = rkhs_function(pairs, pairs, PairScale())
-        >>> found = regression_terms(f_H, pairs, pairs, [0, 1], share=0.5)
-        >>> found.predicted.ravel().tolist(), found.noise.round(6).tolist()
+        >>> result = regression_terms(f_H, pairs, pairs, [0, 1], share=0.5)
+        >>> result.predicted.ravel().tolist(), result.noise.round(6).tolist()
         ([0.0, 1.5], [0.0, 0.25])
-        >>> found.bias.round(6).tolist(), found.early.round(6).tolist()
+        >>> result.bias.round(6).tolist(), result.early.round(6).tolist()
         ([4.0, 1.0], [4.0, 0.25])
     """
     inputs = f_H.scale.encode_all(train.t, train.x)
@@ -145,9 +145,9 @@ def regression_terms(
     flow = regression_flow(_kernel(inputs, inputs, f_H.sigma), np.concatenate(columns, axis=1))
     largest = flow.eigenvalues[-1]
     cross = _kernel(f_H.scale.encode_all(held_out.t, held_out.x), inputs, f_H.sigma)
-    found = flow.test(cross, np.asarray(steps, float), share / largest)
-    predicted = found[..., : labels.shape[1]]
-    on_labels, pseudo, noise = np.split(found[:, validation:], 3, axis=2)
+    outputs = flow.test(cross, np.asarray(steps, float), share / largest)
+    predicted = outputs[..., : labels.shape[1]]
+    on_labels, pseudo, noise = np.split(outputs[:, validation:], 3, axis=2)
     target = f_H.values(held_out)[validation:]
     return RegressionTerms(
         np.asarray(largest),

@@ -64,9 +64,9 @@ def sample(
     Examples:
         >>> from gu2024exploring.library.data.noise_schedule import make_noise_schedule
         >>> schedule = make_noise_schedule(1.0, T=5.0)
-        >>> found = sample(lambda t, x: -x, schedule, jax.random.key(0), 3, 2,
+        >>> result = sample(lambda t, x: -x, schedule, jax.random.key(0), 3, 2,
         ...                method="ode", steps=4, T0=0.1, y_T=jnp.ones((3, 2)))
-        >>> bool(jnp.allclose(found.unwrap(), 1))  # the standard normal law stays as it is
+        >>> bool(jnp.allclose(result.unwrap(), 1))  # the standard normal law stays as it is
         True
     """
     _require(n, d, steps, chunk, method, y_T)
@@ -75,10 +75,10 @@ def sample(
     y = jax.random.normal(start, (n, d), dtype) if y_T is None else jnp.asarray(y_T, dtype)
     schedule, args = jax.tree.map(_traced, (schedule, args))
     keys, grid = jax.random.split(path, n), jnp.asarray(times, y.dtype)
-    found = _integrate(score, method, schedule, args, grid, keys, y, chunk)
-    finite = np.all(np.isfinite(np.asarray(found)), axis=1)
+    samples = _integrate(score, method, schedule, args, grid, keys, y, chunk)
+    finite = np.all(np.isfinite(np.asarray(samples)), axis=1)
     result = np.where(finite, Result.CONVERGED.value, Result.NOT_FINITE.value)
-    return Solution(found, result, {}, {"evaluations": steps * _EVALUATIONS[method]})
+    return Solution(samples, result, {}, {"evaluations": steps * _EVALUATIONS[method]})
 
 
 def _require(n: int, d: int, steps: int, chunk: int | None, method: str, y_T: Array | None) -> None:
@@ -143,12 +143,12 @@ def _integrate(
 ) -> Array:
     """All samples, at once or in chunks; the diffusion equation runs in tau = T - t."""
 
-    def one(each: tuple[Array, Array]) -> Array:
-        return _path(score, method, schedule, args, times, *each)
+    def path(start: tuple[Array, Array]) -> Array:
+        return _path(score, method, schedule, args, times, *start)
 
     if chunk is None:
-        return jax.vmap(one)((keys, y))
-    return jax.lax.map(one, (keys, y), batch_size=chunk)
+        return jax.vmap(path)((keys, y))
+    return jax.lax.map(path, (keys, y), batch_size=chunk)
 
 
 def _path(
@@ -184,7 +184,7 @@ def _path(
     tau = times[0] - times
     # diffrax mixes types and ranks inside; results keep the type of y.
     with jax.numpy_dtype_promotion("standard"), jax.numpy_rank_promotion("allow"):
-        found = diffrax.diffeqsolve(
+        solution = diffrax.diffeqsolve(
             terms,
             solver,
             tau[0],
@@ -196,5 +196,5 @@ def _path(
             max_steps=times.shape[0],
             throw=False,
         )
-    arrived = found.result == diffrax.RESULTS.successful
-    return jnp.where(arrived, jnp.asarray(found.ys)[0], jnp.nan)
+    arrived = solution.result == diffrax.RESULTS.successful
+    return jnp.where(arrived, jnp.asarray(solution.ys)[0], jnp.nan)

@@ -44,27 +44,27 @@ def sample_each(
         >>> from gu2024exploring.library.diffusion.mixture_estimator import MixtureEstimator
         >>> schedule = make_noise_schedule(1.0, T=4.0)
         >>> laws = [make_gaussian_mixture([1.0], [[mean]], [1e-6]) for mean in (1.0, 3.0)]
-        >>> found = sample_each([MixtureEstimator(law, schedule) for law in laws], schedule,
+        >>> result = sample_each([MixtureEstimator(law, schedule) for law in laws], schedule,
         ...                     jax.random.key(0), 4, 1, steps=8, T0=0.01, denoise=True)
-        >>> found.mean(axis=(1, 2)).round(2).tolist()
+        >>> result.mean(axis=(1, 2)).round(2).tolist()
         [1.0, 3.0]
     """
     kinds: dict[Any, Estimator] = {}
-    for each in estimators:
-        kinds.setdefault(_kind(each), each)
-    found = []
-    for each in estimators:
-        own = _kind(each)
-        branches = tuple({**kinds, own: each}.values())
-        branch = jnp.asarray(list(kinds).index(own))
+    for estimator in estimators:
+        kinds.setdefault(_kind(estimator), estimator)
+    samples = []
+    for estimator in estimators:
+        kind = _kind(estimator)
+        branches = tuple({**kinds, kind: estimator}.values())
+        branch = jnp.asarray(list(kinds).index(kind))
         done = sample(
             _score, schedule, key, n, d, args=(schedule, branch, branches), steps=steps, T0=T0
         )
         points = done.value
         if denoise:
             points = _denoised(jnp.asarray(points), jnp.asarray(T0), branch, branches)
-        found.append(np.asarray(points))
-    return np.stack(found)
+        samples.append(np.asarray(points))
+    return np.stack(samples)
 
 
 def _kind(estimator: Estimator) -> Any:
@@ -76,12 +76,14 @@ def _kind(estimator: Estimator) -> Any:
 def _score(
     t: Array, x: Array, schedule: NoiseSchedule, branch: Array, branches: Sequence[Estimator]
 ) -> Array:
-    return jax.lax.switch(branch, [partial(each.score, schedule, t, x) for each in branches])
+    return jax.lax.switch(
+        branch, [partial(estimator.score, schedule, t, x) for estimator in branches]
+    )
 
 
 @eqx.filter_jit
 def _denoised(points: Array, t: Array, branch: Array, branches: Sequence[Estimator]) -> Array:
-    def one(x: Array) -> Array:
-        return jax.lax.switch(branch, [partial(each.predict, t, x) for each in branches])
+    def denoised(x: Array) -> Array:
+        return jax.lax.switch(branch, [partial(estimator.predict, t, x) for estimator in branches])
 
-    return jax.vmap(one)(points)
+    return jax.vmap(denoised)(points)

@@ -69,8 +69,8 @@ class ScoreEstimator(eqx.Module):
         Args:
             targets: clean data in their units; the noisy labels when None.
         """
-        found = self.scale.decode(self.outputs(self.scale.encode_all(pairs.t, pairs.x)))
-        return jnp.sum((found - (pairs.labels if targets is None else targets)) ** 2, axis=1)
+        estimates = self.scale.decode(self.outputs(self.scale.encode_all(pairs.t, pairs.x)))
+        return jnp.sum((estimates - (pairs.labels if targets is None else targets)) ** 2, axis=1)
 
 
 class NetworkEstimator(ScoreEstimator):
@@ -135,8 +135,8 @@ def fit_network(
     Examples:
         >>> pairs = DiffusionPairs(jnp.zeros(1), jnp.ones((1, 1)), jnp.ones((1, 1)), None)
         >>> network = SoftmaxNetwork(jnp.zeros((2, 2)), jnp.array([[1.0, -1.0]]))
-        >>> found = fit_network(network, pairs, PairScale(), step_size=0.2, steps=90)
-        >>> print(f"{float(found.predict(jnp.array(0.0), jnp.ones(1))[0]):.3f}")
+        >>> result = fit_network(network, pairs, PairScale(), step_size=0.2, steps=90)
+        >>> print(f"{float(result.predict(jnp.array(0.0), jnp.ones(1))[0]):.3f}")
         1.000
     """
     inputs, labels = _encoded(pairs, scale)
@@ -170,8 +170,12 @@ def fit_kernel(
     n, d = Y.shape
     targets = Y if start.kernel is None else Y.T.reshape(-1, 1)
     # The predictor of a kernel row that is a unit vector is the coefficient itself.
-    found = regression_flow(K, targets).test(np.eye(len(K), dtype=K.dtype), np.asarray(times))
-    rows = found if start.kernel is None else found.reshape(-1, d, n).transpose(0, 2, 1)
+    coefficients = regression_flow(K, targets).test(
+        np.eye(len(K), dtype=K.dtype), np.asarray(times)
+    )
+    rows = (
+        coefficients if start.kernel is None else coefficients.reshape(-1, d, n).transpose(0, 2, 1)
+    )
     return [_with(start, jnp.asarray(c)) for c in rows]
 
 
@@ -202,10 +206,10 @@ def fit_gram(
     rate = Partial(optax.sgd, jnp.asarray(step_size, K.dtype))
     zero = jnp.zeros_like(targets)
     path = fit(ClosedForm(_gram_risk), rate, zero, (K, targets), steps=steps, record_at=(steps,))
-    found = path.last
-    if not bool(jnp.all(jnp.isfinite(found))):
+    coefficients = path.last
+    if not bool(jnp.all(jnp.isfinite(coefficients))):
         raise UserError(f"step_size = {step_size}: the descent diverges: choose a smaller one")
-    return _with(start, found if start.kernel is None else found.reshape(d, n).T)
+    return _with(start, coefficients if start.kernel is None else coefficients.reshape(d, n).T)
 
 
 def kernel_estimator(
@@ -245,7 +249,7 @@ def best_stop(estimators: Sequence[ScoreEstimator], held_out: DiffusionPairs) ->
     """
     if not estimators:
         raise UserError("no estimator to choose from: give at least one time")
-    return int(np.argmin([float(jnp.mean(each.errors(held_out))) for each in estimators]))
+    return int(np.argmin([float(jnp.mean(estimator.errors(held_out))) for estimator in estimators]))
 
 
 def _encoded(pairs: DiffusionPairs, scale: PairScale) -> tuple[Array, Array]:

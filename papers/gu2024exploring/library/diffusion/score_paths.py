@@ -48,8 +48,8 @@ class KernelPath(NamedTuple):
         """
         inputs = self.scale.encode_all(pairs.t, pairs.x)
         cross = np.asarray(softmax_ntk_limit(inputs, self.inputs, self.sigma))
-        found = self.flow.test(cross, np.asarray(steps, float), self.step_size)
-        return found * float(self.scale.labels)
+        predicted = self.flow.test(cross, np.asarray(steps, float), self.step_size)
+        return predicted * float(self.scale.labels)
 
     def estimators(self, steps: Sequence[float | int] | np.ndarray) -> list[KernelEstimator]:
         """The estimators of some steps."""
@@ -180,8 +180,8 @@ def held_out_errors(
     Examples:
         >>> zero = jnp.zeros((3, 1))
         >>> pairs = DiffusionPairs(zero[:, 0], zero, jnp.array([[1.0], [3.0], [9.0]]), zero)
-        >>> found = held_out_errors(np.array([[[0.0]] * 3, [[2.0]] * 3]), pairs, 2)
-        >>> found.validation.tolist(), found.test.tolist(), found.stop
+        >>> result = held_out_errors(np.array([[[0.0]] * 3, [[2.0]] * 3]), pairs, 2)
+        >>> result.validation.tolist(), result.test.tolist(), result.stop
         ([5.0, 1.0], [0.0, 4.0], 1)
     """
     assert pairs.truth is not None

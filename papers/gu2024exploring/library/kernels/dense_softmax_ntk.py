@@ -44,8 +44,8 @@ def dense_softmax_ntk(
     with own_precision("d m, k m, n d, n2 d", **arrays) as (W, a, left, right):
         size = 8 * len(a) ** 2 * len(left) * len(right)
         require_memory(size, "the kernel", "give fewer samples", on_device=True)
-        own = SoftmaxNetwork(W, a, network.activation)
-        return _kernel(own, left, left if Z is None else right)
+        network_in_precision = SoftmaxNetwork(W, a, network.activation)
+        return _kernel(network_in_precision, left, left if Z is None else right)
 
 
 def _kernel(network: SoftmaxNetwork, X: Array, Z: Array) -> Array:

@@ -88,13 +88,13 @@ def regression_flow(
         >>> flow.train(np.array([1.0]), step_size=0.25).item()
         0.25
     """
-    axes, given = "n n, n k", {"kernel": kernel, "targets": targets}
+    axes, arrays = "n n, n k", {"kernel": kernel, "targets": targets}
     if start is not None:
-        axes, given = f"{axes}, n k", {**given, "start": start}
-    found = read_arrays(axes, **given)
+        axes, arrays = f"{axes}, n k", {**arrays, "start": start}
+    checked = read_arrays(axes, **arrays)
     # Each in its own type, or the narrowest that LAPACK knows.
     kernel, targets, *begin = (
-        a.astype(working_dtype("float32", a.dtype), copy=False) for a in found
+        a.astype(working_dtype("float32", a.dtype), copy=False) for a in checked
     )
     # Rounding of a Gram product of n terms moves an entry by n eps of the largest at most.
     slack = len(kernel) * np.finfo(kernel.dtype).eps * np.abs(kernel).max(initial=0.0)
@@ -124,8 +124,8 @@ def descent_loss(kernel: ArrayInput, y: ArrayInput, steps: ArrayInput) -> Float[
         >>> descent_loss(np.diag([1.0, 0.5]), np.ones(2), np.array([0, 1])).tolist()
         [1.0, 0.125]
     """
-    axes, given = "n n, n, s", {"kernel": kernel, "y": y, "steps": steps}
-    kernel, y, steps = read_arrays(axes, np.float64, **given)
+    axes, arrays = "n n, n, s", {"kernel": kernel, "y": y, "steps": steps}
+    kernel, y, steps = read_arrays(axes, np.float64, **arrays)
     if not (kernel.any() and y.any() and steps.min() >= 0):
         raise UserError("the kernel or y is zero, or a step is below 0: the loss has no start")
     flow = regression_flow(kernel, y[:, None])

@@ -87,7 +87,7 @@ def _changes(
     def measured(change: Array) -> Array:
         return jnp.linalg.norm(dense_softmax_ntk(_moved(network, change), X) - before)
 
-    def one(R: Array, direction: Array) -> KernelChanges:
+    def from_direction(R: Array, direction: Array) -> KernelChanges:
         smooth_before = _smooth_kernel(network, X, R)
 
         def smooth(change: Array) -> Array:
@@ -102,7 +102,7 @@ def _changes(
         value = measured(first)
         return KernelChanges(value, jax.lax.fori_loop(0, climb, step, (first, value))[1])
 
-    return jax.lax.map(lambda R: jax.vmap(partial(one, R))(directions), radii)
+    return jax.lax.map(lambda R: jax.vmap(partial(from_direction, R))(directions), radii)
 
 
 def _moved(network: SoftmaxNetwork, change: Array) -> SoftmaxNetwork:

@@ -24,13 +24,13 @@ class KernelPerturbation(NamedTuple):
         change: the largest change found, by ascent and in random directions.
         bound: the printed and the sharpened bound on it.
         norm: norm of the kernel itself.
-        reach: the largest $|\langle w_r, x_i\rangle|$.
+        largest_logit: the largest $|\langle w_r, x_i\rangle|$.
     """
 
     change: Float[np.ndarray, "2 s"]
     bound: Float[np.ndarray, "2 s"]
     norm: float
-    reach: float
+    largest_logit: float
 
 
 def perturb_kernel(
@@ -51,20 +51,20 @@ def perturb_kernel(
 
     Examples:
         >>> network = SoftmaxNetwork(jnp.eye(2), jnp.array([[1.0, -1.0]]))
-        >>> found = perturb_kernel(network, np.eye(2), np.array([0.01, 0.1]), 1, 1, [0])
-        >>> bool(np.all(found.change <= found.bound[1])), found.reach
+        >>> result = perturb_kernel(network, np.eye(2), np.array([0.01, 0.1]), 1, 1, [0])
+        >>> bool(np.all(result.change <= result.bound[1])), result.largest_logit
         (True, 1.0)
     """
     X, W, R = jax.device_put(inputs), np.asarray(network.W), jax.device_put(radii)
-    drawn = np.random.default_rng(list(seed)).normal(size=(draws, *W.shape))
-    directions = np.concatenate([drawn, aligned_directions(inputs, W)])
+    normals = np.random.default_rng(list(seed)).normal(size=(draws, *W.shape))
+    directions = np.concatenate([normals, aligned_directions(inputs, W)])
     start, ascended = kernel_changes(network, X, R, jax.device_put(directions), climb)
-    reach = np.abs(inputs @ W).max()
+    largest = np.abs(inputs @ W).max()
     return KernelPerturbation(
         np.stack([ascended.max(axis=1), start[:, :draws].max(axis=1)]),
-        np.stack(_bounds(network, X, R, jnp.maximum(reach, 1))),
+        np.stack(_bounds(network, X, R, jnp.maximum(largest, 1))),
         float(jnp.linalg.norm(dense_softmax_ntk(network, X))),
-        float(reach),
+        float(largest),
     )
 
 
@@ -72,8 +72,8 @@ def perturb_kernel(
 def _bounds(network: SoftmaxNetwork, X: Array, radii: Array, B: Array) -> tuple[Array, Array]:
     """The printed and the sharpened bound on the Frobenius norm, by R."""
 
-    def one(R: Array) -> tuple[Array, Array]:
+    def at_radius(R: Array) -> tuple[Array, Array]:
         printed = gu2024_kernel_change(network, X, R, B=B, constants="printed")
         return jnp.linalg.norm(printed), jnp.linalg.norm(gu2024_kernel_change(network, X, R))
 
-    return jax.lax.map(one, radii)
+    return jax.lax.map(at_radius, radii)

@@ -54,11 +54,11 @@ def train_on_nested(
     sums, terms = np.asarray(start.a.sum(axis=1)), start.a.shape[1]
     if np.abs(sums).max() > terms * np.finfo(sums.dtype).eps * float(jnp.abs(start.a).max()):
         raise UserError("the second layer does not sum to zero: start from symmetric_network")
-    kept = jnp.asarray(np.arange(len(X))[None] < wanted[:, None])[:, :, None]
+    inside = jnp.asarray(np.arange(len(X))[None] < wanted[:, None])[:, :, None]
     return train_softmax_networks(
         jax.tree.map(lambda a: jnp.stack([a] * len(wanted)), start),
-        jnp.where(kept, X[None], 0),
-        jnp.where(kept, Y[None], 0),
+        jnp.where(inside, X[None], 0),
+        jnp.where(inside, Y[None], 0),
         step_size=jnp.asarray(step_size),
         steps=steps,
         record_at=record_at,

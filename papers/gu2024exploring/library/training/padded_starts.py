@@ -61,8 +61,8 @@ def padded_start(
         >>> from gu2024exploring.library.training.sign_regression import draw_sign_regression
         >>> problem = draw_sign_regression(3, 2, [0], 1.0, Activation.RELU)
         >>> start = draw_network(2, 4, [1], 1.0, Activation.RELU)
-        >>> found = padded_start(start, problem, 1.0, (8, 5, 3))
-        >>> found.network.width, found.X.shape, found.y[3:].tolist()
+        >>> result = padded_start(start, problem, 1.0, (8, 5, 3))
+        >>> result.network.width, result.X.shape, result.y[3:].tolist()
         (8, (5, 3), [0.0, 0.0])
     """
     width, rows, depth = shape
@@ -86,8 +86,8 @@ def relative_losses(
         Loss over the loss at the start; not finite where a training diverged.
     """
     schedule = sorted({0, *steps})
-    every = [start for group in groups for start in group]
-    networks, X, y, step_sizes = (list(each) for each in zip(*every, strict=True))
+    trainings = [start for group in groups for start in group]
+    networks, X, y, step_sizes = (list(column) for column in zip(*trainings, strict=True))
     path = train_on_signs(networks, X, y, step_sizes, schedule[-1], schedule)
     loss = np.asarray(path.loss).reshape(len(groups), -1, len(schedule))
     at = np.searchsorted(schedule, steps)

@@ -81,17 +81,17 @@ def descend_softmax(
         move = step_size * gradient
         further = None if X_test is None else jax.vmap(now)(X_test)
         away = None if reference is None else jnp.linalg.norm(dense_softmax_ntk(now, X) - reference)
-        kept = (*numbers, _largest_column(move), F, further, away, W if keep.weights else None)
+        measured = (*numbers, _largest_column(move), F, further, away, W if keep.weights else None)
         # The step that follows reuses this gradient: recording every step costs no second one.
-        return (W - move, W), kept
+        return (W - move, W), measured
 
     before = jnp.concatenate((schedule[:1], jnp.diff(schedule) - 1))
-    (_, last), kept = jax.lax.scan(record, (start, start), before)
-    return _package(schedule, _with(network, last), kept)
+    (_, last), measured = jax.lax.scan(record, (start, start), before)
+    return _package(schedule, _with(network, last), measured)
 
 
-def _package(schedule: Array, last: SoftmaxNetwork, kept: tuple[Any, ...]) -> Trajectory:
-    loss, *numbers, F, further, away, W = kept
+def _package(schedule: Array, last: SoftmaxNetwork, measured: tuple[Any, ...]) -> Trajectory:
+    loss, *numbers, F, further, away, W = measured
     seen = dict(zip(_OBSERVED, (*numbers, F, further, away), strict=True))
     return Trajectory(
         schedule,
@@ -179,20 +179,22 @@ def train_softmax_networks(
         [0.1, 0.2, 0.5]
     """
     count, dtype = networks.W.shape[0], networks.W.dtype
-    own = X.ndim == 3, Y.ndim == 3
+    stacked = X.ndim == 3, Y.ndim == 3
     first = jax.tree.map(lambda a: entry(a, 0), networks)
-    require_regression(first, X[0] if own[0] else X, Y[0] if own[1] else Y, step_size, X_test)
+    require_regression(
+        first, X[0] if stacked[0] else X, Y[0] if stacked[1] else Y, step_size, X_test
+    )
     schedule = jnp.asarray(recording_schedule(steps, record_at), int)
     sizes = np.broadcast_to(np.asarray(step_size, dtype), (count,))
-    batch = (networks, X if own[0] else None, Y if own[1] else None, sizes)
-    shared = (None if own[0] else X, None if own[1] else Y, schedule, X_test)
+    batch = (networks, X if stacked[0] else None, Y if stacked[1] else None, sizes)
+    shared = (None if stacked[0] else X, None if stacked[1] else Y, schedule, X_test)
     # Recorded numbers apart, a network holds its parameters and attention, and their gradients.
     size = 4 * dtype.itemsize * (networks.W[0].size + X.shape[-2] * networks.a.shape[-1])
     share = 1 if is_kept() else core_share(count)
     usual = share if on_cpu() else accelerator_width(size)
     width = usual if chunk is None else chunk
-    found = in_chunks(lambda part: _descend_many(part, shared, keep), batch, width)
-    return eqx.tree_at(lambda path: path.steps, found, schedule)
+    trajectory = in_chunks(lambda part: _descend_many(part, shared, keep), batch, width)
+    return eqx.tree_at(lambda path: path.steps, trajectory, schedule)
 
 
 def require_regression(
@@ -239,14 +241,14 @@ def _descend(*arguments: Any) -> Trajectory:
 def _descend_many(batch: tuple, shared: tuple, keep: Keep) -> Trajectory:
     X_all, Y_all, schedule, X_test = shared
 
-    def one(member: tuple) -> Trajectory:
+    def descend(member: tuple) -> Trajectory:
         network, X, Y, size = member
         samples, targets = X_all if X is None else X, Y_all if Y is None else Y
         return descend_softmax(network, samples, targets, size, schedule, X_test, keep)
 
     # XLA's batched products on a CPU are slow: one network after the other takes 0.4 of the time
     # of all together at m = 1024, on each core. An accelerator is faster with all together.
-    return jax.lax.map(one, batch) if on_cpu() else jax.vmap(one)(batch)
+    return jax.lax.map(descend, batch) if on_cpu() else jax.vmap(descend)(batch)
 
 
 def _largest_column(W: Float[Array, "d m"]) -> Float[Array, ""]:
@@ -258,6 +260,6 @@ def _with(network: SoftmaxNetwork, W: Array) -> SoftmaxNetwork:
 
 
 def _result(*numbers: Array) -> Int[Array, ""]:
-    whole = jnp.all(jnp.isfinite(jnp.stack(numbers)))
-    code = jnp.where(whole, Result.MAX_STEPS.value, Result.NOT_FINITE.value)
+    finite = jnp.all(jnp.isfinite(jnp.stack(numbers)))
+    code = jnp.where(finite, Result.MAX_STEPS.value, Result.NOT_FINITE.value)
     return code.astype(jnp.int32)

@@ -48,9 +48,9 @@ def decisive_sentences() -> tuple[DecisiveSentence, ...]:
         >>> first.text[first.start : first.end]
         'wonderful'
     """
-    found = []
+    sentences = []
     for label, marked in _MARKED:
         before, word, after = marked.split("*")
         end = len(before) + len(word)
-        found.append(DecisiveSentence(before + word + after, label, len(before), end))
-    return tuple(found)
+        sentences.append(DecisiveSentence(before + word + after, label, len(before), end))
+    return tuple(sentences)

@@ -33,6 +33,6 @@ def draw_sphere_selection(rng: np.random.Generator, n: int, T: int, d: int) -> S
         >>> drawn.X.shape, np.linalg.norm(drawn.v).round(12).tolist()
         ((2, 3, 4), 1.0)
     """
-    drawn = [rng.normal(size=shape) for shape in ((n, T, d), (n, d), (d,))]
-    X, z, v = (a / np.linalg.norm(a, axis=-1, keepdims=True) for a in drawn)
+    normals = [rng.normal(size=shape) for shape in ((n, T, d), (n, d), (d,))]
+    X, z, v = (a / np.linalg.norm(a, axis=-1, keepdims=True) for a in normals)
     return SphereSelection(X, rng.choice([-1.0, 1.0], n), z, v)

@@ -33,11 +33,11 @@ def readout_attention(models: Encoder, data: TokenSequences) -> Float[Array, "e 
         ((2, 5, 2), True)
     """
 
-    def one(model: Encoder, tokens: Array, mask: Array) -> Array:
+    def attention_of_member(model: Encoder, tokens: Array, mask: Array) -> Array:
         weights = jnp.mean(model.attention(tokens, mask)[-1][:, 0, 1:], axis=0)
         return weights / jnp.sum(weights)
 
-    members = jax.vmap(one, in_axes=(None, 0, 0))
+    members = jax.vmap(attention_of_member, in_axes=(None, 0, 0))
     return eqx.filter_vmap(members, in_axes=(0, None, None))(
         models, jnp.asarray(data.tokens), jnp.asarray(data.mask)
     )

@@ -40,8 +40,8 @@ def attention_mass(attention: ArrayInput, tokens: ArrayInput) -> Float[Array, "*
         [0.8, 0.4]
     """
     with own_precision("*n T", attention=attention) as (weights,):
-        chosen = read_indices(tokens, "tokens", weights.shape[:-1], weights.shape[-1])
-        return jnp.take_along_axis(weights, jnp.asarray(chosen)[..., None], axis=-1)[..., 0]
+        index = read_indices(tokens, "tokens", weights.shape[:-1], weights.shape[-1])
+        return jnp.take_along_axis(weights, jnp.asarray(index)[..., None], axis=-1)[..., 0]
 
 
 def selection_rate(attention: ArrayInput, tokens: ArrayInput) -> Float[Array, "*batch"]:
@@ -59,8 +59,8 @@ def selection_rate(attention: ArrayInput, tokens: ArrayInput) -> Float[Array, "*
         0.5
     """
     with own_precision("*n T", attention=attention) as (weights,):
-        chosen = read_indices(tokens, "tokens", weights.shape[:-1], weights.shape[-1])
-        hits = jnp.argmax(weights, axis=-1) == jnp.asarray(chosen)
+        index = read_indices(tokens, "tokens", weights.shape[:-1], weights.shape[-1])
+        hits = jnp.argmax(weights, axis=-1) == jnp.asarray(index)
         return jnp.mean(hits.astype(weights.dtype), axis=-1)
 
 

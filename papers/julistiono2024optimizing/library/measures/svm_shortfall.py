@@ -65,8 +65,8 @@ def svm_shortfall(
     shortfall = [1 - margin * unit / size for unit, size in zip(units, sizes, strict=True)]
     cosine = [np.sum(goal[None] * W, axis=(1, 2)) / sizes[1] for goal in goals]
     spread = [
-        np.linalg.svd(goal, compute_uv=False).sum() if found else np.nan
-        for goal, found in zip(goals, certified, strict=True)
+        np.linalg.svd(goal, compute_uv=False).sum() if valid else np.nan
+        for goal, valid in zip(goals, certified, strict=True)
     ]
     return SvmShortfall(
         np.stack(shortfall),

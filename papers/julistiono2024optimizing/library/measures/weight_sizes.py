@@ -34,13 +34,13 @@ def weight_sizes(
         threshold: below which a weight counts as nearly zero.
 
     Examples:
-        >>> found = weight_sizes(np.array([[0.0, 1e-4, 0.5, 20.0]]), np.array([-2.0, -1.0, 0.0]))
-        >>> found.counts.tolist(), found.near_zero.tolist()
+        >>> result = weight_sizes(np.array([[0.0, 1e-4, 0.5, 20.0]]), np.array([-2.0, -1.0, 0.0]))
+        >>> result.counts.tolist(), result.near_zero.tolist()
         ([[2, 2]], [0.5])
     """
     if len(edges) < 2 or not np.all(np.diff(edges) > 0):
         raise UserError(f"edges = {edges}: give at least two that increase")
     sizes = np.abs(np.asarray(weights)).reshape(len(weights), -1)
     logarithms = np.log10(np.clip(sizes, 10 ** edges[0], 10 ** edges[-1]))
-    counts = np.stack([np.histogram(own, edges)[0] for own in logarithms])
+    counts = np.stack([np.histogram(row, edges)[0] for row in logarithms])
     return WeightSizes(counts, np.mean(sizes < threshold, axis=1))

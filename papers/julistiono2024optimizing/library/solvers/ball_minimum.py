@@ -166,16 +166,16 @@ def ball_minimum(
         not proved, and `starts_agreeing` says how often it was reached.
 
     Examples:
-        >>> found = ball_minimum(jnp.sum, [(jnp.array([1.0, -2.0]),)], jnp.ones(1), 2.0, 50)
-        >>> [round(float(x), 6) for x in found.blocks[0]], found.relative_gap < 1e-6
+        >>> result = ball_minimum(jnp.sum, [(jnp.array([1.0, -2.0]),)], jnp.ones(1), 2.0, 50)
+        >>> [round(float(x), 6) for x in result.blocks[0]], result.relative_gap < 1e-6
         ([-0.707107, -0.707107], True)
     """
     exponent = jnp.asarray(p, starts[0][0].dtype)
     ends = [_descend(objective, start, radii, exponent, max_steps, cone) for start in starts]
     inside = [end for end in ends if end.cone_excess <= CONE_SLACK] or ends
     best = min(inside, key=lambda end: end.value if np.isfinite(end.value) else np.inf)
-    reach = 1e-6 * (1 + abs(best.value))
-    agreeing = sum(abs(end.value - best.value) <= reach for end in inside)
+    tolerance = 1e-6 * (1 + abs(best.value))
+    agreeing = sum(abs(end.value - best.value) <= tolerance for end in inside)
     spent = sum(end.evaluations for end in ends)
     return best._replace(starts_agreeing=agreeing, evaluations=spent)
 

@@ -120,8 +120,8 @@ def descend_in_ball(
     Examples:
         >>> from attlas.data.token_selection import make_support_selection
         >>> data = make_support_selection(jax.random.key(0))
-        >>> found = descend_in_ball(data, jnp.eye(4), p=2.0, radius=10.0, steps=200)
-        >>> print(f"{float(jnp.linalg.norm(found.W)):.6f}", bool(found.relative_gap < 1e-9))
+        >>> result = descend_in_ball(data, jnp.eye(4), p=2.0, radius=10.0, steps=200)
+        >>> print(f"{float(jnp.linalg.norm(result.W)):.6f}", bool(result.relative_gap < 1e-9))
         10.000000 True
     """
     validate(data)

@@ -125,8 +125,8 @@ def mirror_flow(
     schedule = recording_schedule(steps, record_at)
     lengths = jnp.asarray(np.diff(schedule, prepend=0), jnp.int32)
     bare = TokenSelection(data.X, data.y, data.z, data.v)
-    known = isinstance(p, float | int)
-    run, exponent = (_flow_of_one, float(p)) if known else (_flow_of_any, p)
+    static = isinstance(p, float | int)
+    run, exponent = (_flow_of_one, float(p)) if static else (_flow_of_any, p)
     run = _flow if isinstance(loss, MarginLoss) else run
     W, *seen = run(bare, W0, jnp.asarray(step, W0.dtype), lengths, p=exponent, loss=loss)
     observed = dict(zip(_OBSERVED, seen, strict=True))

@@ -80,14 +80,14 @@ def scaled_gradient(
     """
     h = jnp.einsum("ntd,nd->nt", X, z @ W.T)
     top = jnp.argmax(h, axis=1)[:, None]
-    other = jnp.arange(h.shape[1])[None, :] != top
+    not_top = jnp.arange(h.shape[1])[None, :] != top
     below = h - jnp.take_along_axis(h, top, 1)
     gap = scores - jnp.take_along_axis(scores, top, 1)
     weight = jnp.exp(below)
     total = jnp.sum(weight, axis=1, keepdims=True)
     mean = jnp.sum(weight * gap, axis=1, keepdims=True) / total
     margin = jnp.take_along_axis(scores, top, 1) + mean
-    logs = jnp.where(other, loss.log_slope(margin) - jnp.log(total) + below, -jnp.inf)
+    logs = jnp.where(not_top, loss.log_slope(margin) - jnp.log(total) + below, -jnp.inf)
     scale = jax.lax.stop_gradient(jnp.max(logs))
     coefficient = -jnp.exp(logs - scale) * (gap - mean) / h.shape[0]
     best = jnp.take_along_axis(X, top[:, :, None], 1)

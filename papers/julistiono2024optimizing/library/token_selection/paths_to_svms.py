@@ -67,9 +67,11 @@ def paths_to_svms(
     for e, norm in enumerate(svm.certificate["norm_upper"]):
         cone = None if width is None else Cone(svm.value[e] / norm, jnp.asarray(width))
         problem = TokenSelection(data.X[e], data.y[e], data.z[e], data.v[e])
-        own = [float(r * norm) for r in radii]
+        radii_of_problem = [float(r * norm) for r in radii]
         paths.append(
-            regularisation_path(problem, own, p, key=key, starts=starts, cone=cone, tolerance=1e-6)
+            regularisation_path(
+                problem, radii_of_problem, p, key=key, starts=starts, cone=cone, tolerance=1e-6
+            )
         )
     certified = np.stack([path.converged for path in paths])
     W = jnp.where(certified[:, :, None, None], jnp.stack([path.value for path in paths]), jnp.nan)
@@ -79,7 +81,7 @@ def paths_to_svms(
         for name in ("cone_excess", "relative_gap", "starts_agreeing")
     )
     return PathsToSvms(
-        np.stack([apart(W, each.value) for each in svms]),
+        np.stack([apart(W, svm.value) for svm in svms]),
         np.asarray(apart(W, _solved(data, problems.best, p).value)),
         np.abs(excess) <= CONE_SLACK,
         certified,

@@ -51,28 +51,28 @@ EXPONENTS = PathExponents._fields
 
 
 def compare_with_rate(
-    paths: LongPaths, p: float, ranges: Sequence[tuple[float, float]], reach: float
+    paths: LongPaths, p: float, ranges: Sequence[tuple[float, float]], last_norm: float
 ) -> RateComparison:
     """Exponents beside the printed ones, entry into the cone, and how far the paths are apart.
 
     Args:
         paths: plain steps, the flow, and the flow on a finer clock.
         ranges: log k between which plain steps, then the flow, are fitted.
-        reach: norm at which the guides end.
+        last_norm: norm at which the guides end.
     """
     log_k, norm, D = paths.log_k, paths.norm, paths.divergence
     rate = partial(julistiono2024_rate, p=p)
     fits = [path_exponents(log_k[k], norm[k], D[k], rate, ends) for k, ends in enumerate(ranges)]
-    both = float(np.nanmax(norm[1:], axis=2).min())
-    clocks = [interpolated(np.array([both]), norm[k], log_k[k], False)[:, 0] for k in (1, 2)]
-    x = np.geomspace(float(paths.svm_norm.mean()) * ranges[1][0], reach, GUIDE_POINTS)
+    common_norm = float(np.nanmax(norm[1:], axis=2).min())
+    clocks = [interpolated(np.array([common_norm]), norm[k], log_k[k], False)[:, 0] for k in (1, 2)]
+    x = np.geomspace(float(paths.svm_norm.mean()) * ranges[1][0], last_norm, GUIDE_POINTS)
     first = np.nanmedian(interpolated(x[:1], norm[1], D[1]))
     return RateComparison(
         exponents=np.array(fits),
         entered=entry_times(log_k[1], D[1], paths.cone_width),
         norm_gap=end_gap(log_k[0], norm[0], log_k[2], norm[2]),
         divergence_gap=end_gap(log_k[0], D[0], log_k[2], D[2]),
-        clock_reach=both,
+        clock_reach=common_norm,
         clock_log_k=np.stack(clocks),
         guide_norm=x,
         guide_printed=first * rate(x) / rate(x)[0],

@@ -110,6 +110,6 @@ def train_decisive_encoders(
 
 
 def _sizes(models: Encoder, edges: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    parts = attention_weights(models)
-    each = [weight_sizes(parts[name], edges) for name in PARTS]
-    return np.stack([one.counts for one in each]), np.stack([one.near_zero for one in each])
+    weights = attention_weights(models)
+    sizes = [weight_sizes(weights[name], edges) for name in PARTS]
+    return np.stack([part.counts for part in sizes]), np.stack([part.near_zero for part in sizes])

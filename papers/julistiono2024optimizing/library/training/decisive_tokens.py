@@ -41,8 +41,8 @@ def digit_rows(dtype: Any = np.float32) -> DecisiveTokens:
         Digits; attention is measured at the test images.
 
     Examples:
-        >>> found = digit_rows()
-        >>> found.probe.tokens.shape, np.flatnonzero(found.decisive[0]).tolist()
+        >>> result = digit_rows()
+        >>> result.probe.tokens.shape, np.flatnonzero(result.decisive[0]).tolist()
         ((359, 8, 8), [5])
     """
     sets = Sets(*(in_precision(digit_sequences(split), dtype) for split in load_digits()))
@@ -92,13 +92,13 @@ def decisive_pieces(pieces: Any, length: int) -> tuple[TokenSequences, Float[np.
         ['great']
     """
     sentences = decisive_sentences()
-    texts = np.array([each.text for each in sentences], dtype=object)
-    labels = np.array([each.label for each in sentences])
+    texts = np.array([sentence.text for sentence in sentences], dtype=object)
+    labels = np.array([sentence.label for sentence in sentences])
     probe = encode_words(pieces, Split(texts, labels), length)
     decisive = np.zeros(probe.mask.shape)
-    for row, each in enumerate(sentences):
-        for place, (first, last) in enumerate(pieces.encode(each.text).offsets):
-            decisive[row, place] = first < each.end and last > each.start
+    for row, sentence in enumerate(sentences):
+        for place, (first, last) in enumerate(pieces.encode(sentence.text).offsets):
+            decisive[row, place] = first < sentence.end and last > sentence.start
     return probe, decisive
 
 
@@ -114,8 +114,8 @@ def random_part(split: Split, count: int, seed: int) -> Split:
     """
     if count == 0:
         return split
-    chosen = np.random.default_rng(seed).permutation(split.labels.size)[:count]
-    return Split(split.inputs[chosen], split.labels[chosen])
+    rows = np.random.default_rng(seed).permutation(split.labels.size)[:count]
+    return Split(split.inputs[rows], split.labels[rows])
 
 
 def in_precision(data: TokenSequences, dtype: Any) -> TokenSequences:

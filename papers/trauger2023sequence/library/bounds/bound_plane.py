@@ -34,12 +34,12 @@ def bounds_in_plane(
 
     Examples:
         >>> one = LayerNorms(1.0, 1.0, 1.0, 1.0, 1.0)
-        >>> found = bounds_in_plane(one, np.ones(1), np.array([1e6]), [20], 64)
-        >>> [f"{float(R):.3f}" for R in found[0]]
+        >>> result = bounds_in_plane(one, np.ones(1), np.array([1e6]), [20], 64)
+        >>> [f"{float(R):.3f}" for R in result[0]]
         ['0.159', '0.612', '0.194', '0.392', '0.250']
     """
-    parts = (tuple(np.asarray(float(size)) for size in unit), norm, m)
-    return _plane(*jax.device_put(parts), tuple(lengths), d)
+    arguments = (tuple(np.asarray(float(size)) for size in unit), norm, m)
+    return _plane(*jax.device_put(arguments), tuple(lengths), d)
 
 
 @functools.partial(jax.jit, static_argnames=("lengths", "d"), compiler_options=CHEAP_COMPILATION)

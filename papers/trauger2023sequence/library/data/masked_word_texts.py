@@ -22,8 +22,8 @@ def load_masked_words(
         T: words in a window.
 
     Examples:
-        >>> found = load_masked_words("generated", 20, 8, train=30, test=10)
-        >>> found.train.words.shape, found.test.words.shape
+        >>> result = load_masked_words("generated", 20, 8, train=30, test=10)
+        >>> result.train.words.shape, result.test.words.shape
         ((30, 8), (10, 8))
     """
     if text == "pt_en":

@@ -88,23 +88,23 @@ def mask_words(texts: Sequence[str], vocabulary: Sequence[str], T: int, seed: in
         The samples, in the order of the texts.
 
     Examples:
-        >>> found = mask_words(["a b c d e"], ("a", "d"), 2, seed=0)
-        >>> found.words.tolist(), found.positions.tolist(), found.targets.tolist()
+        >>> result = mask_words(["a b c d e"], ("a", "d"), 2, seed=0)
+        >>> result.words.tolist(), result.positions.tolist(), result.targets.tolist()
         ([[0, 2], [2, 1]], [0, 1], [0, 1])
     """
     number = {word: k for k, word in enumerate(vocabulary)}
-    other = len(number)
+    unknown = len(number)
     rows: dict[tuple[int, ...], None] = {}
     for text in texts:
-        ids = [number.get(word, other) for word in split_words(text)]
+        ids = [number.get(word, unknown) for word in split_words(text)]
         windows = (tuple(ids[k : k + T]) for k in range(0, len(ids) - T + 1, T))
-        rows |= dict.fromkeys(window for window in windows if min(window) < other)
+        rows |= dict.fromkeys(window for window in windows if min(window) < unknown)
     if not rows:
         raise UserError(f"no text has {T} words with a known one among them: lower T")
     words = np.array(list(rows), np.int32)
     # the largest of random numbers on known words is a uniform choice among them
     chance = np.random.default_rng(seed).random(words.shape)
-    positions = np.argmax(np.where(words < other, chance, -1.0), axis=1).astype(np.int32)
+    positions = np.argmax(np.where(words < unknown, chance, -1.0), axis=1).astype(np.int32)
     return MaskedWords(words, positions, words[np.arange(len(words)), positions])
 
 
@@ -126,18 +126,18 @@ def make_masked_words(
 
     Examples:
         >>> texts = [f"a b {x} a b {y}" for x in "abcd" for y in "abcd"]
-        >>> found = make_masked_words(texts, 3, 6, train=4, test=2)
-        >>> found.train.words.shape, found.test.targets.shape, found.vocabulary
+        >>> result = make_masked_words(texts, 3, 6, train=4, test=2)
+        >>> result.train.words.shape, result.test.targets.shape, result.vocabulary
         ((4, 6), (2,), ('b', 'a', ...))
     """
-    known = [text for text in dict.fromkeys(texts) if len(split_words(text)) >= T]
+    usable = [text for text in dict.fromkeys(texts) if len(split_words(text)) >= T]
     share = test / max(train + test, 1)
-    sizes = (max(1, round(share * len(known))),)
-    held, rest = split_groups(np.arange(len(known)), sizes, seed)
-    vocabulary = frequent_words([known[k] for k in rest], K)
-    first = mask_words([known[k] for k in rest], vocabulary, T, seed)
+    sizes = (max(1, round(share * len(usable))),)
+    held, remaining = split_groups(np.arange(len(usable)), sizes, seed)
+    vocabulary = frequent_words([usable[k] for k in remaining], K)
+    first = mask_words([usable[k] for k in remaining], vocabulary, T, seed)
     seen = set(map(tuple, first.words.tolist()))
-    second = mask_words([known[k] for k in held], vocabulary, T, seed + 1)
+    second = mask_words([usable[k] for k in held], vocabulary, T, seed + 1)
     fresh = [row for row, window in enumerate(second.words.tolist()) if tuple(window) not in seen]
     if len(first.targets) < train or len(fresh) < test:
         raise UserError(

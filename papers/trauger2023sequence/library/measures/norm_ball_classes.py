@@ -17,9 +17,9 @@ from jaxtyping import Array, Float
 from attlas.norms.balls import dual_norm, project, support_point
 
 
-def _move(W: Array, gradient: Array, ball: str, reach: Array, even: Array) -> Array:
-    """One matrix moved by `reach`, in the ball's norm or in Euclidean length."""
-    return W + reach * jnp.where(
+def _move(W: Array, gradient: Array, ball: str, length: Array, even: Array) -> Array:
+    """One matrix moved by `length`, in the ball's norm or in Euclidean length."""
+    return W + length * jnp.where(
         even, support_point(gradient, ball), support_point(gradient, "frobenius")
     )
 

@@ -50,8 +50,8 @@ class TrendPower(NamedTuple):
             raise UserError(f"power = {power} must lie between .05 and 1: choose .8, for instance")
         z = stats.norm.ppf(0.975) + stats.norm.ppf(power)
         effects = (self.effect, self.high, self.low)
-        found = [float((z / each) ** 2) if each > 0 else np.inf for each in effects]
-        return found[0], found[1], found[2]
+        runs = [float((z / effect) ** 2) if effect > 0 else np.inf for effect in effects]
+        return runs[0], runs[1], runs[2]
 
 
 @door_for_records
@@ -74,15 +74,15 @@ def trend_power(
         UserError: if no scale has two runs, or the growth is not positive.
 
     Examples:
-        >>> found = trend_power([np.array([0.9, 1.1]), np.array([1.0, 1.2])], np.array([1.0, 1.2]))
-        >>> f"{found.effect:.3f}", f"{found.runs()[0]:.1f}"
+        >>> result = trend_power([np.array([0.9, 1.1]), np.array([1.0, 1.2])], np.array([1.0, 1.2]))
+        >>> f"{result.effect:.3f}", f"{result.runs()[0]:.1f}"
         ('0.955', '8.6')
     """
-    freedom = sum(len(own) - 1 for own in values)
+    freedom = sum(len(run) - 1 for run in values)
     if freedom < 1 or not np.all(growth > 0):
         raise UserError("no scale has two runs, or a growth is not positive: add runs or check it")
     size = np.linalg.norm(growth / growth.mean() - 1)
-    spread = np.sqrt(sum(((own - own.mean()) ** 2).sum() for own in values) / freedom)
+    spread = np.sqrt(sum(((run - run.mean()) ** 2).sum() for run in values) / freedom)
     mean = max(float(np.concatenate(list(values)).mean()), 0.0)
     effect = float(mean * size / spread) if spread > 0 else np.inf
     low, high = np.sqrt(stats.chi2.ppf([0.025, 0.975], freedom) / freedom)

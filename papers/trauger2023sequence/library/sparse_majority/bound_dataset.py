@@ -52,19 +52,19 @@ def majority_bound_dataset(
     Examples:
         >>> one, tokens = np.ones((1, 1)), np.ones((1, 3))
         >>> norms = MajorityNorms(np.ones((1, 1, 5)) / 9, one, one[0], one, one, tokens)
-        >>> found = majority_bound_dataset(norms, 300, np.geomspace(1e2, 1e9, 15), 8, 4, 0.05, 0.5)
-        >>> needed = found.log10_needed.sel(member=0, version="sharp")
+        >>> result = majority_bound_dataset(norms, 300, np.geomspace(1e2, 1e9, 15), 8, 4, 0.05, 0.5)
+        >>> needed = result.log10_needed.sel(member=0, version="sharp")
         >>> [f"{float(needed.sel(cover=cover)):.1f}" for cover in ("1,1", "log T", "parameters")]
         ['4.0', '4.3', '4.0']
     """
     m = np.append(float(train), samples)
     with jax.enable_x64(True):
-        found, spread = majority_bounds(
+        bounds, spread = majority_bounds(
             jax.tree.map(jax.device_put, norms), jax.device_put(m), bits, d, delta
         )
-        bound = np.asarray(found)
+        bound = np.asarray(bounds)
     height = np.log(bound[:, : -len(BALLS), 1:] / threshold)
-    arrays = {name: (("member", *DIMS[name]), own) for name, own in norms._asdict().items()}
+    arrays = {name: (("member", *DIMS[name]), norm) for name, norm in norms._asdict().items()}
     return xr.Dataset(
         {
             "bound": by_cover(bound, "m"),
@@ -87,8 +87,8 @@ def by_cover(values: np.ndarray | Array, *dims: str) -> xr.DataArray:
         NaN where a cover has no such version.
 
     Examples:
-        >>> found = by_cover(np.arange(9.0)[None])
-        >>> float(found.sel(cover="1,inf", version="corrected")[0])
+        >>> result = by_cover(np.arange(9.0)[None])
+        >>> float(result.sel(cover="1,inf", version="corrected")[0])
         7.0
     """
     rows = pd.MultiIndex.from_tuples(ROWS[: values.shape[1]], names=["cover", "version"])

@@ -74,7 +74,7 @@ def majority_table(model: MajorityAttention, embedding: BitEmbedding) -> Majorit
     # The shift cancels: no gradient has to pass it.
     largest_bit, shift = jax.lax.stop_gradient((largest_bit, shift))
     place = jnp.exp(scores[:-3] - shift[None])[:, :, None]
-    zero, one = (
+    zero, one_bit = (
         place
         * jnp.exp(scores[bit] - largest_bit)[None, :, None]
         * _with_one(values[:-3] + values[bit][None])
@@ -84,7 +84,7 @@ def majority_table(model: MajorityAttention, embedding: BitEmbedding) -> Majorit
     bias = jnp.einsum("hk,hkd->d", model.value[1], model.output[0]) + model.output[1]
     last = model.readout[0]
     readout = model.dense[0] @ last, model.dense[1] @ last + model.readout[1]
-    return MajorityTable(cls + jnp.sum(zero, axis=0), one - zero, bias, readout)
+    return MajorityTable(cls + jnp.sum(zero, axis=0), one_bit - zero, bias, readout)
 
 
 def _with_one(values: Float[Array, "*t d"]) -> Float[Array, "*t d1"]:

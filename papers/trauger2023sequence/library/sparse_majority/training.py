@@ -171,17 +171,17 @@ def train_majority(
         >>> data = make_sparse_majorities(keys, 2, design)
         >>> starts = [make_majority_attention(key, 4, 1, 2) for key in keys]
         >>> models = jax.tree.map(lambda *parts: jnp.stack(parts), *starts)
-        >>> found = train_majority(models, data, keys, 3, chunk=3)
-        >>> found.history.shape
+        >>> result = train_majority(models, data, keys, 3, chunk=3)
+        >>> result.history.shape
         (2, 3, 5)
     """
     state = models if isinstance(models, MajorityState) else start_majority(models, settings)
     _require_usable(state, data, keys, epochs, chunk, settings)
     stage = new_stage((state, jax.random.key_data(keys)), data)
-    kept = None if stage is None else stage.kept()
+    checkpoint = None if stage is None else stage.kept()
     rows, done = [], 0
-    if kept is not None:
-        state, rows = with_leaves("state", state, kept), [kept["history"]]
+    if checkpoint is not None:
+        state, rows = with_leaves("state", state, checkpoint), [checkpoint["history"]]
         done = rows[0].shape[1]
     while done < epochs and not np.all(state.stopped):
         span = min(chunk, epochs - done) if stage is None else min(chunk, epochs - done, stage.size)
@@ -206,25 +206,25 @@ def _leaves(state: MajorityState, rows: list[np.ndarray]) -> dict[str, np.ndarra
 
 @loop_jit(static_argnames=("settings",))
 def _measure(models: MajorityAttention, data: SparseMajority, settings: MajoritySettings) -> Array:
-    def one(member: tuple[MajorityAttention, SparseMajority]) -> Array:
-        model, own = member
-        table = majority_table(model, own.embedding)
-        parts = ((own.bits, own.labels), (own.validation_bits, own.validation_labels))
-        numbers = [_evaluate(table, *part, settings) for part in parts]
+    def numbers_of_member(member: tuple[MajorityAttention, SparseMajority]) -> Array:
+        model, sets = member
+        table = majority_table(model, sets.embedding)
+        splits = ((sets.bits, sets.labels), (sets.validation_bits, sets.validation_labels))
+        numbers = [_evaluate(table, *part, settings) for part in splits]
         return jnp.stack([*numbers[0], *numbers[1], total_absolute_weight(model)])
 
-    return jax.lax.map(one, (models, data))
+    return jax.lax.map(numbers_of_member, (models, data))
 
 
 def _evaluate(table: Any, bits: Array, labels: Array, settings: MajoritySettings) -> Array:
     """Loss and accuracy over a set, on a CPU in parts that stay in the cache."""
     count = labels.shape[0]
     width = min(settings.evaluation, count) if on_cpu() else count
-    parts = -(-count // width)
-    fill = parts * width - count
-    present = (jnp.arange(parts * width) < count).astype(table.bias.dtype).reshape(parts, width)
-    sequences = jnp.pad(bits, ((0, fill), (0, 0))).reshape(parts, width, -1)
-    classes = jnp.pad(labels, (0, fill)).reshape(parts, width)
+    pieces = -(-count // width)
+    fill = pieces * width - count
+    present = (jnp.arange(pieces * width) < count).astype(table.bias.dtype).reshape(pieces, width)
+    sequences = jnp.pad(bits, ((0, fill), (0, 0))).reshape(pieces, width, -1)
+    classes = jnp.pad(labels, (0, fill)).reshape(pieces, width)
 
     def part(total: Array, now: tuple[Array, Array, Array]) -> tuple[Array, None]:
         loss, right = majority_loss(table_logits(table, now[0]), now[1], settings.loss)
@@ -238,8 +238,8 @@ def _evaluate(table: Any, bits: Array, labels: Array, settings: MajoritySettings
 def _chunk(batch: tuple, length: int, settings: MajoritySettings) -> tuple[MajorityState, Array]:
     """Up to as many epochs as the batch says, and `length` rows of history."""
 
-    def member(own: tuple[MajorityState, SparseMajority, Array, Array]) -> tuple:
-        start, sets, words, span = own
+    def member(inputs: tuple[MajorityState, SparseMajority, Array, Array]) -> tuple:
+        start, sets, words, span = inputs
         key = jax.random.wrap_key_data(words)
 
         def running(carry: tuple[MajorityState, Array]) -> Array:
@@ -372,8 +372,8 @@ def _require_usable(
     sizes = {"epochs": epochs, "chunk": chunk, "batch": settings.batch}
     sizes |= {"evaluation": settings.evaluation, "validate_every": settings.validate_every}
     if min(sizes.values()) < 1:
-        told = ", ".join(f"{name} = {size}" for name, size in sizes.items())
-        raise UserError(f"{told}: each must be at least 1")
+        numbers = ", ".join(f"{name} = {size}" for name, size in sizes.items())
+        raise UserError(f"{numbers}: each must be at least 1")
     if not (settings.rate > 0 and 0 < settings.decay <= 1 and settings.floor >= 0):
         raise UserError(
             f"rate = {settings.rate}, decay = {settings.decay}, floor = {settings.floor}: give a "

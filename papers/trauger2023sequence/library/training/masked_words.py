@@ -116,8 +116,8 @@ def train_masked_words(
         >>> data = MaskedWords(np.array([[0, 1]]), np.array([1]), np.array([1]))
         >>> inputs = make_word_inputs(jax.random.key(0), 2, 2, 4)
         >>> settings = MaskedWordSettings(d=4, heads=1, k=2, steps=30, batch=1, rate=0.1)
-        >>> found = train_masked_words(jax.random.key(1), data, inputs, jnp.zeros(1), settings)
-        >>> float(masked_word_losses(found, inputs, data, 5.0)[0].mean()) < 0.1
+        >>> result = train_masked_words(jax.random.key(1), data, inputs, jnp.zeros(1), settings)
+        >>> float(masked_word_losses(result, inputs, data, 5.0)[0].mean()) < 0.1
         True
     """
     if settings.steps < 1 or settings.batch < 1:
@@ -159,8 +159,8 @@ def masked_word_losses(
         >>> data = MaskedWords(np.array([[0, 1]]), np.array([1]), np.array([1]))
         >>> inputs = make_word_inputs(jax.random.key(0), 2, 2, 4)
         >>> settings = MaskedWordSettings(d=4, heads=1, k=2, steps=1, batch=1)
-        >>> found = train_masked_words(jax.random.key(1), data, inputs, jnp.zeros(3), settings)
-        >>> [a.shape for a in masked_word_losses(found, inputs, data, 5.0)]
+        >>> result = train_masked_words(jax.random.key(1), data, inputs, jnp.zeros(3), settings)
+        >>> [a.shape for a in masked_word_losses(result, inputs, data, 5.0)]
         [(3, 1), (3, 1)]
     """
     return _losses(models, inputs, _on_device(data), jnp.asarray(ceiling, models.readout.dtype))
@@ -188,11 +188,11 @@ def _start(draw: np.random.Generator, s: MaskedWordSettings, inputs: WordInputs)
     return MaskedWordModel(Transformer(layers), normal(s.d**-0.5, K, s.d))
 
 
-def _risk(model: MaskedWordModel, given: tuple[WordInputs, Any], chosen: Array) -> Array:
+def _risk(model: MaskedWordModel, data: tuple[WordInputs, Any], batch: Array) -> Array:
     """Mean cross-entropy of some samples."""
-    inputs, (words, positions, targets) = given
-    scores = jax.vmap(model, in_axes=(None, 0, 0))(inputs, words[chosen], positions[chosen])
-    true = jnp.take_along_axis(scores, targets[chosen][:, None], axis=1)[:, 0]
+    inputs, (words, positions, targets) = data
+    scores = jax.vmap(model, in_axes=(None, 0, 0))(inputs, words[batch], positions[batch])
+    true = jnp.take_along_axis(scores, targets[batch][:, None], axis=1)[:, 0]
     return jnp.mean(jax.nn.logsumexp(scores, axis=1) - true)
 
 
@@ -200,11 +200,11 @@ def _risk(model: MaskedWordModel, given: tuple[WordInputs, Any], chosen: Array) 
 def _losses(models: Any, inputs: WordInputs, data: Any, ceiling: Array) -> tuple[Array, Array]:
     """By model and sample."""
 
-    def one(model: MaskedWordModel, row: Any) -> tuple[Array, Array]:
+    def loss_and_accuracy(model: MaskedWordModel, row: Any) -> tuple[Array, Array]:
         words, position, target = row
         scores = model(inputs, words, position)
         right = (jnp.argmax(scores).astype(target.dtype) == target).astype(scores.dtype)
         return clipped_cross_entropy(scores, target, ceiling), right
 
-    rows = jax.vmap(one, in_axes=(None, 0))
+    rows = jax.vmap(loss_and_accuracy, in_axes=(None, 0))
     return jax.vmap(rows, in_axes=(0, None))(models, data)
