@@ -82,7 +82,7 @@ def general_bound(X, A, V, seen, R, n, *, factor=1.0, power=4.0):
 
     Two tokens or more, all seen. Not attained: the three parts of the Jacobian have norms at most
     $\|V\|$ times $\sqrt n$, $\kappa\sqrt n\|A\|R^2$ and $\|A\|R^2$ with $\kappa=4/(3\sqrt3)$, and
-    their sum is at most .737 of the right side (the ball certificate of attlas).
+    their sum is at most 0.737 of the right side (the ball certificate of attlas).
     """
     J, core, value = _norms(X, A, V, seen)
     scaled = core * R ** (power / 2 - 2)

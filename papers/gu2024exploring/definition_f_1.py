@@ -69,7 +69,7 @@ def _features(W, a, X):
 def regressions(rng, count):
     """Networks at their start with two test inputs, and what the library's regression predicts.
 
-    In every third instance two samples agree: the kernel is singular. Steps of .2 to 1.9 over the
+    In every third instance two samples agree: the kernel is singular. Steps of 0.2 to 1.9 over the
     largest eigenvalue: fast directions may alternate.
     """
     batch = symmetric_networks(rng, count, _SIZES)

@@ -26,7 +26,7 @@ def schedules(rng, count, integral):
 
 
 def mixtures(rng, count, d=2):
-    """Mixtures of two components with means in [-1.5, 1.5]^d and covariances in [.2 I, I]."""
+    """Mixtures of two components with means in [-1.5, 1.5]^d and covariances in [0.2 I, I]."""
     first = rng.uniform(0.1, 0.9, count)
     Q, _ = np.linalg.qr(rng.normal(size=(count, 2, d, d)))
     values = rng.uniform(0.2, 1.0, (count, 2, d))

@@ -117,7 +117,7 @@ def coupling_of_fixed_kernels(
     \frac{1-e^{-\epsilon_H\tau}}{\epsilon_H}\Big)\Big),\quad\tau=mt$$
 
     Gradient flow with $H^*$ and another fixed kernel $H$, which need not commute; $\tau$ from
-    .01 to 100. Attained at all times by one sample with $H^*=0$; for large $\tau$ the square of
+    0.01 to 100. Attained at all times by one sample with $H^*=0$; for large $\tau$ the square of
     theorem-f-2-without-lambda has become $\tau$.
     """
     bound = gu2024_coupling(

@@ -120,7 +120,7 @@ def regime_of_training(rng, count, *, radius=1.0, change=1.0):
 
 
 def _pointing_right(rng, n, width):
-    """f_K and beta, and f_*, where they have a correlation of .1 at least on the test points."""
+    """f_K and beta, and f_*, where they have a correlation of 0.1 at least on the test points."""
     while True:
         network, X, Z, Y, truth = _instance(rng, n, width)
         tau = min(10 ** rng.uniform(-3, -1), 0.9 * _longest(network, X, Y))
@@ -145,12 +145,12 @@ def restated_bound_is_non_vacuous(rng, count, *, width=2**14, sign=1.0):
     r"""$$\|f_K-f_*\|+\beta_m\le\|f_*\|,\quad m=16384,\quad
     \langle f_K,f_*\rangle\ge0.1\,\|f_K\|\,\|f_*\|$$
 
-    In the mean square of 12 test points in the plane, two and five samples, times from .001 to .1,
-    a function of the RKHS as $f_*$. All of the left side is known before training; by
+    In the mean square of 12 test points in the plane, two and five samples, times from 0.001 to
+    0.1, a function of the RKHS as $f_*$. All of the left side is known before training; by
     coupling-without-lambda, within the radius and changes of regime-of-training, it bounds the
     error of the trained network. Where kernel regression is no better than the zero function, no
     width helps: without the condition on the samples 8 of 768 drawn instances violate it, with it
-    the coupling costs at most .036 of what regression gains.
+    the coupling costs at most 0.036 of what regression gains.
     """
     left, right = np.empty((2, count))
     for e in range(count):

@@ -180,7 +180,7 @@ def lemma_5_1_sharp(W, W_tilde, a, X, R, *, share=1.0, means=True):
 
 
 def heavy_pairs(rng, count):
-    """One input x = 1, a pair with a share of .03 to .1 of 2^14 units, moved against the others."""
+    """One input x = 1; a share of 0.03 to 0.1 of 2^14 units moves against the others."""
     m, R = 2**14, 10 ** rng.uniform(-5, -3, count)
     share = rng.uniform(0.03, 0.1, count)
     up = np.arange(m) < 2

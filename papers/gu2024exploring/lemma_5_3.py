@@ -67,7 +67,7 @@ on_steps = partial(
 def lemma_5_3_weights(movement, Y, m, lam, B, *, sign=1.0):
     r"""$$\|w_r(\tau)-w_r(0)\| \le D = \frac{8 e^{3B} \sqrt{nd}}{m\lambda}\|F(0)-Y\|_F$$
 
-    The form of $D$ is from memory. Steps of .3 to .9 of $1 / (m \lambda_{\max}(H^*))$, 240 of
+    The form of $D$ is from memory. Steps of 0.3 to 0.9 of $1 / (m \lambda_{\max}(H^*))$, 240 of
     them; for $D$ to be below the radius of claim-e-5 the targets would have to be below $10^{-7}$.
     A six-hundredth of $D$ is reached.
     """

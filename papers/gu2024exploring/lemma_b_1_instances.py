@@ -15,7 +15,7 @@ _WIDTHS = np.array([2, 6, _M])
 
 
 def perturbed_networks(rng, count, largest=0.01):
-    """Networks of one output, moved by R at most, which is .01 to 1 times the largest; and z.
+    """Networks of one output, moved by R at most, which is 0.01 to 1 times the largest; and z.
 
     Of four instances one has a single logit at B and all others at -B, moved apart, and one has all
     logits at B or -B, moved together: there the parts are tightest.

@@ -82,7 +82,7 @@ def lemma_c_4(largest_step, Y, m, lam, most, B, eta, *, printed=True):
     \eta \|\Delta w_r(\tau + 1)\| \le 0.01,\quad \eta = \frac{0.1\lambda}{m n^2 d^2 e^{16B}}$$
 
     At all records of trainings of width 256, whose gradients the reconstructed step multiplies:
-    less than $10^{-9}$ where .01 is allowed. lemma-c-4-sharp has the step that the property allows.
+    less than $10^{-9}$, where 0.01 is allowed. lemma-c-4-sharp takes the largest step allowed.
     """
     n, k = Y.shape
     admissible = 0.1 * lam / (m * n**2 * k**2 * jnp.exp(16 * B)) if printed else 40 / (m * most)

@@ -60,7 +60,7 @@ class Step(NamedTuple):
 
 
 def take(W, a, X, Y, *, eta=None, part=1.0):
-    """One step of length eta, or of the `part` of that at which eta max ||Delta w_r|| is .01."""
+    """One step of length eta, or of the `part` of that at which eta max ||Delta w_r|| is 0.01."""
     m = W.shape[1]
     S = jax.nn.softmax(X @ W, axis=1)
     F = m * (S @ a.T)
@@ -110,7 +110,7 @@ def within_unit_ball(X, Y):
 
 
 def points(rng, count):
-    """Symmetric networks moved by .001 to 1 in every column: flat and saturated attention."""
+    """Symmetric networks moved by 0.001 to 1 in every column: flat and saturated attention."""
     rng = apart(rng)
     batch = perturb(rng, symmetric_networks(rng, count, SIZES), (1e-3, 1.0))
     instance = {name: batch[name] for name in ("a", "X", "Y")}

@@ -17,7 +17,7 @@ from gu2024exploring.library.kernels.dense_softmax_ntk import dense_softmax_ntk
 
 
 def first_inputs(rng, count):
-    """Symmetric networks of two outputs and one input of length 1, R from .001 to 1; signs."""
+    """Symmetric networks of two outputs and one input of length 1, R from 0.001 to 1; signs."""
     batch = symmetric_networks(rng, count, (2, 24, 2, 1))
     batch["X"] /= np.linalg.norm(batch["X"], axis=2, keepdims=True)
     batch["signs"] = np.repeat(rng.choice([-1.0, 1.0], (count, 12)), 2, axis=1)

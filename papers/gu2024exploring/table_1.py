@@ -96,7 +96,7 @@ def table_1_prefactor(drift, lam, lazy, *, equal=True):
     \frac{\|H(\tau)-H^*\|_F}{\lambda}\Big|_{\exp,\,Y/\sqrt m}\Big) \ge \frac12$$
 
     Against an exponential network of prefactor $m^{-1/2}$ the softmax kernel moves 500 times less
-    in the median (width 256). At equal prefactor it moves half as much (.16 to 1.25 of it): the
+    in the median (width 256). At equal prefactor it moves half as much (0.16 to 1.25 of it): the
     advantage is a lazy scaling by $\sqrt m$, and normalisation adds a factor 2.
     """
     moved = drift[:, -1] / lam

@@ -91,8 +91,8 @@ def theorem_4_2(square, Y, m, eta, lam, steps, share, *, faster=1.0):
     \|F(\tau)-Y\|_F^2 \le \Big(1-\frac{m\eta\lambda}{2}\Big)^{\tau} \|F(0)-Y\|_F^2
     \;\forall \tau \le 240 \Big) \ge 0.75$$
 
-    Nothing is assumed of the training: data, targets of length .01 to 1 and first layers are
-    drawn, $\lambda$ is .06 to .7 for nine in ten. It held in every run: the kernel moves by less
+    Nothing is assumed of the training: data, targets of length 0.01 to 1 and first layers are
+    drawn, $\lambda$ is 0.06 to 0.7 for nine in ten. It held in every run: the kernel moves by less
     than $.05 \lambda$, and the true rate is $2 m \eta \lambda$, four times the bound, once the
     slowest direction is left. For conditions that imply it surely see theorem-4-2-sharp and
     theorem-4-2-flow; at the reconstructed width see theorem-4-2-printed.
@@ -163,7 +163,7 @@ def theorem_4_2_sharp(square, Y, m, eta, lam, steps, share, *, faster=1.0):
     All conditions are computed at the start, with explicit constants:
     $m \eta (\lambda_{\max} + \lambda/2) \le 3/4$, $\eta c P \sqrt{nd} \|Y\| \le .01$,
     $\eta c^3 P^2 (nd)^{3/2} \|Y\| \le \lambda/13$ with $1.05 P$ in place of $P$. They hold at
-    width 256 for targets of length .002 and less; the width grows in proportion to the targets:
+    width 256 for targets of length 0.002 and less; the width grows in proportion to the targets:
     6,000 to 300,000 units, in the median 30,000, keep the kernel of four samples in dimension 3
     for targets of length 1, in place of $10^{11}$ and more.
     """
@@ -280,7 +280,7 @@ def theorem_4_2_width(Y, lam, sigma, *, power=10.9):
     r"""$$\lambda \le 1:\quad 10.9 \le \log_{10}\Big(\lambda^{-2} n^2 d^2 e^{18B}
     \log^2\frac{nd}{\delta}\Big),\quad n = 4,\; d = 2,\; C = 1,\; \delta = \frac{1}{10}$$
 
-    $\lambda$ is that of the drawn kernels, .1 to .8 for nine in ten, where the width is about
+    $\lambda$ is that of the drawn kernels, 0.1 to 0.8 for nine in ten, where the width is about
     $10^{11}$ and more; at 1 it is $10^{10.91}$. $B$ is 1 where $\sigma$ is small: $e^{18}$ alone
     is $6 \cdot 10^7$. The reconstructed step is below $10^{-21}$, and its steps to a loss of
     $10^{-3}$ are $10^{11}$ and more: $10^{15}$ in the median, as the width.

@@ -46,7 +46,7 @@ def theorem_4_2_flow(left, Y, lam, m, time, *, faster=1.0):
     r"""$$D(R) < R \;\Rightarrow\; \|F(t) - Y\|_F \le e^{-m \lambda t / 2} \|F(0) - Y\|_F
     \;\forall t$$
 
-    Nothing is assumed of the flow. Width 256, targets of length .001 to .03, two outputs, times
+    Nothing is assumed of the flow. Width 256, targets of length 0.001 to 0.03, two outputs, times
     up to $m \lambda t = 6$; the width that is certified grows with the targets. The true rate is
     $m \lambda$.
     """

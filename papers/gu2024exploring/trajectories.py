@@ -59,7 +59,7 @@ GENERAL = Setting()
 
 
 def spread_inputs(rng, count, samples, sigma, planes=0):
-    """Inputs of length .8 to 1, the best separated of six draws: a kernel that is not singular.
+    """Inputs of length 0.8 to 1, the best separated of six draws: a kernel that is not singular.
 
     One instance in so many lies in a plane, none with 0.
     """

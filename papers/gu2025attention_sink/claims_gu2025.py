@@ -2,7 +2,7 @@ r"""Attention sinks (Gu et al. 2025): what a Transformer does with one token rep
 
 Our text of the four propositions of appendix C.1 comes from a third party's transcription, not from
 the paper. A_{t,j} is the weight that the last of t equal tokens gives to the j-th; a sink is a
-first token whose mean weight over the rows is above epsilon = .3.
+first token whose mean weight over the rows is above epsilon = 0.3.
 """
 
 import jax
@@ -136,8 +136,8 @@ def falling_bias(falls, *, sign=1.0, factor=1.0):
 def score_of_a_falling_bias(falls, *, sign=1.0, harmonic=1.0):
     r"""$$\alpha_1=\frac1T\sum_{t\le T}A_{t,1}\le\frac{H_T}T,\quad H_T=\sum_{t\le T}\frac1t$$
 
-    T = 24, where it is .157; at T = 64, as in the paper's tables, .074: below the threshold .3, so
-    that "no attention sink" is what the metric says. For T at most 5 it would not:
+    T = 24, where it is 0.157; at T = 64, as in the paper's tables, 0.074. Both are below the
+    threshold 0.3, so the metric reports no attention sink. For T at most 5 it would not:
     $H_5/5=.457$, and uniform attention counts as a sink.
     """
     total = np.sum(1 / (1 + POSITION))

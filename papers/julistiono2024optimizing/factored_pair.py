@@ -74,7 +74,7 @@ def factored_pair(own, wrong, *, frobenius=False):
 
     Normalised gradient descent on both factors, from entries of size 0.03, on most problems: a pair
     that keeps a worse token of a sample, as in worse-token-is-kept, stays away. After 16,000 steps
-    11, 14 and 19 of 200 drawn problems are further than .05 from it, with $n, T, d$ of $2, 2, 3$,
+    11, 14 and 19 of 200 drawn problems are further than 0.05 from it, with $n, T, d$ of $2, 2, 3$,
     of $3, 2, 4$ and of $2, 3, 4$.
     """
     # One minus the cosine. The SVM's direction is known no better than its relative gap of 1e-8.

@@ -204,7 +204,7 @@ def one_dimensional(B_x=4.0, error="query_key", step=1e-4, lipschitz=1.0):
 
 
 def one_dimensional_pairs(rng, count):
-    """One-dimensional pairs as in the witness, and random ones; tokens of norm .5 to 16."""
+    """One-dimensional pairs as in the witness, and random ones; tokens of norm 0.5 to 16."""
     B_x = 10.0 ** rng.uniform(-0.3, 1.2, count)
     batch = {
         "g": in_ball(10 * rng.normal(size=(count, 2, 1)), B_x[:, None, None]),
@@ -279,7 +279,7 @@ def lemma_e_2_first_layer_corrected(*, kappa=1.0, power=2.0, **pair):
     + L_\sigma \|W_c\| \big( \|(W_v-\hat W_v)^\top X^\top\|_{2,\infty}
     + \|W_v\| B_x^2 \|(W_{QK}-\hat W_{QK})^\top X^\top\|_{2,\infty} \big)$$
 
-    Tokens of norm .5 to 16. The factor $B_x^2$ and the constant 1 are attained together.
+    Tokens of norm 0.5 to 16. The factor $B_x^2$ and the constant 1 are attained together.
     """
     return _lemma_e_2(pair, kappa, power)
 

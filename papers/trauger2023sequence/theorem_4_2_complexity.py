@@ -39,7 +39,7 @@ def _values(rng, X, norms, depth):
 
 
 def deep_samples(rng, count):
-    """Norms c and v from .3 to 1 or 1, small W_QK, and the complexity in each case."""
+    """Norms c and v from 0.3 to 1 or 1, small W_QK, and the complexity in each case."""
     norms = rng.uniform(0.3, 1, (count, 3)) * [1, 1, 0.1]
     norms[::3] = [1.0, 1.0, 1e-3]
     B_w, m = 10 ** rng.uniform(-1, 1, count), 2.0 * (4 ** rng.uniform(5, 13, count)).astype(int)

@@ -20,7 +20,7 @@ def test_a_narrow_one_returns_the_training_points():
     law, point = kernel_density(POINTS, 1e-4), jnp.asarray(POINTS[4])
     t = jnp.asarray(1e-3)
     found = posterior_mean(law, SCHEDULE, t, SCHEDULE.decay(t) * point)
-    # The noise has variance 1e-3: other points are at least .2 away.
+    # The noise has variance 1e-3: other points are at least 0.2 away.
     np.testing.assert_allclose(found, point, atol=1e-3)
 
 

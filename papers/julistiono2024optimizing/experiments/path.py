@@ -150,7 +150,10 @@ EXPERIMENT = Experiment(
         {"p": "p", "scope": "path"},
         [
             Derived("problems", lambda at: at.sizes["member"]),
-            *(Column(f"D to own, R = {R:g} norms", same_p, median, at={"radius": R}) for R in SHOWN),
+            *(
+                Column(f"D to own, R = {R:g} norms", same_p, median, at={"radius": R})
+                for R in SHOWN
+            ),
             Column("largest R", lambda d: d.radius.where(d.gap.notnull()), panels.largest),
             Column("D to own, last", LAST_OWN, median),
             Column("D to the nearest other p, last", next_p, median),

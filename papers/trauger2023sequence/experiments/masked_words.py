@@ -150,8 +150,8 @@ def needed(data: xr.Dataset) -> dict[str, object]:
             for name, m in zip((*COVERS, *FROM_ONE_SCORE), samples, strict=True)
         ]
         rows.append(
-            f"T = {T}: gap {float(cell.gap.mean()):.2f}, least bound {float(least(cell).mean()):.1f};"
-            f" {', '.join(texts)}"
+            f"T = {T}: gap {float(cell.gap.mean()):.2f}, "
+            f"least bound {float(least(cell).mean()):.1f}; {', '.join(texts)}"
         )
     return {"ceiling": f"{ceiling(data):.1f}", "rows": ". ".join(rows)}
 

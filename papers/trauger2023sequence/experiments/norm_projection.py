@@ -210,7 +210,7 @@ EXPERIMENT = Experiment(
             *(Column(f"bound on gap, {FAMILIES[k]}", "gap_bound", at={"family": FAMILIES[k]})
               for k in (0, 1, 5)),
             Column("bound on error", "error", at={"family": FIXED}),
-            *(Column(f"m for error < 1, .5, .1: {f}", "needed", sample_sizes, at={"family": f})
+            *(Column(f"m for error < 1, 0.5, 0.1: {f}", "needed", sample_sizes, at={"family": f})
               for f in FAMILIES),
         ],
         of=trained,

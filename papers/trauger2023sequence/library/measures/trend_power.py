@@ -47,7 +47,7 @@ class TrendPower(NamedTuple):
             The number with its lower and upper limit, infinite where there is no growth.
         """
         if not 0.05 < power < 1:
-            raise UserError(f"power = {power} must lie between .05 and 1: choose .8, for instance")
+            raise UserError(f"power = {power} is not between 0.05 and 1: choose 0.8, for instance")
         z = stats.norm.ppf(0.975) + stats.norm.ppf(power)
         effects = (self.effect, self.high, self.low)
         runs = [float((z / effect) ** 2) if effect > 0 else np.inf for effect in effects]

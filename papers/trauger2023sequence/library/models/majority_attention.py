@@ -58,11 +58,11 @@ def make_majority_attention(
     key_dim: int = 64,
     dtype: str = "float32",
 ) -> MajorityAttention:
-    r"""The released start: Glorot-uniform kernels, readout N(0, .05^2), zero biases.
+    r"""The released start: Glorot-uniform kernels, readout N(0, 0.05^2), zero biases.
 
     Keras takes the fans of a kernel with three axes as (a, b, c) -> (a b, a c), so that the
-    kernels of queries, keys and values, [d, h, k], start within sqrt(6 / (d h + d k)): .038 for
-    the released sizes, where a plain d x (h k) matrix would have .177.
+    kernels of queries, keys and values, [d, h, k], start within sqrt(6 / (d h + d k)): 0.038 for
+    the released sizes, where a plain d x (h k) matrix would have 0.177.
 
     Args:
         d: dimension of the tokens, also of the layer after the ReLU.

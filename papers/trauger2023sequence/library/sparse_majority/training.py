@@ -40,7 +40,7 @@ class MajoritySettings(NamedTuple):
         decay: factor of the rate at each epoch.
         floor: least rate.
         momentum: mu of SGD.
-        optimizer: SGD with momentum, or Adam (.9, .999, 1e-7) with the same rates.
+        optimizer: SGD with momentum, or Adam (0.9, 0.999, 1e-7) with the same rates.
         loss: mean of two binary cross-entropies as released, or the softmax cross-entropy.
         stop_accuracy: training accuracy of an epoch that ends training; above 1, never.
         evaluation: sequences evaluated at once on a CPU.
