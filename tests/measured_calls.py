@@ -28,13 +28,13 @@ from deora2023optimization.library.measures.repeated_start import (
     start_constants,
     uniform_outputs,
 )
-from gu2024exploring.library.kernels.softmax_ntk_change import aligned_directions, kernel_changes
 from gu2024exploring.library.measures.sample_comparison import (
     compare_samples,
     lost_samples,
     nearest_distances,
 )
 from gu2024exploring.library.measures.sample_distance import sliced_wasserstein
+from gu2024exploring.library.training.kernel_perturbation import aligned_directions, kernel_changes
 from julistiono2024optimizing.library.measures.path_exponents import (
     end_gap,
     entry_times,

@@ -15,7 +15,7 @@ from gu2024exploring.instances import (
     networks,
     softmax_weights,
 )
-from gu2024exploring.library.models.softmax_network_gradient import network_gradient
+from gu2024exploring.library.training.softmax_network_gradient import network_gradient
 
 
 def _automatic(W, a, X, Y, activation):

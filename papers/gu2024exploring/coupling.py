@@ -134,8 +134,8 @@ def total_risk(mass, F, kernel, truth, Y, tau, row, kernel_change, test_change, 
     error of the zero function. Medians over 96 runs each: 8 samples of the plane at width 512, 0.19
     against a risk of 0.17 and 0.20 for the zero function, below it on 54 runs; 16 samples at width
     128, 0.22 against 0.06 and 0.19, on 43; 5 samples in four dimensions at width 256, 0.53 against
-    0.37 and 0.33, on 28. What remains is the risk of kernel regression, which the other terms of Claim
-    G.1 bound (claim-g-1-norms).
+    0.37 and 0.33, on 28. What remains is the risk of kernel regression, which the other terms of
+    Claim G.1 bound (claim-g-1-norms).
     """
     bound = _coupling(Y, tau, row, kernel_change, test_change)
     beta = jnp.sqrt(mass @ jnp.sum(bound**2, axis=1))

@@ -15,7 +15,7 @@ from attlas.claims.sampling import shared
 from attlas.models.networks.softmax_network import SoftmaxNetwork
 from gu2024exploring.instances import seed_of
 from gu2024exploring.library.kernels.regression_flow import regression_flow
-from gu2024exploring.library.models.softmax_network_gradient import network_gradient
+from gu2024exploring.library.training.softmax_network_gradient import network_gradient
 from gu2024exploring.trajectories import DIMENSION, Setting, draw, kernels
 
 RECORDS = 8

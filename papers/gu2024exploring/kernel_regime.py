@@ -19,7 +19,7 @@ from gu2024exploring.library.bounds.gu2024_regime import gu2024_kernel_regime
 from gu2024exploring.library.bounds.gu2024_regression import gu2024_coupling
 from gu2024exploring.library.kernels.dense_softmax_ntk import dense_softmax_ntk
 from gu2024exploring.library.kernels.regression_flow import regression_flow
-from gu2024exploring.library.models.softmax_network_gradient import outputs_and_gradient
+from gu2024exploring.library.training.softmax_network_gradient import outputs_and_gradient
 
 _STEPS, _TEST = 60, 12
 

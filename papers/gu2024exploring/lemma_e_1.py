@@ -12,7 +12,7 @@ from attlas.claims.claim import Control, Sides, Status
 from attlas.claims.statement import identity, inequality
 from attlas.models.networks.softmax_network import SoftmaxNetwork
 from gu2024exploring.instances import logit_rounding
-from gu2024exploring.library.models.softmax_network_gradient import (
+from gu2024exploring.library.training.softmax_network_gradient import (
     network_gradient,
     outputs_and_gradient,
 )

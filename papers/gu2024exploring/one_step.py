@@ -16,7 +16,7 @@ from jaxtyping import Array, Float
 from attlas.claims.perturbed_draws import apart
 from attlas.models.networks.softmax_network import SoftmaxNetwork
 from gu2024exploring.instances import perturb, symmetric_networks
-from gu2024exploring.library.models.softmax_network_gradient import network_gradient
+from gu2024exploring.library.training.softmax_network_gradient import network_gradient
 from gu2024exploring.trajectories import COUNT, GENERAL, STEPS, runs
 
 SIZES = (3, 8, 2, 3)

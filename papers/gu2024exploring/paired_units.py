@@ -11,7 +11,7 @@ from attlas.claims.statement import identity
 from attlas.models.networks.softmax_network import SoftmaxNetwork
 from gu2024exploring.instances import ROUNDINGS, logit_rounding, symmetric_networks
 from gu2024exploring.library.kernels.dense_softmax_ntk import dense_softmax_ntk
-from gu2024exploring.library.models.softmax_network_gradient import outputs_and_gradient
+from gu2024exploring.library.training.softmax_network_gradient import outputs_and_gradient
 
 
 @identity(

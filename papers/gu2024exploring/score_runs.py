@@ -32,7 +32,7 @@ from gu2024exploring.instances import symmetric_networks
 from gu2024exploring.library.data.gaussian_mixtures import posterior_mean
 from gu2024exploring.library.kernels.dense_softmax_ntk import unit_features
 from gu2024exploring.library.kernels.regression_flow import regression_flow
-from gu2024exploring.library.models.softmax_network_gradient import outputs_and_gradient
+from gu2024exploring.library.training.softmax_network_gradient import outputs_and_gradient
 from gu2024exploring.library.training.softmax_regression import train_softmax_networks
 
 COUNT = 32

@@ -10,7 +10,7 @@ from attlas.claims.statement import identity
 from attlas.models.networks.softmax_network import Activation, SoftmaxNetwork
 from gu2024exploring.instances import ROUNDINGS, SIZES, logit_rounding, networks
 from gu2024exploring.library.kernels.dense_softmax_ntk import unit_features
-from gu2024exploring.library.models.softmax_network_gradient import outputs_and_gradient
+from gu2024exploring.library.training.softmax_network_gradient import outputs_and_gradient
 
 
 def shifted_networks(rng, count):

@@ -23,9 +23,9 @@ from attlas.experiments.settings import Settings
 from attlas.training.trajectory import log_spaced
 from gu2024exploring.experiments.instances import DISTANCES
 from gu2024exploring.library.data.digit_regression import T0, draw_digit_regression
-from gu2024exploring.library.data.empirical_mixtures import fitted_gaussian, kernel_density
-from gu2024exploring.library.diffusion.mixture_estimator import MixtureEstimator, predict_pairs
-from gu2024exploring.library.diffusion.sample_each import sample_each
+from gu2024exploring.library.data.gaussian_mixtures import fitted_gaussian, kernel_density
+from gu2024exploring.library.diffusion.reverse_diffusion import sample_estimators
+from gu2024exploring.library.diffusion.score_estimation import MixtureEstimator, predict_pairs
 from gu2024exploring.library.diffusion.score_paths import kernel_path, network_path
 from gu2024exploring.library.measures.sample_comparison import comparison_dataset, nearest_distances
 
@@ -79,7 +79,7 @@ def run(s: Settings, key: Array) -> xr.Dataset:
     laws = [MixtureEstimator(law, p.schedule) for law in fitted]
     known_loss = np.stack([p.losses(np.asarray(predict_pairs(law, p.further))) for law in laws])
     best = int(np.argmin(known_loss[:-1, 0]))
-    samples = sample_each(
+    samples = sample_estimators(
         [
             network.estimator(stops[0]),
             *kernel.estimators(steps[[stops[1], -1]]),

@@ -22,13 +22,15 @@ from attlas.experiments.settings import Settings
 from attlas.models.networks.softmax_network import symmetric_network
 from attlas.training.trajectory import log_spaced
 from gu2024exploring.experiments.instances import SIGMA, STEP, draw_mixture_regression
-from gu2024exploring.library.diffusion.error_dataset import (
+from gu2024exploring.library.diffusion.error_terms import (
     RULES,
+    TERMS,
+    regression_terms,
+    rkhs_function,
     score_error_bound,
     score_error_dataset,
 )
-from gu2024exploring.library.diffusion.error_terms import TERMS, regression_terms, rkhs_function
-from gu2024exploring.library.training.nested_regression import train_on_nested
+from gu2024exploring.library.training.softmax_regression import train_on_nested
 
 LONGER = 1000
 """How many times longer than the network kernel regression is followed."""

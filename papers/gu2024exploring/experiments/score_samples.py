@@ -23,8 +23,8 @@ from attlas.experiments.settings import Settings
 from attlas.training.trajectory import log_spaced
 from gu2024exploring.experiments import instances
 from gu2024exploring.library.data.gaussian_mixtures import diffused, sample
-from gu2024exploring.library.diffusion.mixture_estimator import MixtureEstimator
-from gu2024exploring.library.diffusion.sample_each import sample_each
+from gu2024exploring.library.diffusion.reverse_diffusion import sample_estimators
+from gu2024exploring.library.diffusion.score_estimation import MixtureEstimator
 from gu2024exploring.library.diffusion.score_paths import held_out_errors, kernel_path, network_path
 from gu2024exploring.library.measures.sample_comparison import comparison_dataset
 
@@ -70,7 +70,7 @@ def run(s: Settings, key: Array) -> xr.Dataset:
     steps = max(1, at[first]) * np.array(LONGER)
     kernel_errors = held_out_errors(kernel.predict(p.further, steps), p.further, s.held_out)
     noise = jax.random.fold_in(key, 20)
-    model_samples = sample_each(
+    model_samples = sample_estimators(
         [
             MixtureEstimator(p.mixture, p.schedule),
             *map(network.estimator, records),

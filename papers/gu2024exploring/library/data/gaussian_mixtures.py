@@ -2,7 +2,8 @@ r"""Gaussian mixtures, whose diffusion, score and posterior mean have closed for
 
 If x(0) ~ sum_k w_k N(mu_k, C_k), then under the forward process (3) of gu2024exploring
 x(t) ~ sum_k w_k N(beta mu_k, beta^2 C_k + (1 - beta^2) I): a mixture again. It is the ground
-truth for score estimation: the label f_*(t, x) = E[x(0) | x(t) = x] is known.
+truth for score estimation: the label f_*(t, x) = E[x(0) | x(t) = x] is known. `kernel_density`
+and `fitted_gaussian` fit mixtures to data.
 """
 
 from typing import Any, NamedTuple
@@ -295,3 +296,39 @@ def draw(key: PRNGKeyArray, mixture: GaussianMixture, n: int) -> Float[Array, "n
     if mixture.basis is not None:
         spread = jnp.einsum("nij,nj->ni", mixture.basis[component], spread)
     return mixture.means[component] + spread
+
+
+def kernel_density(points: Float[np.ndarray, "n d"], width: float) -> GaussianMixture:
+    """Equal masses on the points, spread by one Gaussian.
+
+    Args:
+        width: standard deviation in every direction; a tiny one stands for point masses.
+
+    Examples:
+        >>> law = kernel_density(np.array([[0.0], [4.0]]), 0.5)
+        >>> law.weights.tolist(), law.spectrum.ravel().tolist()
+        ([0.5, 0.5], [0.25, 0.25])
+    """
+    n = len(points)
+    return GaussianMixture(jnp.full(n, 1 / n), jnp.asarray(points), jnp.full(n, width**2))
+
+
+def fitted_gaussian(points: Float[np.ndarray, "n d"]) -> GaussianMixture:
+    """The Gaussian of the points' mean and covariance, the fit of largest likelihood.
+
+    Args:
+        points: more than d points in general position.
+
+    Returns:
+        A mixture of one component.
+
+    Examples:
+        >>> law = fitted_gaussian(np.array([[1.0], [5.0]]))
+        >>> law.means.item(), law.covariances.item()
+        (3.0, 4.0)
+    """
+    mean, covariance = (
+        points.mean(axis=0),
+        np.cov(points.T, bias=True).reshape([points.shape[1]] * 2),
+    )
+    return GaussianMixture(jnp.ones(1), jnp.asarray(mean)[None], jnp.asarray(covariance)[None])

@@ -1,18 +1,58 @@
 """Networks of many widths on data of many sizes, brought to one shape: one compiled program."""
 
+import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
+import jax
 import numpy as np
 from jaxtyping import Float
 
-from attlas.models.networks.softmax_network import SoftmaxNetwork
-from gu2024exploring.library.models.copied_units import copied_units
+from attlas.models.networks.softmax_network import Activation, SoftmaxNetwork
 from gu2024exploring.library.training.sign_regression import (
     SignRegression,
     stable_step,
     train_on_signs,
 )
+
+
+class CopiedUnits(NamedTuple):
+    """A network whose units were copied.
+
+    Attributes:
+        factor: outputs of the wider network over those of the narrower; multiply targets by it.
+        step_factor: multiply the step size by it.
+    """
+
+    network: SoftmaxNetwork
+    factor: float
+    step_factor: float
+
+
+def copied_units(network: SoftmaxNetwork, copies: int, d: int) -> CopiedUnits:
+    """A network with every unit copied, and inputs of more coordinates.
+
+    On inputs padded with zeros, targets times `factor` and at a step times `step_factor` it
+    trains as the narrower one does: copies of a unit stay equal. c copies multiply a softmax
+    network by c and its tangent kernel, per copy, by c; the other two networks, whose prefactor
+    falls by c^(1/2), by c^(1/2) and 1.
+
+    Args:
+        d: input dimension, at least the network's.
+
+    Examples:
+        >>> narrow = SoftmaxNetwork(jax.numpy.zeros((1, 2)), jax.numpy.array([[1.0, 2.0]]))
+        >>> wide = copied_units(narrow, 3, 2)
+        >>> narrow(jax.numpy.ones(1)).tolist(), wide.network(jax.numpy.ones(2)).tolist()
+        ([3.0], [9.0])
+    """
+    W = np.zeros((d, network.width * copies))
+    W[: len(network.W)] = np.repeat(np.asarray(network.W), copies, axis=1)
+    a = np.repeat(np.asarray(network.a), copies, axis=1)
+    wide = SoftmaxNetwork(jax.device_put(W), jax.device_put(a), network.activation)
+    if network.activation is Activation.SOFTMAX:
+        return CopiedUnits(wide, float(copies), 1 / copies)
+    return CopiedUnits(wide, math.sqrt(copies), 1.0)
 
 
 class PaddedStart(NamedTuple):

@@ -23,7 +23,7 @@ from attlas.models.networks.softmax_network import SoftmaxNetwork
 from attlas.training.ensemble import accelerator_width, core_share, in_chunks, on_cpu
 from attlas.training.trajectory import Trajectory, recording_schedule
 from gu2024exploring.library.kernels.dense_softmax_ntk import dense_softmax_ntk
-from gu2024exploring.library.models.softmax_network_gradient import outputs_and_gradient
+from gu2024exploring.library.training.softmax_network_gradient import outputs_and_gradient
 
 
 class Keep(NamedTuple):
@@ -42,7 +42,7 @@ NUMBERS_ONLY = Keep()
 _OBSERVED: tuple[str, ...] = ("movement", "largest_step", "outputs", "test_outputs", "drift")
 
 
-def descend_softmax(
+def _descend_softmax(
     network: SoftmaxNetwork,
     X: Float[Array, "n d"],
     Y: Float[Array, "n k"],
@@ -51,22 +51,7 @@ def descend_softmax(
     X_test: Float[Array, "n2 d"] | None = None,
     keep: Keep = NUMBERS_ONLY,
 ) -> Trajectory:
-    r"""`train_softmax_network` without checks, for use inside `jax.jit` and `jax.vmap`.
-
-    Rows of zeros in X with zero targets change nothing at the symmetric initialisation, so that
-    sets of different sizes can share a program.
-
-    Args:
-        step_size: eta, in the dtype of the network.
-        schedule: increasing step numbers to record; training ends at the last.
-
-    Examples:
-        >>> network = SoftmaxNetwork(jnp.zeros((1, 2)), jnp.array([[1.0, -1.0]]))
-        >>> one = jnp.ones((1, 1))
-        >>> path = descend_softmax(network, one, one, jnp.array(0.5), jnp.array([0, 1]))
-        >>> path.movement.tolist()
-        [0.0, 0.5]
-    """
+    """`train_softmax_network` without checks, inside `jax.jit` and `jax.vmap`."""
     start = network.W
     reference = dense_softmax_ntk(network, X) if keep.drift else None
 
@@ -136,7 +121,7 @@ def train_softmax_network(
         >>> bool(path.loss[-1] < 1e-9)
         True
     """
-    require_regression(network, X, Y, step_size, X_test)
+    _require_regression(network, X, Y, step_size, X_test)
     schedule = jnp.asarray(recording_schedule(steps, record_at), int)
     size = jnp.asarray(step_size, network.W.dtype)
     return _descend(network, X, Y, size, schedule, X_test, keep)
@@ -181,7 +166,7 @@ def train_softmax_networks(
     count, dtype = networks.W.shape[0], networks.W.dtype
     stacked = X.ndim == 3, Y.ndim == 3
     first = jax.tree.map(lambda a: entry(a, 0), networks)
-    require_regression(
+    _require_regression(
         first, X[0] if stacked[0] else X, Y[0] if stacked[1] else Y, step_size, X_test
     )
     schedule = jnp.asarray(recording_schedule(steps, record_at), int)
@@ -197,24 +182,10 @@ def train_softmax_networks(
     return eqx.tree_at(lambda path: path.steps, trajectory, schedule)
 
 
-def require_regression(
+def _require_regression(
     network: SoftmaxNetwork, X: Array, Y: Array, step_size: Any, X_test: Array | None = None
 ) -> None:
-    """Refuse samples, targets or a step size that cannot be trained on.
-
-    Args:
-        network: the start, with no axis before those of its parameters.
-
-    Raises:
-        UserError: for shapes that do not agree, or a step size that is not positive and finite.
-
-    Examples:
-        >>> network = SoftmaxNetwork(jnp.zeros((1, 2)), jnp.ones((1, 2)))
-        >>> require_regression(network, jnp.ones((3, 1)), jnp.ones((2, 1)), 0.1)
-        Traceback (most recent call last):
-            ...
-        attlas.core.errors.UserError: targets of shape (2, 1) meet 3 samples and 1 outputs: ...
-    """
+    """Check that samples, targets and step size fit the network."""
     d, k = network.W.shape[0], network.a.shape[0]
     for samples in (X,) if X_test is None else (X, X_test):
         if samples.ndim != 2 or samples.shape[1] != d:
@@ -234,7 +205,7 @@ def require_regression(
 
 @loop_jit(jit=eqx.filter_jit)
 def _descend(*arguments: Any) -> Trajectory:
-    return descend_softmax(*arguments)
+    return _descend_softmax(*arguments)
 
 
 @loop_jit(jit=eqx.filter_jit)
@@ -244,7 +215,7 @@ def _descend_many(batch: tuple, shared: tuple, keep: Keep) -> Trajectory:
     def descend(member: tuple) -> Trajectory:
         network, X, Y, size = member
         samples, targets = X_all if X is None else X, Y_all if Y is None else Y
-        return descend_softmax(network, samples, targets, size, schedule, X_test, keep)
+        return _descend_softmax(network, samples, targets, size, schedule, X_test, keep)
 
     # XLA's batched products on a CPU are slow: one network after the other takes 0.4 of the time
     # of all together at m = 1024, on each core. An accelerator is faster with all together.
@@ -263,3 +234,56 @@ def _result(*numbers: Array) -> Int[Array, ""]:
     finite = jnp.all(jnp.isfinite(jnp.stack(numbers)))
     code = jnp.where(finite, Result.MAX_STEPS.value, Result.NOT_FINITE.value)
     return code.astype(jnp.int32)
+
+
+def train_on_nested(
+    start: SoftmaxNetwork,
+    X: Float[Array, "n d"],
+    Y: Float[Array, "n k"],
+    sizes: Sequence[int],
+    *,
+    step_size: Float[Array, " e"] | Float[np.ndarray, " e"],
+    steps: int,
+    record_at: Sequence[int] | None = None,
+    X_test: Float[Array, "n2 d"] | None = None,
+) -> Trajectory:
+    """`train_softmax_networks` on nested training sets, which share one program.
+
+    Rows of zeros fill up the smaller sets. They change nothing: the output of a network whose
+    second layer sums to zero is zero at zero, and so is the gradient in the first layer.
+
+    Args:
+        start: the network, its second layer balanced as at the symmetric initialisation.
+        sizes: number of samples of each training.
+        record_at: increasing step numbers; log-spaced when None.
+
+    Returns:
+        The recorded steps, sizes along the leading axis.
+
+    Raises:
+        UserError: if a size is not among the samples, or the second layer is not balanced.
+
+    Examples:
+        >>> start = SoftmaxNetwork(jnp.zeros((1, 2)), jnp.array([[1.0, -1.0]]))
+        >>> one = jnp.ones((3, 1))
+        >>> path = train_on_nested(start, one, one, (1, 3), step_size=np.array([0.1, 0.1]),
+        ...                        steps=1, record_at=(0, 1))
+        >>> path.loss[:, 0].tolist()
+        [0.5, 1.5]
+    """
+    wanted = np.asarray(sizes)
+    if not (wanted.size and wanted.min() >= 1 and wanted.max() <= len(X)):
+        raise UserError(f"sizes = {tuple(sizes)}: choose from 1 to the {len(X)} samples")
+    sums, terms = np.asarray(start.a.sum(axis=1)), start.a.shape[1]
+    if np.abs(sums).max() > terms * np.finfo(sums.dtype).eps * float(jnp.abs(start.a).max()):
+        raise UserError("the second layer does not sum to zero: start from symmetric_network")
+    inside = jnp.asarray(np.arange(len(X))[None] < wanted[:, None])[:, :, None]
+    return train_softmax_networks(
+        jax.tree.map(lambda a: jnp.stack([a] * len(wanted)), start),
+        jnp.where(inside, X[None], 0),
+        jnp.where(inside, Y[None], 0),
+        step_size=jnp.asarray(step_size),
+        steps=steps,
+        record_at=record_at,
+        X_test=X_test,
+    )

@@ -61,21 +61,8 @@ def _flat_norm(x: Array, p: Array) -> Array:
     return entrywise_norm(x.ravel(), p)
 
 
-def on_spheres(unknowns: Blocks, radii: Array, p: Array) -> Blocks:
-    """The point R U / ||U||_p of each block.
-
-    Args:
-        unknowns: U for p >= 2, else sign(U) |U|^{p-1}.
-        radii: R of each block.
-
-    Returns:
-        Points on the spheres.
-
-    Examples:
-        >>> point, = on_spheres((jnp.array([3.0, 4.0]),), jnp.array([10.0]), jnp.array(2.0))
-        >>> point.tolist()
-        [6.0, 8.0]
-    """
+def _on_spheres(unknowns: Blocks, radii: Array, p: Array) -> Blocks:
+    """The point R U / ||U||_p of each block; unknowns U for p >= 2, else sign(U) |U|^{p-1}."""
     power = jnp.where(p < 2, 1 / (p - 1), 1.0)
 
     def lift(x: Array, radius: Array) -> Array:
@@ -119,7 +106,7 @@ def _value_and_slope(flat: Array, weight: Array, arrays: Any, others: Any, shape
     objective, radii, p, cone = eqx.combine(arrays, others)
 
     def of_unknowns(x):
-        blocks = on_spheres(_blocks(x, shapes), radii, p)
+        blocks = _on_spheres(_blocks(x, shapes), radii, p)
         return _penalised(blocks, objective, p, cone, weight)
 
     return jax.value_and_grad(of_unknowns)(flat)
@@ -127,7 +114,7 @@ def _value_and_slope(flat: Array, weight: Array, arrays: Any, others: Any, shape
 
 @eqx.filter_jit
 def _certificate(unknowns, objective, radii, p, cone, weight):
-    blocks = on_spheres(unknowns, radii, p)
+    blocks = _on_spheres(unknowns, radii, p)
     slopes = jax.grad(_penalised)(blocks, objective, p, cone, weight)
     q = p / (p - 1)
     pulls = jnp.stack([radii[i] * _flat_norm(g, q) for i, g in enumerate(slopes)])
@@ -224,4 +211,4 @@ def _descend(objective, start, radii, exponent, max_steps, cone) -> BallMinimum:
 
 
 def _excess_at(unknowns: Blocks, radii: Array, p: Array, cone: Cone) -> float:
-    return float(_cone_excess(cone, on_spheres(unknowns, radii, p)[-1], p))
+    return float(_cone_excess(cone, _on_spheres(unknowns, radii, p)[-1], p))

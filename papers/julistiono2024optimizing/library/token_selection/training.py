@@ -299,20 +299,8 @@ def _lengths(schedule: np.ndarray) -> Array:
     return jnp.asarray(np.diff(schedule, prepend=0), jnp.int32)
 
 
-def cache_chunk(data: TokenSelection) -> int:
-    """How many problems of an ensemble fit the cache together, or fill an accelerator.
-
-    Args:
-        data: an ensemble, or one problem.
-
-    Returns:
-        Number of problems, at least 1.
-
-    Examples:
-        >>> from attlas.data.token_selection import make_token_selection
-        >>> cache_chunk(make_token_selection(jax.random.key(0), dtype=jnp.float64))
-        120
-    """
+def _cache_chunk(data: TokenSelection) -> int:
+    """How many problems of an ensemble fit the cache together, or fill an accelerator."""
     n, T, d = data.X.shape[-3:]
     # Tokens, queries in both orders, W, G and the rows of attention.
     entries = n * T * d + 2 * n * d + 3 * d * d + 4 * n * T
@@ -328,7 +316,7 @@ def _width(data: TokenSelection, chunk: int | None) -> int:
         raise UserError(f"X has shape {data.X.shape}: give at least one problem")
     if chunk is not None and chunk < 1:
         raise UserError(f"chunk = {chunk} is below 1: train at least one problem at a time")
-    return min(core_share(e), cache_chunk(data)) if chunk is None else min(e, chunk)
+    return min(core_share(e), _cache_chunk(data)) if chunk is None else min(e, chunk)
 
 
 def train_selection_ensemble(

@@ -45,7 +45,7 @@ def digit_rows(dtype: Any = np.float32) -> DecisiveTokens:
         >>> result.probe.tokens.shape, np.flatnonzero(result.decisive[0]).tolist()
         ((359, 8, 8), [5])
     """
-    sets = Sets(*(in_precision(digit_sequences(split), dtype) for split in load_digits()))
+    sets = Sets(*(_in_precision(digit_sequences(split), dtype) for split in load_digits()))
     decisive = np.zeros(sets.test.mask.shape)
     decisive[:, np.argmax(row_information(sets.train))] = 1
     return DecisiveTokens(sets, sets.test, decisive)
@@ -70,9 +70,9 @@ def review_pieces(
         for seed, (split, count) in enumerate(zip(load_imdb(), counts, strict=True))
     ]
     pieces = train_word_pieces(list(splits[0].inputs), vocabulary)
-    sets = Sets(*(in_precision(encode_words(pieces, split, length), dtype) for split in splits))
+    sets = Sets(*(_in_precision(encode_words(pieces, split, length), dtype) for split in splits))
     probe, decisive = decisive_pieces(pieces, length)
-    return DecisiveTokens(sets, in_precision(probe, dtype), decisive)
+    return DecisiveTokens(sets, _in_precision(probe, dtype), decisive)
 
 
 def decisive_pieces(pieces: Any, length: int) -> tuple[TokenSequences, Float[np.ndarray, "n T"]]:
@@ -118,16 +118,8 @@ def random_part(split: Split, count: int, seed: int) -> Split:
     return Split(split.inputs[rows], split.labels[rows])
 
 
-def in_precision(data: TokenSequences, dtype: Any) -> TokenSequences:
-    """Sequences whose floating arrays have one type.
-
-    Args:
-        dtype: floating type of labels and continuous tokens; token numbers stay integers.
-
-    Examples:
-        >>> in_precision(digit_sequences(load_digits().test), np.float32).tokens.dtype
-        dtype('float32')
-    """
+def _in_precision(data: TokenSequences, dtype: Any) -> TokenSequences:
+    """Labels and continuous tokens in one floating type; token numbers stay integers."""
     continuous = np.issubdtype(data.tokens.dtype, np.floating)
     tokens = np.asarray(data.tokens, dtype if continuous else None)
     return TokenSequences(tokens, data.mask, np.asarray(data.labels, dtype))

@@ -67,8 +67,8 @@ def majority_bound_dataset(
     arrays = {name: (("member", *DIMS[name]), norm) for name, norm in norms._asdict().items()}
     return xr.Dataset(
         {
-            "bound": by_cover(bound, "m"),
-            "log10_needed": by_cover(last_crossing(np.log10(samples), height)),
+            "bound": _by_cover(bound, "m"),
+            "log10_needed": _by_cover(last_crossing(np.log10(samples), height)),
             "loss_range": ("member", np.asarray(spread)),
             **arrays,
         },
@@ -76,21 +76,8 @@ def majority_bound_dataset(
     )
 
 
-def by_cover(values: np.ndarray | Array, *dims: str) -> xr.DataArray:
-    """Values of the first rows of `ROWS` by cover and version.
-
-    Args:
-        values: array by member, row, and further axes.
-        dims: names of the axes after the second.
-
-    Returns:
-        NaN where a cover has no such version.
-
-    Examples:
-        >>> result = by_cover(np.arange(9.0)[None])
-        >>> float(result.sel(cover="1,inf", version="corrected")[0])
-        7.0
-    """
+def _by_cover(values: np.ndarray | Array, *dims: str) -> xr.DataArray:
+    """Values by member, row of `ROWS` and `dims`, laid out by cover and version, NaN for none."""
     rows = pd.MultiIndex.from_tuples(ROWS[: values.shape[1]], names=["cover", "version"])
     index = xr.Coordinates.from_pandas_multiindex(rows, "row")
     array = xr.DataArray(np.asarray(values), index, ("member", "row", *dims)).unstack("row")

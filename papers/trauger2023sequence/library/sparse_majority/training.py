@@ -111,17 +111,8 @@ class MajorityTraining(NamedTuple):
         return self.selected[:, 1] - self.selected[:, 3]
 
 
-def start_majority(models: MajorityAttention, settings: MajoritySettings) -> MajorityState:
-    """The state before the first epoch.
-
-    Examples:
-        >>> from trauger2023sequence.library.models.majority_attention import (
-        ...     make_majority_attention,
-        ... )
-        >>> models = jax.tree.map(lambda a: a[None], make_majority_attention(jax.random.key(0)))
-        >>> start_majority(models, RELEASED).epoch.tolist()
-        [0]
-    """
+def _start_majority(models: MajorityAttention, settings: MajoritySettings) -> MajorityState:
+    """The state before the first epoch."""
     bias = models.readout[1]
     count = (bias.shape[0],)
     still = jax.tree.map(jnp.zeros_like, models)
@@ -175,7 +166,7 @@ def train_majority(
         >>> result.history.shape
         (2, 3, 5)
     """
-    state = models if isinstance(models, MajorityState) else start_majority(models, settings)
+    state = models if isinstance(models, MajorityState) else _start_majority(models, settings)
     _require_usable(state, data, keys, epochs, chunk, settings)
     stage = new_stage((state, jax.random.key_data(keys)), data)
     checkpoint = None if stage is None else stage.kept()
