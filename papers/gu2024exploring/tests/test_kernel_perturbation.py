@@ -59,7 +59,7 @@ def test_changes_are_of_the_drawn_directions_and_within_both_bounds(activation):
     before = dense_softmax_ntk(network, inputs)
     # Two orders of summation in float64, here and below.
     assert found.norm == pytest.approx(float(jnp.linalg.norm(before)), rel=1e-12)
-    assert found.reach == np.abs(X @ W).max()
+    assert found.largest_logit == np.abs(X @ W).max()
     drawn = np.random.default_rng([5]).normal(size=(2, *W.shape))
     for k, R in enumerate(RADII):
         moved = [W + R * each / np.linalg.norm(each, axis=0) for each in drawn]
