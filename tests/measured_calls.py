@@ -48,9 +48,9 @@ from julistiono2024optimizing.library.measures.selection import (
 )
 from julistiono2024optimizing.library.measures.settling import settling_times
 from julistiono2024optimizing.library.measures.svm_shortfall import svm_shortfall
-from julistiono2024optimizing.library.measures.weight_sizes import weight_sizes
 from julistiono2024optimizing.library.solvers.selection_geometry import selection_geometry
 from julistiono2024optimizing.library.token_selection.training import train_selection_ensemble
+from julistiono2024optimizing.library.training.decisive_encoders import weight_sizes
 from liu2021analyzing.library.measures.activation_patterns import activation_patterns
 from liu2021analyzing.library.measures.attention_hessian import attention_risk_hessian
 from liu2021analyzing.library.measures.cell_enumeration import enumerate_cells

@@ -122,7 +122,7 @@ def lemma_e_2(*, without=None, **pair):
     of $W_c$ and of $W_v$ are attained; for the other two see lemma-e-2-sharp, and for the first
     layer lemma-e-2-first-layer.
     """
-    moved, terms = _terms(pair, kappa=2.0, both=True)
+    moved, terms = _terms(pair, kappa=2.0, both_networks=True)
     included = jnp.asarray([float(place != without) for place in range(4)])
     return Sides(moved, jnp.sum(included * terms), magnitude=_magnitude(pair))
 
@@ -146,7 +146,7 @@ def lemma_e_2_sharp(*, kappa=1.0, query_only=False, **pair):
     The constants are attained in the limit: 1 for $W_{QK}$ by two opposite tokens at equal weight,
     $2 \|W_{QK}\|$ by a query and keys that move together under sharp attention.
     """
-    moved, terms = _terms(pair, kappa, both=False)
+    moved, terms = _terms(pair, kappa, both_networks=False)
     right = jnp.sum(terms)
     if query_only:
         # the growth of the rows with one end of the logits in place of both

@@ -20,9 +20,11 @@ from attlas.experiments.grid import Grid
 from attlas.experiments.panels import Column, Derived, median, taken, total
 from attlas.experiments.settings import Settings
 from attlas.training.trajectory import log_spaced
-from julistiono2024optimizing.library.data.sphere_selection import draw_sphere_selection
 from julistiono2024optimizing.library.measures.svm_shortfall import NORMS, svm_shortfall
-from julistiono2024optimizing.library.token_selection.factored import train_factored
+from julistiono2024optimizing.library.token_selection.factored import (
+    draw_sphere_selection,
+    train_factored,
+)
 from julistiono2024optimizing.library.token_selection.training import train_selection_ensemble
 
 EXPECTED = {"factored": "nuclear", "merged": "Frobenius"}

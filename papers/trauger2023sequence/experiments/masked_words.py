@@ -29,8 +29,11 @@ from attlas.experiments.panels import (
     median_only,
 )
 from attlas.experiments.settings import Settings
-from trauger2023sequence.library.data.masked_word_texts import frequency_baseline, load_masked_words
-from trauger2023sequence.library.data.masked_words import MaskedWords
+from trauger2023sequence.library.data.masked_words import (
+    MaskedWords,
+    frequency_baseline,
+    load_masked_words,
+)
 from trauger2023sequence.library.training.masked_word_bounds import (
     COVERS,
     FROM_ONE_SCORE,

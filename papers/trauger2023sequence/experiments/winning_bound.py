@@ -20,10 +20,8 @@ from trauger2023sequence.library.bounds.bound_plane import (
     PLANE_COVERS,
     SmallestBound,
     bounds_in_plane,
-    smallest_bound,
-)
-from trauger2023sequence.library.bounds.trauger2023_orders import (
     break_even_ratio,
+    smallest_bound,
     trauger2023_orders,
 )
 

@@ -7,7 +7,6 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float
 
-from julistiono2024optimizing.library.bounds.julistiono2024_rate import julistiono2024_rate
 from julistiono2024optimizing.library.measures.path_exponents import (
     PathExponents,
     end_gap,
@@ -15,6 +14,7 @@ from julistiono2024optimizing.library.measures.path_exponents import (
     interpolated,
     path_exponents,
 )
+from julistiono2024optimizing.library.token_selection.julistiono2024_rate import julistiono2024_rate
 from julistiono2024optimizing.library.token_selection.long_paths import LongPaths
 
 GUIDE_POINTS = 30

@@ -27,7 +27,7 @@ from attlas.optim.mirror_descent import require_mirror_exponent
 from attlas.training.course import record_along
 from attlas.training.ensemble import accelerator_width, core_share, in_chunks, on_cpu
 from attlas.training.trajectory import Trajectory, recording_schedule
-from julistiono2024optimizing.library.optim.rational_power import rational_power
+from julistiono2024optimizing.library.token_selection.rational_power import rational_power
 
 CACHE_BYTES = 2**20
 """What the data of one chunk may take on a CPU: half of a usual second-level cache."""
