@@ -1,6 +1,6 @@
 r"""Claim 3.4: the gradient of the squared loss in closed form, against automatic differentiation.
 
-Symbols: W, a, X, Y as in `instances`; F_li = m <a_l, S_i>, v_lr = a_lr 1 - a_l.
+F_li = m <a_l, S_i> and v_lr = a_lr 1 - a_l.
 """
 
 import jax

@@ -1,7 +1,7 @@
 r"""Definition 3.6: the kernel H is the Gram matrix of the Jacobian, divided by m.
 
-Symbols: W, a, X as in `instances`; J is the Jacobian of all outputs on all samples in W, rows
-ordered by output, then sample.
+J is the Jacobian of all outputs on all samples in W, rows ordered by output, then sample. Adding
+one vector to all columns of W changes nothing: d exactly flat directions.
 """
 
 import jax

@@ -1,6 +1,6 @@
 r"""Definition 3.7: the symmetric initialisation makes the network zero.
 
-Symbols: W, a, X, sigma as in `instances`, drawn in pairs w_{2r} = w_{2r-1}, a_{2r} = -a_{2r-1}.
+Units are drawn in pairs, w_{2r} = w_{2r-1} and a_{2r} = -a_{2r-1}.
 At the start F = 0, so that the two units of a pair have opposite gradients. Exchanging the units
 of every pair turns W(0) + Delta into W(0) - Delta and a into -a, and H is even in a: the kernel
 has no first-order change.

@@ -1,9 +1,4 @@
-r"""Instances that the claims of this paper share.
-
-Symbols: W (d x m, columns w_r), a (k x m, rows a_l; the paper writes d outputs, d_1 = d_2), X
-(n x d, rows x_i of length 1 at most), Y (n x k, rows of length 1 at most), `sigma` of the
-initialisation, W_tilde within `R` of W in every column, B = max(1, max |<w_r, x_i>|).
-"""
+r"""Instances that the claims of this paper share; `notation.md` explains the letters."""
 
 import jax
 import jax.numpy as jnp

@@ -1,6 +1,6 @@
 r"""The tangent kernel at infinite width, and the rate m^(-1/2) with its constant.
 
-Symbols: X (n x d), sigma, widths m; `mean` and `square` hold moments of kernels H over draws of the
+`mean` and `square` hold moments of kernels H over draws of the
 initialisation (Definition 3.7) at each width. K is the limit for one output, I_k x K that for k.
 """
 

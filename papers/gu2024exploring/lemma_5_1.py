@@ -1,7 +1,6 @@
 r"""Lemma 5.1 (B.2): how far the kernel moves with the weights, for three activations.
 
-Symbols: H(W), H(W_tilde) kernels of Definition 3.6, ||w_r - w~_r|| <= R, B the largest
-|<w_r, x_i>| (1 at least), k outputs (the paper's d). The printed bounds hold surely given B.
+The printed bounds hold surely given B.
 """
 
 from functools import partial

@@ -1,6 +1,6 @@
 r"""Lemma 5.3: weights, loss and gradient along trainings (Lemmas C.2 and C.3; C.4 is lemma-d-2).
 
-u = F - Y, P = max m S_ir, c = 1 + max |F| / m. D = 8 e^(3B) sqrt(nd) ||F(0) - Y|| / (m lambda).
+The bound on the movement is D = 8 e^(3B) sqrt(nd) ||F(0) - Y|| / (m lambda).
 """
 
 from functools import partial

@@ -1,6 +1,6 @@
 r"""Lemmas D.1 to D.3: the gradient at any time, and the loss at the start.
 
-B is max(1, |<w_r, x_i>|) at the weights themselves, P the largest m S_ir, which is at most e^(2B).
+B is taken at the weights themselves.
 """
 
 from functools import partial

@@ -1,7 +1,7 @@
 r"""Lemmas E.3 and E.4, Claims E.5 to E.7: the four parts of a step, printed and sharpened.
 
 The bounds of the paper hold for m above 10^20 and weigh e^(16B); the sharpened ones hold for
-every width. P = max m S_ir, c = 1 + max |F| / m, and every step keeps eta ||Delta w_r|| <= 0.01.
+every width. Every step keeps eta ||Delta w_r|| <= 0.01.
 """
 
 from functools import partial

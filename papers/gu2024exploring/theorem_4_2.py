@@ -1,6 +1,6 @@
 r"""Theorem 4.2 and Corollary 4.3: linear convergence, as printed and with conditions one can meet.
 
-The printed width has all hidden constants set to one. lambda = lambda_min(H*), P = max m S_ir.
+The printed width has all hidden constants set to one.
 For gradient flow a certificate is computed at the start: it holds where the weights cannot leave
 the radius R within which the sharpened Lemma 5.1 keeps the kernel within lambda / 2
 (proofs/kernel_perturbation.md).

@@ -1,8 +1,7 @@
 r"""Trainings that several claims share: gradient descent from the symmetric initialisation.
 
-The step is a share of 1 / (m lambda_max(H*)), where the linearised descent contracts. Reading:
-lambda = lambda_min(H*), u = F - Y, B = max(1, |<w_r, x_i>|) over the whole run: the smallest
-number that can stand for the B of Definition 4.1.
+The step is a share of 1 / (m lambda_max(H*)), where the linearised descent contracts. B is the
+largest over a full run: the smallest number that can stand for the B of Definition 4.1.
 """
 
 from functools import partial

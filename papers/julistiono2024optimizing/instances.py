@@ -1,6 +1,6 @@
 r"""Instances that the lemmas of this paper share, and its step as a formula.
 
-Symbols: X, y, z, v, W, p as in the paper; eta is its step. A point W of an instance lies on a
+A point W of an instance lies on a
 trajectory of l_p-AttGD, so that lemmas on one step are checked where the algorithm goes.
 """
 

@@ -1,6 +1,6 @@
 r"""Lemma 17: the gradient of the risk in closed form.
 
-gamma_i = y_i X_i v, h_i = X_i W z_i, s_i = softmax(h_i); n samples, all losses of the library.
+The claim covers all losses of the library.
 """
 
 import jax

@@ -1,7 +1,6 @@
 r"""Lemma 19: margins inside the cone, with the two links of its proof.
 
-`delta`, `A`, `mu` (mu_0) are those of definition (8), `norm` is ||W_mm||_{p,p}, `beyond` marks the
-tokens tau that are no support tokens, rho = ||W|| / ||W_mm||; norms are entrywise l_p.
+`norm` is ||W_mm||_{p,p}, and norms are entrywise l_p.
 
 Where a sample has no support token Lemmas 19 and 20 fail, a suspected erratum: as we recall (6),
 delta' is a minimum over pairs of a support token and another token of one sample, which such a

@@ -1,6 +1,6 @@
 r"""Lemma 21: beyond R_pi the gradient's correlation with W is at most 1 + pi times that with W_mm.
 
-With h_it the gap of a token under W / rho, rho = ||W|| / ||W_mm||, the claim is (20) but for errors
+With h_it the gap of a token under W / rho the claim is (20) but for errors
 that R_pi makes small; one h_it is at most 1, since W_mm is the unique least-norm separator. Proved
 in papers/julistiono2024optimizing/proofs/cone.md.
 """

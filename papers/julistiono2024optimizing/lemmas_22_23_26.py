@@ -1,6 +1,6 @@
 r"""Lemmas 22, 23 and 26: one step of l_p-AttGD, and the cosine law of Bregman divergences.
 
-W is W(k), W+ = W(k+1), and eta the step; V, U are further matrices (the paper's W, W').
+W is W(k), and V, U are further matrices, the paper's W and W'.
 """
 
 import jax.numpy as jnp

@@ -1,6 +1,5 @@
 r"""Facts about norms and projections that the proofs use, and Section 3.4's balls of matrices.
 
-||W||_{p,q} takes the p-norms of the columns first; ||W||_{2->2} is the largest singular value.
 C_{1,1} and C_{1,inf} are the coefficients of Lemmas 3.6 and 3.3, log N(eps) <= C / eps^2.
 """
 
