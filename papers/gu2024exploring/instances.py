@@ -71,7 +71,7 @@ def within_radius(X, W, W_tilde, R):
     """Shorten inputs and steps where ||x_i|| <= 1 or ||w_r - w~_r|| <= R fails."""
     X = X / jnp.sqrt(jnp.maximum(jnp.sum(X**2, axis=1, keepdims=True), 1))
     step = W_tilde - W
-    # The floor keeps the derivative of the root finite where a column has not moved.
+    # The floor keeps the derivative of the root finite where a column did not move.
     lengths = jnp.sqrt(jnp.maximum(jnp.sum(step**2, axis=0), R**2))
     return {"X": X, "W_tilde": W + step * (R / lengths)[None, :]}
 

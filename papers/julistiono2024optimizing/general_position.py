@@ -177,7 +177,7 @@ def touching_flows(rng, count):
     batch = flows(rng, None, 2, True)
     beta, theta, m = _touching(*(batch[k] for k in ("W_mm", "C", "p", "log_kappa", "share")))
     strength = m * np.exp(batch["log_kappa"][:, 2] - np.sum(beta * theta, axis=1))
-    # Scales where y is at least 1: nearer the start the sample has not yet met its margin.
+    # Scales where y is at least 1: nearer the start the sample is still below its margin.
     late = strength * batch["x"][:, 0] > 8
     batch |= {"m": np.asarray(m), "strength": strength}
     return {name: value[late][:count] for name, value in batch.items()}
@@ -205,7 +205,7 @@ def token_without_multiplier(W_mm, C, p, x, divergence, log_kappa, share, m, str
     r"""$$p=2,\ W(0)=0,\ D_\psi\to0:\quad D_\psi(\bar W_{mm},\bar W)\sim\frac1{2x^2}
     \Big((\theta-\bar\theta)^\top H^{-1}(\theta-\bar\theta)+\frac{\log^2(m\kappa x)}m\Big)$$
 
-    The order is $\log^2x/x^2$, which no power is: the exponents that were measured between $-.7$
+    The order is $\log^2x/x^2$, and no power of $x$: the exponents that were measured between $-.7$
     and $-2$ are this logarithm. $m$ is the squared length of what the metric leaves of $C_0$
     across the span of the others, $\kappa=\kappa_0e^{-\sum\beta_i\theta_i}$, $C_0$ having the parts
     $\beta_i$ in the span. Shown relative to the right side; other $p$ are in the proof.

@@ -45,7 +45,7 @@ def _path(data, tokens, target, next_target, starts, p, cone):
     """The lowest point of all starts in the cone at each radius, and whether it is a minimiser's.
 
     It must be stationary and no worse than W_mm scaled to the radius, which is in the ball as well:
-    descent that loses W_mm has not found the minimiser. In a cone (a finite width) alpha leads.
+    descent that loses W_mm missed the minimiser. In a cone (a finite width) alpha leads.
     """
     loss, norm = LogExcessLoss(data, margin_loss("logistic")), entrywise_norm(target, p)
 

@@ -1,4 +1,4 @@
-r"""Does $\ell_p$ mirror descent converge to the attention SVM of its own p?
+r"""Does $\ell_p$ mirror descent converge to the attention SVM of the same p?
 
 Normalised mirror descent on unit-sphere Gaussian tokens, in the released settings; the
 directional Bregman divergence, with the potential of the training p, is measured to the

@@ -1,4 +1,4 @@
-r"""Does the regularisation path turn to the attention SVM of its own p?
+r"""Does the regularisation path converge in direction to the attention SVM of the same p?
 
 $W(R) = \arg\min \{L(W) : \|W\|_{p,p} \le R\}$ for growing R, over the whole ball, and over the
 part of it in a cone around the attention SVM of a choice of tokens that is locally but not

@@ -61,7 +61,7 @@ LAST_EPOCH = {
 ATTENTION = (0.439, 0.312)
 """Released share of last-layer attention on the decisive token, size 6, sentences unpublished."""
 AUDITED = 32
-"""Held-out reviews that are kept with a trained encoder, for an audit."""
+"""Number of held-out reviews stored with a trained encoder, for an audit."""
 EDGES = np.linspace(-6.0, 1.0, 57)
 SELECTED, LAST, BEST = "epoch by validation", "last epoch", "best test epoch (the paper's rule)"
 SMALL = {

@@ -1,4 +1,4 @@
-r"""Do bounds on trained weights see the gap of sparse majority, and would runs show a log T in it?
+r"""Do bounds on trained weights explain the gap of sparse majority, and would runs show a log T?
 
 Figures 1-3: sparse majority as released, five runs per length as one program. Beside the measured
 gap are the bounds for the class of the trained weights, the samples from which each is

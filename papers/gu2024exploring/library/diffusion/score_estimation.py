@@ -236,23 +236,6 @@ def kernel_estimator(
     return KernelEstimator(scale, inputs, jnp.zeros_like(labels), kernel, sigma, activation)
 
 
-def best_stop(estimators: Sequence[ScoreEstimator], held_out: DiffusionPairs) -> int:
-    """Early stopping: the estimator with the least squared error on held-out noisy labels.
-
-    Args:
-        held_out: pairs that none of them was trained on.
-
-    Examples:
-        >>> pairs = DiffusionPairs(jnp.zeros(1), jnp.ones((1, 1)), jnp.ones((1, 1)), None)
-        >>> start = kernel_estimator(pairs, PairScale())
-        >>> best_stop(fit_kernel(start, pairs, [0.0, 1.0, 2.0]), pairs)
-        2
-    """
-    if not estimators:
-        raise UserError("no estimator to choose from: give at least one time")
-    return int(np.argmin([float(jnp.mean(estimator.errors(held_out))) for estimator in estimators]))
-
-
 def _encoded(pairs: DiffusionPairs, scale: PairScale) -> tuple[Array, Array]:
     return scale.encode_all(pairs.t, pairs.x), pairs.labels / scale.labels
 

@@ -1,7 +1,7 @@
 r"""Gradient descent of Definition 3.5 of gu2024exploring: one softmax network, or many at once.
 
 W(tau + 1) = W(tau) - eta Delta W(tau) on L = (1/2) sum (F - y)^2 with a fixed, by the closed form
-of Claim 3.4. The weights of a record are kept only on demand, so that widths of 2^14 with many
+of Claim 3.4. A record holds the weights only on demand, so that widths of 2^14 with many
 records fit; what the theorems ask of them is reduced to numbers on the way.
 """
 
@@ -109,7 +109,7 @@ def train_softmax_network(
 
     Returns:
         The recorded steps, in the dtype of the network: the loss (1/2) ||F - Y||_F^2; `last`, the
-        network at the last record; W where it is kept. Observed are movement, max_r
+        network at the last record; W if `keep.weights`. Observed are movement, max_r
         ||w_r - w_r(0)||; largest_step, max_r eta ||Delta w_r|| of the step that starts at the
         record; outputs, F on the training samples; test_outputs, on further ones; and drift,
         ||H - H(0)||_F, where it is asked for.
@@ -149,7 +149,7 @@ def train_softmax_networks(
         record_at: increasing step numbers; log-spaced when None.
         X_test: further samples, shared.
         chunk: networks per chunk; when None, equal shares of the cores, which run at once, one
-            where states are kept, or what fills an accelerator.
+            where states are checkpointed, or what fills an accelerator.
 
     Returns:
         The recorded steps, networks along the leading axis.
