@@ -199,8 +199,8 @@ def bound_of_the_code(X, A, V, seen, n, *, both=0.0, share=1.0, factor=1.0):
     and $\rho r/2$, and Cauchy-Schwarz.
     """
     J, _, value = _norms(X, A, V, seen)
-    at_queries, asking = (jnp.sqrt(jnp.max(jnp.sum((X @ B) ** 2, axis=1))) for B in (A, A.T))
-    rho = jnp.where(both > 0, jnp.maximum(at_queries, asking), at_queries)
+    by_key, by_query = (jnp.sqrt(jnp.max(jnp.sum((X @ B) ** 2, axis=1))) for B in (A, A.T))
+    rho = jnp.where(both > 0, jnp.maximum(by_key, by_query), by_key)
     apart = jnp.sum((X[:, None] - X[None, :]) ** 2, axis=-1)
     r = jnp.sqrt(jnp.max(jnp.where(seen > 0, apart, 0.0)))
     return J, factor * value * jnp.sqrt(share * (rho**2 * r**2 * (n + 1) + n))
