@@ -27,7 +27,7 @@ _SCALES = np.array([1.0, 0.5, 0.25, 0.125])
 """Factors on the targets: a factor 1/2 moves the weights as twice the width does."""
 
 
-def floor(Y, m, share):
+def rounding_level(Y, m, share):
     """The largest ||F - Y||_F^2 that rounding alone may leave: outputs are m terms of size P."""
     entry = ROUNDINGS * jnp.finfo(m.dtype).eps * m * share
     return Y.size * entry**2
@@ -35,7 +35,7 @@ def floor(Y, m, share):
 
 def _contracts(Y, square, m, eta, lam, steps, share):
     bound = contraction(square, m, eta, lam, steps) * (1 + 1e-12)
-    return jnp.all(square <= bound + floor(Y, m, share))
+    return jnp.all(square <= bound + rounding_level(Y, m, share))
 
 
 on_trainings = partial(

@@ -20,7 +20,7 @@ from attlas.claims.statement import inequality, probability
 from attlas.claims.verdict import Outcome
 from attlas.models.networks.softmax_network import SoftmaxNetwork
 from gu2024exploring.flow_runs import certified_flows
-from gu2024exploring.lemma_5_3 import floor
+from gu2024exploring.lemma_5_3 import rounding_level
 from gu2024exploring.library.bounds.gu2024_flow import gu2024_flow_certificate
 from gu2024exploring.one_step import ROUNDINGS, norm
 from gu2024exploring.trajectories import (
@@ -55,7 +55,7 @@ def _loss(square, Y, m, eta, lam, steps, share, faster):
     """The loss at the records against (1 - m eta lambda / 2)^tau of its start."""
     bound = contraction(square, m, eta, lam, faster * steps)
     # Both sides are equal at the start.
-    return Sides(square[1:], bound[1:], magnitude=square[0], error=floor(Y, m, share))
+    return Sides(square[1:], bound[1:], magnitude=square[0], error=rounding_level(Y, m, share))
 
 
 def under_width(rng, count):
@@ -83,7 +83,7 @@ at_width_256 = partial(
 
 def _converges(square, Y, m, eta, lam, steps, share, faster):
     bound = contraction(square, m, eta, lam, faster * steps) * (1 + 1e-12)
-    return jnp.all(square <= bound + floor(Y, m, share))
+    return jnp.all(square <= bound + rounding_level(Y, m, share))
 
 
 @at_width_256(

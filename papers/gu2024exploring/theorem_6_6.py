@@ -245,5 +245,5 @@ def theorem_6_6_never(rng, count, *, terms="both", least=1.0):
     right = {"coupling": coupling, "complexity": complexity}
     larger = np.maximum(coupling, complexity)
     # in logarithms, above 0 on both sides
-    floor = np.log([least * _LEAST[int(k)] for k in d])
-    return floor, right.get(terms, larger)
+    lower = np.log([least * _LEAST[int(k)] for k in d])
+    return lower, right.get(terms, larger)

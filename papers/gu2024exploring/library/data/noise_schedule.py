@@ -64,7 +64,7 @@ class NoiseSchedule(eqx.Module):
         Tweedie's formula; with f = E[x(0) | x(t) = x] it is grad log p_t(x).
 
         Args:
-            t: positive time.
+            t: a positive time.
         """
         return (self.decay(t) * mean - x) / self.variance(t)
 

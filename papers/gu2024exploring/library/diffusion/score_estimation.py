@@ -58,7 +58,7 @@ class ScoreEstimator(eqx.Module):
         """The estimate of grad log p_t(x), by Tweedie's formula.
 
         Args:
-            t: positive time.
+            t: a positive time.
         """
         return schedule.score_of_mean(t, x, self.predict(t, x))
 
@@ -284,7 +284,7 @@ class MixtureEstimator(eqx.Module):
         """The score grad log p_t(x), by Tweedie's formula.
 
         Args:
-            t: positive time.
+            t: a positive time.
         """
         return schedule.score_of_mean(t, x, self.predict(t, x))
 
