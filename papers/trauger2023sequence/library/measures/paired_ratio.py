@@ -13,10 +13,6 @@ def paired_ratio(
 ) -> StudentInterval:
     r"""$\bar y/\bar x$ with the 95 % interval of its linearisation $(y_i-\hat\rho x_i)/\bar x$.
 
-    Args:
-        first: x, one entry per member.
-        last: y, of the same members.
-
     Returns:
         The ratio, and half the width of its interval.
 

@@ -12,11 +12,6 @@ def attention_weights(
 
     s = softmax(X W z), section 1.1 of julistiono2024optimizing.
 
-    Args:
-        W: key-query matrix W = K Q'.
-        X: tokens, one per row.
-        z: query.
-
     Returns:
         Weights, non-negative and of sum one.
 
@@ -32,7 +27,6 @@ class SingleHead(eqx.Module):
     r"""The model f(X, z) = v' X' softmax(X W z) of julistiono2024optimizing.
 
     Attributes:
-        v: value head.
         W: key-query matrix W = K Q'.
 
     Examples:
@@ -46,13 +40,5 @@ class SingleHead(eqx.Module):
     W: Float[Array, "d d"]
 
     def __call__(self, X: Float[Array, "T d"], z: Float[Array, " d"]) -> Float[Array, ""]:
-        """The output on one sample.
-
-        Args:
-            X: tokens, one per row.
-            z: query.
-
-        Returns:
-            The scalar f(X, z).
-        """
+        """The output on one sample."""
         return attention_weights(self.W, X, z) @ (X @ self.v)

@@ -1,6 +1,6 @@
 r"""Powers x^a of non-negative numbers, faster where a is a simple fraction.
 
-On a CPU a vectorised double `pow` costs about 10 ns per entry, a square root .6 ns and the cube
+On a CPU a vectorised double `pow` costs about 10 ns per entry, a square root 0.6 ns and the cube
 root below 1.0 ns (the library's own is not vectorised: 10 ns). Mirror descent at p = 1.75
 (exponents 3/4, 4/3, 7/3), 3, 1.5 or 1.1 needs nothing else.
 """
@@ -44,9 +44,6 @@ def rational_power(x: Float[Array, "*shape"], exponent: float) -> Float[Array, "
 
     Returns:
         x^a; the relative error is a few units of rounding times k.
-
-    Raises:
-        UserError: unless 0 < a < inf.
 
     Examples:
         >>> print(f"{float(rational_power(jnp.array(8.0), 4 / 3)):.12f}")

@@ -19,14 +19,6 @@ def outputs_and_gradient(
 ) -> tuple[Float[Array, "n k"], Float[Array, "d m"]]:
     r"""The outputs on all samples, and the gradient of L = (1/2) sum (F - y)^2 in W.
 
-    Args:
-        network: with fixed second layer.
-        X: samples.
-        Y: targets.
-
-    Returns:
-        F and the gradient.
-
     Examples:
         >>> network = SoftmaxNetwork(jnp.zeros((1, 2)), jnp.array([[1.0, -1.0]]))
         >>> outputs, gradient = outputs_and_gradient(network, jnp.ones((1, 1)), jnp.ones((1, 1)))
@@ -55,14 +47,6 @@ def network_gradient(
     $$\Delta w_r=m\sum_i\sum_\ell(F_{\ell,i}-y_{\ell,i})\langle v_{\ell,r},S_i\rangle S_{i,r}x_i$$
 
     For ReLU and exponential units <v, S_i> m S_ir is replaced by m^(-1/2) a_lr phi'(<w_r, x_i>).
-
-    Args:
-        network: with fixed second layer.
-        X: samples.
-        Y: targets.
-
-    Returns:
-        One column for each unit.
 
     Examples:
         >>> network = SoftmaxNetwork(jnp.zeros((1, 2)), jnp.array([[1.0, -1.0]]))
