@@ -51,10 +51,10 @@ from julistiono2024optimizing.library.measures.svm_shortfall import svm_shortfal
 from julistiono2024optimizing.library.measures.weight_sizes import weight_sizes
 from julistiono2024optimizing.library.solvers.selection_geometry import selection_geometry
 from julistiono2024optimizing.library.token_selection.training import train_selection_ensemble
-from liu2021analyzing.library.measures.activation_patterns import activation_patterns
+from liu2021analyzing.library.measures.linear_regions import activation_patterns
 from liu2021analyzing.library.measures.attention_hessian import attention_risk_hessian
 from liu2021analyzing.library.measures.cell_enumeration import enumerate_cells
-from liu2021analyzing.library.measures.frozen_regions import frozen_regions
+from liu2021analyzing.library.measures.linear_regions import frozen_regions
 from liu2021analyzing.library.measures.linear_regions import (
     arrangement,
     count_cells,

@@ -14,7 +14,7 @@ from liu2021analyzing.library.measures.orbit_flatness import flat_volume
 
 # Rays are followed this far: most stay in the set, so that the mean over directions, which is
 # below the volume, has a small variance; a factor of 2 is far beyond its deviation.
-_REACH = 0.1
+_LONGEST = 0.1
 _ALLOWANCE = math.log(2.0)
 
 
@@ -44,8 +44,8 @@ def _measured(rng, k):
         return flat_volume(two_layer_risk, *point, v, y, key=key, **search).log_volume
 
     balls = 2 * float(jnp.linalg.norm(W1)), 2 * float(jnp.linalg.norm(w2))
-    reach = _REACH * rng.uniform(0.5, 1)
-    here = log_volume(1.0, keys[0], reach=reach)
+    longest = _LONGEST * rng.uniform(0.5, 1)
+    here = log_volume(1.0, keys[0], longest=longest)
     both = math.log(math.pi**2 / 2 * balls[0] ** 4 * math.pi * balls[1] ** 2)
     M = both + math.log(10) * rng.uniform(0.5, 6)
     # p d_v d - d = 2.
@@ -54,11 +54,11 @@ def _measured(rng, k):
     return {
         "M": M,
         "here": here,
-        "there": log_volume(alpha, keys[2], reach=reach),
+        "there": log_volume(alpha, keys[2], longest=longest),
         "inside": log_volume(1.0, keys[1], balls=balls),
         "both": both,
         # The same directions at another point of the orbit; a power of two scales exactly.
-        "same": log_volume(2.0**power, keys[0], reach=reach),
+        "same": log_volume(2.0**power, keys[0], longest=longest),
         "power": float(power),
     }
 

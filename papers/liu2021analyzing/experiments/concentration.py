@@ -37,22 +37,27 @@ from attlas.experiments.settings import Settings
 from attlas.models.networks.translator import make_translator
 from attlas.transformers.attlas_model import stored_form
 from liu2021analyzing.library.data.translation_pairs import SentencePairs, load_translation_pairs
-from liu2021analyzing.library.measures.attention_dataset import (
-    attention_dataset,
-    mean_over_all_rows,
-    means_of_short_and_long,
-    means_over_rows,
-)
 from liu2021analyzing.library.measures.rows import (
     attention_rows,
     draw_rows,
     sharpened_rows,
     uniform_rows,
 )
-from liu2021analyzing.library.measures.summary import MEASURES, NORMS, attention_summary
+from liu2021analyzing.library.measures.summary import (
+    MEASURES,
+    NORMS,
+    attention_dataset,
+    attention_summary,
+    mean_over_all_rows,
+    means_of_short_and_long,
+    means_over_rows,
+)
 from liu2021analyzing.library.models.tempered_translator import tempered
-from liu2021analyzing.library.training.translation import train_translator, warm_up_rate
-from liu2021analyzing.library.training.translation_scores import translation_scores
+from liu2021analyzing.library.training.translation import (
+    train_translator,
+    translation_scores,
+    warm_up_rate,
+)
 
 PAPER_NORM = 0.909  # the paper's mean l2 norm of the floor(sqrt(p)) largest weights
 FACTOR = 5.0

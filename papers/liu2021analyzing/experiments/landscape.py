@@ -36,7 +36,8 @@ from liu2021analyzing.library.data.attended_regression import (
     balanced_layers,
     layer_outputs,
 )
-from liu2021analyzing.library.losses.squared_risk import squared_risk
+from liu2021analyzing.library.levenberg_marquardt import levenberg_marquardt
+from liu2021analyzing.library.losses import squared_risk
 from liu2021analyzing.library.measures.point_kinds import (
     KINDS,
     at_least_risk,
@@ -46,7 +47,6 @@ from liu2021analyzing.library.measures.point_kinds import (
 from liu2021analyzing.library.measures.stationary_points import stationary_points
 from liu2021analyzing.library.models.mixed_starts import mixed_starts
 from liu2021analyzing.library.models.two_layer import TwoLayer
-from liu2021analyzing.library.solvers.levenberg_marquardt import levenberg_marquardt
 
 Sample = tuple[np.ndarray, ...]
 """Inputs, labels and which of them count; or fresh inputs with the truth."""

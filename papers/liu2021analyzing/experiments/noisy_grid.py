@@ -36,7 +36,7 @@ from attlas.training.ensemble import on_cpu
 from attlas.training.sequence_classifiers import Sets, held_out_accuracies, train_classifiers
 from liu2021analyzing.library.noisy_grid.attention import digit_attention, digit_cells
 from liu2021analyzing.library.noisy_grid.data import SIDE, load_noisy_grids, load_placed_digits
-from liu2021analyzing.library.noisy_grid.models import (
+from liu2021analyzing.library.noisy_grid.grid_cnn import (
     PAPER_SIZES,
     GridSizes,
     grid_parameters,

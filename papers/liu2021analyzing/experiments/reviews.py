@@ -31,9 +31,12 @@ from attlas.experiments.settings import Settings
 from attlas.measures.statistics.onset import onset
 from attlas.measures.statistics.student_interval import student_interval
 from liu2021analyzing.library.reviews.attention import STATISTICS, review_concentration
-from liu2021analyzing.library.reviews.ensemble import make_review_ensemble
 from liu2021analyzing.library.reviews.review_words import load_review_words
-from liu2021analyzing.library.reviews.variants import ReviewSizes, train_reviews
+from liu2021analyzing.library.reviews.variants import (
+    ReviewSizes,
+    make_review_ensemble,
+    train_reviews,
+)
 
 EQUAL = 1e9
 """A temperature at which all weights are equal in single precision."""

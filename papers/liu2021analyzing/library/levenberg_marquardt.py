@@ -55,21 +55,20 @@ def levenberg_marquardt(
     Args:
         predict: output predict(network, x_i, *args) of one network on one input.
         starts: networks whose floating arrays are learned, with a leading axis of problems.
-        x: inputs (problems, samples, ...).
         y: labels (problems, samples).
         *args: further arguments of `predict`, with a leading axis of problems.
         weights: 1 for the samples of a problem, 0 for others; all count when None.
         l1: lambda_1: one, one per problem, or (problems, parameters) in the order of the arrays.
-        l2: lambda_2, likewise.
-        smooth: epsilon.
-        tolerance: zero gradients, as a share of what they could be, ||J|| ||r|| / n plus those of
-            the penalties. Where no residual is left that is 0 / 0: labels have noise.
-        max_steps: steps tried.
+        l2: lambda_2, in any of the forms of `l1`.
+        smooth: epsilon, which smooths the l1 norm.
+        tolerance: norm of a zero gradient, relative to its upper bound ||J|| ||r|| / n plus those
+            of the penalties. Without any residual that is 0 / 0: give labels with noise.
+        max_steps: largest number of steps tried.
         at_once: problems of one program; all when None.
 
     Returns:
-        Ends, stacked as the starts. Certificate: `gradient`, its norm as a share of what it could
-        be. Stats: `risk`, `steps` tried. A `UserError` names axes and settings that do not fit.
+        Solutions, stacked as the starts. Certificate: `gradient`, its norm relative to its upper
+        bound. Stats: `risk`, `steps` tried. A `UserError` names axes and settings that do not fit.
 
     Examples:
         >>> x, y = np.array([[[1.0], [2.0]]]), np.array([[3.0, 6.0]])
@@ -91,15 +90,12 @@ def levenberg_marquardt(
     return Solution(eqx.combine(value, fixed), result, {"gradient": gradient}, stats)
 
 
-def best_starts(found: Solution[Any], starts: int) -> Solution[Any]:
+def best_starts(ends: Solution[Any], starts: int) -> Solution[Any]:
     """Of each `starts` consecutive problems, the end of least risk.
 
     Args:
-        found: ends of problems that differ in their start alone.
-        starts: how many belong together.
-
-    Returns:
-        One end each.
+        ends: solutions of problems that differ only in their start.
+        starts: number of starts per problem.
 
     Examples:
         >>> x, y = np.ones((2, 1, 1)), np.ones((2, 1))
@@ -109,25 +105,25 @@ def best_starts(found: Solution[Any], starts: int) -> Solution[Any]:
         >>> found.stats["risk"].round(6).tolist(), best_starts(found, 2).stats["risk"].size
         ([0.5, 0.0], 1)
     """
-    risk = np.asarray(found.stats["risk"])
+    risk = np.asarray(ends.stats["risk"])
     risk = np.where(np.isfinite(risk), risk, np.inf).reshape(-1, starts)
     rows = np.arange(len(risk)) * starts + risk.argmin(axis=1)
-    return jax.tree.map(lambda a: a[rows], found)
+    return jax.tree.map(lambda a: a[rows], ends)
 
 
 def _in_parts(program: Callable[..., Any], data: Any, count: int, together: int) -> Any:
-    """What a program makes of problems, so many at once; the last part repeats its last problem."""
+    """Run a program on `together` problems at once; the last batch repeats its last problem."""
 
     def problems(number: int) -> Any:
         rows = np.minimum(np.arange(number * together, (number + 1) * together), count - 1)
         return jax.tree.map(lambda a: jax.device_put(np.asarray(a)[rows]), data)
 
-    parts = kept_pieces(
+    pieces = kept_pieces(
         (data, together), -(-count // together),
         lambda some: (jax.device_get(program(*problems(k))) for k in some),
         like=lambda: jax.eval_shape(program, *problems(0)),
     )  # fmt: skip
-    return jax.tree.map(lambda *each: np.concatenate(each)[:count], *parts)
+    return jax.tree.map(lambda *arrays: np.concatenate(arrays)[:count], *pieces)
 
 
 def _problems(leaves: list[Any], x: Any, y: Any, weights: Any, args: Any) -> int:
@@ -143,22 +139,22 @@ def _problems(leaves: list[Any], x: Any, y: Any, weights: Any, args: Any) -> int
 
 def _require_positive(**settings: float | int) -> None:
     if not all(value > 0 for value in settings.values()):
-        told = ", ".join(f"{name} = {value}" for name, value in settings.items())
-        raise UserError(f"{told}: all must be positive")
+        stated = ", ".join(f"{name} = {value}" for name, value in settings.items())
+        raise UserError(f"{stated}: all must be positive")
 
 
 def _penalty(networks: Any, factor: Any, count: int) -> np.ndarray:
     """Factors by problem and parameter."""
     size = sum(leaf.size for leaf in jax.tree.leaves(networks)) // count
-    given = np.asarray(factor, float)
-    given = given[:, None] if given.ndim == 1 else given
-    shape = np.array((1, 1)[given.ndim :] + given.shape)
-    if given.ndim > 2 or not np.all((shape == 1) | (shape == (count, size))):
+    factors = np.asarray(factor, float)
+    factors = factors[:, None] if factors.ndim == 1 else factors
+    shape = np.array((1, 1)[factors.ndim :] + factors.shape)
+    if factors.ndim > 2 or not np.all((shape == 1) | (shape == (count, size))):
         raise UserError(
             f"a penalty of shape {np.shape(factor)}: give one number, {count} of them, or "
             f"({count}, {size})"
         )
-    return np.broadcast_to(given, (count, size))
+    return np.broadcast_to(factors, (count, size))
 
 
 @one_at_a_time
@@ -166,7 +162,7 @@ def _penalty(networks: Any, factor: Any, count: int) -> np.ndarray:
 def _program(
     predict: Any, fixed: Any, smooth: float, tolerance: float, max_steps: int, *data: Any
 ) -> tuple[Any, Array, Array, Array]:
-    def one(start, x, y, weights, penalties, args):
+    def solve(start, x, y, weights, penalties, args):
         theta, network = ravel_pytree(start)
 
         def output(theta: Array, x: Array) -> Array:
@@ -176,7 +172,7 @@ def _program(
         end, risk, gradient, steps = _descend(measured, theta, tolerance, max_steps)
         return network(end), risk, gradient, steps
 
-    return jax.vmap(one)(*data)
+    return jax.vmap(solve)(*data)
 
 
 def _measured(
@@ -217,12 +213,12 @@ def _descend(
         theta, risk, slope, square, most, damping, tried = state
         shift = damping * jnp.mean(jnp.diag(square)) * jnp.eye(theta.size, dtype=theta.dtype)
         trial = theta - jax.scipy.linalg.solve(square + shift, slope, assume_a="pos")
-        found = measured(trial)
-        better = found[0] < risk
+        trial_state = measured(trial)
+        better = trial_state[0] < risk
         old = (risk, slope, square, most)
-        kept = (jnp.where(better, new, was) for new, was in zip(found, old, strict=True))
+        accepted = (jnp.where(better, new, was) for new, was in zip(trial_state, old, strict=True))
         eased = jnp.where(better, damping * _EASE, damping * _HARDEN)
-        return jnp.where(better, trial, theta), *kept, eased, tried + 1
+        return jnp.where(better, trial, theta), *accepted, eased, tried + 1
 
     zero = jnp.zeros((), int)
     state = (start, *measured(start), jnp.full((), _DAMPING, start.dtype), zero)
