@@ -21,7 +21,7 @@ from attlas.measures.statistics.trend import decay_rate, extrapolated_limit
 from attlas.models.attention.multi_head import Decoder, MultiHead
 from attlas.models.networks.softmax_network import SoftmaxNetwork
 from attlas.solvers.token_optimality import is_locally_optimal
-from deora2023optimization.library.measures.logistic_scores import logistic_scores
+from deora2023optimization.library.training.digit_heads import logistic_scores
 from deora2023optimization.library.measures.ntk_margin import ntk_margins
 from deora2023optimization.library.measures.repeated_start import (
     sign_excess,

@@ -141,7 +141,7 @@ REFUSED = {
     "no image": (lambda: grids(sizes=(1, 0, 1)), r"sizes \(1, 0, 1\): .* at least one image"),
     "images beyond": (
         lambda: grids(sizes=(10**6, 1, 1)),
-        "1000000 train images asked, .* ask fewer",
+        "1000000 train images requested, .* request fewer",
     ),
     "cells without pixels": (lambda: grids(cell=0), "side = 0 .* at least 1"),
     "oblong images": (lambda: enlarge(np.ones((2, 3, 4)), 4), r"\(2, 3, 4\) .* square"),

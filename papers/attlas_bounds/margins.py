@@ -9,7 +9,6 @@ import numpy as np
 from attlas.bounds.covering.maurey import maurey_sparsify
 from attlas.claims.claim import Control, Kind, ProofStep, Sides, Status
 from attlas.claims.statement import computed, inequality, probability
-from attlas_bounds.library.bounds.hilbert_cover import hilbert_cover_entropy
 from attlas_bounds.library.bounds.linear_attention import LinearAttention, measure_margins
 from attlas_bounds.library.bounds.margin_bounds import cover_margin_bound
 from attlas_bounds.library.bounds.pac_bayes_margin import (
@@ -17,9 +16,13 @@ from attlas_bounds.library.bounds.pac_bayes_margin import (
     Noise,
     noise_threshold,
     pac_bayes_margin,
+    perturbed_softmax,
 )
-from attlas_bounds.library.bounds.perturbed_softmax import perturbed_softmax
-from attlas_bounds.library.bounds.sample_complexity import sample_complexity, tokens_met
+from attlas_bounds.library.bounds.sample_complexity import (
+    hilbert_cover_entropy,
+    sample_complexity,
+    tokens_met,
+)
 
 _CHAIN = "attlas_bounds/sharpening"
 _TAIL, _DELTA = 0.3, 0.2

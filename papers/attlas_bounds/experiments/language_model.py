@@ -19,7 +19,6 @@ from attlas.experiments.experiment import Experiment
 from attlas.experiments.grid import Grid
 from attlas.experiments.panels import PALETTE, Column, Lines, Points, Reference, mean_only
 from attlas.experiments.settings import Settings
-from attlas_bounds.library.data.character_stream import load_character_stream
 from attlas_bounds.library.training.character_certificates import (
     CharacterCertificate,
     CharacterDescent,
@@ -27,6 +26,7 @@ from attlas_bounds.library.training.character_certificates import (
     certify_characters,
     train_characters,
 )
+from attlas_bounds.library.training.character_stream import load_character_stream
 
 SIZES = {
     "491 parameters": CharacterSize(width=4, heads=3, context=8, hidden=8),

@@ -19,11 +19,14 @@ from attlas.experiments.experiment import Experiment
 from attlas.experiments.grid import Grid
 from attlas.experiments.panels import PALETTE, Column, Lines, Points, Reference, mean_only
 from attlas.experiments.settings import Settings
-from attlas_bounds.library.addition.certified_adder import AdderCertificate, certify_adder
-from attlas_bounds.library.addition.norm_bounds import adder_norm_bounds
+from attlas_bounds.library.addition.adder import Adder
+from attlas_bounds.library.addition.certified_adder import (
+    AdderCertificate,
+    adder_norm_bounds,
+    certify_adder,
+)
+from attlas_bounds.library.addition.sums import Additions, draw_additions
 from attlas_bounds.library.addition.training import AdderDescent, AdderSize, train_adders
-from attlas_bounds.library.data.addition import Additions, draw_additions
-from attlas_bounds.library.models.adder import Adder
 
 SIZES = {
     "69 parameters": AdderSize(layers=1, width=2, hidden=2),

@@ -23,7 +23,7 @@ from attlas.optim.one_step import first_phase_steps
 from attlas.training.gradient_descent import gradient_descent_ensemble
 from attlas.training.trajectory import log_spaced
 from deora2023optimization.experiments.instances import draw_phases, member_keys
-from deora2023optimization.library.measures.queried_attention import QUERIES, queried_attention
+from deora2023optimization.library.measures.token_attention import QUERIES, queried_attention
 from deora2023optimization.library.optim.attention_starts import attention_starts
 
 RECORDS = 25

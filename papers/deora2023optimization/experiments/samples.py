@@ -27,12 +27,14 @@ from attlas.measures.statistics.student_interval import student_interval
 from attlas.measures.statistics.trend import Slope, log_slope
 from attlas.optim.one_step import one_step_initialisation
 from deora2023optimization.experiments.instances import MIXTURE, draw_mixture
-from deora2023optimization.library.bounds.deora2023_targets import TARGETS, deora2023_gap_by_target
-from deora2023optimization.library.measures.left_out import LeftOut, left_out
+from deora2023optimization.library.bounds.deora2023_corollary_2 import (
+    TARGETS,
+    deora2023_gap_by_target,
+)
 from deora2023optimization.library.measures.repeated_start import start_constants
-from deora2023optimization.library.models.repeated_heads import repeat_signed_head
-from deora2023optimization.library.training.crossed_sets import crossed_losses
-from deora2023optimization.library.training.fresh_sets import fresh_sets
+from deora2023optimization.library.repeated_heads import repeat_signed_head
+from deora2023optimization.library.training.fresh_sets import crossed_losses, fresh_sets
+from deora2023optimization.library.training.leave_one_out import LeftOut, left_out
 
 BOUNDS = {
     "Lemma 3, measured G": "Lemma 3, measured $G$",
@@ -84,7 +86,7 @@ def run(s: Settings, key: Array) -> xr.Dataset:
     lemma_3 = [float(deora2023_stability_gap(slope, stability)) for slope in slopes]
     return xr.Dataset(
         {
-            "loss": (("kind", "group"), [crossed.own, crossed.other]),
+            "loss": (("kind", "group"), [crossed.training, crossed.crossed]),
             "common_test": ("set", trained.test_loss[:, 0]),
             "margin": ("set", constants.margin),
             "theorem_2": (("target", "set"), theorem_2.gap),

@@ -102,8 +102,6 @@ def decoder_margin(model: MultiHead, X: ArrayInput, y: ArrayInput) -> Float[Arra
     at most the linear margin gamma_lin of deora2023optimization (appendix F).
 
     Args:
-        model: the multi-head model.
-        X: samples, [n, T, d], as for `margins`.
         y: labels +-1, [n].
 
     Returns:

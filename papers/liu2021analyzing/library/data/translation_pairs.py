@@ -206,5 +206,5 @@ def _first_short(pieces: tuple, pairs: Pairs, size: int, length: int, name: str)
     lengths = np.array([[len(encoding.ids) for encoding in tokenizer] for tokenizer in encoded])
     short = np.flatnonzero((lengths.max(axis=0) <= length) & (lengths.min(axis=0) > 0))
     if short.size < size:
-        raise UserError(f"{size} {name} pairs asked, {short.size} short enough: ask fewer")
+        raise UserError(f"{size} {name} pairs requested, {short.size} short enough: request fewer")
     return number_pairs(pieces, [pairs[i] for i in short[:size]], length)

@@ -67,7 +67,9 @@ def load_noisy_grids(
     sets = []
     for name, size, split in zip(Splits._fields, sizes, splits, strict=True):
         if size > split.labels.size:
-            raise UserError(f"{size} {name} images asked, {split.labels.size} there: ask fewer")
+            raise UserError(
+                f"{size} {name} images requested, {split.labels.size} available: request fewer"
+            )
         images = enlarge(split.inputs[:size], 2 * cell)
         grids, _ = place_in_grid(images, draw)
         labels = split.labels[:size].astype(np.float32)

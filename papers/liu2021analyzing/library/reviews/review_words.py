@@ -122,7 +122,9 @@ def load_review_words(
     cut = []
     for name, size, split in zip(Splits._fields, sizes, splits, strict=True):
         if size > split.labels.size:
-            raise UserError(f"{size} {name} reviews asked, {split.labels.size} there: ask fewer")
+            raise UserError(
+                f"{size} {name} reviews requested, {split.labels.size} available: request fewer"
+            )
         # The official test reviews come sorted by label.
         order = np.random.default_rng([seed, size]).permutation(split.labels.size)[:size]
         cut.append(Split(split.inputs[order], split.labels[order]))

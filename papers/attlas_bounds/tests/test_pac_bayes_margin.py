@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from attlas_bounds.library.bounds.perturbed_softmax import perturbed_softmax
+from attlas_bounds.library.bounds.pac_bayes_margin import perturbed_softmax
 
 
 def test_attained_by_two_tokens_and_no_derivative():

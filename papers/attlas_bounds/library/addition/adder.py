@@ -6,8 +6,8 @@ distance, as with the linear biases of ALiBi; its query is a learned constant, s
 
     key' x_j - fall (t - 1 - j),   j < t.
 
-A layer adds attention and a network of rectified units to what it is given; all layers share one
-set of weights. What is fixed here is fixed before any sum is seen.
+A layer adds attention and a network of rectified units to its input; all layers share one set of
+weights. All choices here are made before any sum is seen.
 """
 
 import equinox as eqx
@@ -31,12 +31,12 @@ class Adder(eqx.Module):
         key: direction that raises the score of a token.
         fall: score lost per place.
         value: W_V, values times output.
-        up: into the rectified units.
-        bias: of those.
-        down: back from them.
-        readout: to the logits of the digits.
-        readout_bias: of those.
-        layers: how often the shared layer is applied.
+        up: matrix into the rectified units.
+        bias: biases of the rectified units.
+        down: matrix from the rectified units to a token.
+        readout: matrix from a token to the logits of the digits.
+        readout_bias: biases of the logits.
+        layers: number of applications of the shared layer.
     """
 
     digits: Float[Array, "10 d"]
@@ -55,10 +55,7 @@ class Adder(eqx.Module):
         """Logits of each place of the sums.
 
         Args:
-            operands: as `Additions` holds them.
-
-        Returns:
-            The logits.
+            operands: digits of both operands, as in `Additions`.
         """
         x = jnp.sum(self.digits[operands], axis=2)
         first = jnp.broadcast_to(self.start, (x.shape[0], 1, x.shape[2]))
@@ -87,16 +84,12 @@ def make_adder(key: PRNGKeyArray, width: int, hidden: int, layers: int = 1) -> A
     r"""An untrained adder: Gaussian weights, fan-in scaled, attention that falls off by `FALL`.
 
     Args:
-        key: random key.
         width: d of a token.
         hidden: h rectified units.
         layers: applications of the layer, at least 1.
 
     Returns:
         The adder, with $d^2+2dh+22d+h+11$ parameters.
-
-    Raises:
-        UserError: for a size below 1.
 
     Examples:
         >>> adder = make_adder(jax.random.key(0), 4, 8)
@@ -114,13 +107,13 @@ def make_adder(key: PRNGKeyArray, width: int, hidden: int, layers: int = 1) -> A
     }  # fmt: skip
     scale = {"digits": 0.5, "start": 0.5, "key": 0.3, "bias": 0.5, "down": hidden**-0.5}
     keys = jax.random.split(key, len(shapes))
-    drawn = {
+    weights = {
         name: scale.get(name, width**-0.5) * jax.random.normal(k, shape)
         for k, (name, shape) in zip(keys, shapes.items(), strict=True)
     }
-    dtype = drawn["start"].dtype
+    dtype = weights["start"].dtype
     return Adder(
-        **drawn,
+        **weights,
         fall=jnp.asarray(FALL, dtype),
         readout_bias=jnp.zeros(DIGITS, dtype),
         layers=layers,

@@ -4,7 +4,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from attlas.bounds.covering.maurey import maurey_sparsify
-from attlas_bounds.library.bounds.hilbert_cover import hilbert_cover_entropy
+from attlas_bounds.library.bounds.sample_complexity import hilbert_cover_entropy
 
 
 def test_steps_are_one_fewer_than_the_ceiling():

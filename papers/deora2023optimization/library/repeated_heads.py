@@ -1,8 +1,8 @@
 r"""Multi-head attention with groups of equal heads: any number of heads at no cost.
 
 Heads that start equal stay equal under full-batch gradient descent. After the randomised first
-step of deora2023optimization (section 5.1) a head is known by its sign alone, so H heads are two
-groups, whatever H.
+step of deora2023optimization (section 5.1) heads differ only in their sign, so H heads are two groups for
+any H.
 """
 
 from collections.abc import Sequence
@@ -27,7 +27,7 @@ class RepeatedHeads(eqx.Module):
     Attributes:
         U: sqrt(m_g) times the decoders of the groups.
         W: sqrt(m_g) times their key-query matrices.
-        copies: m_g, how many heads are equal; a group may be empty.
+        copies: m_g, the number of equal heads; a group may be empty.
 
     Examples:
         >>> model = RepeatedHeads(2 * jnp.ones((1, 1, 1)), jnp.zeros((1, 1, 1)), jnp.array([4]))
@@ -44,14 +44,11 @@ class RepeatedHeads(eqx.Module):
 
         Args:
             X: tokens, one per row.
-
-        Returns:
-            The scalar Phi(X).
         """
         copies = self.copies.astype(X.dtype)
         mixed = self.distinct.attention(X) @ X
-        each = jnp.sum(self.U * mixed, axis=(-2, -1))
-        return jnp.sum(each * jnp.sqrt(copies)) / jnp.sqrt(jnp.sum(copies))
+        outputs = jnp.sum(self.U * mixed, axis=(-2, -1))
+        return jnp.sum(outputs * jnp.sqrt(copies)) / jnp.sqrt(jnp.sum(copies))
 
     @property
     def distinct(self) -> MultiHead:
@@ -68,7 +65,7 @@ class RepeatedHeads(eqx.Module):
 
 
 def repeat_signed_head(key: PRNGKeyArray, head: MultiHead, heads: int) -> RepeatedHeads:
-    r"""H heads of which each is theta or -theta at equal odds: two groups.
+    r"""H heads that are theta or -theta with equal probability: two groups.
 
     With the one head of `one_step_initialisation` this is the start of the second phase of
     deora2023optimization for any H; the sizes of the groups are drawn from the binomial law.
@@ -77,12 +74,6 @@ def repeat_signed_head(key: PRNGKeyArray, head: MultiHead, heads: int) -> Repeat
         key: random key of the signs.
         head: a model with one head and a full decoder.
         heads: H, from 1 to 2^62.
-
-    Returns:
-        The model.
-
-    Raises:
-        UserError: if the model has several heads, or H is out of range.
 
     Examples:
         >>> import jax

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from attlas.core.errors import UserError
-from attlas_bounds.library.data.addition import draw_additions
+from attlas_bounds.library.addition.sums import draw_additions
 
 
 @pytest.mark.parametrize("digits", [1, 3, 10])

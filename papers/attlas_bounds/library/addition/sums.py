@@ -28,9 +28,6 @@ def draw_additions(rng: np.random.Generator, n: int, digits: int = 10) -> Additi
         n: samples, at least 1.
         digits: D of each operand, at least 1.
 
-    Returns:
-        The samples.
-
     Raises:
         UserError: without a sample, or without a digit.
 

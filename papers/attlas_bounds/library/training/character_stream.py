@@ -12,7 +12,7 @@ from attlas.data.generated_sentences import generated_sentences
 from attlas.data.imdb import load_imdb
 
 ALPHABET = " abcdefghijklmnopqrstuvwxyz"
-"""Fixed before any text is read. A run of other characters is one space."""
+"""Alphabet, fixed before any text is read. A run of other characters is one space."""
 _NUMBER = np.zeros(256, np.int8)
 _NUMBER[[ord(letter) for letter in ALPHABET]] = np.arange(len(ALPHABET))
 _SENTENCE = 130
@@ -39,8 +39,7 @@ def to_letters(texts: Iterable[str], count: int) -> Int8[np.ndarray, " n"]:
     No space stands at the beginning, nor two together.
 
     Args:
-        texts: in order.
-        count: most characters.
+        texts: texts, in the order of the stream.
 
     Returns:
         Numbers in `ALPHABET`; fewer where the texts end.
@@ -49,16 +48,16 @@ def to_letters(texts: Iterable[str], count: int) -> Int8[np.ndarray, " n"]:
         >>> "".join(ALPHABET[k] for k in to_letters(["It's 5 o'clock", "OK"], 99))
         'it s o clock ok '
     """
-    parts, length = [], 0
+    blocks, length = [], 0
     for text in texts:
         plain = text.lower().encode("ascii", "replace") + b" "
-        own = _NUMBER[np.frombuffer(plain, np.uint8)]
-        kept = own[np.append(own[:1] != 0, (own[1:] != 0) | (own[:-1] != 0))]
-        parts.append(kept)
-        length += len(kept)
+        letters = _NUMBER[np.frombuffer(plain, np.uint8)]
+        single = letters[np.append(letters[:1] != 0, (letters[1:] != 0) | (letters[:-1] != 0))]
+        blocks.append(single)
+        length += len(single)
         if length >= count:
             break
-    return np.concatenate(parts)[:count] if parts else np.zeros(0, np.int8)
+    return np.concatenate(blocks)[:count] if blocks else np.zeros(0, np.int8)
 
 
 def load_character_stream(
@@ -70,11 +69,7 @@ def load_character_stream(
         text: "imdb" or "generated".
         train: characters of the stream.
         held_out: characters of the other texts.
-        seed: of the split and the order of the reviews, or of the sentences.
         folder: data folder; `ATTLAS_DATA` or the cache when None.
-
-    Returns:
-        Both streams.
 
     Raises:
         UserError: if a stream is to be empty, the text is unknown, or it is too short.
@@ -87,18 +82,22 @@ def load_character_stream(
     if min(train, held_out) < 1:
         raise UserError(f"{train} and {held_out} characters: give at least 1 of each")
     if text == "generated":
-        parts = [
-            generated_sentences(count // _SENTENCE + 2, own)
-            for count, own in ((train, 2 * seed), (held_out, 2 * seed + 1))
+        texts = [
+            generated_sentences(count // _SENTENCE + 2, letters)
+            for count, letters in ((train, 2 * seed), (held_out, 2 * seed + 1))
         ]
         source = "generated sentences, a stand-in for film reviews"
     elif text == "imdb":
         reviews = load_imdb(folder, seed)
-        parts, source = [reviews.train.inputs, reviews.validation.inputs], "IMDB reviews"
+        texts, source = [reviews.train.inputs, reviews.validation.inputs], "IMDB reviews"
     else:
         raise UserError(f"text = {text!r} is unknown: choose 'imdb' or 'generated'")
-    streams = [to_letters(own, count) for own, count in zip(parts, (train, held_out), strict=True)]
-    for own, count in zip(streams, (train, held_out), strict=True):
-        if len(own) < count:
-            raise UserError(f"{count} characters asked, {len(own)} there: ask fewer")
+    streams = [
+        to_letters(letters, count) for letters, count in zip(texts, (train, held_out), strict=True)
+    ]
+    for letters, count in zip(streams, (train, held_out), strict=True):
+        if len(letters) < count:
+            raise UserError(
+                f"the text has {len(letters)} characters, {count} were requested: request fewer"
+            )
     return CharacterStream(streams[0], streams[1], source)
