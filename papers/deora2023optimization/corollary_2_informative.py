@@ -49,7 +49,7 @@ def corollary_2_informative(X, y, U, W, K, *, constants: HeadConstants = "sharp"
     r"""$$T = 64,\ d = R = 1,\ K = 512: \quad \widehat{L}(\theta_K) \le \frac{1.716}{K} +
     \frac{1.205 \cdot 2 (2 + \log K)^2}{\gamma^2\eta K} < \widehat{L}(\theta_0) = \log 2$$
 
-    16,551 heads, a step size of .0037 and 512 steps: bound .669, risk reached .008. The printed
+    16,551 heads, a step size of 0.0037 and 512 steps: bound 0.669, risk reached 0.008. The printed
     constants require 2.5e7 heads and a step size of 3.6e-7, and their bound is 7,190 after these
     512 steps.
     """

@@ -341,7 +341,7 @@ def proposition_2_p_term_sharp(*, share=1.0, **instance):
 
     The term is $T x^\top W_\star C p$ with the mean token $x$ and the covariance $C$, whose norm
     is $R^2 - \|x\|^2$ at most, so that $\|x\| (R^2 - \|x\|^2) \le 2 R^3 / (3 \sqrt 3)$; the
-    largest singular value of $W_\star$ is $S^2 \sqrt{2M+1}$. .79 of it are
+    largest singular value of $W_\star$ is $S^2 \sqrt{2M+1}$. 0.79 of it are
     reached: $M = 1$, one of 16 tokens relevant, the noise of the others $\pm S^2$ along $\mu_+ +
     \mu_-$ and $p$. With all tokens irrelevant it would be $\sqrt{2/3}$.
     """

@@ -219,7 +219,7 @@ def equation_16_exponential(*, part=0.5, **pair):
     A margin rises by at most $c/2$ above its tangent, the logistic loss is convex and falls by
     at most $\exp(-s)$ when a margin rises by $s$. No maximum over the segment and no
     Proposition 4 is needed, whatever $c$. $\beta_3$ is the sharp one, free of the dimension. The
-    largest ratio met is .88, after a search .98.
+    largest ratio met is 0.88, after a search 0.98.
     """
     here, product, _, there = expansion(pair)
     grown = jnp.exp(part * bend(pair, "sharp")) * there

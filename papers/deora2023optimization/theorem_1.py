@@ -92,7 +92,7 @@ def theorem_1_heads(from_target, largest_met, **run):
     \le 18\,\beta_3(3D+\|\theta\|_{2,\infty}) D^2 \le \sqrt{H},\quad D = \|\theta-\theta_0\|$$
 
     Left: what the proof uses of the heads on the path that was run. The ratio is one of
-    square roots: at .1, a hundredth of the heads would have served the same proof.
+    square roots: at 0.1, a hundredth of the heads would have served the same proof.
     """
     found = conditions(run)
     met = betas(run, jnp.maximum(largest_met, found.setting.largest_head))
@@ -180,7 +180,7 @@ def theorem_1_distance(*, factor=None, **run):
     r"""$$\|\theta_K-\theta_0\| \le 4\|\theta-\theta_0\|,\quad
     \max_{k \le K} \|\theta_k-\theta\| \le 3\|\theta-\theta_0\|$$
 
-    The largest ratios are .012 for the first, whose 4 no run tests, and 1/3 for the second: at
+    The largest ratios are 0.012 for the first, whose 4 no run tests, and 1/3 for the second: at
     $k = 0$ the distance is $D$ itself, and the iterates hardly ever move away from the target by
     more. 1.994 in place of 3 is proved: theorem-1-sharp.
     """
@@ -200,7 +200,7 @@ def theorem_1_floor(*, factor=3.25, **run):
 
     The condition on the step size keeps the bound above 3.25 times the risk of the
     target: it is below the initial risk $\log 2$ only for targets of risk below
-    .213. For $\theta = \theta_0$ the condition requires $\eta = 0$: the trivial target is
+    0.213. For $\theta = \theta_0$ the condition requires $\eta = 0$: the trivial target is
     excluded.
     """
     return factor * conditions(run).target_loss, loss_bound(run, "printed")
@@ -221,7 +221,7 @@ def theorem_1_informative(average, *, share=1.0, **run):
 
     The smallest cases met: $T = 2$, $d = 1$, $R = 1$, zero start, samples of one sign, target
     at distance 1.1: 6e5 to 1.2e6 heads, step size 7e-4, 7,600 to 10,500 steps; the
-    bound is .6, the average risk .21, the last risk .08. With sharpened constants 290
+    bound is 0.6, the average risk 0.21, the last risk 0.08. With sharpened constants 290
     to 750 heads and 15 to 29 steps do: theorem-1-sharp-informative.
     """
     return average, loss_bound(run, "printed", share, share)

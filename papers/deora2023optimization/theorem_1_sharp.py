@@ -55,8 +55,8 @@ def theorem_1_sharp(average, *, share=1.0, **run):
 
     No factor $d$, no $R \ge 1$, no $\eta \le 1$. On the same targets $1/\beta_2$ is 1,400 to
     31,000 times the printed $1/\rho$, and the heads are 1/39 to 1/20,000 of the printed ones;
-    distances up to 8. Up to .45 of the bound is reached. Another proof gives 2 and .5 for 1.716 and
-    1.205 with fewer heads: theorem-1-exponential.
+    distances up to 8. Up to 0.45 of the bound is reached. Another proof gives 2 and 0.5 for 1.716
+    and     1.205 with fewer heads: theorem-1-exponential.
     """
     return average, loss_bound(run, "sharp", share, share)
 
@@ -90,7 +90,7 @@ def theorem_1_sharp_informative(average, *, share=1.0, **run):
     + \frac{1.205\,\|\theta-\theta_0\|^2}{\eta K} < \widehat{L}(\theta_0)$$
 
     Targets as in theorem-1-informative with 290 to 750 heads instead of 6e5 to 1.2e6, a
-    step size of .3 instead of 7e-4 and 15 to 29 steps instead of 7,600 to 10,500. Half
+    step size of 0.3 instead of 7e-4 and 15 to 29 steps instead of 7,600 to 10,500. Half
     of the instances are drawn for this; the others do not inform. A third of the bound
     is reached, as the control says.
     """

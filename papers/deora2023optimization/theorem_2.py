@@ -134,7 +134,7 @@ def lemma_3(*, squared=False, **run):
 
     Exact expectations: all fifteen training sets of four samples with three values. $G$ is the
     Lipschitz constant on the ball of the heads met. The 2 is one for each leg from $\theta(S)$ by
-    $\theta(S^{\neg i})$ to the run with sample $i$ replaced; the largest ratio met is .2, as the
+    $\theta(S^{\neg i})$ to the run with sample $i$ replaced; the largest ratio met is 0.2, as the
     two legs cancel in part for small steps: with plus or minus one label at $n = 1$ it would be
     1/2.
     """

@@ -34,7 +34,7 @@ def _needed(D, H):
 def contradictions(rng, count):
     """Distance of the target, horizon, share of positive labels, and the smallest number of heads.
 
-    The first is D = .6, K = 16 and 39 heads.
+    The first is D = 0.6, K = 16 and 39 heads.
     """
     D, K = rng.uniform(0.4, 0.65, count), rng.integers(8, _LONGEST + 1, count) * 1.0
     D[0], K[0] = 0.6, 16
@@ -74,8 +74,8 @@ def theorem_2_informative(D, K, p, H, *, power=0):
     \frac{1.670\,D^2}{\eta}\Big] < \widehat L(\theta_0) = \log 2$$
 
     Equal tokens whose label is positive with probability $p$. At $D = .6$, $K = 16$ and 39 heads
-    and $p = .754$ the bound is .270 and the gap .0039; the printed constants require 1e5 heads, and
-    their bound is 30. At least 36 times the gap: the constants are those of
+    and $p = .754$ the bound is 0.270 and the gap 0.0039; the printed constants require 1e5 heads,
+    and     their bound is 30. At least 36 times the gap: the constants are those of
     formula-theorem-2-sharp, no instance tests them.
     """
     eta, bound = _bound(D, K, p, H, power)

@@ -38,7 +38,7 @@ def rest_against_tau(logits, kept, raised, squared):
 
 
 def one_leading():
-    """Two weights of norms .9 and sqrt(.19), so that tau = .1 with s0 = 1."""
+    """Two weights of norms 0.9 and sqrt(0.19), so that tau = 0.1 with s0 = 1."""
     return {
         "logits": np.log(np.array([0.9, np.sqrt(0.19)])),
         "kept": np.asarray(1),
@@ -56,7 +56,7 @@ def erratum_2(logits, kept, raised, *, squared=False):
     r"""$$\|f_{s_0}\|_2 \ge 1 - \tau \quad \Rightarrow \quad \|f_{\mathrm{sub}}\|_2 \le \tau,
     \quad \|f\|_2 = \|f_{\mathrm{lead}}\|_2 + \|f_{\mathrm{sub}}\|_2 = 1$$
 
-    $\tau = .1$, $s_0 = 1$: the rest has norm .436, not .1.
+    $\tau = .1$, $s_0 = 1$: the rest has norm 0.436, not 0.1.
     """
     return rest_against_tau(logits, kept, raised, squared)
 

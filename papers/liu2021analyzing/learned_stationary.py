@@ -172,7 +172,7 @@ def lemma_1_consistency(error):
     \phi(\langle \hat{w}^{(1)}, x \odot \hat{a} \rangle) - E(y|x) \right)^2 \to 0$$
 
     The stationary points to which damped steps lead from the teacher, mask and layers, at four
-    sizes from 512 to 262,144 samples; noise .01. Others keep their error at every size, such as
+    sizes from 512 to 262,144 samples; noise 0.01. Others keep their error at every size, such as
     $w = 0$ (zero-point).
     """
     return error, jnp.zeros(len(_SIZES))

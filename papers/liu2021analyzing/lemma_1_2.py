@@ -176,8 +176,8 @@ def lemma_1_2_concentration(v, t, *, rate=0.5):
 
     The exact probability, from all 165 counts of eight draws from four inputs, at twelve levels,
     and that of one draw; $D = 4 s_0 C_1^2 C_2 C_x^2$ is what the lemma needs. No dimension enters
-    (Pinelis). One draw of a fixed size comes to .82 of the bound, eight draws at the levels drawn
-    to .39: an exponent larger by a third would not be noticed.
+    (Pinelis). One draw of a fixed size comes to 0.82 of the bound, eight draws at the levels drawn
+    to 0.39: an exponent larger by a third would not be noticed.
     """
     counts, probabilities = (jnp.asarray(part) for part in compositions())
     size = jnp.sqrt(jnp.sum((counts @ v / _SAMPLES) ** 2, axis=1))

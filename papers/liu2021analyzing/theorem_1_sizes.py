@@ -57,7 +57,7 @@ _SETTING = (130, 10, 0.1)
 
 
 def at_the_ends():
-    """Theorem 1 at s0 = 0, tau = 1 and Corollary 1, at p = 130, d = 10, eta = 4, gamma = .1."""
+    """Theorem 1 at s0 = 0, tau = 1 and Corollary 1, at p = 130, d = 10, eta = 4, gamma = 0.1."""
     norms = (1.0, 2.0, 1.0)
     return {
         "theorem": liu2021_attention(*_SETTING, norms, s0=0, tau=1.0, constants="printed"),

@@ -45,7 +45,7 @@ def log_probability(n, gamma, c_k, parameters, margin):
 
 
 def accuracy_of_a_hundredth():
-    """Accuracy .01, c_K = 1, ten parameters."""
+    """Accuracy 0.01, c_K = 1, ten parameters."""
     return {name: np.asarray(value) for name, value in setting(0.01, 1.0, 10, 1.0).items()}
 
 

@@ -1,8 +1,8 @@
 r"""Multi-head attention with groups of equal heads: any number of heads at no cost.
 
 Heads that start equal stay equal under full-batch gradient descent. After the randomised first
-step of deora2023optimization (section 5.1) heads differ only in their sign, so H heads are two groups for
-any H.
+step of deora2023optimization (section 5.1) heads differ only in their sign, so H heads are two
+groups for any H.
 """
 
 from collections.abc import Sequence
