@@ -82,7 +82,7 @@ def repeated(rng, count):
 
 def _weights(q, k, speed, positions):
     angle = positions[:, None] * speed[None]
-    rows = [turn(jnp.broadcast_to(each, (_T, 4)), angle, False) for each in (q, k)]
+    rows = [turn(jnp.broadcast_to(vector, (_T, 4)), angle, False) for vector in (q, k)]
     return jax.nn.softmax(rows[0][-1] @ rows[1].T)
 
 

@@ -25,13 +25,13 @@ _COPIES, _STEPS, _ETA = 3, 3, 0.1
 
 def _all_heads(X, y, U, W):
     """Risks of six heads along gradient descent by automatic differentiation."""
-    whole = MultiHead(jnp.repeat(U, _COPIES, axis=0), jnp.repeat(W, _COPIES, axis=0))
+    model = MultiHead(jnp.repeat(U, _COPIES, axis=0), jnp.repeat(W, _COPIES, axis=0))
     slope = jax.value_and_grad(lambda m: empirical_risk(m, X, y))
     risks = []
     for _ in range(_STEPS):
-        loss, down = slope(whole)
+        loss, down = slope(model)
         risks.append(loss)
-        whole = jax.tree.map(lambda p, g: p - _ETA * g, whole, down)
+        model = jax.tree.map(lambda p, g: p - _ETA * g, model, down)
     return jnp.stack(risks)
 
 

@@ -60,8 +60,8 @@ def definition_1_p3(X, y, U, W, star_U, star_W, margin, margin_above, *, shuffle
     directional derivative of the model. Starts: zero, one step from zero, Gaussian heads in
     opposite pairs. P1 and P2 hold with $B_2 = \max(1, \text{largest head})$ and $B_\Phi = 1$.
     """
-    one = {"X": X, "y": _labels(y, shuffled), "copies": jnp.ones(())}
-    _, slopes = jax.jvp(lambda U, W: margins(one, U, W), (U, W), (star_U, star_W))
+    data = {"X": X, "y": _labels(y, shuffled), "copies": jnp.ones(())}
+    _, slopes = jax.jvp(lambda U, W: margins(data, U, W), (U, W), (star_U, star_W))
     return Sides(margin, jnp.min(slopes), error=margin_above - margin)
 
 
@@ -71,8 +71,8 @@ def _with_heads(start, shuffled):
     at = Start(T, d, start["R"], largest_start(start), B_PHI, start["margin"])
     needed = deora2023_target_heads(at, start["epsilon"], "printed")
     copies = jnp.ceil(needed / len(start["U"]))
-    whole = {**start, "y": _labels(start["y"], shuffled), "copies": copies}
-    return whole, target_of(start, start["epsilon"], copies)
+    run = {**start, "y": _labels(start["y"], shuffled), "copies": copies}
+    return run, target_of(start, start["epsilon"], copies)
 
 
 @on_good_starts("Proposition 7, proof", proof_step=ProofStep(_CHAIN, 1))
@@ -84,13 +84,13 @@ def proposition_7_margin(*, shuffled=False, **start):
     With the outputs at the start themselves in place of $B_\Phi$, and $\beta_3$ on the segment.
     """
     U, W, gamma = start["U"], start["W"], start["margin"]
-    whole, target = _with_heads(start, shuffled)
-    (T, d), H = start["X"].shape[-2:], len(U) * whole["copies"]
+    run, target = _with_heads(start, shuffled)
+    (T, d), H = start["X"].shape[-2:], len(U) * run["copies"]
     x = jnp.maximum(largest_head(*target), largest_head(U, W))
     c = deora2023_target_scale(B_PHI, gamma, start["epsilon"])
     lost = c**2 * deora2023_beta_3(T, d, start["R"], x, "printed") / jnp.sqrt(H)
-    left = c * gamma - jnp.max(jnp.abs(margins(whole, U, W))) - lost
-    return Sides(left, jnp.min(margins(whole, *target)), magnitude=c * gamma + B_PHI)
+    left = c * gamma - jnp.max(jnp.abs(margins(run, U, W))) - lost
+    return Sides(left, jnp.min(margins(run, *target)), magnitude=c * gamma + B_PHI)
 
 
 @on_good_starts(
@@ -109,12 +109,12 @@ def proposition_7(*, shuffled=False, share=1.0, **start):
     $\epsilon$, as Assumption 2 asks. The risk is at most $.135 = \exp(-2 B_\Phi)$ times
     $\epsilon$: twice $B_\Phi$ is given away where the outputs at the start are zero.
     """
-    whole, target = _with_heads(start, shuffled)
-    copies, U, W, epsilon = (whole[name] for name in ("copies", "U", "W", "epsilon"))
+    run, target = _with_heads(start, shuffled)
+    copies, U, W, epsilon = (run[name] for name in ("copies", "U", "W", "epsilon"))
     moved = jnp.sqrt(squared_distance(copies, target[0] - U, target[1] - W))
     g_0 = deora2023_target_distance(B_PHI, start["margin"], epsilon)
-    found = jnp.stack([risk(whole, *target), moved, largest_head(*target)])
+    measured = jnp.stack([risk(run, *target), moved, largest_head(*target)])
     bounds = jnp.stack([epsilon, g_0, largest_start(start) + g_0])
     # The target is far in the sum over all heads and near in each: the difference cancels.
     far = jnp.sqrt(squared_distance(copies, U, W)) + g_0
-    return Sides(found, share * bounds, magnitude=jnp.stack([jnp.ones(()), far, bounds[2]]))
+    return Sides(measured, share * bounds, magnitude=jnp.stack([jnp.ones(()), far, bounds[2]]))

@@ -73,8 +73,8 @@ def margin_direction(batch):
     U, W, X = (jnp.asarray(batch[name]) for name in "UWX")
     features = jax.jit(jax.vmap(lambda U, W, X: ntk_features(MultiHead(U, W), X)))
     phi = np.asarray(features(U, W, X))
-    found = kernel_svm_batch(phi @ phi.transpose(0, 2, 1), batch["y"])
-    star = np.einsum("bi,bip->bp", found.certificate["alpha"], phi)
+    svm = kernel_svm_batch(phi @ phi.transpose(0, 2, 1), batch["y"])
+    star = np.einsum("bi,bip->bp", svm.certificate["alpha"], phi)
     # Features that nearly cancel leave a norm that is 1 up to their rounding only.
     star *= np.sqrt(2) / np.linalg.norm(star, axis=1, keepdims=True)
     half = batch["U"][0].size
@@ -82,8 +82,8 @@ def margin_direction(batch):
         "star_U": star[:, :half].reshape(batch["U"].shape),
         "star_W": star[:, half:].reshape(batch["W"].shape),
         "margin": np.min(batch["y"] * np.einsum("bip,bp->bi", phi, star), axis=1),
-        "margin_above": np.sqrt(2) * np.asarray(found.certificate["upper"]),
-        "certified": np.asarray(found.converged),
+        "margin_above": np.sqrt(2) * np.asarray(svm.certificate["upper"]),
+        "certified": np.asarray(svm.converged),
     }
 
 
@@ -138,7 +138,7 @@ COROLLARY_2 = (
     *GOOD,
     assume(
         r"$\sqrt H$ is at least $72 \beta_3 (\sqrt 2 g_0(1/K))^2$",
-        lambda U, copies, **rest: len(U) * copies >= heads_needed({**rest, "U": U}),
+        lambda U, copies, **arrays: len(U) * copies >= heads_needed({**arrays, "U": U}),
     ),
     # Computed twice in another order: a few roundings apart.
     assume(
@@ -153,14 +153,14 @@ COROLLARY_2 = (
 def _size(batch, faster):
     """Heads, target and step size of a batch of starts."""
 
-    def one(start):
+    def size(start):
         copies = jnp.ceil(start["spare"] * heads_needed(start) / len(start["U"])) + 1
-        whole = {**start, "copies": copies}
-        target = target_of(whole, 1 / start["K"], copies)
-        eta = start["part"] * step_allowed(whole)
-        return {**whole, "U_target": target[0], "W_target": target[1], "eta": faster * eta}
+        run = {**start, "copies": copies}
+        target = target_of(run, 1 / start["K"], copies)
+        eta = start["part"] * step_allowed(run)
+        return {**run, "U_target": target[0], "W_target": target[1], "eta": faster * eta}
 
-    return jax.vmap(one)(batch)
+    return jax.vmap(size)(batch)
 
 
 @shared
@@ -171,10 +171,10 @@ def good_initialisations(rng, count):
     and K.
     """
     rng = apart(rng)
-    drawn = count + count // 4
-    R = rng.uniform(1, 1.5, drawn)
-    X, y = _samples(rng, drawn, ATOMS)
-    U, W = _starts(rng, drawn, R)
+    tried = count + count // 4
+    R = rng.uniform(1, 1.5, tried)
+    X, y = _samples(rng, tried, ATOMS)
+    U, W = _starts(rng, tried, R)
     batch = {"X": X * R[:, None, None, None], "y": y, "R": R, "U": U, "W": W}
     batch |= margin_direction(batch)
     # A few draws cannot be separated in the features of their start: they come last.

@@ -90,10 +90,10 @@ def _scaled(slope, H, eta):
 
 def grown_heads(rng, count):
     """Heads of which there are one to thousands of copies; the motion of opposite unit tokens."""
-    found = distinct_heads(rng, count, T=2)
-    found["X"][::2, :, 1] = -found["X"][::2, :, 0]
+    batch = distinct_heads(rng, count, T=2)
+    batch["X"][::2, :, 1] = -batch["X"][::2, :, 0]
     copies = np.floor(10 ** rng.uniform(0, 4, count))
-    return {**found, "copies": copies}
+    return {**batch, "copies": copies}
 
 
 @inequality(

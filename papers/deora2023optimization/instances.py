@@ -142,9 +142,11 @@ def risk_gradient(
     two derivatives of the loss of a margin.
     """
     slopes = data["y"] * loss(margins(data, U, W))[0] / len(data["y"])
-    parts = jax.vmap(model_gradient, (None, 0))(MultiHead(U, W), data["X"])
+    gradients = jax.vmap(model_gradient, (None, 0))(MultiHead(U, W), data["X"])
     share = jnp.sqrt(data["copies"])
-    return jnp.tensordot(slopes, parts.U, 1) / share, jnp.tensordot(slopes, parts.W, 1) / share
+    return jnp.tensordot(slopes, gradients.U, 1) / share, jnp.tensordot(
+        slopes, gradients.W, 1
+    ) / share
 
 
 class RiskCurvature(NamedTuple):
@@ -169,7 +171,7 @@ def risk_curvature(
     the mean of l'' grad grad', is positive semidefinite. Derivatives by Lemma 1 in closed form.
     """
     model, y = MultiHead(U, W), data["y"]
-    slopes, bend = (each / len(y) for each in loss(margins(data, U, W)))
+    slopes, bend = (derivative / len(y) for derivative in loss(margins(data, U, W)))
     hessians = jax.vmap(model_hessian, (None, 0))(model, data["X"])
     apart = jnp.tensordot(y * slopes, hessians, axes=1) / jnp.sqrt(data["copies"])
     gradients = jax.vmap(lambda X: ravel_pytree(model_gradient(model, X))[0])(data["X"])

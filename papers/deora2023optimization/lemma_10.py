@@ -65,22 +65,22 @@ def _place(raw, constants):
     size = jnp.sqrt(jnp.sum(slope[0] ** 2) + jnp.sum(slope[1] ** 2))
     away = [raw["tilt"] * slope[k] / size + raw[f"away_{'UW'[k]}"] for k in range(2)]
     length = jnp.sqrt(jnp.sum(away[0] ** 2) + jnp.sum(away[1] ** 2))
-    whole, copies = raw, jnp.full_like(raw["copies"], 1e6)
+    run, copies = raw, jnp.full_like(raw["copies"], 1e6)
     for _ in range(3):
         share = raw["D"] / (length * jnp.sqrt(copies))
         start = raw["U"] / jnp.sqrt(copies)
-        whole = {**raw, "copies": copies, "U": start}
-        whole |= {"U_other": start + share * away[0], "W_other": raw["W"] + share * away[1]}
-        root = _needed(whole, constants)
+        run = {**raw, "copies": copies, "U": start}
+        run |= {"U_other": start + share * away[0], "W_other": raw["W"] + share * away[1]}
+        root = _needed(run, constants)
         copies = jnp.maximum(jnp.ceil(raw["spare"] * root**2 / len(raw["U"])), 2)
-    there = risk(whole, whole["U_other"], whole["W_other"])
+    there = risk(run, run["U_other"], run["W_other"])
     near = jnp.maximum(
-        largest_head(whole["U"], whole["W"]), largest_head(whole["U_other"], whole["W_other"])
+        largest_head(run["U"], run["W"]), largest_head(run["U_other"], run["W_other"])
     )
-    smooth = betas(whole, 1.2 * near, constants).smooth
-    eta = jnp.minimum(1 / smooth, pair_distance(whole)[2] / (raw["K"] * there))
-    kept = ("X", "y", "copies", "U", "W", "U_other", "W_other", "K")
-    return {**{name: whole[name] for name in kept}, "eta": eta}
+    smooth = betas(run, 1.2 * near, constants).smooth
+    eta = jnp.minimum(1 / smooth, pair_distance(run)[2] / (raw["K"] * there))
+    names = ("X", "y", "copies", "U", "W", "U_other", "W_other", "K")
+    return {**{name: run[name] for name in names}, "eta": eta}
 
 
 _placed = jax.jit(jax.vmap(_place, (0, None)), static_argnums=1)

@@ -68,7 +68,7 @@ def _heads(run) -> Array:
     return C**2 * deora2023_stability_heads(Setting(T, d, run["R"], _distance(run), largest))
 
 
-def _reach(run) -> Array:
+def _largest_norm(run) -> Array:
     """The radius x."""
     largest = largest_head(run["U_target"], run["W_target"])
     return deora2023_head_norm_bound(_distance(run), largest, "sharp", STABILITY_CURVATURE)
@@ -76,7 +76,7 @@ def _reach(run) -> Array:
 
 def _slope(run) -> Array:
     """beta_1 at x."""
-    return deora2023_beta_1(run["X"].shape[-2], run["R"], _reach(run))
+    return deora2023_beta_1(run["X"].shape[-2], run["R"], _largest_norm(run))
 
 
 def _losses_at(run, *point) -> Array:
@@ -87,7 +87,7 @@ def _step_limit(run, K, power=1.0) -> Array:
     """The largest step size for every training set; `power` is the one of B."""
     _, G, B = loss_constants(run["heavy"], run["a"], run["b"])
     (T, d), H = run["X"].shape[-2:], len(run["U"]) * run["copies"]
-    bent = G * deora2023_beta_3(T, d, run["R"], _reach(run)) / jnp.sqrt(H)
+    bent = G * deora2023_beta_3(T, d, run["R"], _largest_norm(run)) / jnp.sqrt(H)
     smooth = bent + B**power * _slope(run) ** 2
     target = jnp.max(_losses_at(run, run["U_target"], run["W_target"]))
     start = jnp.max(_losses_at(run, run["U"], run["W"]))
@@ -185,8 +185,8 @@ def _leave_one_out(run):
     losses = jax.vmap(jax.vmap(loss))(U, W)
     change = [part[:n] - part[n:] for part in (U, W)]
     apart = jnp.sqrt(run["copies"] * sum(jnp.sum(part**2, axis=(2, 3, 4)) for part in change))
-    both = (losses[:n] + losses[n:]) @ jnp.ones(n) - jnp.einsum("iki->ik", losses[:n])
-    return {"apart": apart, "risks": (both - losses[n].T) / n, "own": losses[n].T}
+    pairs = (losses[:n] + losses[n:]) @ jnp.ones(n) - jnp.einsum("iki->ik", losses[:n])
+    return {"apart": apart, "risks": (pairs - losses[n].T) / n, "own": losses[n].T}
 
 
 def leave_one_out_runs(rng, count):
@@ -217,7 +217,7 @@ def equation_22_losses(apart, risks, own, eta, *, lost=1.0, C=1.0, **run):
     """
     constant = loss_constants(run["heavy"], run["a"], run["b"])[0]
     (T, d), H = run["X"].shape[-2:], len(run["U"]) * run["copies"]
-    weak = constant * deora2023_beta_3(T, d, run["R"], _reach(run)) / jnp.sqrt(H)
+    weak = constant * deora2023_beta_3(T, d, run["R"], _largest_norm(run)) / jnp.sqrt(H)
     growth = eta * deora2023_quasi_convexity(4 * STABILITY_CURVATURE) * weak * risks[:, :-1]
     gone = lost * eta * constant**C * _slope(run) / len(own) * own[:, :-1]
     left = apart[:, 1:]
@@ -290,7 +290,7 @@ def theorem_2_losses(likely, gap, eta, K, *, C=1.0, G=1.0, B=1.0, **run):
     so that it is powers of the constants that are noticed here, not factors.
     """
     constants = loss_constants(run["heavy"], run["a"], run["b"])
-    scale = [each**power for each, power in zip(constants, (C, G, B), strict=True)]
+    scale = [constant**power for constant, power in zip(constants, (C, G, B), strict=True)]
     D, risk, slope = _distance(run), likely @ _target_risks(run), _slope(run)
     stability = deora2023_stability(SAMPLES, scale[0] * slope, risk, D, eta, K)
     sharp = deora2023_stability_gap(scale[1] * slope, stability)

@@ -57,10 +57,10 @@ def _path(pair, eta) -> _Path:
 
     def step(point, _):
         U, W = point
-        here = {**pair, "U": U, "W": W}
-        by_U, by_W, square = pair_distance(here)
+        run = {**pair, "U": U, "W": W}
+        by_U, by_W, square = pair_distance(run)
         met = jax.vmap(lambda a: risk(pair, U + a * by_U, W + a * by_W))(shares)
-        kappa, sharp = pair_curvature(here, "printed"), pair_curvature(here, "sharp")
+        kappa, sharp = pair_curvature(run, "printed"), pair_curvature(run, "sharp")
         row = _Path(met[0], jnp.max(met), kappa, sharp, square, smoothness(pair, U, W))
         slope = risk_gradient(pair, U, W)
         return (U - eta * slope[0], W - eta * slope[1]), row

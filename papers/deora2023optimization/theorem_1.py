@@ -57,8 +57,8 @@ on_runs = partial(
 
 def loss_bound(run, constants, path=1.0, target=1.0):
     """The bound (4), whose terms are multiplied by `target` and `path`."""
-    found = conditions(run)
-    loss, D = target * found.target_loss, path**0.5 * found.distance
+    numbers = conditions(run)
+    loss, D = target * numbers.target_loss, path**0.5 * numbers.distance
     return deora2023_training_loss(loss, D, run["eta"], run["K"], constants)
 
 
@@ -94,11 +94,11 @@ def theorem_1_heads(from_target, largest_met, **run):
     Left: what the proof uses of the heads on the path that was run. The ratio is one of
     square roots: at 0.1, a hundredth of the heads would have served the same proof.
     """
-    found = conditions(run)
-    met = betas(run, jnp.maximum(largest_met, found.setting.largest_head))
-    beta_3 = met.weak * jnp.sqrt(found.H)
-    asked = jnp.sqrt(deora2023_head_condition(found.setting, "printed"))
-    return 2 * beta_3 * from_target**2, asked
+    numbers = conditions(run)
+    met = betas(run, jnp.maximum(largest_met, numbers.setting.largest_head))
+    beta_3 = met.weak * jnp.sqrt(numbers.H)
+    demanded = jnp.sqrt(deora2023_head_condition(numbers.setting, "printed"))
+    return 2 * beta_3 * from_target**2, demanded
 
 
 @on_runs(
@@ -136,8 +136,8 @@ def theorem_1_rho(**run):
     formula-theorem-1. It uses $R \ge 1$: for shorter tokens it falls
     below $\beta_2$, so that $1/\rho$ is not a safe step (theorem-1-short-tokens).
     """
-    found = conditions(run)
-    return reached(run).smooth, deora2023_rho(found.setting, found.H, "printed")
+    numbers = conditions(run)
+    return reached(run).smooth, deora2023_rho(numbers.setting, numbers.H, "printed")
 
 
 @on_runs(

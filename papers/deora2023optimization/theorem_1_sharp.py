@@ -56,7 +56,7 @@ def theorem_1_sharp(average, *, share=1.0, **run):
     No factor $d$, no $R \ge 1$, no $\eta \le 1$. On the same targets $1/\beta_2$ is 1,400 to
     31,000 times the printed $1/\rho$, and the heads are 1/39 to 1/20,000 of the printed ones;
     distances up to 8. Up to 0.45 of the bound is reached. Another proof gives 2 and 0.5 for 1.716
-    and     1.205 with fewer heads: theorem-1-exponential.
+    and 1.205 with fewer heads: theorem-1-exponential.
     """
     return average, loss_bound(run, "sharp", share, share)
 
@@ -111,11 +111,11 @@ def theorem_1_sharp_cost(*, factor=1.0, **run):
 
     How much the sharpened constants save; both sides are computed, nothing is run.
     """
-    found = conditions(run)
+    numbers = conditions(run)
 
     def heads_and_inverse_step(constants):
-        heads = deora2023_head_condition(found.setting, constants)
-        return jnp.stack([heads, deora2023_rho(found.setting, found.H, constants)])
+        heads = deora2023_head_condition(numbers.setting, constants)
+        return jnp.stack([heads, deora2023_rho(numbers.setting, numbers.H, constants)])
 
     return heads_and_inverse_step("sharp"), factor * heads_and_inverse_step("printed")
 

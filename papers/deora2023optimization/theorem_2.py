@@ -86,28 +86,28 @@ def measured(run) -> Measured:
     )
 
 
-def gap_sides(found: Measured, right: Array) -> Sides:
+def gap_sides(values: Measured, right: Array) -> Sides:
     """The expected gap against a bound; the two risks that make it are of order 1."""
-    gap = found.expected(found.gap)
+    gap = values.expected(values.gap)
     return Sides(gap, right, magnitude=jnp.maximum(1, jnp.abs(gap)))
 
 
 def _slope(run, constants: HeadConstants) -> Array:
     """beta-tilde_1, the Lipschitz constant of every sample's loss where the iterates are."""
     T, _, R, D, largest = conditions(run).setting
-    reach = deora2023_head_norm_bound(D, largest, constants, STABILITY_CURVATURE)
-    return deora2023_beta_1(T, R, reach, constants)
+    size = deora2023_head_norm_bound(D, largest, constants, STABILITY_CURVATURE)
+    return deora2023_beta_1(T, R, size, constants)
 
 
-def _bound(run, found: Measured, bound) -> Array:
+def _bound(run, values: Measured, bound) -> Array:
     """A bound of the target's risk, D, eta and K, for every training set."""
     D = conditions(run).distance
-    return jax.vmap(lambda loss: bound(loss, D, run["eta"], run["K"]))(found.target)
+    return jax.vmap(lambda loss: bound(loss, D, run["eta"], run["K"]))(values.target)
 
 
-def _stability(run, found: Measured, constants: HeadConstants) -> Array:
+def _stability(run, values: Measured, constants: HeadConstants) -> Array:
     bound = partial(deora2023_stability, SAMPLES, _slope(run, constants), constants=constants)
-    return _bound(run, found, bound)
+    return _bound(run, values, bound)
 
 
 on_training_sets = partial(
@@ -138,11 +138,11 @@ def lemma_3(*, squared=False, **run):
     two legs cancel in part for small steps: with plus or minus one label at $n = 1$ it would be
     1/2.
     """
-    found = measured(run)
+    values = measured(run)
     # The iterates and the segments between them lie in the ball of the largest head met.
     G = deora2023_beta_1(run["X"].shape[-2], run["R"], run["largest_met"], "sharp")
-    stability = found.expected(found.squared if squared else found.stability)
-    return gap_sides(found, deora2023_stability_gap(G, stability))
+    stability = values.expected(values.squared if squared else values.stability)
+    return gap_sides(values, deora2023_stability_gap(G, stability))
 
 
 @on_training_sets(
@@ -159,9 +159,9 @@ def stability_unrolled(*, steps=True, **run):
     is next to 1 here, and $\beta_1$ at the radius of the proof is several times the slope: a
     fifth of the right side is reached.
     """
-    found = measured(run)
+    values = measured(run)
     factor = 2 * run["eta"] * _slope(run, "printed") / SAMPLES
-    return found.stability, factor * (found.regret if steps else found.target)
+    return values.stability, factor * (values.regret if steps else values.target)
 
 
 @on_training_sets(
@@ -179,10 +179,10 @@ def stability_regret(*, start=True, share=1.0, **run):
 
     For each training set by itself. A quarter of the right side is reached.
     """
-    found = measured(run)
-    bound = _bound(run, found, partial(deora2023_regret, constants="printed"))
+    values = measured(run)
+    bound = _bound(run, values, partial(deora2023_regret, constants="printed"))
     removed = 0 if start else 2.25 * conditions(run).distance ** 2 / run["eta"]
-    return found.regret, share * (bound - removed)
+    return values.regret, share * (bound - removed)
 
 
 @on_training_sets(
@@ -198,8 +198,8 @@ def stability_average(*, power=0, **run):
     For each training set by itself: both steps before it together, 25 times too large: no
     instance tests the constants, which are those of formula-theorem-2.
     """
-    found = measured(run)
-    return found.stability, run["eta"] ** power * _stability(run, found, "printed")
+    values = measured(run)
+    return values.stability, run["eta"] ** power * _stability(run, values, "printed")
 
 
 @on_training_sets(
@@ -222,9 +222,9 @@ def theorem_2(**run):
     bound, so that a wrong 4 or 9/4 would not be noticed here; and $9 D^2 / (n \eta)$ alone
     exceeds any gap met.
     """
-    found = measured(run)
+    values = measured(run)
     bound = partial(deora2023_generalisation_gap, SAMPLES, constants="printed")
-    return gap_sides(found, found.expected(_bound(run, found, bound)))
+    return gap_sides(values, values.expected(_bound(run, values, bound)))
 
 
 @on_training_sets(
@@ -242,8 +242,8 @@ def stability_average_sharp(*, power=0, **run):
     $1/R^2$. It needs $\sqrt H \ge 11.03 \beta_3 D^2$ only; the instances are those of Theorem 2.
     An eighth of the right side is reached, three times as much as with the printed constants.
     """
-    found = measured(run)
-    return found.stability, run["eta"] ** power * _stability(run, found, "sharp")
+    values = measured(run)
+    return values.stability, run["eta"] ** power * _stability(run, values, "sharp")
 
 
 @on_training_sets(
@@ -260,7 +260,7 @@ def theorem_2_sharp(*, power=0, **run):
     45 times the gap at the least, where the printed one is 900 times: no instance tests the
     constants, which are those of formula-theorem-2-sharp.
     """
-    found = measured(run)
-    stability = found.expected(_stability(run, found, "sharp"))
+    values = measured(run)
+    stability = values.expected(_stability(run, values, "sharp"))
     bound = deora2023_stability_gap(_slope(run, "sharp"), stability)
-    return gap_sides(found, run["eta"] ** power * bound)
+    return gap_sides(values, run["eta"] ** power * bound)

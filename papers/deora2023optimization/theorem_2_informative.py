@@ -46,12 +46,12 @@ def contradictions(rng, count):
 
 def _bound(D, K, p, H, power=0) -> tuple[Array, Array]:
     """The step size, and the bound on the gap."""
-    reach = deora2023_head_norm_bound(D, D / jnp.sqrt(H), "sharp", STABILITY_CURVATURE)
+    size = deora2023_head_norm_bound(D, D / jnp.sqrt(H), "sharp", STABILITY_CURVATURE)
     worst, start = jax.nn.softplus(D), jnp.log(2.0)
-    smooth = deora2023_beta_2(1, 1, 1.0, reach, H)
+    smooth = deora2023_beta_2(1, 1, 1.0, size, H)
     eta = jnp.minimum(1 / smooth, D**2 / jnp.maximum(K * worst, start))
     target = p * jax.nn.softplus(-D) + (1 - p) * worst
-    slope = eta ** (1 + power) * deora2023_beta_1(1, 1.0, reach) ** 2
+    slope = eta ** (1 + power) * deora2023_beta_1(1, 1.0, size) ** 2
     return eta, deora2023_generalisation_gap(_N, target, D, eta, K, slope)
 
 
@@ -75,12 +75,12 @@ def theorem_2_informative(D, K, p, H, *, power=0):
 
     Equal tokens whose label is positive with probability $p$. At $D = .6$, $K = 16$ and 39 heads
     and $p = .754$ the bound is 0.270 and the gap 0.0039; the printed constants require 1e5 heads,
-    and     their bound is 30. At least 36 times the gap: the constants are those of
+    and their bound is 30. At least 36 times the gap: the constants are those of
     formula-theorem-2-sharp, no instance tests them.
     """
     eta, bound = _bound(D, K, p, H, power)
-    one = {"X": jnp.ones((2, 1, 1)), "y": jnp.array([1.0, -1.0]), "U": jnp.zeros((1, 1, 1))}
-    run = {**one, "W": jnp.zeros((1, 1, 1)), "copies": H, "eta": eta, "K": K}
+    run = {"X": jnp.ones((2, 1, 1)), "y": jnp.array([1.0, -1.0]), "U": jnp.zeros((1, 1, 1))}
+    run = {**run, "W": jnp.zeros((1, 1, 1)), "copies": H, "eta": eta, "K": K}
 
     def gap(positive):
         share = jnp.stack([positive, _N - positive]) / _N

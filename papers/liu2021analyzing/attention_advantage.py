@@ -171,8 +171,8 @@ def advantage_factor(rng, count, *, square=False, more=0):
     for e in range(count):
         s0, d = int(rng.integers(1, 9)), int(rng.integers(1, 9))
         p, n = s0 * int(rng.integers(2, 9)), s0 * d + 2 + int(10 ** rng.uniform(0.5, 4))
-        found = attention_advantage(least_squares_risk(n, s0 * d), p, s0, d)
+        advantage = attention_advantage(least_squares_risk(n, s0 * d), p, s0, d)
         ratio = (p / (s0 + more)) ** (2 if square else 1)
-        left[e] = found.factor, ratio - (ratio + 1) / n
-        right[e] = p / (s0 + more), found.moving_support / n
+        left[e] = advantage.factor, ratio - (ratio + 1) / n
+        right[e] = p / (s0 + more), advantage.moving_support / n
     return left, right

@@ -26,14 +26,14 @@ def rest_and_tau(logits, kept, raised):
     falling = falling / jnp.linalg.norm(falling)
     first = jnp.arange(falling.size) < kept
     least = jnp.maximum(1 - jnp.linalg.norm(jnp.where(first, falling, 0.0)), 0.0)
-    rest = jnp.linalg.norm(jnp.where(first, 0.0, falling))
-    return rest, least + raised * (1 - least)
+    remainder = jnp.linalg.norm(jnp.where(first, 0.0, falling))
+    return remainder, least + raised * (1 - least)
 
 
 def rest_against_tau(logits, kept, raised, squared):
     """Both sides of erratum 2; the rounding of squares is that of their sum 1."""
-    rest, tau = rest_and_tau(logits, kept, raised)
-    sides = (rest**2, 2 * tau - tau**2) if squared else (rest, tau)
+    remainder, tau = rest_and_tau(logits, kept, raised)
+    sides = (remainder**2, 2 * tau - tau**2) if squared else (remainder, tau)
     return Sides(*sides, magnitude=jnp.ones_like(tau))
 
 
@@ -94,6 +94,6 @@ def erratum_3_corrected(logits, *, exchanged=False):
     power: the opposite of the paper's conclusion.
     """
     norm = jnp.linalg.norm(jax.nn.softmax(logits))
-    low, one = jnp.full_like(norm, 1 / np.sqrt(_P)), jnp.ones_like(norm)
-    low, one = (one, low) if exchanged else (low, one)
-    return jnp.stack([low, norm]), jnp.stack([norm, one])
+    low, high = jnp.full_like(norm, 1 / np.sqrt(_P)), jnp.ones_like(norm)
+    low, high = (high, low) if exchanged else (low, high)
+    return jnp.stack([low, norm]), jnp.stack([norm, high])

@@ -39,8 +39,8 @@ def masked(rng, count):
     w_t[even] = -w[even]
     shrunk = [(support[:, None] * np.ones((1, _UNITS))).ravel(), np.ones(_UNITS), np.ones(_S0)]
     step[even] = -np.concatenate([part / np.linalg.norm(part) for part in shrunk])
-    parts = {"x": x, "a": a, "a_t": a_t, "W": W, "W_t": W_t, "w": w, "w_t": w_t, "step": step}
-    return parts | {"rho": 10 ** rng.uniform(-4, -0.5, count)}
+    arrays = {"x": x, "a": a, "a_t": a_t, "W": W, "W_t": W_t, "w": w, "w_t": w_t, "step": step}
+    return arrays | {"rho": 10 ** rng.uniform(-4, -0.5, count)}
 
 
 def norm(array):
@@ -103,8 +103,8 @@ def lemma_1_2_term(x, a, W, w, a_t, W_t, w_t, *, factor=2.0):
 
 def moved(step, rho, a, W, w, C_1, C_2):
     """Another student, each block moved by at most rho times the radius of its ball."""
-    parts = jnp.split(step, [_P * _UNITS, _P * _UNITS + _UNITS])
-    d_W, d_w, d_a = (rho * part / jnp.maximum(norm(part), 1.0) for part in parts)
+    steps = jnp.split(step, [_P * _UNITS, _P * _UNITS + _UNITS])
+    d_W, d_w, d_a = (rho * part / jnp.maximum(norm(part), 1.0) for part in steps)
     W = W + C_1 * d_W.reshape(W.shape)
     w = w + C_2 * d_w
     a = a.at[:_S0].add(_S0**0.5 * d_a)

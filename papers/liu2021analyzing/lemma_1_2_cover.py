@@ -18,12 +18,12 @@ _EQUAL = 1e-9
 
 def separated(points, epsilon):
     """Points that are pairwise epsilon apart, one after the other, until none can be added."""
-    chosen = []
+    centres = []
     distance = np.full(len(points), np.inf)
     while (far := distance >= epsilon * (1 - _EQUAL)).any():
-        chosen.append(points[np.argmax(far)])
-        distance = np.minimum(distance, np.linalg.norm(points - chosen[-1], axis=1))
-    return np.array(chosen)
+        centres.append(points[np.argmax(far)])
+        distance = np.minimum(distance, np.linalg.norm(points - centres[-1], axis=1))
+    return np.array(centres)
 
 
 def covers(rng, count):
@@ -92,8 +92,8 @@ def lemma_1_2_cover_printed(R, epsilon, d, *, least=0.0):
 
 def unlike_radii():
     """C_1 = 100 and C_2 = 1 at distance 0.1, four inputs and three units."""
-    parts = {"C_1": 100.0, "C_2": 1.0, "epsilon": 0.1, "p": 4.0, "d": 3.0}
-    return {name: np.asarray(value) for name, value in parts.items()}
+    numbers = {"C_1": 100.0, "C_2": 1.0, "epsilon": 0.1, "p": 4.0, "d": 3.0}
+    return {name: np.asarray(value) for name, value in numbers.items()}
 
 
 @erratum(

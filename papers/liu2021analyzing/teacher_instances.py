@@ -62,9 +62,9 @@ def error(phi, w, phis, ws):
 
 def size_of_terms(phi, w, phis, ws, spectrum):
     """Size of what is added up in E u^2, times the condition of Sigma, which scales rounding."""
-    own = jnp.mean((jnp.abs(phi) @ jnp.abs(w)) ** 2)
-    other = jnp.mean((jnp.abs(phis) @ jnp.abs(ws)) ** 2)
-    return (own + other) * spectrum[-1] / spectrum[0]
+    student = jnp.mean((jnp.abs(phi) @ jnp.abs(w)) ** 2)
+    teacher = jnp.mean((jnp.abs(phis) @ jnp.abs(ws)) ** 2)
+    return (student + teacher) * spectrum[-1] / spectrum[0]
 
 
 REGULAR = assume(

@@ -140,5 +140,5 @@ def theorem_1_constant(attention_error, baseline_error, *, fewer=1.0):
     else, as likelihood theory has it. The factor $p^2/s_0^2$ between Theorem 1 and Corollary 1 does
     not show.
     """
-    found = jnp.stack([attention_error[-1], baseline_error[-1]]) * fewer
-    return jnp.abs(found * SIZES[-1] / NOISE**2 - _PARAMETERS) <= 4
+    errors = jnp.stack([attention_error[-1], baseline_error[-1]]) * fewer
+    return jnp.abs(errors * SIZES[-1] / NOISE**2 - _PARAMETERS) <= 4

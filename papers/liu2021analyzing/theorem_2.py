@@ -188,9 +188,9 @@ def counts(p, t, d, d_v, d_q):
     shapes = jax.eval_shape(network, jax.random.key(0))
     leaves = sum(leaf.size for leaf in jax.tree.leaves(shapes))
     printed = p * d_v * d + d + 2 * p * d_q
-    found = {"leaves": leaves, "printed": printed}
-    found["corrected"] = p * d_v * d + d + d_v * t + 2 * t * d_q
-    return {name: np.asarray(float(value)) for name, value in found.items()}
+    batch = {"leaves": leaves, "printed": printed}
+    batch["corrected"] = p * d_v * d + d + d_v * t + 2 * t * d_q
+    return {name: np.asarray(float(value)) for name, value in batch.items()}
 
 
 def counted(rng, count):

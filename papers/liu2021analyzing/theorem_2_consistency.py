@@ -33,12 +33,12 @@ def one_unit_each(rng, count):
     """Lines and self-attention teachers of one unit, the least monotone of 24; any student."""
     shapes = {"x": (_T, _P), "direction": (_T, _P), "W_Q": (1, _T), "W_K": (1, _T),
               "W_V": (1, _T), "W_t": (_P, 1)}  # fmt: skip
-    drawn = {name: rng.normal(size=(count, _TRIED, *shape)) for name, shape in shapes.items()}
-    missed = jax.vmap(jax.vmap(lambda *arrays: floor(targets(*arrays))))(*drawn.values())
+    tried = {name: rng.normal(size=(count, _TRIED, *shape)) for name, shape in shapes.items()}
+    missed = jax.vmap(jax.vmap(lambda *arrays: floor(targets(*arrays))))(*tried.values())
     best = np.argmax(np.asarray(missed), axis=1)
-    kept = {name: array[np.arange(count), best] for name, array in drawn.items()}
+    best_arrays = {name: array[np.arange(count), best] for name, array in tried.items()}
     student = {"W": (_T * _P, 1), "w": (1,), "b": ()}
-    return kept | {name: rng.normal(size=(count, *shape)) for name, shape in student.items()}
+    return best_arrays | {name: rng.normal(size=(count, *shape)) for name, shape in student.items()}
 
 
 @inequality(

@@ -45,10 +45,10 @@ def theorem_2_moves(x, W_V, W_Q, W_K, W_Q_n, W_K_n, *, t=float(_T)):
     whose weights were equal. What moves values by $B \rho$ moves features so.
     """
     norm, layer = jnp.linalg.norm, jnp.ones((_P, 1))
-    here = SelfAttentionMLP(W_Q, W_K, W_V, layer, layer[0])
+    model = SelfAttentionMLP(W_Q, W_K, W_V, layer, layer[0])
     there = SelfAttentionMLP(W_Q_n, W_K_n, W_V, layer, layer[0])
-    gap = jnp.max(jnp.sum(jnp.abs(here.attention(x) - there.attention(x)), axis=0))
-    values = norm(here.attended(x) - there.attended(x))
+    gap = jnp.max(jnp.sum(jnp.abs(model.attention(x) - there.attention(x)), axis=0))
+    values = norm(model.attended(x) - there.attended(x))
     C_x = jnp.max(jnp.abs(x))
     distance = norm(W_Q_n - W_Q) * norm(W_K_n) + norm(W_Q) * norm(W_K_n - W_K)
     right = distance * t * C_x**2 / math.sqrt(_Q)

@@ -101,9 +101,9 @@ def counted_networks(rng, count):
 
         network = jax.eval_shape(build, jax.random.key(0))
         leaves = sum(leaf.size for leaf in jax.tree.leaves(network))
-        own = layers * (2 * d_q * t + d_v * t)
-        printed = own + layers * (t + d_v) * units
-        corrected = own + (layers - 1) * (t + d_v) * units + (p * d_v + 1) * units
+        attention = layers * (2 * d_q * t + d_v * t)
+        printed = attention + layers * (t + d_v) * units
+        corrected = attention + (layers - 1) * (t + d_v) * units + (p * d_v + 1) * units
         rows.append((leaves, printed, corrected))
     leaves, printed, corrected = np.array(rows, float).T
     return {"leaves": leaves, "printed": printed, "corrected": corrected}

@@ -49,11 +49,13 @@ def centred_outputs(model):
 
 def network(weights, s):
     """The two layers with uniform attention whose centred output is s times the mean word's."""
-    zero, one = jnp.zeros((1, 1)), jnp.ones((1, 1))
-    layer = SelfAttentionLayer(zero, zero, *(weights[k] * one for k in range(3)))
+    zero, unit = jnp.zeros((1, 1)), jnp.ones((1, 1))
+    layer = SelfAttentionLayer(zero, zero, *(weights[k] * unit for k in range(3)))
     W1 = weights[4:, None]
     w2 = s / (jnp.prod(weights[:4]) * jnp.sum(W1))
-    return DeepSelfAttention((layer,), SelfAttentionMLP(zero, zero, weights[3] * one, W1, w2[None]))
+    return DeepSelfAttention(
+        (layer,), SelfAttentionMLP(zero, zero, weights[3] * unit, W1, w2[None])
+    )
 
 
 def fitted(weights, teacher, share, noise):
@@ -76,9 +78,9 @@ def samples(rng, count):
         ],
         "corrected": [liu2021_deep(g, _LIPSCHITZ, _PARAMETERS, _MARGIN, _HIDDEN) for g in gamma],
     }.items():
-        drawn = rng.multinomial(np.ceil(sizes).astype(np.int64), np.full(4, 0.25))
-        batch[f"{name}_share"] = drawn / drawn.sum(axis=1, keepdims=True)
-        batch[f"{name}_noise"] = _NOISE * rng.normal(size=drawn.shape) / np.sqrt(drawn)
+        counts = rng.multinomial(np.ceil(sizes).astype(np.int64), np.full(4, 0.25))
+        batch[f"{name}_share"] = counts / counts.sum(axis=1, keepdims=True)
+        batch[f"{name}_noise"] = _NOISE * rng.normal(size=counts.shape) / np.sqrt(counts)
     weights, teacher = rng.uniform(0.8, 1.2, (count, 6)), rng.uniform(0.5, 1.5, count)
     return {**batch, "gamma": gamma, "weights": weights, "teacher": teacher}
 
@@ -146,8 +148,8 @@ def theorem_3_run(
     constants that do not depend on $\gamma$. The points meet (A3.1), (A3.2), and (A6) wherever
     their error is above $\gamma^2$, with $c \gamma$ in place of its $c \gamma^2$.
     """
-    drawn = (corrected_share, corrected_noise) if corrected else (printed_share, printed_noise)
-    _, u, _ = fitted(weights, teacher, *drawn)
+    sample = (corrected_share, corrected_noise) if corrected else (printed_share, printed_noise)
+    _, u, _ = fitted(weights, teacher, *sample)
     return jnp.mean(u**2) <= _ERROR * gamma**2, 0.5
 
 

@@ -163,8 +163,8 @@ def inputs_left(W):
 
 def attained(number, maximum, library, generic):
     """The count against the maximum; for generic networks the reverse; and the library's."""
-    other, gap = jnp.where(generic > 0, maximum, number), jnp.abs(library - maximum)
-    return jnp.stack([number, other, gap]), jnp.stack([maximum, number, jnp.zeros_like(gap)])
+    reverse, gap = jnp.where(generic > 0, maximum, number), jnp.abs(library - maximum)
+    return jnp.stack([number, reverse, gap]), jnp.stack([maximum, number, jnp.zeros_like(gap)])
 
 
 on_masked_networks = partial(

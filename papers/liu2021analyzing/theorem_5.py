@@ -55,10 +55,10 @@ def theorem_5_orbit(x, W_Q, W_K, W_V, W1, w2, alpha, *, power=1):
 
     For the ReLU. With softplus, by which section 2 replaces it, see theorem-5-softplus.
     """
-    here = SelfAttentionMLP(W_Q, W_K, W_V, W1, w2)
+    model = SelfAttentionMLP(W_Q, W_K, W_V, W1, w2)
     there = SelfAttentionMLP(W_Q, W_K, W_V, alpha * W1, 1 / alpha**power * w2)
-    size = jnp.abs(attended(here, x)) @ jnp.abs(W1) @ jnp.abs(w2)
-    return Sides(jax.vmap(there)(x), jax.vmap(here)(x), size)
+    size = jnp.abs(attended(model, x)) @ jnp.abs(W1) @ jnp.abs(w2)
+    return Sides(jax.vmap(there)(x), jax.vmap(model)(x), size)
 
 
 @identity(
@@ -103,14 +103,14 @@ def theorem_5_hessian(H, H_alpha, alpha, W1, w2, v, y, *, exchanged=False):
     In $(w^{(1)}, w^{(2)})$, where no unit is at its kink; half of the points are minima of zero
     loss. Both Hessians are derivatives of the risk, at $\theta$ and at $T_\alpha(\theta)$.
     """
-    own = stretch(alpha)
-    D = 1 / own if exchanged else own
+    diagonal = stretch(alpha)
+    D = 1 / diagonal if exchanged else diagonal
     # Every term of an entry at theta is below this, and scales with its entry.
     values = jnp.linalg.norm(v, axis=1)
     first, second = jnp.linalg.norm(W1), jnp.linalg.norm(w2)
     term = jnp.mean(values**2) * (first**2 + second**2)
     term += jnp.mean(values * (values * first * second + jnp.abs(y)))
-    return Sides(H_alpha, D[:, None] * H * D[None, :], term * own[:, None] * own[None, :])
+    return Sides(H_alpha, D[:, None] * H * D[None, :], term * diagonal[:, None] * diagonal[None, :])
 
 
 curved = partial(inequality, sample=on_the_orbit, roundings=ROUNDINGS, assumptions=[SMOOTH])

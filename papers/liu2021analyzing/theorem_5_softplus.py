@@ -104,6 +104,6 @@ def theorem_5_softplus(W1, w2, v, *, sharpness=_SHARPNESS):
     not be minima of the other: sharp ones come from $T_\alpha$ only where the output does not
     change, as for two units $u, -u$ with weights $c, -c$, whose output is $c \langle u, v \rangle$.
     """
-    here = TwoLayer(W1, w2, sharpness=sharpness)(v)
+    outputs = TwoLayer(W1, w2, sharpness=sharpness)(v)
     size = size_of_terms(W1, w2, v, _SHARPNESS * _ALPHAS[0])
-    return Sides(along_the_orbit(W1, w2, v, sharpness), here, size)
+    return Sides(along_the_orbit(W1, w2, v, sharpness), outputs, size)

@@ -40,14 +40,14 @@ def networks(rng, count):
 
 def one_sample_twice(rng, count):
     """Equal weights and one sample twice, with two labels; w2 is a stationary point."""
-    found = networks(rng, count)
-    found["W_Q"] = 0 * found["W_Q"]
-    found["x"][:, 1] = found["x"][:, 0]
+    batch = networks(rng, count)
+    batch["W_Q"] = 0 * batch["W_Q"]
+    batch["x"][:, 1] = batch["x"][:, 0]
     for k in range(count):
-        v = np.repeat((found["W_V"][k] @ found["x"][k]).mean(axis=2), 2, axis=1)
-        features = np.maximum(v @ found["W1"][k], 0.0)
-        found["w2"][k] = np.linalg.lstsq(features, found["y"][k], rcond=_ZERO)[0]
-    return found
+        v = np.repeat((batch["W_V"][k] @ batch["x"][k]).mean(axis=2), 2, axis=1)
+        features = np.maximum(v @ batch["W1"][k], 0.0)
+        batch["w2"][k] = np.linalg.lstsq(features, batch["y"][k], rcond=_ZERO)[0]
+    return batch
 
 
 def singular_values(model, inputs):
@@ -133,19 +133,19 @@ def stationary(rng, count, copies=False):
         fit = np.linalg.pinv(features) @ y[:, :, None]
         w2 = fit[:, :, 0] + 0.1 * w2
     v, y, W1, w2 = (jnp.asarray(part) for part in (v, y, W1, w2))
-    found = stationary_points(
+    points = stationary_points(
         layer_risk, (W1, w2), v, y, in_axes=(0, 0), tolerance=_TOLERANCE, max_steps=_STEPS
     )
-    W1, w2 = found.value
-    points = {"v": v, "y": y, "W1": W1, "w2": w2, "certified": jnp.asarray(found.converged)}
+    W1, w2 = points.value
+    points = {"v": v, "y": y, "W1": W1, "w2": w2, "certified": jnp.asarray(points.converged)}
     return points | {"x": x, "W_Q": W_Q, "W_K": W_K, "W_V": W_V}
 
 
 def copies_of_one(rng, count):
     """Certified points whose units are equal, repeated to the number asked for."""
-    found = stationary(rng, count, copies=True)
-    kept = np.flatnonzero(np.asarray(found["certified"]))
-    return {name: value[np.resize(kept, count)] for name, value in found.items()}
+    points = stationary(rng, count, copies=True)
+    certified = np.flatnonzero(np.asarray(points["certified"]))
+    return {name: value[np.resize(certified, count)] for name, value in points.items()}
 
 
 def layers_of_rank_n(W1, w2, v):
@@ -179,8 +179,8 @@ def theorem_7(x, y, W_Q, W_K, W_V, W1, w2):
     random starts mostly end at such points of rank below $n$.
     """
     model = SelfAttentionMLP(W_Q, W_K, W_V, W1, w2, sharpness=_SHARPNESS)
-    kept = least_above_zero(singular_values(model, x))
+    least = least_above_zero(singular_values(model, x))
     loss = jnp.mean((jax.vmap(model)(x) - y) ** 2) / 2
     # The point is stationary up to the tolerance of the search: theorem-7-quantitative.
-    error = _SAMPLES * _TOLERANCE**2 / (2 * kept**2)
-    return Sides(loss, jnp.zeros_like(kept), jnp.mean(y**2), error)
+    error = _SAMPLES * _TOLERANCE**2 / (2 * least**2)
+    return Sides(loss, jnp.zeros_like(least), jnp.mean(y**2), error)
