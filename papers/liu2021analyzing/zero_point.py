@@ -9,9 +9,9 @@ import jax.numpy as jnp
 
 from attlas.claims.claim import Control, Sides, Status
 from attlas.claims.statement import identity, inequality
+from liu2021analyzing.lemma_1_1 import INPUTS, TEACHERS, UNITS, attended
 from liu2021analyzing.library.measures.conditional_covariance import conditional_covariance
 from liu2021analyzing.library.models.rectifier import rectify
-from liu2021analyzing.teacher_instances import INPUTS, TEACHERS, UNITS, attended
 
 _SHARPNESS = 10.0
 

@@ -27,6 +27,75 @@ BLOCK = 1 << 13
 """Characters that are evaluated at once."""
 
 
+class CharacterAttention(eqx.Module):
+    """Characters before a place to logits of the character there.
+
+    Attributes:
+        letters: embedding of each of V characters.
+        keys: direction that raises the score of a token, by head.
+        ages: scores of the places counted back, by head.
+        up: matrix from the H averages into the rectified units.
+        bias: biases of the rectified units.
+        down: matrix from the rectified units to the logits.
+        readout: biases of the logits.
+    """
+
+    letters: Float[Array, "V d"]
+    keys: Float[Array, "H d"]
+    ages: Float[Array, "H C"]
+    up: Float[Array, "H d h"]
+    bias: Float[Array, " h"]
+    down: Float[Array, "h V"]
+    readout: Float[Array, " V"]
+
+    def __call__(self, before: Int8[Array, " C"]) -> Float[Array, " V"]:
+        """Logits of the next character.
+
+        Args:
+            before: previous characters, the last one first.
+        """
+        x = self.letters[before]
+        weight = jax.nn.softmax(self.keys @ x.T + self.ages, axis=1)
+        hidden = jnp.einsum("hd,hdk->k", weight @ x, self.up) + self.bias
+        return jax.nn.relu(hidden) @ self.down + self.readout
+
+
+def make_character_attention(
+    key: PRNGKeyArray, characters: int, width: int, heads: int, context: int, hidden: int
+) -> CharacterAttention:
+    """An untrained model, whose head h looks mostly at place h counted back.
+
+    Args:
+        width: d of a token.
+        heads: H, at most the context.
+        context: number C of characters that the model sees.
+        hidden: h rectified units.
+
+    Raises:
+        UserError: for a size below 1, or more heads than places.
+
+    Examples:
+        >>> model = make_character_attention(jax.random.key(0), 27, 6, 4, 12, 16)
+        >>> sum(a.size for a in jax.tree.leaves(model)), model(jnp.zeros(12, jnp.int8)).shape
+        (1093, (27,))
+    """
+    if min(characters, width, heads, context, hidden) < 1 or heads > context:
+        raise UserError(
+            f"{characters} characters, width {width}, {heads} heads, context {context}, {hidden} "
+            "units: each is at least 1, and there are no more heads than places"
+        )
+    letters, keys, up, down = jax.random.split(key, 4)
+    return CharacterAttention(
+        letters=jax.random.normal(letters, (characters, width)),
+        keys=0.1 * jax.random.normal(keys, (heads, width)),
+        ages=4.0 * jnp.eye(heads, context),
+        up=jax.random.normal(up, (heads, width, hidden)) / (heads * width) ** 0.5,
+        bias=jnp.zeros(hidden),
+        down=jax.random.normal(down, (hidden, characters)) / hidden**0.5,
+        readout=jnp.zeros(characters),
+    )
+
+
 class CharacterSize(NamedTuple):
     """Sizes of a model, fixed before any text is read.
 
@@ -201,72 +270,3 @@ def _certain(model: CharacterAttention, stream: np.ndarray, n: int) -> Float[np.
     blocks = [_block(model, characters, jnp.asarray(start)) for start in range(0, n, BLOCK)]
     p = np.concatenate([np.asarray(block, float) for block in blocks])[:n]
     return np.clip(p, np.finfo(np.float32).tiny, 1.0)
-
-
-class CharacterAttention(eqx.Module):
-    """Characters before a place to logits of the character there.
-
-    Attributes:
-        letters: embedding of each of V characters.
-        keys: direction that raises the score of a token, by head.
-        ages: scores of the places counted back, by head.
-        up: matrix from the H averages into the rectified units.
-        bias: biases of the rectified units.
-        down: matrix from the rectified units to the logits.
-        readout: biases of the logits.
-    """
-
-    letters: Float[Array, "V d"]
-    keys: Float[Array, "H d"]
-    ages: Float[Array, "H C"]
-    up: Float[Array, "H d h"]
-    bias: Float[Array, " h"]
-    down: Float[Array, "h V"]
-    readout: Float[Array, " V"]
-
-    def __call__(self, before: Int8[Array, " C"]) -> Float[Array, " V"]:
-        """Logits of the next character.
-
-        Args:
-            before: previous characters, the last one first.
-        """
-        x = self.letters[before]
-        weight = jax.nn.softmax(self.keys @ x.T + self.ages, axis=1)
-        hidden = jnp.einsum("hd,hdk->k", weight @ x, self.up) + self.bias
-        return jax.nn.relu(hidden) @ self.down + self.readout
-
-
-def make_character_attention(
-    key: PRNGKeyArray, characters: int, width: int, heads: int, context: int, hidden: int
-) -> CharacterAttention:
-    """An untrained model, whose head h looks mostly at place h counted back.
-
-    Args:
-        width: d of a token.
-        heads: H, at most the context.
-        context: number C of characters that the model sees.
-        hidden: h rectified units.
-
-    Raises:
-        UserError: for a size below 1, or more heads than places.
-
-    Examples:
-        >>> model = make_character_attention(jax.random.key(0), 27, 6, 4, 12, 16)
-        >>> sum(a.size for a in jax.tree.leaves(model)), model(jnp.zeros(12, jnp.int8)).shape
-        (1093, (27,))
-    """
-    if min(characters, width, heads, context, hidden) < 1 or heads > context:
-        raise UserError(
-            f"{characters} characters, width {width}, {heads} heads, context {context}, {hidden} "
-            "units: each is at least 1, and there are no more heads than places"
-        )
-    letters, keys, up, down = jax.random.split(key, 4)
-    return CharacterAttention(
-        letters=jax.random.normal(letters, (characters, width)),
-        keys=0.1 * jax.random.normal(keys, (heads, width)),
-        ages=4.0 * jnp.eye(heads, context),
-        up=jax.random.normal(up, (heads, width, hidden)) / (heads * width) ** 0.5,
-        bias=jnp.zeros(hidden),
-        down=jax.random.normal(down, (hidden, characters)) / hidden**0.5,
-        readout=jnp.zeros(characters),
-    )
