@@ -193,7 +193,8 @@ def lemma_1_2_concentration(v, t, *, rate=0.5):
 # Lemma 1.2: how many centres cover the balls of the parameters, and the samples that they cost.
 #
 # Lemma 5.2 of Vershynin (2010): at most (1 + 2 R / epsilon)^d points of a ball of radius R in R^d
-# are pairwise epsilon apart, and a largest such set is a cover. (3 R / epsilon)^d needs epsilon <= R.
+# are pairwise epsilon apart, and a largest such set is a cover. (3 R / epsilon)^d needs
+# epsilon <= R.
 
 _LINE, _GRID, _MASK = 400, 40, 8
 _DIVISORS = (10, 16, 20, 25, 40, 50, 80, 100)

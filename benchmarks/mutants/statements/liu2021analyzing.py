@@ -268,7 +268,7 @@ MUTANTS = [
                 "distance * C_x**2 / math.sqrt(_Q)",
             ),
             "values without p t": (
-                "length = norm(W_V) * C_x * math.sqrt(_P * t)",
+                "length = norm(W_V) * C_x * math.sqrt(_MOVE_P * t)",
                 "length = norm(W_V) * C_x",
             ),
         },
