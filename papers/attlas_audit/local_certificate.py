@@ -64,9 +64,7 @@ def local_certificate(
     search_over=("X", "D"),
     roundings=ROUNDINGS,
     count=32,
-    controls=[
-        Control("half of the certificate", read=0.5, asking=0.5, asked=0.5),
-    ],
+    controls=[Control("half of the certificate", read=0.5, asking=0.5, asked=0.5)],
     evaluations=32,
 )
 def local_certificate_large(

@@ -116,8 +116,5 @@ def exact_below_chernoff(rng, count, *, factor=1.0):
             binomial_upper_limit(errors, size, level),
             1 - binomial_lower_limit(size - errors, size, level),
         )
-        right[e] = (
-            kl_upper_inverse(errors / size, c),
-            1 - kl_lower_inverse(1 - errors / size, c),
-        )
+        right[e] = (kl_upper_inverse(errors / size, c), 1 - kl_lower_inverse(1 - errors / size, c))
     return left, right

@@ -49,10 +49,7 @@ def bernstein_step(rng, count, *, factor=1.0):
     status=Status.NEW,
     count=48,
     roundings=64,
-    controls=[
-        Control("half of the smoothing", share=0.5),
-        Control("one word more", words=1.0),
-    ],
+    controls=[Control("half of the smoothing", share=0.5), Control("one word more", words=1.0)],
 )
 def smoothed_range(rng, count, *, share=1.0, words=0.0):
     r"""$$\ell_{\min}+\Delta Z=-\log_2\Big((1-\alpha)p+\frac\alpha V\Big),\quad

@@ -96,8 +96,7 @@ def corollary_1_1(*, whole=True, **data):
 
 
 @sharpened(
-    "Corollary 1 (1), sharpened",
-    controls=[Control("without the 1 in the maximum", whole=False)],
+    "Corollary 1 (1), sharpened", controls=[Control("without the 1 in the maximum", whole=False)]
 )
 def corollary_1_1_sharp(*, whole=True, **data):
     r"""$$\|\nabla \widehat L(\theta)\| \le \sqrt T R \max\big(1, R^2 \|\theta\|_{2,\infty}\big)
@@ -125,10 +124,7 @@ def corollary_1_2(*, whole=True, **data):
     return _smoothness(data, "printed", whole)
 
 
-@sharpened(
-    "Corollary 1 (2), sharpened",
-    controls=[Control("without its last term", whole=False)],
-)
+@sharpened("Corollary 1 (2), sharpened", controls=[Control("without its last term", whole=False)])
 def corollary_1_2_sharp(*, whole=True, **data):
     r"""$$\|\nabla^2 \widehat L(\theta)\| \le \frac{\beta}{\sqrt H} + \frac{T R^2}{4}
     \max\big(1, R^2 \|\theta\|_{2,\infty}\big)^2,\quad \beta = \sqrt T R^3

@@ -19,11 +19,7 @@ from attlas.bounds.optimisation.deora2023_training import deora2023_training_los
 from attlas.claims.claim import Control, ProofStep, Status, assume
 from attlas.claims.statement import existence, inequality
 from deora2023optimization.certified_instances import conditions
-from deora2023optimization.good_initialisation import (
-    B_PHI,
-    COROLLARY_2,
-    good_trainings,
-)
+from deora2023optimization.good_initialisation import B_PHI, COROLLARY_2, good_trainings
 from deora2023optimization.instances import ROUNDINGS, risk, squared_distance
 from deora2023optimization.library.bounds.deora2023_initialisation import (
     Start,
@@ -129,11 +125,7 @@ def corollary_2_training(*, path=1.0, **run):
     return _final_risks(run), first + path * (_training_bound(run, 1.0) - first)
 
 
-@on_trainings(
-    "Corollary 2, generalisation gap",
-    controls=[_FAST],
-    proof_step=ProofStep(_CHAIN, 5),
-)
+@on_trainings("Corollary 2, generalisation gap", controls=[_FAST], proof_step=ProofStep(_CHAIN, 5))
 def corollary_2_gap(**run):
     r"""$$E[L(\theta_K) - \widehat{L}(\theta_K)] \le
     \frac{17(2B_\Phi + \log K)^2}{\gamma^2\eta n}$$

@@ -42,11 +42,7 @@ from deora2023optimization.library.bounds.deora2023_initialisation import (
     deora2023_target_heads,
     deora2023_target_scale,
 )
-from deora2023optimization.stability_instances import (
-    ATOMS,
-    LONGEST,
-    train_on_all_sets,
-)
+from deora2023optimization.stability_instances import ATOMS, LONGEST, train_on_all_sets
 
 B_PHI = 1.0
 """The smallest value that P2 allows; the outputs of these starts are zero."""

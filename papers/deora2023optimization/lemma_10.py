@@ -139,10 +139,7 @@ _CONTROLS = (
 
 
 @on_runs("printed")(
-    "Lemma 10",
-    controls=_CONTROLS,
-    proof_step=ProofStep("Section 6.1", 7),
-    evaluations=288,
+    "Lemma 10", controls=_CONTROLS, proof_step=ProofStep("Section 6.1", 7), evaluations=288
 )
 def lemma_10(*, factor=_RADIUS["printed"], faster=1.0, **run):
     r"""$$\sqrt H \ge 18 \tilde\beta_3 \|\theta - \theta_0\|^2,\quad \eta \le \frac{1}{\rho_k},
@@ -158,10 +155,7 @@ def lemma_10(*, factor=_RADIUS["printed"], faster=1.0, **run):
 
 
 @on_runs("sharp")(
-    "Lemma 10, sharpened",
-    status=Status.SHARPENED,
-    controls=_CONTROLS,
-    evaluations=432,
+    "Lemma 10, sharpened", status=Status.SHARPENED, controls=_CONTROLS, evaluations=432
 )
 def lemma_10_exponential(*, factor=_RADIUS["sharp"], faster=1.0, **run):
     r"""$$\sqrt H \ge \frac{5}{2 \log 2} \tilde\beta_3 \|\theta - \theta_0\|^2,\quad

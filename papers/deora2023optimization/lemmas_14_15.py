@@ -14,12 +14,7 @@ import numpy as np
 
 from attlas.claims.claim import Control, ProofStep, Sides, assume
 from attlas.claims.statement import inequality, probability
-from deora2023optimization.mixture_instances import (
-    ROUNDINGS,
-    Mixture,
-    mixture,
-    with_samples,
-)
+from deora2023optimization.mixture_instances import ROUNDINGS, Mixture, mixture, with_samples
 from deora2023optimization.ntk_w_part import (
     error_constant,
     first_head,

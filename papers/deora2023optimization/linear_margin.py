@@ -16,11 +16,7 @@ from attlas.claims.perturbed_draws import apart
 from attlas.claims.statement import identity, inequality
 from attlas.solvers.kernel_svm import kernel_svm_batch
 from deora2023optimization.library.bounds.deora2023_mixture import deora2023_gamma_linear
-from deora2023optimization.mixture_instances import (
-    ROUNDINGS,
-    Mixture,
-    inside_the_noise,
-)
+from deora2023optimization.mixture_instances import ROUNDINGS, Mixture, inside_the_noise
 from deora2023optimization.ntk_w_part import single_samples, u_part
 
 _T = 3
@@ -125,8 +121,7 @@ def _against(S, zeta, Z_mu, margin, gap, fixed):
     sample=anywhere,
     controls=[
         Control(
-            "the value for relevant tokens that stand at the same places in all samples",
-            fixed=True,
+            "the value for relevant tokens that stand at the same places in all samples", fixed=True
         )
     ],
 )

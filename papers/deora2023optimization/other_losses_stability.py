@@ -33,12 +33,7 @@ from attlas.bounds.optimisation.deora2023_training import Setting, deora2023_hea
 from attlas.claims.claim import Control, Sides, Source, assume
 from attlas.claims.statement import inequality
 from deora2023optimization.certified_instances import opposite_pairs, with_target
-from deora2023optimization.instances import (
-    ROUNDINGS,
-    largest_head,
-    margins,
-    squared_distance,
-)
+from deora2023optimization.instances import ROUNDINGS, largest_head, margins, squared_distance
 from deora2023optimization.other_losses import (
     LONGEST,
     loss_constants,
@@ -46,12 +41,7 @@ from deora2023optimization.other_losses import (
     other_loss,
     with_losses,
 )
-from deora2023optimization.stability_instances import (
-    ATOMS,
-    COUNTS,
-    SAMPLES,
-    trajectory,
-)
+from deora2023optimization.stability_instances import ATOMS, COUNTS, SAMPLES, trajectory
 
 _DECADES, _STEPS = 3.0, 8
 
@@ -247,10 +237,7 @@ def stability_regret_losses(regret, eta, K, *, share=1.0, **run):
 
 @on_sets(
     "Section 2, average model stability for other losses",
-    controls=[
-        Control("without $C$", C=0.0),
-        Control("a second $C$", C=2.0),
-    ],
+    controls=[Control("without $C$", C=0.0), Control("a second $C$", C=2.0)],
     alike=True,
 )
 def stability_average_losses(stability, eta, K, *, C=1.0, **run):

@@ -74,9 +74,7 @@ def _two_ends(raw, limit, constants) -> dict[str, Array]:
 
 
 _placed = jax.jit(
-    jax.vmap(_two_ends, (0, None, None)),
-    static_argnums=(2,),
-    compiler_options=CHEAP_COMPILATION,
+    jax.vmap(_two_ends, (0, None, None)), static_argnums=(2,), compiler_options=CHEAP_COMPILATION
 )
 
 

@@ -15,11 +15,7 @@ from jaxtyping import Array
 
 from attlas.claims.claim import Control, ProofStep, Source, Status, assume
 from attlas.claims.statement import inequality
-from deora2023optimization.descent import (
-    pair_curvature,
-    pair_distance,
-    smoothness,
-)
+from deora2023optimization.descent import pair_curvature, pair_distance, smoothness
 from deora2023optimization.instances import (
     ROUNDINGS,
     grouped_heads,
@@ -110,12 +106,7 @@ def _run(pair, long):
     return path, before, there, path.square[0] / (2 * eta * _STEPS)
 
 
-@on_starts(
-    "Equation (17)",
-    Source.FOUND,
-    proof_step=ProofStep("Section 6.1", 5),
-    evaluations=240,
-)
+@on_starts("Equation (17)", Source.FOUND, proof_step=ProofStep("Section 6.1", 5), evaluations=240)
 def equation_17(*, long=False, **pair):
     r"""$$\frac1K \sum_{k=1}^K \widehat L(\theta_k) \le \widehat L(\theta) +
     \frac{\|\theta - \theta_0\|^2}{2 \eta K} + \frac{1}{2K} \sum_{k=0}^{K-1}
@@ -132,11 +123,7 @@ def equation_17(*, long=False, **pair):
     return jnp.mean(path.risk[1:]), there + first + lost
 
 
-@on_starts(
-    "Equation (17), sharpened",
-    status=Status.SHARPENED,
-    evaluations=288,
-)
+@on_starts("Equation (17), sharpened", status=Status.SHARPENED, evaluations=288)
 def equation_17_exponential(*, long=False, **pair):
     r"""$$\frac1K \sum_{k=1}^K \widehat L(\theta_k) \le \frac1K \sum_{k=0}^{K-1} e^{c_k/2}
     \widehat L(\theta) + \frac{\|\theta - \theta_0\|^2}{2 \eta K},\quad

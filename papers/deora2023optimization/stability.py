@@ -169,9 +169,7 @@ def _uniform(run, risks, half, lost) -> Sides:
 
 
 @on_runs(
-    "(21), with the parenthesis where the proof has it",
-    status=Status.CORRECTED,
-    evaluations=32,
+    "(21), with the parenthesis where the proof has it", status=Status.CORRECTED, evaluations=32
 )
 def equation_21(*, half=False, lost=1.0, **run):
     r"""$$\|\theta_{k+1} - \theta_{k+1}^{\neg i}\| \le \left(1 +

@@ -17,10 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from attlas.bounds.optimisation.deora2023_training import (
-    Setting,
-    deora2023_head_condition,
-)
+from attlas.bounds.optimisation.deora2023_training import Setting, deora2023_head_condition
 from attlas.claims.claim import assume
 from attlas.claims.sampling import in_turn
 from attlas.losses.logistic import logistic
@@ -31,11 +28,7 @@ from deora2023optimization.certified_instances import (
     with_target,
 )
 from deora2023optimization.descent import smoothness
-from deora2023optimization.instances import (
-    largest_head,
-    margins,
-    squared_distance,
-)
+from deora2023optimization.instances import largest_head, margins, squared_distance
 
 SAMPLES, ATOMS = 4, 3
 """Samples of a training set whose expectation is enumerated, and values that a sample takes."""

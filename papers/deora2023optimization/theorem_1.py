@@ -25,13 +25,7 @@ from deora2023optimization.certified_instances import (
     small_step,
     source,
 )
-from deora2023optimization.instances import (
-    ROUNDINGS,
-    betas,
-    risk,
-    risk_curvature,
-    squared_distance,
-)
+from deora2023optimization.instances import ROUNDINGS, betas, risk, risk_curvature, squared_distance
 
 _CHAIN = "Theorem 1"
 GENERAL = Runs(n=3, T=3)
@@ -245,11 +239,7 @@ sharpened = partial(
 _THIRD = Control("one third of each term", share=1 / 3)
 
 
-@sharpened(
-    "Theorem 1, (4), sharpened",
-    controls=[_THIRD],
-    evaluations=1728,
-)
+@sharpened("Theorem 1, (4), sharpened", controls=[_THIRD], evaluations=1728)
 def theorem_1_sharp(average, *, share=1.0, **run):
     r"""$$\sqrt H \ge 4.42\,\tilde\beta_3 D^2,\quad \eta \le \frac{1}{\tilde\beta_2} \wedge
     \frac{D^2}{K\widehat{L}(\theta)} \wedge \frac{D^2}{\widehat{L}(\theta_0)} \;\Rightarrow\;

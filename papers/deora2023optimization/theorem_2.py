@@ -210,8 +210,7 @@ def stability_average(*, power=0, **run):
     "Theorem 2, (5)",
     controls=[
         Control(
-            "a step size 100,000 times the certified one",
-            sample=partial(training_sets, faster=1e5),
+            "a step size 100,000 times the certified one", sample=partial(training_sets, faster=1e5)
         )
     ],
     proof_step=ProofStep(_CHAIN, 5),

@@ -149,9 +149,7 @@ def triples():
     corrected=Control("without rounding down", compared="unrounded"),
     controls=[
         Control(
-            "the maxima in place of their lower bounds",
-            expect=Outcome.SUPPORTED,
-            compared="maxima",
+            "the maxima in place of their lower bounds", expect=Outcome.SUPPORTED, compared="maxima"
         )
     ],
     roundings=ROUNDINGS,

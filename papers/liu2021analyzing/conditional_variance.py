@@ -169,9 +169,7 @@ def condition(given):
     "(A3) and (A5), where they hold",
     sample=spanned,
     status=Status.NEW,
-    assumptions=[
-        assume("no unit is dead on the sample", lambda given: condition(given) <= 1e4),
-    ],
+    assumptions=[assume("no unit is dead on the sample", lambda given: condition(given) <= 1e4)],
     count=32,
     controls=[Control("unrelated features", related=False)],
 )

@@ -146,11 +146,7 @@ def theorem_1_size(n, printed, entropy, exponent, failure, least, *, as_printed=
     return what_fails(printed if as_printed else more * n, entropy, exponent, failure, least)
 
 
-@with_every_constant(
-    "Lemma 1, with every constant",
-    sample=partial(batch, mask),
-    evaluations=336,
-)
+@with_every_constant("Lemma 1, with every constant", sample=partial(batch, mask), evaluations=336)
 def lemma_1(n, printed, entropy, exponent, failure, least, *, as_printed=False, more=1.0):
     r"""$$n = n(s_0, p, d, \gamma, \lambda, \delta),\ B = \sqrt{s_0}\, C_1 C_x: \quad
     \frac\delta2 \le N \left( 2 e^{-a} + \sqrt{e} e^{-2a} \right) + e^{-n/2} \le \delta, \quad
@@ -162,9 +158,7 @@ def lemma_1(n, printed, entropy, exponent, failure, least, *, as_printed=False, 
 
 
 @with_every_constant(
-    "Theorem 2, with every constant",
-    sample=partial(batch, self_attention),
-    evaluations=288,
+    "Theorem 2, with every constant", sample=partial(batch, self_attention), evaluations=288
 )
 def theorem_2_size(n, printed, entropy, exponent, failure, least, *, as_printed=False, more=1.0):
     r"""$$n = n(p, t, d, d_v, d_q, \gamma, \lambda, \delta),\ B = C_1 C_7 C_x \sqrt{pt}: \quad
@@ -179,9 +173,7 @@ def theorem_2_size(n, printed, entropy, exponent, failure, least, *, as_printed=
 
 
 @with_every_constant(
-    "Theorem 6, with every constant",
-    sample=partial(batch, recurrence),
-    evaluations=288,
+    "Theorem 6, with every constant", sample=partial(batch, recurrence), evaluations=288
 )
 def theorem_6_size(n, printed, entropy, exponent, failure, least, *, as_printed=False, more=1.0):
     r"""$$n = n(t, d, d_a, d_f, \gamma, \lambda, \delta),\ B = C_1 C_x \sqrt{t}: \quad

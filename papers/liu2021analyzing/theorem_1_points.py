@@ -172,8 +172,7 @@ def theorem_1_stationary(largest, tolerance, *, part=1.0):
     assumptions=[
         CERTIFIED,
         assume(
-            r"(A3) at $w^{(1)} = 0$ as well, $\gamma^2$ below the error of predicting 0",
-            a3_at_zero,
+            r"(A3) at $w^{(1)} = 0$ as well, $\gamma^2$ below the error of predicting 0", a3_at_zero
         ),
     ],
     expect=Expectation(

@@ -10,14 +10,7 @@ import jax.numpy as jnp
 
 from attlas.claims.claim import Control, Status, assume
 from attlas.claims.statement import limit, probability
-from liu2021analyzing.stationary_runs import (
-    COUNT,
-    INPUTS,
-    NOISE,
-    SIZES,
-    UNITS,
-    curves,
-)
+from liu2021analyzing.stationary_runs import COUNT, INPUTS, NOISE, SIZES, UNITS, curves
 
 # The mean of n error / sigma^2 at a maximum likelihood fit with Gaussian noise; with the bias.
 _PARAMETERS = INPUTS * UNITS + UNITS + 1
@@ -48,12 +41,7 @@ WITHOUT_A3 = Control("points with two equal units, where (A3) fails", repeated=T
 _EACH = "teachers and their samples"
 errors_vanish = partial(limit, sample=curves, scales="sizes", count=COUNT, controls=[WITHOUT_A3])
 slope_is_minus_one = partial(
-    probability,
-    sample=curves,
-    independent=_EACH,
-    level=0.5,
-    count=COUNT,
-    controls=[WITHOUT_A3],
+    probability, sample=curves, independent=_EACH, level=0.5, count=COUNT, controls=[WITHOUT_A3]
 )
 
 

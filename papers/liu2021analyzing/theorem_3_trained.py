@@ -65,10 +65,7 @@ def extremal_steps(rng, count):
     search_over="a",
     project=lambda a: {"a": jnp.maximum(a, 1e-6)},
     assumptions=[
-        assume(
-            r"$a^2\le ab+r(b+4C_3)$",
-            lambda a, b, noise, r: a**2 <= a * b + r * (b + 4 * noise),
-        )
+        assume(r"$a^2\le ab+r(b+4C_3)$", lambda a, b, noise, r: a**2 <= a * b + r * (b + 4 * noise))
     ],
     controls=[Control(r"without $r$", part=0.0)],
     count=128,

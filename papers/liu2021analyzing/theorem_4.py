@@ -177,11 +177,7 @@ def attained(number, maximum, library, generic):
 
 
 on_masked_networks = partial(
-    inequality,
-    sample=masked_networks,
-    status=Status.SHARPENED,
-    count=64,
-    roundings=ROUNDINGS,
+    inequality, sample=masked_networks, status=Status.SHARPENED, count=64, roundings=ROUNDINGS
 )
 
 

@@ -104,11 +104,7 @@ def measured_crossing(
 
 
 def _held_out(
-    models: SingleLayerTransformer,
-    data: SparseMajority,
-    index: int,
-    m: int,
-    delta: float,
+    models: SingleLayerTransformer, data: SparseMajority, index: int, m: int, delta: float
 ) -> tuple[float, float]:
     """Error of one model on m fresh sequences, as far as there are, and the exact bound."""
     bits, labels = data.validation_bits[:m], data.validation_labels[:m]

@@ -63,11 +63,7 @@ def deora2023_exponential_root(setting: Setting, growth: float = GROWTH) -> Floa
 
 @closed_form
 def deora2023_exponential_loss(
-    target_loss: Number,
-    distance: Number,
-    step_size: Number,
-    steps: Number,
-    growth: float = GROWTH,
+    target_loss: Number, distance: Number, step_size: Number, steps: Number, growth: float = GROWTH
 ) -> Float[Array, ""]:
     r"""The bound on the average risk of the iterates 1, ..., K, hence on that of the last one.
 

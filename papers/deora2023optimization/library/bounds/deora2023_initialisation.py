@@ -101,10 +101,7 @@ def deora2023_target_distance(
 
 @closed_form
 def deora2023_target_heads(
-    start: Start,
-    epsilon: Number,
-    constants: HeadConstants = "sharp",
-    norm: Number = SEPARATOR_NORM,
+    start: Start, epsilon: Number, constants: HeadConstants = "sharp", norm: Number = SEPARATOR_NORM
 ) -> Float[Array, ""]:
     r"""Heads for which the target has risk at most epsilon.
 
@@ -167,10 +164,7 @@ def deora2023_target_loss(
 
 @closed_form
 def deora2023_corollary_2_heads(
-    start: Start,
-    steps: Number,
-    constants: HeadConstants = "sharp",
-    norm: Number = SEPARATOR_NORM,
+    start: Start, steps: Number, constants: HeadConstants = "sharp", norm: Number = SEPARATOR_NORM
 ) -> Float[Array, ""]:
     r"""Heads for which Corollary 2 is certified: Theorem 1 and Proposition 7 at epsilon = 1/K.
 

@@ -212,11 +212,7 @@ def deora2023_gamma_linear(
 
 @closed_form
 def deora2023_gamma_attention(
-    T: Number,
-    S: Number,
-    epsilon: Number = 0.0,
-    Z_mu: Number = 0.0,
-    constants: Constants = "sharp",
+    T: Number, S: Number, epsilon: Number = 0.0, Z_mu: Number = 0.0, constants: Constants = "sharp"
 ) -> Float[Array, ""]:
     r"""The margin of one head with weights U_opt and Gamma_eps W_opt, equation (11).
 

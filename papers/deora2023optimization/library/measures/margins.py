@@ -53,10 +53,7 @@ def _margins(model: Callable[[Array], Array], X: Array, y: Array) -> Array:
 
 
 def normalised_margin(
-    model: Any,
-    X: ArrayInput,
-    y: ArrayInput,
-    norm: float = math.sqrt(2),
+    model: Any, X: ArrayInput, y: ArrayInput, norm: float = math.sqrt(2)
 ) -> Float[Array, ""]:
     r"""Smallest margin of the model whose parameters are rescaled to one norm.
 

@@ -11,10 +11,7 @@ from attlas.models.attention.multi_head import Decoder, MultiHead
 
 
 def relevant_attention(
-    model: MultiHead,
-    X: ArrayInput,
-    relevant: ArrayInput,
-    queries: ArrayInput | None = None,
+    model: MultiHead, X: ArrayInput, relevant: ArrayInput, queries: ArrayInput | None = None
 ) -> Float[Array, "n H"]:
     r"""Mass on the relevant tokens, averaged over queries.
 

@@ -53,12 +53,7 @@ COMPARED = (
     "log m",
     "parameters",
 )
-ASKED = (
-    "Theorem 1, printed",
-    "Corollary 1, printed",
-    "Theorem 2, printed",
-    "Theorem 2, corrected",
-)
+ASKED = ("Theorem 1, printed", "Corollary 1, printed", "Theorem 2, printed", "Theorem 2, corrected")
 ALPHAS = np.geomspace(0.1, 10.0, 9)
 
 

@@ -140,11 +140,7 @@ def head_widths(n: int, smallest: Number, delta: float = 0.05) -> Mapping[str, F
 
 
 def head_sample_sizes(
-    head: TrainedHead,
-    s0: int,
-    tau: float,
-    smallest: float,
-    gamma: float = 0.5,
+    head: TrainedHead, s0: int, tau: float, smallest: float, gamma: float = 0.5
 ) -> Mapping[str, float]:
     r"""Samples that Theorems 1 and 2 and Corollary 1 require, hidden constants 1, and corrected.
 

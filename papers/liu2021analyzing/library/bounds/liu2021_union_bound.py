@@ -70,12 +70,7 @@ def liu2021_error(gradient: float, C_2: float, conditions: Conditions) -> float:
 
 @closed_form
 def liu2021_sample_size(
-    features: float,
-    C_2: float,
-    d: int,
-    blocks: list[Block],
-    gamma: float,
-    conditions: Conditions,
+    features: float, C_2: float, d: int, blocks: list[Block], gamma: float, conditions: Conditions
 ) -> float:
     r"""Samples from which every stationary point has a population error of at most gamma^2.
 

@@ -97,12 +97,7 @@ def trained_network_error(
 
 @closed_form
 def finite_class_error(
-    n: int,
-    level: float,
-    spread: float,
-    noise: float,
-    radius: float = 0.0,
-    excess: float = 0.0,
+    n: int, level: float, spread: float, noise: float, radius: float = 0.0, excess: float = 0.0
 ) -> float:
     r"""`trained_network_error` for a class with N centres at sup distance r, L = log(2N/delta).
 

@@ -35,9 +35,7 @@ class ConditionalCovariance(NamedTuple):
 
 
 def conditional_covariance(
-    target: ArrayInput,
-    regressors: ArrayInput,
-    fresh: tuple[ArrayInput, ArrayInput] | None = None,
+    target: ArrayInput, regressors: ArrayInput, fresh: tuple[ArrayInput, ArrayInput] | None = None
 ) -> ConditionalCovariance:
     r"""Covariance of z1 after linear regression, with intercept, on z2.
 

@@ -280,9 +280,7 @@ def activation_patterns(
 
 @door
 def frozen_regions(
-    model: SelfAttentionMLP,
-    attention: Float[np.ndarray, "n p p"],
-    points: Float[np.ndarray, "m p"],
+    model: SelfAttentionMLP, attention: Float[np.ndarray, "n p p"], points: Float[np.ndarray, "m p"]
 ) -> tuple[float, float]:
     r"""Mean number of regions of the hidden units $\phi(W_1'\mathrm{vec}(vA)+b_1)$ in the values v.
 

@@ -206,10 +206,7 @@ def _tables(words: np.ndarray, order: np.ndarray, rows: int, size: int) -> np.nd
 
 
 def _refuse_unusable(
-    train: DistinctWords,
-    validation: DistinctWords,
-    batch: int,
-    epochs: int,
+    train: DistinctWords, validation: DistinctWords, batch: int, epochs: int
 ) -> None:
     for name, data in {"training": train, "validation": validation}.items():
         if not data.labels.shape[0]:
