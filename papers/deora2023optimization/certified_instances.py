@@ -187,15 +187,15 @@ def _certify(raw, constants: HeadConstants, longest, faster) -> dict[str, Array]
         needed = deora2023_head_condition(Setting(T, d, R, D, size), constants)
         size = near + D / jnp.sqrt(jnp.maximum(needed / groups, 1))
     copies = jnp.maximum(jnp.ceil(raw["spare"] * needed / groups), 2)
-    run = with_target({**raw, "copies": copies}, D, raw["aside"], 1.0)
-    numbers = conditions(run)
+    problem = with_target({**raw, "copies": copies}, D, raw["aside"], 1.0)
+    numbers = conditions(problem)
     eta = raw["part"] * step_limit(numbers, 0.0, constants)
     most = raw["horizon"] * numbers.distance**2 / (eta * numbers.target_loss)
     K = jnp.clip(jnp.floor(most), 1, longest)
     eta = faster * jnp.minimum(eta, step_limit(numbers, K, constants))
-    run = descend(run, eta, K, longest)
+    run = descend(problem, eta, K, longest)
     names = ("X", "y", "R", "U", "W", "copies", "U_target", "W_target")
-    return {**{name: run[name] for name in names}, **run, "K": K, "eta": eta}
+    return {**{name: problem[name] for name in names}, **run, "K": K, "eta": eta}
 
 
 _certified = jax.jit(jax.vmap(_certify, in_axes=(0, None, None, None)), static_argnums=(1, 2))

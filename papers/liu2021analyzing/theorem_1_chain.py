@@ -2,7 +2,7 @@ r"""The proof of Theorem 1 with every constant, step by step: `proofs/sample_siz
 
 z stands for x o f(x), of norm at most C_x; B = C_1 max ||z|| bounds the features. The bounds of
 the features themselves are the first two steps, in `feature_norms`; sizes of covers are in
-`lemma_1_2_cover`, the sample size in `proved_sizes`, and the step from the gradient to the error
+`lemma_1_2`, the sample size in `proved_sizes`, and the step from the gradient to the error
 in `theorem_1_points`.
 """
 

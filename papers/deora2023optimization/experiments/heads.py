@@ -161,7 +161,7 @@ def powers(data: xr.Dataset) -> dict[str, object]:
         if all(clear):
             answer = f"both losses {way} with $H$"
         elif any(clear):
-            answer = f"only the {data.set.values[each.index(True)]} loss is seen to {way}"
+            answer = f"only the {data.set.values[clear.index(True)]} loss is seen to {way}"
     best = np.log(data.loss.sel(set="test").isel(step=-1)).mean("member").idxmin("heads")
     return rule_power(data) | {
         "most": data.heads.values[-1],
