@@ -1,7 +1,7 @@
 r"""The Lipschitz constant of a head on the ball of radius R, ours and Castin's.
 
-A = W_Q W_K' with the scale inside, V = W_V W_O, all tokens of norm at most R; any mask. With
-rotary positions ||A|| is the largest of ||W_Q R_m W_K'|| over the relative offsets m.
+All tokens have norm at most R; any mask. With rotary positions ||A|| is the largest of
+||W_Q R_m W_K'|| over the relative offsets m.
 """
 
 import jax

@@ -1,8 +1,8 @@
 r"""Attention heads and their instances, from two tokens in two dimensions to 64 in 64.
 
-A head reads n rows X, its logits are s q_i' k_j with q = turn(X W_Q + b_Q), k = turn(X W_K + b_K),
-its output P X W_V W_O. Masks of all kinds come as `seen`; a row that sees nothing stays zero.
-Smaller heads are the large one with rows and coordinates that are zero.
+A head has logits s q_i' k_j with q = turn(X W_Q + b_Q), k = turn(X W_K + b_K) and the output
+P X W_V W_O. `seen` holds masks of all kinds; the output of a query that sees nothing is zero.
+Smaller heads are the large one with zero hidden states and coordinates.
 """
 
 from typing import NamedTuple

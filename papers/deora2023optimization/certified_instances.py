@@ -1,7 +1,7 @@
 r"""Gradient descent inside the conditions of Theorem 1: heads and step size are computed first.
 
-Start, target theta and distance D = ||theta - theta_0|| are drawn; then the number of heads is
-the smallest that the condition allows (times a factor from 1 to 4), and the step size the
+Start, target and distance D are drawn; then the number of heads is the smallest that the condition
+allows (times a factor from 1 to 4), and the step size the
 smallest of its limits (times a factor up to 1). Half of the starts are zero, half are heads in
 opposite pairs, U_2 = -U_1 and W_2 = W_1, whose output is zero while their gradient is not.
 """

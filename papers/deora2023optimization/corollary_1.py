@@ -1,7 +1,7 @@
 r"""Corollary 1: slope, smoothness and weak convexity of the risk, at up to 20,000 heads.
 
-theta = (U, W) of all heads, beta_1 to beta_3 as in the paper, R of Assumption 1 is the longest
-token (at least 1). "sharp" versions are ours: without d and with the best constants of one head.
+R of Assumption 1 is the longest token (at least 1). "sharp" versions are ours: without d and with
+the best constants of one head.
 """
 
 from functools import partial

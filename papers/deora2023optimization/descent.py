@@ -1,9 +1,9 @@
 r"""Equations (13) to (16): one step of gradient descent, and the risk seen along a segment.
 
 theta_k = (U, W) lies on a path of gradient descent, theta = (U_other, W_other) is any other point
-at distance 0.03 to 3, `largest` is ||.||_{2,inf}. Minima and maxima over a segment are taken on
-nine points, ends included: of (14) and (16) this requires more than the equation does, and in (15)
-both sides are taken on the same points, where the inequality holds point by point.
+at distance 0.03 to 3. Minima and maxima over a segment are taken on nine points, ends included: for
+(14) and (16) this is a stronger statement than the equation, and in (15) both sides are taken on
+the same points, where the inequality holds point by point.
 """
 
 from functools import partial

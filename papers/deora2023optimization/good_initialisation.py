@@ -1,8 +1,7 @@
 r"""Definition 1 (good initialisation), Proposition 7 and Assumption 2.
 
-P3 has a direction theta_star of norm sqrt(2) with margin gamma in the tangent features;
-c = (2 B_Phi + log(1/epsilon)) / gamma, and the target is theta_0 + c theta_star. The direction
-comes from the hard-margin SVM in these features. Three starts in turn: zero; one step from zero on
+The target is theta_0 + c theta_star; the direction theta_star comes from the hard-margin SVM in the
+tangent features. Three starts in turn: zero; one step from zero on
 other samples, half of the heads with alpha = 1 and half with -1; Gaussian heads in opposite pairs.
 Each has output zero, so that B_Phi = 1.
 """

@@ -1,8 +1,5 @@
 r"""Instances that the claims of this paper share, and the risk of a model in groups of equal heads.
 
-Symbols: X (T x d tokens, or n of them), y (labels), U (decoder), W (key-query matrix) as in the
-paper; theta_h = (U_h, W_h), `largest` = ||theta||_{2,inf}, R >= 1 bounds every token.
-
 The paper requires thousands to millions of heads. Here G different heads stand for H = G m of
 them, m copies of each (`copies`), so that any H costs the same. Gradient descent keeps copies
 equal. In z = sqrt(m) theta_g the directions that move copies alike are measured as they are in

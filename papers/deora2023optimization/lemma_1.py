@@ -1,6 +1,6 @@
 r"""Lemma 1: gradient and second derivatives of one head, against automatic differentiation.
 
-Symbols as in the paper; `jacobian` is phi'(v), and the printed one is the control.
+`jacobian` is phi'(v), and the printed one is the control.
 """
 
 from functools import partial

@@ -1,7 +1,7 @@
 r"""Lemma 10: the iterates stay within three times the distance of the target.
 
-theta_0 = (U, W), theta = (U_other, W_other), D = ||theta - theta_0||. The number of heads is the
-smallest that the condition requires. Two thirds of the targets lie uphill of theta_0, with the
+theta_0 = (U, W), theta = (U_other, W_other). The number of heads is the smallest that the condition
+requires. Two thirds of the targets lie uphill of theta_0, with the
 risk falling away from them, and the horizon is what ||theta - theta_0||^2 / L(theta) allows.
 """
 

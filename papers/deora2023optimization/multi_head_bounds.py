@@ -1,7 +1,6 @@
 r"""Appendix A.1: gradient and Hessian of H heads, with 64 to 1024 different ones.
 
-Symbols: X (tokens), U and W (one decoder and one key-query matrix per head); the Hessian is block
-diagonal over heads, so that its norm is the largest of small ones.
+The Hessian is block-diagonal over heads, so its norm is the largest norm of a block.
 """
 
 from functools import partial

@@ -1,8 +1,8 @@
 r"""Orders of magnitude that the paper states: (3), rho, the example below (7), and section 7.
 
 One quantity grows at a time by powers of two, with the constants of section 6.1 and Corollary 2;
-the ratios to their orders are positive, so that their sum is bounded where each is.
-Symbols as in the paper; D is the distance of the target, x its largest head.
+the ratios to their orders are positive, so that their sum is bounded where each is. Here x is the
+largest head of the target.
 """
 
 from functools import partial

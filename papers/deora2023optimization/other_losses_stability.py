@@ -2,11 +2,10 @@ r"""Section 2, other losses: Theorem 2, the training regret, and average model s
 
 With |l'| <= C l, |l'| <= G and 0 <= l'' <= B, C comes with every beta_3 (heads, growth of a
 distance) and with the beta_1 of the lost sample, G with the beta_1 of Lemma 3, and B with the
-beta_1^2 of the step size: papers/deora2023optimization/proofs/training.md. D is the distance of
-the target, x = 1.82 D + ||theta||_{2,inf}, beta_1 and beta_3 the sharp ones at x. b ranges over
-six decades
-and a over twelve: so a missing power of C, G or B is noticed. Expectations are exact, over the
-fifteen training sets of four samples with three values, two of them of opposite labels.
+beta_1^2 of the step size: papers/deora2023optimization/proofs/training.md. Here
+x = 1.82 D + ||theta||_{2,inf}, and beta_1 and beta_3 are the sharp ones at x. b ranges over six
+decades and a over twelve, so that a missing power of C, G or B is detected. Expectations are exact,
+over the fifteen training sets of four samples with three values, two of them of opposite labels.
 """
 
 from functools import partial

@@ -1,6 +1,7 @@
 r"""Section 2, other losses: (19), how a step expands distances, and Proposition 4.
 
-Both use of a loss that 0 <= l'' <= B, |l'| <= C l and l > 0; beta_1 and beta_3 are the sharp ones.
+Both need only a loss l > 0 with 0 <= l'' <= B and |l'| <= C l; beta_1 and beta_3 are the sharp
+ones.
 """
 
 from functools import partial

@@ -1,7 +1,7 @@
 r"""Equation (17): the average risk along K steps of gradient descent, and a sharper regret.
 
-theta_0 = (U, W), theta = (U_other, W_other), D = ||theta - theta_0||, kappa_k = (beta_3(theta) v
-beta_3(theta_k)) / sqrt(H), and c_k = kappa_k ||theta - theta_k||^2. In every second instance two
+theta_0 = (U, W), theta = (U_other, W_other), kappa_k = (beta_3(theta) v beta_3(theta_k)) / sqrt(H),
+and c_k = kappa_k ||theta - theta_k||^2. In every second instance two
 equal samples have different labels, so that the risk cannot fall to zero.
 """
 

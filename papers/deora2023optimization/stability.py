@@ -1,7 +1,7 @@
 r"""Equations (19) to (22): expansion of one step, and leave-one-out trajectories.
 
-Maxima over a segment are taken over points on it, which is never more than the printed right
-side. theta^{-i} is the run without sample i, whose risk L^{-i} is divided by n as well.
+Maxima over a segment are taken over points on it, which never exceed the printed right side. The
+risk L^{-i} of the run without sample i is divided by n as well.
 """
 
 from functools import partial

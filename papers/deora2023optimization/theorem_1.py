@@ -1,8 +1,7 @@
 r"""Theorem 1 as printed, with its exact constants: heads and step size are computed first.
 
-D = ||theta - theta_0|| is the distance of the target, x = 3 D + ||theta||_{2,inf} bounds the
-heads of all iterates, beta-tilde_j = beta_j(x). Where the bound on the final risk is non-vacuous
-is a claim of its own, on runs of some ten thousand steps.
+A separate claim, on runs of some ten thousand steps, shows where the bound on the final risk is
+non-vacuous.
 """
 
 from functools import partial

@@ -1,7 +1,7 @@
 r"""Lemma 3, average stability and Theorem 2, with exact expectations over training sets.
 
-x = 3 D + ||theta||_{2,inf}, beta-tilde_j = beta_j(x); the conditions are in
-`stability_instances`. The expectation is a sum over all multisets of four samples.
+The conditions are in `stability_instances`. The expectation is a sum over all multisets of four
+samples.
 """
 
 from functools import partial

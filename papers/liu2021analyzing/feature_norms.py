@@ -1,7 +1,7 @@
 r"""The norm of the features in Theorem 1: as the proof has it, and what it is.
 
-All inputs have p entries, |x_j| <= C_x; f has norm one and is a softmax scaled to it, from nearly
-uniform to one-hot; C_1 = ||W||_F, C_x = max |x_j|, so that nothing is lost in the constants.
+f is a softmax scaled to norm one, from nearly uniform to one-hot; C_1 = ||W||_F and
+C_x = max |x_j|, so that nothing is lost in the constants.
 """
 
 import jax

@@ -1,8 +1,7 @@
 r"""Lemma 1.2: the gradient in w2 at a fixed point, and between two points.
 
-A mask a in [0, 1]^p with s_0 entries, ||W||_F <= C_1, ||w|| <= C_2, |x_i| <= C_x, so that
-B = sqrt(s_0) C_1 C_x bounds the features. Constants are computed from the arrays, so that any
-arrays may be tried.
+A mask a in [0, 1]^p has s_0 entries, so that B = sqrt(s_0) C_1 C_x bounds the features. Constants
+are computed from the arrays, so that any arrays may be tried.
 """
 
 from functools import partial

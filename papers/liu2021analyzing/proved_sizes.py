@@ -1,9 +1,8 @@
-r"""Lemma 1 and Theorems 1, 2 and 6 with every constant: what the samples of the library leave.
+r"""Lemma 1 and Theorems 1, 2 and 6 with every constant, at the library's sample sizes.
 
 The union bound of papers/liu2021analyzing/proofs/sample_size.md, written out again, at the sample
-sizes of `liu2021analyzing.library.bounds.liu2021_sample_size`: between a half and all of what may
-fail; a
-quarter at least where the spread of the noise decides, $n = 2 \log(4/\delta)$.
+sizes of `liu2021analyzing.library.bounds.liu2021_sample_size`, uses between a half and all of
+delta, and at least a quarter where the spread of the noise decides, $n = 2 \log(4/\delta)$.
 """
 
 import math

@@ -1,8 +1,4 @@
-r"""Theorem 2: learned self-attention. Norm of the features, softmax's constant, size and count.
-
-Words are columns of x, column z of a holds the weights of query z; C_7 = ||w_V||_F and C_8 is the
-largest row sum of |w_V|, as (A2.1) of appendix A.3 has them.
-"""
+r"""Theorem 2: learned self-attention. Norm of the features, softmax's constant, size and count."""
 
 import math
 
@@ -290,8 +286,8 @@ def theorem_2_moves(x, W_V, W_Q, W_K, W_Q_n, W_K_n, *, t=float(_MOVE_T)):
 
 # After Theorem 2: a model without attention is not consistent for class (5); which class that is.
 #
-# Words are columns of x. On a line of inputs one unit without attention is monotone, whatever its
-# weights; a self-attention network of one unit is not.
+# On a line of inputs one unit without attention is monotone, whatever its weights; a self-attention
+# network of one unit is not.
 
 _CLASS_T, _CLASS_P, _TRIED = 2, 2, 24
 

@@ -1,6 +1,6 @@
-r"""Theorem 5: the scaling orbit T_alpha (W1, w2) = (alpha W1, w2 / alpha), and its Hessians.
+r"""Theorem 5: the scaling orbit of theta = (W1, w2), and its Hessians.
 
-theta = (W1, w2); W_Q, W_K and W_V stay, so the attended values v_i = vec(W_V x_i A_i) do.
+T_alpha leaves W_Q, W_K and W_V as they are, and so the attended values v_i = vec(W_V x_i A_i).
 """
 
 import math

@@ -1,6 +1,6 @@
 r"""Theorem 6 (appendix B): recurrent attention; weights, features, count, and the trade-off.
 
-Words are columns of x, |x| <= C_x entrywise, as (A1.1) has it; the reader of c_T has no biases.
+The network that reads c_T has no biases.
 """
 
 import equinox as eqx

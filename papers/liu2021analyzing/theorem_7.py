@@ -1,7 +1,6 @@
 r"""Theorem 7: features of rank n leave no stationary point but those of zero training loss.
 
-Phi holds the features of sample i in its row i, u = Phi w2 - y, and the gradient of the risk in
-w2 is Phi' u / n.
+Phi holds the features of sample i in its row i, and the gradient of the risk in w2 is Phi' u / n.
 """
 
 import jax

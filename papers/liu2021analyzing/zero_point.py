@@ -1,7 +1,7 @@
 r"""Erratum 4: (0, 0) is a stationary point, and (A3) cannot hold there.
 
-Softplus units of sharpness tau_0, as section 2 takes them, on a finite population; y is centred and
-E(y|x) is the teacher's output.
+Softplus units, as in section 2, on a finite population; y is centred and E(y|x) is the teacher's
+output.
 """
 
 import jax

@@ -61,23 +61,8 @@ class MarginLedger(NamedTuple):
     margin: float
 
 
-def ledger_bounds(sample: MarginSample, B_x: float, delta: float) -> tuple[RiskBound, ...]:
-    """Every step of the ledger on one sample, in the order of `STEPS`.
-
-    Args:
-        B_x: norm of all tokens, known beforehand.
-        delta: probability that one step fails; each has its own.
-
-    Returns:
-        The bounds, with the error of guessing as trivial.
-
-    Examples:
-        >>> own = LinearAttention([1.0, 0.0], np.zeros((2, 2)))
-        >>> X = np.broadcast_to(np.array([[1.0, 0.0]]), (20, 1, 2))
-        >>> sample = measure_margins(own, X, [1.0, 0.0], np.ones(20))
-        >>> len(ledger_bounds(sample, 1.0, 0.05)) == len(STEPS)
-        True
-    """
+def _ledger_bounds(sample: MarginSample, B_x: float, delta: float) -> tuple[RiskBound, ...]:
+    """Every step of the ledger on one sample, in the order of `STEPS`."""
     theorem = ("printed", "corrected", "sharp", "linear")
     return (
         *(ramp_margin_bound(sample, delta, step=s, loss="hinge", trivial=GUESSING)
@@ -122,7 +107,7 @@ def margin_ledger(
     model = jax.tree.map(lambda a: a[0], stacked)
     sample = _sample(model, data, data.bits, data.labels)
     fresh = _sample(model, data, data.validation_bits, data.validation_labels)
-    bounds = ledger_bounds(sample, 1.0, delta)
+    bounds = _ledger_bounds(sample, 1.0, delta)
     wrong, tested = int(np.sum(fresh.margins <= 0)), len(fresh.margins)
     return MarginLedger(
         np.array([bound.bound for bound in bounds]),

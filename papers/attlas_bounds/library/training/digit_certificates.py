@@ -79,22 +79,10 @@ class DigitDescent(NamedTuple):
     draws: int
 
 
-def error_rate(
+def _error_rate(
     model: MultiHead, X: Float[Array, "n T d"], y: Float[Array, " n"]
 ) -> Float[Array, ""]:
-    """Share of the samples whose output has the wrong sign or is zero.
-
-    Args:
-        y: labels, -1 or 1.
-
-    Returns:
-        A number in [0, 1].
-
-    Examples:
-        >>> model = MultiHead(jnp.ones((1, 1, 1)), jnp.zeros((1, 1, 1)))
-        >>> float(error_rate(model, jnp.array([[[2.0]], [[-1.0]]]), jnp.array([1.0, 1.0])))
-        0.5
-    """
+    """Share of the samples whose output has the wrong sign or is zero."""
     return jnp.mean((y * model_outputs(model, X) <= 0).astype(X.dtype))
 
 
@@ -132,7 +120,7 @@ def certify_digits(
     law = _best_posterior(choose, [centre, *_trained(centre, X, y, n, descent)], grid, *judged)
     split = (np.arange(first), np.arange(first, n)) if first else None
     bound = pac_bayes_kl(
-        Partial(error_rate, X=judged[0], y=judged[1]), law, grid, n - first, delta, draw,
+        Partial(_error_rate, X=judged[0], y=judged[1]), law, grid, n - first, delta, draw,
         draws=descent.draws, split=split, trivial=0.5,
     )  # fmt: skip
     wrong = _errors_of_draws(test, law, data.X_test, data.y_test)
@@ -180,7 +168,7 @@ def _trial_errors(noise: MultiHead, centre: MultiHead, scales: Array, X: Array, 
 
     def at(scale: Array) -> Array:
         law = GaussianWeights(centre, scale)
-        return jnp.mean(jax.lax.map(lambda draw: error_rate(_moved(law, draw), X, y), noise))
+        return jnp.mean(jax.lax.map(lambda draw: _error_rate(_moved(law, draw), X, y), noise))
 
     return jax.lax.map(at, scales)
 

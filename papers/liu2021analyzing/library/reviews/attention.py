@@ -45,15 +45,8 @@ class ReviewConcentration(NamedTuple):
     uniform: Float[np.ndarray, " statistics"]
 
 
-def has_attention(models: Any) -> bool:
-    """Whether review models attend to words.
-
-    Args:
-        models: `ReviewModel`s of one kind.
-
-    Returns:
-        True for self-attention and recurrent attention.
-    """
+def _has_attention(models: Any) -> bool:
+    """Whether review models attend to words: self-attention and recurrent attention."""
     return isinstance(models.network, SelfAttentionMLP | RecurrentAttention)
 
 
@@ -66,7 +59,7 @@ def review_attention(models: Any, reviews: TokenSequences) -> ReviewAttention:
     Args:
         models: stacked `ReviewModel`s of one kind.
     """
-    if not has_attention(models):
+    if not _has_attention(models):
         raise UserError(f"{type(models.network).__name__} has no attention rows: give an attention")
     tokens, mask = np.asarray(reviews.tokens), np.asarray(reviews.mask)
     rows = np.asarray(_rows(models, jnp.asarray(tokens), jnp.asarray(mask)))
@@ -100,7 +93,7 @@ def review_concentration(models: Any, reviews: TokenSequences) -> ReviewConcentr
         True
     """
     count = models.embedding.shape[0]
-    if not has_attention(models):
+    if not _has_attention(models):
         none = np.full((count + 1, len(STATISTICS)), np.nan)
         return ReviewConcentration(none[1:], none[0])
     attention = review_attention(models, reviews)

@@ -107,7 +107,7 @@ def errors_by_size(
     w2 = rng.standard_normal((count, units)) / np.sqrt(units)
     make = jax.vmap(lambda W1, w2, b2: TwoLayer(W1, w2, b2=b2))
     starts = make(*jax.device_put((W1, w2, np.zeros(count))))
-    return student_errors(task, on_all_words, starts, **options)
+    return student_errors(task, _on_all_words, starts, **options)
 
 
 def errors_by_setting(
@@ -216,16 +216,6 @@ def student_errors(
     return np.mean((np.asarray(outputs) - task.truth) ** 2, axis=1)
 
 
-def on_all_words(network: TwoLayer, x: Float[Array, "t p"]) -> Float[Array, ""]:
-    """The output of a network that reads all words, the columns of x, as one vector.
-
-    Args:
-        network: network with t p inputs.
-
-    Examples:
-        >>> import jax.numpy as jnp
-        >>> network = TwoLayer(jnp.eye(4), jnp.array([1.0, 10.0, 100.0, 1000.0]))
-        >>> float(on_all_words(network, jnp.array([[1.0, 2.0], [3.0, 4.0]])))
-        4231.0
-    """
+def _on_all_words(network: TwoLayer, x: Float[Array, "t p"]) -> Float[Array, ""]:
+    """The output of a network that reads all words, the columns of x, as one vector."""
     return network(x.T.reshape(-1))

@@ -105,25 +105,10 @@ def train_translator(
     )
 
 
-def piece_losses(
+def _piece_losses(
     model: Translator, pairs: SentencePairs
 ) -> tuple[Float[Array, "n T"], Float[Array, "n T"]]:
-    """Cross-entropy of each next target piece, and whether its logit is the largest.
-
-    Args:
-        pairs: sentence pairs; the first target piece is given, not asked for.
-
-    Returns:
-        Losses in nats and ones for correct pieces; zero at padding.
-
-    Examples:
-        >>> from attlas.models.networks.translator import make_translator
-        >>> ones = jnp.ones((1, 3), int)
-        >>> pairs = SentencePairs(ones, ones > 0, ones, jnp.array([[True, True, False]]))
-        >>> losses, _ = piece_losses(make_translator(jax.random.key(0), (3, 4), 2, 1, 1, 2), pairs)
-        >>> (losses > 0).tolist()
-        [[True, False]]
-    """
+    """Cross-entropy of each next target piece, and whether its logit is the largest; 0 at padding."""
     source, mask, target, there = (jnp.asarray(array, jnp.int32) for array in pairs)
     # A row holds one pair: the masks number it.
     return _row_losses(
@@ -185,13 +170,13 @@ def _evaluated(
     counts = jnp.arange(pairs.source.shape[0] + fill) < pairs.source.shape[0]
     chunks = jax.tree.map(chunked, pairs)
     chunks = chunks._replace(target_mask=chunks.target_mask & counts.reshape(-1, chunk)[:, :, None])
-    losses, right = jax.lax.map(lambda part: piece_losses(model, part), chunks)
+    losses, right = jax.lax.map(lambda part: _piece_losses(model, part), chunks)
     total = jnp.sum(chunks.target_mask[..., 1:]).astype(losses.dtype)
     return {"validation": jnp.sum(losses) / total, "accuracy": jnp.sum(right) / total}
 
 
-_losses = jax.jit(piece_losses)
-_losses_compiled_quickly = jax.jit(piece_losses, compiler_options=CHEAP_COMPILATION)
+_losses = jax.jit(_piece_losses)
+_losses_compiled_quickly = jax.jit(_piece_losses, compiler_options=CHEAP_COMPILATION)
 
 
 def translation_scores(
