@@ -59,7 +59,7 @@ def measured_crossing(
     """Train in every ball on the first m sequences, for each m, and bound the error from them.
 
     Args:
-        data: at least as many training sequences as the largest m.
+        data: training sequences, at least as many as the largest m.
         samples: sample sizes m, each at most `BLOCK` or a multiple of it.
         radii: radii of the balls of W_QK.
         delta: probability that some bound at one m fails.

@@ -108,7 +108,7 @@ def train_translator(
 def _piece_losses(
     model: Translator, pairs: SentencePairs
 ) -> tuple[Float[Array, "n T"], Float[Array, "n T"]]:
-    """Cross-entropy of each next target piece, and whether its logit is the largest; 0 at padding."""
+    """Cross-entropy of each next target piece, and if its logit is the largest; 0 at padding."""
     source, mask, target, there = (jnp.asarray(array, jnp.int32) for array in pairs)
     # A row holds one pair: the masks number it.
     return _row_losses(
