@@ -190,7 +190,6 @@ def pac_bayes_margin(sample: MarginSample, delta: float, *, trivial: float | int
         return min(1.0, risk * _SAFE), k
 
     bound, which = best(float(n))
-    fixed = (_FIXED_CLS,) if sample.fixed_cls else ()
     return RiskBound(
         name="PAC-Bayes margin",
         bound=bound,
@@ -199,7 +198,7 @@ def pac_bayes_margin(sample: MarginSample, delta: float, *, trivial: float | int
         delta=delta,
         shares=((f"PAC-Bayes, {len(tau)} scales and tails", delta),),
         complexity=float(nats[which]),
-        conditions=(INDEPENDENT, PRIOR_BEFORE, *fixed),
+        conditions=(INDEPENDENT, PRIOR_BEFORE, *([_FIXED_CLS] if sample.fixed_cls else [])),
         at=lambda m: best(max(m, float(_LEAST)))[0],
         trivial=trivial,
     )

@@ -69,15 +69,8 @@ def liu2021_attention(
         10.9
     """
     C_x, C_1, C_2 = norms
-    positive = {
-        "gamma": gamma,
-        "C_x": C_x,
-        "C_1": C_1,
-        "C_2": C_2,
-        "weight_norm": weight_norm,
-        "c": c,
-    }
-    if _is_printed(constants, {"p": p, "d": d}, positive):
+    positive = {"gamma": gamma, "C_x": C_x, "C_1": C_1, "C_2": C_2, "c": c}
+    if _is_printed(constants, {"p": p, "d": d}, positive | {"weight_norm": weight_norm}):
         spread, eta = _spread(p, s0, tau), C_1**2 * C_2
         return c * spread**4 * (eta / gamma) ** 2 * math.log(spread * eta / gamma) * (p * d + d)
     return _proved(C_1 * C_x * weight_norm, C_2, d, [Block(p * d)], gamma, conditions)
