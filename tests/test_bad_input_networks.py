@@ -167,7 +167,7 @@ REFUSED = {
     "no pair": (lambda: pairs(sizes=(3, 0)), "both sets need at least one pair"),
     "no piece": (lambda: pairs(vocabulary=3), "vocabulary = 3, .* at least 4 pieces"),
     "pairs without length": (lambda: pairs(length=0), "length = 0: .* at least 1"),
-    "pairs too long": (lambda: pairs(length=2, vocabulary=90), "short enough: ask fewer"),
+    "pairs too long": (lambda: pairs(length=2, vocabulary=90), "short enough: request fewer"),
     "empty sentence": (
         lambda: number_pairs(PIECES, [("a", "")], 3),
         "pair 0 has an empty sentence",
