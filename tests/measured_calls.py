@@ -21,13 +21,13 @@ from attlas.measures.statistics.trend import decay_rate, extrapolated_limit
 from attlas.models.attention.multi_head import Decoder, MultiHead
 from attlas.models.networks.softmax_network import SoftmaxNetwork
 from attlas.solvers.token_optimality import is_locally_optimal
-from deora2023optimization.library.measures.logistic_scores import logistic_scores
 from deora2023optimization.library.measures.ntk_margin import ntk_margins
 from deora2023optimization.library.measures.repeated_start import (
     sign_excess,
     start_constants,
     uniform_outputs,
 )
+from deora2023optimization.library.training.digit_heads import logistic_scores
 from gu2024exploring.library.measures.sample_comparison import (
     compare_samples,
     lost_samples,
@@ -46,14 +46,14 @@ from julistiono2024optimizing.library.measures.svm_shortfall import svm_shortfal
 from julistiono2024optimizing.library.solvers.selection_geometry import selection_geometry
 from julistiono2024optimizing.library.token_selection.training import train_selection_ensemble
 from julistiono2024optimizing.library.training.decisive_encoders import weight_sizes
-from liu2021analyzing.library.measures.activation_patterns import activation_patterns
 from liu2021analyzing.library.measures.attention_hessian import attention_risk_hessian
 from liu2021analyzing.library.measures.cell_enumeration import enumerate_cells
-from liu2021analyzing.library.measures.frozen_regions import frozen_regions
 from liu2021analyzing.library.measures.linear_regions import (
+    activation_patterns,
     arrangement,
     count_cells,
     count_linear_regions,
+    frozen_regions,
     sampled_cells,
 )
 from liu2021analyzing.library.measures.point_kinds import at_least_risk

@@ -12,7 +12,7 @@ import numpy as np
 import attlas as at
 from attlas.claims.claim import Sides, Source, Status
 from attlas.models.attention.rotation import turn
-from attlas_audit.library.bounds.repeated_tokens import repeated_token_ceiling
+from attlas_audit.library.softmax_weights import repeated_token_ceiling
 
 LENGTH = 24
 """Rows of the causal maps: all t from 1 to 24 in each instance."""
