@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from attlas.audit.read_batch import TokenBatch
-    from attlas.experiments.layer_cache import KeptLayers
+    from attlas.experiments.layer_cache import LayerCache
     from attlas.transformers.tokenizer import Words
 
 FEWEST = 2
@@ -139,7 +139,7 @@ def _audited(
     from attlas.audit.checkpoint_curves import audit_checkpoints
     from attlas.cli.audit_progress import level_bars
     from attlas.core.errors import UserError
-    from attlas.experiments.layer_cache import KeptLayers
+    from attlas.experiments.layer_cache import LayerCache
     from attlas.transformers.load_model import load_model
 
     if len(steps) > 1 and against is not None:
@@ -154,7 +154,7 @@ def _audited(
             ).to_json()
         ((_, source),) = steps
         model = load_model(source, name=source.resolve().name)
-        kept = KeptLayers(results, source, certificate_context(model, options), say)
+        kept = LayerCache(results, source, certificate_context(model, options), say)
         _spread(kept, source, model.layers, spread, progress)
         found = audit(
             model,
@@ -163,14 +163,14 @@ def _audited(
             against=against,
             options=options,
             progress=progress,
-            keep=kept.keep,
+            keep=kept.get_or_compute,
         ).to_json()
     kept.forget()
     return found
 
 
 def _spread(
-    kept: "KeptLayers",
+    kept: "LayerCache",
     source: Path,
     layers: int,
     spread: tuple[str, int, bool],
@@ -180,12 +180,14 @@ def _spread(
     on, workers, insecure = spread
     if on == "local":
         return
-    from attlas.experiments.dask_audit import keep_on_dask
+    from attlas.experiments.dask_audit import compute_layers_on_dask
 
     def told(done: int, all_: int) -> None:
         progress("weights", done, all_)
 
-    keep_on_dask(kept, source, layers, on=on, workers=workers, insecure=insecure, progress=told)
+    compute_layers_on_dask(
+        kept, source, layers, on=on, workers=workers, insecure=insecure, progress=told
+    )
 
 
 def _require_several(batch: "list[np.ndarray] | None") -> None:

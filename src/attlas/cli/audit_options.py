@@ -68,8 +68,6 @@ def require_used(context: typer.Context, level: str | None, on: str) -> None:
 
     Args:
         context: of the command, which knows what was said on the command line.
-        level: as it was given.
-        on: where level weights is computed.
 
     Raises:
         UserError: if the level is unknown, an option belongs to another one, or the training's

@@ -64,8 +64,6 @@ class CheckFiles:
 
         Args:
             claims: that were checked, in the order of the table.
-            reports: of this check, by the claim's name.
-            store: where they were written.
         """
         from attlas.experiments.text_file import write_text_file
         from attlas.experiments.verdicts import report_document

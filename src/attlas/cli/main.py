@@ -47,9 +47,6 @@ REMEDIES = {
 def build_app() -> typer.Typer:
     """The command line with every command of this folder.
 
-    Returns:
-        The application.
-
     Examples:
         >>> "check" in [command.name for command in build_app().registered_commands]
         True

@@ -48,11 +48,7 @@ def write_paper(key: str, title: str, folder: Path) -> tuple[Path, ...]:
 
     Args:
         key: names the paper.
-        title: of the paper.
         folder: where; made if missing.
-
-    Returns:
-        The files written.
 
     Raises:
         UserError: if the key or the title cannot stand in the files, or a file is there already.

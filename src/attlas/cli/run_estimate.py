@@ -17,9 +17,6 @@ def show_estimate(
     Where those of the results folder do not suffice, the published ones are read too.
 
     Args:
-        experiments: asked for.
-        scale: whose grids.
-        store: results folder.
         workers: processes that would share the cells.
     """
     from attlas.cli.tables import say, show_table

@@ -28,11 +28,7 @@ def session_of(context: typer.Context, opened: Session | None = None) -> Session
     """The session of a command; with `opened`, the session is set first.
 
     Args:
-        context: of the command.
         opened: the session to set, by the application only.
-
-    Returns:
-        The session.
     """
     if opened is not None:
         context.obj = opened

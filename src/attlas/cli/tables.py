@@ -49,7 +49,6 @@ def show_table(
     Args:
         columns: headings, the more important ones first.
         rows: cells as plain text; they are not read as markup.
-        title: shown above.
         always: headings of columns, beside the first, that are never left out.
         elsewhere: what shows columns that are left out, besides a wider terminal.
     """
@@ -71,11 +70,7 @@ def show_table(
 
 
 def say(text: str) -> None:
-    """Print a sentence that breaks between words where the terminal ends.
-
-    Args:
-        text: one paragraph.
-    """
+    """Print a sentence that breaks between words where the terminal ends."""
     sys.stdout.write("\n".join(_wrapped(text, terminal_width(), fold=False)) + "\n")
 
 
@@ -104,7 +99,6 @@ def layout(
 
     Args:
         columns: headings, the more important ones first.
-        rows: cells.
         width: of the terminal, None for no bound.
         always: headings of columns, beside the first, that are never left out.
 
@@ -138,12 +132,6 @@ def layout(
 
 def number(value: float | None) -> str:
     """A number in four digits, or a dash where there is none.
-
-    Args:
-        value: the number.
-
-    Returns:
-        Its text.
 
     Examples:
         >>> number(0.000123456), number(1.0), number(None)

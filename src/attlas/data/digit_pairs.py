@@ -21,10 +21,8 @@ class DigitPairs(eqx.Module):
     """Training and test samples of one binary problem.
 
     Attributes:
-        X_train: tokens.
         y_train: labels, +1 or -1.
         X_test: tokens of images that are not in the training set.
-        y_test: their labels.
     """
 
     X_train: Float[Array, "n T d"]
@@ -55,7 +53,6 @@ def load_digit_pairs(
         count: training images to keep, both classes in turn; all when None.
         source: `digits`, embedded, 8 x 8 pixels; or `mnist`, 28 x 28 pixels, from its folder.
         folder: data folder of MNIST.
-        seed: of the split and the order.
         dtype: floating type, JAX's default when None.
 
     Returns:

@@ -35,8 +35,6 @@ def load_digit_tokens(
         query: z_i is the mean token of the image, or its first one.
         count: images to keep, both classes in turn; all when None.
         unit_sphere: whether tokens and queries are divided by their l_2 norms.
-        seed: of the order of the images.
-        dtype: floating type.
 
     Returns:
         X [n, T, d], y in {+1, -1}, z [n, d], v [d].

@@ -49,7 +49,6 @@ def load_digits(seed: int = 0, classes: tuple[int, ...] = tuple(range(10))) -> S
     """The digits, split 3 : 1 : 1 into training, validation and test images.
 
     Args:
-        seed: of the split.
         classes: digits to keep; labels stay the digits themselves.
 
     Returns:

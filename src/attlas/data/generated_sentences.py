@@ -30,11 +30,7 @@ def generated_sentences(count: int, seed: int, least: int = 24) -> list[str]:
 
     Args:
         count: number of sentences.
-        seed: of the draws.
         least: words that a sentence has at least; it ends with its clause.
-
-    Returns:
-        Lower-case sentences without punctuation.
 
     Raises:
         UserError: if a number is below one.

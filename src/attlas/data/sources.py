@@ -38,7 +38,6 @@ class Remote:
     """A file at its official source.
 
     Attributes:
-        url: address.
         checksum: `md5:...` or `sha256:...` of the file as published.
         file: name under which it is stored.
     """
@@ -54,7 +53,6 @@ class DataSet:
 
     Attributes:
         name: name of its folder.
-        title: what it is, one line.
         licence: under which terms it may be used, one line.
         files: files of the folder, all needed.
         read: parses the folder.
@@ -123,9 +121,6 @@ def content_manifest(canonical: Mapping[str, Iterable[bytes]]) -> Mapping[str, s
     Args:
         canonical: bytes of the parsed content by part.
 
-    Returns:
-        Hexadecimal digests by part.
-
     Examples:
         >>> content_manifest({"a": [b"xy"]}) == content_manifest({"a": [b"x", b"y"]})
         False
@@ -143,9 +138,6 @@ def content_manifest(canonical: Mapping[str, Iterable[bytes]]) -> Mapping[str, s
 def list_sets() -> tuple[DataSet, ...]:
     """All real data sets that the package knows.
 
-    Returns:
-        The sets, by name.
-
     Examples:
         >>> [each.name for each in list_sets()]
         ['digits', 'imdb', 'mnist', 'pt_en', 'stories260k']
@@ -158,9 +150,6 @@ def find_set(name: str) -> DataSet:
 
     Args:
         name: name of a set.
-
-    Returns:
-        The set.
 
     Raises:
         UserError: if there is none; the nearest names are given.
@@ -199,7 +188,6 @@ def is_present(dataset: DataSet, folder: Path | None = None) -> bool:
     """Whether all files of a set are there, or are taken to be; their content is not looked at.
 
     Args:
-        dataset: the set.
         folder: data folder, see `data_folder`.
 
     Returns:
@@ -219,9 +207,6 @@ def is_present(dataset: DataSet, folder: Path | None = None) -> bool:
 def as_if_present() -> Iterator[None]:
     """Grids are laid out inside as on a machine that has every data set.
 
-    Yields:
-        Nothing.
-
     Examples:
         >>> with as_if_present():
         ...     is_present(find_set("imdb"))
@@ -238,7 +223,6 @@ def read_verified(dataset: DataSet, folder: Path | None = None) -> Any:
     """The parsed content of a set, after its digests were compared with the manifest.
 
     Args:
-        dataset: the set.
         folder: data folder, see `data_folder`.
 
     Returns:
@@ -335,9 +319,6 @@ def fetch(dataset: str | DataSet, folder: Path | None = None) -> Path:
     Args:
         dataset: the set or its name.
         folder: data folder, see `data_folder`.
-
-    Returns:
-        The set's folder.
 
     Raises:
         UserError: if the set has no source, the download fails, the folder cannot be

@@ -44,11 +44,7 @@ class SparseMajority(eqx.Module):
     """One draw of the data; an ensemble has a leading axis on every array.
 
     Attributes:
-        bits: training sequences.
         labels: their classes, 0 or 1.
-        validation_bits: validation sequences.
-        validation_labels: their classes.
-        embedding: of the tokens.
         indices: the s positions that decide.
     """
 
@@ -64,10 +60,6 @@ class MajorityDesign(NamedTuple):
     """Settings of the data; the defaults are those released.
 
     Attributes:
-        train: training sequences.
-        validation: validation sequences.
-        indices: s, odd.
-        dimension: d.
         embedding_order: content vectors have norm one in this l_p; the released one is 1.
         paired: exponents 2 floor(i/2)/d, those of Vaswani et al. (2017); else i/d, as released.
         position_scale: factor of the positions.
@@ -91,8 +83,6 @@ def sinusoidal_positions(count: int, d: int, paired: bool = False) -> np.ndarray
     r"""p_ji = sin(j 10000^(-i/d)) for even i and cos(j 10000^(-i/d)) for odd i.
 
     Args:
-        count: positions.
-        d: dimension.
         paired: replace the exponent's i by 2 floor(i/2): the encoding of Vaswani et al. (2017).
 
     Returns:
@@ -116,10 +106,7 @@ def make_sparse_majority(
     r"""One draw: hidden positions, bits, embeddings; label 1 where the s bits sum to >= s/2.
 
     Args:
-        key: random key.
         T: bits per sequence; tokens are one more.
-        design: the settings.
-        dtype: of the embedding.
 
     Returns:
         Training and validation sequences with one embedding, as in run_experiment.py of
@@ -159,8 +146,6 @@ def make_sparse_majorities(
     Args:
         keys: one random key per run.
         T: bits per sequence.
-        design: the settings.
-        dtype: of the embeddings.
 
     Returns:
         The draws; each run has sequences, hidden positions and embedding of its own.

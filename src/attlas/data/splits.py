@@ -36,7 +36,6 @@ def split_groups(groups: np.ndarray, sizes: tuple[int, ...], seed: int) -> tuple
     Args:
         groups: n group numbers; examples of one group never stand in two sets.
         sizes: wanted sizes of all sets but the last, which takes what remains.
-        seed: of the permutation.
 
     Returns:
         One index array for each size, and one more.

@@ -23,9 +23,7 @@ class TokenSelection(eqx.Module):
     An ensemble of problems is the same object with a leading axis on every array.
 
     Attributes:
-        X: tokens.
         y: labels, +1 or -1.
-        z: queries.
         v: value head, fixed while W is trained.
         tokens: the tokens that the construction makes optimal, where it states them.
         separator: a matrix with (X_ia - X_it)' W z_i >= 1 for these tokens, where planted.
@@ -84,10 +82,7 @@ def make_token_selection(
     The synthetic data of julistiono2024optimizing (section 1.6), as in its released code.
 
     Args:
-        key: random key.
-        n: samples.
         T: tokens per sample.
-        d: embedding dimension.
         dtype: floating type; JAX's default when None.
 
     Returns:
@@ -124,8 +119,6 @@ def make_separable_selection(
     do not change, so that the optimal tokens stay; moved tokens leave the sphere.
 
     Args:
-        key: random key.
-        n: samples.
         T: tokens per sample.
         d: embedding dimension, at least 2.
         margin: what the planted matrix reaches on every constraint.
@@ -173,10 +166,7 @@ def make_infeasible_selection(
     convex loss the attention stays finite (by Jensen the best weight on a pair is 1/2).
 
     Args:
-        key: random key.
-        n: samples, even.
         T: tokens per sample.
-        d: embedding dimension.
         dtype: floating type; JAX's default when None.
 
     Returns:
@@ -215,7 +205,6 @@ def make_support_selection(
     its constraints are active. All score gaps equal one: y_i v' g_i = 1 and v' e_it = 0.
 
     Args:
-        key: random key.
         n: samples, at most d.
         T: tokens per sample.
         d: embedding dimension, at least 2 and at least 4 if T > 2.
@@ -265,7 +254,6 @@ def validate(data: TokenSelection, ensemble: bool = False) -> None:
     Inside a transformation such as `jax.vmap` only the shapes are known, and only they are tested.
 
     Args:
-        data: samples.
         ensemble: whether there are many problems, along one leading axis.
 
     Raises:

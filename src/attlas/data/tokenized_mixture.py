@@ -56,7 +56,6 @@ class MixtureSamples(eqx.Module):
     """Samples of a tokenized mixture, and what the generator knows of them.
 
     Attributes:
-        X: tokens.
         y: labels, +1 or -1.
         relevant: which tokens equal the pattern of the label.
         pattern: number j of the irrelevant pattern of each other token, from 0 on.
@@ -93,9 +92,6 @@ def make_tokenized_mixture(
         Z: bound of ||z||.
         dtype: floating type; JAX's default when None.
 
-    Returns:
-        The mixture.
-
     Raises:
         UserError: if the patterns do not fit into d dimensions, or a number is out of range.
 
@@ -131,7 +127,6 @@ def relevant_count(mixture: TokenizedMixture, T: int) -> int:
     """Number of relevant tokens |R| = zeta T of a sample.
 
     Args:
-        mixture: the distribution.
         T: tokens per sample.
 
     Returns:
@@ -221,9 +216,6 @@ def sample_mixture(
     expectations). Where the box leaves the ball, its point is drawn in to norm Z.
 
     Args:
-        key: random key.
-        mixture: the distribution.
-        n: samples.
         T: tokens per sample, with zeta T an integer from 1 to T - 1.
         noise: kind of noise.
 
@@ -256,13 +248,8 @@ def draw_mixture(
 
     Args:
         key: random key; many keys under `jax.vmap` give many data sets.
-        mixture: the distribution.
-        n: samples.
         T: tokens per sample.
         noise: kind of noise, as in `sample_mixture`.
-
-    Returns:
-        The samples.
 
     Examples:
         >>> mixture = make_tokenized_mixture(jax.random.key(0), d=3, M=1)
@@ -292,7 +279,6 @@ def check_assumption_3(mixture: TokenizedMixture, samples: MixtureSamples) -> Ma
 
     Args:
         mixture: the distribution that is claimed.
-        samples: what was drawn from it.
 
     Returns:
         By condition the bound less what was measured, in the units of the condition; negative
@@ -336,7 +322,6 @@ def require_assumption_3(mixture: TokenizedMixture, samples: MixtureSamples) -> 
 
     Args:
         mixture: the distribution that is claimed.
-        samples: what was drawn from it.
 
     Raises:
         UserError: naming the condition that fails most and by how much.

@@ -17,7 +17,6 @@ def train_word_pieces(texts: Sequence[str], vocabulary: int) -> Any:
     """A lower-casing WordPiece tokenizer, as BERT's but trained on the texts given.
 
     Args:
-        texts: training texts.
         vocabulary: largest number of pieces, padding and unknown included.
 
     Returns:
@@ -83,12 +82,8 @@ def encode_words(pieces: Any, split: Split, length: int) -> TokenSequences:
     """Texts cut to their first pieces and padded.
 
     Args:
-        pieces: what `train_word_pieces` gave.
         split: texts and labels 0 or 1.
         length: number of pieces T kept of each text.
-
-    Returns:
-        Integer tokens [n, T].
 
     Raises:
         UserError: if a text has no piece.

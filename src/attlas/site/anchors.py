@@ -6,13 +6,6 @@ import re
 def anchor(kind: str, name: str) -> str:
     """The fragment of the page at which an object is shown.
 
-    Args:
-        kind: "claim", "paper", ...
-        name: its name.
-
-    Returns:
-        Letters, digits and hyphens.
-
     Examples:
         >>> anchor("claim", "a2020b/lemma-13 (L2)")
         'claim-a2020b-lemma-13-L2'

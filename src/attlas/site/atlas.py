@@ -102,8 +102,6 @@ def gather(
     Args:
         store: the results folder.
         claims: all claims found by scanning when None.
-        errata: likewise.
-        experiments: likewise.
         excerpt: whether other claims than these may have verdicts there.
         published: further records, see `write_atlas`.
 
@@ -289,10 +287,6 @@ def references_of(
     claims: Iterable[Claim], experiments: Iterable[Experiment]
 ) -> tuple[dict[str, Reference], dict[str, str]]:
     """What is known of the papers of some claims and experiments.
-
-    Args:
-        claims: of attlas or of one's own.
-        experiments: likewise.
 
     Returns:
         References by key, of attlas and of the users' projects; titles of projects by their keys.

@@ -81,13 +81,9 @@ class Told(NamedTuple):
     """A quantity as the page tells it.
 
     Attributes:
-        name: of the variable.
         title: prose, as markup.
-        formula: as markup.
         meaning: prose, as markup.
-        standing: how it is known.
         null: name of its reference.
-        unit: what it is counted in.
     """
 
     name: str

@@ -24,10 +24,6 @@ def badge_document(
 
     Args:
         reports: of the claims, None where one was not run.
-        label: what stands at the left.
-
-    Returns:
-        Plain JSON.
 
     Examples:
         >>> badge_document([None])["message"], badge_document([])["color"]
@@ -54,12 +50,7 @@ def badge_svg(label: str, message: str, colour: str) -> str:
     """The badge as a picture that loads nothing.
 
     Args:
-        label: what stands at the left.
-        message: what stands at the right.
         colour: one of `COLOURS`.
-
-    Returns:
-        SVG.
 
     Examples:
         >>> badge_svg("attlas", "2 held", "brightgreen")[:5]
@@ -84,8 +75,6 @@ def badge_text(file: Path, reports: Sequence[CheckReport | None], label: str = "
 
     Args:
         file: ends in .svg for the picture; anything else is the endpoint's JSON.
-        reports: of the claims.
-        label: what stands at the left.
 
     Returns:
         The content of the file.

@@ -18,9 +18,6 @@ _EXPORT = re.compile(r"^export (?=(?:(?:async )?function|const) (\w+))", re.MULT
 def modules(folder: str) -> dict[str, str]:
     """The modules of one page.
 
-    Args:
-        folder: of them, beside this file.
-
     Returns:
         Sources by name, without `.js`.
 
@@ -40,7 +37,6 @@ def bundle(sources: Mapping[str, str], *entries: str) -> str:
     `export async function` or `export const`, at the beginning of a line.
 
     Args:
-        sources: of all modules, by name.
         *entries: those to run.
 
     Returns:

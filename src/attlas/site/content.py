@@ -70,10 +70,8 @@ class ClaimEntry:
     """A claim with what became of it.
 
     Attributes:
-        claim: the claim.
         report: its last check, None when it was not run.
         errata: flaws of the paper that this claim shows.
-        source: where it is defined.
         other_code: whether the check was made by other code than this.
         commit: of the claim's own repository when it was checked, empty where it is in none.
         modified: whether its sources differed from that commit.
@@ -150,9 +148,7 @@ class ChainLink:
     """One link of a chain of inequalities.
 
     Attributes:
-        entry: its claim.
         tightness: largest lhs / rhs found by check or challenge, None without one.
-        factor: what the link loses, 1 / tightness.
         share: its part of the logarithm of what the chain loses, 0 to 1.
     """
 
@@ -216,17 +212,13 @@ class ExperimentEntry:
     """An experiment with what its records show.
 
     Attributes:
-        experiment: the experiment.
-        source: where it is defined.
         scale: the scale shown, empty without records.
         done: cells of that scale that have a record.
         total: cells of that scale.
         other_code: records made by other code than this.
         seconds: sum of the cells' wall times.
-        drawings: its figures.
         table: its table, None without records.
         settings: settings that all cells share, and the values of those that vary.
-        problems: what could not be shown, and why.
         answer: to its question, empty before all cells of the scale have been run.
         values: of which the answer is made, by name.
         thumbnail: its first figure as a small picture, a data address; empty without one.
@@ -303,9 +295,6 @@ class PaperEntry:
 
         Args:
             outcome: the outcome, None for claims that were not run.
-
-        Returns:
-            Their number.
         """
         return sum(entry.outcome is outcome for entry in self.claims)
 
@@ -321,9 +310,6 @@ class PaperEntry:
 
     def suspected(self, erratum: Erratum) -> bool:
         """Whether an erratum is of a statement that was not read in the paper.
-
-        Args:
-            erratum: of this paper.
 
         Returns:
             What the claim that shows it says; False where none does.
@@ -341,11 +327,7 @@ class Atlas:
     """All that the page shows.
 
     Attributes:
-        papers: in the order of the bibliography.
-        environment: what computed it, by name.
         warnings: damaged or foreign files, and whatever else a reader must know first.
-        audits: of trained models, as plain data.
-        monitors: what `attlas.torch.Monitor` saw of models in training.
         questions: what users ask, with what the records of all papers answer.
         title: of a page that shows nothing of attlas; empty for the atlas.
     """

@@ -26,9 +26,6 @@ def standing(report: CheckReport | None) -> Standing:
     Args:
         report: its last check, None where it was not run.
 
-    Returns:
-        One of three.
-
     Examples:
         >>> standing(None).value
         'open'
@@ -61,9 +58,6 @@ def counts(reports: Iterable[CheckReport | None]) -> dict[Standing, int]:
 
 def sentence(numbers: dict[Standing, int]) -> str:
     """The counts as a badge says them.
-
-    Args:
-        numbers: of `counts`.
 
     Returns:
         Standings that are met, or "no claims".

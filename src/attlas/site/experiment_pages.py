@@ -41,13 +41,8 @@ def exhibit(
     reason: the rest of the atlas stands.
 
     Args:
-        experiment: the experiment.
         records: its records, of any scale and revision.
-        source: where the experiment is defined.
         code: hash of the code that runs now; records made by other code are counted.
-
-    Returns:
-        What to show.
     """
     problems: list[str] = []
     by_key = {record.key: record for record in records}

@@ -130,7 +130,6 @@ def findings_of(
 
     Args:
         claims: of the paper; the prose stands in the folder of their files.
-        experiments: of the paper.
 
     Returns:
         The sections that have a finding.
@@ -147,10 +146,6 @@ def answered_questions(
 
     The prose stands in `questions.md` beside this file, in the form of findings; claims are
     called by their whole names.
-
-    Args:
-        claims: of all papers.
-        experiments: of all papers.
 
     Returns:
         Every question; one without findings has no answer in these records.
@@ -172,9 +167,6 @@ def _written(sections: Mapping[str, tuple[str, ...]], grounds: _Grounds) -> Iter
 
 def read_findings(folders: set[Path]) -> Mapping[str, tuple[str, ...]]:
     """The templates of a paper's findings.
-
-    Args:
-        folders: in which the file may stand.
 
     Returns:
         Items by the title of their section, each on one line.

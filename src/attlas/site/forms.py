@@ -48,9 +48,6 @@ def form_of(claim: Claim) -> Form:
 def wording_sentence(claims: Iterable[Claim]) -> str:
     """How many statements of papers are recalled or reconstructed.
 
-    Args:
-        claims: any claims.
-
     Returns:
         A sentence, empty where all are as printed or are our own.
 

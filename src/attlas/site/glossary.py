@@ -39,9 +39,6 @@ class Term:
 def glossary() -> tuple[Term, ...]:
     """The terms, in the order of the file `glossary.md`.
 
-    Returns:
-        All of them.
-
     Examples:
         >>> [term.name for term in glossary()][:2]
         ['attention SVM', 'token score']
@@ -69,14 +66,7 @@ class Marker:
         self.used: list[Term] = []
 
     def __call__(self, markup: Markup) -> Markup:
-        """The markup with links to the definitions of the terms that it uses first.
-
-        Args:
-            markup: of one text.
-
-        Returns:
-            The same text.
-        """
+        """The markup with links to the definitions of the terms that it uses first."""
         depth, parts = 0, []
         for part in _TAG.split(str(markup)):
             if part.startswith("<"):

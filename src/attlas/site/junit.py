@@ -16,12 +16,6 @@ def junit_xml(reports: Sequence[CheckReport]) -> str:
     A case fails where something about the claim or the control needs investigation; the text of
     the failure holds the numbers and the witness.
 
-    Args:
-        reports: in any order.
-
-    Returns:
-        XML.
-
     Examples:
         >>> print(junit_xml([]).splitlines()[1])
         <testsuites name="attlas" tests="0" failures="0" time="0.000" />

@@ -28,11 +28,6 @@ def latex_table(
     Args:
         results: claims with their reports, None where one was not run.
         environment: what computed them, by name; goes into the comment.
-        caption: plain text.
-        label: for `\ref`, letters, digits and `:-`.
-
-    Returns:
-        LaTeX.
 
     Examples:
         >>> print(latex_table([], {"device": "cpu"}).splitlines()[0])

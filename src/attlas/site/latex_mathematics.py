@@ -111,9 +111,6 @@ def latex_text(text: str) -> str:
     Args:
         text: anything; a character that LaTeX does not read is written by its code.
 
-    Returns:
-        LaTeX that prints it.
-
     Examples:
         >>> print(latex_text("50% of a_b"), latex_text("字"))
         50\% of a\_b \texttt{U+5B57}
@@ -137,9 +134,6 @@ def latex_mathematics(latex: str) -> str:
     Args:
         latex: mathematics without dollar signs; a sentence stands in `\text{}` as a whole.
 
-    Returns:
-        LaTeX.
-
     Examples:
         >>> print(latex_mathematics(r"\|x\| \le 1"), latex_mathematics(r"\text{All $x$ are 5 %.}"))
         $\|x\| \le 1$ All $x$ are 5 \%.
@@ -157,9 +151,6 @@ def latex_mathematics(latex: str) -> str:
 
 def latex_prose(text: str) -> str:
     r"""Plain text with $mathematics$ in it, which stays if it can be typeset.
-
-    Args:
-        text: what an author wrote.
 
     Returns:
         LaTeX; mathematics that may not compile is escaped as text.

@@ -71,7 +71,7 @@ def _picture(chain: Chain) -> Markup | None:
     figure = waterfall(
         [plain(link.entry.claim.locator) for link in steps],
         [link.factor and max(1.0, link.factor) for link in steps],
-        whole=max(ends, default=None),
+        total=max(ends, default=None),
         name="whole chain" if ends else "all steps",
     )
     lost = "; ".join(

@@ -27,9 +27,6 @@ class Links:
         Args:
             anchor: of the object; one that no page claims is on this page.
 
-        Returns:
-            An address.
-
         Examples:
             >>> front = Links("", {"experiment-text": "experiment-text.html"}, "atlas")
             >>> front.to("experiment-text"), front.to("overview")
@@ -59,12 +56,6 @@ class Links:
 
     def source(self, link: str) -> str:
         """Where a source file is.
-
-        Args:
-            link: as the front page calls it.
-
-        Returns:
-            An address.
 
         Examples:
             >>> Links("glossary.html").source("src/attlas/claims/claim.py#L7")

@@ -36,10 +36,6 @@ def markdown_table(
 
     Args:
         results: claims with their reports, None where one was not run.
-        environment: what computed them, by name.
-
-    Returns:
-        Markdown.
 
     Examples:
         >>> print(markdown_table([], {}).splitlines()[0])
@@ -56,12 +52,6 @@ def markdown_table(
 
 def markdown_text(text: str) -> str:
     r"""Plain text in which nothing is markup.
-
-    Args:
-        text: anything.
-
-    Returns:
-        Markdown in one line.
 
     Examples:
         >>> print(markdown_text("a_b | <i>"))
@@ -96,12 +86,6 @@ def markdown_mathematics(latex: str) -> str:
 
 def markdown_prose(text: str) -> str:
     r"""Prose with $mathematics$ and `code` in it.
-
-    Args:
-        text: what an author wrote.
-
-    Returns:
-        Markdown.
 
     Examples:
         >>> print(markdown_prose("Lemma 3 (a*b), $|x|$"))

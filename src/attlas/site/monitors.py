@@ -33,11 +33,8 @@ class MonitorRun(NamedTuple):
     """The good lines of one file.
 
     Attributes:
-        steps: ascending.
         T: tokens per sequence.
-        layers: names.
         values: for each quantity (steps, layers, heads), NaN where there is no number.
-        sink_share: (steps,).
     """
 
     steps: np.ndarray
@@ -84,9 +81,6 @@ def parse_monitor(content: bytes) -> tuple[MonitorRun | None, list[tuple[int, st
 
     The first good line says which layers and heads there are; a later line of the same step
     replaces an earlier one.
-
-    Args:
-        content: of the file.
 
     Returns:
         The run, None without a good line; line numbers from 1 with what is wrong.

@@ -27,13 +27,8 @@ def render_template(name: str, *, style: str = "", script: str = "", **shown: ob
     pictures inside the page: no style attribute, no address. Every text is escaped.
 
     Args:
-        name: of the template.
         style: what the page has beside the style sheet of all pages.
         script: the page's own, none when empty.
-        **shown: what it shows.
-
-    Returns:
-        A whole document.
 
     Examples:
         >>> from attlas.site.content import Atlas
@@ -75,9 +70,6 @@ def _digest(text: str) -> str:
 def script_data(value: object) -> Markup:
     r"""JSON that cannot end the element that holds it.
 
-    Args:
-        value: plain data.
-
     Returns:
         The content of a data block.
 
@@ -94,9 +86,6 @@ def script_data(value: object) -> Markup:
 def packed_data(value: object) -> str:
     """Compressed JSON, for data that a page needs only when its script runs.
 
-    Args:
-        value: plain data.
-
     Returns:
         Base64 of JSON that zlib compressed, which `packed.js` reads.
 
@@ -110,14 +99,7 @@ def packed_data(value: object) -> str:
 
 @cache
 def own_file(name: str) -> str:
-    """A file beside the templates.
-
-    Args:
-        name: of a style sheet or a script.
-
-    Returns:
-        Its text.
-    """
+    """A file beside the templates."""
     return resources.files("attlas.site").joinpath(f"templates/{name}").read_text("utf-8")
 
 
@@ -132,21 +114,13 @@ class _Unmarked:
 
 @cache
 def style_sheet() -> str:
-    """The style that all pages share.
-
-    Returns:
-        CSS.
-    """
+    """The style that all pages share."""
     return own_file("style.css")
 
 
 @cache
 def environment_of_templates() -> Environment:
-    """Templates with autoescape and the filters that all pages share.
-
-    Returns:
-        The environment.
-    """
+    """Templates with autoescape and the filters that all pages share."""
     environment = Environment(
         loader=PackageLoader("attlas.site"),
         autoescape=True,

@@ -34,9 +34,6 @@ _WHATS = {
 def render_single(atlas: Atlas) -> str:
     """The atlas as one file; what is not on the screen is not laid out.
 
-    Args:
-        atlas: what to show.
-
     Returns:
         A whole document; the same for the same atlas.
 
@@ -51,7 +48,6 @@ def render_pages(atlas: Atlas, front: str, folder: str) -> Iterator[tuple[str, s
     """The atlas as pages that link to each other.
 
     Args:
-        atlas: what to show.
         front: the file name of the front page.
         folder: the name of the folder beside it that has the other pages.
 
@@ -77,9 +73,6 @@ def render_pages(atlas: Atlas, front: str, folder: str) -> Iterator[tuple[str, s
 
 def places_of(atlas: Atlas) -> dict[str, str]:
     """On which page each object is.
-
-    Args:
-        atlas: all objects.
 
     Returns:
         File names by anchor; two objects of one name share a page's name never.

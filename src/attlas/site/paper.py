@@ -25,7 +25,6 @@ class PaperPage:
     """What the page of one paper shows.
 
     Attributes:
-        title: of the paper.
         paper: its claims, errata, ledger and experiments.
         atlas: environment and warnings.
     """
@@ -67,9 +66,6 @@ def write_paper(
         title: of the page; by default the reference's, or that of one's own project.
         references: a BibTeX file that has the paper's entry, by default that of the project.
 
-    Returns:
-        The path written.
-
     Raises:
         UserError: if there is no such paper, the references cannot be read, or the file cannot
             be written.
@@ -92,10 +88,6 @@ def paper_page(atlas: Atlas, title: str, references: Mapping[str, Reference]) ->
     Args:
         atlas: of the claims of one paper, or of the files of one folder.
         title: of the page; the reference's when empty.
-        references: by key.
-
-    Returns:
-        What to show.
     """
     parts: Sequence[PaperEntry] = atlas.papers
     reference = next((references[p.key] for p in parts if p.key in references), None)
@@ -129,9 +121,6 @@ def _order(entry: ClaimEntry) -> tuple[str, int]:
 
 def render_paper(page: PaperPage) -> str:
     """The page as HTML, under the same content policy as the atlas.
-
-    Args:
-        page: what to show.
 
     Returns:
         A whole document; the same for the same page.

@@ -29,18 +29,11 @@ class Row(NamedTuple):
     """One thing to find.
 
     Attributes:
-        what: "claim", "experiment", ...
-        title: plain text.
-        anchor: its fragment.
         paper: place in the list of papers, -1 for none.
         page: place in the list of pages.
         text: shown below the title.
         more: words that are looked in and not shown.
-        kind: of a claim.
-        status: of a claim.
-        verdict: in the words of the page.
         tightness: of a claim, the best ratio that was found.
-        attack: what an attack came to.
     """
 
     what: str
@@ -62,7 +55,6 @@ def search_index(atlas: Atlas, links: Links) -> dict[str, Any]:
 
     Args:
         atlas: all that there is to find.
-        links: of the front page.
 
     Returns:
         Names of the columns, rows, and lists for the numbers in them: names that repeat, the

@@ -26,7 +26,6 @@ class SVGCanvas(FigureCanvasSVG):
 
     Args:
         figure: the figure; the canvas becomes its own.
-        file: to which the drawing is written.
 
     Examples:
         >>> import io

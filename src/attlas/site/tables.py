@@ -17,10 +17,6 @@ def table_html(frame: pd.DataFrame, caption: str) -> Markup:
 
     Args:
         frame: the table; a named index becomes leading columns.
-        caption: what it shows.
-
-    Returns:
-        Safe markup.
 
     Examples:
         >>> frame = pd.DataFrame({"p": [2.0], "ours": [0.00461], "paper's": ["<.005"]})

@@ -22,8 +22,6 @@ class Theorem:
     """One theorem of a paper with the claims that check it.
 
     Attributes:
-        paper: its key.
-        name: "Theorem 4.2".
         stated: claims on the paper's own statement, as printed, recalled or reconstructed.
         ours: claims on a corrected or sharpened form, and on the theorem itself.
         asked: findings on what it asks for.
@@ -75,9 +73,6 @@ def theorems_of(paper: PaperEntry) -> tuple[Theorem, ...]:
     Claims that compare formulas of the library with the printed ones are left out; they stand in
     files of that name.
 
-    Args:
-        paper: with its claims and findings.
-
     Returns:
         By their numbers, those of the appendix after those of the text.
     """
@@ -101,9 +96,6 @@ def theorems_of(paper: PaperEntry) -> tuple[Theorem, ...]:
 
 def theorem_name(locator: str) -> str:
     """Which theorem a locator names.
-
-    Args:
-        locator: of a claim.
 
     Returns:
         The name, empty where it names none.

@@ -16,14 +16,9 @@ class VerdictRow:
     """One claim with what became of it, before it is LaTeX or Markdown.
 
     Attributes:
-        locator: where the statement stands, prose with $mathematics$.
         statement: LaTeX without dollar signs.
-        kind: which rule decides.
         provenance: how our text relates to the printed one, and where it comes from.
-        instances: on which it was decided.
-        attack: what a search for a counterexample gave.
         tightness: largest left over right side that the check or the attack found.
-        verdict: its word.
         unexpected: whether something about the claim needs investigation.
     """
 
@@ -42,7 +37,6 @@ def verdict_row(claim: Claim, report: CheckReport | None) -> VerdictRow:
     """The row of one claim.
 
     Args:
-        claim: the claim.
         report: its last check, None where it was not run.
 
     Returns:

@@ -31,11 +31,7 @@ _reports = pytest.StashKey[dict[str, "CheckReport"]]()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add the options of the plugin.
-
-    Args:
-        parser: of pytest.
-    """
+    """Add the options of the plugin."""
     group = parser.getgroup("attlas", "claims of attlas")
     group.addoption(
         "--attlas-budget",
@@ -63,9 +59,6 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def results_of(config: pytest.Config) -> Path:
     """The results folder that holds the witnesses of the tested project.
 
-    Args:
-        config: of pytest.
-
     Returns:
         What the command names, from where it was called; else what the setting, or ATTLAS_RESULTS,
         names, or `attlas-results`, in the root of the tests. It need not exist.
@@ -84,7 +77,6 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Col
 
     Args:
         file_path: any file of the tests.
-        parent: its folder.
 
     Returns:
         A collector, None for files that are not for us.
@@ -227,10 +219,6 @@ class ClaimItem(pytest.Item):
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
         """The failure message: what is wrong, and the witness.
-
-        Args:
-            excinfo: what `runtest` raised.
-            style: of a traceback.
 
         Returns:
             Text for ours, a traceback for what the user's own code raised.

@@ -69,7 +69,6 @@ def given_instances(
     """Run a test on instances of a claim, whose arrays its parameters name.
 
     Args:
-        claim: any claim.
         assumed: whether instances on which an assumption fails are left out.
 
     Returns:

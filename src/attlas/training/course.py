@@ -34,7 +34,6 @@ class Task(eqx.Module):
     """What is done at a step and at a record.
 
     Attributes:
-        loss: as `attlas.training.fit.fit` takes it, like the others.
         project: of parameters, or None.
         observe: of parameters and data, or None.
         keep: whether the parameters of records are kept.
@@ -50,9 +49,6 @@ class Point(NamedTuple):
     """Where a training stands, and what the next record needs of the steps before it.
 
     Attributes:
-        params: the parameters.
-        optimizer: its state.
-        step: steps made.
         seen: of a whole batch the parameters before the last step, with loss and norm there; of
             batches the sum of their losses since the last record.
     """
@@ -68,7 +64,6 @@ class Course(NamedTuple):
 
     Attributes:
         begin: the point before the first step.
-        advance: one step.
         renew: what is done to a point before the steps to each record, or None.
         look: parameters or None, loss, norm or None, and observations of a point.
         end: from the last point, the records and their lengths to what `fit` returns: records of
@@ -92,8 +87,6 @@ def record_along(
     """Steps in a loop, observing the state after chosen numbers of them.
 
     Args:
-        advance: one step.
-        observe: what is recorded of a state.
         start: the state before the first step.
         lengths: steps before each record, since the one before.
         begin: what is done to a state before the steps to each record.
@@ -123,10 +116,6 @@ def course_of(given: dict[str, Any], rest: Any, task: Task) -> Course:
         given: params, data, batches and optimizer of `attlas.training.fit.fit`; of the parameters
             what is trained.
         rest: all else of the parameters.
-        task: what is done.
-
-    Returns:
-        Its parts.
     """
     data, batches, optimizer = (given[name] for name in ("data", "batches", "optimizer"))
     made: Any = optimizer() if callable(optimizer) else optimizer
@@ -190,7 +179,6 @@ def value_and_gradient(
 
     Args:
         loss: of a model and data, or a `ClosedForm` of them.
-        rest: what of the model is not trained.
         has_aux: whether the value is a pair of a loss and something else.
 
     Returns:

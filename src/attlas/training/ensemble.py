@@ -164,9 +164,6 @@ def _even_width(count: int, most: int, threads: int, devices: int) -> int:
 def member_devices() -> list[jax.Device]:
     """The devices among which members are shared out: all that this process sees.
 
-    Returns:
-        At least one device.
-
     Examples:
         >>> len(member_devices()) == jax.local_device_count()
         True

@@ -102,8 +102,6 @@ def fit_epochs(
             or a `ClosedForm` from them to this pair and the gradient of the loss.
         optimizer: optax transformation on all parameters.
         models: stacked models, with a leading axis of members on every array.
-        data: what loss and evaluation are given.
-        batches: for each epoch arrays [members, steps, ...].
         evaluate: from (model, data) to named accuracies; that of "validation" selects.
         batch: samples per batch.
         width: members that a program runs at once, a divisor of their number; fewer on devices.
@@ -143,12 +141,7 @@ def _shared_width(count: int, width: int, devices: int) -> int:
     """The largest divisor of the members' number that gives every device a part, if there is one.
 
     Args:
-        count: members.
-        width: of a part at most.
         devices: among which parts are shared out.
-
-    Returns:
-        Members per part.
 
     Raises:
         UserError: if the width does not divide the members.

@@ -36,8 +36,6 @@ class Ensemble(NamedTuple):
     stacked starts; samples left out are weights in the data.
 
     Attributes:
-        params: the starts.
-        data: what the loss is given.
         batches: the members' own batches.
         optimizer: arrays of the optimiser.
         chunk: members in a program; all when None. Chunks run at once, one on each core.

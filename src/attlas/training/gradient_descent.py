@@ -32,7 +32,6 @@ class Samples(NamedTuple):
 
     Attributes:
         X: samples along the first axis.
-        y: labels +-1.
         weights: of the samples; the risk divides by n whatever they are.
     """
 
@@ -78,14 +77,10 @@ def descend(
     Args:
         model: the start; its floating arrays are trained.
         X: samples along the first axis.
-        y: labels +-1.
         weights: of the samples; the risk divides by n whatever they are.
         step_size: eta, in the dtype of the model.
         schedule: increasing step numbers to record; training ends at the last.
         loss: name of a margin loss.
-
-    Returns:
-        The recorded steps.
 
     Examples:
         >>> model = MultiHead(jnp.zeros((1, 1, 1)), jnp.zeros((1, 1, 1)))
@@ -104,8 +99,6 @@ def require_trainable(model: Any, X: Array, y: Array, step_size: Any, loss: str)
     Args:
         model: the start, with no axis before those of its parameters.
         X: samples (n, T, d).
-        y: labels.
-        step_size: eta.
         loss: name of a margin loss.
 
     Raises:
@@ -157,9 +150,6 @@ def gradient_descent(
 
     Args:
         model: the start, `MultiHead` or any Equinox module from tokens to a scalar.
-        X: samples.
-        y: labels +-1.
-        step_size: eta.
         steps: number of steps.
         record_at: increasing step numbers to record; log-spaced ones when None.
         loss: name of a margin loss.
@@ -203,8 +193,6 @@ def gradient_descent_ensemble(
 
     Args:
         models: starts along a leading axis of every parameter.
-        X: samples.
-        y: labels +-1.
         step_size: eta, one for all or one each.
         steps: number of steps.
         record_at: increasing step numbers to record; log-spaced ones when None.

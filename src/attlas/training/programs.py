@@ -92,7 +92,6 @@ class Applied(NamedTuple):
 
     Attributes:
         run: from a program, arrays with an axis of members, and further ones to the result.
-        shapes: of what that would be.
         members: whether arrays have a leading axis of members.
     """
 
@@ -107,9 +106,6 @@ def train_in_pieces(
     """One training whose state is kept by the clock, from where it was kept if it was.
 
     Args:
-        stage: of this training.
-        programs: to run.
-        applied: how.
         lengths: steps before each record, since the one before.
         renews: whether the sum of losses begins anew after each record.
 

@@ -31,8 +31,6 @@ def risk_gradient(
     Args:
         model: `MultiHead`, or any Equinox module from a sample to a scalar.
         X: samples along the first axis.
-        y: labels +-1.
-        weights: of the samples.
         loss: name of a margin loss.
 
     Returns:
@@ -68,9 +66,6 @@ def model_outputs(model: Any, X: Float[Array, "n *shape"]) -> Float[Array, " n"]
     Args:
         model: `MultiHead`, or any module from a sample to a scalar.
         X: samples along the first axis.
-
-    Returns:
-        One scalar per sample.
 
     Examples:
         >>> model_outputs(jnp.sum, jnp.ones((2, 3))).tolist()

@@ -117,7 +117,6 @@ def train_classifiers(
         sets: training, validation and test sequences.
         keys: e random keys, for the order of the batches and for dropout.
         batch: sequences per batch.
-        epochs: most epochs.
         stop_accuracy: training accuracy at which a member stops; above 1 none does.
         chunk: sequences evaluated at once.
         quick_compile: let XLA optimise little, where compiling costs more than training.
@@ -177,9 +176,6 @@ class HeldOut(NamedTuple):
 
 def held_out_accuracies(path: Trajectory) -> HeldOut:
     """Test accuracies at the selected, the last and the best epoch.
-
-    Args:
-        path: from `train_classifiers`.
 
     Returns:
         The three, one number per member.

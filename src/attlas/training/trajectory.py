@@ -94,9 +94,6 @@ class Trajectory(eqx.Module):
         Args:
             which: number of the member, or a slice.
 
-        Returns:
-            Its trajectory.
-
         Examples:
             >>> path = Trajectory(np.arange(2), None, None, loss=np.array([[1.0, 0.5], [2.0, 1.0]]))
             >>> path.member(1).loss.tolist()
@@ -172,10 +169,6 @@ def log_spaced(steps: int, count: int = 33) -> tuple[int, ...]:
 
     Args:
         steps: the last step.
-        count: how many, before equal ones are merged.
-
-    Returns:
-        Increasing step numbers.
 
     Examples:
         >>> log_spaced(1000, 4)
@@ -191,9 +184,6 @@ def recording_schedule(steps: int | None, record_at: Any) -> np.ndarray:
     Args:
         steps: the last step; the last of `record_at` when None.
         record_at: increasing step numbers from 0 on, or None.
-
-    Returns:
-        Integer array.
 
     Raises:
         UserError: if there is no step, or the numbers do not increase or exceed `steps`.

@@ -34,7 +34,6 @@ class Concentration(NamedTuple):
             where no number does, which happens with "raw l2" alone.
         top_norm: l2 norm of the floor(sqrt(p)) largest weights, as liu2021analyzing plots it.
         relative_top_norm: the same over the l2 norm of the row.
-        top_share: their sum.
         entropy: -sum a log a, in nats.
         effective_support: exp(entropy), the number of equal weights of that entropy.
         participation: 1 / ||a||_2^2, the number of equal weights of that l2 norm.
@@ -167,7 +166,6 @@ def top_norm(weights: ArrayInput, s0: int, lengths: ArrayInput | None = None) ->
 
     Args:
         weights: rows of attention weights, as for `concentration`, (..., T).
-        s0: how many.
         lengths: p of each row, broadcast to the leading axes; T when None.
 
     Returns:

@@ -48,7 +48,6 @@ def correlation_coefficient(W: ArrayInput, target: ArrayInput) -> Float[Array, "
 
     Args:
         W: first matrix; what `direction_divergence` accepts.
-        target: second matrix.
 
     Returns:
         Cosine in [-1, 1]; NaN if either matrix is zero.

@@ -20,7 +20,6 @@ class MapStatistics(NamedTuple):
 
     Attributes:
         entropy: -sum a log a, in nats.
-        effective_support: exp(entropy).
         participation: 1 / ||a||_2^2.
         top_1: largest weight, the confidence of a head.
         top_4: sum of the four largest weights, of all where there are fewer.
@@ -61,10 +60,6 @@ def map_statistics(weights: ArrayInput, rows: ArrayInput, special: ArrayInput) -
         weights: attention maps, [H, T, T]; a list, or an array of NumPy, JAX or torch, traced or
             not. What a row does not see has weight 0.
         rows: R, which rows count, booleans [T]; padding does not.
-        special: which tokens are special, booleans [T].
-
-    Returns:
-        The means.
 
     A `UserError` names an array of another shape or type.
 

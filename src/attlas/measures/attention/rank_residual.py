@@ -36,7 +36,6 @@ def rank_residual(X: ArrayInput, rows: ArrayInput) -> RankResidual:
 
     Args:
         X: hidden rows, [T, d]; a list, or an array of NumPy, JAX or torch, traced or not.
-        rows: which rows count, booleans [T].
 
     Returns:
         The residuals; the cosine is NaN for one row.

@@ -98,7 +98,6 @@ def rademacher_complexity(
         inputs: a pytree of arrays with the leading axis m; a list of numbers is one array.
         sign_vectors: number of drawn sign vectors, at least two.
         starts: starting points for each sign vector.
-        steps: of the ascent, at least zero.
         step: first step in radii.
         chunk: sign vectors held at a time; what leaves the cache is slower (8: 1.5 times).
         confidence: level of the interval (two sides) and of the certain limit (one side).
@@ -179,12 +178,6 @@ def _sample_size(inputs: Any) -> int:
 def draw_signs(key: PRNGKeyArray, sign_vectors: int, m: int, repeats: int = 1) -> np.ndarray:
     """Sign vectors, one per row; equal keys give equal signs for every class.
 
-    Args:
-        key: random key.
-        sign_vectors: how many.
-        m: examples.
-        repeats: how often each stands in the sample.
-
     Returns:
         Entries +1 and -1, or the sums of `repeats` of them.
 
@@ -205,12 +198,7 @@ def rademacher_estimate(
 
     Args:
         suprema: values for s >= 2 independent sign vectors, already divided by m.
-        m: sample size.
         largest: bound on |f| on the sample.
-        confidence: level.
-
-    Returns:
-        The estimate.
 
     Examples:
         >>> found = rademacher_estimate(np.array([0.4, 0.6]), 100, 1.0)

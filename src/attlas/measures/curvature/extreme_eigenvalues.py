@@ -97,7 +97,6 @@ def hessian_extremes(
         max_steps: largest dimension K of a Krylov space; K vectors are held in memory.
         exact_below: size up to which the whole Hessian is formed instead.
         failure: probability with which the enclosures may fail.
-        key: of the starts.
 
     Returns:
         The eigenvalues. Certificate: `residual`, of real products, one row per end (smallest

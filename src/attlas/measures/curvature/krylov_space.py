@@ -20,7 +20,6 @@ class RitzPairs(NamedTuple):
         coefficients: coordinates in `basis`, one column per value.
         bounds: beta_K |s_K|, the residual of each pair in exact arithmetic.
         basis: orthonormal rows that span the space.
-        diagonal: of the tridiagonal matrix.
         off_diagonal: as long; the last is the remainder that would lead out of the space.
         steps: dimension that was asked for; the basis is shorter where the space is invariant.
     """
@@ -38,9 +37,6 @@ class RitzPairs(NamedTuple):
 
         Args:
             chosen: indices of `values`.
-
-        Returns:
-            One row per index.
         """
         weights = jnp.asarray(self.coefficients[:, chosen].T, self.basis.dtype)
         return np.asarray(weights @ self.basis)
@@ -66,7 +62,6 @@ def ritz_pairs(
         args: further arguments of `risk`.
         start: start vector, [P].
         locked: orthonormal rows V', or rows of zeros.
-        centre: c.
         steps: dimension K of the space, at most P.
 
     Returns:
@@ -109,9 +104,6 @@ def hessian_products(
         parameters: any pytree; its floating arrays are what is differentiated.
         args: further arguments of `risk`.
         vectors: rows v in the order of `ravel_pytree`.
-
-    Returns:
-        Rows H v.
 
     Examples:
         >>> risk = lambda x: x[0] ** 2 + 3 * x[0] * x[1]

@@ -14,10 +14,8 @@ class SpectrumEnds(NamedTuple):
     """Extreme eigenvalues of B symmetric matrices; the smallest stands before the largest.
 
     Attributes:
-        values: Rayleigh quotients.
         residuals: |H v - theta v|: an eigenvalue lies that near.
         low: lower ends of intervals that hold the extreme eigenvalue.
-        high: upper ends.
         steps: products per matrix.
     """
 
@@ -47,11 +45,9 @@ def spectrum_ends(
 
     Args:
         products: the rows H_b v_b of rows v_b, [B, size] to [B, size], in its own precision.
-        count: B.
         size: number of rows of each matrix.
         steps: K, products per matrix; 2 K B vectors are held in memory.
         failure: probability with which an interval may fail.
-        seed: of the starts.
         progress: told after each product.
 
     Returns:

@@ -40,8 +40,6 @@ def bootstrap_mean(
         values: one number per unit and column, units first, [n, ...]; a column with a NaN
             gives NaN.
         draws: number of resamples.
-        level: of the interval, in (0, 1).
-        seed: of the draws.
 
     Returns:
         Means and interval ends, in float64.

@@ -21,10 +21,7 @@ class LogLogSlope(NamedTuple):
     """Least-squares line log(value) = intercept + slope log(scale).
 
     Attributes:
-        slope: of the centres of the runs.
         low: lower limit of the percentile interval.
-        high: upper limit.
-        intercept: at scale 1.
         curvature: of the least-squares parabola in log(scale); a power law has none. NaN with
             fewer than three scales.
         bootstrap: slopes of the samples.
@@ -56,13 +53,7 @@ def loglog_slope(
     Args:
         scales: positive, at least two of them different, [s].
         runs: positive values, one list or array a scale.
-        key: of the bootstrap.
         centre: what is fitted; the logarithm is taken after it.
-        samples: bootstrap samples.
-        confidence: of the interval.
-
-    Returns:
-        Slope and interval.
 
     Raises:
         UserError: if the scales or values do not allow a slope.

@@ -14,10 +14,6 @@ def onset(
 ) -> Float[np.ndarray, "*batch"]:
     """The least scale from which on a condition holds at all recorded ones.
 
-    Args:
-        scales: increasing.
-        holds: whether it holds at each.
-
     Returns:
         One scale per batch entry; NaN where the condition fails at the last.
 

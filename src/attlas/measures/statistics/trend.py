@@ -17,8 +17,6 @@ class Slope(NamedTuple):
 
     Attributes:
         mean: mean of the instances' slopes.
-        low: lower limit.
-        high: upper limit.
         slopes: one slope an instance.
     """
 
@@ -83,7 +81,6 @@ def decay_rate(
     r"""$-d\log v/d\tau$ over the second half of the records, past the transient of the start.
 
     Args:
-        steps: increasing.
         values: positive, records along the last axis.
 
     Returns:
@@ -109,9 +106,6 @@ def extrapolated_limit(values: Float[Array, "*batch 3"]) -> Float[Array, "*batch
 
     Args:
         values: three successive values along the last axis.
-
-    Returns:
-        The limit.
 
     Examples:
         >>> float(extrapolated_limit(jnp.array([3.0, 2.0, 1.5])))

@@ -14,9 +14,6 @@ def turn(
         angle: of each pair of each row; coordinates beyond the pairs do not turn.
         interleaved: pairs are (0, 1), (2, 3), ...; else (0, r), (1, r + 1), ... with r pairs.
 
-    Returns:
-        The turned rows.
-
     Examples:
         >>> quarter = jnp.full((1, 1), jnp.pi / 2)
         >>> print(jnp.round(turn(jnp.array([[1.0, 0.0, 5.0]]), quarter, False), 12) + 0.0)

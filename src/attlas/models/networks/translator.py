@@ -24,7 +24,6 @@ class AttentionRows(NamedTuple):
     Attributes:
         encoder: of source words to source words, for each layer and head.
         decoder: of target words to themselves and the target words before.
-        cross: of target words to source words.
     """
 
     encoder: Rows
@@ -37,9 +36,6 @@ class MultiHeadAttention(eqx.Module):
 
     Attributes:
         query: W_Q of all heads.
-        key: W_K.
-        value: W_V.
-        output: W_O.
         heads: H, a divisor of d.
     """
 
@@ -56,11 +52,6 @@ class MultiHeadAttention(eqx.Module):
         seen: Bool[Array, "*n S T"],
     ) -> tuple[Float[Array, "*n S d"], Float[Array, "*n H S T"]]:
         """What the queries read, and their weights.
-
-        Args:
-            x: queries.
-            y: what they attend to.
-            seen: which query may attend to what.
 
         Returns:
             One row per query, and the attention weights.
@@ -82,7 +73,6 @@ class TranslatorBlock(eqx.Module):
         own: attention to oneself.
         source: attention to the encoder's output; None in the encoder.
         up: first matrix of the network.
-        down: second matrix.
         scales: of the layer norms, one for each sum.
     """
 
@@ -102,8 +92,6 @@ class TranslatorBlock(eqx.Module):
         """Apply the block.
 
         Args:
-            x: inputs.
-            seen: which position may attend to which.
             memory: the encoder's output, in the decoder.
             memory_seen: which position may attend to what of it.
 
@@ -165,11 +153,6 @@ class Translator(eqx.Module):
     ) -> AttentionRows:
         """The attention weights of all layers and heads.
 
-        Args:
-            source: as for a call.
-            mask: as for a call.
-            target: as for a call.
-
         Returns:
             Weights; rows of padding positions are there too, and mean nothing.
         """
@@ -211,16 +194,10 @@ def make_translator(
     r"""A model with Xavier's uniform start and Gaussian word vectors of variance 1/d.
 
     Args:
-        key: random key.
         vocabularies: words of the source and of the target language.
-        width: d, even.
         blocks: layers L of the encoder, and of the decoder.
-        heads: of each attention, a divisor of d.
         hidden: width of the network in each block.
         dtype: floating type; JAX's default when None.
-
-    Returns:
-        The model.
 
     Raises:
         UserError: if a size is below 1, the width odd, or no multiple of the heads.

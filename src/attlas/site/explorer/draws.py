@@ -79,9 +79,6 @@ def head_draws() -> dict[str, np.ndarray]:
 def encoded(arrays: Mapping[str, np.ndarray]) -> dict[str, str]:
     """Arrays as the page stores them.
 
-    Args:
-        arrays: by name.
-
     Returns:
         Base64 of their numbers in float64, little-endian, row by row.
 

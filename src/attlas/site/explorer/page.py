@@ -54,12 +54,6 @@ def palette_style() -> str:
 def write_explorer(path: Path) -> Path:
     """Write the explorer.
 
-    Args:
-        path: the file.
-
-    Returns:
-        The path.
-
     A `UserError` names a file that cannot be written.
     """
     probe_text_file(path, "--out")

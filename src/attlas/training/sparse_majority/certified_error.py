@@ -46,11 +46,7 @@ def ramp_risks(
     $$\frac1n\sum_i\min\Big(1,\max\Big(0,1-\frac{y_if(X_i)}\gamma\Big)\Big)$$
 
     Args:
-        models: stacked.
-        embedding: of the bits.
-        bits: sequences.
         labels: 0 or 1.
-        margins: gamma.
 
     Returns:
         One accuracy and one row of risks per model.
@@ -86,13 +82,7 @@ def ball_complexities(
     """Bounds on the complexity of one layer with ||W_QK||_{1,1} <= r, by `FAMILIES`; at most 1.
 
     Args:
-        radii: r.
-        samples: m.
         T: tokens of a sequence.
-        d: their dimension.
-
-    Returns:
-        The bounds.
 
     Examples:
         >>> found = ball_complexities(np.array([4.0]), np.array([1e8]), 32, 34)
@@ -117,7 +107,6 @@ class CertifiedError(NamedTuple):
     """Bounds on the error, each at its best margin.
 
     Attributes:
-        error: the bound.
         margin: number of the margin.
     """
 
@@ -139,8 +128,6 @@ def certified_error(
     Args:
         ramp: risk on the sample, by radius and margin.
         complexity: R, by radius, number of samples and family.
-        samples: m.
-        margins: gamma.
         delta: probability that some bound fails.
 
     Returns:

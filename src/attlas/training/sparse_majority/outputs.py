@@ -19,14 +19,6 @@ def majority_outputs(
 ) -> Float[Array, " n"]:
     r"""Outputs of the model on sequences of bits, equal to those on the tokens up to rounding.
 
-    Args:
-        model: one layer.
-        embedding: of the bits, [CLS] last.
-        bits: sequences.
-
-    Returns:
-        One output per sequence.
-
     Source: section 4.1 of trauger2023sequence; the order of summation derived.
 
     Examples:

@@ -29,10 +29,7 @@ class ProjectedSettings(NamedTuple):
     """Settings of the training.
 
     Attributes:
-        steps: of descent.
         batch: sequences per step, drawn with replacement.
-        rate: step size.
-        momentum: of the steps before the projection.
         temperature: tau of the loss tau log(1 + exp(-y f / tau)).
         width: k, columns of W_v.
         ball: whose norm bounds W_QK.
@@ -58,8 +55,6 @@ def project_single_layer(
     r"""The nearest model with ||w||_1, ||W_c||_{1,inf}, ||W_v||_{1,inf} <= 1 and ||W_QK|| <= r.
 
     Args:
-        model: one layer.
-        radius: r.
         ball: norm of W_QK.
 
     Returns:
@@ -95,7 +90,6 @@ def train_projected(
         key: random key, of start and batches.
         data: one draw; the validation sequences are not read.
         radii: bounds on the norm of W_QK.
-        settings: of the training.
 
     Returns:
         The trained models, stacked along the radii.
