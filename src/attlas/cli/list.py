@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from attlas.site.selection import Chosen
+    from attlas.site.selection import Selection
 
 
 class Listing(StrEnum):
@@ -34,11 +34,11 @@ def list_(
 ) -> None:
     """List the papers, claims and experiments, all or of a paper, a file, a folder or a module."""
     from attlas.cli.tables import show_table
-    from attlas.site.selection import chosen
+    from attlas.site.selection import select
 
     names = list(what or ())
     kinds = [Listing(names.pop(0))] if names and names[0] in list(Listing) else list(Listing)
-    found = chosen(names)
+    found = select(names)
 
     makers = {
         Listing.PAPERS: (("paper", "year", "claims", "experiments", "title"), _papers),
@@ -57,7 +57,7 @@ def list_(
         show_table(columns, rows(found), title="" if len(kinds) == 1 else listing.value)
 
 
-def _papers(found: "Chosen") -> list[tuple[str, ...]]:
+def _papers(found: "Selection") -> list[tuple[str, ...]]:
     from attlas.site.atlas import references_of
 
     claimed = [claim.paper for claim in found.claims]
@@ -71,7 +71,7 @@ def _papers(found: "Chosen") -> list[tuple[str, ...]]:
     return rows
 
 
-def _claims(found: "Chosen") -> list[tuple[str, ...]]:
+def _claims(found: "Selection") -> list[tuple[str, ...]]:
     from attlas.claims.claim import Claim
     from attlas.display.prose import plain
     from attlas.verify.searchable import is_searchable, why_not_attacked
@@ -86,13 +86,13 @@ def _claims(found: "Chosen") -> list[tuple[str, ...]]:
     ]
 
 
-def _experiments(found: "Chosen") -> list[tuple[str, ...]]:
+def _experiments(found: "Selection") -> list[tuple[str, ...]]:
     from attlas.display.prose import plain
 
     return [(e.name, plain(e.question) or "-", e.paper) for e in found.experiments]
 
 
-def _published(records: Path, found: "Chosen") -> list[tuple[str, ...]]:
+def _published(records: Path, found: "Selection") -> list[tuple[str, ...]]:
     from attlas.experiments.published import lines_of, not_run
     from attlas.experiments.store import Store
 
