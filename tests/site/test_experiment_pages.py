@@ -113,7 +113,7 @@ def test_what_fails_is_named_and_the_rest_is_shown(lines):
     records = some(lines, "smoke", 2)
     entry = shown(replace(lines, table=broken), records)
     assert entry.table is None
-    (problem,) = [text for text in entry.problems if "possible" in text]
+    (problem,) = [text for text in entry.problems if "Could not" in text]
     assert problem == "Could not make the table: KeyError: 'divergence'"
     entry = shown(replace(lines, figures=[broken]), records)
     assert entry.drawings == ()

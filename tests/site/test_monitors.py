@@ -73,9 +73,9 @@ def test_the_atlas_draws_the_files_and_names_what_is_damaged(tmp_path):
     assert "T = 7" in atlas.monitors[0].caption
     notes = "\n".join(atlas.warnings)
     assert "run.monitor.jsonl, line 2 is not JSON: ignored" in notes
-    assert "empty.monitor.jsonl has no good line" in notes
+    assert "empty.monitor.jsonl has no valid line" in notes
     assert "folder.monitor.jsonl is not a regular file" in notes
-    assert "binary.monitor.jsonl has no good line" in notes
+    assert "binary.monitor.jsonl has no valid line" in notes
     page = render_single(atlas)
     assert "Training, monitored" in page
     assert str(tmp_path) not in page
