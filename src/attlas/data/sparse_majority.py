@@ -1,9 +1,9 @@
 r"""Sparse majority: the simulated data of section 6 of trauger2023sequence, as released.
 
-A sequence of T fair bits has label 1 when most of the bits at s hidden positions are 1. The
-released program embeds the bits in two orthogonal random directions, appends a third orthogonal
-[CLS] token, divides each of the three by its own l1 norm and adds sinusoidal positions. With
-d = 64 a content vector has an l2 norm of about .14 and a position one of sqrt(d / 2) = 5.7.
+A sequence of T fair bits has label 1 if most of the bits at s hidden positions are 1. The released
+program embeds the bits in two orthogonal random directions, appends a third orthogonal [CLS] token,
+divides each of the three by its l1 norm and adds sinusoidal positions. With d = 64 a content vector
+has an l2 norm of about 0.14, and a position one of sqrt(d / 2) = 5.7.
 """
 
 from typing import NamedTuple
@@ -61,9 +61,10 @@ class MajorityDesign(NamedTuple):
 
     Attributes:
         embedding_order: content vectors have norm one in this l_p; the released one is 1.
-        paired: exponents 2 floor(i/2)/d, those of Vaswani et al. (2017); else i/d, as released.
+        paired: use the exponents 2 floor(i/2)/d of Vaswani et al. (2017) instead of the released
+            i/d.
         position_scale: factor of the positions.
-        distinct: no sequence twice, so that none is in both sets.
+        distinct: no sequence occurs twice, so that none is in both sets.
     """
 
     train: int = 300
@@ -108,9 +109,7 @@ def make_sparse_majority(
     Args:
         T: bits per sequence; tokens are one more.
 
-    Returns:
-        Training and validation sequences with one embedding, as in run_experiment.py of
-        trauger2023sequence.
+    Training and validation share one embedding, as in run_experiment.py of trauger2023sequence.
 
     Examples:
         >>> data = make_sparse_majority(jax.random.key(0), 20, MajorityDesign(validation=5))
@@ -156,7 +155,7 @@ def make_sparse_majorities(
         (2, 300, 9)
     """
     runs = [make_sparse_majority(key, T, design, dtype) for key in keys]
-    return jax.tree.map(lambda *parts: on_device(np.stack(parts)), *runs)
+    return jax.tree.map(lambda *draws: on_device(np.stack(draws)), *runs)
 
 
 def _bits(draw: np.random.Generator, count: int, T: int, distinct: bool) -> np.ndarray:
@@ -173,13 +172,13 @@ def _bits(draw: np.random.Generator, count: int, T: int, distinct: bool) -> np.n
 
 def _orthogonal(draw: np.random.Generator, d: int, order: float) -> list[np.ndarray]:
     """Three orthogonal vectors of l_p norm one: uniform draws, each cleared of those before."""
-    found: list[np.ndarray] = []
+    vectors: list[np.ndarray] = []
     for raw in draw.uniform(-1, 1, (3, d)):
         vector = raw
-        for other in found:
-            vector = vector - (vector @ other) / (other @ other) * other
-        found.append(vector)
-    return [vector / np.linalg.norm(vector, order) for vector in found]
+        for earlier in vectors:
+            vector = vector - (vector @ earlier) / (earlier @ earlier) * earlier
+        vectors.append(vector)
+    return [vector / np.linalg.norm(vector, order) for vector in vectors]
 
 
 def _require_design(T: int, design: MajorityDesign) -> None:

@@ -18,7 +18,7 @@ from attlas.core.memory import require_memory
 
 
 class TokenSelection(eqx.Module):
-    r"""Samples with their value head, and what the generator planted.
+    r"""Samples with their value head, and the planted solution.
 
     An ensemble of problems is the same object with a leading axis on every array.
 
@@ -114,14 +114,14 @@ def make_separable_selection(
 ) -> TokenSelection:
     r"""Samples whose attention SVM at the optimal tokens is feasible by construction.
 
-    From `make_token_selection` and a Gaussian matrix W, every token that is not optimal moves
-    along the part of u_i = W z_i orthogonal to v until (X_ia - X_it)' W z_i >= margin. Scores
-    do not change, so that the optimal tokens stay; moved tokens leave the sphere.
+    Starting from `make_token_selection` and a Gaussian matrix W, every token that is not optimal
+    moves along the part of u_i = W z_i orthogonal to v until (X_ia - X_it)' W z_i >= margin. The
+    scores and hence the optimal tokens do not change; moved tokens leave the sphere.
 
     Args:
         T: tokens per sample.
         d: embedding dimension, at least 2.
-        margin: what the planted matrix reaches on every constraint.
+        margin: margin of the planted matrix on every constraint.
         dtype: floating type; JAX's default when None.
 
     Returns:
@@ -146,11 +146,11 @@ def make_separable_selection(
     W = jax.random.normal(plant, (d, d), data.X.dtype)
     u = data.z @ W.T
     along = u - (u @ data.v)[:, None] * data.v[None, :]
-    reach = jnp.sum(along * u, axis=1)
+    step_gain = jnp.sum(along * u, axis=1)
     h = jnp.einsum("ntd,nd->nt", data.X, u)
     best = optimal_tokens(data)
-    ceiling = jnp.take_along_axis(h, best[:, None], 1) - margin
-    shift = jnp.minimum(ceiling - h, 0) / reach[:, None]
+    upper_bound = jnp.take_along_axis(h, best[:, None], 1) - margin
+    shift = jnp.minimum(upper_bound - h, 0) / step_gain[:, None]
     shift = jnp.where(jnp.arange(T)[None, :] == best[:, None], 0, shift)
     X = data.X + shift[:, :, None] * along[:, None, :]
     return TokenSelection(X, data.y, data.z, data.v, best, W / margin)
@@ -249,16 +249,16 @@ def make_support_selection(
 
 
 def validate(data: TokenSelection, ensemble: bool = False) -> None:
-    """Refuse data that cannot be used, in one line that names the value and the place.
+    """Check the data; an error names the value and its position.
 
-    Inside a transformation such as `jax.vmap` only the shapes are known, and only they are tested.
+    Inside a transformation such as `jax.vmap` only the shapes are known and checked.
 
     Args:
         ensemble: whether there are many problems, along one leading axis.
 
     Raises:
-        UserError: for fields that are no arrays of floating numbers, shapes that do not fit, no
-            sample, fewer than two tokens, NaN or infinite entries, labels other than +1 and -1.
+        UserError: if a field is not an array of floating numbers, shapes do not fit, there is no
+            sample or only one token, an entry is not finite, or a label is not +1 or -1.
 
     Examples:
         >>> X, y, z, v = jnp.ones((1, 2, 3)), jnp.zeros(1), jnp.ones((1, 3)), jnp.ones(3)

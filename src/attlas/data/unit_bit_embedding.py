@@ -1,4 +1,4 @@
-"""Embeddings of bits whose tokens have Euclidean norm at most one, as bounds with B_x = 1 ask."""
+"""Embeddings of bits whose tokens have Euclidean norm at most 1, as bounds with B_x = 1 require."""
 
 import math
 

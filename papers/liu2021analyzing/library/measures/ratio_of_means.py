@@ -48,6 +48,6 @@ def ratio_of_means(
         (3.0, 3.0, 3.0)
     """
     top, bottom = numerator.mean(), denominator.mean()
-    reach = student_interval(numerator / top - denominator / bottom, confidence).reach
+    reach = student_interval(numerator / top - denominator / bottom, confidence).half_width
     value = float(top / bottom)
     return RatioOfMeans(value, float(value * np.exp(-reach)), float(value * np.exp(reach)))

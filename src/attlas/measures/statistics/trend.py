@@ -70,8 +70,8 @@ def log_slope(
     mean, count = float(slopes.mean()), slopes.size
     if count < 2:
         return Slope(mean, -np.inf, np.inf, slopes)
-    reach = float(student_interval(slopes, confidence).reach)
-    return Slope(mean, mean - reach, mean + reach, slopes)
+    half_width = float(student_interval(slopes, confidence).half_width)
+    return Slope(mean, mean - half_width, mean + half_width, slopes)
 
 
 @door_for_records

@@ -16,7 +16,7 @@ from attlas.core.errors import UserError
 
 
 class Decoder(StrEnum):
-    """What a head's decoder reads: footnote * of deora2023optimization."""
+    """The tokens that a head's decoder reads: footnote * of deora2023optimization."""
 
     FULL = "full"
     POOLED = "pooled"

@@ -14,7 +14,7 @@ from attlas.models.attention.multi_head import Decoder, MultiHead
 
 
 class _Reading(NamedTuple):
-    """What the decoders read: the queries that count, their attention, U_h x_s for each token.
+    """Inputs of the decoders: the relevant queries, their attention, U_h x_s for each token.
 
     r is T for the full and the pooled decoder and 1 for the last token's.
     """

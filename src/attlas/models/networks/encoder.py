@@ -82,8 +82,8 @@ class Block(eqx.Module):
         )
         logits = jnp.einsum("shc,thc->hst", q, k) / math.sqrt(split[2])
         weights = jax.nn.softmax(jnp.where(mask[None, None, :], logits, -jnp.inf), axis=2)
-        kept = _dropout(weights, self.dropout, keys[0])
-        mixed = jnp.einsum("hst,thc->shc", kept, v).reshape(from_.shape) @ self.output
+        dropped_out = _dropout(weights, self.dropout, keys[0])
+        mixed = jnp.einsum("hst,thc->shc", dropped_out, v).reshape(from_.shape) @ self.output
         h = _layer_norm(from_ + _dropout(mixed, self.dropout, keys[1]), self.scales[0])
         hidden = _dropout(jax.nn.gelu(h @ self.up, approximate=False), self.dropout, keys[2])
         out = h + _dropout(hidden @ self.down, self.dropout, keys[3])
@@ -188,12 +188,12 @@ def make_encoder(
     """
     sizes = {"vocabulary": vocabulary, "length": length, "width": width, "blocks": blocks}
     _refuse_unusable(sizes | {"heads": heads, "hidden": hidden}, dropout)
-    first, second, third, fourth, *rest = jax.random.split(key, 4 + blocks)
+    first, second, third, fourth, *block_keys = jax.random.split(key, 4 + blocks)
     return Encoder(
         embedding=jax.random.normal(first, (vocabulary, width), dtype),
         start=deviation * jax.random.normal(second, (width,), dtype),
         positions=deviation * jax.random.normal(third, (length + 1, width), dtype),
-        blocks=tuple(_make_block(k, width, hidden, heads, dropout, dtype) for k in rest),
+        blocks=tuple(_make_block(k, width, hidden, heads, dropout, dtype) for k in block_keys),
         readout=_uniform(fourth, (width, 1), dtype)[:, 0],
         dropout=dropout,
     )
