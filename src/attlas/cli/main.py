@@ -71,7 +71,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command and exit: 0 done, 1 unexpected verdict, 2 refused input, 130 interrupted.
 
     Args:
-        arguments: by default those of the process.
+        arguments: those of the process when None.
     """
     # Claims, solvers and bounds use float64; JAX reads this variable on import.
     precision = os.environ.setdefault("JAX_ENABLE_X64", "1")

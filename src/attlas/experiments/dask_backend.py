@@ -80,7 +80,7 @@ def ended(futures: Sequence[Future], on: str, advice: str) -> Iterator[tuple[Fut
 
     Args:
         on: the cluster, for messages.
-        advice: what has been written already and how to continue, for messages.
+        advice: message about stored results and how to continue.
 
     Raises:
         UserError: if the scheduler goes away, or a worker that joined later is incompatible.

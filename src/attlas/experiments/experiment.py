@@ -206,7 +206,7 @@ class Experiment:
         coordinates along the axis on which they depend. Cells not yet computed are NaN.
 
         Args:
-            records: at least one, all of one grid.
+            records: records of one grid, at least one.
         """
         from attlas.experiments.join import join_parts
 
@@ -226,7 +226,7 @@ class Experiment:
         """The table of some records.
 
         Args:
-            records: at least one, all of one grid.
+            records: records of one grid, at least one.
         """
         return self.tabulated(self.dataset(records))
 
@@ -249,7 +249,7 @@ class Experiment:
         """The figures of some records.
 
         Args:
-            records: at least one, all of one grid.
+            records: records of one grid, at least one.
         """
         return self.drawn(self.dataset(records))
 

@@ -74,7 +74,7 @@ def join_parts(pieces: Sequence[Part]) -> xr.Dataset:
     become floats; a complete variable keeps its dtype.
 
     Args:
-        pieces: at least one; a variable must have the same axes wherever it occurs.
+        pieces: one or more parts; a variable must have the same axes wherever it occurs.
 
     Raises:
         ValueError: if two parts disagree about an entry that both have.

@@ -103,7 +103,7 @@ def gather(
 
     Args:
         store: the results folder.
-        claims: by default all claims, and so for errata and experiments.
+        claims: all claims when None; likewise errata and experiments.
         excerpt: whether verdicts of other claims may exist in the store.
         published: further records, see `write_atlas`.
     """

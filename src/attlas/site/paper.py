@@ -58,7 +58,7 @@ def write_paper(
         results: the store, or the results folder.
         out: the HTML file; its folder is created if missing.
         paper: the key of an installed paper, or the file or folder of a user's claims.
-        title: by default that of the reference or of the user's project.
+        title: title of the page; that of the reference or the user's project when empty.
         references: a BibTeX file with the paper's entry; by default the project's.
 
     Raises:
@@ -81,7 +81,7 @@ def paper_page(atlas: Atlas, title: str, references: Mapping[str, Reference]) ->
     """Merge the papers of an atlas into one page, as the files of a user's folder belong together.
 
     Args:
-        title: by default that of the reference.
+        title: title of the page; that of the reference when empty.
     """
     papers: Sequence[PaperEntry] = atlas.papers
     reference = next((references[p.key] for p in papers if p.key in references), None)
