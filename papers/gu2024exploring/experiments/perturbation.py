@@ -18,7 +18,7 @@ from attlas.experiments.experiment import Experiment
 from attlas.experiments.grid import Grid
 from attlas.experiments.join import join
 from attlas.experiments.panels import Column, Lines, Points, Reference, largest, least
-from attlas.experiments.part_cache import kept_part
+from attlas.experiments.part_cache import cached_part
 from attlas.experiments.settings import Settings
 from attlas.models.networks.softmax_network import Activation
 from gu2024exploring.experiments.instances import NAMES, renamed
@@ -63,7 +63,7 @@ def run(s: Settings, key: Array) -> xr.Dataset:
     """Every activation with the same inputs and weights, from every seed."""
     seeds = range(s.seed, s.seed + s.members)
     return join(
-        [kept_part(of_one, s, activation, seed) for activation in Activation for seed in seeds]
+        [cached_part(of_one, s, activation, seed) for activation in Activation for seed in seeds]
     )
 
 

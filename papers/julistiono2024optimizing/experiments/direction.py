@@ -19,7 +19,7 @@ from attlas.experiments import panels
 from attlas.experiments.experiment import Experiment
 from attlas.experiments.grid import Grid
 from attlas.experiments.join import join
-from attlas.experiments.panels import Column, Printed, final, mean, mean_and_reach
+from attlas.experiments.panels import Column, Printed, final, mean, mean_and_half_width
 from attlas.experiments.settings import Settings
 from attlas.measures.attention.direction import direction_divergence
 from attlas.norms.entrywise import entrywise_norm
@@ -154,9 +154,9 @@ EXPERIMENT = Experiment(
         {"p": "p", "q": "SVM of q"},
         [
             Column("seeds", "norm", lambda norms: norms.sizes["member"], at=GAUSSIAN),
-            Column("D ± 95 %", DIVERGENCE, mean_and_reach, at=GAUSSIAN),
-            Column("D, tokens of q ± 95 %", "own_tokens", mean_and_reach, at=GAUSSIAN),
-            Column("D from W(0) = 0 ± 95 %", DIVERGENCE, mean_and_reach, at={"start": "zero"}),
+            Column("D ± 95 %", DIVERGENCE, mean_and_half_width, at=GAUSSIAN),
+            Column("D, tokens of q ± 95 %", "own_tokens", mean_and_half_width, at=GAUSSIAN),
+            Column("D from W(0) = 0 ± 95 %", DIVERGENCE, mean_and_half_width, at={"start": "zero"}),
             Printed("D in the figure", FIGURE),
             Printed("D, reference", REFERENCES[0]),
             Column("norm", final("norm", by=["p"]), mean, at=GAUSSIAN, where=own_p),

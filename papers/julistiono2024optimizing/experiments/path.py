@@ -17,7 +17,7 @@ from attlas.experiments.experiment import Experiment
 from attlas.experiments.grid import Grid
 from attlas.experiments.join import join
 from attlas.experiments.panels import Column, Derived, last_finite, median, total
-from attlas.experiments.part_cache import kept_part
+from attlas.experiments.part_cache import cached_part
 from attlas.experiments.settings import Settings
 from julistiono2024optimizing.library.solvers.local_selection import (
     LocalSelection,
@@ -51,7 +51,7 @@ def run(s: Settings, key: Array) -> xr.Dataset:
     """The global and the local path of every problem, measured against the SVMs of every q."""
     problems = draw_local_selection(s.seed, s.members, s.q)
     grid = [(p, scope) for p in s.p for scope in ("global", "local")]
-    return join([kept_part(of_scope, s, key, problems, p, scope) for p, scope in grid])
+    return join([cached_part(of_scope, s, key, problems, p, scope) for p, scope in grid])
 
 
 def of_scope(s: Settings, key: Array, problems: LocalSelection, p: float, scope: str) -> xr.Dataset:

@@ -28,7 +28,7 @@ from attlas.experiments.panels import (
     mean_only,
     total,
 )
-from attlas.experiments.part_cache import kept_part
+from attlas.experiments.part_cache import cached_part
 from attlas.experiments.settings import Settings
 from liu2021analyzing.library.data.attended_regression import (
     attended_inputs,
@@ -96,7 +96,7 @@ def points_of(s: Settings, task: str, number: int) -> xr.Dataset:
     for n in s.sizes:
         weights = (np.arange(most) < n).astype(float)
         sample = z[:most], labels - labels[:n].mean(), weights
-        points = kept_part(points_at, s, sample, starts, teacher, (z[most:], truth[most:]))
+        points = cached_part(points_at, s, sample, starts, teacher, (z[most:], truth[most:]))
         samples.append(points.expand_dims(["task", "n"]).assign_coords(task=[task], n=[n]))
     return join(samples)
 

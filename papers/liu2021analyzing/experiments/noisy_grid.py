@@ -193,7 +193,7 @@ def answer(data: xr.Dataset) -> dict[str, object]:
     mean, half = student_interval(100 * data.share.sel(model="attention", query="digit").values)
     ends = student_interval(gap(data).transpose("member", "model").values)
     names = [MODELS[model] for model in gap(data).model.values.tolist()]
-    lows = zip(names, ends.mean - ends.reach, strict=True)
+    lows = zip(names, ends.mean - ends.half_width, strict=True)
     captions = differences(data)
     return captions | {
         "text": str(captions["text"]).removeprefix("Embedded "),

@@ -18,7 +18,7 @@ from attlas.experiments.experiment import Experiment
 from attlas.experiments.grid import Grid
 from attlas.experiments.join import join
 from attlas.experiments.panels import INK, PALETTE, Column, Lines, Points, Reference
-from attlas.experiments.part_cache import kept_part
+from attlas.experiments.part_cache import cached_part
 from attlas.experiments.settings import Settings
 from attlas.measures.complexity.rademacher import draw_signs, rademacher_complexity
 from attlas.measures.statistics.student_interval import student_interval
@@ -60,7 +60,7 @@ GRID = Grid(
 
 def run(s: Settings, key: Array) -> xr.Dataset:
     """Suprema by pooling, token law, length and sign vector, and the bounds by length."""
-    cells = [kept_part(of_length, s, key, law, T) for law in LAWS for T in s.lengths]
+    cells = [cached_part(of_length, s, key, law, T) for law in LAWS for T in s.lengths]
     suprema = join(cells).suprema.transpose("pooling", "law", "length", "sign_vector")
     with jax.enable_x64(True):
         norms, points = norms_in_ball(s.ball, s.radius, s.d), [float(s.n * T) for T in s.lengths]

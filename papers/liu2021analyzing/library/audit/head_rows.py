@@ -83,7 +83,7 @@ def _truth(a: Mapping[str, np.ndarray]) -> list[HeadRow]:
     for name, text in (("error", "error"), ("ramp", "ramp risk"), ("risk", "logistic risk")):
         last = a[name][:, -1]
         gap = last[:, 1] - last[:, 0]
-        half = float(student_interval(gap).reach)
+        half = float(student_interval(gap).half_width)
         rows.append(HeadRow("truth", f"{text}, training", last[:, 0], "after the last step"))
         rows.append(HeadRow("truth", f"{text}, fresh samples", last[:, 1], "the same head"))
         remark = f"mean {gap.mean():.3f} +- {half:.3f}, 95% over seeds"

@@ -44,7 +44,7 @@ def ratio_of_means(
         (3.0, 3.0, 3.0)
     """
     top, bottom = numerator.mean(), denominator.mean()
-    half_width = student_interval(numerator / top - denominator / bottom, confidence).reach
+    half_width = student_interval(numerator / top - denominator / bottom, confidence).half_width
     value = float(top / bottom)
     return RatioOfMeans(
         value, float(value * np.exp(-half_width)), float(value * np.exp(half_width))

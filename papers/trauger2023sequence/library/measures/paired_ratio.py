@@ -24,4 +24,4 @@ def paired_ratio(
     x, y = np.asarray(first, float), np.asarray(last, float)
     ratio = y.mean() / x.mean()
     left = (y - ratio * x) / x.mean()
-    return StudentInterval(np.asarray(ratio), student_interval(left).reach)
+    return StudentInterval(np.asarray(ratio), student_interval(left).half_width)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
-from attlas.site.tiles import LEAST, tiles_of
+from attlas.site.narrow_screen import LEAST, segments_of
 
 
 def drawn(figure):
@@ -20,13 +20,13 @@ def test_subfigures_are_cut_and_cover_the_figure():
     top, bottom = np.ravel(figure.subfigures(2, 1))
     for part in (*top.subfigures(1, 2, width_ratios=[1, 3]), bottom):
         part.subplots()
-    tiles = tiles_of(drawn(figure), 800.0)
+    segments = segments_of(drawn(figure), 800.0)
     # Constrained layout leaves a few points between subfigures.
-    for tile, left, right, top in zip(
-        tiles, (0, 180, 0), (180, 720, 720), (0, 0, 144), strict=True
+    for segment, left, right, top in zip(
+        segments, (0, 180, 0), (180, 720, 720), (0, 0, 144), strict=True
     ):
-        assert tile.pieces == (pytest.approx((left, right), abs=8),)
-        assert tile.band == pytest.approx((top, top + 144), abs=8)
+        assert segment.pieces == (pytest.approx((left, right), abs=8),)
+        assert segment.band == pytest.approx((top, top + 144), abs=8)
 
 
 def test_columns_share_the_numbers_of_the_first_and_have_their_legend_apart():
@@ -34,10 +34,10 @@ def test_columns_share_the_numbers_of_the_first_and_have_their_legend_apart():
     for k, axes in enumerate(figure.subplots(2, 3, sharey="row").ravel()):
         axes.plot([0, 1], label=f"a line of some length, number {k}")
     figure.legend(loc="outside lower center", ncols=3)
-    tiles = tiles_of(drawn(figure), 300.0)
-    columns, legend = tiles[:3], tiles[3:]
-    assert [len(tile.pieces) for tile in columns] == [1, 2, 2]
-    ends = [tile.pieces[-1] for tile in columns]
+    segments = segments_of(drawn(figure), 300.0)
+    columns, legend = segments[:3], segments[3:]
+    assert [len(segment.pieces) for segment in columns] == [1, 2, 2]
+    ends = [segment.pieces[-1] for segment in columns]
     assert ends[0][0] == 0
     assert ends[-1][1] == 720
     assert all(first[1] == then[0] for first, then in pairwise(ends))
@@ -45,9 +45,9 @@ def test_columns_share_the_numbers_of_the_first_and_have_their_legend_apart():
     assert numbers[0] == 0
     assert 0 < numbers[1] < 72
     assert len(legend) == 3
-    assert all(tile.band[0] == pytest.approx(columns[0].band[1]) for tile in legend)
+    assert all(segment.band[0] == pytest.approx(columns[0].band[1]) for segment in legend)
     assert all(one.pieces[0][1] == then.pieces[0][0] for one, then in pairwise(legend))
-    assert all(tile.width <= 300 for tile in legend)
+    assert all(segment.width <= 300 for segment in legend)
 
 
 def test_numbers_of_their_own_are_not_repeated_and_a_bar_stays_with_its_panel():
@@ -56,14 +56,14 @@ def test_numbers_of_their_own_are_not_repeated_and_a_bar_stays_with_its_panel():
     image = axes[0].imshow([[0, 1]])
     axes[1].plot([0, 1])
     figure.colorbar(image, ax=axes[0], aspect=30)
-    tiles = tiles_of(drawn(figure), 300.0)
+    segments = segments_of(drawn(figure), 300.0)
     assert figure.axes[2].bbox.width * 72 / figure.dpi < LEAST
-    assert [len(tile.pieces) for tile in tiles] == [1, 1]
+    assert [len(segment.pieces) for segment in segments] == [1, 1]
 
 
 def test_a_narrow_figure_stays_whole_and_its_resolution_as_it_was():
     figure = Figure(figsize=(4, 3), dpi=130)
     figure.subplots(1, 2)
-    (tile,) = tiles_of(drawn(figure), 300.0)
-    assert (tile.width, tile.height) == (288, 216)
+    (segment,) = segments_of(drawn(figure), 300.0)
+    assert (segment.width, segment.height) == (288, 216)
     assert figure.dpi == 130

@@ -1,4 +1,4 @@
-"""Tiles: a wide figure cut between its panels, for a telephone to show one below the other."""
+"""Split a wide figure between its panels, which a telephone then shows one below the other."""
 
 from itertools import pairwise
 from typing import NamedTuple
@@ -10,16 +10,16 @@ from matplotlib.legend import Legend
 from matplotlib.transforms import BboxBase
 
 PAD = 6.0
-"""Points of a gap that belong to the panel on its left: the last number below an axis overhangs."""
+"""Points of a gap that belong to its left panel, as the last number below an axis overhangs."""
 LEAST = 36.0
-"""Points of width below which axes are the colour bar of the panel on their left."""
+"""Narrower axes, in points, are the colour bar of the panel on their left."""
 
 Interval = tuple[float, float]
-Whole = Figure | SubFigure
+AnyFigure = Figure | SubFigure
 
 
-class Tile(NamedTuple):
-    """A part of a figure: a band of its height, and what of its width is put side by side.
+class Segment(NamedTuple):
+    """A part of a figure: a band of its height, and pieces of its width to put side by side.
 
     Lengths are in points, from the left and from the top.
     """
@@ -29,50 +29,46 @@ class Tile(NamedTuple):
 
     @property
     def width(self) -> float:
-        """Of the pieces together."""
+        """Width of all pieces together."""
         return sum(right - left for left, right in self.pieces)
 
     @property
     def height(self) -> float:
-        """Of the band."""
+        """Height of the band."""
         return self.band[1] - self.band[0]
 
 
-def tiles_of(figure: Figure, widest: float) -> tuple[Tile, ...]:
-    """How to cut a figure, as it was drawn last.
+def segments_of(figure: Figure, widest: float) -> tuple[Segment, ...]:
+    """Split a figure, in its last layout, into segments in reading order.
 
-    It is cut into its subfigures; one of several columns that is wide is cut into these, each
-    with the numbers of the axis that they share, and into its legend.
+    A segment is a subfigure; a wide subfigure with several columns is split into these, each with
+    the numbers of a shared axis, and its legend.
 
     Args:
-        figure: any matplotlib figure.
-        widest: points up to which a subfigure stays whole.
-
-    Returns:
-        The tiles in reading order, a single one where there is nothing to cut.
+        widest: width in points up to which a subfigure is not split.
 
     Examples:
         >>> figure = Figure(figsize=(10, 2))
         >>> _ = [part.subplots() for part in figure.subfigures(1, 2)]
-        >>> [tile.pieces for tile in tiles_of(figure, 400.0)]
+        >>> [segment.pieces for segment in segments_of(figure, 400.0)]
         [((0.0, 360.0),), ((360.0, 720.0),)]
     """
     resolution = figure.dpi
-    figure.dpi = 72  # that of the SVG: pixels are points, and words are where they were put
+    figure.dpi = 72  # as in the SVG: pixels are points, and text has the same positions
     try:
-        parts = [(_box(part, figure), part) for part in _leaves(figure)]
-        parts.sort(key=lambda each: (round(each[0][1][0]), each[0][0][0]))
-        return tuple(tile for box, part in parts for tile in _cut(part, figure, box, widest))
+        leaves = [(_box(part, figure), part) for part in _leaves(figure)]
+        leaves.sort(key=lambda leaf: (round(leaf[0][1][0]), leaf[0][0][0]))
+        return tuple(segment for box, part in leaves for segment in _cut(part, figure, box, widest))
     finally:
         figure.dpi = resolution
 
 
-def _leaves(part: Whole) -> list[Whole]:
+def _leaves(part: AnyFigure) -> list[AnyFigure]:
     inner: list[SubFigure] = list(part.subfigs)
-    return [leaf for each in inner for leaf in _leaves(each)] if inner else [part]
+    return [leaf for subfigure in inner for leaf in _leaves(subfigure)] if inner else [part]
 
 
-def _box(part: Whole | Axes, figure: Figure) -> tuple[Interval, Interval]:
+def _box(part: AnyFigure | Axes, figure: Figure) -> tuple[Interval, Interval]:
     """The interval from the left and that from the top."""
     return _intervals(part.bbox, figure)
 
@@ -82,27 +78,31 @@ def _intervals(box: BboxBase, figure: Figure) -> tuple[Interval, Interval]:
     return (float(box.x0), float(box.x1)), (height - float(box.y1), height - float(box.y0))
 
 
-def _cut(part: Whole, figure: Figure, box: tuple[Interval, Interval], widest: float) -> list[Tile]:
+def _cut(
+    part: AnyFigure, figure: Figure, box: tuple[Interval, Interval], widest: float
+) -> list[Segment]:
     (left, right), (top, bottom) = box
     columns = _columns([_box(axes, figure)[0] for axes in part.axes if axes.get_visible()])
     if len(columns) < 2 or right - left <= widest:
-        return [Tile((top, bottom), ((left, right),))]
+        return [Segment((top, bottom), ((left, right),))]
     edge = min([bottom, *(_extent(legend, figure)[1][0] for legend in part.legends)])
-    ends = [min(own[1] + PAD, later[0]) for own, later in pairwise(columns)]
+    ends = [min(column[1] + PAD, later[0]) for column, later in pairwise(columns)]
     starts = [left, *ends]
     numbers = (left, columns[0][0])
-    tiles = [Tile((top, edge), ((left, ends[0]),))]
+    segments = [Segment((top, edge), ((left, ends[0]),))]
     shared = _share_numbers(part, columns[0][1])
     for start, end in zip(starts[1:], [*ends[1:], right], strict=True):
         pieces = (numbers, (start, end)) if shared else ((start, end),)
-        tiles.append(Tile((top, edge), pieces))
+        segments.append(Segment((top, edge), pieces))
     for legend in part.legends:
-        tiles += [Tile((edge, bottom), (own,)) for own in _legend_columns(legend, figure, widest)]
-    return tiles
+        segments += [
+            Segment((edge, bottom), (column,)) for column in _legend_columns(legend, figure, widest)
+        ]
+    return segments
 
 
 def _columns(spans: list[Interval]) -> list[Interval]:
-    """Axes that stand one above the other are one column, and so is a panel with its bar."""
+    """The columns of axes one above the other; a panel and its colour bar are one column."""
     columns: list[Interval] = []
     for start, end in sorted(spans):
         if columns and (start < columns[-1][1] or end - start < LEAST):
@@ -112,25 +112,25 @@ def _columns(spans: list[Interval]) -> list[Interval]:
     return columns
 
 
-def _share_numbers(part: Whole, end: float) -> bool:
-    """Whether the numbers of the first column, which ends there, serve the others too."""
+def _share_numbers(part: AnyFigure, end: float) -> bool:
+    """Whether the other columns share the vertical axis of the first, which ends at `end`."""
     first = [axes for axes in part.axes if float(axes.bbox.x0) < end]
     others = [axes for axes in part.axes if axes not in first]
-    return all(any(own.get_shared_y_axes().joined(own, o) for own in first) for o in others)
+    return all(any(axis.get_shared_y_axes().joined(axis, o) for axis in first) for o in others)
 
 
 def _legend_columns(legend: Legend, figure: Figure, widest: float) -> list[Interval]:
-    """The legend's columns, as many side by side as fit."""
+    """The legend's columns, in groups that fit side by side."""
     spans = [_extent(text, figure)[0] for text in legend.get_texts()]
     ends = sorted({max(end for begin, end in spans if begin == start) for start, _ in spans})
-    parts: list[Interval] = []
+    groups: list[Interval] = []
     start = last = _extent(legend, figure)[0][0]
     for end in ends:
         if last > start and end + PAD - start > widest:
-            parts.append((start, last))
+            groups.append((start, last))
             start = last
         last = end + PAD
-    return [*parts, (start, last)]
+    return [*groups, (start, last)]
 
 
 def _extent(artist: Artist, figure: Figure) -> tuple[Interval, Interval]:
