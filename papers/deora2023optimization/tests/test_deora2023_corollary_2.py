@@ -24,3 +24,14 @@ def test_every_entry_is_that_of_its_start_version_and_steps():
         step = deora2023_corollary_2_step(start, 1e5, H, constants)
         np.testing.assert_allclose(found.step_size[1, v, 1], step, rtol=1e-13)
     assert np.all(np.diff(found.training, axis=2) < 0)
+
+
+def test_both_bounds_are_of_a_direction_of_norm_root_two():
+    K, B_Phi, margin, n = 1e3, 1.5, 0.4, 24.0
+    found = deora2023_corollary_2(
+        4.0, 8.0, 2.0, jnp.ones(1), jnp.array([B_Phi]), jnp.array([margin]), n, jnp.array([K])
+    )
+    square = 2 * ((2 * B_Phi + np.log(K)) / margin) ** 2
+    eta = np.asarray(found.step_size)[0, :, 0]
+    np.testing.assert_allclose(found.training[0, :, 0], 2 / K + 1.25 * square / (eta * K), 1e-13)
+    np.testing.assert_allclose(found.gap[0, :, 0], 17 * square / (eta * n), 1e-13)
