@@ -52,3 +52,10 @@ def test_training_learns_a_period_of_what_it_reads_alone():
     jax.tree.map(np.testing.assert_array_equal, first, again)
     found = certify_characters(first, STREAM, 1000, STREAM, 1 / 8, 1, 0.05)
     assert found.train < 1.5 < found.uniform
+
+
+def test_the_first_character_is_among_those_that_are_read():
+    model = train_characters(
+        jax.random.key(0), STREAM, 1, SIZE, CharacterDescent(20, 2, 0.1, 1 / 8)
+    )
+    assert int(jnp.argmax(model(jnp.zeros(4, jnp.int8)))) == STREAM[0]

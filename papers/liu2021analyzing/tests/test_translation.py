@@ -12,7 +12,11 @@ from attlas.models.networks.translator import make_translator
 from attlas.training.epochs import epoch_orders
 from liu2021analyzing.library.data.packed_pairs import pack_batches
 from liu2021analyzing.library.data.translation_pairs import SentencePairs, load_translation_pairs
-from liu2021analyzing.library.training.translation import train_translator, warm_up_rate
+from liu2021analyzing.library.training.translation import (
+    _evaluated,
+    train_translator,
+    warm_up_rate,
+)
 
 
 @pytest.fixture(scope="module")
@@ -98,3 +102,11 @@ def test_unusable_settings_are_refused(data):
 
 
 KEY = jax.random.key(2)
+
+
+def test_pairs_that_fill_up_the_last_chunk_count_nothing(data):
+    model = _model(data)
+    found = _evaluated(3, model, (data.train, jax.tree.map(jnp.asarray, data.validation)))
+    loss, accuracy = _mean_loss(model, data.validation, np.arange(5))
+    np.testing.assert_allclose(found["validation"], loss, rtol=1e-11)
+    np.testing.assert_allclose(found["accuracy"], accuracy, rtol=1e-13)
