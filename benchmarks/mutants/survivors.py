@@ -11,6 +11,9 @@ JUDGED: dict[str, str] = {
         "Equivalent: two test reviews are placed beside the training data in place of one, and "
         "none is looked at before the end, where all are."
     ),
+    "src/attlas/data/token_selection.py:make_separable_selection:literal shifted@7": (
+        "True: problems of any number of samples are drawn; the default number is a choice."
+    ),
     "src/attlas/measures/complexity/rademacher.py:rademacher_complexity:literal shifted@11": (
         "True: the interval holds for every number of sign vectors; the default is a choice."
     ),
