@@ -1,8 +1,8 @@
 r"""The claim: a numbered statement that runs.
 
 A claim names a statement of a paper, draws instances of it, and computes the two sides of
-its (in)equality on one instance. How sides become a verdict depends on the `Kind` alone and
-is decided in `attlas.verify`; a claim holds no algorithm and no tolerance of its own. Claims
+its (in)equality on one instance. How sides become a verdict depends on the `Kind` alone, whose
+object is in `attlas.claims.kinds`; a claim has no algorithm and no tolerance of its own. Claims
 are written as decorated functions: see `attlas.claims.statement`.
 """
 
@@ -10,28 +10,16 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
-import jax.numpy as jnp
 from jaxtyping import Array, Bool
 
 from attlas.claims.domains.domain import Domain
-from attlas.claims.report_text import claim_html
+from attlas.claims.kinds.kind import Kind
 from attlas.claims.sampling import Instance, Sampler, draw
+from attlas.claims.sides import Sides
 from attlas.claims.verdict import Outcome, Witness
 from attlas.core.named_call import call_by_name
-
-
-class Kind(StrEnum):
-    """What sort of statement it is; `attlas.verify.decide` has one rule for each."""
-
-    IDENTITY = "identity"
-    INEQUALITY = "inequality"
-    LIMIT = "limit"
-    RATE = "rate"
-    EXISTENCE = "existence"
-    PROBABILITY = "probability"
-    EXPECTATION = "expectation"
 
 
 class Source(StrEnum):
@@ -52,32 +40,6 @@ class Status(StrEnum):
     CORRECTED = "corrected"
     SHARPENED = "sharpened"
     NEW = "new"
-
-
-class Sides(NamedTuple):
-    r"""The two sides of one instance, arrays of one common shape.
-
-    `identity`: left = right. `inequality`: left <= right. `existence`: left <= right says that
-    the object was found. `limit`: left[k] -> right[k] along the last axis, whose scales grow
-    geometrically. `rate`: left[k] = O(right[k]) likewise. `probability`: left in {0, 1} and
-    P(left = 1) >= right. `expectation`: E left <= E right.
-
-    Attributes:
-        left: left side.
-        right: right side.
-        magnitude: size of the terms that were added up to reach the sides, for rounding; the
-            larger side when None.
-        error: certified absolute error of the sides (a solver's gap), beyond rounding.
-        scales: the growing parameter of a limit or rate; the engine fills it in.
-        range: length of an interval that holds left - right, for an expectation; likewise.
-    """
-
-    left: Array
-    right: Array
-    magnitude: Array | None = None
-    error: Array | float = 0.0
-    scales: Array | None = None
-    range: Array | None = None
 
 
 @dataclass(frozen=True)
@@ -274,6 +236,9 @@ class Claim:
         return f"Claim({self.name}, {self.locator}, {self.kind}: {self.statement})"
 
     def _repr_html_(self) -> str:
+        # The pages know claims; a claim looks them up when a notebook shows it.
+        from attlas.claims.report_text import claim_html
+
         return claim_html(self)
 
     def __call__(self, *arrays: Any, **changes: Any) -> Any:
@@ -291,25 +256,22 @@ class Claim:
             The sides, with the scales of a limit or rate and the level of a probability.
         """
         changes = {} if changes is None else changes
-        found = call_by_name(self.function, instance, changes)
-        if self.kind is Kind.PROBABILITY and self.level is not None:
-            found = found, self._read(self.level, instance, changes)
-        if self.kind is Kind.PROBABILITY and not isinstance(found, Sides):
-            event, level = found
-            found = Sides(jnp.asarray(event, dtype=float), jnp.asarray(level, dtype=float))
-        sides = found if isinstance(found, Sides) else Sides(*found)
-        for detail in ("scales", "range"):
-            given = getattr(self, detail)
-            if given is not None:
-                sides = sides._replace(**{detail: self._read(given, instance, changes)})
+        value = call_by_name(self.function, instance, changes)
+        if self.level is not None:
+            value = value, self._read(self.level, instance, changes)
+        sides = self.kind.rule.sides(value)
+        for name in ("scales", "range"):
+            detail = getattr(self, name)
+            if detail is not None:
+                sides = sides._replace(**{name: self._read(detail, instance, changes)})
         return sides
 
     @staticmethod
-    def _read(given: Any, instance: Instance, changes: Mapping[str, Any]) -> Any:
+    def _read(detail: Any, instance: Instance, changes: Mapping[str, Any]) -> Any:
         """A detail that is a number, the name of an array, or a function of named arrays."""
-        if isinstance(given, str):
-            return instance[given]
-        return call_by_name(given, instance, changes) if callable(given) else given
+        if isinstance(detail, str):
+            return instance[detail]
+        return call_by_name(detail, instance, changes) if callable(detail) else detail
 
     def draw(self, seed: int, count: int, control: Control | None = None) -> Instance:
         """A batch of instances, drawn once in a process for equal arguments.

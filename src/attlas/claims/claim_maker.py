@@ -198,7 +198,7 @@ def _moved_by_default(
     # An array that a sampler computes from others, such as a solution, must move with them:
     # unless every array that is read is declared, or computed again, the draws move instead.
     expected = given.get("expect", Expectation()).outcome is Outcome.SUPPORTED
-    if kind is not Kind.INEQUALITY or not expected or given.get("not_attacked"):
+    if not kind.rule.searchable or not expected or given.get("not_attacked"):
         return ()
     names = {domain.name for domain in domains}
     read = parameters(function)

@@ -1,22 +1,19 @@
 """Claims, verdicts and reports of a check, as text and as small tables of a notebook."""
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from markupsafe import Markup
 
+from attlas.claims.claim import Claim
 from attlas.claims.strength import outcome_words, strength_sentences
+from attlas.claims.verdict import CheckReport, Verdict
 from attlas.display.numbers import plain_number
 from attlas.display.prose import plain
 from attlas.display.statements import prose, typeset
 from attlas.display.tables import arrays_table, table
 
-if TYPE_CHECKING:
-    from attlas.claims.claim import Claim
-    from attlas.claims.verdict import CheckReport, Verdict
 
-
-def verdict_text(verdict: "Verdict") -> str:
+def verdict_text(verdict: Verdict) -> str:
     """A verdict in one line, without the arrays of its witness.
 
     Args:
@@ -33,7 +30,7 @@ def verdict_text(verdict: "Verdict") -> str:
     return f"{verdict.outcome} ({'; '.join(_details(verdict))})"
 
 
-def verdict_html(verdict: "Verdict") -> Markup:
+def verdict_html(verdict: Verdict) -> Markup:
     """A verdict with the instance that decides it.
 
     Args:
@@ -48,7 +45,7 @@ def verdict_html(verdict: "Verdict") -> Markup:
     return found + arrays_table(verdict.witness, "the instance that decides")
 
 
-def report_text(report: "CheckReport") -> str:
+def report_text(report: CheckReport) -> str:
     """A report in a line per verdict.
 
     Args:
@@ -63,7 +60,7 @@ def report_text(report: "CheckReport") -> str:
     return "\n".join([*lines, *(f"  unexpected: {plain(text)}" for text in report.defects)])
 
 
-def report_html(report: "CheckReport") -> Markup:
+def report_html(report: CheckReport) -> Markup:
     """A report as a table: the claim, its controls and its challenge.
 
     Args:
@@ -91,7 +88,7 @@ def report_html(report: "CheckReport") -> Markup:
     return Markup("").join(parts)
 
 
-def claim_html(claim: "Claim") -> Markup:
+def claim_html(claim: Claim) -> Markup:
     """A claim as a reader meets it: its statement, what it assumes, what would be false.
 
     Args:
@@ -107,7 +104,7 @@ def claim_html(claim: "Claim") -> Markup:
     return typeset(claim.statement) + remark + table((), rows, f"{claim.locator}, {claim.name}")
 
 
-def _instances(verdict: "Verdict") -> str:
+def _instances(verdict: Verdict) -> str:
     text = f"{verdict.applicable} of {verdict.tried} instances, seed {verdict.seed}"
     if verdict.distinct and verdict.distinct < verdict.applicable:
         text += f", {verdict.distinct} distinct"
@@ -116,7 +113,7 @@ def _instances(verdict: "Verdict") -> str:
     return text
 
 
-def _details(verdict: "Verdict") -> Iterator[str]:
+def _details(verdict: Verdict) -> Iterator[str]:
     if verdict.reason:
         yield plain(verdict.reason)
     for name in ("slack", "tightness"):
@@ -126,7 +123,7 @@ def _details(verdict: "Verdict") -> Iterator[str]:
     yield _instances(verdict)
 
 
-def _rows(verdict: "Verdict") -> Iterator[tuple[str, object]]:
+def _rows(verdict: Verdict) -> Iterator[tuple[str, object]]:
     yield "reason", verdict.reason
     yield "slack", verdict.slack
     yield "tightness", verdict.tightness

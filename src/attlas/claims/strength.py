@@ -1,17 +1,14 @@
 """What a check would have noticed, in words: a verdict is worth what could have broken it."""
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
+from attlas.claims.verdict import CheckReport
 from attlas.display.numbers import plain_number
-
-if TYPE_CHECKING:
-    from attlas.claims.verdict import CheckReport
 
 TIGHT = 0.99
 """Ratio from which an exhibited instance shows that a statement is tight."""
-COARSE = 10.0
-"""Factor from which a constant that would pass is said beside the verdict itself."""
+WEAK_FACTOR = 10.0
+"""Factor from which the verdict itself says that such a wrong constant would pass."""
 _WORDS = {
     "SUPPORTED": "supported",
     "VIOLATED": "violated",
@@ -22,7 +19,7 @@ _WORDS = {
 Limits = tuple[float | None, ...]
 
 
-def limits_of(report: "CheckReport") -> Limits:
+def limits_of(report: CheckReport) -> Limits:
     """The detection limit of each component, by the check and by its search.
 
     Args:
@@ -57,7 +54,7 @@ def passing_factor(limits: Limits) -> float | None:
     return float("inf") if max(known) >= 1 else 1 / (1 - max(known))
 
 
-def best_ratio(report: "CheckReport") -> float | None:
+def best_ratio(report: CheckReport) -> float | None:
     """The largest ratio that an instance of the check or its search exhibits.
 
     Args:
@@ -70,7 +67,7 @@ def best_ratio(report: "CheckReport") -> float | None:
     return max((ratio for ratio in found if ratio is not None), default=None)
 
 
-def outcome_words(report: "CheckReport") -> str:
+def outcome_words(report: CheckReport) -> str:
     """The outcome with its strength: what would pass, or that tightness was exhibited.
 
     Args:
@@ -92,7 +89,7 @@ def outcome_words(report: "CheckReport") -> str:
     if report.verdict.outcome != "SUPPORTED":
         return word
     factor, ratio = passing_factor(limits_of(report)), best_ratio(report)
-    if factor is not None and factor >= COARSE:
+    if factor is not None and factor >= WEAK_FACTOR:
         return f"{word}, but {_passes(factor)}"
     if ratio is not None and ratio >= TIGHT:
         return f"{word} and tight, ratio {plain_number(ratio)} exhibited"
@@ -124,7 +121,7 @@ def detection_sentences(limits: Limits) -> Iterator[str]:
     factor = passing_factor(limits)
     if factor is None:
         return
-    if factor > COARSE:
+    if factor > WEAK_FACTOR:
         where = " in one component" if len(known) > 1 else ""
         size = "that is" if factor == float("inf") else f"{plain_number(factor)} times"
         yield f"the constant is hardly tested: one {size} too small would not be noticed{where}"
@@ -133,7 +130,7 @@ def detection_sentences(limits: Limits) -> Iterator[str]:
     yield f"detects errors of the right side from {_percent(max(known))}{best}"
 
 
-def strength_sentences(report: "CheckReport") -> Iterator[str]:
+def strength_sentences(report: CheckReport) -> Iterator[str]:
     """What a check, with its search, would notice, and what was attacked.
 
     Args:

@@ -3,22 +3,20 @@
 import inspect
 from collections.abc import Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from attlas.claims.claim import Claim, Kind
 from attlas.core.errors import UserError, in_short
 from attlas.core.named_call import call_by_name, nearest, parameters
-
-if TYPE_CHECKING:
-    from attlas.claims.claim import Claim
 
 _TRIED = 2
 
 
-def refuse_malformed(claim: "Claim") -> None:
+def refuse_malformed(claim: Claim) -> None:
     """Refuse a claim whose parts do not fit, by its signatures alone.
 
     Args:
@@ -53,26 +51,13 @@ def refuse_malformed(claim: "Claim") -> None:
                 f"{where}: search_over names '{name}', which the function does not read, "
                 f"nor project: {nearest(name, arrays)}"
             )
-    if claim.search_over and claim.kind != "inequality":
-        raise UserError(f"{where}: search_over is for inequalities: leave it out")
-    if claim.not_attacked and (claim.search_over or claim.kind != "inequality"):
-        raise UserError(
-            f"{where}: not_attacked is for inequalities without search_over: leave it out"
-        )
     if claim.status in ("as printed", "erratum") and claim.source != "found":
         raise UserError(
             f"{where}: status '{claim.status}' needs a statement that was found: give "
             "Source.FOUND, or another status"
         )
     _refuse_undeclared(claim, where)
-    trials = claim.kind in ("probability", "expectation")
-    if trials and not claim.independent.strip():
-        raise UserError(
-            f"{where}: its trials must be independent draws: say what each of them draws anew, "
-            "such as independent='a sample and its labels'"
-        )
-    if claim.independent and not trials:
-        raise UserError(f"{where}: independent is for probabilities and expectations: leave it out")
+    _refuse_unfit_for_kind(claim, where)
     if claim.enumerates is not None and claim.enumerates < 1:
         raise UserError(f"{where}: enumerates={claim.enumerates}: give the number of instances")
     for role, function in {"sample": claim.sample, "project": claim.project}.items():
@@ -80,7 +65,31 @@ def refuse_malformed(claim: "Claim") -> None:
             raise UserError(f"{where}: {role} is not a function: give one")
 
 
-def _refuse_undeclared(claim: "Claim", where: str) -> None:
+def _refuse_unfit_for_kind(claim: Claim, where: str) -> None:
+    """Refuse details that concern other kinds, and trials that nothing calls independent."""
+    rule = claim.kind.rule
+    searchable = " and ".join(kind.rule.plural for kind in Kind if kind.rule.searchable)
+    trials = " and ".join(kind.rule.plural for kind in Kind if kind.rule.trials)
+    if claim.search_over and not rule.searchable:
+        raise UserError(f"{where}: search_over is for {searchable}: leave it out")
+    if claim.not_attacked and (claim.search_over or not rule.searchable):
+        raise UserError(
+            f"{where}: not_attacked is for {searchable} without search_over: leave it out"
+        )
+    if claim.attained is not None and not (0 < claim.attained <= 1 and rule.searchable):
+        raise UserError(
+            f"{where}: attained={claim.attained} is for {searchable}: give a ratio up to 1"
+        )
+    if rule.trials and not claim.independent.strip():
+        raise UserError(
+            f"{where}: its trials must be independent draws: say what each of them draws anew, "
+            "such as independent='a sample and its labels'"
+        )
+    if claim.independent and not rule.trials:
+        raise UserError(f"{where}: independent is for {trials}: leave it out")
+
+
+def _refuse_undeclared(claim: Claim, where: str) -> None:
     """Refuse domains of arrays that nothing reads, and sizes that cannot change."""
     arrays, _, rest = parameters(claim.function)
     named = {name for domain in claim.domains for name in domain.reads()}
@@ -98,8 +107,6 @@ def _refuse_undeclared(claim: "Claim", where: str) -> None:
             raise UserError(
                 f"{where}: sample takes no size '{name}': give it as a keyword-only parameter"
             )
-    if claim.attained is not None and not (0 < claim.attained <= 1 and claim.kind == "inequality"):
-        raise UserError(f"{where}: attained={claim.attained}: give an inequality a ratio up to 1")
 
 
 def _takes(function: Any, name: str) -> bool:
@@ -110,7 +117,7 @@ def _takes(function: Any, name: str) -> bool:
     return rest or name in arrays
 
 
-def try_out(claim: "Claim") -> None:
+def try_out(claim: Claim) -> None:
     """Draw two instances of a claim and trace its parts, without compiling anything.
 
     Args:
@@ -140,7 +147,7 @@ def try_out(claim: "Claim") -> None:
         _searchable(claim, instance, where)
 
 
-def _drawn(claim: "Claim", where: str) -> Mapping[str, Any]:
+def _drawn(claim: Claim, where: str) -> Mapping[str, Any]:
     if claim.witness is not None:
         return {name: np.asarray(value)[None] for name, value in claim.witness().items()}
     try:
@@ -169,10 +176,10 @@ def _traced(function: Any, instance: Mapping[str, Any], where: str) -> Any:
         raise UserError(f"{where} fails on a drawn instance: {in_short(error)}") from error
 
 
-def _traced_sides(claim: "Claim", instance: Mapping[str, Any], where: str) -> None:
+def _traced_sides(claim: Claim, instance: Mapping[str, Any], where: str) -> None:
     for changes in ({}, *(control.changes for control in claim.controls)):
         found = _traced(partial(claim.function, **changes), instance, where)
-        if claim.kind == "probability" and claim.level is not None:
+        if claim.level is not None:
             continue
         if not isinstance(found, tuple) or len(found) < 2:
             raise UserError(
@@ -194,7 +201,7 @@ def _described(found: Any) -> str:
     return f"an array of shape {found.shape}" if hasattr(found, "shape") else f"{found!r}"
 
 
-def _searchable(claim: "Claim", instance: Mapping[str, Any], where: str) -> None:
+def _searchable(claim: Claim, instance: Mapping[str, Any], where: str) -> None:
     for name in claim.search_over:
         if name not in instance:
             raise UserError(

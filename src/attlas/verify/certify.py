@@ -19,17 +19,16 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from attlas.claims.claim import Claim, Kind
+from attlas.claims.claim import Claim
+from attlas.claims.kinds.entrywise import CANCELLATION, CANCELLED, Entrywise
 from attlas.claims.sampling import Instance
 from attlas.claims.verdict import ChallengeReport, Outcome, Witness
 from attlas.verify import intervals as iv
-from attlas.verify.decide import CANCELLATION, CANCELLED
 from attlas.verify.intervals import Interval, Truth, Undecided
 
 TOO_CLOSE = "the sides are too close to tell apart"
 LARGEST = 2**20
 """Entries of an array up to which a witness is evaluated."""
-_KINDS = (Kind.INEQUALITY, Kind.EXISTENCE, Kind.IDENTITY)
 
 
 def certify(claim: Claim, witness: Witness) -> str:
@@ -42,8 +41,8 @@ def certify(claim: Claim, witness: Witness) -> str:
     Returns:
         "proved by interval arithmetic: ..." or "not certified: ..." with the reason.
     """
-    if claim.kind not in _KINDS:
-        return f"not certified: a {claim.kind} is decided by many instances"
+    if not isinstance(claim.kind.rule, Entrywise):
+        return f"not certified: {claim.kind.rule.noun} is decided by many instances"
     try:
         with jax.enable_x64(True), np.errstate(all="ignore"):
             return _certified(claim, witness)
@@ -109,12 +108,12 @@ def _certified(claim: Claim, witness: Witness) -> str:
         if not _truth(held).must.all():
             raise Undecided(f"the assumption '{assumption.text}' is too close to decide")
     gap = iv.subtract(_interval(left), _interval(right))
-    if claim.kind is Kind.IDENTITY:
+    if claim.kind.rule.equality:
         gap = iv.absolute(gap)
     excess = iv.subtract(gap, _interval(error)).low
     if not excess.size or not excess.max() > 0:
         raise Undecided(TOO_CLOSE)
-    sign = "|left - right|" if claim.kind is Kind.IDENTITY else "left - right"
+    sign = "|left - right|" if claim.kind.rule.equality else "left - right"
     return f"proved by interval arithmetic: {sign} exceeds what is allowed by {excess.max():.3g}"
 
 

@@ -12,15 +12,13 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from attlas.claims.claim import Claim, Control, Kind
+from attlas.claims.claim import Claim, Control
+from attlas.claims.kinds.entrywise import Entrywise
+from attlas.claims.sides import Evidence, flat
 from attlas.claims.verdict import ChallengeReport, Outcome, Verdict
-from attlas.verify.decide import ENTRYWISE, decide, tolerance
-from attlas.verify.evidence import Evidence
+from attlas.verify.decide import decide
 
-COARSE = 1e-3
-"""Relative change that an identity must notice. Wrong constants of proofs are halves, factors and
-one more or less in sizes of up to hundreds; rounding of sound float64 sides allows about 1e-13."""
-LISTED = 64
+MAX_COMPONENTS = 64
 """Components whose limits are listed; of more only the worst, of alike ones the best place."""
 
 
@@ -48,37 +46,17 @@ def detection_limits(
         return ()
     if claim.alike:
         limits = limits.min(keepdims=True)
-    elif limits.size > LISTED:
+    elif limits.size > MAX_COMPONENTS:
         limits = limits.max(keepdims=True)
     return tuple(float(limit) if np.isfinite(limit) else None for limit in limits)
 
 
 def _limits(claim: Claim, evidence: Evidence, controls: Sequence[Evidence]) -> np.ndarray:
     """The limit of each component, infinite where its right side is always zero."""
-    if claim.kind not in ENTRYWISE or not evidence.applicable.any():
+    rule = claim.kind.rule
+    if not isinstance(rule, Entrywise) or not evidence.applicable.any():
         return np.zeros(0)
-    keep = evidence.applicable
-    left, right, allowed = (
-        array.reshape(len(keep), -1)[keep]
-        for array in (evidence.left, evidence.right, tolerance(evidence, claim.roundings))
-    )
-    margin, size = right - left + allowed, np.abs(right)
-    if claim.kind is Kind.IDENTITY:
-        size = np.maximum(size, np.abs(left))
-        margin, size = allowed, np.where(size > allowed, size, _size_in(controls, size))
-    with np.errstate(invalid="ignore", divide="ignore"):
-        share = np.where(size > 0, np.maximum(margin, 0) / np.where(size > 0, size, 1), np.inf)
-    return np.where(np.isnan(share), np.inf, share).min(axis=0)
-
-
-def _size_in(controls: Sequence[Evidence], like: np.ndarray) -> np.ndarray:
-    """The largest |left - right| that any control gives each component."""
-    found = np.zeros(like.shape[1])
-    for control in controls:
-        gap = np.abs(control.left - control.right).reshape(len(control.left), -1)
-        if gap.shape[1] == like.shape[1]:
-            found = np.maximum(found, np.where(np.isfinite(gap), gap, 0).max(axis=0))
-    return np.broadcast_to(found, like.shape)
+    return rule.detection_limits(evidence, controls, claim.roundings)
 
 
 def uncontrolled(
@@ -115,18 +93,14 @@ def uncontrolled(
     )
 
 
-def _scaled(claim: Claim) -> bool:
-    return claim.kind in (Kind.LIMIT, Kind.RATE)
-
-
 def _entries(claim: Claim, evidence: Evidence) -> tuple[int, ...]:
     shape = evidence.left.shape[1:]
-    return shape[:-1] if _scaled(claim) else shape
+    return shape[:-1] if claim.kind.rule.scaled else shape
 
 
 def _rows(claim: Claim, evidence: Evidence, array: np.ndarray) -> np.ndarray:
     """Instances by components by what one component holds."""
-    tail = evidence.left.shape[-1] if _scaled(claim) else 1
+    tail = evidence.left.shape[-1] if claim.kind.rule.scaled else 1
     return array.reshape(len(array), -1, tail)
 
 
@@ -137,14 +111,12 @@ def _stated(claim: Claim, evidence: Evidence) -> np.ndarray:
 
 def _violated(claim: Claim, evidence: Evidence, alpha: float) -> np.ndarray:
     """Which components are violated."""
-    if claim.kind in ENTRYWISE:
-        difference = evidence.left - evidence.right
-        if claim.kind is Kind.IDENTITY:
-            difference = np.abs(difference)
-        excess = (difference - tolerance(evidence, claim.roundings))[evidence.applicable]
-        return np.any(excess.reshape(len(excess), -1) > 0, axis=0)
+    rule = claim.kind.rule
+    if isinstance(rule, Entrywise):
+        excess = rule.difference(evidence) - rule.tolerance(evidence, claim.roundings)
+        return np.any(flat(excess[evidence.applicable]) > 0, axis=0)
     count = int(np.prod(_entries(claim, evidence)))
-    outcomes = [decide(claim, evidence.component(k, _scaled(claim)), alpha=alpha).outcome
+    outcomes = [decide(claim, evidence.component(k, rule.scaled), alpha=alpha).outcome
                 for k in range(count)]  # fmt: skip
     return np.array([outcome is Outcome.VIOLATED for outcome in outcomes])
 
@@ -180,13 +152,14 @@ def faults(
         found.append(
             f"no control violates {len(places)} of its {total} components ({shown}{more}): {remedy}"
         )
-    if claim.kind is Kind.IDENTITY and claim.expect.outcome is Outcome.SUPPORTED:
+    coarsest = claim.kind.rule.coarsest
+    if coarsest is not None and claim.expect.outcome is Outcome.SUPPORTED:
         limits = _limits(claim, evidence, [sides for _, sides in controls])
         worst = limits[np.isfinite(limits)].max(initial=0.0)
-        if worst > COARSE:
+        if worst > coarsest:
             found.append(
                 f"a relative error of {worst:.2g} in a component would not be noticed: its "
-                "magnitude or certified error is too large for an identity"
+                f"magnitude or certified error is too large for {claim.kind.rule.noun}"
             )
     return tuple(found)
 

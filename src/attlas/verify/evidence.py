@@ -1,7 +1,6 @@
 """Evaluate a claim and its controls on a batch of instances, as one compiled program."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
 
 import jax
 import jax.numpy as jnp
@@ -9,61 +8,13 @@ import numpy as np
 from jaxtyping import Array
 
 from attlas._jax.compilation import CHEAP_COMPILATION
-from attlas.claims.claim import Claim, Kind, Sides
+from attlas.claims.claim import Claim
 from attlas.claims.sampling import Instance
+from attlas.claims.sides import Evidence, Sides
 from attlas.core.named_call import parameters
 
 Batch = Mapping[str, Array | np.ndarray]
 """Arrays by name with a leading axis of instances, of JAX or of NumPy."""
-
-
-@dataclass(frozen=True)
-class Evidence:
-    """The sides of a batch as NumPy arrays; the leading axis is the instance.
-
-    Attributes:
-        left: left sides, shape (count, ...).
-        right: right sides, same shape.
-        magnitude: size of the added terms, same shape.
-        error: certified absolute error, same shape.
-        applicable: which instances satisfy every assumption, shape (count,).
-        scales: growing parameter of limits and rates, or None.
-        range: of expectations, same shape as the sides, or None.
-        failed_assumption: text of the one that failed most often, "" if none failed.
-        distinct: different applicable instances, in the arrays that the claim reads; None where
-            nobody counted, and each is taken to differ.
-    """
-
-    left: np.ndarray
-    right: np.ndarray
-    magnitude: np.ndarray
-    error: np.ndarray
-    applicable: np.ndarray
-    scales: np.ndarray | None = None
-    range: np.ndarray | None = None
-    failed_assumption: str = ""
-    distinct: int | None = None
-
-    def select(self, index: int) -> "Evidence":
-        """The evidence of one instance, as a batch of one."""
-        parts = {part.name: getattr(self, part.name) for part in fields(self)}
-        one = {
-            name: value[index : index + 1]
-            for name, value in parts.items()
-            if isinstance(value, np.ndarray)
-        }
-        return replace(self, **one, distinct=None)
-
-    def component(self, entry: int, scaled: bool) -> "Evidence":
-        """The evidence of one component of the sides; with scales, a component is a row."""
-        names = ("left", "right", "magnitude", "error", "range", *(("scales",) if scaled else ()))
-        tail = self.left.shape[-1:] if scaled else ()
-        one = {}
-        for name in names:
-            if (array := getattr(self, name)) is not None:
-                whole = np.broadcast_to(array, self.left.shape)
-                one[name] = whole.reshape(len(self.left), -1, *tail)[:, entry]
-        return replace(self, **one)
 
 
 def complete(sides: Sides) -> Sides:
@@ -152,7 +103,7 @@ def distinct_rows(claim: Claim, batch: Batch, keep: np.ndarray) -> int:
         Their number.
     """
     read = parameters(claim.function)
-    trials = claim.kind in (Kind.PROBABILITY, Kind.EXPECTATION)
+    trials = claim.kind.rule.trials
     whole = read.rest or trials
     names = sorted(batch) if whole else [name for name in read.arrays if name in batch]
     if not names:

@@ -12,12 +12,14 @@ from dataclasses import dataclass, replace
 import jax
 import numpy as np
 
-from attlas.claims.claim import Claim, Kind
+from attlas.claims.claim import Claim
+from attlas.claims.kinds.entrywise import Entrywise
+from attlas.claims.sides import Evidence, flat
 from attlas.claims.verdict import Outcome, Verdict
 from attlas.core.errors import UserError
 from attlas.core.named_call import call_by_name, nearest
-from attlas.verify.decide import ENTRYWISE, decide, tolerance
-from attlas.verify.evidence import Batch, Evidence, compile_program, gather
+from attlas.verify.decide import decide
+from attlas.verify.evidence import Batch, compile_program, gather
 from attlas.verify.growth import schedule
 
 LEAST = 8
@@ -44,7 +46,8 @@ def at_grown_sizes(claim: Claim, seed: int, count: int) -> Iterator[Sized]:
     Yields:
         The claim with its sides at each.
     """
-    if claim.kind not in ENTRYWISE or not claim.quantities or claim.witness is not None:
+    unasked = not claim.quantities or claim.witness is not None
+    if unasked or not isinstance(claim.kind.rule, Entrywise):
         return
     steps = list(schedule(claim.sizes)) if claim.sizes else []
     for sizes in steps:
@@ -94,13 +97,14 @@ def exponent_limits(
         None where no instance can show any, such as where the quantity is 1 throughout.
     """
     found: dict[str, list[float]] = {name: [] for name in claim.quantities}
-    if claim.kind not in ENTRYWISE or not evidence.applicable.any():
+    rule = claim.kind.rule
+    if not isinstance(rule, Entrywise) or not evidence.applicable.any():
         return {}
     for each in (Sized(claim, evidence, batch), *grown):
         if not each.evidence.applicable.any():
             continue
         for name, values in quantities_of(each.claim, each.batch).items():
-            limit = _limit(each.claim, each.evidence, values)
+            limit = _limit(rule, each.evidence, claim.roundings, values)
             found[name] += [] if limit is None else [limit]
     return {name: min(limits, default=None) for name, limits in found.items()}
 
@@ -138,18 +142,15 @@ def quantities_of(claim: Claim, batch: Batch) -> dict[str, np.ndarray]:
     return found
 
 
-def _limit(claim: Claim, evidence: Evidence, values: np.ndarray) -> float | None:
+def _limit(rule: Entrywise, evidence: Evidence, roundings: int, values: np.ndarray) -> float | None:
     left, right, allowed = (
-        side.reshape(len(values), -1)[evidence.applicable]
-        for side in (evidence.left, evidence.right, tolerance(evidence, claim.roundings))
+        flat(side)[evidence.applicable]
+        for side in (evidence.left, evidence.right, rule.tolerance(evidence, roundings))
     )
     with np.errstate(all="ignore"):
-        far = np.abs(np.log(values[evidence.applicable]))[:, None]
-        if claim.kind is Kind.IDENTITY:
-            gap = np.log1p(allowed / np.abs(right))
-        else:
-            gap = np.where((left > allowed) & (right > 0), np.log(right / (left - allowed)), np.inf)
-        share = np.where(far > 0, np.maximum(gap, 0) / far, np.inf)
+        size = np.abs(np.log(values[evidence.applicable]))[:, None]
+        margin = np.maximum(rule.exponent_margin(left, right, allowed), 0)
+        share = np.where(size > 0, margin / size, np.inf)
     least = np.where(np.isfinite(share), share, np.inf).min(axis=0)
-    known = least[np.isfinite(least)]
-    return float(known.max()) if known.size else None
+    finite = least[np.isfinite(least)]
+    return float(finite.max()) if finite.size else None

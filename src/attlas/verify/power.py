@@ -8,26 +8,26 @@ VIOLATED, by the rule of the check itself, on the drawn instances or at the end 
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import jax
 import numpy as np
 
 from attlas._jax.factorising import FACTORISING
-from attlas.claims.claim import Claim, Kind
+from attlas.claims.claim import Claim
+from attlas.claims.sides import Evidence
 from attlas.claims.verdict import Outcome
 from attlas.core.errors import UserError
 from attlas.verify.attack import attacked
 from attlas.verify.check import draw_batch
-from attlas.verify.decide import ENTRYWISE, decide
-from attlas.verify.evidence import Evidence, compile_program, gather
+from attlas.verify.decide import decide
+from attlas.verify.detection import MAX_COMPONENTS
+from attlas.verify.evidence import compile_program, gather
 from attlas.verify.exponents import at_grown_sizes, exponent_limits
 from attlas.verify.registry import one_claim
 
 FACTORS = (1.01, 1.1, 2.0, 10.0, 100.0, 1e3, 1e6)
 """Wrong constants that are tried."""
-LISTED = 64
-"""Components that are told apart; of more, all together."""
 
 
 @dataclass(frozen=True)
@@ -148,35 +148,20 @@ def _noticed(
     claim: Claim, evidence: Evidence, factors: Sequence[float], alpha: float
 ) -> np.ndarray:
     """Whether each component notices each factor."""
-    scaled = claim.kind in (Kind.LIMIT, Kind.RATE)
+    scaled = claim.kind.rule.scaled
     shape = evidence.left.shape[1:-1] if scaled else evidence.left.shape[1:]
     entries = int(np.prod(shape))
-    together = claim.alike or entries > LISTED
+    together = claim.alike or entries > MAX_COMPONENTS
     parts = [evidence] if together else [evidence.component(k, scaled) for k in range(entries)]
     return np.array(
         [
             [
                 any(
                     decide(claim, changed, alpha=alpha).outcome is Outcome.VIOLATED
-                    for changed in _stronger(claim.kind, part, factor)
+                    for changed in claim.kind.rule.stronger(part, factor)
                 )
                 for factor in factors
             ]
             for part in parts
         ]
     )
-
-
-def _stronger(kind: Kind, evidence: Evidence, factor: float) -> Iterator[Evidence]:
-    """The evidence of statements that are too strong by a factor."""
-    right = evidence.right
-    if kind is Kind.IDENTITY:
-        yield replace(evidence, right=right * factor)
-    if kind is Kind.PROBABILITY:
-        yield replace(evidence, right=1 - (1 - right) / factor)
-    elif kind is Kind.RATE and evidence.scales is not None:
-        yield replace(evidence, right=right * evidence.scales ** -np.log10(factor))
-    elif (kind in ENTRYWISE and kind is not Kind.IDENTITY) or kind is Kind.EXPECTATION:
-        yield replace(evidence, right=right - (1 - 1 / factor) * np.abs(right))
-    else:
-        yield replace(evidence, right=right / factor)

@@ -1,6 +1,6 @@
 """Which inequalities an attack can move, and why it cannot move the others."""
 
-from attlas.claims.claim import Claim, Kind
+from attlas.claims.claim import Claim
 from attlas.claims.verdict import Outcome
 from attlas.core.named_call import parameters
 
@@ -14,7 +14,7 @@ def is_searchable(claim: Claim) -> bool:
     Returns:
         True for an inequality with `search_over`, or with a sampler that takes `rng`.
     """
-    return claim.kind is Kind.INEQUALITY and not why_not_attacked(claim)
+    return claim.kind.rule.searchable and not why_not_attacked(claim)
 
 
 def why_not_attacked(claim: Claim) -> str:
@@ -34,7 +34,7 @@ def why_not_attacked(claim: Claim) -> str:
         >>> tuple(why_not_attacked(find_claims([name])[0]) for name in names)
         ('one stored instance is all that it needs', '')
     """
-    if claim.kind is not Kind.INEQUALITY or claim.search_over:
+    if not claim.kind.rule.searchable or claim.search_over:
         return ""
     if claim.witness is not None:
         return "one stored instance is all that it needs"

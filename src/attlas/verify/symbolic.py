@@ -19,7 +19,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from attlas.claims.claim import Claim, Kind
+from attlas.claims.claim import Claim
 from attlas.claims.sampling import Instance
 from attlas.claims.verdict import Outcome, Verdict
 from attlas.verify.evidence import Batch
@@ -50,7 +50,8 @@ def with_proof(claim: Claim, verdict: Verdict, batch: Batch) -> Verdict:
         for other kinds and outcomes, and where sympy is not installed.
     """
     decided = verdict.outcome in (Outcome.SUPPORTED, Outcome.VIOLATED)
-    if claim.kind is not Kind.IDENTITY or not decided or importlib.util.find_spec("sympy") is None:
+    tried = claim.kind.rule.equality and decided
+    if not tried or importlib.util.find_spec("sympy") is None:
         return verdict
     told = prove(claim, batch)
     if verdict.outcome is Outcome.VIOLATED:
