@@ -47,9 +47,6 @@ def draft_of(target: Path, *, durable: bool = False) -> Iterator[Path]:
 def draft_path(target: Path) -> Path:
     """The draft of a file, another one for each thread of each process that writes it.
 
-    Args:
-        target: the file.
-
     Returns:
         A hidden name beside it.
 

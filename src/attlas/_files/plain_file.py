@@ -69,7 +69,6 @@ def stems(folder: Path, suffix: str) -> tuple[str, ...]:
     """The names of a folder that end in a suffix, without it.
 
     Args:
-        folder: where.
         suffix: such as ".json".
 
     Returns:
@@ -94,9 +93,6 @@ def stems(folder: Path, suffix: str) -> tuple[str, ...]:
 def make_folder(folder: Path) -> None:
     """Make a folder and the missing ones above it, however many.
 
-    Args:
-        folder: which.
-
     Raises:
         OSError: if one of them cannot be made.
     """
@@ -114,9 +110,6 @@ def printable(text: str) -> str:
 
     Args:
         text: any, such as a file name that is not UTF-8.
-
-    Returns:
-        Printable characters.
 
     Examples:
         >>> printable("a\udcff\n\x1b[2J b")

@@ -35,7 +35,6 @@ def entry(array: Any, index: Any) -> Any:
 
     Args:
         array: of NumPy or JAX, traced or not.
-        index: as NumPy takes it.
 
     Returns:
         An array of the same kind.
@@ -56,9 +55,6 @@ def _is_on_host(array: Array) -> bool:
 
 def is_traced(value: Any) -> bool:
     """Whether it stands for an array in `jit`, `vmap` or `grad`: such a one cannot be waited for.
-
-    Args:
-        value: anything.
 
     Returns:
         False for what is no array of JAX.

@@ -33,9 +33,6 @@ def one_at_a_time(program: Callable[Args, Value]) -> Callable[Args, Value]:
     JAX returns before a program has run: without waiting for the result the lock would be free
     too early. Under a transformation nothing runs, and waiting is skipped.
 
-    Args:
-        program: what factorises.
-
     Returns:
         The same function, one call at a time in a process; two microseconds more a call.
 
@@ -67,7 +64,6 @@ def after(value: Array, done: Array) -> Array:
     it plans what runs when.
 
     Args:
-        value: what is factorised next.
         done: norms, none negative, that the factorisation before it gave.
 
     Returns:

@@ -25,11 +25,6 @@ def loop_jit(
 
     Args:
         function: to be compiled; a decorator is returned when None.
-        jit: what compiles it, such as `equinox.filter_jit`.
-        settings: for `jit`.
-
-    Returns:
-        The compiled function.
 
     Examples:
         >>> twice = loop_jit(lambda x: 2 * x)

@@ -42,9 +42,6 @@ def worker_variables(workers: int, brief: bool = False) -> dict[str, str]:
         brief: whether compiling takes longer than running: then XLA optimises little and uses
             its older emitters, see `attlas._jax.compilation`.
 
-    Returns:
-        Variables by name.
-
     Examples:
         >>> worker_variables(os.cpu_count() or 1)["NPROC"]
         '1'
@@ -107,12 +104,6 @@ def _on_the_cpu(flags: str) -> dict[str, str]:
 def started_under(variables: Mapping[str, str]) -> Iterator[None]:
     """Environment variables for processes that are started inside; the old ones come back after.
 
-    Args:
-        variables: by name, such as `worker_variables`.
-
-    Yields:
-        Nothing.
-
     Examples:
         >>> with started_under({"ATTLAS_EXAMPLE": "1"}):
         ...     os.environ["ATTLAS_EXAMPLE"]
@@ -138,9 +129,6 @@ def worker_pool(workers: int) -> Iterator[ProcessPoolExecutor]:
 
     Args:
         workers: number of processes, spawned as tasks come.
-
-    Yields:
-        The pool.
     """
     before = set(multiprocessing.active_children())
     pool = ProcessPoolExecutor(

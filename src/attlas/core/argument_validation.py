@@ -45,7 +45,6 @@ def door(
     is traced decides.
 
     Args:
-        function: of numbers and arrays with annotations.
         beyond: what its arrays may hold beside finite numbers.
         partial_range: whether arithmetic fails only where the function is not defined.
 

@@ -56,7 +56,6 @@ def read_array(value: ArrayInput, name: str) -> np.ndarray:
     Args:
         value: nested lists, NumPy or JAX of any real type, a torch tensor on any device, or
             whatever NumPy can read as an array.
-        name: what a message calls it.
 
     Returns:
         An array; bfloat16 stays bfloat16.
@@ -141,7 +140,6 @@ def read_indices(value: ArrayInput, name: str, shape: Shape, below: int) -> np.n
 
     Args:
         value: what `read_array` accepts, or a traced array.
-        name: what a message calls it.
         shape: what shape it must have.
         below: how many there are to choose from, counted from 0.
 
@@ -175,11 +173,7 @@ def read_mask(value: ArrayInput, name: str, shape: Shape | None = None) -> np.nd
 
     Args:
         value: lists, NumPy, JAX or torch, or a traced array.
-        name: what a message calls it.
         shape: what shape it must have; any when None.
-
-    Returns:
-        The booleans.
 
     Raises:
         UserError: for another shape or another type.
@@ -200,8 +194,6 @@ def as_float64(value: ArrayInput, name: str, axes: str) -> np.ndarray:
     """An input as float64, refused unless it is finite, real and of the right rank.
 
     Args:
-        value: what `read_array` accepts.
-        name: what the message calls it.
         axes: its axes, as in "n T d".
 
     Returns:
@@ -228,9 +220,6 @@ def as_float64(value: ArrayInput, name: str, axes: str) -> np.ndarray:
 @cache
 def working_dtype(*dtypes: Any) -> np.dtype:
     """The widest of some types as a floating type: integers are exact, and count as float64.
-
-    Args:
-        *dtypes: real types.
 
     Returns:
         The one type that all share, or float32 for unlike ones below it.
@@ -335,22 +324,12 @@ def is_real(dtype: Any) -> bool:
 
     Args:
         dtype: a type of NumPy or JAX.
-
-    Returns:
-        True or false.
     """
     return bool(jnp.issubdtype(dtype, jnp.floating) or jnp.issubdtype(dtype, jnp.integer))
 
 
 def is_torch(value: Any) -> bool:
-    """Whether it behaves like a torch tensor; torch itself is never imported.
-
-    Args:
-        value: anything.
-
-    Returns:
-        True or false.
-    """
+    """Whether it behaves like a torch tensor; torch itself is never imported."""
     return callable(getattr(value, "detach", None)) and callable(getattr(value, "cpu", None))
 
 

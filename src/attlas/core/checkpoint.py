@@ -63,9 +63,6 @@ class Checkpoints:
 
         Args:
             origin: what it begins with, a tree of arrays: a kept state of another is not used.
-
-        Returns:
-            The stage.
         """
         self._stages += 1
         return Stage(self, self._stages - 1, tree_digest(origin))
@@ -74,7 +71,6 @@ class Checkpoints:
         """Keep the state of a stage if it is time; the last one of a stage waits for that time.
 
         Args:
-            stage: its number.
             state: makes its arrays.
             is_last: whether the stage has ended.
         """
@@ -98,7 +94,6 @@ def checkpointed(keeper: Keeper, seconds: float) -> Iterator[Checkpoints]:
     """Let the trainings below, of this thread, keep their states and resume from them.
 
     Args:
-        keeper: of the states.
         seconds: at least between two times at which something is kept.
 
     Yields:
@@ -124,9 +119,6 @@ def not_kept() -> Iterator[None]:
 
 def is_kept() -> bool:
     """Whether what runs in this thread keeps states: pieces of it should then be short.
-
-    Returns:
-        False outside `checkpointed`.
 
     Examples:
         >>> is_kept()
@@ -168,7 +160,6 @@ class Stage:
         """Say that a piece has ended, which keeps the state if it is time.
 
         Args:
-            steps: that the piece had.
             state: makes the arrays from which to go on.
             is_last: whether the stage has ended.
         """
@@ -191,7 +182,6 @@ def new_stage(origin: Any, given: Any = None) -> Stage | None:
 
     Args:
         origin: what it begins with, a tree whose arrays tell it from other trainings.
-        given: what else it uses.
 
     Returns:
         None also under a transformation of JAX, where there is no state at hand.
@@ -233,10 +223,6 @@ def tree_digest(tree: Any) -> str:
 def named_leaves(name: str, tree: Any) -> dict[str, np.ndarray]:
     """The arrays of a tree by name, for a keeper.
 
-    Args:
-        name: of the tree.
-        tree: of arrays and random keys.
-
     Returns:
         Arrays by the name of the tree and their number.
 
@@ -251,7 +237,6 @@ def with_leaves(name: str, tree: Any, kept: Named) -> Any:
     """A tree with the arrays that `named_leaves` gave of one like it.
 
     Args:
-        name: of the tree.
         tree: like the one that was kept.
         kept: arrays by name.
 

@@ -14,7 +14,6 @@ def scan(package: str, kind: type[Kind]) -> tuple[Kind, ...]:
     module is found once.
 
     Args:
-        package: dotted name.
         kind: the class looked for.
 
     Returns:

@@ -21,12 +21,6 @@ class UserError(ValueError):
 def in_short(error: Exception) -> str:
     """The kind of an exception and the first line of what it says.
 
-    Args:
-        error: any exception.
-
-    Returns:
-        One line.
-
     Examples:
         >>> in_short(KeyError("x"))
         "KeyError: 'x'"

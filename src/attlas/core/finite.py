@@ -12,7 +12,6 @@ def require_finite(array: Array | np.ndarray, name: str) -> None:
 
     Args:
         array: numbers that are at hand.
-        name: what a message calls it.
 
     Raises:
         UserError: saying how many there are.
@@ -29,12 +28,7 @@ def finite_result(found: np.ndarray, what: str, scaled: str) -> np.ndarray:
     """A result computed from finite numbers, refused where it overflowed.
 
     Args:
-        found: the result.
-        what: what a message calls it.
         scaled: what to scale down, the end of the message.
-
-    Returns:
-        The result.
 
     Raises:
         UserError: if it is not finite.

@@ -15,9 +15,6 @@ def lazy_names(
         package: its dotted name.
         places: module of each name, below the package.
 
-    Returns:
-        The two functions.
-
     Examples:
         >>> find, names = lazy_names("attlas.core", {"UserError": "errors"})
         >>> find("UserError").__name__, "UserError" in names()

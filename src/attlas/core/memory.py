@@ -66,8 +66,6 @@ def require_memory(size: int, what: str, instead: str, *, on_device: bool = Fals
     """Refuse what can never fit, before the machine swaps or the system kills the process.
 
     Args:
-        size: bytes.
-        what: what would take them.
         instead: what to do, the end of the message.
         on_device: whether JAX would hold them: an accelerator has a memory of its own.
 

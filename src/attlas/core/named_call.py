@@ -15,12 +15,12 @@ class Parameters(NamedTuple):
     Attributes:
         arrays: positional ones, the arrays it reads.
         options: keyword-only ones, what a control may change.
-        rest: whether `**` collects the other arrays of the instance.
+        takes_all: whether `**` collects the other arrays of the instance.
     """
 
     arrays: tuple[str, ...]
     options: tuple[str, ...]
-    rest: bool
+    takes_all: bool
 
 
 @lru_cache(maxsize=4096)
@@ -35,7 +35,7 @@ def parameters(function: Callable[..., Any]) -> Parameters:
 
     Examples:
         >>> parameters(lambda W, p, *, factor=1.0: W)
-        Parameters(arrays=('W', 'p'), options=('factor',), rest=False)
+        Parameters(arrays=('W', 'p'), options=('factor',), takes_all=False)
     """
     kinds = inspect.Parameter
     listed = inspect.signature(function).parameters.values()
@@ -57,7 +57,6 @@ def call_by_name(
 
     Args:
         function: its positional parameters name arrays; with `**rest` it also takes the others.
-        arrays: by name.
         changes: values of keyword-only parameters; those that it does not have are left out.
 
     Returns:
@@ -75,7 +74,7 @@ def call_by_name(
     if missing:
         called = getattr(function, "__name__", "a function")
         raise UserError(f"'{called}' reads '{missing[0]}': {nearest(missing[0], arrays)}")
-    wanted = arrays if named.rest else named.arrays
+    wanted = arrays if named.takes_all else named.arrays
     taken = {name: arrays[name] for name in wanted if name not in named.options}
     options = {k: v for k, v in (changes or {}).items() if k in named.options}
     return function(**taken, **options)
@@ -85,7 +84,6 @@ def nearest(name: str, known: Mapping[str, Any] | tuple[str, ...]) -> str:
     """The remedy for a name that is not there.
 
     Args:
-        name: as it was given.
         known: the names that there are.
 
     Returns:

@@ -112,9 +112,6 @@ class Solution(eqx.Module, Generic[Value]):
     def unwrap(self) -> Value:
         """The value, if every problem converged.
 
-        Returns:
-            The value.
-
         Raises:
             NotConverged: naming the first code that is not `CONVERGED`.
         """

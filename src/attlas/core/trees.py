@@ -20,7 +20,6 @@ def as_tree(value: Any, name: str) -> Any:
 
     Args:
         value: a pytree of arrays, one array, or nested lists of numbers, which are one array.
-        name: what a message calls it.
 
     Returns:
         The pytree, with NumPy arrays where lists and tensors stood.
@@ -42,7 +41,6 @@ def require_real_tree(tree: Any, name: str) -> None:
 
     Args:
         tree: arrays of NumPy or JAX, traced or not; leaves that are no arrays pass.
-        name: what a message calls it.
 
     Raises:
         UserError: naming the array by its path.
@@ -68,7 +66,6 @@ def require_finite_tree(tree: Any, name: str) -> None:
 
     Args:
         tree: arrays of NumPy or JAX, traced or not; leaves that are no arrays pass.
-        name: what a message calls it.
 
     Examples:
         >>> require_finite_tree({"W": jnp.array([1.0, jnp.nan])}, "model")

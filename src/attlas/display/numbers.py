@@ -12,7 +12,6 @@ def plain_number(value: float | int | None, digits: int = 3) -> str:
 
     Args:
         value: the number, None where there is none.
-        digits: significant digits.
 
     Returns:
         Text with a true minus sign and e-notation outside 1e-4 to 1e5.
@@ -38,12 +37,6 @@ def plain_number(value: float | int | None, digits: int = 3) -> str:
 def whole_number(value: int) -> Markup:
     """An integer with all its digits, in groups of three.
 
-    Args:
-        value: the number.
-
-    Returns:
-        Safe markup.
-
     Examples:
         >>> print(whole_number(-3), whole_number(10**7).replace(chr(0x202F), " "))
         −3 10 000 000
@@ -60,10 +53,6 @@ def number(value: float | int | None, digits: int = 3) -> Markup:
 
     Args:
         value: the number, None where there is none.
-        digits: significant digits.
-
-    Returns:
-        Safe markup.
 
     Examples:
         >>> print(number(2.5e-16))
@@ -84,9 +73,6 @@ def _trimmed(mantissa: str) -> str:
 def duration(seconds: float | int | None) -> str:
     """A time in the unit in which it is read.
 
-    Args:
-        seconds: the time.
-
     Returns:
         Its text, a dash where it is unknown.
 
@@ -105,9 +91,6 @@ def duration(seconds: float | int | None) -> str:
 
 def size(count: float | int | None) -> str:
     """A number of bytes in the unit in which it is read.
-
-    Args:
-        count: bytes.
 
     Returns:
         Its text, a dash where it is unknown.

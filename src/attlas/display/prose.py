@@ -6,9 +6,6 @@ import re
 def plain(text: str) -> str:
     r"""Prose for a terminal or an attribute: mathematics without dollar signs and backslashes.
 
-    Args:
-        text: with $mathematics$ between dollar signs.
-
     Returns:
         Its words, the rest as it stands.
 

@@ -135,9 +135,6 @@ def typeset(latex: str) -> Markup:
 def split(latex: str) -> list[list[str]]:
     r"""Cut mathematics, outside all groups, at quads and before relations and terms.
 
-    Args:
-        latex: mathematics.
-
     Returns:
         For each part between quads its pieces, none empty.
 

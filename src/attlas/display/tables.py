@@ -18,7 +18,6 @@ def table(heads: Sequence[str], rows: Iterable[Sequence[object]], caption: str =
     Args:
         heads: names of the columns, prose; none at all for a table of names and values.
         rows: the cells: numbers, flags, prose, markup that is safe already, None.
-        caption: what it shows, prose.
 
     Returns:
         Safe markup. A column is right-aligned where all its cells are numbers.
@@ -52,9 +51,6 @@ def cell(value: object, aligned: bool = True) -> Markup:
         value: a number, a flag, text with `code` and $mathematics$, safe markup, or None.
         aligned: whether a number stands at the right, as it does not among text.
 
-    Returns:
-        Safe markup.
-
     Examples:
         >>> print(cell(-3), cell("<b>"), cell(float("nan")))
         <td class="num">−3</td> <td>&lt;b&gt;</td> <td class="none">–</td>
@@ -81,10 +77,6 @@ def arrays_table(arrays: Mapping[str, Any], caption: str = "") -> Markup:
 
     Args:
         arrays: arrays and numbers of NumPy or JAX by name.
-        caption: what they are, prose.
-
-    Returns:
-        Safe markup.
 
     Examples:
         >>> "<td>2 × 3</td>" in arrays_table({"W": np.ones((2, 3))})
@@ -105,9 +97,6 @@ def described(value: Any) -> str:
     Args:
         value: an array or number of NumPy or JAX.
 
-    Returns:
-        Text.
-
     Examples:
         >>> described(np.asarray(1.5)), described(np.ones((2, 3)))
         ('1.5', 'float64[2,3]')
@@ -123,9 +112,6 @@ def entry(value: object) -> Markup:
 
     Args:
         value: a scalar of NumPy.
-
-    Returns:
-        Safe markup.
 
     Examples:
         >>> print(entry(np.int64(12345)), entry(np.float64(0.5)), entry(np.bool_(True)))

@@ -34,12 +34,6 @@ def _order(reference: Reference) -> tuple[bool, int, str]:
 def find_reference(key: str) -> Reference:
     """The reference of a key.
 
-    Args:
-        key: as in `references.bib`.
-
-    Returns:
-        The reference.
-
     Raises:
         UserError: if there is none.
 

@@ -103,9 +103,6 @@ def is_of_installed_paper(filename: str) -> bool:
 def is_announced(module: str) -> bool:
     """Whether a module belongs to a package that announces claims.
 
-    Args:
-        module: dotted name.
-
     Returns:
         Whether the package, or the module itself, is announced.
 

@@ -36,7 +36,6 @@ class Loaded:
     """A module of the user's, as it was when it ran.
 
     Attributes:
-        module: the module.
         home: what finds it in another process: its file, or its dotted name.
         files: its source, that of the project's modules which it imports, and the project's data.
         digest: sha256 of these when they ran.
@@ -54,9 +53,6 @@ _LOADED: dict[str, Loaded] = {}
 def loaded_home(home: str) -> Loaded | None:
     """What was loaded from a home in this process.
 
-    Args:
-        home: see `Loaded`.
-
     Returns:
         The module with its sources, None where nothing was.
     """
@@ -65,9 +61,6 @@ def loaded_home(home: str) -> Loaded | None:
 
 def load_place(place: Place | str) -> tuple[Loaded, ...]:
     """The modules of a place, each run once; again only when its own sources have changed.
-
-    Args:
-        place: see `attlas.projects.places.read_place`.
 
     Returns:
         Modules in order of their files or names.
@@ -131,7 +124,6 @@ def objects_of(place: Place | str, kind: type[Kind]) -> tuple[Kind, ...]:
     Each gets the attribute `home`, by which another process finds it.
 
     Args:
-        place: see `attlas.projects.places.read_place`.
         kind: the class looked for; a tuple at module level counts as its members.
 
     Returns:
@@ -326,9 +318,6 @@ def shown_path(filename: str) -> str:
 
     Args:
         filename: absolute or not.
-
-    Returns:
-        The shorter form.
     """
     inside = os.path.relpath(filename) if Path(filename).is_absolute() else filename
     return filename if inside.startswith(os.pardir) else inside

@@ -73,12 +73,6 @@ def run_cells(path: Path, module: ModuleType) -> None:
 def plain_python(source: str) -> str:
     r"""The source of a cell without what only a notebook understands; lines keep their numbers.
 
-    Args:
-        source: of a cell.
-
-    Returns:
-        Python.
-
     Examples:
         >>> plain_python("%matplotlib inline\nx = 1")
         'pass\nx = 1'

@@ -36,9 +36,6 @@ class Place:
 def is_written_as_place(text: str) -> bool:
     """Whether a text can only mean a place: no claim and no experiment has such a name.
 
-    Args:
-        text: as a user writes it.
-
     Returns:
         True for files by their suffix, paths that start with a dot, `~` or `/`, and `where:NAME`.
 
@@ -52,9 +49,6 @@ def is_written_as_place(text: str) -> bool:
 
 def is_place(text: str) -> bool:
     """Whether a text that is no known name means a place.
-
-    Args:
-        text: as a user writes it.
 
     Returns:
         True for what is written as one, for a path that exists, and for a module that can be
@@ -76,9 +70,6 @@ def read_place(text: str, base: Path | None = None) -> Place:
         text: a file, a folder, a notebook, a pattern, a dotted module, or one of these with
             `:NAME`.
         base: folder that paths are relative to; the working directory by default.
-
-    Returns:
-        The place.
 
     Raises:
         UserError: if nothing is there.
@@ -116,9 +107,6 @@ def read_place(text: str, base: Path | None = None) -> Place:
 def is_module_name(text: str) -> bool:
     """Whether a text has the form of a dotted module name.
 
-    Args:
-        text: any.
-
     Returns:
         Whether its parts are identifiers.
 
@@ -133,7 +121,6 @@ def is_importable(module: str, base: Path) -> bool:
     """Whether a module can be found; a folder that holds it goes onto the path of imports.
 
     Args:
-        module: dotted name.
         base: folder in which, or in whose `src`, it may stand.
 
     Returns:
@@ -150,11 +137,7 @@ def is_importable(module: str, base: Path) -> bool:
 
 
 def on_path(folder: Path) -> None:
-    """Let imports find what stands in a folder, before anything that is installed.
-
-    Args:
-        folder: where.
-    """
+    """Let imports find what stands in a folder, before anything that is installed."""
     if str(folder) not in sys.path:
         sys.path.insert(0, str(folder))
 
@@ -165,12 +148,6 @@ def files_of(folder: Path) -> tuple[Path, ...]:
     Those named `claims.py`, `claims_*.py` or `claims*.ipynb`, and all Python files below
     `claims/`; in a folder called `claims` all its Python files; where there is none of these,
     every Python file of the folder that imports attlas, but for tests.
-
-    Args:
-        folder: absolute.
-
-    Returns:
-        Files, sorted.
 
     Raises:
         UserError: if there is none.

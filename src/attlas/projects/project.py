@@ -30,7 +30,6 @@ class Project:
     """A paper of one's own, as its `pyproject.toml` describes it.
 
     Attributes:
-        file: the `pyproject.toml`.
         key: under which its claims are named, as in `references`; made of the title when only that
             is given, empty when neither is.
         title: of the paper; empty when not given.
@@ -96,9 +95,6 @@ class Project:
 
 def read_references(path: Path) -> dict[str, Reference]:
     """The references of a BibTeX file.
-
-    Args:
-        path: the file.
 
     Returns:
         References by key, in file order.
@@ -176,9 +172,6 @@ def _nearest(folder: Path, users: frozenset[int]) -> Project | None:
 def project_in(folder: Path) -> Project | None:
     """The project whose file lies in a folder itself.
 
-    Args:
-        folder: absolute.
-
     Returns:
         What its `pyproject.toml` says; None where there is none with a table `[tool.attlas]`.
 
@@ -223,9 +216,6 @@ def paper_of(filename: str) -> str:
 
 def is_key(text: str) -> bool:
     """Whether a text can be the key of a paper: in a bibliography, a name and a path.
-
-    Args:
-        text: any.
 
     Returns:
         Whether it is made of letters, digits, "-", "_" and ".", a letter or digit first.

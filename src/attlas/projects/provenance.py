@@ -117,9 +117,6 @@ def _changed(file: str) -> int:
 def repository_of(folder: Path) -> Path | None:
     """The top folder of the git repository that a folder belongs to.
 
-    Args:
-        folder: absolute.
-
     Returns:
         The nearest folder upwards that holds `.git`; None where there is none.
 

@@ -42,7 +42,6 @@ def candidates(start: Path, name: str, users: frozenset[int]) -> Iterator[Candid
 
     Args:
         start: a folder, absolute.
-        name: of the file.
         users: numbers of the users whose files may be used; where it is empty, as on Windows,
             whose files have no such numbers, nothing is refused for its owner.
 
@@ -131,9 +130,6 @@ def users_for(path: Path) -> frozenset[int]:
 def owner_of(path: Path) -> int | None:
     """The number of the user to whom a file or folder belongs.
 
-    Args:
-        path: where; a link is followed.
-
     Returns:
         The number, None where there is nothing that can be looked at.
 
@@ -149,7 +145,6 @@ def is_theirs(path: Path, users: frozenset[int]) -> bool:
     """Whether a file or folder belongs to one of some users.
 
     Args:
-        path: where.
         users: their numbers; empty where files have no owners.
 
     Returns:

@@ -29,7 +29,6 @@ def own_files(name: str, path: Path) -> dict[str, Path]:
     same package. Imports are read off the sources, those inside functions too.
 
     Args:
-        name: of the module.
         path: its file, a notebook too.
 
     Returns:
@@ -76,9 +75,6 @@ def dotted_name(path: Path) -> tuple[str, Path]:
 
     One that belongs to another user than the current one and the file's makes no package: it would
     be run when the file is imported.
-
-    Args:
-        path: absolute.
 
     Returns:
         Dotted name, and the folder from which it is imported.
@@ -165,9 +161,6 @@ def functions_defined(path: Path) -> Iterator[tuple[str, str]]:
 
     Args:
         path: a Python file or a notebook.
-
-    Yields:
-        Name, and `<file>:<line>`.
     """
     for name, text in _texts(path):
         for node in _parsed(text).body:
@@ -227,9 +220,6 @@ def _is_own(file: Path, same_package: bool) -> bool:
 
 def is_installed(file: Path) -> bool:
     """Whether a file belongs to Python or to a package that was installed.
-
-    Args:
-        file: absolute.
 
     Returns:
         True below site-packages and the standard library.

@@ -27,7 +27,6 @@ def ascend(claim: Claim, steps: int = STEPS) -> Callable[[Batch], Batch]:
 
     Args:
         claim: an inequality with `search_over`.
-        steps: of each start.
 
     Returns:
         Function from starting points to the best admissible points of their paths.
@@ -39,7 +38,6 @@ def has_slope(claim: Claim, batch: Batch) -> bool:
     """Whether JAX differentiates the sides with respect to what moves.
 
     Args:
-        claim: an inequality.
         batch: instances, for their shapes.
 
     Returns:
@@ -51,7 +49,7 @@ def has_slope(claim: Claim, batch: Batch) -> bool:
     moved = {name: one[name] for name in claim.search_over}
 
     def excess(free: Instance, fixed: Instance) -> Array:
-        return _excess(claim, claim.moved_inside({**fixed, **free}))
+        return _excess(claim, claim.project_instance({**fixed, **free}))
 
     try:
         jax.eval_shape(jax.grad(excess), moved, one)
@@ -89,7 +87,7 @@ def _ascend(claim: Claim, instance: Instance, steps: int) -> Instance:
     def place(flat: Array) -> Instance:
         moved = unravel(flat)
         whole = {**frozen, **{k: moved[k] * unit[k] for k in moved}}
-        return claim.moved_inside(whole)
+        return claim.project_instance(whole)
 
     def score(flat: Array) -> tuple[Array, tuple[Array, Array]]:
         placed = place(flat)

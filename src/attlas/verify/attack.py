@@ -51,8 +51,6 @@ def attack(
     """Search for a violation of an inequality.
 
     Args:
-        claim: an inequality.
-        method: of `WITHOUT_SLOPES`.
         rounds: rounds of fresh starting points.
         evaluations: of the sides on one instance, in each round; at least one move is made.
         seed: of the starting points of the first round.
@@ -93,14 +91,7 @@ def attack(
 
 
 def granted_evaluations(claim: Claim) -> int:
-    """The evaluations of a round: the claim's own number, or the usual one.
-
-    Args:
-        claim: the claim.
-
-    Returns:
-        Their number.
-    """
+    """The evaluations of a round: the claim's own number, or the usual one."""
     return EVALUATIONS if claim.evaluations is None else claim.evaluations
 
 
@@ -108,10 +99,7 @@ def judge(claim: Claim, program: Program, batch: Batch, seed: int, steps: int) -
     """Solve again what a search froze, and decide on its end points.
 
     Args:
-        claim: an inequality.
         program: its compiled program.
-        batch: end points.
-        seed: of the starting points.
         steps: moves that were made.
 
     Returns:
@@ -136,9 +124,7 @@ def settled(claim: Claim, program: Program, batch: Batch) -> tuple[Batch, Eviden
     """The end points of a search with solver outputs solved again, and their sides.
 
     Args:
-        claim: an inequality.
         program: its compiled program.
-        batch: end points.
 
     Returns:
         The instances and their evidence.
@@ -155,10 +141,7 @@ def attacked(
     """The sides at the end points of one round of moves.
 
     Args:
-        claim: a claim.
         program: its compiled program.
-        batch: starting points.
-        seed: from which they were drawn.
         evaluations: of the sides on one instance; those of a round by default.
 
     Returns:
@@ -180,10 +163,6 @@ def _moves(granted: int, batch: Batch) -> int:
 def better(old: ChallengeReport | None, new: ChallengeReport) -> ChallengeReport:
     """The report that says more, a violation, else the larger ratio, with the effort of both.
 
-    Args:
-        old: of earlier rounds.
-        new: of this one.
-
     Returns:
         One of them, with the evaluations of both and what both would notice.
     """
@@ -204,7 +183,6 @@ def noticed_by_either(
 
     Args:
         one: detection limits of a batch.
-        other: of another batch.
 
     Returns:
         What the two together notice; the first where they do not list the same components.

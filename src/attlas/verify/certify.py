@@ -58,10 +58,6 @@ def proved(claim: Claim, found: ChallengeReport) -> ChallengeReport:
     A search drives terms to cancel, and what is left of them is their rounding: a violation below
     it is none, unless interval arithmetic proves it.
 
-    Args:
-        claim: that was searched.
-        found: the report.
-
     Returns:
         The report with its proof, or with why there is none; INCONCLUSIVE where the sides are too
         close to tell apart and differ by less than rounding of its numbers or of 1;

@@ -152,8 +152,6 @@ class _Search:
         """One round of one method, and what it is to the best so far.
 
         Args:
-            name: of the method.
-            seed: of the starting points.
             first: whether the starting points are those of the check.
 
         Raises:

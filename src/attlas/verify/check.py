@@ -38,9 +38,7 @@ def check(
     """Draw instances of a claim, decide it, and try its controls on the same program.
 
     Args:
-        claim: what is checked, or its name.
         count: instances drawn; the claim's own number by default.
-        seed: of the instances.
         alpha: error probability of a statistical verdict.
         challenge_rounds: rounds of `attlas.verify.attack` on an inequality, in addition.
         stored: an instance that an earlier search kept, evaluated first; left out where it does
@@ -91,8 +89,6 @@ def draw_batch(claim: Claim, seed: int, count: int) -> Batch:
     """The instances of a check: the stored witness alone if there is one, else fresh ones.
 
     Args:
-        claim: what is drawn.
-        seed: of the key.
         count: number of fresh instances.
 
     Returns:
@@ -157,10 +153,6 @@ def _searched(
 def unmoved(claim: Claim, search: ChallengeReport | None) -> tuple[str, ...]:
     """An inequality that seems to offer something to move and does not.
 
-    Args:
-        claim: the claim.
-        search: what an attack gave.
-
     Returns:
         One sentence where the attack found nothing, and no reason is known.
     """
@@ -179,8 +171,6 @@ def undefined_assumptions(claim: Claim, batch: Batch, holds: Array) -> tuple[str
     may fail.
 
     Args:
-        claim: the claim.
-        batch: its instances.
         holds: which assumptions hold, shape (count, assumptions).
 
     Returns:

@@ -48,12 +48,9 @@ def climb(
     """Let each instance of a batch climb by itself.
 
     Args:
-        claim: an inequality.
         program: its compiled program.
-        batch: starting points.
         make: the proposal, from the number of instances and a generator.
         seed: from which the starting points were drawn.
-        moves: how many are made.
         stop: whether to end before that, asked after each move.
 
     Returns:
@@ -93,10 +90,7 @@ def relative_excess(left: Any, right: Any, magnitude: Any, allowed: Any, xp: Mod
     """What a search raises, elementwise: see the head of this module.
 
     Args:
-        left: left sides.
-        right: right sides.
         magnitude: of the terms that were added up to reach them.
-        allowed: tau.
         xp: `numpy`, or `jax.numpy` for a slope.
 
     Returns:
@@ -116,7 +110,6 @@ def scores(claim: Claim, holds: Array, sides: tuple[Sides, ...]) -> np.ndarray:
     """The relative excess that each instance raises: of one component in turn, or the worst.
 
     Args:
-        claim: an inequality.
         holds: which assumptions hold, shape (count, assumptions).
         sides: the claim's own first.
 

@@ -34,7 +34,6 @@ def detection_limits(
 
     Args:
         claim: an inequality, existence or identity; others have none.
-        evidence: its sides.
         controls: sides of its controls.
 
     Returns:
@@ -66,7 +65,6 @@ def uncontrolled(
 
     Args:
         claim: one that expects to be SUPPORTED, else there is nothing to ask.
-        evidence: its sides.
         controls: its controls with their sides.
         alpha: error probability of a statistical verdict.
 
@@ -130,8 +128,6 @@ def faults(
     """What is wrong with a claim itself: components without a control, identities too coarse.
 
     Args:
-        claim: the claim.
-        evidence: its sides.
         controls: its controls with their sides.
         alpha: error probability of a statistical verdict.
 
@@ -171,8 +167,6 @@ def unattained(
 
     Args:
         claim: whose `attained` says which ratio must be exhibited.
-        verdict: of its check.
-        search: what an attack found.
 
     Returns:
         One sentence where none did.

@@ -20,9 +20,6 @@ Batch = Mapping[str, Array | np.ndarray]
 def complete(sides: Sides) -> Sides:
     """Fill in the magnitude and broadcast all parts to one shape.
 
-    Args:
-        sides: what a claim returned.
-
     Returns:
         Sides whose arrays share a shape; `scales` stays as it was.
     """
@@ -48,9 +45,6 @@ Program = Callable[[Batch], tuple[Array, tuple[Sides, ...]]]
 def compile_program(claim: Claim) -> Program:
     """One program for a claim and all its controls.
 
-    Args:
-        claim: the claim.
-
     Returns:
         Function from a batch to (holds, sides), where `holds` has shape (count, assumptions) and
         `sides` lists the claim's own sides first, then those of each control in order (a control
@@ -74,7 +68,6 @@ def instance_at(batch: Batch, index: int) -> dict[str, np.ndarray]:
 
     Args:
         batch: arrays with a leading axis.
-        index: which one.
 
     Returns:
         Its arrays by name.
@@ -95,16 +88,12 @@ def distinct_rows(claim: Claim, batch: Batch, keep: np.ndarray) -> int:
     not are counted: copies with a small offset are no independent draws.
 
     Args:
-        claim: the claim.
         batch: arrays with a leading axis.
         keep: which instances count, shape (count,).
-
-    Returns:
-        Their number.
     """
     read = parameters(claim.function)
     trials = claim.kind.rule.trials
-    whole = read.rest or trials
+    whole = read.takes_all or trials
     names = sorted(batch) if whole else [name for name in read.arrays if name in batch]
     if not names:
         return int(keep.sum())
@@ -142,9 +131,6 @@ def gather(
         sides: completed sides of a batch.
         assumed: whether failing assumptions exclude an instance (not for control instances).
         batch: the instances, by which different ones are counted.
-
-    Returns:
-        The evidence.
     """
     parts = {name: np.asarray(v) for name, v in sides._asdict().items() if v is not None}
     kept = np.asarray(holds)

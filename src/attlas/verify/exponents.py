@@ -40,7 +40,6 @@ def at_grown_sizes(claim: Claim, seed: int, count: int) -> Iterator[Sized]:
 
     Args:
         claim: one that declares both `sizes` and `quantities`; for others nothing is evaluated.
-        seed: of the instances.
         count: instances of the check.
 
     Yields:
@@ -61,8 +60,6 @@ def with_grown(verdict: Verdict, grown: Sequence[Sized], alpha: float) -> Verdic
     """The verdict of a check after the claim was evaluated at grown sizes.
 
     Args:
-        verdict: at the claim's own sizes.
-        grown: of `at_grown_sizes`.
         alpha: error probability of a statistical verdict.
 
     Returns:
@@ -88,8 +85,6 @@ def exponent_limits(
 
     Args:
         claim: whose `quantities` are declared; an inequality, existence or identity.
-        evidence: its sides.
-        batch: its instances.
         grown: the same at other sizes, see `at_grown_sizes`.
 
     Returns:
@@ -111,10 +106,6 @@ def exponent_limits(
 
 def quantities_of(claim: Claim, batch: Batch) -> dict[str, np.ndarray]:
     """The declared quantities of each instance.
-
-    Args:
-        claim: the claim.
-        batch: its instances.
 
     Returns:
         Arrays of shape (count,) by name.

@@ -47,7 +47,6 @@ def grow(
         claim: an inequality that declares `sizes`.
         evaluations: of the sides on one instance, at all sizes together; those of a round of
             moves by default.
-        seed: of the starting points.
         stop: whether to end earlier, asked after each move.
 
     Returns:

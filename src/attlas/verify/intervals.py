@@ -27,7 +27,6 @@ class Interval:
     """Real numbers between two ends, elementwise.
 
     Attributes:
-        low: lower ends.
         high: upper ends, same shape.
     """
 
@@ -40,7 +39,6 @@ class Truth:
     """Which conditions certainly hold, and which may.
 
     Attributes:
-        must: certainly true.
         may: not certainly false.
     """
 
@@ -50,9 +48,6 @@ class Truth:
 
 def exact(value: Any) -> Interval:
     """The interval of given floats.
-
-    Args:
-        value: array.
 
     Returns:
         Both ends are the floats themselves.
@@ -146,11 +141,7 @@ def whole_power(a: Interval, power: int) -> Interval:
     """A power by a whole number.
 
     Args:
-        a: the base.
         power: any whole number.
-
-    Returns:
-        An enclosure.
     """
     if power < 0:
         return divide(exact(np.ones_like(a.low)), whole_power(a, -power))
@@ -163,13 +154,6 @@ def whole_power(a: Interval, power: int) -> Interval:
 
 def power(a: Interval, b: Interval) -> Interval:
     """A power of a positive base: exp(b log a), at 60 digits.
-
-    Args:
-        a: the base.
-        b: the exponent.
-
-    Returns:
-        An enclosure.
 
     Raises:
         Undecided: if the base is not certainly positive.
@@ -216,12 +200,6 @@ def exponential(a: Interval) -> Interval:
 def logarithm(a: Interval) -> Interval:
     """The natural logarithm.
 
-    Args:
-        a: of positive numbers.
-
-    Returns:
-        An enclosure.
-
     Raises:
         Undecided: if a number may not be positive.
     """
@@ -236,9 +214,6 @@ def logarithm_1p(a: Interval) -> Interval:
 
     Args:
         a: of numbers above -1.
-
-    Returns:
-        An enclosure.
 
     Raises:
         Undecided: if a number may not be above -1.
@@ -280,7 +255,6 @@ def total(a: Interval, axes: tuple[int, ...], operate: Callable = add) -> Interv
 
     Args:
         a: array of intervals.
-        axes: that are summed.
         operate: `add` or `multiply`.
 
     Returns:

@@ -32,13 +32,9 @@ def check_group(
     Args:
         group: where a user's own claims are found, empty for those of attlas; full claim names.
         count: instances, or None for each claim's own number.
-        seed: of the instances.
         alpha: error probability granted to each claim.
         challenge_rounds: rounds of attack.
         stored: instances that earlier searches kept, by claim.
-
-    Returns:
-        The reports.
 
     Raises:
         UserError: that names the claim whose parts failed, though two instances could be drawn.
@@ -85,7 +81,6 @@ def planned_groups(
     Args:
         claims: found by `attlas.verify.registry.find_claims`.
         count: instances of each, or None for each claim's own number.
-        seed: of the instances.
         challenge_rounds: rounds of attack on each inequality.
         stored: instances that earlier searches kept, by claim; evaluated first.
 
@@ -126,9 +121,7 @@ def check_all(
     Args:
         claims: found by `attlas.verify.registry.find_claims`.
         count: instances of each, or None for each claim's own number.
-        seed: of the instances.
         challenge_rounds: rounds of attack on each inequality.
-        processes: worker processes.
         stored: instances that earlier searches kept, by claim; evaluated first.
 
     Yields:

@@ -35,7 +35,6 @@ class Power:
     """Which wrong constants a check notices.
 
     Attributes:
-        claim: its name.
         factors: by which the statement was made too strong.
         drawn: whether each component notices each factor on the drawn instances, shape
             (components, factors).
@@ -105,7 +104,6 @@ def power(
         claim: any claim, or its name.
         factors: above 1, in growing order.
         count: instances drawn; the claim's own number by default.
-        seed: of the instances.
         alpha: error probability of a statistical verdict.
         evaluations: of the attack; the claim's own number by default, 0 for none.
 

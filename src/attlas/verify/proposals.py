@@ -21,22 +21,13 @@ class Proposal(Protocol):
     """What a climb asks for its next points."""
 
     def propose(self, blocks: Blocks) -> Blocks:
-        """Moved numbers.
-
-        Args:
-            blocks: where the instances are.
-
-        Returns:
-            Where to look.
-        """
+        """Moved numbers."""
         ...
 
     def learn(self, blocks: Blocks, proposed: Blocks, gained: np.ndarray | None) -> None:
         """What became of them.
 
         Args:
-            blocks: where the instances were.
-            proposed: where was looked.
             gained: which instances gained; None where there was no instance at all.
         """
         ...
@@ -194,10 +185,6 @@ class Extremes:
 def packed(blocks: Blocks, count: int) -> np.ndarray:
     """All numbers of each instance in one row, zero where others have more.
 
-    Args:
-        blocks: numbers.
-        count: instances.
-
     Returns:
         Array of shape (count, n).
 
@@ -220,12 +207,7 @@ def unpacked(blocks: Blocks, change: np.ndarray, count: int) -> Blocks:
     """The numbers after a change of each instance, within their laws.
 
     Args:
-        blocks: numbers.
         change: as `packed` orders them, shape (count, n).
-        count: instances.
-
-    Returns:
-        Moved numbers.
     """
     used = np.zeros(count, dtype=int)
     moved = {}

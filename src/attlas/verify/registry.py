@@ -68,9 +68,6 @@ def one_claim(given: Any) -> Claim:
     Args:
         given: a claim, or what `find_claims` takes for exactly one.
 
-    Returns:
-        The claim.
-
     Raises:
         UserError: if it is neither, or the name means several.
 
@@ -145,9 +142,6 @@ def _installed_and_listed(name: str) -> tuple[Claim, ...]:
 def known_claims() -> tuple[Claim, ...]:
     """Every claim that a name can mean here: of installed papers, of the project, or listed.
 
-    Returns:
-        Claims, each once.
-
     Raises:
         UserError: if a place that is named somewhere cannot be loaded, or two have one name.
     """
@@ -156,13 +150,6 @@ def known_claims() -> tuple[Claim, ...]:
 
 def claims_at(home: str, names: Sequence[str]) -> tuple[Claim, ...]:
     """Claims by their full names, in a process that is to check them.
-
-    Args:
-        home: as `Claim.home` says.
-        names: full names.
-
-    Returns:
-        The claims.
 
     Raises:
         UserError: if one is not there.
@@ -228,9 +215,6 @@ def find_errata(places: Sequence[str] = ()) -> tuple[Erratum, ...]:
 def errata_of(paper: str) -> tuple[Erratum, ...]:
     """The errata of one paper: of the project of the working directory, or an installed one.
 
-    Args:
-        paper: its key.
-
     Returns:
         The errata in order of file.
 
@@ -289,7 +273,6 @@ def unknown_claim(name: str, claims: Sequence[Claim]) -> str:
     """The line for a name that no claim has.
 
     Args:
-        name: what was asked for.
         claims: all that there are.
 
     Returns:

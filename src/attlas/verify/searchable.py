@@ -8,9 +8,6 @@ from attlas.core.named_call import parameters
 def is_searchable(claim: Claim) -> bool:
     """Whether an attack has something to move.
 
-    Args:
-        claim: the claim.
-
     Returns:
         True for an inequality with `search_over`, or with a sampler that takes `rng`.
     """
@@ -21,9 +18,6 @@ def why_not_attacked(claim: Claim) -> str:
     """Why an inequality is not attacked, in one short sentence.
 
     What the definition of the claim shows needs no declaration; the rest is its `not_attacked`.
-
-    Args:
-        claim: the claim.
 
     Returns:
         The reason; empty where an attack moves something, and for other kinds of claims.

@@ -11,7 +11,7 @@ import numpy as np
 from attlas._jax.compilation import CHEAP_COMPILATION
 from attlas._jax.generator import generator
 from attlas.claims.claim import Claim
-from attlas.claims.perturbed_draws import MovedGenerator
+from attlas.claims.perturbed_draws import PerturbedGenerator
 from attlas.core.errors import UserError
 from attlas.verify.evidence import Batch
 
@@ -29,9 +29,6 @@ class Block:
 
         Args:
             values: of the same shape.
-
-        Returns:
-            The block.
         """
         return Block(values, self.rows, self.law)
 
@@ -48,9 +45,6 @@ class Space(Protocol):
     def batch(self, blocks: Blocks) -> Batch | None:
         """The instances at moved numbers, or None where there are none.
 
-        Args:
-            blocks: moved.
-
         Returns:
             A batch of the shapes of the first.
         """
@@ -60,11 +54,7 @@ class Space(Protocol):
         """The numbers of instances as they came out.
 
         Args:
-            blocks: moved.
             batch: the instances, as projections left them.
-
-        Returns:
-            The numbers.
         """
         ...
 
@@ -76,7 +66,7 @@ class Arrays:
         self._start = dict(batch)
         self._inside = None
         if claim.project:
-            project = jax.vmap(claim.moved_inside)
+            project = jax.vmap(claim.project_instance)
             self._inside = jax.jit(project, compiler_options=CHEAP_COMPILATION)
         self._unit, self.blocks = {}, {}
         for name in claim.search_over:
@@ -120,8 +110,8 @@ class Draws:
                 for k, place in enumerate(others)
             }
 
-    def _generator(self, numbers: dict[int, np.ndarray]) -> MovedGenerator:
-        return MovedGenerator(np.random.Generator(deepcopy(self._stream)), numbers)
+    def _generator(self, numbers: dict[int, np.ndarray]) -> PerturbedGenerator:
+        return PerturbedGenerator(np.random.Generator(deepcopy(self._stream)), numbers)
 
     def batch(self, blocks: Blocks) -> Batch | None:
         """What the sampler makes of moved numbers."""
@@ -154,11 +144,6 @@ class Draws:
 def space_of(claim: Claim, batch: Batch, seed: int) -> Space:
     """The arrays of `search_over`, or where there are none the draws of the sampler.
 
-    Args:
-        claim: an inequality.
-        batch: starting points.
-        seed: from which the sampler drew them.
-
     Returns:
         What a search moves.
     """
@@ -186,7 +171,6 @@ def chosen(blocks: Blocks, proposed: Blocks, gained: np.ndarray) -> Blocks:
     """The proposed numbers of the instances that gained, the present ones of the others.
 
     Args:
-        blocks: present.
         proposed: after a move.
         gained: of shape (count,).
 

@@ -18,7 +18,6 @@ def replayed(claim: Claim, program: Program, batch: Batch, witness: Witness) -> 
     """The verdict on a stored instance, without compiling where its shapes are those of a check.
 
     Args:
-        claim: the claim.
         program: its compiled program.
         batch: instances of the check, for their shapes.
         witness: the stored instance.
@@ -49,8 +48,6 @@ def with_stored(claim: Claim, verdict: Verdict, found: Verdict | None) -> Verdic
     """The verdict of a check after a stored instance was evaluated.
 
     Args:
-        claim: the claim.
-        verdict: on the drawn instances.
         found: on the stored one, None where it did not fit.
 
     Returns:

@@ -40,8 +40,6 @@ def with_proof(claim: Claim, verdict: Verdict, batch: Batch) -> Verdict:
     """The verdict of an identity with its proof, or why there is none.
 
     Args:
-        claim: the claim.
-        verdict: of its check.
         batch: its instances, for their shapes.
 
     Returns:
@@ -65,7 +63,6 @@ def prove(claim: Claim, batch: Batch) -> str:
     """Prove an identity symbolically, where its sides are ordinary operations on small arrays.
 
     Args:
-        claim: an identity.
         batch: instances, for their shapes.
 
     Returns:

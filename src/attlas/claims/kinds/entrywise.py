@@ -60,7 +60,6 @@ class Entrywise(Rule):
         """The smallest relative change of each component that would be noticed.
 
         Args:
-            evidence: with at least one applicable instance.
             controls: sides of the claim's controls.
             roundings: number of roundings on the longest path to a side.
 

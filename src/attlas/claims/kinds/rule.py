@@ -54,7 +54,6 @@ class Rule(ABC):
         """The verdict on a batch of finite sides with at least one applicable instance.
 
         Args:
-            evidence: the batch.
             roundings: number of roundings on the longest path to a side.
             alpha: error probability granted to a statistical verdict.
         """
