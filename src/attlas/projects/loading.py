@@ -16,7 +16,7 @@ from typing import TypeVar
 from attlas._files.plain_file import printable
 from attlas.core.errors import UserError
 from attlas.core.named_call import nearest
-from attlas.projects.installed import InstalledPaper, is_of_installed_paper
+from attlas.projects.installed import InstalledPaper, is_of_installed_paper, set_aside
 from attlas.projects.notebook import run_cells
 from attlas.projects.places import Place, on_path, read_place
 from attlas.projects.source import (
@@ -77,45 +77,43 @@ def load_place(place: Place | str) -> tuple[Loaded, ...]:
     return (top, *(_load_module(name) for name in below))
 
 
-def objects_of_module(name: str, kind: type[Kind]) -> tuple[Kind, ...]:
-    """The objects of a class that one importable module defines, those of its submodules left out.
-
-    Args:
-        name: dotted name of the module.
-        kind: the class looked for.
-
-    Returns:
-        Objects in order of lines, each once.
-
-    Raises:
-        UserError: if the module cannot be imported: the file and line, and what was raised there.
-    """
-    return _objects_in([_load_module(name)], "", kind)
+Modules = Callable[[InstalledPaper], Iterable[str]]
+"""Which modules of an installed paper may define objects of a class."""
 
 
-def objects_of_installed(
-    paper: InstalledPaper, modules: Iterable[str], kind: type[Kind]
-) -> tuple[Kind, ...]:
-    """The objects of a class that an installed paper defines.
+def objects_of_paper(paper: InstalledPaper, modules: Modules, kind: type[Kind]) -> tuple[Kind, ...]:
+    """The objects of a class that an installed paper defines, in order of modules and lines.
 
-    Args:
-        paper: announced by a package.
-        modules: those of its modules that may define some; where its project names none, the
-            whole package is loaded.
-        kind: the class looked for.
-
-    Returns:
-        Objects in order of modules and lines, each once.
+    Without a project, which says what its modules are, the package is imported as a whole.
 
     Raises:
         UserError: if a module cannot be imported; the line names the paper.
     """
     try:
-        if paper.project is None:
-            return objects_of(paper.module, kind)
-        return _objects_in(map(_load_module, modules), "", kind)
+        return _objects_of_paper(paper, modules, kind)
     except UserError as error:
         raise UserError(f"the installed '{paper.name}' announces claims: {error}") from error
+
+
+def objects_of_papers(
+    papers: Iterable[InstalledPaper], modules: Modules, kind: type[Kind]
+) -> tuple[Kind, ...]:
+    """The objects of a class that installed papers define; one that does not load is set aside."""
+    objects: list[Kind] = []
+    for paper in papers:
+        try:
+            objects += _objects_of_paper(paper, modules, kind)
+        except UserError as error:
+            set_aside(paper.name, error)
+    return tuple(objects)
+
+
+def _objects_of_paper(
+    paper: InstalledPaper, modules: Modules, kind: type[Kind]
+) -> tuple[Kind, ...]:
+    if paper.project is None:
+        return objects_of(paper.module, kind)
+    return _objects_in(map(_load_module, modules(paper)), "", kind)
 
 
 def objects_of(place: Place | str, kind: type[Kind]) -> tuple[Kind, ...]:

@@ -85,11 +85,16 @@ def say_refused(candidate: Candidate) -> bool:
         return False  # it is not used either way, and what is wrong with it is not ours to say
     if _TABLE.search(content) is None:
         return False
-    line = printable(f"attlas: {candidate.file} is not used: {candidate.refusal}")
+    say_once(f"attlas: {candidate.file} is not used: {candidate.refusal}")
+    return True
+
+
+def say_once(text: str) -> None:
+    """Write a line to stderr, the first time in a process."""
+    line = printable(text)
     if line not in _said:
         _said.add(line)
         sys.stderr.write(f"{line}\n")
-    return True
 
 
 def current_users() -> frozenset[int]:

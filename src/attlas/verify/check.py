@@ -115,11 +115,11 @@ def with_witness(verdict: Verdict, batch: Mapping) -> Verdict:
 
 
 def _controls(
-    claim: Claim, program: Program, batch: Batch, own: tuple, *, alpha: float, seed: int
+    claim: Claim, program: Program, batch: Batch, evaluated: tuple, *, alpha: float, seed: int
 ) -> tuple[tuple[ControlReport, ...], list[tuple[Control, Evidence]]]:
     """The report of each control, and its sides."""
     tried = [
-        _control(claim, k, program, batch, own, alpha=alpha, seed=seed)
+        _control(claim, k, program, batch, evaluated, alpha=alpha, seed=seed)
         for k in range(len(claim.controls))
     ]
     sides = [(claim.controls[k], found) for k, (_, found) in enumerate(tried)]
@@ -127,14 +127,21 @@ def _controls(
 
 
 def _control(
-    claim: Claim, k: int, program: Program, batch: Batch, own: tuple, *, alpha: float, seed: int
+    claim: Claim,
+    k: int,
+    program: Program,
+    batch: Batch,
+    evaluated: tuple,
+    *,
+    alpha: float,
+    seed: int,
 ) -> tuple[ControlReport, Evidence]:
     control = claim.controls[k]
     outside = control.sample is not None
     if outside:
         batch = claim.draw(seed, len(next(iter(batch.values()))), control)
-        own = program(batch)
-    holds, sides = own
+        evaluated = program(batch)
+    holds, sides = evaluated
     evidence = gather(claim, holds, sides[1 + k], assumed=not outside, batch=batch)
     verdict = with_witness(decide(claim, evidence, alpha=alpha, seed=seed), batch)
     return ControlReport(control.description, control.expect, verdict), evidence
@@ -176,19 +183,19 @@ def undefined_assumptions(claim: Claim, batch: Batch, holds: Array) -> tuple[str
     Returns:
         One sentence for each such assumption.
     """
-    found = []
+    faults = []
     for k, assumption in enumerate(claim.assumptions):
         refused = np.flatnonzero(~np.asarray(holds)[:, k])
         if not len(refused):
             continue
         # Repeated to the size of the batch: each operation is a program for each shape.
-        every = np.resize(refused, len(holds))
-        rows = {name: on_device(np.asarray(value)[every]) for name, value in batch.items()}
+        repeated = np.resize(refused, len(holds))
+        rows = {name: on_device(np.asarray(value)[repeated]) for name, value in batch.items()}
         try:
             with jax.debug_nans(True):
                 jax.vmap(assumption.holds)(rows)
         except FloatingPointError:
-            found.append(
+            faults.append(
                 f"the assumption '{assumption.text}' is NaN on an instance that it refuses"
             )
-    return tuple(found)
+    return tuple(faults)

@@ -1,17 +1,17 @@
-"""What JAX keeps of the claims that a process has checked: bounded."""
+"""A bound on the compiled programs that JAX holds for the claims that a process has checked."""
 
 import jax
 
-KEPT = 32
-"""Claims whose programs are kept: some 5 MB each, 3 GB for all of the atlas."""
-_kept: set[str] = set()
+MAX_CLAIMS = 32
+"""Claims whose programs stay in memory: some 5 MB each, 3 GB for all papers."""
+_compiled: set[str] = set()
 
 
 def bound_compiled(claim: str) -> None:
-    """Let JAX forget what it compiled, before a claim beyond the last few is compiled.
+    """Clear the programs that JAX compiled, before one more claim than `MAX_CLAIMS` is compiled.
 
-    JAX keeps every program for as long as its function lives, and claims live as long as the
-    process. What is needed again is compiled again, or read from the persistent cache.
+    JAX holds every program for as long as its function lives, and claims live as long as the
+    process. A program that is needed again is compiled again, or read from the persistent cache.
 
     Args:
         claim: name of the claim that is checked next.
@@ -19,7 +19,7 @@ def bound_compiled(claim: str) -> None:
     Examples:
         >>> bound_compiled("mine/triangle")
     """
-    if claim not in _kept and len(_kept) >= KEPT:
+    if claim not in _compiled and len(_compiled) >= MAX_CLAIMS:
         jax.clear_caches()
-        _kept.clear()
-    _kept.add(claim)
+        _compiled.clear()
+    _compiled.add(claim)

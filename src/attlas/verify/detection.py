@@ -78,12 +78,12 @@ def uncontrolled(
         return ()
     stated = _stated(claim, evidence)
     violated = np.zeros_like(stated)
-    for control, found in controls:
-        if control.expect is Outcome.VIOLATED and _entries(claim, found) == shape:
-            violated |= _violated(claim, found, alpha)
+    for control, sides in controls:
+        if control.expect is Outcome.VIOLATED and _entries(claim, sides) == shape:
+            violated |= _violated(claim, sides, alpha)
     needing = stated & ~violated
     if claim.alike and 2 * (stated & violated).sum() > stated.sum():
-        limits = _limits(claim, evidence, [found for _, found in controls])
+        limits = _limits(claim, evidence, [sides for _, sides in controls])
         if limits.size:
             needing &= 1 - limits < (1 - limits[stated & violated].max()) / 2
     return tuple(
@@ -134,10 +134,10 @@ def faults(
     Returns:
         One sentence for each.
     """
-    found = []
+    sentences = []
     if places := uncontrolled(claim, evidence, controls, alpha):
         total = int(np.prod(_entries(claim, evidence)))
-        shown = ", ".join(str(place[0] if len(place) == 1 else place) for place in places[:4])
+        listed = ", ".join(str(place[0] if len(place) == 1 else place) for place in places[:4])
         more = ", ..." if len(places) > 4 else ""
         remedy = (
             "with alike=True controls must violate more than half of them, and the others must "
@@ -145,19 +145,20 @@ def faults(
             if claim.alike
             else "give each a control, or alike=True if they are one statement at several places"
         )
-        found.append(
-            f"no control violates {len(places)} of its {total} components ({shown}{more}): {remedy}"
+        sentences.append(
+            f"no control violates {len(places)} of its {total} components ({listed}{more}): "
+            f"{remedy}"
         )
     coarsest = claim.kind.rule.coarsest
     if coarsest is not None and claim.expect.outcome is Outcome.SUPPORTED:
         limits = _limits(claim, evidence, [sides for _, sides in controls])
         worst = limits[np.isfinite(limits)].max(initial=0.0)
         if worst > coarsest:
-            found.append(
+            sentences.append(
                 f"a relative error of {worst:.2g} in a component would not be noticed: its "
                 f"magnitude or certified error is too large for {claim.kind.rule.noun}"
             )
-    return tuple(found)
+    return tuple(sentences)
 
 
 def unattained(
@@ -173,12 +174,12 @@ def unattained(
     """
     if claim.attained is None or verdict.outcome is not Outcome.SUPPORTED:
         return ()
-    found = [verdict.tightness, search.ratio if search else None]
-    best = max((ratio for ratio in found if ratio is not None), default=None)
+    ratios = [verdict.tightness, search.ratio if search else None]
+    best = max((ratio for ratio in ratios if ratio is not None), default=None)
     if best is not None and best >= claim.attained:
         return ()
-    shown = "no ratio" if best is None else f"{best:.4g}"
+    text = "no ratio" if best is None else f"{best:.4g}"
     return (
-        f"declared as attained up to {claim.attained:.4g}, but the best instance reaches {shown}: "
+        f"declared as attained up to {claim.attained:.4g}, but the best instance reaches {text}: "
         "add one that attains it to the sampler, or check with --challenge",
     )

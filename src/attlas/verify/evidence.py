@@ -51,16 +51,16 @@ def compile_program(claim: Claim) -> Program:
         that changes instances only repeats the claim's).
     """
 
-    def one(instance: Instance) -> tuple[Array, tuple[Sides, ...]]:
+    def evaluate(instance: Instance) -> tuple[Array, tuple[Sides, ...]]:
         holds = [jnp.asarray(a.holds(instance), dtype=bool) for a in claim.assumptions]
-        own = complete(claim.sides(instance))
+        claimed = complete(claim.sides(instance))
         changed = tuple(
-            complete(claim.sides(instance, control.changes)) if control.changes else own
+            complete(claim.sides(instance, control.changes)) if control.changes else claimed
             for control in claim.controls
         )
-        return jnp.stack(holds) if holds else jnp.zeros((0,), dtype=bool), (own, *changed)
+        return jnp.stack(holds) if holds else jnp.zeros((0,), dtype=bool), (claimed, *changed)
 
-    return jax.jit(jax.vmap(one), compiler_options=CHEAP_COMPILATION)
+    return jax.jit(jax.vmap(evaluate), compiler_options=CHEAP_COMPILATION)
 
 
 def instance_at(batch: Batch, index: int) -> dict[str, np.ndarray]:
@@ -93,8 +93,8 @@ def distinct_rows(claim: Claim, batch: Batch, keep: np.ndarray) -> int:
     """
     read = parameters(claim.function)
     trials = claim.kind.rule.trials
-    whole = read.takes_all or trials
-    names = sorted(batch) if whole else [name for name in read.arrays if name in batch]
+    all_arrays = read.takes_all or trials
+    names = sorted(batch) if all_arrays else [name for name in read.arrays if name in batch]
     if not names:
         return int(keep.sum())
     arrays = [np.asarray(batch[name])[keep] for name in names]
@@ -132,14 +132,14 @@ def gather(
         assumed: whether failing assumptions exclude an instance (not for control instances).
         batch: the instances, by which different ones are counted.
     """
-    parts = {name: np.asarray(v) for name, v in sides._asdict().items() if v is not None}
-    kept = np.asarray(holds)
+    arrays = {name: np.asarray(v) for name, v in sides._asdict().items() if v is not None}
+    satisfied = np.asarray(holds)
     failed_assumption = ""
-    if claim.assumptions and not kept.all():
-        failed_assumption = claim.assumptions[int(np.argmin(kept.mean(axis=0)))].text
-    count = len(parts["left"])
-    applicable = np.asarray(kept.all(axis=1) if assumed else np.ones(count, dtype=bool))
+    if claim.assumptions and not satisfied.all():
+        failed_assumption = claim.assumptions[int(np.argmin(satisfied.mean(axis=0)))].text
+    count = len(arrays["left"])
+    applicable = np.asarray(satisfied.all(axis=1) if assumed else np.ones(count, dtype=bool))
     distinct = None if batch is None else distinct_rows(claim, batch, applicable)
     return Evidence(
-        **parts, applicable=applicable, failed_assumption=failed_assumption, distinct=distinct
+        **arrays, applicable=applicable, failed_assumption=failed_assumption, distinct=distinct
     )

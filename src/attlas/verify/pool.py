@@ -92,7 +92,7 @@ def planned_groups(
         files.setdefault((claim.home, claim.home or claim.place[0]), []).append(claim.name)
     groups = [(home, names) for (home, _), names in files.items()]
     groups.sort(key=lambda group: len(group[1]), reverse=True)
-    given = stored or {}
+    witnesses = stored or {}
     return [
         partial(
             check_group,
@@ -101,7 +101,7 @@ def planned_groups(
             seed=seed,
             alpha=RUN_ALPHA / (2 * max(1, len(claims))),
             challenge_rounds=challenge_rounds,
-            stored={name: given[name] for name in names if name in given},
+            stored={name: witnesses[name] for name in names if name in witnesses},
         )
         for home, names in groups
     ]

@@ -51,8 +51,8 @@ class Power:
     @property
     def smallest(self) -> tuple[float | None, ...]:
         """The smallest factor that each component notices, None where it notices none."""
-        found = self.drawn if self.attacked is None else self.drawn | self.attacked
-        return tuple(self.factors[int(np.argmax(row))] if row.any() else None for row in found)
+        detected = self.drawn if self.attacked is None else self.drawn | self.attacked
+        return tuple(self.factors[int(np.argmax(row))] if row.any() else None for row in detected)
 
     def rows(self) -> Iterator[tuple[str, ...]]:
         """The table: a row per component, the smallest factor detected, then a cell per factor.
@@ -130,7 +130,7 @@ def power(
             raise UserError(
                 f"claim '{claim.name}': no instance satisfies '{evidence.failed_assumption}'"
             )
-        drawn = _noticed(claim, evidence, factors, alpha)
+        drawn = _detected(claim, evidence, factors, alpha)
         grown = list(at_grown_sizes(claim, seed, len(evidence.applicable)))
         exponents = exponent_limits(claim, evidence, batch, grown)
         ended = None
@@ -138,11 +138,11 @@ def power(
             ended = attacked(claim, program, batch, seed=seed, evaluations=evaluations)
         after = None
         if ended is not None:
-            after = _noticed(claim, ended, factors, alpha)
+            after = _detected(claim, ended, factors, alpha)
     return Power(claim.name, factors, drawn, after, exponents)
 
 
-def _noticed(
+def _detected(
     claim: Claim, evidence: Evidence, factors: Sequence[float], alpha: float
 ) -> np.ndarray:
     """Whether each component notices each factor."""
@@ -150,7 +150,7 @@ def _noticed(
     shape = evidence.left.shape[1:-1] if scaled else evidence.left.shape[1:]
     entries = int(np.prod(shape))
     together = claim.alike or entries > MAX_COMPONENTS
-    parts = [evidence] if together else [evidence.component(k, scaled) for k in range(entries)]
+    components = [evidence] if together else [evidence.component(k, scaled) for k in range(entries)]
     return np.array(
         [
             [
@@ -160,6 +160,6 @@ def _noticed(
                 )
                 for factor in factors
             ]
-            for part in parts
+            for part in components
         ]
     )

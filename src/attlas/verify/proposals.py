@@ -59,8 +59,8 @@ class Moves:
             elif move == "again" and last is not None:
                 noise = 1.5 * last[name] + 0.1 * noise
             elif move == "between" and len(x) > 3:
-                one, other = (rng.permutation(len(x)) for _ in range(2))
-                noise = np.minimum(far, 1.0) * (x[one] - x[other]) + 0.1 * noise
+                first, second = (rng.permutation(len(x)) for _ in range(2))
+                noise = np.minimum(far, 1.0) * (x[first] - x[second]) + 0.1 * noise
             elif move == "size":
                 noise = x * np.expm1(far * spread(rng.standard_normal(len(x)), x))
             moved[name] = block.at(within(x + noise, block.law))
@@ -155,11 +155,13 @@ class Extremes:
         for k, (name, block) in enumerate(blocks.items()):
             x = block.values.reshape(len(block.values), -1)
             if turn % 4 == 3:
-                here = rng.random(x.shape) < 0.5
+                selected_entries = rng.random(x.shape) < 0.5
             else:
-                here = rng.integers(x.shape[1], size=(len(x), 1)) == np.arange(x.shape[1])
-                here = here & (selected[block.rows] == k)[:, None]
-            values = np.where(here, self._end(x, block.law, turn // len(blocks)), x)
+                selected_entries = rng.integers(x.shape[1], size=(len(x), 1)) == np.arange(
+                    x.shape[1]
+                )
+                selected_entries = selected_entries & (selected[block.rows] == k)[:, None]
+            values = np.where(selected_entries, self._end(x, block.law, turn // len(blocks)), x)
             moved[name] = block.at(within(values, block.law).reshape(block.values.shape))
         return moved
 

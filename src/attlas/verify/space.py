@@ -77,10 +77,10 @@ class Arrays:
 
     def batch(self, blocks: Blocks) -> Batch | None:
         """The instances, brought back by `project`."""
-        whole = self._start | {
+        arrays = self._start | {
             name: block.values * self._unit[name] for name, block in blocks.items()
         }
-        return whole if self._inside is None else self._inside(whole)
+        return arrays if self._inside is None else self._inside(arrays)
 
     def settled(self, blocks: Blocks, batch: Mapping[str, np.ndarray]) -> Blocks:
         """The arrays as `project` left them."""
@@ -120,20 +120,20 @@ class Draws:
             for place, block in blocks.items()
         }
         try:
-            found = self._claim.sample(self._generator(numbers), self._count)
+            drawn_arrays = self._claim.sample(self._generator(numbers), self._count)
         except (ArithmeticError, ValueError, RuntimeError, UserError):
             # A solver of the sampler may not converge on an extreme instance: not a move.
             return None
         # NumPy's as they are: a program takes them, and `device_put` costs .3 ms for each.
-        found = {
+        drawn_arrays = {
             name: value if isinstance(value, jax.Array) else np.asarray(value)
-            for name, value in found.items()
+            for name, value in drawn_arrays.items()
         }
         same = all(
-            found[name].shape == value.shape and found[name].dtype == value.dtype
+            drawn_arrays[name].shape == value.shape and drawn_arrays[name].dtype == value.dtype
             for name, value in self._like.items()
         )
-        return found if same else None
+        return drawn_arrays if same else None
 
     def settled(self, blocks: Blocks, batch: Mapping[str, np.ndarray]) -> Blocks:
         """The numbers themselves: a sampler has no projection."""
@@ -167,7 +167,7 @@ def spread(mask: np.ndarray, like: np.ndarray) -> np.ndarray:
     return mask.reshape(-1, *(1,) * (like.ndim - 1))
 
 
-def chosen(blocks: Blocks, proposed: Blocks, gained: np.ndarray) -> Blocks:
+def select_gained(blocks: Blocks, proposed: Blocks, gained: np.ndarray) -> Blocks:
     """The proposed numbers of the instances that gained, the present ones of the others.
 
     Args:

@@ -44,24 +44,24 @@ def replayed(claim: Claim, program: Program, batch: Batch, witness: Witness) -> 
     return replace(verdict, witness=arrays)
 
 
-def with_stored(claim: Claim, verdict: Verdict, found: Verdict | None) -> Verdict:
+def with_stored(claim: Claim, verdict: Verdict, replay: Verdict | None) -> Verdict:
     """The verdict of a check after a stored instance was evaluated.
 
     Args:
-        found: on the stored one, None where it did not fit.
+        replay: on the stored one, None where it did not fit.
 
     Returns:
         VIOLATED where the stored instance violates; else the verdict, with the larger tightness.
     """
-    if found is None or claim.witness is not None:
+    if replay is None or claim.witness is not None:
         return verdict
     numbers = {name: getattr(verdict, name) for name in ("applicable", "tried", "seed", "distinct")}
-    if found.outcome is Outcome.VIOLATED:
-        return replace(found, reason=f"{REASON}: {found.reason}", **numbers)
-    if verdict.outcome is not Outcome.SUPPORTED or found.tightness is None:
+    if replay.outcome is Outcome.VIOLATED:
+        return replace(replay, reason=f"{REASON}: {replay.reason}", **numbers)
+    if verdict.outcome is not Outcome.SUPPORTED or replay.tightness is None:
         return verdict
-    if found.tightness <= (verdict.tightness or -np.inf):
+    if replay.tightness <= (verdict.tightness or -np.inf):
         return verdict
-    told = f"{verdict.reason}, tightest on the {REASON}"
-    tight = {"tightness": found.tightness, "witness": found.witness, "index": None}
-    return replace(verdict, reason=told, **tight)
+    reason = f"{verdict.reason}, tightest on the {REASON}"
+    tight = {"tightness": replay.tightness, "witness": replay.witness, "index": None}
+    return replace(verdict, reason=reason, **tight)

@@ -150,7 +150,7 @@ def slopes(ratio: np.ndarray, scales: np.ndarray) -> np.ndarray:
 def stays_bounded(ratio: np.ndarray, scales: np.ndarray, noise: float = 0.0) -> np.ndarray:
     r"""Whether a ratio at four scales is bounded: settled without growth, or fading to a constant.
 
-    Settled: the last log-log slope is not positive and rises by no more than .05 over the one
+    Settled: the last log-log slope is not positive and rises by at most 0.05 over the one
     before. Fading: the slopes have one sign and each is at most half of the one before. A ratio
     that still falls fast while its slope rises is a transient and does not comply.
 
