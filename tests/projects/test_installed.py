@@ -21,7 +21,7 @@ TYPO = Erratum("sound2026", "Lemma 1", ErratumClass.TYPO, "A digit.")
     sample=lambda rng, count: {"x": rng.normal(size=count)}, controls=[Control("less", by=1.0)]
 )
 def lemma_12(x, *, by=0.0):
-    "$$x \\le |x|$$"
+    r"$$x \\le |x|$$"
     return x, abs(x) - by
 """
 EXPERIMENT = """

@@ -146,17 +146,17 @@ def better(old: ChallengeReport | None, new: ChallengeReport) -> ChallengeReport
     return replace(
         new if more else old,
         evaluations=old.evaluations + new.evaluations,
-        detection=noticed_by_either(old.detection, new.detection),
+        detection=smaller_limits(old.detection, new.detection),
     )
 
 
-def noticed_by_either(
+def smaller_limits(
     first: tuple[float | None, ...], second: tuple[float | None, ...]
 ) -> tuple[float | None, ...]:
     """The smaller detection limit of each component; `first` if the components differ.
 
     Examples:
-        >>> noticed_by_either((0.5, None), (0.75, 0.1))
+        >>> smaller_limits((0.5, None), (0.75, 0.1))
         (0.5, 0.1)
     """
     if len(first) != len(second):

@@ -64,7 +64,7 @@ def challenge(
         method: one of `METHODS`.
         evaluations: number of evaluations of the sides on one instance, in all rounds together;
             rounds of fresh starting points follow until they are used up.
-        seconds: time limit.
+        seconds: limit of wall time, checked after each move.
         rounds: number of rounds without a limit of evaluations or seconds.
         seed: seed of the starting points of the first round.
         program: the claim's compiled program, where a check has it already.
@@ -127,7 +127,7 @@ def _slope(claim: Claim, batch: Batch) -> bool:
 
 @dataclass
 class _Search:
-    """One challenge: what it has compiled, and when it must stop."""
+    """One challenge: its compiled programs, and when it must stop."""
 
     claim: Claim
     program: Program

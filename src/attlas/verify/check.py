@@ -38,14 +38,15 @@ def check(
     """Draw instances of a claim, decide it, and try its controls on the same program.
 
     Args:
-        count: instances drawn; the claim's own number by default.
+        claim: the claim, or its name.
+        count: instances drawn; the number that the claim declares by default.
         alpha: error probability of a statistical verdict.
         challenge_rounds: rounds of `attlas.verify.attack` on an inequality, in addition.
-        stored: an instance that an earlier search kept, evaluated first; left out where it does
-            not fit the claim any more.
+        stored: an instance of an earlier search, evaluated first; ignored where it does not fit the
+            claim any more.
 
     Returns:
-        The report; `report.defects` is empty when all came out as expected.
+        The report; `report.defects` is empty when all outcomes are the expected ones.
 
     Examples:
         >>> check("julistiono2024optimizing/lemma-12").verdict.outcome.value
@@ -65,7 +66,7 @@ def check(
         grown = list(at_grown_sizes(claim, seed, len(evidence.applicable)))
         verdict = with_grown(with_proof(claim, verdict, batch), grown, alpha)
         tried, controls = _controls(claim, program, batch, (holds, sides), alpha=alpha, seed=seed)
-        limits = detection_limits(claim, evidence, [found for _, found in controls])
+        limits = detection_limits(claim, evidence, [control_sides for _, control_sides in controls])
         wrong = [*faults(claim, evidence, controls, alpha)]
         wrong += undefined_assumptions(claim, batch, holds)
         search, unmoving = _searched(claim, challenge_rounds, seed, program, batch)
@@ -86,29 +87,14 @@ def check(
 
 
 def draw_batch(claim: Claim, seed: int, count: int) -> Batch:
-    """The instances of a check: the stored witness alone if there is one, else fresh ones.
-
-    Args:
-        count: number of fresh instances.
-
-    Returns:
-        A batch whose arrays have a leading axis of `count`, or of one with a witness.
-    """
+    """The instances of a check: the stored witness alone if there is one, else fresh ones."""
     if claim.witness is not None:
         return {name: on_device(np.asarray(value)[None]) for name, value in claim.witness().items()}
     return claim.draw(seed, count)
 
 
 def with_witness(verdict: Verdict, batch: Mapping) -> Verdict:
-    """Attach the deciding instance of a batch to a verdict.
-
-    Args:
-        verdict: names the instance in `index`, if one decides.
-        batch: arrays with a leading axis.
-
-    Returns:
-        The verdict with its witness as NumPy arrays.
-    """
+    """The verdict with the instance of the batch that its `index` names, as NumPy arrays."""
     if verdict.index is None:
         return verdict
     return replace(verdict, witness=instance_at(batch, verdict.index))
@@ -122,7 +108,7 @@ def _controls(
         _control(claim, k, program, batch, evaluated, alpha=alpha, seed=seed)
         for k in range(len(claim.controls))
     ]
-    sides = [(claim.controls[k], found) for k, (_, found) in enumerate(tried)]
+    sides = [(claim.controls[k], control_sides) for k, (_, control_sides) in enumerate(tried)]
     return tuple(report for report, _ in tried), sides
 
 
@@ -158,11 +144,7 @@ def _searched(
 
 
 def unmoved(claim: Claim, search: ChallengeReport | None) -> tuple[str, ...]:
-    """An inequality that seems to offer something to move and does not.
-
-    Returns:
-        One sentence where the attack found nothing, and no reason is known.
-    """
+    """One sentence on a searchable inequality in which an attack found nothing to move."""
     if search is not None or not is_searchable(claim):
         return ()
     return (
@@ -174,11 +156,11 @@ def unmoved(claim: Claim, search: ChallengeReport | None) -> tuple[str, ...]:
 def undefined_assumptions(claim: Claim, batch: Batch, holds: Array) -> tuple[str, ...]:
     """Assumptions that refuse an instance because a number in them is not defined.
 
-    A comparison with NaN is false: it would leave out the very instances on which the statement
-    may fail.
+    A comparison with NaN is false: it would exclude the very instances on which the statement may
+    fail.
 
     Args:
-        holds: which assumptions hold, shape (count, assumptions).
+        holds: truth of each assumption, shape (count, assumptions).
 
     Returns:
         One sentence for each such assumption.

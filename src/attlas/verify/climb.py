@@ -102,7 +102,7 @@ def scores(claim: Claim, holds: Array, sides: tuple[Sides, ...]) -> np.ndarray:
     """The score of each instance: of one component in turn, or of the worst.
 
     Args:
-        holds: which assumptions hold, shape (count, assumptions).
+        holds: truth of each assumption, shape (count, assumptions).
         sides: those of the claim first, then those of its controls.
 
     Returns:

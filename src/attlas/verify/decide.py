@@ -17,17 +17,14 @@ MINIMUM = 30
 
 
 def decide(claim: Claim, evidence: Evidence, *, alpha: float = 1e-3, seed: int = 0) -> Verdict:
-    """The verdict on a batch.
+    """The verdict on a batch, without witness; its `index` names the deciding instance.
 
     Args:
-        claim: supplies kind, roundings, and what supports it: a witness, an enumeration, or
-            distinct instances.
+        claim: gives kind, roundings, and what supports it: a witness, an enumeration, or distinct
+            instances.
         evidence: its sides, or those of one of its controls.
         alpha: error probability granted to this claim; statistical kinds use it.
         seed: recorded in the verdict.
-
-    Returns:
-        A verdict without witness; `index` names the deciding instance.
     """
     count, tried = int(evidence.applicable.sum()), len(evidence.applicable)
     distinct = count if evidence.distinct is None else evidence.distinct

@@ -1,11 +1,11 @@
-r"""What a check would notice: the detection limit of each component, and components without one.
+r"""Which errors a check would detect: the detection limit of each component, and untested ones.
 
-The components of a claim are the entries of its sides (the rows, for a limit or rate): what
-`jnp.stack` put together are statements of their own, and each needs a control that violates it.
-Entries that are one statement at several places, such as the entries of a vector identity, are
-declared `alike`: then controls violate more than half of them, and each of the others is at least
-half as near its bound as those, so that none is slack where its fellows are tested. An entry whose
-sides are zero on every instance states nothing and needs none.
+The components of a claim are the entries of its sides (the rows, for a limit or rate): entries that
+`jnp.stack` put together are separate statements, and each needs a control that violates it. Entries
+that are one statement at several places, such as the entries of a vector identity, are declared
+`alike`: then controls violate more than half of them, and each of the others is at least half as
+near its bound as those, so that none is slack where the others are tested. An entry whose sides are
+zero on every instance states nothing and needs no control.
 """
 
 from collections.abc import Sequence
@@ -25,20 +25,17 @@ MAX_COMPONENTS = 64
 def detection_limits(
     claim: Claim, evidence: Evidence, controls: Sequence[Evidence] = ()
 ) -> tuple[float | None, ...]:
-    r"""The smallest relative change of the right side that the check would notice.
+    r"""The smallest relative change of the right side that the check would detect.
 
     For an inequality (right - left + allowed) / |right|, which is 1 - tightness where both sides
-    are positive: a right side too large by the factor 1 / (1 - limit) is where it begins to be
-    noticed. For an identity allowed / |right|, with the entry's size in the controls where both
-    sides vanish. Least over the instances.
-
-    Args:
-        claim: an inequality, existence or identity; others have none.
-        controls: sides of its controls.
+    are positive: an error is detected from a right side too large by the factor 1 / (1 - limit).
+    For an identity allowed / |right|, with the entry's size in the controls where both sides
+    vanish. Least over the instances.
 
     Returns:
-        One number per component; of many the worst alone, of alike ones the best place; None for
-        a component whose right side is always zero.
+        One number per component; of more than 64 the worst alone, of alike ones the best; None for
+        a component whose right side is always zero. Empty for other kinds than inequality,
+        existence and identity.
     """
     limits = _limits(claim, evidence, controls)
     if not limits.size:
@@ -61,16 +58,11 @@ def _limits(claim: Claim, evidence: Evidence, controls: Sequence[Evidence]) -> n
 def uncontrolled(
     claim: Claim, evidence: Evidence, controls: Sequence[tuple[Control, Evidence]], alpha: float
 ) -> tuple[tuple[int, ...], ...]:
-    """The components of a claim that no control violates on any instance, and that need one.
-
-    Args:
-        claim: one that expects to be SUPPORTED, else there is nothing to ask.
-        controls: its controls with their sides.
-        alpha: error probability of a statistical verdict.
+    """The components of a SUPPORTED claim that need a control and are violated by none.
 
     Returns:
-        Their places in the sides; none for a claim of one component. Of alike ones, where more
-        than half are violated, those alone whose tightness, 1 less the detection limit, is below
+        Their indices in the sides; none for a claim of one component. Of alike ones, where more
+        than half are violated, only those whose tightness, 1 less the detection limit, is below
         half of that of every violated one.
     """
     shape = _entries(claim, evidence)
@@ -125,15 +117,7 @@ def faults(
     controls: Sequence[tuple[Control, Evidence]],
     alpha: float,
 ) -> tuple[str, ...]:
-    """What is wrong with a claim itself: components without a control, identities too coarse.
-
-    Args:
-        controls: its controls with their sides.
-        alpha: error probability of a statistical verdict.
-
-    Returns:
-        One sentence for each.
-    """
+    """Sentences on faults of the claim itself: components without a control, coarse identities."""
     sentences = []
     if places := uncontrolled(claim, evidence, controls, alpha):
         total = int(np.prod(_entries(claim, evidence)))
@@ -164,14 +148,7 @@ def faults(
 def unattained(
     claim: Claim, verdict: Verdict, search: ChallengeReport | None = None
 ) -> tuple[str, ...]:
-    """A statement that claims to be tight, and no instance shows it.
-
-    Args:
-        claim: whose `attained` says which ratio must be exhibited.
-
-    Returns:
-        One sentence where none did.
-    """
+    """A sentence on a claim that is declared as tight, where neither check nor search shows it."""
     if claim.attained is None or verdict.outcome is not Outcome.SUPPORTED:
         return ()
     ratios = [verdict.tightness, search.ratio if search else None]

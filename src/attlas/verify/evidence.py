@@ -18,11 +18,7 @@ Batch = Mapping[str, Array | np.ndarray]
 
 
 def complete(sides: Sides) -> Sides:
-    """Fill in the magnitude and broadcast all parts to one shape.
-
-    Returns:
-        Sides whose arrays share a shape; `scales` stays as it was.
-    """
+    """Fill in the magnitude and broadcast all arrays to one shape; `scales` stay as they are."""
     left, right = (jnp.asarray(side, dtype=float) for side in (sides.left, sides.right))
     shape = np.broadcast_shapes(left.shape, right.shape)
     left, right = jnp.broadcast_to(left, shape), jnp.broadcast_to(right, shape)
@@ -47,8 +43,8 @@ def compile_program(claim: Claim) -> Program:
 
     Returns:
         Function from a batch to (holds, sides), where `holds` has shape (count, assumptions) and
-        `sides` lists the claim's own sides first, then those of each control in order (a control
-        that changes instances only repeats the claim's).
+        `sides` lists those of the claim first, then those of each control in order (a control that
+        only changes instances repeats those of the claim).
     """
 
     def evaluate(instance: Instance) -> tuple[Array, tuple[Sides, ...]]:
@@ -64,13 +60,7 @@ def compile_program(claim: Claim) -> Program:
 
 
 def instance_at(batch: Batch, index: int) -> dict[str, np.ndarray]:
-    """One instance of a batch.
-
-    Args:
-        batch: arrays with a leading axis.
-
-    Returns:
-        Its arrays by name.
+    """One instance of a batch, by its index.
 
     Examples:
         >>> instance_at({"x": jnp.array([1.0, 2.0])}, 1)
@@ -88,8 +78,7 @@ def distinct_rows(claim: Claim, batch: Batch, keep: np.ndarray) -> int:
     not are counted: copies with a small offset are no independent draws.
 
     Args:
-        batch: arrays with a leading axis.
-        keep: which instances count, shape (count,).
+        keep: mask of the instances that count, shape (count,).
     """
     read = parameters(claim.function)
     trials = claim.kind.rule.trials
@@ -123,14 +112,12 @@ def _in_six_digits(array: np.ndarray) -> np.ndarray:
 def gather(
     claim: Claim, holds: Array, sides: Sides, assumed: bool = True, batch: Batch | None = None
 ) -> Evidence:
-    """Bring one program's output to the host as evidence.
+    """Bring the output of a program to the host as evidence.
 
     Args:
-        claim: the claim, for the texts of its assumptions.
-        holds: which assumptions hold, shape (count, assumptions).
-        sides: completed sides of a batch.
+        holds: truth of each assumption, shape (count, assumptions).
         assumed: whether failing assumptions exclude an instance (not for control instances).
-        batch: the instances, by which different ones are counted.
+        batch: the instances, among which different ones are counted.
     """
     arrays = {name: np.asarray(v) for name, v in sides._asdict().items() if v is not None}
     satisfied = np.asarray(holds)

@@ -1,10 +1,10 @@
-r"""The power of a check: which wrong constants it would notice, component by component.
+r"""The power of a check: which wrong constants it would detect, component by component.
 
-The statement is changed by a factor c > 1 against itself: for an inequality, existence or
-expectation left <= right - (1 - 1/c) |right|, which is right / c where it is positive; for a limit
-right / c; for an identity right c and right / c; for a probability failure (1 - right) / c; for a
-rate the exponent of the scale by log10 c. A component notices c where its changed sides come out
-VIOLATED, by the rule of the check itself, on the drawn instances or at the end points of an attack.
+The statement is made too strong by a factor c > 1: for an inequality, existence or expectation left
+<= right - (1 - 1/c) |right|, which is right / c where it is positive; for a limit right / c; for an
+identity right c and right / c; for a probability failure (1 - right) / c; for a rate the exponent
+of the scale by log10 c. A component detects c where its changed sides come out VIOLATED, by the
+rule of the check itself, on the drawn instances or at the end points of an attack.
 """
 
 from collections.abc import Iterator, Sequence
@@ -32,14 +32,14 @@ FACTORS = (1.01, 1.1, 2.0, 10.0, 100.0, 1e3, 1e6)
 
 @dataclass(frozen=True)
 class Power:
-    """Which wrong constants a check notices.
+    """Which wrong constants a check detects.
 
     Attributes:
-        factors: by which the statement was made too strong.
-        drawn: whether each component notices each factor on the drawn instances, shape
+        factors: factors by which the statement was made too strong.
+        drawn: whether each component detects each factor on the drawn instances, shape
             (components, factors).
-        attacked: likewise with the end points of an attack; None where nothing was attacked.
-        exponents: smallest change of the exponent of each declared quantity that is noticed.
+        attacked: the same at the end points of an attack; None without an attack.
+        exponents: smallest change of the exponent of each declared quantity that is detected.
     """
 
     claim: str
@@ -50,12 +50,12 @@ class Power:
 
     @property
     def smallest(self) -> tuple[float | None, ...]:
-        """The smallest factor that each component notices, None where it notices none."""
+        """The smallest factor that each component detects, None where it detects none."""
         detected = self.drawn if self.attacked is None else self.drawn | self.attacked
         return tuple(self.factors[int(np.argmax(row))] if row.any() else None for row in detected)
 
     def rows(self) -> Iterator[tuple[str, ...]]:
-        """The table: a row per component, the smallest factor detected, then a cell per factor.
+        """The table: by component the smallest factor detected, and a cell for each factor.
 
         Yields:
             "drawn", "attack" (detected only there) or "passes" by factor.
@@ -72,11 +72,7 @@ class Power:
             yield (str(k), "none" if smallest is None else f"x{smallest:g}", *cells)
 
     def headings(self) -> tuple[str, ...]:
-        """The headings of `rows`.
-
-        Returns:
-            As many as a row has cells.
-        """
+        """The headings of `rows`."""
         return ("component", "detects from", *(f"x{factor:g}" for factor in self.factors))
 
     def __repr__(self) -> str:
@@ -98,17 +94,14 @@ def power(
     alpha: float = 1e-3,
     evaluations: int | None = None,
 ) -> Power:
-    """Sweep wrong constants: which of them would the check notice?
+    """Sweep wrong constants: which of them would the check detect?
 
     Args:
         claim: any claim, or its name.
-        factors: above 1, in growing order.
-        count: instances drawn; the claim's own number by default.
+        factors: numbers above 1.
+        count: instances drawn; the number that the claim declares by default.
         alpha: error probability of a statistical verdict.
-        evaluations: of the attack; the claim's own number by default, 0 for none.
-
-    Returns:
-        A table by component and factor.
+        evaluations: evaluations of the attack; the number of the claim by default, 0 for no attack.
 
     Raises:
         UserError: if a factor is not above 1, or no instance is applicable.
@@ -145,7 +138,7 @@ def power(
 def _detected(
     claim: Claim, evidence: Evidence, factors: Sequence[float], alpha: float
 ) -> np.ndarray:
-    """Whether each component notices each factor."""
+    """Whether each component detects each factor."""
     scaled = claim.kind.rule.scaled
     shape = evidence.left.shape[1:-1] if scaled else evidence.left.shape[1:]
     entries = int(np.prod(shape))

@@ -31,14 +31,14 @@ def find_claims(names: Sequence[str] | str = ()) -> tuple[Claim, ...]:
 
     Names are looked up in the project of the working directory (`[tool.attlas]` in its
     `pyproject.toml`), then in the installed papers (packages that announce claims by the entry
-    point `attlas.claims`) and the places named in ATTLAS_CLAIMS. Of an installed paper only the
+    point `attlas.claims`) and the places that ATTLAS_CLAIMS names. Of an installed paper only the
     modules are imported whose text defines the name.
 
     Args:
         names: claim names, papers, or slugs without the paper; or places: a file, a folder, a
-            notebook with cells tagged `attlas`, a module, each also with `:NAME`. Where there
-            are none: the claims of the project, or outside a project all that there are. One
-            name may be given as it is.
+            notebook with cells tagged `attlas`, a module, each also with `:NAME`. Empty for the
+            claims of the project, or outside a project for all. A single name need not be in a
+            list.
 
     Returns:
         The claims in order of paper and file.
@@ -62,13 +62,10 @@ def find_claims(names: Sequence[str] | str = ()) -> tuple[Claim, ...]:
 
 
 def one_claim(claim: Any) -> Claim:
-    """A claim, or the one that a name means.
-
-    Args:
-        claim: a claim, or what `find_claims` takes for exactly one.
+    """The claim itself, or the one that a name means.
 
     Raises:
-        UserError: if it is neither, or the name means several.
+        UserError: if it is neither a claim nor a name, or the name means several.
 
     Examples:
         >>> one_claim("lemma-12").name
@@ -101,16 +98,13 @@ def _claims_named(name: str) -> Sequence[Claim]:
 
 
 def claims_named(name: str) -> tuple[Claim, ...]:
-    """The claims of a name; those of the project here come before all others.
-
-    Args:
-        name: of a claim, with or without its paper, or the key of a paper.
+    """The claims of a name or of a paper's key; those of the project here come before all others.
 
     Returns:
-        Claims; none where nothing has that name.
+        Claims, none for an unknown name.
 
     Raises:
-        UserError: if a module that may define it cannot be loaded.
+        UserError: if a module that may define the name cannot be loaded.
 
     Examples:
         >>> claims_named("no-such-lemma")
@@ -148,7 +142,7 @@ def known_claims() -> tuple[Claim, ...]:
     """Every claim that a name can mean here: of installed papers, of the project, or listed.
 
     Raises:
-        UserError: if a place that is named somewhere cannot be loaded, or two have one name.
+        UserError: if a listed place cannot be loaded, or two claims have one name.
     """
     return _named_once((*_installed_claims(), *_claims_of_project(), *_claims_of_environment()))
 
@@ -157,7 +151,7 @@ def claims_at(home: str, names: Sequence[str]) -> tuple[Claim, ...]:
     """Claims by their full names, in a process that is to check them.
 
     Raises:
-        UserError: if one is not there.
+        UserError: if one is missing there.
     """
     claims = {claim.name: claim for claim in (claims_of(home) if home else ())}
     for name in names:
@@ -170,18 +164,15 @@ def claims_at(home: str, names: Sequence[str]) -> tuple[Claim, ...]:
 
 
 def claims_of(place: str, base: Path | None = None) -> tuple[Claim, ...]:
-    """The claims that a place of the user's defines.
+    """The claims that a place of a user defines, in order of file and line.
 
     Args:
         place: a file, a folder, a notebook, a module, each also with `:NAME`.
         base: folder that paths are relative to; the working directory by default.
 
-    Returns:
-        The claims in order of file and line.
-
     Raises:
-        UserError: if the place does not exist, cannot be imported (with the user's own file and
-            line), defines no claim, or two of one name.
+        UserError: if the place does not exist, cannot be imported (with the user's file and line),
+            defines no claim, or two of one name.
     """
     meant = read_place(place, base)
     with jax.enable_x64(True):
@@ -199,14 +190,11 @@ def claims_of(place: str, base: Path | None = None) -> tuple[Claim, ...]:
 
 
 def find_errata(places: Sequence[str] = ()) -> tuple[Erratum, ...]:
-    """All errata of the papers, or those of some places.
+    """The errata of some places, in order of file.
 
     Args:
-        places: of one's own; when empty those of the project of the working directory, or
-            outside a project those of all installed papers.
-
-    Returns:
-        The errata in order of paper and file.
+        places: without any, the project of the working directory, or outside a project all
+            installed papers.
     """
     if places:
         return tuple(e for place in places for e in objects_of(place, Erratum))
@@ -239,7 +227,7 @@ def errata_of(paper: str) -> tuple[Erratum, ...]:
 
 
 def _claims_of_project() -> tuple[Claim, ...]:
-    """Those of the project of the working directory."""
+    """The claims of the project of the working directory."""
     project = project_here()
     if project is None or (project.experiments and not project.claims):
         return ()
@@ -247,7 +235,7 @@ def _claims_of_project() -> tuple[Claim, ...]:
 
 
 def _claims_of_environment() -> tuple[Claim, ...]:
-    """Those of the places that ATTLAS_CLAIMS lists."""
+    """The claims of the places that ATTLAS_CLAIMS lists."""
     claims: list[Claim] = []
     for place in listed(os.environ.get(VARIABLE, "")):
         try:

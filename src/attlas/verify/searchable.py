@@ -6,21 +6,15 @@ from attlas.core.named_call import parameters
 
 
 def is_searchable(claim: Claim) -> bool:
-    """Whether an attack has something to move.
-
-    Returns:
-        True for an inequality with `search_over`, or with a sampler that takes `rng`.
-    """
+    """Whether an attack has something to move: arrays of `search_over`, or draws from `rng`."""
     return claim.kind.rule.searchable and not why_not_attacked(claim)
 
 
 def why_not_attacked(claim: Claim) -> str:
     """Why an inequality is not attacked, in one short sentence.
 
-    What the definition of the claim shows needs no declaration; the rest is its `not_attacked`.
-
-    Returns:
-        The reason; empty where an attack moves something, and for other kinds of claims.
+    The definition of the claim gives the reason, or its `not_attacked`; empty where an attack moves
+    something, and for other kinds of claims.
 
     Examples:
         >>> from attlas.verify.registry import find_claims

@@ -25,11 +25,7 @@ class Block:
     law: str = "free"
 
     def at(self, values: np.ndarray) -> "Block":
-        """The same block with other numbers.
-
-        Args:
-            values: of the same shape.
-        """
+        """The same block with other numbers of the same shape."""
         return Block(values, self.rows, self.law)
 
 
@@ -38,24 +34,16 @@ Blocks = dict[Any, Block]
 
 @runtime_checkable
 class Space(Protocol):
-    """What a search moves."""
+    """The numbers that a search moves."""
 
     blocks: Blocks
 
     def batch(self, blocks: Blocks) -> Batch | None:
-        """The instances at moved numbers, or None where there are none.
-
-        Returns:
-            A batch of the shapes of the first.
-        """
+        """The instances at moved numbers, of the same shapes; None where the sampler fails."""
         ...
 
     def settled(self, blocks: Blocks, batch: Mapping[str, np.ndarray]) -> Blocks:
-        """The numbers of instances as they came out.
-
-        Args:
-            batch: the instances, as projections left them.
-        """
+        """The numbers of instances after their projection."""
         ...
 
 
@@ -114,7 +102,7 @@ class Draws:
         return PerturbedGenerator(np.random.Generator(deepcopy(self._stream)), numbers)
 
     def batch(self, blocks: Blocks) -> Batch | None:
-        """What the sampler makes of moved numbers."""
+        """The instances that the sampler makes from moved numbers."""
         numbers = {
             place: block.values if len(block.rows) == self._count else block.values[0]
             for place, block in blocks.items()
@@ -124,7 +112,7 @@ class Draws:
         except (ArithmeticError, ValueError, RuntimeError, UserError):
             # A solver of the sampler may not converge on an extreme instance: not a move.
             return None
-        # NumPy's as they are: a program takes them, and `device_put` costs .3 ms for each.
+        # NumPy arrays stay: a program takes them, and `device_put` costs 0.3 ms for each.
         drawn_arrays = {
             name: value if isinstance(value, jax.Array) else np.asarray(value)
             for name, value in drawn_arrays.items()
@@ -142,23 +130,12 @@ class Draws:
 
 
 def space_of(claim: Claim, batch: Batch, seed: int) -> Space:
-    """The arrays of `search_over`, or where there are none the draws of the sampler.
-
-    Returns:
-        What a search moves.
-    """
+    """The arrays of `search_over`, or without any the draws of the sampler."""
     return Arrays(claim, batch) if claim.search_over else Draws(claim, batch, seed)
 
 
 def spread(mask: np.ndarray, like: np.ndarray) -> np.ndarray:
-    """A number per instance, so that it multiplies blocks.
-
-    Args:
-        mask: of shape (count,).
-        like: an array with a leading axis.
-
-    Returns:
-        The same numbers with as many axes.
+    """A number per instance, shape (count,), with the axes of `like`, so that it multiplies blocks.
 
     Examples:
         >>> spread(np.ones(2), np.ones((2, 3, 4))).shape
@@ -168,15 +145,7 @@ def spread(mask: np.ndarray, like: np.ndarray) -> np.ndarray:
 
 
 def select_gained(blocks: Blocks, proposed: Blocks, gained: np.ndarray) -> Blocks:
-    """The proposed numbers of the instances that gained, the present ones of the others.
-
-    Args:
-        proposed: after a move.
-        gained: of shape (count,).
-
-    Returns:
-        The numbers to go on from.
-    """
+    """The proposed numbers of the instances that gained, and the present ones of all others."""
     return {
         name: block.at(
             np.where(spread(gained[block.rows], block.values), proposed[name].values, block.values)

@@ -3,8 +3,8 @@ r"""A proof of an identity by computer algebra: the program of its sides on symb
 The program of left - right is evaluated once more with a real symbol for each entry of the arrays,
 and exact rational numbers for its constants. Where every entry expands to zero, the identity holds
 for all real numbers on which both sides are defined, at the shapes of the check. Needs sympy
-(`pip install 'attlas[exact]'`). Only ordinary operations on small arrays are known; a maximum is a
-real number of which nothing else is used. A claim that this does not prove may still be true.
+(`pip install 'attlas[exact]'`). Only ordinary operations on small arrays have a rule; a maximum
+counts as an unknown real number. A claim that this does not prove may still be true.
 """
 
 import importlib
@@ -33,19 +33,14 @@ OPERATIONS = 400
 
 
 class _NotProvedError(Exception):
-    """What stands in the way of a proof; its text says what."""
+    """The text says what prevents a proof."""
 
 
 def with_proof(claim: Claim, verdict: Verdict, batch: Batch) -> Verdict:
-    """The verdict of an identity with its proof, or why there is none.
+    """The verdict of an identity whose `reason` ends in its proof, or why there is none.
 
-    Args:
-        batch: its instances, for their shapes.
-
-    Returns:
-        The verdict; `reason` ends in "proved symbolically ..." or "not proved symbolically: ...".
-        A violation stays one, and is said to be rounding where the identity is proved. As it was
-        for other kinds and outcomes, and where sympy is not installed.
+    A violation stays one, and `reason` says that it is rounding where the identity is proved. Other
+    kinds and outcomes are unchanged, and so are all without sympy.
     """
     decided = verdict.outcome in (Outcome.SUPPORTED, Outcome.VIOLATED)
     tried = claim.kind.rule.equality and decided
@@ -62,12 +57,9 @@ def with_proof(claim: Claim, verdict: Verdict, batch: Batch) -> Verdict:
 def prove(claim: Claim, batch: Batch) -> str:
     """Prove an identity symbolically, where its sides are ordinary operations on small arrays.
 
-    Args:
-        batch: instances, for their shapes.
-
     Returns:
         "proved symbolically for ..." or "not proved symbolically: ..." with the reason. A proof
-        that would prove a control too is none.
+        that would prove a control too does not count.
 
     Raises:
         ModuleNotFoundError: if sympy is not installed.
