@@ -238,6 +238,6 @@ def _records() -> Iterator[Call]:
 
 
 RECORDS = {call.name for call in _records()} | {"label_probability"}
-"""Behind `door_for_records`: NaN and infinity are handed through, none is made of good numbers."""
+"""With `validate_record_arguments`: NaN and infinity pass, and finite numbers give none."""
 MORE_CALLS = (*_attention(), *_selections(), *_complexity(), *_kernels(), *_records())
 """All of them."""

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from attlas.core.checkpoint import new_stage, not_kept
+from attlas.core.checkpoint import new_stage, without_checkpoints
 from attlas.experiments.record import Layout
 
 if TYPE_CHECKING:  # imports a third of a worker's start
@@ -41,9 +41,9 @@ def kept_part(compute: "Callable[..., xarray.Dataset]", *given: Any) -> "xarray.
         return compute(*given)
     from attlas.experiments.join import Part, plain_text  # imports xarray
 
-    kept = stage.kept()
+    kept = stage.restored()
     if kept is None:
-        with not_kept():
+        with without_checkpoints():
             found = plain_text(compute(*given))
         if found.attrs:
             raise ValueError(f"a part has attributes {sorted(found.attrs)}: give them to the whole")

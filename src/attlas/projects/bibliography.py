@@ -37,7 +37,7 @@ def find_reference(key: str) -> Reference:
     """The reference of a key.
 
     Raises:
-        UserError: if there is none.
+        UserError: if no bibliography has it.
 
     Examples:
         >>> find_reference("julistiono2024optimizing").year

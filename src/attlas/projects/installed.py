@@ -82,9 +82,9 @@ def known_places() -> str:
     """Where names of claims and experiments come from, and how others are found."""
     project = project_here()
     papers = ", ".join(paper.key for paper in installed_papers()) or "none"
-    here = "no project here" if project is None else f"the project {project.key} here"
+    place = "no project here" if project is None else f"the project {project.key} here"
     return (
-        f"There are {here} and the installed papers {papers}: for another paper, install the "
+        f"There are {place} and the installed papers {papers}: for another paper, install the "
         "package that announces it, run attlas in its folder, or name its file"
     )
 

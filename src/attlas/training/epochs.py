@@ -254,7 +254,7 @@ class _Progress:
     @classmethod
     def kept(cls, stage: Stage | None, parts: list[_Member]) -> "_Progress":
         """From where to go on."""
-        found = None if stage is None else stage.kept()
+        found = None if stage is None else stage.restored()
         if found is None:
             return cls(parts, [], 0)
         columns = {name[4:]: column for name, column in found.items() if name.startswith("row.")}

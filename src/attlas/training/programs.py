@@ -120,7 +120,7 @@ def train_in_pieces(
     shapes = applied.shapes(programs.look, (point,))
     records = jax.tree.map(lambda a: np.zeros((len(lengths), *a.shape), a.dtype), shapes)
     done, seen = np.zeros((), int), np.zeros((), int)
-    kept = stage.kept()
+    kept = stage.restored()
     if kept is not None:
         point, records, (done, seen) = (
             with_leaves(name, tree, kept) for name, tree in _named(point, records, done, seen)

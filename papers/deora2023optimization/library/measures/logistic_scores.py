@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Array, Float
 
-from attlas.core.argument_validation import door_for_records
+from attlas.core.argument_validation import validate_record_arguments
 
 
 class LogisticScores(NamedTuple):
@@ -20,7 +20,7 @@ class LogisticScores(NamedTuple):
     accuracy: Float[np.ndarray, "*shape"]
 
 
-@door_for_records
+@validate_record_arguments
 def logistic_scores(
     outputs: Float[Array | np.ndarray, "*shape n"], y: Float[Array | np.ndarray, " n"]
 ) -> LogisticScores:

@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
-from attlas.core.argument_validation import door_for_records
+from attlas.core.argument_validation import validate_record_arguments
 from attlas.core.arrays import ArrayInput, own_precision, read_indices
 
 
@@ -64,7 +64,7 @@ def selection_rate(attention: ArrayInput, tokens: ArrayInput) -> Float[Array, "*
         return jnp.mean(hits.astype(weights.dtype), axis=-1)
 
 
-@door_for_records
+@validate_record_arguments
 def label_probability(
     margin: Float[Array, "*batch n"],
 ) -> Float[Array, "*batch"]:

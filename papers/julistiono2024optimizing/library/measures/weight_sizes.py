@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Array, Float, Int
 
-from attlas.core.argument_validation import door_for_records
+from attlas.core.argument_validation import validate_record_arguments
 from attlas.core.errors import UserError
 
 
@@ -21,7 +21,7 @@ class WeightSizes(NamedTuple):
     near_zero: Float[np.ndarray, " e"]
 
 
-@door_for_records
+@validate_record_arguments
 def weight_sizes(
     weights: Float[Array | np.ndarray, "e *shape"],
     edges: Float[np.ndarray, " edges"],

@@ -3,11 +3,11 @@
 import numpy as np
 from jaxtyping import Float
 
-from attlas.core.argument_validation import door
+from attlas.core.argument_validation import validate_arguments
 from attlas.core.errors import UserError
 
 
-@door
+@validate_arguments
 def activation_patterns(
     W: Float[np.ndarray, "n s"], b: Float[np.ndarray, " n"], points: Float[np.ndarray, "m _"]
 ) -> int:

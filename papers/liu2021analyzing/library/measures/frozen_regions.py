@@ -3,14 +3,14 @@
 import numpy as np
 from jaxtyping import Float
 
-from attlas.core.argument_validation import door
+from attlas.core.argument_validation import validate_arguments
 from attlas.core.axes import require_axes
 from liu2021analyzing.library.measures.activation_patterns import activation_patterns
 from liu2021analyzing.library.measures.linear_regions import count_cells
 from liu2021analyzing.library.models.self_attention_mlp import SelfAttentionMLP
 
 
-@door
+@validate_arguments
 def frozen_regions(
     model: SelfAttentionMLP,
     attention: Float[np.ndarray, "n p p"],

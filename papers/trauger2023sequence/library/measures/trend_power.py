@@ -7,7 +7,7 @@ import numpy as np
 from jaxtyping import Float
 from scipy import stats
 
-from attlas.core.argument_validation import door_for_records
+from attlas.core.argument_validation import validate_record_arguments
 from attlas.core.errors import UserError
 
 
@@ -67,7 +67,7 @@ class TrendPower(NamedTuple):
         return found[0], found[1], found[2]
 
 
-@door_for_records
+@validate_record_arguments
 def trend_power(
     values: Sequence[Float[np.ndarray, "..."]], growth: Float[np.ndarray, " s"]
 ) -> TrendPower:
