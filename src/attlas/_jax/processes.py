@@ -119,7 +119,7 @@ def worker_pool(workers: int) -> Iterator[ProcessPoolExecutor]:
     """A pool that leaves no process behind, also when the driver stops in the middle."""
     before = set(multiprocessing.active_children())
     pool = ProcessPoolExecutor(
-        workers, mp_context=multiprocessing.get_context("spawn"), initializer=start_worker
+        workers, mp_context=multiprocessing.get_context("spawn"), initializer=_start_worker
     )
     try:
         yield pool
@@ -131,7 +131,7 @@ def worker_pool(workers: int) -> Iterator[ProcessPoolExecutor]:
     pool.shutdown(wait=True)
 
 
-def start_worker() -> None:
+def _start_worker() -> None:
     """Prepare a local worker process: leave Ctrl-C to the driver, and end with it.
 
     A pool's workers own both ends of their queue and would outlive a killed driver.

@@ -57,7 +57,7 @@ def is_place(text: str) -> bool:
     """
     if is_written_as_place(text) or (text and Path(text).exists()):
         return True
-    return is_module_name(text) and is_importable(text, Path.cwd())
+    return _is_module_name(text) and is_importable(text, Path.cwd())
 
 
 def read_place(text: str, base: Path | None = None) -> Place:
@@ -91,7 +91,7 @@ def read_place(text: str, base: Path | None = None) -> Place:
         if matches:
             return Place(text, matches, "", name)
         raise UserError(f"no Python file matches '{head}' in {base}: correct the pattern")
-    if head.endswith(SUFFIXES) or not is_module_name(head):
+    if head.endswith(SUFFIXES) or not _is_module_name(head):
         raise UserError(f"there is no file or folder '{head}': correct the path")
     if not is_importable(head, base):
         raise UserError(
@@ -101,13 +101,8 @@ def read_place(text: str, base: Path | None = None) -> Place:
     return Place(text, (), head, name)
 
 
-def is_module_name(text: str) -> bool:
-    """Whether a text has the form of a dotted module name.
-
-    Examples:
-        >>> is_module_name("a.b"), is_module_name("lemma-12")
-        (True, False)
-    """
+def _is_module_name(text: str) -> bool:
+    """Whether a text has the form of a dotted module name."""
     return all(part.isidentifier() for part in text.split("."))
 
 

@@ -15,7 +15,6 @@ from attlas.claims.verdict import ChallengeReport, CheckReport, ControlReport, V
 from attlas.projects.provenance import source_digest
 from attlas.verify.attack import attack
 from attlas.verify.certify import proved
-from attlas.verify.compiled import bound_compiled
 from attlas.verify.decide import decide
 from attlas.verify.detection import detection_limits, faults, unattained
 from attlas.verify.evidence import Batch, Evidence, Program, compile_program, gather, instance_at
@@ -24,6 +23,10 @@ from attlas.verify.registry import one_claim
 from attlas.verify.searchable import is_searchable
 from attlas.verify.stored import replayed, with_stored
 from attlas.verify.symbolic import with_proof
+
+MAX_CLAIMS = 32
+"""Claims whose programs stay in memory: some 5 MB each, 3 GB for all papers."""
+_compiled: set[str] = set()
 
 
 def check(
@@ -54,13 +57,13 @@ def check(
     """
     claim = one_claim(claim)
     started = time.perf_counter()
-    bound_compiled(claim.name)
+    _bound_compiled(claim.name)
     with FACTORISING, jax.enable_x64(True):  # claims may factorise
         program = compile_program(claim)
         batch = draw_batch(claim, seed, claim.count if count is None else count)
         holds, sides = program(batch)
         evidence = gather(claim, holds, sides[0], batch=batch)
-        verdict = with_witness(decide(claim, evidence, alpha=alpha, seed=seed), batch)
+        verdict = _with_witness(decide(claim, evidence, alpha=alpha, seed=seed), batch)
         if stored is not None:
             verdict = with_stored(claim, verdict, replayed(claim, program, batch, stored))
         grown = list(at_grown_sizes(claim, seed, len(evidence.applicable)))
@@ -68,7 +71,7 @@ def check(
         tried, controls = _controls(claim, program, batch, (holds, sides), alpha=alpha, seed=seed)
         limits = detection_limits(claim, evidence, [control_sides for _, control_sides in controls])
         wrong = [*faults(claim, evidence, controls, alpha)]
-        wrong += undefined_assumptions(claim, batch, holds)
+        wrong += _undefined_assumptions(claim, batch, holds)
         search, unmoving = _searched(claim, challenge_rounds, seed, program, batch)
         exponents = exponent_limits(claim, evidence, batch, grown)
     return CheckReport(
@@ -86,6 +89,16 @@ def check(
     )
 
 
+def _bound_compiled(claim: str) -> None:
+    """Clear the programs that JAX compiled, before one more claim than `MAX_CLAIMS` is compiled."""
+    # JAX holds every program for as long as its function lives, and claims live as long as the
+    # process. A program that is needed again is compiled again, or read from the persistent cache.
+    if claim not in _compiled and len(_compiled) >= MAX_CLAIMS:
+        jax.clear_caches()
+        _compiled.clear()
+    _compiled.add(claim)
+
+
 def draw_batch(claim: Claim, seed: int, count: int) -> Batch:
     """The instances of a check: the stored witness alone if there is one, else fresh ones."""
     if claim.witness is not None:
@@ -93,7 +106,7 @@ def draw_batch(claim: Claim, seed: int, count: int) -> Batch:
     return claim.draw(seed, count)
 
 
-def with_witness(verdict: Verdict, batch: Mapping) -> Verdict:
+def _with_witness(verdict: Verdict, batch: Mapping) -> Verdict:
     """The verdict with the instance of the batch that its `index` names, as NumPy arrays."""
     if verdict.index is None:
         return verdict
@@ -129,7 +142,7 @@ def _control(
         evaluated = program(batch)
     holds, sides = evaluated
     evidence = gather(claim, holds, sides[1 + k], assumed=not outside, batch=batch)
-    verdict = with_witness(decide(claim, evidence, alpha=alpha, seed=seed), batch)
+    verdict = _with_witness(decide(claim, evidence, alpha=alpha, seed=seed), batch)
     return ControlReport(control.description, control.expect, verdict), evidence
 
 
@@ -140,10 +153,10 @@ def _searched(
     if not rounds:
         return None, ()
     search = attack(claim, rounds=rounds, seed=seed, program=program, batch=batch)
-    return search, unmoved(claim, search)
+    return search, _unmoved(claim, search)
 
 
-def unmoved(claim: Claim, search: ChallengeReport | None) -> tuple[str, ...]:
+def _unmoved(claim: Claim, search: ChallengeReport | None) -> tuple[str, ...]:
     """One sentence on a searchable inequality in which an attack found nothing to move."""
     if search is not None or not is_searchable(claim):
         return ()
@@ -153,18 +166,10 @@ def unmoved(claim: Claim, search: ChallengeReport | None) -> tuple[str, ...]:
     )
 
 
-def undefined_assumptions(claim: Claim, batch: Batch, holds: Array) -> tuple[str, ...]:
-    """Assumptions that refuse an instance because a number in them is not defined.
-
-    A comparison with NaN is false: it would exclude the very instances on which the statement may
-    fail.
-
-    Args:
-        holds: truth of each assumption, shape (count, assumptions).
-
-    Returns:
-        One sentence for each such assumption.
-    """
+def _undefined_assumptions(claim: Claim, batch: Batch, holds: Array) -> tuple[str, ...]:
+    """Sentences on assumptions that refuse an instance because a number in them is NaN."""
+    # A comparison with NaN is false: it would leave out the very instances on which the statement
+    # may fail.
     faults = []
     for k, assumption in enumerate(claim.assumptions):
         refused = np.flatnonzero(~np.asarray(holds)[:, k])

@@ -55,16 +55,10 @@ def _limits(claim: Claim, evidence: Evidence, controls: Sequence[Evidence]) -> n
     return rule.detection_limits(evidence, controls, claim.roundings)
 
 
-def uncontrolled(
+def _uncontrolled(
     claim: Claim, evidence: Evidence, controls: Sequence[tuple[Control, Evidence]], alpha: float
 ) -> tuple[tuple[int, ...], ...]:
-    """The components of a SUPPORTED claim that need a control and are violated by none.
-
-    Returns:
-        Their indices in the sides; none for a claim of one component. Of alike ones, where more
-        than half are violated, only those whose tightness, 1 less the detection limit, is below
-        half of that of every violated one.
-    """
+    """Indices of components of a SUPPORTED claim that need a control and have none."""
     shape = _entries(claim, evidence)
     if claim.expect.outcome is not Outcome.SUPPORTED or np.prod(shape) < 2:
         return ()
@@ -74,6 +68,8 @@ def uncontrolled(
         if control.expect is Outcome.VIOLATED and _entries(claim, sides) == shape:
             violated |= _violated(claim, sides, alpha)
     needing = stated & ~violated
+    # Of alike ones, where most are violated, only those need a control whose tightness is below
+    # half of that of every violated one.
     if claim.alike and 2 * (stated & violated).sum() > stated.sum():
         limits = _limits(claim, evidence, [sides for _, sides in controls])
         if limits.size:
@@ -119,7 +115,7 @@ def faults(
 ) -> tuple[str, ...]:
     """Sentences on faults of the claim itself: components without a control, coarse identities."""
     sentences = []
-    if places := uncontrolled(claim, evidence, controls, alpha):
+    if places := _uncontrolled(claim, evidence, controls, alpha):
         total = int(np.prod(_entries(claim, evidence)))
         listed = ", ".join(str(place[0] if len(place) == 1 else place) for place in places[:4])
         more = ", ..." if len(places) > 4 else ""

@@ -70,16 +70,11 @@ def instance_at(batch: Batch, index: int) -> dict[str, np.ndarray]:
     return {name: np.asarray(np.asarray(value)[index]) for name, value in batch.items()}
 
 
-def distinct_rows(claim: Claim, batch: Batch, keep: np.ndarray) -> int:
-    """How many different instances there are, in the arrays that the claim reads.
-
-    A trial of a probability or expectation is the whole draw: there all arrays count, and where
-    most draws agree with another in six digits of the largest number of each array, those that do
-    not are counted: copies with a small offset are no independent draws.
-
-    Args:
-        keep: mask of the instances that count, shape (count,).
-    """
+def _distinct_rows(claim: Claim, batch: Batch, keep: np.ndarray) -> int:
+    """How many different instances there are, in the arrays that the claim reads."""
+    # A trial of a probability or expectation is the whole draw: there all arrays count, and where
+    # most draws agree with another in six digits of the largest number of each array, those that
+    # do not are counted: copies with a small offset are no independent draws.
     read = parameters(claim.function)
     trials = claim.kind.rule.trials
     all_arrays = read.takes_all or trials
@@ -126,7 +121,7 @@ def gather(
         failed_assumption = claim.assumptions[int(np.argmin(satisfied.mean(axis=0)))].text
     count = len(arrays["left"])
     applicable = np.asarray(satisfied.all(axis=1) if assumed else np.ones(count, dtype=bool))
-    distinct = None if batch is None else distinct_rows(claim, batch, applicable)
+    distinct = None if batch is None else _distinct_rows(claim, batch, applicable)
     return Evidence(
         **arrays, applicable=applicable, failed_assumption=failed_assumption, distinct=distinct
     )

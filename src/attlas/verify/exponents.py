@@ -88,21 +88,14 @@ def exponent_limits(
     for sized in (Sized(claim, evidence, batch), *grown):
         if not sized.evidence.applicable.any():
             continue
-        for name, values in quantities_of(sized.claim, sized.batch).items():
+        for name, values in _quantities_of(sized.claim, sized.batch).items():
             limit = _limit(rule, sized.evidence, claim.roundings, values)
             limits_by_name[name] += [] if limit is None else [limit]
     return {name: min(limits, default=None) for name, limits in limits_by_name.items()}
 
 
-def quantities_of(claim: Claim, batch: Batch) -> dict[str, np.ndarray]:
-    """The declared quantities of each instance.
-
-    Returns:
-        Arrays of shape (count,) by name.
-
-    Raises:
-        UserError: if one is no scalar, or names neither a size nor an array.
-    """
+def _quantities_of(claim: Claim, batch: Batch) -> dict[str, np.ndarray]:
+    """The declared quantities of each instance, arrays of shape (count,) by name."""
     count = len(next(iter(batch.values())))
     values = {}
     for name, quantity in claim.quantities.items():
