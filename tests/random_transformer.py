@@ -66,7 +66,7 @@ def random_transformer(
     seed: int = 0,
     *,
     layers: int = 2,
-    placement: str = "before",
+    norm_placement: str = "pre-norm",
     vocabulary: int = 11,
     context: int | None = 40,
     d: int = 6,
@@ -85,7 +85,7 @@ def random_transformer(
             random_norm(draw, d),
             Feedforward(dense(d, 8), dense(8, d), None, "gelu"),
             random_norm(draw, d),
-            placement,
+            norm_placement,
         )
         for _ in range(layers)
     ]

@@ -186,7 +186,7 @@ def test_images_have_no_level_of_words():
 
 
 def test_heads_that_do_not_add_up_are_refused():
-    wrong = dataclasses.replace(model(), unsliced=lambda index, x: np.ones_like(x))
+    wrong = dataclasses.replace(model(), fused_attention=lambda index, x: np.ones_like(x))
     with pytest.raises(UserError, match="do not add up"):
         audit(wrong)
     with pytest.raises(UserError, match="was not read from a file"):

@@ -38,12 +38,12 @@ def test_what_is_not_read_is_refused_with_the_nearest(config, said):
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        ({}, "lacks SETTINGS, read or unsliced_attention"),
+        ({}, "lacks SETTINGS, read or fused_attention"),
         (
             {
                 "SETTINGS": {"attlas_encoder": Settings()},
                 "read": print,
-                "unsliced_attention": print,
+                "fused_attention": print,
             },
             "reads 'attlas_encoder', and so does another",
         ),

@@ -104,9 +104,9 @@ def test_masks():
     np.testing.assert_array_equal(both, [[1, 1, 0], [1, 1, 0], [1, 0, 0]])
 
 
-@pytest.mark.parametrize("placement", ["before", "after", "parallel"])
-def test_layers_place_their_norms(placement):
-    layer = random_transformer(3, placement=placement).layer(0)
+@pytest.mark.parametrize("norm_placement", ["pre-norm", "post-norm", "parallel"])
+def test_layers_place_their_norms(norm_placement):
+    layer = random_transformer(3, norm_placement=norm_placement).layer(0)
     first, second = (
         lambda rows, norm=norm: np.asarray(norm(jnp.asarray(rows)))
         for norm in (layer.attention_norm, layer.feedforward_norm)
@@ -118,11 +118,11 @@ def test_layers_place_their_norms(placement):
         outer = np.asarray(jax.nn.gelu(inner, approximate=False))
         return outer @ np.asarray(units.outer.W) + np.asarray(units.outer.b)
 
-    added = by_hand(layer.attention, X if placement == "after" else first(X))[1]
-    if placement == "after":
+    added = by_hand(layer.attention, X if norm_placement == "post-norm" else first(X))[1]
+    if norm_placement == "post-norm":
         middle = first(X + added)
         expected = second(middle + feed(middle))
-    elif placement == "parallel":
+    elif norm_placement == "parallel":
         expected = X + added + feed(second(X))
     else:
         expected = X + added + feed(second(X + added))

@@ -27,14 +27,14 @@ def read(kind):
     config, tensors = random_checkpoint(kind)
     return dataclasses.replace(
         module.read(config, tensors, kind),
-        unsliced=lambda index, x: module.unsliced_attention(config, tensors, index, x),
+        fused_attention=lambda index, x: module.fused_attention(config, tensors, index, x),
     )
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_heads_add_up_and_no_wrong_cut_does(kind):
     model = read(kind)
-    assert model.unsliced is not None
+    assert model.fused_attention is not None
     # the rounding of a few hundred products, far below what is allowed
     assert np.max(prove_slicing(model)) < LARGEST_RESIDUAL / 1000
     attention = model.layer(0).attention
@@ -45,7 +45,7 @@ def test_heads_add_up_and_no_wrong_cut_does(kind):
                 attention,
                 cut(getattr(attention, name)),
             )
-            residual = slicing_residual(wrong, partial(model.unsliced, 0))
+            residual = slicing_residual(wrong, partial(model.fused_attention, 0))
             assert residual > 1e3 * LARGEST_RESIDUAL, (name, cut)
 
 

@@ -46,7 +46,7 @@ def test_shared_layers_are_read_once():
 
 def test_the_norm_before_an_attention():
     assert MODEL.input_norm(1) == (MODEL.layer(1).attention_norm, None)
-    after = random_transformer(2, placement="after")
+    after = random_transformer(2, norm_placement="post-norm")
     assert after.input_norm(1) == (after.layer(0).feedforward_norm, None)
     assert after.input_norm(0) == (after.embedding.norm, None)
     patches = PatchEmbedding(

@@ -32,7 +32,7 @@ class Architecture(Protocol):
         """The model in canonical form."""
         ...
 
-    def unsliced_attention(
+    def fused_attention(
         self, config: Mapping[str, Any], tensors: Mapping[str, np.ndarray], index: int, x: Any
     ) -> np.ndarray:
         """A layer's attention from the file's own matrices, in NumPy float64."""
@@ -58,7 +58,7 @@ def architecture_table() -> Mapping[str, Architecture]:
     for info in sorted(pkgutil.iter_modules(architectures.__path__), key=lambda i: i.name):
         module = importlib.import_module(f"{architectures.__name__}.{info.name}")
         if not isinstance(module, Architecture):
-            raise TypeError(f"{module.__name__} lacks SETTINGS, read or unsliced_attention")
+            raise TypeError(f"{module.__name__} lacks SETTINGS, read or fused_attention")
         for kind in module.SETTINGS:
             if kind in found:
                 raise ValueError(f"{info.name} reads '{kind}', and so does another")

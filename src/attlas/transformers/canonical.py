@@ -15,9 +15,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-Placement = str
-"""Where a layer's norms stand: "before" (x + f(norm x)), "after" (norm(x + f x)), or "parallel"
-(x + attention(norm x) + feedforward(other norm x))."""
+NormPlacement = str
+"""Where a layer's norms stand: "pre-norm" (x + f(norm x)), "post-norm" (norm(x + f x)), or
+"parallel" (x + attention(norm x) + feedforward(second norm x))."""
 
 
 class Norm(eqx.Module):
@@ -136,18 +136,18 @@ class Layer(eqx.Module):
 
     Attributes:
         attention: the heads.
-        attention_norm: norm of the attention's input ("before", "parallel") or of its residual
-            sum ("after").
+        attention_norm: norm of the attention's input (pre-norm, parallel) or of its residual sum
+            (post-norm).
         feedforward: the units between layers.
         feedforward_norm: the same of the feedforward.
-        placement: see `Placement`.
+        norm_placement: see `NormPlacement`.
     """
 
     attention: Attention
     attention_norm: Norm
     feedforward: Feedforward
     feedforward_norm: Norm
-    placement: Placement = eqx.field(static=True)
+    norm_placement: NormPlacement = eqx.field(static=True)
 
 
 class AttentionBlock(eqx.Module):
@@ -157,13 +157,13 @@ class AttentionBlock(eqx.Module):
         attention: see `Layer`.
         attention_norm: see `Layer`.
         feedforward_norm: see `Layer`.
-        placement: see `Placement`.
+        norm_placement: see `NormPlacement`.
     """
 
     attention: Attention
     attention_norm: Norm
     feedforward_norm: Norm
-    placement: Placement = eqx.field(static=True)
+    norm_placement: NormPlacement = eqx.field(static=True)
 
     def completed(self, feedforward: Feedforward) -> Layer:
         """The layer with its feedforward units."""
@@ -172,7 +172,7 @@ class AttentionBlock(eqx.Module):
             self.attention_norm,
             feedforward,
             self.feedforward_norm,
-            self.placement,
+            self.norm_placement,
         )
 
 

@@ -321,7 +321,7 @@ def attention_input(layer: Layer, x: Float[Array, "T d"]) -> Float[Array, "T d"]
     Returns:
         The rows, after the norm where it stands before.
     """
-    return x if layer.placement == "after" else layer.attention_norm(x)
+    return x if layer.norm_placement == "post-norm" else layer.attention_norm(x)
 
 
 def complete_layer(
@@ -337,10 +337,10 @@ def complete_layer(
     Returns:
         The hidden rows that leave.
     """
-    if layer.placement == "after":
+    if layer.norm_placement == "post-norm":
         middle = layer.attention_norm(x + attended)
         return layer.feedforward_norm(middle + feed(layer.feedforward, middle))
-    if layer.placement == "parallel":
+    if layer.norm_placement == "parallel":
         return x + attended + feed(layer.feedforward, layer.feedforward_norm(x))
     middle = x + attended
     return middle + feed(layer.feedforward, layer.feedforward_norm(middle))

@@ -8,6 +8,8 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from attlas.transformers.stored_transformer import StoredTransformer
+
 
 def apart(rows: np.ndarray, heads: int) -> np.ndarray:
     """Rows of all heads side by side to one block per head.
@@ -120,7 +122,7 @@ def linear(stored: Mapping[str, np.ndarray], path: str, rows: np.ndarray) -> np.
     return found if bias is None else found + bias
 
 
-def unsliced_heads(
+def fused_heads(
     stored: Mapping[str, np.ndarray],
     paths: Sequence[str],
     heads: int,
@@ -146,3 +148,40 @@ def unsliced_heads(
     scale = (rows.shape[1] // heads) ** -0.5
     mixed = mixed_values(queries, keys, values, scale=scale, causal=causal)
     return linear(stored, outward, mixed)
+
+
+def fused_rotary_heads(
+    table: StoredTransformer, tensors: Mapping[str, np.ndarray], index: int, x: np.ndarray
+) -> np.ndarray:
+    """Attention of Llama's kind: rotary positions, grouped keys, perhaps norms of the heads.
+
+    Args:
+        table: names and sizes of the file.
+        tensors: the file.
+        index: of the layer.
+        x: (T, d), what the attention reads.
+
+    Returns:
+        (T, d), in float64.
+    """
+    stored, names, layer = table.stored(tensors), table.names, table.layers[index]
+    states, rotary, groups = np.asarray(x, np.float64), table.rotary, table.groups or table.heads
+    assert rotary is not None
+
+    def prepared(path: str, norm: str, blocks: int) -> np.ndarray:
+        projected = apart(linear(stored, layer + path, states), blocks)
+        if norm:
+            gain = stored[f"{layer}{norm}.weight"].astype(np.float64) + table.gain_shift
+            size = np.sqrt(np.mean(projected**2, axis=-1, keepdims=True) + table.eps)
+            projected = gain * projected / size
+        return turned(projected, np.asarray(rotary.frequencies), interleaved=rotary.interleaved)
+
+    queries = prepared(names.query, names.query_norm, table.heads)
+    mixed = mixed_values(
+        queries,
+        prepared(names.key, names.key_norm, groups),
+        apart(linear(stored, layer + names.value, states), groups),
+        scale=queries.shape[-1] ** -0.5,
+        window=None if table.windows is None else table.windows[index],
+    )
+    return linear(stored, layer + names.output, mixed)

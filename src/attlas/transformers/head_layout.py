@@ -24,15 +24,15 @@ _TOKENS = 6
 
 
 def slicing_residual(
-    attention: Attention, unsliced: Callable[[np.ndarray], np.ndarray], seed: int = 0
+    attention: Attention, fused_attention: Callable[[np.ndarray], np.ndarray], seed: int = 0
 ) -> float:
-    r"""Difference between the sum over heads and the unsliced layer, on normal rows.
+    r"""Difference between the sum over heads and the fused layer, on normal rows.
 
     $$\max_{ij}|\textstyle\sum_hP_h(XW_V+b_V)W_O+b_O-f(X)|_{ij}\,/\,\max_{ij}|f(X)|_{ij}$$
 
     Args:
         attention: heads of a layer.
-        unsliced: f, the layer's attention from the file's own matrices, (T, d) to (T, d).
+        fused_attention: f, the layer's attention from the file's own matrices, (T, d) to (T, d).
         seed: of the rows.
 
     Returns:
@@ -40,7 +40,7 @@ def slicing_residual(
     """
     d = attention.W_Q.shape[1]
     x = np.random.default_rng(seed).normal(size=(_TOKENS, d))
-    want = np.asarray(unsliced(x), np.float64)
+    want = np.asarray(fused_attention(x), np.float64)
     with jax.enable_x64(True):
         wide = jax.tree.map(lambda leaf: jnp.asarray(leaf, jnp.float64), attention)
         found = np.asarray(_attention_of(wide, jnp.asarray(x)))
@@ -60,8 +60,8 @@ def prove_slicing(model: TrainedTransformer) -> Float[np.ndarray, " L"]:
         UserError: if one exceeds 1e-10, naming the layer and the matrix that is at fault where
             cutting it in another way mends it; or if the model was not read from a file's matrices.
     """
-    unsliced = model.unsliced
-    if unsliced is None:
+    fused_attention = model.fused_attention
+    if fused_attention is None:
         raise UserError(
             f"{model.name} was not read from a file or a module: there is nothing to compare its "
             "heads with"
@@ -70,7 +70,7 @@ def prove_slicing(model: TrainedTransformer) -> Float[np.ndarray, " L"]:
     for stored in range(max(model.stored_layer) + 1):
         index = model.stored_layer.index(stored)
         attention = model.stored_block(stored).attention
-        whole = partial(unsliced, index)
+        whole = partial(fused_attention, index)
         residual = slicing_residual(attention, whole)
         if not residual <= LARGEST_RESIDUAL:
             suspect = _suspect(attention, whole)
@@ -83,13 +83,13 @@ def prove_slicing(model: TrainedTransformer) -> Float[np.ndarray, " L"]:
     return np.array(found)
 
 
-def _suspect(attention: Attention, unsliced: Callable[[np.ndarray], np.ndarray]) -> str:
+def _suspect(attention: Attention, fused_attention: Callable[[np.ndarray], np.ndarray]) -> str:
     """The matrix which, cut in one of the usual wrong ways, would explain the file."""
     for name in ("W_Q", "W_K", "W_V", "W_O"):
         blocks = jnp.asarray(getattr(attention, name))
         for cut in (*WRONG_CUTS.values(), _rolled_back):
             other = eqx.tree_at(lambda tree, name=name: getattr(tree, name), attention, cut(blocks))
-            if slicing_residual(other, unsliced) <= LARGEST_RESIDUAL:
+            if slicing_residual(other, fused_attention) <= LARGEST_RESIDUAL:
                 return name
     return "one of W_Q, W_K, W_V, W_O"
 

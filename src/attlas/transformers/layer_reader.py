@@ -37,5 +37,5 @@ def read_attention(read_layer: Callable[[int], Layer], stored: int) -> Attention
         return read_layer.block(stored)
     layer = read_layer(stored)
     return AttentionBlock(
-        layer.attention, layer.attention_norm, layer.feedforward_norm, layer.placement
+        layer.attention, layer.attention_norm, layer.feedforward_norm, layer.norm_placement
     )

@@ -61,7 +61,7 @@ def load_model(
     require_settings(found.config, architecture.SETTINGS[found.config["model_type"]], LIBRARY)
     model = replace(
         architecture.read(found.config, found.tensors, found.name),
-        unsliced=lambda index, x: architecture.unsliced_attention(
+        fused_attention=lambda index, x: architecture.fused_attention(
             found.config, found.tensors, index, x
         ),
     )

@@ -62,11 +62,11 @@ def _block(stored: AttlasTensors, attention: str, rest: str, eps: float) -> Atte
         ),
         attention_norm=first,
         feedforward_norm=last,
-        placement="after",
+        norm_placement="post-norm",
     )
 
 
-def plain_unsliced(
+def plain_fused(
     tensors: Mapping[str, np.ndarray], attention: str, heads: int, x: np.ndarray
 ) -> np.ndarray:
     """The attention as the network lays it out, in NumPy float64.

@@ -43,7 +43,7 @@ class TrainedTransformer:
         read_embedding: reads what leads from tokens to rows.
         read_readout: reads what leads from rows to logits.
         parameters: number of stored numbers, shared ones once.
-        unsliced: a layer's attention from the file's own matrices, (layer, rows) to rows, for
+        fused_attention: a layer's attention from the file's own matrices, (layer, x) to (T, d), for
             `prove_slicing`; None for a model that was put together by hand.
     """
 
@@ -58,7 +58,7 @@ class TrainedTransformer:
     read_embedding: Callable[[], Embedding | PatchEmbedding]
     read_readout: Callable[[], Readout]
     parameters: int
-    unsliced: Callable[[int, np.ndarray], np.ndarray] | None = None
+    fused_attention: Callable[[int, np.ndarray], np.ndarray] | None = None
 
     @property
     def layers(self) -> int:
@@ -134,7 +134,7 @@ class TrainedTransformer:
             layer, None where there is none.
         """
         layer = self.block(index) if block is None else block
-        if layer.placement != "after":
+        if layer.norm_placement != "post-norm":
             return layer.attention_norm, None
         if index > 0:
             last = self.block(index - 1) if before is None else before

@@ -46,9 +46,9 @@ def test_groups_of_similar_length_change_no_loss(monkeypatch):
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("placement", ["before", "after", "parallel"])
-def test_zero_and_base_agree_with_a_model_without_the_head(placement):
-    model = random_transformer(H=3, placement=placement)
+@pytest.mark.parametrize("norm_placement", ["pre-norm", "post-norm", "parallel"])
+def test_zero_and_base_agree_with_a_model_without_the_head(norm_placement):
+    model = random_transformer(H=3, norm_placement=norm_placement)
     found = ablate_heads(model, judged_batch(model, SEQUENCES))
     want = [loss_of(model, each) for each in SEQUENCES]
     np.testing.assert_allclose(found.base, want, rtol=1e-12)

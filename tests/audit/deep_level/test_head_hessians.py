@@ -19,8 +19,8 @@ DRAW = np.random.default_rng(7)
 SEQUENCES = [DRAW.integers(11, size=size) for size in (6, 4, 5)]
 CASES = {
     "norm before": {},
-    "norm after": {"placement": "after"},
-    "parallel": {"placement": "parallel"},
+    "norm after": {"norm_placement": "post-norm"},
+    "parallel": {"norm_placement": "parallel"},
     "rotary, norms of heads, one group": {"rotary": True, "norms": True, "H": 4},
     "own output": {"causal": False},
 }

@@ -38,7 +38,7 @@ def test_agrees_with_transformers(case, dtype):
 
 
 @pytest.mark.thorough
-def test_sum_over_heads_is_the_unsliced_attention():
+def test_sum_over_heads_is_the_fused_attention():
     # Sums of at most 72 terms in float64, three in a row.
     assert slicing_difference(gpt2, "gpt2") <= 3 * 72 * np.finfo(np.float64).eps
 
@@ -56,7 +56,7 @@ def test_another_scale_is_noticed():
         ({"n_head": 5}, "n_head = 5 in the configuration does not divide n_embd = 12"),
         ({"activation_function": "relu6"}, "activation_function = 'relu6' in the configuration"),
         ({"n_inner": 7}, "tensor 'h.0.mlp.c_fc.weight' has shape (12, 48), the configuration"),
-        ({"n_layer": 3}, "tensor 'h.2.ln_1.weight' is missing"),
+        ({"n_layer": 3}, "tensor 'h.2.attn.c_attn.weight' is missing"),
     ],
 )
 def test_what_is_not_supported_is_refused_in_one_line(change, text):

@@ -85,7 +85,7 @@ def test_agrees_with_transformers(case, dtype):
 
 
 @pytest.mark.parametrize("kind", llama.SETTINGS)
-def test_sum_over_heads_is_the_unsliced_attention(kind):
+def test_sum_over_heads_is_the_fused_attention(kind):
     # Sums of at most 24 terms in float64, three in a row.
     assert slicing_difference(llama, kind) <= 3 * 24 * np.finfo(np.float64).eps
 

@@ -165,7 +165,7 @@ def test_other_layout_of_rotation_is_noticed(config, tensors, decoded):
     assert np.abs(np.asarray(wrong - model.logits(tokens[:-1]))).max() > 1.0
 
 
-def test_unsliced_attention_is_the_sum_of_the_heads(config, tensors):
+def test_fused_attention_is_the_sum_of_the_heads(config, tensors):
     double = {k: v.astype(np.float64) for k, v in tensors.items()}
     model = llama2c.read(config, double, "stories")
     x = np.random.default_rng(0).normal(size=(6, WIDTH))
@@ -174,7 +174,7 @@ def test_unsliced_attention_is_the_sum_of_the_heads(config, tensors):
         rows = jnp.asarray(x)
         outputs = head_outputs(heads, attention_weights(heads, rows), rows)
         mine = outputs.sum(axis=0) + heads.b_O[None]
-        whole = llama2c.unsliced_attention(config, tensors, index, x)
+        whole = llama2c.fused_attention(config, tensors, index, x)
         # Three products in a row, sums of WIDTH terms each, on logits of order 10.
         budget = 10 * 3 * WIDTH * np.finfo(np.float64).eps
         assert np.abs(np.asarray(mine) - whole).max() <= budget * np.abs(whole).max()

@@ -39,7 +39,7 @@ def test_agrees_with_transformers(case, dtype):
     assert max(differences(opt, reference).values()) <= TOLERANCE[dtype]
 
 
-def test_sum_over_heads_is_the_unsliced_attention():
+def test_sum_over_heads_is_the_fused_attention():
     # Sums of at most 72 terms in float64, three in a row.
     assert slicing_difference(opt, "opt") <= 3 * 72 * np.finfo(np.float64).eps
 

@@ -208,7 +208,7 @@ class DataPass:
     ) -> dict[str, np.ndarray]:
         """Certificates, attacks and SVMs on the first of the cut sequences."""
         s, longest = self.settings, int(self.lengths.max())
-        own = None if layer.placement == "after" else layer.attention_norm
+        own = None if layer.norm_placement == "post-norm" else layer.attention_norm
         width = layer.attention.W_Q.shape[1] if norm is None else norm.gain.size
         start = np.random.default_rng(s.seed).normal(size=(self.sink_length, width))
         hidden = self.probe_rows[:, : self.sink_length]

@@ -14,7 +14,7 @@ import numpy as np
 from attlas.core.errors import UserError
 from attlas.transformers.attlas_tensors import NOTES, AttlasTensors
 from attlas.transformers.canonical import Dense, Embedding, PatchEmbedding, Readout
-from attlas.transformers.plain_attention import plain_layers, plain_unsliced
+from attlas.transformers.plain_attention import plain_fused, plain_layers
 from attlas.transformers.settings import Settings
 from attlas.transformers.trained_transformer import TrainedTransformer
 
@@ -88,7 +88,7 @@ def read(
     )
 
 
-def unsliced_attention(
+def fused_attention(
     config: Mapping[str, Any], tensors: Mapping[str, np.ndarray], index: int, x: np.ndarray
 ) -> np.ndarray:
     """A layer's attention from the file's own matrices, in NumPy float64.
@@ -102,7 +102,7 @@ def unsliced_attention(
     Returns:
         (T, d).
     """
-    return plain_unsliced(tensors, f"blocks.{index}.", config["heads"], x)
+    return plain_fused(tensors, f"blocks.{index}.", config["heads"], x)
 
 
 def _parameters(stored: AttlasTensors, V: int, d: int, T: int, blocks: int) -> int:
