@@ -10,20 +10,10 @@ import numpy as np
 from attlas.audit.audit import AuditOptions, audit
 from attlas.audit.level import Level
 from attlas.audit.model_audit import ModelAudit
+from attlas.audit.quantities import QUANTITIES
 from attlas.core.arrays import ArrayInput
 from attlas.core.errors import UserError
 from attlas.transformers.load_model import load_model
-
-FOLLOWED = (
-    "qk_norm",
-    "ov_norm",
-    "logit_bound",
-    "lipschitz_bound",
-    "largest_logit",
-    "entropy",
-    "sink_natural",
-)
-"""Quantities whose curves are told, those that the level measures."""
 
 _STEP = re.compile(r"(\d+)$")
 
@@ -106,8 +96,8 @@ def curve_row(step: int, found: ModelAudit) -> Mapping[str, int | float]:
         Numbers by name.
     """
     row: dict[str, int | float] = {"step": step}
-    for name in FOLLOWED:
-        if name in found.heads:
+    for name, quantity in QUANTITIES.items():
+        if quantity.follow and name in found.heads:
             values = found.heads[name].values
             row[f"{name}_median"] = float(np.nanmedian(values))
             row[f"{name}_least"] = float(np.nanmin(values))

@@ -32,6 +32,10 @@ class Quantity(NamedTuple):
         standing: how it is known.
         null: name of the variable that holds its reference value, or empty.
         unit: what it is counted in, as said after a number, or empty.
+        column: title of its column in the table of heads, or empty for none.
+        ladder: label in the figure of certificates and attacks, or empty.
+        follow: whether an audit of a folder of checkpoints records it for each.
+        curve: title of its figure along the checkpoints, or empty.
     """
 
     name: str
@@ -41,6 +45,30 @@ class Quantity(NamedTuple):
     standing: Standing
     null: str = ""
     unit: str = ""
+    column: str = ""
+    ladder: str = ""
+    follow: bool = False
+    curve: str = ""
+
+
+_DESCRIPTION = ("name", "title", "formula", "meaning", "standing", "null", "unit")
+"""What tables and files say about a quantity; the other fields are about pages."""
+
+
+class Fact(NamedTuple):
+    """A number of the whole model.
+
+    Attributes:
+        name: its key among the facts of an audit.
+        title: what a reader sees.
+        beside: key of a fact that is a word and stands after the number, or empty.
+        form: how it stands there, with {} for the word.
+    """
+
+    name: str
+    title: str
+    beside: str = ""
+    form: str = " {}"
 
 
 def labelled(
@@ -77,7 +105,9 @@ def labelled(
             base = base.removesuffix(suffix) if base not in known else base
         if base not in known:
             raise UserError(f"values without a quantity: {name}")
-        told = known[base]._asdict() if name == base else {"of": base}
-        variables[name] = xr.Variable(dims, value, {key: str(told[key]) for key in told})
+        attributes = {"of": base}
+        if name == base:
+            attributes = {field: str(getattr(known[base], field)) for field in _DESCRIPTION}
+        variables[name] = xr.Variable(dims, value, attributes)
     sizes = {dim: np.arange(next(iter(values.values())).shape[k]) for k, dim in enumerate(dims)}
     return xr.Dataset(variables, coords=sizes)

@@ -9,6 +9,8 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from attlas.audit.model_bounds import OF_THE_MODEL
+from attlas.audit.quantities import FACTS, QUANTITIES
+from attlas.audit.quantity import Fact
 from attlas.display.numbers import number
 from attlas.display.statements import prose
 from attlas.experiments.panels.palette import PALETTE
@@ -16,56 +18,12 @@ from attlas.site.bundle import bundle, modules
 from attlas.site.figures import embed
 from attlas.site.page import own_file, render_template, script_data
 
-COLUMNS = (
-    ("removal_mean", "change of the loss without it"),
-    ("locally_optimal", "locally optimal"),
-    ("confidence", "confidence"),
-    ("distant_confidence", "distant confidence"),
-    ("entropy", "entropy"),
-    ("sink_natural", "sink"),
-    ("local_ratio", "attack / certificate"),
-    ("logit_share", "logit / certified"),
-    ("qk_stable_rank", "stable rank"),
-    ("lipschitz_bound", "certified Lipschitz"),
-    ("qk_norm", "query-key norm"),
-    ("ov_norm", "value-output norm"),
-)
-"""Quantities of the table of heads, those that were measured."""
-
 _STANDINGS = {
     "proved": "Proved: holds for every input of the stated class",
     "checked on instances": "Checked on instances: exact on these weights and sequences",
     "heuristic": "Heuristic: a summary without a theorem",
     "not claimed": "Not claimed",
 }
-
-
-_FACTS = {
-    "slicing_residual": "error of the sum over heads",
-    "sink_share_natural": "sinks, Sink₁ above 0.3: share of heads [95 % interval]",
-    "sink_share_shuffled": "the same, shuffled words",
-    "sink_share_repeated": "the same, one word repeated",
-    "sink_share_null": "the same, uniform attention",
-    "loss": "loss [95 % interval]",
-    "rank_correlation": "rank correlation of Michel’s score",
-    "curvature_sequences": "sequences of the curvature",
-    "curvature_tokens": "tokens of the curvature",
-    "curvature_products": "Hessian products per head, at most",
-    "explained": "share of the change that is linear",
-    "lazy": "training was lazy",
-    "loss_linear": "loss of the linearised model",
-    "drift": "drift of the tangent kernel",
-    "alignment": "alignment of the tangent kernels",
-    "distance": "relative distance of the weights",
-    "step_times_sharpness": "step size times sharpness",
-    "threshold": "its threshold for this optimiser",
-    "selection_sequences": "sequences of local optimality",
-    "selection_rows": "rows of local optimality, per head",
-}
-"""Names of numbers of the whole model, where the variable's own says too little."""
-
-_BESIDE = {"loss": ("loss_unit", " {}"), "threshold": ("threshold_formula", " = {}")}
-"""Facts that are words and stand after a number."""
 
 _COVERS = {
     "1,1": r"$\|W\|_{1,1}$",
@@ -113,7 +71,8 @@ def render_audit(audit: Mapping[str, Any]) -> str:
     told = [_told(name, described[name]) for name in described if "title" in described[name]]
     heads = audit["heads"]
     # The map opens with what the table begins with, not with the first of the alphabet.
-    rank = {name: place for place, (name, _) in enumerate(COLUMNS)}
+    columns = [(name, quantity.column) for name, quantity in QUANTITIES.items() if quantity.column]
+    rank = {name: place for place, (name, _) in enumerate(columns)}
     of_heads = sorted(
         (each for each in told if any(row.get(each.name) is not None for row in heads)),
         key=lambda each: rank.get(each.name, len(rank)),
@@ -127,7 +86,7 @@ def render_audit(audit: Mapping[str, Any]) -> str:
         bounds=[{**row, "name": _bound_name(row["name"])} for row in audit["bounds"]],
         quantities=of_heads,
         about_bounds=OF_THE_MODEL,
-        columns=[pair for pair in COLUMNS if any(row.get(pair[0]) is not None for row in heads)],
+        columns=[pair for pair in columns if any(row.get(pair[0]) is not None for row in heads)],
         figures=_figures(audit),
         standings=[(title, audit["standings"][key]) for key, title in _STANDINGS.items()],
         data=script_data({"heads": heads, "quantities": [_plain(each) for each in of_heads]}),
@@ -149,7 +108,7 @@ def _told(name: str, attributes: Mapping[str, str]) -> Told:
 
 def _facts(facts: Mapping[str, Any]) -> list[tuple[str, Markup]]:
     """Numbers of the whole model with what they are; an interval stands beside its value."""
-    shown, beside = [], {other for other, _ in _BESIDE.values()}
+    shown, beside = [], {fact.beside for fact in FACTS.values()}
     for name, value in facts.items():
         ends = [facts.get(f"{name}_{end}") for end in ("low", "high")]
         base = name.removesuffix("_low").removesuffix("_high")
@@ -158,10 +117,10 @@ def _facts(facts: Mapping[str, Any]) -> list[tuple[str, Markup]]:
         text = prose(value) if isinstance(value, str) else number(value)
         if None not in ends:
             text += Markup(" [{}, {}]").format(*(number(end) for end in ends))
-        other, form = _BESIDE.get(name, ("", ""))
-        if other in facts:
-            text += Markup(form).format(facts[other])
-        shown.append((_FACTS.get(name, name.replace("_", " ")), text))
+        fact = FACTS.get(name, Fact(name, name.replace("_", " ")))
+        if fact.beside in facts:
+            text += Markup(fact.form).format(facts[fact.beside])
+        shown.append((fact.title, text))
     return shown
 
 
@@ -195,17 +154,11 @@ def _column(audit: Mapping[str, Any], name: str, table: str = "heads") -> list[f
     return [math.nan if row.get(name) is None else float(row[name]) for row in rows]
 
 
-_LADDER = (
-    ("ball_certificate", "certificate, every text"),
-    ("ball_attack", "attack, every text"),
-    ("local_certificate", "certificate, these texts"),
-    ("local_attack", "attack, these texts"),
-)
-
-
 def _ladder(audit: Mapping[str, Any]) -> tuple[Figure, str] | None:
     """Certificates and attacks of every head, sorted by the certificate."""
-    columns = [(label, _column(audit, name)) for name, label in _LADDER]
+    columns = [
+        (each.ladder, _column(audit, each.name)) for each in QUANTITIES.values() if each.ladder
+    ]
     columns = [(label, values) for label, values in columns if values is not None]
     if len(columns) < 2 or not any(value > 0 for _, values in columns for value in values):
         return None
@@ -228,18 +181,12 @@ def _ladder(audit: Mapping[str, Any]) -> tuple[Figure, str] | None:
     )
 
 
-_FOLLOWED = (
-    ("largest_logit", "largest logit"),
-    ("qk_norm", "query-key norm"),
-    ("entropy", "entropy in nats"),
-    ("sink_natural", "weight of the first token"),
-)
-
-
 def _curves(audit: Mapping[str, Any]) -> tuple[Figure, str] | None:
     """Median and range over the heads, along the checkpoints."""
     names = [
-        (name, title) for name, title in _FOLLOWED if _column(audit, f"{name}_median", "curves")
+        (name, quantity.curve)
+        for name, quantity in QUANTITIES.items()
+        if quantity.curve and _column(audit, f"{name}_median", "curves")
     ]
     if not names or len(audit["curves"]) < 2:
         return None

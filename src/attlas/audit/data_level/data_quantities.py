@@ -1,19 +1,27 @@
 """What level data reports of every head, and of the hidden rows at every depth."""
 
+from typing import Any
+
 from attlas.audit.quantity import Quantity, Standing
 
 _MEASURED, _HEURISTIC, _PROVED = Standing.MEASURED, Standing.HEURISTIC, Standing.PROVED
 
 
-def _of_rows(
-    name: str, title: str, formula: str, meaning: str, standing: Standing = _MEASURED
-) -> Quantity:
+def _of_rows(name: str, title: str, formula: str, meaning: str, **page: Any) -> Quantity:
     """A mean over the rows of each sequence, then over sequences, beside uniform attention's."""
-    return Quantity(name, title, f"${formula}$", meaning, standing, f"{name}_null")
+    return Quantity(name, title, f"${formula}$", meaning, _MEASURED, f"{name}_null", **page)
 
 
 ROW_QUANTITIES = (
-    _of_rows("entropy", "entropy of a row in nats", r"-\sum_ja_j\ln a_j", "0: one token alone"),
+    _of_rows(
+        "entropy",
+        "entropy of a row in nats",
+        r"-\sum_ja_j\ln a_j",
+        "0: one token alone",
+        column="entropy",
+        follow=True,
+        curve="entropy in nats",
+    ),
     _of_rows(
         "effective_support", "effective number of tokens", r"e^{H}", "how many tokens a row reads"
     ),
@@ -28,6 +36,7 @@ ROW_QUANTITIES = (
         "largest weight of a row",
         r"a_{(1)}",
         "near 1: every row finds one token (Voita's confidence)",
+        column="confidence",
     ),
     _of_rows("top_4", "mass of the 4 largest weights", r"\sum_{k\le4}a_{(k)}", "of a row"),
     _of_rows("top_16", "mass of the 16 largest weights", r"\sum_{k\le16}a_{(k)}", "of a row"),
@@ -42,6 +51,7 @@ ROW_QUANTITIES = (
         "largest weight of a distant token, not special and more than 4 places away",
         r"\max_{|i-j|>4,\,j\notin S}a_{ij}",
         "high: rows find one token by what it is, not by where it stands",
+        column="distant confidence",
     ),
     _of_rows("previous_mass", "weight of the previous token", r"a_{i,i-1}", "a local head"),
     _of_rows("next_mass", "weight of the next token", r"a_{i,i+1}", "a local head"),
@@ -61,6 +71,12 @@ _SVM = (
     "rows of a few short sequences; in the space of normalised tokens, but in that of each head's "
     "queries and keys where these are rotated or normalised: margins of the two do not compare"
 )
+
+_SINK_PAGE: dict[str, Any] = {
+    "column": "sink",
+    "follow": True,
+    "curve": "weight of the first token",
+}
 
 HEAD_QUANTITIES = (
     *ROW_QUANTITIES,
@@ -82,6 +98,7 @@ HEAD_QUANTITIES = (
             "position",
             _MEASURED,
             f"sink_{text}_null",
+            **(_SINK_PAGE if text == "natural" else {}),
         )
         for text in SINKS
     ),
@@ -115,6 +132,8 @@ HEAD_QUANTITIES = (
         r"$\max|x_i'Ax_j+\dots|$",
         "over all sequences; 100 is where training with clipped logits clips",
         _MEASURED,
+        follow=True,
+        curve="largest logit",
     ),
     Quantity(
         "logit_share",
@@ -123,27 +142,7 @@ HEAD_QUANTITIES = (
         "1: the data reach what the weights allow; the certificate is that of level weights for "
         "as many tokens as the longest sequence has; none where that is infinite",
         _MEASURED,
-    ),
-    Quantity(
-        "local_certificate",
-        "certificate of the change of the head's output at the tokens that were read",
-        r"$\|J\|\le\dots$",
-        "mean over a few short sequences; per unit of change of the normalised tokens",
-        _PROVED,
-    ),
-    Quantity(
-        "local_attack",
-        "largest change of the head's output reached at the tokens that were read",
-        r"$|Ju|,\ |u|=1$",
-        "by power iteration; a lower bound on the same norm",
-        _MEASURED,
-    ),
-    Quantity(
-        "local_ratio",
-        "attack over certificate at the tokens that were read",
-        "",
-        "1: the certificate is attained",
-        _MEASURED,
+        column="logit / certified",
     ),
     Quantity(
         "ball_certificate",
@@ -152,6 +151,7 @@ HEAD_QUANTITIES = (
         "the ball holds all normalised tokens; the Lipschitz constant of level weights, for as "
         "many tokens as the local certificate has",
         _PROVED,
+        ladder="certificate, every text",
     ),
     Quantity(
         "observed_certificate",
@@ -169,8 +169,33 @@ HEAD_QUANTITIES = (
         "by an ascent that starts at the tokens that were read; tokens need not be ones that the "
         "model can produce",
         _MEASURED,
+        ladder="attack, every text",
     ),
     Quantity("ball_ratio", "attack over certificate in the ball", "", "1: attained", _MEASURED),
+    Quantity(
+        "local_certificate",
+        "certificate of the change of the head's output at the tokens that were read",
+        r"$\|J\|\le\dots$",
+        "mean over a few short sequences; per unit of change of the normalised tokens",
+        _PROVED,
+        ladder="certificate, these texts",
+    ),
+    Quantity(
+        "local_attack",
+        "largest change of the head's output reached at the tokens that were read",
+        r"$|Ju|,\ |u|=1$",
+        "by power iteration; a lower bound on the same norm",
+        _MEASURED,
+        ladder="attack, these texts",
+    ),
+    Quantity(
+        "local_ratio",
+        "attack over certificate at the tokens that were read",
+        "",
+        "1: the certificate is attained",
+        _MEASURED,
+        column="attack / certificate",
+    ),
     Quantity(
         "svm_margin",
         "largest margin of the selected tokens",

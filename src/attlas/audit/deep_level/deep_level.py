@@ -32,6 +32,7 @@ _REMOVALS = tuple(
         "of at most $2^{-8}$, as rounding to bfloat16 does",
         Standing.MEASURED,
         f"removal_{name}_null",
+        column="change of the loss when ablated" if name == "mean" else "",
     )
     for name, stands in _STANDS.items()
 )
@@ -55,6 +56,7 @@ DEEP_QUANTITIES = (
         "random order; none where the loss compares the model with itself",
         Standing.HEURISTIC,
         "locally_optimal_null",
+        column="locally optimal",
     ),
 )
 

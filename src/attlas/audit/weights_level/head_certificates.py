@@ -45,6 +45,7 @@ CERTIFICATES = (
         r"$R^2\|A\|+R|a|+R|c|+|e|$",
         "no text reaches a larger one; training often clips logits at 100",
         _PROVED,
+        follow=True,
     ),
     Quantity(
         "entropy_bound",
@@ -59,6 +60,8 @@ CERTIFICATES = (
         r"$\|V\|[\sqrt n(1+\tfrac4{3\sqrt3}R(\|A\|R+|a|))+R(\|A\|R+|c|)]$",
         "how much the head's output can change per change of its input, anywhere",
         _PROVED,
+        column="certified Lipschitz",
+        follow=True,
     ),
 )
 

@@ -53,6 +53,12 @@ _SPECTRA = (
 )
 _PRODUCTS = (("qk", "query-key", r"M=W_QW_K'/\sqrt{k}"), ("ov", "value-output", "M=W_VW_O"))
 
+_PAGE: dict[str, dict[str, Any]] = {
+    "qk_norm": {"column": "query-key norm", "follow": True, "curve": "query-key norm"},
+    "qk_stable_rank": {"column": "stable rank"},
+    "ov_norm": {"column": "value-output norm", "follow": True},
+}
+
 WEIGHT_QUANTITIES = (
     *(
         Quantity(
@@ -61,6 +67,7 @@ WEIGHT_QUANTITIES = (
             f"${formula},\\ {product}$",
             meaning,
             _MEASURED,
+            **_PAGE.get(f"{short}_{name}", {}),
         )
         for short, of, product in _PRODUCTS
         for name, title, formula, meaning in _SPECTRA
