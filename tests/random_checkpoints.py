@@ -175,7 +175,7 @@ def random_checkpoint(kind: str, seed: int = 0) -> tuple[dict[str, Any], dict[st
     return {"model_type": kind} | CONFIGS[kind], tensors
 
 
-def slicing_difference(reader: Any, kind: str) -> float:
+def head_layout_difference(reader: Any, kind: str) -> float:
     """Largest difference between the sum over heads and the fused attention, relative to it.
 
     Args:

@@ -93,7 +93,7 @@ def random_transformer(
     embedding = Embedding(
         jnp.asarray(draw.normal(size=(vocabulary, d))), positions, norm=random_norm(draw, d)
     )
-    readout = Readout(norm=random_norm(draw, d), words=dense(d, vocabulary))
+    readout = Readout(norm=random_norm(draw, d), lm_head=dense(d, vocabulary))
     stack, embedding, readout = jax.tree.map(lambda a: a.astype(dtype), (stack, embedding, readout))
     return TrainedTransformer(
         name="random",

@@ -154,7 +154,7 @@ def test_what_a_file_holds_twice_is_counted_once():
     assert parameters(**tied) == 42  # the two biases differ
     same = dict.fromkeys(("decoder.bias", "bias"), np.arange(7.0))
     assert parameters(**tied, **same) == 49
-    head = table().read(tensors_of(table(), **tied, **same), "it").readout.words
+    head = table().read(tensors_of(table(), **tied, **same), "it").readout.lm_head
     assert head.W.shape == (6, 7)
     np.testing.assert_array_equal(head.b, np.arange(7.0))
 
@@ -162,7 +162,7 @@ def test_what_a_file_holds_twice_is_counted_once():
 def test_an_encoder_alone_has_no_lm_head():
     bare = tensors_of(table(), **dict.fromkeys((*HEAD, "decoder.weight", "decoder.bias", "bias")))
     model = table().read(bare, "it")
-    assert model.readout.words is None
+    assert model.readout.lm_head is None
     assert model.parameters == sum(value.size for value in bare.values())
 
 
@@ -170,7 +170,7 @@ def test_a_classifier_beside_a_masked_lm_transform_leaves_no_lm_head():
     """Nothing says that its tied embedding was trained as an LM head."""
     absent = dict.fromkeys(("decoder.weight", "decoder.bias", "bias"))
     tensors = tensors_of(table(), **absent, **{"classifier.weight": np.ones((2, 6))})
-    assert table().read(tensors, "it").readout.words is None
+    assert table().read(tensors, "it").readout.lm_head is None
 
 
 def test_a_map_is_read_with_its_bias_and_without():
@@ -233,9 +233,9 @@ def test_parameters_are_those_of_the_file_and_shared_ones_count_once():
     del shared["lm_head.weight"]
     model = llama.read(config | tied, shared, "shared")
     assert model.parameters == size - embedding.size
-    assert model.readout.words is not None
-    assert np.array_equal(model.readout.words.W, embedding.T)
-    assert llama.read(config, shared, "bare").readout.words is None
+    assert model.readout.lm_head is not None
+    assert np.array_equal(model.readout.lm_head.W, embedding.T)
+    assert llama.read(config, shared, "bare").readout.lm_head is None
 
 
 def test_a_file_of_the_architecture_has_these_shapes():

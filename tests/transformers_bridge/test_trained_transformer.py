@@ -84,5 +84,5 @@ def test_an_image_has_the_shape_of_the_patches():
 def test_a_file_without_output_layer_has_no_logits():
     bare = dataclasses.replace(MODEL, read_readout=Readout)
     assert bare.hidden(TOKENS).shape == (3, 5, 6)
-    with pytest.raises(UserError, match="no output layer"):
+    with pytest.raises(UserError, match="no LM head"):
         bare.logits(TOKENS)

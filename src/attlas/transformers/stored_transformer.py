@@ -21,7 +21,7 @@ from attlas.transformers.canonical import (
 )
 from attlas.transformers.head_blocks import attention_of, dense
 from attlas.transformers.layer_reader import LayerReader
-from attlas.transformers.lm_head import output_words, repeated_words
+from attlas.transformers.lm_head import read_lm_head, repeated_lm_head
 from attlas.transformers.stored_tensors import Shapes, StoredTensors
 from attlas.transformers.trained_transformer import TrainedTransformer
 
@@ -251,8 +251,8 @@ class StoredTransformer:
     def _norm_shapes(self, path: str, size: int) -> dict[str, tuple[int, ...]]:
         if not path or not self.scaled_norms:
             return {}
-        parts = ("weight", "bias") if self.centred else ("weight",)
-        return {f"{path}.{part}": (size,) for part in parts}
+        tensors = ("weight", "bias") if self.centred else ("weight",)
+        return {f"{path}.{part}": (size,) for part in tensors}
 
     def _optional_shapes(self) -> Shapes:
         names, e, V = self.names, self._e, self.vocabulary
@@ -288,7 +288,7 @@ class StoredTransformer:
         names = self.names
         if names.transform_norm and f"{names.transform}.weight" not in stored:
             return Readout()  # a file of the encoder alone
-        head = output_words(stored, *self._tied_names, tied=self.tied)
+        head = read_lm_head(stored, *self._tied_names, tied=self.tied)
         bias = next((stored[name] for name in names.lm_biases if name in stored), None)
         if head is not None and bias is not None:
             head = Dense(head.W, jnp.asarray(bias))
@@ -298,7 +298,7 @@ class StoredTransformer:
             transform_norm=self.norm(stored, names.transform_norm)
             if names.transform_norm
             else None,
-            words=head,
+            lm_head=head,
             activation=self.head_activation or self.activation,
         )
 
@@ -309,7 +309,7 @@ class StoredTransformer:
 
     def _repeated(self, stored: StoredTensors) -> int:
         """How many numbers a file holds twice: the tied LM head, and its bias under two names."""
-        repeated = repeated_words(stored, *self._tied_names, tied=self.tied)
+        repeated = repeated_lm_head(stored, *self._tied_names, tied=self.tied)
         biases = [stored[name] for name in self.names.lm_biases if name in stored]
         same = len(biases) == 2 and np.array_equal(biases[0], biases[1])
         return repeated + biases[0].size if same else repeated

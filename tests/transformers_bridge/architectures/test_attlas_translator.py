@@ -30,7 +30,7 @@ def test_only_the_encoder_is_read_and_the_name_says_so():
     assert model.name == "mine (encoder; the decoder with its cross attention is not read)"
     encoder = jax.tree.leaves((network.source_words, network.encoder))
     assert model.parameters == sum(leaf.size for leaf in encoder)
-    with pytest.raises(UserError, match="the file holds no output layer"):
+    with pytest.raises(UserError, match="the file holds no LM head"):
         model.logits([1, 2])
 
 

@@ -133,7 +133,7 @@ def test_greedy_text_of_stories260k_is_the_known_one(folder, config, tensors, de
     # rows is equal text.
     logits = np.asarray(model.logits(tokens[:-1]))
     # Rounding of sums of at most HIDDEN terms, through 7 matrices a layer, with the norms'
-    # amplification bounded by 10 on these hidden rows.
+    # amplification bounded by 10 on these hidden states.
     budget = 10 * 7 * LAYERS * HIDDEN * np.finfo(np.float64).eps * np.abs(expected).max()
     assert np.abs(logits - expected).max() <= budget
     assert np.argmax(logits, axis=-1).tolist() == tokens[1:].tolist()

@@ -134,7 +134,7 @@ def _table(config: Mapping[str, Any]) -> StoredTransformer:
 
 
 def _head_size(values: Configuration, kind: str, width: int, heads: int) -> int:
-    if values.given("head_dim"):
+    if values.has("head_dim"):
         size = values.count("head_dim")
     elif kind in {"gemma", "qwen3"}:  # whose classes default to a size of their own
         size = {"gemma": 256, "qwen3": 128}[kind]
@@ -154,7 +154,7 @@ def _windows(values: Configuration, kind: str) -> tuple[int | None, ...]:
     # layer `max_window_layers` on, if `use_sliding_window`; Llama and Gemma see everything.
     layers = values.count("num_hidden_layers")
     window = None
-    if "sliding_window" not in values.values or values.given("sliding_window"):
+    if "sliding_window" not in values.values or values.has("sliding_window"):
         window = values.count("sliding_window", 4096)
     if kind == "mistral":
         first = 0
@@ -163,7 +163,7 @@ def _windows(values: Configuration, kind: str) -> tuple[int | None, ...]:
     else:
         first, window = layers, None
     implied = tuple(window if index >= first else None for index in range(layers))
-    if not values.given("layer_types"):
+    if not values.has("layer_types"):
         return implied
     window_of = {"full_attention": None, "sliding_attention": window}
     kinds = values.values["layer_types"]

@@ -68,7 +68,7 @@ def read(
     def readout() -> Readout:
         classes = read_dense(stored, "classifier") if "classifier.weight" in stored else None
         norm = table.norm(stored, table.names.last_norm)
-        return Readout(norm=norm, words=classes, first_only=True)
+        return Readout(norm=norm, lm_head=classes, first_only=True)
 
     return replace(table.read(tensors, name), read_embedding=embedding, read_readout=readout)
 
