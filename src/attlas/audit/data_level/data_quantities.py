@@ -1,10 +1,14 @@
-"""What level data reports of every head, and of the hidden rows at every depth."""
+"""What level data reports of every head, and of the hidden states at every depth."""
 
 from typing import Any
 
-from attlas.audit.quantity import Quantity, Standing
+from attlas.audit.quantity import EvidenceLevel, Quantity
 
-_MEASURED, _HEURISTIC, _PROVED = Standing.MEASURED, Standing.HEURISTIC, Standing.PROVED
+_MEASURED, _HEURISTIC, _PROVED = (
+    EvidenceLevel.MEASURED,
+    EvidenceLevel.HEURISTIC,
+    EvidenceLevel.PROVED,
+)
 
 
 def _of_rows(name: str, title: str, formula: str, meaning: str, **page: Any) -> Quantity:
@@ -62,7 +66,7 @@ ROW_QUANTITIES = (
 """In the order of `MapStatistics`."""
 
 SINKS = ("natural", "shuffled", "repeated")
-"""Texts of the sink protocol: as they are, words in another order, one word repeated."""
+"""Texts of the sink protocol: as they are, tokens in another order, one token repeated."""
 
 SINK = 0.3
 """Mean weight of the first token above which a head sinks, after Gu et al."""
@@ -92,9 +96,9 @@ HEAD_QUANTITIES = (
     *(
         Quantity(
             f"sink_{text}",
-            f"attention that the first token receives, {text} words",
+            f"attention that the first token receives, {text} tokens",
             r"$\alpha_1=\frac1T\sum_{i}a_{i1}$",
-            "above 0.3: a sink; a head that sinks for shuffled or repeated words, too, sinks by "
+            "above 0.3: a sink; a head that sinks for shuffled or repeated tokens, too, sinks by "
             "position",
             _MEASURED,
             f"sink_{text}_null",
@@ -106,7 +110,7 @@ HEAD_QUANTITIES = (
         "sink_gain",
         "least norm of the attention map that its first column implies",
         r"$\sqrt T\,\alpha_1\le\|P\|_2$",
-        "mean over the sequences of the sink protocol, natural words; at fixed weights values "
+        "mean over the sequences of the sink protocol, natural tokens; at fixed weights values "
         "change by up to this factor, at most the root of T, which a perfect sink reaches",
         _MEASURED,
         "sink_gain_null",
@@ -236,22 +240,22 @@ HEAD_QUANTITIES = (
 DEPTH_QUANTITIES = (
     Quantity(
         "residual_l2",
-        "relative distance of the hidden rows from equal rows",
+        "relative distance of the hidden states from equal ones",
         r"$\min_c\|X-1c'\|_F/\|X\|_F$",
-        "0: all tokens are alike; the null has independent rows of mean 0",
+        "0: all tokens are alike; the null has independent hidden states of mean 0",
         _MEASURED,
         "residual_l2_null",
     ),
     Quantity(
         "residual_composite",
-        "relative distance of the hidden rows from their mean, composite norm",
+        "relative distance of the hidden states from their mean, composite norm",
         r"$\|X-1m'\|/\|X\|,\ \|X\|=\sqrt{\|X\|_1\|X\|_\infty}$",
         "the norm of the theory of rank collapse; not minimised over c",
         _MEASURED,
     ),
     Quantity(
         "mean_cosine",
-        "mean cosine of two hidden rows",
+        "mean cosine of two hidden states",
         "",
         "1: all tokens point one way",
         _MEASURED,
