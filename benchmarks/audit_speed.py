@@ -103,7 +103,7 @@ def stream_weights(folder: str, layers: int) -> dict[str, Any]:
 
     from attlas.audit.audit import certificate_context
     from attlas.audit.weights_level.weights_level import weights_level
-    from attlas.transformers.head_layout import prove_slicing
+    from attlas.transformers.head_layout import check_head_layout
     from attlas.transformers.load_model import load_model
 
     steps = Steps()
@@ -112,7 +112,7 @@ def stream_weights(folder: str, layers: int) -> dict[str, Any]:
     whole = model.layers
     model = dataclasses.replace(model, stored_layer=model.stored_layer[:layers])
     before = time.perf_counter(), time.process_time()
-    prove_slicing(model)
+    check_head_layout(model)
     proof = [time.perf_counter() - before[0], time.process_time() - before[1]]
     steps.last = steps._now()
     weights_level(model, certificate_context(model), steps)
@@ -220,7 +220,7 @@ def removal(kind: str, length: str) -> dict[str, Any]:
     name = "loop over transformers, zeroed heads"
     found = compare(
         f"removal of all heads, {kind}, 8 x {length} tokens, one core, float32",
-        lambda: ablate_heads(model, batch).removed[:, :, 0].mean(axis=-1),
+        lambda: ablate_heads(model, batch).ablated[:, :, 0].mean(axis=-1),
         {name: loop},
         agree=lambda ours, theirs: float(np.max(np.abs(ours - theirs))),
         rounds=3,

@@ -175,8 +175,8 @@ def random_checkpoint(kind: str, seed: int = 0) -> tuple[dict[str, Any], dict[st
     return {"model_type": kind} | CONFIGS[kind], tensors
 
 
-def slicing_difference(reader: Any, kind: str) -> float:
-    """Largest difference between the sum over heads and the unsliced attention, relative to it.
+def head_layout_difference(reader: Any, kind: str) -> float:
+    """Largest difference between the sum over heads and the fused attention, relative to it.
 
     Args:
         reader: module of the architecture.
@@ -193,7 +193,7 @@ def slicing_difference(reader: Any, kind: str) -> float:
     for index in range(model.layers):
         attention, x = model.layer(index).attention, jnp.asarray(rows)
         heads = head_outputs(attention, attention_weights(attention, x), x)
-        whole = reader.unsliced_attention(config, tensors, index, rows)
+        whole = reader.fused_attention(config, tensors, index, rows)
         difference = np.abs(np.asarray(heads.sum(axis=0) + attention.b_O[None]) - whole).max()
         worst = max(worst, float(difference / np.abs(whole).max()))
     return worst

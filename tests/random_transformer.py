@@ -66,7 +66,7 @@ def random_transformer(
     seed: int = 0,
     *,
     layers: int = 2,
-    placement: str = "before",
+    norm_placement: str = "pre-norm",
     vocabulary: int = 11,
     context: int | None = 40,
     d: int = 6,
@@ -85,7 +85,7 @@ def random_transformer(
             random_norm(draw, d),
             Feedforward(dense(d, 8), dense(8, d), None, "gelu"),
             random_norm(draw, d),
-            placement,
+            norm_placement,
         )
         for _ in range(layers)
     ]
@@ -93,7 +93,7 @@ def random_transformer(
     embedding = Embedding(
         jnp.asarray(draw.normal(size=(vocabulary, d))), positions, norm=random_norm(draw, d)
     )
-    readout = Readout(norm=random_norm(draw, d), words=dense(d, vocabulary))
+    readout = Readout(norm=random_norm(draw, d), lm_head=dense(d, vocabulary))
     stack, embedding, readout = jax.tree.map(lambda a: a.astype(dtype), (stack, embedding, readout))
     return TrainedTransformer(
         name="random",

@@ -184,8 +184,8 @@ def differences(reader, reference):
         "hidden": model.hidden(reference.tokens)[:-1],
     }
     for index, rows in enumerate(reference.attention_inputs):
-        expected[f"unsliced {index}"] = reference.attention_outputs[index]
-        found[f"unsliced {index}"] = reader.unsliced_attention(
+        expected[f"fused_attention {index}"] = reference.attention_outputs[index]
+        found[f"fused_attention {index}"] = reader.fused_attention(
             reference.config, reference.tensors, index, rows
         )
     return {

@@ -61,8 +61,8 @@ def test_all_levels_are_there_and_follow_the_schema(deep):
     assert found.notes[0] == "Read: 3 sequences of 6 tokens, drawn for this test."
     assert found.notes[1].startswith("Sinks: sequences cut to their first 6 tokens (3 are as long)")
     assert "1000 bootstrap draws of the 3 sequences" in found.notes[1]
-    assert any("next word" in note for note in found.notes)
-    assert found.standings()["proved"]
+    assert any("next token" in note for note in found.notes)
+    assert found.evidence_levels()["proved"]
 
 
 def test_each_head_is_compared_with_the_earlier_checkpoint(deep):
@@ -186,7 +186,7 @@ def test_images_have_no_level_of_words():
 
 
 def test_heads_that_do_not_add_up_are_refused():
-    wrong = dataclasses.replace(model(), unsliced=lambda index, x: np.ones_like(x))
+    wrong = dataclasses.replace(model(), fused_attention=lambda index, x: np.ones_like(x))
     with pytest.raises(UserError, match="do not add up"):
         audit(wrong)
     with pytest.raises(UserError, match="was not read from a file"):

@@ -121,12 +121,12 @@ def test_each_finding_appears_where_it_must_and_only_there(there, absent, said, 
 def test_the_unit_is_that_of_the_loss():
     table = xr.Dataset({k: (("layer", "head"), v) for k, v in needed(5.0, 4.0).items()})
     table["removal_mean_null"] = ("layer", "head"), np.full((2, 3), 0.2)
-    found = findings_of(table, Intervention("squared row lengths"))
+    found = findings_of(table, Intervention("squared state lengths"))
     assert len(found) == 2  # one is needed, the others are not
     for finding in found:
         assert "nats" not in finding.sentence + finding.evidence
-        assert "squared row lengths" in finding.sentence
-        assert "loss of 2.5 squared row lengths changes by 0.25" in finding.evidence
+        assert "squared state lengths" in finding.sentence
+        assert "loss of 2.5 squared state lengths changes by 0.25" in finding.evidence
 
 
 def test_without_a_loss_only_certificates_are_told():

@@ -16,7 +16,7 @@ from attlas.audit.read_batch import token_batch
 from attlas.audit.sequence_loss import judged_batch
 from attlas.measures.statistics.bootstrap_mean import bootstrap_mean
 from attlas.transformers.load_model import load_model, open_checkpoint
-from attlas.transformers.tokenizer import read_words
+from attlas.transformers.tokenizer import read_tokenizer
 
 LEAST = {"sink_sequences": 1, "probes": 1, "svm_sequences": 1, "svm_rows": 1}
 QUICK = DataSettings(**LEAST, sink_tokens=8, local_steps=1, ball_steps=1, draws=200)
@@ -27,7 +27,7 @@ def test_the_mapping_head_is_named_without_being_told(data_dir):
     folder = data_dir / "rxnmapper"
     if not folder.is_dir():
         pytest.skip(f"real data: {folder} is not a folder")
-    model, words = load_model(folder), read_words(folder, open_checkpoint(folder).config)
+    model, words = load_model(folder), read_tokenizer(folder, open_checkpoint(folder).config)
     # Long ones as they are: in short reactions most tokens are near, and 8.5 alone stands out.
     reactions = token_batch(folder / "reactions.npz", length=256, most=16).sequences
     special = tuple(words.special)

@@ -7,15 +7,15 @@ import xarray as xr
 
 from attlas.audit.finding import Finding
 from attlas.audit.model_audit import NOT_CLAIMED, ModelAudit
-from attlas.audit.quantity import Quantity, Standing, labelled
+from attlas.audit.quantity import EvidenceLevel, Quantity, labelled
 from attlas.experiments.schema import violations
 
 QUANTITIES = [
-    Quantity("gain", "Gain", "$g$", "large", Standing.PROVED),
-    Quantity("guess", "Guess", "", "", Standing.HEURISTIC),
+    Quantity("gain", "Gain", "$g$", "large", EvidenceLevel.PROVED),
+    Quantity("guess", "Guess", "", "", EvidenceLevel.HEURISTIC),
 ]
 VALUES = {"gain": np.array([[1.0, np.inf]]), "guess": np.array([[np.nan, -np.inf]])}
-DEPTH = Quantity("residual", "Residual", "", "", Standing.MEASURED)
+DEPTH = Quantity("residual", "Residual", "", "", EvidenceLevel.MEASURED)
 
 
 def made(**change):
@@ -72,7 +72,7 @@ def test_a_document_that_lacks_something_breaks_the_schema():
 
 
 def test_every_quantity_is_in_the_list_of_how_it_is_known():
-    assert made().standings() == {
+    assert made().evidence_levels() == {
         "proved": ["Gain"],
         "checked on instances": ["Residual"],
         "heuristic": ["Guess"],
@@ -82,7 +82,7 @@ def test_every_quantity_is_in_the_list_of_how_it_is_known():
 
 def test_a_quantity_without_any_number_is_in_no_list():
     unknown = labelled(QUANTITIES, VALUES | {"guess": np.full((1, 2), np.nan)}, ("layer", "head"))
-    assert made(heads=unknown).standings()["heuristic"] == []
+    assert made(heads=unknown).evidence_levels()["heuristic"] == []
 
 
 def test_tables_and_summaries():

@@ -13,7 +13,7 @@ from attlas.transformers.canonical import Dense, Readout
 
 SEQUENCES = [np.array([1, 4, 2]), np.array([3, 3])]
 MODEL = random_transformer()
-ONE = Readout(words=Dense(jnp.ones((6, 1)), jnp.zeros(1)), first_only=True)
+ONE = Readout(lm_head=Dense(jnp.ones((6, 1)), jnp.zeros(1)), first_only=True)
 
 
 def said(facts, readout=None):
@@ -26,7 +26,7 @@ def said(facts, readout=None):
 
 def test_the_loss_and_its_unit_are_told():
     assert "Read: 2 sequences of 2 to 3 tokens, a file." in said({})
-    assert "next word, in nats" in said({})
+    assert "next token, in nats" in said({})
     assert "one logit z: it is read as two classes" in said({}, ONE)
     rows = said({}, Readout())
     assert "squared lengths" in rows
@@ -67,7 +67,7 @@ def test_whether_training_was_lazy_is_a_sentence_with_its_rule(lazy, begins):
     losses = {"loss_before": 3.0, "loss_after": 2.0, "loss_linear": 2.5}
     text = said(losses | {"lazy": lazy, "explained": 0.5, "drift": 0.25})
     assert begins in text
-    assert "0.9 to 1.1 of it" in text
+    assert "0.9 to 1.1 of the change" in text
     assert "3 before, 2 after, 2.5 linearised; drift of the tangent kernel 0.25" in text
 
 

@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from attlas.audit.quantity import Quantity, Standing, labelled
+from attlas.audit.quantity import EvidenceLevel, Quantity, labelled
 from attlas.core.errors import UserError
 
-GAIN = Quantity("gain", "Gain", "$g$", "large", Standing.PROVED, "gain_null")
-LOW = Quantity("gain_low", "Low gain", "", "", Standing.MEASURED)
+GAIN = Quantity("gain", "Gain", "$g$", "large", EvidenceLevel.PROVED, "gain_null")
+LOW = Quantity("gain_low", "Low gain", "", "", EvidenceLevel.MEASURED)
 
 
 def test_intervals_and_references_name_what_they_are_of():

@@ -5,11 +5,11 @@ import os
 import numpy as np
 import pytest
 
-from attlas.audit.read_batch import default_text, kept_batch, read_text, text_batch, token_batch
+from attlas.audit.read_batch import default_text, read_text, stored_batch, text_batch, token_batch
 from attlas.core.errors import UserError
-from attlas.transformers.tokenizer import NO_WORDS, Words
+from attlas.transformers.tokenizer import NO_TOKENIZER, Tokenizer
 
-LETTERS = Words(("?", *"abc"), (), None, lambda text: ["?abc".find(c) % 4 for c in text], 3)
+LETTERS = Tokenizer(("?", *"abc"), (), None, lambda text: ["?abc".find(c) % 4 for c in text], 3)
 
 
 def rows(found):
@@ -42,7 +42,7 @@ def test_texts_that_are_longer_than_a_sequence_are_counted(tmp_path):
 @pytest.mark.parametrize(
     ("words", "text", "said"),
     [
-        (NO_WORDS, "ab", "no tokenizer"),
+        (NO_TOKENIZER, "ab", "no tokenizer"),
         (LETTERS, "a\nb\n", "no sequence of two"),
         (LETTERS, "cabc", "does not know 50 %"),
     ],
@@ -56,7 +56,7 @@ def test_a_text_of_another_kind_is_named_with_every_way_out():
     with pytest.raises(UserError) as caught:
         text_batch(LETTERS, "xxay", length=4, most=4, source="the built-in English stories")
     said = str(caught.value)
-    assert "75 % of the words of the built-in English stories" in said
+    assert "75 % of the tokens of the built-in English stories" in said
     assert "\n" not in said
     for way in ("--text FILE", "--tokens FILE", "--level weights"):
         assert way in said
@@ -120,7 +120,7 @@ def test_files_that_hold_no_tokens_are_refused_in_one_line(tmp_path, make):
 
 def test_texts_are_read_as_utf_8(tmp_path):
     assert read_text(written(tmp_path, "a", "é\n".encode())) == "é\n"
-    for content, said in ((b"\xff", "no text in UTF-8"), (b"a\0b", "zero bytes")):
+    for content, said in ((b"\xff", "not a text in UTF-8"), (b"a\0b", "zero bytes")):
         with pytest.raises(UserError, match=said):
             read_text(written(tmp_path, "a", content))
     with pytest.raises(UserError, match="No such file"):
@@ -142,8 +142,8 @@ def test_our_own_text_has_a_story_per_line():
 
 def test_models_of_attlas_keep_sequences():
     config = {"model_type": "attlas_encoder", "sequences": [[1, 2, 3], [4, 5]]}
-    assert rows(kept_batch(config, length=2, most=1)) == [[1, 2]]
-    assert kept_batch({"model_type": "bert", "sequences": [[1]]}, length=2, most=1) == []
+    assert rows(stored_batch(config, length=2, most=1)) == [[1, 2]]
+    assert stored_batch({"model_type": "bert", "sequences": [[1]]}, length=2, most=1) == []
     for wrong in ([["x"]], 7, [3], [[2**40]]):
-        with pytest.raises(UserError, match="no sequences of words"):
-            kept_batch(config | {"sequences": wrong}, length=2, most=1)
+        with pytest.raises(UserError, match="no sequences of tokens"):
+            stored_batch(config | {"sequences": wrong}, length=2, most=1)

@@ -37,7 +37,7 @@ def losses(model, batch, unchanged=None):
 
 def test_next_words_are_counted_but_for_the_last():
     batch = judged_batch(CAUSAL, SEQUENCES[:2])
-    assert batch.kind == "next word"
+    assert batch.kind == "next token"
     np.testing.assert_array_equal(batch.counted, [[1, 1, 1, 1, 0], [1, 1, 0, 0, 0]])
     for found, tokens in zip(losses(CAUSAL, batch), SEQUENCES, strict=False):
         own = logs(CAUSAL, tokens)
@@ -62,7 +62,7 @@ def test_some_word_is_hidden_and_no_special_one(share):
     rows = [np.array([2, *row, 3]) for row in SEQUENCES for _ in range(20)]
     batch = judged_batch(BOTH, rows, mask_token=0, masked_share=share, special=(2, 3))
     hidden = batch.counted
-    assert batch.kind == "masked word"
+    assert batch.kind == "masked token"
     plain = batch.present & ~np.isin(batch.targets, (2, 3))
     assert np.all(hidden <= plain)
     expected = np.maximum(1, np.round(share * plain.sum(axis=1)))
@@ -85,14 +85,14 @@ def test_the_masked_loss_is_of_the_hidden_words():
 
 def test_without_a_mask_the_loss_is_the_divergence_from_the_model_itself():
     batch = judged_batch(BOTH, SEQUENCES[:1])
-    assert batch.kind == "own output"
+    assert batch.kind == "outputs"
     assert batch.counted.all()
     own = np.asarray(BOTH.hidden(SEQUENCES[0])[-1])[None]
     np.testing.assert_allclose(losses(BOTH, batch, own), 0, atol=1e-13)
     other = own + 0.3 * DRAW.normal(size=own.shape)
     assert BOTH.readout.norm is not None
-    assert BOTH.readout.words is not None
-    norm, words = BOTH.readout.norm, BOTH.readout.words
+    assert BOTH.readout.lm_head is not None
+    norm, words = BOTH.readout.norm, BOTH.readout.lm_head
     before, after = (
         np.asarray(jax.nn.log_softmax(words(norm(jnp.asarray(x[0]))), axis=-1))
         for x in (other, own)
@@ -104,10 +104,10 @@ def test_without_a_mask_the_loss_is_the_divergence_from_the_model_itself():
 def test_one_logit_is_that_of_two_classes():
     """The softmax of one number is 1, whatever a change does to it: that divergence is always 0."""
     W, b = DRAW.normal(size=(6, 1)), np.array([0.3])
-    readout = Readout(words=Dense(jnp.asarray(W), jnp.asarray(b)), first_only=True)
+    readout = Readout(lm_head=Dense(jnp.asarray(W), jnp.asarray(b)), first_only=True)
     one = dataclasses.replace(BOTH, read_readout=lambda: readout)
     batch = judged_batch(one, SEQUENCES[:1])
-    assert (batch.kind, batch.unit) == ("own output", "nats")
+    assert (batch.kind, batch.unit) == ("outputs", "nats")
     own = np.asarray(one.hidden(SEQUENCES[0])[-1])[None]
     other = own + 0.3 * DRAW.normal(size=own.shape)
     np.testing.assert_allclose(losses(one, batch, own), 0, atol=1e-15)
@@ -120,7 +120,7 @@ def test_one_logit_is_that_of_two_classes():
 def test_without_an_output_layer_the_rows_are_compared():
     bare = dataclasses.replace(BOTH, read_readout=Readout)
     batch = judged_batch(bare, SEQUENCES[:1], mask_token=0)
-    assert (batch.kind, batch.unit) == ("own rows", "squared row lengths")
+    assert (batch.kind, batch.unit) == ("hidden states", "squared state lengths")
     own = np.asarray(bare.hidden(SEQUENCES[0])[-1])[None]
     np.testing.assert_array_equal(losses(bare, batch, own), [0.0])
     by_hand = np.mean(own.shape[2] / np.sum((own[0] + 1) ** 2, axis=-1))
@@ -134,9 +134,14 @@ PATCHES = PatchEmbedding(Dense(jnp.ones((4, 6)), jnp.zeros(6)), jnp.zeros(6), jn
     ("model", "sequences", "settings", "said"),
     [
         (CAUSAL, [], {}, "no sequence"),
-        (CAUSAL, SEQUENCES, {}, "one token has no next word"),
+        (CAUSAL, SEQUENCES, {}, "one token has no next token"),
         (CAUSAL, [[11]], {}, "outside the vocabulary"),
-        (BOTH, [[4, 5], [2, 3]], {"mask_token": 0, "special": (2, 3)}, "sequence 1 has special"),
+        (
+            BOTH,
+            [[4, 5], [2, 3]],
+            {"mask_token": 0, "special": (2, 3)},
+            "sequence 1 has only special",
+        ),
         (BOTH, SEQUENCES, {"mask_token": 11}, "mask token 11"),
         (BOTH, SEQUENCES, {"mask_token": -1}, "mask token -1"),
         (dataclasses.replace(BOTH, read_embedding=lambda: PATCHES), SEQUENCES, {}, "reads images"),

@@ -172,7 +172,7 @@ def test_a_model_judged_by_its_own_output_is_compared_with_none_before_anything(
     monkeypatch.setattr("attlas.audit.audit.weights_level", computed)
     code, _, err = attlas(model, "--level", "deep", "--tokens", "a.npy", "--against", model)
     assert code == 2
-    assert "is judged by its own output" in err
+    assert "compares its outputs" in err
 
 
 def test_one_sequence_has_no_interval(attlas, model, tmp_path):

@@ -60,7 +60,7 @@ def test_after_kill_9_only_the_unfinished_layer_is_computed(source, layers, tmp_
     def noting(index, compute):
         return kept.get_or_compute(index, lambda: computed.append(index) or compute())
 
-    found = weights_level(load_model(source), CONTEXT, keep=noting)
+    found = weights_level(load_model(source), CONTEXT, cache=noting)
     assert (kept.resumed, computed) == ([0, 1], [2])
     assert (found.qk_norm.values[1] == layers[1]["qk_norm"]).all()
     for index in range(LAYERS):
@@ -131,8 +131,8 @@ def test_an_audit_after_a_stopped_one_of_a_like_model_is_its_own(tmp_path):
         weights_level(load_model(first), CONTEXT, stopping, kept.get_or_compute)
     assert kept.missing(LAYERS) == (2,)
 
-    other = LayerCache(tmp_path, second, CONTEXT)
-    found = weights_level(load_model(second), CONTEXT, keep=other.get_or_compute)
+    other = KeptLayers(tmp_path, second, CONTEXT)
+    found = weights_level(load_model(second), CONTEXT, cache=other.keep)
     fresh = weights_level(load_model(second), CONTEXT)
     for name in fresh:
         np.testing.assert_array_equal(found[name].values, fresh[name].values, err_msg=str(name))

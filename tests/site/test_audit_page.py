@@ -132,13 +132,13 @@ def test_a_loss_has_its_own_unit_and_a_threshold_its_formula():
     found = made()
     found["facts"] = {"loss": 0.0, "loss_low": 0.0, "loss_high": 0.0, "threshold": 3.8}
     assert "nats" not in render_audit(found)  # an audit of before units were kept
-    words = {"loss_unit": "squared row lengths", "threshold_formula": "2 (1 + momentum)"}
+    words = {"loss_unit": "squared state lengths", "threshold_formula": "2 (1 + momentum)"}
     found["facts"] |= words | {"optimizer": "sgd", "lazy": "no", "rank_correlation": 0.5}
-    found["quantities"]["removal_zero"]["unit"] = "squared row lengths"
+    found["quantities"]["removal_zero"]["unit"] = "squared state lengths"
     assert violations(found, "audit") == ()
     page = render_audit(found)
     for said in (
-        "<dd>0 [0, 0] squared row lengths</dd>",
+        "<dd>0 [0, 0] squared state lengths</dd>",
         "<dd>3.8 = 2 (1 + momentum)</dd>",
         "<dt>optimizer</dt><dd>sgd</dd>",
         "<dt>training was lazy</dt><dd>no</dd>",
@@ -147,7 +147,7 @@ def test_a_loss_has_its_own_unit_and_a_threshold_its_formula():
     assert "loss_unit" not in page
     assert "nats" not in page
     (told,) = (each for each in data_of(page)["quantities"] if each["name"] == "removal_zero")
-    assert told["unit"] == "squared row lengths"
+    assert told["unit"] == "squared state lengths"
 
 
 def test_words_among_the_facts_are_no_script():

@@ -21,7 +21,7 @@ def test_every_model_type_is_read_by_the_module_that_names_it():
     ("config", "said"),
     [
         ({}, "it: the configuration has no 'model_type': add one of .*attlas_encoder"),
-        ({"model_type": 3}, "it: model_type = 3 is no word"),
+        ({"model_type": 3}, "it: model_type = 3 is not a string"),
         ({"model_type": "attlas_translater"}, "'attlas_translater' is not read; the nearest known"),
         ({"model_type": "attlas_translater"}, "one is 'attlas_translator'; missing is a file in"),
         ({"model_type": "\x1b[2J" + "x" * 1000}, "the nearest known one is '"),
@@ -38,12 +38,12 @@ def test_what_is_not_read_is_refused_with_the_nearest(config, said):
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        ({}, "lacks SETTINGS, read or unsliced_attention"),
+        ({}, "lacks SETTINGS, read or fused_attention"),
         (
             {
                 "SETTINGS": {"attlas_encoder": Settings()},
                 "read": print,
-                "unsliced_attention": print,
+                "fused_attention": print,
             },
             "reads 'attlas_encoder', and so does another",
         ),

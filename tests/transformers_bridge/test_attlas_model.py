@@ -61,7 +61,7 @@ def test_a_place_that_cannot_be_written_is_named(tmp_path):
 
 
 def test_models_without_residual_sums_are_refused():
-    with pytest.raises(UserError, match="a Transformer is no model that is audited: Encoder and"):
+    with pytest.raises(UserError, match="a Transformer cannot be audited: give an Encoder or"):
         load_model(Transformer(()))
 
 
@@ -69,7 +69,7 @@ def test_models_without_residual_sums_are_refused():
     ("changes", "said"),
     [
         ({"heads": 4}, "heads = 4 in the configuration do not divide width = 6"),
-        ({"heads": "3"}, "heads = '3' in the configuration is no whole number"),
+        ({"heads": "3"}, "heads = '3' in the configuration is not a whole number"),
         ({"blocks": 3}, "lacks tensor 'blocks.2.down'"),
         ({"blocks": 1}, "has a superfluous tensor 'blocks.1.down'"),
         ({"length": 9}, r"'positions' has shape \(6, 6\), the configuration implies \(10, 6\)"),
@@ -85,5 +85,5 @@ def test_a_configuration_of_another_model_is_refused(changes, said):
 def test_sizes_are_whole_and_positive():
     stored = AttlasTensors("model", {"width": 2.0, "heads": True}, {})
     for key in ("width", "heads", "blocks"):
-        with pytest.raises(UserError, match=f"model: {key} = .* is no whole number above 0"):
+        with pytest.raises(UserError, match=f"model: {key} = .* is not a whole number above 0"):
             stored.size(key)

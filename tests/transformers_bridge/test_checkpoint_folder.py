@@ -94,7 +94,7 @@ def test_two_shards_with_one_tensor_are_refused(tmp_path):
         (None, "config.json is missing: it says what .* is"),
         ("{", "config.json is not JSON: truncated or altered"),
         ("[" * 100_000, "config.json is not JSON"),
-        ("[1]", "config.json is no table of settings"),
+        ("[1]", "config.json is not a table of settings"),
         (" " * (LARGEST_CONFIG + 1), f"bytes, of at most {LARGEST_CONFIG}"),
     ],
 )
@@ -135,7 +135,9 @@ def test_what_is_no_model_is_refused(tmp_path):
     with pytest.raises(UserError, match=r"holds no model: no model.safetensors"):
         read_checkpoint(tmp_path)
     (tmp_path / "notes.txt").write_text("no model")
-    with pytest.raises(UserError, match=r"notes.txt is no model that attlas reads: give a folder"):
+    with pytest.raises(
+        UserError, match=r"notes.txt is not a model that attlas reads: give a folder"
+    ):
         read_checkpoint(tmp_path / "notes.txt")
     folder_of(tmp_path, CONFIG, one={"a": [1.0]}, two={"b": [1.0]})
     with pytest.raises(UserError, match=r"2 .safetensors files \(one.*\) and no"):

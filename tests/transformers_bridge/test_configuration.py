@@ -17,7 +17,7 @@ def test_values_and_defaults():
     assert (VALUES.word("word"), VALUES.choice("word", ("relu",))) == ("relu", "relu")
     assert VALUES.section("part").count("y") == 2
     assert VALUES.section("none").values == {}
-    assert (VALUES.given("n"), VALUES.given("none"), VALUES.given("absent")) == (True, False, False)
+    assert (VALUES.has("n"), VALUES.has("none"), VALUES.has("absent")) == (True, False, False)
     assert VALUES.divides("n", 3, 12, "m") == 4
 
 
@@ -36,7 +36,7 @@ def test_supported_value_passes():
         (lambda c: c.number("nan"), "nan = inf in the configuration is not a finite number"),
         (lambda c: c.number("word"), "word = 'relu'"),
         (lambda c: c.flag("n", True), "n = 3 in the configuration is not true or false"),
-        (lambda c: c.word("n"), "n = 3 in the configuration is not a word"),
+        (lambda c: c.word("n"), "n = 3 in the configuration is not a string"),
         (lambda c: c.choice("word", ("a", "b")), "not supported: attlas reads a, b"),
         (lambda c: c.section("n"), "n = 3 in the configuration is not a table of values"),
         (lambda c: c.refuse_unless("n", 1), "attlas reads models with n = 1"),

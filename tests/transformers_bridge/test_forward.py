@@ -16,8 +16,8 @@ from attlas.transformers.forward import (
     attention_logits,
     attention_weights,
     embed,
-    embed_many,
     embed_patches,
+    embed_sequences,
     head_outputs,
     read_out,
     visible,
@@ -104,9 +104,9 @@ def test_masks():
     np.testing.assert_array_equal(both, [[1, 1, 0], [1, 1, 0], [1, 0, 0]])
 
 
-@pytest.mark.parametrize("placement", ["before", "after", "parallel"])
-def test_layers_place_their_norms(placement):
-    layer = random_transformer(3, placement=placement).layer(0)
+@pytest.mark.parametrize("norm_placement", ["pre-norm", "post-norm", "parallel"])
+def test_layers_place_their_norms(norm_placement):
+    layer = random_transformer(3, norm_placement=norm_placement).layer(0)
     first, second = (
         lambda rows, norm=norm: np.asarray(norm(jnp.asarray(rows)))
         for norm in (layer.attention_norm, layer.feedforward_norm)
@@ -118,11 +118,11 @@ def test_layers_place_their_norms(placement):
         outer = np.asarray(jax.nn.gelu(inner, approximate=False))
         return outer @ np.asarray(units.outer.W) + np.asarray(units.outer.b)
 
-    added = by_hand(layer.attention, X if placement == "after" else first(X))[1]
-    if placement == "after":
+    added = by_hand(layer.attention, X if norm_placement == "post-norm" else first(X))[1]
+    if norm_placement == "post-norm":
         middle = first(X + added)
         expected = second(middle + feed(middle))
-    elif placement == "parallel":
+    elif norm_placement == "parallel":
         expected = X + added + feed(second(X))
     else:
         expected = X + added + feed(second(X + added))
@@ -142,7 +142,7 @@ def test_embeddings_add_position_and_kind_before_norm_and_projection():
     rows = 2 * table[tokens] + places[2:5] + kind
     expected = np.asarray(norm(jnp.asarray(rows))) @ W + b
     np.testing.assert_allclose(embed(made, jnp.asarray(tokens)), expected, rtol=1e-12)
-    many = embed_many(made, jnp.asarray(np.stack([tokens, tokens[::-1]])))
+    many = embed_sequences(made, jnp.asarray(np.stack([tokens, tokens[::-1]])))
     np.testing.assert_allclose(many[0], expected, rtol=1e-12)
     plain = dataclasses.replace(made, positions=None, kind=None, norm=None, projection=None)
     np.testing.assert_allclose(embed(plain, jnp.asarray(tokens)), 2 * table[tokens], rtol=1e-15)
@@ -181,4 +181,4 @@ def test_positions_pass_over_padding_where_a_model_counts_so():
     tokens, rows = jnp.array([0, 1, 3, 1, 1, 4]), np.array([2, 1, 3, 1, 1, 4])
     expected = words[tokens] + positions[rows]
     assert np.array_equal(embed(table, tokens), expected)
-    assert np.array_equal(embed_many(table, tokens[None])[0], expected)
+    assert np.array_equal(embed_sequences(table, tokens[None])[0], expected)

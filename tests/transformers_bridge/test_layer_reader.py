@@ -17,7 +17,7 @@ def test_the_block_is_the_layers_and_leaves_the_units_unread():
 
     reader = LayerReader(lambda stored: read_attention(lambda _: whole, stored), unread)
     block = read_attention(reader, 0)
-    assert block.placement == whole.placement
+    assert block.norm_placement == whole.norm_placement
     for part in ("attention", "attention_norm", "feedforward_norm"):
         same = jax.tree.map(np.array_equal, getattr(block, part), getattr(whole, part))
         assert jax.tree.all(same)

@@ -72,8 +72,8 @@ def test_float64_is_never_narrowed_without_a_word(tmp_path):
 @pytest.mark.parametrize(
     ("source", "said"),
     [
-        (3, "int is no model: give the path"),
-        (None, "NoneType is no model"),
+        (3, "int is not a model: give the path"),
+        (None, "NoneType is not a model"),
         ({"W": np.ones(2)}, "a model of type dict has no configuration"),
         ("nowhere", "nowhere is not there"),
     ],

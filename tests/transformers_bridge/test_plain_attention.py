@@ -3,7 +3,7 @@ import numpy as np
 
 from attlas.models.networks.translator import MultiHeadAttention
 from attlas.transformers.attlas_tensors import AttlasTensors
-from attlas.transformers.plain_attention import plain_layers, plain_unsliced
+from attlas.transformers.plain_attention import plain_fused, plain_layers
 
 
 def test_both_sides_are_the_networks_attention():
@@ -13,7 +13,7 @@ def test_both_sides_are_the_networks_attention():
     own, weights = MultiHeadAttention(*map(jnp.asarray, parts.values()), heads=3)(
         jnp.asarray(x), jnp.asarray(x), jnp.ones((4, 4), bool)
     )
-    found = plain_unsliced(parts, "", 3, x)
+    found = plain_fused(parts, "", 3, x)
     # Sums of six products of numbers of size 1 to 10, in another order.
     np.testing.assert_allclose(found, own, rtol=0, atol=1e-12)
     rest = {"up": np.ones((6, 2)), "down": np.ones((2, 6)), "scales": np.ones((2, 6))}

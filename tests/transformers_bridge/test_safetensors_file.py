@@ -79,12 +79,12 @@ HOSTILE = {
     "announces a header of": lambda p: stored(p, {}, length=LARGEST_HEADER + 1),
     "announces a header of 18446744073709551615": lambda p: stored(p, {}, length=2**64 - 1),
     "is truncated: its header takes 5000": lambda p: stored(p, {"a": A}, b"", 5000),
-    "no JSON of two levels": lambda p: stored(p, b"[" * 100_000),
-    "has a header that is no JSON": lambda p: stored(p, b'{"a": '),
-    "header that is no JSON of": lambda p: stored(p, b"\xff\xfe{}"),
-    "no JSON of two": lambda p: stored(p, b'{"a": NaN}'),
-    "that is no JSON of two levels": lambda p: stored(p, b'{"a": ' + b"1" * 5000 + b"}"),
-    "header that is no table": lambda p: stored(p, [1, 2]),
+    "not JSON of two levels": lambda p: stored(p, b"[" * 100_000),
+    "has a header that is not JSON": lambda p: stored(p, b'{"a": '),
+    "header that is not JSON of": lambda p: stored(p, b"\xff\xfe{}"),
+    "not JSON of two": lambda p: stored(p, b'{"a": NaN}'),
+    "that is not JSON of two levels": lambda p: stored(p, b'{"a": ' + b"1" * 5000 + b"}"),
+    "header that is not a table": lambda p: stored(p, [1, 2]),
     "names 'a' twice": lambda p: stored(
         p, b'{"a": %s, "a": %s}' % ((json.dumps(A).encode(),) * 2), bytes(8)
     ),
@@ -93,12 +93,14 @@ HOSTILE = {
     "tensor 'b' no dtype, shape": lambda p: stored(p, {"b": 3}),
     "stores tensor 'a' as F8_E4M3": lambda p: stored(p, {"a": entry(0, 8, [8], "F8_E4M3")}),
     "stores tensor 'a' as 7": lambda p: stored(p, {"a": entry(0, 8, [8], 7)}),
-    "shape that is no list of sizes": lambda p: stored(p, {"a": entry(0, 8, [-2])}),
-    "a shape that is no list of": lambda p: stored(p, {"a": entry(0, 8, [2.0])}),
-    "a shape that is no list": lambda p: stored(p, {"a": entry(0, 8, [True, 2])}),
+    "shape that is not a list of sizes": lambda p: stored(p, {"a": entry(0, 8, [-2])}),
+    "a shape that is not a list of": lambda p: stored(p, {"a": entry(0, 8, [2.0])}),
+    "a shape that is not a list": lambda p: stored(p, {"a": entry(0, 8, [True, 2])}),
     "tensor 'a' a shape that is no": lambda p: stored(p, {"a": entry(0, 4, [1] * 17)}),
-    "offsets that are no pair": lambda p: stored(p, {"a": {**A, "data_offsets": [0]}}),
-    "offsets that are no pair of bytes": lambda p: stored(p, {"a": {**A, "data_offsets": [-8, 0]}}),
+    "offsets that are not a pair": lambda p: stored(p, {"a": {**A, "data_offsets": [0]}}),
+    "offsets that are not a pair of bytes": lambda p: stored(
+        p, {"a": {**A, "data_offsets": [-8, 0]}}
+    ),
     "puts tensor 'a' at bytes 8 to 0": lambda p: stored(p, {"a": entry(8, 0, [2])}, bytes(8)),
     "tensor 'a' at bytes 0 to 8, of 7: truncated": lambda p: stored(p, {"a": A}, bytes(7)),
     "at bytes 0 to 4611686018427387900": lambda p: stored(

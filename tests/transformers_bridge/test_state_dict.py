@@ -57,7 +57,7 @@ def test_prefixes_of_wrappers_are_dropped(prefix):
     ("state", "said"),
     [
         ({}, "it holds no tensors"),
-        ({3: np.ones(2)}, "it has a tensor named 3: name tensors by texts"),
+        ({3: np.ones(2)}, "it has a tensor named 3: name tensors by strings"),
         ({"a": [1.0]}, r"it\['a'\] is of type list: give arrays"),
         ({"a": {"b": np.ones(2)}}, r"it\['a'\] is of type dict"),
     ],

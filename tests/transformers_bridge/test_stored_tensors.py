@@ -5,7 +5,7 @@ import pytest
 
 from attlas.core.errors import UserError
 from attlas.transformers.lazy_tensors import LazyTensors, Unread
-from attlas.transformers.lm_head import output_words, repeated_words
+from attlas.transformers.lm_head import read_lm_head, repeated_lm_head
 from attlas.transformers.stored_tensors import StoredTensors
 
 SHAPES = {"in.weight": (3, 2), "norm.weight": (2,)}
@@ -71,18 +71,18 @@ OUT = ("in.weight", ("out.weight",))
 def test_output_layer_of_its_own(tied):
     file = FILE | {"out.weight": 2 * np.ones((3, 2))}
     tensors = stored(file, optional={"out.weight": (3, 2)})
-    words = output_words(tensors, *OUT, tied=tied)
+    words = read_lm_head(tensors, *OUT, tied=tied)
     assert words is not None
     assert (words.W.shape, float(words.W[0, 0])) == ((2, 3), 2.0)
-    assert (repeated_words(tensors, *OUT, tied=tied), tensors.parameters) == (0, 14)
+    assert (repeated_lm_head(tensors, *OUT, tied=tied), tensors.parameters) == (0, 14)
 
 
 def test_shared_output_layer_is_counted_once_and_another_task_has_none():
     file = FILE | {"out.weight": np.ones((3, 2))}
     tensors = stored(file, optional={"out.weight": (3, 2)})
-    assert repeated_words(tensors, *OUT, tied=True) == 6
-    assert output_words(stored(FILE), *OUT, tied=True) is not None
+    assert repeated_lm_head(tensors, *OUT, tied=True) == 6
+    assert read_lm_head(stored(FILE), *OUT, tied=True) is not None
     other = stored(FILE | {"score.weight": np.ones((5, 2))})
-    assert (other.for_words, other.parameters) == (False, 8)
-    assert output_words(other, *OUT, tied=True) is None
-    assert repeated_words(other, *OUT, tied=True) == 0
+    assert (other.for_language, other.parameters) == (False, 8)
+    assert read_lm_head(other, *OUT, tied=True) is None
+    assert repeated_lm_head(other, *OUT, tied=True) == 0

@@ -1,4 +1,4 @@
-"""Tokenizers beside a model: known tokens, special words, and damaged files in one line."""
+"""Tokenizers beside a model: known tokens, special tokens, and damaged files in one line."""
 
 import json
 import struct
@@ -6,7 +6,7 @@ import struct
 import pytest
 
 from attlas.core.errors import UserError
-from attlas.transformers.tokenizer import read_words
+from attlas.transformers.tokenizer import read_tokenizer
 
 GPT2 = {"model_type": "gpt2"}
 BYTES = ["<unk>", "<s>", "</s>", *(f"<0x{byte:02X}>" for byte in range(256))]
@@ -27,7 +27,7 @@ def scored(folder, pieces, *, cut=0, length=None):
 
 
 def test_the_stories_tokenizer_gives_the_published_tokens(data_dir):
-    words = read_words(data_dir / "stories260k", {})
+    words = read_tokenizer(data_dir / "stories260k", {})
     assert len(words.pieces) == 512
     assert words.special == (0, 1, 2)
     found = tokens(words, "Once upon a time, there was")
@@ -37,7 +37,7 @@ def test_the_stories_tokenizer_gives_the_published_tokens(data_dir):
 
 def test_pieces_merge_by_score_and_unknown_letters_are_bytes(tmp_path):
     scored(tmp_path, [*BYTES, "ab", " ", "a", "b", "c", "bc"])
-    words = read_words(tmp_path, {})
+    words = read_tokenizer(tmp_path, {})
     # "ab" is merged before "bc", which has the lower score
     assert tokens(words, "abc") == [1, 260, 259, 263]
     assert tokens(words, "é") == [1, 260, 0xC3 + 3, 0xA9 + 3]
@@ -62,7 +62,7 @@ def test_pieces_merge_by_score_and_unknown_letters_are_bytes(tmp_path):
 def test_damaged_files_are_refused_in_one_line(tmp_path, damage):
     damage(tmp_path)
     with pytest.raises(UserError) as caught:
-        read_words(tmp_path, {})
+        read_tokenizer(tmp_path, {})
     assert str(tmp_path) in str(caught.value)
     assert "\n" not in str(caught.value)
 
@@ -70,25 +70,25 @@ def test_damaged_files_are_refused_in_one_line(tmp_path, damage):
 def test_word_pieces(tmp_path):
     pieces = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", "b", "##b", "hello"]
     (tmp_path / "vocab.txt").write_text("\n".join(pieces))
-    words = read_words(tmp_path, {})
+    words = read_tokenizer(tmp_path, {})
     assert tokens(words, "Hello ab zzz") == [2, 8, 5, 7, 1, 3]
     assert (words.special, words.mask, words.unknown) == ((0, 1, 2, 3, 4), 4, 1)
     (tmp_path / "vocab.txt").write_text("\n".join(pieces[5:]))
-    assert read_words(tmp_path, {}).encode is None
+    assert read_tokenizer(tmp_path, {}).encode is None
 
 
 def test_byte_pairs(tmp_path):
     place = {"a": 0, "b": 1, "ab": 2, "<|endoftext|>": 3}
     (tmp_path / "vocab.json").write_text(json.dumps(place))
-    assert read_words(tmp_path, GPT2).encode is None
+    assert read_tokenizer(tmp_path, GPT2).encode is None
     (tmp_path / "merges.txt").write_text("#version: 0.2\na b\n")
-    words = read_words(tmp_path, GPT2)
+    words = read_tokenizer(tmp_path, GPT2)
     assert tokens(words, "aba") == [2, 0]
     assert words.special == (3,)
     assert words.pieces[2] == "ab"
     (tmp_path / "merges.txt").write_text("#version: 0.2\na z\n")
     with pytest.raises(UserError, match="merges"):
-        read_words(tmp_path, GPT2)
+        read_tokenizer(tmp_path, GPT2)
 
 
 @pytest.mark.parametrize(
@@ -105,7 +105,7 @@ def test_byte_pairs_are_enclosed_as_the_model_type_asks(tmp_path, kind, expected
     pieces = ["<s>", "<pad>", "</s>", "<unk>", "a", "b", "ab", "<mask>"]
     (tmp_path / "vocab.json").write_text(json.dumps({word: k for k, word in enumerate(pieces)}))
     (tmp_path / "merges.txt").write_text("#version: 0.2\na b\n")
-    words = read_words(tmp_path, {"model_type": kind})
+    words = read_tokenizer(tmp_path, {"model_type": kind})
     assert words.special == (0, 1, 2, 3, 7)
     assert (expected is None) == (words.encode is None)
     assert expected is None or tokens(words, "aba") == expected
@@ -126,7 +126,7 @@ def test_byte_pairs_are_those_of_the_reference_library(tmp_path, kind):
         settings = {"tokenizer_class": "GPT2Tokenizer", "add_bos_token": True, "bos_token": "</s>"}
         (tmp_path / "tokenizer_config.json").write_text(json.dumps(settings))
     reference = transformers.AutoTokenizer.from_pretrained(tmp_path)
-    words = read_words(tmp_path, {"model_type": kind})
+    words = read_tokenizer(tmp_path, {"model_type": kind})
     for line in (text, "Two  spaces, é and 漢.", "\t1998!"):
         assert tokens(words, line) == reference(line)["input_ids"]
 
@@ -137,7 +137,7 @@ def test_a_tokenizer_of_the_library(tmp_path):
     tokenizer = Tokenizer(models.WordLevel({"<unk>": 0, "hi": 1, "<mask>": 2}, unk_token="<unk>"))
     tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
     tokenizer.save(str(tmp_path / "tokenizer.json"))
-    words = read_words(tmp_path, {})
+    words = read_tokenizer(tmp_path, {})
     assert tokens(words, "hi you") == [1, 0]
     assert (words.special, words.mask, words.unknown) == ((0, 2), 2, 0)
 
@@ -150,7 +150,7 @@ def test_padding_and_truncation_that_a_tokenizer_stores_are_not_applied(tmp_path
     tokenizer.enable_padding(length=128)
     tokenizer.enable_truncation(3)
     tokenizer.save(str(tmp_path / "tokenizer.json"))
-    words = read_words(tmp_path, {})
+    words = read_tokenizer(tmp_path, {})
     assert tokens(words, "good film") == [1, 2]
     assert tokens(words, "good film good film") == [1, 2, 1, 2]
 
@@ -162,12 +162,14 @@ def test_added_tokens_that_a_tokenizer_flags_are_special(tmp_path):
     tokenizer.add_special_tokens(["<|begin_of_text|>", "<|im_start|>"])
     tokenizer.add_tokens([AddedToken("<tool_call>", special=False)])
     tokenizer.save(str(tmp_path / "tokenizer.json"))
-    words = read_words(tmp_path, {})
+    words = read_tokenizer(tmp_path, {})
     assert words.pieces == ("hi", "<s>", "<|begin_of_text|>", "<|im_start|>", "<tool_call>")
     assert words.special == (1, 2, 3)
 
 
 def test_without_a_vocabulary_the_configuration_names_special_words(tmp_path):
-    found = read_words(tmp_path, {"bos_token_id": 1, "eos_token_id": [2, 3], "pad_token_id": -1})
+    found = read_tokenizer(
+        tmp_path, {"bos_token_id": 1, "eos_token_id": [2, 3], "pad_token_id": -1}
+    )
     assert found.special == (1,)
     assert found.encode is None

@@ -46,7 +46,7 @@ def test_shared_layers_are_read_once():
 
 def test_the_norm_before_an_attention():
     assert MODEL.input_norm(1) == (MODEL.layer(1).attention_norm, None)
-    after = random_transformer(2, placement="after")
+    after = random_transformer(2, norm_placement="post-norm")
     assert after.input_norm(1) == (after.layer(0).feedforward_norm, None)
     assert after.input_norm(0) == (after.embedding.norm, None)
     patches = PatchEmbedding(
@@ -84,5 +84,5 @@ def test_an_image_has_the_shape_of_the_patches():
 def test_a_file_without_output_layer_has_no_logits():
     bare = dataclasses.replace(MODEL, read_readout=Readout)
     assert bare.hidden(TOKENS).shape == (3, 5, 6)
-    with pytest.raises(UserError, match="no output layer"):
+    with pytest.raises(UserError, match="no LM head"):
         bare.logits(TOKENS)

@@ -21,11 +21,11 @@ from attlas.audit.model_audit import ModelAudit
 from attlas.audit.model_bounds import model_bounds
 from attlas.audit.notes import notes_of
 from attlas.audit.sequence_loss import JudgedBatch, judged_batch
-from attlas.audit.weights_level.weights_level import Keep, compute_anew, weights_level
+from attlas.audit.weights_level.weights_level import Cache, no_cache, weights_level
 from attlas.core.arrays import ArrayInput
 from attlas.core.errors import UserError
 from attlas.measures.statistics.bootstrap_mean import bootstrap_mean
-from attlas.transformers.head_layout import prove_slicing
+from attlas.transformers.head_layout import check_head_layout
 from attlas.transformers.load_model import load_model
 from attlas.transformers.trained_transformer import TrainedTransformer
 from attlas.transformers.whole_model import read_once
@@ -37,19 +37,20 @@ class AuditOptions(NamedTuple):
     """How an audit is made.
 
     Attributes:
-        mask: word that hides another, for models that predict masked words.
-        special: words that stand for no text; those that enclose all sequences when None.
-        context: n of certificates; the model's own context, at most 512, when None.
+        mask: token that hides another, for models that predict masked tokens.
+        special: tokens that stand for no text; those that enclose all sequences when None.
+        context: largest number n of tokens of certificates; the model's own context, at most 512,
+            when None.
         curvature: whether level deep computes the Hessian extremes of every head.
-        deep_sequences: how many sequences level deep takes.
-        curvature_sequences: how many of these the Hessian extremes take, the shortest.
+        deep_sequences: number of sequences at level deep.
+        curvature_sequences: number of these, the shortest, for the Hessian extremes.
         samples: m at which bounds are evaluated.
-        bits: of a stored number.
-        seed: of everything that is drawn.
-        learning_rate: of the training, whose product with the sharpness level deep then tells.
-        optimizer: that used it, "sgd".
-        momentum: of the optimiser.
-        source: what the sequences are, for the page, such as the name of a file.
+        bits: bits of a stored number.
+        seed: seed of all random draws.
+        learning_rate: step size of the training; level deep reports its product with the sharpness.
+        optimizer: optimiser of the training, "sgd".
+        momentum: its momentum.
+        source: name of the sequences on the page, such as that of a file.
     """
 
     mask: int | None = None
@@ -77,31 +78,27 @@ def audit(
     against: Any = None,
     options: AuditOptions | None = None,
     progress: Callable[[str, int, int], None] = lambda part, done, all_: None,
-    keep: Keep = compute_anew,
+    cache: Cache = no_cache,
 ) -> ModelAudit:
-    r"""Audit a trained Transformer: what is certified, what stands out, what acting on it does.
+    r"""Audit a trained Transformer: what is certified, what stands out, what ablations do.
 
     Level "weights" reads spectra and certificates that hold for every text; "data" adds what the
     heads do on the user's sequences, with attacks on the certificates; "deep" adds the loss
-    without each head, and the curvature of the loss in its weights.
+    when each head is ablated, and the curvature of the loss in its weights.
 
     Args:
-        model: what `load_model` takes, or a model that it gave.
-        sequences: vectors of word numbers, of any lengths.
+        model: an argument of `load_model`, or its result.
+        sequences: vectors of token numbers, of any lengths.
         level: when None, "weights" without sequences and "data" with them.
         against: an earlier checkpoint of the model, at level deep: for the drift of the tangent
             kernel, and for the weights' quantities of each head there, `_before`.
-        options: how.
-        progress: told the part, and how much of it is done.
-        keep: of level weights' layers, see `weights_level`.
-
-    Returns:
-        Tables, bounds and findings.
+        progress: called with the part, how much of it is done, and of how much.
+        cache: storage of the layers of level weights, see `weights_level`.
 
     Raises:
         UserError: if the level needs sequences that are not there or that the model cannot read,
-            an option is out of range, the two models are no checkpoints of one, or the heads do
-            not add up to their layer.
+            an option is out of range, the two models are not checkpoints of one model, or the
+            heads do not add up to their layer.
 
     Examples:
         >>> import jax
@@ -111,11 +108,11 @@ def audit(
         >>> found.level, found.heads.sizes["head"], bool((found.heads.logit_bound > 0).all())
         ('weights', 2, True)
     """
-    chosen = options or AuditOptions()
+    settings = options or AuditOptions()
     level = level or ("weights" if sequences is None else "data")
-    _require(level, sequences, against, chosen)
+    _require(level, sequences, against, settings)
     read = None if level == "weights" else sequences
-    return _audited(_loaded(model), read, level, against, chosen, progress, keep)
+    return _audited(_loaded(model), read, level, against, settings, progress, cache)
 
 
 def _audited(
@@ -125,7 +122,7 @@ def _audited(
     against: Any,
     options: AuditOptions,
     progress: Callable[[str, int, int], None],
-    keep: Keep,
+    cache: Cache,
 ) -> ModelAudit:
     """The audit of a model, with sequences at the levels that read them."""
     tokens = None if sequences is None else read_sequences(model, sequences)
@@ -139,9 +136,11 @@ def _audited(
     before = None if against is None or batch is None else _loaded(against)
     if before is not None and batch is not None:
         require_comparable(before, model, batch)
-    facts: dict[str, int | float | str] = {"slicing_residual": float(prove_slicing(model).max())}
+    facts: dict[str, int | float | str] = {
+        "slicing_residual": float(check_head_layout(model).max())
+    }
     context = certificate_context(model, options)
-    heads = weights_level(model, context, lambda done, all_: progress("weights", done, all_), keep)
+    heads = weights_level(model, context, lambda done, all_: progress("weights", done, all_), cache)
     depths, protocol = xr.Dataset(), {}
     if tokens is not None:
         data = audit_data(
@@ -153,8 +152,8 @@ def _audited(
         heads, depths = xr.merge([heads, data.heads]), data.depths
         protocol, facts = data.protocol, facts | data.sinks
     if level == "deep" and batch is not None:
-        deep, found = _deep(model, batch, before, options, progress)
-        heads, facts = xr.merge([heads, deep]), facts | found
+        deep, numbers = _deep(model, batch, before, options, progress)
+        heads, facts = xr.merge([heads, deep]), facts | numbers
         if before is not None:
             heads = heads.assign(_earlier(before, context, progress))
     return ModelAudit(
@@ -171,7 +170,7 @@ def _audited(
 
 
 def _require(level: str, sequences: Any, against: Any, options: AuditOptions) -> None:
-    """Refuse, before anything is read, what cannot be done."""
+    """Check the arguments before anything is read."""
     require_level(level)
     if level != "weights" and sequences is None:
         raise UserError(f"level {level} needs sequences: give a text or tokens")
@@ -186,10 +185,6 @@ def _require(level: str, sequences: Any, against: Any, options: AuditOptions) ->
 
 def certificate_context(model: TrainedTransformer, options: AuditOptions | None = None) -> int:
     """The number of tokens that certificates are made for.
-
-    Args:
-        model: the model.
-        options: of the audit.
 
     Returns:
         n: what the options say, else the model's own context, at most 512.
@@ -221,8 +216,8 @@ def _deep(
     facts = dict(numbers)
     if options.learning_rate is not None:
         step = {name: getattr(options, name) for name in ("learning_rate", "optimizer", "momentum")}
-        found = model_sharpness(model, batch, **step)
-        facts |= step | found._asdict() | {"threshold_formula": THRESHOLD}
+        sharpness = model_sharpness(model, batch, **step)
+        facts |= step | sharpness._asdict() | {"threshold_formula": THRESHOLD}
     if before is not None:
         drift = tangent_drift(before, model, batch)
         facts |= {**drift._asdict(), "explained": drift.explained, "lazy": drift.lazy}
@@ -233,12 +228,12 @@ def _earlier(
     before: TrainedTransformer, context: int, progress: Callable[[str, int, int], None]
 ) -> dict[str, xr.DataArray]:
     """Quantities of level weights at the earlier checkpoint, under their names with `_before`."""
-    prove_slicing(before)
+    check_head_layout(before)
     part = "weights of the earlier"
-    found = weights_level(before, context, lambda done, all_: progress(part, done, all_))
+    weights = weights_level(before, context, lambda done, all_: progress(part, done, all_))
     return {
         f"{name}_before": array.assign_attrs({"of": name})
-        for name, array in found.data_vars.items()
+        for name, array in weights.data_vars.items()
         if "title" in array.attrs
     }
 

@@ -10,20 +10,10 @@ import numpy as np
 from attlas.audit.audit import AuditOptions, audit
 from attlas.audit.level import Level
 from attlas.audit.model_audit import ModelAudit
+from attlas.audit.quantities import QUANTITIES
 from attlas.core.arrays import ArrayInput
 from attlas.core.errors import UserError
 from attlas.transformers.load_model import load_model
-
-FOLLOWED = (
-    "qk_norm",
-    "ov_norm",
-    "logit_bound",
-    "lipschitz_bound",
-    "largest_logit",
-    "entropy",
-    "sink_natural",
-)
-"""Quantities whose curves are told, those that the level measures."""
 
 _STEP = re.compile(r"(\d+)$")
 
@@ -46,16 +36,18 @@ def checkpoints_of(folder: Path) -> tuple[tuple[int, Path], ...]:
     """
     if not folder.is_dir() or (folder / "config.json").is_file():
         return ()
-    found: dict[int, Path] = {}
-    for each in sorted(folder.iterdir()):
-        number = _STEP.search(each.name)
-        if number is None or not (each / "config.json").is_file():
+    checkpoints: dict[int, Path] = {}
+    for subfolder in sorted(folder.iterdir()):
+        number = _STEP.search(subfolder.name)
+        if number is None or not (subfolder / "config.json").is_file():
             continue
         step = int(number.group(1))
-        if step in found:
-            raise UserError(f"{found[step].name} and {each.name} are both of step {step}: name one")
-        found[step] = each
-    return tuple(sorted(found.items()))
+        if step in checkpoints:
+            raise UserError(
+                f"{checkpoints[step].name} and {subfolder.name} are both of step {step}: name one"
+            )
+        checkpoints[step] = subfolder
+    return tuple(sorted(checkpoints.items()))
 
 
 def audit_checkpoints(
@@ -70,10 +62,8 @@ def audit_checkpoints(
 
     Args:
         checkpoints: step and path of each, at least one.
-        sequences: as for `audit`.
-        level: of the last; the others are audited at level data at most.
-        options: how.
-        progress: told the part, and how much of it is done.
+        level: level of the last checkpoint; the others are audited at level data at most.
+        progress: called with the part, how much of it is done, and of how much.
 
     Returns:
         The audit of the last checkpoint, with `curves`.
@@ -83,32 +73,24 @@ def audit_checkpoints(
     for place, (step, path) in enumerate(checkpoints):
         last = place == len(checkpoints) - 1
         name = f"{path.resolve().parent.name}/{path.name}"
-        found = audit(
+        report = audit(
             load_model(path, name=name),
             sequences,
             level=level if last else below,
             options=options,
             progress=progress if last else lambda part, done, all_: None,
         )
-        rows.append(curve_row(step, found))
+        rows.append(curve_row(step, report))
         progress("checkpoints", place + 1, len(checkpoints))
-    return replace(found, curves=tuple(rows))
+    return replace(report, curves=tuple(rows))
 
 
-def curve_row(step: int, found: ModelAudit) -> Mapping[str, int | float]:
-    """Median, least and largest value over the heads of a checkpoint.
-
-    Args:
-        step: of the training.
-        found: its audit.
-
-    Returns:
-        Numbers by name.
-    """
+def curve_row(step: int, report: ModelAudit) -> Mapping[str, int | float]:
+    """Median, least and largest value over the heads of a checkpoint."""
     row: dict[str, int | float] = {"step": step}
-    for name in FOLLOWED:
-        if name in found.heads:
-            values = found.heads[name].values
+    for name, quantity in QUANTITIES.items():
+        if quantity.follow and name in report.heads:
+            values = report.heads[name].values
             row[f"{name}_median"] = float(np.nanmedian(values))
             row[f"{name}_least"] = float(np.nanmin(values))
             row[f"{name}_largest"] = float(np.nanmax(values))

@@ -5,11 +5,11 @@ from typing import Any, NamedTuple
 
 
 class Finding(NamedTuple):
-    """What an audit tells first.
+    """What an audit reports first.
 
     Attributes:
-        sentence: what was found, prose.
-        evidence: against which reference, and what happened when it was acted on, prose.
+        sentence: the finding, prose.
+        evidence: the reference, and the effect of an ablation or attack, prose.
         layer: where, None for the whole model.
         head: where, None for a layer or the whole model.
         quantity: name of the variable it rests on.

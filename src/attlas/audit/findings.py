@@ -1,7 +1,7 @@
 r"""What stands out: at most ten findings, each against a reference and with a test that was run.
 
-A head is acted on by replacing it in the model and reading the loss of the user's batch again; a
-certificate by attacking it. What was not tested in one of these ways is not told.
+A head is tested by ablating it and computing the loss of the user's batch again, a certificate by
+attacking it. What was tested in neither way is not reported.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -26,14 +26,14 @@ Heads = Sequence[tuple[int, int]]
 
 
 class Change(NamedTuple):
-    """What replacing heads did to the loss.
+    """What ablating heads did to the loss.
 
     Attributes:
-        loss: of the unchanged model.
-        mean: change.
+        loss: loss of the unchanged model.
+        mean: mean change over the sequences.
         low: lower end of its interval.
         high: upper end.
-        unit: of all of them.
+        unit: unit of the four numbers.
     """
 
     loss: float
@@ -55,21 +55,21 @@ def findings_of(heads: xr.Dataset, intervene: Intervene | None) -> tuple[Finding
         intervene: replaces heads and reads the loss again; None where there is no loss.
 
     Returns:
-        At most ten; none at level weights, where nothing can be acted on.
+        At most ten; none at level weights, where nothing can be ablated.
     """
-    found = list(_tight_certificates(heads))
+    findings = list(_tight_certificates(heads))
     if intervene is not None:
         for search in (_needed, _expendable, _uniform, _positional, _singular, _sinks, _doubles):
-            found.extend(search(heads, intervene))
-    found.sort(key=lambda finding: -finding.strength)
-    return tuple(found[:MOST])
+            findings.extend(search(heads, intervene))
+    findings.sort(key=lambda finding: -finding.strength)
+    return tuple(findings[:MOST])
 
 
 def robust_score(values: np.ndarray) -> np.ndarray:
     """Distance from the median in units of the spread, 1.4826 times the median distance.
 
     Args:
-        values: of any shape; entries that are NaN stay so.
+        values: an array, whose NaN entries stay NaN.
 
     Returns:
         Scores; infinite where more than half of the values are one number.
@@ -85,19 +85,19 @@ def robust_score(values: np.ndarray) -> np.ndarray:
 
 
 def _named(places: Heads) -> str:
-    told = places if len(places) <= _NAMED else places[: _NAMED // 2]
-    shown = ", ".join(f"{layer}.{head}" for layer, head in told)
-    more = f" and {len(places) - len(told)} more" if len(places) > len(told) else ""
-    return f"head {shown}" if len(places) == 1 else f"heads {shown}{more}"
+    listed = places if len(places) <= _NAMED else places[: _NAMED // 2]
+    names = ", ".join(f"{layer}.{head}" for layer, head in listed)
+    more = f" and {len(places) - len(listed)} more" if len(places) > len(listed) else ""
+    return f"head {names}" if len(places) == 1 else f"heads {names}{more}"
 
 
-def _told(change: Change, what: str) -> str:
-    mean, low, high, loss = (plain_number(each) for each in (*change[1:4], change.loss))
+def _loss_change(change: Change, what: str) -> str:
+    mean, low, high, loss = (plain_number(value) for value in (*change[1:4], change.loss))
     return f"With {what}, the loss of {loss} {change.unit} changes by {mean} [{low}, {high}]"
 
 
-def _where(chosen: np.ndarray) -> list[tuple[int, int]]:
-    return [(int(layer), int(head)) for layer, head in np.argwhere(chosen)]
+def _where(mask: np.ndarray) -> list[tuple[int, int]]:
+    return [(int(layer), int(head)) for layer, head in np.argwhere(mask)]
 
 
 def _single(values: xr.DataArray) -> tuple[tuple[int, int], float, float]:
@@ -109,7 +109,7 @@ def _single(values: xr.DataArray) -> tuple[tuple[int, int], float, float]:
 
 
 def _needed(heads: xr.Dataset, intervene: Intervene) -> Iterator[Finding]:
-    """The head whose removal costs most, if it costs more than the others do."""
+    """The head whose ablation costs most, if it costs more than the others do."""
     if "removal_mean" not in heads:
         return
     place, score, value = _single(heads.removal_mean)
@@ -121,7 +121,7 @@ def _needed(heads: xr.Dataset, intervene: Intervene) -> Iterator[Finding]:
     yield Finding(
         f"The model needs {_named([place])} more than any other: its mean in its place costs "
         f"{plain_number(value)} {change.unit}",
-        f"{_told(change, 'equal weights in place of its maps')}; the median head costs "
+        f"{_loss_change(change, 'equal weights in place of its maps')}; the median head costs "
         f"{plain_number(median)}",
         *place,
         "removal_mean",
@@ -130,7 +130,7 @@ def _needed(heads: xr.Dataset, intervene: Intervene) -> Iterator[Finding]:
 
 
 def _expendable(heads: xr.Dataset, intervene: Intervene) -> Iterator[Finding]:
-    """Heads of which each could go as rounding the weights could: whether all can is tried."""
+    """Heads that each cost no more than rounding the weights; they are ablated together."""
     if "removal_mean_null" not in heads:
         return
     null = heads.removal_mean_null.values
@@ -143,9 +143,9 @@ def _expendable(heads: xr.Dataset, intervene: Intervene) -> Iterator[Finding]:
         f"{len(places)} of {null.size} heads {cost} at most {plain_number(float(null.flat[0]))} "
         f"{change.unit} on this batch, to the upper end of a 95 % interval, as much as rounding "
         f"the weights to bfloat16: {_named(places)}",
-        "Moving every weight of the layers by a random share of at most 1/256, as that rounding "
-        "does, moves the loss as far, to the end of its interval. "
-        f"{_told(change, 'the means of all of these heads in their place')}",
+        "Perturbing every weight of the layers by a random share of at most 1/256, as that "
+        "rounding does, changes the loss as much, to the end of its interval. "
+        f"{_loss_change(change, 'the means of all of these heads in their place')}",
         None,
         None,
         "removal_mean",
@@ -164,7 +164,7 @@ def _uniform(heads: xr.Dataset, intervene: Intervene) -> Iterator[Finding]:
     yield Finding(
         f"{_named(places).capitalize()} {verb} almost uniformly: within 2 % of the entropy of "
         "equal weights",
-        _told(change, "equal weights in place of the maps"),
+        _loss_change(change, "equal weights in place of the maps"),
         *(places[0] if len(places) == 1 else (None, None)),
         "entropy",
         _FAR + len(places) / heads.entropy.size,
@@ -185,7 +185,7 @@ def _positional(heads: xr.Dataset, intervene: Intervene) -> Iterator[Finding]:
         f"{_named(places).capitalize()} {verb} at one relative position ({offset:+d} for the "
         f"first): in at least {100 * _POSITIONAL:.0f} % of the rows more than 0.8 of the weight "
         "is there",
-        f"{_told(change, 'equal weights in place of the maps')}; the median head does so in "
+        f"{_loss_change(change, 'equal weights in place of the maps')}; the median head does so in "
         f"{100 * float(np.nanmedian(share)):.0f} % of the rows",
         *(places[0] if len(places) == 1 else (None, None)),
         "positional_share",
@@ -194,7 +194,7 @@ def _positional(heads: xr.Dataset, intervene: Intervene) -> Iterator[Finding]:
 
 
 def _singular(heads: xr.Dataset, intervene: Intervene) -> Iterator[Finding]:
-    """Heads that find a token that is neither near nor special: by what it is, not where."""
+    """Heads that attend to a token that is neither near nor special: by content, not position."""
     if "distant_confidence" not in heads:
         return
     values = heads.distant_confidence.values
@@ -213,7 +213,7 @@ def _singular(heads: xr.Dataset, intervene: Intervene) -> Iterator[Finding]:
         f"{plain_number(float(values[best]))} of the weight, on average, to one token more than 4 "
         "places away",
         f"The median head has {plain_number(float(np.nanmedian(values)))}. "
-        f"{_told(change, 'equal weights in place of the maps')}",
+        f"{_loss_change(change, 'equal weights in place of the maps')}",
         *best,
         "distant_confidence",
         float(scores[best]),
@@ -234,9 +234,9 @@ def _sinks(heads: xr.Dataset, intervene: Intervene) -> Iterator[Finding]:
     yield Finding(
         f"{len(places)} of {heads.sink_natural.size} heads give the first token more than {SINK} "
         f"of their weight: {_named(places)}",
-        f"Uniform attention gives it {plain_number(float(np.max(null)))}; with shuffled words "
+        f"Uniform attention gives it {plain_number(float(np.max(null)))}; with shuffled tokens "
         f"{100 * shuffled:.0f} % of the heads do. "
-        f"{_told(change, 'equal weights in place of the maps')}",
+        f"{_loss_change(change, 'equal weights in place of the maps')}",
         None,
         None,
         "sink_natural",
@@ -255,13 +255,13 @@ def _doubles(heads: xr.Dataset, intervene: Intervene) -> Iterator[Finding]:
     null = float(heads.nearest_distance_null.values[place])
     if not float(heads.nearest_distance_high.values[place]) < null:
         return
-    other = (int(heads.nearest_layer.values[place]), int(heads.nearest_head.values[place]))
+    partner = (int(heads.nearest_layer.values[place]), int(heads.nearest_head.values[place]))
     change = intervene([(place[0], place[1])], "mean")
     yield Finding(
-        f"Heads {place[0]}.{place[1]} and {other[0]}.{other[1]} attend alike: distance "
+        f"Heads {place[0]}.{place[1]} and {partner[0]}.{partner[1]} attend alike: distance "
         f"{plain_number(float(distance[place]))}",
         f"At other rows the nearest head is {plain_number(null)} away. "
-        f"{_told(change, 'the mean of the first in its place')}",
+        f"{_loss_change(change, 'the mean of the first in its place')}",
         place[0],
         place[1],
         "nearest_distance",
@@ -270,7 +270,7 @@ def _doubles(heads: xr.Dataset, intervene: Intervene) -> Iterator[Finding]:
 
 
 def _tight_certificates(heads: xr.Dataset) -> Iterator[Finding]:
-    """The head whose certificate an attack comes nearest to."""
+    """The head whose certificate an attack comes closest to."""
     if "local_ratio" not in heads:
         return
     ratio = heads.local_ratio.values

@@ -9,10 +9,7 @@ LEVELS: tuple[Level, ...] = ("weights", "data", "deep")
 
 
 def require_level(level: str) -> None:
-    """Refuse what is no level.
-
-    Args:
-        level: its name.
+    """Check the name of a level.
 
     Raises:
         UserError: if there is no such level.

@@ -1,4 +1,4 @@
-r"""What an audit found: tables per head and layer, bounds, findings, and how each is known."""
+r"""The result of an audit: tables per head and layer, bounds, findings, and how each is known."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -9,7 +9,7 @@ import xarray as xr
 from markupsafe import Markup
 
 from attlas.audit.finding import Finding
-from attlas.audit.quantity import Standing
+from attlas.audit.quantity import EvidenceLevel
 from attlas.display.tables import table
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ NOT_CLAIMED = (
     "that a certificate of one head bounds what the whole network does: residual connections, "
     "norms and feedforward units stand between heads",
     "that a head is useless because the loss of this batch does not need it",
-    "that a statistic of one head causes another: only removals were interventions",
+    "that a statistic of one head causes another: only ablations were interventions",
     "that numbers of this batch hold for other texts beyond the stated intervals",
 )
 """The fourth list of an audit's end."""
@@ -39,8 +39,8 @@ class ModelAudit:
             variables at level weights.
         bounds: rows of the table of generalisation bounds, each by name of its columns.
         findings: what stands out, each against a reference.
-        facts: further numbers of the whole model, and words that they need: a unit, a name.
-        notes: what a reader has to know first.
+        facts: further numbers of the whole model, and texts that they need: a unit, a name.
+        notes: what a reader should know first.
         curves: one row per checkpoint of a folder, see `curve_row`.
         protocol: how level data was made, see `AuditedData`; empty at level weights.
     """
@@ -60,15 +60,12 @@ class ModelAudit:
         """One row per head, indexed by layer and head."""
         return self.heads.to_dataframe()
 
-    def standings(self) -> dict[str, list[str]]:
+    def evidence_levels(self) -> dict[str, list[str]]:
         """Titles of what is proved, checked on instances and heuristic; and what is not claimed.
 
         Quantities that this model or batch gives no number of are in no list.
-
-        Returns:
-            Four lists by their names.
         """
-        lists: dict[str, list[str]] = {standing.value: [] for standing in Standing}
+        lists: dict[str, list[str]] = {level.value: [] for level in EvidenceLevel}
         for data in (self.heads, self.depths):
             for variable in data.data_vars.values():
                 if "standing" in variable.attrs and not np.isnan(variable.values).all():
@@ -82,7 +79,7 @@ class ModelAudit:
             Numbers that are not finite are null.
         """
         described = {
-            name: {key: str(told) for key, told in variable.attrs.items()}
+            name: {key: str(text) for key, text in variable.attrs.items()}
             for data in (self.heads, self.depths)
             for name, variable in data.data_vars.items()
         }
@@ -99,17 +96,17 @@ class ModelAudit:
             "curves": [{name: _plain(cell) for name, cell in row.items()} for row in self.curves],
             "findings": [finding.to_json() for finding in self.findings],
             "facts": {name: _plain(value) for name, value in self.facts.items()},
-            "standings": self.standings(),
+            "standings": self.evidence_levels(),
         }
 
     def _repr_html_(self) -> str:
         """The findings and the first quantities, for notebooks."""
         facts = table([], list(self.model.items()), f"Audit at level {self.level}")
-        found = table(
+        findings = table(
             ["what stands out", "how it was tested"],
             [[finding.sentence, finding.evidence] for finding in self.findings],
         )
-        return str(Markup("{}{}").format(facts, found if self.findings else ""))
+        return str(Markup("{}{}").format(facts, findings if self.findings else ""))
 
 
 def _rows(data: xr.Dataset, dims: tuple[str, ...]) -> list[dict[str, Any]]:

@@ -35,10 +35,9 @@ def model_bounds(
     """The table of bounds of a model, each row with what it is about.
 
     Args:
-        model: the model.
         tokens: length of a sequence.
         m: samples that the bounds are evaluated at.
-        bits: of a stored number.
+        bits: bits of a stored number.
 
     Returns:
         Rows: name, the gap at m, whether it is vacuous, from how many samples it is not, and the
@@ -79,17 +78,18 @@ def _heads_alone(model: TrainedTransformer, tokens: int, m: int) -> Comparison:
         norm = norm if projection is None else None
         with jax.enable_x64(True):
             heads = folded_attention(model.layer(index).attention, norm)
-        parts = [
-            np.asarray(each, np.float64) for each in (heads.W_Q, heads.W_K, heads.W_V, heads.W_O)
+        matrices = [
+            np.asarray(matrix, np.float64)
+            for matrix in (heads.W_Q, heads.W_K, heads.W_V, heads.W_O)
         ]
         # tokens of length sqrt(d) on the unit sphere: the factor goes into the matrices
-        size = float(parts[0].shape[1])
+        size = float(matrices[0].shape[1])
         layers.append(
             tuple(
                 Head(
-                    (heads.scale * size * parts[0][h], parts[1][g]),
-                    np.sqrt(size) * parts[2][g],
-                    parts[3][h],
+                    (heads.scale * size * matrices[0][h], matrices[1][g]),
+                    np.sqrt(size) * matrices[2][g],
+                    matrices[3][h],
                 )
                 for h, g in enumerate(heads.group)
             )

@@ -10,7 +10,7 @@ import xarray as xr
 from attlas.core.errors import UserError
 
 
-class Standing(StrEnum):
+class EvidenceLevel(StrEnum):
     """How a number is known."""
 
     PROVED = "proved"
@@ -29,18 +29,46 @@ class Quantity(NamedTuple):
         title: what a reader sees, prose.
         formula: in $...$, or empty.
         meaning: what a large or a small value says, prose.
-        standing: how it is known.
+        evidence: how it is known.
         null: name of the variable that holds its reference value, or empty.
         unit: what it is counted in, as said after a number, or empty.
+        column: title of its column in the table of heads, or empty for none.
+        ladder: label in the figure of certificates and attacks, or empty.
+        follow: whether an audit of a folder of checkpoints records it for each.
+        curve: title of its figure along the checkpoints, or empty.
     """
 
     name: str
     title: str
     formula: str
     meaning: str
-    standing: Standing
+    evidence: EvidenceLevel
     null: str = ""
     unit: str = ""
+    column: str = ""
+    ladder: str = ""
+    follow: bool = False
+    curve: str = ""
+
+
+_DESCRIPTION = ("name", "title", "formula", "meaning", "standing", "null", "unit")
+"""What tables and files say about a quantity, where `evidence` has its first name, "standing"."""
+
+
+class Fact(NamedTuple):
+    """A number of the whole model.
+
+    Attributes:
+        name: its key among the facts of an audit.
+        title: what a reader sees.
+        beside: key of a fact that is text and stands after the number, or empty.
+        form: how it stands there, with {} for the text.
+    """
+
+    name: str
+    title: str
+    beside: str = ""
+    form: str = " {}"
 
 
 def labelled(
@@ -49,7 +77,6 @@ def labelled(
     """The values as a data set whose variables carry their descriptions.
 
     Args:
-        quantities: what is reported.
         values: arrays by name; those of intervals end in `_low` and `_high`, those of references
             in `_null`, those of certain signs in `_sign`, and describe the quantity before.
         dims: their axes, as in ("layer", "head").
@@ -61,23 +88,26 @@ def labelled(
         UserError: if a quantity has no value, or a value no quantity.
 
     Examples:
-        >>> gain = Quantity("gain", "Gain", "", "", Standing.MEASURED)
+        >>> gain = Quantity("gain", "Gain", "", "", EvidenceLevel.MEASURED)
         >>> found = labelled([gain], {"gain": np.ones((2, 3))}, ("layer", "head"))
         >>> found.gain.sizes["head"], found.gain.attrs["standing"]
         (3, 'checked on instances')
     """
-    known = {quantity.name: quantity for quantity in quantities}
-    lacking = sorted(known.keys() - values.keys())
+    described = {quantity.name: quantity for quantity in quantities}
+    lacking = sorted(described.keys() - values.keys())
     if lacking:
         raise UserError(f"quantities without values: {', '.join(lacking)}")
     variables = {}
     for name, value in values.items():
         base = name
         for suffix in ("_low", "_high", "_null", "_sign"):
-            base = base.removesuffix(suffix) if base not in known else base
-        if base not in known:
+            base = base.removesuffix(suffix) if base not in described else base
+        if base not in described:
             raise UserError(f"values without a quantity: {name}")
-        told = known[base]._asdict() if name == base else {"of": base}
-        variables[name] = xr.Variable(dims, value, {key: str(told[key]) for key in told})
+        attributes = {"of": base}
+        if name == base:
+            fields = described[base]._asdict() | {"standing": described[base].evidence}
+            attributes = {key: str(fields[key]) for key in _DESCRIPTION}
+        variables[name] = xr.Variable(dims, value, attributes)
     sizes = {dim: np.arange(next(iter(values.values())).shape[k]) for k, dim in enumerate(dims)}
     return xr.Dataset(variables, coords=sizes)

@@ -12,7 +12,7 @@ import numpy as np
 
 from attlas._files.plain_file import Damaged, printable, read_plain_file
 from attlas.core.errors import UserError
-from attlas.transformers.tokenizer import Words
+from attlas.transformers.tokenizer import Tokenizer
 
 _LARGEST = 2**28
 _UNKNOWN = 0.2
@@ -32,16 +32,15 @@ class TokenBatch(NamedTuple):
 
 
 def text_batch(
-    words: Words, text: str, *, length: int, most: int, source: str = "the text"
+    tokenizer: Tokenizer, text: str, *, length: int, most: int, source: str = "the text"
 ) -> TokenBatch:
     """Sequences of at most `length` tokens, one after the other from each line of a text.
 
     Args:
-        words: of the model, with a tokenizer.
         text: one document per line.
         length: largest number of tokens of a sequence.
-        most: number of sequences that are kept.
-        source: what a refusal calls the text.
+        most: largest number of sequences.
+        source: name of the text in an error message.
 
     Returns:
         The sequences; a line that is longer continues in the next one.
@@ -50,71 +49,65 @@ def text_batch(
         UserError: if the model has no tokenizer, the text is empty, or the tokenizer does not
             know it.
     """
-    if words.encode is None:
+    if tokenizer.encode is None:
         raise UserError(
             "the model's folder holds no tokenizer that is read: give --tokens FILE, or choose "
             "--level weights"
         )
-    found: list[np.ndarray] = []
+    sequences: list[np.ndarray] = []
     longer = 0
     for line in text.splitlines():
-        if len(found) >= most:
+        if len(sequences) >= most:
             break
-        tokens = np.array(words.encode(line.strip()) if line.strip() else [], np.int32)
-        found.extend(tokens[k : k + length] for k in range(0, tokens.size - 1, length))
+        tokens = np.array(tokenizer.encode(line.strip()) if line.strip() else [], np.int32)
+        sequences.extend(tokens[k : k + length] for k in range(0, tokens.size - 1, length))
         longer += tokens.size > length
-    found = [each for each in found[:most] if each.size > 1]
-    if not found:
+    sequences = [sequence for sequence in sequences[:most] if sequence.size > 1]
+    if not sequences:
         raise UserError("the text holds no sequence of two tokens: give a longer one")
-    if words.unknown is not None:
-        share = float(np.mean(np.concatenate(found) == words.unknown))
+    if tokenizer.unknown is not None:
+        share = float(np.mean(np.concatenate(sequences) == tokenizer.unknown))
         if share > _UNKNOWN:
             raise UserError(
-                f"the tokenizer does not know {100 * share:.0f} % of the words of {source}: give "
+                f"the tokenizer does not know {100 * share:.0f} % of the tokens of {source}: give "
                 "--text FILE of the kind the model was trained on, or --tokens FILE, or choose "
                 "--level weights"
             )
     clause = f"lines longer than {length} tokens, which continue in the next sequence: {longer}"
-    return TokenBatch(found, clause if longer else "")
+    return TokenBatch(sequences, clause if longer else "")
 
 
 def read_text(file: Path) -> str:
     """A text file.
 
     Args:
-        file: in UTF-8.
-
-    Returns:
-        Its text.
+        file: a file in UTF-8.
 
     Raises:
-        UserError: if it is no text.
+        UserError: if the file is not UTF-8 text.
     """
     try:
         text = _content(file).decode("utf-8")
     except UnicodeDecodeError:
-        raise UserError(f"{file} is no text in UTF-8: give a readable text file") from None
+        raise UserError(f"{file} is not a text in UTF-8: give a readable text file") from None
     if "\0" in text:
-        raise UserError(f"{file} is no text: it holds zero bytes")
+        raise UserError(f"{file} is not a text: it holds zero bytes")
     return text
 
 
 def _content(file: Path) -> bytes:
-    """A regular file's bytes: a pipe in its place is refused, and not waited for."""
+    """The bytes of a regular file; a pipe is refused, without waiting for it."""
     try:
-        found = read_plain_file(file, _LARGEST)
+        content = read_plain_file(file, _LARGEST)
     except Damaged as error:
         raise UserError(f"{printable(str(error))}: give a readable file") from None
-    if found is None:
+    if content is None:
         raise UserError(f"{file} (No such file or directory): give a readable file")
-    return found
+    return content
 
 
 def default_text() -> str:
     """A dozen short stories of our own, one per line.
-
-    Returns:
-        The text.
 
     Examples:
         >>> default_text().startswith("Once upon a time")
@@ -123,23 +116,22 @@ def default_text() -> str:
     return resources.files("attlas.audit").joinpath("default_text.txt").read_text("utf-8")
 
 
-def kept_batch(config: Mapping[str, Any], *, length: int, most: int) -> list[np.ndarray]:
-    """Sequences that a run of attlas kept in the configuration of the model it trained.
+def stored_batch(config: Mapping[str, Any], *, length: int, most: int) -> list[np.ndarray]:
+    """Sequences that a run of attlas stored in the configuration of the model it trained.
 
     Args:
-        config: of the model.
-        length: largest number of tokens that are kept of each.
-        most: number of sequences that are kept.
+        length: largest number of tokens of a sequence.
+        most: largest number of sequences.
 
     Returns:
         Vectors of whole numbers; none for other models.
 
     Raises:
-        UserError: if what is kept are no numbers.
+        UserError: if the stored sequences are not numbers.
 
     Examples:
         >>> config = {"model_type": "attlas_encoder", "sequences": [[1, 2, 3]]}
-        >>> [row.tolist() for row in kept_batch(config, length=2, most=8)]
+        >>> [row.tolist() for row in stored_batch(config, length=2, most=8)]
         [[1, 2]]
     """
     rows = config.get("sequences", [])
@@ -148,7 +140,9 @@ def kept_batch(config: Mapping[str, Any], *, length: int, most: int) -> list[np.
     try:
         return [np.array(row[:length], np.int32) for row in rows[:most]]
     except (TypeError, ValueError, OverflowError) as error:
-        raise UserError(f"config.json holds no sequences of words ({error}): give a text") from None
+        raise UserError(
+            f"config.json holds no sequences of tokens ({error}): give a text"
+        ) from None
 
 
 def token_batch(file: Path, *, length: int, most: int) -> TokenBatch:
@@ -157,8 +151,8 @@ def token_batch(file: Path, *, length: int, most: int) -> TokenBatch:
     Args:
         file: .npz with `ids`, all tokens one after the other, and `lengths`; .npy of shape
             (n, T); or a text with the numbers of one sequence per line.
-        length: largest number of tokens that are kept of each.
-        most: number of sequences that are kept.
+        length: largest number of tokens of a sequence.
+        most: largest number of sequences.
 
     Returns:
         The sequences; of a longer one the first `length` tokens.
@@ -171,7 +165,7 @@ def token_batch(file: Path, *, length: int, most: int) -> TokenBatch:
             with np.load(BytesIO(_content(file)), allow_pickle=False) as stored:
                 ids, lengths = np.asarray(stored["ids"]), np.asarray(stored["lengths"])
             if lengths.ndim != 1 or lengths.dtype.kind not in "iu" or np.any(lengths < 0):
-                raise UserError(f"{file}: lengths are no vector of whole numbers, none negative")
+                raise UserError(f"{file}: lengths are not a vector of whole numbers, none negative")
             if ids.ndim != 1 or int(lengths.sum()) != ids.size:
                 raise UserError(f"{file}: lengths sum to {lengths.sum()}, there are {ids.size} ids")
             rows = np.split(ids, np.cumsum(lengths)[:-1])

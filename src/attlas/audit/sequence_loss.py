@@ -16,30 +16,30 @@ from attlas.transformers.canonical import PatchEmbedding, Readout
 from attlas.transformers.forward import read_out
 from attlas.transformers.trained_transformer import TrainedTransformer
 
-LossKind = Literal["next word", "masked word", "own output", "own rows"]
-COMPARED: tuple[LossKind, ...] = ("own output", "own rows")
+LossKind = Literal["next token", "masked token", "outputs", "hidden states"]
+COMPARED: tuple[LossKind, ...] = ("outputs", "hidden states")
 """Kinds that compare a changed model with the unchanged one: 0 for that itself."""
 
 
 _BYTES = 2**27
-"""Of the logits that are in memory at once: 64 sequences of 256 of 50,257 words have 3.3 GB."""
+"""Of the logits that are in memory at once: 64 sequences of 256 of 50,257 tokens have 3.3 GB."""
 _SIMILAR = 96
 """Lengths of a group of sequences that are padded together differ by less."""
 
 
 class JudgedBatch(NamedTuple):
-    """Sequences of one batch, padded at the end, and what their loss is.
+    """Sequences of one batch, padded at the end, and their loss.
 
     Attributes:
-        kind: "next word": cross-entropy of the word that follows, in nats; "masked word": of the
-            words that were hidden; "own output": Kullback-Leibler divergence from the output of
-            the unchanged model, in nats; one logit is that of the first of two classes; "own
-            rows": squared distance of the last hidden rows from those of the unchanged model,
+        kind: "next token": cross-entropy of the token that follows, in nats; "masked token": of the
+            tokens that were hidden; "outputs": Kullback-Leibler divergence from the output of
+            the unchanged model, in nats; one logit is that of the first of two classes; "hidden
+            states": squared distance of the last hidden states from those of the unchanged model,
             over their squared length.
-        tokens: what the model reads.
-        present: which tokens are no padding.
-        targets: the word that is to be predicted at each token.
-        counted: at which tokens the loss is taken.
+        tokens: input of the model.
+        present: False for padding.
+        targets: token to be predicted at each position.
+        counted: True where a token counts for the loss.
     """
 
     kind: LossKind
@@ -51,7 +51,7 @@ class JudgedBatch(NamedTuple):
     @property
     def unit(self) -> str:
         """What the loss is counted in, as said after a number."""
-        return "squared row lengths" if self.kind == "own rows" else "nats"
+        return "squared state lengths" if self.kind == "hidden states" else "nats"
 
 
 def judged_batch(
@@ -65,61 +65,58 @@ def judged_batch(
 ) -> JudgedBatch:
     """A batch with the loss that fits the model.
 
-    A causal model predicts the next word. One that sees both sides predicts words that are
+    A causal model predicts the next token. One that sees both sides predicts tokens that are
     replaced by `mask_token`. Without such a token, or for a model of classes, its own output is
-    what counts, and for a file without an output layer its last hidden rows.
+    what counts, and for a file without an LM head its last hidden states.
 
     Args:
-        model: the model.
-        sequences: vectors of word numbers, of any lengths.
-        mask_token: the word that hides another.
-        masked_share: share of the words that are hidden, at least one per sequence.
-        special: words that are never hidden.
-        seed: of the draw of hidden words.
-
-    Returns:
-        The batch.
+        sequences: vectors of token numbers, of any lengths.
+        mask_token: the token that hides another.
+        masked_share: share of the tokens that are hidden, at least one per sequence.
+        special: tokens that are never hidden.
 
     Raises:
-        UserError: if there is no sequence, a causal one of one token, one without a word that may
-            be hidden, or a mask token that is no word of the model.
+        UserError: if there is no sequence, a causal one of one token, one without a token that may
+            be hidden, or a mask token outside the vocabulary.
     """
     if isinstance(model.embedding, PatchEmbedding):
-        raise UserError(f"{model.name} reads images: its loss needs labels, which an audit has not")
+        raise UserError(
+            f"{model.name} reads images: its loss needs labels, which an audit does not read"
+        )
     if len(sequences) == 0:
         raise UserError("no sequence: give at least one")
-    rows = [np.asarray(model.read_tokens(each)) for each in sequences]
+    rows = [np.asarray(model.read_tokens(sequence)) for sequence in sequences]
     longest = max(row.size for row in rows)
     tokens = np.zeros((len(rows), longest), np.int32)
     present = np.arange(longest)[None] < np.array([row.size for row in rows])[:, None]
     for place, row in enumerate(rows):
         tokens[place, : row.size] = row
-    if model.readout.words is None or model.readout.first_only:
-        kind: LossKind = "own rows" if model.readout.words is None else "own output"
+    if model.readout.lm_head is None or model.readout.first_only:
+        kind: LossKind = "hidden states" if model.readout.lm_head is None else "outputs"
         return JudgedBatch(kind, tokens, present, tokens, present)
     if model.block(0).attention.causal:
         if min(row.size for row in rows) < 2:
-            raise UserError("a sequence of one token has no next word: give at least 2 tokens")
+            raise UserError("a sequence of one token has no next token: give at least 2 tokens")
         targets = np.concatenate([tokens[:, 1:], tokens[:, :1]], axis=1)
         counted = present & np.concatenate([present[:, 1:], np.zeros_like(present[:, :1])], axis=1)
-        return JudgedBatch("next word", tokens, present, targets, counted)
+        return JudgedBatch("next token", tokens, present, targets, counted)
     if mask_token is None:
-        return JudgedBatch("own output", tokens, present, tokens, present)
+        return JudgedBatch("outputs", tokens, present, tokens, present)
     if not 0 <= mask_token < model.vocabulary:
-        raise UserError(f"mask token {mask_token} is outside the words 0 to {model.vocabulary - 1}")
-    hidden = _hidden_words(tokens, present, masked_share, special, seed)
-    return JudgedBatch("masked word", np.where(hidden, mask_token, tokens), present, tokens, hidden)
+        raise UserError(
+            f"mask token {mask_token} is outside the vocabulary 0 to {model.vocabulary - 1}"
+        )
+    hidden = _hidden_tokens(tokens, present, masked_share, special, seed)
+    return JudgedBatch(
+        "masked token", np.where(hidden, mask_token, tokens), present, tokens, hidden
+    )
 
 
 def sequences_of(batch: JudgedBatch, members: Int[np.ndarray, " m"]) -> JudgedBatch:
     """Some sequences of a batch, padded to the longest of them alone.
 
     Args:
-        batch: of all.
-        members: numbers of those that are wanted.
-
-    Returns:
-        Their batch.
+        members: numbers of the wanted sequences.
     """
     length = int(batch.present[members].sum(axis=1).max())
     return JudgedBatch(batch.kind, *(part[members, :length] for part in batch[1:]))
@@ -128,49 +125,42 @@ def sequences_of(batch: JudgedBatch, members: Int[np.ndarray, " m"]) -> JudgedBa
 def similar_lengths(batch: JudgedBatch) -> list[Int[np.ndarray, " m"]]:
     """The sequences of a batch in groups of similar lengths, so that little is padded.
 
-    Args:
-        batch: of all.
-
     Returns:
         Their numbers, those of the shortest group first.
     """
     group = (batch.present.sum(axis=1) - 1) // _SIMILAR
-    return [np.flatnonzero(group == each) for each in np.unique(group)]
+    return [np.flatnonzero(group == label) for label in np.unique(group)]
 
 
 def shortest_sequences(batch: JudgedBatch, count: int) -> JudgedBatch:
     """The shortest sequences of a batch, the first of equal ones.
 
     Args:
-        batch: of all.
-        count: how many; all where there are fewer.
-
-    Returns:
-        Their batch.
+        count: number of sequences; all where there are fewer.
     """
     return sequences_of(
         batch, np.sort(np.argsort(batch.present.sum(axis=1), kind="stable")[:count])
     )
 
 
-def _hidden_words(
+def _hidden_tokens(
     tokens: Int[np.ndarray, "n T"],
     present: Bool[np.ndarray, "n T"],
     share: float,
     special: Sequence[int],
     seed: int,
 ) -> Bool[np.ndarray, "n T"]:
-    """A share of each sequence's words that are not special, one at least."""
+    """A share of each sequence's tokens that are not special, at least one."""
     score = np.random.default_rng(seed).random(tokens.shape)
     score[~present | np.isin(tokens, list(special))] = np.inf
-    words = np.isfinite(score).sum(axis=1)
-    if np.any(words == 0):
+    candidates = np.isfinite(score).sum(axis=1)
+    if np.any(candidates == 0):
         raise UserError(
-            f"sequence {int(np.argmin(words))} has special words alone, of which none is hidden: "
-            "leave it out"
+            f"sequence {int(np.argmin(candidates))} has only special tokens, of which none is "
+            "hidden: leave it out"
         )
     # the smallest scores are hidden
-    count = np.clip(np.round(share * words), 1, words).astype(int)
+    count = np.clip(np.round(share * candidates), 1, candidates).astype(int)
     return np.argsort(np.argsort(score, axis=1), axis=1) < count[:, None]
 
 
@@ -185,39 +175,35 @@ def sequence_losses(
     """Mean loss over the counted tokens of each sequence, in the unit of the batch.
 
     Args:
-        readout: of the model.
-        hidden: rows that leave the last layer.
-        targets: words to be predicted.
-        counted: where.
-        unchanged: the same rows of the unchanged model: the loss is the divergence from them,
-            or the distance where the readout has no words.
-
-    Returns:
-        One loss per sequence.
+        hidden: hidden states that leave the last layer.
+        targets: tokens to be predicted.
+        counted: True where a token counts for the loss.
+        unchanged: the same hidden states of the unchanged model: the loss is the divergence from
+            them, or the distance where the model has no LM head.
     """
 
-    def one(rows: Array, words: Array, where: Array, reference: Array | None) -> Array:
-        if readout.words is None:
+    def of_sequence(rows: Array, tokens: Array, where: Array, reference: Array | None) -> Array:
+        if readout.lm_head is None:
             assert reference is not None
-            return _row_distance(rows, reference, where)
+            return _state_distance(rows, reference, where)
         logits = read_out(readout, rows)
         if reference is None:
-            return word_loss(logits, words, where)
-        logs, before = (_logarithms(each) for each in (logits, read_out(readout, reference)))
+            return token_loss(logits, tokens, where)
+        logs, before = (_logarithms(scores) for scores in (logits, read_out(readout, reference)))
         divergence = jnp.sum(jnp.exp(before) * (before - logs), axis=-1)
         return divergence if readout.first_only else _mean(divergence, where)
 
-    given = (hidden, targets, counted) + (() if unchanged is None else (unchanged,))
-    loss = partial(one, reference=None) if unchanged is None else one
+    arguments = (hidden, targets, counted) + (() if unchanged is None else (unchanged,))
+    loss = partial(of_sequence, reference=None) if unchanged is None else of_sequence
     together = _together(readout, hidden)
     if together >= len(hidden):
-        return jax.vmap(loss)(*given)
-    return jax.lax.map(lambda rows: loss(*rows), given, batch_size=together)
+        return jax.vmap(loss)(*arguments)
+    return jax.lax.map(lambda rows: loss(*rows), arguments, batch_size=together)
 
 
 def _together(readout: Readout, hidden: Array) -> int:
     """Sequences whose logits are in memory at once."""
-    if readout.words is None:
+    if readout.lm_head is None:
         return len(hidden)
     logits = eqx.filter_eval_shape(read_out, readout, hidden[0])
     return max(1, _BYTES // (logits.size * logits.dtype.itemsize))
@@ -230,24 +216,20 @@ def _logarithms(logits: Array) -> Array:
     return jax.nn.log_softmax(logits, axis=-1)
 
 
-def word_loss(
-    logits: Float[Array, "T V"], words: Int[Array, " T"], where: Bool[Array, " T"]
+def token_loss(
+    logits: Float[Array, "T V"], tokens: Int[Array, " T"], where: Bool[Array, " T"]
 ) -> Float[Array, ""]:
-    """Mean cross-entropy of the counted words, in nats.
+    """Mean cross-entropy of the counted tokens, in nats.
 
     Args:
-        logits: one row per token.
-        words: to be predicted.
-        where: which of them count.
-
-    Returns:
-        The loss of one sequence.
+        tokens: tokens to be predicted.
+        where: True where a token counts for the loss.
     """
-    own = jnp.take_along_axis(logits, words[:, None], axis=-1)[:, 0]
-    return _mean(jax.nn.logsumexp(logits, axis=-1) - own, where)
+    target = jnp.take_along_axis(logits, tokens[:, None], axis=-1)[:, 0]
+    return _mean(jax.nn.logsumexp(logits, axis=-1) - target, where)
 
 
-def _row_distance(rows: Array, reference: Array, where: Array) -> Array:
+def _state_distance(rows: Array, reference: Array, where: Array) -> Array:
     """Mean over tokens of |h - h_0|^2 / |h_0|^2."""
     square = jnp.sum((rows - reference) ** 2, axis=-1) / jnp.sum(reference**2, axis=-1)
     return _mean(square, where)

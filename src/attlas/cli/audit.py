@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
     from attlas.audit.read_batch import TokenBatch
     from attlas.experiments.layer_cache import LayerCache
-    from attlas.transformers.tokenizer import Words
+    from attlas.transformers.tokenizer import Tokenizer
 
 FEWEST = 2
 """Fewest sequences of a batch."""
@@ -72,7 +72,7 @@ def audit(
     from attlas.experiments.audits import audited_model
     from attlas.experiments.text_file import probe_text_file, require_html
     from attlas.transformers.load_model import open_checkpoint
-    from attlas.transformers.tokenizer import read_words
+    from attlas.transformers.tokenizer import read_tokenizer
 
     session = session_of(context)
     require_html(out, "--out")
@@ -83,16 +83,16 @@ def audit(
     steps = checkpoints_of(source) or ((0, source),)
     source = steps[-1][1]
     config = open_checkpoint(source).config
-    words = read_words(source if source.is_dir() else source.parent, config)
+    tokenizer = read_tokenizer(source if source.is_dir() else source.parent, config)
     length = _within_context(source, config, length, level)
-    batch, read = _batch(words, config, text, tokens, sequences, length, level)
+    batch, read = _batch(tokenizer, config, text, tokens, sequences, length, level)
     _require_several(batch)
     _require_checkpoint(against)
     settings = {"curvature": curvature, "deep_sequences": deep_sequences, "source": read}
     settings |= {"curvature_sequences": curvature_sequences}
     settings |= {"learning_rate": learning_rate, "momentum": momentum}
     spread = (on, workers, insecure)
-    document = _audited(steps, batch, level, against, words, settings, session.results, spread)
+    document = _audited(steps, batch, level, against, tokenizer, settings, session.results, spread)
     _write(document, out, json_, session.results)
 
 
@@ -129,7 +129,7 @@ def _audited(
     batch: "list[np.ndarray] | None",
     level: Any,
     against: Path | None,
-    words: "Words",
+    tokenizer: "Tokenizer",
     settings: "Mapping[str, Any]",
     results: Path,
     spread: tuple[str, int, bool],
@@ -144,7 +144,7 @@ def _audited(
 
     if len(steps) > 1 and against is not None:
         raise UserError("--against compares two checkpoints: name one model, not a folder of them")
-    options = AuditOptions(mask=words.mask, special=words.special or None, **settings)
+    options = AuditOptions(mask=tokenizer.mask, special=tokenizer.special or None, **settings)
     if len(steps) > 1 and spread[0] != "local":
         raise UserError(f"--on {spread[0]} computes one model: name one of the checkpoints")
     with level_bars() as (progress, say):
@@ -163,7 +163,7 @@ def _audited(
             against=against,
             options=options,
             progress=progress,
-            keep=cache.get_or_compute,
+            cache=cache.get_or_compute,
         ).to_json()
     cache.forget()
     return document
@@ -226,7 +226,7 @@ def _within_context(
 
 
 def _batch(
-    words: "Words",
+    tokenizer: "Tokenizer",
     config: "Mapping[str, Any]",
     text: Path | None,
     tokens: Path | None,
@@ -235,7 +235,13 @@ def _batch(
     level: str | None,
 ) -> "tuple[list[np.ndarray] | None, str]":
     """The user's sequences, those stored with the model, the built-in text's, or none; a label."""
-    from attlas.audit.read_batch import default_text, kept_batch, read_text, text_batch, token_batch
+    from attlas.audit.read_batch import (
+        default_text,
+        read_text,
+        stored_batch,
+        text_batch,
+        token_batch,
+    )
     from attlas.core.errors import UserError
 
     if text is not None and tokens is not None:
@@ -255,10 +261,10 @@ def _batch(
             token_batch(tokens, length=length, most=sequences), f"tokens of {tokens}"
         )
     if text is None:
-        stored = kept_batch(config, length=length, most=sequences)
+        stored = stored_batch(config, length=length, most=sequences)
         if stored:
             return stored, "stored with the model"
-        if level is None and words.encode is None:
+        if level is None and tokenizer.encode is None:
             typer.echo("level weights: the model has no tokenizer; --tokens FILE adds level data")
             return None, ""
     if text is None:
@@ -266,7 +272,7 @@ def _batch(
     else:
         lines, source = read_text(text), str(text)
     return _with_source(
-        text_batch(words, lines, length=length, most=sequences, source=source), f"of {source}"
+        text_batch(tokenizer, lines, length=length, most=sequences, source=source), f"of {source}"
     )
 
 

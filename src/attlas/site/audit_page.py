@@ -9,6 +9,8 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from attlas.audit.model_bounds import OF_THE_MODEL
+from attlas.audit.quantities import FACTS, QUANTITIES
+from attlas.audit.quantity import Fact
 from attlas.display.numbers import number
 from attlas.display.statements import prose
 from attlas.experiments.panels.palette import PALETTE
@@ -16,58 +18,12 @@ from attlas.site.bundle import bundle, modules
 from attlas.site.figures import embed
 from attlas.site.page import render_template, script_data, template_file
 
-COLUMNS = (
-    ("removal_mean", "loss change when ablated"),
-    ("locally_optimal", "locally optimal"),
-    ("confidence", "confidence"),
-    ("distant_confidence", "distant confidence"),
-    ("entropy", "entropy"),
-    ("sink_natural", "sink"),
-    ("local_ratio", "attack / certificate"),
-    ("logit_share", "logit / certified"),
-    ("qk_stable_rank", "stable rank"),
-    ("lipschitz_bound", "certified Lipschitz"),
-    ("qk_norm", "query-key norm"),
-    ("ov_norm", "value-output norm"),
-)
-"""Quantities in the table of heads, if they were measured."""
-
 _STANDINGS = {
     "proved": "Proved: holds for every input of the stated class",
     "checked on instances": "Checked on instances: exact on these weights and sequences",
     "heuristic": "Heuristic: a summary that no theorem supports",
     "not claimed": "Not claimed",
 }
-
-
-_FACTS = {
-    "slicing_residual": "error of the sum over heads",
-    "sink_share_natural": (
-        "heads that look mostly at the first token (Sink₁ above 0.3), share [95 % interval]"
-    ),
-    "sink_share_shuffled": "the same share on shuffled tokens",
-    "sink_share_repeated": "the same share on one repeated token",
-    "sink_share_null": "the same share for uniform attention",
-    "loss": "loss [95 % interval]",
-    "rank_correlation": "rank correlation of Michel’s score with the loss change",
-    "curvature_sequences": "sequences used for the curvature",
-    "curvature_tokens": "tokens used for the curvature",
-    "curvature_products": "Hessian products per head, at most",
-    "explained": "share of the change that the linearised model explains",
-    "lazy": "training was lazy",
-    "loss_linear": "loss of the linearised model",
-    "drift": "drift of the tangent kernel",
-    "alignment": "alignment of the tangent kernels",
-    "distance": "relative distance of the weights",
-    "step_times_sharpness": "step size times sharpness",
-    "threshold": "stability threshold of this optimiser",
-    "selection_sequences": "sequences used for local optimality",
-    "selection_rows": "tokens used for local optimality, per head",
-}
-"""Names of the numbers of the whole model, if the variable's name does not say enough."""
-
-_BESIDE = {"loss": ("loss_unit", " {}"), "threshold": ("threshold_formula", " = {}")}
-"""Facts that are words and follow a number."""
 
 _COVERS = {
     "1,1": r"$\|W\|_{1,1}$",
@@ -103,7 +59,8 @@ def render_audit(audit: Mapping[str, Any]) -> str:
     ]
     heads = audit["heads"]
     # The map opens with the first column of the table, not with the first in the alphabet.
-    rank = {name: place for place, (name, _) in enumerate(COLUMNS)}
+    columns = [(name, quantity.column) for name, quantity in QUANTITIES.items() if quantity.column]
+    rank = {name: place for place, (name, _) in enumerate(columns)}
     of_heads = sorted(
         (
             quantity
@@ -121,7 +78,7 @@ def render_audit(audit: Mapping[str, Any]) -> str:
         bounds=[{**row, "name": _bound_name(row["name"])} for row in audit["bounds"]],
         quantities=of_heads,
         about_bounds=OF_THE_MODEL,
-        columns=[pair for pair in COLUMNS if any(row.get(pair[0]) is not None for row in heads)],
+        columns=[pair for pair in columns if any(row.get(pair[0]) is not None for row in heads)],
         figures=_figures(audit),
         standings=[(title, audit["standings"][key]) for key, title in _STANDINGS.items()],
         data=script_data(
@@ -145,7 +102,7 @@ def _reported(name: str, attributes: Mapping[str, str]) -> ReportedQuantity:
 
 def _facts(facts: Mapping[str, Any]) -> list[tuple[str, Markup]]:
     """Numbers of the whole model with their names, values with their intervals."""
-    rows, beside = [], {companion for companion, _ in _BESIDE.values()}
+    rows, beside = [], {fact.beside for fact in FACTS.values()}
     for name, value in facts.items():
         ends = [facts.get(f"{name}_{end}") for end in ("low", "high")]
         base = name.removesuffix("_low").removesuffix("_high")
@@ -154,10 +111,10 @@ def _facts(facts: Mapping[str, Any]) -> list[tuple[str, Markup]]:
         text = prose(value) if isinstance(value, str) else number(value)
         if None not in ends:
             text += Markup(" [{}, {}]").format(*(number(end) for end in ends))
-        companion, form = _BESIDE.get(name, ("", ""))
-        if companion in facts:
-            text += Markup(form).format(facts[companion])
-        rows.append((_FACTS.get(name, name.replace("_", " ")), text))
+        fact = FACTS.get(name, Fact(name, name.replace("_", " ")))
+        if fact.beside in facts:
+            text += Markup(fact.form).format(facts[fact.beside])
+        rows.append((fact.title, text))
     return rows
 
 
@@ -191,17 +148,11 @@ def _column(audit: Mapping[str, Any], name: str, table: str = "heads") -> list[f
     return [math.nan if row.get(name) is None else float(row[name]) for row in rows]
 
 
-_LADDER = (
-    ("ball_certificate", "certificate, every text"),
-    ("ball_attack", "attack, every text"),
-    ("local_certificate", "certificate, these texts"),
-    ("local_attack", "attack, these texts"),
-)
-
-
 def _ladder(audit: Mapping[str, Any]) -> tuple[Figure, str] | None:
     """Certificates and attacks of every head, sorted by the certificate."""
-    columns = [(label, _column(audit, name)) for name, label in _LADDER]
+    columns = [
+        (each.ladder, _column(audit, each.name)) for each in QUANTITIES.values() if each.ladder
+    ]
     columns = [(label, values) for label, values in columns if values is not None]
     if len(columns) < 2 or not any(value > 0 for _, values in columns for value in values):
         return None
@@ -225,18 +176,12 @@ def _ladder(audit: Mapping[str, Any]) -> tuple[Figure, str] | None:
     )
 
 
-_FOLLOWED = (
-    ("largest_logit", "largest logit"),
-    ("qk_norm", "query-key norm"),
-    ("entropy", "entropy in nats"),
-    ("sink_natural", "weight of the first token"),
-)
-
-
 def _curves(audit: Mapping[str, Any]) -> tuple[Figure, str] | None:
     """Median and range over the heads, along the checkpoints."""
     names = [
-        (name, title) for name, title in _FOLLOWED if _column(audit, f"{name}_median", "curves")
+        (name, quantity.curve)
+        for name, quantity in QUANTITIES.items()
+        if quantity.curve and _column(audit, f"{name}_median", "curves")
     ]
     if not names or len(audit["curves"]) < 2:
         return None

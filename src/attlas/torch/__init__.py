@@ -1,6 +1,6 @@
 """PyTorch: the optimiser of `attlas.optim` for torch, attention weights as groups, a monitor.
 
-`from attlas.torch import LpMirrorDescent, Monitor, attention_groups` is the door; a name is
+`from attlas.torch import LpMirrorDescent, Monitor, attention_groups` is the interface; a name is
 imported when it is first used. It needs the extra: `pip install 'attlas[torch]'`. No other part
 of attlas imports torch, and none imports this folder.
 """

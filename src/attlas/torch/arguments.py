@@ -11,7 +11,7 @@ from attlas.torch.blocks import require_block
 
 
 def require_arguments(group: Mapping[str, Any]) -> None:
-    """Refuse a parameter group that cannot be trained.
+    """Check that a parameter group can be trained.
 
     Args:
         group: a complete parameter group of a torch optimiser.
@@ -55,14 +55,10 @@ def require_arguments(group: Mapping[str, Any]) -> None:
 
 
 def require_nonnegative(value: Any, name: str) -> None:
-    """Refuse what is no finite number of at least 0.
-
-    Args:
-        value: what was given.
-        name: what a message calls it.
+    """Check that a value is a finite number of at least 0.
 
     Raises:
-        UserError: naming both.
+        UserError: naming the argument and its value.
 
     Examples:
         >>> require_nonnegative(-1, "lr")

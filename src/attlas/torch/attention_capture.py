@@ -40,7 +40,8 @@ def captured_attention(model: nn.Module) -> Iterator[list[Seen]]:
     """A list that fills with every attention layer that a model runs inside the block.
 
     Args:
-        model: of torch.nn or Hugging Face transformers; its attention implementation is restored.
+        model: a torch.nn or Hugging Face model, whose attention implementation is restored
+            afterwards.
 
     Yields:
         The list, in the order in which the layers run.
@@ -100,7 +101,7 @@ def _interface(model: Any, seen: list[Seen], names: dict[int, str]) -> Iterator[
         scale = query.shape[-1] ** -0.5 if scaling is None else scaling
         unknown = [n for n in ("s_aux", "sinks") if settings.get(n) is not None]
         if unknown:
-            raise UserError(f"attention with {unknown[0]} is not seen: it is no plain softmax")
+            raise UserError(f"attention with {unknown[0]} is not seen: it is not a plain softmax")
         logits = scale * torch.einsum("bhtd,bhsd->bhts", query, key)
         if settings.get("softcap"):
             logits = settings["softcap"] * torch.tanh(logits / settings["softcap"])
@@ -146,8 +147,8 @@ def _reader(seen: list[Seen], name: str) -> Callable[..., None]:
     order = ("query", "key", "value", "key_padding_mask", "need_weights", "attn_mask")
 
     def read(layer: nn.MultiheadAttention, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        given = {**dict(zip(order, args, strict=False)), **kwargs}
-        query, key = given["query"], given["key"]
+        arguments = {**dict(zip(order, args, strict=False)), **kwargs}
+        query, key = arguments["query"], arguments["key"]
         if query.ndim == 2:
             query, key = query[None], key[None]
         elif not layer.batch_first:
@@ -166,25 +167,25 @@ def _reader(seen: list[Seen], name: str) -> Callable[..., None]:
             raise UserError(f"{name}: attention with added keys is not seen: it has no plain rows")
         scale = (d // heads) ** -0.5
         logits = scale * torch.einsum("bhtd,bhsd->bhts", queries, keys)
-        logits, allowed = _with_masks(logits, given, heads)
+        logits, allowed = _with_masks(logits, arguments, heads)
         seen.append(_seen(name, logits, allowed, queries, keys, scale))
 
     return read
 
 
-def _with_masks(logits: Tensor, given: dict[str, Any], heads: int) -> tuple[Tensor, Tensor]:
+def _with_masks(logits: Tensor, arguments: dict[str, Any], heads: int) -> tuple[Tensor, Tensor]:
     """Masks of torch.nn: True is masked, floats are added."""
     allowed = torch.ones_like(logits, dtype=torch.bool)
-    mask, padding = given.get("attn_mask"), given.get("key_padding_mask")
+    mask, padding = arguments.get("attn_mask"), arguments.get("key_padding_mask")
     shaped = []
     if mask is not None:
         shaped.append(mask.unflatten(0, (-1, heads)) if mask.ndim == 3 else mask[None, None])
     if padding is not None:
         shaped.append(padding.reshape(-1, 1, 1, padding.shape[-1]))
-    for each in shaped:
-        if each.dtype == torch.bool:
-            allowed = allowed & ~each
+    for array in shaped:
+        if array.dtype == torch.bool:
+            allowed = allowed & ~array
         else:
-            allowed = allowed & (each > -torch.inf)
-            logits = logits + torch.where(each > -torch.inf, each, 0)
+            allowed = allowed & (array > -torch.inf)
+            logits = logits + torch.where(array > -torch.inf, array, 0)
     return logits, allowed

@@ -50,7 +50,7 @@ def attention_weights(model: nn.Module) -> list[AttentionWeight]:
     """The matrices of queries, keys, values and outputs of a model, each once.
 
     Args:
-        model: of torch.nn or Hugging Face transformers.
+        model: a torch.nn or Hugging Face model.
 
     Returns:
         The weights in the order of the modules; biases are none of them.
@@ -61,13 +61,13 @@ def attention_weights(model: nn.Module) -> list[AttentionWeight]:
         [('in_proj_weight', (0, 1, (4, 4, 4))), ('out_proj.weight', 'tensor')]
     """
     names = {id(tensor): name for name, tensor in model.named_parameters()}
-    found: dict[int, AttentionWeight] = {}
+    weights: dict[int, AttentionWeight] = {}
     for module in model.modules():
-        for tensor, parts, block, note in _of_module(module):
+        for tensor, roles, block, note in _of_module(module):
             if id(tensor) in names:
-                weight = AttentionWeight(names[id(tensor)], tensor, parts, block, note)
-                found.setdefault(id(tensor), weight)
-    return list(found.values())
+                weight = AttentionWeight(names[id(tensor)], tensor, roles, block, note)
+                weights.setdefault(id(tensor), weight)
+    return list(weights.values())
 
 
 def _of_module(module: nn.Module) -> Iterator[tuple[Tensor, tuple[str, ...], Any, str]]:
@@ -131,6 +131,6 @@ def _fused_layout(
     heads = getattr(config, "num_attention_heads", 0)
     groups = getattr(config, "num_key_value_heads", 0)
     if name == "qkv_proj" and heads and groups and size % (heads + 2 * groups) == 0:
-        each = size // (heads + 2 * groups)
-        return (axis, 1, (heads * each, groups * each, groups * each)), ""
+        head_size = size // (heads + 2 * groups)
+        return (axis, 1, (heads * head_size, groups * head_size, groups * head_size)), ""
     return unknown

@@ -21,11 +21,7 @@ calls cost little beside them."""
 
 
 def require_block(block: Any, shapes: Sequence[Sequence[int]]) -> None:
-    """Refuse what is no block, or does not fit the tensors of its group.
-
-    Args:
-        block: see above.
-        shapes: of the tensors.
+    """Check that a block is one and fits the tensors of its group.
 
     Raises:
         UserError: naming the block and the first shape that it does not fit.
@@ -41,11 +37,11 @@ def require_block(block: Any, shapes: Sequence[Sequence[int]]) -> None:
     try:
         axis, repeats, sizes = block
         total = repeats * sum(sizes)
-        whole = all(type(each) is int and each > 0 for each in (repeats, *sizes))
-        whole = whole and type(axis) is int and axis >= 0
+        positive = all(type(number) is int and number > 0 for number in (repeats, *sizes))
+        positive = positive and type(axis) is int and axis >= 0
     except (TypeError, ValueError):
-        whole = False
-    if not whole:
+        positive = False
+    if not positive:
         raise UserError(f"block = {block!r}: give None, 'tensor' or (axis, repeats, sizes)")
     for shape in shapes:
         if axis >= len(shape) or shape[axis] != total:
@@ -60,7 +56,6 @@ def block_views(tensor: Tensor, block: Any) -> list[Tensor]:
 
     Args:
         tensor: a parameter, its gradient or its mirror variable.
-        block: see above.
 
     Returns:
         One view for each block; the tensor itself where it is not cut.
@@ -95,12 +90,12 @@ def dual_norm(x: Tensor, p: float) -> Tensor:
     unit = torch.where(largest > 0, largest, torch.ones_like(largest))
     flat, power = x.reshape(-1), power_of(q, x.dtype)
     # On the host in pieces that stay in the cache; a compiler cuts by itself.
-    whole = torch.compiler.is_compiling() or x.device.type != "cpu"
-    pieces = (flat,) if whole else flat.split(CHUNK)
+    at_once = torch.compiler.is_compiling() or x.device.type != "cpu"
+    pieces = (flat,) if at_once else flat.split(CHUNK)
     room = [torch.empty_like(pieces[0]) for _ in range(2)]
     sums = []
     for piece in pieces:
-        ratio, powers = (each[: piece.numel()] for each in room)
+        ratio, powers = (buffer[: piece.numel()] for buffer in room)
         torch.abs(piece, out=ratio).div_(unit)
         _powers_(powers, ratio, power)
         sums.append(powers.sum())
@@ -124,27 +119,24 @@ def block_scales(
     """1 / (dual norm + eps) of the block that each view belongs to; 0 where the norm is too small.
 
     Args:
-        grads: for each tensor the views of its blocks.
+        grads: views of the blocks of each tensor's gradient.
         p: exponent above 1.
-        block: see above; None joins all of them.
+        block: None for one norm over all tensors; otherwise one norm per block.
         eps: added to the norm.
         floor: norm at or below which nothing moves; the smallest normal number over its rounding
             unit when None.
-
-    Returns:
-        A scalar for each view.
     """
     norms = [[dual_norm(view, p) for view in views] for views in grads]
     if block is None:
         first = norms[0][0]
-        every = torch.stack([norm.to(first) for row in norms for norm in row])
-        whole = dual_norm(every, p)
-        norms = [[whole.to(norm) for norm in row] for row in norms]
+        stacked = torch.stack([norm.to(first) for row in norms for norm in row])
+        total = dual_norm(stacked, p)
+        norms = [[total.to(norm) for norm in row] for row in norms]
 
     def factor(norm: Tensor) -> Tensor:
         info = torch.finfo(norm.dtype)
         low = norm <= (info.tiny / info.eps if floor is None else floor)
-        one = torch.ones_like(norm)
-        return torch.where(low, torch.zeros_like(norm), 1 / (torch.where(low, one, norm) + eps))
+        unit = torch.ones_like(norm)
+        return torch.where(low, torch.zeros_like(norm), 1 / (torch.where(low, unit, norm) + eps))
 
     return [[factor(norm) for norm in row] for row in norms]

@@ -17,9 +17,9 @@ def head_statistics(
 
     Args:
         logits: (batch, heads, T, S), scaled as the softmax takes them.
-        allowed: booleans that broadcast to them; False is masked.
+        allowed: booleans that broadcast to the logits; False is masked.
         rows: (batch, T), booleans; False is a row of padding, which does not count.
-        size: what a gap is divided by, (batch, heads, T), such as the norm of the query times the
+        size: denominator of a gap, (batch, heads, T), such as the norm of the query times the
             largest norm of a key; no margin when None.
 
     Returns:
@@ -42,7 +42,7 @@ def head_statistics(
     several = counted & (allowed.sum(-1) > 1)
     largest = masked.amax(-1).masked_fill(~counted, lowest).amax((0, 2))
     nothing = logits.new_full((), torch.nan)
-    found = {
+    statistics = {
         "entropy": _mean(entropy, counted),
         "largest_logit": torch.where(counted.any(2).any(0), largest, nothing),
         "sink": _mean(weights[..., 0], counted),
@@ -52,10 +52,10 @@ def head_statistics(
         gap = torch.where(several, first - second, nothing)
     else:
         gap = torch.full_like(entropy, torch.nan)
-    found["gap"] = _median(gap)
+    statistics["gap"] = _median(gap)
     if size is not None:
-        found["margin"] = _median(gap / size)
-    return found
+        statistics["margin"] = _median(gap / size)
+    return statistics
 
 
 def _mean(values: Tensor, counted: Tensor) -> Tensor:

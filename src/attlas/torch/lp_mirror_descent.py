@@ -51,8 +51,8 @@ class LpMirrorDescent(torch.optim.Optimizer):
         floor: dual norm at or below which a block does not move, decay included; the smallest
             normal number over its rounding unit when None.
         weight_decay: lambda, at least 0; it shrinks u.
-        block: what the norm is over: None for the group, "tensor" for each parameter by itself,
-            (axis, repeats, sizes) for fused ones, as in `attlas.torch.blocks`.
+        block: range of the norm: None for the group, "tensor" for each parameter by itself, (axis,
+            repeats, sizes) for fused ones, as in `attlas.torch.blocks`.
         maximize: whether to ascend.
         foreach: whether to make one call for all tensors, which takes no other bits. When None,
             where all of them are on an accelerator; on the host pieces that fit the cache are
@@ -128,17 +128,17 @@ class LpMirrorDescent(torch.optim.Optimizer):
         """Continue from a saved state, bit for bit: the mirror variables keep their own type.
 
         Args:
-            state_dict: what `state_dict()` gave, of an optimiser with groups of the same sizes.
+            state_dict: result of `state_dict()` of an optimiser with groups of the same sizes.
         """
         super().load_state_dict(state_dict)
         # torch casts a state to its parameter's type, which would round u to bfloat16.
-        saved = [each for group in state_dict["param_groups"] for each in group["params"]]
-        own = [each for group in self.param_groups for each in group["params"]]
-        for key, param in zip(saved, own, strict=True):
-            kept = state_dict["state"].get(key, {})
-            if "dual" in kept:
+        saved = [index for group in state_dict["param_groups"] for index in group["params"]]
+        parameters = [index for group in self.param_groups for index in group["params"]]
+        for key, param in zip(saved, parameters, strict=True):
+            state = state_dict["state"].get(key, {})
+            if "dual" in state:
                 dtype = _dual_dtype(param)
-                self.state[param]["dual"] = kept["dual"].to(param.device, dtype, copy=True)
+                self.state[param]["dual"] = state["dual"].to(param.device, dtype, copy=True)
 
     def refresh(self) -> None:
         """Look at every parameter again in the next step, for changes through `param.data`."""
@@ -185,7 +185,7 @@ class LpMirrorDescent(torch.optim.Optimizer):
             duals = [self._dual(w, group["p"]) for w in params]
             even = []
             for work in works_of(group, params, duals, compiling):
-                if work.own or self._marks.get(work.w) == (*_signature(work.w), True):
+                if work.in_place or self._marks.get(work.w) == (*_signature(work.w), True):
                     even.append(work)
                 else:
                     self._careful_step(work, group["p"])
@@ -218,7 +218,7 @@ class LpMirrorDescent(torch.optim.Optimizer):
     @torch._disable_dynamo
     def _mark(self, jobs: list[list[Work]]) -> None:
         for work in (work for works in jobs for work in works):
-            if not work.own:
+            if not work.in_place:
                 self._marks[work.w] = (*_signature(work.w), True)
 
 

@@ -24,22 +24,21 @@ class Monitor:
     A line is an object with the step, T, the number of sequences, the layers' names, for each
     statistic of `head_statistics` one list per layer with one number per head (null where there
     is none), and `sink_share`, the share of heads whose first key holds more than `sink` of the
-    weight on average (Sink_1^eps of Gu et al. 2025, eps = .3; it falls with T, which is therefore
+    weight on average (Sink_1^eps of Gu et al. 2025, eps = 0.3; it falls with T, which is therefore
     part of the line).
 
-    Call it with the step number in a loop of one's own, or hand `callback()` to
+    Call it with the step number in your own loop, or hand `callback()` to
     `transformers.Trainer`. It sees the models of `attlas.torch.attention_capture`; the model is
     run in evaluation mode without gradients, and left as it was.
 
     Args:
-        model: the model in training.
-        batch: what the model is called with: a mapping of keyword arguments, a tuple of
-            positional ones, or one tensor. Of Hugging Face's, `attention_mask` says which rows
-            are padding; else `rows` does.
+        batch: input of the model: a mapping of keyword arguments, a tuple of positional ones, or
+            one tensor. For a Hugging Face model `attention_mask` says which rows are padding; else
+            `rows` does.
         path: the file, which must end in `.monitor.jsonl`; put it into the results folder for
             `attlas report`. It begins anew unless `resume`.
         every: k, at least 1.
-        sink: eps.
+        sink: threshold eps of a sink.
         rows: (batch, T), False for padding; all rows count when None.
         resume: whether to go on at the end of an existing file.
 
@@ -72,15 +71,12 @@ class Monitor:
         if not self.path.name.endswith(SUFFIX):
             raise UserError(f"path = {self.path.name}: give a name that ends in {SUFFIX}")
         if type(every) is not int or every < 1:
-            raise UserError(f"every = {every!r} is no number of steps: give at least 1")
+            raise UserError(f"every = {every!r} is not a number of steps: give at least 1")
         if not resume:
             self._write("", "w")
 
     def __call__(self, step: int) -> dict[str, Any] | None:
         """Measure and write a line at every k-th step, and do nothing at the others.
-
-        Args:
-            step: the number of steps taken.
 
         Returns:
             The line, or None.
@@ -93,12 +89,6 @@ class Monitor:
 
     def measure(self, step: int) -> dict[str, Any]:
         """What a line says, without writing it.
-
-        Args:
-            step: the number of steps taken.
-
-        Returns:
-            The line.
 
         Raises:
             UserError: if the model ran no attention that can be seen.
@@ -114,28 +104,24 @@ class Monitor:
         if not seen:
             raise UserError(f"{type(self.model).__name__} ran no attention that can be seen")
         layers = []
-        for each in seen:
-            count, _, T, _ = each.logits.shape
-            rows = self._rows(count, T, each.logits.device)
-            layers.append(head_statistics(each.logits, each.allowed, rows, each.size))
+        for capture in seen:
+            count, _, T, _ = capture.logits.shape
+            rows = self._rows(count, T, capture.logits.device)
+            layers.append(head_statistics(capture.logits, capture.allowed, rows, capture.size))
         sinks = torch.cat([layer["sink"] for layer in layers])
         return {
             "schema": SCHEMA,
             "step": int(step),
             "T": seen[0].logits.shape[2],
             "sequences": seen[0].logits.shape[0],
-            "layers": [each.name for each in seen],
+            "layers": [capture.name for capture in seen],
             **{name: [_numbers(layer[name]) for layer in layers] for name in layers[0]},
             "sink_threshold": self.sink,
             "sink_share": (sinks > self.sink).double().mean().item(),
         }
 
     def callback(self) -> Any:
-        """A `transformers.TrainerCallback` that calls the monitor at the start and after each step.
-
-        Returns:
-            The callback, for `Trainer(callbacks=[...])`.
-        """
+        """A `transformers.TrainerCallback` that calls the monitor at the start and after steps."""
         library = importlib.import_module("transformers")
         monitor = self
 
@@ -155,8 +141,8 @@ class Monitor:
         if isinstance(self.batch, Mapping):
             self.model(**{name: _moved(value, device) for name, value in self.batch.items()})
         else:
-            given = self.batch if isinstance(self.batch, tuple) else (self.batch,)
-            self.model(*(_moved(value, device) for value in given))
+            arguments = self.batch if isinstance(self.batch, tuple) else (self.batch,)
+            self.model(*(_moved(value, device) for value in arguments))
 
     def _rows(self, count: int, T: int, device: torch.device) -> Tensor:
         rows = self.rows

@@ -27,9 +27,10 @@ def attention_groups(
     attention_groups(model, p=3.0), "lr": 0.1})`.
 
     Args:
-        model: of torch.nn or Hugging Face transformers; see `attlas.torch.attention_weights`.
+        model: a torch.nn or Hugging Face model; see `attlas.torch.attention_weights`.
         p: exponent of the attention weights.
-        parts: of "query", "key", "value", "output"; a fused tensor goes in if it holds one.
+        parts: roles among "query", "key", "value", "output"; a fused tensor is included if it holds
+            one of them.
         show: called with each line that says what was chosen; may be None.
         **settings: further entries of the attention groups, such as lr or normalized.
 
@@ -48,38 +49,40 @@ def attention_groups(
     """
     if not parts or any(part not in PARTS for part in parts):
         raise UserError(f"parts = {list(parts)}: choose some of {', '.join(PARTS)}")
-    chosen = [
+    weights = [
         weight
         for weight in attention_weights(model)
         if set(weight.parts) & set(parts) and weight.tensor.requires_grad
     ]
-    if not chosen:
+    if not weights:
         raise UserError(
             f"{type(model).__name__} has no trainable attention weights of {' or '.join(parts)} "
             "under a known name: make the groups by hand, or name its projections "
             "q_proj, k_proj and v_proj"
         )
-    groups = _attention_part(chosen, p, settings)
-    taken = {id(weight.tensor) for weight in chosen}
-    rest = [w for w in model.parameters() if id(w) not in taken and w.requires_grad]
+    groups = _attention_part(weights, p, settings)
+    taken = {id(weight.tensor) for weight in weights}
+    remaining = [w for w in model.parameters() if id(w) not in taken and w.requires_grad]
     if show is not None:
-        for weight in chosen:
+        for weight in weights:
             show(_line(weight, p))
-        show(f"p = 2: {len(rest)} other tensors, {sum(w.numel() for w in rest)} parameters")
-    if rest:
-        groups.append({"params": rest, "p": 2.0, "block": None})
+        show(
+            f"p = 2: {len(remaining)} other tensors, {sum(w.numel() for w in remaining)} parameters"
+        )
+    if remaining:
+        groups.append({"params": remaining, "p": 2.0, "block": None})
     return groups
 
 
 def _attention_part(
-    chosen: list[AttentionWeight], p: float, settings: dict[str, Any]
+    attention: list[AttentionWeight], p: float, settings: dict[str, Any]
 ) -> list[dict[str, Any]]:
     """One group for each way in which blocks lie in a tensor."""
     by_block: dict[Any, list[AttentionWeight]] = {}
-    for weight in chosen:
+    for weight in attention:
         by_block.setdefault(weight.block, []).append(weight)
     return [
-        {**settings, "params": [each.tensor for each in weights], "p": p, "block": block}
+        {**settings, "params": [entry.tensor for entry in weights], "p": p, "block": block}
         for block, weights in by_block.items()
     ]
 

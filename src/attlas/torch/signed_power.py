@@ -30,10 +30,7 @@ def power_of(exponent: float, dtype: torch.dtype) -> Power:
 
     Args:
         exponent: a > 0.
-        dtype: of the tensors, float32 or float64.
-
-    Returns:
-        The exponent with r and n.
+        dtype: float32 or float64.
 
     Examples:
         >>> power_of(0.5, torch.float64)[1:], power_of(1 / (1.1 - 1), torch.float32)[1:]
@@ -60,9 +57,9 @@ def signed_power_(
     same bits.
 
     Args:
-        out: where to; shares no memory with `x`.
+        out: destination; shares no memory with `x`.
         x: tensors of one type, float32 or float64.
-        power: what `power_of` gave for a and this type.
+        power: result of `power_of` for a and this type.
         foreach: whether to make one call for all tensors.
 
     Examples:
@@ -86,15 +83,15 @@ def signed_power_(
             _factors_(out, power.factors, foreach)
         else:
             _pow_(out, power.exponent, foreach)
-        for one, sign in zip(out, x, strict=True):
-            one.copysign_(sign)
+        for factor, sign in zip(out, x, strict=True):
+            factor.copysign_(sign)
 
 
 def _factors_(out: Sequence[Tensor], factors: int, foreach: bool) -> None:
     """The n-th power in place, squaring from the highest binary digit down."""
     if factors == 1:
         return
-    base = [one.clone() for one in out]
+    base = [factor.clone() for factor in out]
     for digit in f"{factors:b}"[1:]:
         _mul_(out, out, foreach)
         if digit == "1":
@@ -105,8 +102,8 @@ def _copy_(out: Sequence[Tensor], x: Sequence[Tensor], foreach: bool) -> None:
     if foreach:
         torch._foreach_copy_(out, x)
         return
-    for one, other in zip(out, x, strict=True):
-        one.copy_(other)
+    for target, source in zip(out, x, strict=True):
+        target.copy_(source)
 
 
 def _abs_into(out: Sequence[Tensor], x: Sequence[Tensor], foreach: bool) -> None:
@@ -114,24 +111,24 @@ def _abs_into(out: Sequence[Tensor], x: Sequence[Tensor], foreach: bool) -> None
         torch._foreach_copy_(out, x)
         torch._foreach_abs_(out)
         return
-    for one, other in zip(out, x, strict=True):
-        torch.abs(other, out=one)
+    for target, source in zip(out, x, strict=True):
+        torch.abs(source, out=target)
 
 
 def _mul_(out: Sequence[Tensor], x: Sequence[Tensor], foreach: bool) -> None:
     if foreach:
         torch._foreach_mul_(out, x)
         return
-    for one, other in zip(out, x, strict=True):
-        one.mul_(other)
+    for target, source in zip(out, x, strict=True):
+        target.mul_(source)
 
 
 def _sqrt_(out: Sequence[Tensor], foreach: bool) -> None:
     if foreach:
         torch._foreach_sqrt_(out)
         return
-    for one in out:
-        one.sqrt_()
+    for tensor in out:
+        tensor.sqrt_()
 
 
 def _pow_(out: Sequence[Tensor], exponent: float, foreach: bool) -> None:
@@ -145,14 +142,14 @@ def _pow_(out: Sequence[Tensor], exponent: float, foreach: bool) -> None:
         if foreach:
             torch._foreach_pow_(out, exponent)
         else:
-            for one in out:
-                one.pow_(exponent)
+            for tensor in out:
+                tensor.pow_(exponent)
         return
-    for one in out:
-        flat = one.reshape(-1)
+    for tensor in out:
+        flat = tensor.reshape(-1)
         for piece in flat.split(PIECE):
             filled = piece.new_ones(-(-piece.numel() // LANES) * LANES)
             filled[: piece.numel()] = piece
             piece.copy_(filled.pow_(exponent)[: piece.numel()])
-        if flat.data_ptr() != one.data_ptr():
-            one.copy_(flat.view(one.shape))
+        if flat.data_ptr() != tensor.data_ptr():
+            tensor.copy_(flat.view(tensor.shape))

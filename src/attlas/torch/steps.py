@@ -21,11 +21,11 @@ class Move(NamedTuple):
 
 
 class Work(NamedTuple):
-    """A parameter with its mirror variable (w itself where `own`) and the moves of its blocks."""
+    """A parameter, its mirror variable (w itself where `in_place`) and the moves of its blocks."""
 
     w: Tensor
     dual: Tensor
-    own: bool
+    in_place: bool
     power: Power
     block: Any
     moves: list[Move]
@@ -38,12 +38,9 @@ def works_of(
 
     Args:
         group: a parameter group of `LpMirrorDescent`.
-        params: those of its parameters that have a gradient.
+        params: its parameters that have a gradient.
         duals: the mirror variable of each; the parameter itself where it is its own.
         compiling: whether numbers must be tensors, because a compiler would make constants of them.
-
-    Returns:
-        What is to be done with each parameter.
     """
     if not params:
         return []
@@ -58,7 +55,7 @@ def works_of(
         ]
         scales = block_scales(wide, p, block, group["eps"], group["floor"])
     lr, sign = _number(group["lr"], compiling), -1.0 if group["maximize"] else 1.0
-    found = []
+    works = []
     for w, dual, views, row in zip(params, duals, grads, scales, strict=True):
         moves = []
         for part, grad, scale in zip(block_views(dual, block), views, row, strict=True):
@@ -74,8 +71,8 @@ def works_of(
                     else (1.0 if still else decay)
                 )
             moves.append(Move(part, grad, step, decay))
-        found.append(Work(w, dual, w is dual, power_of(1 / (p - 1), dual.dtype), block, moves))
-    return found
+        works.append(Work(w, dual, w is dual, power_of(1 / (p - 1), dual.dtype), block, moves))
+    return works
 
 
 def _number(value: Step, compiling: bool) -> Step:
@@ -91,7 +88,6 @@ def run_steps(works: list[Work], foreach: bool | None) -> None:
     """Move the mirror variables of one parameter group and write their images.
 
     Args:
-        works: what is to be done.
         foreach: whether to make one call for all tensors; None decides by their device.
     """
     if foreach is None:
@@ -115,40 +111,25 @@ def _steps(work: Work) -> None:
 
 
 def whole_step(work: Work) -> None:
-    """Move the mirror variable of one parameter and write its image.
-
-    Args:
-        work: what is to be done.
-    """
+    """Move the mirror variable of one parameter and write its image."""
     move_dual(work)
-    if not work.own:
+    if not work.in_place:
         _write_images([work.w], [work.dual], work.power, foreach=False)
 
 
 def move_dual(work: Work) -> None:
-    """Move the mirror variable of one parameter, and nothing else.
-
-    Args:
-        work: what is to be done.
-    """
+    """Move the mirror variable of one parameter, and nothing else."""
     for move in work.moves:
         _move(*move)
 
 
 def pushed(work: Work) -> Tensor:
-    """Where a parameter has a gradient, in blocks that move at all.
-
-    Args:
-        work: what is to be done.
-
-    Returns:
-        Booleans of the parameter's shape.
-    """
-    found = torch.zeros_like(work.dual, dtype=torch.bool)
-    for part, move in zip(block_views(found, work.block), work.moves, strict=True):
+    """Where a parameter has a gradient, in blocks that move at all."""
+    result = torch.zeros_like(work.dual, dtype=torch.bool)
+    for part, move in zip(block_views(result, work.block), work.moves, strict=True):
         step = move.step
         part.copy_((move.grad != 0) & (step != 0))
-    return found
+    return result
 
 
 def _move(dual: Tensor, grad: Tensor, step: Step, decay: Step) -> None:
@@ -178,7 +159,7 @@ def _foreach_steps(works: list[Work]) -> None:
             torch._foreach_add_(duals, grads, alpha=-step)
     pairs: dict[Any, list[Work]] = {}
     for work in works:
-        if not work.own:
+        if not work.in_place:
             pairs.setdefault((work.w.device, work.w.dtype), []).append(work)
     for some in pairs.values():
         _write_images([work.w for work in some], [work.dual for work in some], some[0].power, True)

@@ -27,12 +27,6 @@ ACTIVATIONS = tuple(sorted(_ACTIVATIONS))
 def activation(name: str) -> Callable[[Array], Array]:
     """The elementwise function of that name.
 
-    Args:
-        name: as in a configuration file.
-
-    Returns:
-        The function.
-
     Raises:
         UserError: if no function has that name.
 
@@ -42,9 +36,9 @@ def activation(name: str) -> Callable[[Array], Array]:
         >>> activation("mish")
         Traceback (most recent call last):
             ...
-        attlas.core.errors.UserError: activation 'mish' is not known: gelu, gelu_fast, gelu_new, \
-gelu_pytorch_tanh, linear, quick_gelu, relu, silu, swish, tanh are
+        attlas.core.errors.UserError: activation 'mish' is not known: choose one of gelu, \
+gelu_fast, gelu_new, gelu_pytorch_tanh, linear, quick_gelu, relu, silu, swish, tanh
     """
     if name not in _ACTIVATIONS:
-        raise UserError(f"activation '{name}' is not known: {', '.join(ACTIVATIONS)} are")
+        raise UserError(f"activation '{name}' is not known: choose one of {', '.join(ACTIVATIONS)}")
     return _ACTIVATIONS[name]

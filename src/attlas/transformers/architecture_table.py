@@ -32,7 +32,7 @@ class Architecture(Protocol):
         """The model in canonical form."""
         ...
 
-    def unsliced_attention(
+    def fused_attention(
         self, config: Mapping[str, Any], tensors: Mapping[str, np.ndarray], index: int, x: Any
     ) -> np.ndarray:
         """A layer's attention from the file's own matrices, in NumPy float64."""
@@ -54,27 +54,20 @@ def architecture_table() -> Mapping[str, Architecture]:
         >>> "attlas_encoder" in architecture_table()
         True
     """
-    found: dict[str, Architecture] = {}
+    table: dict[str, Architecture] = {}
     for info in sorted(pkgutil.iter_modules(architectures.__path__), key=lambda i: i.name):
         module = importlib.import_module(f"{architectures.__name__}.{info.name}")
         if not isinstance(module, Architecture):
-            raise TypeError(f"{module.__name__} lacks SETTINGS, read or unsliced_attention")
+            raise TypeError(f"{module.__name__} lacks SETTINGS, read or fused_attention")
         for kind in module.SETTINGS:
-            if kind in found:
+            if kind in table:
                 raise ValueError(f"{info.name} reads '{kind}', and so does another")
-            found[kind] = cast(Architecture, module)
-    return found
+            table[kind] = cast(Architecture, module)
+    return table
 
 
 def architecture_of(config: Mapping[str, Any], name: str) -> Architecture:
     """The architecture that a configuration names.
-
-    Args:
-        config: parsed config.json.
-        name: what the user called the model.
-
-    Returns:
-        The module.
 
     Raises:
         UserError: if it names none that is read, with the nearest one and what is missing.
@@ -89,13 +82,13 @@ its tensors
     """
     table = architecture_table()
     kind = config.get("model_type")
-    known = ", ".join(sorted(table))
+    kinds = ", ".join(sorted(table))
     if kind is None:
         raise UserError(
-            f"{name}: the configuration has no 'model_type': add one of {known} to config.json"
+            f"{name}: the configuration has no 'model_type': add one of {kinds} to config.json"
         )
     if not isinstance(kind, str):
-        raise UserError(f"{name}: model_type = {kind!r:.80} is no word: choose one of {known}")
+        raise UserError(f"{name}: model_type = {kind!r:.80} is not a string: choose one of {kinds}")
     if kind in table:
         return table[kind]
     (nearest,) = difflib.get_close_matches(kind, table, n=1, cutoff=0.0)

@@ -29,16 +29,11 @@ def stored_form(
     """Configuration and tensors of a model.
 
     Args:
-        model: not stacked.
-        continuous: whether an encoder reads vectors in place of words, which its arrays do not
-            say.
-        sequences: word numbers of some held-out sequences, for an audit of the model.
-
-    Returns:
-        What config.json holds, and arrays by name.
+        continuous: whether an encoder reads vectors instead of tokens, which its arrays do not say.
+        sequences: token numbers of some held-out sequences, for an audit of the model.
 
     Raises:
-        UserError: if it is no model that has the form of a Transformer with residual sums.
+        UserError: if it is not a model that has the form of a Transformer with residual sums.
 
     Examples:
         >>> import jax
@@ -54,11 +49,12 @@ def stored_form(
         config, tensors = _of_translator(model)
     else:
         raise UserError(
-            f"a {type(model).__name__} is no model that is audited: Encoder and Translator of "
-            "attlas.models.networks are; others have no residual sums of attention and feedforward"
+            f"a {type(model).__name__} cannot be audited: give an Encoder or Translator of "
+            "attlas.models.networks; other networks have no residual sums of attention and "
+            "feedforward"
         )
     if len(sequences):
-        config["sequences"] = [np.asarray(each).tolist() for each in sequences]
+        config["sequences"] = [np.asarray(tokens).tolist() for tokens in sequences]
     return config, tensors
 
 
@@ -69,15 +65,11 @@ def save_model(
 ) -> Path:
     """Write a model as config.json and model.safetensors; the configuration comes last.
 
-    A folder without config.json is no model, so that a process that dies leaves none behind.
+    A folder without config.json is not a model, so that a process that dies leaves none behind.
 
     Args:
         folder: made if missing.
-        form: see `stored_form`.
         notes: plain JSON that config.json holds below `notes`, such as where the model comes from.
-
-    Returns:
-        The folder.
 
     Raises:
         UserError: if it cannot be written.
@@ -85,8 +77,8 @@ def save_model(
     place = Path(folder)
     config, tensors = form
     target = place / "config.json"
-    whole = config | ({"notes": dict(notes)} if notes else {})
-    text = json.dumps(whole, indent=1, sort_keys=True, allow_nan=False)
+    settings = config | ({"notes": dict(notes)} if notes else {})
+    text = json.dumps(settings, indent=1, sort_keys=True, allow_nan=False)
     try:
         make_folder(place)
         target.unlink(missing_ok=True)

@@ -16,18 +16,18 @@ first four stood beside the sizes before `notes` did."""
 
 @dataclass(frozen=True)
 class AttlasTensors:
-    """Sizes and tensors of a file; whatever does not fit is refused in one line.
+    """Sizes and tensors of a file; what does not fit raises an error of one line.
 
     Attributes:
         name: what the user called the model.
-        config: its settings.
-        tensors: of the file.
+        config: parsed config.json.
+        tensors: tensors of the file, by name.
 
     Examples:
         >>> AttlasTensors("model", {"heads": 0}, {}).size("heads")
         Traceback (most recent call last):
             ...
-        attlas.core.errors.UserError: model: heads = 0 in the configuration is no whole number \
+        attlas.core.errors.UserError: model: heads = 0 in the configuration is not a whole number \
 above 0
     """
 
@@ -38,28 +38,22 @@ above 0
     def size(self, key: str) -> int:
         """A whole number of the configuration.
 
-        Args:
-            key: of the configuration.
-
         Returns:
             The number, at least 1.
 
         Raises:
-            UserError: if it is none.
+            UserError: if the value is not one.
         """
         value = self.config.get(key)
         if type(value) is not int or not 0 < value < 2**31:
             raise UserError(
-                f"{self.name}: {key} = {value!r:.80} in the configuration is no whole number "
-                "above 0"
+                f"{self.name}: {key} = {value!r:.80} in the configuration is not a whole "
+                "number above 0"
             )
         return value
 
     def head_size(self) -> int:
         """Width of a head.
-
-        Returns:
-            width / heads.
 
         Raises:
             UserError: if the heads do not divide the width.
@@ -72,10 +66,7 @@ above 0
         return width // heads
 
     def require_names(self, names: set[str]) -> None:
-        """Refuse a file that lacks a tensor, or has one that nobody reads.
-
-        Args:
-            names: of all tensors of such a model.
+        """Check that a file has exactly the named tensors.
 
         Raises:
             UserError: naming the first.
@@ -91,39 +82,29 @@ above 0
                 )
 
     def require_shapes(self, shapes: Mapping[str, tuple[int, ...]]) -> None:
-        """Refuse now what would not fit when it is read.
-
-        Args:
-            shapes: of tensors, by name.
+        """Check the shapes before anything is read.
 
         Raises:
             UserError: naming the first.
         """
-        known = self.tensors.shapes if isinstance(self.tensors, LazyTensors) else None
+        headers = self.tensors.shapes if isinstance(self.tensors, LazyTensors) else None
         for name, shape in shapes.items():
-            found = np.shape(self.tensors[name]) if known is None else known[name]
-            self._require_shape(name, found, shape)
+            stored = np.shape(self.tensors[name]) if headers is None else headers[name]
+            self._require_shape(name, stored, shape)
 
-    def _require_shape(self, tensor: str, found: tuple[int, ...], shape: tuple[int, ...]) -> None:
-        if found != shape:
+    def _require_shape(self, tensor: str, stored: tuple[int, ...], shape: tuple[int, ...]) -> None:
+        if stored != shape:
             raise UserError(
-                f"{self.name}: tensor '{tensor}' has shape {found}, the configuration "
+                f"{self.name}: tensor '{tensor}' has shape {stored}, the configuration "
                 f"implies {shape}"
             )
 
     def read(self, tensor: str, *shape: int) -> np.ndarray:
         """One tensor.
 
-        Args:
-            tensor: its name.
-            *shape: what the configuration implies.
-
-        Returns:
-            The numbers.
-
         Raises:
             UserError: if it has another shape.
         """
-        found = self.tensors[tensor]
-        self._require_shape(tensor, found.shape, shape)
-        return found
+        values = self.tensors[tensor]
+        self._require_shape(tensor, values.shape, shape)
+        return values

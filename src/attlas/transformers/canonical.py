@@ -1,7 +1,7 @@
 r"""The canonical form of a Transformer's layer, whatever library its weights come from.
 
-Inputs multiply from the left: a token is a row x, a projection is x W + b. Head h reads queries
-x W_Q[h] + b_Q[h], keys and values of its group g = group[h]; its logits are
+Inputs multiply from the left: a hidden state is a row x, a projection is x W + b. Head h reads
+queries x W_Q[h] + b_Q[h], keys and values of its group g = group[h]; its logits are
 
     scale <R_i (x_i W_Q[h] + b_Q[h]), R_j (x_j W_K[g] + b_K[g])>
 
@@ -15,9 +15,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-Placement = str
-"""Where a layer's norms stand: "before" (x + f(norm x)), "after" (norm(x + f x)), or "parallel"
-(x + attention(norm x) + feedforward(other norm x))."""
+NormPlacement = str
+"""Where a layer's norms stand: "pre-norm" (x + f(norm x)), "post-norm" (norm(x + f x)), or
+"parallel" (x + attention(norm x) + feedforward(second norm x))."""
 
 
 class Norm(eqx.Module):
@@ -36,12 +36,12 @@ class Norm(eqx.Module):
     centred: bool = eqx.field(static=True)
 
     def __call__(self, x: Float[Array, "*lead d"]) -> Float[Array, "*lead d"]:
-        """The normalised rows."""
+        """The normalised hidden states."""
         gain, bias = jnp.broadcast_to(self.gain, x.shape), jnp.broadcast_to(self.bias, x.shape)
         return gain * self.without_gain(x) + bias
 
     def without_gain(self, x: Float[Array, "*lead d"]) -> Float[Array, "*lead d"]:
-        """The rows before gain and bias, of Euclidean norm at most sqrt(d)."""
+        """The hidden states before gain and bias, of Euclidean norm at most sqrt(d)."""
         if self.centred:
             x = x - jnp.mean(x, axis=-1, keepdims=True)
         return x / jnp.sqrt(jnp.mean(x**2, axis=-1, keepdims=True) + self.eps)
@@ -110,9 +110,9 @@ class Dense(eqx.Module):
     b: Float[Array, " m"]
 
     def __call__(self, x: Float[Array, "*lead d"]) -> Float[Array, "*lead m"]:
-        """The rows x W + b."""
-        found = x @ self.W
-        return found + jnp.broadcast_to(self.b, found.shape)
+        """Each row x mapped to x W + b."""
+        outputs = x @ self.W
+        return outputs + jnp.broadcast_to(self.b, outputs.shape)
 
 
 class Feedforward(eqx.Module):
@@ -136,34 +136,34 @@ class Layer(eqx.Module):
 
     Attributes:
         attention: the heads.
-        attention_norm: norm of the attention's input ("before", "parallel") or of its residual
-            sum ("after").
+        attention_norm: norm of the attention's input (pre-norm, parallel) or of its residual sum
+            (post-norm).
         feedforward: the units between layers.
         feedforward_norm: the same of the feedforward.
-        placement: see `Placement`.
+        norm_placement: see `NormPlacement`.
     """
 
     attention: Attention
     attention_norm: Norm
     feedforward: Feedforward
     feedforward_norm: Norm
-    placement: Placement = eqx.field(static=True)
+    norm_placement: NormPlacement = eqx.field(static=True)
 
 
 class AttentionBlock(eqx.Module):
-    """What of a layer level weights reads: all but the feedforward units.
+    """A layer without its feedforward units, most of its numbers: all that level weights reads.
 
     Attributes:
         attention: see `Layer`.
         attention_norm: see `Layer`.
         feedforward_norm: see `Layer`.
-        placement: see `Placement`.
+        norm_placement: see `NormPlacement`.
     """
 
     attention: Attention
     attention_norm: Norm
     feedforward_norm: Norm
-    placement: Placement = eqx.field(static=True)
+    norm_placement: NormPlacement = eqx.field(static=True)
 
     def completed(self, feedforward: Feedforward) -> Layer:
         """The layer with its feedforward units."""
@@ -172,20 +172,20 @@ class AttentionBlock(eqx.Module):
             self.attention_norm,
             feedforward,
             self.feedforward_norm,
-            self.placement,
+            self.norm_placement,
         )
 
 
 class Embedding(eqx.Module):
-    """Tokens to rows: norm((scale tokens + positions + kind) ) then a projection.
+    """Tokens to hidden states: norm(scale tokens + positions + type), then a projection.
 
     Attributes:
-        tokens: one row per word.
+        tokens: one row per token of the vocabulary.
         positions: one row per position, from `first_position` on, or None.
-        kind: row of the first kind of token (segment), or None.
+        kind: row of the first type of token (segment), or None.
         norm: or None.
         projection: from the embedding's width to the model's, or None.
-        scale: factor of the word's row.
+        scale: factor of a token's row.
         first_position: row of `positions` that the first token reads.
         padding: token that the count of positions passes over, and that reads the row before
             `first_position`; None where every token counts.
@@ -202,7 +202,7 @@ class Embedding(eqx.Module):
 
 
 class PatchEmbedding(eqx.Module):
-    """Images to rows: a class token, then a linear map of each patch; positions are added.
+    """Images to hidden states: a class token, then a linear map of each patch; positions are added.
 
     Attributes:
         patches: from the pixels of a patch, channel first, row by row.
@@ -220,20 +220,20 @@ class PatchEmbedding(eqx.Module):
 
 
 class Readout(eqx.Module):
-    """Last hidden rows to logits: words(norm_of_transform(activation(transform(norm x)))).
+    """Last hidden states to logits: lm_head(transform_norm(activation(transform(norm x)))).
 
     Attributes:
-        norm: of the last hidden rows, or None.
-        transform: a dense map before the words, or None.
-        activation: after the transform.
-        transform_norm: after the activation, or None.
-        words: to the logits, or None for a model without a task.
-        first_only: whether only the first token is read, for classes in place of words.
+        norm: norm of the last hidden states, or None.
+        transform: a dense map before the LM head, or None.
+        activation: activation after the transform.
+        transform_norm: norm after the activation, or None.
+        lm_head: map to the logits of tokens, or of classes; None for a model without a task.
+        first_only: whether only the first token is read, to classify.
     """
 
     norm: Norm | None = None
     transform: Dense | None = None
     transform_norm: Norm | None = None
-    words: Dense | None = None
+    lm_head: Dense | None = None
     activation: str = eqx.field(static=True, default="gelu")
     first_only: bool = eqx.field(static=True, default=False)

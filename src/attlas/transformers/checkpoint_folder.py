@@ -47,9 +47,6 @@ def read_checkpoint(path: str | os.PathLike[str], dtype: np.dtype | None = None)
         path: folder or file.
         dtype: type in which floating numbers are read; the file's, at least float32, when None.
 
-    Returns:
-        The checkpoint.
-
     Raises:
         UserError: if something is missing, malformed or a pickle.
     """
@@ -65,12 +62,12 @@ def read_checkpoint(path: str | os.PathLike[str], dtype: np.dtype | None = None)
         config, tensors = read_llama2c_file(place)
     else:
         # Pickles among them: nothing is looked at.
-        raise UserError(f"{name} is no model that attlas reads{_instead(place.suffix)}")
+        raise UserError(f"{name} is not a model that attlas reads{_instead(place.suffix)}")
     return Checkpoint(name, config, LazyTensors(tensors, dtype))
 
 
 def _folder(folder: Path) -> tuple[dict[str, Any], dict[str, Unread]]:
-    shown = printable(str(folder))
+    name = printable(str(folder))
     index = folder / "model.safetensors.index.json"
     if (folder / "model.safetensors").is_file():
         tensors = tensors_of_files([SafetensorsFile(folder / "model.safetensors")])
@@ -81,26 +78,26 @@ def _folder(folder: Path) -> tuple[dict[str, Any], dict[str, Unread]]:
         if len(single) > 1:
             names = ", ".join(printable(path.name) for path in single[:3])
             raise UserError(
-                f"{shown} holds {len(single)} .safetensors files ({names}) and no "
+                f"{name} holds {len(single)} .safetensors files ({names}) and no "
                 "model.safetensors.index.json: give one of the files, or add the index"
             )
         if not single:
             return _without_safetensors(folder)
         tensors = tensors_of_files(SafetensorsFile(path) for path in single)
-    return _config(folder, shown), tensors
+    return _config(folder, name), tensors
 
 
 def _without_safetensors(folder: Path) -> tuple[dict[str, Any], dict[str, Unread]]:
-    shown = printable(str(folder))
+    label = printable(str(folder))
     pickles = sorted(path.name for path in folder.iterdir() if path.suffix in _PICKLES)
     official = [name for name in pickles if name.startswith("pytorch_model")]
     binaries = [name for name in pickles if name.endswith(".bin") and not name.startswith("tok")]
     if len(binaries) == 1 and not official:
         return read_llama2c_file(folder / binaries[0])
     if pickles:
-        raise UserError(f"{shown} holds {printable(pickles[0])}{_instead(_PICKLES[0])}")
+        raise UserError(f"{label} holds {printable(pickles[0])}{_instead(_PICKLES[0])}")
     raise UserError(
-        f"{shown} holds no model: no model.safetensors, no index of shards, no .safetensors file"
+        f"{label} holds no model: no model.safetensors, no index of shards, no .safetensors file"
     )
 
 
@@ -114,26 +111,26 @@ def _instead(suffix: str) -> str:
 
 
 def _sharded(folder: Path, index: Path) -> dict[str, Unread]:
-    shown = printable(str(index))
+    label = printable(str(index))
     places = _json(index, LARGEST_INDEX).get("weight_map")
     if not isinstance(places, dict) or not all(isinstance(v, str) for v in places.values()):
-        raise UserError(f"{shown} has no weight_map from tensors to files")
+        raise UserError(f"{label} has no weight_map from tensors to files")
     names = sorted(set(places.values()))
     if not names or len(names) > MOST_SHARDS:
-        raise UserError(f"{shown} names {len(names)} files, of 1 to {MOST_SHARDS}")
+        raise UserError(f"{label} names {len(names)} files, of 1 to {MOST_SHARDS}")
     for name in names:
         if Path(name).name != name or not name.endswith(".safetensors"):
             raise UserError(
-                f"{shown} names '{printable(name)[:80]}', no .safetensors file of its own folder"
+                f"{label} names '{printable(name)[:80]}', no .safetensors file of its own folder"
             )
-    found = tensors_of_files(SafetensorsFile(folder / name) for name in names)
+    tensors = tensors_of_files(SafetensorsFile(folder / name) for name in names)
     for name, file in places.items():
-        if name not in found or Path(found[name].where).name != printable(file):
-            raise UserError(f"{shown} puts tensor '{printable(name)}' into {file}: it is not there")
-    if surplus := sorted(found.keys() - places.keys()):
-        where = found[surplus[0]].where
-        raise UserError(f"{where} holds tensor '{printable(surplus[0])}', which {shown} omits")
-    return found
+        if name not in tensors or Path(tensors[name].where).name != printable(file):
+            raise UserError(f"{label} puts tensor '{printable(name)}' into {file}: it is not there")
+    if surplus := sorted(tensors.keys() - places.keys()):
+        where = tensors[surplus[0]].where
+        raise UserError(f"{where} holds tensor '{printable(surplus[0])}', which {label} omits")
+    return tensors
 
 
 def _config(folder: Path, what: str) -> dict[str, Any]:
@@ -145,17 +142,17 @@ def _config(folder: Path, what: str) -> dict[str, Any]:
 
 
 def _json(path: Path, most: int, reason: str = "") -> dict[str, Any]:
-    shown = printable(str(path))
+    label = printable(str(path))
     try:
         text = read_plain_file(path, most)
     except Damaged as damage:
         raise UserError(printable(str(damage))) from None
     if text is None:
-        raise UserError(f"{shown} is missing: {reason or 'add it'}")
+        raise UserError(f"{label} is missing: {reason or 'add it'}")
     try:
-        found = json.loads(text.decode())
+        settings = json.loads(text.decode())
     except (ValueError, RecursionError):
-        raise UserError(f"{shown} is not JSON: truncated or altered") from None
-    if not isinstance(found, dict):
-        raise UserError(f"{shown} is no table of settings")
-    return found
+        raise UserError(f"{label} is not JSON: truncated or altered") from None
+    if not isinstance(settings, dict):
+        raise UserError(f"{label} is not a table of settings")
+    return settings

@@ -10,7 +10,7 @@ from attlas.core.errors import UserError
 
 @dataclass(frozen=True)
 class Configuration:
-    """A model's configuration; every value is asked for by its kind.
+    """A model's configuration; every value is read by its type.
 
     A key whose value is null counts as absent, as in the reference library.
 
@@ -29,27 +29,16 @@ number from 1 on: correct config.json
 
     values: Mapping[str, Any]
 
-    def given(self, key: str) -> bool:
-        """Whether the key has a value.
-
-        Args:
-            key: of the file.
-
-        Returns:
-            Whether it stands there and is not null.
-        """
+    def has(self, key: str) -> bool:
+        """Whether the key has a value."""
         return self.values.get(key) is not None
 
     def count(self, key: str, default: int | None = None, *, least: int = 1) -> int:
         """A whole number.
 
         Args:
-            key: of the file.
-            default: where the key is absent; None if the key must be there.
+            default: value of an absent key; None where the key is required.
             least: smallest that is allowed.
-
-        Returns:
-            The number.
         """
         value = self._value(key, default)
         if isinstance(value, bool) or not isinstance(value, int) or value < least:
@@ -60,11 +49,7 @@ number from 1 on: correct config.json
         """A finite number above 0.
 
         Args:
-            key: of the file.
-            default: where the key is absent; None if the key must be there.
-
-        Returns:
-            The number.
+            default: value of an absent key; None where the key is required.
         """
         value = self._value(key, default)
         real = isinstance(value, int | float) and not isinstance(value, bool)
@@ -76,11 +61,7 @@ number from 1 on: correct config.json
         """True or false.
 
         Args:
-            key: of the file.
-            default: where the key is absent.
-
-        Returns:
-            The value.
+            default: value of an absent key.
         """
         value = self._value(key, default)
         if not isinstance(value, bool):
@@ -91,44 +72,32 @@ number from 1 on: correct config.json
         """A string.
 
         Args:
-            key: of the file.
-            default: where the key is absent; None if the key must be there.
-
-        Returns:
-            The string.
+            default: value of an absent key; None where the key is required.
         """
         value = self._value(key, default)
         if not isinstance(value, str):
-            raise self._wrong(key, "a word")
+            raise self._wrong(key, "a string")
         return value
 
-    def choice(self, key: str, known: Sequence[str], default: str | None = None) -> str:
-        """One of several words.
+    def choice(self, key: str, supported: Sequence[str], default: str | None = None) -> str:
+        """One of several strings.
 
         Args:
-            key: of the file.
-            known: the words that are supported.
-            default: where the key is absent; None if the key must be there.
-
-        Returns:
-            The word.
+                default: value of an absent key; None where the key is required.
 
         Raises:
             UserError: naming key, value and what is supported.
         """
         word = self.word(key, default)
-        if word not in known:
+        if word not in supported:
             raise UserError(
                 f"{key} = '{word}' in the configuration is not supported: attlas reads "
-                f"{', '.join(known)}"
+                f"{', '.join(supported)}"
             )
         return word
 
     def section(self, key: str) -> "Configuration":
         """The values below a key.
-
-        Args:
-            key: of the file.
 
         Returns:
             Them; none where the key is absent.
@@ -139,10 +108,9 @@ number from 1 on: correct config.json
         return Configuration(value)
 
     def refuse_unless(self, key: str, allowed: Any) -> None:
-        """Stop where the file asks for something else than what is supported.
+        """Stop where the file asks for an unsupported value.
 
         Args:
-            key: of the file.
             allowed: the one value that is supported, which is also that of an absent key.
 
         Raises:
@@ -155,27 +123,21 @@ number from 1 on: correct config.json
                 f"with {key} = {allowed!r}"
             )
 
-    def divides(self, key: str, part: int, whole: int, of: str) -> int:
+    def divides(self, key: str, part: int, total: int, of: str) -> int:
         """The quotient of two numbers of the file.
 
         Args:
-            key: of the divisor.
-            part: the divisor.
-            whole: what it divides.
             of: the name of that.
-
-        Returns:
-            whole / part.
 
         Raises:
             UserError: if the division leaves a rest.
         """
-        if whole % part:
+        if total % part:
             raise UserError(
-                f"{key} = {part} in the configuration does not divide {of} = {whole}: correct "
+                f"{key} = {part} in the configuration does not divide {of} = {total}: correct "
                 "config.json"
             )
-        return whole // part
+        return total // part
 
     def _value(self, key: str, default: Any) -> Any:
         value = self.values.get(key)

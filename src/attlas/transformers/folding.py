@@ -26,12 +26,8 @@ def folded_matrix(
 
     Args:
         W: matrices that act on what the layer reads.
-        b: their biases.
         norm: the norm before, or None.
         projection: W_e and b_e between norm and layer, or None.
-
-    Returns:
-        W' and b'.
 
     Examples:
         >>> norm = Norm(jnp.array([2.0, 1.0]), jnp.array([1.0, 0.0]), 0.0, centred=False)
@@ -56,9 +52,7 @@ def folded_attention(
     """The same heads, reading the normalised token in place of the layer's input.
 
     Args:
-        attention: heads of a layer.
         norm: the norm before them, see `TrainedTransformer.input_norm`.
-        projection: what stands between the norm and the layer, or None.
 
     Returns:
         Heads with other query, key and value matrices, and the same logits and outputs.

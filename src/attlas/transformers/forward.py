@@ -21,15 +21,7 @@ from attlas.transformers.canonical import (
 
 
 def embed(embedding: Embedding, tokens: Int[Array, " T"]) -> Float[Array, "T d"]:
-    """Rows that enter the first layer.
-
-    Args:
-        embedding: of the model.
-        tokens: word of each position.
-
-    Returns:
-        One row per token.
-    """
+    """Hidden states that enter the first layer."""
     x = embedding.scale * embedding.tokens[tokens]
     if embedding.kind is not None:
         x = x + embedding.kind[None]
@@ -49,29 +41,13 @@ def _position_rows(embedding: Embedding, tokens: Int[Array, " T"]) -> Int[Array,
 
 
 @eqx.filter_jit
-def embed_many(embedding: Embedding, tokens: Int[Array, "n T"]) -> Float[Array, "n T d"]:
-    """Rows of several sequences of one length.
-
-    Args:
-        embedding: of the model.
-        tokens: word of each position.
-
-    Returns:
-        One row per token.
-    """
-    return jax.vmap(lambda each: embed(embedding, each))(tokens)
+def embed_sequences(embedding: Embedding, tokens: Int[Array, "n T"]) -> Float[Array, "n T d"]:
+    """Hidden states of several sequences of one length that enter the first layer."""
+    return jax.vmap(lambda sequence: embed(embedding, sequence))(tokens)
 
 
 def embed_patches(embedding: PatchEmbedding, image: Float[Array, "c h w"]) -> Float[Array, "T d"]:
-    """Rows that enter the first layer: the class token, then the patches row by row.
-
-    Args:
-        embedding: of the model.
-        image: pixels, channels first.
-
-    Returns:
-        One row per token.
-    """
+    """Hidden states that enter the first layer: the class token, then the patches row by row."""
     c, h, w = image.shape
     s = embedding.size
     cut = image.reshape(c, h // s, s, w // s, s).transpose(1, 3, 0, 2, 4).reshape(-1, c * s * s)
@@ -80,15 +56,7 @@ def embed_patches(embedding: PatchEmbedding, image: Float[Array, "c h w"]) -> Fl
 
 
 def rotate(rotary: Rotary, x: Float[Array, "H T k"]) -> Float[Array, "H T k"]:
-    """Queries or keys turned by their positions 0, 1, ...
-
-    Args:
-        rotary: the rule.
-        x: one row per head and position.
-
-    Returns:
-        The turned rows.
-    """
+    """Queries or keys turned by their positions 0, 1, ..."""
     frequencies = jnp.asarray(rotary.frequencies, x.dtype)
     angle = jnp.arange(x.shape[1], dtype=x.dtype)[:, None] * frequencies[None]
     return turn(x, angle, rotary.interleaved)
@@ -100,14 +68,12 @@ def visible(
     """Which tokens (columns) each token (row) sees.
 
     Args:
-        attention: of a layer.
-        length: number of tokens.
-        present: which tokens are no padding, the first one being present; all when None. Padding
-            stands at the end.
+        present: False for padding, which stands at the end; the first token is present. No padding
+            when None.
 
     Returns:
-        True where the row's token sees the column's. Rows of padding see the first token, so
-        that what is computed there stays finite; nothing reads it.
+        True where the row's token sees the column's. Rows of padding see the first token, so that
+        their values, which nothing reads, stay finite.
     """
     behind = jnp.arange(length)[:, None] - jnp.arange(length)[None]
     seen = behind >= 0 if attention.causal else jnp.ones_like(behind, dtype=bool)
@@ -120,7 +86,7 @@ def visible(
 
 
 class Projections(NamedTuple):
-    """What the heads of a layer make of its rows, before norms of heads and rotation.
+    """Queries, keys and values of a layer, before norms of heads and rotation.
 
     Attributes:
         queries: one row per head and token.
@@ -137,11 +103,7 @@ def projections(attention: Attention, x: Float[Array, "T d"]) -> Projections:
     """Queries, keys and values.
 
     Args:
-        attention: of a layer.
-        x: what the attention reads, after its norm where the norm stands before.
-
-    Returns:
-        One row per token.
+        x: the attention's input, after the norm of a pre-norm layer.
     """
     return Projections(
         jnp.einsum("td,hdk->htk", x, attention.W_Q) + attention.b_Q[:, None],
@@ -153,16 +115,7 @@ def projections(attention: Attention, x: Float[Array, "T d"]) -> Projections:
 def placed(
     attention: Attention, queries: Float[Array, "H T k"], keys: Float[Array, "G T k"]
 ) -> tuple[Float[Array, "H T k"], Float[Array, "H T k"]]:
-    """Queries and keys after their norms and rotation, whose products are logits before the scale.
-
-    Args:
-        attention: of a layer.
-        queries: one row per head and token, as `projections` gives them.
-        keys: one row per group and token.
-
-    Returns:
-        One row per head and token of either.
-    """
+    """Queries and keys after norms and rotation, whose products are logits before the scale."""
     if attention.query_norm is not None:
         queries = attention.query_norm(queries)
     if attention.key_norm is not None:
@@ -175,16 +128,7 @@ def placed(
 def compare_heads(
     attention: Attention, queries: Float[Array, "H T k"], keys: Float[Array, "G T k"]
 ) -> Float[Array, "H T T"]:
-    """Logits before the mask, of queries and keys as `projections` gives them.
-
-    Args:
-        attention: of a layer.
-        queries: one row per head and token.
-        keys: one row per group and token.
-
-    Returns:
-        One square per head, queries first.
-    """
+    """Logits before the mask, of queries and keys as `projections` gives them."""
     return attention.scale * jnp.einsum("hik,hjk->hij", *placed(attention, queries, keys))
 
 
@@ -192,14 +136,10 @@ def attention_logits(attention: Attention, x: Float[Array, "T d"]) -> Float[Arra
     """Logits before the mask.
 
     Args:
-        attention: of a layer.
-        x: what the attention reads, after its norm where the norm stands before.
-
-    Returns:
-        One square per head, queries first.
+        x: the attention's input, after the norm of a pre-norm layer.
     """
-    found = projections(attention, x)
-    return compare_heads(attention, found.queries, found.keys)
+    projected = projections(attention, x)
+    return compare_heads(attention, projected.queries, projected.keys)
 
 
 def attention_weights(
@@ -208,12 +148,11 @@ def attention_weights(
     """Attention maps: the softmax of the logits over the tokens that a token sees.
 
     Args:
-        attention: of a layer.
-        x: what the attention reads.
-        present: which tokens are no padding, see `visible`; all when None.
+        x: the attention's input.
+        present: False for padding; no padding when None.
 
     Returns:
-        One map per head; rows sum to one, and no row sees padding.
+        One map per head; its rows sum to one and give padding no weight.
     """
     return seen_softmax(attention_logits(attention, x), visible(attention, x.shape[0], present))
 
@@ -222,8 +161,8 @@ def seen_softmax(logits: Float[Array, "H S T"], seen: Bool[Array, "S T"]) -> Flo
     """The softmax of logits over the tokens that each token sees.
 
     Args:
-        logits: before the mask.
-        seen: where a row's token sees the column's; every row at least one.
+        logits: logits before the mask.
+        seen: True where the row's token sees the column's; at least one per row.
 
     Returns:
         Rows that sum to one, zero where nothing is seen.
@@ -237,12 +176,8 @@ def head_outputs(
     """What each head adds, P_h (X W_V + b_V) W_O[h], without the layer's b_O.
 
     Args:
-        attention: of a layer.
-        weights: rows of attention weights, those of the layer or others.
-        x: what the attention reads.
-
-    Returns:
-        One row per head and row of weights.
+        weights: attention weights, the layer's or others.
+        x: the attention's input.
     """
     mixed = mix_values(attention, weights, projections(attention, x).values)
     return jnp.einsum("hiv,hvd->hid", mixed, attention.W_O)
@@ -254,12 +189,7 @@ def attended(
     """What the attention adds: the sum of `head_outputs` and b_O, without one block per head.
 
     Args:
-        attention: of a layer.
-        weights: rows of attention weights.
-        x: what the attention reads.
-
-    Returns:
-        One row per row of weights.
+        x: the attention's input.
     """
     return unite_heads(attention, mix_values(attention, weights, projections(attention, x).values))
 
@@ -267,16 +197,7 @@ def attended(
 def mix_values(
     attention: Attention, weights: Float[Array, "H S T"], values: Float[Array, "G T v"]
 ) -> Float[Array, "H S v"]:
-    """Values, averaged with the weights of each head.
-
-    Args:
-        attention: of a layer.
-        weights: rows of attention weights.
-        values: one row per group and token.
-
-    Returns:
-        One row per head and row of weights.
-    """
+    """Values, averaged with the weights of each head."""
     return jnp.einsum("hij,hjv->hiv", weights, values[jnp.array(attention.group)])
 
 
@@ -284,11 +205,7 @@ def unite_heads(attention: Attention, mixed: Float[Array, "H S v"]) -> Float[Arr
     """What the attention adds, from the mixed values of its heads; b_O included.
 
     Args:
-        attention: of a layer.
-        mixed: as `mix_values` gives them.
-
-    Returns:
-        One row per row of weights.
+        mixed: values that `mix_values` averaged.
     """
     heads, v, d = attention.W_O.shape
     rows = jnp.swapaxes(mixed, 0, 1).reshape(-1, heads * v)
@@ -296,15 +213,7 @@ def unite_heads(attention: Attention, mixed: Float[Array, "H S v"]) -> Float[Arr
 
 
 def feed(feedforward: Feedforward, x: Float[Array, "T d"]) -> Float[Array, "T d"]:
-    """Output of the feedforward units.
-
-    Args:
-        feedforward: of a layer.
-        x: what they read.
-
-    Returns:
-        One row per token.
-    """
+    """Output of the feedforward units."""
     bend = activation(feedforward.activation)
     inner = feedforward.inner(x)
     hidden = bend(inner) if feedforward.gate is None else bend(feedforward.gate(x)) * inner
@@ -312,35 +221,27 @@ def feed(feedforward: Feedforward, x: Float[Array, "T d"]) -> Float[Array, "T d"
 
 
 def attention_input(layer: Layer, x: Float[Array, "T d"]) -> Float[Array, "T d"]:
-    """What the layer's attention reads of the hidden rows.
+    """What the layer's attention reads of the hidden states.
 
     Args:
-        layer: the layer.
-        x: hidden rows that enter it.
-
-    Returns:
-        The rows, after the norm where it stands before.
+        x: hidden states that enter the layer.
     """
-    return x if layer.placement == "after" else layer.attention_norm(x)
+    return x if layer.norm_placement == "post-norm" else layer.attention_norm(x)
 
 
 def complete_layer(
     layer: Layer, x: Float[Array, "T d"], attended: Float[Array, "T d"]
 ) -> Float[Array, "T d"]:
-    """Hidden rows after the layer, given what its attention adds (b_O included).
+    """Hidden states after the layer, given what its attention adds (b_O included).
 
     Args:
-        layer: the layer.
-        x: hidden rows that enter it.
+        x: hidden states that enter the layer.
         attended: output of the attention, its own or a changed one.
-
-    Returns:
-        The hidden rows that leave.
     """
-    if layer.placement == "after":
+    if layer.norm_placement == "post-norm":
         middle = layer.attention_norm(x + attended)
         return layer.feedforward_norm(middle + feed(layer.feedforward, middle))
-    if layer.placement == "parallel":
+    if layer.norm_placement == "parallel":
         return x + attended + feed(layer.feedforward, layer.feedforward_norm(x))
     middle = x + attended
     return middle + feed(layer.feedforward, layer.feedforward_norm(middle))
@@ -353,12 +254,11 @@ def apply_layer(
     """One layer on one sequence.
 
     Args:
-        layer: the layer.
-        x: hidden rows that enter it.
-        present: which tokens are no padding; all when None.
+        x: hidden states that enter the layer.
+        present: False for padding; no padding when None.
 
     Returns:
-        The hidden rows that leave, and the attention maps.
+        The hidden states that leave, and the attention maps.
     """
     read = attention_input(layer, x)
     weights = attention_weights(layer.attention, read, present)
@@ -367,11 +267,11 @@ def apply_layer(
 
 @eqx.filter_jit
 def read_out(readout: Readout, x: Float[Array, "T d"]) -> Float[Array, "..."]:
-    """Logits of the last hidden rows.
+    """Logits of the last hidden states.
 
     Args:
-        readout: of the model, with `words`.
-        x: hidden rows that leave the last layer.
+        readout: a readout with an LM head or a classifier.
+        x: hidden states that leave the last layer.
 
     Returns:
         One row of logits per token, or one vector where only the first token is read.
@@ -384,6 +284,6 @@ def read_out(readout: Readout, x: Float[Array, "T d"]) -> Float[Array, "..."]:
         x = activation(readout.activation)(readout.transform(x))
     if readout.transform_norm is not None:
         x = readout.transform_norm(x)
-    assert readout.words is not None
-    logits = readout.words(x)
+    assert readout.lm_head is not None
+    logits = readout.lm_head(x)
     return logits[0] if readout.first_only else logits

@@ -8,13 +8,14 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from attlas.transformers.stored_transformer import StoredTransformer
+
 
 def apart(rows: np.ndarray, heads: int) -> np.ndarray:
     """Rows of all heads side by side to one block per head.
 
     Args:
         rows: (T, heads k).
-        heads: number of blocks.
 
     Returns:
         (heads, T, k).
@@ -44,18 +45,18 @@ def turned(rows: np.ndarray, frequencies: np.ndarray, *, interleaved: bool = Fal
     """
     size = 2 * frequencies.size
     angle = np.arange(rows.shape[1])[:, None] * frequencies
-    moved, rest = rows[..., :size], rows[..., size:]
+    paired, still = rows[..., :size], rows[..., size:]
     if interleaved:
         # As complex numbers, one per pair: llama2.c's layout.
-        complex_rows = moved[..., 0::2] + 1j * moved[..., 1::2]
+        complex_rows = paired[..., 0::2] + 1j * paired[..., 1::2]
         spun = complex_rows * np.exp(1j * angle)
-        both = np.stack([spun.real, spun.imag], axis=-1).reshape(moved.shape)
+        rotated = np.stack([spun.real, spun.imag], axis=-1).reshape(paired.shape)
     else:
         doubled = np.concatenate([angle, angle], axis=-1)
         half = size // 2
-        other = np.concatenate([-moved[..., half:], moved[..., :half]], axis=-1)
-        both = moved * np.cos(doubled) + other * np.sin(doubled)
-    return np.concatenate([both, rest], axis=-1)
+        partner = np.concatenate([-paired[..., half:], paired[..., :half]], axis=-1)
+        rotated = paired * np.cos(doubled) + partner * np.sin(doubled)
+    return np.concatenate([rotated, still], axis=-1)
 
 
 def mixed_values(
@@ -75,7 +76,7 @@ def mixed_values(
         values: (groups, T, v).
         scale: factor of the logits.
         causal: whether later tokens are hidden.
-        window: how many tokens up to its own a token sees; None for all.
+        window: tokens that a token sees, up to itself; all when None.
 
     Returns:
         (T, heads v).
@@ -104,9 +105,7 @@ def linear(stored: Mapping[str, np.ndarray], path: str, rows: np.ndarray) -> np.
     """Rows through a map of the file whose matrix has outputs first.
 
     Args:
-        stored: the file.
-        path: what the names of matrix and bias begin with; the bias may be absent.
-        rows: (T, inputs).
+        path: prefix of the names of matrix and bias; the bias may be absent.
 
     Returns:
         (T, outputs), in float64.
@@ -115,12 +114,12 @@ def linear(stored: Mapping[str, np.ndarray], path: str, rows: np.ndarray) -> np.
         >>> linear({"q.weight": np.array([[1.0, 2.0]])}, "q", np.array([[3.0, 4.0]])).tolist()
         [[11.0]]
     """
-    found = rows @ stored[f"{path}.weight"].astype(np.float64).T
+    outputs = rows @ stored[f"{path}.weight"].astype(np.float64).T
     bias = stored.get(f"{path}.bias")
-    return found if bias is None else found + bias
+    return outputs if bias is None else outputs + bias
 
 
-def unsliced_heads(
+def fused_heads(
     stored: Mapping[str, np.ndarray],
     paths: Sequence[str],
     heads: int,
@@ -131,10 +130,9 @@ def unsliced_heads(
     """Attention whose queries, keys, values and output are four maps of the file.
 
     Args:
-        stored: the file.
-        paths: of the four maps, in that order.
+        paths: query, key, value and output maps, in that order.
         heads: number of heads, without groups.
-        x: (T, d), what the attention reads.
+        x: (T, d), the attention's input.
         causal: whether later tokens are hidden.
 
     Returns:
@@ -146,3 +144,38 @@ def unsliced_heads(
     scale = (rows.shape[1] // heads) ** -0.5
     mixed = mixed_values(queries, keys, values, scale=scale, causal=causal)
     return linear(stored, outward, mixed)
+
+
+def fused_rotary_heads(
+    table: StoredTransformer, tensors: Mapping[str, np.ndarray], index: int, x: np.ndarray
+) -> np.ndarray:
+    """Attention of Llama's kind: rotary positions, grouped keys, perhaps norms of the heads.
+
+    Args:
+        table: names and sizes of the file.
+        x: (T, d), the attention's input.
+
+    Returns:
+        (T, d), in float64.
+    """
+    stored, names, layer = table.stored(tensors), table.names, table.layers[index]
+    states, rotary, groups = np.asarray(x, np.float64), table.rotary, table.groups or table.heads
+    assert rotary is not None
+
+    def prepared(path: str, norm: str, blocks: int) -> np.ndarray:
+        projected = apart(linear(stored, layer + path, states), blocks)
+        if norm:
+            gain = stored[f"{layer}{norm}.weight"].astype(np.float64) + table.gain_shift
+            size = np.sqrt(np.mean(projected**2, axis=-1, keepdims=True) + table.eps)
+            projected = gain * projected / size
+        return turned(projected, np.asarray(rotary.frequencies), interleaved=rotary.interleaved)
+
+    queries = prepared(names.query, names.query_norm, table.heads)
+    mixed = mixed_values(
+        queries,
+        prepared(names.key, names.key_norm, groups),
+        apart(linear(stored, layer + names.value, states), groups),
+        scale=queries.shape[-1] ** -0.5,
+        window=None if table.windows is None else table.windows[index],
+    )
+    return linear(stored, layer + names.output, mixed)

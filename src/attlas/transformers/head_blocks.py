@@ -13,12 +13,8 @@ def dense(W: np.ndarray, b: np.ndarray | None, *, outputs_first: bool = True) ->
     """A map x W + b of stored arrays.
 
     Args:
-        W: the matrix.
         b: the bias, or None for none.
         outputs_first: whether rows of W are outputs, as in torch's Linear; else inputs.
-
-    Returns:
-        The map.
 
     Examples:
         >>> dense(np.ones((3, 2)), None)(jnp.ones((1, 2))).tolist()
@@ -29,45 +25,31 @@ def dense(W: np.ndarray, b: np.ndarray | None, *, outputs_first: bool = True) ->
 
 
 def blocks_of_outputs(
-    whole: Dense, blocks: int
+    joint: Dense, blocks: int
 ) -> tuple[Float[Array, "{blocks} d k"], Float[Array, "{blocks} k"]]:
     """Queries, keys or values: a block of neighbouring outputs belongs to each head.
-
-    Args:
-        whole: of all heads.
-        blocks: number of heads or groups.
-
-    Returns:
-        Matrix and bias of each.
 
     Examples:
         >>> W, b = blocks_of_outputs(dense(np.arange(4.0)[:, None], np.arange(4.0)), 2)
         >>> W[:, 0].tolist(), b.tolist()
         ([[0.0, 1.0], [2.0, 3.0]], [[0.0, 1.0], [2.0, 3.0]])
     """
-    d, _ = whole.W.shape
-    return whole.W.reshape(d, blocks, -1).swapaxes(0, 1), whole.b.reshape(blocks, -1)
+    d, _ = joint.W.shape
+    return joint.W.reshape(d, blocks, -1).swapaxes(0, 1), joint.b.reshape(blocks, -1)
 
 
 def blocks_of_inputs(
-    whole: Dense, blocks: int
+    joint: Dense, blocks: int
 ) -> tuple[Float[Array, "{blocks} v d"], Float[Array, " d"]]:
     """The output projection: a block of neighbouring inputs belongs to each head.
-
-    Args:
-        whole: of all heads.
-        blocks: number of heads.
-
-    Returns:
-        Matrix of each, and the bias of their sum.
 
     Examples:
         >>> W, b = blocks_of_inputs(dense(np.arange(4.0)[None], None), 2)
         >>> W[:, :, 0].tolist()
         [[0.0, 1.0], [2.0, 3.0]]
     """
-    _, d = whole.W.shape
-    return whole.W.reshape(blocks, -1, d), whole.b
+    _, d = joint.W.shape
+    return joint.W.reshape(blocks, -1, d), joint.b
 
 
 def attention_of(
@@ -86,17 +68,9 @@ def attention_of(
 
     Args:
         maps: queries of all heads, keys and values of all groups, and the output projection.
-        heads: number of heads.
         causal: whether a token sees those up to itself only.
         groups: number of key/value groups, each of neighbouring heads; one per head when None.
-        scale: of the logits; k^(-1/2) when None.
-        window: see `Attention`.
-        rotary: see `Attention`.
-        query_norm: see `Attention`.
-        key_norm: see `Attention`.
-
-    Returns:
-        The heads.
+        scale: factor of the logits; k^(-1/2) when None.
 
     Examples:
         >>> one = dense(np.eye(4), None)
@@ -107,7 +81,7 @@ def attention_of(
     shared = heads if groups is None else groups
     queries, keys, values, output = maps
     W_Q, b_Q = blocks_of_outputs(queries, heads)
-    (W_K, b_K), (W_V, b_V) = (blocks_of_outputs(whole, shared) for whole in (keys, values))
+    (W_K, b_K), (W_V, b_V) = (blocks_of_outputs(joint, shared) for joint in (keys, values))
     W_O, b_O = blocks_of_inputs(output, heads)
     return Attention(
         W_Q=W_Q,

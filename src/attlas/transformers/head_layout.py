@@ -23,73 +23,67 @@ LARGEST_RESIDUAL = 1e-10
 _TOKENS = 6
 
 
-def slicing_residual(
-    attention: Attention, unsliced: Callable[[np.ndarray], np.ndarray], seed: int = 0
+def head_layout_residual(
+    attention: Attention, fused_attention: Callable[[np.ndarray], np.ndarray], seed: int = 0
 ) -> float:
-    r"""Difference between the sum over heads and the unsliced layer, on normal rows.
+    r"""Difference between the sum over heads and the fused layer, on normal inputs.
 
     $$\max_{ij}|\textstyle\sum_hP_h(XW_V+b_V)W_O+b_O-f(X)|_{ij}\,/\,\max_{ij}|f(X)|_{ij}$$
 
     Args:
-        attention: heads of a layer.
-        unsliced: f, the layer's attention from the file's own matrices, (T, d) to (T, d).
-        seed: of the rows.
+        fused_attention: f, the layer's attention from the file's own matrices, (T, d) to (T, d).
 
     Returns:
         The residual in float64; of the order of its rounding where the slicing is right.
     """
     d = attention.W_Q.shape[1]
     x = np.random.default_rng(seed).normal(size=(_TOKENS, d))
-    want = np.asarray(unsliced(x), np.float64)
+    fused = np.asarray(fused_attention(x), np.float64)
     with jax.enable_x64(True):
         wide = jax.tree.map(lambda leaf: jnp.asarray(leaf, jnp.float64), attention)
-        found = np.asarray(_attention_of(wide, jnp.asarray(x)))
-    return float(np.max(np.abs(found - want)) / np.max(np.abs(want)))
+        by_heads = np.asarray(_attention_of(wide, jnp.asarray(x)))
+    return float(np.max(np.abs(by_heads - fused)) / np.max(np.abs(fused)))
 
 
-def prove_slicing(model: TrainedTransformer) -> Float[np.ndarray, " L"]:
+def check_head_layout(model: TrainedTransformer) -> Float[np.ndarray, " L"]:
     """The residual of every stored layer, or a refusal.
-
-    Args:
-        model: as `load_model` read it.
-
-    Returns:
-        The residuals.
 
     Raises:
         UserError: if one exceeds 1e-10, naming the layer and the matrix that is at fault where
             cutting it in another way mends it; or if the model was not read from a file's matrices.
     """
-    unsliced = model.unsliced
-    if unsliced is None:
+    fused_attention = model.fused_attention
+    if fused_attention is None:
         raise UserError(
             f"{model.name} was not read from a file or a module: there is nothing to compare its "
             "heads with"
         )
-    found = []
+    residuals = []
     for stored in range(max(model.stored_layer) + 1):
         index = model.stored_layer.index(stored)
         attention = model.stored_block(stored).attention
-        whole = partial(unsliced, index)
-        residual = slicing_residual(attention, whole)
+        fused = partial(fused_attention, index)
+        residual = head_layout_residual(attention, fused)
         if not residual <= LARGEST_RESIDUAL:
-            suspect = _suspect(attention, whole)
+            suspect = _suspect(attention, fused)
             raise UserError(
                 f"{model.name}: the heads of layer {index} do not add up to the layer (residual "
                 f"{residual:.2g}, at most {LARGEST_RESIDUAL:.0e}): {suspect} is cut in "
                 f"another way than '{model.architecture}' is read"
             )
-        found.append(residual)
-    return np.array(found)
+        residuals.append(residual)
+    return np.array(residuals)
 
 
-def _suspect(attention: Attention, unsliced: Callable[[np.ndarray], np.ndarray]) -> str:
+def _suspect(attention: Attention, fused_attention: Callable[[np.ndarray], np.ndarray]) -> str:
     """The matrix which, cut in one of the usual wrong ways, would explain the file."""
     for name in ("W_Q", "W_K", "W_V", "W_O"):
         blocks = jnp.asarray(getattr(attention, name))
-        for cut in (*WRONG_CUTS.values(), _rolled_back):
-            other = eqx.tree_at(lambda tree, name=name: getattr(tree, name), attention, cut(blocks))
-            if slicing_residual(other, unsliced) <= LARGEST_RESIDUAL:
+        for cut in (*WRONG_LAYOUTS.values(), _rolled_back):
+            rearranged = eqx.tree_at(
+                lambda tree, name=name: getattr(tree, name), attention, cut(blocks)
+            )
+            if head_layout_residual(rearranged, fused_attention) <= LARGEST_RESIDUAL:
                 return name
     return "one of W_Q, W_K, W_V, W_O"
 
@@ -117,7 +111,7 @@ def _interleaved(blocks: Array) -> Array:
     return blocks.transpose(1, 0, 2).reshape(heads, rows, columns)
 
 
-WRONG_CUTS: dict[str, Callable[[Array], Array]] = {
+WRONG_LAYOUTS: dict[str, Callable[[Array], Array]] = {
     "rolled": _rolled,
     "transposed": _transposed,
     "interleaved": _interleaved,

@@ -1,4 +1,4 @@
-"""A layer on many sequences: no attention map is kept, and a causal one is computed by half."""
+"""A layer on many sequences: attention maps are not stored, and a causal one is half computed."""
 
 import equinox as eqx
 import jax
@@ -32,12 +32,8 @@ def leave_layer(
     """One layer on many sequences of one length, padded at the end.
 
     Args:
-        layer: the layer.
-        x: hidden rows that enter it.
-        present: which tokens are no padding.
-
-    Returns:
-        The hidden rows that leave.
+        x: hidden states that enter the layer.
+        present: False for padding.
     """
     heads, length = len(layer.attention.group), x.shape[1]
     block = blocks(layer.attention, length)[0].stop
@@ -59,35 +55,23 @@ def attended_by_blocks(
     of the map are computed.
 
     Args:
-        attention: of a layer.
-        x: what it reads.
-        present: which tokens are no padding.
-
-    Returns:
-        One row per token.
+        x: the attention's input.
+        present: False for padding.
     """
-    found = projections(attention, x)
-    queries, keys = placed(attention, found.queries, found.keys)
+    projected = projections(attention, x)
+    queries, keys = placed(attention, projected.queries, projected.keys)
     seen = visible(attention, x.shape[0], present)
     mixed = []
     for rows in blocks(attention, x.shape[0]):
         end = rows.stop if attention.causal else x.shape[0]
         logits = jnp.einsum("hik,hjk->hij", queries[:, rows], keys[:, :end])
         weights = seen_softmax(attention.scale * logits, seen[rows, :end])
-        mixed.append(mix_values(attention, weights, found.values[:, :end]))
+        mixed.append(mix_values(attention, weights, projected.values[:, :end]))
     return unite_heads(attention, jnp.concatenate(mixed, axis=1))
 
 
 def blocks(attention: Attention, length: int) -> list[slice]:
-    """Blocks of queries: one where the mask is not causal.
-
-    Args:
-        attention: of a layer.
-        length: number of tokens.
-
-    Returns:
-        Their rows, in order.
-    """
+    """Blocks of queries: one where the mask is not causal."""
     count = min(_BLOCKS, max(1, length // _BLOCK)) if attention.causal else 1
     size = -(-length // count)
     return [slice(start, min(start + size, length)) for start in range(0, length, size)]

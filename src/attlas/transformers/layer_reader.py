@@ -1,4 +1,4 @@
-"""Layers of a file, read when they are asked for, and their attention without the rest."""
+"""Layers of a file, read on access, and their attention by itself."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from attlas.transformers.canonical import AttentionBlock, Feedforward, Layer
 
 @dataclass(frozen=True)
 class LayerReader:
-    """Reads a stored layer; or what is not its feedforward units, most of its numbers.
+    """Reads a stored layer, or the layer without its feedforward units, most of its numbers.
 
     Attributes:
         block: reads attention and norms.
@@ -29,13 +29,10 @@ def read_attention(read_layer: Callable[[int], Layer], stored: int) -> Attention
     Args:
         read_layer: a `LayerReader`; of any other reader, the whole layer is read.
         stored: number of the stored layer.
-
-    Returns:
-        Its attention and norms.
     """
     if isinstance(read_layer, LayerReader):
         return read_layer.block(stored)
     layer = read_layer(stored)
     return AttentionBlock(
-        layer.attention, layer.attention_norm, layer.feedforward_norm, layer.placement
+        layer.attention, layer.attention_norm, layer.feedforward_norm, layer.norm_placement
     )

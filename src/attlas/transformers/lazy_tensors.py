@@ -1,4 +1,4 @@
-"""A model's tensors by name, in one floating type, read when they are asked for."""
+"""A model's tensors by name, in one floating type, read on access."""
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -37,7 +37,6 @@ class LazyTensors(Mapping[str, np.ndarray]):
     infinite are refused where they are read, by the tensor's name.
 
     Args:
-        tensors: by name.
         dtype: the working type; None for the widest of the tensors', at least float32.
 
     Examples:
@@ -49,7 +48,7 @@ class LazyTensors(Mapping[str, np.ndarray]):
 
     def __init__(self, tensors: Mapping[str, Unread], dtype: np.dtype | None = None):
         self._tensors = dict(tensors)
-        floating = {each.dtype for each in self._tensors.values() if _is_floating(each.dtype)}
+        floating = {tensor.dtype for tensor in self._tensors.values() if _is_floating(tensor.dtype)}
         widest = working_dtype(np.dtype("f4"), *sorted(floating, key=str))
         self.dtype = widest if dtype is None else dtype
         """The working type."""
@@ -58,15 +57,15 @@ class LazyTensors(Mapping[str, np.ndarray]):
         unread = self._tensors[name]
         if not _is_floating(unread.dtype):
             return unread.read(unread.dtype)
-        found = unread.read(self.dtype)
+        values = unread.read(self.dtype)
         # The least and the largest number are NaN where one is; nothing of their size is made.
-        if found.size and not (np.isfinite(found.min()) and np.isfinite(found.max())):
-            bad = int((~np.isfinite(found)).sum())
+        if values.size and not (np.isfinite(values.min()) and np.isfinite(values.max())):
+            bad = int((~np.isfinite(values)).sum())
             raise UserError(
                 f"{unread.where}: tensor '{printable(name)}' has {bad} entries that are NaN or "
                 f"infinite as {self.dtype}: the model diverged or the file was damaged"
             )
-        return found
+        return values
 
     def __contains__(self, name: object) -> bool:
         return name in self._tensors
@@ -83,7 +82,7 @@ class LazyTensors(Mapping[str, np.ndarray]):
     @property
     def shapes(self) -> dict[str, tuple[int, ...]]:
         """Shape of each tensor; nothing is read."""
-        return {name: each.shape for name, each in self._tensors.items()}
+        return {name: tensor.shape for name, tensor in self._tensors.items()}
 
     @property
     def parameters(self) -> int:
@@ -94,26 +93,20 @@ class LazyTensors(Mapping[str, np.ndarray]):
 def tensors_of_files(files: Iterable[SafetensorsFile]) -> dict[str, Unread]:
     """The tensors of some files, none of which names a tensor of another.
 
-    Args:
-        files: opened ones.
-
-    Returns:
-        Tensors by name.
-
     Raises:
         UserError: if two files hold tensors of one name.
     """
-    found: dict[str, Unread] = {}
+    tensors: dict[str, Unread] = {}
     for file in files:
         where = printable(str(file.path))
         for name, place in file.tensors.items():
-            if name in found:
+            if name in tensors:
                 raise UserError(
-                    f"{where} holds tensor '{printable(name)}', and so does {found[name].where}: "
+                    f"{where} holds tensor '{printable(name)}', and so does {tensors[name].where}: "
                     "keep one of them"
                 )
-            found[name] = Unread(place.shape, place.dtype, where, _reader(file, name))
-    return found
+            tensors[name] = Unread(place.shape, place.dtype, where, _reader(file, name))
+    return tensors
 
 
 def _reader(file: SafetensorsFile, name: str) -> Callable[[np.dtype], np.ndarray]:

@@ -35,36 +35,33 @@ _PICKLES = (b"PK\x03\x04", b"\x80")
 def read_llama2c_file(path: Path) -> tuple[dict[str, Any], dict[str, Unread]]:
     """Configuration and tensors of such a file; the numbers are not read yet.
 
-    Args:
-        path: of the file.
-
     Returns:
         Configuration as llama2.c names it, and tensors by name.
     """
-    shown = printable(str(path))
-    head, size = _head(path, shown)
+    label = printable(str(path))
+    head, size = _head(path, label)
     if head.startswith(_PICKLES):
-        _refuse_pickle(shown)
+        _refuse_pickle(label)
     if len(head) < 28:
-        _refuse(shown, f"has {len(head)} bytes, fewer than its seven sizes take")
+        _refuse(label, f"has {len(head)} bytes, fewer than its seven sizes take")
     values = dict(zip(_SIZES, struct.unpack("<7i", head), strict=True))
     tied = values["vocab_size"] > 0
     values["vocab_size"] = abs(values["vocab_size"])
     wrong = [f"{name} = {v}" for name, v in values.items() if not 0 < v < _LARGEST]
     if wrong:
-        _refuse(shown, f"has {wrong[0]}, no size of a model")
-    for whole, part in (("dim", "n_heads"), ("n_heads", "n_kv_heads")):
-        if values[whole] % values[part]:
-            _refuse(shown, f"has {part} = {values[part]}, which does not divide {whole}")
+        _refuse(label, f"has {wrong[0]}, no size of a model")
+    for total, part in (("dim", "n_heads"), ("n_heads", "n_kv_heads")):
+        if values[total] % values[part]:
+            _refuse(label, f"has {part} = {values[part]}, which does not divide {total}")
     runs = _runs(values, tied)
     expected = 28 + 4 * sum(count * math.prod(shape) for _, count, shape in runs)
     if size != expected:
-        _refuse(shown, f"has {size} bytes, its sizes imply {expected}: truncated or altered")
+        _refuse(label, f"has {size} bytes, its sizes imply {expected}: truncated or altered")
     tensors, start = {}, 28
     for name, count, shape in runs:
         for index in range(count):
             if name:
-                unread = _unread(path, shown, start, shape)
+                unread = _unread(path, label, start, shape)
                 tensors[name.format(index)] = unread
             start += 4 * math.prod(shape)
     return {**values, "model_type": "llama2.c", "tied_embeddings": tied}, tensors
@@ -74,10 +71,10 @@ def _runs(values: dict[str, int], tied: bool) -> list[tuple[str, int, tuple[int,
     """What follows what: name, how often, and shape; tables of angles have no name."""
     d, m, L = values["dim"], values["hidden_dim"], values["n_layers"]
     size = d // values["n_heads"]
-    g, words = values["n_kv_heads"] * size, (values["vocab_size"], d)
+    g, table = values["n_kv_heads"] * size, (values["vocab_size"], d)
     angles = (values["max_seq_len"], size // 2)
     return [
-        ("tok_embeddings.weight", 1, words),
+        ("tok_embeddings.weight", 1, table),
         ("layers.{}.attention_norm.weight", L, (d,)),
         ("layers.{}.attention.wq.weight", L, (d, d)),
         ("layers.{}.attention.wk.weight", L, (g, d)),
@@ -89,36 +86,36 @@ def _runs(values: dict[str, int], tied: bool) -> list[tuple[str, int, tuple[int,
         ("layers.{}.feed_forward.w3.weight", L, (m, d)),
         ("norm.weight", 1, (d,)),
         ("", 2, angles),
-        *([] if tied else [("output.weight", 1, words)]),
+        *([] if tied else [("output.weight", 1, table)]),
     ]
 
 
-def _head(path: Path, shown: str) -> tuple[bytes, int]:
+def _head(path: Path, label: str) -> tuple[bytes, int]:
     try:
         if not stat.S_ISREG(path.stat().st_mode):
-            _refuse(shown, "is not a regular file")
+            _refuse(label, "is not a regular file")
         with os.fdopen(os.open(path, os.O_RDONLY | OPEN_AT_ONCE), "rb") as file:
             return file.read(28), os.fstat(file.fileno()).st_size
     except OSError as error:
-        raise UserError(f"{shown} cannot be read ({error.strerror or error})") from None
+        raise UserError(f"{label} cannot be read ({error.strerror or error})") from None
 
 
-def _unread(path: Path, shown: str, start: int, shape: tuple[int, ...]) -> Unread:
+def _unread(path: Path, label: str, start: int, shape: tuple[int, ...]) -> Unread:
     def read(dtype: np.dtype) -> np.ndarray:
-        found = np.fromfile(path, "<f4", math.prod(shape), offset=start)
-        if found.size != math.prod(shape):
-            _refuse(shown, "is truncated; it was whole when opened")
-        return found.reshape(shape).astype(dtype, copy=False)
+        values = np.fromfile(path, "<f4", math.prod(shape), offset=start)
+        if values.size != math.prod(shape):
+            _refuse(label, "is truncated; it was whole when opened")
+        return values.reshape(shape).astype(dtype, copy=False)
 
-    return Unread(shape, np.dtype("<f4"), shown, read)
-
-
-def _refuse(shown: str, what: str) -> NoReturn:
-    raise UserError(f"{shown} as a file of llama2.c, version 0, {what}")
+    return Unread(shape, np.dtype("<f4"), label, read)
 
 
-def _refuse_pickle(shown: str) -> NoReturn:
+def _refuse(label: str, what: str) -> NoReturn:
+    raise UserError(f"{label} as a file of llama2.c, version 0, {what}")
+
+
+def _refuse_pickle(label: str) -> NoReturn:
     raise UserError(
-        f"{shown} is a pickle, which can run code when it is read: convert it where you trust it, "
+        f"{label} is a pickle, which can run code when it is read: convert it where you trust it, "
         "with model.save_pretrained(folder, safe_serialization=True), and give the folder"
     )

@@ -1,4 +1,4 @@
-"""The map from the last hidden rows to the words, which may share the embedding's matrix."""
+"""The LM head, which may share the embedding's matrix."""
 
 from collections.abc import Sequence
 
@@ -9,35 +9,34 @@ from attlas.transformers.head_blocks import dense
 from attlas.transformers.stored_tensors import StoredTensors
 
 
-def output_words(
+def read_lm_head(
     stored: StoredTensors, embedding: str, names: Sequence[str], *, tied: bool
 ) -> Dense | None:
-    """What a file says about the output layer.
+    """The LM head of a file.
 
     Args:
-        stored: the file.
-        embedding: which tensor holds one row per word.
-        names: which tensor is the output layer; the first that is there.
-        tied: whether the embedding is the output layer where the file has no other.
+        embedding: name of the tensor with one row per token of the vocabulary.
+        names: names of the LM head; the first that the file has counts.
+        tied: whether the embedding is the LM head too, where the file has no other.
 
     Returns:
-        The map, None for a model without it or with a head of another task.
+        The map; None for a model without LM head or with the head of another task.
 
     Examples:
         >>> stored = StoredTensors({"in": np.eye(2)}, {"in": (2, 2)})
-        >>> output_words(stored, "in", ("out",), tied=True).W.tolist()
+        >>> read_lm_head(stored, "in", ("out",), tied=True).W.tolist()
         [[1.0, 0.0], [0.0, 1.0]]
-        >>> output_words(stored, "in", ("out",), tied=False) is None
+        >>> read_lm_head(stored, "in", ("out",), tied=False) is None
         True
     """
     name = next((name for name in names if name in stored), None)
     if name is None:
-        return dense(stored[embedding], None) if tied and stored.for_words else None
+        return dense(stored[embedding], None) if tied and stored.for_language else None
     # The library ties only what is equal: a file whose two matrices differ is read as it is.
     return dense(stored[name], None)
 
 
-def repeated_words(
+def repeated_lm_head(
     stored: StoredTensors, embedding: str, names: Sequence[str], *, tied: bool
 ) -> int:
     """How many numbers of a file are the embedding once more.
@@ -45,9 +44,8 @@ def repeated_words(
     A state dict holds a shared matrix under both names. Where nothing is tied, nothing is read.
 
     Args:
-        stored: the file.
-        embedding: which tensor holds one row per word.
-        names: which tensor is the output layer; the first that is there.
+        embedding: name of the tensor with one row per token of the vocabulary.
+        names: names of the LM head; the first that the file has counts.
         tied: whether the configuration ties them.
 
     Returns:
@@ -56,11 +54,11 @@ def repeated_words(
     Examples:
         >>> both = {"in": np.eye(2), "out": np.eye(2)}
         >>> stored = StoredTensors(both, dict.fromkeys(both, (2, 2)))
-        >>> [repeated_words(stored, "in", ("out",), tied=tied) for tied in (True, False)]
+        >>> [repeated_lm_head(stored, "in", ("out",), tied=tied) for tied in (True, False)]
         [4, 0]
     """
     name = next((name for name in names if name in stored), None)
     if name is None or not tied:
         return 0
-    words = stored[embedding]
-    return words.size if np.array_equal(words, stored[name]) else 0
+    table = stored[embedding]
+    return table.size if np.array_equal(table, stored[name]) else 0

@@ -30,7 +30,7 @@ def load_model(
     name: str | None = None,
     config: Any = None,
 ) -> TrainedTransformer:
-    r"""A trained Transformer in canonical form; its layers are read when they are asked for.
+    r"""A trained Transformer in canonical form; its layers are read on access.
 
     Nothing is unpickled, and what a file says about itself is checked before it is believed.
 
@@ -40,11 +40,8 @@ def load_model(
             torch.nn.Module, a state dict, or an `Encoder` or `Translator` of attlas.
         dtype: "float32" or "float64", which needs `jax.enable_x64(True)` around all that is done
             with the model; the source's when None, where halves become float32.
-        name: what tables call the model; the path, or the class, when None.
+        name: name of the model in tables; its path or class when None.
         config: settings of config.json, for a state dict or a module without its own.
-
-    Returns:
-        The model.
 
     Raises:
         UserError: if the source cannot be read, in one line.
@@ -56,16 +53,18 @@ def load_model(
         >>> model.attention([9, 1, 2, 3, 4, 5]).shape
         (2, 2, 6, 6)
     """
-    found = open_checkpoint(source, dtype=dtype, name=name, config=config)
-    architecture = architecture_of(found.config, found.name)
-    require_settings(found.config, architecture.SETTINGS[found.config["model_type"]], LIBRARY)
+    checkpoint = open_checkpoint(source, dtype=dtype, name=name, config=config)
+    architecture = architecture_of(checkpoint.config, checkpoint.name)
+    require_settings(
+        checkpoint.config, architecture.SETTINGS[checkpoint.config["model_type"]], LIBRARY
+    )
     model = replace(
-        architecture.read(found.config, found.tensors, found.name),
-        unsliced=lambda index, x: architecture.unsliced_attention(
-            found.config, found.tensors, index, x
+        architecture.read(checkpoint.config, checkpoint.tensors, checkpoint.name),
+        fused_attention=lambda index, x: architecture.fused_attention(
+            checkpoint.config, checkpoint.tensors, index, x
         ),
     )
-    if found.tensors.dtype == np.float64:
+    if checkpoint.tensors.dtype == np.float64:
         return _in_float64(model)
     return model
 
@@ -79,15 +78,6 @@ def open_checkpoint(
 ) -> Checkpoint:
     """Configuration and tensors of a source, before any architecture looks at them.
 
-    Args:
-        source: see `load_model`.
-        dtype: see `load_model`.
-        name: see `load_model`.
-        config: see `load_model`.
-
-    Returns:
-        Name, configuration, and tensors that are read when they are asked for.
-
     Raises:
         UserError: if the source cannot be read, in one line.
     """
@@ -95,14 +85,14 @@ def open_checkpoint(
         raise UserError(f"dtype = {dtype!r} is not known: choose {' or '.join(_DTYPES)}")
     wanted = None if dtype is None else np.dtype(dtype)
     if isinstance(source, str | os.PathLike):
-        found = read_checkpoint(source, wanted)
+        checkpoint = read_checkpoint(source, wanted)
         if config is not None:
-            found = replace(found, config=module_config(source, config))
+            checkpoint = replace(checkpoint, config=module_config(source, config))
     else:
-        found = _of_memory(source, wanted, config)
-    if found.tensors.dtype == np.float64:
-        _require_float64(found.name)
-    return replace(found, name=name or found.name)
+        checkpoint = _of_memory(source, wanted, config)
+    if checkpoint.tensors.dtype == np.float64:
+        _require_float64(checkpoint.name)
+    return replace(checkpoint, name=name or checkpoint.name)
 
 
 def _of_memory(source: Any, dtype: np.dtype | None, config: Any) -> Checkpoint:
@@ -116,8 +106,8 @@ def _of_memory(source: Any, dtype: np.dtype | None, config: Any) -> Checkpoint:
         settings, tensors = stored_form(source)
         return _checkpoint(called, settings, tensors, dtype)
     raise UserError(
-        f"{printable(called)} is no model: give the path of a folder or file, a torch.nn.Module, "
-        "a state dict, or a model of attlas"
+        f"{printable(called)} is not a model: give the path of a folder or file, a "
+        "torch.nn.Module, a state dict, or a model of attlas"
     )
 
 
@@ -128,7 +118,7 @@ def _checkpoint(
 
 
 def _in_float64(model: TrainedTransformer) -> TrainedTransformer:
-    """Parts are read later, perhaps where JAX would narrow them without a word."""
+    """Check the precision at each later read, where JAX would narrow the weights silently."""
 
     def checked(read: Callable[..., Any]) -> Callable[..., Any]:
         def reading(*stored: int) -> Any:

@@ -15,7 +15,7 @@ from attlas.transformers.layer_reader import LayerReader
 def plain_layers(
     stored: AttlasTensors,
     attention: Callable[[int], str],
-    rest: Callable[[int], str],
+    layer: Callable[[int], str],
     activation: str,
     eps: float,
 ) -> LayerReader:
@@ -23,17 +23,12 @@ def plain_layers(
 
     Args:
         stored: the model's tensors.
-        attention: given a layer's number, what the names of W_Q, W_K, W_V and W_O begin with.
-        rest: what those of the feedforward and of the norms begin with.
-        activation: of the feedforward.
-        eps: of the norms.
-
-    Returns:
-        What reads them.
+        attention: prefix of the names of W_Q, W_K, W_V and W_O, by the layer's number.
+        layer: prefix of the names of feedforward and norms, by the layer's number.
     """
     return LayerReader(
-        lambda index: _block(stored, attention(index), rest(index), eps),
-        lambda index: _feedforward(stored, rest(index), activation),
+        lambda index: _block(stored, attention(index), layer(index), eps),
+        lambda index: _feedforward(stored, layer(index), activation),
     )
 
 
@@ -42,40 +37,38 @@ def _dense(stored: AttlasTensors, name: str, inputs: int, outputs: int) -> Dense
     return dense(stored.read(name, inputs, outputs), None, outputs_first=False)
 
 
-def _feedforward(stored: AttlasTensors, rest: str, activation: str) -> Feedforward:
+def _feedforward(stored: AttlasTensors, layer: str, activation: str) -> Feedforward:
     d, hidden = stored.size("width"), stored.size("hidden")
-    up, down = _dense(stored, f"{rest}up", d, hidden), _dense(stored, f"{rest}down", hidden, d)
+    up, down = _dense(stored, f"{layer}up", d, hidden), _dense(stored, f"{layer}down", hidden, d)
     return Feedforward(up, down, None, activation)
 
 
-def _block(stored: AttlasTensors, attention: str, rest: str, eps: float) -> AttentionBlock:
+def _block(stored: AttlasTensors, attention: str, layer: str, eps: float) -> AttentionBlock:
     d = stored.size("width")
     stored.head_size()  # refuses heads that do not divide the width
-    parts = ("query", "key", "value", "output")
-    scales = jnp.asarray(stored.read(f"{rest}scales", 2, d))
+    roles = ("query", "key", "value", "output")
+    scales = jnp.asarray(stored.read(f"{layer}scales", 2, d))
     first, last = (Norm(scale, jnp.zeros_like(scale), eps, centred=True) for scale in scales)
     return AttentionBlock(
         attention=attention_of(
-            (_dense(stored, f"{attention}{part}", d, d) for part in parts),
+            (_dense(stored, f"{attention}{part}", d, d) for part in roles),
             stored.size("heads"),
             causal=False,
         ),
         attention_norm=first,
         feedforward_norm=last,
-        placement="after",
+        norm_placement="post-norm",
     )
 
 
-def plain_unsliced(
+def plain_fused(
     tensors: Mapping[str, np.ndarray], attention: str, heads: int, x: np.ndarray
 ) -> np.ndarray:
     """The attention as the network lays it out, in NumPy float64.
 
     Args:
-        tensors: of the model.
-        attention: what the names of W_Q, W_K, W_V and W_O begin with.
-        heads: number of heads.
-        x: (T, d), what the attention reads.
+        attention: prefix of the names of W_Q, W_K, W_V and W_O.
+        x: (T, d), the attention's input.
 
     Returns:
         (T, d).

@@ -23,9 +23,6 @@ _EVERY_RULE = Settings(
 def rotary_rule(config: Configuration) -> Configuration:
     """The part of a configuration that holds the rule, checked key by key.
 
-    Args:
-        config: of the model.
-
     Returns:
         `rope_scaling`, the older name, where it is not empty, else `rope_parameters`.
 
@@ -45,7 +42,7 @@ def rotary_rule(config: Configuration) -> Configuration:
 
 
 def _kind(rule: Configuration) -> str:
-    return rule.choice("rope_type" if rule.given("rope_type") else "type", (*_RULES,), "default")
+    return rule.choice("rope_type" if rule.has("rope_type") else "type", (*_RULES,), "default")
 
 
 def rotary_frequencies(
@@ -60,7 +57,7 @@ def rotary_frequencies(
     interpolates linearly in the number of turns within the original context in between.
 
     Args:
-        config: of the model: `rope_parameters`, or `rope_theta` and `rope_scaling`.
+        config: configuration with `rope_parameters`, or `rope_theta` and `rope_scaling`.
         size: r, number of coordinates that turn.
         theta_key: older name of the base.
 
@@ -89,7 +86,7 @@ def rotary_frequencies(
         return frequencies / rule.number("factor")
     if kind == "llama3":
         key = "original_max_position_embeddings"
-        holder = next((part for part in (config, rule) if part.given(key)), None)
+        holder = next((part for part in (config, rule) if part.has(key)), None)
         original = holder.number(key) if holder else config.number("max_position_embeddings")
         return _llama3(frequencies, rule, original)
     return frequencies
@@ -103,5 +100,5 @@ def _llama3(frequencies: np.ndarray, rule: Configuration, original: float) -> np
             f"high_freq_factor = {high} in the configuration is not above low_freq_factor = {low}: "
             "correct config.json"
         )
-    kept = np.clip((turns - low) / (high - low), 0.0, 1.0)
-    return (kept + (1 - kept) / rule.number("factor")) * frequencies
+    unscaled = np.clip((turns - low) / (high - low), 0.0, 1.0)
+    return (unscaled + (1 - unscaled) / rule.number("factor")) * frequencies

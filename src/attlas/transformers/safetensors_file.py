@@ -111,11 +111,7 @@ class SafetensorsFile:
         """The numbers of one tensor, read now.
 
         Args:
-            name: of the tensor.
             dtype: type to convert to, block by block; the file's when None.
-
-        Returns:
-            A new array.
 
         Raises:
             UserError: if the file holds no such tensor, or has changed since it was opened.
@@ -123,15 +119,15 @@ class SafetensorsFile:
         if name not in self.tensors:
             raise self._wrong(f"holds no tensor '{name}'")
         place = self.tensors[name]
-        found = np.empty(place.size, place.dtype if dtype is None else dtype)
+        values = np.empty(place.size, place.dtype if dtype is None else dtype)
         with self._opened() as file:
             file.seek(place.start)
             for block in _blocks(place.size):
                 content = file.read((block.stop - block.start) * place.dtype.itemsize)
                 if len(content) != (block.stop - block.start) * place.dtype.itemsize:
                     raise self._wrong(f"is truncated at tensor '{name}'; it was whole when opened")
-                found[block] = _numbers(content, place.dtype)
-        return found.reshape(place.shape)
+                values[block] = _numbers(content, place.dtype)
+        return values.reshape(place.shape)
 
     def _opened(self) -> BinaryIO:
         try:
@@ -148,33 +144,33 @@ class SafetensorsFile:
         try:
             header = json.loads(text.decode(), object_pairs_hook=_unique, parse_constant=_refused)
         except _Twice as twice:
-            raise self._wrong(f"names '{_shown(str(twice))}' twice in its header") from None
+            raise self._wrong(f"names '{_short(str(twice))}' twice in its header") from None
         except (ValueError, RecursionError):
-            raise self._wrong("has a header that is no JSON of two levels") from None
+            raise self._wrong("has a header that is not JSON of two levels") from None
         if not isinstance(header, dict):
-            raise self._wrong("has a header that is no table of tensors")
+            raise self._wrong("has a header that is not a table of tensors")
         return header
 
-    def _metadata(self, found: Any) -> dict[str, str]:
-        texts = isinstance(found, dict) and all(isinstance(v, str) for v in found.values())
+    def _metadata(self, metadata: Any) -> dict[str, str]:
+        texts = isinstance(metadata, dict) and all(isinstance(v, str) for v in metadata.values())
         if not texts:
             raise self._wrong("has metadata that are not texts by name")
-        return found
+        return metadata
 
     def _tensor(self, name: str, entry: Any, begin: int) -> StoredTensor:
-        said = f"tensor '{_shown(name)}'"
+        said = f"tensor '{_short(name)}'"
         if not isinstance(entry, dict) or set(entry) != {"dtype", "shape", "data_offsets"}:
             raise self._wrong(f"has for {said} no dtype, shape and data_offsets alone")
         kind, shape, offsets = entry["dtype"], entry["shape"], entry["data_offsets"]
         if not isinstance(kind, str) or kind not in DTYPES:
             raise self._wrong(
-                f"stores {said} as {_shown(str(kind))}: {', '.join(DTYPES)} are read; "
+                f"stores {said} as {_short(str(kind))}: {', '.join(DTYPES)} are read; "
                 "save the model in one of them"
             )
-        if not _whole(shape) or len(shape) > MOST_AXES:
-            raise self._wrong(f"gives {said} a shape that is no list of sizes")
-        if not _whole(offsets) or len(offsets) != 2:
-            raise self._wrong(f"gives {said} offsets that are no pair of bytes")
+        if not _are_sizes(shape) or len(shape) > MOST_AXES:
+            raise self._wrong(f"gives {said} a shape that is not a list of sizes")
+        if not _are_sizes(offsets) or len(offsets) != 2:
+            raise self._wrong(f"gives {said} offsets that are not a pair of bytes")
         start, stop = offsets
         place = StoredTensor(DTYPES[kind], tuple(shape), begin + start, begin + stop)
         if start > stop or place.stop > self._size:
@@ -198,10 +194,10 @@ class SafetensorsFile:
         for (_, stop, name), (start, _, following) in pairwise(edges):
             if start < stop:
                 raise self._wrong(
-                    f"lays tensors '{_shown(name)}' and '{_shown(following)}' over each other"
+                    f"lays tensors '{_short(name)}' and '{_short(following)}' over each other"
                 )
             if start > stop:
-                where = f"after tensor '{_shown(name)}'" if name else "before its first tensor"
+                where = f"after tensor '{_short(name)}'" if name else "before its first tensor"
                 raise self._wrong(f"has {start - stop} bytes {where} that belong to none")
 
     def _wrong(self, what: str) -> UserError:
@@ -213,30 +209,30 @@ class _Twice(Exception):
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    entries: dict[str, Any] = {}
     for name, value in pairs:
-        if name in found:
+        if name in entries:
             raise _Twice(name)
-        found[name] = value
-    return found
+        entries[name] = value
+    return entries
 
 
 def _refused(text: str) -> Any:
     raise ValueError(text)
 
 
-def _shown(text: str) -> str:
+def _short(text: str) -> str:
     """A name of the file, on one line and short."""
     line = printable(text)
     return line if len(line) <= 80 else f"{line[:77]}..."
 
 
-def _whole(values: Any) -> bool:
+def _are_sizes(values: Any) -> bool:
     return isinstance(values, list) and all(type(v) is int and 0 <= v < 2**62 for v in values)
 
 
 def _numbers(content: bytes, dtype: np.dtype) -> np.ndarray:
-    # A byte that is neither 0 nor 1 is no boolean of NumPy.
+    # A byte that is neither 0 nor 1 is not a boolean of NumPy.
     return np.frombuffer(content, "u1") != 0 if dtype.kind == "b" else np.frombuffer(content, dtype)
 
 

@@ -27,7 +27,7 @@ class Settings:
     unused: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        """Refuse a table that says two things about a key."""
+        """Check that no key is named twice."""
         keys = (*self.read, *self.required, *self.unused)
         if len(keys) > len(set(keys)):
             raise ValueError(f"named twice: {sorted({key for key in keys if keys.count(key) > 1})}")
@@ -44,7 +44,7 @@ def require_settings(config: Mapping[str, Any], *tables: Settings, section: str 
 
     Args:
         config: the parsed file, or a section of it.
-        *tables: what is known; the first that has a key decides about it.
+        *tables: settings; the first that has a key decides about it.
         section: name of the section, empty for the whole file.
 
     Raises:
@@ -63,18 +63,18 @@ the model does not depend on it
     for key, value in config.items():
         if _says_nothing(value):
             continue
-        table = next((each for each in tables if key in each), None)
-        shown = ".".join(filter(None, (section, printable(str(key))[:80])))
+        table = next((settings for settings in tables if key in settings), None)
+        label = ".".join(filter(None, (section, printable(str(key))[:80])))
         if table is None:
             kind = config.get("model_type")
             reader = f" for a '{kind}'" if isinstance(kind, str) else ""
             raise UserError(
-                f"{shown} = {value!r:.80} in the configuration is not known to attlas{reader} and "
+                f"{label} = {value!r:.80} in the configuration is not known to attlas{reader} and "
                 "may change what the model computes: correct model_type, or remove the key from "
                 "config.json if the model does not depend on it"
             )
         if key in table.required:
-            Configuration({shown: value}).refuse_unless(shown, table.required[key])
+            Configuration({label: value}).refuse_unless(label, table.required[key])
 
 
 def _says_nothing(value: Any) -> bool:

@@ -15,14 +15,7 @@ _WRAPPERS = ("_orig_mod.", "module.")
 
 
 def is_module(value: Any) -> bool:
-    """Whether it behaves like a torch.nn.Module.
-
-    Args:
-        value: anything.
-
-    Returns:
-        True or false.
-    """
+    """Whether it behaves like a torch.nn.Module."""
     return callable(getattr(value, "state_dict", None)) and callable(
         getattr(value, "named_parameters", None)
     )
@@ -32,38 +25,35 @@ def module_config(module: Any, config: Any = None) -> dict[str, Any]:
     """The configuration of a module, as config.json would hold it.
 
     Args:
-        module: with `config`, as Hugging Face's models have; or anything where it is given.
+        module: a module with `config`, as Hugging Face's models have; any object where `config` is
+            given.
         config: a mapping, or an object with `to_dict`; the module's own when None.
-
-    Returns:
-        Settings by name.
 
     Raises:
         UserError: if there is none.
     """
-    found: Any = getattr(module, "config", None) if config is None else config
-    if callable(getattr(found, "to_dict", None)):
-        found = found.to_dict()
-    if not isinstance(found, Mapping):
+    settings: Any = getattr(module, "config", None) if config is None else config
+    if callable(getattr(settings, "to_dict", None)):
+        settings = settings.to_dict()
+    if not isinstance(settings, Mapping):
         raise UserError(
             f"a model of type {type(module).__name__} has no configuration: give config=, the "
             "settings of its config.json with 'model_type'"
         )
-    return dict(found)
+    return dict(settings)
 
 
 def tensors_of_state(state: Mapping[Any, Any], name: str) -> dict[str, Unread]:
-    """The tensors of a state dict; each is converted when it is asked for.
+    """The tensors of a state dict; each is converted on access.
 
     Args:
         state: arrays of NumPy, JAX or torch by name.
-        name: what a message calls the model.
 
     Returns:
         Tensors by name, without the prefix of a wrapper.
 
     Raises:
-        UserError: if a name is no text, or a value no array.
+        UserError: if a name is not a text, or a value no array.
 
     Examples:
         >>> tensors_of_state({"module.W": np.ones((2, 3))}, "model")["W"].shape
@@ -71,19 +61,19 @@ def tensors_of_state(state: Mapping[Any, Any], name: str) -> dict[str, Unread]:
     """
     if not state:
         raise UserError(f"{name} holds no tensors: give the whole state dict")
-    found = {}
+    tensors = {}
     for key, value in state.items():
         if not isinstance(key, str):
-            raise UserError(f"{name} has a tensor named {key!r:.80}: name tensors by texts")
+            raise UserError(f"{name} has a tensor named {key!r:.80}: name tensors by strings")
         if not hasattr(value, "shape") or not hasattr(value, "dtype"):
             kind = type(value).__name__
             raise UserError(f"{name}['{key}'] is of type {kind}: give arrays of NumPy, JAX, torch")
         shape = tuple(int(size) for size in value.shape)
-        found[key] = Unread(shape, _dtype(value, f"{name}['{key}']"), name, _reader(value, key))
+        tensors[key] = Unread(shape, _dtype(value, f"{name}['{key}']"), name, _reader(value, key))
     for prefix in _WRAPPERS:
-        if all(key.startswith(prefix) for key in found):
-            found = {key.removeprefix(prefix): unread for key, unread in found.items()}
-    return found
+        if all(key.startswith(prefix) for key in tensors):
+            tensors = {key.removeprefix(prefix): unread for key, unread in tensors.items()}
+    return tensors
 
 
 def _dtype(value: Any, name: str) -> np.dtype:

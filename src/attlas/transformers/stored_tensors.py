@@ -16,21 +16,21 @@ _OTHER_TASKS = r"^(score|classifier|qa_outputs|v_head)\."
 
 
 class StoredTensors(Mapping[str, np.ndarray]):
-    """Tensors by name, without the prefix that a file may add; read when they are asked for.
+    """Tensors by name, without the prefix that a file may add; read on access.
 
     Every tensor of the file has a place in `shapes` or in `optional`, matches `buffers`, which hold
     nothing that was learned, belongs to another task's head, or is refused: a tensor that nobody
     reads would change the model.
 
     Args:
-        tensors: of the file.
-        shapes: of each tensor that must be there.
-        optional: of each tensor that may be there.
-        prefixes: what the names may begin with; the first under which the first of `shapes` is.
+        shapes: shape of each tensor that must be there, by name.
+        optional: shape of each tensor that may be there, by name.
+        prefixes: prefixes of the names in the file; the first under which the first of `shapes`
+            stands counts.
         buffers: pattern of the names that are passed over.
 
     Attributes:
-        for_words: whether no head of another task is there, such as a classifier's.
+        for_language: whether no head of another task is there, such as a classifier's.
 
     Raises:
         UserError: if a tensor is missing, by a file's header has another shape, or has no place.
@@ -83,7 +83,7 @@ implies (3,): file and configuration are of different models
                 self._require_shape(name, shapes_of_file[full])
         left = names - set(self._full.values())
         others = {name for name in left if re.match(_OTHER_TASKS, name)}
-        self.for_words = not others
+        self.for_language = not others
         for name in sorted(left - others):
             if buffers is None or not re.search(buffers, name):
                 raise UserError(
@@ -92,9 +92,9 @@ implies (3,): file and configuration are of different models
                 )
 
     def __getitem__(self, name: str) -> np.ndarray:
-        found = np.asarray(self._tensors[self._full[name]])
-        self._require_shape(name, found.shape)
-        return found
+        values = np.asarray(self._tensors[self._full[name]])
+        self._require_shape(name, values.shape)
+        return values
 
     def _require_shape(self, name: str, shape: tuple[int, ...]) -> None:
         if shape != self._shapes[name]:

@@ -17,7 +17,7 @@ _ENCLOSING = {"gpt2": ("", ""), "opt": ("</s>", ""), "roberta": ("<s>", "</s>")}
 _FIRST_BYTE = 3  # of llama2.c: <unk>, <s>, </s>, then the bytes
 
 
-class Words(NamedTuple):
+class Tokenizer(NamedTuple):
     """What a model's folder says about its tokens.
 
     Attributes:
@@ -35,42 +35,41 @@ class Words(NamedTuple):
     unknown: int | None
 
 
-NO_WORDS = Words((), (), None, None, None)
+NO_TOKENIZER = Tokenizer((), (), None, None, None)
 """Of a model without a vocabulary."""
 
 
-def read_words(folder: Path, config: Mapping[str, Any]) -> Words:
+def read_tokenizer(folder: Path, config: Mapping[str, Any]) -> Tokenizer:
     """The tokenizer beside a model: tokenizer.json, vocab.txt, vocab.json with merges, or tok*.bin.
 
     Args:
-        folder: of the model.
         config: its configuration: `model_type` says what encloses a text of byte pairs, and where
             no vocabulary is found, other keys name the special tokens.
 
     Returns:
-        The words; without `encode` where no known file is there, or where vocab.json with merges
-        leaves open how a model of this type splits a text.
+        The tokenizer; without `encode` where no known file is there, or where vocab.json with
+        merges leaves open how a model of this type splits a text.
 
     Raises:
         UserError: if a file is there and cannot be read.
 
     Examples:
-        >>> read_words(Path("/nowhere"), {}).encode is None
+        >>> read_tokenizer(Path("/nowhere"), {}).encode is None
         True
     """
     try:
-        found = _read(folder, config.get("model_type"))
+        tokenizer = _read(folder, config.get("model_type"))
     except (OSError, ValueError, RecursionError, struct.error) as error:
         raise UserError(f"{folder}: the tokenizer cannot be read ({error})") from None
     names = ("bos_token_id", "eos_token_id", "pad_token_id", "cls_token_id", "sep_token_id")
-    if not found.pieces:
+    if not tokenizer.pieces:
         named = [config.get(name) for name in (*names, "bos_id", "eos_id")]
-        numbers = sorted({each for each in named if isinstance(each, int) and each >= 0})
-        return found._replace(special=tuple(numbers))
-    return found
+        numbers = sorted({number for number in named if isinstance(number, int) and number >= 0})
+        return tokenizer._replace(special=tuple(numbers))
+    return tokenizer
 
 
-def _read(folder: Path, kind: Any) -> Words:
+def _read(folder: Path, kind: Any) -> Tokenizer:
     for name, reader in (
         ("tokenizer.json", _hugging_face),
         ("vocab.txt", _word_pieces),
@@ -80,7 +79,7 @@ def _read(folder: Path, kind: Any) -> Words:
             return reader(_capped(folder / name))
     for file in sorted(folder.glob("tok*.bin")) if folder.is_dir() else ():
         return _scored_pieces(_capped(file))
-    return NO_WORDS
+    return NO_TOKENIZER
 
 
 def _capped(file: Path) -> Path:
@@ -95,22 +94,22 @@ def _named(
     pieces: list[str],
     encode: Callable[[str], list[int]] | None,
     flagged: frozenset[int] = frozenset(),
-) -> Words:
-    """The words; special are those of known names, and those that the file itself flags."""
+) -> Tokenizer:
+    """The tokenizer; special tokens are those of known names, and those that the file flags."""
     place = {piece: number for number, piece in enumerate(pieces)}
     special = tuple(sorted({place[piece] for piece in _SPECIAL if piece in place} | flagged))
     mask = next((place[piece] for piece in _MASKS if piece in place), None)
     unknown = next((place[piece] for piece in ("[UNK]", "<unk>") if piece in place), None)
-    return Words(tuple(pieces), special, mask, encode, unknown)
+    return Tokenizer(tuple(pieces), special, mask, encode, unknown)
 
 
-def _hugging_face(file: Path) -> Words:
+def _hugging_face(file: Path) -> Tokenizer:
     from tokenizers import Tokenizer
 
     try:
         tokenizer = Tokenizer.from_file(str(file))
     except Exception as error:  # noqa: BLE001 (the library raises nothing narrower)
-        raise UserError(f"{file} is no tokenizer: {str(error).partition(chr(10))[0]}") from None
+        raise UserError(f"{file} is not a tokenizer: {str(error).partition(chr(10))[0]}") from None
     # The file may store how a training batch was shaped: every text padded to one length, and cut.
     tokenizer.no_padding()
     tokenizer.no_truncation()
@@ -120,7 +119,7 @@ def _hugging_face(file: Path) -> Words:
     return _named(pieces, lambda text: tokenizer.encode(text).ids, flagged)
 
 
-def _word_pieces(file: Path) -> Words:
+def _word_pieces(file: Path) -> Tokenizer:
     from tokenizers import BertWordPieceTokenizer
 
     pieces = file.read_text("utf-8").splitlines()
@@ -132,7 +131,7 @@ def _word_pieces(file: Path) -> Words:
     return _named(pieces, lambda text: tokenizer.encode(text).ids)
 
 
-def _byte_pairs(file: Path, kind: Any) -> Words:
+def _byte_pairs(file: Path, kind: Any) -> Tokenizer:
     import json
 
     from tokenizers import AddedToken, ByteLevelBPETokenizer
@@ -142,7 +141,7 @@ def _byte_pairs(file: Path, kind: Any) -> Words:
     if not isinstance(place, dict) or sorted(map(str, place.values())) != sorted(
         map(str, range(len(place)))
     ):
-        raise ValueError(f"{file.name} does not number its words 0, 1, 2, ...")
+        raise ValueError(f"{file.name} does not number its tokens 0, 1, 2, ...")
     pieces = sorted(place, key=place.__getitem__)
     merges = file.parent / "merges.txt"
     enclosing = _ENCLOSING.get(kind, ()) if isinstance(kind, str) else ()
@@ -164,7 +163,7 @@ def _byte_pairs(file: Path, kind: Any) -> Words:
     return _named(pieces, lambda text: tokenizer.encode(text).ids)
 
 
-def _scored_pieces(file: Path) -> Words:
+def _scored_pieces(file: Path) -> Tokenizer:
     """llama2.c's tokenizer: pieces with scores, merged best score first, bytes where none fits."""
     raw = file.read_bytes()
     pieces, scores, at = [], [], 4
@@ -186,10 +185,10 @@ def _scored_pieces(file: Path) -> Words:
             tokens.extend([place[letter]] if letter in place else byte_tokens)
         while True:
             pairs = [pieces[a] + pieces[b] for a, b in pairwise(tokens)]
-            known = [(scores[place[pair]], -k) for k, pair in enumerate(pairs) if pair in place]
-            if not known:
+            merges = [(scores[place[pair]], -k) for k, pair in enumerate(pairs) if pair in place]
+            if not merges:
                 return [1, *tokens]
-            k = -max(known)[1]
+            k = -max(merges)[1]
             tokens[k : k + 2] = [place[pairs[k]]]
 
-    return Words(tuple(pieces), (0, 1, 2), None, encode, None)
+    return Tokenizer(tuple(pieces), (0, 1, 2), None, encode, None)

@@ -1,4 +1,4 @@
-r"""A trained Transformer in canonical form: its layers are read when they are asked for."""
+r"""A trained Transformer in canonical form: its layers are read on access."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ from attlas.transformers.canonical import (
     PatchEmbedding,
     Readout,
 )
-from attlas.transformers.forward import apply_layer, embed, embed_many, embed_patches, read_out
+from attlas.transformers.forward import apply_layer, embed, embed_patches, embed_sequences, read_out
 from attlas.transformers.layer_reader import read_attention
 
 
@@ -28,7 +28,7 @@ from attlas.transformers.layer_reader import read_attention
 class TrainedTransformer:
     r"""A model that was read by `load_model`.
 
-    Tokens are one sequence, a vector of word numbers (an image, channels first, for a vision
+    Tokens are one sequence, a vector of token numbers (an image, channels first, for a vision
     model). Arrays have the precision that the model was read in.
 
     Attributes:
@@ -36,15 +36,15 @@ class TrainedTransformer:
         architecture: its row of the table, such as "gpt2".
         width: d, length of a hidden row.
         heads_per_layer: H.
-        vocabulary: number of words that it reads; 0 for a vision model.
+        vocabulary: number of tokens in its vocabulary; 0 for a vision model.
         context: largest number of tokens, or None where positions set no limit.
         stored_layer: for each layer, which stored layer it uses; ALBERT has twelve times 0.
         read_layer: reads a stored layer; a `LayerReader` where its parts can be read alone.
-        read_embedding: reads what leads from tokens to rows.
-        read_readout: reads what leads from rows to logits.
+        read_embedding: reads the embedding.
+        read_readout: reads the readout.
         parameters: number of stored numbers, shared ones once.
-        unsliced: a layer's attention from the file's own matrices, (layer, rows) to rows, for
-            `prove_slicing`; None for a model that was put together by hand.
+        fused_attention: a layer's attention from the file's own matrices, (layer, x) to (T, d), for
+            `check_head_layout`; None for a model that was put together by hand.
     """
 
     name: str
@@ -58,7 +58,7 @@ class TrainedTransformer:
     read_embedding: Callable[[], Embedding | PatchEmbedding]
     read_readout: Callable[[], Readout]
     parameters: int
-    unsliced: Callable[[int, np.ndarray], np.ndarray] | None = None
+    fused_attention: Callable[[int, np.ndarray], np.ndarray] | None = None
 
     @property
     def layers(self) -> int:
@@ -69,10 +69,7 @@ class TrainedTransformer:
         """Weights of a layer; shared layers are the same object's.
 
         Args:
-            index: from 0 at the embedding.
-
-        Returns:
-            The layer, read now.
+            index: number of the layer, 0 after the embedding.
         """
         return self.read_layer(self.stored_layer[index])
 
@@ -80,10 +77,7 @@ class TrainedTransformer:
         """Attention and norms of a layer, without its feedforward units.
 
         Args:
-            index: from 0 at the embedding.
-
-        Returns:
-            The block, read now.
+            index: number of the layer, 0 after the embedding.
         """
         return self.stored_block(self.stored_layer[index])
 
@@ -91,21 +85,18 @@ class TrainedTransformer:
         """The same of a stored layer, which several layers may share.
 
         Args:
-            stored: its number.
-
-        Returns:
-            The block, read now.
+            stored: number of the stored layer.
         """
         return read_attention(self.read_layer, stored)
 
     @cached_property
     def embedding(self) -> Embedding | PatchEmbedding:
-        """From tokens to rows; read when it is first asked for."""
+        """From tokens to hidden states; read at its first use."""
         return self.read_embedding()
 
     @cached_property
     def readout(self) -> Readout:
-        """From rows to logits; read when it is first asked for."""
+        """From hidden states to logits; read at its first use."""
         return self.read_readout()
 
     @cached_property
@@ -124,9 +115,8 @@ class TrainedTransformer:
         """What stands between a normalised token and a layer's attention.
 
         Args:
-            index: of the layer.
-            block: of the layer, where it is in memory already.
-            before: of the layer before it, likewise.
+            block: the layer's block, where it is in memory already.
+            before: the previous layer's block, likewise.
 
         Returns:
             The layer's own norm where it stands before, else the one that ended what came
@@ -134,7 +124,7 @@ class TrainedTransformer:
             layer, None where there is none.
         """
         layer = self.block(index) if block is None else block
-        if layer.placement != "after":
+        if layer.norm_placement != "post-norm":
             return layer.attention_norm, None
         if index > 0:
             last = self.block(index - 1) if before is None else before
@@ -149,11 +139,8 @@ class TrainedTransformer:
     ) -> Iterator[tuple[Layer, Float[Array, "T d"], Float[Array, "H T T"], Float[Array, "T d"]]]:
         """The layers one after the other, so that one at a time is in memory.
 
-        Args:
-            tokens: one sequence.
-
         Yields:
-            Each layer, the hidden rows that enter it, its attention maps, the rows that leave.
+            Each layer, the hidden states that enter it, its attention maps, the states that leave.
         """
         x = self.embed(tokens)
         for index in range(self.layers):
@@ -163,14 +150,7 @@ class TrainedTransformer:
             x = leaving
 
     def embed(self, tokens: ArrayInput) -> Float[Array, "T d"]:
-        """Hidden rows that enter the first layer.
-
-        Args:
-            tokens: one sequence.
-
-        Returns:
-            One row per token.
-        """
+        """Hidden states that enter the first layer."""
         if isinstance(self.embedding, PatchEmbedding):
             return embed_patches(self.embedding, self._image(tokens))
         return embed(self.embedding, self.read_tokens(tokens))
@@ -178,32 +158,19 @@ class TrainedTransformer:
     def attention(self, tokens: ArrayInput) -> Float[Array, "L H T T"]:
         """Attention maps of all layers.
 
-        Args:
-            tokens: one sequence.
-
         Returns:
             One map per layer and head; rows sum to one.
         """
         return jnp.stack([weights for _, _, weights, _ in self.steps(tokens)])
 
     def hidden(self, tokens: ArrayInput) -> Float[Array, "layers T d"]:
-        """Hidden rows: the embedding, then what leaves each layer.
-
-        Args:
-            tokens: one sequence.
-
-        Returns:
-            L + 1 blocks of one row per token.
-        """
+        """Hidden states: the embedding, then what leaves each layer."""
         rows = [self.embed(tokens)]
         rows.extend(leaving for *_, leaving in self.steps(tokens))
         return jnp.stack(rows)
 
     def logits(self, tokens: ArrayInput) -> Float[Array, "..."]:
-        """Logits of the next (or masked) word at each token; of the classes for vision models.
-
-        Args:
-            tokens: one sequence.
+        """Logits of the next (or masked) token at each token; of the classes for vision models.
 
         Returns:
             One row of `vocabulary` logits per token; one vector for classes.
@@ -215,29 +182,19 @@ class TrainedTransformer:
         return read_out(readout, x)
 
     def embed_batch(self, tokens: Int[np.ndarray, "n T"]) -> Float[Array, "n T d"]:
-        """Hidden rows of several sequences of one length.
-
-        Args:
-            tokens: as `read_tokens` gives them.
-
-        Returns:
-            One row per token.
-        """
+        """Hidden states of several sequences of one length."""
         assert isinstance(self.embedding, Embedding)
-        return embed_many(self.embedding, jnp.asarray(tokens))
+        return embed_sequences(self.embedding, jnp.asarray(tokens))
 
     def output_layer(self) -> Readout:
         """The readout.
 
-        Returns:
-            The readout, which has words.
-
         Raises:
             UserError: if the file holds none.
         """
-        if self.readout.words is None:
+        if self.readout.lm_head is None:
             raise UserError(
-                f"{self.name}: the file holds no output layer, so that there are no logits; "
+                f"{self.name}: the file holds no LM head, so that there are no logits; "
                 "save the model with its task's head"
             )
         return self.readout
@@ -246,30 +203,27 @@ class TrainedTransformer:
         """One sequence, checked.
 
         Args:
-            tokens: a vector of word numbers.
-
-        Returns:
-            The same.
+            tokens: a vector of token numbers.
 
         Raises:
-            UserError: if tokens are no whole numbers within the vocabulary, or too many.
+            UserError: if tokens are not whole numbers within the vocabulary, or too many.
         """
-        given = np.asarray(tokens)
-        if given.ndim != 1 or given.size == 0 or given.dtype.kind not in "iu":
+        sequence = np.asarray(tokens)
+        if sequence.ndim != 1 or sequence.size == 0 or sequence.dtype.kind not in "iu":
             raise UserError(
-                f"tokens of shape {given.shape} and type {given.dtype}: give one sequence, a "
+                f"tokens of shape {sequence.shape} and type {sequence.dtype}: give one sequence, a "
                 "vector of whole numbers"
             )
-        low, high = int(given.min()), int(given.max())
+        low, high = int(sequence.min()), int(sequence.max())
         if low < 0 or high >= self.vocabulary:
             wrong = low if low < 0 else high
             raise UserError(f"token {wrong} is outside the vocabulary 0 to {self.vocabulary - 1}")
-        if self.context is not None and given.size > self.context:
+        if self.context is not None and sequence.size > self.context:
             raise UserError(
-                f"{given.size} tokens are more than the {self.context} positions of {self.name}: "
-                "cut the sequence"
+                f"{sequence.size} tokens are more than the {self.context} positions of "
+                f"{self.name}: cut the sequence"
             )
-        return jnp.asarray(given)
+        return jnp.asarray(sequence)
 
     def _image(self, image: ArrayInput) -> Array:
         assert isinstance(self.embedding, PatchEmbedding)
@@ -278,7 +232,7 @@ class TrainedTransformer:
         side = round((self.embedding.positions.shape[0] - 1) ** 0.5)
         rows, columns = self.embedding.grid or (side, side)
         wanted = (channels, rows * size, columns * size)
-        given = np.asarray(image)
-        if given.shape != wanted:
-            raise UserError(f"image of shape {given.shape}: {self.name} reads {wanted}")
-        return jnp.asarray(given, weights.dtype)
+        pixels = np.asarray(image)
+        if pixels.shape != wanted:
+            raise UserError(f"image of shape {pixels.shape}: {self.name} reads {wanted}")
+        return jnp.asarray(pixels, weights.dtype)

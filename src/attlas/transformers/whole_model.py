@@ -24,9 +24,9 @@ class WholeModel(eqx.Module):
     """A Transformer whose arrays are all in memory; a shared layer is stored once.
 
     Attributes:
-        embedding: from tokens to rows.
+        embedding: from tokens to hidden states.
         layers: the stored layers.
-        readout: from rows to logits.
+        readout: from hidden states to logits.
         order: which stored layer each layer uses.
     """
 
@@ -41,15 +41,11 @@ class WholeModel(eqx.Module):
         present: Bool[Array, " T"] | None = None,
         gates: Float[Array, "L H"] | None = None,
     ) -> Float[Array, "T d"]:
-        """Hidden rows that leave the last layer.
+        """Hidden states that leave the last layer.
 
         Args:
-            tokens: one sequence.
-            present: which tokens are no padding; all when None.
+            present: False for padding; no padding when None.
             gates: factor of each head's output; ones when None.
-
-        Returns:
-            One row per token.
         """
         return self.depths(tokens, present, gates)[-1]
 
@@ -60,16 +56,12 @@ class WholeModel(eqx.Module):
         gates: Float[Array, "L H"] | None = None,
         added: Float[Array, "L T d"] | None = None,
     ) -> list[Float[Array, "T d"]]:
-        """Hidden rows that enter each layer, and those that leave the last.
+        """Hidden states that enter each layer, and those that leave the last.
 
         Args:
-            tokens: one sequence.
-            present: which tokens are no padding; all when None.
+            present: False for padding; no padding when None.
             gates: factor of each head's output; ones when None.
-            added: to what each layer's attention gives; nothing when None.
-
-        Returns:
-            L + 1 blocks of one row per token.
+            added: term added to the output of each layer's attention; nothing when None.
         """
         rows = [embed(self.embedding, tokens)]
         for index, stored in enumerate(self.order):
@@ -77,24 +69,18 @@ class WholeModel(eqx.Module):
             read = attention_input(layer, rows[-1])
             weights = attention_weights(layer.attention, read, present)
             if gates is None:
-                own = attended(layer.attention, weights, read)
+                output = attended(layer.attention, weights, read)
             else:
                 heads = head_outputs(layer.attention, weights, read)
                 gated = jnp.einsum("h,hid->id", gates[index], heads)
-                own = gated + layer.attention.b_O[None]
-            own = own if added is None else own + added[index]
-            rows.append(complete_layer(layer, rows[-1], own))
+                output = gated + layer.attention.b_O[None]
+            output = output if added is None else output + added[index]
+            rows.append(complete_layer(layer, rows[-1], output))
         return rows
 
 
 def whole_model(model: TrainedTransformer) -> WholeModel:
     """Read all layers at once.
-
-    Args:
-        model: as `load_model` read it.
-
-    Returns:
-        Its weights as one tree.
 
     Raises:
         UserError: for a vision model, whose batch is not made of tokens.
@@ -110,19 +96,13 @@ def whole_model(model: TrainedTransformer) -> WholeModel:
 def read_once(model: TrainedTransformer) -> TrainedTransformer:
     """The model with all its weights in memory, for what passes its layers many times.
 
-    Args:
-        model: as `load_model` read it.
-
-    Returns:
-        The same model, whose layers are read no more.
-
     Raises:
         UserError: for a vision model.
     """
-    whole = whole_model(model)
+    weights = whole_model(model)
     return replace(
         model,
-        read_layer=whole.layers.__getitem__,
-        read_embedding=lambda: whole.embedding,
-        read_readout=lambda: whole.readout,
+        read_layer=weights.layers.__getitem__,
+        read_embedding=lambda: weights.embedding,
+        read_readout=lambda: weights.readout,
     )

@@ -25,12 +25,8 @@ def write_safetensors(
     """Write tensors into one file; another file of that name is replaced in one step.
 
     Args:
-        path: of the file; its folder is made if missing.
         tensors: numbers by name; each keeps its type.
         metadata: texts by name.
-
-    Returns:
-        The path.
 
     Raises:
         UserError: if an array cannot be stored or the file cannot be written; nothing
@@ -61,12 +57,12 @@ def write_safetensors(
 
 
 def _storable(value: ArrayInput, name: str) -> np.ndarray:
-    found = np.ascontiguousarray(read_array(value, name)).reshape(np.shape(value))
-    little = found.astype(found.dtype.newbyteorder("<"), copy=False)
+    array = np.ascontiguousarray(read_array(value, name)).reshape(np.shape(value))
+    little = array.astype(array.dtype.newbyteorder("<"), copy=False)
     if name == "__metadata__":
         raise UserError("tensor '__metadata__' has the name of the header's texts: choose another")
     if little.dtype not in _NAMES:
-        raise UserError(f"{name} has dtype {found.dtype}: store one of {', '.join(DTYPES)}")
+        raise UserError(f"{name} has dtype {array.dtype}: store one of {', '.join(DTYPES)}")
     return little
 
 

@@ -123,7 +123,7 @@ def test_distances_agree_with_scipy(causal):
 
 
 def test_uniform_attention_is_its_own_null_and_attains_its_certificate():
-    model = random_transformer(2, causal=False, placement="after")
+    model = random_transformer(2, causal=False, norm_placement="post-norm")
     still = [
         eqx.tree_at(lambda x: (x.attention.W_Q, x.attention.b_Q), layer, replace_fn=jnp.zeros_like)
         for layer in map(model.layer, range(model.layers))
@@ -146,7 +146,7 @@ def test_uniform_attention_is_its_own_null_and_attains_its_certificate():
 
 
 def test_without_a_norm_tokens_that_were_read_still_have_a_certificate():
-    model = random_transformer(2, causal=False, placement="after", layers=1)
+    model = random_transformer(2, causal=False, norm_placement="post-norm", layers=1)
     bare = dataclasses.replace(model.embedding, norm=None)
     model = dataclasses.replace(model, read_embedding=lambda: bare)
     heads = audit_data(model, SEQUENCES, SETTINGS).heads

@@ -6,8 +6,8 @@ from random_transformer import random_transformer
 
 from attlas.audit.data_level.layer_observation import (
     observe_columns,
+    observe_hidden_states,
     observe_layer,
-    observe_rows,
 )
 
 DRAW = np.random.default_rng(16)
@@ -23,7 +23,7 @@ def test_hidden_rows_and_picked_rows_are_the_models_own():
     x, picked = model.embed_batch(tokens), jnp.asarray([[0, 3], [0, 6]])
     leaving, seen = observe_layer(model.layer(0), x, present, present, picked)
     other, columns = observe_columns(model.layer(0), x, present)
-    residual = observe_rows(leaving, present)
+    residual = observe_hidden_states(leaving, present)
     for row, each in enumerate(sequences):
         own = slice(0, each.size)
         known = np.asarray(model.hidden(each)[1])

@@ -107,7 +107,7 @@ def test_what_queries_and_keys_can_select_tokens_can():
         chosen = random_selection(between.seen, 2, DRAW)
         for selection in (None, chosen):
             wide, narrow = (selected_tokens(each, selection) for each in (between, within))
-            np.testing.assert_array_equal(wide.chosen, narrow.chosen)
+            np.testing.assert_array_equal(wide.selection, narrow.selection)
             # the smallest gap of the same logits, over the size of either matrix
             np.testing.assert_array_equal(wide.reached > 0, narrow.reached > 0)
             for h in range(2):

@@ -25,21 +25,21 @@ def test_agrees_with_the_svm_in_full_dimension():
     given = heads()
     found = selected_tokens(given)
     X = np.pad(given.tokens, ((0, 0), (0, 1)))
-    full = attention_svm(np.stack([X] * N), given.queries, found.chosen[0], 2.0)
+    full = attention_svm(np.stack([X] * N), given.queries, found.selection[0], 2.0)
     assert np.isclose(found.margin[0], 1 / np.linalg.norm(full.unwrap()), rtol=1e-7)
     W = np.pad(given.matrices[0][0] @ given.matrices[0][1], ((0, 1), (0, 0)))
     scores = X @ W @ given.queries.T
-    assert np.array_equal(found.chosen[0], scores.argmax(axis=0))
+    assert np.array_equal(found.selection[0], scores.argmax(axis=0))
 
 
 def test_the_svm_itself_is_max_margin_and_others_are_not():
     given = heads()
     first = selected_tokens(given)
     X = np.pad(given.tokens, ((0, 0), (0, 1)))
-    best = attention_svm(np.stack([X] * N), given.queries, first.chosen[0], 2.0).unwrap()
+    best = attention_svm(np.stack([X] * N), given.queries, first.selection[0], 2.0).unwrap()
     own = given._replace(matrices=[(np.eye(D), best[:D])])
     found = selected_tokens(own)
-    assert np.array_equal(found.chosen[0], first.chosen[0])
+    assert np.array_equal(found.selection[0], first.selection[0])
     assert np.isclose(found.cosine[0], 1, atol=1e-7)
     assert np.isclose(found.reached[0], found.margin[0], rtol=1e-6)
     assert first.cosine[0] < 0.99
@@ -52,7 +52,7 @@ def test_what_a_row_does_not_see_is_no_constraint():
     given = heads(seen)
     cut = given._replace(tokens=given.tokens[:4], seen=seen[:, :4])
     whole, part = selected_tokens(given), selected_tokens(cut)
-    assert np.array_equal(whole.chosen, part.chosen)
+    assert np.array_equal(whole.selection, part.selection)
     assert np.allclose(whole.margin, part.margin, rtol=1e-7)
     assert not whole.margins[:, :, 4:].any()
 

@@ -42,13 +42,13 @@ def test_groups_of_similar_length_change_no_loss(monkeypatch):
     monkeypatch.setattr(sequence_loss, "_SIMILAR", 2)
     apart = ablate_heads(model, judged_batch(model, SEQUENCES))
     np.testing.assert_allclose(apart.base, together.base, rtol=1e-12)
-    np.testing.assert_allclose(apart.removed, together.removed, rtol=1e-12)
+    np.testing.assert_allclose(apart.ablated, together.ablated, rtol=1e-12)
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("placement", ["before", "after", "parallel"])
-def test_zero_and_base_agree_with_a_model_without_the_head(placement):
-    model = random_transformer(H=3, placement=placement)
+@pytest.mark.parametrize("norm_placement", ["pre-norm", "post-norm", "parallel"])
+def test_zero_and_base_agree_with_a_model_without_the_head(norm_placement):
+    model = random_transformer(H=3, norm_placement=norm_placement)
     found = ablate_heads(model, judged_batch(model, SEQUENCES))
     want = [loss_of(model, each) for each in SEQUENCES]
     np.testing.assert_allclose(found.base, want, rtol=1e-12)
@@ -61,14 +61,14 @@ def test_zero_and_base_agree_with_a_model_without_the_head(placement):
             ),
         )
         want = [loss_of(without, each) for each in SEQUENCES]
-        np.testing.assert_allclose(found.removed[index, 1, 0], want, rtol=1e-12)
+        np.testing.assert_allclose(found.ablated[index, 1, 0], want, rtol=1e-12)
 
 
 @pytest.mark.thorough
 def test_uniform_attention_is_a_head_without_queries():
     model = random_transformer(H=3, causal=False)
     batch = judged_batch(model, SEQUENCES)
-    assert batch.kind == "own output"
+    assert batch.kind == "outputs"
     found = ablate_heads(model, batch)
     np.testing.assert_allclose(found.base, 0, atol=1e-14)
 
@@ -82,7 +82,7 @@ def test_uniform_attention_is_a_head_without_queries():
         before = jax.nn.log_softmax(model.logits(tokens), axis=-1)
         after = jax.nn.log_softmax(other.logits(tokens), axis=-1)
         want = float(jnp.mean(jnp.sum(jnp.exp(before) * (before - after), axis=-1)))
-        got = found.removed[0, 2, REPLACEMENTS.index("uniform"), place]
+        got = found.ablated[0, 2, REPLACEMENTS.index("uniform"), place]
         np.testing.assert_allclose(got, want, rtol=1e-10)
 
 
@@ -109,7 +109,7 @@ def test_one_head_together_is_one_head_alone(replacement):
     alone = ablate_heads(model, batch)
     before, after = ablate_together(model, batch, [(1, 2)], replacement)
     np.testing.assert_allclose(before, alone.base, rtol=1e-12)
-    want = alone.removed[1, 2, REPLACEMENTS.index(replacement)]
+    want = alone.ablated[1, 2, REPLACEMENTS.index(replacement)]
     np.testing.assert_allclose(after, want, rtol=1e-12)
 
 

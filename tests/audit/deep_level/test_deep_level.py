@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from random_transformer import random_transformer
 
-from attlas.audit.deep_level.ablation import ROUNDING, ablate_heads, moved_weights
+from attlas.audit.deep_level.ablation import ROUNDING, ablate_heads, perturbed_weights
 from attlas.audit.deep_level.deep_level import CURVATURE_QUANTITIES, DEEP_QUANTITIES, deep_level
 from attlas.audit.deep_level.head_importance import head_importance
 from attlas.audit.sequence_loss import judged_batch
@@ -28,7 +28,7 @@ def found():
 def test_removals_are_mean_changes_in_their_intervals(found):
     table, facts = found
     ablation = ablate_heads(MODEL, BATCH)
-    change = (ablation.removed - ablation.base).mean(axis=-1)
+    change = (ablation.ablated - ablation.base).mean(axis=-1)
     for place, name in enumerate(("zero", "mean", "uniform")):
         np.testing.assert_allclose(table[f"removal_{name}"], change[:, :, place], rtol=1e-10)
         assert np.all(table[f"removal_{name}_low"] <= table[f"removal_{name}_high"])
@@ -69,19 +69,19 @@ def test_a_loss_against_the_model_itself_has_no_slopes():
     """Rounding of slopes that are 0 was told as scores of length 1 once."""
     model = dataclasses.replace(MODEL, read_readout=Readout)
     table, facts = deep_level(model, judged_batch(model, SEQUENCES), curvature=False)
-    assert facts["loss_unit"] == table.removal_zero.attrs["unit"] == "squared row lengths"
+    assert facts["loss_unit"] == table.removal_zero.attrs["unit"] == "squared state lengths"
     assert np.all(table.removal_zero > 0)
     assert np.all(table.removal_zero_null > 0)
     assert np.isnan(table.michel_score).all()
     assert np.isnan(table.locally_optimal).all()
     assert not {"rank_correlation", "selection_rows"} & facts.keys()
-    with pytest.raises(UserError, match="loss on words"):
+    with pytest.raises(UserError, match="loss on tokens"):
         head_importance(model, judged_batch(model, SEQUENCES))
 
 
 def test_rounding_moves_every_weight_of_a_layer_a_little():
     layer = random_transformer(rotary=True, H=2, k=3).layer(0)
-    moved = moved_weights(layer, 1)
+    moved = perturbed_weights(layer, 1)
     assert moved.attention.rotary is layer.attention.rotary
     share = np.asarray(moved.attention.W_Q / layer.attention.W_Q) - 1
     assert np.all(np.abs(share) <= ROUNDING)

@@ -10,7 +10,7 @@ import pytest
 from jax.flatten_util import ravel_pytree
 from random_transformer import random_transformer
 
-from attlas.audit.deep_level.head_curvature import last_rows, mean_loss
+from attlas.audit.deep_level.head_curvature import last_hidden_states, mean_loss
 from attlas.audit.deep_level.head_hessians import HeadHessians
 from attlas.audit.sequence_loss import COMPARED, judged_batch
 from attlas.transformers.whole_model import whole_model
@@ -19,10 +19,10 @@ DRAW = np.random.default_rng(7)
 SEQUENCES = [DRAW.integers(11, size=size) for size in (6, 4, 5)]
 CASES = {
     "norm before": {},
-    "norm after": {"placement": "after"},
-    "parallel": {"placement": "parallel"},
+    "norm after": {"norm_placement": "post-norm"},
+    "parallel": {"norm_placement": "parallel"},
     "rotary, norms of heads, one group": {"rotary": True, "norms": True, "H": 4},
-    "own output": {"causal": False},
+    "outputs": {"causal": False},
 }
 
 
@@ -34,7 +34,7 @@ def reference(whole, batch, stored, head, vector):
     block = [getattr(attention, each)[place] for each, place in zip(names, places, strict=True)]
     flat, unravel = ravel_pytree(block)
     data = [jnp.asarray(part) for part in batch[1:]]
-    fixed = last_rows(whole, *data[:2]) if batch.kind in COMPARED else None
+    fixed = last_hidden_states(whole, *data[:2]) if batch.kind in COMPARED else None
 
     def loss(flat):
         moved = [

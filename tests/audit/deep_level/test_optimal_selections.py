@@ -67,7 +67,7 @@ def test_shares_are_those_of_scores_by_finite_differences(model):
                 ]
                 margins = svm.margins[head, place]
                 support = [j for j in range(i + 1) if 0 < margins[j] <= 1 + 1e-6]
-                own = score[svm.chosen[head, place]]
+                own = score[svm.selection[head, place]]
                 good.append(all(own > score[j] for j in support))
                 share.append(1 / (1 + len(support)))
             np.testing.assert_allclose(found.share[0, index, head], np.mean(good))

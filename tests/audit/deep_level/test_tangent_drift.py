@@ -66,7 +66,7 @@ def test_lazy_is_what_the_linear_model_explains_all_but_a_tenth_of(linear, lazy)
 
 def test_a_loss_against_the_model_itself_compares_no_checkpoints():
     bare = dataclasses.replace(FIRST, read_readout=Readout)
-    with pytest.raises(UserError, match="judged by its own rows"):
+    with pytest.raises(UserError, match="compares its hidden states"):
         require_comparable(FIRST, bare, judged_batch(bare, SEQUENCES))
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from attlas.models.networks.encoder import make_encoder
-from attlas.transformers.architectures.attlas_encoder import unsliced_attention
+from attlas.transformers.architectures.attlas_encoder import fused_attention
 from attlas.transformers.attlas_model import stored_form
 from attlas.transformers.forward import apply_layer, attention_weights, head_outputs
 from attlas.transformers.load_model import load_model
@@ -52,7 +52,7 @@ def test_continuous_tokens_are_an_image_of_one_column():
     assert model.parameters == sum(leaf.size for leaf in jax.tree.leaves(network))
 
 
-def test_the_sum_over_heads_is_the_unsliced_attention():
+def test_the_sum_over_heads_is_the_fused_attention():
     config, tensors = stored_form(encoder())
     model = load_model(tensors, config=config)
     x = np.random.default_rng(0).normal(size=(4, 6))
@@ -60,8 +60,8 @@ def test_the_sum_over_heads_is_the_unsliced_attention():
         attention = model.layer(index).attention
         weights = attention_weights(attention, jnp.asarray(x))
         heads = head_outputs(attention, weights, jnp.asarray(x))
-        whole = unsliced_attention(config, tensors, index, x)
+        whole = fused_attention(config, tensors, index, x)
         np.testing.assert_allclose(heads.sum(axis=0), whole, rtol=0, atol=1e-13)
         rolled = {**tensors, f"blocks.{index}.query": np.roll(tensors["blocks.0.query"], 1, 1)}
-        wrong = unsliced_attention(config, rolled, index, x)
+        wrong = fused_attention(config, rolled, index, x)
         assert np.abs(wrong - whole).max() > 1e-3

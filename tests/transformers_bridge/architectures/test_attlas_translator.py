@@ -5,7 +5,7 @@ import pytest
 
 from attlas.core.errors import UserError
 from attlas.models.networks.translator import make_translator
-from attlas.transformers.architectures.attlas_translator import unsliced_attention
+from attlas.transformers.architectures.attlas_translator import fused_attention
 from attlas.transformers.attlas_model import stored_form
 from attlas.transformers.forward import attention_weights, head_outputs
 from attlas.transformers.load_model import load_model
@@ -30,17 +30,17 @@ def test_only_the_encoder_is_read_and_the_name_says_so():
     assert model.name == "mine (encoder; the decoder with its cross attention is not read)"
     encoder = jax.tree.leaves((network.source_words, network.encoder))
     assert model.parameters == sum(leaf.size for leaf in encoder)
-    with pytest.raises(UserError, match="the file holds no output layer"):
+    with pytest.raises(UserError, match="the file holds no LM head"):
         model.logits([1, 2])
 
 
-def test_the_sum_over_heads_is_the_unsliced_attention():
+def test_the_sum_over_heads_is_the_fused_attention():
     config, tensors = stored_form(translator())
     model = load_model(tensors, config=config)
     x = np.random.default_rng(0).normal(size=(4, 6))
     attention = model.layer(1).attention
     heads = head_outputs(attention, attention_weights(attention, jnp.asarray(x)), jnp.asarray(x))
-    whole = unsliced_attention(config, tensors, 1, x)
+    whole = fused_attention(config, tensors, 1, x)
     np.testing.assert_allclose(heads.sum(axis=0), whole, rtol=0, atol=1e-13)
     rolled = {**tensors, "encoder.1.own.value": np.roll(tensors["encoder.1.own.value"], 1, 1)}
-    assert np.abs(unsliced_attention(config, rolled, 1, x) - whole).max() > 1e-3
+    assert np.abs(fused_attention(config, rolled, 1, x) - whole).max() > 1e-3

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from random_checkpoints import random_checkpoint, refusal, slicing_difference
+from random_checkpoints import head_layout_difference, random_checkpoint, refusal
 from reference_transformers import TOLERANCE, concentration, differences, random_reference
 
 from attlas.transformers.architectures import gpt2
@@ -38,9 +38,9 @@ def test_agrees_with_transformers(case, dtype):
 
 
 @pytest.mark.thorough
-def test_sum_over_heads_is_the_unsliced_attention():
+def test_sum_over_heads_is_the_fused_attention():
     # Sums of at most 72 terms in float64, three in a row.
-    assert slicing_difference(gpt2, "gpt2") <= 3 * 72 * np.finfo(np.float64).eps
+    assert head_layout_difference(gpt2, "gpt2") <= 3 * 72 * np.finfo(np.float64).eps
 
 
 def test_another_scale_is_noticed():
@@ -56,7 +56,7 @@ def test_another_scale_is_noticed():
         ({"n_head": 5}, "n_head = 5 in the configuration does not divide n_embd = 12"),
         ({"activation_function": "relu6"}, "activation_function = 'relu6' in the configuration"),
         ({"n_inner": 7}, "tensor 'h.0.mlp.c_fc.weight' has shape (12, 48), the configuration"),
-        ({"n_layer": 3}, "tensor 'h.2.ln_1.weight' is missing"),
+        ({"n_layer": 3}, "tensor 'h.2.attn.c_attn.weight' is missing"),
     ],
 )
 def test_what_is_not_supported_is_refused_in_one_line(change, text):
@@ -68,5 +68,5 @@ def test_what_is_not_supported_is_refused_in_one_line(change, text):
 def test_classifier_is_read_without_words():
     config, tensors = random_checkpoint("gpt2")
     model = gpt2.read(config, tensors | {"score.weight": np.ones((2, 12))}, "classifier")
-    assert model.readout.words is None
-    assert gpt2.read(config, tensors, "words").readout.words is not None
+    assert model.readout.lm_head is None
+    assert gpt2.read(config, tensors, "words").readout.lm_head is not None

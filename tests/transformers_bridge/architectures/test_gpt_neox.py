@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from random_checkpoints import refusal, slicing_difference
+from random_checkpoints import head_layout_difference, refusal
 from reference_transformers import TOLERANCE, concentration, differences, random_reference
 
 from attlas.transformers.architectures import gpt_neox
@@ -42,9 +42,9 @@ def test_agrees_with_transformers(case, dtype):
 
 
 @pytest.mark.thorough
-def test_sum_over_heads_is_the_unsliced_attention():
+def test_sum_over_heads_is_the_fused_attention():
     # Sums of at most 72 terms in float64, three in a row.
-    assert slicing_difference(gpt_neox, "gpt_neox") <= 3 * 72 * np.finfo(np.float64).eps
+    assert head_layout_difference(gpt_neox, "gpt_neox") <= 3 * 72 * np.finfo(np.float64).eps
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from random_checkpoints import refusal, slicing_difference
+from random_checkpoints import head_layout_difference, refusal
 from reference_transformers import TOLERANCE, concentration, differences, random_reference
 
 from attlas.transformers.architectures import llama
@@ -85,9 +85,9 @@ def test_agrees_with_transformers(case, dtype):
 
 
 @pytest.mark.parametrize("kind", llama.SETTINGS)
-def test_sum_over_heads_is_the_unsliced_attention(kind):
+def test_sum_over_heads_is_the_fused_attention(kind):
     # Sums of at most 24 terms in float64, three in a row.
-    assert slicing_difference(llama, kind) <= 3 * 24 * np.finfo(np.float64).eps
+    assert head_layout_difference(llama, kind) <= 3 * 24 * np.finfo(np.float64).eps
 
 
 @pytest.mark.parametrize(

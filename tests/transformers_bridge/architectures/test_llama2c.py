@@ -133,7 +133,7 @@ def test_greedy_text_of_stories260k_is_the_known_one(folder, config, tensors, de
     # rows is equal text.
     logits = np.asarray(model.logits(tokens[:-1]))
     # Rounding of sums of at most HIDDEN terms, through 7 matrices a layer, with the norms'
-    # amplification bounded by 10 on these hidden rows.
+    # amplification bounded by 10 on these hidden states.
     budget = 10 * 7 * LAYERS * HIDDEN * np.finfo(np.float64).eps * np.abs(expected).max()
     assert np.abs(logits - expected).max() <= budget
     assert np.argmax(logits, axis=-1).tolist() == tokens[1:].tolist()
@@ -165,7 +165,7 @@ def test_other_layout_of_rotation_is_noticed(config, tensors, decoded):
     assert np.abs(np.asarray(wrong - model.logits(tokens[:-1]))).max() > 1.0
 
 
-def test_unsliced_attention_is_the_sum_of_the_heads(config, tensors):
+def test_fused_attention_is_the_sum_of_the_heads(config, tensors):
     double = {k: v.astype(np.float64) for k, v in tensors.items()}
     model = llama2c.read(config, double, "stories")
     x = np.random.default_rng(0).normal(size=(6, WIDTH))
@@ -174,7 +174,7 @@ def test_unsliced_attention_is_the_sum_of_the_heads(config, tensors):
         rows = jnp.asarray(x)
         outputs = head_outputs(heads, attention_weights(heads, rows), rows)
         mine = outputs.sum(axis=0) + heads.b_O[None]
-        whole = llama2c.unsliced_attention(config, tensors, index, x)
+        whole = llama2c.fused_attention(config, tensors, index, x)
         # Three products in a row, sums of WIDTH terms each, on logits of order 10.
         budget = 10 * 3 * WIDTH * np.finfo(np.float64).eps
         assert np.abs(np.asarray(mine) - whole).max() <= budget * np.abs(whole).max()

@@ -21,12 +21,11 @@ def audit_data(
 ) -> AuditedData:
     """Concentration, sinks, certificates, attacks, SVMs and redundancy of every head.
 
+    The model runs in its own precision; certificates, attacks and SVMs are computed in float64.
+
     Args:
-        model: as `load_model` read it; its own precision is computed in, certificates, attacks
-            and SVMs in float64.
-        sequences: vectors of word numbers, of any lengths.
-        settings: how.
-        progress: told how many layers of how many are done.
+        sequences: vectors of token numbers, of any lengths.
+        progress: called with the number of layers done, and of all layers.
 
     Returns:
         Tables whose variables carry their descriptions, and what was done.
@@ -37,12 +36,12 @@ def audit_data(
         >>> DataSettings().sink_tokens
         64
     """
-    chosen = settings or DataSettings()
-    require_settings(chosen)
+    data_settings = settings or DataSettings()
+    require_settings(data_settings)
     tokens = read_sequences(model, sequences)
-    special = enclosing_tokens(tokens) if chosen.special is None else chosen.special
+    special = enclosing_tokens(tokens) if data_settings.special is None else data_settings.special
     with precision_of(model.embedding):
-        run = DataPass(model, tokens, special, chosen)
+        run = DataPass(model, tokens, special, data_settings)
         for index in range(model.layers):
             run.pass_layer(index)
             progress(index + 1, model.layers)

@@ -18,8 +18,8 @@ from attlas.audit.data_level.data_quantities import (
 from attlas.audit.data_level.data_settings import DataSettings
 from attlas.audit.data_level.layer_observation import (
     observe_columns,
+    observe_hidden_states,
     observe_layer,
-    observe_rows,
     observe_uniform,
 )
 from attlas.audit.data_level.probes import ProbedLayer, selected_by_heads, smooth_heads, svm_space
@@ -50,7 +50,7 @@ class AuditedData(NamedTuple):
         protocol: sizes, draws and seed by which it was made, by name.
         sinks: `sink_share_natural`, `sink_share_shuffled` and `sink_share_repeated`, with their
             intervals and that of uniform attention: Gu et al.'s Sink_1^.3, the share of heads and
-            sequences whose first token receives more than .3.
+            sequences whose first token receives more than 0.3.
     """
 
     heads: xr.Dataset
@@ -64,10 +64,8 @@ class DataPass:
     """One pass through the layers, and what was collected on the way.
 
     Args:
-        model: the model.
-        tokens: its sequences, as `read_sequences` gives them.
-        special: numbers of the special words.
-        settings: how.
+        tokens: sequences that `read_sequences` gave.
+        special: numbers of the special tokens.
     """
 
     def __init__(
@@ -78,21 +76,23 @@ class DataPass:
         settings: DataSettings,
     ) -> None:
         self.model, self.settings, self.special = model, settings, special
-        self.lengths = np.array([each.size for each in tokens])
+        self.lengths = np.array([sequence.size for sequence in tokens])
         self.draw = np.random.default_rng(settings.seed)
         self.blocks = sequence_blocks(model, tokens, special)
         # A length that half of the sequences reach, or as many as the protocol takes.
         enough = min(settings.sink_sequences, -(-self.lengths.size // 2))
         reached = int(np.sort(self.lengths)[-enough])
         self.sink_length = min(settings.sink_tokens, reached)
-        cut = [each[: self.sink_length] for each in tokens if each.size >= self.sink_length]
+        cut = [
+            sequence[: self.sink_length] for sequence in tokens if sequence.size >= self.sink_length
+        ]
         cut = cut[: settings.sink_sequences]
         changed = (
             cut,
-            [shuffled(each, special, self.draw) for each in cut],
-            [repeated(each, special, self.draw) for each in cut],
+            [shuffled(sequence, special, self.draw) for sequence in cut],
+            [repeated(sequence, special, self.draw) for sequence in cut],
         )
-        self.sinks = [sequence_blocks(model, each, special) for each in changed]
+        self.sinks = [sequence_blocks(model, sequence, special) for sequence in changed]
         self.cut = len(cut)
         self.probes = min(settings.probes, self.sinks[0][0].members.size)
         self.heads: list[dict[str, np.ndarray]] = []
@@ -109,12 +109,12 @@ class DataPass:
         """Everything of one layer."""
         before, layer = self.layer, self._read(index)
         norm, projection = self.model.input_norm(index, layer, before)
-        found = self._sinks(layer) | self._probed(layer, norm, projection)
-        found |= self._observed(layer, norm, projection)
-        found["logit_share"] = share_of_certificate(
-            found["largest_logit"], found.pop("certified_logit")
+        columns = self._sinks(layer) | self._probed(layer, norm, projection)
+        columns |= self._observed(layer, norm, projection)
+        columns["logit_share"] = share_of_certificate(
+            columns["largest_logit"], columns.pop("certified_logit")
         )
-        self.heads.append(found)
+        self.heads.append(columns)
 
     def result(self) -> AuditedData:
         """The tables."""
@@ -122,7 +122,7 @@ class DataPass:
         pairs = self._pairs()
         nearest = nearest_heads(pairs)
         grid = (self.model.layers, self.model.heads_per_layer)
-        columns = {name: np.stack([each[name] for each in self.heads]) for name in self.heads[0]}
+        columns = {name: np.stack([layer[name] for layer in self.heads]) for name in self.heads[0]}
         columns["nearest_distance"] = nearest.distance.reshape(grid)
         for end in ("low", "high", "null"):
             columns[f"nearest_distance_{end}"] = getattr(nearest, end).reshape(grid)
@@ -130,7 +130,7 @@ class DataPass:
         columns["nearest_head"] = np.where(nearest.place < 0, -1, nearest.place % grid[1])
         for name in ("nearest_layer", "nearest_head"):
             columns[name] = columns[name].reshape(grid)
-        rows = {name: np.stack([each[name] for each in self.depths]) for name in self.depths[0]}
+        rows = {name: np.stack([layer[name] for layer in self.depths]) for name in self.depths[0]}
         heads = labelled(HEAD_QUANTITIES, columns, ("layer", "head"))
         depths = labelled(DEPTH_QUANTITIES, rows, ("depth",))
         return AuditedData(heads, depths, pairs, self._protocol(), self._sink_shares())
@@ -141,7 +141,7 @@ class DataPass:
         return {
             "sequences": len(self.lengths),
             "tokens": int(self.lengths.sum()),
-            "special": [int(each) for each in self.special],
+            "special": [int(token) for token in self.special],
             "sink_tokens": self.sink_length,
             "sink_sequences": self.cut,
             "sink_threshold": SINK,
@@ -159,8 +159,8 @@ class DataPass:
             for text, of_layers in self.sinking.items()
         }
         null = float(shares.pop("sink_share_null").mean())
-        found = {name: float(value) for name, value in self._interval(shares).items()}
-        return found | {"sink_share_null": null}
+        facts = {name: float(value) for name, value in self._interval(shares).items()}
+        return facts | {"sink_share_null": null}
 
     def _read(self, index: int) -> Layer:
         """The layer's weights; a shared one is read once."""
@@ -172,9 +172,9 @@ class DataPass:
     def _interval(self, values: dict[str, Float[np.ndarray, "n *H"]]) -> dict[str, np.ndarray]:
         """Means over sequences and their intervals, all from the same draws."""
         s = self.settings
-        every = np.stack(list(values.values()), axis=1)
-        found = bootstrap_mean(every, draws=s.draws, level=s.level, seed=s.seed)
-        ends = {"": found.mean, "_low": found.low, "_high": found.high}
+        stacked = np.stack(list(values.values()), axis=1)
+        interval = bootstrap_mean(stacked, draws=s.draws, level=s.level, seed=s.seed)
+        ends = {"": interval.mean, "_low": interval.low, "_high": interval.high}
         return {
             f"{name}{end}": np.asarray(array[place])
             for place, name in enumerate(values)
@@ -183,7 +183,7 @@ class DataPass:
 
     def _sinks(self, layer: Layer) -> dict[str, np.ndarray]:
         """Attention on the first token, for the three texts; every block moves on."""
-        found = {}
+        columns = {}
         for text, blocks in zip(SINKS, self.sinks, strict=True):
             first = np.zeros((self.cut, self.model.heads_per_layer))
             for place, block in enumerate(blocks):
@@ -192,37 +192,37 @@ class DataPass:
                 x, alpha = observe_columns(layer, block.hidden, jnp.asarray(block.present))
                 first[block.members] = np.asarray(alpha)[: block.members.size, :, 0]
                 blocks[place] = block._replace(hidden=x)
-            found[f"sink_{text}"] = first
+            columns[f"sink_{text}"] = first
             self.sinking[text].append(first > SINK)
         null = self._null(layer)["sink"]
         self.sinking["null"].append(np.full_like(first, null > SINK))
-        nulls = {f"{name}_null": np.full(self.model.heads_per_layer, null) for name in found}
-        found["sink_gain"], nulls["sink_gain_null"] = (
+        nulls = {f"{name}_null": np.full(self.model.heads_per_layer, null) for name in columns}
+        columns["sink_gain"], nulls["sink_gain_null"] = (
             np.asarray(sink_gain(jnp.asarray(mass), self.sink_length))
-            for mass in (found["sink_natural"], nulls["sink_natural_null"])
+            for mass in (columns["sink_natural"], nulls["sink_natural_null"])
         )
-        return self._interval(found) | nulls
+        return self._interval(columns) | nulls
 
     def _probed(
         self, layer: Layer, norm: Norm | None, projection: Dense | None
     ) -> dict[str, np.ndarray]:
         """Certificates, attacks and SVMs on the first of the cut sequences."""
         s, longest = self.settings, int(self.lengths.max())
-        own = None if layer.placement == "after" else layer.attention_norm
+        layer_norm = None if layer.norm_placement == "post-norm" else layer.attention_norm
         width = layer.attention.W_Q.shape[1] if norm is None else norm.gain.size
         start = np.random.default_rng(s.seed).normal(size=(self.sink_length, width))
         hidden = self.probe_rows[:, : self.sink_length]
         with jax.enable_x64(True):
-            given = (layer.attention, norm, projection, own, hidden, start)
+            fields = (layer.attention, norm, projection, layer_norm, hidden, start)
             wide = ProbedLayer(
-                *jax.tree.map(lambda leaf: jnp.asarray(np.asarray(leaf), np.float64), given)
+                *jax.tree.map(lambda leaf: jnp.asarray(np.asarray(leaf), np.float64), fields)
             )
             smooth = smooth_heads(wide, s.local_steps, s.ball_steps)
-            chosen = selected_by_heads(smooth, s.svm_sequences, s.svm_rows, self.draw)
+            svm = selected_by_heads(smooth, s.svm_sequences, s.svm_rows, self.draw)
             certified = head_certificates(smooth.folded, wide.norm, self.sink_length)
             ball, logit = certified["lipschitz_bound"], certified["logit_bound"]
-            reach = float(np.linalg.norm(smooth.tokens, axis=-1).max()) * (1 + 1e-12)
-            seen = head_certificates(smooth.folded, wide.norm, self.sink_length, reach)
+            radius = float(np.linalg.norm(smooth.tokens, axis=-1).max()) * (1 + 1e-12)
+            seen = head_certificates(smooth.folded, wide.norm, self.sink_length, radius)
             # Without rotation no bound on a logit depends on the number of tokens.
             if smooth.folded.rotary is not None:
                 logit = head_certificates(smooth.folded, wide.norm, longest)["logit_bound"]
@@ -233,18 +233,21 @@ class DataPass:
             "local_attack": reached,
             "local_ratio": share_of_certificate(reached, local),
         }
-        nulls = {name: values for name, values in chosen.items() if name.endswith("_null")}
-        measured = {name: values for name, values in chosen.items() if name not in nulls}
-        found = self._interval(ratios) | self._interval(measured)
-        found |= {name: values.mean(axis=0) for name, values in nulls.items()}
-        found |= {"ball_certificate": ball, "ball_attack": in_ball}
-        found["observed_certificate"] = seen["lipschitz_bound"]
-        return found | {"ball_ratio": share_of_certificate(in_ball, ball), "certified_logit": logit}
+        nulls = {name: values for name, values in svm.items() if name.endswith("_null")}
+        measured = {name: values for name, values in svm.items() if name not in nulls}
+        intervals = self._interval(ratios) | self._interval(measured)
+        intervals |= {name: values.mean(axis=0) for name, values in nulls.items()}
+        intervals |= {"ball_certificate": ball, "ball_attack": in_ball}
+        intervals["observed_certificate"] = seen["lipschitz_bound"]
+        return intervals | {
+            "ball_ratio": share_of_certificate(in_ball, ball),
+            "certified_logit": logit,
+        }
 
     def _observed(
         self, layer: Layer, norm: Norm | None, projection: Dense | None
     ) -> dict[str, np.ndarray]:
-        """The statistics of all rows; hidden rows move on."""
+        """The statistics of all rows; hidden states move on."""
         number, heads = len(self.lengths), self.model.heads_per_layer
         widest = int(self.lengths.max())
         rows = np.zeros((number, len(ROW_QUANTITIES) + 1, heads))
@@ -274,11 +277,11 @@ class DataPass:
         names = [*(quantity.name for quantity in ROW_QUANTITIES), "entropy_floor"]
         columns = {name: rows[:, place] for place, name in enumerate(names)}
         share, offset = self._positional(layer, offsets)
-        found = self._interval(columns | {"positional_share": share})
-        found |= {f"{q.name}_null": np.full(heads, null[q.name]) for q in ROW_QUANTITIES}
-        # No weight of uniform attention over two tokens or more exceeds .8.
-        found["positional_share_null"] = np.zeros(heads)
-        return found | {"positional_offset": offset, "largest_logit": largest}
+        intervals = self._interval(columns | {"positional_share": share})
+        intervals |= {f"{q.name}_null": np.full(heads, null[q.name]) for q in ROW_QUANTITIES}
+        # No weight of uniform attention over two tokens or more exceeds 0.8.
+        intervals["positional_share_null"] = np.zeros(heads)
+        return intervals | {"positional_offset": offset, "largest_logit": largest}
 
     def _picked(self, block: SequenceBlock) -> Int[np.ndarray, "b R"]:
         """Rows at equal distances."""
@@ -310,26 +313,26 @@ class DataPass:
         radius = np.nan
         if norm is not None and projection is None:
             radius = float(normalised_radius(norm.gain, norm.bias))
-        found = self._depth(hidden[:, :4])
+        depth = self._depth(hidden[:, :4])
         self.depths.append(
-            found | {"largest_token": hidden[:, 4].max(), "certified_token": np.array(radius)}
+            depth | {"largest_token": hidden[:, 4].max(), "certified_token": np.array(radius)}
         )
 
     def _last_depth(self) -> dict[str, np.ndarray]:
         """Residuals of what leaves the last layer, which no attention reads."""
         hidden = np.zeros((len(self.lengths), 4))
         for block in self.blocks:
-            found = observe_rows(block.hidden, jnp.asarray(block.present))
-            every = np.stack([np.asarray(each) for each in found], axis=1)
-            hidden[block.members] = every[: block.members.size]
+            statistics = observe_hidden_states(block.hidden, jnp.asarray(block.present))
+            stacked = np.stack([np.asarray(statistic) for statistic in statistics], axis=1)
+            hidden[block.members] = stacked[: block.members.size]
         nothing = np.array(np.nan)
         return self._depth(hidden) | {"largest_token": nothing, "certified_token": nothing}
 
     def _depth(self, hidden: Float[np.ndarray, "n four"]) -> dict[str, np.ndarray]:
         names = ("residual_l2", "residual_composite", "mean_cosine")
-        found = self._interval({name: hidden[:, place] for place, name in enumerate(names)})
-        found["residual_l2_null"] = np.asarray(np.sqrt(1 - 1 / self.lengths).mean())
-        return found | {"mean_cosine_null": np.array(0.0), "largest_entry": hidden[:, 3].max()}
+        intervals = self._interval({name: hidden[:, place] for place, name in enumerate(names)})
+        intervals["residual_l2_null"] = np.asarray(np.sqrt(1 - 1 / self.lengths).mean())
+        return intervals | {"mean_cosine_null": np.array(0.0), "largest_entry": hidden[:, 3].max()}
 
     def _null(self, layer: Layer) -> dict[str, float]:
         """The statistics of uniform attention, once for every kind of mask."""
@@ -341,14 +344,16 @@ class DataPass:
                     layer.attention, jnp.asarray(block.present), jnp.asarray(block.special)
                 )
                 size = block.members.size
-                total += [float(np.sum(np.asarray(each)[:size])) for each in seen.statistics]
+                total += [
+                    float(np.sum(np.asarray(statistic)[:size])) for statistic in seen.statistics
+                ]
             block = self.sinks[0][0]
             seen = observe_uniform(
                 layer.attention, jnp.asarray(block.present), jnp.asarray(block.special)
             )
             means = total / len(self.lengths)
-            found = {q.name: mean for q, mean in zip(ROW_QUANTITIES, means, strict=True)}
-            self.nulls[kind] = found | {"sink": float(np.asarray(seen.columns)[0, 0])}
+            null = {q.name: mean for q, mean in zip(ROW_QUANTITIES, means, strict=True)}
+            self.nulls[kind] = null | {"sink": float(np.asarray(seen.columns)[0, 0])}
         return self.nulls[kind]
 
     def _distances(self, maps: list[np.ndarray]) -> Redundancy:
@@ -360,30 +365,29 @@ class DataPass:
         if self.across:
             return self._distances([np.concatenate(maps) for maps in self.maps])
         size = self.model.heads_per_layer
-        whole = [np.full((size * len(self.within),) * 2, np.nan) for _ in Redundancy._fields]
-        for place, found in enumerate(self.within):
-            own = slice(place * size, (place + 1) * size)
-            for array, part in zip(whole, found, strict=True):
-                array[own, own] = part
-        return Redundancy(*whole)
+        matrices = [np.full((size * len(self.within),) * 2, np.nan) for _ in Redundancy._fields]
+        for place, pair in enumerate(self.within):
+            block = slice(place * size, (place + 1) * size)
+            for array, part in zip(matrices, pair, strict=True):
+                array[block, block] = part
+        return Redundancy(*matrices)
 
 
 def _centred(offsets: np.ndarray, widest: int) -> np.ndarray:
     """Counts by offset in the width of the longest sequence."""
     middle = (offsets.shape[2] - 1) // 2
-    reach = min(middle, widest - 1)
-    found = np.zeros((*offsets.shape[:2], 2 * widest - 1), np.int32)
-    found[:, :, widest - 1 - reach : widest + reach] = offsets[
-        :, :, middle - reach : middle + reach + 1
+    radius = min(middle, widest - 1)
+    centred = np.zeros((*offsets.shape[:2], 2 * widest - 1), np.int32)
+    centred[:, :, widest - 1 - radius : widest + radius] = offsets[
+        :, :, middle - radius : middle + radius + 1
     ]
-    return found
+    return centred
 
 
 def share_of_certificate(reached: ArrayInput, certified: ArrayInput) -> np.ndarray:
-    """What was reached over what is certified.
+    """The attack over the certificate.
 
     Args:
-        reached: non-negative numbers.
         certified: bounds on them, of the same shape.
 
     Returns:

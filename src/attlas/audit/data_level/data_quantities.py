@@ -1,19 +1,31 @@
-"""What level data reports of every head, and of the hidden rows at every depth."""
+"""What level data reports of every head, and of the hidden states at every depth."""
 
-from attlas.audit.quantity import Quantity, Standing
+from typing import Any
 
-_MEASURED, _HEURISTIC, _PROVED = Standing.MEASURED, Standing.HEURISTIC, Standing.PROVED
+from attlas.audit.quantity import EvidenceLevel, Quantity
+
+_MEASURED, _HEURISTIC, _PROVED = (
+    EvidenceLevel.MEASURED,
+    EvidenceLevel.HEURISTIC,
+    EvidenceLevel.PROVED,
+)
 
 
-def _of_rows(
-    name: str, title: str, formula: str, meaning: str, standing: Standing = _MEASURED
-) -> Quantity:
+def _of_rows(name: str, title: str, formula: str, meaning: str, **page: Any) -> Quantity:
     """A mean over the rows of each sequence, then over sequences, beside uniform attention's."""
-    return Quantity(name, title, f"${formula}$", meaning, standing, f"{name}_null")
+    return Quantity(name, title, f"${formula}$", meaning, _MEASURED, f"{name}_null", **page)
 
 
 ROW_QUANTITIES = (
-    _of_rows("entropy", "entropy of a row in nats", r"-\sum_ja_j\ln a_j", "0: one token alone"),
+    _of_rows(
+        "entropy",
+        "entropy of a row in nats",
+        r"-\sum_ja_j\ln a_j",
+        "0: one token alone",
+        column="entropy",
+        follow=True,
+        curve="entropy in nats",
+    ),
     _of_rows(
         "effective_support", "effective number of tokens", r"e^{H}", "how many tokens a row reads"
     ),
@@ -28,6 +40,7 @@ ROW_QUANTITIES = (
         "largest weight of a row",
         r"a_{(1)}",
         "near 1: every row finds one token (Voita's confidence)",
+        column="confidence",
     ),
     _of_rows("top_4", "mass of the 4 largest weights", r"\sum_{k\le4}a_{(k)}", "of a row"),
     _of_rows("top_16", "mass of the 16 largest weights", r"\sum_{k\le16}a_{(k)}", "of a row"),
@@ -42,6 +55,7 @@ ROW_QUANTITIES = (
         "largest weight of a distant token, not special and more than 4 places away",
         r"\max_{|i-j|>4,\,j\notin S}a_{ij}",
         "high: rows find one token by what it is, not by where it stands",
+        column="distant confidence",
     ),
     _of_rows("previous_mass", "weight of the previous token", r"a_{i,i-1}", "a local head"),
     _of_rows("next_mass", "weight of the next token", r"a_{i,i+1}", "a local head"),
@@ -52,7 +66,7 @@ ROW_QUANTITIES = (
 """In the order of `MapStatistics`."""
 
 SINKS = ("natural", "shuffled", "repeated")
-"""Texts of the sink protocol: as they are, words in another order, one word repeated."""
+"""Texts of the sink protocol: as they are, tokens in another order, one token repeated."""
 
 SINK = 0.3
 """Mean weight of the first token above which a head sinks, after Gu et al."""
@@ -61,6 +75,12 @@ _SVM = (
     "rows of a few short sequences; in the space of normalised tokens, but in that of each head's "
     "queries and keys where these are rotated or normalised: margins of the two do not compare"
 )
+
+_SINK_PAGE: dict[str, Any] = {
+    "column": "sink",
+    "follow": True,
+    "curve": "weight of the first token",
+}
 
 HEAD_QUANTITIES = (
     *ROW_QUANTITIES,
@@ -76,12 +96,13 @@ HEAD_QUANTITIES = (
     *(
         Quantity(
             f"sink_{text}",
-            f"attention that the first token receives, {text} words",
+            f"attention that the first token receives, {text} tokens",
             r"$\alpha_1=\frac1T\sum_{i}a_{i1}$",
-            "above 0.3: a sink; a head that sinks for shuffled or repeated words, too, sinks by "
+            "above 0.3: a sink; a head that sinks for shuffled or repeated tokens, too, sinks by "
             "position",
             _MEASURED,
             f"sink_{text}_null",
+            **(_SINK_PAGE if text == "natural" else {}),
         )
         for text in SINKS
     ),
@@ -89,7 +110,7 @@ HEAD_QUANTITIES = (
         "sink_gain",
         "least norm of the attention map that its first column implies",
         r"$\sqrt T\,\alpha_1\le\|P\|_2$",
-        "mean over the sequences of the sink protocol, natural words; at fixed weights values "
+        "mean over the sequences of the sink protocol, natural tokens; at fixed weights values "
         "change by up to this factor, at most the root of T, which a perfect sink reaches",
         _MEASURED,
         "sink_gain_null",
@@ -115,6 +136,8 @@ HEAD_QUANTITIES = (
         r"$\max|x_i'Ax_j+\dots|$",
         "over all sequences; 100 is where training with clipped logits clips",
         _MEASURED,
+        follow=True,
+        curve="largest logit",
     ),
     Quantity(
         "logit_share",
@@ -123,27 +146,7 @@ HEAD_QUANTITIES = (
         "1: the data reach what the weights allow; the certificate is that of level weights for "
         "as many tokens as the longest sequence has; none where that is infinite",
         _MEASURED,
-    ),
-    Quantity(
-        "local_certificate",
-        "certificate of the change of the head's output at the tokens that were read",
-        r"$\|J\|\le\dots$",
-        "mean over a few short sequences; per unit of change of the normalised tokens",
-        _PROVED,
-    ),
-    Quantity(
-        "local_attack",
-        "largest change of the head's output reached at the tokens that were read",
-        r"$|Ju|,\ |u|=1$",
-        "by power iteration; a lower bound on the same norm",
-        _MEASURED,
-    ),
-    Quantity(
-        "local_ratio",
-        "attack over certificate at the tokens that were read",
-        "",
-        "1: the certificate is attained",
-        _MEASURED,
+        column="logit / certified",
     ),
     Quantity(
         "ball_certificate",
@@ -152,6 +155,7 @@ HEAD_QUANTITIES = (
         "the ball holds all normalised tokens; the Lipschitz constant of level weights, for as "
         "many tokens as the local certificate has",
         _PROVED,
+        ladder="certificate, every text",
     ),
     Quantity(
         "observed_certificate",
@@ -169,8 +173,33 @@ HEAD_QUANTITIES = (
         "by an ascent that starts at the tokens that were read; tokens need not be ones that the "
         "model can produce",
         _MEASURED,
+        ladder="attack, every text",
     ),
     Quantity("ball_ratio", "attack over certificate in the ball", "", "1: attained", _MEASURED),
+    Quantity(
+        "local_certificate",
+        "certificate of the change of the head's output at the tokens that were read",
+        r"$\|J\|\le\dots$",
+        "mean over a few short sequences; per unit of change of the normalised tokens",
+        _PROVED,
+        ladder="certificate, these texts",
+    ),
+    Quantity(
+        "local_attack",
+        "largest change of the head's output reached at the tokens that were read",
+        r"$|Ju|,\ |u|=1$",
+        "by power iteration; a lower bound on the same norm",
+        _MEASURED,
+        ladder="attack, these texts",
+    ),
+    Quantity(
+        "local_ratio",
+        "attack over certificate at the tokens that were read",
+        "",
+        "1: the certificate is attained",
+        _MEASURED,
+        column="attack / certificate",
+    ),
     Quantity(
         "svm_margin",
         "largest margin of the selected tokens",
@@ -211,22 +240,22 @@ HEAD_QUANTITIES = (
 DEPTH_QUANTITIES = (
     Quantity(
         "residual_l2",
-        "relative distance of the hidden rows from equal rows",
+        "relative distance of the hidden states from equal ones",
         r"$\min_c\|X-1c'\|_F/\|X\|_F$",
-        "0: all tokens are alike; the null has independent rows of mean 0",
+        "0: all tokens are alike; the null has independent hidden states of mean 0",
         _MEASURED,
         "residual_l2_null",
     ),
     Quantity(
         "residual_composite",
-        "relative distance of the hidden rows from their mean, composite norm",
+        "relative distance of the hidden states from their mean, composite norm",
         r"$\|X-1m'\|/\|X\|,\ \|X\|=\sqrt{\|X\|_1\|X\|_\infty}$",
         "the norm of the theory of rank collapse; not minimised over c",
         _MEASURED,
     ),
     Quantity(
         "mean_cosine",
-        "mean cosine of two hidden rows",
+        "mean cosine of two hidden states",
         "",
         "1: all tokens point one way",
         _MEASURED,

@@ -9,7 +9,7 @@ class DataSettings(NamedTuple):
     """How the audit is made.
 
     Attributes:
-        special: numbers of the special words; those that open or close all sequences when None.
+        special: numbers of the special tokens; those that open or close all sequences when None.
         sink_tokens: T of the sink protocol, to which sequences are cut; sequences that are
             shorter are left out there. Where less than half are as long, what half reach.
         sink_sequences: how many sequences the protocol takes.
@@ -41,10 +41,7 @@ class DataSettings(NamedTuple):
 
 
 def require_settings(settings: DataSettings) -> None:
-    """Refuse settings that leave nothing to count.
-
-    Args:
-        settings: to be checked.
+    """Check that the settings leave something to count.
 
     Raises:
         UserError: naming the setting.

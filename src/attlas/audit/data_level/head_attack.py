@@ -43,17 +43,17 @@ def local_attack(
     Args:
         attention: scale, rotation and norms of the layer.
         head: one entry of `ReducedHeads`.
-        y: tokens in its coordinates.
-        seen: which tokens each token sees.
+        y: tokens in the head's coordinates.
+        seen: True where the row's token sees the column's.
         start: the first direction.
-        steps: of the iteration, each one product with J and one with J'.
+        steps: iterations, each one product with J and one with J'.
 
     Returns:
         The gain, a lower bound on ||J||, and the direction.
     """
     small, narrow, rows = _in_float32((attention, head, y))
-    found = _power_steps(small, narrow, rows, seen, start.astype(jnp.float32), steps)
-    u = _unit(found.astype(y.dtype))
+    result = _power_steps(small, narrow, rows, seen, start.astype(jnp.float32), steps)
+    u = _unit(result.astype(y.dtype))
     _, change = jax.jvp(lambda y: head_output(attention, head, y, seen), (y,), (u,))
     return jnp.linalg.norm(change), u
 
@@ -71,16 +71,16 @@ def ball_attack(
 
     Each step takes one power step of the direction and moves the tokens along the gradient of
     log |J u|, the largest of them by a length that falls from half a radius; each token is then
-    drawn back into the ball. The best gain on the way is kept.
+    drawn back into the ball. The result is the best gain on the way.
 
     Args:
         attention: scale, rotation and norms of the layer.
         head: one entry of `ReducedHeads`.
-        y: tokens where it starts.
-        seen: which tokens each token sees.
-        radius: which no token exceeds in norm.
+        y: tokens where the ascent starts.
+        seen: True where the row's token sees the column's.
+        radius: largest norm of a token.
         start: the first direction.
-        steps: of the ascent.
+        steps: steps of the ascent.
 
     Returns:
         The best gain, its tokens and its direction.

@@ -22,22 +22,19 @@ def local_certificate(
     Args:
         attention: scale, rotation and norms of the layer.
         head: one entry of `ReducedHeads`.
-        y: tokens in its coordinates.
-        seen: which tokens each token sees; every row at least one.
-
-    Returns:
-        The bound, rounded up.
+        y: tokens in the head's coordinates.
+        seen: True where the row's token sees the column's; at least one per row.
     """
     queries, keys, weights = head_maps(attention, head, y, seen)
     plain = attention.rotary is None
     query_maps = key_maps = None
     if not plain or attention.query_norm is not None:
-        asked = y @ head.W_Q + head.b_Q[None]
-        query_maps = _derivatives(lambda h: turned(attention, attention.query_norm, h), asked)
+        query_rows = y @ head.W_Q + head.b_Q[None]
+        query_maps = _derivatives(lambda h: turned(attention, attention.query_norm, h), query_rows)
     if not plain or attention.key_norm is not None:
-        shown = y @ head.W_K + head.b_K[None]
-        key_maps = _derivatives(lambda h: turned(attention, attention.key_norm, h), shown)
-    found = local_lipschitz(
+        key_rows = y @ head.W_K + head.b_K[None]
+        key_maps = _derivatives(lambda h: turned(attention, attention.key_norm, h), key_rows)
+    bound = local_lipschitz(
         weights,
         queries,
         keys,
@@ -51,7 +48,7 @@ def local_certificate(
         key_maps,
         SQUARINGS,
     )
-    return found.total
+    return bound.total
 
 
 def _derivatives(
@@ -60,5 +57,5 @@ def _derivatives(
     """Jacobian of each row of a function that acts on each row alone."""
     along = jnp.eye(h.shape[1], dtype=h.dtype)
     tangents = jnp.broadcast_to(along[:, None], (h.shape[1], *h.shape))
-    found = jax.vmap(lambda tangent: jax.jvp(function, (h,), (tangent,))[1])(tangents)
-    return jnp.transpose(found, (1, 2, 0))
+    derivatives = jax.vmap(lambda tangent: jax.jvp(function, (h,), (tangent,))[1])(tangents)
+    return jnp.transpose(derivatives, (1, 2, 0))

@@ -1,4 +1,4 @@
-r"""What one layer does on one block of sequences, as one program: no attention map is kept."""
+r"""One layer on one block of sequences as one program, which stores no attention map."""
 
 from typing import NamedTuple
 
@@ -32,7 +32,7 @@ class LayerObservation(NamedTuple):
         largest_logit: largest absolute logit that a row sees.
         entropy_floor: mean over rows of the least entropy that logits of their spread allow.
         rows: the picked rows of the maps.
-        residual: of the rows that enter the layer, each [b].
+        residual: of the hidden states that enter the layer, each [b].
         radius: largest Euclidean norm of a token as the attention reads it.
     """
 
@@ -56,17 +56,13 @@ def observe_layer(
     """One layer on a block.
 
     Args:
-        layer: the layer.
-        x: hidden rows that enter it.
-        present: which tokens are no padding.
-        special: which tokens are special.
+        x: hidden states that enter the layer.
+        present: False for padding.
+        special: True for special tokens.
         picked: rows of the maps that are returned, by number.
-
-    Returns:
-        The hidden rows that leave, and what was seen.
     """
 
-    def one(
+    def of_sequence(
         x: Float[Array, "T d"], present: Array, special: Array, picked: Array
     ) -> tuple[Array, LayerObservation]:
         read = attention_input(layer, x)
@@ -79,7 +75,7 @@ def observe_layer(
         spread = jnp.sqrt(jnp.sum(jnp.where(counted, (logits - mean) ** 2, 0), axis=-1))
         floor = entropy_floor(spread, number[..., 0])
         length = jnp.where(present, jnp.linalg.norm(read, axis=-1), 0)
-        found = LayerObservation(
+        observation = LayerObservation(
             map_statistics(weights, present, special),
             strong_offsets(weights, rows),
             jnp.max(jnp.where(counted, jnp.abs(logits), 0), axis=(1, 2)),
@@ -88,9 +84,9 @@ def observe_layer(
             rank_residual(x, present),
             jnp.max(length),
         )
-        return complete_layer(layer, x, attended(layer.attention, weights, read)), found
+        return complete_layer(layer, x, attended(layer.attention, weights, read)), observation
 
-    return jax.vmap(one)(x, present, special, picked)
+    return jax.vmap(of_sequence)(x, present, special, picked)
 
 
 @eqx.filter_jit
@@ -100,34 +96,29 @@ def observe_columns(
     """One layer on a block, of which only the attention that tokens receive is returned.
 
     Args:
-        layer: the layer.
-        x: hidden rows that enter it.
-        present: which tokens are no padding.
+        x: hidden states that enter the layer.
+        present: False for padding.
 
     Returns:
-        The hidden rows that leave, and alpha_k of `column_attention`.
+        The hidden states that leave, and alpha_k of `column_attention`.
     """
 
-    def one(x: Float[Array, "T d"], present: Array) -> tuple[Array, Array]:
+    def of_sequence(x: Float[Array, "T d"], present: Array) -> tuple[Array, Array]:
         read = attention_input(layer, x)
         seen = _seen(layer, present)
         weights = seen_softmax(attention_logits(layer.attention, read), seen)
         alpha = column_attention(weights, seen & present[:, None])
         return complete_layer(layer, x, attended(layer.attention, weights, read)), alpha
 
-    return jax.vmap(one)(x, present)
+    return jax.vmap(of_sequence)(x, present)
 
 
 @eqx.filter_jit
-def observe_rows(x: Float[Array, "b T d"], present: Bool[Array, "b T"]) -> RankResidual:
-    """Residuals of hidden rows that no attention reads.
+def observe_hidden_states(x: Float[Array, "b T d"], present: Bool[Array, "b T"]) -> RankResidual:
+    """Residuals of hidden states that no attention reads.
 
     Args:
-        x: hidden rows.
-        present: which tokens are no padding.
-
-    Returns:
-        The residuals, each [b].
+        present: False for padding.
     """
     return jax.vmap(rank_residual)(x, present)
 
@@ -151,23 +142,20 @@ def observe_uniform(
     """The null: every visible token has the same weight.
 
     Args:
-        attention: of a layer, of which only the mask is used.
-        present: which tokens are no padding.
-        special: which tokens are special.
-
-    Returns:
-        The statistics.
+        attention: a layer's heads, of which only the mask is used.
+        present: False for padding.
+        special: True for special tokens.
     """
     dtype = attention.W_Q.dtype
 
-    def one(present: Array, special: Array) -> UniformObservation:
+    def of_sequence(present: Array, special: Array) -> UniformObservation:
         seen = visible(attention, present.size, present)
         weights = seen_softmax(jnp.zeros((1, *seen.shape), dtype), seen)
         statistics = map_statistics(weights, present, special)
         columns = column_attention(weights, seen & present[:, None])
         return UniformObservation(jax.tree.map(lambda a: a[0], statistics), columns[0])
 
-    return jax.vmap(one)(present, special)
+    return jax.vmap(of_sequence)(present, special)
 
 
 def _seen(layer: Layer, present: Bool[Array, " T"]) -> Bool[Array, "T T"]:

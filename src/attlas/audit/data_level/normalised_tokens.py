@@ -14,7 +14,7 @@ def normalised_tokens(
     Such a coordinate changes nothing that a head does: its folded weights are 0, too.
 
     Args:
-        read: x, what the layer's attention reads.
+        read: x, the attention's input.
         norm: the norm before, or None: then x itself comes back.
         projection: W_e and b_e between norm and layer, of full row rank, or None.
 

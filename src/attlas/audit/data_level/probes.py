@@ -27,21 +27,21 @@ SVM_SPACES = TOKEN_SPACE, QUERY_KEY_SPACE = "normalised tokens", "queries and ke
 
 
 class ProbedLayer(NamedTuple):
-    """A layer as it is read: what stands before its heads, and hidden rows of some sequences.
+    """A layer as it is read: what stands before its heads, and hidden states of some sequences.
 
     Attributes:
         attention: its heads.
         norm: the norm whose gain and bias are folded into them, or None.
         projection: what stands between norm and heads, or None.
-        own: the norm that the layer applies before it attends, or None.
-        hidden: rows that enter the layer.
+        layer_norm: the norm that the layer applies before it attends, or None.
+        hidden: hidden states that enter the layer.
         start: a direction in which attacks begin.
     """
 
     attention: Attention
     norm: Norm | None
     projection: Dense | None
-    own: Norm | None
+    layer_norm: Norm | None
     hidden: Float[Array, "s T d"]
     start: Float[Array, "T e"]
 
@@ -72,15 +72,12 @@ def smooth_heads(layer: ProbedLayer, local_steps: int, ball_steps: int) -> Smoot
     heads; else it is the smallest one that holds the tokens of these sequences.
 
     Args:
-        layer: heads and hidden rows, in float64.
-        local_steps: of the power iteration.
-        ball_steps: of the ascent, which starts at the first sequence.
-
-    Returns:
-        One entry per head.
+        layer: heads and hidden states, in float64.
+        local_steps: steps of the power iteration.
+        ball_steps: steps of the ascent, which starts at the first sequence.
     """
     attention = folded_attention(layer.attention, layer.norm, layer.projection)
-    read = layer.hidden if layer.own is None else layer.own(layer.hidden)
+    read = layer.hidden if layer.layer_norm is None else layer.layer_norm(layer.hidden)
     tokens = normalised_tokens(read, layer.norm, layer.projection)
     radius = jnp.asarray(np.sqrt(tokens.shape[-1]), tokens.dtype)
     if layer.norm is None:
@@ -89,9 +86,9 @@ def smooth_heads(layer: ProbedLayer, local_steps: int, ball_steps: int) -> Smoot
     seen = visible(attention, n)
     start = read_rows(heads, layer.start)
 
-    def of_head(given: tuple[Any, Array, Array]) -> tuple[Array, Array, Array]:
+    def of_head(arguments: tuple[Any, Array, Array]) -> tuple[Array, Array, Array]:
         # The sequences are a batch within one head, whose factorisations they share.
-        head, rows, u = given
+        head, rows, u = arguments
         attack = partial(local_attack, attention, head, seen=seen, start=u, steps=local_steps)
         reached = jax.vmap(lambda y: attack(y=y)[0])(rows)
         bound = jax.vmap(lambda y: local_certificate(attention, head, y, seen))(rows)
@@ -110,39 +107,39 @@ def selected_by_heads(
 
     Args:
         layer: folded heads and normalised tokens.
-        sequences: how many of the sequences.
-        rows: chosen at equal distances among those that see two tokens or more.
-        draw: of the random selections that are the null.
+        sequences: number of sequences that are used.
+        rows: number of rows, at equal distances among those that see two tokens or more.
+        draw: generator of the random selections that are the null.
 
     Returns:
         `svm_margin`, `svm_reached`, `svm_cosine`, in the space that `svm_space` names, and the
         same of random selections with `_null`; NaN where no row sees two tokens.
     """
-    attention, every = layer.folded, np.asarray(layer.tokens)[:sequences]
+    attention, tokens_of = layer.folded, np.asarray(layer.tokens)[:sequences]
     names = ("margin", "reached", "cosine")
     heads = len(attention.group)
-    useful = np.flatnonzero(np.array(visible(attention, every.shape[1])).sum(axis=1) > 1)
+    useful = np.flatnonzero(np.array(visible(attention, tokens_of.shape[1])).sum(axis=1) > 1)
     if useful.size == 0:
-        empty = np.full((len(every), heads), np.nan)
+        empty = np.full((len(tokens_of), heads), np.nan)
         return {f"svm_{name}{end}": empty.copy() for name in names for end in ("", "_null")}
-    chosen = spread_rows(useful, rows)
-    found: dict[str, list[np.ndarray]] = {}
-    for tokens in every:
-        one = head_tokens(attention, tokens, chosen)
-        null = random_selection(one.seen, heads, draw)
-        for end, result in (("", selected_tokens(one)), ("_null", selected_tokens(one, null))):
+    members = spread_rows(useful, rows)
+    columns: dict[str, list[np.ndarray]] = {}
+    for tokens in tokens_of:
+        by_head = head_tokens(attention, tokens, members)
+        null = random_selection(by_head.seen, heads, draw)
+        for end, result in (
+            ("", selected_tokens(by_head)),
+            ("_null", selected_tokens(by_head, null)),
+        ):
             for name in names:
-                found.setdefault(f"svm_{name}{end}", []).append(getattr(result, name))
-    return {name: np.stack(values) for name, values in found.items()}
+                columns.setdefault(f"svm_{name}{end}", []).append(getattr(result, name))
+    return {name: np.stack(values) for name, values in columns.items()}
 
 
 def svm_space(attention: Attention) -> str:
     """The space in which the attention SVM of a layer's heads is solved.
 
     With rotated or normalised queries and keys a logit has no one matrix between two tokens.
-
-    Args:
-        attention: of a layer.
 
     Returns:
         Of `SVM_SPACES` the second in that case, else the first.
@@ -156,10 +153,7 @@ def spread_rows(useful: Int[np.ndarray, " m"], rows: int) -> Int[np.ndarray, " n
 
     Args:
         useful: numbers of the rows, at least one.
-        rows: how many at most.
-
-    Returns:
-        Their numbers.
+        rows: largest number of rows.
 
     Examples:
         >>> spread_rows(np.arange(10), 2).tolist(), spread_rows(np.arange(1), 2).tolist()
@@ -169,29 +163,27 @@ def spread_rows(useful: Int[np.ndarray, " m"], rows: int) -> Int[np.ndarray, " n
 
 
 def head_tokens(
-    attention: Attention, tokens: Float[np.ndarray, "T e"], chosen: Int[np.ndarray, " n"]
+    attention: Attention, tokens: Float[np.ndarray, "T e"], rows: Int[np.ndarray, " n"]
 ) -> HeadTokens:
     """A layer's heads on one sequence, as their attention SVM reads them.
 
     Args:
-        attention: folded heads.
-        tokens: normalised tokens.
-        chosen: rows whose selections count.
+        rows: rows whose selections count.
 
     Returns:
         Tokens, queries and the matrix of each head, in the space that `svm_space` names.
     """
-    seen = np.array(visible(attention, len(tokens)))[chosen]
+    seen = np.array(visible(attention, len(tokens)))[rows]
     if svm_space(attention) == QUERY_KEY_SPACE:
         raw = projections(attention, jnp.asarray(tokens))
         queries, keys = (np.asarray(a) for a in placed(attention, raw.queries, raw.keys))
         unit = np.eye(keys.shape[2])
-        own = [(attention.scale * unit, unit)] * len(keys)
-        return HeadTokens(keys, queries[:, chosen], own, seen)
+        factors = [(attention.scale * unit, unit)] * len(keys)
+        return HeadTokens(keys, queries[:, rows], factors, seen)
     W_Q, b_Q, W_K = (np.asarray(a) for a in (attention.W_Q, attention.b_Q, attention.W_K))
     matrices = [
         (attention.scale * W_K[g], np.concatenate([W_Q[h].T, b_Q[h][:, None]], axis=1))
         for h, g in enumerate(attention.group)
     ]
-    queries = np.concatenate([tokens[chosen], np.ones((chosen.size, 1))], axis=1)
+    queries = np.concatenate([tokens[rows], np.ones((rows.size, 1))], axis=1)
     return HeadTokens(tokens, queries, matrices, seen)

@@ -49,8 +49,8 @@ def reduce_heads(attention: Attention) -> ReducedHeads:
     group = jnp.array(attention.group)
     W_K, b_K = attention.W_K[group], attention.b_K[group]
     W_V, b_V = attention.W_V[group], attention.b_V[group]
-    both = jnp.concatenate([attention.W_Q, W_K, W_V], axis=-1)
-    basis = jnp.linalg.qr(both)[0]
+    joint = jnp.concatenate([attention.W_Q, W_K, W_V], axis=-1)
+    basis = jnp.linalg.qr(joint)[0]
     written = jnp.swapaxes(jnp.linalg.qr(jnp.swapaxes(attention.W_O, -1, -2))[1], -1, -2)
 
     def inside(W: Array) -> Array:
@@ -71,8 +71,7 @@ def read_rows(heads: ReducedHeads, x: Float[Array, "T d"]) -> Float[Array, "H T 
     """Tokens in the coordinates of each head.
 
     Args:
-        heads: of a layer.
-        x: what the layer's attention reads.
+        x: the attention's input.
 
     Returns:
         One row per head and token, no longer than the token itself.
@@ -84,12 +83,9 @@ def turned(attention: Attention, norm: Norm | None, h: Float[Array, "T k"]) -> F
     """Queries or keys of one head after their norm and their rotation.
 
     Args:
-        attention: which rotation.
-        norm: of queries or keys.
-        h: before both.
-
-    Returns:
-        One row per token.
+        attention: heads whose rotation is applied.
+        norm: norm of queries or keys, or None.
+        h: queries or keys before norm and rotation.
     """
     h = h if norm is None else norm(h)
     return h if attention.rotary is None else rotate(attention.rotary, h[None])[0]
@@ -103,11 +99,8 @@ def head_maps(
     Args:
         attention: scale, rotation and norms of the layer.
         head: one entry of `ReducedHeads`.
-        y: tokens in its coordinates.
-        seen: which tokens each token sees.
-
-    Returns:
-        Queries, keys, weights.
+        y: tokens in the head's coordinates.
+        seen: True where the row's token sees the column's.
     """
     queries = turned(attention, attention.query_norm, y @ head.W_Q + head.b_Q[None])
     keys = turned(attention, attention.key_norm, y @ head.W_K + head.b_K[None])
@@ -123,11 +116,8 @@ def head_output(
     Args:
         attention: scale, rotation and norms of the layer.
         head: one entry of `ReducedHeads`.
-        y: tokens in its coordinates.
-        seen: which tokens each token sees.
-
-    Returns:
-        One row per token.
+        y: tokens in the head's coordinates.
+        seen: True where the row's token sees the column's.
     """
     weights = head_maps(attention, head, y, seen)[2]
     return weights @ (y @ head.W_V + head.b_V[None])

@@ -34,13 +34,8 @@ def redundancy(maps: Sequence[np.ndarray], *, draws: int, level: float, seed: in
     share no more than their usual profile are as far apart there as in the same rows.
 
     Args:
-        maps: picked rows of every head, [M, R, T] per sequence; widths may differ.
-        draws: of the bootstrap.
-        level: of the intervals.
-        seed: of the bootstrap.
-
-    Returns:
-        The distances.
+        maps: picked rows of the maps of every head, [M, R, T] per sequence; widths may differ.
+        level: level of the intervals.
 
     Examples:
         >>> one = np.array([[[1.0, 0.0], [0.0, 1.0]], [[1.0, 0.0], [0.0, 1.0]]])
@@ -48,16 +43,16 @@ def redundancy(maps: Sequence[np.ndarray], *, draws: int, level: float, seed: in
         >>> found.distance[0, 1].item(), found.null[0, 1].item()
         (0.0, 1.0)
     """
-    own, moved = [], []
+    distances, shifted = [], []
     widest = max(rows.shape[2] for rows in maps)
     for rows in maps:
         # Weights of 0 change no distance, and one width is one program.
         rows = np.pad(rows, ((0, 0), (0, 0), (0, widest - rows.shape[2])))
-        own.append(np.asarray(head_distances(jnp.asarray(rows))))
-        other = np.roll(rows, rows.shape[1] // 2, axis=1)
-        moved.append(np.asarray(head_distances(jnp.asarray(rows), jnp.asarray(other))))
-    found = bootstrap_mean(np.stack(own), draws=draws, level=level, seed=seed)
-    return Redundancy(found.mean, found.low, found.high, np.mean(moved, axis=0))
+        distances.append(np.asarray(head_distances(jnp.asarray(rows))))
+        rolled = np.roll(rows, rows.shape[1] // 2, axis=1)
+        shifted.append(np.asarray(head_distances(jnp.asarray(rows), jnp.asarray(rolled))))
+    interval = bootstrap_mean(np.stack(distances), draws=draws, level=level, seed=seed)
+    return Redundancy(interval.mean, interval.low, interval.high, np.mean(shifted, axis=0))
 
 
 class NearestHead(NamedTuple):
@@ -78,11 +73,8 @@ class NearestHead(NamedTuple):
     null: np.ndarray
 
 
-def nearest_heads(found: Redundancy) -> NearestHead:
+def nearest_heads(distances: Redundancy) -> NearestHead:
     """The head whose maps are nearest to each head's.
-
-    Args:
-        found: distances of all pairs.
 
     Returns:
         One entry per head; NaN where there is no other head.
@@ -92,14 +84,16 @@ def nearest_heads(found: Redundancy) -> NearestHead:
         >>> nearest_heads(redundancy([one], draws=100, level=0.9, seed=0)).place.tolist()
         [1, 0]
     """
-    number = len(found.distance)
+    number = len(distances.distance)
     if number == 1:
         empty = np.full(1, np.nan)
         return NearestHead(np.array([-1]), empty, empty, empty, empty)
-    apart = np.where(np.isnan(found.distance), np.inf, found.distance)
+    apart = np.where(np.isnan(distances.distance), np.inf, distances.distance)
     np.fill_diagonal(apart, np.inf)
     place, heads = apart.argmin(axis=1), np.arange(number)
-    null = np.where(np.isnan(found.null), np.inf, found.null)
+    null = np.where(np.isnan(distances.null), np.inf, distances.null)
     np.fill_diagonal(null, np.inf)
-    distance, low, high = (end[heads, place] for end in (found.distance, found.low, found.high))
+    distance, low, high = (
+        end[heads, place] for end in (distances.distance, distances.low, distances.high)
+    )
     return NearestHead(place, distance, low, high, null.min(axis=1))

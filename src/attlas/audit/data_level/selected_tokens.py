@@ -4,7 +4,7 @@ Row i of head h selects the visible token of largest logit x_j' W z_i. In the sp
 tokens W = scale W_K [W_Q', b_Q] and z_i is the token with a 1 appended; where positions rotate
 queries and keys, or norms bend them, no such W is, and in the space of the head's own queries z_i
 and keys x_j, rotated and normalised, W = scale I. The SVM of the selections lives in the span of
-the x and of the chosen rows' z, and W is compared with it there. Margins of two spaces have
+the x and of the picked rows' z, and W is compared with it there. Margins of two spaces have
 different units; the same selection of random tokens is the reference in either.
 """
 
@@ -26,9 +26,9 @@ class HeadTokens(NamedTuple):
 
     Attributes:
         tokens: x_j, of all heads together or of each.
-        queries: z_i of the chosen rows, likewise.
+        queries: z_i of the picked rows, likewise.
         matrices: W of each head.
-        seen: which tokens each chosen row sees, at least two.
+        seen: which tokens each picked row sees, at least two.
     """
 
     tokens: Float[np.ndarray, "*H T d"]
@@ -41,7 +41,7 @@ class SelectedTokens(NamedTuple):
     """One entry per head.
 
     Attributes:
-        chosen: selected token of each row.
+        selection: selected token of each row.
         margin: largest margin of a matrix of norm 1, 1 / ||W_mm||_F; 0 where no matrix selects
             these tokens, NaN where not certified.
         reached: smallest margin of the head's own matrix, of norm 1 in the span of the data.
@@ -49,7 +49,7 @@ class SelectedTokens(NamedTuple):
         margins: of all tokens for W_mm, 0 at the selected ones and at those not seen.
     """
 
-    chosen: Int[np.ndarray, "H n"]
+    selection: Int[np.ndarray, "H n"]
     margin: Float[np.ndarray, " H"]
     reached: Float[np.ndarray, " H"]
     cosine: Float[np.ndarray, " H"]
@@ -70,9 +70,6 @@ def selected_tokens(
         heads: tokens, rows and matrices.
         tokens: selected by each head; those of largest logit when None.
 
-    Returns:
-        The comparison.
-
     Source: ($\ell_p$-AttSVM) at p = 2 of julistiono2024optimizing, on rows of one sequence.
 
     Examples:
@@ -81,34 +78,34 @@ def selected_tokens(
         >>> head = (np.array([[1.0], [0.0]]), np.array([[3.0]]))
         >>> one = HeadTokens(np.eye(2), np.ones((1, 1)), [head], np.ones((1, 2), bool))
         >>> found = selected_tokens(one)
-        >>> print(found.chosen.tolist(), found.margin.round(6), found.cosine.round(6))
+        >>> print(found.selection.tolist(), found.margin.round(6), found.cosine.round(6))
         [[0]] [1.414214] [0.707107]
     """
-    every = len(heads.matrices)
-    (x, base_x), (z, base_z) = (_in_span(rows, every) for rows in (heads.tokens, heads.queries))
+    count = len(heads.matrices)
+    (x, base_x), (z, base_z) = (_in_span(rows, count) for rows in (heads.tokens, heads.queries))
     bases = zip(heads.matrices, base_x, base_z, strict=True)
     inside = np.stack([(to_x.T @ left) @ (right @ to_z) for (left, right), to_x, to_z in bases])
     logits = np.einsum("hjd,hde,hie->hij", x, inside, z)
     visible = np.where(heads.seen, logits, -np.inf)
-    chosen = visible.argmax(axis=2) if tokens is None else tokens
-    found = _solve(x, z, chosen, heads.seen)
-    gap = np.take_along_axis(logits, chosen[..., None], 2) - logits
-    other = heads.seen & (np.arange(x.shape[1]) != chosen[..., None])
-    smallest = np.where(other, gap, np.inf).min(axis=(1, 2))
+    selection = visible.argmax(axis=2) if tokens is None else tokens
+    solution = _solve(x, z, selection, heads.seen)
+    gap = np.take_along_axis(logits, selection[..., None], 2) - logits
+    competitors = heads.seen & (np.arange(x.shape[1]) != selection[..., None])
+    smallest = np.where(competitors, gap, np.inf).min(axis=(1, 2))
     size = np.linalg.norm(inside, axis=(1, 2))
-    target = np.asarray(found.value)[:, : x.shape[2], : z.shape[2]]
+    target = np.asarray(solution.value)[:, : x.shape[2], : z.shape[2]]
     norm = np.linalg.norm(target, axis=(1, 2))
     with np.errstate(invalid="ignore", divide="ignore"):
         cosine = np.sum(target * inside, axis=(1, 2)) / (norm * size)
         reached = smallest / size
-    solved = np.where(found.converged, 1 / found.certificate["norm_upper"], np.nan)
-    infeasible = found.result == Result.INFEASIBLE.value
-    margins = np.where(other, found.certificate["margins"], 0)
+    solved = np.where(solution.converged, 1 / solution.certificate["norm_upper"], np.nan)
+    infeasible = solution.result == Result.INFEASIBLE.value
+    margins = np.where(competitors, solution.certificate["margins"], 0)
     return SelectedTokens(
-        chosen,
+        selection,
         np.where(infeasible, 0.0, solved),
         reached,
-        np.where(found.converged, cosine, np.nan),
+        np.where(solution.converged, cosine, np.nan),
         margins,
     )
 
@@ -119,12 +116,9 @@ def random_selection(
     """Selections that mean nothing: one visible token per row, all equally likely.
 
     Args:
-        seen: which tokens each row sees.
-        heads: how many selections.
-        draw: where they come from.
-
-    Returns:
-        One selection per head.
+        seen: True where a row sees a token.
+        heads: number of selections.
+        draw: generator of the selections.
 
     Examples:
         >>> random_selection(np.array([[True, False]]), 2, np.random.default_rng(0)).tolist()
@@ -134,20 +128,17 @@ def random_selection(
     return np.where(seen, scores, -1.0).argmax(axis=2)
 
 
-def support_of(found: SelectedTokens) -> Bool[np.ndarray, "H n T"]:
+def support_of(selected: SelectedTokens) -> Bool[np.ndarray, "H n T"]:
     """Support tokens of each selection: those that bind the max-margin matrix.
 
     Args:
-        found: selections and their SVM.
-
-    Returns:
-        Which tokens they are, for every row.
+        selected: selections and their SVM.
     """
-    return (found.margins > 0) & (found.margins <= 1 + SUPPORT)
+    return (selected.margins > 0) & (selected.margins <= 1 + SUPPORT)
 
 
 def locally_optimal(
-    found: SelectedTokens, scores: Float[np.ndarray, "H n T"]
+    selected: SelectedTokens, scores: Float[np.ndarray, "H n T"]
 ) -> Bool[np.ndarray, "H n"]:
     """Which selections score higher than all their support tokens.
 
@@ -155,7 +146,7 @@ def locally_optimal(
     value. Level data has none: level deep has, see `optimal_selections`.
 
     Args:
-        found: selections and their SVM.
+        selected: selections and their SVM.
         scores: gamma_ij of every token for every row.
 
     Returns:
@@ -169,27 +160,27 @@ def locally_optimal(
         >>> locally_optimal(selected_tokens(one), np.array([[[1.0, 0.0]]])).tolist()
         [[True]]
     """
-    own = np.take_along_axis(scores, found.chosen[..., None], 2)
-    support = support_of(found)
-    solved = np.isfinite(found.margin) & (found.margin > 0)
-    return np.all(~support | (own > scores), axis=2) & solved[:, None]
+    score = np.take_along_axis(scores, selected.selection[..., None], 2)
+    support = support_of(selected)
+    solved = np.isfinite(selected.margin) & (selected.margin > 0)
+    return np.all(~support | (score > scores), axis=2) & solved[:, None]
 
 
 def _solve(
     x: Float[np.ndarray, "H T r"],
     z: Float[np.ndarray, "H n q"],
-    chosen: Int[np.ndarray, "H n"],
+    selection: Int[np.ndarray, "H n"],
     seen: Bool[np.ndarray, "n T"],
 ) -> Solution:
     """The SVM of each head, the smaller of the two spans padded to the larger."""
     width = max(x.shape[2], z.shape[2])
     tokens, queries = (np.pad(a, ((0, 0), (0, 0), (0, width - a.shape[2]))) for a in (x, z))
     # What a row does not see is replaced by a token that it sees: a constraint given twice.
-    every = np.arange(x.shape[1])
-    other = seen & (every != chosen[..., None])
-    place = np.where(seen, every, other.argmax(axis=2)[..., None])
+    columns = np.arange(x.shape[1])
+    competitors = seen & (columns != selection[..., None])
+    place = np.where(seen, columns, competitors.argmax(axis=2)[..., None])
     head = np.arange(len(x))[:, None, None]
-    return attention_svm_batch(tokens[head, place], queries, chosen, 2.0)
+    return attention_svm_batch(tokens[head, place], queries, selection, 2.0)
 
 
 def _in_span(

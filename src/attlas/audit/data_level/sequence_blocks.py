@@ -23,9 +23,9 @@ class SequenceBlock(NamedTuple):
 
     Attributes:
         members: which sequences these are, in order; the block's further rows are copies.
-        present: which tokens are no padding.
-        special: which tokens are special.
-        hidden: rows that enter the next layer.
+        present: False for padding.
+        special: True for special tokens.
+        hidden: hidden states that enter the next layer.
     """
 
     members: Int[np.ndarray, " m"]
@@ -43,37 +43,31 @@ def read_sequences(model: TrainedTransformer, sequences: Sequence[ArrayInput]) -
     """The sequences, checked.
 
     Args:
-        model: that reads them.
-        sequences: vectors of word numbers, of any lengths.
-
-    Returns:
-        One array per sequence.
+        sequences: vectors of token numbers, of any lengths.
 
     Raises:
         UserError: if there is no sequence, one that the model cannot read (named by its place),
             or a model of images.
     """
     if isinstance(model.embedding, PatchEmbedding):
-        raise UserError(f"{model.name} reads images: level data reads sequences of words")
+        raise UserError(f"{model.name} reads images: level data reads sequences of tokens")
     if len(sequences) == 0:
-        raise UserError("no sequence: give at least one vector of word numbers")
-    found = []
+        raise UserError("no sequence: give at least one vector of token numbers")
+    arrays = []
     for place, tokens in enumerate(sequences):
         try:
-            found.append(np.asarray(model.read_tokens(tokens)))
+            arrays.append(np.asarray(model.read_tokens(tokens)))
         except UserError as error:
             raise UserError(f"sequence {place}: {error}") from error
-    return found
+    return arrays
 
 
 def enclosing_tokens(sequences: Sequence[np.ndarray]) -> tuple[int, ...]:
-    """Words that open, or that close, every sequence: what is special where no file says so.
+    """Tokens that open or close every sequence: the special tokens where no file names any.
 
     Args:
-        sequences: word numbers, at least one sequence; of one alone the first word is taken.
-
-    Returns:
-        Their numbers, in order.
+        sequences: token numbers of at least one sequence; of a single sequence the first token is
+            taken.
 
     Examples:
         >>> enclosing_tokens([np.array([1, 7, 2]), np.array([1, 5, 6, 2])])
@@ -82,21 +76,19 @@ def enclosing_tokens(sequences: Sequence[np.ndarray]) -> tuple[int, ...]:
     first, last = {int(s[0]) for s in sequences}, {int(s[-1]) for s in sequences}
     if len(sequences) == 1:
         return tuple(first)
-    return tuple(sorted({word for words in (first, last) if len(words) == 1 for word in words}))
+    return tuple(
+        sorted({token for tokens in (first, last) if len(tokens) == 1 for token in tokens})
+    )
 
 
 def shuffled(
     tokens: Int[np.ndarray, " T"], special: Sequence[int], draw: np.random.Generator
 ) -> Int[np.ndarray, " T"]:
-    """The same words in another order; special ones stay where they are.
+    """The same tokens in another order; special ones stay where they are.
 
     Args:
-        tokens: one sequence.
-        special: numbers of the special words.
-        draw: where the order comes from.
-
-    Returns:
-        The sequence.
+        special: numbers of the special tokens.
+        draw: generator of the order.
 
     Examples:
         >>> found = shuffled(np.array([1, 7, 8, 9]), [1], np.random.default_rng(0))
@@ -104,23 +96,19 @@ def shuffled(
         (1, [1, 7, 8, 9])
     """
     moved = ~np.isin(tokens, list(special))
-    found = tokens.copy()
-    found[moved] = draw.permutation(tokens[moved])
-    return found
+    order = tokens.copy()
+    order[moved] = draw.permutation(tokens[moved])
+    return order
 
 
 def repeated(
     tokens: Int[np.ndarray, " T"], special: Sequence[int], draw: np.random.Generator
 ) -> Int[np.ndarray, " T"]:
-    """One word of the sequence, not a special one if there is another, at every place.
+    """One token of the sequence, not a special one if there is another, at every position.
 
     Args:
-        tokens: one sequence.
-        special: numbers of the special words.
-        draw: where the word comes from.
-
-    Returns:
-        The sequence.
+        special: numbers of the special tokens.
+        draw: generator of the repeated token.
 
     Examples:
         >>> repeated(np.array([1, 7]), [1], np.random.default_rng(0)).tolist()
@@ -140,18 +128,13 @@ def sequence_blocks(
     All blocks have one number of rows; where sequences are lacking, the last one is repeated.
 
     Args:
-        model: that reads them.
-        sequences: as `read_sequences` gives them.
-        special: numbers of the special words.
-
-    Returns:
-        The blocks.
+        special: numbers of the special tokens.
     """
     lengths = np.array([tokens.size for tokens in sequences])
     order = np.argsort(lengths, kind="stable")
     width = _padded(int(lengths.max()), model.context)
     rows = _rows(len(sequences), _WEIGHTS // (model.heads_per_layer * width**2))
-    found = []
+    blocks = []
     for start in range(0, len(sequences), rows):
         members = order[start : start + rows]
         filled = np.concatenate([members, np.repeat(members[-1:], rows - members.size)])
@@ -161,8 +144,8 @@ def sequence_blocks(
             tokens[row, : lengths[member]] = sequences[member]
         present = np.arange(width)[None] < lengths[filled][:, None]
         marked = present & np.isin(tokens, list(special))
-        found.append(SequenceBlock(members, present, marked, model.embed_batch(tokens)))
-    return found
+        blocks.append(SequenceBlock(members, present, marked, model.embed_batch(tokens)))
+    return blocks
 
 
 def _rows(sequences: int, most: int) -> int:

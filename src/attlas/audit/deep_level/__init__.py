@@ -1,1 +1,1 @@
-"""Level deep: what removing a head does to the loss, and its curvature."""
+"""Level deep: what ablating a head does to the loss, and its curvature."""

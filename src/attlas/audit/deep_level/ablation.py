@@ -1,6 +1,6 @@
-r"""The loss after removing a head, exactly, under three replacements.
+r"""The exact loss when a head is ablated, under three replacements.
 
-Layers before the removed head are not computed again; the variants of a layer's heads pass the
+Layers before the ablated head are not computed again; the variants of a layer's heads pass the
 layers behind it as one batch, of sequences of similar lengths.
 """
 
@@ -46,13 +46,13 @@ class Ablation(NamedTuple):
     """Losses per sequence.
 
     Attributes:
-        base: of the unchanged model.
-        removed: without one head, by replacement.
-        rounded: with every weight of the layers moved by a random share of at most `ROUNDING`.
+        base: loss of the unchanged model.
+        ablated: with one head ablated, by replacement.
+        rounded: with every weight of the layers perturbed by a random share of at most `ROUNDING`.
     """
 
     base: Float[np.ndarray, " n"]
-    removed: Float[np.ndarray, "L H replacements n"]
+    ablated: Float[np.ndarray, "L H replacements n"]
     rounded: Float[np.ndarray, " n"]
 
 
@@ -61,45 +61,36 @@ def ablate_heads(
     batch: JudgedBatch,
     progress: Callable[[int, int], None] = lambda done, all_: None,
 ) -> Ablation:
-    r"""Loss of each sequence after removing each head.
+    r"""Loss of each sequence when each head is ablated, in the unit of the batch.
 
     Args:
-        model: the model.
-        batch: sequences and their loss.
-        progress: told how many layers of how many are done.
-
-    Returns:
-        The losses, in the unit of the batch.
+        progress: called with the number of layers done, and of all layers.
     """
-    whole = whole_model(model)  # every layer is passed many times: read once
-    layers = [whole.layers[stored] for stored in whole.order]
+    weights = whole_model(model)  # every layer is passed many times: read once
+    layers = [weights.layers[stored] for stored in weights.order]
     alike = [_Alike(model, layers, batch, members) for members in similar_lengths(batch)]
     base = np.zeros(batch.tokens.shape[0])
-    for each in alike:
-        base[each.members] = each.judge(each.entering[-1])
-    removed = np.zeros((model.layers, model.heads_per_layer, len(REPLACEMENTS), base.size))
+    for group in alike:
+        base[group.members] = group.judge(group.entering[-1])
+    ablated = np.zeros((model.layers, model.heads_per_layer, len(REPLACEMENTS), base.size))
     for index, layer in enumerate(layers):
-        means = [mean_head_outputs(layer, each.entering[index], each.present) for each in alike]
-        share = np.array([each.present.sum() for each in alike]) / batch.present.sum()
+        means = [mean_head_outputs(layer, group.entering[index], group.present) for group in alike]
+        share = np.array([group.present.sum() for group in alike]) / batch.present.sum()
         constant = sum(float(part) * mean for part, mean in zip(share, means, strict=True))
-        for each in alike:
-            removed[index][:, :, each.members] = each.without(index, jnp.asarray(constant))
+        for group in alike:
+            ablated[index][:, :, group.members] = group.ablate(index, jnp.asarray(constant))
         progress(index + 1, model.layers)
-    moved = [moved_weights(layer, seed) for seed, layer in enumerate(whole.layers)]
+    moved = [perturbed_weights(layer, seed) for seed, layer in enumerate(weights.layers)]
     rounded = np.zeros_like(base)
-    for each in alike:
-        rounded[each.members] = each.through([moved[stored] for stored in whole.order])
-    return Ablation(base, removed, rounded)
+    for group in alike:
+        rounded[group.members] = group.through([moved[stored] for stored in weights.order])
+    return Ablation(base, ablated, rounded)
 
 
-def moved_weights(layer: Layer, seed: int = 0) -> Layer:
-    """A layer whose weights are moved by random shares, as rounding them to bfloat16 would.
+def perturbed_weights(layer: Layer, seed: int = 0) -> Layer:
+    """A layer with perturbed weights, as rounding them to bfloat16 would.
 
-    Weights that are stored in bfloat16 would be rounded to themselves: shares are drawn.
-
-    Args:
-        layer: the layer.
-        seed: of the draw.
+    Weights that are stored in bfloat16 would be rounded to themselves: random shares stand in.
 
     Returns:
         Its weights times 1 + u, u uniform in [-`ROUNDING`, `ROUNDING`]; positions rotate as before.
@@ -116,7 +107,7 @@ def moved_weights(layer: Layer, seed: int = 0) -> Layer:
 
 
 class _Alike:
-    """Sequences of similar lengths, and their rows in the unchanged model."""
+    """Sequences of similar lengths, and their hidden states in the unchanged model."""
 
     def __init__(
         self,
@@ -141,23 +132,23 @@ class _Alike:
             x = _pass(layer, x, self.present)
         return self.judge(x)
 
-    def without(
+    def ablate(
         self, index: int, constant: Float[Array, "H d"]
     ) -> Float[np.ndarray, "H replacements n"]:
-        """Losses after removing each head of a layer; the layers before it are not passed again."""
+        """Losses with each head of a layer ablated; the layers before it are not passed again."""
         layer, x = self.layers[index], self.entering[index]
-        parts = _parts_of(layer, x, self.present, constant)
-        found = []
+        outputs = _outputs_of(layer, x, self.present, constant)
+        losses = []
         for heads in _blocks(len(layer.attention.group), x):
-            variants = _without_heads(layer, x, parts, heads)
+            variants = _ablate_each(layer, x, outputs, heads)
             for later in self.layers[index + 1 :]:
                 variants = _pass(later, variants, self.present)
-            found.append(self.judge(variants).reshape(-1, len(REPLACEMENTS), self.members.size))
-        return np.concatenate(found)
+            losses.append(self.judge(variants).reshape(-1, len(REPLACEMENTS), self.members.size))
+        return np.concatenate(losses)
 
 
 def _blocks(heads: int, x: Float[Array, "n T d"]) -> list[np.ndarray]:
-    """Heads that are removed in one pass, so that the hidden rows of all variants stay small."""
+    """Heads that are ablated in one pass, so that the hidden states of all variants stay small."""
     most = max(1, _BYTES // (len(REPLACEMENTS) * x.size * x.dtype.itemsize))
     return np.array_split(np.arange(heads), -(-heads // most))
 
@@ -171,8 +162,6 @@ def ablate_together(
     """Loss of each sequence, unchanged and with several heads replaced at once.
 
     Args:
-        model: the model.
-        batch: sequences and their loss.
         heads: layer and head of each that is replaced.
         replacement: one of `REPLACEMENTS`; means are those of the model as it is changed below.
 
@@ -186,18 +175,18 @@ def ablate_together(
     for index in range(model.layers):
         layer = model.layer(index)
         x = _pass(layer, x, present)
-        chosen = [head for place, head in heads if place == index]
-        if not chosen:
+        members = [head for place, head in heads if place == index]
+        if not members:
             changed = _pass(layer, changed, present)
             continue
-        parts = _parts_of(layer, changed, present, mean_head_outputs(layer, changed, present))
-        changed = _without_all(layer, changed, parts, jnp.array(chosen), way)
+        outputs = _outputs_of(layer, changed, present, mean_head_outputs(layer, changed, present))
+        changed = _ablate_together(layer, changed, outputs, jnp.array(members), way)
     judge.unchanged = x if batch.kind in COMPARED else None
     return np.stack([judge(x), judge(changed)])
 
 
 class _Judge:
-    """Loss per sequence of hidden rows, one or several variants of the batch after each other."""
+    """Loss per sequence of hidden states, one or several variants of the batch after each other."""
 
     def __init__(self, model: TrainedTransformer, batch: JudgedBatch) -> None:
         self.readout = model.readout
@@ -208,11 +197,11 @@ class _Judge:
         n = self.batch.tokens.shape[0]
         blocks = [hidden[k : k + n] for k in range(0, hidden.shape[0], n)]
         targets, counted = jnp.asarray(self.batch.targets), jnp.asarray(self.batch.counted)
-        found = [
+        losses = [
             sequence_losses(self.readout, block, targets, counted, self.unchanged)
             for block in blocks
         ]
-        return np.concatenate([np.asarray(each) for each in found])
+        return np.concatenate([np.asarray(group) for group in losses])
 
 
 def _pass(
@@ -229,11 +218,11 @@ def _pass(
     if lacking:  # whole blocks share one compiled program
         x = jnp.concatenate([x, x[:lacking]])
         there = jnp.concatenate([there, there[:lacking]])
-    parts = [
+    pieces = [
         leave_layer(layer, x[k : k + size], there[k : k + size])
         for k in range(0, blocks * size, size)
     ]
-    return (jnp.concatenate(parts) if len(parts) > 1 else parts[0])[:rows]
+    return (jnp.concatenate(pieces) if len(pieces) > 1 else pieces[0])[:rows]
 
 
 @eqx.filter_jit
@@ -243,12 +232,8 @@ def mean_head_outputs(
     """Mean output of each head over the tokens of a batch.
 
     Args:
-        layer: the layer.
-        x: hidden rows that enter it.
-        present: which tokens are no padding.
-
-    Returns:
-        One row per head.
+        x: hidden states that enter the layer.
+        present: False for padding.
     """
 
     def total(carry: Array, row: tuple[Array, Array]) -> tuple[Array, None]:
@@ -264,25 +249,25 @@ def mean_head_outputs(
     return summed / jnp.sum(present).astype(x.dtype)
 
 
-class _Parts(NamedTuple):
-    """What the attention of a layer adds, taken apart: the sum and each head's replacements."""
+class _Outputs(NamedTuple):
+    """What the attention of a layer adds: the sum, each head's part and its replacements."""
 
     attended: Float[Array, "n T d"]
-    own: Float[Array, "H n T d"]
+    heads: Float[Array, "H n T d"]
     constant: Float[Array, "H d"]
     uniform: Float[Array, "H n T d"]
 
 
 @eqx.filter_jit
-def _parts_of(
+def _outputs_of(
     layer: Layer,
     x: Float[Array, "n T d"],
     present: Bool[Array, "n T"],
     constant: Float[Array, "H d"],
-) -> _Parts:
-    """The parts on a batch, one sequence after the other."""
+) -> _Outputs:
+    """The outputs on a batch, one sequence after the other."""
 
-    def one(row: tuple[Array, Array]) -> tuple[Array, Array]:
+    def of_sequence(row: tuple[Array, Array]) -> tuple[Array, Array]:
         rows, there = row
         read = attention_input(layer, rows)
         weights = attention_weights(layer.attention, read, there)
@@ -294,36 +279,38 @@ def _parts_of(
             head_outputs(layer.attention, alike, read),
         )
 
-    own, uniform = (jnp.swapaxes(part, 0, 1) for part in jax.lax.map(one, (x, present)))
-    attended = jnp.sum(own, axis=0) + layer.attention.b_O[None, None]
-    return _Parts(attended, own, constant, uniform)
+    output, uniform = (jnp.swapaxes(part, 0, 1) for part in jax.lax.map(of_sequence, (x, present)))
+    attended = jnp.sum(output, axis=0) + layer.attention.b_O[None, None]
+    return _Outputs(attended, output, constant, uniform)
 
 
 @eqx.filter_jit
-def _without_all(
-    layer: Layer, x: Float[Array, "n T d"], parts: _Parts, heads: Array, way: int
+def _ablate_together(
+    layer: Layer, x: Float[Array, "n T d"], outputs: _Outputs, heads: Array, way: int
 ) -> Float[Array, "n T d"]:
-    """Hidden rows that leave the layer with some heads replaced together."""
-    own, uniform = parts.own[heads].sum(axis=0), parts.uniform[heads].sum(axis=0)
-    constant = jnp.broadcast_to(parts.constant[heads].sum(axis=0), x.shape)
+    """Hidden states that leave the layer with some heads replaced together."""
+    attended, uniform = outputs.heads[heads].sum(axis=0), outputs.uniform[heads].sum(axis=0)
+    constant = jnp.broadcast_to(outputs.constant[heads].sum(axis=0), x.shape)
     stand = (jnp.zeros_like(x), constant, uniform)[way]
-    return jax.vmap(complete_layer, in_axes=(None, 0, 0))(layer, x, parts.attended - own + stand)
+    return jax.vmap(complete_layer, in_axes=(None, 0, 0))(
+        layer, x, outputs.attended - attended + stand
+    )
 
 
 @eqx.filter_jit
-def _without_heads(
-    layer: Layer, x: Float[Array, "n T d"], parts: _Parts, heads: Array | np.ndarray
+def _ablate_each(
+    layer: Layer, x: Float[Array, "n T d"], outputs: _Outputs, heads: Array | np.ndarray
 ) -> Float[Array, "heads_replacements_n T d"]:
-    """Hidden rows that leave the layer with some heads replaced, one at a time."""
+    """Hidden states that leave the layer with some heads replaced, one at a time."""
 
-    def one(head: Array) -> Array:
-        others = parts.attended - parts.own[head]
+    def of_head(head: Array) -> Array:
+        others = outputs.attended - outputs.heads[head]
         stands = (
             jnp.zeros_like(others),
-            jnp.broadcast_to(parts.constant[head], others.shape),
-            parts.uniform[head],
+            jnp.broadcast_to(outputs.constant[head], others.shape),
+            outputs.uniform[head],
         )
         complete = jax.vmap(complete_layer, in_axes=(None, 0, 0))
-        return jnp.stack([complete(layer, x, others + each) for each in stands])
+        return jnp.stack([complete(layer, x, others + replacement) for replacement in stands])
 
-    return jax.lax.map(one, jnp.asarray(heads)).reshape(-1, *x.shape[1:])
+    return jax.lax.map(of_head, jnp.asarray(heads)).reshape(-1, *x.shape[1:])

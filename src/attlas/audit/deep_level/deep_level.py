@@ -9,7 +9,7 @@ from attlas.audit.deep_level.ablation import REPLACEMENTS, Ablation, ablate_head
 from attlas.audit.deep_level.head_curvature import CURVATURE_STEPS, head_curvature
 from attlas.audit.deep_level.head_importance import head_importance
 from attlas.audit.deep_level.optimal_selections import optimal_selections
-from attlas.audit.quantity import Quantity, Standing, labelled
+from attlas.audit.quantity import EvidenceLevel, Quantity, labelled
 from attlas.audit.sequence_loss import COMPARED, JudgedBatch, shortest_sequences
 from attlas.core.arrays import ArrayInput
 from attlas.measures.statistics.bootstrap_mean import bootstrap_mean
@@ -22,29 +22,30 @@ _STANDS = {
     "uniform": "its own values under equal weights",
 }
 
-_REMOVALS = tuple(
+_ABLATIONS = tuple(
     Quantity(
         f"removal_{name}",
         f"change of the loss with {stands} in place of the head",
         r"$L_{-h}-L$",
         "the interval is a bootstrap over sequences; the reference is how far the loss moves, to "
-        "the end of such an interval, when every weight of the layers is moved by a random share "
-        "of at most $2^{-8}$, as rounding to bfloat16 does",
-        Standing.MEASURED,
+        "the end of such an interval, when every weight of the layers is perturbed by a random "
+        "share of at most $2^{-8}$, as rounding to bfloat16 does",
+        EvidenceLevel.MEASURED,
         f"removal_{name}_null",
+        column="loss change when ablated" if name == "mean" else "",
     )
     for name, stands in _STANDS.items()
 )
 
 DEEP_QUANTITIES = (
-    *_REMOVALS,
+    *_ABLATIONS,
     Quantity(
         "michel_score",
         "Michel's score",
         r"$\mathbb E|\operatorname{tr}(\mathrm{Att}_h'\,\partial L/\partial\mathrm{Att}_h)|$",
         "slope of the loss in the head's size, of length 1 within a layer; a loss that compares "
         "the model with itself has none",
-        Standing.HEURISTIC,
+        EvidenceLevel.HEURISTIC,
     ),
     Quantity(
         "locally_optimal",
@@ -53,8 +54,9 @@ DEEP_QUANTITIES = (
         "rows whose token of largest logit lowers the loss more, to first order, than each support "
         "token of its attention SVM, in the space of level data's; the reference is scores in "
         "random order; none where the loss compares the model with itself",
-        Standing.HEURISTIC,
+        EvidenceLevel.HEURISTIC,
         "locally_optimal_null",
+        column="locally optimal",
     ),
 )
 
@@ -67,8 +69,8 @@ CURVATURE_QUANTITIES = (
             f"{name} Hessian eigenvalue in the head's weights",
             f"${symbol}$",
             "of the mean loss, with an interval that holds it; its sign is certain where the "
-            "interval excludes 0, and not told elsewhere",
-            Standing.MEASURED,
+            "interval excludes 0, and not reported elsewhere",
+            EvidenceLevel.MEASURED,
         )
         for name, symbol in _ENDS.items()
     ),
@@ -78,7 +80,7 @@ CURVATURE_QUANTITIES = (
             f"residual of the {name} Hessian eigenvalue",
             rf"$|Hv-\theta v|,\ \theta\approx{symbol}$",
             "some eigenvalue of the head's block is that near to the stated one",
-            Standing.MEASURED,
+            EvidenceLevel.MEASURED,
         )
         for name, symbol in _ENDS.items()
     ),
@@ -93,15 +95,13 @@ def deep_level(
     curvature_sequences: int = 4,
     progress: Callable[[str, int, int], None] = lambda part, done, all_: None,
 ) -> tuple[xr.Dataset, Mapping[str, int | float | str]]:
-    r"""Removal, importance and curvature of every head.
+    r"""Ablation, importance and curvature of every head.
 
     Args:
-        model: the model.
-        batch: sequences and their loss.
         curvature: whether Hessian extremes of each head are computed, the costly part.
-        curvature_sequences: how many of the sequences their loss takes, the shortest.
-        progress: told the part, how much of it is done and of how much: layers whose heads were
-            removed, Hessian products.
+        curvature_sequences: number of sequences in their loss, the shortest.
+        progress: called with the part, how much of it is done and of how much: layers whose heads
+            were ablated, Hessian products.
 
     Returns:
         Variables [layer, head], and facts of the whole model: `loss`, its interval and its unit,
@@ -109,7 +109,7 @@ def deep_level(
         slopes, and what the curvature and the local optimality were computed from.
     """
     ablation = ablate_heads(model, batch, lambda done, all_: progress("removals", done, all_))
-    values = _removed(ablation)
+    values = _ablated(ablation)
     base = bootstrap_mean(ablation.base)
     facts: dict[str, int | float | str] = {
         "loss": float(base.mean),
@@ -128,12 +128,15 @@ def deep_level(
     optimal, counts = _optimal(model, batch)
     values, facts = values | optimal, facts | counts
     quantities = [
-        each._replace(unit=batch.unit) if each in _REMOVALS else each for each in DEEP_QUANTITIES
+        quantity._replace(unit=batch.unit) if quantity in _ABLATIONS else quantity
+        for quantity in DEEP_QUANTITIES
     ]
     if curvature:
         few = shortest_sequences(batch, curvature_sequences)
-        found = head_curvature(model, few, progress=lambda *told: progress("curvature", *told))
-        values |= found._asdict()
+        curvatures = head_curvature(
+            model, few, progress=lambda *amount: progress("curvature", *amount)
+        )
+        values |= curvatures._asdict()
         for name in _ENDS:
             values[f"{name}_sign"] = certain_sign(values[f"{name}_low"], values[f"{name}_high"])
         quantities.extend(CURVATURE_QUANTITIES)
@@ -148,10 +151,6 @@ def deep_level(
 def certain_sign(low: ArrayInput, high: ArrayInput) -> np.ndarray:
     """The sign of what lies in an interval.
 
-    Args:
-        low: lower ends.
-        high: upper ends.
-
     Returns:
         1 or -1; 0 where the interval holds 0, or is none.
 
@@ -162,16 +161,16 @@ def certain_sign(low: ArrayInput, high: ArrayInput) -> np.ndarray:
     return (np.asarray(low) > 0).astype(int) - (np.asarray(high) < 0)
 
 
-def _removed(ablation: Ablation) -> dict[str, np.ndarray]:
+def _ablated(ablation: Ablation) -> dict[str, np.ndarray]:
     """Mean changes of the loss with their intervals and their reference."""
     rounding = bootstrap_mean(ablation.rounded - ablation.base)
     null = max(abs(float(rounding.low)), abs(float(rounding.high)))
     values = {}
     for place, name in enumerate(REPLACEMENTS):
-        change = ablation.removed[:, :, place] - ablation.base
-        found = bootstrap_mean(np.moveaxis(change, -1, 0))
-        ends = {"": found.mean, "_low": found.low, "_high": found.high}
-        ends["_null"] = np.full(found.mean.shape, null)
+        change = ablation.ablated[:, :, place] - ablation.base
+        interval = bootstrap_mean(np.moveaxis(change, -1, 0))
+        ends = {"": interval.mean, "_low": interval.low, "_high": interval.high}
+        ends["_null"] = np.full(interval.mean.shape, null)
         values |= {f"removal_{name}{end}": array for end, array in ends.items()}
     return values
 
@@ -180,12 +179,12 @@ def _optimal(
     model: TrainedTransformer, batch: JudgedBatch
 ) -> tuple[dict[str, np.ndarray], dict[str, int]]:
     """The share of locally optimal selections, its interval and reference, and of how many."""
-    found = optimal_selections(model, batch)
-    if found is None:
+    shares = optimal_selections(model, batch)
+    if shares is None:
         unknown = np.full((model.layers, model.heads_per_layer), np.nan)
         return {"locally_optimal": unknown, "locally_optimal_null": unknown}, {}
-    share = bootstrap_mean(found.share)
+    share = bootstrap_mean(shares.share)
     ends = {"": share.mean, "_low": share.low, "_high": share.high}
-    ends["_null"] = found.null.mean(axis=0)
-    counts = {"selection_sequences": len(found.share), "selection_rows": found.rows}
+    ends["_null"] = shares.null.mean(axis=0)
+    counts = {"selection_sequences": len(shares.share), "selection_rows": shares.rows}
     return {f"locally_optimal{end}": array for end, array in ends.items()}, counts

@@ -58,31 +58,29 @@ def head_curvature(
     to each of them. Shared layers are one block, which every layer reports.
 
     Args:
-        model: the model.
-        batch: sequences and their loss.
         steps: Hessian products per head.
-        progress: told how many products of how many are done.
+        progress: called with the number of products done, and of all products.
 
     Returns:
         Eigenvalues with their intervals: those of `spectrum_ends`, wrong with probability
         1e-6 each.
     """
-    whole = whole_model(model)
+    weights = whole_model(model)
     heads = model.heads_per_layer
-    found: list[np.ndarray] = []
-    with precision_of(whole.embedding):
-        hessians = HeadHessians(whole, batch)
+    intervals: list[np.ndarray] = []
+    with precision_of(weights.embedding):
+        hessians = HeadHessians(weights, batch)
         plan = [
-            (stored, chosen, hessians.size(stored))
-            for stored in range(len(whole.layers))
-            for chosen in np.array_split(np.arange(heads), -(-heads // hessians.together(stored)))
+            (stored, members, hessians.size(stored))
+            for stored in range(len(weights.layers))
+            for members in np.array_split(np.arange(heads), -(-heads // hessians.together(stored)))
         ]
-        told = _counted(progress, sum(min(steps, size) for *_, size in plan))
-        for stored, chosen, size in plan:
-            products = hessians.products(stored, chosen)
-            ends = spectrum_ends(products, chosen.size, size, steps=steps, progress=told)
-            found.append(_columns(ends))
-    columns = np.concatenate(found, axis=1).reshape(8, len(whole.layers), heads)
+        report = _counted(progress, sum(min(steps, size) for *_, size in plan))
+        for stored, members, size in plan:
+            products = hessians.products(stored, members)
+            ends = spectrum_ends(products, members.size, size, steps=steps, progress=report)
+            intervals.append(_columns(ends))
+    columns = np.concatenate(intervals, axis=1).reshape(8, len(weights.layers), heads)
     return HeadCurvature(*columns[:, list(model.stored_layer)])
 
 
@@ -99,7 +97,7 @@ def _columns(ends: SpectrumEnds) -> Float[np.ndarray, "eight B"]:
 
 
 def mean_loss(
-    whole: WholeModel,
+    weights: WholeModel,
     tokens: Array,
     present: Array,
     targets: Array,
@@ -109,32 +107,22 @@ def mean_loss(
     """Mean over sequences of the loss per sequence.
 
     Args:
-        whole: the model.
-        tokens: [n, T].
-        present: which are no padding.
-        targets: words to be predicted.
-        counted: where.
-        unchanged: last rows of the unchanged model, for a loss against its own output.
-
-    Returns:
-        The loss, in the unit of the batch.
+        present: False for padding.
+        targets: tokens to be predicted.
+        counted: True where a token counts for the loss.
+        unchanged: last hidden states of the unchanged model, for a loss against its own output.
     """
-    hidden = jax.vmap(whole.hidden)(tokens, present)
-    return jnp.mean(sequence_losses(whole.readout, hidden, targets, counted, unchanged))
+    hidden = jax.vmap(weights.hidden)(tokens, present)
+    return jnp.mean(sequence_losses(weights.readout, hidden, targets, counted, unchanged))
 
 
 @eqx.filter_jit
-def last_rows(
-    whole: WholeModel, tokens: Int[Array, "n T"], present: Bool[Array, "n T"]
+def last_hidden_states(
+    weights: WholeModel, tokens: Int[Array, "n T"], present: Bool[Array, "n T"]
 ) -> Float[Array, "n T d"]:
-    """Hidden rows that leave the last layer.
+    """Hidden states that leave the last layer.
 
     Args:
-        whole: the model.
-        tokens: sequences.
-        present: which tokens are no padding.
-
-    Returns:
-        One row per token.
+        present: False for padding.
     """
-    return jax.vmap(whole.hidden)(tokens, present)
+    return jax.vmap(weights.hidden)(tokens, present)

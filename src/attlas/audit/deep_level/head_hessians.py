@@ -15,7 +15,7 @@ from attlas.audit.deep_level.layer_tangents import (
     tangents,
 )
 from attlas.audit.sequence_loss import COMPARED, JudgedBatch
-from attlas.transformers.forward import embed_many
+from attlas.transformers.forward import embed_sequences
 from attlas.transformers.layer_pass import leave_layer
 from attlas.transformers.whole_model import WholeModel
 
@@ -26,35 +26,21 @@ class HeadHessians:
     """Hessians in the heads of one stored layer, those of other heads held fixed.
 
     A head's weights are W_Q, W_K, W_V, W_O in a row, with the keys and values of its group.
-
-    Args:
-        whole: the model.
-        batch: sequences and their loss.
     """
 
-    def __init__(self, whole: WholeModel, batch: JudgedBatch) -> None:
-        self.whole, self.batch = whole, batch
+    def __init__(self, weights: WholeModel, batch: JudgedBatch) -> None:
+        self.whole, self.batch = weights, batch
         self.present = jnp.asarray(batch.present)
-        self.rows = [embed_many(whole.embedding, jnp.asarray(batch.tokens))]
-        for stored in whole.order:
-            self.rows.append(leave_layer(whole.layers[stored], self.rows[-1], self.present))
+        self.rows = [embed_sequences(weights.embedding, jnp.asarray(batch.tokens))]
+        for stored in weights.order:
+            self.rows.append(leave_layer(weights.layers[stored], self.rows[-1], self.present))
 
     def size(self, stored: int) -> int:
-        """Number of weights of a head.
-
-        Args:
-            stored: number of the layer.
-
-        Returns:
-            Their number.
-        """
+        """Number of weights of a head."""
         return sum(int(np.prod(shape)) for shape in self._shapes(stored))
 
     def together(self, stored: int) -> int:
         """How many heads' vectors are taken at once, so that what they change stays small.
-
-        Args:
-            stored: number of the layer.
 
         Returns:
             Their number, at least one.
@@ -62,8 +48,8 @@ class HeadHessians:
         passed = len(self.whole.order) - self.whole.order.index(stored) + 1
         heads, length = len(self.whole.layers[stored].attention.group), self.batch.tokens.shape[1]
         rows = self.rows[0]
-        each = (2 * passed * rows.size + 16 * heads * length**2) * rows.dtype.itemsize
-        return int(np.clip(_BYTES // each, 1, heads))
+        size = (2 * passed * rows.size + 16 * heads * length**2) * rows.dtype.itemsize
+        return int(np.clip(_BYTES // size, 1, heads))
 
     def products(
         self, stored: int, heads: np.ndarray
@@ -72,31 +58,28 @@ class HeadHessians:
 
         Args:
             stored: number of the layer that the heads stand in.
-            heads: their numbers.
-
-        Returns:
-            The map.
+            heads: numbers of the heads.
         """
         group = np.array(self.whole.layers[stored].attention.group)[heads]
         shapes = self._shapes(stored)
         cuts = np.cumsum([np.prod(shape) for shape in shapes])[:-1]
 
         def product(vectors: Float[np.ndarray, "B P"]) -> Float[np.ndarray, "B P"]:
-            parts = [
+            matrices = [
                 jnp.asarray(part.reshape(-1, *shape), self.rows[0].dtype)
                 for part, shape in zip(np.split(vectors, cuts, axis=1), shapes, strict=True)
             ]
-            given = HeadVectors._make([*parts, jnp.asarray(heads), jnp.asarray(group)])
-            found = self._product(stored, given)
-            flat = [np.asarray(part).reshape(len(heads), -1) for part in found[:4]]
+            tangents = HeadVectors._make([*matrices, jnp.asarray(heads), jnp.asarray(group)])
+            result = self._product(stored, tangents)
+            flat = [np.asarray(part).reshape(len(heads), -1) for part in result[:4]]
             return np.concatenate(flat, axis=1)
 
         return product
 
     def _shapes(self, stored: int) -> list[tuple[int, ...]]:
         attention = self.whole.layers[stored].attention
-        parts = attention.W_Q, attention.W_K, attention.W_V, attention.W_O
-        return [part.shape[1:] for part in parts]
+        matrices = attention.W_Q, attention.W_K, attention.W_V, attention.W_O
+        return [part.shape[1:] for part in matrices]
 
     def _product(self, stored: int, vectors: HeadVectors) -> HeadVectors:
         """Forwards from the layer's first use, then backwards to it."""
@@ -105,10 +88,10 @@ class HeadHessians:
         first = order.index(stored)
         rows = self.rows[first]
         moved = [jnp.zeros((rows.shape[0], len(vectors.head), *rows.shape[1:]), rows.dtype)]
-        own = [vectors if used == stored else None for used in order]
+        of_layer = [vectors if used == stored else None for used in order]
         for index in range(first, len(order)):
             at = layers[order[index]], self.rows[index], present
-            moved.append(tangents(*at, moved[-1], own[index]))
+            moved.append(tangents(*at, moved[-1], of_layer[index]))
         batch = self.batch
         unchanged = self.rows[-1] if batch.kind in COMPARED else None
         judged = jnp.asarray(batch.targets), jnp.asarray(batch.counted), unchanged
@@ -116,13 +99,13 @@ class HeadHessians:
         total = jax.tree.map(jnp.zeros_like, vectors)
         for index in range(len(order) - 1, first - 1, -1):
             at = layers[order[index]], self.rows[index], present
-            slopes, part = earlier_slopes(*at, moved.pop(), slopes, own[index])
+            slopes, part = earlier_slopes(*at, moved.pop(), slopes, of_layer[index])
             if part is not None:
                 total = _sum(total, part)
         return total
 
 
 @eqx.filter_jit
-def _sum(one: HeadVectors, other: HeadVectors) -> HeadVectors:
-    added = [a + b for a, b in zip(one[:4], other[:4], strict=True)]
-    return HeadVectors._make([*added, one.head, one.group])
+def _sum(first: HeadVectors, second: HeadVectors) -> HeadVectors:
+    added = [a + b for a, b in zip(first[:4], second[:4], strict=True)]
+    return HeadVectors._make([*added, first.head, first.group])

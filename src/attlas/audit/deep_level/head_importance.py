@@ -23,11 +23,7 @@ def head_importance(model: TrainedTransformer, batch: JudgedBatch) -> Float[np.n
     that compares with the unchanged model has none: it is least there.
 
     Args:
-        model: the model.
-        batch: sequences and their loss, "next word" or "masked word".
-
-    Returns:
-        One number per sequence, layer and head.
+        batch: sequences and their loss, "next token" or "masked token".
 
     Raises:
         UserError: if the loss compares the model with itself.
@@ -35,11 +31,11 @@ def head_importance(model: TrainedTransformer, batch: JudgedBatch) -> Float[np.n
     Source: section 4.1 of Michel, Levy and Neubig, "Are sixteen heads really better than one?".
     """
     if batch.kind in COMPARED:
-        raise UserError("Michel's score needs a loss on words, not one against the model itself")
-    whole = whole_model(model)
-    ones = jnp.ones((model.layers, model.heads_per_layer), whole.embedding.tokens.dtype)
+        raise UserError("Michel's score needs a loss on tokens, not one against the model itself")
+    weights = whole_model(model)
+    ones = jnp.ones((model.layers, model.heads_per_layer), weights.embedding.tokens.dtype)
     rows = [
-        _slopes(whole, ones, *(jnp.asarray(part[k]) for part in batch[1:]))
+        _slopes(weights, ones, *(jnp.asarray(part[k]) for part in batch[1:]))
         for k in range(batch.tokens.shape[0])
     ]
     return np.abs(np.stack(rows))
@@ -47,7 +43,7 @@ def head_importance(model: TrainedTransformer, batch: JudgedBatch) -> Float[np.n
 
 @eqx.filter_jit
 def _slopes(
-    whole: WholeModel,
+    weights: WholeModel,
     ones: Array,
     tokens: Array,
     present: Array,
@@ -57,7 +53,7 @@ def _slopes(
     """Derivative of one sequence's loss in the gates."""
 
     def loss(gates: Array) -> Array:
-        hidden = whole.hidden(tokens, present, gates)[None]
-        return sequence_losses(whole.readout, hidden, targets[None], counted[None])[0]
+        hidden = weights.hidden(tokens, present, gates)[None]
+        return sequence_losses(weights.readout, hidden, targets[None], counted[None])[0]
 
     return jax.grad(loss)(ones)

@@ -56,7 +56,7 @@ class _Added(NamedTuple):
 
 
 class _Passed(NamedTuple):
-    """A layer's rows: those that leave, those its heads read, and what the heads have mixed."""
+    """A layer's hidden states: those that leave, the input of its heads, and the mixed values."""
 
     leaving: Float[Array, "T d"]
     read: Float[Array, "T d"]
@@ -72,8 +72,8 @@ def _pass(layer: Layer, x: Array, added: _Added, present: Array) -> _Passed:
     mixed = mix_values(
         attention, seen_softmax(logits, visible(attention, x.shape[0], present)), values
     )
-    given = unite_heads(attention, mixed) + added.output
-    return _Passed(complete_layer(layer, x, given), read, mixed)
+    output = unite_heads(attention, mixed) + added.output
+    return _Passed(complete_layer(layer, x, output), read, mixed)
 
 
 def _nothing(attention: Attention, x: Array) -> _Added:
@@ -82,8 +82,8 @@ def _nothing(attention: Attention, x: Array) -> _Added:
     def zeros(weights: Array) -> Array:
         return jnp.zeros((weights.shape[0], x.shape[0], weights.shape[2]), x.dtype)
 
-    found = Projections(zeros(attention.W_Q), zeros(attention.W_K), zeros(attention.W_V))
-    return _Added(found, jnp.zeros((x.shape[0], attention.W_O.shape[2]), x.dtype))
+    zero = Projections(zeros(attention.W_Q), zeros(attention.W_K), zeros(attention.W_V))
+    return _Added(zero, jnp.zeros((x.shape[0], attention.W_O.shape[2]), x.dtype))
 
 
 def _added_by(vector: HeadVectors, at: _Passed, nothing: _Added) -> _Added:
@@ -107,20 +107,16 @@ def tangents(
     moved: Float[Array, "n B T d"],
     vectors: HeadVectors | None,
 ) -> Float[Array, "n B T d"]:
-    """Change of the rows that leave a layer, for B changes of the model.
+    """Change of the hidden states that leave a layer, for B changes of the model.
 
     Args:
-        layer: the layer.
-        x: hidden rows that enter it.
-        present: which tokens are no padding.
-        moved: change of the rows that enter.
+        x: hidden states that enter the layer.
+        present: False for padding.
+        moved: change of the hidden states that enter.
         vectors: change of the layer's own heads; None where its weights stay.
-
-    Returns:
-        One change per sequence and vector.
     """
 
-    def one(row: tuple[Array, Array, Array]) -> Array:
+    def of_sequence(row: tuple[Array, Array, Array]) -> Array:
         x, there, dx = row
         nothing = _nothing(layer.attention, x)
         at, line = jax.linearize(lambda x, added: _pass(layer, x, added, there), x, nothing)
@@ -129,11 +125,11 @@ def tangents(
         along = jax.vmap(lambda dx, vector: line(dx, _added_by(vector, at, nothing)).leaving)
         return along(dx, vectors)
 
-    return jax.lax.map(one, (x, present, moved))
+    return jax.lax.map(of_sequence, (x, present, moved))
 
 
 class Slopes(NamedTuple):
-    """The gradient of the loss in the rows that enter a layer, and its change.
+    """The gradient of the loss in the hidden states that enter a layer, and its change.
 
     Attributes:
         slope: of each sequence's loss.
@@ -153,32 +149,30 @@ def last_slopes(
     counted: Bool[Array, "n T"],
     unchanged: Float[Array, "n T d"] | None,
 ) -> Slopes:
-    """Slopes of the mean loss in the rows that leave the last layer.
+    """Slopes of the mean loss in the hidden states that leave the last layer.
 
     Args:
-        readout: of the model.
-        hidden: the rows.
-        moved: their changes.
-        targets: words to be predicted.
-        counted: where.
-        unchanged: rows of the unchanged model, for a loss against its own output.
-
-    Returns:
-        Slope and changes.
+        moved: changes of the hidden states.
+        targets: tokens to be predicted.
+        counted: True where a token counts for the loss.
+        unchanged: hidden states of the unchanged model, for a loss against its own output.
     """
     n = hidden.shape[0]
 
-    def one(row: tuple[Array, ...]) -> tuple[Array, Array]:
+    def of_sequence(row: tuple[Array, ...]) -> tuple[Array, Array]:
         rows, changes, *judged = row
 
         def loss(rows: Array) -> Array:
-            return sequence_losses(readout, rows[None], *(each[None] for each in judged))[0] / n
+            return (
+                sequence_losses(readout, rows[None], *(argument[None] for argument in judged))[0]
+                / n
+            )
 
         slope, line = jax.linearize(jax.grad(loss), rows)
         return slope, jax.lax.map(line, changes)
 
     judged = (targets, counted) if unchanged is None else (targets, counted, unchanged)
-    return Slopes(*jax.lax.map(one, (hidden, moved, *judged)))
+    return Slopes(*jax.lax.map(of_sequence, (hidden, moved, *judged)))
 
 
 @eqx.filter_jit
@@ -190,21 +184,20 @@ def earlier_slopes(
     later: Slopes,
     vectors: HeadVectors | None,
 ) -> tuple[Slopes, HeadVectors | None]:
-    """Slopes in the rows that enter a layer, from those in the rows that leave it.
+    """Slopes in the hidden states that enter a layer, from those that leave it.
 
     Args:
-        layer: the layer.
-        x: hidden rows that enter it.
-        present: which tokens are no padding.
-        moved: change of the rows that enter.
-        later: slopes in the rows that leave.
+        x: hidden states that enter the layer.
+        present: False for padding.
+        moved: change of the hidden states that enter.
+        later: slopes in the hidden states that leave.
         vectors: change of the layer's own heads; None where its weights stay.
 
     Returns:
         The slopes, and the change of the loss's gradient in each vector's own head.
     """
 
-    def one(row: tuple[Array, ...]) -> tuple[Array, Array, HeadVectors | None]:
+    def of_sequence(row: tuple[Array, ...]) -> tuple[Array, Array, HeadVectors | None]:
         x, there, dx, slope, changes = row
         nothing = _nothing(layer.attention, x)
 
@@ -213,7 +206,7 @@ def earlier_slopes(
             return *pull(wanted), at
 
         shapes = jax.eval_shape(lambda: _pass(layer, x, nothing, there))
-        none = jax.tree.map(lambda each: jnp.zeros(each.shape, each.dtype), shapes)
+        none = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), shapes)
         (before, inner, at), line = jax.linearize(back, x, nothing, none._replace(leaving=slope))
 
         def along(dx: Array, change: Array, vector: HeadVectors) -> tuple[Array, HeadVectors]:
@@ -226,12 +219,14 @@ def earlier_slopes(
             return before, still(dx, changes), None
         return before, *jax.vmap(along)(dx, changes, vectors)
 
-    before, d_before, own = jax.lax.map(one, (x, present, moved, later.slope, later.moved))
+    before, d_before, of_heads = jax.lax.map(
+        of_sequence, (x, present, moved, later.slope, later.moved)
+    )
     if vectors is None:
         return Slopes(before, d_before), None
-    summed = [part.sum(axis=0) for part in own[:4]]
-    own = HeadVectors._make([*summed, vectors.head, vectors.group])
-    return Slopes(before, d_before), own
+    summed = [part.sum(axis=0) for part in of_heads[:4]]
+    of_heads = HeadVectors._make([*summed, vectors.head, vectors.group])
+    return Slopes(before, d_before), of_heads
 
 
 def _wanted_by(vector: HeadVectors, inner: _Added, none: _Passed) -> _Passed:

@@ -55,10 +55,9 @@ def optimal_selections(
     with the output o_i of the attention at row i and the selected token s(i).
 
     Args:
-        model: the model.
-        batch: sequences and their loss.
-        sequences: how many of them are taken, the longest, their first 64 tokens.
-        rows: of each at most, at equal distances among those at which the loss is taken.
+        sequences: number of sequences, the longest, of which the first 64 tokens are taken.
+        rows: largest number of rows per sequence, at equal distances among those at which the loss
+            is taken.
 
     Returns:
         The shares; None where they are not defined: the loss compares the model with itself, and
@@ -69,17 +68,17 @@ def optimal_selections(
     probes = [] if batch.kind in COMPARED else _probes(batch, sequences, rows)
     if not probes:
         return None
-    whole = whole_model(model)
+    weights = whole_model(model)
     share, null = np.empty((2, len(probes), model.layers, model.heads_per_layer))
-    for place, (member, chosen) in enumerate(probes):
+    for place, (member, picked) in enumerate(probes):
         length = min(int(batch.present[member].sum()), _LENGTH)
         data = (part[member, :length] for part in (batch.tokens, batch.targets, batch.counted))
-        passed = _sloped(whole, *(jnp.asarray(each) for each in data))
-        entering, slopes = (np.asarray(each, np.float64) for each in passed)
+        passed = _sloped(weights, *(jnp.asarray(array) for array in data))
+        entering, slopes = (np.asarray(array, np.float64) for array in passed)
         for index in range(model.layers):
-            given = entering[index], slopes[index], chosen
-            share[place, index], null[place, index] = _of_layer(model, whole, index, *given)
-    return OptimalSelections(share, null, sum(chosen.size for _, chosen in probes))
+            arguments = entering[index], slopes[index], picked
+            share[place, index], null[place, index] = _of_layer(model, weights, index, *arguments)
+    return OptimalSelections(share, null, sum(picked.size for _, picked in probes))
 
 
 def _probes(
@@ -94,43 +93,43 @@ def _probes(
 
 @eqx.filter_jit
 def _sloped(
-    whole: WholeModel, tokens: Array, targets: Array, counted: Array
+    weights: WholeModel, tokens: Array, targets: Array, counted: Array
 ) -> tuple[Float[Array, "L T d"], Float[Array, "L T out"]]:
     """Rows that enter each layer, and the loss's slope in what its attention adds."""
 
     def loss(added: Array) -> tuple[Array, Array]:
-        *entering, last = whole.depths(tokens, added=added)
-        judged = sequence_losses(whole.readout, last[None], targets[None], counted[None])
+        *entering, last = weights.depths(tokens, added=added)
+        judged = sequence_losses(weights.readout, last[None], targets[None], counted[None])
         return judged[0], jnp.stack(entering)
 
-    out = whole.layers[0].attention.W_O
-    nothing = jnp.zeros((len(whole.order), tokens.size, out.shape[2]), out.dtype)
+    out = weights.layers[0].attention.W_O
+    nothing = jnp.zeros((len(weights.order), tokens.size, out.shape[2]), out.dtype)
     slopes, entering = jax.grad(loss, has_aux=True)(nothing)
     return entering, slopes
 
 
 def _of_layer(
     model: TrainedTransformer,
-    whole: WholeModel,
+    weights: WholeModel,
     index: int,
     entering: Float[np.ndarray, "T d"],
     slopes: Float[np.ndarray, "T out"],
-    chosen: Int[np.ndarray, " n"],
+    picked: Int[np.ndarray, " n"],
 ) -> tuple[Float[np.ndarray, " H"], Float[np.ndarray, " H"]]:
     """Share and null of the heads of a layer on one sequence, in float64."""
-    layer = whole.layers[whole.order[index]]
-    before = whole.layers[whole.order[index - 1]] if index else None
+    layer = weights.layers[weights.order[index]]
+    before = weights.layers[weights.order[index - 1]] if index else None
     norm, projection = model.input_norm(index, layer, before)
     with jax.enable_x64(True):
         wide, norm, projection = jax.tree.map(_widened, (layer, norm, projection))
         read = attention_input(wide, jnp.asarray(entering))
         tokens = np.asarray(normalised_tokens(read, norm, projection))
         folded = folded_attention(wide.attention, norm, projection)
-        found = selected_tokens(head_tokens(folded, tokens, chosen))
-        scores = _scores(wide, read, slopes[chosen])
-    solved = np.isfinite(found.margin) & (found.margin > 0)
-    share = locally_optimal(found, scores).mean(axis=1)
-    null = (1 / (1 + support_of(found).sum(axis=2))).mean(axis=1)
+        selected = selected_tokens(head_tokens(folded, tokens, picked))
+        scores = _scores(wide, read, slopes[picked])
+    solved = np.isfinite(selected.margin) & (selected.margin > 0)
+    share = locally_optimal(selected, scores).mean(axis=1)
+    null = (1 / (1 + support_of(selected).sum(axis=2))).mean(axis=1)
     return np.where(solved, share, np.nan), np.where(solved, null, np.nan)
 
 

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import jax.numpy as jnp
 import numpy as np
 
-from attlas.audit.deep_level.head_curvature import last_rows, mean_loss
+from attlas.audit.deep_level.head_curvature import last_hidden_states, mean_loss
 from attlas.audit.deep_level.stable_step import require_step, stable_threshold
 from attlas.audit.sequence_loss import COMPARED, JudgedBatch
 from attlas.measures.curvature.extreme_eigenvalues import hessian_extremes
@@ -43,26 +43,19 @@ def model_sharpness(
     r"""Largest eigenvalue of the Hessian of the mean loss in all weights, with its interval.
 
     Args:
-        model: the model.
-        batch: sequences and their loss.
-        learning_rate: eta.
-        optimizer: see `stable_threshold`.
-        momentum: the same.
+        learning_rate: step size eta.
         max_steps: largest dimension of a Krylov space.
-
-    Returns:
-        The eigenvalue beside what the step size allows.
 
     Raises:
         UserError: if the optimiser has no threshold, or a number is out of range.
     """
     require_step(learning_rate, optimizer, momentum)
     threshold = stable_threshold(optimizer, momentum)
-    whole = whole_model(model)
+    weights = whole_model(model)
     data = tuple(jnp.asarray(part) for part in batch[1:])
     if batch.kind in COMPARED:
-        data = (*data, last_rows(whole, data[0], data[1]))
-    solved = hessian_extremes(mean_loss, whole, *data, max_steps=max_steps)
+        data = (*data, last_hidden_states(weights, data[0], data[1]))
+    solved = hessian_extremes(mean_loss, weights, *data, max_steps=max_steps)
     if not solved.converged:
         unknown = float("nan")
         return Sharpness(unknown, unknown, unknown, unknown, threshold)

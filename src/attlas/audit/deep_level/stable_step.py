@@ -19,9 +19,6 @@ def stable_threshold(optimizer: str, momentum: float = 0.0) -> float:
             Hessian preconditioned by the second moments, which no checkpoint of weights holds.
         momentum: beta of the heavy ball, 0 for plain gradient descent.
 
-    Returns:
-        The threshold.
-
     Raises:
         UserError: for another optimiser, or a momentum outside [0, 1).
 
@@ -42,12 +39,10 @@ def stable_threshold(optimizer: str, momentum: float = 0.0) -> float:
 
 
 def require_step(learning_rate: float | None, optimizer: str, momentum: float) -> None:
-    """Refuse a training that has no threshold.
+    """Check that a training has a threshold.
 
     Args:
-        learning_rate: eta; None where none is named.
-        optimizer: see `stable_threshold`.
-        momentum: the same.
+        learning_rate: step size eta, or None.
 
     Raises:
         UserError: if the learning rate is not above 0 and finite, or the optimiser has no

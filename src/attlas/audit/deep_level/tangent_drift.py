@@ -11,7 +11,7 @@ from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float
 
 from attlas.audit.deep_level.head_curvature import mean_loss
-from attlas.audit.sequence_loss import COMPARED, JudgedBatch, word_loss
+from attlas.audit.sequence_loss import COMPARED, JudgedBatch, token_loss
 from attlas.core.errors import UserError
 from attlas.transformers.forward import read_out
 from attlas.transformers.trained_transformer import TrainedTransformer
@@ -26,8 +26,8 @@ class TangentDrift(NamedTuple):
 
     Attributes:
         loss_before: mean loss at the first.
-        loss_after: at the second.
-        loss_linear: of the first one's linearisation at the second one's weights.
+        loss_after: mean loss at the second.
+        loss_linear: mean loss of the first one's linearisation at the second one's weights.
         drift: ||K_1 - K_0||_F / ||K_0||_F of the tangent kernels of the sequences' losses.
         alignment: <K_0, K_1> / (||K_0|| ||K_1||).
         distance: ||theta_1 - theta_0|| / ||theta_0||.
@@ -50,7 +50,7 @@ class TangentDrift(NamedTuple):
     def lazy(self) -> str:
         """Whether training was lazy: "yes" where `explained` is within `LAZY` of 1, else "no".
 
-        "not told" where the loss did not change.
+        "not told", a stored value, where the loss did not change.
         """
         if math.isnan(self.explained):
             return "not told"
@@ -60,28 +60,23 @@ class TangentDrift(NamedTuple):
 def require_comparable(
     before: TrainedTransformer, after: TrainedTransformer, batch: JudgedBatch
 ) -> None:
-    """Refuse two models that are no checkpoints of one, before anything is computed.
-
-    Args:
-        before: the earlier checkpoint.
-        after: the later one.
-        batch: sequences and their loss.
+    """Check that two models are checkpoints of one, before anything is computed.
 
     Raises:
         UserError: if the two differ in size, or the loss compares a model with itself.
     """
     if batch.kind in COMPARED:
         raise UserError(
-            f"two checkpoints are compared by a loss on words, and {after.name} is judged by its "
-            f"{batch.kind}: leave out the other checkpoint, or name a mask token"
+            f"two checkpoints are compared by a loss on tokens, and that of {after.name} compares "
+            f"its {batch.kind}: leave out the other checkpoint, or name a mask token"
         )
     names = ("stored_layer", "heads_per_layer", "width", "vocabulary", "parameters")
     for name in names:
-        one, other = getattr(before, name), getattr(after, name)
-        if one != other:
+        first, second = getattr(before, name), getattr(after, name)
+        if first != second:
             raise UserError(
                 f"{before.name} and {after.name} have other shapes ({name.replace('_', ' ')} "
-                f"{one} and {other}): no checkpoints of one model"
+                f"{first} and {second}): they are not checkpoints of one model"
             )
 
 
@@ -97,12 +92,8 @@ def tangent_drift(
     training lazy: the linearised model's loss must be that of the trained one.
 
     Args:
-        before: the earlier checkpoint.
         after: the later one, of the same shapes.
-        batch: sequences and their loss, "next word" or "masked word".
-
-    Returns:
-        Losses, drift and alignment.
+        batch: sequences and their loss, "next token" or "masked token".
 
     Raises:
         UserError: if the two differ in shape, or the loss compares a model with itself.
@@ -111,22 +102,22 @@ def tangent_drift(
     """
     require_comparable(before, after, batch)
     first, second = whole_model(before), whole_model(after)
-    shapes = [jax.tree.map(jnp.shape, each) for each in (first, second)]
+    shapes = [jax.tree.map(jnp.shape, weights) for weights in (first, second)]
     if jax.tree.structure(first) != jax.tree.structure(second) or shapes[0] != shapes[1]:
         raise UserError(f"{before.name} and {after.name} have other shapes: no checkpoints of one")
     data = tuple(jnp.asarray(part) for part in batch[1:])
     kernels = []
-    for whole in (first, second):
+    for checkpoint in (first, second):
         rows = np.stack(
             [
-                np.asarray(_loss_gradient(whole, *(part[k] for part in data)))
+                np.asarray(_loss_gradient(checkpoint, *(part[k] for part in data)))
                 for k in range(len(data[0]))
             ]
         )
         kernels.append(rows @ rows.T)
     K_0, K_1 = kernels
     sizes = np.linalg.norm(K_0), np.linalg.norm(K_1)
-    flat = [np.asarray(ravel_pytree(whole)[0]) for whole in (first, second)]
+    flat = [np.asarray(ravel_pytree(checkpoint)[0]) for checkpoint in (first, second)]
     loss = eqx.filter_jit(mean_loss)
     return TangentDrift(
         float(loss(first, *data)),
@@ -140,14 +131,14 @@ def tangent_drift(
 
 @eqx.filter_jit
 def _loss_gradient(
-    whole: WholeModel, tokens: Array, present: Array, targets: Array, counted: Array
+    weights: WholeModel, tokens: Array, present: Array, targets: Array, counted: Array
 ) -> Float[Array, " P"]:
     """Gradient of one sequence's loss in all weights."""
 
     def loss(tree: WholeModel) -> Array:
         return mean_loss(tree, tokens[None], present[None], targets[None], counted[None])
 
-    return ravel_pytree(jax.grad(loss)(whole))[0]
+    return ravel_pytree(jax.grad(loss)(weights))[0]
 
 
 @eqx.filter_jit
@@ -162,11 +153,11 @@ def _linear_loss(
     """Mean loss of the logits that are linear in the weights."""
     step = jax.tree.map(jnp.subtract, second, first)
 
-    def one(words: Array, there: Array, wanted: Array, where: Array) -> Array:
+    def of_sequence(sequence: Array, there: Array, wanted: Array, where: Array) -> Array:
         def logits(tree: WholeModel) -> Array:
-            return read_out(tree.readout, tree.hidden(words, there))
+            return read_out(tree.readout, tree.hidden(sequence, there))
 
         value, change = jax.jvp(logits, (first,), (step,))
-        return word_loss(value + change, wanted, where)
+        return token_loss(value + change, wanted, where)
 
-    return jnp.mean(jax.vmap(one)(tokens, present, targets, counted))
+    return jnp.mean(jax.vmap(of_sequence)(tokens, present, targets, counted))

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from attlas.audit.quantity import Quantity, Standing
+from attlas.audit.quantity import EvidenceLevel, Quantity
 from attlas.bounds.attention.ball_lipschitz import ball_lipschitz
 from attlas.bounds.attention.entropy_floor import range_entropy_floor
 from attlas.bounds.attention.largest_logit import largest_logit
@@ -14,7 +14,7 @@ from attlas.bounds.attention.rotary_core_norm import rotary_core_norm
 from attlas.norms.matrix import spectral_norm
 from attlas.transformers.canonical import Attention, Norm
 
-_PROVED = Standing.PROVED
+_PROVED = EvidenceLevel.PROVED
 
 # One program each: operation by operation they would be compiled one by one.
 _biases, _floor = jax.jit(bias_norms), jax.jit(range_entropy_floor)
@@ -45,6 +45,7 @@ CERTIFICATES = (
         r"$R^2\|A\|+R|a|+R|c|+|e|$",
         "no text reaches a larger one; training often clips logits at 100",
         _PROVED,
+        follow=True,
     ),
     Quantity(
         "entropy_bound",
@@ -59,6 +60,8 @@ CERTIFICATES = (
         r"$\|V\|[\sqrt n(1+\tfrac4{3\sqrt3}R(\|A\|R+|a|))+R(\|A\|R+|c|)]$",
         "how much the head's output can change per change of its input, anywhere",
         _PROVED,
+        column="certified Lipschitz",
+        follow=True,
     ),
 )
 
@@ -81,8 +84,8 @@ def head_certificates(
     Args:
         folded: heads that read the normalised token, `folded_attention`, in float64.
         norm: the norm; without one no ball holds every token, and the bounds are infinite.
-        context: n.
-        radius: of another ball, as where tokens were read; that of the norm when None.
+        context: largest number n of tokens.
+        radius: radius of the ball; that of the norm when None.
 
     Returns:
         Values of `CERTIFICATES`, one per head. A norm of queries and keys bounds the logits by its
@@ -104,9 +107,9 @@ def head_certificates(
             core, value, by_key, by_query, constant = sizes
             largest = largest_logit(core, radius, by_key, by_query, constant)
             # without rotation a row's own part shifts all its logits alike
-            own = by_query if folded.rotary is not None else 0.0
-            spread = largest_logit(core, radius, by_key, own)
-            lipschitz = ball_lipschitz(value, core, radius, context, by_key, own)
+            query_part = by_query if folded.rotary is not None else 0.0
+            spread = largest_logit(core, radius, by_key, query_part)
+            lipschitz = ball_lipschitz(value, core, radius, context, by_key, query_part)
         floor = _floor(spread, context)
     values = {
         "radius": radius,
@@ -123,7 +126,7 @@ def enumerates_offsets(attention: Attention, context: int) -> bool:
 
     Args:
         attention: heads of one layer.
-        context: n.
+        context: largest number n of tokens.
 
     Returns:
         False where positions rotate and n k^3 is so large that ||W_Q|| ||W_K|| stands for the
@@ -145,16 +148,16 @@ def _sizes(folded: Attention, context: int) -> tuple[Array, ...]:
         core = product_norms(W_Q, W_K)
         by_key, by_query = _biases(W_K, b_Q), _biases(W_Q, b_K)
     else:
-        asked, shown = spectral_norm(W_Q, upper=True), spectral_norm(W_K, upper=True)
+        queries, keys = spectral_norm(W_Q, upper=True), spectral_norm(W_K, upper=True)
         frequencies = jnp.asarray(folded.rotary.frequencies, W_Q.dtype)
         if enumerates_offsets(folded, context):
             core = rotary_core_norm(
                 W_Q, W_K, frequencies, context, folded.rotary.interleaved, folded.causal
             )
         else:
-            core = asked * shown
-        by_key = shown * jnp.linalg.norm(b_Q, axis=-1)
-        by_query = asked * jnp.linalg.norm(b_K, axis=-1)
+            core = queries * keys
+        by_key = keys * jnp.linalg.norm(b_Q, axis=-1)
+        by_query = queries * jnp.linalg.norm(b_K, axis=-1)
         constant = jnp.linalg.norm(b_Q, axis=-1) * jnp.linalg.norm(b_K, axis=-1)
     # products with the scale are off by one rounding
     raised = s * (1 + 4 * float(jnp.finfo(W_Q.dtype).eps))

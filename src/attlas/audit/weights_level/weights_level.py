@@ -13,7 +13,7 @@ import numpy as np
 import xarray as xr
 from threadpoolctl import threadpool_limits
 
-from attlas.audit.quantity import Quantity, Standing, labelled
+from attlas.audit.quantity import EvidenceLevel, Quantity, labelled
 from attlas.audit.weights_level.head_certificates import (
     CERTIFICATES,
     LAYER_CERTIFICATE,
@@ -31,7 +31,7 @@ _BLOCK = 2**26
 
 _layer = jax.jit(layer_lipschitz)  # infinite where a head's certificate is
 
-_MEASURED, _HEURISTIC = Standing.MEASURED, Standing.HEURISTIC
+_MEASURED, _HEURISTIC = EvidenceLevel.MEASURED, EvidenceLevel.HEURISTIC
 
 _SPECTRA = (
     ("norm", "spectral norm", r"\sigma_1", "the largest gain in one direction"),
@@ -53,6 +53,12 @@ _SPECTRA = (
 )
 _PRODUCTS = (("qk", "query-key", r"M=W_QW_K'/\sqrt{k}"), ("ov", "value-output", "M=W_VW_O"))
 
+_PAGE: dict[str, dict[str, Any]] = {
+    "qk_norm": {"column": "query-key norm", "follow": True, "curve": "query-key norm"},
+    "qk_stable_rank": {"column": "stable rank"},
+    "ov_norm": {"column": "value-output norm", "follow": True},
+}
+
 WEIGHT_QUANTITIES = (
     *(
         Quantity(
@@ -61,6 +67,7 @@ WEIGHT_QUANTITIES = (
             f"${formula},\\ {product}$",
             meaning,
             _MEASURED,
+            **_PAGE.get(f"{short}_{name}", {}),
         )
         for short, of, product in _PRODUCTS
         for name, title, formula, meaning in _SPECTRA
@@ -131,20 +138,12 @@ WEIGHT_QUANTITIES = (
 )
 
 
-Keep = Callable[[int, Callable[[], dict[str, np.ndarray]]], dict[str, np.ndarray]]
+Cache = Callable[[int, Callable[[], dict[str, np.ndarray]]], dict[str, np.ndarray]]
 """Given a layer's number and what computes its values, returns them, stored or new."""
 
 
-def compute_anew(index: int, compute: Callable[[], dict[str, np.ndarray]]) -> dict[str, np.ndarray]:
-    """Nothing is kept.
-
-    Args:
-        index: of the layer.
-        compute: its values.
-
-    Returns:
-        What `compute` gives.
-    """
+def no_cache(index: int, compute: Callable[[], dict[str, np.ndarray]]) -> dict[str, np.ndarray]:
+    """Compute without a cache."""
     return compute()
 
 
@@ -152,15 +151,14 @@ def weights_level(
     model: TrainedTransformer,
     context: int,
     progress: Callable[[int, int], None] = lambda done, all_: None,
-    keep: Keep = compute_anew,
+    cache: Cache = no_cache,
 ) -> xr.Dataset:
     r"""Spectra, overlaps and certificates of every head, from the weights alone.
 
     Args:
-        model: as `load_model` read it.
         context: n, number of tokens that certificates which depend on it are made for.
-        progress: told how many layers of how many are done.
-        keep: given a layer's number and what computes it, returns its values: a place to store
+        progress: called with the number of layers done, and of all layers.
+        cache: given a layer's number and what computes it, returns its values: a place to store
             them, so that a killed audit resumes.
 
     Returns:
@@ -175,7 +173,7 @@ def weights_level(
     """
     rows = []
     for index in range(model.layers):
-        rows.append(keep(index, lambda index=index: layer_weights(model, index, context)))
+        rows.append(cache(index, lambda index=index: layer_weights(model, index, context)))
         progress(index + 1, model.layers)
     values = {name: np.stack([row[name] for row in rows]) for name in rows[0]}
     return labelled(WEIGHT_QUANTITIES, values, ("layer", "head"))
@@ -186,25 +184,20 @@ def layer_weights(model: TrainedTransformer, index: int, context: int) -> dict[s
     """The values of one layer's heads.
 
     Args:
-        model: the model.
-        index: of the layer.
-        context: n of the certificates.
-
-    Returns:
-        Arrays [head] by name.
+        context: largest number n of tokens of the certificates.
     """
     block = model.block(index)
     norm, projection = model.input_norm(index, block)
     with jax.enable_x64(True):
         norm, projection = _in_float64((norm, projection))
-    parts = [
+    blocks = [
         _some_heads(block.attention, heads, norm, projection, context)
         for heads in _head_blocks(block.attention)
     ]
     del block  # what follows needs as much memory again
-    read = _overlaps("read", np.concatenate([part.pop("reads") for part in parts]))
-    written = _overlaps("write", np.concatenate([part.pop("writes") for part in parts]))
-    joined = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+    read = _overlaps("read", np.concatenate([part.pop("reads") for part in blocks]))
+    written = _overlaps("write", np.concatenate([part.pop("writes") for part in blocks]))
+    joined = {name: np.concatenate([part[name] for part in blocks]) for name in blocks[0]}
     with jax.enable_x64(True):
         together = float(_layer(jnp.asarray(joined["lipschitz_bound"])))
     joined[LAYER_CERTIFICATE.name] = np.full_like(joined["lipschitz_bound"], together)
@@ -215,7 +208,9 @@ def _head_blocks(attention: Attention) -> list[range]:
     """Heads whose factors are in memory in float64 together; blocks of one size, one program."""
     heads, width, size = attention.W_Q.shape
     most = max(1, _BLOCK // (4 * 8 * width * size))
-    rows = max(each for each in range(1, heads + 1) if heads % each == 0 and each <= most)
+    rows = max(
+        divisor for divisor in range(1, heads + 1) if heads % divisor == 0 and divisor <= most
+    )
     return [range(start, start + rows) for start in range(0, heads, rows)]
 
 
@@ -231,7 +226,7 @@ def _some_heads(
         raw = _selected(attention, heads)
         folded = folded_attention(raw, norm, projection)
     Q, K, V, O = (np.asarray(factor) for factor in _products(raw))
-    found = {
+    values = {
         "qk_norm_raw": product_norm(raw.scale * Q, K),
         "ov_norm_raw": product_norm(V, np.swapaxes(O, -1, -2)),
     }
@@ -241,40 +236,42 @@ def _some_heads(
         "ov": product_spectrum(V, np.swapaxes(O, -1, -2)),
     }
     for short, spectrum in spectra.items():
-        found[f"{short}_norm"] = spectrum.singular[:, 0]
+        values[f"{short}_norm"] = spectrum.singular[:, 0]
         for name in ("frobenius", "nuclear", "stable_rank", "effective_rank"):
-            found[f"{short}_{name}"] = getattr(spectrum, name)
-        found[f"{short}_nuclear_share"] = spectrum.nuclear_share
+            values[f"{short}_{name}"] = getattr(spectrum, name)
+        values[f"{short}_nuclear_share"] = spectrum.nuclear_share
     square = Q.shape[1] == O.shape[2]
-    found["qk_symmetric_share"] = spectra["qk"].symmetric_share
-    found["qk_symmetric_share_null"] = np.full(len(heads), 0.5)
+    values["qk_symmetric_share"] = spectra["qk"].symmetric_share
+    values["qk_symmetric_share_null"] = np.full(len(heads), 0.5)
     # the eigenvalues of V O need tokens and output in one space
-    found["ov_positivity"] = spectra["ov"].positivity if square else np.full(len(heads), np.nan)
-    found["ov_positivity_null"] = np.zeros(len(heads))
-    found |= {"reads": Q, "writes": np.swapaxes(O, -1, -2)}
-    return found | head_certificates(folded, norm, context)
+    values["ov_positivity"] = spectra["ov"].positivity if square else np.full(len(heads), np.nan)
+    values["ov_positivity_null"] = np.zeros(len(heads))
+    values |= {"reads": Q, "writes": np.swapaxes(O, -1, -2)}
+    return values | head_certificates(folded, norm, context)
 
 
 def _selected(attention: Attention, heads: range) -> Attention:
     """Some heads, each with keys and values of its own, in float64 where that is enabled."""
-    own, shared = list(heads), [attention.group[head] for head in heads]
-    places = {"W_Q": own, "b_Q": own, "W_O": own, "W_K": shared, "b_K": shared}
+    queries, shared = list(heads), [attention.group[head] for head in heads]
+    places = {"W_Q": queries, "b_Q": queries, "W_O": queries, "W_K": shared, "b_K": shared}
     places |= {"W_V": shared, "b_V": shared}
     wide = {
         name: jnp.asarray(np.asarray(getattr(attention, name))[place], np.float64)
         for name, place in places.items()
     }
-    rest = _in_float64((attention.b_O, attention.rotary, attention.query_norm, attention.key_norm))
+    unchanged = _in_float64(
+        (attention.b_O, attention.rotary, attention.query_norm, attention.key_norm)
+    )
     return Attention(
         **wide,
-        b_O=rest[0],
-        group=tuple(range(len(own))),
+        b_O=unchanged[0],
+        group=tuple(range(len(queries))),
         scale=attention.scale,
         causal=attention.causal,
         window=attention.window,
-        rotary=rest[1],
-        query_norm=rest[2],
-        key_norm=rest[3],
+        rotary=unchanged[1],
+        query_norm=unchanged[2],
+        key_norm=unchanged[3],
     )
 
 
@@ -301,13 +298,13 @@ def _overlaps(name: str, bases: np.ndarray) -> dict[str, np.ndarray]:
     if k >= d:  # every head reads everything: there is nothing to compare
         chance = np.ones(heads)
         return {f"{name}_overlap": others, f"{name}_overlap_null": chance, f"{name}_overlap_z": z}
-    found = subspace_overlap(bases)
+    overlap = subspace_overlap(bases)
     if heads > 1:
-        others = (found.overlap.sum(axis=1) - 1) / (heads - 1)
+        others = (overlap.overlap.sum(axis=1) - 1) / (heads - 1)
         # overlaps of one subspace with independent ones are uncorrelated
-        z = (others - found.expected) / (found.deviation / np.sqrt(heads - 1))
+        z = (others - overlap.expected) / (overlap.deviation / np.sqrt(heads - 1))
     return {
         f"{name}_overlap": others,
-        f"{name}_overlap_null": np.full(heads, found.expected),
+        f"{name}_overlap_null": np.full(heads, overlap.expected),
         f"{name}_overlap_z": z,
     }

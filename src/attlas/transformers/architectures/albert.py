@@ -1,4 +1,4 @@
-"""ALBERT: layers share their weights, words are narrower than rows."""
+"""ALBERT: layers share their weights, and the embedding is narrower than the hidden states."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -7,22 +7,10 @@ import numpy as np
 
 from attlas.core.errors import UserError
 from attlas.transformers.activations import ACTIVATIONS
-from attlas.transformers.bidirectional_encoder import (
-    HeadNames,
-    LayerNames,
-    Sizes,
-    embedding_shapes,
-    encoder_layers,
-    head_shapes,
-    layer_shapes,
-    read_embedding,
-    read_masked_word_head,
-    repeated_numbers,
-    unsliced_encoder_attention,
-)
 from attlas.transformers.configuration import Configuration
+from attlas.transformers.fused_reference import fused_heads
 from attlas.transformers.settings import Settings
-from attlas.transformers.stored_tensors import StoredTensors
+from attlas.transformers.stored_transformer import Names, StoredTransformer
 from attlas.transformers.trained_transformer import TrainedTransformer
 
 SETTINGS = {
@@ -40,11 +28,20 @@ SETTINGS = {
             "num_memory_blocks": 0,
             "position_embedding_type": "absolute",
         },
-        unused=("tie_word_embeddings",),  # the file holds the words once, or once more
+        unused=("tie_word_embeddings",),  # the file holds the embedding once, or also as LM head
     )
 }
 
-_LAYER = LayerNames(
+_NAMES = Names(
+    tokens="embeddings.word_embeddings",
+    positions="embeddings.position_embeddings",
+    token_types="embeddings.token_type_embeddings",
+    embedding_norm="embeddings.LayerNorm",
+    projection="encoder.embedding_hidden_mapping_in",
+    transform="predictions.dense",
+    transform_norm="predictions.LayerNorm",
+    lm_heads=("predictions.decoder",),
+    lm_biases=("predictions.decoder.bias", "predictions.bias"),
     query="attention.query",
     key="attention.key",
     value="attention.value",
@@ -54,114 +51,66 @@ _LAYER = LayerNames(
     outer="ffn_output",
     feedforward_norm="full_layer_layer_norm",
 )
-_HEAD = HeadNames(
-    "predictions.dense", "predictions.LayerNorm", "predictions.decoder", "predictions.bias"
-)
-_PROJECTION = "encoder.embedding_hidden_mapping_in"
 
 
 def read(
     config: Mapping[str, Any], tensors: Mapping[str, np.ndarray], name: str
 ) -> TrainedTransformer:
-    """The model in canonical form; a shared layer is stored once.
-
-    Args:
-        config: parsed config.json.
-        tensors: of the file, by name.
-        name: what the user called the model.
-
-    Returns:
-        The model; without words where the file holds the encoder alone.
-    """
-    values = Configuration(config)
-    sizes, stored = _sizes(values), _stored(values, tensors)
-    paths = _paths(values)
-    return TrainedTransformer(
-        name=name,
-        architecture="albert",
-        width=sizes.d,
-        heads_per_layer=sizes.heads,
-        vocabulary=sizes.words,
-        context=sizes.positions,
-        stored_layer=_order(values),
-        read_layer=encoder_layers(stored, _LAYER, sizes, paths.__getitem__),
-        read_embedding=lambda: read_embedding(stored, sizes, projection=_PROJECTION),
-        read_readout=lambda: read_masked_word_head(stored, _HEAD, sizes, sizes.activation),
-        parameters=stored.parameters - repeated_numbers(stored, _HEAD),
-    )
+    """The model in canonical form; a shared layer is stored once."""
+    return _table(config).read(tensors, name)
 
 
-def unsliced_attention(
+def fused_attention(
     config: Mapping[str, Any], tensors: Mapping[str, np.ndarray], index: int, x: np.ndarray
 ) -> np.ndarray:
-    """A layer's attention from the file's own matrices, in NumPy float64.
-
-    Args:
-        config: parsed config.json.
-        tensors: of the file, by name.
-        index: of the layer that a token passes.
-        x: (T, d), what the attention reads.
-
-    Returns:
-        (T, d).
-    """
-    values = Configuration(config)
-    path, heads = _paths(values)[_order(values)[index]], values.count("num_attention_heads")
-    return unsliced_encoder_attention(_stored(values, tensors), _LAYER, heads, path, x)
-
-
-def _paths(values: Configuration) -> list[str]:
-    """Names of the stored layers, group after group."""
-    return [
-        f"encoder.albert_layer_groups.{group}.albert_layers.{inner}."
-        for group in range(values.count("num_hidden_groups", 1))
-        for inner in range(values.count("inner_group_num", 1))
-    ]
+    """A layer's attention (T, d) on x (T, d) from the file's own matrices, in NumPy float64."""
+    table = _table(config)
+    layer = table.layers[_order(Configuration(config))[index]]
+    paths = [f"{layer}attention.{role}" for role in ("query", "key", "value", "dense")]
+    return fused_heads(table.stored(tensors), paths, table.heads, x, causal=False)
 
 
 def _order(values: Configuration) -> tuple[int, ...]:
     """Which stored layer each layer uses; a pass through a group uses all of its layers."""
     passes, groups = values.count("num_hidden_layers"), values.count("num_hidden_groups", 1)
-    inner = values.count("inner_group_num", 1)
+    depth = values.count("inner_group_num", 1)
     if groups > passes:
         raise UserError(
             f"num_hidden_groups = {groups} exceeds num_hidden_layers = {passes}: correct "
             "config.json"
         )
     return tuple(
-        int(place / (passes / groups)) * inner + one
-        for place in range(passes)
-        for one in range(inner)
+        int(index / (passes / groups)) * depth + layer
+        for index in range(passes)
+        for layer in range(depth)
     )
 
 
-def _sizes(values: Configuration) -> Sizes:
+def _table(config: Mapping[str, Any]) -> StoredTransformer:
+    values = Configuration(config)
     d, heads = values.count("hidden_size"), values.count("num_attention_heads")
     values.divides("num_attention_heads", heads, d, "hidden_size")
-    return Sizes(
-        d=d,
-        e=values.count("embedding_size"),
+    return StoredTransformer(
+        architecture="albert",
+        names=_NAMES,
+        prefixes=("albert.", ""),
+        layers=tuple(
+            f"encoder.albert_layer_groups.{group}.albert_layers.{layer}."
+            for group in range(values.count("num_hidden_groups", 1))
+            for layer in range(values.count("inner_group_num", 1))
+        ),
+        order=_order(values),
+        width=d,
         heads=heads,
-        inner=values.count("intermediate_size"),
-        words=values.count("vocab_size"),
+        hidden=values.count("intermediate_size"),
+        embedding_width=values.count("embedding_size"),
+        vocabulary=values.count("vocab_size"),
         positions=values.count("max_position_embeddings"),
-        kinds=values.count("type_vocab_size"),
+        token_types=values.count("type_vocab_size"),
         eps=values.number("layer_norm_eps", 1e-12),
         activation=values.choice("hidden_act", ACTIVATIONS, "gelu_new"),
-    )
-
-
-def _stored(values: Configuration, tensors: Mapping[str, np.ndarray]) -> StoredTensors:
-    sizes = _sizes(values)
-    d = sizes.d
-    shapes = dict(embedding_shapes(sizes))
-    shapes |= {f"{_PROJECTION}.weight": (d, sizes.e), f"{_PROJECTION}.bias": (d,)}
-    for path in _paths(values):
-        shapes |= layer_shapes(_LAYER, sizes, path)
-    return StoredTensors(
-        tensors,
-        shapes,
-        optional={**head_shapes(_HEAD, sizes), "pooler.weight": (d, d), "pooler.bias": (d,)},
-        prefixes=("albert.", ""),
+        norm_placement="post-norm",
+        causal=False,
+        optional={"pooler.weight": (d, d), "pooler.bias": (d,)},
         buffers=r"(^|\.)embeddings\.position_ids$",
     )

@@ -1,8 +1,8 @@
 r"""The encoder of `attlas.models.networks.encoder`, which classifies by its first position.
 
-Its learned first token stands before each sequence: here it is one more word, the last one, which
-a sequence begins with. Continuous tokens are the columns of an image of T x 1 pixels, one channel
-per coordinate, whose class token is that first token.
+Its learned first token stands before each sequence: here it is one more token, the last of the
+vocabulary, which a sequence begins with. Continuous tokens are the columns of an image of T x 1
+pixels, one channel per coordinate, whose class token is that first token.
 """
 
 from collections.abc import Mapping
@@ -14,7 +14,7 @@ import numpy as np
 from attlas.core.errors import UserError
 from attlas.transformers.attlas_tensors import NOTES, AttlasTensors
 from attlas.transformers.canonical import Dense, Embedding, PatchEmbedding, Readout
-from attlas.transformers.plain_attention import plain_layers, plain_unsliced
+from attlas.transformers.plain_attention import plain_fused, plain_layers
 from attlas.transformers.settings import Settings
 from attlas.transformers.trained_transformer import TrainedTransformer
 
@@ -37,11 +37,9 @@ def read(
     Args:
         config: vocabulary, width, length, blocks, heads, hidden; `continuous` where tokens are
             vectors of `vocabulary` coordinates.
-        tensors: of the file, by name.
-        name: what the user called the model.
 
     Returns:
-        The model; its vocabulary is the words and the first token.
+        The model; its vocabulary includes the first token.
 
     Raises:
         UserError: if configuration and tensors do not fit each other.
@@ -61,16 +59,16 @@ def read(
     )
 
     def embedding() -> Embedding | PatchEmbedding:
-        words, start = stored.read("embedding", V, d), stored.read("start", d)
+        table, start = stored.read("embedding", V, d), stored.read("start", d)
         positions = jnp.asarray(stored.read("positions", T + 1, d))
         if continuous:
-            patches = Dense(jnp.asarray(words), jnp.zeros(d, positions.dtype))
+            patches = Dense(jnp.asarray(table), jnp.zeros(d, positions.dtype))
             return PatchEmbedding(patches, jnp.asarray(start), positions, size=1, grid=(T, 1))
-        return Embedding(jnp.asarray(np.concatenate([words, start[None]])), positions)
+        return Embedding(jnp.asarray(np.concatenate([table, start[None]])), positions)
 
     def readout() -> Readout:
-        words = jnp.asarray(stored.read("readout", d)[:, None])
-        return Readout(words=Dense(words, jnp.zeros(1, words.dtype)), first_only=True)
+        weights = jnp.asarray(stored.read("readout", d)[:, None])
+        return Readout(lm_head=Dense(weights, jnp.zeros(1, weights.dtype)), first_only=True)
 
     place = "blocks.{}.".format
     return TrainedTransformer(
@@ -88,21 +86,11 @@ def read(
     )
 
 
-def unsliced_attention(
+def fused_attention(
     config: Mapping[str, Any], tensors: Mapping[str, np.ndarray], index: int, x: np.ndarray
 ) -> np.ndarray:
-    """A layer's attention from the file's own matrices, in NumPy float64.
-
-    Args:
-        config: see `read`.
-        tensors: of the file, by name.
-        index: of the layer.
-        x: (T, d), what the attention reads.
-
-    Returns:
-        (T, d).
-    """
-    return plain_unsliced(tensors, f"blocks.{index}.", config["heads"], x)
+    """A layer's attention (T, d) on x (T, d) from the file's own matrices, in NumPy float64."""
+    return plain_fused(tensors, f"blocks.{index}.", config["heads"], x)
 
 
 def _parameters(stored: AttlasTensors, V: int, d: int, T: int, blocks: int) -> int:

@@ -14,7 +14,7 @@ import numpy as np
 
 from attlas.transformers.attlas_tensors import NOTES, AttlasTensors
 from attlas.transformers.canonical import Embedding, Readout
-from attlas.transformers.plain_attention import plain_layers, plain_unsliced
+from attlas.transformers.plain_attention import plain_fused, plain_layers
 from attlas.transformers.settings import Settings
 from attlas.transformers.trained_transformer import TrainedTransformer
 
@@ -28,7 +28,7 @@ SETTINGS = {
 _ATTENTION = ("query", "key", "value", "output")
 _EPS = 1e-6
 _POSITIONS = 1024
-"""Rows of the table of sinusoids, which has no end: as many as a sequence here may have."""
+"""Rows of the unbounded table of sinusoids: the longest sequence that is read."""
 
 
 def read(
@@ -38,11 +38,9 @@ def read(
 
     Args:
         config: source_vocabulary, target_vocabulary, width, blocks, heads, hidden.
-        tensors: of the file, by name.
-        name: what the user called the model.
 
     Returns:
-        The encoder; its parameters are its own and the source's words.
+        The encoder; its parameters include the source's embedding.
     """
     stored = AttlasTensors(name, config, tensors)
     V, d, blocks = (stored.size(key) for key in ("source_vocabulary", "width", "blocks"))
@@ -50,8 +48,8 @@ def read(
     stored.require_shapes({"source_words": (V, d)})
 
     def embedding() -> Embedding:
-        words = jnp.asarray(stored.read("source_words", V, d))
-        return Embedding(words, jnp.asarray(_sinusoids(d), words.dtype), scale=math.sqrt(d))
+        table = jnp.asarray(stored.read("source_words", V, d))
+        return Embedding(table, jnp.asarray(_sinusoids(d), table.dtype), scale=math.sqrt(d))
 
     per_block = 4 * d * d + 2 * d * stored.size("hidden") + 2 * d
     return TrainedTransformer(
@@ -71,21 +69,11 @@ def read(
     )
 
 
-def unsliced_attention(
+def fused_attention(
     config: Mapping[str, Any], tensors: Mapping[str, np.ndarray], index: int, x: np.ndarray
 ) -> np.ndarray:
-    """A layer's attention from the file's own matrices, in NumPy float64.
-
-    Args:
-        config: see `read`.
-        tensors: of the file, by name.
-        index: of the layer.
-        x: (T, d), what the attention reads.
-
-    Returns:
-        (T, d).
-    """
-    return plain_unsliced(tensors, f"encoder.{index}.own.", config["heads"], x)
+    """A layer's attention (T, d) on x (T, d) from the file's own matrices, in NumPy float64."""
+    return plain_fused(tensors, f"encoder.{index}.own.", config["heads"], x)
 
 
 def _sinusoids(d: int) -> np.ndarray:
@@ -94,10 +82,10 @@ def _sinusoids(d: int) -> np.ndarray:
 
 
 def _names(blocks: int) -> set[str]:
-    found = {"source_words", "target_words", "readout"}
+    names = {"source_words", "target_words", "readout"}
     for side, attentions in (("encoder", ("own",)), ("decoder", ("own", "source"))):
         for index in range(blocks):
             place = f"{side}.{index}"
-            found |= {f"{place}.{kind}.{part}" for kind in attentions for part in _ATTENTION}
-            found |= {f"{place}.{part}" for part in ("up", "down", "scales")}
-    return found
+            names |= {f"{place}.{kind}.{part}" for kind in attentions for part in _ATTENTION}
+            names |= {f"{place}.{part}" for part in ("up", "down", "scales")}
+    return names

@@ -1,7 +1,7 @@
-"""BERT and RoBERTa: norms after the sums; RoBERTa's positions begin behind the padding's row.
+"""BERT and RoBERTa: post-norm; RoBERTa's positions begin behind the row of its padding token.
 
-RoBERTa's count of positions passes over the token of padding, wherever it stands; its attention
-sees that token like any other.
+RoBERTa's count of positions passes over the padding token, wherever it stands; its attention sees
+that token like any other.
 """
 
 from collections.abc import Mapping
@@ -10,22 +10,10 @@ from typing import Any
 import numpy as np
 
 from attlas.transformers.activations import ACTIVATIONS
-from attlas.transformers.bidirectional_encoder import (
-    HeadNames,
-    LayerNames,
-    Sizes,
-    embedding_shapes,
-    encoder_layers,
-    head_shapes,
-    layer_shapes,
-    read_embedding,
-    read_masked_word_head,
-    repeated_numbers,
-    unsliced_encoder_attention,
-)
 from attlas.transformers.configuration import Configuration
+from attlas.transformers.fused_reference import fused_heads
 from attlas.transformers.settings import Settings
-from attlas.transformers.stored_tensors import StoredTensors
+from attlas.transformers.stored_transformer import Names, StoredTransformer
 from attlas.transformers.trained_transformer import TrainedTransformer
 
 _READ = (
@@ -35,7 +23,7 @@ _READ = (
 )
 _REQUIRED = {"directionality": "bidi", "position_embedding_type": "absolute"}
 _UNUSED = (
-    "tie_word_embeddings",  # the file holds the words once, or once more
+    "tie_word_embeddings",  # the file holds the embedding once, or once more as the LM head
     *("pooler_fc_size", "pooler_num_attention_heads", "pooler_num_fc_layers"),
     *("pooler_size_per_head", "pooler_type"),
 )
@@ -44,7 +32,11 @@ SETTINGS = {
     "roberta": Settings((*_READ, "pad_token_id"), _REQUIRED, _UNUSED),
 }
 
-_LAYER = LayerNames(
+_ENCODER = Names(
+    tokens="embeddings.word_embeddings",
+    positions="embeddings.position_embeddings",
+    token_types="embeddings.token_type_embeddings",
+    embedding_norm="embeddings.LayerNorm",
     query="attention.self.query",
     key="attention.self.key",
     value="attention.self.value",
@@ -54,18 +46,18 @@ _LAYER = LayerNames(
     outer="output.dense",
     feedforward_norm="output.LayerNorm",
 )
-_HEADS = {
-    "bert": HeadNames(
+_NAMES = {
+    "bert": _ENCODER._replace(
         transform="cls.predictions.transform.dense",
-        norm="cls.predictions.transform.LayerNorm",
-        words="cls.predictions.decoder",
-        bias="cls.predictions.bias",
+        transform_norm="cls.predictions.transform.LayerNorm",
+        lm_heads=("cls.predictions.decoder",),
+        lm_biases=("cls.predictions.decoder.bias", "cls.predictions.bias"),
     ),
-    "roberta": HeadNames(
+    "roberta": _ENCODER._replace(
         transform="lm_head.dense",
-        norm="lm_head.layer_norm",
-        words="lm_head.decoder",
-        bias="lm_head.bias",
+        transform_norm="lm_head.layer_norm",
+        lm_heads=("lm_head.decoder",),
+        lm_biases=("lm_head.decoder.bias", "lm_head.bias"),
     ),
 }
 
@@ -73,90 +65,50 @@ _HEADS = {
 def read(
     config: Mapping[str, Any], tensors: Mapping[str, np.ndarray], name: str
 ) -> TrainedTransformer:
-    """The model in canonical form.
-
-    Args:
-        config: parsed config.json.
-        tensors: of the file, by name.
-        name: what the user called the model.
-
-    Returns:
-        The model; without words where the file holds the encoder alone.
-    """
-    values = Configuration(config)
-    kind, sizes = values.choice("model_type", tuple(SETTINGS), "bert"), _sizes(values)
-    stored = _stored(values, tensors)
-    # the library's own readout knows one activation for RoBERTa
-    after = sizes.activation if kind == "bert" else "gelu"
-    padding = None if kind == "bert" else values.count("pad_token_id", 1, least=0)
-    first = 0 if padding is None else padding + 1
-    return TrainedTransformer(
-        name=name,
-        architecture=kind,
-        width=sizes.d,
-        heads_per_layer=sizes.heads,
-        vocabulary=sizes.words,
-        context=sizes.positions - first,
-        stored_layer=tuple(range(values.count("num_hidden_layers"))),
-        read_layer=encoder_layers(stored, _LAYER, sizes, "encoder.layer.{}.".format),
-        read_embedding=lambda: read_embedding(stored, sizes, first_position=first, padding=padding),
-        read_readout=lambda: read_masked_word_head(stored, _HEADS[kind], sizes, after),
-        parameters=stored.parameters - repeated_numbers(stored, _HEADS[kind]),
-    )
+    """The model in canonical form; without LM head where the file holds the encoder alone."""
+    return _table(config).read(tensors, name)
 
 
-def unsliced_attention(
+def fused_attention(
     config: Mapping[str, Any], tensors: Mapping[str, np.ndarray], index: int, x: np.ndarray
 ) -> np.ndarray:
-    """A layer's attention from the file's own matrices, in NumPy float64.
+    """A layer's attention (T, d) on x (T, d) from the file's own matrices, in NumPy float64."""
+    table = _table(config)
+    layer = f"encoder.layer.{index}.attention."
+    paths = [*(f"{layer}self.{role}" for role in ("query", "key", "value")), f"{layer}output.dense"]
+    return fused_heads(table.stored(tensors), paths, table.heads, x, causal=False)
 
-    Args:
-        config: parsed config.json.
-        tensors: of the file, by name.
-        index: of the layer.
-        x: (T, d), what the attention reads.
 
-    Returns:
-        (T, d).
-    """
+def _table(config: Mapping[str, Any]) -> StoredTransformer:
     values = Configuration(config)
-    heads = values.count("num_attention_heads")
-    path = f"encoder.layer.{index}."
-    return unsliced_encoder_attention(_stored(values, tensors), _LAYER, heads, path, x)
-
-
-def _sizes(values: Configuration) -> Sizes:
+    kind = values.choice("model_type", tuple(SETTINGS), "bert")
     d, heads = values.count("hidden_size"), values.count("num_attention_heads")
     values.divides("num_attention_heads", heads, d, "hidden_size")
-    return Sizes(
-        d=d,
-        e=d,
+    padding = values.count("pad_token_id", 1, least=0) if kind == "roberta" else None
+    return StoredTransformer(
+        architecture=kind,
+        names=_NAMES[kind],
+        prefixes=(f"{kind}.", ""),
+        layers=tuple(f"encoder.layer.{i}." for i in range(values.count("num_hidden_layers"))),
+        width=d,
         heads=heads,
-        inner=values.count("intermediate_size"),
-        words=values.count("vocab_size"),
+        hidden=values.count("intermediate_size"),
+        vocabulary=values.count("vocab_size"),
         positions=values.count("max_position_embeddings"),
-        kinds=values.count("type_vocab_size"),
+        first_position=0 if padding is None else padding + 1,
+        padding=padding,
+        token_types=values.count("type_vocab_size"),
         eps=values.number("layer_norm_eps", 1e-12),
         activation=values.choice("hidden_act", ACTIVATIONS, "gelu"),
-    )
-
-
-def _stored(values: Configuration, tensors: Mapping[str, np.ndarray]) -> StoredTensors:
-    sizes, kind = _sizes(values), values.word("model_type", "bert")
-    d = sizes.d
-    shapes = dict(embedding_shapes(sizes))
-    for index in range(values.count("num_hidden_layers")):
-        shapes |= layer_shapes(_LAYER, sizes, f"encoder.layer.{index}.")
-    others = {
-        "pooler.dense.weight": (d, d),
-        "pooler.dense.bias": (d,),
-        "cls.seq_relationship.weight": (2, d),
-        "cls.seq_relationship.bias": (2,),
-    }
-    return StoredTensors(
-        tensors,
-        shapes,
-        optional={**head_shapes(_HEADS[kind], sizes), **others},
-        prefixes=(f"{kind}.", ""),
+        # the library's own masked-LM head has one activation for RoBERTa
+        head_activation="gelu" if kind == "roberta" else None,
+        norm_placement="post-norm",
+        causal=False,
+        optional={
+            "pooler.dense.weight": (d, d),
+            "pooler.dense.bias": (d,),
+            "cls.seq_relationship.weight": (2, d),
+            "cls.seq_relationship.bias": (2,),
+        },
         buffers=r"(^|\.)embeddings\.position_ids$",
     )

@@ -7,14 +7,12 @@ import numpy as np
 
 from attlas.core.errors import UserError
 from attlas.transformers.activations import ACTIVATIONS
+from attlas.transformers.canonical import Rotary
 from attlas.transformers.configuration import Configuration
-from attlas.transformers.gated_decoder import (
-    GatedDecoder,
-    read_gated_decoder,
-    unsliced_gated_attention,
-)
+from attlas.transformers.fused_reference import fused_rotary_heads
 from attlas.transformers.rotary_frequencies import rotary_frequencies, rotary_rule
 from attlas.transformers.settings import Settings
+from attlas.transformers.stored_transformer import Names, StoredTransformer
 from attlas.transformers.trained_transformer import TrainedTransformer
 
 _READ = (
@@ -58,76 +56,61 @@ SETTINGS = {
     ),
 }
 
-_NAMES = {
-    "words": "embed_tokens",
-    "last_norm": "norm",
-    "readout": "lm_head",
-    "queries": "self_attn.q_proj",
-    "keys": "self_attn.k_proj",
-    "values": "self_attn.v_proj",
-    "output": "self_attn.o_proj",
-    "query_norm": "self_attn.q_norm",
-    "key_norm": "self_attn.k_norm",
-    "gate": "mlp.gate_proj",
-    "inner": "mlp.up_proj",
-    "outer": "mlp.down_proj",
-    "attention_norm": "input_layernorm",
-    "feedforward_norm": "post_attention_layernorm",
-}
+_NAMES = Names(
+    tokens="embed_tokens",
+    last_norm="norm",
+    lm_heads=("lm_head",),
+    query="self_attn.q_proj",
+    key="self_attn.k_proj",
+    value="self_attn.v_proj",
+    output="self_attn.o_proj",
+    gate="mlp.gate_proj",
+    inner="mlp.up_proj",
+    outer="mlp.down_proj",
+    attention_norm="input_layernorm",
+    feedforward_norm="post_attention_layernorm",
+)
 
 
 def read(
     config: Mapping[str, Any], tensors: Mapping[str, np.ndarray], name: str
 ) -> TrainedTransformer:
-    """The model in canonical form.
-
-    Args:
-        config: parsed config.json.
-        tensors: of the file, by name.
-        name: what the user called the model.
-
-    Returns:
-        The model.
-    """
-    return read_gated_decoder(_plan(config), tensors, name)
+    """The model in canonical form."""
+    return _table(config).read(tensors, name)
 
 
-def unsliced_attention(
+def fused_attention(
     config: Mapping[str, Any], tensors: Mapping[str, np.ndarray], index: int, x: np.ndarray
 ) -> np.ndarray:
-    """A layer's attention from the file's own matrices, in NumPy float64.
-
-    Args:
-        config: parsed config.json.
-        tensors: of the file, by name.
-        index: of the layer.
-        x: (T, d), what the attention reads.
-
-    Returns:
-        (T, d).
-    """
-    return unsliced_gated_attention(_plan(config), tensors, index, x)
+    """A layer's attention (T, d) on x (T, d) from the file's own matrices, in NumPy float64."""
+    return fused_rotary_heads(_table(config), tensors, index, x)
 
 
-def _plan(config: Mapping[str, Any]) -> GatedDecoder:
+def _table(config: Mapping[str, Any]) -> StoredTransformer:
     values = Configuration(config)
     kind = values.word("model_type")
     gemma = kind == "gemma"
     width, heads = values.count("hidden_size"), values.count("num_attention_heads")
-    # Absent, the number is one of the class's own but for Llama, and shall be said.
-    null = kind == "llama" or "num_key_value_heads" in config
-    groups = values.count("num_key_value_heads", heads if null else None)
+    # Only Llama's class defaults to the number of heads; the others have a default of their own,
+    # so that their files must say it.
+    optional = kind == "llama" or "num_key_value_heads" in config
+    groups = values.count("num_key_value_heads", heads if optional else None)
     values.divides("num_key_value_heads", groups, heads, "num_attention_heads")
     head_size = _head_size(values, kind, width, heads)
     attention_bias = kind in {"llama", "qwen3", "gemma"} and values.flag("attention_bias", False)
+    biased = ("query", "key", "value") if attention_bias or kind == "qwen2" else ()
+    biased += ("output",) if attention_bias else ()
+    if kind == "llama" and values.flag("mlp_bias", False):
+        biased += ("gate", "inner", "outer")
     rotary_rule(values).refuse_unless("partial_rotary_factor", 1.0)
     activation = values.choice("hidden_act", ACTIVATIONS, "gelu_pytorch_tanh" if gemma else "silu")
-    return GatedDecoder(
+    head_norms = {"query_norm": "self_attn.q_norm", "key_norm": "self_attn.k_norm"}
+    return StoredTransformer(
         architecture=kind,
-        names=_NAMES,
+        names=_NAMES._replace(**head_norms) if kind == "qwen3" else _NAMES,
         prefixes=("model.", ""),
+        layers=tuple(f"layers.{i}." for i in range(values.count("num_hidden_layers"))),
         width=width,
-        layers=values.count("num_hidden_layers"),
         heads=heads,
         groups=groups,
         head_size=head_size,
@@ -135,23 +118,23 @@ def _plan(config: Mapping[str, Any]) -> GatedDecoder:
         vocabulary=values.count("vocab_size"),
         context=values.count("max_position_embeddings"),
         eps=values.number("rms_norm_eps", 1e-6),
-        frequencies=rotary_frequencies(values, head_size),
-        interleaved=False,
-        windows=_windows(values, kind),
         # Gemma's first releases say "gelu" and mean the approximation, as the library does.
         activation="gelu_pytorch_tanh" if gemma and activation == "gelu" else activation,
-        input_bias=attention_bias or kind == "qwen2",
-        output_bias=attention_bias,
-        units_bias=kind == "llama" and values.flag("mlp_bias", False),
-        head_norms=kind == "qwen3",
+        norm_placement="pre-norm",
+        centred=False,
         gain_shift=1.0 if gemma else 0.0,
+        biased=biased,
+        causal=True,
+        windows=_windows(values, kind),
+        rotary=Rotary(rotary_frequencies(values, head_size), interleaved=False),
         embedding_scale=width**0.5 if gemma else 1.0,
         tied=values.flag("tie_word_embeddings", gemma),
+        buffers=r"(^|\.)rotary_emb\.inv_freq$",
     )
 
 
 def _head_size(values: Configuration, kind: str, width: int, heads: int) -> int:
-    if values.given("head_dim"):
+    if values.has("head_dim"):
         size = values.count("head_dim")
     elif kind in {"gemma", "qwen3"}:  # whose classes default to a size of their own
         size = {"gemma": 256, "qwen3": 128}[kind]
@@ -171,7 +154,7 @@ def _windows(values: Configuration, kind: str) -> tuple[int | None, ...]:
     # layer `max_window_layers` on, if `use_sliding_window`; Llama and Gemma see everything.
     layers = values.count("num_hidden_layers")
     window = None
-    if "sliding_window" not in values.values or values.given("sliding_window"):
+    if "sliding_window" not in values.values or values.has("sliding_window"):
         window = values.count("sliding_window", 4096)
     if kind == "mistral":
         first = 0
@@ -180,25 +163,25 @@ def _windows(values: Configuration, kind: str) -> tuple[int | None, ...]:
     else:
         first, window = layers, None
     implied = tuple(window if index >= first else None for index in range(layers))
-    if not values.given("layer_types"):
+    if not values.has("layer_types"):
         return implied
-    said = {"full_attention": None, "sliding_attention": window}
+    window_of = {"full_attention": None, "sliding_attention": window}
     kinds = values.values["layer_types"]
-    named = isinstance(kinds, list) and all(each in said for each in kinds)
+    named = isinstance(kinds, list) and all(name in window_of for name in kinds)
     if not named or len(kinds) != layers:
         raise UserError(
             f"layer_types = {kinds} in the configuration is not supported: one of "
-            f"{', '.join(said)} for each of the {layers} layers is"
+            f"{', '.join(window_of)} for each of the {layers} layers is"
         )
     if window is None and "sliding_attention" in kinds:
         raise UserError(
             "layer_types of the configuration asks for 'sliding_attention', but sliding_window is "
             f"not set for a '{kind}': correct config.json"
         )
-    found = tuple(said[each] for each in kinds)
-    if kind == "mistral" and found != implied:
+    windows = tuple(window_of[name] for name in kinds)
+    if kind == "mistral" and windows != implied:
         raise UserError(
             f"layer_types = {kinds} in the configuration is not supported for a 'mistral', whose "
             "layers all slide or none does"
         )
-    return found
+    return windows

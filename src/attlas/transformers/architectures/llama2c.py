@@ -6,14 +6,12 @@ from typing import Any
 import numpy as np
 
 from attlas.core.errors import UserError
+from attlas.transformers.canonical import Rotary
 from attlas.transformers.configuration import Configuration
-from attlas.transformers.gated_decoder import (
-    GatedDecoder,
-    read_gated_decoder,
-    unsliced_gated_attention,
-)
+from attlas.transformers.fused_reference import fused_rotary_heads
 from attlas.transformers.rotary_frequencies import rotary_frequencies
 from attlas.transformers.settings import Settings
+from attlas.transformers.stored_transformer import Names, StoredTransformer
 from attlas.transformers.trained_transformer import TrainedTransformer
 
 SETTINGS = {
@@ -26,56 +24,37 @@ SETTINGS = {
     )
 }
 
-_NAMES = {
-    "words": "tok_embeddings",
-    "last_norm": "norm",
-    "readout": "output",
-    "queries": "attention.wq",
-    "keys": "attention.wk",
-    "values": "attention.wv",
-    "output": "attention.wo",
-    "gate": "feed_forward.w1",
-    "inner": "feed_forward.w3",
-    "outer": "feed_forward.w2",
-    "attention_norm": "attention_norm",
-    "feedforward_norm": "ffn_norm",
-}
+_NAMES = Names(
+    tokens="tok_embeddings",
+    last_norm="norm",
+    lm_heads=("output",),
+    query="attention.wq",
+    key="attention.wk",
+    value="attention.wv",
+    output="attention.wo",
+    gate="feed_forward.w1",
+    inner="feed_forward.w3",
+    outer="feed_forward.w2",
+    attention_norm="attention_norm",
+    feedforward_norm="ffn_norm",
+)
 
 
 def read(
     config: Mapping[str, Any], tensors: Mapping[str, np.ndarray], name: str
 ) -> TrainedTransformer:
-    """The model in canonical form.
-
-    Args:
-        config: dim, n_layers, n_heads, n_kv_heads, hidden_dim, vocab_size, max_seq_len.
-        tensors: of the file, by the names of llama2.c's model.py.
-        name: what the user called the model.
-
-    Returns:
-        The model.
-    """
-    return read_gated_decoder(_plan(config), tensors, name)
+    """The model in canonical form, from tensors under the names of llama2.c's model.py."""
+    return _table(config).read(tensors, name)
 
 
-def unsliced_attention(
+def fused_attention(
     config: Mapping[str, Any], tensors: Mapping[str, np.ndarray], index: int, x: np.ndarray
 ) -> np.ndarray:
-    """A layer's attention from the file's own matrices, in NumPy float64.
-
-    Args:
-        config: see `read`.
-        tensors: of the file, by name.
-        index: of the layer.
-        x: (T, d), what the attention reads.
-
-    Returns:
-        (T, d).
-    """
-    return unsliced_gated_attention(_plan(config), tensors, index, x)
+    """A layer's attention (T, d) on x (T, d) from the file's own matrices, in NumPy float64."""
+    return fused_rotary_heads(_table(config), tensors, index, x)
 
 
-def _plan(config: Mapping[str, Any]) -> GatedDecoder:
+def _table(config: Mapping[str, Any]) -> StoredTransformer:
     values = Configuration(config)
     rope = values.word("rope", "interleaved")
     if not rope.startswith("interleaved"):
@@ -91,12 +70,11 @@ def _plan(config: Mapping[str, Any]) -> GatedDecoder:
             f"dim / n_heads = {head_size} in the configuration is odd: rotary positions turn pairs "
             "of coordinates"
         )
-    return GatedDecoder(
+    return StoredTransformer(
         architecture="llama2.c",
         names=_NAMES,
-        prefixes=("",),
+        layers=tuple(f"layers.{i}." for i in range(layers)),
         width=width,
-        layers=layers,
         heads=heads,
         groups=groups,
         head_size=head_size,
@@ -104,9 +82,12 @@ def _plan(config: Mapping[str, Any]) -> GatedDecoder:
         vocabulary=values.count("vocab_size"),
         context=values.count("max_seq_len"),
         eps=values.number("norm_eps", 1e-5),
-        frequencies=rotary_frequencies(values, head_size),
-        interleaved=True,
-        windows=(None,) * layers,
         activation="silu",
+        norm_placement="pre-norm",
+        centred=False,
+        biased=(),
+        causal=True,
+        rotary=Rotary(rotary_frequencies(values, head_size), interleaved=True),
         tied=values.flag("tied_embeddings", True),
+        buffers=r"(^|\.)freqs_(cos|sin|cis)$",
     )

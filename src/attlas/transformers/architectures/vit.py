@@ -1,25 +1,19 @@
-"""ViT: patches of an image behind a class token, norms before the sums."""
+"""ViT: patches of an image behind a class token, pre-norm."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
 
 from attlas.transformers.activations import ACTIVATIONS
-from attlas.transformers.bidirectional_encoder import (
-    LayerNames,
-    Sizes,
-    encoder_layers,
-    layer_shapes,
-    unsliced_encoder_attention,
-)
 from attlas.transformers.canonical import PatchEmbedding, Readout
 from attlas.transformers.configuration import Configuration
+from attlas.transformers.fused_reference import fused_heads
 from attlas.transformers.head_blocks import dense
 from attlas.transformers.settings import Settings
-from attlas.transformers.stored_parts import read_dense, read_norm
-from attlas.transformers.stored_tensors import StoredTensors
+from attlas.transformers.stored_transformer import MAPS, Names, StoredTransformer, read_dense
 from attlas.transformers.trained_transformer import TrainedTransformer
 
 SETTINGS = {
@@ -34,7 +28,8 @@ SETTINGS = {
 }
 
 # Files keep the names of the library's first versions; a model in memory has the newer ones.
-_IN_FILES = LayerNames(
+_IN_FILES = Names(
+    last_norm="layernorm",
     query="attention.attention.query",
     key="attention.attention.key",
     value="attention.attention.value",
@@ -44,15 +39,13 @@ _IN_FILES = LayerNames(
     outer="output.dense",
     feedforward_norm="layernorm_after",
 )
-_IN_MEMORY = LayerNames(
+_IN_MEMORY = _IN_FILES._replace(
     query="attention.q_proj",
     key="attention.k_proj",
     value="attention.v_proj",
     output="attention.o_proj",
-    attention_norm="layernorm_before",
     inner="mlp.fc1",
     outer="mlp.fc2",
-    feedforward_norm="layernorm_after",
 )
 _PATCHES = "embeddings.patch_embeddings.projection"
 
@@ -60,122 +53,73 @@ _PATCHES = "embeddings.patch_embeddings.projection"
 def read(
     config: Mapping[str, Any], tensors: Mapping[str, np.ndarray], name: str
 ) -> TrainedTransformer:
-    """The model in canonical form.
-
-    Args:
-        config: parsed config.json.
-        tensors: of the file, by name.
-        name: what the user called the model.
-
-    Returns:
-        The model; its logits are of classes, none where the file holds the encoder alone.
-    """
-    values = Configuration(config)
-    sizes, stored = _sizes(values), _stored(values, tensors)
-    names, path = _names(tensors)
-    d = sizes.d
+    """The model in canonical form; its logits are of classes, none for an encoder alone."""
+    table = _table(config, tensors)
+    stored, d = table.stored(tensors), table.width
 
     def embedding() -> PatchEmbedding:
         return PatchEmbedding(
             dense(stored[f"{_PATCHES}.weight"].reshape(d, -1), stored[f"{_PATCHES}.bias"]),
             jnp.asarray(stored["embeddings.cls_token"].reshape(d)),
             jnp.asarray(stored["embeddings.position_embeddings"][0]),
-            values.count("patch_size"),
+            Configuration(config).count("patch_size"),
         )
 
     def readout() -> Readout:
         classes = read_dense(stored, "classifier") if "classifier.weight" in stored else None
-        norm = read_norm(stored, "layernorm", sizes.eps)
-        return Readout(norm=norm, words=classes, first_only=True)
+        norm = table.norm(stored, table.names.last_norm)
+        return Readout(norm=norm, lm_head=classes, first_only=True)
 
-    return TrainedTransformer(
-        name=name,
-        architecture="vit",
-        width=d,
-        heads_per_layer=sizes.heads,
-        vocabulary=0,
-        context=sizes.positions,
-        stored_layer=tuple(range(values.count("num_hidden_layers"))),
-        read_layer=encoder_layers(stored, names, sizes, path.format, "before"),
-        read_embedding=embedding,
-        read_readout=readout,
-        parameters=stored.parameters,
-    )
+    return replace(table.read(tensors, name), read_embedding=embedding, read_readout=readout)
 
 
-def unsliced_attention(
+def fused_attention(
     config: Mapping[str, Any], tensors: Mapping[str, np.ndarray], index: int, x: np.ndarray
 ) -> np.ndarray:
-    """A layer's attention from the file's own matrices, in NumPy float64.
+    """A layer's attention (T, d) on x (T, d) from the file's own matrices, in NumPy float64."""
+    table = _table(config, tensors)
+    names = table.names
+    paths = [
+        table.layers[index] + path for path in (names.query, names.key, names.value, names.output)
+    ]
+    return fused_heads(table.stored(tensors), paths, table.heads, x, causal=False)
 
-    Args:
-        config: parsed config.json.
-        tensors: of the file, by name.
-        index: of the layer.
-        x: (T, d), what the attention reads.
 
-    Returns:
-        (T, d).
-    """
+def _table(config: Mapping[str, Any], tensors: Mapping[str, np.ndarray]) -> StoredTransformer:
     values = Configuration(config)
-    names, path = _names(tensors)
-    heads = values.count("num_attention_heads")
-    stored = _stored(values, tensors)
-    return unsliced_encoder_attention(stored, names, heads, path.format(index), x)
-
-
-def _names(tensors: Mapping[str, np.ndarray]) -> tuple[LayerNames, str]:
-    """Names of the tensors of a layer, and of the layers."""
-    if any(".attention.attention." in name for name in tensors):
-        return _IN_FILES, "encoder.layer.{}."
-    return _IN_MEMORY, "layers.{}."
-
-
-def _sizes(values: Configuration) -> Sizes:
     d, heads = values.count("hidden_size"), values.count("num_attention_heads")
     values.divides("num_attention_heads", heads, d, "hidden_size")
     side, patch = values.count("image_size"), values.count("patch_size")
-    along = values.divides("patch_size", patch, side, "image_size")
-    return Sizes(
-        d=d,
-        e=d,
-        heads=heads,
-        inner=values.count("intermediate_size"),
-        words=0,
-        positions=along**2 + 1,
-        kinds=0,
-        eps=values.number("layer_norm_eps", 1e-12),
-        activation=values.choice("hidden_act", ACTIVATIONS, "gelu"),
-    )
-
-
-def _stored(values: Configuration, tensors: Mapping[str, np.ndarray]) -> StoredTensors:
-    sizes = _sizes(values)
-    d, patch = sizes.d, values.count("patch_size")
-    names, path = _names(tensors)
-    shapes: dict[str, tuple[int, ...]] = {
-        "embeddings.cls_token": (1, 1, d),
-        "embeddings.position_embeddings": (1, sizes.positions, d),
-        f"{_PATCHES}.weight": (d, values.count("num_channels", 3), patch, patch),
-        f"{_PATCHES}.bias": (d,),
-        "layernorm.weight": (d,),
-        "layernorm.bias": (d,),
-    }
-    for index in range(values.count("num_hidden_layers")):
-        shapes |= layer_shapes(names, sizes, path.format(index))
-    if not values.flag("qkv_bias", True):
-        ends = tuple(f"{name}.bias" for name in (names.query, names.key, names.value))
-        shapes = {name: shape for name, shape in shapes.items() if not name.endswith(ends)}
+    positions = values.divides("patch_size", patch, side, "image_size") ** 2 + 1
+    in_files = any(".attention.attention." in name for name in tensors)
+    layer = "encoder.layer.{}." if in_files else "layers.{}."
     classes = tensors.get("classifier.weight")
     labels = 0 if classes is None else np.shape(classes)[0]
-    return StoredTensors(
-        tensors,
-        shapes,
+    return StoredTransformer(
+        architecture="vit",
+        names=_IN_FILES if in_files else _IN_MEMORY,
+        prefixes=("vit.", ""),
+        layers=tuple(layer.format(i) for i in range(values.count("num_hidden_layers"))),
+        width=d,
+        heads=heads,
+        hidden=values.count("intermediate_size"),
+        context=positions,
+        eps=values.number("layer_norm_eps", 1e-12),
+        activation=values.choice("hidden_act", ACTIVATIONS, "gelu"),
+        norm_placement="pre-norm",
+        biased=MAPS if values.flag("qkv_bias", True) else ("output", "inner", "outer"),
+        causal=False,
+        tied=False,
+        required={
+            "embeddings.cls_token": (1, 1, d),
+            "embeddings.position_embeddings": (1, positions, d),
+            f"{_PATCHES}.weight": (d, values.count("num_channels", 3), patch, patch),
+            f"{_PATCHES}.bias": (d,),
+        },
         optional={
             "classifier.weight": (labels, d),
             "classifier.bias": (labels,),
             "pooler.dense.weight": (d, d),
             "pooler.dense.bias": (d,),
         },
-        prefixes=("vit.", ""),
     )

@@ -1,0 +1,377 @@
+"""A Transformer in a file as a table: names of its tensors, their shapes and flags; and its reader.
+
+An architecture makes the table from a configuration; see `attlas.transformers.architectures`.
+"""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+
+from attlas.transformers.canonical import (
+    AttentionBlock,
+    Dense,
+    Embedding,
+    Feedforward,
+    Norm,
+    Readout,
+    Rotary,
+)
+from attlas.transformers.head_blocks import attention_of, dense
+from attlas.transformers.layer_reader import LayerReader
+from attlas.transformers.lm_head import read_lm_head, repeated_lm_head
+from attlas.transformers.stored_tensors import Shapes, StoredTensors
+from attlas.transformers.trained_transformer import TrainedTransformer
+
+MAPS = ("query", "key", "value", "fused", "output", "gate", "inner", "outer")
+"""Fields of `Names` that are dense maps of a layer."""
+
+
+class Names(NamedTuple):
+    """Paths of tensors, without the file's prefix and `.weight`; "" for what there is not.
+
+    The first nine stand once in a file, the others in each layer, below the layer's path.
+
+    Attributes:
+        tokens: embedding, one row per token of the vocabulary.
+        token_types: its rows of segments, of which the first is read.
+        token_projection: from narrow tokens to the width, before positions are added.
+        projection: from the embedding to the width, after its norm.
+        last_norm: before the LM head.
+        transform: dense map before the LM head; with a norm, it may be absent from a file.
+        lm_heads: the LM head; the first that a file has counts.
+        lm_biases: full names of the LM head's bias; the first that a file has counts.
+        fused: queries, keys and values in one matrix, in place of `query`, `key` and `value`.
+        gate: of gated units.
+        query_norm: of each head's queries.
+    """
+
+    tokens: str = ""
+    positions: str = ""
+    token_types: str = ""
+    embedding_norm: str = ""
+    token_projection: str = ""
+    projection: str = ""
+    last_norm: str = ""
+    transform: str = ""
+    transform_norm: str = ""
+    lm_heads: tuple[str, ...] = ()
+    lm_biases: tuple[str, ...] = ()
+    query: str = ""
+    key: str = ""
+    value: str = ""
+    fused: str = ""
+    output: str = ""
+    gate: str = ""
+    inner: str = ""
+    outer: str = ""
+    attention_norm: str = ""
+    feedforward_norm: str = ""
+    query_norm: str = ""
+    key_norm: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class StoredTransformer:
+    """What a configuration says about a file.
+
+    Attributes:
+        architecture: value of `model_type`.
+        prefixes: what the names in the file may begin with.
+        layers: path of each stored layer.
+        order: which stored layer each layer uses; each its own when None.
+        heads: H.
+        groups: key/value groups; one per head when None.
+        head_size: k; width / H when None.
+        hidden: feedforward units.
+        embedding_width: of the tokens' rows; the width when None.
+        vocabulary: number of tokens.
+        positions: rows of the table of positions.
+        first_position: row that the first token reads.
+        padding: token that the count of positions passes over, or None.
+        context: largest number of tokens; what the table of positions allows when None.
+        token_types: rows of the table of segments; 0 for no table.
+        eps: of the norms.
+        activation: of the feedforward units.
+        head_activation: after the transform before the LM head; `activation` when None.
+        norm_placement: "pre-norm", "post-norm" or "parallel".
+        centred: LayerNorm, whose norms have biases; else RMSNorm, without.
+        scaled_norms: whether norms have a gain (and bias) in the file.
+        gain_shift: added to a stored gain: 1 for gemma, which stores gain - 1.
+        biased: fields of `MAPS` that have a bias.
+        inputs_first: whether matrices are stored as (inputs, outputs).
+        fused_by_head: whether a fused matrix holds query, key and value head after head; else all
+            queries, then all keys, then all values.
+        causal: whether a token sees those up to itself only.
+        scales: factor of the logits of each layer; k^(-1/2) when None.
+        windows: tokens that each layer sees, up to the token itself; all when None.
+        rotary: rotary positions, or None.
+        embedding_scale: factor of a token's row.
+        tied: whether the embedding is the LM head too, where the file has no other.
+        required: shapes of further tensors that must be there.
+        optional: shapes of further tensors that may be there.
+        buffers: pattern of names that are passed over.
+    """
+
+    architecture: str
+    names: Names
+    prefixes: tuple[str, ...] = ("",)
+    layers: tuple[str, ...]
+    order: tuple[int, ...] | None = None
+    width: int
+    heads: int
+    groups: int | None = None
+    head_size: int | None = None
+    hidden: int
+    embedding_width: int | None = None
+    vocabulary: int = 0
+    positions: int = 0
+    first_position: int = 0
+    padding: int | None = None
+    context: int | None = None
+    token_types: int = 0
+    eps: float
+    activation: str
+    head_activation: str | None = None
+    norm_placement: str
+    centred: bool = True
+    scaled_norms: bool = True
+    gain_shift: float = 0.0
+    biased: Collection[str] = MAPS
+    inputs_first: bool = False
+    fused_by_head: bool = False
+    causal: bool
+    scales: tuple[float, ...] | None = None
+    windows: tuple[int | None, ...] | None = None
+    rotary: Rotary | None = None
+    embedding_scale: float = 1.0
+    tied: bool = True
+    required: Shapes | None = None
+    optional: Shapes | None = None
+    buffers: str | None = None
+
+    def read(self, tensors: Mapping[str, np.ndarray], name: str) -> TrainedTransformer:
+        """The model in canonical form, called `name`; its layers are read when they are used."""
+        stored = self.stored(tensors)
+        return TrainedTransformer(
+            name=name,
+            architecture=self.architecture,
+            width=self.width,
+            heads_per_layer=self.heads,
+            vocabulary=self.vocabulary,
+            context=self.positions - self.first_position if self.context is None else self.context,
+            stored_layer=self.order or tuple(range(len(self.layers))),
+            read_layer=LayerReader(
+                lambda index: self._block(stored, index),
+                lambda index: self._feedforward(stored, index),
+            ),
+            read_embedding=lambda: self._embedding(stored),
+            read_readout=lambda: self._readout(stored),
+            parameters=stored.parameters - self._repeated(stored),
+        )
+
+    def stored(self, tensors: Mapping[str, np.ndarray]) -> StoredTensors:
+        """The tensors of the file, checked against the shapes of this table."""
+        return StoredTensors(
+            tensors,
+            self.shapes(),
+            optional=self._optional_shapes(),
+            prefixes=self.prefixes,
+            buffers=self.buffers,
+        )
+
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        """Shape of each tensor that must be there, by name."""
+        names, d, e = self.names, self.width, self._e
+        shapes: dict[str, tuple[int, ...]] = {}
+        for path, rows in (
+            (names.tokens, self.vocabulary),
+            (names.positions, self.positions),
+            (names.token_types, self.token_types),
+        ):
+            if path and rows:
+                # positions are added to the projected tokens
+                wide = path == names.positions and names.token_projection
+                shapes[f"{path}.weight"] = (rows, d if wide else e)
+        shapes |= self._norm_shapes(names.embedding_norm, e)
+        if names.token_projection:
+            shapes[f"{names.token_projection}.weight"] = (d, e)
+        if names.projection:
+            shapes |= {f"{names.projection}.weight": (d, e), f"{names.projection}.bias": (d,)}
+        shapes |= self._norm_shapes(names.last_norm, d)
+        if names.transform and not names.transform_norm:
+            shapes[f"{names.transform}.weight"] = (e, d)
+        shapes |= self.required or {}
+        for path in self.layers:
+            shapes |= self.layer_shapes(path)
+        return shapes
+
+    def layer_shapes(self, path: str) -> dict[str, tuple[int, ...]]:
+        """Shape of each tensor of a layer, by name below the file's prefix."""
+        names, d, m, k = self.names, self.width, self.hidden, self._k
+        q, g = self.heads * k, (self.groups or self.heads) * k
+        sizes = {
+            "query": (q, d),
+            "key": (g, d),
+            "value": (g, d),
+            "fused": (q + 2 * g, d),
+            "output": (d, q),
+            "gate": (m, d),
+            "inner": (m, d),
+            "outer": (d, m),
+        }
+        shapes: dict[str, tuple[int, ...]] = {}
+        for role, (outputs, inputs) in sizes.items():
+            below: str = getattr(names, role)
+            if below:
+                shape = (inputs, outputs) if self.inputs_first else (outputs, inputs)
+                shapes[f"{path}{below}.weight"] = shape
+                if role in self.biased:
+                    shapes[f"{path}{below}.bias"] = (outputs,)
+        for below, size in (
+            (names.attention_norm, d),
+            (names.feedforward_norm, d),
+            (names.query_norm, k),
+            (names.key_norm, k),
+        ):
+            if below:
+                shapes |= self._norm_shapes(path + below, size)
+        return shapes
+
+    @property
+    def _e(self) -> int:
+        return self.embedding_width or self.width
+
+    @property
+    def _k(self) -> int:
+        return self.head_size or self.width // self.heads
+
+    def _norm_shapes(self, path: str, size: int) -> dict[str, tuple[int, ...]]:
+        if not path or not self.scaled_norms:
+            return {}
+        tensors = ("weight", "bias") if self.centred else ("weight",)
+        return {f"{path}.{part}": (size,) for part in tensors}
+
+    def _optional_shapes(self) -> Shapes:
+        names, e, V = self.names, self._e, self.vocabulary
+        shapes: dict[str, tuple[int, ...]] = {}
+        if names.transform_norm:
+            shapes |= {
+                f"{names.transform}.weight": (e, self.width),
+                f"{names.transform}.bias": (e,),
+            }
+            shapes |= self._norm_shapes(names.transform_norm, e)
+        shapes |= {f"{path}.weight": (V, e) for path in names.lm_heads}
+        shapes |= dict.fromkeys(names.lm_biases, (V,))
+        return {**shapes, **(self.optional or {})}
+
+    def _embedding(self, stored: StoredTensors) -> Embedding:
+        names = self.names
+        tokens = stored[f"{names.tokens}.weight"]
+        if names.token_projection:
+            tokens = tokens @ stored[f"{names.token_projection}.weight"].T
+        types = stored[f"{names.token_types}.weight"] if self.token_types else None
+        return Embedding(
+            jnp.asarray(tokens),
+            positions=jnp.asarray(stored[f"{names.positions}.weight"]) if names.positions else None,
+            kind=None if types is None else jnp.asarray(types[0]),
+            norm=self.norm(stored, names.embedding_norm) if names.embedding_norm else None,
+            projection=read_dense(stored, names.projection) if names.projection else None,
+            scale=self.embedding_scale,
+            first_position=self.first_position,
+            padding=self.padding,
+        )
+
+    def _readout(self, stored: StoredTensors) -> Readout:
+        names = self.names
+        if names.transform_norm and f"{names.transform}.weight" not in stored:
+            return Readout()  # a file of the encoder alone
+        head = read_lm_head(stored, *self._tied_names, tied=self.tied)
+        bias = next((stored[name] for name in names.lm_biases if name in stored), None)
+        if head is not None and bias is not None:
+            head = Dense(head.W, jnp.asarray(bias))
+        return Readout(
+            norm=self.norm(stored, names.last_norm) if names.last_norm else None,
+            transform=read_dense(stored, names.transform) if names.transform else None,
+            transform_norm=self.norm(stored, names.transform_norm)
+            if names.transform_norm
+            else None,
+            lm_head=head,
+            activation=self.head_activation or self.activation,
+        )
+
+    @property
+    def _tied_names(self) -> tuple[str, tuple[str, ...]]:
+        heads = tuple(f"{path}.weight" for path in self.names.lm_heads)
+        return f"{self.names.tokens}.weight", heads
+
+    def _repeated(self, stored: StoredTensors) -> int:
+        """How many numbers a file holds twice: the tied LM head, and its bias under two names."""
+        repeated = repeated_lm_head(stored, *self._tied_names, tied=self.tied)
+        biases = [stored[name] for name in self.names.lm_biases if name in stored]
+        same = len(biases) == 2 and np.array_equal(biases[0], biases[1])
+        return repeated + biases[0].size if same else repeated
+
+    def norm(self, stored: StoredTensors, path: str) -> Norm:
+        """A norm of the file."""
+        if not self.scaled_norms:
+            gain = jnp.ones(self.width, stored[f"{self.names.tokens}.weight"].dtype)
+            return Norm(gain, jnp.zeros_like(gain), self.eps, self.centred)
+        gain = jnp.asarray(stored[f"{path}.weight"]) + self.gain_shift
+        bias = jnp.asarray(stored[f"{path}.bias"]) if self.centred else jnp.zeros_like(gain)
+        return Norm(gain, bias, self.eps, self.centred)
+
+    def _map(self, stored: StoredTensors, index: int, below: str) -> Dense:
+        return read_dense(stored, self.layers[index] + below, outputs_first=not self.inputs_first)
+
+    def _feedforward(self, stored: StoredTensors, index: int) -> Feedforward:
+        names = self.names
+        return Feedforward(
+            self._map(stored, index, names.inner),
+            self._map(stored, index, names.outer),
+            self._map(stored, index, names.gate) if names.gate else None,
+            self.activation,
+        )
+
+    def _inward_maps(self, stored: StoredTensors, index: int) -> list[Dense]:
+        """Queries, keys and values of all heads."""
+        names = self.names
+        if not names.fused:
+            return [
+                self._map(stored, index, path) for path in (names.query, names.key, names.value)
+            ]
+        fused = self._map(stored, index, names.fused)
+        blocks = self.heads if self.fused_by_head else 1
+        W, b = fused.W.reshape(len(fused.W), blocks, 3, -1), fused.b.reshape(blocks, 3, -1)
+        return [Dense(W[:, :, i].reshape(len(W), -1), b[:, i].reshape(-1)) for i in range(3)]
+
+    def _block(self, stored: StoredTensors, index: int) -> AttentionBlock:
+        def norm(below: str) -> Norm:
+            return self.norm(stored, self.layers[index] + below)
+
+        names = self.names
+        attention = attention_of(
+            [*self._inward_maps(stored, index), self._map(stored, index, names.output)],
+            self.heads,
+            causal=self.causal,
+            groups=self.groups,
+            scale=None if self.scales is None else self.scales[index],
+            window=None if self.windows is None else self.windows[index],
+            rotary=self.rotary,
+            query_norm=norm(names.query_norm) if names.query_norm else None,
+            key_norm=norm(names.key_norm) if names.key_norm else None,
+        )
+        return AttentionBlock(
+            attention, norm(names.attention_norm), norm(names.feedforward_norm), self.norm_placement
+        )
+
+
+def read_dense(stored: StoredTensors, path: str, *, outputs_first: bool = True) -> Dense:
+    """A dense map of the file, without bias where the file has none.
+
+    `outputs_first` says whether rows of the matrix are outputs, as in torch's Linear.
+    """
+    W = stored[f"{path}.weight"]
+    return dense(W, stored.get(f"{path}.bias"), outputs_first=outputs_first)
