@@ -28,50 +28,38 @@ def check_comparison(
     model: str,
     norms: str,
     positive: Mapping[str, float],
-) -> int:
-    """Refuse what no theorem covers.
+) -> None:
+    """Check what all bounds ask for; the conditions of a theorem stand in its `NormBound`.
 
     Args:
-        weights: the Transformer.
-        m: samples.
-        delta: probability of failure.
-        model: "plain" or "normalised".
-        norms: "measured" or "fixed".
         positive: constants by name that must be finite and positive.
 
-    Returns:
-        The least m that the theorem allows.
-
     Raises:
-        UserError: if a condition does not hold.
+        UserError: naming the argument.
 
     Examples:
         >>> from attlas.bounds.comparison.transformer_weights import Head
         >>> weights = TransformerWeights(((Head(*[np.eye(2)] * 3),),), np.ones(2))
-        >>> check_comparison(weights, 10, 0.1, "plain", "fixed", {})
-        3
+        >>> check_comparison(weights, 10, 1.5, "plain", "fixed", {})
+        Traceback (most recent call last):
+        attlas.core.errors.UserError: delta = 1.5: the probability of failure must lie in (0, 1)
     """
-    d = check_weights(weights)
+    check_weights(weights)
     if not 0 < delta < 1:
         raise UserError(f"delta = {delta}: the probability of failure must lie in (0, 1)")
     if not (m >= 1 and math.isfinite(m)):
         raise UserError(f"m = {m} samples: a bound needs at least 1")
-    for name, choice, known in (
+    for name, choice, choices in (
         ("model", model, ("normalised", "plain")),
         ("norms", norms, ("measured", "fixed")),
     ):
-        if choice not in known:
-            raise UserError(f"{name} = {choice!r} is unknown: choose {known[0]!r} or {known[1]!r}")
+        if choice not in choices:
+            raise UserError(
+                f"{name} = {choice!r} is unknown: choose {choices[0]!r} or {choices[1]!r}"
+            )
     for name, value in positive.items():
         if not (value > 0 and math.isfinite(value)):
             raise UserError(f"{name} = {value}: it must be finite and above 0")
-    if model == "normalised":
-        return 1
-    if m <= max(d, math.log(2 * d)):
-        raise UserError(f"m = {m} samples: Theorem 4.1 requires more than d = {d}; give more data")
-    if len(weights.layers) != 1 or weights.readout.ndim != 1:
-        raise UserError("model 'plain' is one layer with a readout (d,): use model 'normalised'")
-    return d + 1
 
 
 @jax.jit
