@@ -246,7 +246,7 @@ def layer_of(weights: Any, inputs: Any) -> dict[str, Any]:
         "readout": readout, "output": head.output.row, "value": head.value.row,
         "norms": {"total": key.total, "column": key.column, "rowSum": key.row_sum,
                   "columnSum": key.column_sum, "spectral": key.spectral},
-        "tokens": {"two": tokens.two, "one": tokens.one, "largest": tokens.largest},
+        "tokens": {"two": tokens.l2, "one": tokens.l1, "largest": tokens.largest},
     }  # fmt: skip
 
 

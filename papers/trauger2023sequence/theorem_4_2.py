@@ -200,7 +200,7 @@ def _optimum(ball, k, d, *, B_c, B_v, B_qk, B_w, B, B_x, lipschitz):
     c, v, qk = (jnp.full((_LAYERS, 1), 1.0) * norm for norm in (B_c, B_v, B_qk))
     parts = trauger2023_parts(c, v, qk, B_w, B_x, lipschitz, constants="corrected")
     shapes = {"readout": (1, d), "output": (d, k), "value": (k, d), "query_key": (d, d)}
-    C = [_cover(ball, B, jnp.asarray(p.reach), *shapes[p.kind]) for p in parts]
+    C = [_cover(ball, B, jnp.asarray(p.input_norm), *shapes[p.kind]) for p in parts]
     return trauger2023_allocation(jnp.stack(C), jnp.stack([part.beta for part in parts]))[0]
 
 

@@ -77,7 +77,7 @@ def theorem_4_2_complexity(norms, B_w, m, rademacher, *, power=1.0):
         parts = trauger2023_parts(c, v, qk, B_w, 1.0)
         radii = {"readout": B_w} | dict(zip(("output", "value", "query_key"), norms, strict=True))
         C = [
-            trauger2023_cover("1,1", radii[p.kind], p.reach, 1 if p.layer == 0 else d, d)
+            trauger2023_cover("1,1", radii[p.kind], p.input_norm, 1 if p.layer == 0 else d, d)
             for p in parts
         ]
         beta = jnp.stack([part.beta for part in parts])

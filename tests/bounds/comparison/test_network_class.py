@@ -24,8 +24,8 @@ def test_arrays_have_the_readout_first_and_the_heads_of_uneven_layers_in_order()
         np.testing.assert_allclose(network.norms["spectral"], SPECTRAL, rtol=1e-12)
         np.testing.assert_allclose(network.radius, 1.0, rtol=1e-12)
         # values and keys of the first layer read tokens, W_c and the second layer unit vectors
-        assert network.two.tolist() == [1.0, 1.0, 0.5, 0.5, *6 * [1.0]]
-        np.testing.assert_allclose(network.one, [2**0.5, 2**0.5, 0.6, 0.6, *6 * [2**0.5]])
+        assert network.l2.tolist() == [1.0, 1.0, 0.5, 0.5, *6 * [1.0]]
+        np.testing.assert_allclose(network.l1, [2**0.5, 2**0.5, 0.6, 0.6, *6 * [2**0.5]])
         growth = 7 * 6 * (1 + 2 * 5) + 4 * 3 * (1 + 2 * 2)
         costs = [1, growth, growth * 4, growth * 4 * 3 / 4, 1, 7, 42, 1, 4, 12]
         np.testing.assert_allclose(network.beta["sharp"], costs, rtol=1e-12)

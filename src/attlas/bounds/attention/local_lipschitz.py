@@ -69,7 +69,6 @@ def local_lipschitz(
     Args:
         weights: P, rows sum to one.
         queries: q_i, of each token, biases, norms and rotations included.
-        keys: k_j, likewise.
         values: W_V' x_j, with bias or without.
         W_Q: the query projection, which acts on what the Jacobian is taken by.
         W_K: the key projection.
@@ -80,7 +79,7 @@ def local_lipschitz(
             Jacobian of a query norm where there is one; None for the identity.
         key_maps: S_j of k_j and W_K' x_j.
         squarings: None for norms by verified eigenvectors; else for the cheaper upper value
-            (tr G^p)^{1/p}, p = 2^squarings, of each Gram matrix G of size k in place of its largest
+            (tr G^p)^{1/p}, p = 2^squarings, of each Gram matrix G of size k instead of its largest
             eigenvalue, too large by at most k^{1/p} and the rounding of float32, in which the
             powers of many are taken: products alone, and differentiable.
 
@@ -104,10 +103,10 @@ def local_lipschitz(
     if squarings is not None and squarings < 1:
         raise UserError(f"squarings = {squarings}: give at least 1, or None for eigenvectors")
     tokens, matrices = (weights, queries, keys, values), (W_Q, W_K, W_V, W_O)
-    return _parts(tokens, matrices, scale, query_maps, key_maps, squarings)
+    return _terms(tokens, matrices, scale, query_maps, key_maps, squarings)
 
 
-def _parts(
+def _terms(
     tokens: tuple[Array, ...],
     matrices: tuple[Array, ...],
     scale: float | Array,
@@ -151,8 +150,8 @@ def _parts(
     slack = (scale * _size(key_maps)) ** 2 * mass * size_K * (loss * size_K + 3 * rho_K)
     asked = jnp.sqrt(beta_K**2 * jnp.max(_top(after(inner, cross), squarings)) + slack)
 
-    parts = (value_norm * gain, asking, asked)
-    return LocalLipschitz(*(part * (1 + 32 * eps) for part in parts))
+    terms = (value_norm * gain, asking, asked)
+    return LocalLipschitz(*(part * (1 + 32 * eps) for part in terms))
 
 
 def _product(left: Array, right: Array) -> Array:
@@ -161,8 +160,8 @@ def _product(left: Array, right: Array) -> Array:
 
 def _covariances(weights: Array, x: Array, y: Array) -> Array:
     """Of the rows of x and y under each row of weights."""
-    both = jnp.einsum("ij,ja,jb->iab", weights, x, y, precision=_PRECISION)
-    return both - _product(weights, x)[:, :, None] * _product(weights, y)[:, None, :]
+    second_moment = jnp.einsum("ij,ja,jb->iab", weights, x, y, precision=_PRECISION)
+    return second_moment - _product(weights, x)[:, :, None] * _product(weights, y)[:, None, :]
 
 
 def _turned(maps: Array | None, C: Array) -> Array:
@@ -198,10 +197,10 @@ def _top(gram: Array, squarings: int | None) -> Array:
     start = (even / unit[:, None, None]).astype(kind), jnp.ones_like(unit)
     power, grown = jax.lax.fori_loop(0, squarings - 1, square, start)
     sizes = jnp.sqrt(jnp.sum(power**2, axis=(-2, -1))).astype(unit.dtype)
-    found = unit * grown * sizes ** (0.5 ** (squarings - 1))
+    estimate = unit * grown * sizes ** (0.5 ** (squarings - 1))
     # A squaring loses (k + 2) eps of the squared Frobenius norm, at most sqrt(k) times that of the
     # square; each later one doubles that, and its root halves it.
-    return found * (1 + 2 * squarings * (k + 8) * k**0.5 * eps)
+    return estimate * (1 + 2 * squarings * (k + 8) * k**0.5 * eps)
 
 
 def _norm(matrices: Array, squarings: int | None) -> Array:

@@ -30,8 +30,8 @@ class Inputs(NamedTuple):
     """Number of tokens and their largest Euclidean norm, l_1 norm and entry."""
 
     T: int
-    two: float
-    one: float
+    l2: float
+    l1: float
     largest: float
 
 
@@ -53,7 +53,7 @@ class Complexity(NamedTuple):
     """A number that a class has at m samples, and what each part of the network contributes."""
 
     value: Float[Array, ""]
-    parts: Float[Array, " parts"] | float = 0.0
+    contributions: Float[Array, " parts"] | float = 0.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,7 +65,7 @@ class NormBound(Generic[Network, Costs]):
         reason: theorem and cover, in words.
         constants: which, in words.
         value: the bound from the class and a traced m; with an `integral`, the D of its entropy
-            D / eps^2. Only the proportions of its parts count, for their shares.
+            D / eps^2. Only the proportions of its contributions count.
         cost: nats of the norms that it uses, from the nats of all norms.
         conditions: of its theorem.
         is_bound: false where a constant of the source is unknown and 1 stands for it.
@@ -93,7 +93,7 @@ class BoundTable(NamedTuple):
         reasons: theorem and cover of each, in words.
         values: from m, one for each bound, to complexities of shape (grids, bounds).
         union_costs: nats of the norms that a bound uses, (grids, bounds).
-        parts: names of the parts of the network.
+        part_names: names of the parts of the network.
         shares: share of each part in the complexity, (bounds, parts).
         log10_samples: log10 of the m at which a deep bound falls below its trivial value, else NaN.
     """
@@ -102,7 +102,7 @@ class BoundTable(NamedTuple):
     reasons: tuple[str, ...]
     values: Callable[[Float[np.ndarray, " bounds"]], Float[np.ndarray, "grids bounds"]]
     union_costs: Float[np.ndarray, "grids bounds"]
-    parts: tuple[str, ...]
+    part_names: tuple[str, ...]
     shares: Float[np.ndarray, "bounds parts"]
     log10_samples: Float[np.ndarray, " bounds"]
 

@@ -1,7 +1,7 @@
 r"""All bounds on one trained Transformer, side by side, each with the reason for its number.
 
 A bound holds for a class whose norms are fixed before the data are seen. The norms here are those
-of the weights handed in, so that a union bound over grids of norms is part of every gap and shown
+of the weights, so that a union bound over grids of norms is part of every gap and shown
 as its own term; `norms="fixed"` leaves it out. papers/trauger2023sequence/proofs/union.md.
 
 Examples:
@@ -110,7 +110,7 @@ def _dominant(rows: BoundTable, row: int, gaps: _Gaps) -> str:
     part = int(np.argmax(rows.shares[row]))
     share = float(rows.shares[row, part])
     text = f"{name} ({100 * terms[name][row] / gaps.total[row]:.0f} % of the gap)"
-    return f"{text}, in it {rows.parts[part]} ({100 * share:.0f} %)" if share > 0 else text
+    return f"{text}, in it {rows.part_names[part]} ({100 * share:.0f} %)" if share > 0 else text
 
 
 def _useful(rows: BoundTable, loss: _Loss, m: np.ndarray) -> np.ndarray:
@@ -136,7 +136,7 @@ def _story(rows: BoundTable, gaps: _Gaps, row: int, loss: _Loss, m: int, needed:
     text += f" + confidence {gaps.confidence[row]:.3g} at delta = {loss.delta:g}, m = {m}"
     if gaps.union_cost[row] > 0:
         text += f" + union bound over norm grids {gaps.union[row]:.3g}"
-        text += f" ({gaps.union_cost[row]:.0f} nats, as norms were read off after training)"
+        text += f" ({gaps.union_cost[row]:.0f} nats, as norms were measured after training)"
     else:
         text += ", for norms fixed before the data were seen"
     text += f"; largest: {dominant}; "
@@ -280,5 +280,5 @@ def compare_bounds(
         tokens = measure_inputs(inputs, weights.readout.shape[-1], B_x)
         rows = _rows(_grids(weights, norms), tokens, m, model, lipschitz, loss_range)
         entries = _entries(rows, loss, m, least) + certificate_entries(risks, loss_range)
-    about = tokens.two, risks.true_gap, risks.shares(delta), _ABOUT[model]
+    about = tokens.l2, risks.true_gap, risks.shares(delta), _ABOUT[model]
     return Comparison(entries, m, risks.delta(delta), *about)

@@ -1,4 +1,4 @@
-"""What a comparison is asked about: conditions of the theorems and norms of the tokens."""
+"""Argument checks of a comparison, and the norms of its tokens."""
 
 import math
 from collections.abc import Mapping
@@ -34,9 +34,6 @@ def check_comparison(
     Args:
         positive: constants by name that must be finite and positive.
 
-    Raises:
-        UserError: naming the argument.
-
     Examples:
         >>> from attlas.bounds.comparison.transformer_weights import Head
         >>> weights = TransformerWeights(((Head(*[np.eye(2)] * 3),),), np.ones(2))
@@ -65,8 +62,8 @@ def check_comparison(
 @jax.jit
 def _token_norms(X: Float[Array, "N d"]) -> tuple[Array, Array, Array, Array]:
     """The largest Euclidean norm as computed, and upper values of the three norms."""
-    two, one = (row_norm(X, p, _INF, upper=True) for p in (2, 1))
-    return row_norm(X, 2, _INF), two, one, column_norm(X, _INF, _INF)
+    l2, l1 = (row_norm(X, p, _INF, upper=True) for p in (2, 1))
+    return row_norm(X, 2, _INF), l2, l1, column_norm(X, _INF, _INF)
 
 
 def measure_inputs(inputs: ArrayInput, d: int, B_x: float | None) -> Inputs:
@@ -74,8 +71,7 @@ def measure_inputs(inputs: ArrayInput, d: int, B_x: float | None) -> Inputs:
 
     Args:
         inputs: samples of shape (n, T, d).
-        d: embedding dimension.
-        B_x: bound on the Euclidean norms known in advance, or None.
+        B_x: bound on the Euclidean norms known in advance; None to measure it.
 
     Returns:
         The norms, upper values in the default precision or wider; B_x where it is given, raised
@@ -85,7 +81,7 @@ def measure_inputs(inputs: ArrayInput, d: int, B_x: float | None) -> Inputs:
         UserError: if the shape does not fit, an entry is not finite or B_x is exceeded.
 
     Examples:
-        >>> measure_inputs(np.eye(2)[None], 2, 3.0).two
+        >>> measure_inputs(np.eye(2)[None], 2, 3.0).l2
         3.0
     """
     X = read_array(inputs, "inputs")
@@ -96,20 +92,20 @@ def measure_inputs(inputs: ArrayInput, d: int, B_x: float | None) -> Inputs:
     # rounding of each entry of a scaled token, in the precision it came in
     slack = 1 + 4 * math.sqrt(d) * float(jnp.finfo(working_dtype(X.dtype)).eps)
     wide = X.astype(np.float64, copy=False)
-    plain, two, one, largest = map(float, _token_norms(jnp.asarray(wide.reshape(-1, d))))
-    if not math.isfinite(plain + one):
+    plain, l2, l1, largest = map(float, _token_norms(jnp.asarray(wide.reshape(-1, d))))
+    if not math.isfinite(plain + l1):
         raise UserError("inputs are not finite: check for NaN or infinite tokens")
     if largest > LARGEST_ENTRY:
         raise UserError(
             f"inputs hold {largest:.3g}, the bounds overflow above {LARGEST_ENTRY:.0e}: scale them"
         )
     if B_x is None:
-        return Inputs(X.shape[1], two, one, largest)
+        return Inputs(X.shape[1], l2, l1, largest)
     if not (B_x > 0 and math.isfinite(B_x)):
         raise UserError(f"B_x = {B_x}: a bound on norms must be finite and above 0")
     if plain > B_x * slack:
         raise UserError(
             f"B_x = {B_x}, but a token has norm {plain:.6g}: raise B_x or scale the data"
         )
-    bound = max(B_x, two)
-    return Inputs(X.shape[1], bound, min(one, math.sqrt(d) * bound), min(largest, bound))
+    bound = max(B_x, l2)
+    return Inputs(X.shape[1], bound, min(l1, math.sqrt(d) * bound), min(largest, bound))

@@ -39,8 +39,8 @@ class NetworkClass(eqx.Module):
         radius: largest absolute value of an output, or half the range of the loss.
         norms: of every matrix, under the names of `MatrixNorms`, with rows, columns and rank.
         beta: what an error in each matrix costs in the output, by `Constants`.
-        two: largest Euclidean norm of the inputs of each matrix.
-        one: their largest l_1 norm.
+        l2: largest Euclidean norm of the inputs of each matrix.
+        l1: their largest l_1 norm.
         counted: entropies by parameter counting at the levels of `dudley_chain`, without m.
         shape: index of each matrix in `shapes`.
         shapes: the shapes that occur.
@@ -50,8 +50,8 @@ class NetworkClass(eqx.Module):
     radius: Float[Array, ""]
     norms: dict[str, Float[Array, " n"]]
     beta: dict[str, Float[Array, " n"]]
-    two: Float[Array, " n"]
-    one: Float[Array, " n"]
+    l2: Float[Array, " n"]
+    l1: Float[Array, " n"]
     counted: Float[Array, "r k"]
     shape: Int[Array, " n"]
     shapes: tuple[Shape, ...] = eqx.field(static=True)
@@ -89,13 +89,15 @@ def network_class(
 ) -> NetworkClass:
     """The class of one grid of norms, on the device."""
     matrices = _matrices(norms)
-    parts = {constants: _parts(norms, tokens.two, lipschitz, constants) for constants in _COSTS}
-    two, one, kinds = [], [], []
-    for part, matrix in zip(parts["sharp"], matrices, strict=True):
-        spread = math.sqrt(matrix.columns) * part.reach
+    recursion = {
+        constants: _recursion(norms, tokens.l2, lipschitz, constants) for constants in _COSTS
+    }
+    l2, l1, kinds = [], [], []
+    for part, matrix in zip(recursion["sharp"], matrices, strict=True):
+        spread = math.sqrt(matrix.columns) * part.input_norm
         raw = part.layer == 1 and part.kind != "output"
-        two.append(part.reach)
-        one.append(min(spread, tokens.one) if raw else spread)
+        l2.append(part.input_norm)
+        l1.append(min(spread, tokens.l1) if raw else spread)
         kinds.append(Shape(matrix.rows, matrix.columns, part.kind == "readout"))
     shapes = tuple(dict.fromkeys(kinds))
     # a constant taken off the losses leaves the complexity as it is: half the range is enough
@@ -106,31 +108,31 @@ def network_class(
 
     columns = zip(MatrixNorms._fields, zip(*matrices, strict=True), strict=True)
     sizes = {name: put(values) for name, values in columns}
-    beta = {name: put([float(part.beta) for part in costs]) for name, costs in parts.items()}
+    beta = {name: put([float(part.beta) for part in costs]) for name, costs in recursion.items()}
     return NetworkClass(
         put(float(tokens.T)),
         put(radius),
         sizes,
         beta,
-        put(two),
-        put(one),
-        _counted(sizes, put(two), beta["sharp"], put(radius)),
+        put(l2),
+        put(l1),
+        _counted(sizes, put(l2), beta["sharp"], put(radius)),
         jax.device_put(np.array([shapes.index(kind) for kind in kinds])),
         shapes,
     )
 
 
-def counting(norms: dict[str, Array], two: Float[Array, " n"]) -> tuple[Array, Array]:
+def counting(norms: dict[str, Array], l2: Float[Array, " n"]) -> tuple[Array, Array]:
     """Free parameters of every matrix, whole or as two factors, and scales of their cells."""
     full = norms["rows"] * norms["columns"]
     low = norms["rank"] * (norms["rows"] + norms["columns"])
     factor = jnp.where(full <= low, 2.0, 4.0)
-    return jnp.minimum(full, low), jnp.maximum(factor * norms["spectral"] * two, TINY)
+    return jnp.minimum(full, low), jnp.maximum(factor * norms["spectral"] * l2, TINY)
 
 
 @jax.jit
-def _counted(norms: dict[str, Array], two: Array, beta: Array, radius: Array) -> Array:
-    return parameter_entropy(*counting(norms, two), jnp.maximum(beta, TINY), chain_levels(radius))
+def _counted(norms: dict[str, Array], l2: Array, beta: Array, radius: Array) -> Array:
+    return parameter_entropy(*counting(norms, l2), jnp.maximum(beta, TINY), chain_levels(radius))
 
 
 def network_costs(norms: WeightNorms, resolution: int) -> NetworkCosts:
@@ -154,7 +156,9 @@ def _matrices(norms: WeightNorms) -> tuple[MatrixNorms, ...]:
     return (norms.readout, *(norm for heads in norms.layers for head in heads for norm in head))
 
 
-def _parts(norms: WeightNorms, B_x: float, lipschitz: float, constants: Constants) -> list[Part]:
+def _recursion(
+    norms: WeightNorms, B_x: float, lipschitz: float, constants: Constants
+) -> list[Part]:
     """Costs of the matrices; layers of fewer heads are filled with zero heads and cut again."""
     widest = max(len(heads) for heads in norms.layers)
     sizes = np.zeros((3, len(norms.layers), widest))
@@ -164,8 +168,8 @@ def _parts(norms: WeightNorms, B_x: float, lipschitz: float, constants: Constant
     c, v, qk = (jax.device_put(size) for size in sizes)
     readout = norms.readout.row_length
     padded = trauger2023_parts(c, v, qk, readout, B_x, lipschitz, constants=constants)
-    parts = [padded[0]]
+    matrices = [padded[0]]
     for layer, heads in enumerate(norms.layers):
         start = 1 + 3 * layer * widest
-        parts += padded[start : start + 3 * len(heads)]
-    return trauger2023_masked_parts(parts) if norms.masked else parts
+        matrices += padded[start : start + 3 * len(heads)]
+    return trauger2023_masked_parts(matrices) if norms.masked else matrices

@@ -45,7 +45,7 @@ def _ball(ball: Ball) -> Cover:
 
     def coefficients(network: NetworkClass, m: Float[Array, ""]) -> Float[Array, " n"]:
         unit = network.by_shape(lambda s: trauger2023_cover(ball, 1.0, 1.0, s.rows, s.columns, m))
-        inputs = network.two if ball == "1,1" else network.one
+        inputs = network.l2 if ball == "1,1" else network.l1
         return (network.norms[FIELD[ball]] * inputs) ** 2 * unit
 
     return Cover(ball, f"all matrices by {LEMMA[ball]}", FIELD[ball], coefficients)
@@ -56,7 +56,7 @@ def _edelman(network: NetworkClass, m: Float[Array, ""]) -> Float[Array, " n"]:
     unit = network.by_shape(
         lambda s: edelman2022_cover(1.0, 1.0, m if s.readout else m * network.T, s.rows, m)
     )
-    return (network.norms["row_sum"] * network.two) ** 2 * unit
+    return (network.norms["row_sum"] * network.l2) ** 2 * unit
 
 
 _TOKENS = "all matrices by the cover of Edelman et al. 2022 at m T tokens"
@@ -76,17 +76,17 @@ def _smallest_cost(nats: NetworkCosts) -> float:
 
 
 def _trivial(network: NetworkClass, m: Array) -> Complexity:
-    return Complexity(network.radius, jnp.zeros_like(network.two))
+    return Complexity(network.radius, jnp.zeros_like(network.l2))
 
 
 def _counted(network: NetworkClass, m: Array) -> Complexity:
     """Parameter counting, with the shares of its entropy at half the radius."""
     radius = network.radius
-    parameters, scales = counting(network.norms, network.two)
+    parameters, scales = counting(network.norms, network.l2)
     beta = jnp.maximum(network.beta["sharp"], TINY)
     cells = jnp.log(scales) + jnp.log(beta) + jnp.log(jnp.sum(parameters) / parameters)
-    parts = parameters * jnp.logaddexp(0.0, cells - jnp.log(radius / 2))
-    return Complexity(dudley_chain(lambda _: network.counted, m, radius), parts)
+    entropies = parameters * jnp.logaddexp(0.0, cells - jnp.log(radius / 2))
+    return Complexity(dudley_chain(lambda _: network.counted, m, radius), entropies)
 
 
 NORMALISED: tuple[NormBound[NetworkClass, NetworkCosts], ...] = (
@@ -125,9 +125,9 @@ def _complexities(
         # an entropy that overflows leaves the trivial value
         bounded = jnp.where(finite, jnp.minimum(integrals, radius), radius)
         values, entropies = values.at[at].set(bounded), entropies.at[at].set(D)
-    parts = jnp.stack([row.parts for row in rows])
-    total = jnp.sum(parts, axis=1, keepdims=True)
-    return values, entropies, parts / jnp.where(total > 0, total, 1)
+    contributions = jnp.stack([row.contributions for row in rows])
+    total = jnp.sum(contributions, axis=1, keepdims=True)
+    return values, entropies, contributions / jnp.where(total > 0, total, 1)
 
 
 def normalised(
@@ -139,12 +139,13 @@ def normalised(
 ) -> BoundTable:
     """The bounds on layers with normalisation; of the losses where the readout has K rows.
 
+    Here L_sigma is `lipschitz`.
+
     Args:
         grids: norms with the resolution of the grid that they were rounded to, None for norms
             that cost nothing.
         tokens: norms of the inputs.
         m: samples at which shares and `log10_samples` are computed.
-        lipschitz: L_sigma.
         loss_range: length of the interval of the losses, for a readout of K rows.
 
     Source: Theorems 4.2 and 5.1 of trauger2023sequence; constants derived.

@@ -64,8 +64,8 @@ class HeadClass(eqx.Module):
         outer: product of the norms outside the attention.
         norms: of W_QK, under the names of `MatrixNorms`.
         T: number of tokens.
-        two: largest Euclidean norm of a token.
-        one: its largest l_1 norm.
+        l2: largest Euclidean norm of a token.
+        l1: its largest l_1 norm.
         largest: its largest entry.
         d: embedding dimension.
     """
@@ -73,8 +73,8 @@ class HeadClass(eqx.Module):
     outer: Float[Array, "..."]
     norms: dict[str, Float[Array, "..."]]
     T: Float[Array, ""]
-    two: Float[Array, ""]
-    one: Float[Array, ""]
+    l2: Float[Array, ""]
+    l1: Float[Array, ""]
     largest: Float[Array, ""]
     d: int = eqx.field(static=True)
 
@@ -114,7 +114,7 @@ def _by_cover(
         C = jnp.maximum(coefficient(head, m), TINY)
         return Complexity(
             trauger2023_single(
-                head.outer, C, head.two, head.d, m, constants=which, largest_entry=head.largest
+                head.outer, C, head.l2, head.d, m, constants=which, largest_entry=head.largest
             )
         )
 
@@ -126,7 +126,7 @@ def _balls(ball: Ball) -> list[NormBound[HeadClass, LayerCosts]]:
     field = FIELD[ball]
 
     def coefficient(head: HeadClass, m: Array) -> Array:
-        inputs = head.two if ball == "1,1" else head.one
+        inputs = head.l2 if ball == "1,1" else head.l1
         return trauger2023_cover(ball, head.norms[field], inputs, head.d, head.d, m)
 
     reason = f"Theorem 4.1 with {LEMMA[ball]}, ||W_QK||_{{{ball}}}"
@@ -148,7 +148,7 @@ def _counted(head: HeadClass, m: Array) -> Complexity:
 
     def bound(parameters: Array, factored: bool) -> Array:
         return parameter_counting_single(
-            head.outer, norms["spectral"], head.two, parameters, d, m, factored
+            head.outer, norms["spectral"], head.l2, parameters, d, m, factored
         )
 
     rank = norms["rank"]
@@ -170,13 +170,13 @@ PLAIN: tuple[NormBound[HeadClass, LayerCosts], ...] = (
     _by_cover(
         "log T",
         "Edelman et al. 2022 cover of W_QK at m T tokens",
-        lambda head, m: edelman2022_cover(head.norms["row_sum"], head.two, m * head.T, head.d, m),
+        lambda head, m: edelman2022_cover(head.norms["row_sum"], head.l2, m * head.T, head.d, m),
         lambda nats: nats.total("row_sum", turned=True),
     ),
     _by_cover(
         "log m",
         "Edelman et al. 2022 cover of W_QK at m [CLS] tokens",
-        lambda head, m: edelman2022_cover(head.norms["column_sum"], head.two, m, head.d, m),
+        lambda head, m: edelman2022_cover(head.norms["column_sum"], head.l2, m, head.d, m),
         lambda nats: nats.total("column_sum"),
     ),
     NormBound(
@@ -220,8 +220,8 @@ def _heads(norms: WeightNorms, tokens: Inputs, lipschitz: float) -> HeadClass:
         put(outer),
         {name: put(values) for name, values in sizes.items()},
         put(tokens.T),
-        put(tokens.two),
-        put(tokens.one),
+        put(tokens.l2),
+        put(tokens.l1),
         put(tokens.largest),
         layer[0].query_key.rows,
     )
@@ -243,25 +243,26 @@ def unnormalised(
 ) -> BoundTable:
     """The bounds on one layer without normalisation, heads added up.
 
+    Here L_sigma is `lipschitz`.
+
     Args:
         grids: norms with the resolution of the grid that they were rounded to, None for norms
             that cost nothing.
         tokens: norms of the inputs.
         m: samples at which shares are computed.
-        lipschitz: L_sigma.
 
     Source: Theorem 4.1 of trauger2023sequence; constants derived.
     """
     classes = [_heads(norms, tokens, lipschitz) for norms, _ in grids]
     # a formula with its constant unknown is no bound and is shown as it comes out
-    known = np.array([bound.is_bound for bound in PLAIN])
+    is_bound = np.array([bound.is_bound for bound in PLAIN])
 
     def by_head(samples: np.ndarray, heads: HeadClass) -> np.ndarray:
         return np.asarray(_by_head(PLAIN, heads, jax.device_put(np.asarray(samples, float))))
 
     def values(samples: np.ndarray) -> np.ndarray:
         sums = np.array([by_head(samples, heads).sum(1) for heads in classes])
-        return np.where(known[None, :], np.minimum(sums, sums[:, :1]), sums)
+        return np.where(is_bound[None, :], np.minimum(sums, sums[:, :1]), sums)
 
     sizes = np.abs(by_head(np.full(len(PLAIN), float(m)), classes[0]))
     return BoundTable(

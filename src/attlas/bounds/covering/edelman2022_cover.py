@@ -34,7 +34,6 @@ def edelman2022_cover(
         norm: B, the sum of the norms of the rows.
         B_x: largest norm of an input.
         points: N; m T for all tokens, m for the [CLS] tokens alone.
-        k: rows.
         m: samples; finer covers than m / 2 never pay in a chain.
 
     Returns:
