@@ -29,7 +29,7 @@ _PARTS = [
 
 
 def _total(found, read, asking, asked):
-    return read * found.read + asking * found.asking + asked * found.asked
+    return read * found.by_values + asking * found.by_queries + asked * found.by_keys
 
 
 @inequality(

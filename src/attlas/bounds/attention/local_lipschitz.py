@@ -1,8 +1,8 @@
 r"""How much the output of one attention head can change at the tokens at hand.
 
-The Jacobian of X -> P(X) X V has three parts: tokens that are read (P at fixed weights), tokens
-that ask (the diagonal blocks, covariances of values and keys under a row's weights), and tokens
-that are asked (rank-one blocks). Each gets a bound that no d x d matrix is formed for.
+The Jacobian of X -> P(X) X V has three parts: through the values (P at fixed weights), through the
+queries (the diagonal blocks, covariances of values and keys under a row's weights), and through the
+keys (rank-one blocks). No d x d matrix is formed for any of their bounds.
 
 w_ij and u_ij are the derivatives of the logit of tokens i and j by x_i and by x_j, here
 s W_Q T_i' k_j and s W_K S_j' q_i with the maps T and S of queries and keys; Cov_i is the
@@ -29,19 +29,19 @@ class LocalLipschitz(NamedTuple):
     """Upper values of the norm of the Jacobian of each head, and of its three parts.
 
     Attributes:
-        read: ||V|| ||P||, of what moves at fixed weights.
-        asking: the largest diagonal block ||V Cov_i(x, w_i)||.
-        asked: of the rank-one blocks, sqrt of max_j ||sum_i lambda_i p_ij u_ij u_ij'||.
+        by_values: ||V|| ||P||, of what moves at fixed weights.
+        by_queries: the largest diagonal block ||V Cov_i(x, w_i)||.
+        by_keys: the rank-one blocks, sqrt of max_j ||sum_i lambda_i p_ij u_ij u_ij'||.
     """
 
-    read: Float[Array, "*heads"]
-    asking: Float[Array, "*heads"]
-    asked: Float[Array, "*heads"]
+    by_values: Float[Array, "*heads"]
+    by_queries: Float[Array, "*heads"]
+    by_keys: Float[Array, "*heads"]
 
     @property
     def total(self) -> Float[Array, "*heads"]:
         """The certificate, the sum of the parts."""
-        value = self.read + self.asking + self.asked
+        value = self.by_values + self.by_queries + self.by_keys
         return value * (1 + 4 * float(jnp.finfo(value.dtype).eps))
 
 
@@ -97,7 +97,7 @@ def local_lipschitz(
 
         >>> P, X = jnp.zeros((4, 4)).at[:, 0].set(1.0), jnp.arange(8.0).reshape(4, 2)
         >>> found = local_lipschitz(P, X, X, X, *[jnp.eye(2)] * 4, 1.0)
-        >>> print(f"{float(found.read):.6f} {float(found.total):.4f}")
+        >>> print(f"{float(found.by_values):.6f} {float(found.total):.4f}")
         2.000000 2.0000
     """
     if squarings is not None and squarings < 1:
@@ -139,7 +139,7 @@ def _terms(
     cross = _norm(after(cross, spread), squarings)
     slack = loss * size_O * size_Q + rho_O * size_Q + rho_Q * size_O
     slack = scale * _size(query_maps) * slack * longest * widest
-    asking = beta_O * beta_Q * jnp.max(cross) + 2 * slack
+    by_queries = beta_O * beta_Q * jnp.max(cross) + 2 * slack
 
     moments = jnp.einsum(
         "ij,ia,ib->jab", lam[:, None] * weights, queries, queries, precision=_PRECISION
@@ -148,9 +148,9 @@ def _terms(
     inner = scale**2 * _product(_product(jnp.swapaxes(side, -1, -2), moments), side)
     mass = jnp.max(_product(lam * jnp.sum(queries**2, axis=1), weights))
     slack = (scale * _size(key_maps)) ** 2 * mass * size_K * (loss * size_K + 3 * rho_K)
-    asked = jnp.sqrt(beta_K**2 * jnp.max(_top(after(inner, cross), squarings)) + slack)
+    by_keys = jnp.sqrt(beta_K**2 * jnp.max(_top(after(inner, cross), squarings)) + slack)
 
-    terms = (value_norm * gain, asking, asked)
+    terms = (value_norm * gain, by_queries, by_keys)
     return LocalLipschitz(*(part * (1 + 32 * eps) for part in terms))
 
 

@@ -214,9 +214,6 @@ def read_weights(weights: TransformerWeights) -> TransformerWeights:
     Args:
         weights: a Transformer, its matrices in any form that `read_array` accepts.
 
-    Returns:
-        The Transformer; shapes are checked by `check_weights`.
-
     A `UserError` names a head that is not made of three matrices, or an array that is not numeric.
 
     Examples:

@@ -62,9 +62,6 @@ def _rounded(norms: MatrixNorms, resolution: int) -> MatrixNorms:
 def weight_norms(weights: TransformerWeights) -> WeightNorms:
     """Measure every matrix once.
 
-    Returns:
-        Certified upper values.
-
     Examples:
         >>> from attlas.bounds.comparison.transformer_weights import Head
         >>> head = Head(np.eye(2), 2 * np.eye(2), np.eye(2))

@@ -36,9 +36,6 @@ def edelman2022_cover(
         points: N; m T for all tokens, m for the [CLS] tokens alone.
         m: samples; finer covers than m / 2 never pay in a chain.
 
-    Returns:
-        C, to be multiplied by 1 / eps^2.
-
     Source: Lemma 3.5 of trauger2023sequence (found, constant hidden); constant derived.
 
     Examples:

@@ -48,9 +48,6 @@ def trauger2023_allocation_residual(
     $$\max\Big(\big|\textstyle\sum\beta_i\epsilon_i-1\big|,\ \max_i\big|\tfrac{\mu_i}{\bar\mu}-1
     \big|\Big),\qquad\mu_i=\frac{2C_i}{\beta_i\epsilon_i^3}$$
 
-    Returns:
-        The residual, 0 at the optimum alone.
-
     Source: conditions of Karush, Kuhn and Tucker for Lemma E.1 of trauger2023sequence.
 
     Examples:

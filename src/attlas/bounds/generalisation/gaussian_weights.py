@@ -42,9 +42,6 @@ class GaussianPrior(NamedTuple):
 def read_gaussian(law: GaussianWeights) -> GaussianWeights:
     """A posterior with arrays of JAX, and one of scales for each array of means.
 
-    Returns:
-        The law, of the precision in which its weights are drawn.
-
     Raises:
         UserError: where a mean is not finite, or scales do not fit or are not above 0.
 

@@ -33,9 +33,6 @@ def occam_samples(parameters: int, bits: int, delta: float) -> float:
 
     Here P is `parameters` and b `bits`.
 
-    Returns:
-        The number, not rounded.
-
     Examples:
         >>> round(occam_samples(122, 16, 0.05))
         678

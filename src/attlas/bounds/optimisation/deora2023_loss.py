@@ -33,9 +33,6 @@ def deora2023_beta_1(
     Args:
         constants: the printed ones unless "sharp".
 
-    Returns:
-        beta_1 with ||grad L|| <= beta_1 L.
-
     Source: Corollary 1 (1) of deora2023optimization (found); "sharp" derived, and attained by
     the model at both values of the maximum.
 
@@ -61,9 +58,6 @@ def deora2023_beta_3(
 
     Args:
         d: embedding dimension; only the printed constants depend on it.
-
-    Returns:
-        beta_3 with lambda_min(hess L) >= -beta_3 L / sqrt(H).
 
     Source: Corollary 1 (3) of deora2023optimization (found); the two others derived.
 
@@ -96,9 +90,6 @@ def deora2023_beta_2(
     r"""The smoothness of the risk.
 
     $$\beta_2=\frac{\beta_3}{\sqrt H}+\frac{\beta_1^2}4$$
-
-    Returns:
-        beta_2 with ||hess L|| <= beta_2.
 
     Source: Corollary 1 (2) of deora2023optimization (found).
 

@@ -187,9 +187,6 @@ def deora2023_rho(
     For R >= 1 this exceeds beta_2 at every iterate. All other constants give beta_2(x) itself, for
     any R: the descent along each step keeps the step inside the ball (see the proof).
 
-    Returns:
-        rho with eta <= 1 / rho.
-
     Source: section 6.1 of deora2023optimization (found, 2 sqrt(T d) R^3 derived).
 
     Examples:

@@ -196,9 +196,6 @@ def gu2024_steps(
         epsilon: squared error wanted.
         start: ||F(0) - Y||_F^2; the printed n d when None.
 
-    Returns:
-        The number of steps, whole, as a float.
-
     Source: proof of Theorem 4.2 of gu2024exploring (derived).
 
     Examples:
@@ -223,9 +220,6 @@ def gu2024_table_1_log10(
         smallest: lambda of the kernel of that activation.
         epsilon: squared error wanted.
         extra: value of o(1); 18 B / log n in the proof, where n^{o(1)} is e^{18B}.
-
-    Returns:
-        log10 of "width" and "steps".
 
     Source: Table 1 of gu2024exploring (recalled).
 

@@ -32,9 +32,6 @@ def gu2024_basic_bounds(B: Number, R: Number, m: Number) -> dict[int, Float[Arra
         B: largest |<w_r, x_i>|, of Definition 4.1.
         R: largest ||w_r - w~_r||, below 0.01; samples have norm at most 1.
 
-    Returns:
-        Each bound under the number of its part.
-
     Source: Lemma B.1 of gu2024exploring (parts found, constants derived).
 
     Examples:
@@ -75,9 +72,6 @@ def gu2024_relative_bounds(R: Number) -> dict[int, Float[Array, ""]]:
 
     Args:
         R: largest |<w_r - w~_r, x>|, any size.
-
-    Returns:
-        The bounds of these ratios under the numbers of the parts.
 
     Source: Lemma B.1 of gu2024exploring (sharpened, derived).
 
