@@ -29,7 +29,7 @@ _PARTS = [
 
 
 def _total(result, read, asking, queried):
-    return read * result.read + asking * result.asking + queried * result.asked
+    return read * result.by_values + asking * result.by_queries + queried * result.by_keys
 
 
 @inequality(
@@ -95,7 +95,7 @@ def local_certificate_columns(X, W_Q, b_Q, W_K, b_K, W_V, W_O, seen, *, largest=
     Without positions u_ij = u_i = A'x_i + a. Of P, the right side needs its largest column sum.
     """
     head = Head(W_Q, b_Q, W_K, b_K, W_V, W_O, seen, jnp.zeros((X.shape[0], 1)))
-    queried = certificate(head, X).asked
+    queried = certificate(head, X).by_keys
     _, (P, q, _, v) = attend(head, X)
     rows = v @ W_O
     means = P @ rows
@@ -105,4 +105,6 @@ def local_certificate_columns(X, W_Q, b_Q, W_K, b_K, W_V, W_O, seen, *, largest=
     columns = jnp.max(jnp.sum(P, axis=0)) if largest else jnp.asarray(1.0)
     # Both squared; covariances are differences of terms of the rows' size.
     size = jnp.max(jnp.sum(rows**2, axis=1)) * jnp.max(lengths) * P.shape[0]
-    return Sides(certificate(head, X).asked ** 2, columns * jnp.max(lam * lengths), magnitude=size)
+    return Sides(
+        certificate(head, X).by_keys ** 2, columns * jnp.max(lam * lengths), magnitude=size
+    )

@@ -293,7 +293,7 @@ def _covered(pair, measured_on):
     total = jnp.zeros(())
     for part in costs[1:]:
         off = spectral(pair[part.kind] - pair[f"{part.kind}_hat"])[0]
-        total = total + part.beta * off * (part.reach if part.kind == measured_on else 1.0)
+        total = total + part.beta * off * (part.input_norm if part.kind == measured_on else 1.0)
     return _moved(pair), total
 
 

@@ -207,7 +207,7 @@ def _optimum(ball, k, d, *, B_c, B_v, B_qk, B_w, B, B_x, lipschitz):
     c, v, qk = (jnp.full((_LAYERS, 1), 1.0) * norm for norm in (B_c, B_v, B_qk))
     costs = trauger2023_parts(c, v, qk, B_w, B_x, lipschitz, constants="corrected")
     shapes = {"readout": (1, d), "output": (d, k), "value": (k, d), "query_key": (d, d)}
-    C = [_cover(ball, B, jnp.asarray(p.reach), *shapes[p.kind]) for p in costs]
+    C = [_cover(ball, B, jnp.asarray(p.input_norm), *shapes[p.kind]) for p in costs]
     return trauger2023_allocation(jnp.stack(C), jnp.stack([part.beta for part in costs]))[0]
 
 
@@ -367,7 +367,7 @@ def theorem_4_2_complexity(norms, B_w, m, rademacher, *, power=1.0):
         costs = trauger2023_parts(c, v, qk, B_w, 1.0)
         radii = {"readout": B_w} | dict(zip(("output", "value", "query_key"), norms, strict=True))
         C = [
-            trauger2023_cover("1,1", radii[p.kind], p.reach, 1 if p.layer == 0 else d, d)
+            trauger2023_cover("1,1", radii[p.kind], p.input_norm, 1 if p.layer == 0 else d, d)
             for p in costs
         ]
         beta = jnp.stack([part.beta for part in costs])

@@ -49,8 +49,8 @@ def test_reduced_weights_are_the_same_function():
 
 def rows_of_comparison(weights: TransformerWeights, tokens: Inputs, m: int) -> dict[str, float]:
     found = unnormalised([(weight_norms(weights), None)], tokens, m, 1.0)
-    values = found.values(np.full(len(found.labels), float(m)))[0].tolist()
-    return dict(zip([label.name for label in found.labels], values, strict=True))
+    values = found.values(np.full(len(found.bounds), float(m)))[0].tolist()
+    return dict(zip([bound.label for bound in found.bounds], values, strict=True))
 
 
 @pytest.mark.thorough

@@ -1,4 +1,4 @@
-"""The door of the closed forms: numbers and arrays are read by the annotations of a formula.
+"""Argument validation of closed forms: a formula reads numbers and arrays by its annotations.
 
     @closed_form
     def entropy_integral(A: Number, D: Number, ...): ...
@@ -19,20 +19,10 @@ R = TypeVar("R")
 def closed_form(formula: Callable[P, R]) -> Callable[P, R]:
     """Let a formula read lists, NumPy, JAX and torch, and compute in float64 by itself.
 
-    What is annotated as a number or an array, also inside a tuple or a model, must be real, of the
-    annotated shape and not NaN; infinity may be the value of a bound, but no weight of a model.
-    Arrays of JAX keep their floating type, and a formula follows it. What is annotated otherwise
-    is handed on as it is, and so are all arguments where one of them is traced: the program that
-    is traced decides.
-
-    Args:
-        formula: a function of numbers and arrays with annotations.
-
-    Returns:
-        The same function behind the door; it raises `UserError`.
-
-    Raises:
-        UserError: by the function returned, naming the argument, what is wrong and what to do.
+    An argument annotated as a number or an array, also inside a tuple or a model, must be real, of
+    the annotated shape and not NaN, and a weight of a model must be finite; otherwise a `UserError`
+    names it. Arrays of JAX keep their floating type, and the formula computes in it. Arguments with
+    other annotations pass unchanged, and so do all arguments if one of them is traced.
 
     Examples:
         >>> import jax.numpy as jnp

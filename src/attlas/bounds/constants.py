@@ -12,15 +12,11 @@ from attlas.core.errors import UserError
 Constants = Literal["printed", "corrected", "sharp"]
 
 
-def require_constants(constants: str, *known: str) -> None:
-    """Refuse constants that a bound does not have.
+def require_constants(constants: str, *available: str) -> None:
+    """Check that a bound has these constants.
 
     Args:
-        constants: as the user gave it.
-        *known: those that there are; all three when none is named.
-
-    Raises:
-        UserError: that lists the words.
+        *available: those that there are; all three when none is named.
 
     Examples:
         >>> require_constants("sharp")
@@ -28,6 +24,6 @@ def require_constants(constants: str, *known: str) -> None:
         Traceback (most recent call last):
         attlas.core.errors.UserError: constants = 'exact': choose one of printed, sharp
     """
-    choices = known or get_args(Constants)
+    choices = available or get_args(Constants)
     if constants not in choices:
         raise UserError(f"constants = {constants!r}: choose one of {', '.join(choices)}")

@@ -12,7 +12,7 @@ SCRATCH = 2**19
 
 
 class GramShape(NamedTuple):
-    """What the plan depends on.
+    """The sizes that a plan depends on.
 
     Attributes:
         rows: samples of the first set.
@@ -51,7 +51,6 @@ def ranges(size: int, step: int) -> Iterator[slice]:
     """Consecutive ranges of an axis.
 
     Args:
-        size: its length.
         step: length of a range; the last one may be shorter.
 
     Yields:
@@ -66,15 +65,14 @@ def ranges(size: int, step: int) -> Iterator[slice]:
 
 
 def _chunk(shape: GramShape, samples: int, heads: int) -> int:
-    each = shape.scratch * heads * shape.itemsize
-    return max(1, min(samples, SCRATCH // each))
+    bytes_per_sample = shape.scratch * heads * shape.itemsize
+    return max(1, min(samples, SCRATCH // bytes_per_sample))
 
 
 def tile_bytes(shape: GramShape, samples: int, heads: int) -> int:
     """Bytes of all working arrays of a plan.
 
     Args:
-        shape: the problem.
         samples: samples per tile.
         heads: heads per block.
 
@@ -87,11 +85,11 @@ def tile_bytes(shape: GramShape, samples: int, heads: int) -> int:
         640
     """
     rows, columns = min(samples, shape.rows), min(samples, shape.columns)
-    whole = samples >= max(shape.rows, shape.columns)
-    sides = rows if whole and shape.symmetric else rows + columns
+    single_tile = samples >= max(shape.rows, shape.columns)
+    sides = rows if single_tile and shape.symmetric else rows + columns
     # The first accumulator is the output itself when one tile is all; a second one is joined in
     # after a product with a Gram matrix of last tokens of the same size.
-    accumulators = len(shape.widths) - 1 if whole else len(shape.widths)
+    accumulators = len(shape.widths) - 1 if single_tile else len(shape.widths)
     joined = 0
     if len(shape.widths) > 1:
         joined = rows * columns + sides * shape.widths[1]
@@ -125,11 +123,7 @@ def plan_tiles(shape: GramShape, memory: int) -> GramTiles:
     products only help until BLAS runs at its own speed.
 
     Args:
-        shape: the problem.
         memory: budget for all working arrays, bytes.
-
-    Returns:
-        The plan.
 
     Raises:
         UserError: if one sample and one head do not fit.
@@ -138,8 +132,8 @@ def plan_tiles(shape: GramShape, memory: int) -> GramTiles:
         >>> plan_tiles(GramShape(4, 4, True, 1, (10,), 7, 5, 8), 1000)
         GramTiles(samples=4, heads=1, chunk=4)
     """
-    whole = max(shape.rows, shape.columns)
-    smallest = min(tile_bytes(shape, samples, 1) for samples in (1, whole))
+    single_tile = max(shape.rows, shape.columns)
+    smallest = min(tile_bytes(shape, samples, 1) for samples in (1, single_tile))
     if memory < smallest:
         raise UserError(
             f"memory = {memory} bytes holds no tile of one sample and one head: "
@@ -148,11 +142,11 @@ def plan_tiles(shape: GramShape, memory: int) -> GramTiles:
     deep = max(1, min(shape.heads, DEPTH // sum(shape.widths)))
     blocks = [deep >> power for power in range(deep.bit_length())]
     for heads in blocks:
-        if tile_bytes(shape, whole, heads) <= memory:
-            return GramTiles(whole, heads, _chunk(shape, whole, heads))
+        if tile_bytes(shape, single_tile, heads) <= memory:
+            return GramTiles(single_tile, heads, _chunk(shape, single_tile, heads))
     # Several tiles: a block of an eighth of the depth leaves room for more samples.
     plans = [
         (_most_samples(shape, memory, heads), heads) for heads in blocks[min(3, len(blocks) - 1) :]
     ]
-    samples, heads = next((plan for plan in plans if 8 * plan[0] >= whole), plans[-1])
+    samples, heads = next((plan for plan in plans if 8 * plan[0] >= single_tile), plans[-1])
     return GramTiles(samples, heads, _chunk(shape, samples, heads))

@@ -34,10 +34,7 @@ def head_block(U: np.ndarray, W: np.ndarray, decoder: Decoder) -> HeadBlock:
     Args:
         U: decoders of these heads, (B, T, d) or (B, d).
         W: their key-query matrices, (B, d, d).
-        decoder: which kind the decoders are.
-
-    Returns:
-        The block.
+        decoder: "full", "pooled" or "last", the tokens that are decoded.
 
     Examples:
         >>> block = head_block(np.ones((2, 3)), np.ones((2, 3, 3)), Decoder.LAST)
@@ -60,12 +57,7 @@ def feature_widths(decoder: Decoder, tokens: int, d: int) -> tuple[int, int]:
     inner products of the x_T join in the Gram matrix.
 
     Args:
-        decoder: what the decoders read.
-        tokens: T.
-        d: embedding dimension.
-
-    Returns:
-        The two widths.
+        decoder: "full", "pooled" or "last", the tokens that are decoded.
 
     Examples:
         >>> [feature_widths(decoder, 10, 20) for decoder in Decoder]
@@ -79,9 +71,7 @@ def scratch_width(decoder: Decoder, tokens: int, d: int) -> int:
     """Floats that `write_features` holds at once, for one sample and one head.
 
     Args:
-        decoder: what the decoders read.
-        tokens: T.
-        d: embedding dimension.
+        decoder: "full", "pooled" or "last", the tokens that are decoded.
 
     Returns:
         The number: logits, two arrays of their size, the queries and their mixtures, and the
@@ -101,10 +91,9 @@ def write_features(
     r"""Writes H^(1/2) times the gradients in U and W of some samples, in closed form.
 
     Args:
-        block: the heads.
         X: samples, (c, T, d).
-        u_features: where nabla_U Phi goes, (c, B times its width).
-        w_features: where nabla_W Phi, or w of nabla_W Phi = x_T w', goes.
+        u_features: output array for nabla_U Phi, (c, B times its width).
+        w_features: output array for nabla_W Phi, or for w of nabla_W Phi = x_T w'.
 
     Examples:
         >>> block = head_block(np.array([[3.0]]), np.zeros((1, 1, 1)), Decoder.LAST)

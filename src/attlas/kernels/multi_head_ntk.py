@@ -36,7 +36,6 @@ def ntk_features(model: MultiHead, X: ArrayInput) -> Float[Array, "n P"]:
     r"""The gradients nabla Phi(X_i) as rows: for models whose Jacobian fits the memory.
 
     Args:
-        model: the model.
         X: samples, (n, T, d), computed in the model's type.
 
     Returns:
@@ -54,10 +53,10 @@ def ntk_features(model: MultiHead, X: ArrayInput) -> Float[Array, "n P"]:
         instead = "give fewer samples, or use ntk_gram"
         require_memory(size, "the features", instead, on_device=True)
         dtype = getattr(model.U, "dtype", U.dtype)
-        own = MultiHead(U.astype(dtype), W.astype(dtype), model.decoder)
+        network = MultiHead(U.astype(dtype), W.astype(dtype), model.decoder)
 
         def row(tokens: Float[Array, "T d"]) -> Float[Array, " P"]:
-            gradient = model_gradient(own, tokens)
+            gradient = model_gradient(network, tokens)
             return jnp.concatenate([jnp.ravel(gradient.U), jnp.ravel(gradient.W)])
 
         return jax.vmap(row)(samples.astype(dtype))
@@ -72,7 +71,6 @@ def ntk_gram(
     only one triangle is computed. With more samples than the budget allows, tile by tile.
 
     Args:
-        model: the model.
         X: samples (n, T, d); lists, or an array of NumPy, JAX or torch, as Z.
         Z: samples (m, T, d) of the columns; X itself when None.
         memory: bytes for working arrays, beyond inputs, output and the few MB that BLAS and
@@ -89,8 +87,8 @@ def ntk_gram(
         >>> ntk_gram(model, np.array([[[0.0], [2.0]], [[2.0], [2.0]]])).tolist()
         [[37.0, 2.0], [2.0, 4.0]]
     """
-    given = {"model.W": model.W, "model.U": model.U, "X": X, "Z": X if Z is None else Z}
-    W, U, rows, columns = read_arrays("H d d, H *t d, n T d, n2 T2 d", **given)
+    inputs = {"model.W": model.W, "model.U": model.U, "X": X, "Z": X if Z is None else Z}
+    W, U, rows, columns = read_arrays("H d d, H *t d, n T d, n2 T2 d", **inputs)
     # BLAS knows no narrower type than float32.
     dtype = working_dtype("float32", *(array.dtype for array in (U, W, rows, columns)))
     _check_samples("X", rows.shape, U.shape, W.shape, model.decoder)
@@ -144,7 +142,7 @@ def _as(samples: np.ndarray, dtype: np.dtype) -> np.ndarray:
 
 
 def _check_samples(name: str, shape: Shape, U: Shape, W: Shape, decoder: Decoder) -> None:
-    """Refuse samples [n, T, d] that the model does not read, and decoders of another kind."""
+    """Check that the samples [n, T, d] and the decoders fit the model."""
     full = decoder is Decoder.FULL
     _, T, d = shape
     if W[1:] != (d, d):
@@ -169,7 +167,7 @@ def _add_heads(
     """Adds one tile's Gram matrix over all heads; without second samples it is symmetric."""
     (U, W), (rows, columns) = parameters, samples
     rank_one = decoder is Decoder.LAST
-    parts = [gram, np.zeros_like(gram)] if rank_one else [gram]
+    grams = [gram, np.zeros_like(gram)] if rank_one else [gram]
     stores = [
         None if tokens is None else _FeatureStore(decoder, tokens, tiles)
         for tokens in (rows, columns)
@@ -178,12 +176,12 @@ def _add_heads(
         block = head_block(U[heads], W[heads], decoder)
         left, right = (None if store is None else store.fill(block) for store in stores)
         assert left is not None
-        for k, part in enumerate(parts):
+        for k, part in enumerate(grams):
             _add_product(part, left[k], None if right is None else right[k], len(W))
     if rank_one:
         last = rows[:, -1] @ (rows if columns is None else columns)[:, -1].T
-        parts[1] *= last
-        gram += parts[1]
+        grams[1] *= last
+        gram += grams[1]
     if columns is None:
         _mirror(gram)
 
@@ -203,14 +201,14 @@ class _FeatureStore:
         n, (u, w) = len(self.samples), (block.heads * width for width in self.widths)
         used = self.buffer[: n * (u + w)]
         if self.apart:
-            found = [used[: n * u].reshape(n, u), used[n * u :].reshape(n, w)]
-            u_all, w_all = found
+            features = [used[: n * u].reshape(n, u), used[n * u :].reshape(n, w)]
+            u_all, w_all = features
         else:
-            found = [used.reshape(n, u + w)]
-            u_all, w_all = found[0][:, :u], found[0][:, u:]
+            features = [used.reshape(n, u + w)]
+            u_all, w_all = features[0][:, :u], features[0][:, u:]
         for chunk in ranges(n, self.chunk):
             write_features(block, self.samples[chunk], u_all[chunk], w_all[chunk])
-        return found
+        return features
 
 
 def _add_product(gram: np.ndarray, left: np.ndarray, right: np.ndarray | None, heads: int) -> None:

@@ -51,11 +51,11 @@ def softmax_ntk(
     prefactor is m^(-1/2), H is the tangent kernel itself, with f_{lir} = a_lr phi'(<w_r, x_i>).
 
     Args:
-        network: with k outputs and m units.
+        network: a network with k outputs and m units.
         X: samples, (n, d); lists, or an array of NumPy, JAX or torch, as Z.
         Z: further samples for the second index, (n2, d), X itself when None.
         memory: bytes of work space beyond the inputs and the result.
-        out: where the result is written, for instance a `numpy.memmap` when it exceeds memory.
+        out: array for the result, for instance a `numpy.memmap` when it exceeds memory.
 
     Returns:
         The kernel in k x k blocks of n x n2, the output index outside: row l n + i. In the widest
@@ -83,28 +83,28 @@ def softmax_ntk(
         raise UserError(f"out has shape {kernel.shape}: the kernel needs {shape}")
     rows = _rows_of_a_tile(W, memory)
     across = _tiles(k, n2, rows)
-    for one, tile in enumerate(_tiles(k, n, rows)):
+    for row, tile in enumerate(_tiles(k, n, rows)):
         mine = _features(network.activation, W, a, left, tile)
-        for other in across[one:] if Z is None else across:
-            same = Z is None and other == tile
-            theirs = mine if same else _features(network.activation, W, a, right, other)
+        for column in across[row:] if Z is None else across:
+            same = Z is None and column == tile
+            theirs = mine if same else _features(network.activation, W, a, right, column)
             # NumPy calls the symmetric product, at half the cost, where both factors are one.
             block = (mine @ theirs.T) / W.dtype.type(W.shape[1])
-            inner = left[tile.start : tile.stop] @ right[other.start : other.stop].T
+            inner = left[tile.start : tile.stop] @ right[column.start : column.stop].T
             views = block.reshape(tile.last - tile.first, len(inner), -1, inner.shape[1])
             views *= inner[None, :, None, :]
-            _place(kernel, block, tile, other, n, n2)
+            _place(kernel, block, tile, column, n, n2)
             if Z is None and not same:
-                _place(kernel, block.T, other, tile, n, n2)
+                _place(kernel, block.T, column, tile, n, n2)
     return finite_result(kernel, "the kernel", "the network or the samples")
 
 
 def _read(network: SoftmaxNetwork, X: ArrayInput, Z: ArrayInput) -> tuple[np.ndarray, ...]:
     """Weights, heads and samples in the widest of their types."""
-    given = {"network.W": network.W, "network.a": network.a, "X": X, "Z": Z}
-    found = read_arrays("d m, k m, n d, n2 d", **given)
-    dtype = working_dtype("float32", *(array.dtype for array in found))
-    W, a, left, right = (array.astype(dtype, copy=False) for array in found)
+    inputs = {"network.W": network.W, "network.a": network.a, "X": X, "Z": Z}
+    arrays = read_arrays("d m, k m, n d, n2 d", **inputs)
+    dtype = working_dtype("float32", *(array.dtype for array in arrays))
+    W, a, left, right = (array.astype(dtype, copy=False) for array in arrays)
     return W, a, left, left if Z is X else right
 
 

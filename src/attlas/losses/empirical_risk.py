@@ -25,12 +25,8 @@ def empirical_risk(
     Args:
         model: maps one sample to its scalar output.
         X: samples along the first axis.
-        y: labels +-1.
-        loss: of the margin.
-        weights: of the samples, all 1 when None.
-
-    Returns:
-        The scalar risk.
+        y: labels, +1 or -1.
+        weights: weights of the samples; all 1 if None.
 
     Examples:
         >>> risk = empirical_risk(lambda x: 0 * x[0], jnp.ones((3, 1)), jnp.ones(3))

@@ -32,9 +32,6 @@ def margin_loss(name: str | MarginLoss) -> MarginLoss:
         name: "logistic", "exponential", "correlation", or any further file of the folder; or a loss
             itself, which is returned.
 
-    Returns:
-        The three functions.
-
     Raises:
         UserError: if no such loss exists.
 
@@ -58,5 +55,5 @@ def margin_loss(name: str | MarginLoss) -> MarginLoss:
                 getattr(file, f"{name}_derivative"),
                 getattr(file, f"{name}_log_slope"),
             )
-    known = [file for file in files if file not in ("margin_loss", "empirical_risk")]
-    raise UserError(f"unknown loss {name!r}: choose one of {', '.join(known)}")
+    names = [file for file in files if file not in ("margin_loss", "empirical_risk")]
+    raise UserError(f"unknown loss {name!r}: choose one of {', '.join(names)}")

@@ -44,12 +44,8 @@ def ball_norm(W: Matrices, ball: str, *, upper: bool = False) -> Float[Array, "*
     r"""The norm whose ball is meant.
 
     Args:
-        W: matrices.
         ball: name of the norm.
         upper: whether to add the rounding allowance.
-
-    Returns:
-        The norms.
 
     Examples:
         >>> float(ball_norm(jnp.array([[1.0, -2.0], [3.0, 0.0]]), "1,inf"))
@@ -62,12 +58,8 @@ def project(W: Matrices, ball: str, radius: Radius) -> Matrices:
     r"""The nearest matrix, in Frobenius distance, with norm at most the radius.
 
     Args:
-        W: matrices.
         ball: name of the norm.
-        radius: of the ball, at least zero; one number or one for each matrix.
-
-    Returns:
-        The projections.
+        radius: radius of the ball, at least 0; one number or one for each matrix.
 
     Raises:
         UserError: if the radius is a negative number.
@@ -80,10 +72,10 @@ def project(W: Matrices, ball: str, radius: Radius) -> Matrices:
         >>> project(jnp.array([[3.0, 4.0]]), "frobenius", 2.5).tolist()
         [[1.5, 2.0]]
     """
-    known = _named(ball)
+    unit_ball = _named(ball)
     if isinstance(radius, float | int) and not radius >= 0:
         raise UserError(f"radius {radius} of the {ball} ball is negative: choose radius >= 0")
-    return known.project(W, radius)
+    return unit_ball.project(W, radius)
 
 
 def dual_norm(C: Matrices, ball: str) -> Float[Array, "*batch"]:
@@ -92,7 +84,6 @@ def dual_norm(C: Matrices, ball: str) -> Float[Array, "*batch"]:
     (inf,inf) for (1,1); (2,inf) for (2,1); (inf,1) for (1,inf); the nuclear norm for spectral.
 
     Args:
-        C: matrices.
         ball: name of the primal norm.
 
     Returns:
@@ -110,7 +101,6 @@ def support_point(C: Matrices, ball: str) -> Matrices:
     r"""A point of the unit ball where <W, C> is largest; the direction of steepest ascent.
 
     Args:
-        C: matrices.
         ball: name of the norm.
 
     Returns:
@@ -131,11 +121,7 @@ def project_entrywise(W: Matrices, radius: Radius) -> Matrices:
     The ball of Lemma 3.6 of trauger2023sequence.
 
     Args:
-        W: matrices.
-        radius: of the ball.
-
-    Returns:
-        The projections.
+        radius: radius of the ball, at least 0.
 
     Examples:
         >>> project_entrywise(jnp.array([[3.0, -1.0], [0.5, 0.0]]), 2.0).tolist()
@@ -152,11 +138,7 @@ def project_each_column(W: Matrices, radius: Radius) -> Matrices:
     ball of the sum of the rows' largest entries, which others write (1,inf).
 
     Args:
-        W: matrices.
-        radius: of the ball.
-
-    Returns:
-        The projections.
+        radius: radius of the ball, at least 0.
 
     Examples:
         >>> project_each_column(jnp.array([[3.0, 0.5], [1.0, 0.5]]), 2.0).tolist()
@@ -183,8 +165,8 @@ def _column_lengths(W: Array) -> Array:
 def _project_columns_in_sum(W: Array, radius: Radius) -> Array:
     """All columns shortened by one threshold, that of the l_1 projection of their lengths."""
     lengths = _column_lengths(W)
-    kept = _project_l1(lengths, _spread(radius, lengths))
-    ratio = kept / jnp.where(lengths > 0, lengths, 1)
+    projected = _project_l1(lengths, _spread(radius, lengths))
+    ratio = projected / jnp.where(lengths > 0, lengths, 1)
     return W * ratio[..., None, :]
 
 
@@ -251,8 +233,8 @@ def _support_columns_in_sum(C: Array) -> Array:
 
 def _support_entrywise(C: Array) -> Array:
     flat = C.reshape((*C.shape[:-2], -1))
-    chosen = _one_hot(jnp.argmax(jnp.abs(flat), axis=-1), flat, axis=-1) * _sign(flat)
-    return chosen.reshape(C.shape)
+    extreme = _one_hot(jnp.argmax(jnp.abs(flat), axis=-1), flat, axis=-1) * _sign(flat)
+    return extreme.reshape(C.shape)
 
 
 def _one_hot(index: Array, like: Array, axis: int) -> Array:

@@ -62,9 +62,9 @@ def entrywise_norm(array: ArrayInput, p: float | Float[Array, ""]) -> Float[Arra
     """
     if isinstance(p, float | int) and not p >= 1:
         raise UserError(f"exponent p = {p} gives no norm: choose p >= 1")
-    with own_precision(array=array) as (found,):
-        require_axes("*s", {"array": found.shape})
-        return _entrywise_norm(found, p)
+    with own_precision(array=array) as (entries,):
+        require_axes("*s", {"array": entries.shape})
+        return _entrywise_norm(entries, p)
 
 
 def _entrywise_norm(array: Array, p: float | Array) -> Array:
@@ -89,9 +89,8 @@ def vector_norm(array: Array, p: float | int, axis: int) -> Array:
     `attlas.norms.matrix` counts, which is why `entrywise_norm` is not its case of one axis.
 
     Args:
-        array: any shape.
         p: exponent, 1 <= p <= inf.
-        axis: what the norm is taken along.
+        axis: the axis that the norm reduces.
 
     Returns:
         The norms, an array without the axis; NaN or infinite where an entry is.
@@ -128,7 +127,6 @@ def batch_norm(array: np.ndarray, p: float) -> np.ndarray:
     """Row-wise l_p norm of [b, D] without overflow, for solvers that run on the host.
 
     Args:
-        array: rows.
         p: exponent, 1 <= p <= inf.
 
     Returns:

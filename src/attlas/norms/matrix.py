@@ -75,7 +75,6 @@ def frobenius_norm(W: Float[Array, "*batch r d"], *, upper: bool = False) -> Flo
     r"""The norm ||W||_F = (sum_ij W_ij^2)^{1/2}.
 
     Args:
-        W: matrices.
         upper: whether to add the rounding allowance, so that the value is an upper bound.
 
     Returns:
@@ -98,7 +97,6 @@ def spectral_norm(W: Float[Array, "*batch r d"], *, upper: bool = False) -> Floa
     of the sides: a few per cent for 2048 x 512 in float32, 1e-10 in float64.
 
     Args:
-        W: matrices.
         upper: whether to give the certified upper bound instead; infinite if no V is found.
 
     Returns:
@@ -120,7 +118,6 @@ def operator_norm(
     largest singular value; the others are hard to compute.
 
     Args:
-        W: matrices.
         q: exponent of the arguments.
         p: exponent of the values.
         upper: whether to add the rounding allowance, so that the value is an upper bound.

@@ -18,10 +18,6 @@ def product_entries(Q: Float[Array, "d r"], K: Float[Array, "n r"]) -> Float[Arr
     Norms that grow with every |entry| (all but the spectral one here) are certified by taking them
     of these, with `upper=True`.
 
-    Args:
-        Q: left factor.
-        K: right factor.
-
     Returns:
         $|Q K'|$ as computed, plus $\tfrac{r + 8}2\epsilon\,|Q||K|'$ and what underflow may lose.
 
@@ -49,12 +45,7 @@ def product_spectral_norm(
     which is close for the factors of K = O R.
 
     Args:
-        Q: left factor.
-        K: right factor.
         core: `orthogonal_core(K)`, where it is at hand.
-
-    Returns:
-        The certified bound.
 
     Examples:
         >>> Q, K = jnp.array([[3.0], [4.0]]), jnp.array([[0.0], [2.0], [0.0]])
@@ -62,11 +53,11 @@ def product_spectral_norm(
         10.0000
     """
     half = float(jnp.finfo(Q.dtype).eps) / 2
-    R, basis, rest = orthogonal_core(K) if core is None else core
+    R, basis, remainder = orthogonal_core(K) if core is None else core
     length, lower = (frobenius_norm(M, upper=True) for M in (Q, R))
     turned = jnp.matmul(Q, R.T, precision=Precision.HIGHEST)
     top = spectral_norm(turned, upper=True) + (R.shape[1] + 4) * half * length * lower
-    return (top * basis + length * rest) * (1 + 16 * half)
+    return (top * basis + length * remainder) * (1 + 16 * half)
 
 
 def orthogonal_core(
@@ -78,9 +69,6 @@ def orthogonal_core(
 
     C is the triangular factor; the orthogonal one is not trusted but measured,
     $\|O\|^2\le1+\|O'O-I\|_\infty$.
-
-    Args:
-        W: a matrix.
 
     Returns:
         C, with at most min(d, r) rows, beta, which is 1 but for rounding, and rho, which is 0 but
@@ -97,6 +85,6 @@ def orthogonal_core(
     gram = jnp.matmul(O.T, O, precision=Precision.HIGHEST)
     skew = operator_norm(gram - jnp.eye(O.shape[1], dtype=O.dtype), 1, 1, upper=True)
     skew = skew + (W.shape[0] + 4) * half * basis**2
-    rest = W - jnp.matmul(O, C, precision=Precision.HIGHEST)
-    left = frobenius_norm(rest, upper=True) + (C.shape[0] + 6) * half * (basis * lower + lower)
+    remainder = W - jnp.matmul(O, C, precision=Precision.HIGHEST)
+    left = frobenius_norm(remainder, upper=True) + (C.shape[0] + 6) * half * (basis * lower + lower)
     return C, jnp.sqrt(1 + skew), left

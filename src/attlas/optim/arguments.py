@@ -1,7 +1,7 @@
 r"""Arguments of optimisers: numbers that may be traced, and one exponent per leaf.
 
-`jax.vmap` and `optax.inject_hyperparams` hand numbers over as arrays whose value cannot be seen
-while a program is traced. What can be seen is checked; what cannot be passes.
+`jax.vmap` and `optax.inject_hyperparams` pass numbers as arrays, which have no value while a
+program is traced. Numbers with a value are checked; traced ones are not.
 """
 
 from collections.abc import Callable
@@ -23,10 +23,6 @@ def number(value: Any, name: str) -> Any:
 
     Args:
         value: a real number of Python, NumPy or JAX.
-        name: what to call it in a message.
-
-    Returns:
-        A float, or the traced scalar.
 
     Raises:
         UserError: if it is not a single real number.
@@ -58,11 +54,7 @@ def nonnegative(value: Any, name: str, *, zero: bool = True) -> Any:
 
     Args:
         value: a real number, or a traced one.
-        name: what to call it in a message.
         zero: whether 0 is accepted.
-
-    Returns:
-        A float, or the traced scalar.
 
     Raises:
         UserError: if it is not a single number, or out of range.
@@ -75,18 +67,15 @@ def nonnegative(value: Any, name: str, *, zero: bool = True) -> Any:
             ...
         attlas.core.errors.UserError: rate = 0.0 is not positive and finite: choose another
     """
-    known = number(value, name)
-    if isinstance(known, float) and not (0 < known < float("inf") or (zero and known == 0)):
+    checked = number(value, name)
+    if isinstance(checked, float) and not (0 < checked < float("inf") or (zero and checked == 0)):
         wrong = "is negative or not finite" if zero else "is not positive and finite"
-        raise UserError(f"{name} = {known} {wrong}: choose another")
-    return known
+        raise UserError(f"{name} = {checked} {wrong}: choose another")
+    return checked
 
 
 def require_mirror_exponent(p: Any) -> None:
-    """Refuse an exponent without a mirror map; a traced one cannot be seen and passes.
-
-    Args:
-        p: exponent.
+    """Check that an exponent has a mirror map; a traced one is not checked.
 
     Raises:
         UserError: unless p is a single number with 1 < p < inf.
@@ -97,9 +86,9 @@ def require_mirror_exponent(p: Any) -> None:
             ...
         attlas.core.errors.UserError: exponent p = 1.0 has no mirror map: choose 1 < p < inf
     """
-    known = number(p, "exponent p")
-    if isinstance(known, float) and not 1 < known < float("inf"):
-        raise UserError(f"exponent p = {known} has no mirror map: choose 1 < p < inf")
+    checked = number(p, "exponent p")
+    if isinstance(checked, float) and not 1 < checked < float("inf"):
+        raise UserError(f"exponent p = {checked} has no mirror map: choose 1 < p < inf")
 
 
 def mirror_exponents(p: Exponent) -> Exponent:
@@ -107,9 +96,6 @@ def mirror_exponents(p: Exponent) -> Exponent:
 
     Args:
         p: one exponent, a pytree of exponents, or a function of the parameters.
-
-    Returns:
-        The same, what can be seen as floats.
 
     Raises:
         UserError: for an exponent without a mirror map.
@@ -121,15 +107,14 @@ def mirror_exponents(p: Exponent) -> Exponent:
     if callable(p) and _is_leaf(p):
         return p
     jax.tree.map(require_mirror_exponent, p)
-    return jax.tree.map(lambda each: number(each, "exponent p"), p)
+    return jax.tree.map(lambda exponent: number(exponent, "exponent p"), p)
 
 
 def exponent_of_each_leaf(p: Exponent, params: Any) -> Any:
     """The tree of exponents that belongs to a tree of parameters.
 
     Args:
-        p: what `mirror_exponents` returned.
-        params: parameters.
+        p: exponents from `mirror_exponents`.
 
     Returns:
         One exponent per leaf, a float or a traced scalar.
@@ -145,15 +130,14 @@ def exponent_of_each_leaf(p: Exponent, params: Any) -> Any:
     try:
         return jax.tree.map(lambda e, part: jax.tree.map(lambda _: e, part), tree, params)
     except ValueError as error:
-        shown = f"{jax.tree.structure(tree)} does not fit {jax.tree.structure(params)}"
-        raise UserError(f"p as {shown}: give one p, or a prefix of the parameters") from error
+        structures = f"{jax.tree.structure(tree)} does not fit {jax.tree.structure(params)}"
+        raise UserError(f"p as {structures}: give one p, or a prefix of the parameters") from error
 
 
 def in_dtype_of(array: Array, p: float | Array) -> float | Array:
     """An exponent ready for the powers of an array; a traced one out of range becomes NaN.
 
     Args:
-        array: what will be raised to a power.
         p: a float, or a traced scalar.
 
     Returns:

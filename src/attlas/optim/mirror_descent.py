@@ -39,11 +39,7 @@ def potential(w: Float[Array, "*shape"], p: float | Float[Array, ""]) -> Float[A
     r"""The potential psi(w) = (1/p) sum |w|^p (Def. 1 of julistiono2024optimizing).
 
     Args:
-        w: any shape.
         p: exponent, above 1.
-
-    Returns:
-        The scalar psi(w).
 
     Examples:
         >>> float(potential(jnp.array([3.0, -4.0]), 2.0))
@@ -60,7 +56,6 @@ def potential_gradient(
     r"""The mirror map u = grad psi(w) = sign(w) |w|^{p-1}, entrywise.
 
     Args:
-        w: any shape.
         p: exponent, above 1.
 
     Returns:
@@ -102,10 +97,10 @@ def mirror_step(
 ) -> Float[Array, "*shape"]:
     r"""One plain step grad psi(w+) = grad psi(w) - eta g; every argument may be traced.
 
+    Here eta is `learning_rate`.
+
     Args:
-        w: where the step starts, any shape.
         gradient: g, of the same shape.
-        learning_rate: eta.
         p: exponent, above 1.
 
     Returns:
@@ -148,12 +143,8 @@ def bregman_sum(w: Array, v: Array, p: float | Array) -> Float[Array, ""]:
     """`bregman` of arrays that were read already; NaN where one is.
 
     Args:
-        w: first point.
         v: second point, of the same shape and type.
         p: exponent, above 1.
-
-    Returns:
-        The divergence.
 
     Examples:
         >>> float(bregman_sum(jnp.array([1.0, 2.0]), jnp.array([3.0, 2.0]), 2.0))
@@ -181,7 +172,7 @@ def bregman_sum(w: Array, v: Array, p: float | Array) -> Float[Array, ""]:
 class MirrorDescentState(NamedTuple):
     """State of `mirror_descent`; its trees have the structure of the parameters.
 
-    The mirror variable is kept because for p near 1 a weight underflows long before it does
+    The state holds the mirror variable because for p near 1 a weight underflows long before it does
     (p = 1.1: w = u^10): recomputed from w, it would lose every gradient an entry has collected.
 
     Attributes:
@@ -202,20 +193,22 @@ class MirrorDescentState(NamedTuple):
 def _group_norms(gradient: Any, exponents: Any) -> Any:
     """For each leaf the dual norm over all leaves of its exponent."""
     leaves, structure = jax.tree.flatten(gradient)
-    each = jax.tree.leaves(exponents)
-    own = [_dual_norm(g, p) for g, p in zip(leaves, each, strict=True)]
-    keys = [p if isinstance(p, float) else id(p) for p in each]
+    exponents_of_leaves = jax.tree.leaves(exponents)
+    dual_norms = [_dual_norm(g, p) for g, p in zip(leaves, exponents_of_leaves, strict=True)]
+    keys = [p if isinstance(p, float) else id(p) for p in exponents_of_leaves]
 
     def of_group(p: float | Array) -> Array:
-        parts = []
-        for norm, other in zip(own, each, strict=True):
-            same = other is p or other == p
+        sizes = []
+        for norm, exponent in zip(dual_norms, exponents_of_leaves, strict=True):
+            same = exponent is p or exponent == p
             # Whether traced exponents agree is seen late: those that do not add zero.
             if same is not False:
-                parts.append(norm if same is True else jnp.where(same, norm, 0))
-        return _dual_norm(jnp.stack(parts), p)
+                sizes.append(norm if same is True else jnp.where(same, norm, 0))
+        return _dual_norm(jnp.stack(sizes), p)
 
-    norms = {key: of_group(p) for key, p in dict(zip(keys, each, strict=True)).items()}
+    norms = {
+        key: of_group(p) for key, p in dict(zip(keys, exponents_of_leaves, strict=True)).items()
+    }
     return jax.tree.unflatten(structure, [norms[key] for key in keys])
 
 
@@ -272,8 +265,10 @@ class _Rule(NamedTuple):
         dual = jax.tree.map(_gradient_map, params, exponents)
         # Copies: parameters and state may both be donated to a compiled step.
         dual, point = jax.tree.map(jnp.copy, (dual, params))
-        kept = jax.tree.map(_scalar, params, exponents)
-        return MirrorDescentState(dual, point, kept, jnp.zeros((), jnp.int32), jnp.asarray(False))
+        scalars = jax.tree.map(_scalar, params, exponents)
+        return MirrorDescentState(
+            dual, point, scalars, jnp.zeros((), jnp.int32), jnp.asarray(False)
+        )
 
     def update(
         self, updates: Any, state: Any, params: Any = None
@@ -296,9 +291,12 @@ class _Rule(NamedTuple):
         old = jax.tree.map(_dual_of, params, exponents, state.dual, state.point, state.exponents)
         new = jax.tree.map(advance, old, updates, scale)
         change = jax.tree.map(_move, params, old, new, exponents)
-        point, kept = optax.apply_updates(params, change), jax.tree.map(_scalar, params, exponents)
+        point, scalars = (
+            optax.apply_updates(params, change),
+            jax.tree.map(_scalar, params, exponents),
+        )
         count = jnp.asarray(optax.safe_increment(state.count))
-        return change, MirrorDescentState(new, point, kept, count, stalled)
+        return change, MirrorDescentState(new, point, scalars, count, stalled)
 
 
 def _scalar(w: Array, p: float | Array) -> Array:
@@ -310,14 +308,14 @@ def _gradient_map(w: Array, p: float | Array) -> Array:
 
 
 def _dual_of(w: Array, p: float | Array, dual: Array, point: Array, of: Array) -> Array:
-    """The kept mirror variable where w and p are as the last step left them, else a new one."""
-    kept = (w == point) & (_scalar(w, p) == of)
+    """The stored mirror variable where w and p are as the last step left them, else a new one."""
+    unchanged = (w == point) & (_scalar(w, p) == of)
 
     def take_anew() -> Array:
-        return jnp.where(kept, dual, _gradient_map(w, p))
+        return jnp.where(unchanged, dual, _gradient_map(w, p))
 
     # The powers cost as much as the step itself, and are seldom needed.
-    return jax.lax.cond(jnp.all(kept), lambda: dual, take_anew)
+    return jax.lax.cond(jnp.all(unchanged), lambda: dual, take_anew)
 
 
 def _move(w: Array, old: Array, new: Array, p: float | Array) -> Array:
@@ -337,7 +335,7 @@ def mirror_descent(
     u+ = (1 - eta lambda) u - eta g, w+ = sign(u+) |u+|^{1/(p-1)}, with u = grad psi(w) and weight
     decay lambda. Dual-normalised: g is divided by ||g||_q + eps, q = p / (p - 1), the norm over
     all leaves that share one p. An entry whose u does not change does not move, hence weights too
-    small for u = |w|^{p-1} (p = 10 in float32: below 6e-5) are kept until a gradient reaches them.
+    small for u = |w|^{p-1} (p = 10 in float32: below 6e-5) stay until a gradient reaches them.
 
     In a chain, what comes before acts on the gradient: clipping, momentum, decay of w. What comes
     after acts on the displacement w+ - w, which has its sign and eta already, and is never undone:

@@ -17,7 +17,6 @@ def first_phase_steps(
     r"""Step sizes alpha_h of the first phase, +scale or -scale at equal odds (Proposition 2).
 
     Args:
-        key: random key.
         heads: H, at least 1.
         scale: size of every alpha_h.
         dtype: floating type, JAX's default when None.
@@ -58,13 +57,10 @@ def one_step_initialisation(
     Args:
         key: random key of the signs, see `first_phase_steps`.
         X: samples of the first phase.
-        y: labels +-1.
+        y: labels, +1 or -1.
         heads: H, at least 1.
-        decoder: what the decoders read.
+        decoder: "full", "pooled" or "last", the tokens that are decoded.
         scale: size of every alpha_h.
-
-    Returns:
-        The start of the second phase.
 
     Examples:
         >>> X = jnp.array([[[3.0], [1.0]], [[-1.0], [-1.0]]])

@@ -66,9 +66,9 @@ def active_set(
         move, inverse, correction = _newton_move(rows.part(index), w, pull, p)
         if not np.isfinite(move).all():
             break
-        whole = np.zeros_like(l)
-        whole[:, index] = move
-        ahead, pull_ahead = _first_rise(rows, l, whole, pull, q)
+        full = np.zeros_like(l)
+        full[:, index] = move
+        ahead, pull_ahead = _first_rise(rows, l, full, pull, q)
         w = (
             w + correction + inverse * (pull_ahead - pull)
             if p > 2

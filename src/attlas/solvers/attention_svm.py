@@ -29,7 +29,7 @@ def attention_svm(
     \ (X_{i\alpha_i}-X_{it})^\top W z_i\ge1,\ t\ne\alpha_i$$
 
     Value and certificate are float64 NumPy arrays, whatever the precision of the input and
-    of JAX, and they are of the numbers handed in: float32 data are solved as they stand.
+    of JAX, and they are of the numbers passed in: float32 data are solved as they stand.
 
     Args:
         X: tokens, [n, T, d], T >= 2; lists, or arrays of NumPy, JAX or torch, as z and tokens.
@@ -108,15 +108,15 @@ def _solve(X, z, tokens, p, tolerance, max_steps, batch: bool) -> Solution:
     check_options(p, tolerance, max_steps)
     lead = "b " if batch else ""
     points, queries = as_float64(X, "X", f"{lead}n T d"), as_float64(z, "z", f"{lead}n d")
-    chosen = read_array(tokens, "tokens")
+    selected = read_array(tokens, "tokens")
     if not batch:
-        points, queries, chosen = points[None], queries[None], chosen[None]
-    check_problem(points, queries, chosen)
-    rows = attention_rows(points, queries, chosen)
+        points, queries, selected = points[None], queries[None], selected[None]
+    check_problem(points, queries, selected)
+    rows = attention_rows(points, queries, selected)
     b, _, _, d = points.shape
 
     def shape_rows(values: np.ndarray) -> np.ndarray:
-        return scatter_others(values, chosen, points.shape)
+        return scatter_others(values, selected, points.shape)
 
     answer = max_margin(rows, float(p), tolerance, max_steps)
     return to_solution(answer, float(p), lambda w: w.reshape(b, d, d), shape_rows, single=not batch)
@@ -129,9 +129,6 @@ def attention_rows(X: np.ndarray, z: np.ndarray, tokens: np.ndarray) -> Attentio
         X: tokens, [b, n, T, d], float64.
         z: queries, [b, n, d].
         tokens: selected tokens, [b, n].
-
-    Returns:
-        The rows.
     """
     index = _others(tokens, X.shape[2])
     best = np.take_along_axis(X, tokens[..., None, None], axis=2)
@@ -150,10 +147,7 @@ def scatter_others(values: np.ndarray, tokens: np.ndarray, shape: tuple[int, ...
     Args:
         values: one number per constraint, [b, n (T - 1)] or without batch.
         tokens: selected tokens, [b, n].
-        shape: of the tokens X, [b, n, T, d].
-
-    Returns:
-        The numbers in place.
+        shape: shape of the tokens X, [b, n, T, d].
     """
     b, n, size, _ = shape
     full = np.zeros((b, n, size))
@@ -163,15 +157,10 @@ def scatter_others(values: np.ndarray, tokens: np.ndarray, shape: tuple[int, ...
 
 
 def check_problem(X: np.ndarray, z: np.ndarray, tokens: np.ndarray) -> None:
-    """Refuse arrays that state no attention SVM.
+    """Check the arrays of an attention SVM.
 
     Args:
         X: tokens, [b, n, T, d].
-        z: queries.
-        tokens: selected tokens.
-
-    Raises:
-        UserError: naming what is wrong.
     """
     b, n, size, d = X.shape
     if 0 in (b, n, d):

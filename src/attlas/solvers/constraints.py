@@ -14,7 +14,7 @@ import numpy as np
 
 @runtime_checkable
 class ConstraintOperator(Protocol):
-    """What the solvers ask of a batch of constraint matrices A, each [m, D]."""
+    """The operations that solvers need from a batch of constraint matrices A, each [m, D]."""
 
     @property
     def shape(self) -> tuple[int, int, int]:
@@ -165,14 +165,14 @@ class AttentionRows(NamedTuple):
 
     def select(self, rows: np.ndarray) -> np.ndarray:
         """Dense rows of the first problem."""
-        sample, other = np.divmod(rows, self.differences.shape[2])
-        outer = self.differences[0, sample, other][:, :, None] * self.queries[0, sample][:, None]
+        sample, token = np.divmod(rows, self.differences.shape[2])
+        outer = self.differences[0, sample, token][:, :, None] * self.queries[0, sample][:, None]
         return outer.reshape(len(rows), -1)
 
     def part(self, rows: np.ndarray) -> "PairRows":
         """The first problem with some of its rows."""
-        sample, other = np.divmod(rows, self.differences.shape[2])
-        return PairRows(self.differences[0, sample, other], self.queries[0], sample)
+        sample, token = np.divmod(rows, self.differences.shape[2])
+        return PairRows(self.differences[0, sample, token], self.queries[0], sample)
 
     def take(self, problems: np.ndarray) -> "AttentionRows":
         """Some problems."""

@@ -65,7 +65,7 @@ def dual_descent(rows: ConstraintOperator, p: float, target: float, max_steps: i
 
     pull = batch_norm(rows.adjoint(np.ones((1, m))), dual_exponent(p))[0]
     level = m / max(pull, 1e-150) ** 2
-    found = minimize(
+    answer = minimize(
         objective,
         np.full(m, min(level, 1e6)),
         jac=True,
@@ -74,4 +74,4 @@ def dual_descent(rows: ConstraintOperator, p: float, target: float, max_steps: i
         callback=stop_when_certified,
         options={"maxiter": max_steps, "maxfun": 2 * max_steps, "ftol": 0, "gtol": 0, "maxcor": 20},
     )
-    return found.x[None]
+    return answer.x[None]

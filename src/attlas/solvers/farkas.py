@@ -37,8 +37,8 @@ def farkas_multipliers(rows: ConstraintOperator) -> tuple[np.ndarray, float]:
     if system.size <= _ACTIVE_SET_ENTRIES:
         weights, _ = nnls(system, aim, maxiter=30 * m)
     else:
-        found = linprog(np.zeros(m), A_eq=system, b_eq=aim, bounds=(0, None), method="highs")
-        weights = found.x if found.x is not None else np.full(m, 1 / m)
+        answer = linprog(np.zeros(m), A_eq=system, b_eq=aim, bounds=(0, None), method="highs")
+        weights = answer.x if answer.x is not None else np.full(m, 1 / m)
     weights = _refined(system, aim, weights)
     return weights, float(np.linalg.norm(matrix @ weights))
 
@@ -62,9 +62,6 @@ def farkas_tolerance(rows: ConstraintOperator) -> float:
 
     Args:
         rows: constraints of one problem.
-
-    Returns:
-        The tolerance.
     """
     _, m, size = rows.shape
     return (m + size) * float(np.finfo(float).eps)

@@ -52,11 +52,12 @@ def global_margin(
     start has W = 0, so the value is no less than the margin of uniform attention. Searched in
     float64, whatever the precision of the input and of JAX.
 
+    Here H is `heads`.
+
     Args:
         X: tokens of the samples, [n, T, d].
         y: labels, +1 or -1, [n].
-        heads: H.
-        decoder: what the decoders read.
+        decoder: "full", "pooled" or "last", the tokens that are decoded.
         radius: r, the norm of all parameters.
         starts: number of starts, at least 3.
         steps: ascent steps of each start.
@@ -86,8 +87,8 @@ def global_margin(
         raise UserError(f"tolerance = {tolerance} is not in (0, 1): it is a relative distance")
     ceiling = margin_upper_bound(tokens, labels, decoder, radius=radius)
     with jax.enable_x64(True):
-        found = _search(tokens, labels, heads, decoder, radius, starts, steps, ceiling, key)
-        return _best(*found, ceiling, tolerance)
+        search = _search(tokens, labels, heads, decoder, radius, starts, steps, ceiling, key)
+        return _best(*search, ceiling, tolerance)
 
 
 def margin_upper_bound(
@@ -110,7 +111,7 @@ def margin_upper_bound(
     Args:
         X: tokens of the samples, [n, T, d].
         y: labels, +1 or -1, [n].
-        decoder: what the decoders read.
+        decoder: "full", "pooled" or "last", the tokens that are decoded.
         radius: r, the norm of all parameters.
 
     Returns:
@@ -191,9 +192,9 @@ def _first_models(
 ) -> MultiHead:
     """Random directions; the share of W in the norm grows from nothing to most of it."""
     _, T, d = X.shape
-    one = make_multi_head(heads, T, d, decoder, X.dtype)
+    model = make_multi_head(heads, T, d, decoder, X.dtype)
     rng = generator(key)
-    U, W = (rng.normal(size=(starts, *leaf.shape)) for leaf in (one.U, one.W))
+    U, W = (rng.normal(size=(starts, *leaf.shape)) for leaf in (model.U, model.W))
     share = np.linspace(0.0, 0.9, starts)
     U, W = (
         leaf / np.linalg.norm(leaf.reshape(starts, -1), axis=1).reshape(-1, *[1] * (leaf.ndim - 1))
@@ -211,14 +212,14 @@ def _best(
     best = values[order[0]]
     model: MultiHead = jax.tree.map(lambda leaf: leaf[order[0]], models)
     spread = (best - values[order[_AGREEING - 1]]) / abs(best) if best else np.inf
-    found = best > 0 and spread <= tolerance
+    converged = best > 0 and spread <= tolerance
     certificate = {"lower": best, "upper": ceiling, "spread": spread}
     stats = {
         "model": model,
         "values": values,
         "agreeing": int((values >= best - tolerance * abs(best)).sum()),
     }
-    code = Result.CONVERGED if found else Result.MAX_STEPS
+    code = Result.CONVERGED if converged else Result.MAX_STEPS
     return Solution(np.asarray(best), np.asarray(code.value), certificate, stats)
 
 
@@ -234,8 +235,8 @@ def _attended(models: MultiHead, X: Array) -> Array:
     def output(U: Array, model: MultiHead, sample: Array) -> Array:
         return MultiHead(U, model.W, model.decoder)(sample)
 
-    one = jax.vmap(jax.grad(output), (None, None, 0))
-    return jax.vmap(lambda model: one(model.U, model, X))(models)
+    gradient = jax.vmap(jax.grad(output), (None, None, 0))
+    return jax.vmap(lambda model: gradient(model.U, model, X))(models)
 
 
 def _best_decoders(models: MultiHead, X: Array, y: Array, radius: float) -> MultiHead:
@@ -244,12 +245,12 @@ def _best_decoders(models: MultiHead, X: Array, y: Array, radius: float) -> Mult
     starts, n = features.shape[:2]
     flat = features.reshape(starts, n, -1)
     labels = np.broadcast_to(np.asarray(y), (starts, n))
-    found = kernel_svm_batch(np.matmul(flat, flat.transpose(0, 2, 1)), labels)
+    svm = kernel_svm_batch(np.matmul(flat, flat.transpose(0, 2, 1)), labels)
     W = np.asarray(models.W)
     left = np.maximum(radius**2 - np.einsum("shde,shde->s", W, W), 0.0)
-    theta = np.einsum("sn,snp->sp", found.certificate["alpha"], flat) * np.sqrt(left)[:, None]
-    known = np.isfinite(theta).all(axis=1)
-    U = np.where(known[:, None], theta, np.asarray(models.U).reshape(starts, -1))
+    theta = np.einsum("sn,snp->sp", svm.certificate["alpha"], flat) * np.sqrt(left)[:, None]
+    finite = np.isfinite(theta).all(axis=1)
+    U = np.where(finite[:, None], theta, np.asarray(models.U).reshape(starts, -1))
     U = jnp.asarray(U.reshape(models.U.shape))
     return eqx.tree_at(lambda model: model.U, models, U)
 

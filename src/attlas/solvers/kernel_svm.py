@@ -113,8 +113,8 @@ class _Problem(NamedTuple):
 def _inputs(K: ArrayInput, y: ArrayInput, batch: bool) -> tuple[np.ndarray, np.ndarray, float]:
     """The arrays in float64 with a batch axis, and the rounding unit of K as it was given."""
     lead = "b " if batch else ""
-    given = read_array(K, "K")
-    gram, labels = as_float64(given, "K", f"{lead}n n"), as_float64(y, "y", f"{lead}n")
+    matrix = read_array(K, "K")
+    gram, labels = as_float64(matrix, "K", f"{lead}n n"), as_float64(y, "y", f"{lead}n")
     if not batch:
         gram, labels = gram[None], labels[None]
     b, n, columns = gram.shape
@@ -124,7 +124,7 @@ def _inputs(K: ArrayInput, y: ArrayInput, batch: bool) -> tuple[np.ndarray, np.n
         raise UserError(f"y has shape {labels.shape[1:]}, K requires ({n},) labels")
     if not np.isin(labels, (-1.0, 1.0)).all():
         raise UserError("y holds labels other than +1 and -1: recode them")
-    return gram, labels, float(jnp.finfo(working_dtype(given.dtype)).eps)
+    return gram, labels, float(jnp.finfo(working_dtype(matrix.dtype)).eps)
 
 
 def _problem(gram: np.ndarray, labels: np.ndarray, eps: float) -> _Problem:
@@ -149,9 +149,9 @@ def _problem(gram: np.ndarray, labels: np.ndarray, eps: float) -> _Problem:
     n = labels.shape[1]
     # What asymmetry and negative eigenvalues show of the rounding that made K counts as well.
     level = np.maximum(n * eps * values[:, -1], 2 * np.maximum(lowest, n * skew))
-    kept = np.where(values > level[:, None], values, 0.0)
-    used = max(1, int((kept > 0).sum(axis=-1).max()))
-    factor = vectors[:, :, n - used :] * np.sqrt(kept[:, None, n - used :])
+    positive = np.where(values > level[:, None], values, 0.0)
+    used = max(1, int((positive > 0).sum(axis=-1).max()))
+    factor = vectors[:, :, n - used :] * np.sqrt(positive[:, None, n - used :])
     signed = 0.5 * (signed + signed.transpose(0, 2, 1))
     return _Problem(labels, signed, scale, lengths, lengths[:, :, None] * factor, level)
 

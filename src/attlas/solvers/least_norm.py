@@ -35,23 +35,23 @@ def least_norm_multipliers(gram: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """
     b, m, _ = gram.shape
     free = _rough_multipliers(gram) > 0
-    found, pivots, alive = np.zeros((b, m)), np.zeros(b, int), np.arange(b)
+    multipliers, pivots, alive = np.zeros((b, m)), np.zeros(b, int), np.arange(b)
     fewest, stale = np.full(b, m + 1), np.zeros(b, int)
     for count in range(1, _PIVOTS + 1):
-        here = gram if len(alive) == b else gram[alive]
-        l = _on_support(here, free)
-        slack = np.matmul(here, l[..., None])[..., 0] - 1
+        gram_alive = gram if len(alive) == b else gram[alive]
+        l = _on_support(gram_alive, free)
+        slack = np.matmul(gram_alive, l[..., None])[..., 0] - 1
         wrong = np.where(free, l < 0, slack < -_ROUNDING)
         number = wrong.sum(axis=-1)
         better = number < fewest[alive]
         stale[alive] = np.where(better, 0, stale[alive] + 1)
         fewest[alive] = np.where(better, number, fewest[alive])
         going = (number > 0) & (stale[alive] < _PATIENCE)
-        found[alive], pivots[alive] = l, count
+        multipliers[alive], pivots[alive] = l, count
         alive, free = alive[going], (free ^ wrong)[going]
         if not len(alive):
             break
-    return found, pivots
+    return multipliers, pivots
 
 
 def _rough_multipliers(gram: np.ndarray) -> np.ndarray:

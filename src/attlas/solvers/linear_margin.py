@@ -51,23 +51,23 @@ def linear_margin(
     if 0 in samples.shape:
         raise UserError(f"X has shape {samples.shape}: give at least one sample, token and feature")
     flat = samples.reshape(len(samples), -1)
-    found = lp_svm(flat, y, 2.0, tolerance=tolerance, max_steps=max_steps)
-    return _inverted(found, samples.shape[1:])
+    svm = lp_svm(flat, y, 2.0, tolerance=tolerance, max_steps=max_steps)
+    return _inverted(svm, samples.shape[1:])
 
 
-def _inverted(found: Solution, shape: tuple[int, ...]) -> Solution[Float[np.ndarray, ""]]:
+def _inverted(svm: Solution, shape: tuple[int, ...]) -> Solution[Float[np.ndarray, ""]]:
     """The best margin is the inverse of the norm of the least solution with margins 1."""
-    given = found.certificate
-    lower = 1 / given["norm_upper"]
-    infeasible = given["norm_upper"] == np.inf
+    bounds = svm.certificate
+    lower = 1 / bounds["norm_upper"]
+    infeasible = bounds["norm_upper"] == np.inf
     certificate = {
         "lower": lower,
-        "upper": 1 / given["norm_lower"],
-        "gap": given["gap"],
-        "U": found.value.reshape(shape) * lower,
-        "dual": given["dual"] / given["dual"].sum(),
-        "farkas": given["farkas"],
-        "farkas_residual": given["farkas_residual"],
+        "upper": 1 / bounds["norm_lower"],
+        "gap": bounds["gap"],
+        "U": svm.value.reshape(shape) * lower,
+        "dual": bounds["dual"] / bounds["dual"].sum(),
+        "farkas": bounds["farkas"],
+        "farkas_residual": bounds["farkas_residual"],
     }
     value = np.asarray(np.nan if infeasible else lower)
-    return Solution(value, found.result, certificate, {"steps": found.stats["steps"]})
+    return Solution(value, svm.result, certificate, {"steps": svm.stats["steps"]})

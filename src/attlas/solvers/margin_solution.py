@@ -11,15 +11,7 @@ from attlas.solvers.max_margin import MaxMargin
 
 
 def check_options(p: float, tolerance: float, max_steps: int) -> None:
-    """Refuse options that no max-margin solver accepts.
-
-    Args:
-        p: exponent.
-        tolerance: relative gap.
-        max_steps: step count.
-
-    Raises:
-        UserError: naming the option.
+    """Check the options of the max-margin solvers.
 
     Examples:
         >>> check_options(2.0, 1e-8, 0)
@@ -45,8 +37,6 @@ def to_solution(
     """The answer with its certificate, in the shapes of the problem.
 
     Args:
-        answer: of the engine.
-        p: exponent.
         shape_value: [b, D] to the value's shape.
         shape_rows: [b, m] to the shape of multipliers.
         single: drop the batch axis.

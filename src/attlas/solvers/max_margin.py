@@ -75,13 +75,9 @@ def max_margin(rows: ConstraintOperator, p: float, tolerance: float, max_steps: 
     """Solve every problem of a batch.
 
     Args:
-        rows: constraints.
         p: exponent, 1 < p <= inf.
         tolerance: largest relative gap that counts as converged.
         max_steps: interior-point steps of one problem at most.
-
-    Returns:
-        The answers with their certificates.
     """
     b, m, _ = rows.shape
     longest = rows.lengths().max(axis=-1)
@@ -95,25 +91,25 @@ def max_margin(rows: ConstraintOperator, p: float, tolerance: float, max_steps: 
         farkas, residual = np.zeros((b, m)), np.full(b, np.nan)
         infeasible = np.zeros(b, bool)
         for i in np.flatnonzero(~(end.gap <= tolerance)):
-            one = unit.take(np.array([i]))
-            weights, length = farkas_multipliers(one)
-            if length <= farkas_tolerance(one):
+            problem = unit.take(np.array([i]))
+            weights, length = farkas_multipliers(problem)
+            if length <= farkas_tolerance(problem):
                 farkas[i], residual[i], infeasible[i] = weights, length, True
             elif m <= _DIRECT_CONSTRAINTS:
                 # A second way for the few that resist: another start and fewer constraints.
-                again = _working_set(one, p, max_steps, _rough_start(one, p, max_steps))
+                again = _working_set(problem, p, max_steps, _rough_start(problem, p, max_steps))
                 _keep_better(end, np.array([i]), again)
-    found = certify(rows, end.w, end.multipliers, p)
-    w = np.where(infeasible[:, None], np.nan, found.w)
-    gap = np.where(infeasible, np.nan, found.gap)
+    certificate = certify(rows, end.w, end.multipliers, p)
+    w = np.where(infeasible[:, None], np.nan, certificate.w)
+    gap = np.where(infeasible, np.nan, certificate.gap)
     result = np.where(gap <= tolerance, Result.CONVERGED.value, Result.MAX_STEPS.value)
     result = np.where(infeasible, Result.INFEASIBLE.value, result)
     dual = np.maximum(end.multipliers, 0)
     total = dual.sum(axis=-1, keepdims=True)
-    dual = dual / np.where(total > 0, total, 1.0) * found.lower[:, None]
+    dual = dual / np.where(total > 0, total, 1.0) * certificate.lower[:, None]
     return MaxMargin(
-        w, dual, found.margins, found.upper, found.lower, gap,
-        distance_bound(found.upper, found.lower, p), farkas, residual,
+        w, dual, certificate.margins, certificate.upper, certificate.lower, gap,
+        distance_bound(certificate.upper, certificate.lower, p), farkas, residual,
         result.astype(int), end.steps,
     )  # fmt: skip
 
@@ -131,8 +127,8 @@ def _joined(ends: list[PathEnd]) -> PathEnd:
 def _keep_better(end: PathEnd, index: np.ndarray, again: PathEnd) -> None:
     """Put a second answer in the place of the first where its gap is smaller."""
     better = again.gap < end.gap[index]
-    for field, found in zip(end, again, strict=True):
-        field[index[better]] = found[better]
+    for field, field_again in zip(end, again, strict=True):
+        field[index[better]] = field_again[better]
 
 
 def _path_end(
@@ -220,10 +216,10 @@ def _working_set(rows: ConstraintOperator, p: float, max_steps: int, start: np.n
     w = primal_point(rows.adjoint(start), near)
     margins = rows.apply(w)[0]
     scale = start[0] @ margins / start[0].sum()
-    chosen = (start[0] > 0) & (margins < 1.5 * scale) | (margins < 1.01 * scale)
+    active = (start[0] > 0) & (margins < 1.5 * scale) | (margins < 1.01 * scale)
     best = PathEnd(w, start, certify(rows, w, start, p).gap, np.zeros(1, int))
     while True:
-        index = np.flatnonzero(chosen)
+        index = np.flatnonzero(active)
         end = _path_end(rows.part(index), p, max_steps, best.multipliers[:, index])
         full = np.zeros((1, m))
         full[0, index] = end.multipliers
@@ -234,8 +230,8 @@ def _working_set(rows: ConstraintOperator, p: float, max_steps: int, start: np.n
         best = best._replace(steps=steps)
         margins = rows.apply(end.w)[0]
         inside = margins[index].min()
-        violated = np.flatnonzero(~chosen & (margins < inside * (1 - _TARGET)))
+        violated = np.flatnonzero(~active & (margins < inside * (1 - _TARGET)))
         if gap[0] <= _TARGET or not len(violated) or not np.isfinite(end.gap[0]):
             return best
         room = max(50, len(index) // 2)
-        chosen[violated[np.argsort(margins[violated])[:room]]] = True
+        active[violated[np.argsort(margins[violated])[:room]]] = True

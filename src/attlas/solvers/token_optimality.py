@@ -35,8 +35,8 @@ def attention_margins(
         [[0.0, 3.0]]
     """
     with own_precision("n T d, n d, d d", X=X, z=z, W=W) as (X, z, W):
-        chosen = read_indices(tokens, "tokens", X.shape[:1], X.shape[1])
-        return _margins(X, z, jnp.asarray(chosen), W)
+        selected = read_indices(tokens, "tokens", X.shape[:1], X.shape[1])
+        return _margins(X, z, jnp.asarray(selected), W)
 
 
 def _margins(X: Array, z: Array, tokens: Array, W: Array) -> Float[Array, "n T"]:
@@ -75,9 +75,9 @@ def support_tokens(
     # The W of an infeasible problem is NaN, and an answer: it is not refused.
     with own_precision(X=X, z=z, W=W) as (X, z, W):
         require_axes("n T d, n d, d d", {"X": X.shape, "z": z.shape, "W": W.shape})
-        chosen = jnp.asarray(read_indices(tokens, "tokens", X.shape[:1], X.shape[1]))
-        others = jnp.arange(X.shape[1])[None, :] != chosen[:, None]
-        return others & (_margins(X, z, chosen, W) <= 1 + tolerance)
+        selected = jnp.asarray(read_indices(tokens, "tokens", X.shape[:1], X.shape[1]))
+        others = jnp.arange(X.shape[1])[None, :] != selected[:, None]
+        return others & (_margins(X, z, selected, W) <= 1 + tolerance)
 
 
 def is_locally_optimal(
@@ -94,7 +94,6 @@ def is_locally_optimal(
         data: samples, labels, queries and value head.
         tokens: selected token of each sample.
         W: the solution W_mm of `attention_svm` for these tokens.
-        tolerance: of `support_tokens`.
 
     Returns:
         True or false; false if W is NaN (infeasible), for then there is no W_mm.
@@ -122,9 +121,6 @@ def is_globally_optimal(data: TokenSelection, tokens: ArrayInput) -> Bool[Array,
         data: samples, labels, queries and value head.
         tokens: selected token of each sample.
 
-    Returns:
-        True or false.
-
     A `UserError` names data that cannot be used or tokens that are none.
 
     Source: section 1.1 of julistiono2024optimizing.
@@ -143,5 +139,5 @@ def _scores(data: TokenSelection, tokens: ArrayInput) -> tuple[Array, Array]:
     """The scores of all tokens, and those of the selected ones in a column."""
     validate(data)
     scores = token_scores(data)
-    chosen = jnp.asarray(read_indices(tokens, "tokens", scores.shape[:1], scores.shape[1]))
-    return scores, jnp.take_along_axis(scores, chosen[:, None], axis=1)
+    selected = jnp.asarray(read_indices(tokens, "tokens", scores.shape[:1], scores.shape[1]))
+    return scores, jnp.take_along_axis(scores, selected[:, None], axis=1)

@@ -149,13 +149,14 @@ def test_the_gap_is_the_sum_of_its_terms_and_norms_fixed_in_advance_cost_nothing
 
 
 def test_the_union_term_by_hand_for_the_trivial_entry():
-    """One norm, the length of the readout: the smallest of four grids, ten bounds and itself."""
+    """One norm, the length of the readout: the smallest of four grids for each of the bounds."""
     w = weights()
-    entry = compare_bounds(w, X, 1000, 0.05).entries[0]
+    entries = compare_bounds(w, X, 1000, 0.05).entries
+    entry = entries[0]
     length = np.linalg.norm(w.readout, keepdims=True)
     gaps = []
     for resolution in RESOLUTIONS:
-        union_cost = norm_grid_cost(length, resolution).item() + math.log(4 * 11)
+        union_cost = norm_grid_cost(length, resolution).item() + math.log(4 * len(entries))
         radius = round_up_norm(length, resolution).item()
         gaps.append(2 * radius + 3 * math.sqrt((math.log(2 / 0.05) + union_cost) / 2000))
     assert entry.gap == pytest.approx(min(gaps), rel=1e-12)

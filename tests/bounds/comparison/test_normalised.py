@@ -21,8 +21,8 @@ def test_length_enters_the_logarithm_alone():
     def rows(tokens: Inputs) -> dict[str, float]:
         with jax.enable_x64(True):
             table = normalised([(weight_norms(weights), None)], tokens, SAMPLES, 1.0, 1.0)
-            values = table.values(np.full(len(table.labels), float(SAMPLES)))[0]
-        names = [label.name for label in table.labels]
+            values = table.values(np.full(len(table.bounds), float(SAMPLES)))[0]
+        names = [bound.label for bound in table.bounds]
         return dict(zip(names, values.tolist(), strict=True))
 
     short, long = rows(INPUTS), rows(INPUTS._replace(T=10**6))

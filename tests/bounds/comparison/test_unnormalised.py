@@ -20,8 +20,8 @@ SAMPLES = 10**4
 def rows(weights: TransformerWeights) -> dict[str, float]:
     with jax.enable_x64(True):
         table = unnormalised([(weight_norms(weights), None)], INPUTS, SAMPLES, 1.0)
-        values = table.values(np.full(len(table.labels), float(SAMPLES)))[0]
-    return dict(zip([label.name for label in table.labels], values.tolist(), strict=True))
+        values = table.values(np.full(len(table.bounds), float(SAMPLES)))[0]
+    return dict(zip([bound.label for bound in table.bounds], values.tolist(), strict=True))
 
 
 def test_one_head_by_hand_and_heads_add_up():

@@ -49,7 +49,7 @@ def test_costs_bound_the_measured_change(B_x):
             step = rng.normal(size=(d, d)) * scale[index]
             change[part.layer - 1, head, order[part.kind]] = step
             # an error on inputs of norm `reach` is at most the spectral norm times the reach
-            allowed += float(part.beta) * part.reach * np.linalg.norm(step, 2)
+            allowed += float(part.beta) * part.input_norm * np.linalg.norm(step, 2)
         moved = abs(forward(layers + change, readout, X) - forward(layers, readout, X))
         assert moved <= allowed * (1 + 1e-12)
 
@@ -95,6 +95,6 @@ def test_cost_of_the_first_keys_is_attained():
     part = trauger2023_parts(one, one, 0 * one, 1.0, B_x, constants="sharp")[3]
     X, eye = np.array([[B_x], [-B_x]]), np.eye(1)
     moved = forward([[(step * eye, eye, eye)]], np.ones(1), X)
-    allowed = float(part.beta) * part.reach * step
+    allowed = float(part.beta) * part.input_norm * step
     # tanh(z) / z = 1 - z^2 / 3 at z = 1.6e-3
     np.testing.assert_allclose(moved, allowed, rtol=1e-6)

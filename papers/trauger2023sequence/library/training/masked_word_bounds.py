@@ -10,7 +10,7 @@ from jaxtyping import Array, Float
 
 from attlas.bounds.comparison.compare import compare_bounds
 from attlas.bounds.comparison.comparison import Entry
-from attlas.bounds.comparison.normalised import THRESHOLD
+from attlas.bounds.comparison.network_cover import THRESHOLD
 from attlas.bounds.comparison.transformer_weights import Head, TransformerWeights
 from attlas.bounds.covering.dudley import dudley_chain, dudley_integral
 from attlas.bounds.generalisation.generalisation_gap import generalisation_gap

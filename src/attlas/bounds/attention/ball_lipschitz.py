@@ -31,12 +31,10 @@ def ball_lipschitz(
     attention and sliding windows too. With rotary positions ||A|| is `rotary_core_norm`, |a| is
     s ||W_K|| |b_Q| and |c| is s ||W_Q|| |b_K|; without them the keys' bias cancels and |c| is 0.
 
+    Here ||A|| is `core_norm`, R `radius`, n `tokens` and |a| `key_bias`.
+
     Args:
         value_norm: ||V||, an upper value; of any shape, as all that follows.
-        core_norm: ||A||.
-        radius: R.
-        tokens: n.
-        key_bias: |a|.
         query_bias: |c|, with rotary positions.
 
     Returns:
@@ -52,8 +50,8 @@ def ball_lipschitz(
         0.354
     """
     V, A, R, n, a, c = (
-        jnp.asarray(each, dtype=jnp.result_type(float))
-        for each in (value_norm, core_norm, radius, tokens, key_bias, query_bias)
+        jnp.asarray(number, dtype=jnp.result_type(float))
+        for number in (value_norm, core_norm, radius, tokens, key_bias, query_bias)
     )
     value = V * (jnp.sqrt(n) * (1 + _SHARE * R * (A * R + a)) + R * (A * R + c))
     return value * (1 + 24 * float(jnp.finfo(value.dtype).eps))
@@ -67,11 +65,10 @@ def castin2024_lipschitz(
 
     $$\sqrt3\,\|V\|\sqrt{\|A\|^2R^4(4n+1)+n}$$
 
+    Here ||A|| is `core_norm`, R `radius` and n `tokens`.
+
     Args:
         value_norm: ||V||; of any shape, as all that follows.
-        core_norm: ||A||.
-        radius: R.
-        tokens: n.
 
     Returns:
         The bound, rounded up.
@@ -83,8 +80,8 @@ def castin2024_lipschitz(
         6.000000
     """
     V, A, R, n = (
-        jnp.asarray(each, dtype=jnp.result_type(float))
-        for each in (value_norm, core_norm, radius, tokens)
+        jnp.asarray(number, dtype=jnp.result_type(float))
+        for number in (value_norm, core_norm, radius, tokens)
     )
     value = V * jnp.sqrt(3 * ((A * R**2) ** 2 * (4 * n + 1) + n))
     return value * (1 + 24 * float(jnp.finfo(value.dtype).eps))

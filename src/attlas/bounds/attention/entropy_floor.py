@@ -43,9 +43,9 @@ def entropy_floor(spread: Number, tokens: Number) -> Array:
     s, T = _broadcast(spread, tokens)
     others = jnp.maximum(T - 1, 1.0)
     beta = jnp.exp(-s * jnp.sqrt(T / others))
-    rest = others * beta
-    found = jnp.log1p(rest) + s * jnp.sqrt(T * others) * beta / (1 + rest)
-    return jnp.where(T > 1, _lowered(found), 0.0)
+    tail = others * beta
+    lower = jnp.log1p(tail) + s * jnp.sqrt(T * others) * beta / (1 + tail)
+    return jnp.where(T > 1, _lowered(lower), 0.0)
 
 
 @closed_form
@@ -85,16 +85,16 @@ def range_entropy_floor(radius: Number, tokens: Number) -> Array:
 
     def entropy(above: Array) -> Array:
         k = jnp.clip(above, 1.0, jnp.maximum(T - 1, 1.0))
-        rest = (T - k) * low / k
-        return jnp.log(k) + (jnp.log1p(rest) + width * rest / (1 + rest))
+        tail = (T - k) * low / k
+        return jnp.log(k) + (jnp.log1p(tail) + width * tail / (1 + tail))
 
-    found = jnp.minimum(entropy(jnp.floor(best)), entropy(jnp.floor(best) + 1))
-    return jnp.where(T > 1, _lowered(found), 0.0)
+    lower = jnp.minimum(entropy(jnp.floor(best)), entropy(jnp.floor(best) + 1))
+    return jnp.where(T > 1, _lowered(lower), 0.0)
 
 
 def _broadcast(size: Number, tokens: Number) -> Sequence[Array]:
-    given = [jnp.asarray(each, dtype=jnp.result_type(float)) for each in (size, tokens)]
-    return jnp.broadcast_arrays(*given)
+    arrays = [jnp.asarray(number, dtype=jnp.result_type(float)) for number in (size, tokens)]
+    return jnp.broadcast_arrays(*arrays)
 
 
 def _lowered(value: Array) -> Array:

@@ -25,12 +25,13 @@ def largest_logit(
     `range_entropy_floor`. With rotary positions ||A|| is `rotary_core_norm`, and rotations leave
     |W b| at most ||W|| |b|. Without biases it is attained by the singular vectors of A.
 
+    Here |e| is `constant`.
+
     Args:
         core_norm: ||A||, an upper value; of any shape, as all that follows.
         radius: R, as `normalised_radius` gives it, or sqrt(d) where the norm is folded in.
         key_bias: |a|, how the queries' bias weighs keys.
         query_bias: |c|, how the keys' bias weighs queries.
-        constant: |e|.
 
     Returns:
         The bound, rounded up.
@@ -42,8 +43,8 @@ def largest_logit(
         12.000000
     """
     A, R, a, c, e = (
-        jnp.asarray(each, dtype=jnp.result_type(float))
-        for each in (core_norm, radius, key_bias, query_bias, constant)
+        jnp.asarray(number, dtype=jnp.result_type(float))
+        for number in (core_norm, radius, key_bias, query_bias, constant)
     )
     value = R * (A * R + a + c) + e
     return value * (1 + 8 * float(jnp.finfo(value.dtype).eps))

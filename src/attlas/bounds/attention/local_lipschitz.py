@@ -1,8 +1,8 @@
 r"""How much the output of one attention head can change at the tokens at hand.
 
-The Jacobian of X -> P(X) X V has three parts: tokens that are read (P at fixed weights), tokens
-that ask (the diagonal blocks, covariances of values and keys under a row's weights), and tokens
-that are asked (rank-one blocks). Each gets a bound that no d x d matrix is formed for.
+The Jacobian of X -> P(X) X V has three parts: through the values (P at fixed weights), through the
+queries (the diagonal blocks, covariances of values and keys under a row's weights), and through the
+keys (rank-one blocks). No d x d matrix is formed for any of their bounds.
 
 w_ij and u_ij are the derivatives of the logit of tokens i and j by x_i and by x_j, here
 s W_Q T_i' k_j and s W_K S_j' q_i with the maps T and S of queries and keys; Cov_i is the
@@ -29,19 +29,19 @@ class LocalLipschitz(NamedTuple):
     """Upper values of the norm of the Jacobian of each head, and of its three parts.
 
     Attributes:
-        read: ||V|| ||P||, of what moves at fixed weights.
-        asking: the largest diagonal block ||V Cov_i(x, w_i)||.
-        asked: of the rank-one blocks, sqrt of max_j ||sum_i lambda_i p_ij u_ij u_ij'||.
+        by_values: ||V|| ||P||, of what moves at fixed weights.
+        by_queries: the largest diagonal block ||V Cov_i(x, w_i)||.
+        by_keys: the rank-one blocks, sqrt of max_j ||sum_i lambda_i p_ij u_ij u_ij'||.
     """
 
-    read: Float[Array, "*heads"]
-    asking: Float[Array, "*heads"]
-    asked: Float[Array, "*heads"]
+    by_values: Float[Array, "*heads"]
+    by_queries: Float[Array, "*heads"]
+    by_keys: Float[Array, "*heads"]
 
     @property
     def total(self) -> Float[Array, "*heads"]:
         """The certificate, the sum of the parts."""
-        value = self.read + self.asking + self.asked
+        value = self.by_values + self.by_queries + self.by_keys
         return value * (1 + 4 * float(jnp.finfo(value.dtype).eps))
 
 
@@ -69,7 +69,6 @@ def local_lipschitz(
     Args:
         weights: P, rows sum to one.
         queries: q_i, of each token, biases, norms and rotations included.
-        keys: k_j, likewise.
         values: W_V' x_j, with bias or without.
         W_Q: the query projection, which acts on what the Jacobian is taken by.
         W_K: the key projection.
@@ -80,7 +79,7 @@ def local_lipschitz(
             Jacobian of a query norm where there is one; None for the identity.
         key_maps: S_j of k_j and W_K' x_j.
         squarings: None for norms by verified eigenvectors; else for the cheaper upper value
-            (tr G^p)^{1/p}, p = 2^squarings, of each Gram matrix G of size k in place of its largest
+            (tr G^p)^{1/p}, p = 2^squarings, of each Gram matrix G of size k instead of its largest
             eigenvalue, too large by at most k^{1/p} and the rounding of float32, in which the
             powers of many are taken: products alone, and differentiable.
 
@@ -98,16 +97,16 @@ def local_lipschitz(
 
         >>> P, X = jnp.zeros((4, 4)).at[:, 0].set(1.0), jnp.arange(8.0).reshape(4, 2)
         >>> found = local_lipschitz(P, X, X, X, *[jnp.eye(2)] * 4, 1.0)
-        >>> print(f"{float(found.read):.6f} {float(found.total):.4f}")
+        >>> print(f"{float(found.by_values):.6f} {float(found.total):.4f}")
         2.000000 2.0000
     """
     if squarings is not None and squarings < 1:
         raise UserError(f"squarings = {squarings}: give at least 1, or None for eigenvectors")
     tokens, matrices = (weights, queries, keys, values), (W_Q, W_K, W_V, W_O)
-    return _parts(tokens, matrices, scale, query_maps, key_maps, squarings)
+    return _terms(tokens, matrices, scale, query_maps, key_maps, squarings)
 
 
-def _parts(
+def _terms(
     tokens: tuple[Array, ...],
     matrices: tuple[Array, ...],
     scale: float | Array,
@@ -140,7 +139,7 @@ def _parts(
     cross = _norm(after(cross, spread), squarings)
     slack = loss * size_O * size_Q + rho_O * size_Q + rho_Q * size_O
     slack = scale * _size(query_maps) * slack * longest * widest
-    asking = beta_O * beta_Q * jnp.max(cross) + 2 * slack
+    by_queries = beta_O * beta_Q * jnp.max(cross) + 2 * slack
 
     moments = jnp.einsum(
         "ij,ia,ib->jab", lam[:, None] * weights, queries, queries, precision=_PRECISION
@@ -149,10 +148,10 @@ def _parts(
     inner = scale**2 * _product(_product(jnp.swapaxes(side, -1, -2), moments), side)
     mass = jnp.max(_product(lam * jnp.sum(queries**2, axis=1), weights))
     slack = (scale * _size(key_maps)) ** 2 * mass * size_K * (loss * size_K + 3 * rho_K)
-    asked = jnp.sqrt(beta_K**2 * jnp.max(_top(after(inner, cross), squarings)) + slack)
+    by_keys = jnp.sqrt(beta_K**2 * jnp.max(_top(after(inner, cross), squarings)) + slack)
 
-    parts = (value_norm * gain, asking, asked)
-    return LocalLipschitz(*(part * (1 + 32 * eps) for part in parts))
+    terms = (value_norm * gain, by_queries, by_keys)
+    return LocalLipschitz(*(part * (1 + 32 * eps) for part in terms))
 
 
 def _product(left: Array, right: Array) -> Array:
@@ -161,8 +160,8 @@ def _product(left: Array, right: Array) -> Array:
 
 def _covariances(weights: Array, x: Array, y: Array) -> Array:
     """Of the rows of x and y under each row of weights."""
-    both = jnp.einsum("ij,ja,jb->iab", weights, x, y, precision=_PRECISION)
-    return both - _product(weights, x)[:, :, None] * _product(weights, y)[:, None, :]
+    second_moment = jnp.einsum("ij,ja,jb->iab", weights, x, y, precision=_PRECISION)
+    return second_moment - _product(weights, x)[:, :, None] * _product(weights, y)[:, None, :]
 
 
 def _turned(maps: Array | None, C: Array) -> Array:
@@ -198,10 +197,10 @@ def _top(gram: Array, squarings: int | None) -> Array:
     start = (even / unit[:, None, None]).astype(kind), jnp.ones_like(unit)
     power, grown = jax.lax.fori_loop(0, squarings - 1, square, start)
     sizes = jnp.sqrt(jnp.sum(power**2, axis=(-2, -1))).astype(unit.dtype)
-    found = unit * grown * sizes ** (0.5 ** (squarings - 1))
+    estimate = unit * grown * sizes ** (0.5 ** (squarings - 1))
     # A squaring loses (k + 2) eps of the squared Frobenius norm, at most sqrt(k) times that of the
     # square; each later one doubles that, and its root halves it.
-    return found * (1 + 2 * squarings * (k + 8) * k**0.5 * eps)
+    return estimate * (1 + 2 * squarings * (k + 8) * k**0.5 * eps)
 
 
 def _norm(matrices: Array, squarings: int | None) -> Array:

@@ -59,12 +59,12 @@ def normalised_radius(gain: Float[Array, "*norms d"], bias: Float[Array, "*norms
         return jnp.where(short, middle, below), jnp.where(short, above, middle)
 
     _, step = jax.lax.fori_loop(0, _BISECTIONS, halve, (jnp.zeros_like(high), high))
-    parts = (top + step) * d + jnp.sum(b + cross / gaps(step), axis=-1, keepdims=True)
-    found = jnp.where(
-        jnp.isfinite(parts),
-        jnp.sqrt(parts),
+    squares = (top + step) * d + jnp.sum(b + cross / gaps(step), axis=-1, keepdims=True)
+    length = jnp.where(
+        jnp.isfinite(squares),
+        jnp.sqrt(squares),
         jnp.sqrt(d * top) + jnp.sqrt(jnp.sum(b, -1, keepdims=True)),
     )
     # Terms, none negative, of a dozen roundings each and their sum, through the root.
-    raised = found * (1 + (d + 24) * float(limits.eps)) * unit + d * float(limits.tiny)
+    raised = length * (1 + (d + 24) * float(limits.eps)) * unit + d * float(limits.tiny)
     return raised[..., 0]

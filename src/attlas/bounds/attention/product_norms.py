@@ -34,20 +34,13 @@ def product_norms(
         10.000000
     """
     heads = left.shape[:-2]
-    flat = (each.reshape(-1, *each.shape[-2:]) for each in (left, right))
+    flat = (factor.reshape(-1, *factor.shape[-2:]) for factor in (left, right))
     return _many(*flat).reshape(heads)
 
 
 @closed_form
 def bias_norms(W: Float[Array, "*heads d k"], b: Float[Array, "*heads k"]) -> Array:
     r"""|W b| of each head, rounded up: how a bias of queries weighs keys, W_K b_Q, and such.
-
-    Args:
-        W: matrices.
-        b: vectors.
-
-    Returns:
-        The Euclidean norms of W b.
 
     Examples:
         >>> print(f"{float(bias_norms([[[3.0], [4.0]]], [[2.0]])[0]):.6f}")

@@ -33,12 +33,12 @@ def rotary_core_norm(
     hence no grid error; for texts of at most n tokens. Eigenvectors are computed only where M
     exceeds the largest norm t so far: t^2 I - M M' has no Cholesky factor then.
 
+    Here n is `tokens`.
+
     Args:
-        W_Q: query projections.
         W_K: key projection of each head.
         frequencies: angle per position of each pair.
-        tokens: n.
-        interleaved: which coordinates are pairs, see `turn`.
+        interleaved: rotate coordinates (0, 1), (2, 3), ... instead of (i, i + k / 2).
         causal: whether tokens see only those before them; else the offsets -m are enumerated too.
 
     Returns:
@@ -67,7 +67,7 @@ def rotary_core_norm(
     # Norms that grow with the offset would each be the largest so far: in random order few are.
     offsets = jnp.asarray(np.random.default_rng(0).permutation(np.arange(first, tokens)))
     dtype = jnp.result_type(W_Q, W_K)
-    flat = (each.astype(dtype).reshape(-1, *each.shape[-2:]) for each in (W_Q, W_K))
+    flat = (matrix.astype(dtype).reshape(-1, *matrix.shape[-2:]) for matrix in (W_Q, W_K))
     angles = offsets[:, None].astype(frequencies.dtype) * frequencies[None]
     return _largest(*flat, angles, interleaved).reshape(W_Q.shape[:-2])
 
@@ -79,8 +79,8 @@ def _largest(W_Q: Array, W_K: Array, angles: Array, interleaved: bool) -> Array:
     widest = jnp.max(jnp.abs(angles), initial=0.0)
 
     def head(pair: tuple[Array, Array]) -> Array:
-        C, basis, rest = orthogonal_core(pair[0])
-        D, other, left = orthogonal_core(after(pair[1], basis))
+        C, basis, remainder = orthogonal_core(pair[0])
+        D, key_basis, left = orthogonal_core(after(pair[1], basis))
         sizes = frobenius_norm(C, upper=True), frobenius_norm(D, upper=True)
         # Angles are off by eps of themselves, their cosines by four units, a turned pair by two
         # more; a product of k terms by (k + 4) / 2 eps of that of the sizes.
@@ -92,7 +92,7 @@ def _largest(W_Q: Array, W_K: Array, angles: Array, interleaved: bool) -> Array:
         least = float(jnp.finfo(W_Q.dtype).tiny) ** 0.5 / eps  # below, squares lose digits
         identity = jnp.eye(C.shape[0], dtype=C.dtype)
 
-        def one(top: Array, angle: Array) -> tuple[Array, None]:
+        def next_offset(top: Array, angle: Array) -> tuple[Array, None]:
             turned = turn(C, jnp.broadcast_to(angle, (C.shape[0], angle.size)), interleaved)
             M = jnp.matmul(turned, D.T, precision=jax.lax.Precision.HIGHEST)
             square = jnp.matmul(M, M.T, precision=jax.lax.Precision.HIGHEST)
@@ -103,10 +103,10 @@ def _largest(W_Q: Array, W_K: Array, angles: Array, interleaved: bool) -> Array:
             )
             return higher, None
 
-        top, _ = jax.lax.scan(one, jnp.zeros((), C.dtype), angles)
+        top, _ = jax.lax.scan(next_offset, jnp.zeros((), C.dtype), angles)
         top = top * (1 + 2 * loss) + slack
         # W_Q R W_K' = (O_1 C_1 + E_1) R (O_2 C_2 + E_2)'.
-        right = (sizes[1] * other + left) * rest + sizes[0] * basis * left
-        return (top * basis * other + right) * (1 + 16 * eps)
+        right = (sizes[1] * key_basis + left) * remainder + sizes[0] * basis * left
+        return (top * basis * key_basis + right) * (1 + 16 * eps)
 
     return jax.lax.map(head, (W_Q, W_K))

@@ -29,6 +29,6 @@ def sink_gain(mean_mass: Number, tokens: Number) -> Array:
         >>> print(f"{float(sink_gain(1.0, 16)):.6f}")
         4.000000
     """
-    alpha, n = (jnp.asarray(each, dtype=jnp.result_type(float)) for each in (mean_mass, tokens))
+    alpha, n = (jnp.asarray(number, dtype=jnp.result_type(float)) for number in (mean_mass, tokens))
     value = jnp.sqrt(n) * alpha
     return value * (1 - 4 * float(jnp.finfo(value.dtype).eps))

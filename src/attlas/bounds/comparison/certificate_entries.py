@@ -28,11 +28,11 @@ class Certificates(NamedTuple):
 
     def shares(self, norm_based: float) -> tuple[tuple[str, float], ...]:
         """The delta of each, by name, after that of the norm-based bounds."""
-        return ("norm-based", norm_based), *((each.name, each.delta) for each in self.all)
+        return ("norm-based", norm_based), *((risk.name, risk.delta) for risk in self.all)
 
     def delta(self, norm_based: float) -> float:
         """The probability that some entry fails, at most 1."""
-        return min(math.fsum((norm_based, *(each.delta for each in self.all))), 1.0)
+        return min(math.fsum((norm_based, *(risk.delta for risk in self.all))), 1.0)
 
     @property
     def true_gap(self) -> float:
@@ -42,18 +42,14 @@ class Certificates(NamedTuple):
         return self.held_out.empirical - self.training_risk
 
 
-def certificate_entries(given: Certificates, loss_range: float) -> tuple[Entry, ...]:
+def certificate_entries(risks: Certificates, loss_range: float) -> tuple[Entry, ...]:
     r"""Entries whose gap is the bound less the empirical risk of the predictor that it is about.
 
     That of a held-out set is less the training risk where this is known. `trivial` is the risk
     without data less the same, so that an entry is vacuous where its bound is.
 
     Args:
-        given: the bounds.
-        loss_range: of the losses in the table.
-
-    Returns:
-        One entry each, without a complexity of Rademacher's.
+        loss_range: length of the interval of the losses in the table.
 
     Raises:
         UserError: if the table is not about losses in [0, 1], or a bound is not.
@@ -64,19 +60,19 @@ def certificate_entries(given: Certificates, loss_range: float) -> tuple[Entry, 
         >>> print(f"{found[0].gap:.4f}", found[0].dominant)
         0.0657 confidence (3 nats)
     """
-    if given.training_risk is not None:
-        require_unit_loss(given.training_risk, "training_risk")
-    if given.all and loss_range != 1:
+    if risks.training_risk is not None:
+        require_unit_loss(risks.training_risk, "training_risk")
+    if risks.all and loss_range != 1:
         raise UserError(f"loss_range = {loss_range}: certificates need losses in [0, 1], give 1")
-    return tuple(_entry(each, _origin(each, given)) for each in given.all)
+    return tuple(_entry(risk, _origin(risk, risks)) for risk in risks.all)
 
 
-def _origin(bound: RiskBound, given: Certificates) -> float:
+def _origin(bound: RiskBound, risks: Certificates) -> float:
     """The risk that the gap is counted from."""
     if not bound.trivial <= 1:
         raise UserError(f"{bound.name}: its losses are not in [0, 1], so that no gap compares")
-    if bound is given.held_out and given.training_risk is not None:
-        return given.training_risk
+    if bound is risks.held_out and risks.training_risk is not None:
+        return risks.training_risk
     return bound.empirical
 
 
@@ -86,7 +82,7 @@ def _entry(bound: RiskBound, origin: float) -> Entry:
     dominant = f"{nats[0]} ({nats[1]:.0f} nats)"
 
     def story(samples: float) -> str:
-        conditions = "; ".join(each.text for each in bound.conditions)
+        conditions = "; ".join(condition.text for condition in bound.conditions)
         split = ", ".join(f"{name} {share:.3g}" for name, share in bound.shares)
         return (
             f"risk at most {bound.bound:.3g}, empirical {bound.empirical:.3g} on n = {bound.n}; "

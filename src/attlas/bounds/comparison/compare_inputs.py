@@ -1,4 +1,4 @@
-"""What a comparison is asked about: conditions of the theorems and norms of the tokens."""
+"""Argument checks of a comparison, and the norms of its tokens."""
 
 import math
 from collections.abc import Mapping
@@ -28,57 +28,42 @@ def check_comparison(
     model: str,
     norms: str,
     positive: Mapping[str, float],
-) -> int:
-    """Refuse what no theorem covers.
+) -> None:
+    """Check what all bounds ask for; the conditions of a theorem stand in its `NormBound`.
 
     Args:
-        weights: the Transformer.
-        m: samples.
-        delta: probability of failure.
-        model: "plain" or "normalised".
-        norms: "measured" or "fixed".
         positive: constants by name that must be finite and positive.
-
-    Returns:
-        The least m that the theorem allows.
-
-    Raises:
-        UserError: if a condition does not hold.
 
     Examples:
         >>> from attlas.bounds.comparison.transformer_weights import Head
         >>> weights = TransformerWeights(((Head(*[np.eye(2)] * 3),),), np.ones(2))
-        >>> check_comparison(weights, 10, 0.1, "plain", "fixed", {})
-        3
+        >>> check_comparison(weights, 10, 1.5, "plain", "fixed", {})
+        Traceback (most recent call last):
+        attlas.core.errors.UserError: delta = 1.5: the probability of failure must lie in (0, 1)
     """
-    d = check_weights(weights)
+    check_weights(weights)
     if not 0 < delta < 1:
         raise UserError(f"delta = {delta}: the probability of failure must lie in (0, 1)")
     if not (m >= 1 and math.isfinite(m)):
         raise UserError(f"m = {m} samples: a bound needs at least 1")
-    for name, choice, known in (
+    for name, choice, choices in (
         ("model", model, ("normalised", "plain")),
         ("norms", norms, ("measured", "fixed")),
     ):
-        if choice not in known:
-            raise UserError(f"{name} = {choice!r} is unknown: choose {known[0]!r} or {known[1]!r}")
+        if choice not in choices:
+            raise UserError(
+                f"{name} = {choice!r} is unknown: choose {choices[0]!r} or {choices[1]!r}"
+            )
     for name, value in positive.items():
         if not (value > 0 and math.isfinite(value)):
             raise UserError(f"{name} = {value}: it must be finite and above 0")
-    if model == "normalised":
-        return 1
-    if m <= max(d, math.log(2 * d)):
-        raise UserError(f"m = {m} samples: Theorem 4.1 requires more than d = {d}; give more data")
-    if len(weights.layers) != 1 or weights.readout.ndim != 1:
-        raise UserError("model 'plain' is one layer with a readout (d,): use model 'normalised'")
-    return d + 1
 
 
 @jax.jit
 def _token_norms(X: Float[Array, "N d"]) -> tuple[Array, Array, Array, Array]:
     """The largest Euclidean norm as computed, and upper values of the three norms."""
-    two, one = (row_norm(X, p, _INF, upper=True) for p in (2, 1))
-    return row_norm(X, 2, _INF), two, one, column_norm(X, _INF, _INF)
+    l2, l1 = (row_norm(X, p, _INF, upper=True) for p in (2, 1))
+    return row_norm(X, 2, _INF), l2, l1, column_norm(X, _INF, _INF)
 
 
 def measure_inputs(inputs: ArrayInput, d: int, B_x: float | None) -> Inputs:
@@ -86,8 +71,7 @@ def measure_inputs(inputs: ArrayInput, d: int, B_x: float | None) -> Inputs:
 
     Args:
         inputs: samples of shape (n, T, d).
-        d: embedding dimension.
-        B_x: bound on the Euclidean norms known in advance, or None.
+        B_x: bound on the Euclidean norms known in advance; None to measure it.
 
     Returns:
         The norms, upper values in the default precision or wider; B_x where it is given, raised
@@ -97,7 +81,7 @@ def measure_inputs(inputs: ArrayInput, d: int, B_x: float | None) -> Inputs:
         UserError: if the shape does not fit, an entry is not finite or B_x is exceeded.
 
     Examples:
-        >>> measure_inputs(np.eye(2)[None], 2, 3.0).two
+        >>> measure_inputs(np.eye(2)[None], 2, 3.0).l2
         3.0
     """
     X = read_array(inputs, "inputs")
@@ -108,20 +92,20 @@ def measure_inputs(inputs: ArrayInput, d: int, B_x: float | None) -> Inputs:
     # rounding of each entry of a scaled token, in the precision it came in
     slack = 1 + 4 * math.sqrt(d) * float(jnp.finfo(working_dtype(X.dtype)).eps)
     wide = X.astype(np.float64, copy=False)
-    plain, two, one, largest = map(float, _token_norms(jnp.asarray(wide.reshape(-1, d))))
-    if not math.isfinite(plain + one):
+    plain, l2, l1, largest = map(float, _token_norms(jnp.asarray(wide.reshape(-1, d))))
+    if not math.isfinite(plain + l1):
         raise UserError("inputs are not finite: check for NaN or infinite tokens")
     if largest > LARGEST_ENTRY:
         raise UserError(
             f"inputs hold {largest:.3g}, the bounds overflow above {LARGEST_ENTRY:.0e}: scale them"
         )
     if B_x is None:
-        return Inputs(X.shape[1], two, one, largest)
+        return Inputs(X.shape[1], l2, l1, largest)
     if not (B_x > 0 and math.isfinite(B_x)):
         raise UserError(f"B_x = {B_x}: a bound on norms must be finite and above 0")
     if plain > B_x * slack:
         raise UserError(
             f"B_x = {B_x}, but a token has norm {plain:.6g}: raise B_x or scale the data"
         )
-    bound = max(B_x, two)
-    return Inputs(X.shape[1], bound, min(one, math.sqrt(d) * bound), min(largest, bound))
+    bound = max(B_x, l2)
+    return Inputs(X.shape[1], bound, min(l1, math.sqrt(d) * bound), min(largest, bound))

@@ -21,15 +21,15 @@ class Entry:
         rademacher: bound on the empirical Rademacher complexity of the outputs (or losses) of the
             class at the norms of the weights.
         gap: bound on true minus empirical risk, complexity + confidence + union.
-        trivial: what the gap is at most anyway, the range of the loss.
+        trivial: upper bound on any gap, the range of the loss.
         is_bound: false where a constant of the source is unknown and was set to 1.
-        constants: what is used, in words.
+        constants: name of the constants used.
         log10_samples: log10 of the samples at which the complexity of a deep class falls below its
             trivial value; NaN for other rows.
         complexity: 2 L R, the first term of the gap.
         confidence: 3 c sqrt(ln(2 / delta) / (2 m)), the second.
-        union: what it costs that the norms were read off after training, the third; 0 for norms
-            fixed in advance, and for what is no bound.
+        union: what it costs that the norms were measured after training, the third; 0 for norms
+            fixed in advance, and for a formula that is no bound.
         union_cost: the logarithm of the union bound, in nats.
         dominant: the largest term of the gap, and the part of the network with the largest share
             in the complexity.
@@ -61,8 +61,8 @@ class Entry:
     def samples_until_nonvacuous(self) -> float:
         """Least m with a gap below `trivial` and a complexity below that of the largest output.
 
-        Infinite if none up to 1e250 is, NaN for what is no bound. The first entry of a table that
-        is asked searches for all of them, which takes longer than the table itself.
+        Infinite if there is none up to 1e250, NaN for a formula that is no bound. The first access
+        searches for all entries of the table, which takes longer than the table itself.
         """
         return self.search()
 
@@ -97,7 +97,7 @@ class Comparison(NamedTuple):
     def best(self) -> Entry:
         """The smallest of the bounds whose constants are all known, a non-vacuous one if any is."""
         bounds = (entry for entry in self.entries if entry.is_bound)
-        return min(bounds, key=lambda each: (each.vacuous, each.gap))
+        return min(bounds, key=lambda candidate: (candidate.vacuous, candidate.gap))
 
     @property
     def best_gap(self) -> float:

@@ -1,4 +1,4 @@
-"""What a trained model does on labelled examples, and the bounds that follow from it alone."""
+"""Errors of a trained model on labelled examples, and the bounds that follow from them alone."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -40,9 +40,7 @@ def evaluate(
     r"""Count errors, write the weights as files that decode, and bound both.
 
     Args:
-        weights: as `read_weights` gives them.
         evaluation: the model on its examples.
-        m: training examples.
         delta: probability of failure of each bound.
 
     Returns:
@@ -76,10 +74,10 @@ def evaluate(
     return Certificates((coded,), tested, wrong / m)
 
 
-def _examples(given: Any, name: str) -> tuple[np.ndarray, np.ndarray]:
-    if not (isinstance(given, tuple | list) and len(given) == 2):
+def _examples(pair: Any, name: str) -> tuple[np.ndarray, np.ndarray]:
+    if not (isinstance(pair, tuple | list) and len(pair) == 2):
         raise UserError(f"evaluation.{name} is not a pair: give inputs and labels")
-    X, y = read_array(given[0], f"{name} inputs"), read_array(given[1], f"{name} labels")
+    X, y = read_array(pair[0], f"{name} inputs"), read_array(pair[1], f"{name} labels")
     if X.ndim < 1 or y.ndim != 1 or len(X) != len(y) or len(y) == 0:
         raise UserError(
             f"evaluation.{name}: inputs {X.shape} and labels {y.shape} do not fit: give n of each"
@@ -88,20 +86,20 @@ def _examples(given: Any, name: str) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _errors(evaluation: Evaluation, weights: Any, X: np.ndarray, y: np.ndarray) -> int:
-    found = read_array(evaluation.predict(weights, X), "what predict returns")
-    if found.shape != y.shape:
-        raise UserError(f"predict returns {found.shape} for labels {y.shape}: give one per example")
-    return int(np.sum(found != y))
+    guess = read_array(evaluation.predict(weights, X), "what predict returns")
+    if guess.shape != y.shape:
+        raise UserError(f"predict returns {guess.shape} for labels {y.shape}: give one per example")
+    return int(np.sum(guess != y))
 
 
 def _best_file(
     evaluation: Evaluation, weights: TransformerWeights, X: np.ndarray, y: np.ndarray, delta: float
 ) -> RiskBound:
     leaves, structure = jax.tree.flatten(weights)
-    each = []
+    bounds = []
     for levels in LEVELS:
         file = encode(leaves, levels)
         decoded = jax.tree.unflatten(structure, decode(file))
         loss = _errors(evaluation, decoded, X, y) / len(y)
-        each.append(compression_bound(loss, len(y), 8 * len(file), delta, form="binomial"))
-    return min(each, key=lambda bound: bound.bound)
+        bounds.append(compression_bound(loss, len(y), 8 * len(file), delta, form="binomial"))
+    return min(bounds, key=lambda bound: bound.bound)

@@ -49,10 +49,7 @@ class LayerNorms(NamedTuple):
         """The norms of W times a factor, with the same tokens.
 
         Args:
-            factor: non-negative.
-
-        Returns:
-            The norms.
+            factor: a number, at least 0.
         """
         total, column, row_sum, spectral, token = self
         return LayerNorms(
@@ -67,9 +64,10 @@ def norms_in_ball(ball: str, radius: Number, d: int) -> LayerNorms:
     $$\sup_{\|W\|_{1,\infty}\le r}\Big(\|W\|_{1,1},\ \sum_i\|W_i\|_2,\ \|W\|_2\Big)
     =\big(dr,\ dr,\ \sqrt d\,r\big)$$
 
+    Here r is `radius`.
+
     Args:
-        ball: which norm is bounded; that of the rows for "2,1".
-        radius: r.
+        ball: "1,1", "1,inf" or "2,1", where the norm of the rows is bounded.
         d: rows and columns.
 
     Returns:
@@ -100,20 +98,16 @@ def norms_of_dense_matrix(key: PRNGKeyArray, d: int) -> LayerNorms:
     A token of Euclidean norm 1 in a Gaussian direction has the l_1 norm $\sqrt{2d/\pi}$, nearly.
 
     Args:
-        key: random key.
         d: rows and columns.
-
-    Returns:
-        The norms.
 
     Examples:
         >>> norms = norms_of_dense_matrix(jax.random.key(0), 64)
         >>> print(f"{norms.total:.1f} {norms.row_sum:.1f} {norms.token:.1f}")
         6.5 1.0 6.4
     """
-    found = matrix_norms(generator(key).normal(size=(d, d)))
-    sizes = (found.total, found.column, found.row_sum, found.spectral)
-    total, column, row_sum, spectral = (size / found.row_sum for size in sizes)
+    measured = matrix_norms(generator(key).normal(size=(d, d)))
+    sizes = (measured.total, measured.column, measured.row_sum, measured.spectral)
+    total, column, row_sum, spectral = (size / measured.row_sum for size in sizes)
     return LayerNorms(total, column, row_sum, spectral, math.sqrt(2 * d / math.pi))
 
 
@@ -132,13 +126,11 @@ def single_layer_bounds(
     $$2\,{\rm Dudley}\big(\ln2d+\log N_{\rm cover}(\epsilon)\big)$$
 
     Args:
-        norms: of the class.
         covers: a ball; "parameters" for parameter counting; or the number of points of the cover
             of Edelman et al. (2022): m T for all tokens, m for the [CLS] tokens alone.
         d: dimension of the tokens.
-        m: samples.
-        constants: of Theorem 4.1; parameter counting always has the chain.
-        rows: of W_QK; d unless given. One, where [CLS] is the same in every sequence and
+        constants: constants of Theorem 4.1; parameter counting always uses the chain.
+        rows: number of rows of W_QK, d if None. One, if [CLS] is the same in every sequence and
             attention depends on the vector W_QK x_CLS alone.
 
     Returns:
@@ -154,23 +146,23 @@ def single_layer_bounds(
     """
     k = d if rows is None else rows
 
-    kept = [cover for cover in covers if not (isinstance(cover, str) and cover == "parameters")]
-    found: list[Array] = []
-    if kept:
-        C = jnp.stack([_coefficient(norms, cover, k, d, m) for cover in kept])
+    by_cover = [cover for cover in covers if not (isinstance(cover, str) and cover == "parameters")]
+    bounds: list[Array] = []
+    if by_cover:
+        C = jnp.stack([_coefficient(norms, cover, k, d, m) for cover in by_cover])
         # One chain for all covers: it is what takes time to compile.
-        found = list(
+        bounds = list(
             jax.vmap(lambda C: trauger2023_single(1.0, C, 1.0, d, m, constants=constants))(C)
         )
-    if len(kept) < len(covers):
+    if len(by_cover) < len(covers):
         counted = parameter_counting_single(1.0, norms.spectral, 1.0, k * d, d, m)
         return jnp.stack(
             [
-                counted if isinstance(cover, str) and cover == "parameters" else found.pop(0)
+                counted if isinstance(cover, str) and cover == "parameters" else bounds.pop(0)
                 for cover in covers
             ]
         )
-    return jnp.stack(found)
+    return jnp.stack(bounds)
 
 
 def _coefficient(norms: LayerNorms, cover: Cover, k: int, d: int, m: Number) -> Array:

@@ -43,7 +43,7 @@ class TransformerWeights(NamedTuple):
 
     Attributes:
         layers: heads of each layer, in order.
-        readout: w of shape (d,), or one row per word, (K, d).
+        readout: w of shape (d,), or one row per token of the vocabulary, (K, d).
     """
 
     layers: tuple[tuple[Head, ...], ...]
@@ -141,8 +141,8 @@ def _measure(M: Matrix | tuple[Matrix, Matrix]) -> _Measured:
         # a matrix and its transpose share one compiled program
         wide = M.shape[0] < M.shape[1]
         tall = on_device(np.ascontiguousarray(M.T if wide else M, np.float64))
-        found = _Measured(*(float(norm) for norm in _norms(tall)))
-        return found.turned() if wide else found
+        measured = _Measured(*(float(norm) for norm in _norms(tall)))
+        return measured.turned() if wide else measured
 
 
 def matrix_norms(M: ArrayInput, rank: int | None = None) -> MatrixNorms:
@@ -152,9 +152,6 @@ def matrix_norms(M: ArrayInput, rank: int | None = None) -> MatrixNorms:
         M: the matrix of x -> M x.
         rank: largest rank its factors allow, where it is a product.
 
-    Returns:
-        The norms.
-
     Examples:
         >>> norms = matrix_norms(np.array([[3.0, 0.0], [4.0, 0.0]]))
         >>> [f"{norm:.3f}" for norm in (norms.spectral, norms.total, norms.column, norms.row_sum)]
@@ -162,9 +159,9 @@ def matrix_norms(M: ArrayInput, rank: int | None = None) -> MatrixNorms:
     """
     (matrix,) = read_arrays("a b", M=M)
     rows, columns = matrix.shape
-    found = _measure(matrix)[:-1]
+    sizes = _measure(matrix)[:-1]
     allowed = min(rows, columns) if rank is None else min(rank, rows, columns)
-    return MatrixNorms(rows, columns, allowed, *found)
+    return MatrixNorms(rows, columns, allowed, *sizes)
 
 
 def query_key_norms(query_key: Matrix | tuple[Matrix, Matrix]) -> MatrixNorms:
@@ -185,29 +182,23 @@ def query_key_norms(query_key: Matrix | tuple[Matrix, Matrix]) -> MatrixNorms:
     """
     d = query_key[0].shape[0] if isinstance(query_key, tuple) else query_key.shape[0]
     rank = min(query_key[0].shape) if isinstance(query_key, tuple) else d
-    found = _measure(query_key)
+    measured = _measure(query_key)
     return MatrixNorms(
         rows=d,
         columns=d,
         rank=rank,
-        spectral=found.spectral,
-        total=found.total,
-        column=min(found.column, found.row),
-        row_sum=min(found.row_sum, found.column_sum),
-        row=min(found.column, found.row),
-        row_length=min(found.row_length, found.column_length),
-        column_sum=found.column_sum,
+        spectral=measured.spectral,
+        total=measured.total,
+        column=min(measured.column, measured.row),
+        row_sum=min(measured.row_sum, measured.column_sum),
+        row=min(measured.column, measured.row),
+        row_length=min(measured.row_length, measured.column_length),
+        column_sum=measured.column_sum,
     )
 
 
 def cls_row_sum(head: Head) -> float:
     r"""The sum of the norms of the rows of M in softmax(X M x_cls): the columns of W_QK.
-
-    Args:
-        head: one head.
-
-    Returns:
-        The sum.
 
     Examples:
         >>> W = np.array([[3.0, 0.0], [4.0, 0.0]])
@@ -223,10 +214,7 @@ def read_weights(weights: TransformerWeights) -> TransformerWeights:
     Args:
         weights: a Transformer, its matrices in any form that `read_array` accepts.
 
-    Returns:
-        The Transformer; shapes are checked by `check_weights`.
-
-    A `UserError` names a head that is not made of three matrices, or what cannot be read.
+    A `UserError` names a head that is not made of three matrices, or an array that is not numeric.
 
     Examples:
         >>> one = [[1.0]]
@@ -245,11 +233,11 @@ def _read_head(head: Any, place: str) -> Head:
         raise UserError(f"{place} is not made of query_key, value and output: give a Head")
     query_key, value, output = head
     pair = isinstance(query_key, tuple)
-    parts = [read_array(M, f"{place}: query_key") for M in (query_key if pair else [query_key])]
-    if pair and len(parts) != 2:
+    matrices = [read_array(M, f"{place}: query_key") for M in (query_key if pair else [query_key])]
+    if pair and len(matrices) != 2:
         raise UserError(f"{place}: query_key is not a pair W_Q, W_K: give two matrices or one")
     return Head(
-        (parts[0], parts[1]) if pair else parts[0],
+        (matrices[0], matrices[1]) if pair else matrices[0],
         read_array(value, f"{place}: value"),
         read_array(output, f"{place}: output"),
     )
@@ -257,12 +245,6 @@ def _read_head(head: Any, place: str) -> Head:
 
 def check_weights(weights: TransformerWeights) -> int:
     """The embedding dimension of weights whose shapes fit and whose entries are finite.
-
-    Args:
-        weights: a Transformer.
-
-    Returns:
-        d.
 
     Raises:
         UserError: if there is no layer, a shape does not fit or an entry is not finite.
@@ -287,7 +269,7 @@ def check_weights(weights: TransformerWeights) -> int:
 
 
 def _check_head(head: Head, d: int, place: str) -> None:
-    """Refuse one head that does not fit."""
+    """Check the shapes and entries of one head."""
     pair = head.query_key if isinstance(head.query_key, tuple) else (head.query_key,)
     named = (
         *((part, "query_key") for part in pair),
@@ -313,7 +295,7 @@ def _check_head(head: Head, d: int, place: str) -> None:
 
 
 def _check_entries(array: Float[np.ndarray, "..."], place: str) -> None:
-    """Refuse entries whose products would not be numbers."""
+    """Check that products of the entries cannot overflow."""
     largest = float(np.max(np.abs(array)))
     if not np.isfinite(largest):
         raise UserError(f"{place} is not finite: check the training that produced it")

@@ -1,17 +1,36 @@
-"""Bounds on one layer without normalisation, Theorem 4.1 of trauger2023sequence, as rows of m."""
+"""The list of bounds on one layer without normalisation, Theorem 4.1 of trauger2023sequence.
+
+Each `NormBound` of `PLAIN` is about a single head, and the heads of a layer add up.
+"""
 
 import functools
 import math
-from collections.abc import Sequence
-from typing import Literal, NamedTuple
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import NamedTuple
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
 from attlas._jax.compilation import CHEAP_COMPILATION
-from attlas.bounds.comparison.bound_table import BALLS, FIELD, LEMMA, BoundTable, Inputs, Label
+from attlas.bounds.comparison.bound_table import (
+    BALLS,
+    CORRECTED,
+    FIELD,
+    LEMMA,
+    SHARP,
+    TINY,
+    BoundTable,
+    Complexity,
+    Inputs,
+    NormBound,
+    TheoremCondition,
+    union_costs,
+)
+from attlas.bounds.comparison.transformer_weights import MatrixNorms
 from attlas.bounds.comparison.weight_norms import WeightNorms
 from attlas.bounds.constants import Constants
 from attlas.bounds.covering.edelman2022_cover import edelman2022_cover
@@ -20,166 +39,238 @@ from attlas.bounds.covering.parameter_counting import parameter_counting_single
 from attlas.bounds.covering.trauger2023_cover import Ball, trauger2023_cover
 from attlas.bounds.generalisation.trauger2023_single import trauger2023_single
 
+THEOREM_4_1 = (
+    TheoremCondition(
+        lambda weights, m: m > weights.readout.shape[-1],
+        "m = {m} samples: Theorem 4.1 requires more than d = {d}; give more data",
+        lambda weights: weights.readout.shape[-1] + 1,
+    ),
+    TheoremCondition(
+        lambda weights, m: len(weights.layers) == 1 and weights.readout.ndim == 1,
+        "model 'plain' is one layer with a readout (d,): use model 'normalised'",
+    ),
+)
 CONSTANTS: tuple[tuple[Constants, str], ...] = (
     ("printed", "unknown c set to 1"),
-    ("corrected", "2.41, 8.24, softmax 2"),
-    ("sharp", "chain, softmax 1"),
+    ("corrected", CORRECTED),
+    ("sharp", SHARP),
 )
-Cover = Ball | Literal["log T", "log m"]
-COVERS: tuple[Cover, ...] = (*BALLS, "log T", "log m")
-FIELDS: dict[str, str] = {**FIELD, "log m": "column_sum"}
-TINY = 1e-300
-"""A matrix that is 0 has nothing to cover; this keeps logarithms defined."""
 
 
-class _Heads(NamedTuple):
-    """One grid: outer factor, norms in the order of `COVERS`, spectral norm, by head."""
+class HeadClass(eqx.Module):
+    """One head with bounded norms.
 
-    outer: Float[Array, " H"]
-    norms: Float[Array, "covers H"]
-    spectral: Float[Array, " H"]
+    Attributes:
+        outer: product of the norms outside the attention.
+        norms: of W_QK, under the names of `MatrixNorms`.
+        T: number of tokens.
+        l2: largest Euclidean norm of a token.
+        l1: its largest l_1 norm.
+        largest: its largest entry.
+        d: embedding dimension.
+    """
+
+    outer: Float[Array, "..."]
+    norms: dict[str, Float[Array, "..."]]
+    T: Float[Array, ""]
+    l2: Float[Array, ""]
+    l1: Float[Array, ""]
+    largest: Float[Array, ""]
+    d: int = eqx.field(static=True)
 
 
-def _labels() -> tuple[Label, ...]:
-    """The rows in order."""
-    rows = [Label("trivial", True, "none", "largest |output| of the class")]
-    for ball in BALLS:
-        where = f"Theorem 4.1 with {LEMMA[ball]}, ||W_QK||_{{{ball}}}"
-        rows += [
-            Label(f"{ball} {constants}", constants != "printed", words, where)
-            for constants, words in CONSTANTS
-        ]
-    where = "Edelman et al. 2022 cover of W_QK at"
-    last = "dimension of W_QK times logarithm of its spectral norm"
-    return (
-        *rows,
-        Label("log T", True, "chain, softmax 1", f"{where} m T tokens"),
-        Label("log m", True, "chain, softmax 1", f"{where} m [CLS] tokens"),
-        Label("parameters", True, "chain, softmax 1", last),
+class LayerCosts(NamedTuple):
+    """Nats of norms that were measured after training.
+
+    Attributes:
+        outer: of all norms outside the attention.
+        norms: of W_QK of every head, under the names of `MatrixNorms`.
+    """
+
+    outer: float
+    norms: dict[str, Float[np.ndarray, " H"]]
+
+    def total(self, norm: str, *, turned: bool = False) -> float:
+        """Of one norm of every W_QK; of its transpose where that is `turned` and smaller."""
+        either = len(self.norms[norm]) * math.log(2) if turned else 0.0
+        return self.outer + (float(self.norms[norm].sum()) + either)
+
+
+def _trivial(head: HeadClass, m: Array) -> Complexity:
+    return Complexity(head.outer * head.largest)
+
+
+def _by_cover(
+    label: str,
+    reason: str,
+    coefficient: Callable[[HeadClass, Array], Array],
+    cost: Callable[[LayerCosts], float],
+    constants: tuple[Constants, str] = ("sharp", SHARP),
+) -> NormBound[HeadClass, LayerCosts]:
+    """Theorem 4.1 with a cover of W_QK."""
+    which, words = constants
+
+    def value(head: HeadClass, m: Array) -> Complexity:
+        C = jnp.maximum(coefficient(head, m), TINY)
+        return Complexity(
+            trauger2023_single(
+                head.outer, C, head.l2, head.d, m, constants=which, largest_entry=head.largest
+            )
+        )
+
+    return NormBound(label, reason, words, value, cost, THEOREM_4_1, which != "printed")
+
+
+def _balls(ball: Ball) -> list[NormBound[HeadClass, LayerCosts]]:
+    """Theorem 4.1 with one ball, for all constants."""
+    field = FIELD[ball]
+
+    def coefficient(head: HeadClass, m: Array) -> Array:
+        inputs = head.l2 if ball == "1,1" else head.l1
+        return trauger2023_cover(ball, head.norms[field], inputs, head.d, head.d, m)
+
+    reason = f"Theorem 4.1 with {LEMMA[ball]}, ||W_QK||_{{{ball}}}"
+    return [
+        _by_cover(
+            f"{ball} {constants[0]}",
+            reason,
+            coefficient,
+            lambda nats: nats.total(field, turned=ball != "1,1"),
+            constants,
+        )
+        for constants in CONSTANTS
+    ]
+
+
+def _counted(head: HeadClass, m: Array) -> Complexity:
+    """The smaller of the counts of W_QK and of its two factors."""
+    d, norms = head.d, head.norms
+
+    def bound(parameters: Array, factored: bool) -> Array:
+        return parameter_counting_single(
+            head.outer, norms["spectral"], head.l2, parameters, d, m, factored
+        )
+
+    rank = norms["rank"]
+    return Complexity(
+        jnp.minimum(bound(jnp.full_like(rank, d**2), False), bound(2 * d * rank, True))
     )
 
 
-@functools.partial(jax.jit, static_argnames="d", compiler_options=CHEAP_COMPILATION)
+PLAIN: tuple[NormBound[HeadClass, LayerCosts], ...] = (
+    NormBound(
+        "trivial",
+        "largest |output| of the class",
+        "none",
+        _trivial,
+        lambda nats: nats.outer,
+        THEOREM_4_1,
+    ),
+    *(bound for ball in BALLS for bound in _balls(ball)),
+    _by_cover(
+        "log T",
+        "Edelman et al. 2022 cover of W_QK at m T tokens",
+        lambda head, m: edelman2022_cover(head.norms["row_sum"], head.l2, m * head.T, head.d, m),
+        lambda nats: nats.total("row_sum", turned=True),
+    ),
+    _by_cover(
+        "log m",
+        "Edelman et al. 2022 cover of W_QK at m [CLS] tokens",
+        lambda head, m: edelman2022_cover(head.norms["column_sum"], head.l2, m, head.d, m),
+        lambda nats: nats.total("column_sum"),
+    ),
+    NormBound(
+        "parameters",
+        "dimension of W_QK times logarithm of its spectral norm",
+        SHARP,
+        _counted,
+        lambda nats: nats.total("spectral"),
+        THEOREM_4_1,
+    ),
+)
+
+
+@functools.partial(jax.jit, static_argnames="bounds", compiler_options=CHEAP_COMPILATION)
 def _by_head(
-    heads: _Heads,
-    ranks: Float[Array, " H"],
-    tokens: Float[Array, " 4"],
-    m: Float[Array, " rows"],
-    d: int,
-) -> Float[Array, "rows H"]:
-    """Every row before its sum over heads; `tokens` are T and the three norms."""
-    T, two, one, largest = tokens
+    bounds: tuple[NormBound[HeadClass, LayerCosts], ...],
+    heads: HeadClass,
+    m: Float[Array, " bounds"],
+) -> Float[Array, "bounds H"]:
+    """Every bound of every head, each bound at its own m."""
 
-    def cover(name: Cover, size: Array, samples: Array) -> Array:
-        if name == "log T" or name == "log m":
-            points = samples * T if name == "log T" else samples
-            C = edelman2022_cover(size, two, points, d, samples)
-        else:
-            reach = two if name == "1,1" else one
-            C = trauger2023_cover(name, size, reach, d, d, samples)
-        return jnp.maximum(C, TINY)
+    def values(outer: Array, norms: dict[str, Array]) -> list[Array]:
+        head = replace(heads, outer=outer, norms=norms)
+        return [bound.value(head, at).value for bound, at in zip(bounds, m, strict=True)]
 
-    def row(name: Cover, constants: Constants, samples: Array) -> Array:
-        size = heads.norms[COVERS.index(name)]
-        return jax.vmap(
-            lambda B, norm: trauger2023_single(
-                B,
-                cover(name, norm, samples),
-                two,
-                d,
-                samples,
-                constants=constants,
-                largest_entry=largest,
-            )
-        )(heads.outer, size)
-
-    def counted(factored: bool) -> Array:
-        p = 2 * d * ranks if factored else jnp.full_like(ranks, d**2)
-        return jax.vmap(
-            lambda B, norm, count: parameter_counting_single(
-                B, norm, two, count, d, m[-1], factored
-            )
-        )(heads.outer, heads.spectral, p)
-
-    wanted: list[tuple[Cover, Constants]] = []
-    for ball in BALLS:
-        for constants, _ in CONSTANTS:
-            wanted.append((ball, constants))
-    wanted.append(("log T", "sharp"))
-    wanted.append(("log m", "sharp"))
-    found = [row(name, which, m[i]) for i, (name, which) in enumerate(wanted, 1)]
-    return jnp.stack([heads.outer * largest, *found, jnp.minimum(counted(False), counted(True))])
+    return jnp.stack(jax.vmap(values)(heads.outer, heads.norms))
 
 
-def _heads(norms: WeightNorms, lipschitz: float) -> _Heads:
-    """The arrays of one grid."""
+def _heads(norms: WeightNorms, tokens: Inputs, lipschitz: float) -> HeadClass:
+    """The heads of one grid of norms, on the device."""
     layer = norms.layers[0]
     # columns of W_c and of W_v are the rows of what acts on the features
     outer = [norms.readout.total * lipschitz * head.output.row * head.value.row for head in layer]
-    sizes = [[getattr(head.query_key, FIELDS[name]) for head in layer] for name in COVERS]
-    spectral = [head.query_key.spectral for head in layer]
-    return _Heads(*(jax.device_put(np.array(each)) for each in (outer, sizes, spectral)))
+    columns = zip(*(head.query_key for head in layer), strict=True)
+    sizes = dict(zip(MatrixNorms._fields, columns, strict=True))
+
+    def put(values: object) -> Array:
+        return jax.device_put(np.array(values, float))
+
+    return HeadClass(
+        put(outer),
+        {name: put(values) for name, values in sizes.items()},
+        put(tokens.T),
+        put(tokens.l2),
+        put(tokens.l1),
+        put(tokens.largest),
+        layer[0].query_key.rows,
+    )
 
 
-def _prices(norms: WeightNorms, resolution: int | None) -> np.ndarray:
-    """Nats of the norms of each row; none for norms that were fixed in advance."""
-    if resolution is None:
-        return np.zeros(len(_labels()))
+def _costs(norms: WeightNorms, resolution: int) -> LayerCosts:
+    """The nats of all norms on one grid."""
     layer = norms.layers[0]
-
-    def union_cost(*values: float) -> float:
-        return float(norm_grid_cost(np.array(values), resolution).sum())
-
-    base = union_cost(norms.readout.total, *(n for h in layer for n in (h.output.row, h.value.row)))
-    either = len(layer) * math.log(2)  # the better orientation is picked afterwards
-    of = {
-        name: union_cost(*(getattr(h.query_key, field) for h in layer))
-        + (0.0 if name in ("1,1", "log m") else either)
-        for name, field in FIELDS.items()
-    }
-    rows = [0.0, *(of[ball] for ball in BALLS for _ in CONSTANTS), of["log T"], of["log m"]]
-    return base + np.array([*rows, union_cost(*(h.query_key.spectral for h in layer))])
+    outer = [norms.readout.total, *(n for h in layer for n in (h.output.row, h.value.row))]
+    nats = norm_grid_cost(np.array([head.query_key[3:] for head in layer]), resolution)
+    return LayerCosts(
+        float(norm_grid_cost(np.array(outer), resolution).sum()),
+        dict(zip(MatrixNorms._fields[3:], nats.T, strict=True)),
+    )
 
 
 def unnormalised(
     grids: Sequence[tuple[WeightNorms, int | None]], tokens: Inputs, m: int, lipschitz: float
 ) -> BoundTable:
-    """The rows of one layer without normalisation, heads added up.
+    """The bounds on one layer without normalisation, heads added up.
+
+    Here L_sigma is `lipschitz`.
 
     Args:
         grids: norms with the resolution of the grid that they were rounded to, None for norms
             that cost nothing.
         tokens: norms of the inputs.
-        m: samples at which shares are given.
-        lipschitz: L_sigma.
-
-    Returns:
-        The rows.
+        m: samples at which shares are computed.
 
     Source: Theorem 4.1 of trauger2023sequence; constants derived.
     """
-    layer = grids[0][0].layers[0]
-    labels, d = _labels(), layer[0].query_key.rows
-    sizes = jax.device_put(np.array(tokens, float))
-    ranks = jax.device_put(np.array([float(head.query_key.rank) for head in layer]))
-    heads = [_heads(norms, lipschitz) for norms, _ in grids]
+    classes = [_heads(norms, tokens, lipschitz) for norms, _ in grids]
+    # a formula with its constant unknown is no bound and is shown as it comes out
+    is_bound = np.array([bound.is_bound for bound in PLAIN])
 
-    def each(samples: np.ndarray) -> list[np.ndarray]:
-        at = jax.device_put(np.asarray(samples, float))
-        return [np.asarray(_by_head(part, ranks, sizes, at, d)) for part in heads]
+    def by_head(samples: np.ndarray, heads: HeadClass) -> np.ndarray:
+        return np.asarray(_by_head(PLAIN, heads, jax.device_put(np.asarray(samples, float))))
 
     def values(samples: np.ndarray) -> np.ndarray:
-        found = np.array([rows.sum(1) for rows in each(samples)])
-        # a formula with its constant unknown is no bound and is shown as it comes out
-        bound = np.array([label.is_bound for label in labels])
-        return np.where(bound[None, :], np.minimum(found, found[:, :1]), found)
+        sums = np.array([by_head(samples, heads).sum(1) for heads in classes])
+        return np.where(is_bound[None, :], np.minimum(sums, sums[:, :1]), sums)
 
-    own = np.abs(each(np.full(len(labels), float(m)))[0])
+    sizes = np.abs(by_head(np.full(len(PLAIN), float(m)), classes[0]))
     return BoundTable(
-        labels,
+        PLAIN,
+        tuple(bound.reason for bound in PLAIN),
         values,
-        np.array([_prices(*grid) for grid in grids]),
-        tuple(f"head {number}" for number in range(1, len(layer) + 1)),
-        own / np.maximum(own.sum(1, keepdims=True), TINY),
-        np.full(len(labels), math.nan),
+        union_costs(PLAIN, grids, _costs),
+        tuple(f"head {number}" for number in range(1, sizes.shape[1] + 1)),
+        sizes / np.maximum(sizes.sum(1, keepdims=True), TINY),
+        np.full(len(PLAIN), math.nan),
     )

@@ -1,4 +1,4 @@
-"""The norms of a whole Transformer: what the classes of the bounds are defined by."""
+"""The norms of all matrices of a Transformer, which define the classes of the bounds."""
 
 from typing import NamedTuple
 
@@ -32,8 +32,8 @@ class WeightNorms(NamedTuple):
 
     Attributes:
         layers: heads of each layer.
-        readout: of the readout as a matrix of one row per word.
-        masked: whether the readout has a row for each word.
+        readout: of the readout as a matrix of one row per token of the vocabulary.
+        masked: whether the readout has a row for each token of a vocabulary.
     """
 
     layers: tuple[tuple[HeadNorms, ...], ...]
@@ -45,9 +45,6 @@ class WeightNorms(NamedTuple):
 
         Args:
             resolution: s, for 2^s points per octave.
-
-        Returns:
-            The norms of the class that is paid for.
         """
         layers = tuple(
             tuple(HeadNorms(*(_rounded(norms, resolution) for norms in head)) for head in heads)
@@ -57,19 +54,13 @@ class WeightNorms(NamedTuple):
 
 
 def _rounded(norms: MatrixNorms, resolution: int) -> MatrixNorms:
-    """The sizes and the rank are known in advance, the rest is rounded up."""
+    """The sizes and the rank are known in advance; the norms are rounded up."""
     raised = round_up_norm(np.array(norms[3:]), resolution)
     return MatrixNorms(norms.rows, norms.columns, norms.rank, *raised.tolist())
 
 
 def weight_norms(weights: TransformerWeights) -> WeightNorms:
     """Measure every matrix once.
-
-    Args:
-        weights: a Transformer.
-
-    Returns:
-        Certified upper values.
 
     Examples:
         >>> from attlas.bounds.comparison.transformer_weights import Head

@@ -3,6 +3,8 @@ r"""Dudley's entropy bound with explicit constants, and the chain behind it.
 R(F) = E sup_f <sigma, f> / m over signs sigma, for functions with |f| <= radius on the sample and
 log N(eps) the size of a cover at distance eps there; the centres need not lie in F. Each link of a
 chain is one of N(eps_j), not of N(eps_j) N(eps_{j-1}): papers/trauger2023sequence/proofs/dudley.md.
+
+Entropies are log N = A + D / eps^2, and m is the number of samples.
 """
 
 import math
@@ -41,15 +43,11 @@ def entropy_integral(
     =s_R-s_\delta+\sqrt D\Big(\ln\frac{\sqrt D+s_\delta}\delta-\ln\frac{\sqrt D+s_R}R\Big),
     \qquad s_\epsilon=\sqrt{A\epsilon^2+D}$$
 
-    Args:
-        A: constant part of the entropy.
-        D: coefficient of 1 / eps^2.
-        lower: delta > 0.
-        upper: R.
-        split: integrate sqrt(A) + sqrt(D) / eps instead, as the paper does.
+    Here R is `upper`.
 
-    Returns:
-        The integral.
+    Args:
+        lower: delta > 0.
+        split: integrate sqrt(A) + sqrt(D) / eps instead, as the paper does.
 
     Examples:
         >>> float(entropy_integral(4.0, 0.0, 1.0, 3.0))
@@ -84,10 +82,6 @@ def dudley_integral(
     c_2 sqrt(D) / (c_1 sqrt(m) - c_2 sqrt(A)).
 
     Args:
-        A: constant part of the entropy.
-        D: coefficient of 1 / eps^2, above 0.
-        m: samples.
-        radius: bound on |f|.
         constants: c_1 and c_2; with the printed ones it is no bound. "classical" are 4 and 12.
         split: integrate sqrt(A) + sqrt(D) / eps instead, as the paper does.
 
@@ -123,8 +117,7 @@ def dudley_integral(
 def chain_levels(radius: Float[Array, ""]) -> Float[Array, "r n"]:
     r"""The distances $\epsilon_j=R\rho^{-j}$ at which `dudley_chain` needs entropies.
 
-    Args:
-        radius: R.
+    Here R is `radius`.
 
     Returns:
         One row per ratio rho; levels below 1e-15 of the radius cannot matter and are raised to it.
@@ -155,8 +148,6 @@ def dudley_chain(
 
     Args:
         log_cover: entropy at an array of distances, for distances below the radius.
-        m: samples.
-        radius: bound on |f|.
 
     Returns:
         The bound; at most the radius, which is the trivial one.

@@ -34,11 +34,7 @@ def edelman2022_cover(
         norm: B, the sum of the norms of the rows.
         B_x: largest norm of an input.
         points: N; m T for all tokens, m for the [CLS] tokens alone.
-        k: rows.
         m: samples; finer covers than m / 2 never pay in a chain.
-
-    Returns:
-        C, to be multiplied by 1 / eps^2.
 
     Source: Lemma 3.5 of trauger2023sequence (found, constant hidden); constant derived.
 

@@ -4,6 +4,8 @@ f = sum_i alpha_i V_i with alpha >= 0, gamma = sum alpha_i <= 1, ||V_i|| <= b. A
 is false for gamma < 1: V = b, alpha = 1/2 and k = 1 leave an error b^2 / 4 above 0. Two corrected
 forms: sum k_i <= k with the 0 as a further atom ("corrected"), or sum k_i = k with the scale
 gamma / k ("sharp", with the printed bound).
+
+V has one atom per row, alpha the coefficients, and k is the number of terms.
 """
 
 import jax.numpy as jnp
@@ -28,15 +30,12 @@ def maurey_bound(
     $$\frac{\gamma^2b^2-\|f\|^2}k\ \text{(printed; right for the scale}\ \gamma/k),\qquad
     \frac{\gamma b^2-\|f\|^2}k\ \text{(corrected)}$$
 
+    Here ||f|| is `norm`.
+
     Args:
         gamma: sum of the coefficients, at most 1.
         b: largest norm of an atom.
-        norm: ||f||.
-        k: terms.
         constants: "printed" and "sharp" have the same value.
-
-    Returns:
-        The bound.
 
     Source: Lemma 3.1 of trauger2023sequence (found); corrected (derived).
 
@@ -74,10 +73,6 @@ def maurey_sample(
     """A random k-sparse average whose expected squared error is at most the bound.
 
     Args:
-        key: random key.
-        alpha: coefficients.
-        V: atoms, one per row.
-        k: terms.
         constants: "sharp" for averages of scale gamma / k, "corrected" for 1 / k.
 
     Returns:
@@ -110,9 +105,6 @@ def maurey_sparsify(
     ||S + V - (t+1) f||^2 is ||S - t f||^2 plus the variance, so that the least is no larger.
 
     Args:
-        alpha: coefficients.
-        V: atoms, one per row.
-        k: terms.
         constants: "sharp" for averages of scale gamma / k, "corrected" for 1 / k.
 
     Returns:

@@ -1,4 +1,4 @@
-r"""Grids of norms and their union cost, for bounds whose norms are read off after training.
+r"""Grids of norms and their union cost, for bounds whose norms are measured after training.
 
 A bound holds for a class whose norms are fixed before the sample is seen. Norms rounded up to a
 grid whose points p_j >= 0 sum to 1 hold at once with probability 1 - delta, point j failing with
@@ -33,9 +33,10 @@ def _cell(norm: Float[np.ndarray, "..."], resolution: int) -> tuple[np.ndarray, 
 def round_up_norm(norm: Float[np.ndarray, "..."], resolution: int) -> Float[np.ndarray, "..."]:
     r"""The next point of the grid, $2^{k-1}(1+i/2^s)$ with $1\le i\le2^s$.
 
+    Here s is `resolution`.
+
     Args:
         norm: norms, at least 0.
-        resolution: s.
 
     Returns:
         Values at least the norms and at most 1 + 2^-s times them.
@@ -56,12 +57,10 @@ def norm_grid_cost(norm: Float[np.ndarray, "..."], resolution: int) -> Float[np.
 
     $$\ln\frac1{p_j}=s\ln2+\ln\tfrac32+\ln\big((|k|+1)(|k|+2)\big)$$
 
+    Here s is `resolution`.
+
     Args:
         norm: norms, at least 0.
-        resolution: s.
-
-    Returns:
-        The union costs in nats.
 
     Source: derived, papers/trauger2023sequence/proofs/union.md.
 

@@ -27,14 +27,12 @@ def parameter_entropy(
     $$\sum_ip_i\ln\Big(1+\frac{s_i\beta_iP}{p_i\epsilon}\Big),\qquad P=\sum_ip_i,\quad
     \beta_i\epsilon_i=\epsilon p_i/P$$
 
+    Here p_i is `parameters`.
+
     Args:
-        parameters: p_i.
         scales: s_i = 2 B_i B_x (4 B_i B_x for a factored matrix).
         beta: cost of an error in each matrix.
         epsilon: distance in the output.
-
-    Returns:
-        The entropy.
 
     Source: derived (the type of Zhang et al. 2022, named in section 2.5 of trauger2023sequence).
 
@@ -71,12 +69,7 @@ def parameter_counting_single(
         norm: B_M, spectral norm of M.
         B_x: largest norm of a token.
         parameters: p; d^2, or 2 d r for keys and queries of width r.
-        d: embedding dimension.
-        m: samples.
         factored: M is a product; 4 takes the place of 2.
-
-    Returns:
-        The bound on the empirical Rademacher complexity.
 
     Source: derived.
 

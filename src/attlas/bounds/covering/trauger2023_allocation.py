@@ -23,7 +23,7 @@ def trauger2023_allocation(
 
     Args:
         C: entropy coefficients, above 0.
-        beta: what an error in each part costs in the output, above 0.
+        beta: cost in the output of an error in each part, above 0.
 
     Returns:
         gamma^3 and the resolutions eps_i at eps = 1.
@@ -47,14 +47,6 @@ def trauger2023_allocation_residual(
 
     $$\max\Big(\big|\textstyle\sum\beta_i\epsilon_i-1\big|,\ \max_i\big|\tfrac{\mu_i}{\bar\mu}-1
     \big|\Big),\qquad\mu_i=\frac{2C_i}{\beta_i\epsilon_i^3}$$
-
-    Args:
-        C: entropy coefficients.
-        beta: costs.
-        resolution: candidate.
-
-    Returns:
-        The residual, 0 at the optimum alone.
 
     Source: conditions of Karush, Kuhn and Tucker for Lemma E.1 of trauger2023sequence.
 

@@ -43,16 +43,13 @@ def trauger2023_cover(
     which it is false (`covering_lower_bound`); the corrected one bounds the norms of rows.
 
     Args:
-        ball: which norm is bounded.
+        ball: "1,1", "1,inf" or "2,1".
         norm: B, in the column orientation for "1,inf", in the row orientation for "2,1".
         B_x: bound on the inputs in the norm above.
         k: rows of W.
         d: columns of W.
         m: samples of the chain the cover is used in; for "2,1" alone.
         constants: "corrected" is "sharp".
-
-    Returns:
-        C.
 
     Raises:
         UserError: if the ball is not one of the three.
@@ -86,10 +83,6 @@ def trauger2023_mapping_entropy(scalar_entropy: Number, k: int) -> Float[Array, 
 
     Args:
         scalar_entropy: log N of one row at eps.
-        k: rows.
-
-    Returns:
-        The bound on log N at k^{1/q} eps.
 
     Source: Appendix A of trauger2023sequence (found).
 
@@ -108,14 +101,10 @@ def covering_lower_bound(norm: Number, B_x: Number, k: int, epsilon: Number) -> 
 
     It is linear in k, while the printed Lemma 3.4 has log k: its orientation cannot be meant.
 
-    Args:
-        norm: B.
-        B_x: the input, a number as d = 1.
-        k: rows.
-        epsilon: distance.
+    Here B is `norm`.
 
-    Returns:
-        The lower bound.
+    Args:
+        B_x: the input, a number as d = 1.
 
     Source: derived, papers/trauger2023sequence/proofs/covers.md.
 

@@ -33,11 +33,11 @@ class _Counts:
 
     def below(self, symbol: int) -> int:
         """The sum over smaller symbols."""
-        found = 0
+        total = 0
         while symbol:
-            found += self.tree[symbol]
+            total += self.tree[symbol]
             symbol &= symbol - 1
-        return found
+        return total
 
     def find(self, value: int) -> tuple[int, int]:
         """The symbol whose interval holds a value, and the sum below it."""
@@ -64,7 +64,6 @@ def encode_symbols(symbols: Iterable[int], alphabet: int) -> bytes:
 
     Args:
         symbols: whole numbers from 0 to alphabet - 1.
-        alphabet: how many there are.
 
     Returns:
         The code; empty for no symbols.
@@ -110,12 +109,7 @@ def decode_symbols(code: bytes, count: int, alphabet: int) -> Int[np.ndarray, " 
     """The symbols that `encode_symbols` wrote.
 
     Args:
-        code: its bytes.
-        count: how many symbols.
-        alphabet: how many there are to choose from.
-
-    Returns:
-        Whole numbers.
+        alphabet: size of the alphabet.
 
     Examples:
         >>> decode_symbols(encode_symbols([3, 1, 2], 4), 3, 4).tolist()
@@ -123,7 +117,7 @@ def decode_symbols(code: bytes, count: int, alphabet: int) -> Int[np.ndarray, " 
     """
     _require_alphabet(alphabet)
     counts = _Counts(alphabet)
-    found = np.empty(count, np.int64)
+    symbols = np.empty(count, np.int64)
     bits = _written(code)
     low, high, value = 0, _WHOLE - 1, 0
     for _ in range(_BITS):
@@ -131,7 +125,7 @@ def decode_symbols(code: bytes, count: int, alphabet: int) -> Int[np.ndarray, " 
     for k in range(count):
         span = high - low + 1
         symbol, below = counts.find(((value - low + 1) * counts.total - 1) // span)
-        found[k] = symbol
+        symbols[k] = symbol
         high = low + span * (below + counts.counts[symbol]) // counts.total - 1
         low += span * below // counts.total
         counts.add(symbol)
@@ -146,7 +140,7 @@ def decode_symbols(code: bytes, count: int, alphabet: int) -> Int[np.ndarray, " 
                 break
             low, high = 2 * (low - shift), 2 * (high - shift) + 1
             value = 2 * (value - shift) + next(bits)
-    return found
+    return symbols
 
 
 def _written(code: bytes) -> Iterator[int]:

@@ -39,7 +39,6 @@ def binomial_upper_limit(errors: int, n: int, delta: float, bits: float | int = 
 
     Args:
         errors: k, among n independent examples.
-        n: examples.
         delta: probability of failure, in (0, 1).
         bits: b, the length of the model in a prefix-free code that was fixed before the examples
             were seen; 0 for a model that was.
@@ -47,7 +46,7 @@ def binomial_upper_limit(errors: int, n: int, delta: float, bits: float | int = 
     Returns:
         A float that is not below the limit, the least one unless the limit is a float itself.
 
-    What does not fit is a `UserError` of one line.
+    Arguments out of range raise a `UserError` of one line.
 
     Source: Clopper and Pearson (1934); with bits, Theorem 4.6 of Langford (2005).
 
@@ -75,13 +74,12 @@ def binomial_lower_limit(errors: int, n: int, delta: float) -> float:
 
     Args:
         errors: k, among n independent examples.
-        n: examples.
         delta: probability of failure, in (0, 1).
 
     Returns:
         A float that is not above the limit, the largest one unless the limit is a float itself.
 
-    What does not fit is a `UserError` of one line.
+    Arguments out of range raise a `UserError` of one line.
 
     Source: Clopper and Pearson (1934).
 
@@ -100,17 +98,13 @@ def binomial_lower_limit(errors: int, n: int, delta: float) -> float:
         return first_float(at_most, guess, downward=True)
 
 
-def log_binomial_tail(errors: int, n: int, p: Decimal, other: Decimal) -> Decimal:
+def log_binomial_tail(errors: int, n: int, p: Decimal, complement: Decimal) -> Decimal:
     r"""$\ln\mathbb P({\rm Bin}(n,p)\le k)$, to about 50 digits.
 
     Args:
         errors: k, below n.
-        n: examples.
-        p: in (0, 1).
-        other: 1 - p.
-
-    Returns:
-        Nats.
+        p: probability in (0, 1).
+        complement: 1 - p.
 
     Examples:
         >>> half = Decimal("0.5")
@@ -118,12 +112,12 @@ def log_binomial_tail(errors: int, n: int, p: Decimal, other: Decimal) -> Decima
         0.75000000000000000000
     """
     with localcontext(DIGITS):
-        return _log_tail(errors, n, p, other)
+        return _log_tail(errors, n, p, complement)
 
 
-def _log_tail(errors: int, n: int, p: Decimal, other: Decimal) -> Decimal:
-    first = _log_choose(n, errors) + errors * p.ln() + (n - errors) * other.ln()
-    odds = other / p
+def _log_tail(errors: int, n: int, p: Decimal, complement: Decimal) -> Decimal:
+    first = _log_choose(n, errors) + errors * p.ln() + (n - errors) * complement.ln()
+    odds = complement / p
     total = term = Decimal(1)
     for k in range(errors, 0, -1):
         ratio = odds * k / (n - k + 1)

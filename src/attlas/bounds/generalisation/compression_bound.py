@@ -48,10 +48,7 @@ def compression_bound(
         form: "kl" for losses in [0, 1]; "binomial" for errors, n loss a whole number.
         trivial: risk that is reached without data, such as that of guessing.
 
-    Returns:
-        The bound.
-
-    What does not fit is a `UserError` of one line.
+    Arguments out of range raise a `UserError` of one line.
 
     Source: Langford (2005), Theorem 4.6 and Corollary 4.7; papers/attlas_bounds/proofs/bounds.md.
 

@@ -8,16 +8,9 @@ from attlas.core.errors import UserError
 
 
 def require_at_least(least: float | int, /, **numbers: object) -> None:
-    """Refuse numbers below a limit, infinite or not a number.
+    """Check that numbers are finite and at least `least`.
 
     Arrays of JAX are left alone: inside a compiled function they have no value yet.
-
-    Args:
-        least: the limit.
-        **numbers: what the user calls them, and their values.
-
-    Raises:
-        UserError: if a Python or NumPy number is out of range.
 
     Examples:
         >>> require_at_least(1, k=2, m=1e6)
@@ -33,13 +26,7 @@ def require_at_least(least: float | int, /, **numbers: object) -> None:
 
 
 def require_positive(**numbers: object) -> None:
-    """Refuse numbers that are zero, negative, infinite or not a number; not arrays of JAX.
-
-    Args:
-        **numbers: what the user calls them, and their values.
-
-    Raises:
-        UserError: if a Python or NumPy number is out of range.
+    """Check that numbers are finite and above 0; arrays of JAX are not checked.
 
     Examples:
         >>> require_positive(gamma=0.0)
@@ -52,13 +39,7 @@ def require_positive(**numbers: object) -> None:
 
 
 def require_bits(bits: float | int) -> None:
-    """Refuse what is no length of a code.
-
-    Args:
-        bits: as the user gave it.
-
-    Raises:
-        UserError: if it is negative, infinite or not a number.
+    """Check that `bits` is a valid code length.
 
     Examples:
         >>> require_bits(-1)
@@ -70,14 +51,7 @@ def require_bits(bits: float | int) -> None:
 
 
 def require_delta(delta: float, name: str = "delta") -> None:
-    """Refuse what is no probability of failure.
-
-    Args:
-        delta: as the user gave it.
-        name: what the user calls it.
-
-    Raises:
-        UserError: outside (0, 1).
+    """Check that a probability of failure lies in (0, 1).
 
     Examples:
         >>> require_delta(0.05)

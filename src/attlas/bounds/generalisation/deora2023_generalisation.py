@@ -2,6 +2,8 @@ r"""Theorem 2 of deora2023optimization: stability of gradient descent and the ge
 
 The printed constants follow the paper. The sharp ones compare along segments as the sharpened
 Theorem 1 does, with c = 3/10: papers/deora2023optimization/proofs/training.md.
+
+Letters are those of `deora2023_training`; n is the number of samples.
 """
 
 import math
@@ -41,10 +43,6 @@ def deora2023_stability_heads(
     The two trajectories are at most 6 ||theta - theta_0|| apart, and Proposition 4 is used on the
     segment between them; the paper says "same up to constants" as Theorem 1.
 
-    Args:
-        setting: data and target.
-        constants: one of `HeadConstants`.
-
     Returns:
         A whole number as a float.
 
@@ -68,9 +66,6 @@ def deora2023_amplification(constants: HeadConstants = "sharp") -> float:
 
     Args:
         constants: the printed ones unless "sharp".
-
-    Returns:
-        The factor, at the heads of `deora2023_stability_heads`.
 
     Source: section 6.2 of deora2023optimization (found); "sharp" derived.
 
@@ -105,15 +100,11 @@ def deora2023_regret(
     It is K times the bound of Theorem 1, and the start's risk, which the step size bounds.
 
     Args:
-        target_loss: empirical risk at the target.
-        distance: ||theta - theta_0|| of the target.
-        step_size: eta.
-        steps: K.
         constants: one of `HeadConstants`; the sharp ones need the heads of
             `deora2023_stability_heads`.
 
     Returns:
-        The bound; "sharp" has 1.171 and 1.670 in place of 2 and 2.25.
+        The bound; "sharp" has 1.171 and 1.670 instead of 2 and 2.25.
 
     Source: section 6.2 of deora2023optimization (found); "sharp" derived.
 
@@ -142,16 +133,7 @@ def deora2023_stability(
     \Big(2K\hat L(\theta)+\frac{9\|\theta-\theta_0\|^2}{4\eta}\Big)$$
 
     Args:
-        n: samples.
         beta_1: Lipschitz constant at the radius of the iterates.
-        target_loss: empirical risk at the target.
-        distance: ||theta - theta_0|| of the target.
-        step_size: eta.
-        steps: K.
-        constants: of the 2 and of the regret.
-
-    Returns:
-        The bound.
 
     Source: section 6.2 of deora2023optimization (found).
 
@@ -172,9 +154,6 @@ def deora2023_stability_gap(lipschitz: Number, stability: Number) -> Float[Array
     Args:
         lipschitz: G, of the loss of one sample in the parameters.
         stability: the expected average stability.
-
-    Returns:
-        The bound.
 
     Source: Lemma 3 of deora2023optimization (found).
 
@@ -203,16 +182,7 @@ def deora2023_generalisation_gap(
     An expectation over training sets of the printed values bounds the expected gap.
 
     Args:
-        n: samples.
-        target_loss: empirical risk at the target.
-        distance: ||theta - theta_0|| of the target.
-        step_size: eta.
-        steps: K.
         slope: s; where rho is not the printed one, eta <= 1/rho only gives s <= 4.
-        constants: of the 4 and of the regret.
-
-    Returns:
-        The bound.
 
     Source: Theorem 2, (5), of deora2023optimization (found).
 

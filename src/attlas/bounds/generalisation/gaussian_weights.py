@@ -42,12 +42,6 @@ class GaussianPrior(NamedTuple):
 def read_gaussian(law: GaussianWeights) -> GaussianWeights:
     """A posterior with arrays of JAX, and one of scales for each array of means.
 
-    Args:
-        law: as the user gave it.
-
-    Returns:
-        The law, of the precision in which its weights are drawn.
-
     Raises:
         UserError: where a mean is not finite, or scales do not fit or are not above 0.
 
@@ -64,17 +58,17 @@ def read_gaussian(law: GaussianWeights) -> GaussianWeights:
         if len(scales) != 1 or np.ndim(scales[0]) > 0:
             raise UserError("posterior.scale: give one number, or a pytree like posterior.mean")
         scales = scales * len(leaves)
-    found = []
-    for leaf, one in zip(leaves, scales, strict=True):
-        width = read_array(one, "posterior.scale")
+    widths = []
+    for leaf, deviation in zip(leaves, scales, strict=True):
+        width = read_array(deviation, "posterior.scale")
         if width.shape not in ((), leaf.shape):
             raise UserError(
                 f"posterior.scale has shape {width.shape}: give one number or {leaf.shape}"
             )
-        found.append(jnp.asarray(width, leaf.dtype))
-        if not bool(jnp.all((found[-1] > 0) & jnp.isfinite(found[-1]))):
+        widths.append(jnp.asarray(width, leaf.dtype))
+        if not bool(jnp.all((widths[-1] > 0) & jnp.isfinite(widths[-1]))):
             raise UserError("posterior.scale: every standard deviation must be finite and above 0")
-    return GaussianWeights(mean, jax.tree.unflatten(tree, found))
+    return GaussianWeights(mean, jax.tree.unflatten(tree, widths))
 
 
 def gaussian_kl(posterior: GaussianWeights, prior: GaussianPrior) -> Float[np.ndarray, " K"]:
@@ -84,7 +78,7 @@ def gaussian_kl(posterior: GaussianWeights, prior: GaussianPrior) -> Float[np.nd
 
     Args:
         posterior: weights as they are drawn.
-        prior: of the same tree.
+        prior: law of the same pytree.
 
     Returns:
         Nats in float64, one for each scale.
@@ -111,26 +105,26 @@ def gaussian_kl(posterior: GaussianWeights, prior: GaussianPrior) -> Float[np.nd
     ):
         if mean.shape != origin.shape:
             raise UserError(f"prior.mean has shape {origin.shape} where {mean.shape} is drawn")
-        mu, sigma, zero = (np.asarray(each, np.float64) for each in (mean, width, origin))
+        mu, sigma, zero = (np.asarray(array, np.float64) for array in (mean, width, origin))
         sigma = np.broadcast_to(sigma, mu.shape)
         squares += float(np.sum(sigma**2 + (mu - zero) ** 2))
         logs += float(np.sum(np.log(sigma)))
         count += mu.size
-    parts = squares / (2 * scales**2), count * np.log(scales), logs, count / 2
+    terms = squares / (2 * scales**2), count * np.log(scales), logs, count / 2
     roundings = (count + 16) * np.finfo(np.float64).eps
-    size = sum(np.abs(part) for part in parts)
-    return np.maximum(parts[0] + parts[1] - parts[2] - parts[3] + roundings * size, 0.0)
+    size = sum(np.abs(part) for part in terms)
+    return np.maximum(terms[0] + terms[1] - terms[2] - terms[3] + roundings * size, 0.0)
 
 
 def _read_tree(tree: Any, name: str) -> Any:
-    found = as_tree(tree, name)
-    if not jax.tree.leaves(found):
+    read = as_tree(tree, name)
+    if not jax.tree.leaves(read):
         raise UserError(f"{name} has no weights: give a pytree of arrays")
-    require_finite_tree(found, name)
+    require_finite_tree(read, name)
     floating = jnp.asarray(1.0).dtype
     return jax.tree.map(
         lambda leaf: jnp.asarray(
             leaf, leaf.dtype if jnp.issubdtype(jnp.asarray(leaf).dtype, jnp.floating) else floating
         ),
-        jax.tree.map(jnp.asarray, found),
+        jax.tree.map(jnp.asarray, read),
     )

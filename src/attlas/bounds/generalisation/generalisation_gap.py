@@ -32,16 +32,12 @@ def generalisation_gap(
     $$2R+4c\sqrt{\frac{2\ln(4/\delta)}m}\ \text{(printed, two-sided, |loss|}\le c),\qquad
     2R+3c\sqrt{\frac{\ln(2/\delta)}{2m}}\ \text{(one-sided, loss in an interval of length}\ c)$$
 
+    Here c is `loss_range`.
+
     Args:
         rademacher: R, the empirical Rademacher complexity of the losses.
-        m: samples.
         delta: probability that the bound fails, in (0, 1).
-        loss_range: c.
-        constants: which bound.
-        union_cost: nats of a union bound, delta e^(-union_cost) in place of delta, of "sharp".
-
-    Returns:
-        The bound on E loss - mean loss.
+        union_cost: nats of a union bound, delta e^(-union_cost) instead of delta, of "sharp".
 
     Raises:
         UserError: if delta is not in (0, 1) or m is below 1.

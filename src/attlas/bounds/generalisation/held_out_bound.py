@@ -24,14 +24,13 @@ def held_out_bound(errors: int, n: int, delta: float, trivial: float | int = 1) 
 
     Args:
         errors: k, on the held-out set.
-        n: its size.
         delta: probability of failure, in (0, 1).
         trivial: error rate that is reached without data, such as that of guessing.
 
     Returns:
         The exact bound. At other sizes it is given in Chernoff's kl form, slightly larger.
 
-    What does not fit is a `UserError` of one line.
+    Arguments out of range raise a `UserError` of one line.
 
     Source: Theorem 3.3 of Langford (2005), Clopper and Pearson (1934).
 

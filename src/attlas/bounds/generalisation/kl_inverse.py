@@ -32,13 +32,13 @@ def bernoulli_kl(q: float | int, p: float | int) -> float:
     $${\rm kl}(q\|p)=q\ln\frac qp+(1-q)\ln\frac{1-q}{1-p}$$
 
     Args:
-        q: in [0, 1].
-        p: in [0, 1].
+        q: probability in [0, 1].
+        p: probability in [0, 1].
 
     Returns:
         Nats; infinite where p is 0 or 1 and q is not p.
 
-    What does not fit is a `UserError` of one line.
+    Arguments out of range raise a `UserError` of one line.
 
     Examples:
         >>> round(bernoulli_kl(0.0, 0.5), 6), bernoulli_kl(0.25, 0.25)
@@ -62,14 +62,14 @@ def kl_upper_inverse(q: float | int, c: float | int) -> float:
     $$\sup\{p:{\rm kl}(q\|p)\le c\}$$
 
     Args:
-        q: in [0, 1], the mean loss of a sample.
+        q: mean loss of a sample, in [0, 1].
         c: nats, 0 or more.
 
     Returns:
         A float that is not below it, the least one unless it is a float itself; 1 where no float
         below 1 is.
 
-    What does not fit is a `UserError` of one line.
+    Arguments out of range raise a `UserError` of one line.
 
     Source: derived, papers/attlas_bounds/proofs/bounds.md.
 
@@ -90,7 +90,7 @@ def near_kl_inverse(
 
     Args:
         q: shares in [0, 1].
-        c: nats.
+        c: upper bound on the divergence, in nats.
 
     Returns:
         $\sup\{p:{\rm kl}(q\|p)\le c\}$, up to $10^{-9}$.
@@ -114,13 +114,13 @@ def kl_lower_inverse(q: float | int, c: float | int) -> float:
     $$\inf\{p:{\rm kl}(q\|p)\le c\}$$
 
     Args:
-        q: in [0, 1].
+        q: probability in [0, 1].
         c: nats, 0 or more.
 
     Returns:
         A float that is not above it, the largest one unless it is a float itself.
 
-    What does not fit is a `UserError` of one line.
+    Arguments out of range raise a `UserError` of one line.
 
     Examples:
         >>> print(f"{kl_lower_inverse(1.0, 0.01):.6f}")
@@ -152,7 +152,7 @@ def _inverse(q: float | int, c: float | int, *, upward: bool) -> float:
 
 def _reaches(q: float | int, c: float | int, upward: bool):
     """Whether a bias beyond q is at least at divergence c, decided with 60 digits."""
-    Q, C, other = Decimal(q), Decimal(c), 1 - Decimal(q)
+    Q, C, complement = Decimal(q), Decimal(c), 1 - Decimal(q)
     low, high = (q, 1.0) if upward else (0.0, q)
 
     def reached(p: float) -> bool:
@@ -160,7 +160,7 @@ def _reaches(q: float | int, c: float | int, upward: bool):
             return False
         P = Decimal(p)
         heads = Q * (Q / P).ln() if q > 0 else Decimal(0)
-        tails = other * (other / (1 - P)).ln() if q < 1 else Decimal(0)
+        tails = complement * (complement / (1 - P)).ln() if q < 1 else Decimal(0)
         return heads + tails - _SLACK * (abs(heads) + abs(tails)) >= C
 
     return reached

@@ -25,17 +25,15 @@ def monte_carlo_losses(
 ) -> Float[np.ndarray, " draws"]:
     r"""Losses $L(w_1),\dots,L(w_N)$ of independent $w_k\sim N(\mu,{\rm diag}\,\sigma^2)$.
 
+    Here N is `draws`.
+
     Args:
         loss: from weights to one number, such as the mean error on a sample; traced by JAX. Arrays
             of a `jax.tree_util.Partial` are arguments of the program; those that a function closes
             over are constants, which XLA folds for seconds where they are large.
         posterior: the law of the weights.
-        key: of JAX's generator; the same key gives the same draws.
-        draws: N.
+        key: JAX random key; the same key gives the same draws.
         at_once: networks that are evaluated together; memory grows with it.
-
-    Returns:
-        The losses.
 
     Raises:
         UserError: if a loss is not one number, or is not finite.
@@ -52,10 +50,10 @@ def monte_carlo_losses(
     if getattr(shape, "shape", None) != ():
         raise UserError(f"loss returns {shape}: it must return one number")
     held = loss if isinstance(loss, Partial) else Partial(loss)
-    found = np.asarray(_losses(held, law, key, draws, min(at_once, draws)))
-    if not np.isfinite(found).all():
+    losses = np.asarray(_losses(held, law, key, draws, min(at_once, draws)))
+    if not np.isfinite(losses).all():
         raise UserError("loss is not finite for some drawn weights: clip it into its range")
-    return found
+    return losses
 
 
 @loop_jit(static_argnames=("draws", "at_once"))
@@ -66,13 +64,13 @@ def _losses(loss: Partial, law: GaussianWeights, key: Array, draws: int, at_once
     wide = jnp.result_type(*means)
     ends = np.cumsum(sizes)[:-1].tolist()
 
-    def one(drawn: Array) -> Array:
+    def loss_of_draw(draw: Array) -> Array:
         # One stream for all weights: a call of the generator for each array costs more.
-        parts = jnp.split(jax.random.normal(drawn, (sum(sizes),), wide), ends)
+        noise = jnp.split(jax.random.normal(draw, (sum(sizes),), wide), ends)
         noisy = [
             mean + scale * part.reshape(mean.shape).astype(mean.dtype)
-            for mean, scale, part in zip(means, scales, parts, strict=True)
+            for mean, scale, part in zip(means, scales, noise, strict=True)
         ]
         return jnp.asarray(loss(jax.tree.unflatten(tree, noisy)))
 
-    return jax.lax.map(one, jax.random.split(key, draws), batch_size=at_once)
+    return jax.lax.map(loss_of_draw, jax.random.split(key, draws), batch_size=at_once)

@@ -13,8 +13,7 @@ def occam_gap(parameters: int, bits: int, m: int | float, delta: float) -> float
     Args:
         parameters: P, stored numbers, shared ones once.
         bits: b of each.
-        m: independent samples.
-        delta: probability of failure.
+        m: number of independent samples.
 
     Returns:
         The gap; vacuous where it is 1 or more.
@@ -32,13 +31,7 @@ def occam_gap(parameters: int, bits: int, m: int | float, delta: float) -> float
 def occam_samples(parameters: int, bits: int, delta: float) -> float:
     r"""Samples from which `occam_gap` is below 1, $\tfrac12(Pb\ln2+\ln(1/\delta))$.
 
-    Args:
-        parameters: P.
-        bits: b.
-        delta: probability of failure.
-
-    Returns:
-        The number, not rounded.
+    Here P is `parameters` and b `bits`.
 
     Examples:
         >>> round(occam_samples(122, 16, 0.05))

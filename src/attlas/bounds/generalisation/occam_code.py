@@ -58,23 +58,20 @@ def encode(arrays: Sequence[ArrayInput], levels: int) -> bytes:
     if not arrays:
         raise UserError("arrays are empty: give at least one")
     head, symbols = bytearray(_number(levels) + _number(len(arrays))), []
-    for k, given in enumerate(arrays):
-        w = read_array(given, f"arrays[{k}]").astype(np.float64)
+    for k, array in enumerate(arrays):
+        w = read_array(array, f"arrays[{k}]").astype(np.float64)
         require_finite(w, f"arrays[{k}]")
         byte = _scale_byte(float(np.max(np.abs(w), initial=0.0)) / levels, f"arrays[{k}]")
         head += _number(w.ndim) + b"".join(map(_number, w.shape)) + bytes([byte])
         if byte != _TOP:
-            whole = np.rint(w / _scale(byte)).astype(np.int64).ravel()
-            symbols += (np.clip(whole, -levels, levels) + levels).tolist()
+            multiples = np.rint(w / _scale(byte)).astype(np.int64).ravel()
+            symbols += (np.clip(multiples, -levels, levels) + levels).tolist()
     body = bytes(head) + encode_symbols(symbols, 2 * levels + 1)
     return _number(len(body)) + body
 
 
 def decode(file: bytes) -> list[np.ndarray]:
     """The arrays that a file holds, float32 as everyone who decodes it has them, bit for bit.
-
-    Args:
-        file: what `encode` returned.
 
     Returns:
         Arrays of whole multiples of their scales.
@@ -103,14 +100,14 @@ def decode(file: bytes) -> list[np.ndarray]:
         kinds.append((tuple(shape), file[place]))
         place += 1
     coded = sum(math.prod(shape) for shape, byte in kinds if byte != _TOP)
-    whole = decode_symbols(file[place:], coded, 2 * levels + 1) - levels
+    multiples = decode_symbols(file[place:], coded, 2 * levels + 1) - levels
     arrays, at = [], 0
     for shape, byte in kinds:
         if byte == _TOP:
             arrays.append(np.zeros(shape, np.float32))
             continue
         size = math.prod(shape)
-        arrays.append((_scale(byte) * whole[at : at + size]).astype(np.float32).reshape(shape))
+        arrays.append((_scale(byte) * multiples[at : at + size]).astype(np.float32).reshape(shape))
         at += size
     return arrays
 

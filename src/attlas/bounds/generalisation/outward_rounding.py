@@ -13,11 +13,9 @@ def first_float(holds: Callable[[float], bool], guess: float, *, downward: bool 
 
     Args:
         holds: the statement, decided without rounding.
-        guess: where to begin; the number of questions is the logarithm of its distance in floats.
-        downward: from 1 down to 0 in place of from 0 up to 1.
-
-    Returns:
-        The float.
+        guess: start of the search; the number of evaluations is the logarithm of its distance in
+            floats.
+        downward: search from 1 down to 0 instead of from 0 up to 1.
 
     Examples:
         >>> from fractions import Fraction
@@ -26,27 +24,27 @@ def first_float(holds: Callable[[float], bool], guess: float, *, downward: bool 
         (0.7071067811865476, 0.7071067811865475)
     """
     # Positive floats are ordered as the whole numbers that their bits are.
-    one = _bits(1.0)
-    last = 0 if downward else one
+    top = _bits(1.0)
+    last = 0 if downward else top
     step = -1 if downward else 1
 
     def right(place: int) -> bool:
         return (place - last) * step >= 0 or holds(_float(place))
 
-    first = one - last
-    place = min(max(_bits(min(max(guess, 0.0), 1.0)), 0), one)
-    reach = step
+    first = top - last
+    place = min(max(_bits(min(max(guess, 0.0), 1.0)), 0), top)
+    stride = step
     if right(place):
-        good, bad = place, place - reach
+        good, bad = place, place - stride
         while (bad - first) * step >= 0 and right(bad):
-            reach *= 2
-            good, bad = bad, bad - reach
+            stride *= 2
+            good, bad = bad, bad - stride
     else:
-        bad, good = place, place + reach
+        bad, good = place, place + stride
         while not right(good):
-            reach *= 2
-            bad, good = good, good + reach
-        good = min(max(good, 0), one)
+            stride *= 2
+            bad, good = good, good + stride
+        good = min(max(good, 0), top)
     while abs(good - bad) > 1:
         middle = (good + bad) // 2
         # Beyond the first end nothing is asked: the statement may have no meaning there.

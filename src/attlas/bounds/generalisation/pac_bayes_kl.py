@@ -57,17 +57,16 @@ def pac_bayes_kl(
     The least over the K scales $\lambda$ of the prior; $\hat q_N$ is the mean of N drawn losses.
 
     Args:
-        loss: from weights to their mean loss on the n examples, in [0, 1]; traced by JAX.
+        loss: function from weights to their mean loss on the n examples, in [0, 1]; traced by JAX.
         posterior: Q, which may depend on the examples.
         prior: P, which may depend on other examples alone.
         n: examples in the loss, at least 8.
         delta: $\delta_1+\delta_2$, probability of failure.
-        key: for the draws, which must not have been used to choose the posterior.
+        key: JAX random key that was not used to choose the posterior.
         draws: N, at confidence `delta_draws`.
         delta_draws: $\delta_2$; a fifth of delta when None.
         split: indices of the examples that chose the prior, and of the n in the loss.
         trivial: risk that is reached without data, such as that of guessing.
-        at_once: as for `monte_carlo_losses`.
 
     Returns:
         The bound; `empirical` is $\hat q_N$.
@@ -86,26 +85,26 @@ def pac_bayes_kl(
         (False, True)
     """
     second = _share_of_draws(n, delta, delta_draws, trivial)
-    nats = gaussian_kl(posterior, _given(prior))
+    nats = gaussian_kl(posterior, _default_prior(prior))
     before = PRIOR_BEFORE if split is None else _require_apart(split, n)
     mean, upper = _mean_loss(monte_carlo_losses(loss, posterior, key, draws, at_once=at_once))
-    drawn = kl_upper_inverse(min(upper, 1.0), -math.log(second) / draws * (1 + 2**-50))
+    mean_limit = kl_upper_inverse(min(upper, 1.0), -math.log(second) / draws * (1 + 2**-50))
     shares = (f"PAC-Bayes, {len(nats)} prior scales", delta - second), (f"{draws} draws", second)
     nearest = float(nats.min())
-    at = partial(pac_bayes_limit, drawn, nearest, delta=(delta - second) / len(nats))
-    given = INDEPENDENT, before, UNIT_LOSS
+    at = partial(pac_bayes_limit, mean_limit, nearest, delta=(delta - second) / len(nats))
+    conditions = INDEPENDENT, before, UNIT_LOSS
     name = "PAC-Bayes kl" + ("" if split is None else ", prior from other examples")
-    return RiskBound(name, at(float(n)), mean, n, delta, shares, nearest, given, at, trivial)
+    return RiskBound(name, at(float(n)), mean, n, delta, shares, nearest, conditions, at, trivial)
 
 
-def _given(prior: GaussianPrior | None) -> GaussianPrior:
+def _default_prior(prior: GaussianPrior | None) -> GaussianPrior:
     if prior is None:
         raise UserError("prior is None: a posterior needs a prior that was fixed before the sample")
     return prior
 
 
 def _share_of_draws(n: int, delta: float, delta_draws: float | None, trivial: float | int) -> float:
-    """What the draws take of delta, after all numbers were checked."""
+    """The share of delta for the draws, after all numbers were checked."""
     require_sample(n, delta, trivial)
     require_at_least(LEAST, n=n)
     second = _DRAWS_SHARE * delta if delta_draws is None else delta_draws
@@ -119,10 +118,7 @@ def log_moment(n: float) -> float:
     r"""$\ln(2\sqrt n)$, at least $\ln\mathbb E\,e^{n\,{\rm kl}(\hat q\|q)}$ of n losses in [0, 1].
 
     Args:
-        n: at least 8.
-
-    Returns:
-        Nats.
+        n: number of examples, at least 8.
 
     Source: Maurer (2004), Theorem 1.
 
@@ -140,10 +136,6 @@ def pac_bayes_limit(risk: float, nats: float, n: float, delta: float) -> float:
         risk: q, mean loss of the drawn networks on the sample.
         nats: divergence of the posterior from the prior.
         n: examples, at least 8.
-        delta: probability of failure.
-
-    Returns:
-        The bound on their mean risk.
 
     Examples:
         >>> print(f"{pac_bayes_limit(0.0, 10.0, 1000.0, 0.05):.4f}")
@@ -165,10 +157,10 @@ def _mean_loss(losses: np.ndarray) -> tuple[float, float]:
 def _require_apart(split: tuple[ArrayInput, ArrayInput], n: int) -> Condition:
     """That the two parts of a split share no example, and that the second one has n."""
     chose, judged = (read_array(part, "split").reshape(-1) for part in split)
-    both = np.intersect1d(chose, judged)
-    if both.size:
+    used = np.intersect1d(chose, judged)
+    if used.size:
         raise UserError(
-            f"split: example {both[0]} chose the prior and is in the loss: keep the parts disjoint"
+            f"split: example {used[0]} chose the prior and is in the loss: keep the parts disjoint"
         )
     if len(np.unique(judged)) != n:
         raise UserError(f"split: {len(np.unique(judged))} examples are in the loss, but n = {n}")

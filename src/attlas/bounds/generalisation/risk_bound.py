@@ -13,11 +13,11 @@ from attlas.display.numbers import plain_number
 
 
 class Condition(NamedTuple):
-    """What a bound assumes.
+    """An assumption of a bound.
 
     Attributes:
         text: the condition.
-        checked: whether it was checked on what was given; otherwise the caller vouches for it.
+        checked: whether the code checked it; otherwise the caller declares it.
     """
 
     text: str
@@ -36,14 +36,14 @@ class RiskBound:
     """An upper bound on a risk, at a probability of failure that is split and accounted for.
 
     Attributes:
-        name: of the bound.
-        bound: on the risk.
+        name: the label in tables.
+        bound: upper bound on the risk.
         empirical: the mean loss on the sample that the bound uses.
         n: its size.
         delta: probability that the bound fails.
-        shares: what each part of the argument takes of it, by name; they add up to delta.
+        shares: its split over the parts of the argument, by name; they add up to delta.
         complexity: nats that stand over n, beside the logarithm of the probability of failure.
-        conditions: what is assumed.
+        conditions: assumptions, checked or declared.
         at: the bound with the same empirical risk and complexity at another sample size.
         trivial: a risk that is reached without data, 1 for losses in [0, 1].
     """
@@ -94,14 +94,7 @@ class RiskBound:
 
 
 def require_unit_loss(loss: float | int, name: str = "loss") -> None:
-    """Refuse a mean loss outside [0, 1].
-
-    Args:
-        loss: as the user gave it.
-        name: what the user calls it.
-
-    Raises:
-        UserError: outside [0, 1], or not a number.
+    """Check that a mean loss lies in [0, 1].
 
     Examples:
         >>> require_unit_loss(2.5)
@@ -113,15 +106,10 @@ def require_unit_loss(loss: float | int, name: str = "loss") -> None:
 
 
 def require_sample(n: float | int, delta: float, trivial: float | int) -> None:
-    """Refuse a sample, a probability or a trivial risk that no bound is about.
+    """Check the sample size, the probability of failure and the trivial risk of a bound.
 
     Args:
-        n: examples.
-        delta: probability of failure.
         trivial: the risk that is reached without data.
-
-    Raises:
-        UserError: naming the number.
 
     Examples:
         >>> require_sample(0, 0.05, 1.0)

@@ -40,6 +40,6 @@ def samples_until_nonvacuous(
         middle = (low + high) / 2
         enough = informative(10**middle)
         low, high = np.where(enough, low, middle), np.where(enough, middle, high)
-    whole = np.maximum(np.ceil(10 ** np.minimum(high, 15.0)), float(least))
-    found = np.where(high < 15, whole, 10**high)
-    return np.where(never, np.inf, np.where(at_once, float(least), found))
+    integers = np.maximum(np.ceil(10 ** np.minimum(high, 15.0)), float(least))
+    samples = np.where(high < 15, integers, 10**high)
+    return np.where(never, np.inf, np.where(at_once, float(least), samples))

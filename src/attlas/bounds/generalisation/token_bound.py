@@ -57,7 +57,7 @@ def token_bound(
 
     Args:
         probabilities: p_i of the token that came, in the order of the stream, by the decoded model.
-        vocabulary: number of words.
+        vocabulary: number of tokens in the vocabulary.
         bits: b, such as `8 * len(occam_code.encode(...))`.
         delta: probability of failure, in (0, 1).
         smoothings: grid of alpha, fixed in advance.
@@ -65,7 +65,7 @@ def token_bound(
     Returns:
         The bound in bits per token, `trivial` the uniform law's.
 
-    What does not fit is a `UserError` of one line.
+    Arguments out of range raise a `UserError` of one line.
 
     Source: Azuma (1967); Fan, Grama and Liu (2015) for the second form, with a union bound over
     files; papers/attlas_bounds/proofs/bounds.md.
@@ -108,9 +108,7 @@ def smoothed_losses(
     \Delta=\log_2\Big(1+\frac{(1-\alpha)V}\alpha\Big)$$
 
     Args:
-        p: probabilities.
-        vocabulary: V.
-        alpha: in (0, 1).
+        vocabulary: V, the number of tokens to choose from.
 
     Returns:
         Z, the least loss and the range.
@@ -130,7 +128,7 @@ def bernstein_exponent(slope: float) -> float:
     r"""The function $\psi(\lambda)=-\ln(1-\lambda)-\lambda$.
 
     Args:
-        slope: in [0, 1).
+        slope: lambda, in [0, 1).
 
     Returns:
         The value; $\lambda^2/2$ near 0.
@@ -147,9 +145,6 @@ def running_spread(Z: Float[np.ndarray, " N"]) -> float:
 
     Args:
         Z: values in [0, 1].
-
-    Returns:
-        The sum.
 
     Examples:
         >>> running_spread(np.array([1.0, 1.0]))
@@ -173,7 +168,7 @@ def _risks(streams: list[_Stream], tokens: int, cost: float) -> list[float]:
 
 def _deviation(spread: float, cost: float) -> float:
     """The smaller of Azuma's and the empirical Bernstein form; all of it per token."""
-    slopes = ((bernstein_exponent(one) * spread + cost) / one for one in SLOPES)
+    slopes = ((bernstein_exponent(exponent) * spread + cost) / exponent for exponent in SLOPES)
     return min(math.sqrt(cost / 2), *slopes) * _SAFE
 
 
@@ -189,7 +184,7 @@ def _require(
         worst = p[(p < 0) | (p > 1)][0]
         raise UserError(f"probabilities hold {worst}: give those of the observed tokens, in [0, 1]")
     if not (vocabulary >= 2 and vocabulary == int(vocabulary)):
-        raise UserError(f"vocabulary = {vocabulary}: give a whole number of words, at least 2")
+        raise UserError(f"vocabulary = {vocabulary}: give a whole number of tokens, at least 2")
     require_bits(bits)
     if not smoothings or not all(0 < alpha < 1 for alpha in smoothings):
         raise UserError(f"smoothings = {tuple(smoothings)}: give at least one, each in (0, 1)")

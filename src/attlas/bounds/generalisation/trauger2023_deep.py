@@ -4,6 +4,9 @@ Errors of the matrices add up in the output with costs beta; Lemma E.1 shares th
 One `Part` is one matrix. Constants: "printed" as in the theorem; "corrected" its own recursion,
 with the input bound of the first layer; "sharp" has 1 for the softmax. Proofs:
 papers/trauger2023sequence/proofs/layers.md.
+
+The spectral norms of W_c, W_v and W_QK by layer and head are c, v and qk; L_sigma is `lipschitz`,
+kappa is 1 in "sharp" and else 2.
 """
 
 from typing import NamedTuple
@@ -27,13 +30,13 @@ class Part(NamedTuple):
         layer: 1, ..., L; 0 for the readout.
         kind: "output", "value", "query_key" or "readout".
         beta: how much the output moves for each unit of error on the inputs of this matrix.
-        reach: largest norm of those inputs.
+        input_norm: largest norm of those inputs.
     """
 
     layer: int
     kind: str
     beta: Float[Array, ""]
-    reach: Number
+    input_norm: Number
 
 
 @closed_form
@@ -48,13 +51,6 @@ def trauger2023_amplification(
     r"""alpha_i: how much an error of the rows after layer i grows up to the last layer.
 
     $$\alpha_i=\prod_{j>i}\sum_hL_\sigma\|W_c^{jh}\|\,\|W_v^{jh}\|\,(1+2\kappa\|W_{QK}^{jh}\|)$$
-
-    Args:
-        c: spectral norms of W_c by layer and head.
-        v: spectral norms of W_v.
-        qk: spectral norms of W_QK.
-        lipschitz: L_sigma.
-        constants: kappa is 1 in "sharp", else 2.
 
     Returns:
         alpha_1, ..., alpha_L = 1.
@@ -91,13 +87,8 @@ def trauger2023_parts(
     with x_1 = B_x and x_i = 1 above; inputs have norm L_sigma before W_c, B_x in the first layer.
 
     Args:
-        c: spectral norms of W_c by layer and head.
-        v: spectral norms of W_v.
-        qk: spectral norms of W_QK.
         readout: B_w, Euclidean norm of the readout.
         B_x: largest norm of a token.
-        lipschitz: L_sigma.
-        constants: kappa is 1 in "sharp", else 2.
 
     Returns:
         The parts, readout first, then W_c, W_v, W_QK head by head.
@@ -111,17 +102,17 @@ def trauger2023_parts(
     """
     kappa = trauger2023_softmax_lipschitz(constants)
     alpha = readout * trauger2023_amplification(c, v, qk, lipschitz, constants=constants)
-    parts = [Part(0, "readout", jnp.ones_like(alpha[0]), 1.0)]
+    matrices = [Part(0, "readout", jnp.ones_like(alpha[0]), 1.0)]
     for layer in range(c.shape[0]):
         first = B_x if layer == 0 else 1.0
         for head in range(c.shape[1]):
             outer = alpha[layer] * lipschitz * c[layer, head]
             # keys and values of the first layer bring one B_x each
             inner = kappa * first**2 * outer * v[layer, head]
-            parts.append(Part(layer + 1, "output", alpha[layer], lipschitz))
-            parts.append(Part(layer + 1, "value", outer, first))
-            parts.append(Part(layer + 1, "query_key", inner, first))
-    return parts
+            matrices.append(Part(layer + 1, "output", alpha[layer], lipschitz))
+            matrices.append(Part(layer + 1, "value", outer, first))
+            matrices.append(Part(layer + 1, "query_key", inner, first))
+    return matrices
 
 
 @closed_form
@@ -140,19 +131,14 @@ def trauger2023_deep_entropy(
     \quad\eta=C_1^{1/3}B_w^{2/3}\sum_{i\ge2}\alpha_i^{2/3}+(2\alpha_i\lambda B_v)^{2/3}
     +(\alpha_iL_\sigma B_v)^{2/3},\quad\lambda=L_\sigma B_c$$
 
-    "corrected" has lambda in place of L_sigma B_v, alpha_1 in all terms of the first layer and its
+    "corrected" has lambda instead of L_sigma B_v, alpha_1 in all terms of the first layer and its
     W_c: the optimum of Lemma E.1 for the theorem's own recursion, for B_x <= 1.
 
     Args:
         C_1: entropy coefficient on inputs of norm 1.
         C_x: the same on inputs of norm B_x.
         norms: spectral norms B_c, B_v, B_QK and the readout's B_w.
-        L: layers.
-        lipschitz: L_sigma.
         constants: "sharp" has kappa = 1.
-
-    Returns:
-        The entropy times eps^2.
 
     Source: Theorem 4.2 of trauger2023sequence (found); corrected (derived).
 
@@ -170,19 +156,19 @@ def trauger2023_deep_entropy(
     kappa = trauger2023_softmax_lipschitz(constants)
     growth = lipschitz * B_c * B_v * (1 + 2 * kappa * B_qk)
     alpha = growth ** jnp.arange(L - 1, -1, -1, dtype=growth.dtype)
-    own, heavy = jnp.cbrt(jnp.asarray(C_1)), jnp.cbrt(jnp.asarray(C_x))
+    third_root, heavy = jnp.cbrt(jnp.asarray(C_1)), jnp.cbrt(jnp.asarray(C_x))
     third = lipschitz * (B_v if constants == "printed" else B_c)
     inner = kappa * lipschitz * B_c * B_v
 
     def root(cost: Float[Array, "..."]) -> Float[Array, "..."]:
         return jnp.cbrt(cost * B_w) ** 2
 
-    eta = own * jnp.sum(root(alpha[1:]) + root(alpha[1:] * inner) + root(alpha[1:] * third))
+    eta = third_root * jnp.sum(root(alpha[1:]) + root(alpha[1:] * inner) + root(alpha[1:] * third))
     if constants == "printed":
         own_first = 1 + root(third)
     else:
         own_first = 1 + root(alpha[0]) + root(alpha[0] * third)
-    return (heavy * root(inner * alpha[0]) + own * own_first + eta) ** 3
+    return (heavy * root(inner * alpha[0]) + third_root * own_first + eta) ** 3
 
 
 @closed_form
@@ -195,8 +181,6 @@ def trauger2023_deep(
 
     Args:
         C: entropy coefficient of each part on its inputs.
-        beta: its cost.
-        m: samples.
         radius: largest |output|, B_w for the scalar readout.
 
     Returns:

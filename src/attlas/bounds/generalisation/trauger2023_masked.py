@@ -1,4 +1,4 @@
-r"""Theorem 5.1 of trauger2023sequence: prediction of a masked word among K by cross-entropy.
+r"""Theorem 5.1 of trauger2023sequence: prediction of a masked token among K by cross-entropy.
 
 The loss is 2-Lipschitz in the largest score. "printed" is the order sqrt(K) of the l_inf
 contraction, whose constant and logarithms the paper hides; "sharp" has every constant, by
@@ -21,24 +21,19 @@ from attlas.bounds.generalisation.conditions import require_at_least
 from attlas.bounds.generalisation.trauger2023_deep import Part
 
 CROSS_ENTROPY_LIPSCHITZ = 2.0
-"""From the largest score to the loss; a supremum, approached as the true word's weight falls."""
+"""From the largest score to the loss; a supremum, approached as the true token's weight falls."""
 
 
 @closed_form
 def trauger2023_masked(
     rademacher: Number, K: int, *, constants: Literal["printed", "sharp"] = "sharp"
 ) -> Float[Array, ""]:
-    r"""Rademacher complexity of the losses from that of the score of one word.
+    r"""Rademacher complexity of the losses from that of the score of one token.
 
     $$2\sqrt KR\ \text{(printed, order)},\qquad2KR\ \text{(sharp)}$$
 
     Args:
-        rademacher: R, a bound for every word.
-        K: words.
-        constants: which.
-
-    Returns:
-        The value.
+        rademacher: R, a bound for every token.
 
     Source: Theorem 5.1 of trauger2023sequence (found); "sharp" derived.
 
@@ -54,25 +49,25 @@ def trauger2023_masked(
 
 
 @closed_form
-def trauger2023_masked_parts(parts: list[Part]) -> list[Part]:
-    r"""The costs of errors in the loss, from those of a network with the norm of one word's row.
+def trauger2023_masked_parts(matrices: list[Part]) -> list[Part]:
+    r"""The costs of errors in the loss, from those of a network with the norm of one token's row.
 
     $$|\Delta\ell|\le2\max_s|W_sY-\hat W_s\hat Y|\le2\epsilon_W+2B_w\|Y-\hat Y\|$$
 
     Args:
-        parts: of `trauger2023_parts` with B_w the largest norm of a row of the readout.
+        matrices: parts from `trauger2023_parts` with B_w the largest norm of a row of the readout.
 
     Returns:
         The parts with all costs doubled; the readout's entropy is that of a K x d matrix.
 
-    Source: derived, in place of Theorem 5.1 of trauger2023sequence.
+    Source: derived, instead of Theorem 5.1 of trauger2023sequence.
 
     Examples:
         >>> parts = [Part(0, "readout", jnp.asarray(1.0), 1.0)]
         >>> float(trauger2023_masked_parts(parts)[0].beta)
         2.0
     """
-    return [part._replace(beta=CROSS_ENTROPY_LIPSCHITZ * part.beta) for part in parts]
+    return [part._replace(beta=CROSS_ENTROPY_LIPSCHITZ * part.beta) for part in matrices]
 
 
 @closed_form
@@ -83,10 +78,11 @@ def clipped_cross_entropy(
 
     $$\min\big(M,\ln\textstyle\sum_te^{x_t}-x_i\big)$$
 
+    Here M is `ceiling`.
+
     Args:
-        scores: one score per word.
-        word: the true word i, a number or a traced index.
-        ceiling: M.
+        scores: one score per token.
+        word: the true token i, a number or a traced index.
 
     Returns:
         The loss, in [0, M], 2-Lipschitz in the largest score.

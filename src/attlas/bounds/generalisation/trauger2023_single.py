@@ -5,6 +5,9 @@ f(X) = w^T W_c^T sigma(W_v^T X^T softmax(X M x_cls)), M the product of keys and 
 of W_v: ||W_c||_{1,inf} <= B_c, ||W_v||_{1,inf} <= B_v (the print transposes both). "printed" is the
 paper's; "corrected" has Dudley's constants derived; "sharp" has 1 for the softmax and the chain
 instead of the integral. Proofs: papers/trauger2023sequence/proofs/layers.md.
+
+C is the entropy coefficient of x -> M x on tokens of dimension d and Euclidean norm at most B_x,
+and m the number of samples.
 """
 
 import math
@@ -27,9 +30,6 @@ def trauger2023_softmax_lipschitz(constants: Constants = "sharp") -> float:
 
     Args:
         constants: "corrected" is "printed".
-
-    Returns:
-        kappa.
 
     Source: Lemma C.1 of trauger2023sequence (found); "sharp" derived, attained.
 
@@ -55,14 +55,7 @@ def trauger2023_bracket(
     The printed one is negative where the best delta exceeds B_x.
 
     Args:
-        C: entropy coefficient of x -> M x on the inputs.
-        B_x: largest Euclidean norm of a token.
-        d: embedding dimension.
-        m: samples.
         constants: "sharp" has 1 instead of 2 before B_x^2 and does not split the root.
-
-    Returns:
-        The bracket.
 
     Source: Theorem 4.1 of trauger2023sequence (found); erratum where negative.
 
@@ -105,11 +98,6 @@ def trauger2023_single(
 
     Args:
         B: product of the norms outside the attention and of the Lipschitz constant.
-        C: entropy coefficient of x -> M x on the inputs.
-        B_x: largest Euclidean norm of a token.
-        d: embedding dimension.
-        m: samples.
-        constants: which bound.
         largest_entry: b; B_x where not given.
 
     Returns:
@@ -151,11 +139,7 @@ def trauger2023_alpha(
     Args:
         ball: "1,1", "1,inf" or "2,1" for the three corollaries.
         norm: bound B on the norm of M.
-        d: embedding dimension.
         constants: "sharp" is half of "corrected".
-
-    Returns:
-        alpha.
 
     Source: Corollaries 4.1.1, D.0.1, D.0.2 of trauger2023sequence (found); 4.1.1 corrected.
 

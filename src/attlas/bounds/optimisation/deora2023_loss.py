@@ -3,6 +3,9 @@ r"""The three functions of Corollary 1 of deora2023optimization: slope, smoothne
 ||grad L|| <= beta_1 L, ||hess L|| <= beta_2, lambda_min(hess L) >= -beta_3 L / sqrt(H). For a
 pooled or a last-token decoder T is replaced by `deora2023_effective_tokens`. Throughout x stands
 for the largest norm of a head's parameters; that of its decoder suffices (footnote of section 3).
+
+T tokens of dimension d have norm at most R, and `largest_head` is x; `constants` is one of
+`HeadConstants`.
 """
 
 import jax.numpy as jnp
@@ -28,13 +31,7 @@ def deora2023_beta_1(
     \beta_1=\sqrt TR\max(1,R^2x)\ \text{(sharp)}$$
 
     Args:
-        T: tokens per sample.
-        R: largest norm of a token.
-        largest_head: x, the largest norm ||theta_h|| of a head's parameters.
         constants: the printed ones unless "sharp".
-
-    Returns:
-        beta_1 with ||grad L|| <= beta_1 L.
 
     Source: Corollary 1 (1) of deora2023optimization (found); "sharp" derived, and attained by
     the model at both values of the maximum.
@@ -44,8 +41,8 @@ def deora2023_beta_1(
         (6.0, 2.0)
     """
     require_head_constants(constants)
-    reach = jnp.asarray(R) ** 2 * largest_head
-    factor = jnp.maximum(1, reach) if constants == "sharp" else 2 * reach + 1
+    size = jnp.asarray(R) ** 2 * largest_head
+    factor = jnp.maximum(1, size) if constants == "sharp" else 2 * size + 1
     return jnp.sqrt(1.0 * T) * R * factor
 
 
@@ -60,14 +57,7 @@ def deora2023_beta_3(
     \sqrt TR^3\,\tfrac{s+\sqrt{s^2+4}}2,\ s=\tfrac{4R^2x}{3\sqrt3}\ \text{(sharp)}$$
 
     Args:
-        T: tokens per sample.
         d: embedding dimension; only the printed constants depend on it.
-        R: largest norm of a token.
-        largest_head: x, the largest norm ||theta_h|| of a head's parameters.
-        constants: one of `HeadConstants`.
-
-    Returns:
-        beta_3 with lambda_min(hess L) >= -beta_3 L / sqrt(H).
 
     Source: Corollary 1 (3) of deora2023optimization (found); the two others derived.
 
@@ -77,15 +67,15 @@ def deora2023_beta_3(
         [56.0, 6.0, 2.9128]
     """
     require_head_constants(constants)
-    reach = jnp.asarray(R) ** 2 * largest_head
+    size = jnp.asarray(R) ** 2 * largest_head
     root = jnp.sqrt(1.0 * T)
     if constants == "sharp":
-        s = THIRD_MOMENT * reach
+        s = THIRD_MOMENT * size
         return root * R**3 * (s + jnp.sqrt(s**2 + 4)) / 2
     if constants == "dimension_free":
-        return root * R**3 * (2 * reach + 1)
+        return root * R**3 * (2 * size + 1)
     side = jnp.sqrt(1.0 * d)
-    return 2 * root * side * R**3 * (3 * side * reach + 1)
+    return 2 * root * side * R**3 * (3 * side * size + 1)
 
 
 @closed_form
@@ -100,17 +90,6 @@ def deora2023_beta_2(
     r"""The smoothness of the risk.
 
     $$\beta_2=\frac{\beta_3}{\sqrt H}+\frac{\beta_1^2}4$$
-
-    Args:
-        T: tokens per sample.
-        d: embedding dimension.
-        R: largest norm of a token.
-        largest_head: x, the largest norm ||theta_h|| of a head's parameters.
-        H: number of heads.
-        constants: of beta_1 and beta_3.
-
-    Returns:
-        beta_2 with ||hess L|| <= beta_2.
 
     Source: Corollary 1 (2) of deora2023optimization (found).
 
@@ -139,9 +118,6 @@ def deora2023_quasi_convexity(
     Args:
         curvature: c; below 2 for the printed constants, below pi^2 for the sharp ones.
         constants: the printed ones unless "sharp".
-
-    Returns:
-        q.
 
     Source: Proposition 4 of deora2023optimization (found at c = 1/2); "sharp" derived.
 

@@ -5,6 +5,9 @@ Constants stand side by side. "printed" are those of Proposition 1, which need n
 moment of the softmax law. "sharp" has the best constant of that moment, 4/(3 sqrt 3), and the
 exact norm of the two blocks; each of its blocks is attained. Proofs:
 papers/deora2023optimization/proofs/dimension_free_hessian.md.
+
+T tokens of norm at most R are the rows of X; U is a head's decoder over all tokens
+(`MultiHead.token_decoders`), `constants` one of `HeadConstants`.
 """
 
 import math
@@ -28,22 +31,16 @@ THIRD_MOMENT = 4 / (3 * math.sqrt(3))
 
 
 def require_head_constants(constants: str) -> None:
-    """Refuse a word that is none of the four.
-
-    Args:
-        constants: as the user gave it.
-
-    Raises:
-        UserError: that lists the words.
+    """Check that `constants` is one of the four.
 
     Examples:
         >>> require_head_constants("sharper")
         Traceback (most recent call last):
         attlas.core.errors.UserError: constants = 'sharper': choose one of printed, corrected, ...
     """
-    known = get_args(HeadConstants)
-    if constants not in known:
-        raise UserError(f"constants = {constants!r}: choose one of {', '.join(known)}")
+    choices = get_args(HeadConstants)
+    if constants not in choices:
+        raise UserError(f"constants = {constants!r}: choose one of {', '.join(choices)}")
 
 
 @closed_form
@@ -52,11 +49,10 @@ def deora2023_effective_tokens(T: int, decoder: Decoder = Decoder.FULL) -> int:
 
     The gradient in a decoder u shared by all tokens is a sum of T rows, of norm up to T R and not
     sqrt(T) R as the footnote of section 2 has it; that of the last token alone is one row. With
-    T^2 and 1 in place of T, every bound of the paper holds for the two.
+    T^2 and 1 instead of T, every bound of the paper holds for the two.
 
     Args:
-        T: tokens per sample.
-        decoder: what the decoders read.
+        decoder: "full", "pooled" or "last", the tokens that are decoded.
 
     Returns:
         T, T^2 or 1 for the full, the pooled and the last-token decoder.
@@ -85,13 +81,7 @@ def deora2023_gradient(
     with R the largest norm of a token.
 
     Args:
-        X: tokens, one per row.
-        U: the head's decoder over all tokens.
         constants: the printed ones unless "sharp".
-        decoder: which parameters are meant; U must be of its form.
-
-    Returns:
-        The bound.
 
     Source: Proposition 1 of deora2023optimization (found); "sharp" derived.
 
@@ -104,14 +94,14 @@ def deora2023_gradient(
     """
     require_head_constants(constants)
     R = jnp.sqrt(jnp.max(jnp.sum(X**2, axis=1)))
-    reach = jnp.max(jnp.abs(U @ X.T), axis=1)
+    largest = jnp.max(jnp.abs(U @ X.T), axis=1)
     tokens = deora2023_effective_tokens(X.shape[0], decoder)
     if constants == "sharp":
         # for one u read at all tokens, sqrt(T) stands in the factor tokens already
         share = X.shape[0] / tokens if decoder is Decoder.POOLED else 1.0
         # the maximum under the root keeps the derivative finite at U = 0
-        return math.sqrt(tokens) * R * jnp.sqrt(jnp.maximum(1, R**2 * share * jnp.sum(reach**2)))
-    return 2 * R**2 * jnp.sum(reach) + math.sqrt(tokens) * R
+        return math.sqrt(tokens) * R * jnp.sqrt(jnp.maximum(1, R**2 * share * jnp.sum(largest**2)))
+    return 2 * R**2 * jnp.sum(largest) + math.sqrt(tokens) * R
 
 
 @closed_form
@@ -128,15 +118,6 @@ def deora2023_hessian(
     \tfrac12\Big(c+\sqrt{c^2+4TR^6}\Big),\ c=\tfrac4{3\sqrt3}R^4S\ \text{(sharp)}$$
 
     with S = sum_t ||X u_t||_inf, R the largest norm of a token, and m the largest entry of X.
-
-    Args:
-        X: tokens, one per row.
-        U: the head's decoder over all tokens.
-        constants: one of `HeadConstants`.
-        decoder: which parameters are meant; U must be of its form.
-
-    Returns:
-        The bound.
 
     Source: Proposition 1 of deora2023optimization (found); the two others derived.
 
@@ -160,9 +141,9 @@ def deora2023_hessian(
     return 6 * d * R**2 * m**2 * total + 2 * root * math.sqrt(d) * R**2 * m
 
 
-def _largest(one: Callable[..., Array], X: Array, U: Array, *options: object) -> Float[Array, ""]:
+def _largest(norm: Callable[..., Array], X: Array, U: Array, *options: object) -> Float[Array, ""]:
     """The largest bound of one head."""
-    return jnp.max(jax.vmap(lambda head: one(X, head, *options))(U))
+    return jnp.max(jax.vmap(lambda head: norm(X, head, *options))(U))
 
 
 @closed_form
@@ -173,15 +154,6 @@ def deora2023_multi_head_gradient(
     decoder: Decoder = Decoder.FULL,
 ) -> Float[Array, ""]:
     r"""Bound on the gradient of H heads: the largest bound of one, whatever H.
-
-    Args:
-        X: tokens, one per row.
-        U: the heads' decoders over all tokens (`MultiHead.token_decoders`).
-        constants: of `deora2023_gradient`.
-        decoder: which parameters are meant.
-
-    Returns:
-        The bound.
 
     Source: Appendix A.1 of deora2023optimization (derived).
 
@@ -201,15 +173,6 @@ def deora2023_multi_head_hessian(
     decoder: Decoder = Decoder.FULL,
 ) -> Float[Array, ""]:
     r"""Bound on the Hessian of H heads: the largest bound of one, divided by sqrt(H).
-
-    Args:
-        X: tokens, one per row.
-        U: the heads' decoders over all tokens (`MultiHead.token_decoders`).
-        constants: of `deora2023_hessian`.
-        decoder: which parameters are meant.
-
-    Returns:
-        The bound.
 
     Source: Appendix A.1 of deora2023optimization (derived).
 

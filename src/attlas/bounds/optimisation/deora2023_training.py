@@ -2,11 +2,16 @@ r"""Theorem 1 of deora2023optimization with its exact constants, printed and sha
 
 D = ||theta - theta_0|| is the distance of the target theta from the start, D_h = ||theta||_{2,inf}
 its largest head. The printed constants and the dimension-free ones follow the paper's proof. The
-sharp ones compare the risk on a segment with the solution of g'' = -c g, c = 9/10, in place of the
+sharp ones compare the risk on a segment with the solution of g'' = -c g, c = 9/10, instead of the
 quasi-convexity of Proposition 4: papers/deora2023optimization/proofs/training.md. Two facts are
 used of c: with w = sqrt(c), a = w / sin w and b = w / tan w, and the squared radius of the
 iterates is
 3 + 2 a - 2 b times D^2.
+
+T tokens of dimension d have norm at most R, H is the number of heads, eta the `step_size` and K the
+number of `steps`; `distance` is D, `largest_head` D_h, `constants` one of `HeadConstants`.
+`target_loss` and `start_loss` are empirical risks at theta and at theta_0, and c is the curvature
+allowed on the segment from an iterate to the target.
 """
 
 import math
@@ -24,7 +29,7 @@ from attlas.bounds.optimisation.deora2023_loss import (
 from attlas.bounds.optimisation.deora2023_model import HeadConstants, require_head_constants
 
 TRAINING_CURVATURE = 0.9
-"""The c of the sharpened Theorem 1: any c up to .93 keeps the printed 5/4."""
+"""The c of the sharpened Theorem 1: any c up to 0.93 keeps the printed 5/4."""
 
 
 class Setting(NamedTuple):
@@ -58,9 +63,6 @@ def deora2023_radius_factor(
         constants: the printed ones unless "sharp".
         c: curvature allowed on the segment from an iterate to the target, below pi^2 / 4.
 
-    Returns:
-        r.
-
     Source: Lemma 10 of deora2023optimization (found); "sharp" derived.
 
     Examples:
@@ -84,10 +86,6 @@ def deora2023_heads_factor(
 
     Args:
         constants: the printed ones unless "sharp".
-        c: curvature allowed on the segment from an iterate to the target.
-
-    Returns:
-        f.
 
     Source: section 6.1 of deora2023optimization (derived constant).
 
@@ -109,12 +107,6 @@ def deora2023_head_norm_bound(
     r"""Bound on the largest head of all iterates.
 
     $$x=r\|\theta-\theta_0\|+\|\theta\|_{2,\infty}$$
-
-    Args:
-        distance: ||theta - theta_0|| of the target.
-        largest_head: ||theta||_{2,inf} of the target.
-        constants: of r.
-        c: curvature allowed on the segment from an iterate to the target.
 
     Returns:
         x with ||theta_k||_{2,inf} <= x.
@@ -140,10 +132,7 @@ def deora2023_certified_heads(
     $$H=\Big\lceil\big(f\,\beta_3(x)\,\|\theta-\theta_0\|^2\big)^2\Big\rceil\vee1$$
 
     Args:
-        setting: data and target.
         factor: f of the proof.
-        constants: of beta_3 and of the radius in x.
-        c: curvature allowed on the segment from an iterate to the target.
 
     Returns:
         A whole number as a float: it easily exceeds the range of int32.
@@ -155,8 +144,8 @@ def deora2023_certified_heads(
         15876.0
     """
     T, d, R, distance, largest_head = setting
-    reach = deora2023_head_norm_bound(distance, largest_head, constants, c)
-    curvature = deora2023_beta_3(T, d, R, reach, constants)
+    head_norm = deora2023_head_norm_bound(distance, largest_head, constants, c)
+    curvature = deora2023_beta_3(T, d, R, head_norm, constants)
     return jnp.maximum(jnp.ceil((factor * curvature * jnp.asarray(distance) ** 2) ** 2), 1)
 
 
@@ -172,10 +161,6 @@ def deora2023_head_condition(
     at least 1, with f and x of `deora2023_heads_factor` and `deora2023_head_norm_bound`. In order,
     (3) requires sqrt(H) of order d T^(1/2) R^5 ||theta||_{2,inf} ||theta - theta_0||^3; without
     the factor d where the constants are dimension-free or sharp.
-
-    Args:
-        setting: data and target.
-        constants: one of `HeadConstants`.
 
     Returns:
         A whole number as a float: it easily exceeds the range of int32.
@@ -202,14 +187,6 @@ def deora2023_rho(
     For R >= 1 this exceeds beta_2 at every iterate. All other constants give beta_2(x) itself, for
     any R: the descent along each step keeps the step inside the ball (see the proof).
 
-    Args:
-        setting: data and target.
-        H: number of heads.
-        constants: one of `HeadConstants`.
-
-    Returns:
-        rho with eta <= 1 / rho.
-
     Source: section 6.1 of deora2023optimization (found, 2 sqrt(T d) R^3 derived).
 
     Examples:
@@ -219,11 +196,11 @@ def deora2023_rho(
         [882.0, 21.375, 2.575]
     """
     T, d, R, distance, largest_head = setting
-    reach = deora2023_head_norm_bound(distance, largest_head, constants)
+    head_norm = deora2023_head_norm_bound(distance, largest_head, constants)
     if constants != "printed":
-        return deora2023_beta_2(T, d, R, reach, H, constants)
+        return deora2023_beta_2(T, d, R, head_norm, H, constants)
     root, side = jnp.sqrt(1.0 * T), jnp.sqrt(1.0 * d)
-    alpha = 3 * side * R**2 * (3 * root * R**3 * reach + 2 * root * R)
+    alpha = 3 * side * R**2 * (3 * root * R**3 * head_norm + 2 * root * R)
     return (2 * root * side * R**3 / jnp.sqrt(1.0 * H) + T * R**2 / 4) * alpha**2
 
 
@@ -240,12 +217,7 @@ def deora2023_step_limits(
     $$\eta\le1\wedge\frac1\rho\wedge\frac{\|\theta-\theta_0\|^2}{K\hat L(\theta)}
     \wedge\frac{\|\theta-\theta_0\|^2}{\hat L(\theta_0)}$$
 
-    Args:
-        rho: of `deora2023_rho`.
-        distance: ||theta - theta_0|| of the target.
-        steps: K.
-        target_loss: empirical risk at the target.
-        start_loss: empirical risk at the start.
+    Here K is `steps`.
 
     Returns:
         The limits by name: "unit", "smoothness", "target_loss", "start_loss". The proof with the
@@ -282,14 +254,10 @@ def deora2023_training_loss(
     \frac{\hat L(\theta)}{\cos w}+\frac{(3-2b)\|\theta-\theta_0\|^2}{2b\,\eta K}\ \text{(sharp)}$$
 
     Args:
-        target_loss: empirical risk at the target.
-        distance: ||theta - theta_0|| of the target.
-        step_size: eta.
-        steps: K.
         constants: the printed ones unless "sharp".
 
     Returns:
-        The bound; "sharp" has 1.716 and 1.205 in place of 2 and 1.25.
+        The bound; "sharp" has 1.716 and 1.205 instead of 2 and 1.25.
 
     Source: Theorem 1, (4), of deora2023optimization (found); "sharp" derived.
 
@@ -312,13 +280,6 @@ def deora2023_iterate_distance(
 
     $$\|\theta_k-\theta_0\|\le(1+r)\|\theta-\theta_0\|,\qquad
     \|\theta_k-\theta\|\le r\|\theta-\theta_0\|$$
-
-    Args:
-        distance: ||theta - theta_0|| of the target.
-        constants: of r.
-
-    Returns:
-        The two bounds, in this order.
 
     Source: Theorem 1, (4), and Lemma 10 of deora2023optimization (found).
 

@@ -4,6 +4,10 @@ Widths are given by their logarithm to base 10: e^{18B} leaves float32 at B = 5.
 Definition 4.1, "sufficiently large" and above 10, is an argument. B as printed has no m,
 although it must bound |<w_r, x_i>| for all m units; "corrected" is the union bound over the m / 2
 distinct units. As m contains e^{18B}, the corrected width solves an equation, in closed form here.
+
+There are n samples, d outputs and m units; lambda, `smallest`, is the least eigenvalue of the
+kernel, B that of `gu2024_radius`, sigma the standard deviation of the first layer and delta the
+probability of failure.
 """
 
 import math
@@ -43,16 +47,9 @@ def gu2024_radius(
     are distinct.
 
     Args:
-        n: samples.
         d: outputs; not used by the corrected B.
-        delta: probability of failure.
-        sigma: standard deviation of the first layer.
         m: width, which the corrected B needs.
-        C: of Definition 4.1; not used by the corrected B.
-        constants: "printed" or "corrected".
-
-    Returns:
-        B.
+        C: constant of Definition 4.1, for the printed B.
 
     Raises:
         UserError: if the constants are unknown, or m is missing for the corrected B.
@@ -84,15 +81,8 @@ def gu2024_width_at_radius_log10(
     $$m=\lambda^{-2}(nd)^2e^{18B}\log^2(nd/\delta)$$
 
     Args:
-        n: samples.
         d: outputs; 1 gives Corollary 4.3.
-        smallest: lambda.
-        B: of `gu2024_radius`.
-        delta: probability of failure.
-        power: of n d; 3 in Theorem 6.6.
-
-    Returns:
-        log10 m.
+        power: exponent of n d; 3 in Theorem 6.6.
 
     Source: Theorem 4.2 of gu2024exploring (recalled, consistent).
 
@@ -124,14 +114,9 @@ def gu2024_width_log10(
     (K + c) = 0.
 
     Args:
-        n: samples.
         d: outputs; 1 gives Corollary 4.3.
-        smallest: lambda.
-        delta: probability of failure.
-        sigma: standard deviation of the first layer.
-        C: of Definition 4.1; not used by the corrected B.
-        power: of n d; 3 in Theorem 6.6.
-        constants: "printed" or "corrected".
+        C: constant of Definition 4.1, for the printed B.
+        power: exponent of n d; 3 in Theorem 6.6.
 
     Returns:
         log10 m; if corrected, for B >= 1, as it is for all but the smallest sigma.
@@ -165,15 +150,7 @@ def gu2024_step_log10(
 
     $$\eta=\frac{0.1\lambda}{m\,n^2d^2e^{16B}}$$
 
-    Args:
-        n: samples.
-        d: outputs.
-        smallest: lambda.
-        B: of `gu2024_radius`.
-        width_log10: log10 m.
-
-    Returns:
-        log10 eta.
+    Here log10 m is `width_log10`.
 
     Source: Theorem 4.2 of gu2024exploring (recalled, consistent).
 
@@ -195,14 +172,7 @@ def gu2024_steps_log10(
     \frac{\log(nd/\epsilon)}{-\log(1-m\eta\lambda/2)}$$
 
     Args:
-        n: samples.
-        d: outputs.
-        smallest: lambda.
-        B: of `gu2024_radius`.
         epsilon: squared error wanted, below n d.
-
-    Returns:
-        log10 of the number of steps.
 
     Source: Theorem 4.2 of gu2024exploring (recalled; constant 20 derived).
 
@@ -222,14 +192,9 @@ def gu2024_steps(
     r"""The least T with (1 - rate)^T ||F(0) - Y||^2 <= epsilon.
 
     Args:
-        n: samples.
-        d: outputs.
         rate: m eta lambda / 2 in the theorem, below 1.
         epsilon: squared error wanted.
         start: ||F(0) - Y||_F^2; the printed n d when None.
-
-    Returns:
-        The number of steps, whole, as a float.
 
     Source: proof of Theorem 4.2 of gu2024exploring (derived).
 
@@ -251,14 +216,10 @@ def gu2024_table_1_log10(
     softmax: m = lambda^{-2} n^{2+o(1)} log^2 n, T = lambda^{-2} n^{2+o(1)} log(n^2 / epsilon).
 
     Args:
-        activation: the row.
         n: samples, above 1.
         smallest: lambda of the kernel of that activation.
         epsilon: squared error wanted.
-        extra: what stands for o(1): in the proof n^{o(1)} is e^{18B}, so 18 B / log n.
-
-    Returns:
-        log10 of "width" and "steps".
+        extra: value of o(1); 18 B / log n in the proof, where n^{o(1)} is e^{18B}.
 
     Source: Table 1 of gu2024exploring (recalled).
 
@@ -283,15 +244,6 @@ def gu2024_movement_radius(n: Number, d: Number, smallest: Number, B: Number) ->
 
     $$R=\frac\lambda{2nd\,e^{10B}}$$
 
-    Args:
-        n: samples.
-        d: outputs.
-        smallest: lambda.
-        B: of `gu2024_radius`.
-
-    Returns:
-        R.
-
     Source: Definition A.2 of gu2024exploring (recalled).
 
     Examples:
@@ -310,15 +262,7 @@ def gu2024_movement(
     $$D=\frac{8e^{3B}\sqrt{nd}\,\|F(0)-Y\|_F}{m\lambda}$$
 
     Args:
-        n: samples.
-        d: outputs.
-        m: width.
-        smallest: lambda.
-        B: of `gu2024_radius`.
         start: ||F(0) - Y||_F.
-
-    Returns:
-        D.
 
     Source: Lemma C.2 of gu2024exploring (constants derived).
 
@@ -338,13 +282,7 @@ def gu2024_gradient(n: Number, d: Number, B: Number, residual: Number) -> Float[
     The factor is 2 e^{2B + 2R} by Part 11 of Lemma B.1, below e^{3B} where B >= log 2 + 2 R.
 
     Args:
-        n: samples.
-        d: outputs.
-        B: of `gu2024_radius`.
         residual: ||F - Y||_F.
-
-    Returns:
-        The bound.
 
     Source: Lemma D.1 of gu2024exploring (recalled).
 
@@ -362,14 +300,6 @@ def gu2024_start(
     r"""Lemma D.3: the bound on ||F(0) - Y||_F for targets of norm at most 1.
 
     $$\sqrt{nd}\ \text{(printed, up to a constant)},\qquad\sqrt n\ \text{(sharp: }F(0)=0)$$
-
-    Args:
-        n: samples.
-        d: outputs.
-        constants: "printed" or "sharp".
-
-    Returns:
-        The bound.
 
     Source: Lemma D.3 of gu2024exploring (recalled); sharp (derived).
 

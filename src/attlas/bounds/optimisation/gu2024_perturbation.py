@@ -4,6 +4,8 @@ r"""Lemma B.1 and Lemma 5.1 of gu2024exploring: how far a kernel moves with the 
 logarithm of a share moves by at most 2 R ||x_i||, so that the change is relative to the overlap
 kappa_ij = m sum_r S_ir S_jr, which tends to e^{sigma^2 <x_i, x_j>}. No probability is needed.
 Proof, and why the constants are best: papers/gu2024exploring/proofs/kernel_perturbation.md.
+
+R bounds how far weights move, and m is the width.
 """
 
 from typing import Literal
@@ -29,10 +31,6 @@ def gu2024_basic_bounds(B: Number, R: Number, m: Number) -> dict[int, Float[Arra
     Args:
         B: largest |<w_r, x_i>|, of Definition 4.1.
         R: largest ||w_r - w~_r||, below 0.01; samples have norm at most 1.
-        m: width.
-
-    Returns:
-        Each bound under the number of its part.
 
     Source: Lemma B.1 of gu2024exploring (parts found, constants derived).
 
@@ -75,9 +73,6 @@ def gu2024_relative_bounds(R: Number) -> dict[int, Float[Array, ""]]:
     Args:
         R: largest |<w_r - w~_r, x>|, any size.
 
-    Returns:
-        The bounds of these ratios under the numbers of the parts.
-
     Source: Lemma B.1 of gu2024exploring (sharpened, derived).
 
     Examples:
@@ -112,11 +107,7 @@ def gu2024_kernel_change(
     stands. For ReLU kappa_ij (...) is the share of units whose sign can change in the product.
 
     Args:
-        network: at W, with |a| <= 1.
-        X: samples.
-        R: radius.
-        B: of Definition 4.1, for the printed bound; max(1, |<w_r, x_i>|) when None.
-        constants: "printed" or "sharp".
+        B: radius of Definition 4.1, for the printed bound; max(1, |<w_r, x_i>|) if None.
 
     Returns:
         The bounds in the layout of H: k x k blocks of n x n, row l n + i.
@@ -149,19 +140,19 @@ def _kernel_change(
     network: SoftmaxNetwork, X: Float[Array, "n d"], logits: Float[Array, "n m"], R: Array
 ) -> Float[Array, "kn kn"]:
     k, n = network.a.shape[0], X.shape[0]
-    inner, reach = jnp.abs(X @ X.T), R * jnp.linalg.norm(X, axis=1)
+    inner, shift = jnp.abs(X @ X.T), R * jnp.linalg.norm(X, axis=1)
     if network.activation is Activation.RELU:
-        within = jnp.abs(logits) <= reach[:, None]
+        within = jnp.abs(logits) <= shift[:, None]
         unsure = _touched(logits > 0, within).astype(X.dtype)
         return jnp.tile(inner * unsure, (k, k))
     if network.activation is Activation.EXPONENTIAL:
         units = jnp.exp(logits)
         sums = R * jnp.linalg.norm(X[:, None, :] + X[None, :, :], axis=2)
         return jnp.tile(inner * (units @ units.T) / network.width * jnp.expm1(sums), (k, k))
-    spread = jnp.expm1(2 * (reach[:, None] + reach[None, :]))
+    spread = jnp.expm1(2 * (shift[:, None] + shift[None, :]))
     shares = _shares(logits)
     entries = inner * (shares @ shares.T) / network.width * spread
-    means = jnp.abs(network.a @ shares.T) / network.width + reach[None, :]
+    means = jnp.abs(network.a @ shares.T) / network.width + shift[None, :]
     heights = (1 + jnp.minimum(means, 1)).reshape(k * n)
     return jnp.tile(entries, (k, k)) * heights[:, None] * heights[None, :]
 

@@ -4,6 +4,8 @@ S_{p,mu}(W_mm) = {W : D_psi(W_mm/|W_mm|, W/|W|) <= mu} with mu at most mu_0, and
 beyond which the negative gradient points along W_mm. They are made of delta, a quarter of the
 smallest attention gap below the support tokens (at most 1/4), and of
 A = ||W_mm||_{p,p} max_it ||X_it z_i'||_{q,q}.
+
+There are T tokens of dimension d, and 1 < p < inf.
 """
 
 import jax
@@ -39,9 +41,6 @@ def julistiono2024_mu_0(
     \mu_0=\tfrac1p\Big(\tfrac{\delta(p-1)}{4A\,d^{2/p-1}}\Big)^2\ (1<p<2)$$
 
     Args:
-        delta: min(1/4, delta'/4).
-        A: norm of W_mm times the largest dual norm of X_it z_i'.
-        p: exponent, 1 < p < inf.
         d: embedding dimension, of the printed width alone.
         constants: "sharp" or "printed".
 
@@ -105,13 +104,11 @@ def julistiono2024_radius(
 
     $$R_\delta=\frac{\|W_{mm}\|_{p,p}}{\delta}\log\frac{c\,T^2\,\Gamma A}{\gamma_{gap}}$$
 
+    Here ||W_mm||_{p,p} is `norm`.
+
     Args:
-        norm: ||W_mm||_{p,p}.
-        delta: min(1/4, delta'/4).
-        A: norm of W_mm times the largest dual norm of X_it z_i'.
         score_range: Gamma = max |gamma_it - gamma_i tau|.
         score_gap: gamma_gap = min over support tokens of gamma_{i alpha_i} - gamma_it.
-        T: tokens per sample.
         constant: c, which the form found of the lemma leaves open; 1 is enough, proved for samples
             that have a support token each.
 

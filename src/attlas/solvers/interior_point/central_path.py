@@ -95,8 +95,8 @@ def _solve_systems(matrix: np.ndarray, target: np.ndarray) -> np.ndarray:
         if len(matrix) == 1:
             return np.full_like(target, np.nan)
     half = len(matrix) // 2
-    parts = (slice(None, half), slice(half, None))
-    return np.concatenate([_solve_systems(matrix[part], target[part]) for part in parts])
+    halves = (slice(None, half), slice(half, None))
+    return np.concatenate([_solve_systems(matrix[part], target[part]) for part in halves])
 
 
 def interior_point(path: Path, p: float, target: float, max_steps: int) -> PathEnd:

@@ -23,7 +23,6 @@ def on_ray(rows: ConstraintOperator, multipliers: np.ndarray, q: float) -> np.nd
     """The multiple of the multipliers that maximises 1'l - (1/q) ||A'l||_q^q.
 
     Args:
-        rows: constraints.
         multipliers: l, [b, m].
         q: dual exponent, 1 < q < inf.
 
@@ -75,7 +74,6 @@ class LpInteriorPoint:
 
         Args:
             rows: constraints, the longest row of each problem of length about one.
-            p: exponent.
             start: multipliers of a rough solution, [b, m].
         """
         self.rows, self.final, self.fresh = rows, p, True
