@@ -27,6 +27,7 @@ import platformdirs
 
 from attlas.core.discovery import scan
 from attlas.core.errors import UserError, in_short
+from attlas.core.extras import extra_needed
 
 _UNREADABLE = (OSError, EOFError, zlib.error, lzma.LZMAError, ValueError, KeyError)
 """What a truncated, altered or foreign file makes the parsers raise."""
@@ -366,7 +367,8 @@ def fetch(dataset: str | DataSet, folder: Path | None = None) -> Path:
 
 
 def _download(dataset: DataSet, room: Path) -> Path:
-    import pooch  # imports requests; loading alone should not wait for it
+    with extra_needed(f"fetching {dataset.name}", "experiments"):
+        import pooch  # imports requests; loading alone should not wait for it
 
     pooch.get_logger().setLevel("ERROR")
     staged = room / dataset.name

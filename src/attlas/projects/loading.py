@@ -15,6 +15,7 @@ from typing import TypeVar
 
 from attlas._files.plain_file import printable
 from attlas.core.errors import UserError
+from attlas.core.extras import missing_extra
 from attlas.core.named_call import nearest
 from attlas.projects.installed import InstalledPaper, is_of_installed_paper
 from attlas.projects.notebook import run_cells
@@ -301,6 +302,8 @@ def _said(error: Exception) -> str:
     if isinstance(error, SyntaxError):
         return f"{type(error).__name__}: {error.msg}: correct it there"
     if isinstance(error, ModuleNotFoundError):
+        if line := missing_extra(error, "it", "experiments"):
+            return line
         return f"{told}: install it, or put its folder on PYTHONPATH"
     return f"{type(error).__name__}: {told}: correct it there" if told else type(error).__name__
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from attlas._jax.device_arrays import entry
 from attlas.core.errors import UserError
+from attlas.core.extras import extra_needed
 from attlas.display.tables import arrays_table
 
 
@@ -135,7 +136,8 @@ class Trajectory(eqx.Module):
             >>> dict(path.to_xarray().sizes)
             {'step': 2, 'w_0': 2}
         """
-        import xarray as xr  # a second to import, so late
+        with extra_needed("Trajectory.to_xarray", "experiments"):
+            import xarray as xr  # a second to import, so late
 
         steps = np.asarray(self.steps)
         steps = steps.reshape(-1, steps.shape[-1])[0]
