@@ -1,16 +1,17 @@
 """Processes we start: a share of the cores, one compilation cache, and an end with the driver."""
 
 import contextlib
-import multiprocessing
 import os
 import threading
 from collections.abc import Iterator, Mapping
-from concurrent.futures import ProcessPoolExecutor
-from multiprocessing import connection, parent_process
 from signal import SIG_IGN, SIGINT, signal
+from typing import TYPE_CHECKING
 
 from attlas._jax.compilation import brief_flags, cheap_flags, compile_cache, sampler_flags
 from attlas._jax.cycles import look_for_cycles_seldom
+
+if TYPE_CHECKING:  # a check of one file starts no process
+    from concurrent.futures import ProcessPoolExecutor
 
 
 def available_cores() -> int:
@@ -133,7 +134,7 @@ def started_under(variables: Mapping[str, str]) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def worker_pool(workers: int) -> Iterator[ProcessPoolExecutor]:
+def worker_pool(workers: int) -> "Iterator[ProcessPoolExecutor]":
     """A pool that leaves no process behind, also when the driver stops in the middle.
 
     Args:
@@ -142,6 +143,9 @@ def worker_pool(workers: int) -> Iterator[ProcessPoolExecutor]:
     Yields:
         The pool.
     """
+    import multiprocessing
+    from concurrent.futures import ProcessPoolExecutor
+
     before = set(multiprocessing.active_children())
     pool = ProcessPoolExecutor(
         workers, mp_context=multiprocessing.get_context("spawn"), initializer=start_worker
@@ -161,6 +165,8 @@ def start_worker() -> None:
 
     A pool's workers hold both ends of their queue and would outlive a killed driver.
     """
+    from multiprocessing import parent_process
+
     signal(SIGINT, SIG_IGN)
     look_for_cycles_seldom()
     parent = parent_process()
@@ -169,5 +175,7 @@ def start_worker() -> None:
 
 
 def _end_with(sentinel: int) -> None:
+    from multiprocessing import connection
+
     connection.wait([sentinel])
     os._exit(1)

@@ -16,7 +16,6 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool
 
 from attlas.claims.domains.domain import Domain
-from attlas.claims.report_text import claim_html
 from attlas.claims.sampling import Instance, Sampler, draw
 from attlas.claims.verdict import Outcome, Witness
 from attlas.core.named_call import call_by_name
@@ -274,6 +273,8 @@ class Claim:
         return f"Claim({self.name}, {self.locator}, {self.kind}: {self.statement})"
 
     def _repr_html_(self) -> str:
+        from attlas.claims.report_text import claim_html
+
         return claim_html(self)
 
     def __call__(self, *arrays: Any, **changes: Any) -> Any:

@@ -6,8 +6,6 @@ from enum import StrEnum
 
 import numpy as np
 
-from attlas.claims.report_text import report_html, report_text, verdict_html, verdict_text
-
 Witness = Mapping[str, np.ndarray]
 
 
@@ -59,9 +57,13 @@ class Verdict:
     refused_violate: int = 0
 
     def __repr__(self) -> str:
+        from attlas.claims.report_text import verdict_text
+
         return verdict_text(self)
 
     def _repr_html_(self) -> str:
+        from attlas.claims.report_text import verdict_html
+
         return verdict_html(self)
 
 
@@ -151,9 +153,13 @@ class CheckReport:
     exponents: Mapping[str, float | None] = field(default_factory=dict)
 
     def __repr__(self) -> str:
+        from attlas.claims.report_text import report_text
+
         return report_text(self)
 
     def _repr_html_(self) -> str:
+        from attlas.claims.report_text import report_html
+
         return report_html(self)
 
     @property

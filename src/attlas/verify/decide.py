@@ -8,7 +8,6 @@ roundings and `error` the certified error of a solver. Nothing else is tolerated
 from dataclasses import replace
 
 import numpy as np
-from scipy import stats
 
 from attlas.claims.claim import Claim, Kind
 from attlas.claims.verdict import Outcome, Verdict
@@ -213,6 +212,8 @@ def _probability(evidence: Evidence, roundings: int, alpha: float) -> Verdict:
     if evidence.distinct is not None and evidence.distinct < trials:
         why = f"only {evidence.distinct} of {trials} draws differ: a trial is an independent draw"
         return Verdict(Outcome.INCONCLUSIVE, why)
+    from scipy import stats  # a third of a second to import, so late
+
     found = []
     for event, level in zip(hits.T, levels, strict=True):
         test = stats.binomtest(int(event.sum()), trials)

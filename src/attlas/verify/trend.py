@@ -9,7 +9,6 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
-from scipy import stats
 
 from attlas.claims.verdict import Outcome, Verdict
 from attlas.verify.evidence import Evidence
@@ -191,6 +190,8 @@ def _too_few(evidence: Evidence) -> Verdict | None:
 
 def _majority(good: np.ndarray, alpha: float, yes: str, no: str) -> Verdict:
     """Sign test of 'the median instance is good', two-sided, exact."""
+    from scipy import stats  # a third of a second to import, so late
+
     successes, trials = int(good.sum()), len(good)
     interval = stats.binomtest(successes, trials).proportion_ci(1 - alpha, method="exact")
     numbers = {"successes": float(successes), "low": interval.low, "high": interval.high}

@@ -2,18 +2,15 @@
 
 import base64
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 import jax
 import numpy as np
 
 from attlas._jax.generator import generator
-from attlas.data.tokenized_mixture import (
-    MixtureSamples,
-    TokenizedMixture,
-    make_tokenized_mixture,
-    sample_mixture,
-)
-from attlas.optim.one_step import first_phase_steps
+
+if TYPE_CHECKING:  # models and data, which a page without the explorer does not need
+    from attlas.data.tokenized_mixture import MixtureSamples, TokenizedMixture
 
 TOKENS, HEAD_SIZE = 24, 4
 """Of the attention head: the longest text, and the size of a token."""
@@ -23,7 +20,7 @@ SAMPLES, HEADS = 192, 32
 """Samples to train and to test on; the largest number of heads."""
 
 
-def mixture(S: float, Z: float) -> tuple[TokenizedMixture, MixtureSamples]:
+def mixture(S: float, Z: float) -> "tuple[TokenizedMixture, MixtureSamples]":
     """The mixture of the explorer and its samples, scaled: equal draws for every S and Z.
 
     Args:
@@ -33,6 +30,8 @@ def mixture(S: float, Z: float) -> tuple[TokenizedMixture, MixtureSamples]:
     Returns:
         The distribution, and the samples.
     """
+    from attlas.data.tokenized_mixture import make_tokenized_mixture, sample_mixture
+
     pattern, sample = jax.random.split(jax.random.key(2023))
     made = make_tokenized_mixture(pattern, d=SIZE, M=IRRELEVANT, S=S, zeta=SHARE, Z=Z)
     return made, sample_mixture(sample, made, SAMPLES, MIXTURE_TOKENS, "corners")
@@ -45,6 +44,8 @@ def mixture_draws() -> dict[str, np.ndarray]:
         `patterns` of norm one, mu_+ and mu_- first; `labels`, `relevant`, `pattern` and `noise` of
         norm one; `signs` of the heads in the first step; and the sizes T and d.
     """
+    from attlas.optim.one_step import first_phase_steps
+
     made, samples = mixture(1.0, 1.0)
     patterns = np.concatenate([made.patterns, made.irrelevant])
     noise = np.asarray(samples.X) - np.asarray(made.irrelevant)[np.asarray(samples.pattern)]
