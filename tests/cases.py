@@ -20,7 +20,7 @@ from attlas.solvers.kernel_svm import kernel_svm
 from attlas.solvers.linear_margin import linear_margin
 from attlas.solvers.lp_svm import lp_svm
 from gu2024exploring.library.data import gaussian_mixtures
-from julistiono2024optimizing.library.models.single_head import SingleHead
+from julistiono2024optimizing.library.token_selection.single_head import SingleHead
 from liu2021analyzing.library.data.translation_pairs import load_translation_pairs
 from liu2021analyzing.library.measures.orbit_flatness import orbit_curvature
 from liu2021analyzing.library.measures.stationary_points import stationary_points

@@ -21,44 +21,39 @@ from attlas.measures.statistics.trend import decay_rate, extrapolated_limit
 from attlas.models.attention.multi_head import Decoder, MultiHead
 from attlas.models.networks.softmax_network import SoftmaxNetwork
 from attlas.solvers.token_optimality import is_locally_optimal
-from deora2023optimization.library.measures.logistic_scores import logistic_scores
 from deora2023optimization.library.measures.ntk_margin import ntk_margins
 from deora2023optimization.library.measures.repeated_start import (
     sign_excess,
     start_constants,
     uniform_outputs,
 )
-from gu2024exploring.library.kernels.softmax_ntk_change import aligned_directions, kernel_changes
+from deora2023optimization.library.training.digit_heads import logistic_scores
 from gu2024exploring.library.measures.sample_comparison import (
     compare_samples,
     lost_samples,
     nearest_distances,
 )
 from gu2024exploring.library.measures.sample_distance import sliced_wasserstein
+from gu2024exploring.library.training.kernel_perturbation import aligned_directions, kernel_changes
 from julistiono2024optimizing.library.measures.path_exponents import (
     end_gap,
     entry_times,
     interpolated,
 )
-from julistiono2024optimizing.library.measures.selection import (
-    attention_mass,
-    label_probability,
-    selected_tokens,
-    selection_rate,
-)
+from julistiono2024optimizing.library.measures.selection import selected_tokens
 from julistiono2024optimizing.library.measures.settling import settling_times
 from julistiono2024optimizing.library.measures.svm_shortfall import svm_shortfall
-from julistiono2024optimizing.library.measures.weight_sizes import weight_sizes
 from julistiono2024optimizing.library.solvers.selection_geometry import selection_geometry
 from julistiono2024optimizing.library.token_selection.training import train_selection_ensemble
-from liu2021analyzing.library.measures.activation_patterns import activation_patterns
+from julistiono2024optimizing.library.training.decisive_encoders import weight_sizes
 from liu2021analyzing.library.measures.attention_hessian import attention_risk_hessian
 from liu2021analyzing.library.measures.cell_enumeration import enumerate_cells
-from liu2021analyzing.library.measures.frozen_regions import frozen_regions
 from liu2021analyzing.library.measures.linear_regions import (
+    activation_patterns,
     arrangement,
     count_cells,
     count_linear_regions,
+    frozen_regions,
     sampled_cells,
 )
 from liu2021analyzing.library.measures.point_kinds import at_least_risk
@@ -112,7 +107,6 @@ def _ensemble(W0: Any) -> Any:
 
 def _attention() -> Iterator[Call]:
     """What is read from attention weights and from the matrices of heads."""
-    tokens = {"tokens": np.array([1, 0])}
     rows = {"weights": np.full((2, 4), 0.25), "lengths": np.array([4, 4])}
     yield Call(
         "streamed_concentration",
@@ -120,9 +114,6 @@ def _attention() -> Iterator[Call]:
         rows,
     )
     yield Call("selected_tokens", selected_tokens, ATTENTION)
-    yield Call("attention_mass", attention_mass, ATTENTION | tokens)
-    yield Call("selection_rate", selection_rate, ATTENTION | tokens)
-    yield Call("label_probability", label_probability, {"margin": SQUARE})
     yield Call("product_spectrum", _spectrum, {"left": SQUARE[:, :2], "right": SQUARE[:, 2:]})
     yield Call("subspace_overlap", subspace_overlap, {"bases": D["X"].swapaxes(1, 2)})
     path = {"W": np.stack([SQUARE, 2 * SQUARE])}
@@ -237,7 +228,7 @@ def _records() -> Iterator[Call]:
     yield Call("at_least_risk", at_least_risk, {"values": RISING, "risk": RISING, "among": MARKED})
 
 
-RECORDS = {call.name for call in _records()} | {"label_probability"}
+RECORDS = {call.name for call in _records()}
 """Behind `door_for_records`: NaN and infinity are handed through, none is made of good numbers."""
 MORE_CALLS = (*_attention(), *_selections(), *_complexity(), *_kernels(), *_records())
 """All of them."""

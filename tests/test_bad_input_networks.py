@@ -141,7 +141,7 @@ REFUSED = {
     "no image": (lambda: grids(sizes=(1, 0, 1)), r"sizes \(1, 0, 1\): .* at least one image"),
     "images beyond": (
         lambda: grids(sizes=(10**6, 1, 1)),
-        "1000000 train images asked, .* ask fewer",
+        "1000000 train images requested, .* request fewer",
     ),
     "cells without pixels": (lambda: grids(cell=0), "side = 0 .* at least 1"),
     "oblong images": (lambda: enlarge(np.ones((2, 3, 4)), 4), r"\(2, 3, 4\) .* square"),
@@ -167,7 +167,7 @@ REFUSED = {
     "no pair": (lambda: pairs(sizes=(3, 0)), "both sets need at least one pair"),
     "no piece": (lambda: pairs(vocabulary=3), "vocabulary = 3, .* at least 4 pieces"),
     "pairs without length": (lambda: pairs(length=0), "length = 0: .* at least 1"),
-    "pairs too long": (lambda: pairs(length=2, vocabulary=90), "short enough: ask fewer"),
+    "pairs too long": (lambda: pairs(length=2, vocabulary=90), "short enough: request fewer"),
     "empty sentence": (
         lambda: number_pairs(PIECES, [("a", "")], 3),
         "pair 0 has an empty sentence",

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from attlas.projects.references import all_references
+from attlas.projects.bibliography import all_references
 
 ROOT = Path(__file__).parents[1]
 PAPERS = (

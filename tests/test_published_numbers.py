@@ -9,6 +9,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import numpy as np
 import pytest
 from benchmarks.interleave import RESULTS
 from benchmarks.page import benchmarks_page, peers_of, rounded, times_faster
@@ -46,6 +47,7 @@ SPEED = {
     ),
 }  # fmt: skip
 """Where the rows of README's table of speed were measured."""
+STUDENTS = ("attention", "no attention")
 _POWER = re.compile(r"(?:(\d+(?:\.\d+)?) ?(?:×|\\cdot|\\times) ?)?10\^\{?(\d+(?:\.\d+)?)\}?")
 _NAMED = re.compile(r"(?:Theorem|Corollary|Lemma) \d+(?:\.\d+)*|W_K W_Q'")
 
@@ -193,3 +195,19 @@ def test_what_readme_says_of_its_picture_is_published():
 
 def test_a_picture_can_be_drawn_again(tmp_path):
     assert pictures().draw("heads", tmp_path).stat().st_size < SMALL
+
+
+def test_samples_that_known_attention_saves_are_read_off_the_record():
+    """The n at which attention has the error that no attention has at the largest n."""
+    data = at.load("sample_complexity", results="published")
+    error = data.error.mean("member").sel(weights="fixed")
+    settings = [(p, s0) for p in data.p.values for s0 in data.s0.values if s0 < p]
+    for p, s0 in settings:
+        known, plain = (error.sel(p=p, s0=s0, student=name).values for name in STUDENTS)
+        n = data.n.sel(p=p).values.astype(float)
+        # Along falling errors; below the first one the factor is at least what the grid spans.
+        reached = np.exp(np.interp(-np.log(plain[-1]), -np.log(known), np.log(n)))
+        factor, ratio = n[-1] / reached, p / s0
+        assert 0.9 < factor / ratio < 1.6, (p, s0)
+        assert factor < 0.6 * ratio**2 or known[0] < plain[-1], (p, s0)
+    assert len(settings) == 9

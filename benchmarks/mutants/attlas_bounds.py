@@ -30,8 +30,8 @@ def _at(path: str, locator: str, *claims: str) -> Callable[..., Mutant]:
     return mutant
 
 
-_softmax = _at("attention/perturbed_softmax", "Margins", "perturbed-average")
-_hull = _at("covering/hilbert_cover", "Margins", "hull-cover")
+_softmax = _at("attention/pac_bayes_margin", "Margins", "perturbed-average")
+_hull = _at("covering/sample_complexity", "Margins", "hull-cover")
 _met = _at("margins/sample_complexity", "Margins", "met-below-largest", "complexity-on-sample")
 _noise = _at("margins/pac_bayes_margin", "Margins", "noise-certificate")
 _bayes_margin = _at("margins/pac_bayes_margin", "Margins", "margin-coverage")
@@ -85,7 +85,11 @@ MUTANTS = (
         "smoothed-range",
     ),
     _token("no deviation", "return min(math.sqrt(cost / 2)", "return 0 * min(math.sqrt(cost / 2)"),
-    _softmax("a fifth in place of a quarter", "/ 4)", "/ 5)"),
+    _softmax(
+        "a fifth in place of a quarter",
+        "jnp.tanh(jnp.asarray(oscillation) / 4)",
+        "jnp.tanh(jnp.asarray(oscillation) / 5)",
+    ),
     _softmax("the sine of the angle", "jnp.tanh(", "jnp.sin("),
     _hull("one step fewer", "jnp.ceil(ratio) - 1", "jnp.ceil(ratio) - 2"),
     _met("four times the span", "sample.diameter / 4", "sample.diameter"),

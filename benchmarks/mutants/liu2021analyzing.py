@@ -219,10 +219,10 @@ MUTANTS = [
     *of(
         _COVARIANCE,
         "(A3)",
-        ("residuals without centring z2", "given - given.mean(0)[None, :]", "given"),
+        ("residuals without centring z2", "regressors - regressors.mean(0)[None, :]", "regressors"),
         ("fresh errors without the mean", "target.mean(0)[None, :] - centred", "centred"),
-        ("Schur complement: a sum", "return own - (part", "return own + (part"),
-        ("Schur complement: threshold 1e12 times", "given.shape[0]", "1e12"),
+        ("Schur complement: a sum", "return target - (part", "return target + (part"),
+        ("Schur complement: threshold 1e12 times", "regressors.shape[0]", "1e12"),
     ),
     *of(
         _SLOPE,
@@ -234,7 +234,7 @@ MUTANTS = [
         _ORBIT,
         "Theorem 5",
         ("second layer times alpha", "/ alpha,", "* alpha,"),
-        ("volume stretched by P1 + P2", "- parts[1].size)", "+ parts[1].size)"),
+        ("volume stretched by P1 + P2", "- layers[1].size)", "+ layers[1].size)"),
     ),
     *of(
         _ORBIT,
@@ -267,7 +267,11 @@ MUTANTS = [
     *of(
         _COVARIANCE,
         "(A3)",
-        ("Schur complement: no threshold", "given.shape[0] * jnp.finfo(given.dtype).eps", "0"),
+        (
+            "Schur complement: no threshold",
+            "regressors.shape[0] * jnp.finfo(regressors.dtype).eps",
+            "0",
+        ),
         sharpening=(
             "For covariances of one sample $\\Sigma_{12}$ vanishes in the null space of "
             "$\\Sigma_{22}$ up to rounding, whose square over an eigenvalue that is rounding is "
@@ -301,8 +305,8 @@ MUTANTS = [
     Mutant(
         "attended floor: n for n + 1",
         "bounds/generalisation/attended_risk.py",
-        "rest = n + 1 + ridge - parameters",
-        "rest = n - 1 + ridge - parameters",
+        "spare = n + 1 + ridge - parameters",
+        "spare = n - 1 + ridge - parameters",
         "beyond the paper",
         ["moving-support-floor"],
     ),

@@ -234,18 +234,20 @@ MUTANTS = [
         "ax.nn.logsumexp(scores) - scores[word]",
     ),
     _loss("cross-entropy: half the score", "- scores[word]", "- scores[word] / 2"),
-    _majority("majority: bias once", "cut + 2 * own.bias", "cut + own.bias"),
-    _majority("majority: constant dropped", "wn.readout) * inside + fixed", "wn.readout) * inside"),
-    _majority("majority: range without the bias", "(reach + own.bias) + own.co", "reach + own.co"),
+    _majority("majority: bias once", "cut + 2 * run.bias", "cut + run.bias"),
+    _majority("majority: constant dropped", "un.readout) * inside + fixed", "un.readout) * inside"),
+    _majority(
+        "majority: range without the bias", "(pooled + run.bias) + run.co", "pooled + run.co"
+    ),
     _majority(
         "majority: printed rows cut",
-        "where(printed, network, jnp.minimum(network, reach)",
-        "minimum(network, reach",
+        "where(printed, network, jnp.minimum(network, pooled)",
+        "minimum(network, pooled",
     ),
     _majority("majority: one head", "network = jnp.sum(heads(", "network = jnp.max(heads("),
     _majority(
         "majority: no cut",
-        "jnp.where(printed, network, jnp.minimum(network, reach))",
+        "jnp.where(printed, network, jnp.minimum(network, pooled))",
         "network",
     ),
     _network(

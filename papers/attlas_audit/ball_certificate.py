@@ -1,7 +1,7 @@
 r"""The Lipschitz constant of a head on the ball of radius R, ours and Castin's.
 
-A = W_Q W_K' with the scale inside, V = W_V W_O, all tokens of norm at most R; any mask. With
-rotary positions ||A|| is the largest of ||W_Q R_m W_K'|| over the relative offsets m.
+All tokens have norm at most R; any mask. With rotary positions ||A|| is the largest of
+||W_Q R_m W_K'|| over the relative offsets m.
 """
 
 import jax
@@ -30,33 +30,33 @@ def _into_ball(X, R):
 
 
 def _with_radius(sample):
-    def drawn(rng, count):
+    def with_radius(rng, count):
         batch = sample(rng, count)
         longest = np.linalg.norm(batch["X"], axis=-1).max(axis=-1)
         # Half of the radii are those of the longest token.
         batch["R"] = longest * np.where(rng.random(count) < 0.5, 1.0, rng.uniform(1, 2, count))
         return batch
 
-    return drawn
+    return with_radius
 
 
 def balanced_heads(rng, count):
     """Small heads; in every second one tokens stand at the ends of the ball, on one line."""
     batch = small_heads(rng, count)
     n = batch["X"].shape[1]
-    for one in range(0, count, 2):
-        batch["b_Q"][one] = batch["b_K"][one] = 0
-        batch["angle"][one] = 0
+    for row in range(0, count, 2):
+        batch["b_Q"][row] = batch["b_K"][row] = 0
+        batch["angle"][row] = 0
         for name in ("X", "W_Q", "W_K", "W_V", "W_O"):
-            batch[name][one] = 0
+            batch[name][row] = 0
         signs = np.where(np.arange(n) < rng.integers(1, n), 1.0, -1.0)
-        batch["X"][one, :, 0] = 10 ** rng.uniform(-1, 1) * signs
+        batch["X"][row, :, 0] = 10 ** rng.uniform(-1, 1) * signs
         for name in ("W_Q", "W_K", "W_V", "W_O"):
-            batch[name][one, 0, 0] = 10 ** rng.uniform(-1, 0.5)
-        if one % 4 == 0:
+            batch[name][row, 0, 0] = 10 ** rng.uniform(-1, 0.5)
+        if row % 4 == 0:
             # All rows see the first token alone: a sink by mask, with hardly any logits.
-            batch["seen"][one] = np.eye(n)[[0] * n]
-            batch["W_Q"][one] *= 1e-3
+            batch["seen"][row] = np.eye(n)[[0] * n]
+            batch["W_Q"][row] *= 1e-3
     return batch
 
 

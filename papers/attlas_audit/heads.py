@@ -1,8 +1,8 @@
 r"""Attention heads and their instances, from two tokens in two dimensions to 64 in 64.
 
-A head reads n rows X, its logits are s q_i' k_j with q = turn(X W_Q + b_Q), k = turn(X W_K + b_K),
-its output P X W_V W_O. Masks of all kinds come as `seen`; a row that sees nothing stays zero.
-Smaller heads are the large one with rows and coordinates that are zero.
+A head has logits s q_i' k_j with q = turn(X W_Q + b_Q), k = turn(X W_K + b_K) and the output
+P X W_V W_O. `seen` holds masks of all kinds; the output of a query that sees nothing is zero.
+Smaller heads are the large one with zero hidden states and coordinates.
 """
 
 from typing import NamedTuple
@@ -91,31 +91,31 @@ def small_heads(rng: np.random.Generator, count: int) -> dict[str, np.ndarray]:
     batch = _random(rng, count, n, d, k)
     X, W_Q, W_K, W_V, W_O = (batch[name] for name in ("X", "W_Q", "W_K", "W_V", "W_O"))
     kind = np.arange(count) % 6
-    for one in np.flatnonzero(kind >= 2):
-        batch["b_Q"][one] = batch["b_K"][one] = 0
-        batch["angle"][one] = 0
-        batch["seen"][one] = 1
-        W_Q[one] = W_K[one] = W_V[one] = W_O[one] = 0
-        W_V[one, 0, 0] = W_O[one, 0, 0] = rng.uniform(0.5, 2)
+    for row in np.flatnonzero(kind >= 2):
+        batch["b_Q"][row] = batch["b_K"][row] = 0
+        batch["angle"][row] = 0
+        batch["seen"][row] = 1
+        W_Q[row] = W_K[row] = W_V[row] = W_O[row] = 0
+        W_V[row, 0, 0] = W_O[row, 0, 0] = rng.uniform(0.5, 2)
     sizes = rng.uniform(3, 30, count)
-    for one in np.flatnonzero(kind == 2):
+    for row in np.flatnonzero(kind == 2):
         # A sink: the first token is asked along e_3, which all queries have.
-        W_Q[one, 1, 0], W_K[one, 2, 0] = 1, 1
-        X[one, :, 1], X[one, :, 2] = 1, 0
-        X[one, 0, 2] = sizes[one] * 10
+        W_Q[row, 1, 0], W_K[row, 2, 0] = 1, 1
+        X[row, :, 1], X[row, :, 2] = 1, 0
+        X[row, 0, 2] = sizes[row] * 10
     signs = np.array([1.0, 1, -1, 1, -1])
-    for one in np.flatnonzero(kind == 3):
+    for row in np.flatnonzero(kind == 3):
         # The first token asks, from the origin; the others see themselves.
-        X[one] = 0
-        X[one, 1:, 0] = signs[1:] * sizes[one]
-        W_Q[one, 1, 0], W_K[one, 0, 0] = 1, 1
-        batch["seen"][one] = np.eye(n)
-        batch["seen"][one, 0] = 1
-    for one in np.flatnonzero(kind == 4):
+        X[row] = 0
+        X[row, 1:, 0] = signs[1:] * sizes[row]
+        W_Q[row, 1, 0], W_K[row, 0, 0] = 1, 1
+        batch["seen"][row] = np.eye(n)
+        batch["seen"][row, 0] = 1
+    for row in np.flatnonzero(kind == 4):
         # Values along e_1, keys along e_3, where all tokens are equal: only the blocks of the
         # tokens that are asked.
-        X[one] = np.stack([signs * sizes[one], np.full(n, 1.0), np.zeros(n)], axis=1)
-        W_Q[one, 1, 0], W_K[one, 2, 0] = sizes[one], 1
+        X[row] = np.stack([signs * sizes[row], np.full(n, 1.0), np.zeros(n)], axis=1)
+        W_Q[row, 1, 0], W_K[row, 2, 0] = sizes[row], 1
     return batch
 
 
@@ -125,17 +125,17 @@ def large_heads(rng: np.random.Generator, count: int) -> dict[str, np.ndarray]:
     batch = _random(rng, count, n, d, k)
     tokens, width = np.round(2 ** rng.uniform(1, 6, (2, count))).astype(int)
     tokens[::2], width[::4] = n, d
-    for one in range(count):
-        batch["seen"][one, tokens[one] :] = batch["seen"][one, :, tokens[one] :] = 0
-        batch["X"][one, tokens[one] :] = 0
-        batch["X"][one, :, width[one] :] = 0
+    for row in range(count):
+        batch["seen"][row, tokens[row] :] = batch["seen"][row, :, tokens[row] :] = 0
+        batch["X"][row, tokens[row] :] = 0
+        batch["X"][row, :, width[row] :] = 0
         for name in ("W_Q", "W_K", "W_V"):
-            batch[name][one, width[one] :] = 0
-        batch["W_O"][one, :, width[one] :] = 0
-        if one % 4 == 3:
+            batch[name][row, width[row] :] = 0
+        batch["W_O"][row, :, width[row] :] = 0
+        if row % 4 == 3:
             # One token that all others ask: nearly a sink.
-            batch["X"][one, 0] *= 6
-            batch["W_K"][one] = batch["W_Q"][one]
+            batch["X"][row, 0] *= 6
+            batch["W_K"][row] = batch["W_Q"][row]
     return batch | {"D": rng.normal(size=(count, n, d))}
 
 

@@ -28,8 +28,8 @@ _PARTS = [
 ]
 
 
-def _total(found, read, asking, asked):
-    return read * found.read + asking * found.asking + asked * found.asked
+def _total(result, read, asking, queried):
+    return read * result.read + asking * result.asking + queried * result.asked
 
 
 @inequality(
@@ -53,8 +53,8 @@ def local_certificate(
     """
     head = Head(W_Q, b_Q, W_K, b_K, W_V, W_O, seen, angle)
     norm = jacobian_norm(head, X)
-    found = certificate(head._replace(W_O=after(W_O, norm)), X)
-    return norm, _total(found, read, asking, asked)
+    result = certificate(head._replace(W_O=after(W_O, norm)), X)
+    return norm, _total(result, read, asking, asked)
 
 
 @inequality(
@@ -64,9 +64,7 @@ def local_certificate(
     search_over=("X", "D"),
     roundings=ROUNDINGS,
     count=32,
-    controls=[
-        Control("half of the certificate", read=0.5, asking=0.5, asked=0.5),
-    ],
+    controls=[Control("half of the certificate", read=0.5, asking=0.5, asked=0.5)],
     evaluations=32,
 )
 def local_certificate_large(
@@ -97,12 +95,12 @@ def local_certificate_columns(X, W_Q, b_Q, W_K, b_K, W_V, W_O, seen, *, largest=
     Without positions u_ij = u_i = A'x_i + a. Of P, the right side needs its largest column sum.
     """
     head = Head(W_Q, b_Q, W_K, b_K, W_V, W_O, seen, jnp.zeros((X.shape[0], 1)))
-    asked = certificate(head, X).asked
+    queried = certificate(head, X).asked
     _, (P, q, _, v) = attend(head, X)
     rows = v @ W_O
     means = P @ rows
     spread = jnp.einsum("ij,ja,jb->iab", P, rows, rows) - means[:, :, None] * means[:, None, :]
-    lam = spectral_norm(after(spread, asked))
+    lam = spectral_norm(after(spread, queried))
     lengths = jnp.sum((q @ W_K.T) ** 2, axis=1)
     columns = jnp.max(jnp.sum(P, axis=0)) if largest else jnp.asarray(1.0)
     # Both squared; covariances are differences of terms of the rows' size.

@@ -78,12 +78,12 @@ def pairs(rng, count, d=8):
     m = rng.integers(0, 64, count)
     frequencies = 10 ** rng.uniform(-2, 0, (count, d // 4))
     x, y = rng.normal(size=(2, count, d))
-    for one in range(0, count, 2):
-        c, s = np.cos(m[one] * frequencies[one]), np.sin(m[one] * frequencies[one])
-        left, right = W_Q[one, :, : d // 4], W_Q[one, :, d // 4 :]
+    for row in range(0, count, 2):
+        c, s = np.cos(m[row] * frequencies[row]), np.sin(m[row] * frequencies[row])
+        left, right = W_Q[row, :, : d // 4], W_Q[row, :, d // 4 :]
         turned = np.concatenate([left * c - right * s, right * c + left * s], axis=1)
-        U, _, Vt = np.linalg.svd(turned @ W_K[one].T)
-        x[one], y[one] = U[:, 0], Vt[0]
+        U, _, Vt = np.linalg.svd(turned @ W_K[row].T)
+        x[row], y[row] = U[:, 0], Vt[0]
     # Short tokens, whose logits are the biases'.
     x[1::4], y[1::4] = 0.01 * x[1::4], 0.01 * y[1::4]
     b_K[1::4] = b_Q[1::4]

@@ -9,8 +9,7 @@ from attlas.claims.claim import Control, Sides, Source, Status, assume
 from attlas.claims.statement import identity, inequality
 from attlas.models.attention.rotation import turn
 from attlas.norms.matrix import spectral_norm
-from attlas_audit.library.bounds.repeated_tokens import repeated_token_ceiling
-from attlas_audit.library.bounds.softmax_jacobian import yudin2025_jacobian
+from attlas_audit.library.softmax_weights import repeated_token_ceiling, yudin2025_jacobian
 
 _T = 64
 _ROUNDINGS = 512
@@ -83,7 +82,7 @@ def repeated(rng, count):
 
 def _weights(q, k, speed, positions):
     angle = positions[:, None] * speed[None]
-    rows = [turn(jnp.broadcast_to(each, (_T, 4)), angle, False) for each in (q, k)]
+    rows = [turn(jnp.broadcast_to(vector, (_T, 4)), angle, False) for vector in (q, k)]
     return jax.nn.softmax(rows[0][-1] @ rows[1].T)
 
 

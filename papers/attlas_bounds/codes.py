@@ -33,22 +33,22 @@ def decoded_weights(rng, count, *, rounded=True):
     for e in range(count):
         levels = int(10 ** rng.uniform(0, 2.7))
         sizes = rng.integers(1, _LARGEST // 2 + 1, 2)
-        drawn = [10 ** rng.uniform(-3, 0) * rng.normal(size=size) for size in sizes]
-        given = np.concatenate(drawn)
-        scales = [_SCALES[np.searchsorted(_SCALES, np.max(np.abs(w)) / levels)] for w in drawn]
-        nearest = [s * np.rint(w / s) for w, s in zip(drawn, scales, strict=True)]
-        found = np.concatenate(decode(encode(drawn, levels)))
-        left[e, : len(found)] = found
-        right[e, : len(found)] = np.concatenate(nearest) if rounded else given
+        tensors = [10 ** rng.uniform(-3, 0) * rng.normal(size=size) for size in sizes]
+        original = np.concatenate(tensors)
+        scales = [_SCALES[np.searchsorted(_SCALES, np.max(np.abs(w)) / levels)] for w in tensors]
+        nearest = [s * np.rint(w / s) for w, s in zip(tensors, scales, strict=True)]
+        decoded = np.concatenate(decode(encode(tensors, levels)))
+        left[e, : len(decoded)] = decoded
+        right[e, : len(decoded)] = np.concatenate(nearest) if rounded else original
     return left, right
 
 
 def _ideal(symbols, alphabet):
     """Bits of the sequence under the law of Krichevsky and Trofimov, by its gamma functions."""
     counts = np.bincount(symbols, minlength=alphabet)
-    whole = sum(math.lgamma(c + 0.5) - math.lgamma(0.5) for c in counts)
+    terms = sum(math.lgamma(c + 0.5) - math.lgamma(0.5) for c in counts)
     total = math.lgamma(len(symbols) + alphabet / 2) - math.lgamma(alphabet / 2)
-    return (total - whole) / math.log(2)
+    return (total - terms) / math.log(2)
 
 
 @computed(

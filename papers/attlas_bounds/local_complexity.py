@@ -99,11 +99,11 @@ def deviations(rng, count):
     Z, V = np.empty((2, count))
     for e in range(count):
         m, p = int(rng.integers(5, 200)), float(rng.uniform(0.02, 0.98))
-        k, both = int(rng.binomial(m, p)), bool(e % 2)
-        each = np.arange(m + 1)
-        mean = float(binom.pmf(each, m, p) @ np.abs(p - each / m)) if both else 0.0
-        Z[e] = abs(p - k / m) if both else p - k / m
-        r = max(p, 1 - p) if both else p
+        k, paired = int(rng.binomial(m, p)), bool(e % 2)
+        counts = np.arange(m + 1)
+        mean = float(binom.pmf(counts, m, p) @ np.abs(p - counts / m)) if paired else 0.0
+        Z[e] = abs(p - k / m) if paired else p - k / m
+        r = max(p, 1 - p) if paired else p
         V[e] = float(local_deviation(mean / 2, r, float(m), -math.log(_TAIL)))
     return {"Z": Z, "V": V}
 
@@ -134,9 +134,9 @@ def _two_bounds(rng, count):
         n, margin = int(rng.integers(40, 400)), 10 ** rng.uniform(-1.7, 0)
         y = np.where(rng.random(n) < (0.1 if e % 4 == 0 else 0.0), -1.0, 1.0)
         norm, m = 10 ** rng.uniform(-1, 2), 10 ** rng.uniform(4, 13)
-        own = LinearAttention([1.0, 0.0], np.array([[0.0, 0.0], [0.0, norm]]))
+        head = LinearAttention([1.0, 0.0], np.array([[0.0, 0.0], [0.0, norm]]))
         X = np.broadcast_to(np.array([[margin, 0.0]]), (n, 1, 2))
-        sample = measure_margins(own, X, [0.0, 1.0], y)
+        sample = measure_margins(head, X, [0.0, 1.0], y)
         left[e] = cover_margin_bound(sample, 1.0, 0.05).at(m)
         right[e] = local_margin_bound(sample, 1.0, 0.05).at(m)
     return left, right

@@ -9,7 +9,6 @@ import numpy as np
 from attlas.bounds.covering.maurey import maurey_sparsify
 from attlas.claims.claim import Control, Kind, ProofStep, Sides, Status
 from attlas.claims.statement import computed, inequality, probability
-from attlas_bounds.library.bounds.hilbert_cover import hilbert_cover_entropy
 from attlas_bounds.library.bounds.linear_attention import LinearAttention, measure_margins
 from attlas_bounds.library.bounds.margin_bounds import cover_margin_bound
 from attlas_bounds.library.bounds.pac_bayes_margin import (
@@ -17,9 +16,13 @@ from attlas_bounds.library.bounds.pac_bayes_margin import (
     Noise,
     noise_threshold,
     pac_bayes_margin,
+    perturbed_softmax,
 )
-from attlas_bounds.library.bounds.perturbed_softmax import perturbed_softmax
-from attlas_bounds.library.bounds.sample_complexity import sample_complexity, tokens_met
+from attlas_bounds.library.bounds.sample_complexity import (
+    hilbert_cover_entropy,
+    sample_complexity,
+    tokens_met,
+)
 
 _CHAIN = "attlas_bounds/sharpening"
 _TAIL, _DELTA = 0.3, 0.2
@@ -101,9 +104,9 @@ def _sample(rng, n, T, d, heads=1, *, labels=None):
     x = rng.normal(size=(n, d))
     x /= np.linalg.norm(x, axis=1, keepdims=True)
     x = x[0] if rng.random() < 0.5 else x
-    own = LinearAttention(rng.normal(size=(heads, d)), rng.normal(size=(heads, d, d)) * 2)
+    head = LinearAttention(rng.normal(size=(heads, d)), rng.normal(size=(heads, d, d)) * 2)
     y = rng.choice([-1.0, 1.0], n) if labels is None else labels
-    return measure_margins(own, X, x, y), own, X, x
+    return measure_margins(head, X, x, y), head, X, x
 
 
 @computed(
@@ -131,8 +134,8 @@ def met_below_largest(rng, count, *, factor=1.0):
         if e % 3 == 0:
             X = np.zeros((8, T, d))
             X[:, 0, 0], X[:, 1:, 0] = 1.0, -1.0
-            own = LinearAttention(np.eye(d)[0], np.zeros((d, d)))
-            sample, radius = measure_margins(own, X, np.eye(d)[0], np.ones(8)), 1e-6
+            head = LinearAttention(np.eye(d)[0], np.zeros((d, d)))
+            sample, radius = measure_margins(head, X, np.eye(d)[0], np.ones(8)), 1e-6
         met = tokens_met(sample)
         left[e] = sample_complexity(met, radius, m)
         right[e] = factor * sample_complexity(met, radius, m, step="linear")
@@ -194,9 +197,9 @@ def kl_below_hoeffding(rng, count, *, factor=1.0):
     for e in range(count):
         n = int(rng.integers(40, 400))
         y = np.where(rng.random(n) < rng.choice([0.0, 0.1, 0.45]), -1.0, 1.0)
-        own = LinearAttention([1.0, 0.0], np.zeros((2, 2)))
+        head = LinearAttention([1.0, 0.0], np.zeros((2, 2)))
         X = np.broadcast_to(np.array([[1.0, 0.0]]), (n, 1, 2))
-        sample, m = measure_margins(own, X, [1.0, 0.0], y), 10 ** rng.uniform(4, 9)
+        sample, m = measure_margins(head, X, [1.0, 0.0], y), 10 ** rng.uniform(4, 9)
         left[e] = cover_margin_bound(sample, 1.0, 0.05).at(m)
         right[e] = factor * cover_margin_bound(sample, 1.0, 0.05, deviation="Hoeffding").at(m)
     return left, right
@@ -207,8 +210,8 @@ def noises(rng, count):
     moved, threshold = np.empty((2, count))
     for e in range(count):
         T, d, heads = (int(k) for k in rng.integers([1, 2, 1], [6, 9, 4]))
-        sample, own, X, x = _sample(rng, 1, T, d, heads)
-        a, M = np.array(own.readouts), np.array(own.query_keys)
+        sample, head, X, x = _sample(rng, 1, T, d, heads)
+        a, M = np.array(head.readouts), np.array(head.query_keys)
         a /= np.linalg.norm(a)
         tau, sigma = (float(10 ** rng.uniform(-2, 0.5)) for _ in range(2))
         noise = Noise(tau, sigma, _TAIL)
@@ -253,8 +256,8 @@ def coins(rng, count):
         seen = rng.choice(d, n, p=law)
         a = np.zeros(d)
         a[seen] = y[seen]
-        own = LinearAttention(a, np.zeros((d, d)))
-        sample = measure_margins(own, np.eye(d)[seen][:, None], np.eye(d)[0], y[seen])
+        head = LinearAttention(a, np.zeros((d, d)))
+        sample = measure_margins(head, np.eye(d)[seen][:, None], np.eye(d)[0], y[seen])
         # unseen tokens have the output 0, which counts as an error
         error[e] = law[a == 0].sum()
         pac[e] = pac_bayes_margin(sample, _DELTA).bound
@@ -282,6 +285,6 @@ def margin_coverage(error, pac, cover, bare, *, pac_share=1.0, cover_share=1.0):
     all others. Both bounds are vacuous, as they must be: a network that fits coins has no
     margin in its norm. Without divergence or entropy both would certify less than the error.
     """
-    found = pac_share * pac + (1 - pac_share) * bare
-    other = cover_share * cover + (1 - cover_share) * bare
-    return (error <= found) & (error <= other)
+    pac_law = pac_share * pac + (1 - pac_share) * bare
+    cover_law = cover_share * cover + (1 - cover_share) * bare
+    return (error <= pac_law) & (error <= cover_law)

@@ -53,14 +53,14 @@ def outward_inverse(rng, count, *, midpoint=False):
     # Further than about 36 (1 - q) the upper inverse rounds to 1, at an infinite divergence.
     c = np.minimum(c, 20 * np.minimum(q, 1 - q))
     # Beyond -ln(1 - q) and -ln q the inverse is near an end, where a bisection from it begins.
-    found = np.empty((count, 2))
+    limits = np.empty((count, 2))
     for k in range(count):
         if midpoint:
             ends = _last_midpoint(q[k], c[k], 1 - 1e-10), _last_midpoint(q[k], c[k], 1e-10)
         else:
             ends = kl_upper_inverse(q[k], c[k]), kl_lower_inverse(q[k], c[k])
-        found[k] = [_divergence(q[k], p) for p in ends]
-    return np.stack([c, c], axis=1), found
+        limits[k] = [_divergence(q[k], p) for p in ends]
+    return np.stack([c, c], axis=1), limits
 
 
 @computed(
@@ -79,16 +79,16 @@ def exact_limits_attained(rng, count, *, factor=1.0):
     n = np.round(10 ** rng.uniform(0.5, 3.3, count)).astype(int)
     k = rng.integers(1, n)
     delta = 10 ** rng.uniform(-6, -0.3, count)
-    found, steep = np.empty((2, count, 2))
+    limits, steep = np.empty((2, count, 2))
     for e in range(count):
         errors, size, level = int(k[e]), int(n[e]), float(delta[e])
         upper = binomial_upper_limit(errors, size, level)
         lower = binomial_lower_limit(errors, size, level)
-        found[e] = stats.binom.cdf(errors, size, upper), stats.binom.sf(errors - 1, size, lower)
+        limits[e] = stats.binom.cdf(errors, size, upper), stats.binom.sf(errors - 1, size, lower)
         # One rounding of a limit changes its tail by at most that many roundings of the tail.
         steep[e] = (size - errors) * upper / (1 - upper), errors
     level = np.stack([delta, delta], axis=1)
-    left, right, magnitude = map(jnp.asarray, (found, factor * level, level * (1 + steep)))
+    left, right, magnitude = map(jnp.asarray, (limits, factor * level, level * (1 + steep)))
     return Sides(left, right, magnitude=magnitude)
 
 
@@ -116,8 +116,5 @@ def exact_below_chernoff(rng, count, *, factor=1.0):
             binomial_upper_limit(errors, size, level),
             1 - binomial_lower_limit(size - errors, size, level),
         )
-        right[e] = (
-            kl_upper_inverse(errors / size, c),
-            1 - kl_lower_inverse(1 - errors / size, c),
-        )
+        right[e] = (kl_upper_inverse(errors / size, c), 1 - kl_lower_inverse(1 - errors / size, c))
     return left, right

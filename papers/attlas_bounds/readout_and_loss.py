@@ -20,7 +20,7 @@ def _heads(rng, d, radius):
         rng.dirichlet(np.full(H * d, 0.1), 60),
         rng.dirichlet(np.full(d * d, 0.3), (60, H)).reshape(60, -1) * radius,
     )
-    a, M = (own * sign for own, sign in zip((a, M), signs, strict=True))
+    a, M = (array * sign for array, sign in zip((a, M), signs, strict=True))
     return a.reshape(60, H, d), M.reshape(60, H, d, d)
 
 
@@ -55,8 +55,8 @@ def linear_readout(rng, count, *, factor=1.0):
         f = np.einsum("khnt,ntd,khd->kn", jax.nn.softmax(logits), X, a)
         f = np.concatenate([f, -f])
         left[e] = (signs @ f.T).max(axis=1).mean() / _m
-        own = LinearAttention(a[0], M[0])
-        met = tokens_met(measure_margins(own, X, x, np.ones(_m)))
+        head = LinearAttention(a[0], M[0])
+        met = tokens_met(measure_margins(head, X, x, np.ones(_m)))
         right[e] = factor * sample_complexity(met, radius, float(_m), step="linear")
     return left, right
 
@@ -83,9 +83,9 @@ def ramp_below_hinge(rng, count, *, factor=1.0):
     for e in range(count):
         n = int(rng.integers(40, 400))
         y = np.where(rng.random(n) < rng.choice([0.0, 0.03, 0.1]), -1.0, 1.0)
-        own = LinearAttention([1.0, 0.0], np.array([[0.0, 0.0], [0.0, 10 ** rng.uniform(-2, 2)]]))
+        head = LinearAttention([1.0, 0.0], np.array([[0.0, 0.0], [0.0, 10 ** rng.uniform(-2, 2)]]))
         X = np.broadcast_to(np.array([[rng.uniform(0.1, 1), 0.0]]), (n, 1, 2))
-        sample, m = measure_margins(own, X, [0.0, 1.0], y), 10 ** rng.uniform(6, 15)
+        sample, m = measure_margins(head, X, [0.0, 1.0], y), 10 ** rng.uniform(6, 15)
         left[e], hinge = (
             ramp_margin_bound(sample, 0.05, step="linear", loss=loss).at(m)
             for loss in ("ramp", "hinge")

@@ -37,7 +37,7 @@ def bernstein_step(rng, count, *, factor=1.0):
     law[::3, 3] = 10 ** rng.uniform(-4, -1, len(law[::3]))
     law[::3, 0] = 1 - law[::3, 1:].sum(1)
     law = np.abs(law) / np.abs(law).sum(1, keepdims=True)
-    psi = factor * np.array([bernstein_exponent(one) for one in slope])
+    psi = factor * np.array([bernstein_exponent(value) for value in slope])
     mean = np.sum(law * Z, axis=1, keepdims=True)
     power = slope[:, None] * (mean - Z) - psi[:, None] * (Z - guess[:, None]) ** 2
     return np.sum(law * np.exp(power), axis=1), np.ones(count)
@@ -49,10 +49,7 @@ def bernstein_step(rng, count, *, factor=1.0):
     status=Status.NEW,
     count=48,
     roundings=64,
-    controls=[
-        Control("half of the smoothing", share=0.5),
-        Control("one word more", words=1.0),
-    ],
+    controls=[Control("half of the smoothing", share=0.5), Control("one word more", words=1.0)],
 )
 def smoothed_range(rng, count, *, share=1.0, words=0.0):
     r"""$$\ell_{\min}+\Delta Z=-\log_2\Big((1-\alpha)p+\frac\alpha V\Big),\quad
@@ -82,10 +79,10 @@ def streams(rng, count):
             chance[i] = stay[bit]
             stays[i] = rng.random() < stay[bit]
             bit = bit if stays[i] else 1 - bit
-        found = token_bound(np.where(stays, 0.9, 0.1), 2, 0, _DELTA, smoothings=[0.1])
+        certificate = token_bound(np.where(stays, 0.9, 0.1), 2, 0, _DELTA, smoothings=[0.1])
         Z, least, width = smoothed_losses(np.array([0.9, 0.1]), 2, 0.1)
         risk[e] = least + width * np.mean(chance * Z[0] + (1 - chance) * Z[1])
-        mean[e], bound[e] = found.empirical, found.bound
+        mean[e], bound[e] = certificate.empirical, certificate.bound
     return {"risk": risk, "mean": mean, "bound": bound}
 
 

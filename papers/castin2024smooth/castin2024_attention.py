@@ -65,16 +65,16 @@ def heads(rng, count, n=5, d=3, least=2):
     V = rng.normal(size=(count, d, d))
     X = rng.normal(size=(count, n, d))
     R = 10 ** rng.uniform(-0.5, 1.2, count)
-    for one in range(1, count, 3):
-        A[one] = np.diag([rng.choice([-1.0, 1.0]), 0, 0][:d]) * 10 ** rng.uniform(-1, 1)
-        X[one] = 0
-        X[one, :, 0] = 0.5 if A[one, 0, 0] > 0 else -1.0
-        X[one, 0, 0] = 1
-        V[one] = np.eye(d)
-    for one in range(2, count, 3):
-        X[one] = 0
-        X[one, 1:, 0] = np.where(np.arange(1, n) % 2 > 0, 1.0, -1.0)
-        V[one], A[one] = np.eye(d)[0][:, None] * np.eye(d)[0], rng.choice([-1, 1]) * np.eye(d)
+    for place in range(1, count, 3):
+        A[place] = np.diag([rng.choice([-1.0, 1.0]), 0, 0][:d]) * 10 ** rng.uniform(-1, 1)
+        X[place] = 0
+        X[place, :, 0] = 0.5 if A[place, 0, 0] > 0 else -1.0
+        X[place, 0, 0] = 1
+        V[place] = np.eye(d)
+    for place in range(2, count, 3):
+        X[place] = 0
+        X[place, 1:, 0] = np.where(np.arange(1, n) % 2 > 0, 1.0, -1.0)
+        V[place], A[place] = np.eye(d)[0][:, None] * np.eye(d)[0], rng.choice([-1, 1]) * np.eye(d)
     longest = np.linalg.norm(X, axis=-1, keepdims=True).max(axis=1, keepdims=True)
     X = X / longest * R[:, None, None] * (seen.max(axis=2) > 0)[:, :, None]
     return {"X": X, "A": A, "V": V, "seen": seen, "R": R, "n": tokens * 1.0}

@@ -44,11 +44,11 @@ def local_constant(X, A, V, seen, *, asking=1.0, asked=1.0):
     on the left; any mask.
     """
     n, d = X.shape
-    found = jax.jacfwd(lambda rows: attention(rows, A, V, seen))(X).reshape(n * d, n * d)
+    derivative = jax.jacfwd(lambda rows: attention(rows, A, V, seen))(X).reshape(n * d, n * d)
     length = jnp.sqrt(jnp.max(jnp.sum(X**2, axis=-1)))
     logits = jnp.linalg.norm(A) * length**2
     size = jnp.linalg.norm(V) * (1 + logits) * (1 + logits)
-    return Sides(found, jacobian(X, A, V, seen, asking, asked), magnitude=size)
+    return Sides(derivative, jacobian(X, A, V, seen, asking, asked), magnitude=size)
 
 
 def _norms(X, A, V, seen):
@@ -82,7 +82,7 @@ def general_bound(X, A, V, seen, R, n, *, factor=1.0, power=4.0):
 
     Two tokens or more, all seen. Not attained: the three parts of the Jacobian have norms at most
     $\|V\|$ times $\sqrt n$, $\kappa\sqrt n\|A\|R^2$ and $\|A\|R^2$ with $\kappa=4/(3\sqrt3)$, and
-    their sum is at most .737 of the right side (the ball certificate of attlas).
+    their sum is at most 0.737 of the right side (the ball certificate of attlas).
     """
     J, core, value = _norms(X, A, V, seen)
     scaled = core * R ** (power / 2 - 2)
@@ -120,11 +120,11 @@ def eigenvectors(rng, count, n=16, d=3):
     A = rng.normal(size=(count, d, d))
     A[::2] = (A + np.swapaxes(A, 1, 2))[::2]
     value, u = np.zeros(count), np.zeros((count, d))
-    for one in range(count):
-        values, vectors = np.linalg.eig(A[one])
+    for place in range(count):
+        values, vectors = np.linalg.eig(A[place])
         real = np.flatnonzero(np.abs(values.imag) < 1e-12)
         best = real[np.argmax(np.maximum(values[real].real / 8, -values[real].real))]
-        value[one], u[one] = values[best].real, vectors[:, best].real
+        value[place], u[place] = values[best].real, vectors[:, best].real
     u /= np.linalg.norm(u, axis=1, keepdims=True)
     R = 10 ** rng.uniform(-0.5, 0.7, count)
     places = np.where(value > 0, 0.5, 1.0)[:, None] * np.ones(n)
@@ -199,8 +199,8 @@ def bound_of_the_code(X, A, V, seen, n, *, both=0.0, share=1.0, factor=1.0):
     and $\rho r/2$, and Cauchy-Schwarz.
     """
     J, _, value = _norms(X, A, V, seen)
-    asked, asking = (jnp.sqrt(jnp.max(jnp.sum((X @ B) ** 2, axis=1))) for B in (A, A.T))
-    rho = jnp.where(both > 0, jnp.maximum(asked, asking), asked)
+    by_key, by_query = (jnp.sqrt(jnp.max(jnp.sum((X @ B) ** 2, axis=1))) for B in (A, A.T))
+    rho = jnp.where(both > 0, jnp.maximum(by_key, by_query), by_key)
     apart = jnp.sum((X[:, None] - X[None, :]) ** 2, axis=-1)
     r = jnp.sqrt(jnp.max(jnp.where(seen > 0, apart, 0.0)))
     return J, factor * value * jnp.sqrt(share * (rho**2 * r**2 * (n + 1) + n))

@@ -68,10 +68,10 @@ def measures(rng, count, n=128, d=3):
     X = rng.normal(size=(count, n, d))
     A = rng.normal(size=(count, d, d)) * 10 ** rng.uniform(-2, 0.5, (count, 1, 1))
     V, D = rng.normal(size=(count, d, d)), rng.normal(size=(count, n, d))
-    for one in range(0, count, 2):
-        A[one], V[one] = np.diag([-rng.uniform(0, 5), 0, 0]), np.eye(d)
-        X[one], X[one, :, 0] = 0, 1.0
-        X[one, 0, 0], D[one], D[one, 0, 1] = -1.0, 0, 1.0
+    for place in range(0, count, 2):
+        A[place], V[place] = np.diag([-rng.uniform(0, 5), 0, 0]), np.eye(d)
+        X[place], X[place, :, 0] = 0, 1.0
+        X[place, 0, 0], D[place], D[place, 0, 1] = -1.0, 0, 1.0
     longest = np.linalg.norm(X, axis=-1).max(axis=1)[:, None, None]
     return {"X": X / longest * seen[:, 0, :, None], "A": A, "V": V, "seen": seen, "D": D,
             "n": tokens * 1.0, "R": np.ones(count)}  # fmt: skip
@@ -176,11 +176,11 @@ def large_radius(X, A, V, *, all_=0.0, power=0.5):
     def norm(R):
         return spectral_norm(after(jacobian(R * X, A, V, jnp.ones((n, n))), value))
 
-    found = jax.lax.map(norm, jnp.asarray(RADII))
+    norms = jax.lax.map(norm, jnp.asarray(RADII))
     right = value * jnp.where(all_ > 0, n, most) ** power
     # Covariances of vanishing weights are differences of terms of size |X|^2.
     size = value * (1 + jnp.linalg.norm(A) * jnp.sum((RADII[-1] * X) ** 2))
-    return Sides(found, jnp.broadcast_to(right, found.shape), magnitude=size)
+    return Sides(norms, jnp.broadcast_to(right, norms.shape), magnitude=size)
 
 
 BALLS = 2.0 ** np.arange(6)

@@ -1,7 +1,7 @@
 r"""Gradient descent inside the conditions of Theorem 1: heads and step size are computed first.
 
-Start, target theta and distance D = ||theta - theta_0|| are drawn; then the number of heads is
-the smallest that the condition allows (times a factor from 1 to 4), and the step size the
+Start, target and distance D are drawn; then the number of heads is the smallest that the condition
+allows (times a factor from 1 to 4), and the step size the
 smallest of its limits (times a factor up to 1). Half of the starts are zero, half are heads in
 opposite pairs, U_2 = -U_1 and W_2 = W_1, whose output is zero while their gradient is not.
 """
@@ -101,17 +101,17 @@ def conditions(run) -> Conditions:
 
 def reached(run, constants: HeadConstants = "printed") -> Betas:
     """Corollary 1 at the radius of the proof, 3 D + ||theta||_{2,inf} with printed constants."""
-    found = conditions(run)
-    largest = found.setting.largest_head
-    return betas(run, deora2023_head_norm_bound(found.distance, largest, constants), constants)
+    numbers = conditions(run)
+    largest = numbers.setting.largest_head
+    return betas(run, deora2023_head_norm_bound(numbers.distance, largest, constants), constants)
 
 
 def enough_heads(constants: HeadConstants):
     """The condition (3) on the number of heads with its exact constants."""
 
     def holds(**run):
-        found = conditions(run)
-        return deora2023_head_condition(found.setting, constants) <= found.H
+        numbers = conditions(run)
+        return deora2023_head_condition(numbers.setting, constants) <= numbers.H
 
     return assume("the number of heads satisfies (3) with exact constants", holds)
 
@@ -127,14 +127,14 @@ def small_step(constants: HeadConstants):
     return assume("the step size satisfies the conditions of Theorem 1", holds)
 
 
-def step_limit(found: Conditions, steps, constants: HeadConstants) -> Array:
+def step_limit(numbers: Conditions, steps, constants: HeadConstants) -> Array:
     """The largest step size that Theorem 1 allows; the limit 1 is the printed version's alone."""
     limits = deora2023_step_limits(
-        deora2023_rho(found.setting, found.H, constants),
-        found.distance,
+        deora2023_rho(numbers.setting, numbers.H, constants),
+        numbers.distance,
         steps,
-        found.target_loss,
-        found.start_loss,
+        numbers.target_loss,
+        numbers.start_loss,
     )
     names = [name for name in limits if name != "unit" or constants == "printed"]
     return jnp.min(jnp.stack([limits[name] for name in names]))
@@ -182,20 +182,20 @@ def _certify(raw, constants: HeadConstants, longest, faster) -> dict[str, Array]
     T, d = raw["X"].shape[-2:]
     R, groups = raw["R"], len(raw["U"])
     # Twice: the largest head of the target depends on the number of heads.
-    reach = near + D
+    size = near + D
     for _ in range(2):
-        needed = deora2023_head_condition(Setting(T, d, R, D, reach), constants)
-        reach = near + D / jnp.sqrt(jnp.maximum(needed / groups, 1))
+        needed = deora2023_head_condition(Setting(T, d, R, D, size), constants)
+        size = near + D / jnp.sqrt(jnp.maximum(needed / groups, 1))
     copies = jnp.maximum(jnp.ceil(raw["spare"] * needed / groups), 2)
-    whole = with_target({**raw, "copies": copies}, D, raw["aside"], 1.0)
-    found = conditions(whole)
-    eta = raw["part"] * step_limit(found, 0.0, constants)
-    most = raw["horizon"] * found.distance**2 / (eta * found.target_loss)
+    problem = with_target({**raw, "copies": copies}, D, raw["aside"], 1.0)
+    numbers = conditions(problem)
+    eta = raw["part"] * step_limit(numbers, 0.0, constants)
+    most = raw["horizon"] * numbers.distance**2 / (eta * numbers.target_loss)
     K = jnp.clip(jnp.floor(most), 1, longest)
-    eta = faster * jnp.minimum(eta, step_limit(found, K, constants))
-    run = descend(whole, eta, K, longest)
-    kept = ("X", "y", "R", "U", "W", "copies", "U_target", "W_target")
-    return {**{name: whole[name] for name in kept}, **run, "K": K, "eta": eta}
+    eta = faster * jnp.minimum(eta, step_limit(numbers, K, constants))
+    run = descend(problem, eta, K, longest)
+    names = ("X", "y", "R", "U", "W", "copies", "U_target", "W_target")
+    return {**{name: problem[name] for name in names}, **run, "K": K, "eta": eta}
 
 
 _certified = jax.jit(jax.vmap(_certify, in_axes=(0, None, None, None)), static_argnums=(1, 2))

@@ -1,7 +1,7 @@
 r"""Corollary 1: slope, smoothness and weak convexity of the risk, at up to 20,000 heads.
 
-theta = (U, W) of all heads, beta_1 to beta_3 as in the paper, R of Assumption 1 is the longest
-token (at least 1). "sharp" versions are ours: without d and with the best constants of one head.
+R of Assumption 1 is the longest token (at least 1). "sharp" versions are ours: without d and with
+the best constants of one head.
 """
 
 from functools import partial
@@ -96,8 +96,7 @@ def corollary_1_1(*, whole=True, **data):
 
 
 @sharpened(
-    "Corollary 1 (1), sharpened",
-    controls=[Control("without the 1 in the maximum", whole=False)],
+    "Corollary 1 (1), sharpened", controls=[Control("without the 1 in the maximum", whole=False)]
 )
 def corollary_1_1_sharp(*, whole=True, **data):
     r"""$$\|\nabla \widehat L(\theta)\| \le \sqrt T R \max\big(1, R^2 \|\theta\|_{2,\infty}\big)
@@ -125,10 +124,7 @@ def corollary_1_2(*, whole=True, **data):
     return _smoothness(data, "printed", whole)
 
 
-@sharpened(
-    "Corollary 1 (2), sharpened",
-    controls=[Control("without its last term", whole=False)],
-)
+@sharpened("Corollary 1 (2), sharpened", controls=[Control("without its last term", whole=False)])
 def corollary_1_2_sharp(*, whole=True, **data):
     r"""$$\|\nabla^2 \widehat L(\theta)\| \le \frac{\beta}{\sqrt H} + \frac{T R^2}{4}
     \max\big(1, R^2 \|\theta\|_{2,\infty}\big)^2,\quad \beta = \sqrt T R^3

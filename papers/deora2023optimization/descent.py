@@ -1,9 +1,9 @@
 r"""Equations (13) to (16): one step of gradient descent, and the risk seen along a segment.
 
 theta_k = (U, W) lies on a path of gradient descent, theta = (U_other, W_other) is any other point
-at distance 0.03 to 3, `largest` is ||.||_{2,inf}. Minima and maxima over a segment are taken on
-nine points, ends included: of (14) and (16) this requires more than the equation does, and in (15)
-both sides are taken on the same points, where the inequality holds point by point.
+at distance 0.03 to 3. Minima and maxima over a segment are taken on nine points, ends included: for
+(14) and (16) this is a stronger statement than the equation, and in (15) both sides are taken on
+the same points, where the inequality holds point by point.
 """
 
 from functools import partial
@@ -63,9 +63,9 @@ def _walk(raw):
     U, W = jax.lax.fori_loop(0, _STEPS, step, (raw["U"], raw["W"]))
     away = raw["away_U"], raw["away_W"]
     length = raw["distance"] / jnp.sqrt(squared_distance(raw["copies"], *away))
-    other = {"U_other": U + length * away[0], "W_other": W + length * away[1]}
-    kept = {name: raw[name] for name in ("X", "y", "copies", "share")}
-    return {**kept, "U": U, "W": W, **other}
+    ends = {"U_other": U + length * away[0], "W_other": W + length * away[1]}
+    arrays = {name: raw[name] for name in ("X", "y", "copies", "share")}
+    return {**arrays, "U": U, "W": W, **ends}
 
 
 def on_path(rng, count):
@@ -122,8 +122,8 @@ def expansion(pair):
     by_U, by_W, square = pair_distance(pair)
     slope = risk_gradient(pair, pair["U"], pair["W"])
     product = pair["copies"] * (jnp.sum(slope[0] * by_U) + jnp.sum(slope[1] * by_W))
-    here = risk(pair, pair["U"], pair["W"])
-    return here, product, square, risk(pair, pair["U_other"], pair["W_other"])
+    level = risk(pair, pair["U"], pair["W"])
+    return level, product, square, risk(pair, pair["U_other"], pair["W_other"])
 
 
 def _on_segment(pair, function):
@@ -135,10 +135,10 @@ def _on_segment(pair, function):
 
 def _taylor(pair, largest=False):
     """Taylor's expansion with an eigenvalue met on the segment, L(theta), and the terms' size."""
-    here, product, square, there = expansion(pair)
-    found = _on_segment(pair, risk_curvature)
-    bend = (jnp.max(found.largest) if largest else jnp.min(found.smallest)) * square / 2
-    return here + product + bend, there, here + jnp.abs(product) + jnp.abs(bend) + there
+    level, product, square, there = expansion(pair)
+    extremes = _on_segment(pair, risk_curvature)
+    bend = (jnp.max(extremes.largest) if largest else jnp.min(extremes.smallest)) * square / 2
+    return level + product + bend, there, level + jnp.abs(product) + jnp.abs(bend) + there
 
 
 @on_paths(
@@ -163,14 +163,14 @@ def equation_14(*, largest=False, **pair):
 
 def along_the_decoder():
     """Two heads, one sample: the risk falls along U, where it is convex."""
-    one, start = np.asarray([[1.0, 0.0], [1.0, 0.0]]), np.zeros((2, 2, 2))
+    rows, start = np.asarray([[1.0, 0.0], [1.0, 0.0]]), np.zeros((2, 2, 2))
     return {
-        "X": one[None],
+        "X": rows[None],
         "y": np.ones(1),
         "copies": 2.0,
         "U": start,
         "W": start,
-        "U_other": start + one,
+        "U_other": start + rows,
         "W_other": start,
     }
 
@@ -233,7 +233,7 @@ def equation_16(*, bend=0.5, **pair):
     The paper writes $\theta_1$, $\theta_2$ for $\theta$, $\theta_k$. The last term is needed, but
     a 25th of it would do here: $\beta_3$ is loose, see equation-16-exponential.
     """
-    here, product, square, there = expansion(pair)
+    level, product, square, there = expansion(pair)
     largest = jnp.max(_on_segment(pair, risk))
     lost = bend * pair_curvature(pair, "printed") * largest * square
-    return Sides(here, there - product + lost, here + jnp.abs(product) + lost + there)
+    return Sides(level, there - product + lost, level + jnp.abs(product) + lost + there)

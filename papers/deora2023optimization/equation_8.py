@@ -36,9 +36,9 @@ def _extremes(mix: Mixture):
     """Smallest and largest score of a relevant and of an irrelevant token, for each query."""
     r, relevant = scores(mix), mix.relevant[None, :] > 0
 
-    def ends(chosen):
-        low = jnp.min(jnp.where(chosen, r, jnp.inf), axis=1)
-        return low, jnp.max(jnp.where(chosen, r, -jnp.inf), axis=1)
+    def ends(places):
+        low = jnp.min(jnp.where(places, r, jnp.inf), axis=1)
+        return low, jnp.max(jnp.where(places, r, -jnp.inf), axis=1)
 
     return *ends(relevant), *ends(~relevant)
 
@@ -113,9 +113,9 @@ def equation_8(*, power=0.0, **instance):
         grown = {name: S * instance[name] for name in ("mu", "nu")}
         grown |= {name: S**power * instance[name] / 8 for name in ("Z_mu", "Z_nu")}
         r = scores(Mixture(**{**instance, **grown, "S": S}))
-        chosen = jnp.where(relevant, r, jnp.nan)
+        ratios = jnp.where(relevant, r, jnp.nan)
         others = jnp.max(jnp.where(relevant, 0, jnp.abs(r)))
-        return jnp.nanmax(chosen) / S**4 + S**4 / jnp.nanmin(chosen) + others / S**2
+        return jnp.nanmax(ratios) / S**4 + S**4 / jnp.nanmin(ratios) + others / S**2
 
     left = jax.vmap(at)(jnp.asarray(_SCALES))
     return left, jnp.ones_like(left)

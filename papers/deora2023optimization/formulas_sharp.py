@@ -23,12 +23,7 @@ from attlas.bounds.optimisation.deora2023_training import (
 )
 from attlas.claims.claim import Sides, Source, Status
 from attlas.models.attention.multi_head import Decoder
-from deora2023optimization.formulas import (
-    equation_7,
-    rounded_up,
-    tokens_and_decoders,
-    written_out,
-)
+from deora2023optimization.formulas import equation_7, rounded_up, tokens_and_decoders, written_out
 from deora2023optimization.library.bounds import deora2023_exponential as growing
 from deora2023optimization.library.bounds import deora2023_mixture as dm1
 from deora2023optimization.library.bounds.deora2023_initialisation import deora2023_corollary_2_gap

@@ -45,7 +45,7 @@ def best_models(rng, count):
     S = np.exp(rng.uniform(np.log(0.5), np.log(5.0), count))
     relevant = 1 + np.arange(count) % 2
     sets = [_samples(float(S[i]), int(relevant[i])) for i in range(count)]
-    found = [
+    models = [
         search_global_margin(
             jnp.asarray(X), jnp.asarray(y), 1, starts=_STARTS, steps=_STEPS, key=jax.random.key(i)
         ).stats["model"]
@@ -54,8 +54,8 @@ def best_models(rng, count):
     return {
         "X": np.stack([X for X, _ in sets]),
         "y": np.stack([y for _, y in sets]),
-        "U": np.stack([np.asarray(model.U) for model in found]),
-        "W": np.stack([np.asarray(model.W) for model in found]),
+        "U": np.stack([np.asarray(model.U) for model in models]),
+        "W": np.stack([np.asarray(model.W) for model in models]),
         "S": S,
     }
 
@@ -127,13 +127,13 @@ def large_signals(rng, count):
     U = np.repeat(rows[:, None, None], _T, axis=2)
     W = jnp.zeros((1, 3, 3))
     K = np.stack([ntk_gram(MultiHead(jnp.asarray(U[i]), W), X[i]) for i in range(count)])
-    found = kernel_svm_batch(K, y)
+    svm = kernel_svm_batch(K, y)
     return {
         "S": S,
         "zeta": zeta,
-        "margin": np.asarray(found.value),
-        "gap": found.certificate["upper"] - found.certificate["lower"],
-        "certified": np.asarray(found.converged),
+        "margin": np.asarray(svm.value),
+        "gap": svm.certificate["upper"] - svm.certificate["lower"],
+        "certified": np.asarray(svm.converged),
     }
 
 

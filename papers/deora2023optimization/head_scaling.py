@@ -16,7 +16,14 @@ from attlas.claims.statement import identity, inequality
 from attlas.losses.empirical_risk import empirical_risk
 from attlas.losses.logistic import logistic_derivative
 from attlas.models.attention.multi_head import MultiHead
-from deora2023optimization.instances import ROUNDINGS, spread_tokens, token_bound
+from deora2023optimization.instances import (
+    ROUNDINGS,
+    grouped_heads,
+    risk,
+    risk_gradient,
+    spread_tokens,
+    token_bound,
+)
 from deora2023optimization.library.optim.head_scaling import head_scaled_descent, head_scaling
 
 _COPIES, _STEPS = (1, 2, 4), 6
@@ -90,10 +97,10 @@ def _scaled(slope, H, eta):
 
 def grown_heads(rng, count):
     """Heads of which there are one to thousands of copies; the motion of opposite unit tokens."""
-    found = distinct_heads(rng, count, T=2)
-    found["X"][::2, :, 1] = -found["X"][::2, :, 0]
+    batch = distinct_heads(rng, count, T=2)
+    batch["X"][::2, :, 1] = -batch["X"][::2, :, 0]
     copies = np.floor(10 ** rng.uniform(0, 4, count))
-    return {**found, "copies": copies}
+    return {**batch, "copies": copies}
 
 
 @inequality(
@@ -142,3 +149,51 @@ def attention_freezes(X, y, V, W, eta, copies, *, power=0.5, part=1.0):
     scale = part * jnp.sqrt(jnp.asarray(X.shape[1], total.dtype)) * token_bound(X) ** 3
     bound = eta / H**power * scale * total
     return Sides(turned, bound, magnitude=jnp.maximum(bound, jnp.max(jnp.abs(start))))
+
+
+# Groups of equal heads stand for all heads: training with m copies, written out and grouped.
+#
+# Not a statement of the paper but what its claims at many heads rest on here: H = 6 heads, three
+# copies of two, trained as six heads and as two groups.
+
+_EQUAL, _EQUAL_STEPS, _ETA = 3, 3, 0.1
+
+
+def _all_heads(X, y, U, W):
+    """Risks of six heads along gradient descent by automatic differentiation."""
+    model = MultiHead(jnp.repeat(U, _EQUAL, axis=0), jnp.repeat(W, _EQUAL, axis=0))
+    slope = jax.value_and_grad(lambda m: empirical_risk(m, X, y))
+    risks = []
+    for _ in range(_EQUAL_STEPS):
+        loss, down = slope(model)
+        risks.append(loss)
+        model = jax.tree.map(lambda p, g: p - _ETA * g, model, down)
+    return jnp.stack(risks)
+
+
+@identity(
+    "Eq. (2), heads in groups of equal copies",
+    sample=partial(grouped_heads, copies=(float(_EQUAL), float(_EQUAL))),
+    controls=[Control("a step by the gradient of the whole group", shared=True)],
+    status=Status.NEW,
+    alike=True,
+    count=32,
+    roundings=ROUNDINGS * _EQUAL_STEPS,
+)
+def equal_heads(X, y, U, W, copies, *, shared=False):
+    r"""$$\theta_{h}^{(0)} = \theta_{h'}^{(0)} \;\Rightarrow\; \theta_h^{(k)} = \theta_{h'}^{(k)},
+    \quad \tilde\Phi = \sqrt{\frac{m}{G}} \sum_{g \le G} \Phi(X;\theta_g),\quad H = Gm$$
+
+    Six heads against two groups of three: the risks of three iterates agree to rounding.
+    """
+    data = {"X": X, "y": y, "copies": copies}
+    # False: the gradient of the group in place of that of one copy, m times as long.
+    step = _ETA * (copies if shared else 1)
+    # A risk carries the rounding of its outputs, which are larger than itself at large decoders.
+    size = 1 + jnp.sum(jnp.abs(U)) * jnp.max(jnp.abs(X)) * _EQUAL
+    written_out, risks = _all_heads(X, y, U, W), []
+    for _ in range(_EQUAL_STEPS):
+        risks.append(risk(data, U, W))
+        slope = risk_gradient(data, U, W)
+        U, W = U - step * slope[0], W - step * slope[1]
+    return Sides(written_out, jnp.stack(risks), magnitude=size)

@@ -1,8 +1,5 @@
 r"""Instances that the claims of this paper share, and the risk of a model in groups of equal heads.
 
-Symbols: X (T x d tokens, or n of them), y (labels), U (decoder), W (key-query matrix) as in the
-paper; theta_h = (U_h, W_h), `largest` = ||theta||_{2,inf}, R >= 1 bounds every token.
-
 The paper requires thousands to millions of heads. Here G different heads stand for H = G m of
 them, m copies of each (`copies`), so that any H costs the same. Gradient descent keeps copies
 equal. In z = sqrt(m) theta_g the directions that move copies alike are measured as they are in
@@ -142,9 +139,11 @@ def risk_gradient(
     two derivatives of the loss of a margin.
     """
     slopes = data["y"] * loss(margins(data, U, W))[0] / len(data["y"])
-    parts = jax.vmap(model_gradient, (None, 0))(MultiHead(U, W), data["X"])
+    gradients = jax.vmap(model_gradient, (None, 0))(MultiHead(U, W), data["X"])
     share = jnp.sqrt(data["copies"])
-    return jnp.tensordot(slopes, parts.U, 1) / share, jnp.tensordot(slopes, parts.W, 1) / share
+    return jnp.tensordot(slopes, gradients.U, 1) / share, jnp.tensordot(
+        slopes, gradients.W, 1
+    ) / share
 
 
 class RiskCurvature(NamedTuple):
@@ -169,7 +168,7 @@ def risk_curvature(
     the mean of l'' grad grad', is positive semidefinite. Derivatives by Lemma 1 in closed form.
     """
     model, y = MultiHead(U, W), data["y"]
-    slopes, bend = (each / len(y) for each in loss(margins(data, U, W)))
+    slopes, bend = (derivative / len(y) for derivative in loss(margins(data, U, W)))
     hessians = jax.vmap(model_hessian, (None, 0))(model, data["X"])
     apart = jnp.tensordot(y * slopes, hessians, axes=1) / jnp.sqrt(data["copies"])
     gradients = jax.vmap(lambda X: ravel_pytree(model_gradient(model, X))[0])(data["X"])

@@ -1,6 +1,6 @@
 r"""Lemma 1: gradient and second derivatives of one head, against automatic differentiation.
 
-Symbols as in the paper; `jacobian` is phi'(v), and the printed one is the control.
+`jacobian` is phi'(v), and the printed one is the control.
 """
 
 from functools import partial
@@ -48,9 +48,9 @@ def _slopes(logits, printed):
 
 def _magnitude(X, logits, values, order):
     """Size of the added terms: a rounding of the logits moves the softmax by 1 + |logit|."""
-    reach = jnp.sqrt(jnp.max(jnp.sum(X**2, axis=1)))
-    terms = reach**order * jnp.sum(jnp.max(jnp.abs(X @ values.T), axis=0))
-    return (1 + jnp.max(jnp.abs(logits))) * (terms + reach)
+    length = jnp.sqrt(jnp.max(jnp.sum(X**2, axis=1)))
+    terms = length**order * jnp.sum(jnp.max(jnp.abs(X @ values.T), axis=0))
+    return (1 + jnp.max(jnp.abs(logits))) * (terms + length)
 
 
 on_heads = partial(
@@ -73,9 +73,9 @@ def lemma_1_gradient(X, U, W, *, printed=False, turned=False):
     by_U = jax.nn.softmax(logits.T if turned else logits) @ X
     by_W = jnp.einsum("ti,tk,sk,tsr,rj->ij", X, U, X, _slopes(logits, printed), X)
     auto_U, auto_W = jax.grad(_output(X), argnums=(0, 1))(U, W)
-    found = jnp.concatenate([auto_U.ravel(), auto_W.ravel()])
+    automatic = jnp.concatenate([auto_U.ravel(), auto_W.ravel()])
     formula = jnp.concatenate([by_U.ravel(), by_W.ravel()])
-    return Sides(found, formula, _magnitude(X, logits, U, 2))
+    return Sides(automatic, formula, _magnitude(X, logits, U, 2))
 
 
 @on_heads("Lemma 1, second item, first formula", controls=[_PRINTED])
@@ -89,8 +89,8 @@ def lemma_1_mixed(X, U, W, a, b, *, printed=False):
     formula = jnp.einsum("t,ti,s,tsr,rj->ij", a, X, X @ b, _slopes(logits, printed), X)
     # <a, grad_U Phi b> is the derivative of Phi in the direction a b' of U.
     values = a[:, None] * b[None, :]
-    found = jax.grad(lambda W: jax.jvp(lambda U: _output(X)(U, W), (U,), (values,))[1])(W)
-    return Sides(found, formula, _magnitude(X, logits, values, 2))
+    automatic = jax.grad(lambda W: jax.jvp(lambda U: _output(X)(U, W), (U,), (values,))[1])(W)
+    return Sides(automatic, formula, _magnitude(X, logits, values, 2))
 
 
 @on_heads(
@@ -111,9 +111,9 @@ def lemma_1_second(X, U, W, b, c, *, printed=False, third=1.0):
     formula = jnp.einsum("t,ti,ts,tsr,rj->ij", X @ c, X, d, _slopes(logits, printed), X)
     # <c, grad_W Phi b> is the derivative of Phi in the direction c b' of W.
     turn = c[:, None] * b[None, :]
-    found = jax.grad(lambda W: jax.jvp(lambda W: _output(X)(U, W), (W,), (turn,))[1])(W)
+    automatic = jax.grad(lambda W: jax.jvp(lambda W: _output(X)(U, W), (W,), (turn,))[1])(W)
     sizes = 6 * jnp.linalg.norm(b) * jnp.linalg.norm(c)
-    return Sides(found, formula, sizes * _magnitude(X, logits, U, 4))
+    return Sides(automatic, formula, sizes * _magnitude(X, logits, U, 4))
 
 
 @on_heads(
@@ -139,8 +139,8 @@ def lemma_1_closed_forms(X, U, W, a, b, c, *, share=1.0):
     of_U, of_W = bend[half:, :half] @ v[:half], bend[half:, half:] @ v[half:]
     right = [slope, bend, v @ bend @ v, of_U, of_W]
     size = (1 + jnp.sum(v**2)) * _magnitude(X, X @ W @ X.T, U, 4)
-    found, expected = (jnp.concatenate([jnp.ravel(x) for x in side]) for side in (left, right))
-    return Sides(found, share * expected, magnitude=size)
+    values, expected = (jnp.concatenate([jnp.ravel(x) for x in side]) for side in (left, right))
+    return Sides(values, share * expected, magnitude=size)
 
 
 @erratum(

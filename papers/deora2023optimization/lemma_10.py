@@ -1,7 +1,7 @@
 r"""Lemma 10: the iterates stay within three times the distance of the target.
 
-theta_0 = (U, W), theta = (U_other, W_other), D = ||theta - theta_0||. The number of heads is the
-smallest that the condition requires. Two thirds of the targets lie uphill of theta_0, with the
+theta_0 = (U, W), theta = (U_other, W_other). The number of heads is the smallest that the condition
+requires. Two thirds of the targets lie uphill of theta_0, with the
 risk falling away from them, and the horizon is what ||theta - theta_0||^2 / L(theta) allows.
 """
 
@@ -65,22 +65,22 @@ def _place(raw, constants):
     size = jnp.sqrt(jnp.sum(slope[0] ** 2) + jnp.sum(slope[1] ** 2))
     away = [raw["tilt"] * slope[k] / size + raw[f"away_{'UW'[k]}"] for k in range(2)]
     length = jnp.sqrt(jnp.sum(away[0] ** 2) + jnp.sum(away[1] ** 2))
-    whole, copies = raw, jnp.full_like(raw["copies"], 1e6)
+    run, copies = raw, jnp.full_like(raw["copies"], 1e6)
     for _ in range(3):
         share = raw["D"] / (length * jnp.sqrt(copies))
         start = raw["U"] / jnp.sqrt(copies)
-        whole = {**raw, "copies": copies, "U": start}
-        whole |= {"U_other": start + share * away[0], "W_other": raw["W"] + share * away[1]}
-        root = _needed(whole, constants)
+        run = {**raw, "copies": copies, "U": start}
+        run |= {"U_other": start + share * away[0], "W_other": raw["W"] + share * away[1]}
+        root = _needed(run, constants)
         copies = jnp.maximum(jnp.ceil(raw["spare"] * root**2 / len(raw["U"])), 2)
-    there = risk(whole, whole["U_other"], whole["W_other"])
+    there = risk(run, run["U_other"], run["W_other"])
     near = jnp.maximum(
-        largest_head(whole["U"], whole["W"]), largest_head(whole["U_other"], whole["W_other"])
+        largest_head(run["U"], run["W"]), largest_head(run["U_other"], run["W_other"])
     )
-    smooth = betas(whole, 1.2 * near, constants).smooth
-    eta = jnp.minimum(1 / smooth, pair_distance(whole)[2] / (raw["K"] * there))
-    kept = ("X", "y", "copies", "U", "W", "U_other", "W_other", "K")
-    return {**{name: whole[name] for name in kept}, "eta": eta}
+    smooth = betas(run, 1.2 * near, constants).smooth
+    eta = jnp.minimum(1 / smooth, pair_distance(run)[2] / (raw["K"] * there))
+    names = ("X", "y", "copies", "U", "W", "U_other", "W_other", "K")
+    return {**{name: run[name] for name in names}, "eta": eta}
 
 
 _placed = jax.jit(jax.vmap(_place, (0, None)), static_argnums=1)
@@ -139,10 +139,7 @@ _CONTROLS = (
 
 
 @on_runs("printed")(
-    "Lemma 10",
-    controls=_CONTROLS,
-    proof_step=ProofStep("Section 6.1", 7),
-    evaluations=288,
+    "Lemma 10", controls=_CONTROLS, proof_step=ProofStep("Section 6.1", 7), evaluations=288
 )
 def lemma_10(*, factor=_RADIUS["printed"], faster=1.0, **run):
     r"""$$\sqrt H \ge 18 \tilde\beta_3 \|\theta - \theta_0\|^2,\quad \eta \le \frac{1}{\rho_k},
@@ -158,10 +155,7 @@ def lemma_10(*, factor=_RADIUS["printed"], faster=1.0, **run):
 
 
 @on_runs("sharp")(
-    "Lemma 10, sharpened",
-    status=Status.SHARPENED,
-    controls=_CONTROLS,
-    evaluations=432,
+    "Lemma 10, sharpened", status=Status.SHARPENED, controls=_CONTROLS, evaluations=432
 )
 def lemma_10_exponential(*, factor=_RADIUS["sharp"], faster=1.0, **run):
     r"""$$\sqrt H \ge \frac{5}{2 \log 2} \tilde\beta_3 \|\theta - \theta_0\|^2,\quad

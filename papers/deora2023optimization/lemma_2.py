@@ -222,7 +222,7 @@ def lemma_2_concentration(p, S, Z, zeta, n_1, *, offset=0.0):
     controls=[Control("rate $1/n_1$", power=1.0)],
     status=Status.SHARPENED,
 )
-def lemma_2_concentration_sharp(p, S, zeta, n_1, *, power=0.5, **rest):
+def lemma_2_concentration_sharp(p, S, zeta, n_1, *, power=0.5, **numbers):
     r"""$$P\Big( \|p\| \le \tfrac{\zeta S + (1-\zeta) R}{\sqrt{n_1}}
     \Big( \tfrac{1}{2} + \sqrt{\tfrac{\log(1/\delta)}{2}} \Big) \Big) \ge 1 - \delta$$
 
@@ -231,6 +231,6 @@ def lemma_2_concentration_sharp(p, S, zeta, n_1, *, power=0.5, **rest):
     that McDiarmid's inequality gives the rest. No factor $\sqrt d$, $R \le S + Z$. Ratios found:
     0.29 at the 90th percentile, 0.46 at most.
     """
-    largest = zeta * S + (1 - zeta) * Mixture(S=S, **rest).radius
+    largest = zeta * S + (1 - zeta) * Mixture(S=S, **numbers).radius
     bound = largest / n_1**power * (0.5 + jnp.sqrt(jnp.log(1 / _DELTA) / 2))
     return jnp.linalg.norm(p) <= bound

@@ -14,12 +14,7 @@ import numpy as np
 
 from attlas.claims.claim import Control, ProofStep, Sides, assume
 from attlas.claims.statement import inequality, probability
-from deora2023optimization.mixture_instances import (
-    ROUNDINGS,
-    Mixture,
-    mixture,
-    with_samples,
-)
+from deora2023optimization.mixture_instances import ROUNDINGS, Mixture, mixture, with_samples
 from deora2023optimization.ntk_w_part import (
     error_constant,
     first_head,
@@ -58,12 +53,12 @@ def lemma_14(*, aligned=True, **instance):
     X, signs = mix.tokens, jnp.array([1.0, -1.0])
     # The direction of W follows the sign of alpha.
     towards = signs if aligned else jnp.ones(2)
-    parts = jnp.stack([w_part(mix, X, sign * first_head(mix)) for sign in signs])
-    margin = mix.y * (u_part(mix, X) + jnp.mean(towards * parts))
+    w_parts = jnp.stack([w_part(mix, X, sign * first_head(mix)) for sign in signs])
+    margin = mix.y * (u_part(mix, X) + jnp.mean(towards * w_parts))
     return Sides(gamma_star(mix), margin, magnitude=margin_size(mix))
 
 
-def _parts(mix: Mixture):
+def _margin_parts(mix: Mixture):
     """y_i times the parts of U and W of one head with alpha = 1, for all samples."""
     X, row = mix.tokens, first_head(mix)
     linear = jax.vmap(lambda sample: u_part(mix, sample))(X)
@@ -75,7 +70,7 @@ def _parts(mix: Mixture):
 def _enough_heads(instance):
     """H = 2 b^2 log(n/delta) / gamma^2 with the range b of a head's margin."""
     mix = Mixture(**instance)
-    u, w = _parts(mix)
+    u, w = _margin_parts(mix)
     gamma = jnp.maximum(jnp.min(u + w / 2), 0)
     b = error_constant(mix) * (mix.zeta * mix.S / 8**0.5 + mix.P)
     return jnp.ceil(2 * (b / gamma) ** 2 * np.log(_SAMPLES / _DELTA))
@@ -87,11 +82,11 @@ def random_heads(rng, count):
     batch = mixture(rng, count, highest=0.02, strength=(1.0, 20.0))
     batch = with_error(rng, with_samples(rng, batch, (_SAMPLES,)))
     H = np.asarray(_enough_heads(batch))
-    drawn = [rng.uniform(-1, 1, int(h)) if h <= _MOST_HEADS else np.zeros(1) for h in H]
+    signs = [rng.uniform(-1, 1, int(h)) if h <= _MOST_HEADS else np.zeros(1) for h in H]
     means = {
         "H": H,
-        "mean": np.array([alpha.mean() for alpha in drawn]),
-        "mean_size": np.array([np.abs(alpha).mean() for alpha in drawn]),
+        "mean": np.array([alpha.mean() for alpha in signs]),
+        "mean_size": np.array([np.abs(alpha).mean() for alpha in signs]),
     }
     return {**batch, **means}
 
@@ -120,6 +115,6 @@ def lemma_15(*, signed=True, **instance):
     the mean of $|\alpha|$ is 1/2: the first term of (7) would be half as large.
     """
     mix = Mixture(**instance)
-    u, w = _parts(mix)
+    u, w = _margin_parts(mix)
     mean = mix.mean_size if signed else mix.mean
     return jnp.all(u + mean * w >= jnp.min(u + w / 2) / 2)

@@ -16,11 +16,7 @@ from attlas.claims.perturbed_draws import apart
 from attlas.claims.statement import identity, inequality
 from attlas.solvers.kernel_svm import kernel_svm_batch
 from deora2023optimization.library.bounds.deora2023_mixture import deora2023_gamma_linear
-from deora2023optimization.mixture_instances import (
-    ROUNDINGS,
-    Mixture,
-    inside_the_noise,
-)
+from deora2023optimization.mixture_instances import ROUNDINGS, Mixture, inside_the_noise
 from deora2023optimization.ntk_w_part import single_samples, u_part
 
 _T = 3
@@ -57,11 +53,11 @@ def _complete(M, relevant, noise, fixed):
     places = [[(r + k) % _T for k in range(relevant)] for r in range(1 if fixed else _T)]
     samples, labels = [], []
     for label, place in product((0, 1), places):
-        rest = [t for t in range(_T) if t not in place]
-        for picks in product(product(range(M), corners), repeat=len(rest)):
+        free = [t for t in range(_T) if t not in place]
+        for picks in product(product(range(M), corners), repeat=len(free)):
             X = np.zeros((_T, 4))
             X[place, label] = 1
-            for t, (j, corner) in zip(rest, picks, strict=True):
+            for t, (j, corner) in zip(free, picks, strict=True):
                 X[t, :2] = corner
                 X[t, 2 + j] = 1
             samples.append(X)
@@ -74,23 +70,23 @@ def _solved(rng, count, fixed):
     """Best linear margins of complete data sets with one or two irrelevant patterns."""
     S = np.exp(rng.uniform(np.log(0.5), np.log(5.0), count))
     kinds = [(1, 1, True), (2, 2, True), (1, 2, True), (2, 1, False)]
-    chosen = [kinds[i % 4] for i in range(count)]
-    noise = np.array([kind[2] for kind in chosen]) * rng.uniform(0.01, 0.125, count)
+    laws = [kinds[i % 4] for i in range(count)]
+    noise = np.array([kind[2] for kind in laws]) * rng.uniform(0.01, 0.125, count)
     sets = [
         _complete(M, relevant, share, fixed)
-        for (M, relevant, _), share in zip(chosen, noise, strict=True)
+        for (M, relevant, _), share in zip(laws, noise, strict=True)
     ]
     X = np.stack([X for X, _ in sets]) * S[:, None, None, None]
     y = np.stack([y for _, y in sets])
     flat = X.reshape(count, _SIZE, -1)
-    found = kernel_svm_batch(flat @ flat.transpose(0, 2, 1), y)
+    svm = kernel_svm_batch(flat @ flat.transpose(0, 2, 1), y)
     return {
         "S": S,
-        "zeta": np.array([relevant / _T for _, relevant, _ in chosen]),
+        "zeta": np.array([relevant / _T for _, relevant, _ in laws]),
         "Z_mu": noise * S**2,
-        "margin": np.asarray(found.value),
-        "gap": found.certificate["upper"] - found.certificate["lower"],
-        "certified": np.asarray(found.converged),
+        "margin": np.asarray(svm.value),
+        "gap": svm.certificate["upper"] - svm.certificate["lower"],
+        "certified": np.asarray(svm.converged),
     }
 
 
@@ -125,8 +121,7 @@ def _against(S, zeta, Z_mu, margin, gap, fixed):
     sample=anywhere,
     controls=[
         Control(
-            "the value for relevant tokens that stand at the same places in all samples",
-            fixed=True,
+            "the value for relevant tokens that stand at the same places in all samples", fixed=True
         )
     ],
 )

@@ -17,12 +17,7 @@ from deora2023optimization.library.bounds.deora2023_mixture import (
     deora2023_gamma_star,
     deora2023_margin_crossover,
 )
-from deora2023optimization.mixture_instances import (
-    DIMENSION,
-    ROUNDINGS,
-    Mixture,
-    along_the_axes,
-)
+from deora2023optimization.mixture_instances import DIMENSION, ROUNDINGS, Mixture, along_the_axes
 from deora2023optimization.ntk_w_part import u_part, w_part
 
 _SATURATED = 10.0

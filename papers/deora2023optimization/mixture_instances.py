@@ -1,10 +1,9 @@
 r"""Instances of the tokenized mixture (DM1) that the claims of section 5 share.
 
-Symbols as in the paper: patterns mu_+, mu_- (rows of `mu`) and nu_1..nu_M (rows of `nu`; unused
-rows are zero), signal strength S, bounds Z_mu, Z_nu, Z of the noise, sparsity zeta, labels y.
-Noise is stored in coordinates: an entry of `noise` in [-1, 1] is the inner product of z with a
-pattern over its bound in Assumption 3, so that +-1 is a corner of the constraint set; the last
-two span the directions orthogonal to all patterns.
+Patterns mu_+, mu_- are the rows of `mu`, nu_1, ..., nu_M those of `nu`, with zero rows where there
+are fewer. Noise is stored in coordinates: an entry of `noise` in [-1, 1] is the inner product of z
+with a pattern over its bound in Assumption 3, so that +-1 is a corner of the constraint set; the
+last two span the directions orthogonal to all patterns.
 """
 
 from types import SimpleNamespace

@@ -1,7 +1,6 @@
 r"""Appendix A.1: gradient and Hessian of H heads, with 64 to 1024 different ones.
 
-Symbols: X (tokens), U and W (one decoder and one key-query matrix per head); the Hessian is block
-diagonal over heads, so that its norm is the largest of small ones.
+The Hessian is block-diagonal over heads, so its norm is the largest norm of a block.
 """
 
 from functools import partial
@@ -57,13 +56,13 @@ def multi_head_gradient(X, U, W, *, power=0.0):
 def _hessian_norm(X, U, W):
     """The largest norm of a head's Hessian over sqrt(H)."""
 
-    def one(theta):
+    def norm_at(theta):
         """Phi_h of the head's numbers; the whole model has this over sqrt(H)."""
         return MultiHead(theta[: X.size].reshape(1, *X.shape), theta[X.size :].reshape(1, d, d))(X)
 
     H, d = len(U), X.shape[1]
     flat = jnp.concatenate([U.reshape(H, -1), W.reshape(H, -1)], axis=1)
-    values = jnp.linalg.eigvalsh(jax.vmap(jax.hessian(one))(flat))
+    values = jnp.linalg.eigvalsh(jax.vmap(jax.hessian(norm_at))(flat))
     return jnp.max(jnp.abs(values)) / np.sqrt(len(U))
 
 

@@ -128,8 +128,8 @@ def torn_against_the_label(rng, count):
     There the class and relevance scores of the irrelevant tokens have covariance -Z_mu^2 S^2.
     """
     batch = single_samples(rng, count, tokens=32)
-    other = np.stack([batch["y"] < 0, batch["y"] > 0], axis=-1)
-    torn(batch, slice(2, None, 4), other[2::4].astype(float), 0.3)
+    opposite = np.stack([batch["y"] < 0, batch["y"] > 0], axis=-1)
+    torn(batch, slice(2, None, 4), opposite[2::4].astype(float), 0.3)
     return batch
 
 
@@ -142,9 +142,9 @@ def torn_along_the_error(rng, count):
     batch, where = single_samples(rng, count, tokens=16), slice(2, None, 4)
     torn(batch, where, np.ones((len(batch["S"][where]), 2)), 1.0)
     batch["M"][where], batch["nu"][where, 1:], batch["choice"][where] = 1, 0, np.eye(3)[0]
-    both = np.sum(batch["mu"][where], axis=1)
+    sums = np.sum(batch["mu"][where], axis=1)
     batch["P"][where] = batch["S"][where]
-    batch["p"][where] = both / 2**0.5
+    batch["p"][where] = sums / 2**0.5
     return batch
 
 
@@ -237,8 +237,8 @@ def proposition_2_w_part(*, share=1.0, **instance):
     """
     mix = Mixture(**instance)
     S, zeta, Z_mu, Z_nu = mix.S, mix.zeta, share * mix.Z_mu, share * mix.Z_nu
-    whole = deora2023_gamma_star(mix.T, S, zeta, mix.M, Z_mu, Z_nu)
-    return _signal(mix, whole - deora2023_gamma_linear(mix.T, S, zeta, Z_mu))
+    margin = deora2023_gamma_star(mix.T, S, zeta, mix.M, Z_mu, Z_nu)
+    return _signal(mix, margin - deora2023_gamma_linear(mix.T, S, zeta, Z_mu))
 
 
 def _least_gap(S, Z_mu, Z_nu):
@@ -296,9 +296,9 @@ def proposition_2_w_part_sharp(*, slack=1.0, **instance):
     contrast = zeta * (1 - zeta) * (S2 - 2 * Z_mu)
     noise = (1 - zeta) * slack * 2 * Z_mu
     relevant = contrast * (S2**2 - S2 * Z_mu) - noise * S2 * Z_mu
-    own = 2 * Z_mu * (S2 + Z_nu + Z_mu)
+    noise_of_pattern = 2 * Z_mu * (S2 + Z_nu + Z_mu)
     gap = _least_gap(mix.S, Z_mu, Z_nu)
-    worst = zeta * relevant + (1 - zeta) * (contrast * gap - noise * own)
+    worst = zeta * relevant + (1 - zeta) * (contrast * gap - noise * noise_of_pattern)
     return _signal(mix, mix.T * zeta / (4 * mix.key_query_norm) * worst)
 
 
@@ -341,7 +341,7 @@ def proposition_2_p_term_sharp(*, share=1.0, **instance):
 
     The term is $T x^\top W_\star C p$ with the mean token $x$ and the covariance $C$, whose norm
     is $R^2 - \|x\|^2$ at most, so that $\|x\| (R^2 - \|x\|^2) \le 2 R^3 / (3 \sqrt 3)$; the
-    largest singular value of $W_\star$ is $S^2 \sqrt{2M+1}$. .79 of it are
+    largest singular value of $W_\star$ is $S^2 \sqrt{2M+1}$. 0.79 of it are
     reached: $M = 1$, one of 16 tokens relevant, the noise of the others $\pm S^2$ along $\mu_+ +
     \mu_-$ and $p$. With all tokens irrelevant it would be $\sqrt{2/3}$.
     """

@@ -1,8 +1,8 @@
 r"""Orders of magnitude that the paper states: (3), rho, the example below (7), and section 7.
 
 One quantity grows at a time by powers of two, with the constants of section 6.1 and Corollary 2;
-the ratios to their orders are positive, so that their sum is bounded where each is.
-Symbols as in the paper; D is the distance of the target, x its largest head.
+the ratios to their orders are positive, so that their sum is bounded where each is. Here x is the
+largest head of the target.
 """
 
 from functools import partial
@@ -70,10 +70,10 @@ def order_of_rho(T, d, R, D, x, *, rho_in_T=2.0, less=0.0):
     """
 
     def ratios(T, d, R, D, x):
-        setting, reach = Setting(T, d, R, D, x), 3 * D + x
+        setting, size = Setting(T, d, R, D, x), 3 * D + x
         heads = jnp.sqrt(deora2023_head_condition(setting, "printed"))
         rho = deora2023_rho(setting, 64.0, "printed")
-        orders = d * T**0.5 * R**5 * reach * D**2, d**1.5 * T**rho_in_T * R**13 * reach**2
+        orders = d * T**0.5 * R**5 * size * D**2, d**1.5 * T**rho_in_T * R**13 * size**2
         return (heads / orders[0] + rho / orders[1]) * (d * T * R * D * x) ** less
 
     numbers = {"T": T, "d": d, "R": R, "D": D, "x": x}
@@ -104,8 +104,8 @@ def example_below_7(T, d, M, zeta, c, C, *, power=1.0, more=0):
         gain = dm1.deora2023_gamma_star(T, S, zeta, M, Z, Z, c * S, P, "printed") - linear
         # a gain that is not positive is none at all
         gain = jnp.maximum(gain, zeta**2 * (1 - zeta))
-        found = [P, zeta**2 * (1 - zeta) * S**4 / gain, zeta * S / linear]
-        return S**more * sum(found)
+        terms = [P, zeta**2 * (1 - zeta) * S**4 / gain, zeta * S / linear]
+        return S**more * sum(terms)
 
     left = jax.vmap(ratios)(jnp.asarray(_STRONG))
     return left, jnp.ones_like(left)

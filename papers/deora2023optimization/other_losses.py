@@ -115,7 +115,7 @@ def corollary_1_losses(U, W, heavy, a, b, *, C=1.0, G=1.0, B=1.0, **data):
     return jnp.stack([slope, bend.norm, -bend.smallest]), jnp.stack(right)
 
 
-def _reach(run):
+def _largest_norm(run):
     """D, beta_1 and beta_3 at 3 D + ||theta||_{2,inf}."""
     change = [run[f"{name}_target"] - run[name] for name in "UW"]
     D = jnp.sqrt(squared_distance(run["copies"], *change))
@@ -147,7 +147,7 @@ def runs(rng, count):
 
 
 def _enough_heads(U, copies, heavy, a, b, **run):
-    D, _, beta_3 = _reach({**run, "U": U, "copies": copies})
+    D, _, beta_3 = _largest_norm({**run, "U": U, "copies": copies})
     return jnp.sqrt(len(U) * copies) >= 18 * loss_constants(heavy, a, b)[0] * beta_3 * D**2
 
 
@@ -171,7 +171,7 @@ def theorem_1_losses(heavy, a, b, K, *, path=1.0, **run):
     bounds and that the risk is positive, nothing else of the loss.
     """
     _, G, B = loss_constants(heavy, a, b)
-    D, beta_1, beta_3 = _reach(run)
+    D, beta_1, beta_3 = _largest_norm(run)
 
     def risk(U, W):
         return jnp.mean(other_loss(heavy, a, b, margins(run, U, W)))

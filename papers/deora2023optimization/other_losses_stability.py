@@ -2,11 +2,10 @@ r"""Section 2, other losses: Theorem 2, the training regret, and average model s
 
 With |l'| <= C l, |l'| <= G and 0 <= l'' <= B, C comes with every beta_3 (heads, growth of a
 distance) and with the beta_1 of the lost sample, G with the beta_1 of Lemma 3, and B with the
-beta_1^2 of the step size: papers/deora2023optimization/proofs/training.md. D is the distance of
-the target, x = 1.82 D + ||theta||_{2,inf}, beta_1 and beta_3 the sharp ones at x. b ranges over
-six decades
-and a over twelve: so a missing power of C, G or B is noticed. Expectations are exact, over the
-fifteen training sets of four samples with three values, two of them of opposite labels.
+beta_1^2 of the step size: papers/deora2023optimization/proofs/training.md. Here
+x = 1.82 D + ||theta||_{2,inf}, and beta_1 and beta_3 are the sharp ones at x. b ranges over six
+decades and a over twelve, so that a missing power of C, G or B is detected. Expectations are exact,
+over the fifteen training sets of four samples with three values, two of them of opposite labels.
 """
 
 from functools import partial
@@ -33,12 +32,7 @@ from attlas.bounds.optimisation.deora2023_training import Setting, deora2023_hea
 from attlas.claims.claim import Control, Sides, Source, assume
 from attlas.claims.statement import inequality
 from deora2023optimization.certified_instances import opposite_pairs, with_target
-from deora2023optimization.instances import (
-    ROUNDINGS,
-    largest_head,
-    margins,
-    squared_distance,
-)
+from deora2023optimization.instances import ROUNDINGS, largest_head, margins, squared_distance
 from deora2023optimization.other_losses import (
     LONGEST,
     loss_constants,
@@ -46,12 +40,7 @@ from deora2023optimization.other_losses import (
     other_loss,
     with_losses,
 )
-from deora2023optimization.stability_instances import (
-    ATOMS,
-    COUNTS,
-    SAMPLES,
-    trajectory,
-)
+from deora2023optimization.stability_instances import ATOMS, COUNTS, SAMPLES, trajectory
 
 _DECADES, _STEPS = 3.0, 8
 
@@ -68,7 +57,7 @@ def _heads(run) -> Array:
     return C**2 * deora2023_stability_heads(Setting(T, d, run["R"], _distance(run), largest))
 
 
-def _reach(run) -> Array:
+def _largest_norm(run) -> Array:
     """The radius x."""
     largest = largest_head(run["U_target"], run["W_target"])
     return deora2023_head_norm_bound(_distance(run), largest, "sharp", STABILITY_CURVATURE)
@@ -76,7 +65,7 @@ def _reach(run) -> Array:
 
 def _slope(run) -> Array:
     """beta_1 at x."""
-    return deora2023_beta_1(run["X"].shape[-2], run["R"], _reach(run))
+    return deora2023_beta_1(run["X"].shape[-2], run["R"], _largest_norm(run))
 
 
 def _losses_at(run, *point) -> Array:
@@ -87,7 +76,7 @@ def _step_limit(run, K, power=1.0) -> Array:
     """The largest step size for every training set; `power` is the one of B."""
     _, G, B = loss_constants(run["heavy"], run["a"], run["b"])
     (T, d), H = run["X"].shape[-2:], len(run["U"]) * run["copies"]
-    bent = G * deora2023_beta_3(T, d, run["R"], _reach(run)) / jnp.sqrt(H)
+    bent = G * deora2023_beta_3(T, d, run["R"], _largest_norm(run)) / jnp.sqrt(H)
     smooth = bent + B**power * _slope(run) ** 2
     target = jnp.max(_losses_at(run, run["U_target"], run["W_target"]))
     start = jnp.max(_losses_at(run, run["U"], run["W"]))
@@ -185,8 +174,8 @@ def _leave_one_out(run):
     losses = jax.vmap(jax.vmap(loss))(U, W)
     change = [part[:n] - part[n:] for part in (U, W)]
     apart = jnp.sqrt(run["copies"] * sum(jnp.sum(part**2, axis=(2, 3, 4)) for part in change))
-    both = (losses[:n] + losses[n:]) @ jnp.ones(n) - jnp.einsum("iki->ik", losses[:n])
-    return {"apart": apart, "risks": (both - losses[n].T) / n, "own": losses[n].T}
+    pairs = (losses[:n] + losses[n:]) @ jnp.ones(n) - jnp.einsum("iki->ik", losses[:n])
+    return {"apart": apart, "risks": (pairs - losses[n].T) / n, "own": losses[n].T}
 
 
 def leave_one_out_runs(rng, count):
@@ -217,7 +206,7 @@ def equation_22_losses(apart, risks, own, eta, *, lost=1.0, C=1.0, **run):
     """
     constant = loss_constants(run["heavy"], run["a"], run["b"])[0]
     (T, d), H = run["X"].shape[-2:], len(run["U"]) * run["copies"]
-    weak = constant * deora2023_beta_3(T, d, run["R"], _reach(run)) / jnp.sqrt(H)
+    weak = constant * deora2023_beta_3(T, d, run["R"], _largest_norm(run)) / jnp.sqrt(H)
     growth = eta * deora2023_quasi_convexity(4 * STABILITY_CURVATURE) * weak * risks[:, :-1]
     gone = lost * eta * constant**C * _slope(run) / len(own) * own[:, :-1]
     left = apart[:, 1:]
@@ -247,10 +236,7 @@ def stability_regret_losses(regret, eta, K, *, share=1.0, **run):
 
 @on_sets(
     "Section 2, average model stability for other losses",
-    controls=[
-        Control("without $C$", C=0.0),
-        Control("a second $C$", C=2.0),
-    ],
+    controls=[Control("without $C$", C=0.0), Control("a second $C$", C=2.0)],
     alike=True,
 )
 def stability_average_losses(stability, eta, K, *, C=1.0, **run):
@@ -290,7 +276,7 @@ def theorem_2_losses(likely, gap, eta, K, *, C=1.0, G=1.0, B=1.0, **run):
     so that it is powers of the constants that are noticed here, not factors.
     """
     constants = loss_constants(run["heavy"], run["a"], run["b"])
-    scale = [each**power for each, power in zip(constants, (C, G, B), strict=True)]
+    scale = [constant**power for constant, power in zip(constants, (C, G, B), strict=True)]
     D, risk, slope = _distance(run), likely @ _target_risks(run), _slope(run)
     stability = deora2023_stability(SAMPLES, scale[0] * slope, risk, D, eta, K)
     sharp = deora2023_stability_gap(scale[1] * slope, stability)

@@ -1,6 +1,7 @@
 r"""Section 2, other losses: (19), how a step expands distances, and Proposition 4.
 
-Both use of a loss that 0 <= l'' <= B, |l'| <= C l and l > 0; beta_1 and beta_3 are the sharp ones.
+Both need only a loss l > 0 with 0 <= l'' <= B and |l'| <= C l; beta_1 and beta_3 are the sharp
+ones.
 """
 
 from functools import partial
@@ -66,9 +67,9 @@ def _apart(raw):
     start, back = ravel_pytree((raw["U"], raw["W"]))
     _, ways = jnp.linalg.eigh(jax.hessian(lambda at: _risk(raw, *back(at)))(start))
     way = raw["away"] * jnp.where(raw["bent"], ways[:, 0], ways[:, -1])
-    other = back(start + way / jnp.sqrt(raw["copies"]))
+    target = back(start + way / jnp.sqrt(raw["copies"]))
     eta = raw["pace"] / _weak_and_smooth(raw, raw["U"], raw["W"])[1]
-    return {"U_other": other[0], "W_other": other[1], "eta": eta}
+    return {"U_other": target[0], "W_other": target[1], "eta": eta}
 
 
 def step_pairs(rng, count):
@@ -105,7 +106,7 @@ def step_pairs(rng, count):
     ],
     roundings=ROUNDINGS,
 )
-def equation_19_losses(U, W, U_other, W_other, eta, *, C=1.0, B=1.0, weak=1.0, **rest):
+def equation_19_losses(U, W, U_other, W_other, eta, *, C=1.0, B=1.0, weak=1.0, **data_arrays):
     r"""$$\|\theta - \eta\nabla\widehat{L}(\theta) - \theta' + \eta\nabla\widehat{L}(\theta')\|
     \le \max_{\alpha} \left\{\left(1 + \frac{\eta\,C\beta_3(\theta_\alpha)}{\sqrt H}
     \widehat{L}(\theta_\alpha)\right) \vee \eta\Big( \frac{G \beta_3(\theta_\alpha)}{\sqrt H} +
@@ -116,22 +117,22 @@ def equation_19_losses(U, W, U_other, W_other, eta, *, C=1.0, B=1.0, weak=1.0, *
     $\ell'' = B$. $G$ is not needed: by $|\ell'| \le C\ell$ the second holds with $C \widehat L$ in
     place of $G$ as well, and then the term with $\beta_3$ never decides.
     """
-    data, here, there = {**rest, "U": U}, (U, W), (U_other, W_other)
-    of = partial(loss_derivatives, rest["heavy"], rest["a"], rest["b"])
-    slope, other = (risk_gradient(data, *point, loss=of) for point in (here, there))
-    before = [here[k] - there[k] for k in range(2)]
-    after = [before[k] - eta * (slope[k] - other[k]) for k in range(2)]
+    data, near, far = {**data_arrays, "U": U}, (U, W), (U_other, W_other)
+    of = partial(loss_derivatives, data_arrays["heavy"], data_arrays["a"], data_arrays["b"])
+    slope, far_slope = (risk_gradient(data, *point, loss=of) for point in (near, far))
+    before = [near[k] - far[k] for k in range(2)]
+    after = [before[k] - eta * (slope[k] - far_slope[k]) for k in range(2)]
 
     def factor(alpha):
-        point = [alpha * here[k] + (1 - alpha) * there[k] for k in range(2)]
+        point = [alpha * near[k] + (1 - alpha) * far[k] for k in range(2)]
         bent, smooth = _weak_and_smooth(data, point[0], point[1], C, B)
         return jnp.maximum(1 + weak * eta * bent * _risk(data, *point), eta * smooth)
 
     def length(of):
-        return jnp.sqrt(squared_distance(rest["copies"], *of))
+        return jnp.sqrt(squared_distance(data_arrays["copies"], *of))
 
     right = jnp.max(jax.vmap(factor)(jnp.asarray(ALPHA))) * length(before)
-    size = length(here) + length(there) + eta * (length(slope) + length(other))
+    size = length(near) + length(far) + eta * (length(slope) + length(far_slope))
     return Sides(length(after), right, magnitude=length(after) + size)
 
 

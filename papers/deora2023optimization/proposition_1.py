@@ -1,7 +1,7 @@
 r"""Proposition 1: gradient and Hessian of one head, with exact norms.
 
-Symbols: X (tokens), U (decoder, rows u_t), W (key-query matrix) as in the paper. A second
-family of claims sharpens both bounds, without d; its constants are attained, proofs in the docs.
+A second family of claims sharpens both bounds, without d; its constants are attained. Proof:
+papers/deora2023optimization/proofs/dimension_free_hessian.md.
 """
 
 from functools import partial

@@ -258,12 +258,12 @@ def solved(rng, count):
             for i in range(count)
         ]
     )
-    found = kernel_svm_batch(K, batch["y"])
+    svm = kernel_svm_batch(K, batch["y"])
     return {
         **batch,
-        "margin": found.value,
-        "gap": found.certificate["upper"] - found.certificate["lower"],
-        "certified": found.converged,
+        "margin": svm.value,
+        "gap": svm.certificate["upper"] - svm.certificate["lower"],
+        "certified": svm.converged,
     }
 
 

@@ -20,11 +20,7 @@ from deora2023optimization.library.bounds.deora2023_mixture import (
     deora2023_gamma_attention,
     deora2023_saturation,
 )
-from deora2023optimization.mixture_instances import (
-    ROUNDINGS,
-    Mixture,
-    inside_the_noise,
-)
+from deora2023optimization.mixture_instances import ROUNDINGS, Mixture, inside_the_noise
 
 _CHAIN = "Proposition 3"
 
@@ -97,11 +93,7 @@ def with_mass(rng, count):
 
 
 on_masses = partial(
-    inequality,
-    sample=with_mass,
-    search_over="noise",
-    project=inside_the_noise,
-    roundings=ROUNDINGS,
+    inequality, sample=with_mass, search_over="noise", project=inside_the_noise, roundings=ROUNDINGS
 )
 _BELOW_THE_ODDS = assume(
     r"$\epsilon$ below the odds $1/\zeta - 1$", lambda eps, zeta: eps < 1 / zeta - 1

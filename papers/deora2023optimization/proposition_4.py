@@ -52,8 +52,8 @@ def _bending(raw):
 def _two_ends(raw, limit, constants) -> dict[str, Array]:
     """theta_1 and theta_2 about the drawn point, at the given share of the condition."""
     U, W, copies = raw["U"], raw["W"], raw["copies"]
-    bent, drawn = _bending(raw), (raw["away_U"], raw["away_W"])
-    away = [jnp.where(raw["bent"], bent[k], drawn[k]) for k in range(2)]
+    bent, random = _bending(raw), (raw["away_U"], raw["away_W"])
+    away = [jnp.where(raw["bent"], bent[k], random[k]) for k in range(2)]
     length = squared_distance(copies, *away)
     near = jnp.sqrt(length / copies)
     T, d = raw["X"].shape[-2:]
@@ -61,17 +61,20 @@ def _two_ends(raw, limit, constants) -> dict[str, Array]:
     share = jnp.zeros_like(length)
     # beta_3 depends on the ends: it grows with the move, so that two rounds stay inside.
     for _ in range(4):
-        reach = largest_head(U, W) + share / 2 * near
-        share = jnp.sqrt(goal * root / (deora2023_beta_3(T, d, R, reach, constants) * length))
-    kept = {name: raw[name] for name in ("X", "y", "copies")}
+        size = largest_head(U, W) + share / 2 * near
+        share = jnp.sqrt(goal * root / (deora2023_beta_3(T, d, R, size, constants) * length))
+    arrays = {name: raw[name] for name in ("X", "y", "copies")}
     ends = {"U": U - share / 2 * away[0], "W": W - share / 2 * away[1]}
-    return {**kept, **ends, "U_other": U + share / 2 * away[0], "W_other": W + share / 2 * away[1]}
+    return {
+        **arrays,
+        **ends,
+        "U_other": U + share / 2 * away[0],
+        "W_other": W + share / 2 * away[1],
+    }
 
 
 _placed = jax.jit(
-    jax.vmap(_two_ends, (0, None, None)),
-    static_argnums=(2,),
-    compiler_options=CHEAP_COMPILATION,
+    jax.vmap(_two_ends, (0, None, None)), static_argnums=(2,), compiler_options=CHEAP_COMPILATION
 )
 
 
@@ -219,8 +222,8 @@ def equation_16_exponential(*, part=0.5, **pair):
     A margin rises by at most $c/2$ above its tangent, the logistic loss is convex and falls by
     at most $\exp(-s)$ when a margin rises by $s$. No maximum over the segment and no
     Proposition 4 is needed, whatever $c$. $\beta_3$ is the sharp one, free of the dimension. The
-    largest ratio met is .88, after a search .98.
+    largest ratio met is 0.88, after a search 0.98.
     """
-    here, product, _, there = expansion(pair)
+    level, product, _, there = expansion(pair)
     grown = jnp.exp(part * bend(pair, "sharp")) * there
-    return Sides(here, grown - product, here + jnp.abs(product) + grown)
+    return Sides(level, grown - product, level + jnp.abs(product) + grown)

@@ -1,7 +1,7 @@
 r"""Equation (17): the average risk along K steps of gradient descent, and a sharper regret.
 
-theta_0 = (U, W), theta = (U_other, W_other), D = ||theta - theta_0||, kappa_k = (beta_3(theta) v
-beta_3(theta_k)) / sqrt(H), and c_k = kappa_k ||theta - theta_k||^2. In every second instance two
+theta_0 = (U, W), theta = (U_other, W_other), kappa_k = (beta_3(theta) v beta_3(theta_k)) / sqrt(H),
+and c_k = kappa_k ||theta - theta_k||^2. In every second instance two
 equal samples have different labels, so that the risk cannot fall to zero.
 """
 
@@ -15,11 +15,7 @@ from jaxtyping import Array
 
 from attlas.claims.claim import Control, ProofStep, Source, Status, assume
 from attlas.claims.statement import inequality
-from deora2023optimization.descent import (
-    pair_curvature,
-    pair_distance,
-    smoothness,
-)
+from deora2023optimization.descent import pair_curvature, pair_distance, smoothness
 from deora2023optimization.instances import (
     ROUNDINGS,
     grouped_heads,
@@ -57,10 +53,10 @@ def _path(pair, eta) -> _Path:
 
     def step(point, _):
         U, W = point
-        here = {**pair, "U": U, "W": W}
-        by_U, by_W, square = pair_distance(here)
+        run = {**pair, "U": U, "W": W}
+        by_U, by_W, square = pair_distance(run)
         met = jax.vmap(lambda a: risk(pair, U + a * by_U, W + a * by_W))(shares)
-        kappa, sharp = pair_curvature(here, "printed"), pair_curvature(here, "sharp")
+        kappa, sharp = pair_curvature(run, "printed"), pair_curvature(run, "sharp")
         row = _Path(met[0], jnp.max(met), kappa, sharp, square, smoothness(pair, U, W))
         slope = risk_gradient(pair, U, W)
         return (U - eta * slope[0], W - eta * slope[1]), row
@@ -110,12 +106,7 @@ def _run(pair, long):
     return path, before, there, path.square[0] / (2 * eta * _STEPS)
 
 
-@on_starts(
-    "Equation (17)",
-    Source.FOUND,
-    proof_step=ProofStep("Section 6.1", 5),
-    evaluations=240,
-)
+@on_starts("Equation (17)", Source.FOUND, proof_step=ProofStep("Section 6.1", 5), evaluations=240)
 def equation_17(*, long=False, **pair):
     r"""$$\frac1K \sum_{k=1}^K \widehat L(\theta_k) \le \widehat L(\theta) +
     \frac{\|\theta - \theta_0\|^2}{2 \eta K} + \frac{1}{2K} \sum_{k=0}^{K-1}
@@ -132,11 +123,7 @@ def equation_17(*, long=False, **pair):
     return jnp.mean(path.risk[1:]), there + first + lost
 
 
-@on_starts(
-    "Equation (17), sharpened",
-    status=Status.SHARPENED,
-    evaluations=288,
-)
+@on_starts("Equation (17), sharpened", status=Status.SHARPENED, evaluations=288)
 def equation_17_exponential(*, long=False, **pair):
     r"""$$\frac1K \sum_{k=1}^K \widehat L(\theta_k) \le \frac1K \sum_{k=0}^{K-1} e^{c_k/2}
     \widehat L(\theta) + \frac{\|\theta - \theta_0\|^2}{2 \eta K},\quad

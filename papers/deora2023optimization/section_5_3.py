@@ -30,7 +30,7 @@ def orders_of_magnitude(rng, count):
     return {**numbers, "log_C": np.where(even, gap, numbers["log_C"])}
 
 
-def _both(p, log_C, log_S, log_H, log_n, c, cube) -> Sides:
+def _both_bounds(p, log_C, log_S, log_H, log_n, c, cube) -> Sides:
     """Product of the slacks of (12) and of saturation squared over its bound, against 1.
 
     The model is H^(-c) times the sum of the heads; the curvature of a head then has the weight
@@ -65,7 +65,7 @@ def section_5_3(p, log_C, log_S, log_H, log_n, *, cube=3.0):
     cases; one line covers both, for any $p$ of either sign, and $H$ alone refutes it even at
     fixed $n$. Reached where $\|W\|^2 = 2 \|U\|^2$.
     """
-    return _both(p, log_C, log_S, log_H, log_n, 0.5, cube)
+    return _both_bounds(p, log_C, log_S, log_H, log_n, 0.5, cube)
 
 
 @inequality(
@@ -82,7 +82,7 @@ def section_5_3_scaling(p, log_C, log_S, log_H, log_n, c, *, cube=3.0):
     $c$ cancels: larger heads are needed for the same outputs by as much as curvature
     falls. No power of $H$ in front of the sum opens the way.
     """
-    return _both(p, log_C, log_S, log_H, log_n, c, cube)
+    return _both_bounds(p, log_C, log_S, log_H, log_n, c, cube)
 
 
 def sixteen_heads():

@@ -1,7 +1,7 @@
 r"""Equations (19) to (22): expansion of one step, and leave-one-out trajectories.
 
-Maxima over a segment are taken over points on it, which is never more than the printed right
-side. theta^{-i} is the run without sample i, whose risk L^{-i} is divided by n as well.
+Maxima over a segment are taken over points on it, which never exceed the printed right side. The
+risk L^{-i} of the run without sample i is divided by n as well.
 """
 
 from functools import partial
@@ -78,7 +78,7 @@ def pairs(rng, count):
     ],
     roundings=ROUNDINGS,
 )
-def equation_19(X, U, W, U_other, W_other, eta, *, weak=1.0, smooth=1.0, **rest):
+def equation_19(X, U, W, U_other, W_other, eta, *, weak=1.0, smooth=1.0, **arrays):
     r"""$$\|\theta - \eta\nabla\widehat{L}(\theta) - \theta' + \eta\nabla\widehat{L}(\theta')\|
     \le \max_{\alpha} \left\{\left(1 + \frac{\eta\beta_3(\theta_\alpha)}{\sqrt H}
     \widehat{L}(\theta_\alpha)\right) \vee \eta\beta_2(\theta_\alpha)\right\}
@@ -86,21 +86,21 @@ def equation_19(X, U, W, U_other, W_other, eta, *, weak=1.0, smooth=1.0, **rest)
 
     Any two points and any step size; the maximum over five points of the segment.
     """
-    data, here, there = {**rest, "X": X, "U": U}, (U, W), (U_other, W_other)
-    slope, other = risk_gradient(data, *here), risk_gradient(data, *there)
-    before = [here[k] - there[k] for k in range(2)]
-    after = [before[k] - eta * (slope[k] - other[k]) for k in range(2)]
+    data, near, far = {**arrays, "X": X, "U": U}, (U, W), (U_other, W_other)
+    slope, far_slope = risk_gradient(data, *near), risk_gradient(data, *far)
+    before = [near[k] - far[k] for k in range(2)]
+    after = [before[k] - eta * (slope[k] - far_slope[k]) for k in range(2)]
 
     def factor(alpha):
-        point = [alpha * here[k] + (1 - alpha) * there[k] for k in range(2)]
+        point = [alpha * near[k] + (1 - alpha) * far[k] for k in range(2)]
         at = betas(data, largest_head(*point))
         return jnp.maximum(1 + weak * eta * at.weak * risk(data, *point), smooth * eta * at.smooth)
 
     def length(of):
-        return jnp.sqrt(squared_distance(rest["copies"], *of))
+        return jnp.sqrt(squared_distance(arrays["copies"], *of))
 
     right = jnp.max(jax.vmap(factor)(jnp.asarray(ALPHA))) * length(before)
-    size = length(here) + length(there) + eta * (length(slope) + length(other))
+    size = length(near) + length(far) + eta * (length(slope) + length(far_slope))
     return Sides(length(after), right, magnitude=length(after) + size)
 
 
@@ -169,9 +169,7 @@ def _uniform(run, risks, half, lost) -> Sides:
 
 
 @on_runs(
-    "(21), with the parenthesis where the proof has it",
-    status=Status.CORRECTED,
-    evaluations=32,
+    "(21), with the parenthesis where the proof has it", status=Status.CORRECTED, evaluations=32
 )
 def equation_21(*, half=False, lost=1.0, **run):
     r"""$$\|\theta_{k+1} - \theta_{k+1}^{\neg i}\| \le \left(1 +

@@ -17,10 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from attlas.bounds.optimisation.deora2023_training import (
-    Setting,
-    deora2023_head_condition,
-)
+from attlas.bounds.optimisation.deora2023_training import Setting, deora2023_head_condition
 from attlas.claims.claim import assume
 from attlas.claims.sampling import in_turn
 from attlas.losses.logistic import logistic
@@ -31,11 +28,7 @@ from deora2023optimization.certified_instances import (
     with_target,
 )
 from deora2023optimization.descent import smoothness
-from deora2023optimization.instances import (
-    largest_head,
-    margins,
-    squared_distance,
-)
+from deora2023optimization.instances import largest_head, margins, squared_distance
 
 SAMPLES, ATOMS = 4, 3
 """Samples of a training set whose expectation is enumerated, and values that a sample takes."""
@@ -95,16 +88,16 @@ def worst_losses(run):
 
 def step_size_limit(run, steps) -> Array:
     """The largest step size allowed for every training set, the smallest of the five limits."""
-    found = conditions(run)
+    numbers = conditions(run)
     at, (target, start) = reached(run), worst_losses(run)
     smooth = jnp.maximum(at.smooth, at.slope**2)
-    limit = jnp.minimum(1 / smooth, found.distance**2 / jnp.maximum(steps * target, start))
+    limit = jnp.minimum(1 / smooth, numbers.distance**2 / jnp.maximum(steps * target, start))
     return jnp.minimum(limit, 1)
 
 
 def _enough_heads(**run):
-    found = conditions(run)
-    return HEADS_FACTOR * deora2023_head_condition(found.setting, "printed") <= found.H
+    numbers = conditions(run)
+    return HEADS_FACTOR * deora2023_head_condition(numbers.setting, "printed") <= numbers.H
 
 
 CONDITIONS = (
@@ -125,13 +118,13 @@ def _prepare(raw, faster, longest) -> dict[str, Array]:
     setting = Setting(T, d, raw["R"], D, near + D)
     needed = HEADS_FACTOR * deora2023_head_condition(setting, "printed")
     copies = jnp.ceil(raw["spare"] * needed / len(raw["U"])) + 1
-    whole = with_target({**raw, "copies": copies}, D, 1.0, raw["tilt"])
-    eta = raw["part"] * step_size_limit(whole, 0.0)
-    most = raw["horizon"] * D**2 / (eta * worst_losses(whole)[0])
+    run = with_target({**raw, "copies": copies}, D, 1.0, raw["tilt"])
+    eta = raw["part"] * step_size_limit(run, 0.0)
+    most = raw["horizon"] * D**2 / (eta * worst_losses(run)[0])
     K = jnp.clip(jnp.floor(most), 1, longest)
-    eta = jnp.minimum(eta, step_size_limit(whole, K))
-    kept = ("X", "y", "R", "U", "W", "copies", "U_target", "W_target", "probability")
-    return {**{k: whole[k] for k in kept if k in whole}, "K": K, "eta": faster * eta}
+    eta = jnp.minimum(eta, step_size_limit(run, K))
+    names = ("X", "y", "R", "U", "W", "copies", "U_target", "W_target", "probability")
+    return {**{k: run[k] for k in names if k in run}, "K": K, "eta": faster * eta}
 
 
 def _draw(rng, count, sizes, distance):
@@ -164,23 +157,23 @@ def _growth(data, U, W) -> dict[str, Array]:
 
     along = jax.vmap(blind, in_axes=(0, 0, 0, 0, None))
     keep = 1 - jnp.eye(LOO)
-    found = jax.vmap(lambda u, w, k: along(u, w, U[-1], W[-1], k))(U[:LOO], W[:LOO], keep)
+    ratios = jax.vmap(lambda u, w, k: along(u, w, U[-1], W[-1], k))(U[:LOO], W[:LOO], keep)
     losses = jax.vmap(lambda u, w: sample_losses(data, u, w))(U[-1], W[-1])
     return {
         "apart": distance,
-        "risks": found[:, :-1, :, 0],
-        "heads": found[:, :-1, :, 1],
+        "risks": ratios[:, :-1, :, 0],
+        "heads": ratios[:, :-1, :, 1],
         "own": losses[:-1].T,
         "largest": jax.vmap(largest_head)(U[-1], W[-1])[:-1],
     }
 
 
-def _omit(whole) -> dict[str, Array]:
+def _omit(run) -> dict[str, Array]:
     """A run with its leave-one-out trajectories."""
     half = jnp.asarray(np.arange(LOO) >= LOO // 2, float)
     weights = jnp.concatenate([1 - jnp.eye(LOO), half[None], jnp.ones((1, LOO))])
-    path_U, path_W = jax.vmap(lambda w: trajectory(whole, w, STEPS))(weights)
-    return {**whole, **_growth(whole, path_U, path_W)}
+    path_U, path_W = jax.vmap(lambda w: trajectory(run, w, STEPS))(weights)
+    return {**run, **_growth(run, path_U, path_W)}
 
 
 @jax.jit
@@ -193,9 +186,9 @@ def _leave_one_out(raw, faster) -> dict[str, Array]:
 @jax.vmap
 def _overshoot(raw) -> dict[str, Array]:
     eta = raw["pace"] / smoothness(raw, raw["U"], raw["W"])
-    kept = ("X", "y", "R", "U", "W", "copies")
+    names = ("X", "y", "R", "U", "W", "copies")
     target = {"U_target": raw["U"], "W_target": raw["W"]}
-    return _omit({name: raw[name] for name in kept} | target | {"K": float(STEPS), "eta": eta})
+    return _omit({name: raw[name] for name in names} | target | {"K": float(STEPS), "eta": eta})
 
 
 @jax.jit

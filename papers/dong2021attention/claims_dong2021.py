@@ -86,9 +86,9 @@ def one_layer(R, x, W, b, V, width, there, *, factor=1.0, power=3.0):
     of E differ by more than 1.256, it is not needed: the next claim proves the bound with 2.56 for
     4. Where they do, it is: see the last claim.
     """
-    found = layer(R, x, W, b, V, width, there)
+    output = layer(R, x, W, b, V, width, there)
     scale = columns(W) * composite(V) / jnp.sqrt(width)
-    return composite(found.R), 4 * factor * scale * composite(R) ** power
+    return composite(output.R), 4 * factor * scale * composite(R) ** power
 
 
 @at.inequality(
@@ -116,12 +116,12 @@ def one_layer_sharpened(R, x, W, b, V, width, there, *, factor=1.0, growth=1.0):
     e^{tD}q_j(1+e^{tD})\|E\|_1$. And $\|E\|_1\le\|W\|_1\|R\|_1\|R\|_\infty$,
     $\max|E|\le\|W\|_1\max|R|\,\|R\|_\infty$, over $\sqrt{d_{qk}}$.
     """
-    found = layer(R, x, W, b, V, width, there)
-    D = jnp.maximum(growth * found.spread, 1e-12)
+    output = layer(R, x, W, b, V, width, there)
+    D = jnp.maximum(growth * output.spread, 1e-12)
     g = jnp.expm1(D) / D + jnp.expm1(2 * D) / (2 * D)
     scale = columns(W) * composite(V) / jnp.sqrt(width)
     largest = jnp.max(jnp.abs(R)) * jnp.max(jnp.sum(jnp.abs(R), axis=1))
-    return composite(found.R), factor * jnp.sqrt(g) * scale * largest * composite(R)
+    return composite(output.R), factor * jnp.sqrt(g) * scale * largest * composite(R)
 
 
 SHRINK = 2.0 ** np.arange(6)
@@ -173,11 +173,11 @@ def collapse_without_small_logits(N, lead, more):
     """
     G = jnp.log(N) + lead
     e = G + more
-    keys, rest = jnp.exp(-G), N * jnp.exp(-60.0)
-    still = 1 + N * keys + rest
+    keys, remainder = jnp.exp(-G), N * jnp.exp(-60.0)
+    still = 1 + N * keys + remainder
     moved = still + keys * jnp.expm1(e)
     read, left = 1 / still, 1 / moved
-    apart = (read - left) * (1 + (N - 1) * keys + rest) + keys * (jnp.exp(e) * left - read)
+    apart = (read - left) * (1 + (N - 1) * keys + remainder) + keys * (jnp.exp(e) * left - read)
     # Column 0 of N movers against N others; two rows that are this far apart, from any x.
     return 4 * e, jnp.sqrt(N * (read - left) * apart / 2)
 

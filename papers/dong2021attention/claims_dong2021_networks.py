@@ -25,9 +25,9 @@ def networks(rng, count):
 def _all_small(R, x, W, b, V, width, there):
     spreads = []
     for k in range(DEPTH):
-        found = layer(R, x, W[k], b[k], V[k], width, there)
-        R, x = found.R, found.x
-        spreads.append(found.spread)
+        output = layer(R, x, W[k], b[k], V[k], width, there)
+        R, x = output.R, output.x
+        spreads.append(output.spread)
     return jnp.max(jnp.stack(spreads)) <= SMALL
 
 
@@ -57,8 +57,8 @@ def deep_network(R, x, W, b, V, width, there, *, factor=1.0, share=1.0):
     start, rows = jnp.log(composite(R)), []
     beta = jnp.max(jax.vmap(lambda A, B: columns(A) * composite(B))(W, V))
     for k in range(DEPTH):
-        found = layer(R, x, W[k], b[k], V[k], width, there)
-        R, x = found.R, found.x
+        output = layer(R, x, W[k], b[k], V[k], width, there)
+        R, x = output.R, output.x
         exponent = 2 / (3 ** (k + 1) - 1)
         rows.append(jnp.exp(exponent * (jnp.log(composite(R)) - share * 3 ** (k + 1) * start)))
     right = 4 * factor * beta / jnp.sqrt(width)
@@ -69,9 +69,9 @@ def several_heads(rng, count, H=3):
     """Three heads on the same tokens; value matrices of single rows and columns among them."""
     batch = heads(rng, count, layers=H)
     d = batch["R"].shape[-1]
-    for one in range(0, count, 4):
-        batch["V"][one] = 0
-        batch["V"][one, 0, :, 0], batch["V"][one, 1:, 0, :] = 1.0, 1.0 / d
+    for place in range(0, count, 4):
+        batch["V"][place] = 0
+        batch["V"][place, 0, :, 0], batch["V"][place, 1:, 0, :] = 1.0, 1.0 / d
     return batch
 
 
@@ -103,8 +103,8 @@ def several_heads_layer(R, x, W, b, V, width, there, *, factor=1.0):
     the two maxima apart.
     """
     total = jnp.sum(jax.vmap(lambda A, c, B: layer(R, x, A, c, B, width, there).R)(W, b, V), axis=0)
-    one, rows = (jnp.max(jax.vmap(columns)(M)) for M in (V, jnp.swapaxes(V, 1, 2)))
-    beta = jnp.max(jax.vmap(columns)(W)) * jnp.sqrt(one * rows)
+    column_norm, rows = (jnp.max(jax.vmap(columns)(M)) for M in (V, jnp.swapaxes(V, 1, 2)))
+    beta = jnp.max(jax.vmap(columns)(W)) * jnp.sqrt(column_norm * rows)
     bound = 4 * len(W) * beta / jnp.sqrt(width) * composite(R) ** 3
     return composite(total), factor * bound
 
@@ -131,8 +131,8 @@ def no_triangle_inequality(n, a, *, frobenius=0.0):
     $2a\sqrt n$ against $a(n+1)$: the sum is larger by any factor. The matrices are formed in full.
     """
     inside = jnp.arange(SIDE) < n
-    one = (jnp.arange(SIDE) == 0) * 1.0
-    A = a * jnp.outer(inside, one)
+    unit = (jnp.arange(SIDE) == 0) * 1.0
+    A = a * jnp.outer(inside, unit)
 
     def norm(M):
         return jnp.where(frobenius > 0, jnp.linalg.norm(M), composite(M))

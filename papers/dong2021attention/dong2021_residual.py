@@ -56,10 +56,10 @@ def heads(rng, count, n=6, d=4, layers=1):
     W = rng.normal(size=(count, layers, d, d)) * 10 ** rng.uniform(-1, 0.5, (count, 1, 1, d))
     V = rng.normal(size=(count, layers, d, d))
     x, b = rng.normal(size=(count, d)), rng.normal(size=(count, layers, d))
-    for one in range(0, count, 2):
-        R[one], W[one], V[one], b[one], x[one] = 0, 0, 0, 0, 0
-        R[one, :, 0] = np.where(np.arange(n) % 2 > 0, 1.0, -1.0)
-        W[one, :, 0, 0], V[one, :, 0, 0] = rng.uniform(0.2, 2), 1.0
+    for place in range(0, count, 2):
+        R[place], W[place], V[place], b[place], x[place] = 0, 0, 0, 0, 0
+        R[place, :, 0] = np.where(np.arange(n) % 2 > 0, 1.0, -1.0)
+        W[place, :, 0, 0], V[place, :, 0, 0] = rng.uniform(0.2, 2), 1.0
     tokens[::4], there[::4] = 2, np.arange(n) < 2
     R = R * there[:, :, None]
     width = 2.0 ** rng.integers(0, 7, count)

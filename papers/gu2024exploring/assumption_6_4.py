@@ -106,8 +106,8 @@ def assumption_6_4(means, weights, x, D, start, end, T, t, *, power=1.0):
     largest = (J[0, 0] + J[1, 1] + jnp.sqrt(apart)) / 2
     spread = beta * D**2 / variance
     # Exponents reach D |x| / (1 - beta^2), whose roundings the responsibilities inherit.
-    reach = D * (D + jnp.linalg.norm(x)) / variance
-    return Sides(largest, spread / variance ** (power - 1), magnitude=spread * (1 + reach))
+    size = D * (D + jnp.linalg.norm(x)) / variance
+    return Sides(largest, spread / variance ** (power - 1), magnitude=spread * (1 + size))
 
 
 def exit_probabilities(rng, count):

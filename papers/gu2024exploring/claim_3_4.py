@@ -1,6 +1,6 @@
 r"""Claim 3.4: the gradient of the squared loss in closed form, against automatic differentiation.
 
-Symbols: W, a, X, Y as in `instances`; F_li = m <a_l, S_i>, v_lr = a_lr 1 - a_l.
+F_li = m <a_l, S_i> and v_lr = a_lr 1 - a_l.
 """
 
 import jax
@@ -15,7 +15,7 @@ from gu2024exploring.instances import (
     networks,
     softmax_weights,
 )
-from gu2024exploring.library.models.softmax_network_gradient import network_gradient
+from gu2024exploring.library.training.softmax_network_gradient import network_gradient
 
 
 def _automatic(W, a, X, Y, activation):
@@ -30,9 +30,9 @@ def _automatic(W, a, X, Y, activation):
 
 def _magnitude(W, a, X):
     """Size of the added terms: every residual and every <v, S> m S is bounded by sums of |a|."""
-    reach = jnp.sum(jnp.max(jnp.abs(a), axis=1))
+    size = jnp.sum(jnp.max(jnp.abs(a), axis=1))
     units = W.shape[1]
-    return logit_rounding(X, W) * len(X) * (units * reach + 1) * 2 * units * reach
+    return logit_rounding(X, W) * len(X) * (units * size + 1) * 2 * units * size
 
 
 @identity(
@@ -49,12 +49,12 @@ def claim_3_4(W, a, X, Y, *, normaliser=1.0):
 
     The left side is automatic differentiation, the right side the formula term by term.
     """
-    found, F = _automatic(W, a, X, Y, Activation.SOFTMAX)
+    gradient, F = _automatic(W, a, X, Y, Activation.SOFTMAX)
     S, m = softmax_weights(X, W), a.shape[1]
     # Without the normaliser the denominator is taken not to depend on W.
     vS = a[None, :, :] - normaliser * (S @ a.T)[:, :, None]
     formula = m * jnp.einsum("il,ilr,ir,id->dr", F - Y, vS, S, X)
-    return Sides(found, formula, magnitude=_magnitude(W, a, X))
+    return Sides(gradient, formula, magnitude=_magnitude(W, a, X))
 
 
 @identity(
@@ -72,10 +72,10 @@ def claim_3_4_three_activations(W, a, X, Y, *, prefactor=True):
 
     The products of sizes $(n k) m$ and $(n d) m$ that train our networks, all activations.
     """
-    found = jnp.stack([_automatic(W, a, X, Y, activation)[0] for activation in Activation])
+    gradients = jnp.stack([_automatic(W, a, X, Y, activation)[0] for activation in Activation])
     closed = jnp.stack([network_gradient(SoftmaxNetwork(W, a, phi), X, Y) for phi in Activation])
     # ReLU outputs grow like the logits, which the magnitude has; only exponential ones like e^z.
     grown = {Activation.EXPONENTIAL: jnp.exp(2 * jnp.max(jnp.abs(X @ W)))}
     size = jnp.stack([_magnitude(W, a, X) * grown.get(phi, 1.0) for phi in Activation])
     right = closed if prefactor else closed / W.shape[1]
-    return Sides(found, right, magnitude=size[:, None, None])
+    return Sides(gradients, right, magnitude=size[:, None, None])

@@ -1,7 +1,7 @@
 r"""Definition 3.6: the kernel H is the Gram matrix of the Jacobian, divided by m.
 
-Symbols: W, a, X as in `instances`; J is the Jacobian of all outputs on all samples in W, rows
-ordered by output, then sample.
+J is the Jacobian of all outputs on all samples in W, rows ordered by output, then sample. Adding
+one vector to all columns of W changes nothing: d exactly flat directions.
 """
 
 import jax
@@ -14,11 +14,13 @@ from attlas.kernels.softmax_network_ntk import softmax_ntk
 from attlas.models.networks.softmax_network import Activation, SoftmaxNetwork
 from gu2024exploring.instances import (
     ROUNDINGS,
+    SIZES,
     logit_rounding,
     networks,
     softmax_weights,
 )
-from gu2024exploring.library.kernels.dense_softmax_ntk import dense_softmax_ntk
+from gu2024exploring.library.kernels.dense_softmax_ntk import dense_softmax_ntk, unit_features
+from gu2024exploring.library.training.softmax_network_gradient import outputs_and_gradient
 
 
 def _gram(W, a, X, activation):
@@ -89,8 +91,8 @@ def definition_3_6_three_activations(W, a, X, *, divided=False):
         left.append(_gram(W, a, X, activation) / share)
         right.append(dense_softmax_ntk(SoftmaxNetwork(W, a, activation), X))
     magnitude = jnp.stack([_magnitude(W, a, X, activation) for activation in Activation])
-    found = jnp.stack(right) / (m if divided else 1.0)
-    return Sides(jnp.stack(left), found, magnitude=magnitude[:, None, None])
+    kernels = jnp.stack(right) / (m if divided else 1.0)
+    return Sides(jnp.stack(left), kernels, magnitude=magnitude[:, None, None])
 
 
 _MEMORY = 1200
@@ -127,12 +129,64 @@ def definition_3_6_tiled(rng, count, *, normaliser=1.0):
     left, right = np.zeros((2, count, 200))
     size = np.ones((count, 1))
     for e in range(count):
-        drawn = networks(rng, 1, tuple(rng.integers((1, 2, 1, 1), _LARGEST)))
-        W, a, X = (drawn[name][0] for name in ("W", "a", "X"))
+        batch = networks(rng, 1, tuple(rng.integers((1, 2, 1, 1), _LARGEST)))
+        W, a, X = (batch[name][0] for name in ("W", "a", "X"))
         H, size[e] = _by_the_formula(W, a, X, normaliser)
         expected = np.concatenate((H.ravel(), H[:, :, :, :1].ravel()))
         model = SoftmaxNetwork(jnp.asarray(W), jnp.asarray(a))
-        found = [softmax_ntk(model, X, Z, memory=_MEMORY).ravel() for Z in (None, X[:1])]
-        left[e, : len(expected)] = np.concatenate(found)
+        kernels = [softmax_ntk(model, X, Z, memory=_MEMORY).ravel() for Z in (None, X[:1])]
+        left[e, : len(expected)] = np.concatenate(kernels)
         right[e, : len(expected)] = expected
     return Sides(*(jnp.asarray(part) for part in (left, right, size * np.ones_like(left))))
+
+
+def shifted_networks(rng, count):
+    """Networks without symmetry, and a vector u."""
+    batch = networks(rng, count)
+    u = rng.normal(size=(count, SIZES[0])) * 10 ** rng.uniform(-1, 1, (count, 1))
+    return batch | {"u": u}
+
+
+def _shift_magnitude(W, a, X, u):
+    """Features of size 2 m max |a|; a rounding of a logit of either network moves them by it."""
+    return (logit_rounding(X, W) + jnp.sum(jnp.abs(u))) * 2 * W.shape[1] * jnp.max(jnp.abs(a))
+
+
+@identity(
+    "Section 3, invariance of the softmax (ours)",
+    status=Status.NEW,
+    sample=shifted_networks,
+    count=32,
+    roundings=ROUNDINGS,
+    controls=[Control("only half of the columns moved", share=0.5)],
+)
+def shift_invariance(W, a, X, u, *, share=1.0):
+    r"""$$F(W + u 1_m^\top, x, a) = F(W, x, a),\quad
+    H(W + u 1_m^\top) = H(W) \;\mathrm{for\ all}\; u \in R^d$$
+
+    Checked on the features $(a_{\ell r} - F_{\ell i} / m) m S_{ir}$, of which output and kernel
+    are made. Distances $\|w_r - w_r(0)\|$ are therefore larger than the function needs.
+    """
+    m = W.shape[1]
+    moved = W + jnp.where(jnp.arange(1.0 * m) < share * m, u[:, None], 0.0)
+    left, right = (unit_features(SoftmaxNetwork(weights, a), X) for weights in (moved, W))
+    return Sides(left, right, magnitude=_shift_magnitude(W, a, X, u))
+
+
+@identity(
+    "Claim 3.4, the flat directions (ours)",
+    status=Status.NEW,
+    sample=shifted_networks,
+    count=32,
+    roundings=ROUNDINGS,
+    controls=[Control("exponential network", activation=Activation.EXPONENTIAL)],
+)
+def gradient_sums_to_zero(W, a, X, Y, u, *, activation=Activation.SOFTMAX):
+    r"""$$\sum_{r=1}^m \Delta w_r(\tau) = 0,\quad \sum_r w_r(\tau) = \sum_r w_r(0)$$
+
+    Gradient descent keeps the mean column of $W$, a conserved quantity of the softmax.
+    """
+    outputs, gradient = outputs_and_gradient(SoftmaxNetwork(W, a, activation), X, Y)
+    left = jnp.sum(gradient, axis=1)
+    size = W.shape[1] * jnp.sum(jnp.abs(outputs) + jnp.abs(Y))
+    return Sides(left, jnp.zeros_like(left), magnitude=size * _shift_magnitude(W, a, X, u))

@@ -1,6 +1,9 @@
 r"""Definition 3.7: the symmetric initialisation makes the network zero.
 
-Symbols: W, a, X, sigma as in `instances`, drawn in pairs w_{2r} = w_{2r-1}, a_{2r} = -a_{2r-1}.
+Units are drawn in pairs, w_{2r} = w_{2r-1} and a_{2r} = -a_{2r-1}.
+At the start F = 0, so that the two units of a pair have opposite gradients. Exchanging the units
+of every pair turns W(0) + Delta into W(0) - Delta and a into -a, and H is even in a: the kernel
+has no first-order change.
 """
 
 import jax
@@ -20,7 +23,8 @@ from gu2024exploring.instances import (
     softmax_weights,
     symmetric_networks,
 )
-from gu2024exploring.library.kernels.dense_softmax_ntk import unit_features
+from gu2024exploring.library.kernels.dense_softmax_ntk import dense_softmax_ntk, unit_features
+from gu2024exploring.library.training.softmax_network_gradient import outputs_and_gradient
 
 
 def _torn(W):
@@ -79,13 +83,13 @@ def symmetric_features(W, a, X, *, symmetric=True):
 def library_networks(rng, count):
     """What `symmetric_network` draws at some sigma, and at sigma = 1 from the same key."""
     sigma, seeds = rng.uniform(0.2, 3, count), rng.integers(2**31, size=count)
-    made = [
+    networks = [
         [symmetric_network(jax.random.key(seed), 3, 8, 2, sigma=s) for s in (float(size), 1.0)]
         for seed, size in zip(seeds.tolist(), sigma, strict=True)
     ]
     layers = {"W": (0, "W"), "a": (0, "a"), "plain": (1, "W")}
     named = {
-        name: np.stack([np.asarray(getattr(pair[which], part), float) for pair in made])
+        name: np.stack([np.asarray(getattr(pair[which], part), float) for pair in networks])
         for name, (which, part) in layers.items()
     }
     return named | {"sigma": sigma}
@@ -110,3 +114,26 @@ def definition_3_7_library(W, a, plain, sigma, *, shift=0, size=1.0):
     left = (W[:, 1::2], W[:, ::2], a[:, 1::2], jnp.abs(a[:, ::2]))
     right = (W[:, ::2], sigma * plain[:, ::2], -a[:, ::2], size * jnp.ones_like(a[:, ::2]))
     return jnp.concatenate(left), jnp.concatenate(right)
+
+
+@identity(
+    "Definitions 3.6 and 3.7, the first step (ours)",
+    status=Status.NEW,
+    sample=symmetric_networks,
+    count=48,
+    roundings=ROUNDINGS,
+    controls=[Control("second layers of opposite sign but unequal size", second=0.5)],
+)
+def kernel_even_in_the_step(W, a, X, Y, *, second=1.0):
+    r"""$$w_{2r}(0) = w_{2r-1}(0),\ a_{2r} = -a_{2r-1} \;\Rightarrow\;
+    H(W(0) - \eta \Delta W(0)) = H(W(0) + \eta \Delta W(0)) \quad \forall \eta$$
+
+    The change of the kernel over the first step is of second order in it: Lemma 5.1 counts the
+    first order, which cancels. The change is then of order $m^{-2}$ where units move by $1/m$, and
+    the coupling $Z_1$ of Claim G.1, its square, was measured to fall like $m^{-4}$.
+    """
+    a = a.at[:, 1::2].multiply(second)
+    step = outputs_and_gradient(SoftmaxNetwork(W, a), X, Y)[1] / W.shape[1]
+    down, up = (dense_softmax_ntk(SoftmaxNetwork(moved, a), X) for moved in (W - step, W + step))
+    moved = logit_rounding(X, W) + jnp.max(jnp.abs(step))
+    return Sides(down, up, magnitude=jnp.max(jnp.abs(up)) * moved)

@@ -25,9 +25,9 @@ _TRAINED = 8
 
 def first_steps(rng, count):
     """Starts of trainings, and the weights that the library's loop has after eight steps."""
-    found = trained(rng, count, GENERAL)
-    named = {name: found[name] for name in ("W", "a", "X", "Y", "eta")}
-    return named | {"after": found["path"][:, STEPS.index(_TRAINED)]}
+    runs = trained(rng, count, GENERAL)
+    named = {name: runs[name] for name in ("W", "a", "X", "Y", "eta")}
+    return named | {"after": runs["path"][:, STEPS.index(_TRAINED)]}
 
 
 @identity(
@@ -69,7 +69,7 @@ def _features(W, a, X):
 def regressions(rng, count):
     """Networks at their start with two test inputs, and what the library's regression predicts.
 
-    In every third instance two samples agree: the kernel is singular. Steps of .2 to 1.9 over the
+    In every third instance two samples agree: the kernel is singular. Steps of 0.2 to 1.9 over the
     largest eigenvalue: fast directions may alternate.
     """
     batch = symmetric_networks(rng, count, _SIZES)
@@ -90,10 +90,12 @@ def regressions(rng, count):
             ends = solved.test(K, *by), solved.train(*by)
             named[name].append(np.concatenate(ends, axis=1)[..., 0])
         # The residual decays, and both kinds of values grow by what it leaves.
-        both = np.concatenate((K, H))
-        whole = np.block([[-H, np.zeros((len(H), len(both)))], [both, np.zeros((len(both),) * 2)]])
-        start = np.concatenate((y[e], np.zeros(len(both))))
-        named["exact"].append([(expm(eta * t * whole) @ start)[len(H) :] for t in _TIMES])
+        kernels = np.concatenate((K, H))
+        system = np.block(
+            [[-H, np.zeros((len(H), len(kernels)))], [kernels, np.zeros((len(kernels),) * 2)]]
+        )
+        start = np.concatenate((y[e], np.zeros(len(kernels))))
+        named["exact"].append([(expm(eta * t * system) @ start)[len(H) :] for t in _TIMES])
     return batch | {"Z": Z} | {name: np.asarray(part) for name, part in named.items()}
 
 

@@ -26,7 +26,7 @@ def schedules(rng, count, integral):
 
 
 def mixtures(rng, count, d=2):
-    """Mixtures of two components with means in [-1.5, 1.5]^d and covariances in [.2 I, I]."""
+    """Mixtures of two components with means in [-1.5, 1.5]^d and covariances in [0.2 I, I]."""
     first = rng.uniform(0.1, 0.9, count)
     Q, _ = np.linalg.qr(rng.normal(size=(count, 2, d, d)))
     values = rng.uniform(0.2, 1.0, (count, 2, d))
@@ -69,8 +69,10 @@ def normal_density(x, mean, covariance):
 
 def data_density(instance, x):
     """p_0 by the textbook formula."""
-    each = jax.vmap(normal_density, (None, 0, 0))(x, instance["means"], instance["covariances"])
-    return instance["weights"] @ each
+    densities = jax.vmap(normal_density, (None, 0, 0))(
+        x, instance["means"], instance["covariances"]
+    )
+    return instance["weights"] @ densities
 
 
 def line_density(instance, t, x):
@@ -78,7 +80,7 @@ def line_density(instance, t, x):
     rates = schedule(instance)
     total = rates.decay(t) ** 2 * instance["covariances"].reshape(2, 1) + rates.variance(t)
     gap = x[None, :] - rates.decay(t) * instance["means"]
-    each = instance["weights"][:, None] * jnp.exp(-(gap**2) / (2 * total))
-    each = each / jnp.sqrt(2 * jnp.pi * total)
-    density = jnp.sum(each, axis=0)
-    return density, -jnp.sum(each * gap / total, axis=0) / density
+    densities = instance["weights"][:, None] * jnp.exp(-(gap**2) / (2 * total))
+    densities = densities / jnp.sqrt(2 * jnp.pi * total)
+    density = jnp.sum(densities, axis=0)
+    return density, -jnp.sum(densities * gap / total, axis=0) / density

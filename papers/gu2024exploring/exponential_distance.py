@@ -24,12 +24,12 @@ def factors(rng, count):
     """
     L, K, M = rng.normal(size=(3, count, 4, 4)) * 10 ** rng.uniform(-0.7, 0.5, (3, count, 1, 1))
     inside = np.arange(4) < rng.integers(1, 5, (count, 1))
-    L, K, M = (own * inside[:, :, None] for own in (L, K, M))
+    L, K, M = (kernel * inside[:, :, None] for kernel in (L, K, M))
     L[::4] = np.diag([0.0, 1.0, 0.5, 0.0]) * L[::4]
     K[::4] = np.diag([1.0, 0, 0, 0]) * rng.uniform(0.1, 2, (len(K[::4]), 1, 1)) + L[::4]
-    for own, angle, steep in zip((L, K, M), _ANGLES, (1, 2, 2), strict=True):
-        own[1::4] = 0.0
-        own[1::4, 0, :2] = np.sqrt(steep * _STEEP) * np.array([-np.sin(angle), np.cos(angle)])
+    for kernel, angle, steep in zip((L, K, M), _ANGLES, (1, 2, 2), strict=True):
+        kernel[1::4] = 0.0
+        kernel[1::4, 0, :2] = np.sqrt(steep * _STEEP) * np.array([-np.sin(angle), np.cos(angle)])
     return {"L": L, "K": K, "M": M}
 
 
@@ -79,20 +79,20 @@ def fixed_kernels(rng, count):
     for e in range(count):
         n = int(rng.integers(1, 5))
         G, G_moved = (rng.normal(size=(n, int(rng.integers(1, n + 1)))) for _ in range(2))
-        own, moved = (F @ F.T * 10 ** rng.uniform(-2, 0) for F in (G, G_moved))
+        kernel, moved = (F @ F.T * 10 ** rng.uniform(-2, 0) for F in (G, G_moved))
         y, row, change = rng.normal(size=(3, n)) * np.array([1.0, 1.0, 0.1])[:, None]
         if e % 3 == 0:
             y[1:], row[1:], change[:] = 0.0, 0.0, -0.01 * row * rng.integers(0, 2)
-            own[0], own[:, 0], moved[0, 1:], moved[1:, 0] = 0.0, 0.0, 0.0, 0.0
-            moved[1:, 1:] = own[1:, 1:]
-        flows = [regression_flow(each, y[:, None]) for each in (moved, own)]
+            kernel[0], kernel[:, 0], moved[0, 1:], moved[1:, 0] = 0.0, 0.0, 0.0, 0.0
+            moved[1:, 1:] = kernel[1:, 1:]
+        flows = [regression_flow(K, y[:, None]) for K in (moved, kernel)]
         ends = [
-            flow.test(each[None], _TIMES)[:, 0, 0]
-            for flow, each in zip(flows, (row + change, row), strict=True)
+            flow.test(test_row[None], _TIMES)[:, 0, 0]
+            for flow, test_row in zip(flows, (row + change, row), strict=True)
         ]
         gap[e] = np.abs(ends[0] - ends[1])
-        apart = np.linalg.norm(moved - own, 2)
-        lengths[e] = (*map(np.linalg.norm, (y, row, change)), apart, np.linalg.norm(own, 2))
+        apart = np.linalg.norm(moved - kernel, 2)
+        lengths[e] = (*map(np.linalg.norm, (y, row, change)), apart, np.linalg.norm(kernel, 2))
     names = ("start", "row", "test_change", "kernel_change", "most")
     return {"gap": gap} | dict(zip(names, lengths.T, strict=True))
 
@@ -117,7 +117,7 @@ def coupling_of_fixed_kernels(
     \frac{1-e^{-\epsilon_H\tau}}{\epsilon_H}\Big)\Big),\quad\tau=mt$$
 
     Gradient flow with $H^*$ and another fixed kernel $H$, which need not commute; $\tau$ from
-    .01 to 100. Attained at all times by one sample with $H^*=0$; for large $\tau$ the square of
+    0.01 to 100. Attained at all times by one sample with $H^*=0$; for large $\tau$ the square of
     theorem-f-2-without-lambda has become $\tau$.
     """
     bound = gu2024_coupling(

@@ -52,7 +52,7 @@ def positive(rng, count, largest):
 
 
 def signed(rng, count):
-    """Numbers of size .001 to .1."""
+    """Numbers of size 0.001 to 0.1."""
     return {"x": positive(rng, count, 0.1)["x"] * rng.choice([-1.0, 1.0], count)}
 
 

@@ -20,15 +20,15 @@ _LAZY = _NARROW._replace(targets=(0.033, 0.034))
 
 def measured(rng, count, setting):
     """Movement and alignment of the kernel, and the loss that is left."""
-    found = runs(rng, count, setting)
-    y = found["Y"].swapaxes(1, 2).reshape(count, -1)
-    H = found["kernels"]
+    training = runs(rng, count, setting)
+    y = training["Y"].swapaxes(1, 2).reshape(count, -1)
+    H = training["kernels"]
     size = np.linalg.norm(H, axis=(2, 3))
     along = np.einsum("ei,esij,ej->es", y, H, y) / (size * np.sum(y**2, axis=1)[:, None])
     return {
-        "moved": found["drift"][:, -1] / size[:, 0],
+        "moved": training["drift"][:, -1] / size[:, 0],
         "gained": along[:, -1] - along[:, 0],
-        "left": found["square"][:, -1] / found["square"][:, 0],
+        "left": training["square"][:, -1] / training["square"][:, 0],
     }
 
 
@@ -48,7 +48,7 @@ def feature_learning(moved, left):
 
     Four units fit four samples with a kernel that moves by 4 to 20 % of its norm, more than
     $\lambda / 2$ in five runs of six: outside the regime of Theorem 4.2 and still convergent. At
-    width 16 it moves by .4 % in the median, at width 64 by .03 %, at width 256 by .003 %: the
+    width 16 it moves by 0.4 % in the median, at width 64 by 0.03 %, at width 256 by 0.003 %: the
     movement falls as $m^{-2}$ (lemma-5-3-even-order).
     """
     return jnp.asarray([0.02, 0.9]), jnp.stack((moved, 1 - left))
@@ -67,7 +67,7 @@ def feature_learning(moved, left):
 def feature_learning_alignment(gained, *, more=False):
     r"""$$P\Big(A(\tau) - A(0) \le \frac{1}{20}\Big) \ge \frac12,\quad m = 4,\; d = 1$$
 
-    What is called feature learning is not seen in the alignment: it changes by $-.04$ to .16, and
+    What is called feature learning is not seen in the alignment: it changes by $-.04$ to 0.16, and
     falls in more than half of the runs, with no trend in $\sigma$.
     """
     return (gained > 0.05) == more

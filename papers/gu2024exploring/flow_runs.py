@@ -15,7 +15,7 @@ from attlas.claims.sampling import shared
 from attlas.models.networks.softmax_network import SoftmaxNetwork
 from gu2024exploring.instances import seed_of
 from gu2024exploring.library.kernels.regression_flow import regression_flow
-from gu2024exploring.library.models.softmax_network_gradient import network_gradient
+from gu2024exploring.library.training.softmax_network_gradient import network_gradient
 from gu2024exploring.trajectories import DIMENSION, Setting, draw, kernels
 
 RECORDS = 8
@@ -59,11 +59,11 @@ def _outputs(W, a, X):
 
 def _regression(raw, cross, times):
     """The predictor (22) under gradient flow, one row of test outputs per time."""
-    found = []
+    predictions = []
     for e, kernel in enumerate(raw["kernel"]):
         flow = regression_flow(kernel, raw["Y"][e].T.reshape(-1, 1))
-        found.append(flow.test(cross[e], times[e])[..., 0])
-    return np.stack(found)
+        predictions.append(flow.test(cross[e], times[e])[..., 0])
+    return np.stack(predictions)
 
 
 def _moved(rng, count, setting):
@@ -92,8 +92,8 @@ def _moved(rng, count, setting):
 
 
 def _path(raw, end, steps):
-    parts = [jnp.asarray(raw[name]) for name in ("W", "a", "X", "Y")]
-    return np.asarray(_flows(*parts, jnp.asarray(end), steps))
+    arrays = [jnp.asarray(raw[name]) for name in ("W", "a", "X", "Y")]
+    return np.asarray(_flows(*arrays, jnp.asarray(end), steps))
 
 
 @shared
@@ -103,19 +103,19 @@ def flows(rng, count):
     gap is |gamma_nn - gamma_ntk| (times by outputs of test inputs), error that of the integration,
     row ||K_te(0)||, start ||Y||, time m t, least lambda_min(H(tau)) along time.
     """
-    found = _moved(rng, count, NARROW)
-    end, m = found["end"], found["m"]
-    runs = (found["path"], _path(found, end, _STEPS // 2))
-    gamma, rough = (_outputs(W, found["a"], found["tested"]).swapaxes(2, 3) for W in runs)
+    batch = _moved(rng, count, NARROW)
+    end, m = batch["end"], batch["m"]
+    runs = (batch["path"], _path(batch, end, _STEPS // 2))
+    gamma, rough = (_outputs(W, batch["a"], batch["tested"]).swapaxes(2, 3) for W in runs)
     shape = (count, RECORDS, -1)
     time = (m * end)[:, None] * np.arange(1, RECORDS + 1) / RECORDS
-    lazy = _regression(found, found["cross"], time)
-    kept = ("test_change", "kernel_change", "least", "lam", "m", "Y")
-    return {name: found[name] for name in kept} | {
+    lazy = _regression(batch, batch["cross"], time)
+    names = ("test_change", "kernel_change", "least", "lam", "m", "Y")
+    return {name: batch[name] for name in names} | {
         "gap": np.abs(gamma.reshape(shape) - lazy),
         "error": np.abs(gamma - rough).reshape(shape),
-        "start": np.linalg.norm(found["Y"], axis=(1, 2)),
-        "row": np.linalg.norm(found["cross"], axis=2),
+        "start": np.linalg.norm(batch["Y"], axis=(1, 2)),
+        "row": np.linalg.norm(batch["cross"], axis=2),
         "time": time,
     }
 
@@ -126,11 +126,11 @@ def certified_flows(rng, count):
 
     left is ||F - Y||, movement the largest ||w_r(t) - w_r(0)||, time m t.
     """
-    found = _moved(rng, count, CERTIFIED)
-    W, path = found["W"], found["path"]
-    residual = _outputs(path, found["a"], found["X"]) - found["Y"][:, None]
-    named = {name: found[name] for name in ("W", "a", "X", "Y", "lam", "m", "kernel_change")}
-    time = (found["m"] * found["end"])[:, None] * np.arange(1, RECORDS + 1) / RECORDS
+    batch = _moved(rng, count, CERTIFIED)
+    W, path = batch["W"], batch["path"]
+    residual = _outputs(path, batch["a"], batch["X"]) - batch["Y"][:, None]
+    named = {name: batch[name] for name in ("W", "a", "X", "Y", "lam", "m", "kernel_change")}
+    time = (batch["m"] * batch["end"])[:, None] * np.arange(1, RECORDS + 1) / RECORDS
     return named | {
         "left": np.linalg.norm(residual, axis=(2, 3)),
         "movement": np.linalg.norm(path - W[:, None], axis=2).max(axis=(1, 2)),

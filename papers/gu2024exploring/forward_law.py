@@ -109,15 +109,15 @@ def forward_density(t, x, *, drift=1.0, **law):
 
     slope, bend = jax.grad(log_p, 1)(t, x), jax.hessian(log_p, 1)(t, x)
     inward = drift * (x.size + x @ slope)
-    parts = jnp.stack((inward, jnp.trace(bend), slope @ slope))
+    terms = jnp.stack((inward, jnp.trace(bend), slope @ slope))
     half = g.rate(t) / 2
-    size = half * (drift * (x.size + jnp.abs(x) @ jnp.abs(slope)) + jnp.sum(jnp.abs(parts[1:])))
+    size = half * (drift * (x.size + jnp.abs(x) @ jnp.abs(slope)) + jnp.sum(jnp.abs(terms[1:])))
     # Each second derivative is a difference of squares of slopes of the components.
     magnitude = size + half * jnp.sum(component_slopes(diffused(p_0, g, t), x) ** 2)
-    return Sides(jax.grad(log_p)(t, x), half * jnp.sum(parts), magnitude=magnitude)
+    return Sides(jax.grad(log_p)(t, x), half * jnp.sum(terms), magnitude=magnitude)
 
 
 def component_slopes(p_t, x):
     """Bounds of the slopes of the components' log-densities."""
-    reach = jnp.abs(x)[None, :] + jnp.abs(p_t.means)
-    return jnp.sum(reach, axis=1, keepdims=True) / p_t.spectrum
+    size = jnp.abs(x)[None, :] + jnp.abs(p_t.means)
+    return jnp.sum(size, axis=1, keepdims=True) / p_t.spectrum

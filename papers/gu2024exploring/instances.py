@@ -1,9 +1,4 @@
-r"""Instances that the claims of this paper share.
-
-Symbols: W (d x m, columns w_r), a (k x m, rows a_l; the paper writes d outputs, d_1 = d_2), X
-(n x d, rows x_i of length 1 at most), Y (n x k, rows of length 1 at most), `sigma` of the
-initialisation, W_tilde within `R` of W in every column, B = max(1, max |<w_r, x_i>|).
-"""
+r"""Instances that the claims of this paper share; `notation.md` explains the letters."""
 
 import jax
 import jax.numpy as jnp
@@ -76,7 +71,7 @@ def within_radius(X, W, W_tilde, R):
     """Shorten inputs and steps where ||x_i|| <= 1 or ||w_r - w~_r|| <= R fails."""
     X = X / jnp.sqrt(jnp.maximum(jnp.sum(X**2, axis=1, keepdims=True), 1))
     step = W_tilde - W
-    # The floor keeps the derivative of the root finite where a column has not moved.
+    # The floor keeps the derivative of the root finite where a column did not move.
     lengths = jnp.sqrt(jnp.maximum(jnp.sum(step**2, axis=0), R**2))
     return {"X": X, "W_tilde": W + step * (R / lengths)[None, :]}
 

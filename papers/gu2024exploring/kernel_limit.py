@@ -1,6 +1,6 @@
 r"""The tangent kernel at infinite width, and the rate m^(-1/2) with its constant.
 
-Symbols: X (n x d), sigma, widths m; `mean` and `square` hold moments of kernels H over draws of the
+`mean` and `square` hold moments of kernels H over draws of the
 initialisation (Definition 3.7) at each width. K is the limit for one output, I_k x K that for k.
 """
 
@@ -34,19 +34,19 @@ _ROUNDINGS = 2**12
 
 def _kernel(rng, X, sigma, m, activation=Activation.SOFTMAX):
     """H at one draw of the symmetric initialisation; pairs are drawn as in `instances`."""
-    drawn = symmetric_networks(rng, 1, (_D, m, _K, 1))
-    W = drawn["W"][0] * (sigma / drawn["sigma"][0])
-    return softmax_ntk(SoftmaxNetwork(jnp.asarray(W), jnp.asarray(drawn["a"][0]), activation), X)
+    networks = symmetric_networks(rng, 1, (_D, m, _K, 1))
+    W = networks["W"][0] * (sigma / networks["sigma"][0])
+    return softmax_ntk(SoftmaxNetwork(jnp.asarray(W), jnp.asarray(networks["a"][0]), activation), X)
 
 
 @jax.jit
 def _moments(half, signs, X, sigma):
     """Mean of H over the draws and of its squared norm, one row for each activation."""
 
-    def of_draw(drawn):
-        w, s = sigma * drawn[0], 2 * drawn[1].astype(X.dtype) - 1
+    def of_draw(weights):
+        w, s = sigma * weights[0], 2 * weights[1].astype(X.dtype) - 1
         W, a = jnp.concatenate((w, w), axis=1), jnp.concatenate((s, -s), axis=1)
-        of = [dense_softmax_ntk(SoftmaxNetwork(W, a, each), X) for each in _ACTIVATIONS]
+        of = [dense_softmax_ntk(SoftmaxNetwork(W, a, activation), X) for activation in _ACTIVATIONS]
         return jnp.stack(of)
 
     H = jax.lax.map(of_draw, (half, signs), batch_size=_AT_ONCE)
@@ -61,16 +61,16 @@ def _initial_kernels(rng, count):
     square = np.empty(mean.shape[:3])
     for e, k in np.ndindex(square.shape[:2]):
         half, draws = _WIDTHS[k] // 2, _DRAWS[k]
-        drawn = rng.normal(size=(draws, _D, half))
+        normals = rng.normal(size=(draws, _D, half))
         signs = rng.integers(2, size=(draws, _K, half), dtype=np.int8)
-        mean[e, k], square[e, k] = _moments(drawn, signs, X[e], sigma[e])
+        mean[e, k], square[e, k] = _moments(normals, signs, X[e], sigma[e])
     return {"X": X, "sigma": sigma, "mean": mean, "square": square}
 
 
 def initial_kernels(rng, count, activation):
     """The moments of one activation."""
-    drawn, at = _initial_kernels(rng, count), _ACTIVATIONS.index(activation)
-    return {**drawn, "mean": drawn["mean"][:, :, at], "square": drawn["square"][:, :, at]}
+    kernels, at = _initial_kernels(rng, count), _ACTIVATIONS.index(activation)
+    return {**kernels, "mean": kernels["mean"][:, :, at], "square": kernels["square"][:, :, at]}
 
 
 def _distance(mean, square, K):

@@ -19,20 +19,20 @@ from gu2024exploring.library.bounds.gu2024_regime import gu2024_kernel_regime
 from gu2024exploring.library.bounds.gu2024_regression import gu2024_coupling
 from gu2024exploring.library.kernels.dense_softmax_ntk import dense_softmax_ntk
 from gu2024exploring.library.kernels.regression_flow import regression_flow
-from gu2024exploring.library.models.softmax_network_gradient import outputs_and_gradient
+from gu2024exploring.library.training.softmax_network_gradient import outputs_and_gradient
 
 _STEPS, _TEST = 60, 12
 
 
 def _instance(rng, n, m):
     """A network, samples in the plane, a function of the RKHS with values up to 1 on them."""
-    drawn = symmetric_networks(rng, 1, (2, m, 1, n))
-    W = drawn["W"][0] * min(1.0, 1 / drawn["sigma"][0])
-    network = SoftmaxNetwork(jnp.asarray(W), jnp.asarray(drawn["a"][0]))
-    X, Z = drawn["X"][0], inputs(rng, 2, _TEST, 2)[1]
+    networks = symmetric_networks(rng, 1, (2, m, 1, n))
+    W = networks["W"][0] * min(1.0, 1 / networks["sigma"][0])
+    network = SoftmaxNetwork(jnp.asarray(W), jnp.asarray(networks["a"][0]))
+    X, Z = networks["X"][0], inputs(rng, 2, _TEST, 2)[1]
     centre = rng.normal(size=2)
     centre /= np.linalg.norm(centre)
-    truth = [(each @ centre) * np.exp(each @ centre - 1) for each in (X, Z)]
+    truth = [(points @ centre) * np.exp(points @ centre - 1) for points in (X, Z)]
     return network, X, Z, *truth
 
 
@@ -59,21 +59,23 @@ def _observed(network, X, Y, Z, tau):
 
 
 @partial(jax.jit, compiler_options=CHEAP_COMPILATION)
-def _known(network, X, Z, start, tau):
+def _kernels_and_regime(network, X, Z, start, tau):
     """The start's kernel on the samples, its rows at the test points, and the regime."""
-    H, row = (dense_softmax_ntk(network, each, X) for each in (X, Z))
+    H, row = (dense_softmax_ntk(network, inputs, X) for inputs in (X, Z))
     return H, row, gu2024_kernel_regime(network, X, Z, start, tau)
 
 
 def _regression_and_bound(network, X, Y, Z, tau):
     """Kernel regression at the start's kernel at tau, and beta of a training of as many steps."""
     start = float(np.linalg.norm(Y))
-    H, row, regime = _known(network, *(jnp.asarray(each) for each in (X, Z, start, tau)))
+    H, row, regime = _kernels_and_regime(
+        network, *(jnp.asarray(array) for array in (X, Z, start, tau))
+    )
     H, row = np.asarray(H), np.asarray(row)
-    found = regression_flow(H, Y[:, None]).test(row, np.array([float(_STEPS)]), tau / _STEPS)
+    predicted = regression_flow(H, Y[:, None]).test(row, np.array([float(_STEPS)]), tau / _STEPS)
     length = np.linalg.norm(row, axis=1)
     beta = gu2024_coupling(tau, start, length, regime.kernel_change, regime.test_change)
-    return found[0, :, 0], np.asarray(beta)
+    return predicted[0, :, 0], np.asarray(beta)
 
 
 def _longest(network, X, Y):
@@ -108,17 +110,17 @@ def regime_of_training(rng, count, *, radius=1.0, change=1.0):
         n, m = (1, 4)[e % 2], (64, 512)[e // 2 % 2]
         network, X, Z, Y, _ = _instance(rng, n, m)
         tau = 10 ** rng.uniform(-2, -0.01) * _longest(network, X, Y)
-        given = [jnp.asarray(each) for each in (X, Y[:, None], Z)]
+        arrays = [jnp.asarray(array) for array in (X, Y[:, None], Z)]
         left[0, e], right[0, e], left[1, e], right[1, e] = _observed(
-            network, given[0], given[1], given[2], min(tau, _STEPS / np.linalg.norm(X) ** 2 / 20)
+            network, arrays[0], arrays[1], arrays[2], min(tau, _STEPS / np.linalg.norm(X) ** 2 / 20)
         )
     right *= np.array([[radius], [change]])
     size = np.stack([np.ones(count), np.full(count, 10.0)])
-    return Sides(*(jnp.asarray(each.T) for each in (left, right)), magnitude=jnp.asarray(size.T))
+    return Sides(*(jnp.asarray(side.T) for side in (left, right)), magnitude=jnp.asarray(size.T))
 
 
 def _pointing_right(rng, n, width):
-    """f_K and beta, and f_*, where they have a correlation of .1 at least on the test points."""
+    """f_K and beta, and f_*, where they have a correlation of 0.1 at least on the test points."""
     while True:
         network, X, Z, Y, truth = _instance(rng, n, width)
         tau = min(10 ** rng.uniform(-3, -1), 0.9 * _longest(network, X, Y))
@@ -143,16 +145,16 @@ def restated_bound_is_non_vacuous(rng, count, *, width=2**14, sign=1.0):
     r"""$$\|f_K-f_*\|+\beta_m\le\|f_*\|,\quad m=16384,\quad
     \langle f_K,f_*\rangle\ge0.1\,\|f_K\|\,\|f_*\|$$
 
-    In the mean square of 12 test points in the plane, two and five samples, times from .001 to .1,
-    a function of the RKHS as $f_*$. All of the left side is known before training; by
+    In the mean square of 12 test points in the plane, two and five samples, times from 0.001 to
+    0.1, a function of the RKHS as $f_*$. All of the left side is known before training; by
     coupling-without-lambda, within the radius and changes of regime-of-training, it bounds the
     error of the trained network. Where kernel regression is no better than the zero function, no
     width helps: without the condition on the samples 8 of 768 drawn instances violate it, with it
-    the coupling costs at most .036 of what regression gains.
+    the coupling costs at most 0.036 of what regression gains.
     """
     left, right = np.empty((2, count))
     for e in range(count):
         kernel, beta, truth = _pointing_right(rng, (2, 5)[e % 2], width)
-        norms = [np.sqrt(np.mean(own**2)) for own in (sign * kernel - truth, beta, truth)]
+        norms = [np.sqrt(np.mean(values**2)) for values in (sign * kernel - truth, beta, truth)]
         left[e], right[e] = norms[0] + norms[1], norms[2]
     return left, right

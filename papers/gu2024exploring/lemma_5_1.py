@@ -1,7 +1,6 @@
 r"""Lemma 5.1 (B.2): how far the kernel moves with the weights, for three activations.
 
-Symbols: H(W), H(W_tilde) kernels of Definition 3.6, ||w_r - w~_r|| <= R, B the largest
-|<w_r, x_i>| (1 at least), k outputs (the paper's d). The printed bounds hold surely given B.
+The printed bounds hold surely given B.
 """
 
 from functools import partial
@@ -40,9 +39,9 @@ def moved_networks(rng, count, radii):
     batch = perturb(rng, batch, radii)
     # A pair with a large logit moves up, all others down: there the kernel changes most.
     x = batch["X"][::4, 0]
-    reach = rng.uniform(2, 5, (len(x), 1))
+    size = rng.uniform(2, 5, (len(x), 1))
     batch["W"][::4] *= 0.01 / batch["sigma"][::4, None, None]
-    batch["W"][::4, :, :2] = (reach * x)[:, :, None]
+    batch["W"][::4, :, :2] = (size * x)[:, :, None]
     sign = np.where(np.arange(_UNITS) < 2, 1.0, -1.0)
     step = batch["R"][::4, None, None] * x[:, :, None] * sign
     batch["W_tilde"][::4] = batch["W"][::4] + step
@@ -180,7 +179,7 @@ def lemma_5_1_sharp(W, W_tilde, a, X, R, *, share=1.0, means=True):
 
 
 def heavy_pairs(rng, count):
-    """One input x = 1, a pair with a share of .03 to .1 of 2^14 units, moved against the others."""
+    """One input x = 1; a share of 0.03 to 0.1 of 2^14 units moves against the others."""
     m, R = 2**14, 10 ** rng.uniform(-5, -3, count)
     share = rng.uniform(0.03, 0.1, count)
     up = np.arange(m) < 2

@@ -1,6 +1,6 @@
 r"""Lemma 5.3: weights, loss and gradient along trainings (Lemmas C.2 and C.3; C.4 is lemma-d-2).
 
-u = F - Y, P = max m S_ir, c = 1 + max |F| / m. D = 8 e^(3B) sqrt(nd) ||F(0) - Y|| / (m lambda).
+The bound on the movement is D = 8 e^(3B) sqrt(nd) ||F(0) - Y|| / (m lambda).
 """
 
 from functools import partial
@@ -27,7 +27,7 @@ _SCALES = np.array([1.0, 0.5, 0.25, 0.125])
 """Factors on the targets: a factor 1/2 moves the weights as twice the width does."""
 
 
-def floor(Y, m, share):
+def rounding_level(Y, m, share):
     """The largest ||F - Y||_F^2 that rounding alone may leave: outputs are m terms of size P."""
     entry = ROUNDINGS * jnp.finfo(m.dtype).eps * m * share
     return Y.size * entry**2
@@ -35,7 +35,7 @@ def floor(Y, m, share):
 
 def _contracts(Y, square, m, eta, lam, steps, share):
     bound = contraction(square, m, eta, lam, steps) * (1 + 1e-12)
-    return jnp.all(square <= bound + floor(Y, m, share))
+    return jnp.all(square <= bound + rounding_level(Y, m, share))
 
 
 on_trainings = partial(
@@ -67,7 +67,7 @@ on_steps = partial(
 def lemma_5_3_weights(movement, Y, m, lam, B, *, sign=1.0):
     r"""$$\|w_r(\tau)-w_r(0)\| \le D = \frac{8 e^{3B} \sqrt{nd}}{m\lambda}\|F(0)-Y\|_F$$
 
-    The form of $D$ is from memory. Steps of .3 to .9 of $1 / (m \lambda_{\max}(H^*))$, 240 of
+    The form of $D$ is from memory. Steps of 0.3 to 0.9 of $1 / (m \lambda_{\max}(H^*))$, 240 of
     them; for $D$ to be below the radius of claim-e-5 the targets would have to be below $10^{-7}$.
     A six-hundredth of $D$ is reached.
     """
@@ -147,8 +147,8 @@ def lemma_5_3_loss_sharp(W, a, X, Y, eta, lam, most, *, long=False):
 def scaled_targets(rng, count):
     """The change of the kernel in trainings on the same data with targets 1 to 1/8 times."""
     raw = draw(rng, count, GENERAL)
-    found = [train(raw | {"Y": s * raw["Y"]}, GENERAL)["drift"][:, -1] for s in _SCALES]
-    return {"drift": np.stack(found, axis=1)}
+    drifts = [train(raw | {"Y": s * raw["Y"]}, GENERAL)["drift"][:, -1] for s in _SCALES]
+    return {"drift": np.stack(drifts, axis=1)}
 
 
 @rate(

@@ -1,17 +1,85 @@
-r"""Lemma B.1, parts 2 to 13, on the event of part 1.
+r"""Lemma B.1, parts 2 to 13, on the event of part 1, and parts 8, 9, 12 and 13 without it.
 
-Symbols as in `lemma_b_1_instances`: on the event |<w_r, x_i>| <= B the parts hold surely;
-`lemma_b_1_event` has its probability.
+On the event |<w_r, x_i>| <= B the parts hold surely; `lemma_b_1_event` has its probability.
+alpha_i are the sums of exponentials, S_i the softmax, `moved` and `_moved` mark the same for
+W_tilde within R of W, and ||z||_inf <= 1. Arrays have 5 dimensions and 64 units: inputs are zero
+beyond d = 1 to 5, and units beyond m = 2, 6 or 64 repeat the first ones without weight.
 """
 
 from functools import partial
 
 import jax.numpy as jnp
+import numpy as np
+from jax.scipy.special import logsumexp
 
-from attlas.bounds.optimisation.gu2024_perturbation import gu2024_basic_bounds
-from attlas.claims.claim import Control, ProofStep, Sides, assume
+from attlas.bounds.optimisation.gu2024_perturbation import (
+    gu2024_basic_bounds,
+    gu2024_relative_bounds,
+)
+from attlas.claims.claim import Control, ProofStep, Sides, Status, assume
 from attlas.claims.statement import inequality
-from gu2024exploring.lemma_b_1_instances import pairs
+from gu2024exploring.instances import (
+    logit_rounding,
+    networks,
+    perturb,
+    softmax_weights,
+    within_radius,
+)
+
+_D, _M, _N = 5, 64, 3
+_WIDTHS = np.array([2, 6, _M])
+
+
+def perturbed_networks(rng, count, largest=0.01):
+    """Networks of one output, moved by R at most, which is 0.01 to 1 times the largest; and z.
+
+    Of four instances one has a single logit at B and all others at -B, moved apart, and one has all
+    logits at B or -B, moved together: there the parts are tightest.
+    """
+    batch = networks(rng, count, (_D, _M, 1, _N))
+    lengths = np.linalg.norm(batch["X"], axis=2, keepdims=True)
+    lengths[1::2, 0] = 1
+    batch["X"] = batch["X"] * (np.arange(_D) < rng.integers(1, _D + 1, (count, 1, 1)))
+    batch["X"] *= lengths / np.linalg.norm(batch["X"], axis=2, keepdims=True)
+    batch["W"] = np.clip(batch["W"], -10, 10)
+    batch = perturb(rng, batch, (largest / 100, largest))
+    x, kind = batch["X"][1::2, 0], np.arange(count)[1::2, None] // 2 % 2
+    apart = np.where((np.arange(_M) == 0) | (kind > 0), 1.0, -1.0)
+    size = np.maximum(1, rng.uniform(-1, 3, (len(x), 1)))
+    side = size * rng.choice([-1.0, 1.0], (len(x), 1)) ** kind * apart
+    batch["W"][1::2] = x[:, :, None] * side[:, None, :]
+    step = x[:, :, None] * (batch["R"][1::2, None] * apart)[:, None, :]
+    batch["W_tilde"][1::2] = batch["W"][1::2] + step
+    m = _WIDTHS[rng.integers(len(_WIDTHS), size=count)]
+    units = np.arange(_M)[None] % m[:, None]
+    for name in ("W", "W_tilde"):
+        batch[name] = np.take_along_axis(batch[name], units[:, None, :], axis=2)
+    counted = np.arange(_M)[None] < m[:, None]
+    instance = {name: batch[name] for name in ("X", "W", "W_tilde", "R")}
+    return instance | {"m": m.astype(float), "z": counted * rng.uniform(-1, 1, (count, _M))}
+
+
+def pairs(rng, count, largest=0.01):
+    """Perturbed networks; in every second instance z is the sign of the change of S_0.
+
+    Logits, sums and softmax are NumPy's, so that the many small programs stay small.
+    """
+    batch = perturbed_networks(rng, count, largest)
+    counted = np.arange(_M)[None] < batch["m"][:, None]
+    for end, weights, logits in (("", "W", "logits"), ("_moved", "W_tilde", "moved")):
+        batch[logits] = batch["X"] @ batch[weights]
+        units = np.exp(batch[logits])
+        batch[f"alpha{end}"] = (units * counted[:, None, :]).sum(axis=2)
+        batch[f"S{end}"] = units / batch[f"alpha{end}"][:, :, None]
+    batch["B"] = np.maximum(np.abs(batch["logits"]).max(axis=(1, 2)), 1)
+    # A rounding of a logit of this size is magnified by an exponential.
+    terms = np.abs(batch["X"]) @ np.abs(batch["W"])
+    batch["rounding"] = 1 + batch["R"] + terms.max(axis=(1, 2))
+    change = counted * np.sign(batch["S_moved"] - batch["S"])[:, 0]
+    batch["z"][::2] = change[::2]
+    batch["z"][1::4] = change[1::4]
+    return batch
+
 
 _EVENT = assume(
     r"$R \in (0, 0.01)$, $\|x_i\| \le 1$, $\|w_r - \tilde w_r\| \le R$; $B$ is the largest "
@@ -209,3 +277,63 @@ def lemma_b_1_part_13(B, R, S, S_moved, z, m, rounding, *, squared=False):
     """
     right = _bound(13, B, R, m) * (R if squared else 1.0)
     return Sides(jnp.abs((S - S_moved) @ z), right, magnitude=rounding)
+
+
+_LARGEST = 3.0
+for_every_radius = partial(
+    inequality,
+    status=Status.SHARPENED,
+    sample=partial(perturbed_networks, largest=_LARGEST),
+    search_over=("X", "W", "W_tilde"),
+    project=within_radius,
+    alike=True,
+    count=48,
+    roundings=64,
+)
+
+
+@for_every_radius("Lemma B.1, Parts 8 and 9, sharpened", controls=[Control("$e^{R/2}$", share=0.5)])
+def lemma_b_1_part_8_sharp(X, W, W_tilde, R, *, share=1.0):
+    r"""$$e^{-R} \le \tilde{\alpha}_i / \alpha_i \le e^R \;\mathrm{for\ every}\; R, B$$
+
+    Attained when all columns move by $R$ along $x_i$. No bound on the weights is needed.
+    """
+    ratio = logsumexp(X @ W_tilde, axis=1) - logsumexp(X @ W, axis=1)
+    left = jnp.expm1(jnp.abs(ratio))
+    right = gu2024_relative_bounds(share * R)[8]
+    return Sides(left, right, magnitude=(logit_rounding(X, W) + R) * (1 + left))
+
+
+@for_every_radius(
+    "Lemma B.1, Part 12, sharpened",
+    controls=[Control("$e^R$ in place of $e^{2R}$", share=0.5)],
+)
+def lemma_b_1_part_12_sharp(X, W, W_tilde, R, *, share=1.0):
+    r"""$$|S_{i,r} - \tilde{S}_{i,r}| \le S_{i,r} (1 - S_{i,r}) (e^{2R} - 1)
+    \;\mathrm{for\ every}\; R, B$$
+
+    Approached as $S_{ir}$ tends to 0 with $w_r$ moved up and the others down. On the event
+    $S \le e^{2B}/m$, so that the bound is $(e^{2R} - 1) e^{2B} / m$ and less.
+    """
+    S, moved = softmax_weights(X, W), softmax_weights(X, W_tilde)
+    right = S * (1 - S) * gu2024_relative_bounds(share * R)[12]
+    # 1 - S is rounded where one unit holds nearly all.
+    magnitude = (logit_rounding(X, W) + R) * jnp.maximum(S, moved) * jnp.exp(2 * R)
+    # Shares below the smallest normal number are cut to zero.
+    return Sides(jnp.abs(S - moved), right, magnitude=magnitude, error=1e-300)
+
+
+@for_every_radius(
+    "Lemma B.1, Part 13, sharpened",
+    controls=[Control("$R/4$ in place of $R/2$", share=0.5)],
+)
+def lemma_b_1_part_13_sharp(X, W, W_tilde, R, *, share=1.0):
+    r"""$$\max_{\|z\|_\infty \le 1} \langle z, S_i - \tilde{S}_i \rangle =
+    \|S_i - \tilde{S}_i\|_1 \le 2 \tanh(R/2) \le R \;\mathrm{for\ every}\; R, B$$
+
+    Attained by two halves of equal weight that move by $R$ against each other. The softmax is
+    Lipschitz whatever the size of its logits: no $e^{4B}$ enters.
+    """
+    left = jnp.sum(jnp.abs(softmax_weights(X, W) - softmax_weights(X, W_tilde)), axis=1)
+    right = gu2024_relative_bounds(share * R)[13]
+    return Sides(left, right, magnitude=logit_rounding(X, W) + R)

@@ -1,7 +1,7 @@
 r"""Lemma B.1, Part 1: the event |<w_r, x_i>| <= B, and the B of Definition 4.1.
 
-Symbols: m units of which m / 2 are distinct, w_r ~ N(0, sigma^2 I), inputs of norm 1, s = B /
-sigma. With equal inputs the event has probability (1 - 2 Phi(-s))^(m/2) <= exp(-m Phi(-s)).
+Of m units m / 2 are distinct; inputs have norm 1 and s = B / sigma. With equal inputs the
+event has probability (1 - 2 Phi(-s))^(m/2) <= exp(-m Phi(-s)).
 """
 
 from functools import partial

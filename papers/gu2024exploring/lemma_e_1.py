@@ -12,7 +12,7 @@ from attlas.claims.claim import Control, Sides, Status
 from attlas.claims.statement import identity, inequality
 from attlas.models.networks.softmax_network import SoftmaxNetwork
 from gu2024exploring.instances import logit_rounding
-from gu2024exploring.library.models.softmax_network_gradient import (
+from gu2024exploring.library.training.softmax_network_gradient import (
     network_gradient,
     outputs_and_gradient,
 )
@@ -41,7 +41,7 @@ def lemma_e_1(W, a, X, Y, part, *, without=None):
 
 
 def exponents(rng, count):
-    """Numbers of size .001 to .01, the largest that the gradient property allows."""
+    """Numbers of size 0.001 to 0.01, the largest that the gradient property allows."""
     size = 10 ** rng.uniform(-3, -2, (count, 4))
     return {"delta": size * rng.choice(np.array([-1.0, 1.0]), (count, 4))}
 
@@ -60,7 +60,7 @@ def lemma_e_1_factor(delta, *, divisor=6.0):
     r"""$$\Big|\frac{e^{\delta}-1-\delta}{\delta^2} - \frac12\Big| \le
     \frac{|\delta| e^{|\delta|}}{6}$$
 
-    Under the gradient property $|\delta| \le .01$ the factor is within .0017 of $1/2$.
+    Under the gradient property $|\delta| \le .01$ the factor is within 0.0017 of $1/2$.
     """
     size = jnp.abs(delta)
     left = jnp.abs((jnp.expm1(delta) - delta) / delta**2 - 0.5)

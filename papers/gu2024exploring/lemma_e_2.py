@@ -21,12 +21,14 @@ from gu2024exploring.formulas_convergence import numbers
 from gu2024exploring.one_step import ROUNDINGS, points, take, within_unit_ball
 from gu2024exploring.trajectories import COUNT, SLOW, curves
 
-chosen = partial(
+claim_of_step = partial(
     inequality, source=Source.RECALLED, sample=numbers, count=48, roundings=512
 )  # exponents of e^{18 B}, B up to 4
 
 
-@chosen("Lemma E.2, choice of the step: (11) and (12)", controls=[Control(r"$2 \eta$", times=2.0)])
+@claim_of_step(
+    "Lemma E.2, choice of the step: (11) and (12)", controls=[Control(r"$2 \eta$", times=2.0)]
+)
 def lemma_e_2_step(n, d, m, lam, B, *, times=1.0):
     r"""$$\eta = \frac{0.1\lambda}{m n^2 d^2 e^{16B}} \;\Rightarrow\;
     \eta^2 m n^2 d^2 e^{16B} \le 0.1\, \eta \lambda,\
@@ -42,7 +44,7 @@ def lemma_e_2_step(n, d, m, lam, B, *, times=1.0):
     return jnp.stack((m * C_2, C_3, 0.5 + 0.1 + C_2 + C_3)), jnp.asarray((0.1, 0.1, 0.8))
 
 
-@chosen(
+@claim_of_step(
     "Lemma E.2, choice of the width",
     controls=[
         Control("$e^{10B}$ in place of $e^{18B}$", less=8.0),
@@ -80,11 +82,11 @@ def lemma_c_4(largest_step, Y, m, lam, most, B, eta, *, printed=True):
     \eta \|\Delta w_r(\tau + 1)\| \le 0.01,\quad \eta = \frac{0.1\lambda}{m n^2 d^2 e^{16B}}$$
 
     At all records of trainings of width 256, whose gradients the reconstructed step multiplies:
-    less than $10^{-9}$ where .01 is allowed. lemma-c-4-sharp has the step that the property allows.
+    less than $10^{-9}$, where 0.01 is allowed. lemma-c-4-sharp takes the largest step allowed.
     """
     n, k = Y.shape
-    own = 0.1 * lam / (m * n**2 * k**2 * jnp.exp(16 * B)) if printed else 40 / (m * most)
-    return own * jnp.max(largest_step) / eta, 0.01
+    admissible = 0.1 * lam / (m * n**2 * k**2 * jnp.exp(16 * B)) if printed else 40 / (m * most)
+    return admissible * jnp.max(largest_step) / eta, 0.01
 
 
 @inequality(

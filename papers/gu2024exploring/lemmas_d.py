@@ -1,6 +1,6 @@
 r"""Lemmas D.1 to D.3: the gradient at any time, and the loss at the start.
 
-B is max(1, |<w_r, x_i>|) at the weights themselves, P the largest m S_ir, which is at most e^(2B).
+B is taken at the weights themselves.
 """
 
 from functools import partial
@@ -71,7 +71,7 @@ def lemma_d_2(largest_step, Y, m, lam, B, eta, *, decay=13.0):
     \eta \|\Delta w_r(\tau)\|_2 \le \frac{0.1\,\lambda}{m n d} e^{-13B} \le 0.01$$
 
     The text of the lemma was not readable; this is what the induction needs. At the reconstructed
-    step the weights of a unit move by less than $10^{-9}$ per step, far below .01. Less than a
+    step the weights of a unit move by less than $10^{-9}$ per step, far below 0.01. Less than a
     hundredth of the first bound is reached, about $e^{-16B}$.
     """
     n, k = Y.shape

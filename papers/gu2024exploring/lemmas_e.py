@@ -1,7 +1,7 @@
 r"""Lemmas E.3 and E.4, Claims E.5 to E.7: the four parts of a step, printed and sharpened.
 
 The bounds of the paper hold for m above 10^20 and weigh e^(16B); the sharpened ones hold for
-every width. P = max m S_ir, c = 1 + max |F| / m, and every step keeps eta ||Delta w_r|| <= .01.
+every width. Every step keeps eta ||Delta w_r|| <= 0.01.
 """
 
 from functools import partial
@@ -55,12 +55,12 @@ def lemma_e_3_sharp(W, a, X, Y, part, *, j=0):
     denominator acts through the output (lemma-e-1-denominator). Hence
     $m \ge 20.2\, c P \sqrt{nd} \|F(\tau+1)\| / \lambda$ is enough for
     $|C_0| \le .1 m \eta \lambda \|F - Y\|^2$, in place of an $m$ of order
-    $\lambda^{-2} e^{18B}$. A gradient search reached .39 of the bound.
+    $\lambda^{-2} e^{18B}$. A gradient search reached 0.39 of the bound.
     """
     step = take(W, a, X, Y, part=part)
     C, rounding = _part(step, j)
-    reach = step.c * step.share * jnp.sqrt(step.size) * norm(step.u) ** 2
-    return Sides(jnp.abs(C), 2.0102 * step.eta * reach * norm(step.after), magnitude=rounding)
+    size = step.c * step.share * jnp.sqrt(step.size) * norm(step.u) ** 2
+    return Sides(jnp.abs(C), 2.0102 * step.eta * size * norm(step.after), magnitude=rounding)
 
 
 def _wide_enough(W, a, X, Y, eta, lam):
@@ -195,7 +195,7 @@ def claim_e_6_sharp(W, a, X, Y, part, *, theta=0.50168):
     |C_2| \le 1.0034\, \eta^2 m c^2 P^2 (nd)^{3/2}\,\|F(\tau)-Y\|_F^3$$
 
     Any width, any point; the cube is a square times at most $\sqrt{nd}$. Random points reach 4 %,
-    a search .47: all $|\delta_{ir}|$ would have to be as large as the largest.
+    a search 0.47: all $|\delta_{ir}|$ would have to be as large as the largest.
     """
     step = take(W, a, X, Y, part=part)
     C, rounding = _part(step, 2)
@@ -235,7 +235,7 @@ def claim_e_7_sharp(W, a, X, Y, part, *, whole=True):
     r"""$$\eta \max_r \|\Delta w_r\| \le .01: \quad
     C_3 \le 1.0311\, \eta^2 m^2 n^2 d^2 c^4 P^2\,\|F(\tau)-Y\|_F^2$$
 
-    Any width, any point; $P^2$ stands where $e^{16B}$ was. A gradient search reaches .97.
+    Any width, any point; $P^2$ stands where $e^{16B}$ was. A gradient search reaches 0.97.
     """
     step = take(W, a, X, Y, part=part)
     return jnp.sum(step.change**2), _third(step, step.size if whole else 1.0)

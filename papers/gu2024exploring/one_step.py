@@ -16,7 +16,7 @@ from jaxtyping import Array, Float
 from attlas.claims.perturbed_draws import apart
 from attlas.models.networks.softmax_network import SoftmaxNetwork
 from gu2024exploring.instances import perturb, symmetric_networks
-from gu2024exploring.library.models.softmax_network_gradient import network_gradient
+from gu2024exploring.library.training.softmax_network_gradient import network_gradient
 from gu2024exploring.trajectories import COUNT, GENERAL, STEPS, runs
 
 SIZES = (3, 8, 2, 3)
@@ -29,16 +29,14 @@ class Step(NamedTuple):
     """What one step does to the outputs.
 
     Attributes:
-        F: outputs before.
-        after: outputs after.
+        F: outputs before the step.
+        after: outputs after the step.
         u: F - Y.
         change: F(tau + 1) - F(tau).
-        S: softmax before.
+        S: softmax before the step.
         delta: -eta <Delta w_r, x_i>.
         q: relative change of the denominator.
         v: v_0, v_1 and v_2 of Lemma E.1, with Theta(1) = (e^delta - 1 - delta) / delta^2.
-        m: width.
-        eta: step size.
         gradient: the largest ||Delta w_r||.
         share: P, the largest m S_ir.
         c: 1 + max |F| / m, which bounds |a_lr - F_li / m| for a = +-1.
@@ -62,7 +60,7 @@ class Step(NamedTuple):
 
 
 def take(W, a, X, Y, *, eta=None, part=1.0):
-    """One step of length eta, or of the `part` of that at which eta max ||Delta w_r|| is .01."""
+    """One step of length eta, or of the `part` of that at which eta max ||Delta w_r|| is 0.01."""
     m = W.shape[1]
     S = jax.nn.softmax(X @ W, axis=1)
     F = m * (S @ a.T)
@@ -112,19 +110,19 @@ def within_unit_ball(X, Y):
 
 
 def points(rng, count):
-    """Symmetric networks moved by .001 to 1 in every column: flat and saturated attention."""
+    """Symmetric networks moved by 0.001 to 1 in every column: flat and saturated attention."""
     rng = apart(rng)
     batch = perturb(rng, symmetric_networks(rng, count, SIZES), (1e-3, 1.0))
-    kept = {name: batch[name] for name in ("a", "X", "Y")}
-    return kept | {"W": batch["W_tilde"], "part": 10 ** rng.uniform(-2, 0, count)}
+    instance = {name: batch[name] for name in ("a", "X", "Y")}
+    return instance | {"W": batch["W_tilde"], "part": 10 ** rng.uniform(-2, 0, count)}
 
 
 def visited(rng, count):
     """Random records of the trainings in turn; `most` and `least` are eigenvalues of H(tau)."""
-    found = runs(deepcopy(rng), min(count, COUNT), GENERAL)
+    training = runs(deepcopy(rng), min(count, COUNT), GENERAL)
     row = np.arange(count) % COUNT
     # Past the middle the residuals of the best runs are rounding.
     at = apart(rng).integers(len(STEPS) // 2, size=count)
-    values = np.linalg.eigvalsh(found["kernels"][row, at])
-    named = {name: found[name][row] for name in ("a", "X", "Y", "eta", "lam")}
-    return named | {"W": found["path"][row, at], "least": values[:, 0], "most": values[:, -1]}
+    values = np.linalg.eigvalsh(training["kernels"][row, at])
+    named = {name: training[name][row] for name in ("a", "X", "Y", "eta", "lam")}
+    return named | {"W": training["path"][row, at], "least": values[:, 0], "most": values[:, -1]}

@@ -17,7 +17,7 @@ from gu2024exploring.library.kernels.dense_softmax_ntk import dense_softmax_ntk
 
 
 def first_inputs(rng, count):
-    """Symmetric networks of two outputs and one input of length 1, R from .001 to 1; signs."""
+    """Symmetric networks of two outputs and one input of length 1, R from 0.001 to 1; signs."""
     batch = symmetric_networks(rng, count, (2, 24, 2, 1))
     batch["X"] /= np.linalg.norm(batch["X"], axis=2, keepdims=True)
     batch["signs"] = np.repeat(rng.choice([-1.0, 1.0], (count, 12)), 2, axis=1)
@@ -62,14 +62,14 @@ def mean_changes(rng, count):
     density = np.exp(-(z**2) / 2)
     density *= np.where(np.arange(len(z)) % 2, 4.0, 2.0) * (z[1] / 3) / np.sqrt(2 * np.pi)
     density[[0, -1]] /= 2
-    found = []
+    changes = []
     for s in sigma:
         for_R = []
         for R in [0.0, *1 / _HALVINGS]:
             up, down = np.exp(s * z + R), np.exp(-s * z - R)
             for_R.append(density @ (up**2 + down**2) / (density @ (up + down)) ** 2)
-        found.append((np.asarray(for_R[1:]) / for_R[0] - 1) * _HALVINGS)
-    return {"slope": np.asarray(found), "end": 4 * (ndtr(2 * sigma) - ndtr(sigma))}
+        changes.append((np.asarray(for_R[1:]) / for_R[0] - 1) * _HALVINGS)
+    return {"slope": np.asarray(changes), "end": 4 * (ndtr(2 * sigma) - ndtr(sigma))}
 
 
 @limit(

@@ -108,8 +108,8 @@ def reverse_sde_gaussian(mean, L, start, end, T, t, *, pull=1.0):
     falls as $1/N$. The chain starts from $p_T$ itself.
     """
     g, C = NoiseSchedule(start, end, T), L @ L.T
-    found = [_euler(g, t, mean, C, steps, pull) for steps in _GAUSSIAN_STEPS]
-    left = jnp.stack([jnp.linalg.norm(m - mean) + jnp.linalg.norm(S - C) for m, S in found])
+    laws = [_euler(g, t, mean, C, steps, pull) for steps in _GAUSSIAN_STEPS]
+    left = jnp.stack([jnp.linalg.norm(m - mean) + jnp.linalg.norm(S - C) for m, S in laws])
     return Sides(left, jnp.zeros_like(left), magnitude=jnp.ones_like(left))
 
 
@@ -167,9 +167,9 @@ def cold_starts(rng, count):
     return batch | {"mean": mean, "log_c": log_c, "T": t, "t": t}
 
 
-def _divergence(mean, S, other, C):
+def _divergence(mean, S, reference_mean, C):
     """KL(N(mean, S) || N(other, C)) for diagonal covariances."""
-    return jnp.sum(S / C - 1 - jnp.log(S / C) + (mean - other) ** 2 / C) / 2
+    return jnp.sum(S / C - 1 - jnp.log(S / C) + (mean - reference_mean) ** 2 / C) / 2
 
 
 @inequality(
@@ -199,7 +199,7 @@ def reverse_from_noise(mean, log_c, start, end, T, t, *, worst=True):
     gain = beta * C / late
     left = _divergence(mean - gain * beta * mean, noise * C / late + gain**2, mean, C)
     first = _divergence(jnp.zeros_like(mean), jnp.ones_like(mean), beta * mean, late)
-    kept = beta**2 * C / late
+    signal = beta**2 * C / late
     terms = 1 + 1 / C + (1 + C) / noise + mean**2 * (1 / C + 1 / late) + jnp.abs(log_c)
-    right = first * (jnp.max(kept) if worst else jnp.min(kept))
+    right = first * (jnp.max(signal) if worst else jnp.min(signal))
     return Sides(left, right, magnitude=jnp.sum(terms))

@@ -32,7 +32,7 @@ from gu2024exploring.instances import symmetric_networks
 from gu2024exploring.library.data.gaussian_mixtures import posterior_mean
 from gu2024exploring.library.kernels.dense_softmax_ntk import unit_features
 from gu2024exploring.library.kernels.regression_flow import regression_flow
-from gu2024exploring.library.models.softmax_network_gradient import outputs_and_gradient
+from gu2024exploring.library.training.softmax_network_gradient import outputs_and_gradient
 from gu2024exploring.library.training.softmax_regression import train_softmax_networks
 
 COUNT = 32
@@ -60,17 +60,17 @@ _GRID = 16
 def _labels(batch, t, x):
     """f_* of every instance at its points, and its largest slope in x in Frobenius norm."""
 
-    def one(instance, t, x):
-        known = mixture(instance), schedule(instance)
+    def label(instance, t, x):
+        law_and_schedule = mixture(instance), schedule(instance)
 
-        def both(t, x):
-            value = posterior_mean(*known, t, x)
+        def mean_and_score(t, x):
+            value = posterior_mean(*law_and_schedule, t, x)
             return value, value
 
-        slope, value = jax.vmap(jax.jacfwd(both, 1, has_aux=True))(t, x)
+        slope, value = jax.vmap(jax.jacfwd(mean_and_score, 1, has_aux=True))(t, x)
         return value, jnp.sqrt(jnp.max(jnp.sum(slope**2, axis=(1, 2))))
 
-    return jax.vmap(one)(batch, t, x)
+    return jax.vmap(label)(batch, t, x)
 
 
 @eqx.filter_jit
@@ -84,22 +84,22 @@ def _drift(network, X, Y, Z, eta):
     A step multiplies the residual by I - eta m H~, with H~ = (1/m) int J(W_s + theta Delta) J(W_s)'
     over theta in [0, 1]: two Gauss nodes leave a fourth power of the step.
     """
-    n, m, every = len(X), network.width, jnp.concatenate((X, Z))
-    inner = (every @ X.T)[None, :, None, :]
+    n, m, inputs = len(X), network.width, jnp.concatenate((X, Z))
+    inner = (inputs @ X.T)[None, :, None, :]
 
     def blocks(first, second):
         return jnp.einsum("aim,bjm->aibj", first, second[:, :n]) * inner / m
 
     def step(W, _):
         F, slope = outputs_and_gradient(SoftmaxNetwork(W, network.a), X, Y)
-        here = unit_features(SoftmaxNetwork(W, network.a), X)
+        features = unit_features(SoftmaxNetwork(W, network.a), X)
         points = (SoftmaxNetwork(W - node * eta * slope, network.a) for node in _NODES)
-        on_the_way = sum(unit_features(point, every) for point in points) / len(_NODES)
-        change = (blocks(on_the_way, here) - start) ** 2
-        found = jnp.sum(change[:, :n]), jnp.sum(change[:, n:], axis=(2, 3)), jnp.sum((F - Y) ** 2)
-        return W - eta * slope, found
+        on_the_way = sum(unit_features(point, inputs) for point in points) / len(_NODES)
+        change = (blocks(on_the_way, features) - start) ** 2
+        changes = jnp.sum(change[:, :n]), jnp.sum(change[:, n:], axis=(2, 3)), jnp.sum((F - Y) ** 2)
+        return W - eta * slope, changes
 
-    first = unit_features(network, every)
+    first = unit_features(network, inputs)
     start = blocks(first, first)
     squares = jax.lax.scan(step, network.W, None, length=_STEPS)[1]
     kernel, test, residual = (jnp.sqrt(jnp.max(part, axis=0)) for part in squares)
@@ -121,9 +121,9 @@ def _sampled(rng, batch, n):
     count = len(batch["T"])
     t = rng.uniform(0.1, 1, (count, n)) * batch["T"][:, None]
     part = (rng.uniform(size=(count, n)) > batch["weights"][:, :1]).astype(int)
-    each = np.arange(count)[:, None]
-    roots = np.linalg.cholesky(batch["covariances"])[each, part]
-    x0 = batch["means"][each, part]
+    index = np.arange(count)[:, None]
+    roots = np.linalg.cholesky(batch["covariances"])[index, part]
+    x0 = batch["means"][index, part]
     x0 = x0 + np.einsum("enij,enj->eni", roots, rng.normal(size=x0.shape))
     beta = decay(batch, t)[..., None]
     return t, beta * x0 + np.sqrt(1 - beta**2) * rng.normal(size=x0.shape), x0
@@ -148,8 +148,8 @@ def _quadrature(batch):
 def _predict(gram, cross, Y, eta):
     """Kernel regression of all outputs after all steps."""
     flow = regression_flow(gram, Y.T.reshape(-1, 1))
-    found = flow.test(cross, np.asarray([float(_STEPS)]), step_size=eta)
-    return found[0].reshape(Y.shape[1], -1).T
+    predicted = flow.test(cross, np.asarray([float(_STEPS)]), step_size=eta)
+    return predicted[0].reshape(Y.shape[1], -1).T
 
 
 def _in_ball(gram, cross, Y):
@@ -197,20 +197,20 @@ def _encoded(rng, law, size):
     n, m, d = size
     train, more = _sampled(rng, law, n), _sampled(rng, law, _REFERENCE)
     t, x, mass = _quadrature(law)
-    every = [train[:2], more[:2], (t, x)]
-    times, points = (np.concatenate([part[k] for part in every], axis=1) for k in (0, 1))
+    points_in_time = [train[:2], more[:2], (t, x)]
+    times, points = (np.concatenate([part[k] for part in points_in_time], axis=1) for k in (0, 1))
     jax_law = {name: jnp.asarray(value) for name, value in law.items()}
-    known = jax_law, jnp.asarray(times), jnp.asarray(points)
-    label, steepest = (np.asarray(part) for part in _labels(*known))
+    law_at_points = jax_law, jnp.asarray(times), jnp.asarray(points)
+    label, steepest = (np.asarray(part) for part in _labels(*law_at_points))
     inputs = np.concatenate((times[..., None], points), axis=2)
     cut = (n, n + _REFERENCE)
     inputs = inputs / np.linalg.norm(inputs[:, : cut[0]], axis=2).max(axis=1)[:, None, None]
     unit = np.linalg.norm(train[2], axis=2).max(axis=1)[:, None, None]
     X, X_more, Z = np.split(inputs, cut, axis=1)
     Y_true, Y_more, truth = np.split(label / unit, cut, axis=1)
-    drawn = symmetric_networks(rng, len(X), (d + 1, m, d, 1))
+    networks = symmetric_networks(rng, len(X), (d + 1, m, d, 1))
     return {
-        **{name: drawn[name] for name in ("W", "a", "sigma")},
+        **{name: networks[name] for name in ("W", "a", "sigma")},
         "X": X, "X_more": X_more, "Z": Z, "Y": train[2] / unit,
         "Y_true": Y_true, "Y_more": Y_more, "truth": truth, "mass": mass,
         "lipschitz": steepest,
@@ -221,9 +221,9 @@ def _runs(rng, count, size):
     """Runs of one size."""
     law = mixtures(rng, count, size.dimension) | schedules(rng, count, (0.8, 3.0))
     raw = _encoded(rng, law, size)
-    each = [_network(raw, i) for i in range(count)]
-    networks = jax.tree.map(lambda *parts: jnp.stack(parts), *each)
-    grams = [softmax_ntk(each[i], raw["X"][i]) for i in range(count)]
+    models = [_network(raw, i) for i in range(count)]
+    networks = jax.tree.map(lambda *leaves: jnp.stack(leaves), *models)
+    grams = [softmax_ntk(models[i], raw["X"][i]) for i in range(count)]
     spectra = np.linalg.eigvalsh(np.stack(grams))
     eta = 0.5 / (size.width * spectra[:, -1])
     path = train_softmax_networks(

@@ -1,6 +1,6 @@
 r"""The smallest eigenvalue lambda of the limit kernel falls factorially with n in the plane.
 
-Symbols: n unit inputs in R^2, sigma, K = [x_i' x_j exp(sigma^2 x_i' x_j)]. On the circle K(theta)
+For unit inputs in R^2 the kernel is K = [x_i' x_j exp(sigma^2 x_i' x_j)]. On the circle K(theta)
 = cos(theta) exp(s cos(theta)), s = sigma^2, is the sum of (I_{k-1}(s) + I_{k+1}(s)) cos(k theta),
 k >= 1, and I_1(s), with modified Bessel functions I. A unit vector orthogonal to the modes
 below n/2, n - 1 of them, sees the rest, each at most n times.

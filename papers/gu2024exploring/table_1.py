@@ -33,13 +33,13 @@ _ROWS = (Activation.SOFTMAX, Activation.RELU, Activation.EXPONENTIAL)
 
 def three_activations(rng, count):
     """Runs of the three activations, and exponential ones whose targets are Y / sqrt(m)."""
-    parts = [trained(deepcopy(rng), count, _ONE._replace(activation=row)) for row in _ROWS]
+    trainings = [trained(deepcopy(rng), count, _ONE._replace(activation=row)) for row in _ROWS]
     scales = [_ONE.width if row is Activation.SOFTMAX else 1.0 for row in _ROWS]
     exponential = _ONE._replace(activation=Activation.EXPONENTIAL)
     raw = draw(rng, count, exponential)
     lazy = train(raw | {"Y": raw["Y"] / np.sqrt(_ONE.width)}, exponential)
     names = ("lam", "eta", "square", "drift")
-    return {name: np.stack([part[name] for part in parts], 1) for name in names} | {
+    return {name: np.stack([part[name] for part in trainings], 1) for name in names} | {
         "Y": raw["Y"],
         "steps": np.broadcast_to(np.asarray(STEPS, float), (count, len(STEPS))),
         "scale": np.broadcast_to(np.asarray(scales), (count, len(_ROWS))),
@@ -96,7 +96,7 @@ def table_1_prefactor(drift, lam, lazy, *, equal=True):
     \frac{\|H(\tau)-H^*\|_F}{\lambda}\Big|_{\exp,\,Y/\sqrt m}\Big) \ge \frac12$$
 
     Against an exponential network of prefactor $m^{-1/2}$ the softmax kernel moves 500 times less
-    in the median (width 256). At equal prefactor it moves half as much (.16 to 1.25 of it): the
+    in the median (width 256). At equal prefactor it moves half as much (0.16 to 1.25 of it): the
     advantage is a lazy scaling by $\sqrt m$, and normalisation adds a factor 2.
     """
     moved = drift[:, -1] / lam

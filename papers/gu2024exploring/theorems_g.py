@@ -25,8 +25,8 @@ def best_in_balls(rng, count):
     """E ||f_H - f_*||^2 of the best f_H with ||f_H||^2 <= d R_H, kernel of infinite width."""
     runs = score_runs(rng, count)
     radii = (runs["d"] * np.exp(runs["d"]))[:, None] * _MULTIPLES
-    errors, given = [], (runs[name] for name in ("Z", "truth", "mass", "d"))
-    for Z, truth, mass, d, R_H in zip(*given, radii, strict=True):
+    errors, arrays = [], (runs[name] for name in ("Z", "truth", "mass", "d"))
+    for Z, truth, mass, d, R_H in zip(*arrays, radii, strict=True):
         root = np.sqrt(mass)[:, None]
         K = np.asarray(softmax_ntk_limit(Z, Z, 1.0)) * root * root.T
         g, Q = np.linalg.eigh(K)
@@ -87,7 +87,7 @@ def theorem_g_4(mass, kernel, pseudo, n, d, R_H, *, share=None):
     + \Gamma_\delta$$
 
     The form is that of Theorem 6.6, where these terms come from; constants 1, $\delta = .1$.
-    Vacuous at 5 to 16 samples: $\Gamma$ is 234 and more, the label mismatch .007 in the median. No
+    Vacuous at 5 to 16 samples: $\Gamma$ is 234 and more, the label mismatch 0.007 in the median. No
     factor of it is tested; theorem-g-4-sharp is what the runs obey.
     """
     A, Gamma = gu2024_approximation(large_ball(R_H, d), d), gu2024_complexity(n, d, 0.1)
@@ -107,7 +107,7 @@ def theorem_g_4_sharp(kernel, pseudo, own_test, tau, Y_true, ball_at_X, *, facto
 
     Labels and pseudo-labels differ by $f_* - f_H$ on the inputs alone, and regression passes on
     $\sqrt{\tau K(x, x)}$ of it at most: no $\lambda$, no probability. At every test point, for
-    the output that is nearest to its bound; .57 of it is reached in 288 runs.
+    the output that is nearest to its bound; 0.57 of it is reached in 288 runs.
     """
-    reach = jnp.sqrt(tau * own_test) * jnp.sqrt(jnp.sum((Y_true - ball_at_X) ** 2))
-    return nearest(jnp.abs(kernel - pseudo), factor * reach)
+    size = jnp.sqrt(tau * own_test) * jnp.sqrt(jnp.sum((Y_true - ball_at_X) ** 2))
+    return nearest(jnp.abs(kernel - pseudo), factor * size)

@@ -1,8 +1,7 @@
 r"""Trainings that several claims share: gradient descent from the symmetric initialisation.
 
-The step is a share of 1 / (m lambda_max(H*)), where the linearised descent contracts. Reading:
-lambda = lambda_min(H*), u = F - Y, B = max(1, |<w_r, x_i>|) over the whole run: the smallest
-number that can stand for the B of Definition 4.1.
+The step is a share of 1 / (m lambda_max(H*)), where the linearised descent contracts. B is the
+largest over a full run: the smallest number that can stand for the B of Definition 4.1.
 """
 
 from functools import partial
@@ -39,7 +38,6 @@ class Setting(NamedTuple):
         width: m.
         outputs: k.
         samples: n, in dimension 3.
-        activation: of the hidden units.
         targets: smallest and largest length of the targets of an instance.
         step: smallest and largest share of 1 / (m lambda_max(H*)).
         sigma: smallest and largest standard deviation of the first layer.
@@ -60,7 +58,7 @@ GENERAL = Setting()
 
 
 def spread_inputs(rng, count, samples, sigma, planes=0):
-    """Inputs of length .8 to 1, the best separated of six draws: a kernel that is not singular.
+    """Inputs of length 0.8 to 1, the best separated of six draws: a kernel that is not singular.
 
     One instance in so many lies in a plane, none with 0.
     """
@@ -105,18 +103,18 @@ def draw(rng, count: int, setting: Setting):
 
 def kernels(setting, W, a, X, Z=None):
     """The kernel H of each instance, of X with itself or with Z."""
-    found = []
+    spectra = []
     for e in range(len(W)):
         network = SoftmaxNetwork(jnp.asarray(W[e]), jnp.asarray(a[e]), setting.activation)
-        found.append(softmax_ntk(network, X[e], None if Z is None else Z[e]))
-    return np.stack(found)
+        spectra.append(softmax_ntk(network, X[e], None if Z is None else Z[e]))
+    return np.stack(spectra)
 
 
 def train(raw, setting):
     """Gradient descent from what `draw` gives: the curves, the outputs and W at the records."""
     layers = jnp.asarray(raw["W"]), jnp.asarray(raw["a"])
     first = SoftmaxNetwork(layers[0][0], layers[1][0], setting.activation)
-    found = train_softmax_networks(
+    trajectory = train_softmax_networks(
         eqx.tree_at(lambda part: (part.W, part.a), first, layers),
         jnp.asarray(raw["X"]),
         jnp.asarray(raw["Y"]),
@@ -126,9 +124,9 @@ def train(raw, setting):
         keep=Keep(weights=True, drift=True),
         chunk=len(raw["W"]),
     )
-    named = {"square": 2 * np.asarray(found.loss), "path": np.asarray(found.W)}
-    kept = ("movement", "largest_step", "drift", "outputs")
-    return named | {name: np.asarray(getattr(found, name)) for name in kept}
+    named = {"square": 2 * np.asarray(trajectory.loss), "path": np.asarray(trajectory.W)}
+    names = ("movement", "largest_step", "drift", "outputs")
+    return named | {name: np.asarray(getattr(trajectory, name)) for name in names}
 
 
 @shared
@@ -145,12 +143,12 @@ def runs(rng, count, setting):
     Beyond `trained`, at each of `STEPS`: kernels and least (their smallest eigenvalue); and B and
     share (the largest m S_ir) of the run.
     """
-    found = trained(rng, count, setting)
-    path, X = found["path"], found["X"]
-    moved = np.stack([kernels(setting, path[:, s], found["a"], X) for s in range(len(STEPS))], 1)
+    batch = trained(rng, count, setting)
+    path, X = batch["path"], batch["X"]
+    moved = np.stack([kernels(setting, path[:, s], batch["a"], X) for s in range(len(STEPS))], 1)
     logits = np.einsum("end,esdm->esnm", X, path)
     shares = np.exp(logits) / np.exp(logits).mean(axis=3, keepdims=True)
-    return found | {
+    return batch | {
         "kernels": moved,
         "least": np.linalg.eigvalsh(moved)[..., 0],
         "B": np.maximum(1, np.abs(logits).max(axis=(1, 2, 3))),
@@ -161,8 +159,8 @@ def runs(rng, count, setting):
 
 def curves(rng, count, setting=GENERAL, further=()):
     """Trainings as numbers along time: `CURVES`, and further arrays of `runs` by name."""
-    found = runs(rng, count, setting)
-    return {name: found[name] for name in (*CURVES, *further)}
+    training = runs(rng, count, setting)
+    return {name: training[name] for name in (*CURVES, *further)}
 
 
 def curves_of(setting):

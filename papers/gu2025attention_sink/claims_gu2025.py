@@ -2,7 +2,7 @@ r"""Attention sinks (Gu et al. 2025): what a Transformer does with one token rep
 
 Our text of the four propositions of appendix C.1 comes from a third party's transcription, not from
 the paper. A_{t,j} is the weight that the last of t equal tokens gives to the j-th; a sink is a
-first token whose mean weight over the rows is above epsilon = .3.
+first token whose mean weight over the rows is above epsilon = 0.3.
 """
 
 import jax
@@ -12,7 +12,7 @@ import numpy as np
 import attlas as at
 from attlas.claims.claim import Sides, Source, Status
 from attlas.models.attention.rotation import turn
-from attlas_audit.library.bounds.repeated_tokens import repeated_token_ceiling
+from attlas_audit.library.softmax_weights import repeated_token_ceiling
 
 LENGTH = 24
 """Rows of the causal maps: all t from 1 to 24 in each instance."""
@@ -136,8 +136,8 @@ def falling_bias(falls, *, sign=1.0, factor=1.0):
 def score_of_a_falling_bias(falls, *, sign=1.0, harmonic=1.0):
     r"""$$\alpha_1=\frac1T\sum_{t\le T}A_{t,1}\le\frac{H_T}T,\quad H_T=\sum_{t\le T}\frac1t$$
 
-    T = 24, where it is .157; at T = 64, as in the paper's tables, .074: below the threshold .3, so
-    that "no attention sink" is what the metric says. For T at most 5 it would not:
+    T = 24, where it is 0.157; at T = 64, as in the paper's tables, 0.074. Both are below the
+    threshold 0.3, so the metric reports no attention sink. For T at most 5 it would not:
     $H_5/5=.457$, and uniform attention counts as a sink.
     """
     total = np.sum(1 / (1 + POSITION))
@@ -189,7 +189,7 @@ def rotations(rng, count):
 def _rotary(q, k, speed):
     """Weights of a causal map with rotary positions, and the size |q||k| of its logits."""
     angle = POSITION[:, None] * speed[None]
-    rows = [turn(jnp.broadcast_to(each, (LENGTH, 4)), angle, False) for each in (q, k)]
+    rows = [turn(jnp.broadcast_to(vector, (LENGTH, 4)), angle, False) for vector in (q, k)]
     return causal(rows[0] @ rows[1].T), jnp.sqrt(jnp.sum(q**2) * jnp.sum(k**2))
 
 
@@ -227,14 +227,14 @@ def _exponents():
     distance of the points.
     """
     omega = np.linspace(0.0, np.pi, 16385)
-    found, total = [(0.0, 0.0, 0.0)], np.zeros(len(omega), dtype=complex)
+    exponents, total = [(0.0, 0.0, 0.0)], np.zeros(len(omega), dtype=complex)
     for t in range(2, LENGTH + 1):
         total += np.exp(-1j * omega * (t - 1))
         apart = total / (t - 1) - 1
         best = np.argmax(np.abs(apart))
         above = 3 / 32 * t**2 * (omega[1] - omega[0]) ** 2
-        found.append((np.abs(apart[best]) + above, omega[best], np.pi - np.angle(apart[best])))
-    return np.array(found).T
+        exponents.append((np.abs(apart[best]) + above, omega[best], np.pi - np.angle(apart[best])))
+    return np.array(exponents).T
 
 
 EXPONENTS, SPEEDS, PHASES = _exponents()
@@ -333,17 +333,17 @@ def hidden_states(
     uniform = jnp.where(seen, 1.0 / _TOKENS, 0.0)
 
     def block(states, layer):
-        H, one = states
+        H, token = states
         Q, K, V, O, up, down = layer
         q, k, v = (jnp.einsum("td,hdk->htk", _norm(H), W) for W in (Q, K, V))
         logits = jnp.einsum("htk,hsk->hts", q, k) / _HEAD**0.5 - slope * apart
         P = jax.nn.softmax(jnp.where(seen, logits, -jnp.inf), axis=-1)
         P = normalised * P + (1 - normalised) * uniform
         H = H + jnp.swapaxes(P @ v, 0, 1).reshape(_TOKENS, -1) @ O
-        one = one + jnp.einsum("d,hdk->hk", _norm(one), V).reshape(-1) @ O
-        return tuple(h + jax.nn.relu(_norm(h) @ up) @ down for h in (H, one)), None
+        token = token + jnp.einsum("d,hdk->hk", _norm(token), V).reshape(-1) @ O
+        return tuple(h + jax.nn.relu(_norm(h) @ up) @ down for h in (H, token)), None
 
     H = jnp.broadcast_to(word, (_TOKENS, _WIDTH)) + learnt * positions
-    (H, one), _ = jax.lax.scan(block, (H, word), (W_Q, W_K, W_V, W_O, W_1, W_2))
-    size = 1 + jnp.sqrt(jnp.sum(one**2)) + jnp.sqrt(jnp.sum(word**2))
-    return Sides(H, jnp.broadcast_to(one, H.shape), magnitude=size)
+    (H, token), _ = jax.lax.scan(block, (H, word), (W_Q, W_K, W_V, W_O, W_1, W_2))
+    size = 1 + jnp.sqrt(jnp.sum(token**2)) + jnp.sqrt(jnp.sum(word**2))
+    return Sides(H, jnp.broadcast_to(token, H.shape), magnitude=size)

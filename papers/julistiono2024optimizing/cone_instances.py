@@ -115,10 +115,10 @@ def attention_svm(X, z, v, p, weight, beyond, margin, size=1.0):
     G = jnp.einsum("n,nd,ne->de", weight, D[:, 0], z)
     W_mm = size * inverse_potential_gradient(G / jnp.max(jnp.abs(G)), p)
     pull = z @ W_mm.T
-    square, reach = jnp.sum(pull**2, axis=1), jnp.einsum("ntd,nd->nt", D, pull)
-    aim = jnp.where(beyond, jnp.maximum(reach, 1 + margin), 1.0)
-    moved = D + ((aim - reach) / square[:, None])[..., None] * pull[:, None]
-    first = jnp.where(weight[:, None] > 0, D[:, 0] / reach[:, :1], moved[:, 0])
+    square, margins = jnp.sum(pull**2, axis=1), jnp.einsum("ntd,nd->nt", D, pull)
+    aim = jnp.where(beyond, jnp.maximum(margins, 1 + margin), 1.0)
+    moved = D + ((aim - margins) / square[:, None])[..., None] * pull[:, None]
+    first = jnp.where(weight[:, None] > 0, D[:, 0] / margins[:, :1], moved[:, 0])
     # Across W_mm z_i: support tokens move to scores below that of alpha.
     label, across = jnp.sign(first @ v), v[None] - pull * (pull @ v / square)[:, None]
     low = label[:, None] * (moved @ v) < 0
@@ -126,7 +126,7 @@ def attention_svm(X, z, v, p, weight, beyond, margin, size=1.0):
     moved = jnp.where((low & ~beyond)[..., None], turned, moved)
     D = jnp.concatenate([first[:, None], moved[:, 1:]], axis=1)
     X = jnp.concatenate([X[:, :1], X[:, :1] - D], axis=1)
-    return {"X": X, "W_mm": W_mm, "y": label, "weight": weight * reach[:, 0]}
+    return {"X": X, "W_mm": W_mm, "y": label, "weight": weight * margins[:, 0]}
 
 
 def scores(X, v, y):
@@ -165,7 +165,7 @@ def tied(raw):
     return {**raw, **{k: jnp.where(raw["n"] == 1, raw[k][:1], raw[k]) for k in names}}
 
 
-def _given(raw):
+def _svm_inputs(raw):
     """Names of what `attention_svm` is given."""
     names = ("X", "z", "v", "p", "weight", "beyond", "margin", "size")
     return [name for name in names if name in raw]
@@ -177,22 +177,24 @@ def placed(raw, radius=None, width=None):
     `radius` and `width` are functions of what was found; 1 and mu_0 without them. Placing what is
     placed changes nothing but roundings.
     """
-    given, raw = _given(raw), tied(raw)
-    found = {**raw, **attention_svm(**{name: raw[name] for name in given})}
-    given = ("X", "z", "v", "y", "p", "W_mm", "beyond", "mixture", "d")
-    found |= constants(**{name: found[name] for name in given})
-    p, W_mm = raw["p"], found["W_mm"]
-    edge = (found["mu"] if width is None else width(found)) * raw["share"]
-    found["radius"] = jnp.ones(()) if radius is None else radius(found)
-    found["W"] = found["radius"] * raw["stretch"] * into_cone(W_mm, raw["W"], p, edge)
-    found["V"] = into_cone(W_mm, raw["V"], p, edge)
-    return found
+    names, raw = _svm_inputs(raw), tied(raw)
+    instance = {**raw, **attention_svm(**{name: raw[name] for name in names})}
+    names = ("X", "z", "v", "y", "p", "W_mm", "beyond", "mixture", "d")
+    instance |= constants(**{name: instance[name] for name in names})
+    p, W_mm = raw["p"], instance["W_mm"]
+    edge = (instance["mu"] if width is None else width(instance)) * raw["share"]
+    instance["radius"] = jnp.ones(()) if radius is None else radius(instance)
+    instance["W"] = instance["radius"] * raw["stretch"] * into_cone(W_mm, raw["W"], p, edge)
+    instance["V"] = into_cone(W_mm, raw["V"], p, edge)
+    return instance
 
 
-def at_radius(found):
+def at_radius(instance):
     """R_delta of placed arrays; c = 1 is enough, by `proofs/cone.md`."""
-    spread, advantage, T = found["spread"], found["advantage"], found["X"].shape[1]
-    return julistiono2024_radius(found["norm"], found["delta"], found["A"], spread, advantage, T)
+    spread, advantage, T = instance["spread"], instance["advantage"], instance["X"].shape[1]
+    return julistiono2024_radius(
+        instance["norm"], instance["delta"], instance["A"], spread, advantage, T
+    )
 
 
 def back_in_place(radius=None, width=None):
@@ -290,14 +292,14 @@ def _raw(rng, T, spread):
 @partial(jax.vmap, in_axes=(0, None, None))
 def _placed(raw, radius, width):
     """Placed arrays, half of them with alpha and token 1 at opposite places, where A is small."""
-    given, raw = _given(raw), tied(raw)
-    X = attention_svm(**{name: raw[name] for name in given})["X"]
+    names, raw = _svm_inputs(raw), tied(raw)
+    X = attention_svm(**{name: raw[name] for name in names})["X"]
     centre = jnp.where(raw["centred"], X[:, :1] + X[:, 1:2], 0) / 2
-    found = placed({**raw, "X": raw["X"] - centre}, radius, width)
-    good = solves_the_svm(*(found[k] for k in ("X", "z", "p", "W_mm", "weight", "beyond")))
+    instance = placed({**raw, "X": raw["X"] - centre}, radius, width)
+    good = solves_the_svm(*(instance[k] for k in ("X", "z", "p", "W_mm", "weight", "beyond")))
     # At scores in the hundreds the slope of the exponential loss, and so the radius, overflows.
-    good &= wide_enough(found["mu"]) & jnp.isfinite(found["radius"])
-    return {**found, "good": good}
+    good &= wide_enough(instance["mu"]) & jnp.isfinite(instance["radius"])
+    return {**instance, "good": good}
 
 
 def cone_points(rng, count, radius=None, width=None, finish=None, tokens=SIZES[1], spread=0.0):
@@ -307,11 +309,11 @@ def cone_points(rng, count, radius=None, width=None, finish=None, tokens=SIZES[1
     """
     pools = []
     while sum(len(pool["p"]) for pool in pools) < count:
-        found = {
+        pool = {
             name: np.asarray(a)
             for name, a in _placed(_raw(rng, tokens, spread), radius, width).items()
         }
-        best = np.flatnonzero(found.pop("good"))[:_POOL]
-        pools.append({name: value[best] for name, value in found.items()})
+        best = np.flatnonzero(pool.pop("good"))[:_POOL]
+        pools.append({name: value[best] for name, value in pool.items()})
     batch = {name: np.concatenate([pool[name] for pool in pools])[:count] for name in pools[0]}
     return batch if finish is None else {**batch, **finish(batch)}

@@ -40,17 +40,17 @@ def _trained_pairs(rng, size):
     tokens = best_tokens(data)
     nuclear = [nuclear_svm(data.X[i], data.z[i], tokens[i], tolerance=1e-8) for i in range(_DRAWN)]
     plain = attention_svm_batch(data.X, data.z, tokens, 2.0)
-    aims = np.stack([np.asarray(found.value) for found in nuclear]), np.asarray(plain.value)
+    aims = np.stack([np.asarray(svm.value) for svm in nuclear]), np.asarray(plain.value)
     apart = np.sum((_unit(aims[0]) - _unit(aims[1])) ** 2, axis=(1, 2)) / 2
-    kept = np.flatnonzero(apart > _APART)[:_EACH]
-    data, aims = jax.tree.map(lambda a: a[kept], data), [aim[kept] for aim in aims]
-    factors = jnp.asarray(0.03 * rng.normal(size=(2, len(kept), d, d)))
+    selected = np.flatnonzero(apart > _APART)[:_EACH]
+    data, aims = jax.tree.map(lambda a: a[selected], data), [aim[selected] for aim in aims]
+    factors = jnp.asarray(0.03 * rng.normal(size=(2, len(selected), d, d)))
     train = partial(train_factored, learning_rate=_RATE, steps=_RECORDS[-1], record_at=_RECORDS)
     W = _unit(np.asarray(jax.vmap(train)(data, factors[0], factors[1]).W))
-    own, wrong = (np.sum((W - _unit(aim)[:, None]) ** 2, axis=(2, 3)) / 2 for aim in aims)
-    solved = np.array([int(found.result) == 0 for found in nuclear])
-    solved = (solved & (np.asarray(plain.result) == 0))[kept]
-    return {"certified": solved, "own": own, "wrong": wrong}
+    right, wrong = (np.sum((W - _unit(aim)[:, None]) ** 2, axis=(2, 3)) / 2 for aim in aims)
+    solved = np.array([int(svm.result) == 0 for svm in nuclear])
+    solved = (solved & (np.asarray(plain.result) == 0))[selected]
+    return {"certified": solved, "own": right, "wrong": wrong}
 
 
 def trained_pairs(rng, count):
@@ -74,7 +74,7 @@ def factored_pair(own, wrong, *, frobenius=False):
 
     Normalised gradient descent on both factors, from entries of size 0.03, on most problems: a pair
     that keeps a worse token of a sample, as in worse-token-is-kept, stays away. After 16,000 steps
-    11, 14 and 19 of 200 drawn problems are further than .05 from it, with $n, T, d$ of $2, 2, 3$,
+    11, 14 and 19 of 200 drawn problems are further than 0.05 from it, with $n, T, d$ of $2, 2, 3$,
     of $3, 2, 4$ and of $2, 3, 4$.
     """
     # One minus the cosine. The SVM's direction is known no better than its relative gap of 1e-8.

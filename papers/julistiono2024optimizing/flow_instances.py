@@ -57,10 +57,10 @@ def run_flows(data, W0, p, steps=STEPS, step=STEP, mixture=LOGISTIC):
     """Flows of stacked problems from W0, recorded 160 times; one program for all p and losses."""
     flow = partial(mirror_flow, steps=steps, step=step, record_at=range(EVERY, steps + 1, EVERY))
 
-    def one(each, W, p, mixture):
-        return flow(each, W, p=p, loss=mixed_loss(mixture))
+    def flow_of_problem(problem, W, p, mixture):
+        return flow(problem, W, p=p, loss=mixed_loss(mixture))
 
-    return jax.vmap(one)(data, W0, p, jnp.broadcast_to(mixture, (len(p), 4)))
+    return jax.vmap(flow_of_problem)(data, W0, p, jnp.broadcast_to(mixture, (len(p), 4)))
 
 
 def _at(grid, axis, values):
@@ -82,27 +82,27 @@ def divergences(W, target, p):
 
 @shared
 def _flows(rng):
-    drawn = cone_points(rng, 6 * COUNT, radius=at_radius)
-    near = (drawn["radius"] <= START * drawn["norm"]) & (drawn["p"] >= 1.5)
+    pool = cone_points(rng, 6 * COUNT, radius=at_radius)
+    near = (pool["radius"] <= START * pool["norm"]) & (pool["p"] >= 1.5)
     near = np.flatnonzero(near)[:COUNT]
-    batch = {name: value[near] for name, value in drawn.items()}
+    batch = {name: value[near] for name, value in pool.items()}
     size, p = batch["norm"][:, None, None], batch["p"]
     start, W_mm = batch["W"] / batch["stretch"][:, None, None] / size, batch["W_mm"] / size
-    parts = batch["X"], batch["y"], batch["z"] * size, batch["v"]
-    data = TokenSelection(*map(jnp.asarray, parts))
+    arrays = batch["X"], batch["y"], batch["z"] * size, batch["v"]
+    data = TokenSelection(*map(jnp.asarray, arrays))
     path = run_flows(data, start, p, mixture=batch["mixture"])
     norm, log_time = np.asarray(path.norm), np.asarray(path.log_time)
     # The same multipliers under another potential: not where this flow goes.
     dual = jnp.sign(W_mm) * jnp.abs(W_mm) ** (p - 1)[:, None, None]
-    other = jax.vmap(inverse_potential_gradient)(dual, jnp.where(p > 2, 1.5, 3.0))
-    own, wrong = (np.asarray(divergences(path.W, aim, p)) for aim in (W_mm, other))
+    another_potential = jax.vmap(inverse_potential_gradient)(dual, jnp.where(p > 2, 1.5, 3.0))
+    right, wrong = (np.asarray(divergences(path.W, aim, p)) for aim in (W_mm, another_potential))
     log_k, x = log_time[:, -1:] * LATE, norm[:, -1:] * LATE
     return {
         "p": p,
         "norm": x,
         "log_k": log_k,
-        "divergence_by_norm": _at(x, norm, own),
-        "divergence": _at(log_k, log_time, own),
+        "divergence_by_norm": _at(x, norm, right),
+        "divergence": _at(log_k, log_time, right),
         "other_divergence": _at(log_k, log_time, wrong),
         "norm_by_time": _at(log_k, log_time, norm),
     }

@@ -17,8 +17,8 @@ from attlas.claims.statement import computed, identity
 from attlas.data.token_selection import TokenSelection
 from julistiono2024optimizing.cone_instances import cone_points
 from julistiono2024optimizing.instances import EXPONENTS
-from julistiono2024optimizing.library.bounds.julistiono2024_rate import julistiono2024_rate
 from julistiono2024optimizing.library.solvers.selection_geometry import selection_geometry
+from julistiono2024optimizing.library.token_selection.julistiono2024_rate import julistiono2024_rate
 
 
 def _ratio(p):

@@ -39,19 +39,19 @@ _EXPONENTS, _STEPS, _WANTED = (1.75, 2.0, 2.5, 3.0), 5000, 64
 @partial(jax.vmap, in_axes=(0, None))
 def _solved(raw, support):
     """Data with ||W_mm|| = 1, of which the first samples alone are support samples."""
-    given = ("X", "z", "v", "p", "weight", "beyond", "margin")
-    found = attention_svm(**{name: raw[name] for name in given})
-    norm, p = plain_norm(found["W_mm"], raw["p"]), raw["p"]
-    W_mm, z = found["W_mm"] / norm, raw["z"] * norm
-    C = jnp.einsum("nd,ne->nde", found["X"][:, 0] - found["X"][:, 1], z)
-    share = found["weight"][:support] / jnp.sum(found["weight"])
+    names = ("X", "z", "v", "p", "weight", "beyond", "margin")
+    svm = attention_svm(**{name: raw[name] for name in names})
+    norm, p = plain_norm(svm["W_mm"], raw["p"]), raw["p"]
+    W_mm, z = svm["W_mm"] / norm, raw["z"] * norm
+    C = jnp.einsum("nd,ne->nde", svm["X"][:, 0] - svm["X"][:, 1], z)
+    share = svm["weight"][:support] / jnp.sum(svm["weight"])
     gram = gram_of(W_mm, C[:support], p)
     rate = jnp.sqrt(share[:, None] * share[None]) * gram * (p - 1)
     slowest, fastest = jnp.linalg.eigvalsh(rate)[jnp.array([0, -1])]
     entries = jnp.min(jnp.abs(W_mm)) > jnp.where(p > 2, 0.15, 0.03)
     steep = jnp.max(jnp.sum(jnp.abs(C), axis=(1, 2))) < 30
     good = (jnp.min(share) > 0.1) & entries & (slowest > 0.3) & (fastest < 15) & steep
-    return {**found, "W_mm": W_mm, "z": z, "C": C, "share": share, "good": good}
+    return {**svm, "W_mm": W_mm, "z": z, "C": C, "share": share, "good": good}
 
 
 _potentials = jax.vmap(potential_gradient)
@@ -96,18 +96,18 @@ def _flows(rng, support, touching=False):
     last = np.asarray(path.W[:, -1])
     # A flow that has left a sample at its worse token goes elsewhere: not what is stated.
     gaps = np.einsum("bnde,bde->bn", batch["C"], last) / x[:, -1:]
-    kept = np.min(gaps, axis=1) > 0.5
+    inside = np.min(gaps, axis=1) > 0.5
     U, U_0 = (_potentials(jnp.asarray(W), jnp.asarray(p)) for W in (last, start))
-    found = {**batch, "U": U, "start": U_0}
-    found |= {"x": at, "divergence": late, "log_kappa": _log_kappa(batch)}
-    return {name: np.asarray(value)[kept] for name, value in found.items()}
+    batch_of_flows = {**batch, "U": U, "start": U_0}
+    batch_of_flows |= {"x": at, "divergence": late, "log_kappa": _log_kappa(batch)}
+    return {name: np.asarray(value)[inside] for name, value in batch_of_flows.items()}
 
 
 def flows(rng, count, support=1, touching=False, where=lambda p: p > 1):
     """Flows of three samples with this many support samples, at four norms; of some p alone."""
-    found = _flows(rng, support, touching)
-    kept = np.flatnonzero(where(found["p"]))[:count]
-    return {name: value[kept] for name, value in found.items()}
+    batch = _flows(rng, support, touching)
+    rows = np.flatnonzero(where(batch["p"]))[:count]
+    return {name: value[rows] for name, value in batch.items()}
 
 
 _STEEP, _FLAT = (lambda p: p > 2), (lambda p: p <= 2)
@@ -166,21 +166,21 @@ def two_support_samples(W_mm, C, p, x, divergence, U, log_kappa, share, *, part=
     left out. Shown relative to the right side.
     """
     gram = gram_of(W_mm, C[:2], p)
-    kept = across(U, W_mm, C[:2], gram, p)
+    decayed = across(U, W_mm, C[:2], gram, p)
     late = part * half_squared_lag(log_kappa[:2] - jnp.log(share), share, gram) / x**2
-    memory = end * half_square(kept, W_mm, p) / x ** (2 * (p - 1))
+    memory = end * half_square(decayed, W_mm, p) / x ** (2 * (p - 1))
     return divergence / (late + memory), jnp.ones(4)
 
 
 def touching_flows(rng, count):
     """Flows from zero with two support samples and one on the margin without a multiplier."""
-    found = flows(rng, None, 2, True)
-    beta, theta, m = _touching(*(found[k] for k in ("W_mm", "C", "p", "log_kappa", "share")))
-    strength = m * np.exp(found["log_kappa"][:, 2] - np.sum(beta * theta, axis=1))
-    # Scales where y is at least 1: nearer the start the sample has not yet met its margin.
-    late = strength * found["x"][:, 0] > 8
-    found |= {"m": np.asarray(m), "strength": strength}
-    return {name: value[late][:count] for name, value in found.items()}
+    batch = flows(rng, None, 2, True)
+    beta, theta, m = _touching(*(batch[k] for k in ("W_mm", "C", "p", "log_kappa", "share")))
+    strength = m * np.exp(batch["log_kappa"][:, 2] - np.sum(beta * theta, axis=1))
+    # Scales where y is at least 1: nearer the start the sample is still below its margin.
+    late = strength * batch["x"][:, 0] > 8
+    batch |= {"m": np.asarray(m), "strength": strength}
+    return {name: value[late][:count] for name, value in batch.items()}
 
 
 @jax.jit
@@ -188,9 +188,9 @@ def touching_flows(rng, count):
 def _touching(W_mm, C, p, log_kappa, share):
     """Weights of C_0 in the span, theta, and the squared length of its part across the span."""
     gram = gram_of(W_mm, C[:2], p)
-    rest = across(C[2], W_mm, C[:2], gram, p)
+    remainder = across(C[2], W_mm, C[:2], gram, p)
     beta = jnp.linalg.solve(gram, jnp.einsum("ide,de->i", C[:2], metric(W_mm, p) * C[2]))
-    return beta, log_kappa[:2] - jnp.log(share), 2 * half_square(rest, W_mm, p)
+    return beta, log_kappa[:2] - jnp.log(share), 2 * half_square(remainder, W_mm, p)
 
 
 @limit(
@@ -205,7 +205,7 @@ def token_without_multiplier(W_mm, C, p, x, divergence, log_kappa, share, m, str
     r"""$$p=2,\ W(0)=0,\ D_\psi\to0:\quad D_\psi(\bar W_{mm},\bar W)\sim\frac1{2x^2}
     \Big((\theta-\bar\theta)^\top H^{-1}(\theta-\bar\theta)+\frac{\log^2(m\kappa x)}m\Big)$$
 
-    The order is $\log^2x/x^2$, which no power is: the exponents that were measured between $-.7$
+    The order is $\log^2x/x^2$, and no power of $x$: the exponents that were measured between $-.7$
     and $-2$ are this logarithm. $m$ is the squared length of what the metric leaves of $C_0$
     across the span of the others, $\kappa=\kappa_0e^{-\sum\beta_i\theta_i}$, $C_0$ having the parts
     $\beta_i$ in the span. Shown relative to the right side; other $p$ are in the proof.

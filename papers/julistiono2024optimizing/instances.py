@@ -1,6 +1,6 @@
 r"""Instances that the lemmas of this paper share, and its step as a formula.
 
-Symbols: X, y, z, v, W, p as in the paper; eta is its step. A point W of an instance lies on a
+A point W of an instance lies on a
 trajectory of l_p-AttGD, so that lemmas on one step are checked where the algorithm goes.
 """
 
@@ -55,13 +55,13 @@ def random_data(rng, count):
 
     rows = np.arange(n) % rng.choice([1, 2, 4], (count, 1))
     tokens = np.arange(T) % rng.choice([2, 4], (count, 1))
-    each = np.arange(count)[:, None]
+    index = np.arange(count)[:, None]
     X, y, z = sphere(n, T, d), rng.choice([-1.0, 1.0], size=(count, n)), sphere(n, d)
-    X = X[each[:, :, None], rows[:, :, None], tokens[:, None]]
+    X = X[index[:, :, None], rows[:, :, None], tokens[:, None]]
     return {
         "X": X * rng.uniform(1, 3, size=(count, 1, 1, 1)),
-        "y": y[each, rows],
-        "z": z[each, rows],
+        "y": y[index, rows],
+        "z": z[index, rows],
         "v": sphere(d) * rng.uniform(1, 3, size=(count, 1)),
         "p": np.asarray(EXPONENTS)[rng.permutation(np.arange(count) % len(EXPONENTS))],
         "d": used.astype(float),
@@ -102,5 +102,5 @@ def on_trajectory(rng, count):
     It works on a copy of the generator, so that what a claim adds does not depend on it. Claims
     of different numbers of instances share trajectories, which are drawn 64 at a time.
     """
-    drawn = _trajectory_points(deepcopy(rng), 64 * max(1, math.ceil(count / 64)))
-    return {name: value[:count] for name, value in drawn.items()}
+    points = _trajectory_points(deepcopy(rng), 64 * max(1, math.ceil(count / 64)))
+    return {name: value[:count] for name, value in points.items()}

@@ -49,8 +49,13 @@ def _path(data, aim, starts, p):
 
     def point(multiple, v0, W0):
         begun, (r, R) = TokenSelection(data.X, data.y, data.z, v0), (multiple * a for a in sizes)
-        found = descend_in_ball(begun, W0, p=p, radius=R, head_radius=r, steps=_STEPS)
-        return found.v, found.W, found.relative_gap, loss(found.v, found.W)
+        lowest_point = descend_in_ball(begun, W0, p=p, radius=R, head_radius=r, steps=_STEPS)
+        return (
+            lowest_point.v,
+            lowest_point.W,
+            lowest_point.relative_gap,
+            loss(lowest_point.v, lowest_point.W),
+        )
 
     multiples = jnp.asarray(_MULTIPLES)
     v, W, gap, height = jax.vmap(jax.vmap(point, (None, 0, 0)), (0, None, None))(multiples, *starts)
@@ -60,11 +65,11 @@ def _path(data, aim, starts, p):
     return (v[row, lowest], W[row, lowest]), jnp.all(good)
 
 
-def _away(path, aim, other, p):
+def _away(path, aim, next_aim, p):
     """Divergences of both blocks of a path from both pairs of SVMs, two arrays [block, point]."""
     along = jax.vmap(direction_divergence, (0, None, None))
     return [jnp.stack([along(a, to, p) for a, to in zip(path, pair, strict=True)])
-            for pair in (aim, other)]  # fmt: skip
+            for pair in (aim, next_aim)]  # fmt: skip
 
 
 _paths = jax.jit(jax.vmap(_path, in_axes=(0, 0, 0, None)))
@@ -78,13 +83,13 @@ def _choices(data, p):
     corners = np.array(list(product(range(T), repeat=n)))
     tokens = np.broadcast_to(corners, (count, *corners.shape))
     picked = np.take_along_axis(X[:, None], tokens[..., None, None], axis=3)[..., 0, :]
-    found = lp_svm_batch(picked.reshape(-1, n, d), np.repeat(y, len(corners), axis=0), p)
+    svms = lp_svm_batch(picked.reshape(-1, n, d), np.repeat(y, len(corners), axis=0), p)
     shape = (count, len(corners))
-    margin = (1 / np.asarray(found.certificate["norm_upper"])).reshape(shape)
-    margin = np.where((np.asarray(found.result) == 0).reshape(shape), margin, 0)
+    margin = (1 / np.asarray(svms.certificate["norm_upper"])).reshape(shape)
+    margin = np.where((np.asarray(svms.result) == 0).reshape(shape), margin, 0)
     second, best = np.argsort(margin, axis=1)[:, -2:].T
     rows = np.arange(count)
-    share = np.asarray(found.certificate["dual"]).reshape(*shape, n)[rows, best]
+    share = np.asarray(svms.certificate["dual"]).reshape(*shape, n)[rows, best]
     share = share / share.sum(axis=1, keepdims=True)
     pulled = np.einsum("bi,bi,bcid->bcd", share, y, picked)
     q = p / (p - 1)
@@ -92,7 +97,7 @@ def _choices(data, p):
     bound[rows, best] = 0
     # nu is at least a fiftieth of the margin.
     holds = (margin[rows, best] > 0) & (bound.max(axis=1) <= 0.98 * margin[rows, best])
-    heads = np.asarray(found.value).reshape(*shape, d)[rows]
+    heads = np.asarray(svms.value).reshape(*shape, d)[rows]
     return [(corners[at], np.nan_to_num(heads[rows, at], nan=1.0)) for at in (best, second)], holds
 
 
@@ -101,45 +106,47 @@ class _Problems(NamedTuple):
 
     data: TokenSelection
     aim: tuple[np.ndarray, np.ndarray]
-    other: tuple[np.ndarray, np.ndarray]
+    next_best: tuple[np.ndarray, np.ndarray]
     condition: np.ndarray
     solved: np.ndarray
 
 
 @shared
 def _problems(rng, p, size):
-    drawn = gaussian_selections(rng, _DRAWN, *size)
-    chosen, holds = _choices(drawn, p)
-    kept = np.flatnonzero(holds)[:_EACH]
-    data = jax.tree.map(lambda a: a[kept], drawn)
-    found = [attention_svm_batch(data.X, data.z, tokens[kept], p) for tokens, _ in chosen]
-    aim, other = ((v[kept], np.asarray(W.value)) for (_, v), W in zip(chosen, found, strict=True))
-    solved = np.asarray((found[0].result == 0) & (found[1].result == 0))
-    return _Problems(data, aim, other, holds[kept], solved)
+    problems = gaussian_selections(rng, _DRAWN, *size)
+    choices, holds = _choices(problems, p)
+    rows = np.flatnonzero(holds)[:_EACH]
+    data = jax.tree.map(lambda a: a[rows], problems)
+    svms = [attention_svm_batch(data.X, data.z, tokens[rows], p) for tokens, _ in choices]
+    aim, next_best = (
+        (v[rows], np.asarray(W.value)) for (_, v), W in zip(choices, svms, strict=True)
+    )
+    solved = np.asarray((svms[0].result == 0) & (svms[1].result == 0))
+    return _Problems(data, aim, next_best, holds[rows], solved)
 
 
 @shared
 def _joint_paths(rng):
-    parts = []
+    batches = []
     for p, size in product(OTHER, SIZES):
-        found, d = _problems(rng, p, size), size[2]
-        count = len(found.solved)
+        problems, d = _problems(rng, p, size), size[2]
+        count = len(problems.solved)
         v, W = rng.normal(size=(count, _STARTS, d)), rng.normal(size=(count, _STARTS, d, d))
-        v[:, 0], W[:, 0] = found.aim
-        there, reached = _paths(found.data, found.aim, (v, W), jnp.asarray(p))
+        v[:, 0], W[:, 0] = problems.aim
+        there, reached = _paths(problems.data, problems.aim, (v, W), jnp.asarray(p))
         multiples = np.tile(_MULTIPLES, (count, 1))
-        parts.append(_compared(found, p, there, reached) | {"multiples": multiples})
-    return parts
+        batches.append(_compared(problems, p, there, reached) | {"multiples": multiples})
+    return batches
 
 
 @shared
 def _joint_descents(rng):
-    parts = []
+    batches = []
     for p, size in product(OTHER, SIZES):
-        found = _problems(rng, p, size)
-        v, W = (jnp.asarray(aim * (1 + 0.1 * rng.normal(size=aim.shape))) for aim in found.aim)
+        problems = _problems(rng, p, size)
+        v, W = (jnp.asarray(aim * (1 + 0.1 * rng.normal(size=aim.shape))) for aim in problems.aim)
         path = train_selection_ensemble(
-            found.data,
+            problems.data,
             W,
             v0=v,
             p=p,
@@ -151,15 +158,17 @@ def _joint_descents(rng):
         )
         there = path.params["v"], path.params["W"]
         steps = np.tile(np.array(_RECORDS, float), (len(W), 1))
-        parts.append(_compared(found, p, there) | {"steps": steps})
-    return parts
+        batches.append(_compared(problems, p, there) | {"steps": steps})
+    return batches
 
 
-def _compared(found, p, there, reached=True):
+def _compared(problems, p, there, reached=True):
     """Divergences of paths from the SVMs of both choices, with the conditions."""
-    own, wrong = map(np.asarray, _all_away(there, found.aim, found.other, jnp.asarray(p)))
-    certified = found.solved & np.asarray(reached)
-    return {"condition": found.condition, "own": own, "wrong": wrong, "certified": certified}
+    right, wrong = map(
+        np.asarray, _all_away(there, problems.aim, problems.next_best, jnp.asarray(p))
+    )
+    certified = problems.solved & np.asarray(reached)
+    return {"condition": problems.condition, "own": right, "wrong": wrong, "certified": certified}
 
 
 def joint_paths(rng, count):

@@ -54,14 +54,14 @@ SIZES = ((2, 4), (3, 2), (5, 3))
 @jax.vmap
 def _solved(raw):
     """Data with ||W_mm|| = 1, the multipliers, and whether limits are near enough to be seen."""
-    given = ("X", "z", "v", "p", "weight", "beyond", "margin")
-    found = attention_svm(**{name: raw[name] for name in given})
-    norm, p = plain_norm(found["W_mm"], raw["p"]), raw["p"]
-    W_mm, z = found["W_mm"] / norm, raw["z"] * norm
-    C = jnp.einsum("nd,ne->nde", found["X"][:, 0] - found["X"][:, 1], z)
+    names = ("X", "z", "v", "p", "weight", "beyond", "margin")
+    svm = attention_svm(**{name: raw[name] for name in names})
+    norm, p = plain_norm(svm["W_mm"], raw["p"]), raw["p"]
+    W_mm, z = svm["W_mm"] / norm, raw["z"] * norm
+    C = jnp.einsum("nd,ne->nde", svm["X"][:, 0] - svm["X"][:, 1], z)
     gram = gram_of(W_mm, C, p)
     # Multipliers of unit sum: sum lambda_i = ||W_mm||^p.
-    share = found["weight"] / jnp.sum(found["weight"])
+    share = svm["weight"] / jnp.sum(svm["weight"])
     rate = jnp.sqrt(share[:, None] * share[None]) * gram * (p - 1)
     # Rates of the flow's relaxation per unit of the norm: slower than its steps, faster than it.
     slowest, fastest = jnp.linalg.eigvalsh(rate)[jnp.array([0, -1])]
@@ -73,7 +73,7 @@ def _solved(raw):
         & (slowest > 0.1)
         & (fastest < 15)
     )
-    return {**found, "W_mm": W_mm, "z": z, "C": C, "gram": gram, "share": share, "good": good}
+    return {**svm, "W_mm": W_mm, "z": z, "C": C, "gram": gram, "share": share, "good": good}
 
 
 def _problems(rng, n, d, wanted=_COUNT):
@@ -97,22 +97,22 @@ def _problems(rng, n, d, wanted=_COUNT):
     return {name: value[good] for name, value in batch.items()}
 
 
-def _padded(parts):
+def _padded(batches):
     """Problems of several sizes in turn; H, as it is inverted, has ones where no sample is."""
-    found = in_turn(parts)
-    none = np.einsum("bii->bi", found["gram"]) == 0
-    return {**found, "gram": found["gram"] + none[..., None] * np.eye(none.shape[1])}
+    batch = in_turn(batches)
+    none = np.einsum("bii->bi", batch["gram"]) == 0
+    return {**batch, "gram": batch["gram"] + none[..., None] * np.eye(none.shape[1])}
 
 
 def descents(rng, count):
     """Problems of one to five samples in two to four dimensions, a start, a step of 0.01 to 1."""
     sizes = ((1, 3), (2, 4), (3, 2), (4, 4), (5, 3))
-    found = _padded([_problems(rng, n, d, _COUNT // len(sizes)) for n, d in sizes])
-    found["samples"] = np.sum(np.any(found["z"] != 0, axis=2), axis=1).astype(float)
+    batch = _padded([_problems(rng, n, d, _COUNT // len(sizes)) for n, d in sizes])
+    batch["samples"] = np.sum(np.any(batch["z"] != 0, axis=2), axis=1).astype(float)
     # Not in the coordinates that a smaller problem lacks.
-    W = rng.normal(size=found["W_mm"].shape) * (found["W_mm"] != 0)
+    W = rng.normal(size=batch["W_mm"].shape) * (batch["W_mm"] != 0)
     eta = 10 ** rng.uniform(-2, 0, len(W))
-    return {name: a[:count] for name, a in {**found, "W": W, "eta": eta}.items()}
+    return {name: a[:count] for name, a in {**batch, "W": W, "eta": eta}.items()}
 
 
 @identity(
@@ -147,10 +147,10 @@ def mirror_span(X, y, z, v, W, p, eta, mixture, C, samples, *, both=1.0):
 
 def one_sample(rng, count):
     """Problems of one sample in two or four dimensions, a start and the growing multiplier a."""
-    found = _padded([_problems(rng, 1, d, _COUNT // 2) for d in (2, 4)])
-    a = 10 ** rng.uniform(2.0, 3.0, (len(found["p"]), 1)) * [1, 4, 16, 64]
-    W = rng.normal(size=found["W_mm"].shape) * (found["W_mm"] != 0)
-    return {name: value[:count] for name, value in {**found, "W": W, "a": a}.items()}
+    batch = _padded([_problems(rng, 1, d, _COUNT // 2) for d in (2, 4)])
+    a = 10 ** rng.uniform(2.0, 3.0, (len(batch["p"]), 1)) * [1, 4, 16, 64]
+    W = rng.normal(size=batch["W_mm"].shape) * (batch["W_mm"] != 0)
+    return {name: value[:count] for name, value in {**batch, "W": W, "a": a}.items()}
 
 
 @limit(
@@ -206,8 +206,8 @@ def _flows(rng, n, d):
     late = np.exp(np.stack([np.interp(g, a, v) for g, a, v in rows]))
     # A flow that keeps a sample at its worse token does not go to W_mm.
     gaps = np.einsum("bnde,bde->bn", batch["C"], np.asarray(path.W[:, -1])) / x[:, -1:]
-    found = {**batch, "W": start, "x": at, "divergence": late, "theta": theta, "moved": moved}
-    return {name: value[np.min(gaps, axis=1) > 0.5] for name, value in found.items()}
+    flows = {**batch, "W": start, "x": at, "divergence": late, "theta": theta, "moved": moved}
+    return {name: value[np.min(gaps, axis=1) > 0.5] for name, value in flows.items()}
 
 
 def flows_from(rng, count, zero=True):
@@ -215,9 +215,9 @@ def flows_from(rng, count, zero=True):
 
     At p = 3/2 the memory, of relative order x^-(p-1), is not yet near its limit.
     """
-    found = _padded([_flows(rng, *size) for size in SIZES])
-    kept = (found["moved"] != zero) & (zero | (found["p"] > 1.5))
-    return {name: value[kept][:count] for name, value in found.items()}
+    flows = _padded([_flows(rng, *size) for size in SIZES])
+    rows = (flows["moved"] != zero) & (zero | (flows["p"] > 1.5))
+    return {name: value[rows][:count] for name, value in flows.items()}
 
 
 @limit(
@@ -265,5 +265,5 @@ def lag_and_memory(W_mm, W, C, gram, p, x, divergence, theta, share, *, lead=1.0
     """
     late = half_squared_lag(theta + (1 - right) * jnp.log(share), share, gram) / x**2
     U = across(potential_gradient(W, p), W_mm, C, gram, p, right)
-    kept = half_square(U, W_mm, p) / x ** (2 * (p - 1))
-    return divergence / jnp.where(p < 2, late + lead * kept, lead * late + kept), jnp.ones(4)
+    memory = half_square(U, W_mm, p) / x ** (2 * (p - 1))
+    return divergence / jnp.where(p < 2, late + lead * memory, lead * late + memory), jnp.ones(4)

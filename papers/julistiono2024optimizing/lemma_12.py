@@ -1,4 +1,4 @@
-r"""Lemma 12. Entrywise l_p norm against the Euclidean norm; W in R^{d x d}, w = vec(W)."""
+r"""Lemma 12: the entrywise l_p norm against the Euclidean norm of w = vec(W)."""
 
 import jax.numpy as jnp
 import numpy as np

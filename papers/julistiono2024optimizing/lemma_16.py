@@ -1,4 +1,4 @@
-r"""Lemma 16: the risk is bounded, whatever W is; gamma_it = y_i v' X_it are the token scores."""
+r"""Lemma 16: the risk is bounded, whatever W is."""
 
 from functools import partial
 

@@ -1,6 +1,6 @@
 r"""Lemma 17: the gradient of the risk in closed form.
 
-gamma_i = y_i X_i v, h_i = X_i W z_i, s_i = softmax(h_i); n samples, all losses of the library.
+The claim covers all losses of the library.
 """
 
 import jax
@@ -11,8 +11,11 @@ from attlas.claims.statement import identity
 from attlas.data.token_selection import TokenSelection, token_scores
 from attlas.losses.margin_loss import margin_loss
 from julistiono2024optimizing.instances import ROUNDINGS, condition, on_trajectory
-from julistiono2024optimizing.library.models.single_head import SingleHead, attention_weights
 from julistiono2024optimizing.library.token_selection.gradient import selection_gradient
+from julistiono2024optimizing.library.token_selection.single_head import (
+    SingleHead,
+    attention_weights,
+)
 
 
 def _formula(data, W, loss, rank_one):

@@ -1,6 +1,6 @@
 r"""Lemma 18: the gradient is bounded by a constant Lambda of the data.
 
-gamma_it are the token scores, g their largest size; |l'| is largest at the margin -g.
+The largest |l'| lies at the margin -g, where g is the largest |gamma_it|.
 """
 
 from functools import partial

@@ -34,9 +34,9 @@ _CHAIN = "Lemmas 19-21"
 _ROUNDINGS = 64
 
 
-def without_delta(found):
+def without_delta(instance):
     """A quarter of R_delta without its factor 1 / delta: at most delta / 4 of R_delta."""
-    return at_radius(found) * found["delta"] / 4
+    return at_radius(instance) * instance["delta"] / 4
 
 
 beyond_radius = partial(
@@ -53,22 +53,22 @@ beyond_radius = partial(
 @jax.vmap
 def _steepest(raw):
     """A support token far across W_mm z, opposite to alpha; W at the cone's edge towards it."""
-    given = ("z", "v", "p", "weight", "beyond", "margin")
-    known = {name: raw[name] for name in given}
+    names = ("z", "v", "p", "weight", "beyond", "margin")
+    fixed = {name: raw[name] for name in names}
 
     def tokens(length):
         D = jnp.stack([raw["e"], length * raw["g"], length / 2 * raw["g"]])
         X = jnp.concatenate([jnp.zeros_like(D[:1]), -D])
-        return attention_svm(jnp.broadcast_to(X, raw["X"].shape), **known)
+        return attention_svm(jnp.broadcast_to(X, raw["X"].shape), **fixed)
 
     # The margin has 1 / |W_mm z|, whatever the far token is; A is ten times that.
-    reach = 20 / plain_norm(tokens(0.0)["W_mm"] @ raw["z"][0], 2.0)
-    found = tokens(reach)
-    X = found["X"] - (found["X"][:, :1] + found["X"][:, 2:3]) / 2
+    length = 20 / plain_norm(tokens(0.0)["W_mm"] @ raw["z"][0], 2.0)
+    far = tokens(length)
+    X = far["X"] - (far["X"][:, :1] + far["X"][:, 2:3]) / 2
     turn = jnp.outer(X[0, 0] - X[0, 2], raw["z"][0])
-    W = found["W_mm"] + 1e3 * turn * plain_norm(found["W_mm"], 2.0) / plain_norm(turn, 2.0)
-    kept = {name: value for name, value in raw.items() if name not in ("e", "g")}
-    return placed({**kept, "X": X, "W": W}, at_radius)
+    W = far["W_mm"] + 1e3 * turn * plain_norm(far["W_mm"], 2.0) / plain_norm(turn, 2.0)
+    arrays = {name: value for name, value in raw.items() if name not in ("e", "g")}
+    return placed({**arrays, "X": X, "W": W}, at_radius)
 
 
 def steep_points(rng, count):

@@ -1,6 +1,6 @@
 r"""Lemma 21: beyond R_pi the gradient's correlation with W is at most 1 + pi times that with W_mm.
 
-With h_it the gap of a token under W / rho, rho = ||W|| / ||W_mm||, the claim is (20) but for errors
+With h_it the gap of a token under W / rho the claim is (20) but for errors
 that R_pi makes small; one h_it is at most 1, since W_mm is the unique least-norm separator. Proved
 in papers/julistiono2024optimizing/proofs/cone.md.
 """
@@ -27,15 +27,15 @@ from julistiono2024optimizing.lemma_20 import exponent_rounding
 from julistiono2024optimizing.library.token_selection.gradient import scaled_gradient
 
 
-def at_radius_pi(found):
+def at_radius_pi(instance):
     """R_pi, where the logarithm of 1 / pi is multiplied by 1 / delta alone."""
-    n, T = found["n"], found["X"].shape[1]
-    delta, norm, pi = found["delta"], found["norm"], found["pi"]
-    ratio = found["spread"] / found["advantage"]
-    steep = n * T * ratio * found["largest_slope"] / found["least_slope"]
+    n, T = instance["n"], instance["X"].shape[1]
+    delta, norm, pi = instance["delta"], instance["norm"], instance["pi"]
+    ratio = instance["spread"] / instance["advantage"]
+    steep = n * T * ratio * instance["largest_slope"] / instance["least_slope"]
     first = 2 / pi * jnp.log(steep)
-    second = 2 / (7 * delta) * jnp.log(14 * T * found["A"] * ratio / pi)
-    return jnp.maximum(at_radius(found), norm * jnp.maximum(first, second))
+    second = 2 / (7 * delta) * jnp.log(14 * T * instance["A"] * ratio / pi)
+    return jnp.maximum(at_radius(instance), norm * jnp.maximum(first, second))
 
 
 beyond_radius = partial(

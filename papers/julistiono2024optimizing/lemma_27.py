@@ -40,7 +40,7 @@ class MeasuredStep(NamedTuple):
     """One step, everything divided by eta ||grad L||_q = tau.
 
     Attributes:
-        tau: how far the mirror variable moves.
+        tau: distance by which the mirror variable moves.
         toward_mm: -<grad L, W_mm> / (||W_mm|| ||grad L||_q).
         toward_w: -<grad L, W> / (||W|| ||grad L||_q).
         growth: (||W+||^{p-1} - ||W||^{p-1}) / tau.
@@ -48,7 +48,7 @@ class MeasuredStep(NamedTuple):
         descent: (L(W+) - L(W)) / (||grad L||_q ||W||), not above zero.
         rounding: absolute error of any of these.
         log_gradient: log ||grad L||_q.
-        W_next: where the step leads.
+        W_next: W after the step.
     """
 
     tau: Array
@@ -87,7 +87,7 @@ def measured_step(data, W, tau, log_unit=None):
     margin = jnp.sum(gamma * jnp.exp(logs), axis=1)
     places = margin[:, None] + rise[:, None] * jnp.exp(log_scale) * (1 + _NODES[None]) / 2
     slope = jnp.exp(loss.log_slope(places)) @ _WEIGHTS / 2
-    reach = jnp.max(jnp.einsum("ntd,de,ne->nt", jnp.abs(X), jnp.abs(W), jnp.abs(z)))
+    largest_logit = jnp.max(jnp.einsum("ntd,de,ne->nt", jnp.abs(X), jnp.abs(W), jnp.abs(z)))
     relative = _ROUNDINGS * jnp.finfo(size.dtype).eps
     moves = jnp.mean(slope) * jnp.max(jnp.abs(lost))
     return MeasuredStep(
@@ -97,7 +97,7 @@ def measured_step(data, W, tau, log_unit=None):
         growth=(after - before) / tau,
         power_growth=(after**dual - before**dual) / (dual * tau * size),
         descent=-jnp.mean(slope * rise) / (length * size),
-        rounding=relative * (1 + before / tau + moves * reach / (length * size)),
+        rounding=relative * (1 + before / tau + moves * largest_logit / (length * size)),
         log_gradient=log_scale + jnp.log(length),
         W_next=W_next,
     )
@@ -125,8 +125,8 @@ def _with_step(batch):
 
 def _placed_with_step(**moved):
     """Moved arrays back in place, with the step from there."""
-    found = placed(moved, at_radius_pi)
-    return {**found, **_step({**moved, **found})}
+    instance = placed(moved, at_radius_pi)
+    return {**instance, **_step({**moved, **instance})}
 
 
 on_steps = partial(

@@ -58,9 +58,9 @@ def _trajectory(data):
     return jax.lax.scan(advance, data["W"], None, length=_STEPS)[1]
 
 
-def half(found):
+def half(instance):
     """Half of the printed width."""
-    return found["mu"] / 2
+    return instance["mu"] / 2
 
 
 def _with_path(batch, turn=1.0):

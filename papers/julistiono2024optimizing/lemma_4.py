@@ -1,4 +1,4 @@
-r"""Lemma 4: the norm grows slowly; W is W(k), W+ = W(k+1), Lambda the bound of Lemma 18.
+r"""Lemma 4: the norm grows slowly.
 
 The proof's chain: ||W|| (||W+||^{p-1} - ||W||^{p-1}) <= (p-1)/p (||W+||^p - ||W||^p)
 <= eta ||W+|| ||grad L||_q <= eta ||W+|| Lambda. Ours needs no chain: the norm of the mirror

@@ -1,6 +1,6 @@
 r"""Lemmas 22, 23 and 26: one step of l_p-AttGD, and the cosine law of Bregman divergences.
 
-W is W(k), W+ = W(k+1), and eta the step; V, U are further matrices (the paper's W, W').
+W is W(k), and V, U are further matrices, the paper's W and W'.
 """
 
 import jax.numpy as jnp
@@ -76,12 +76,12 @@ def lemma_23(X, y, z, v, W, V, p, eta, mixture, *, exchanged=False):
     slope = selection_gradient(W, data, loss)
     after = mirror_step(W, slope, eta, p)
     now, then = selection_loss(W, data, loss), selection_loss(after, data, loss)
-    rest = -eta * jnp.sum(slope * (V - W)) - eta * now + eta * then
+    remainder = -eta * jnp.sum(slope * (V - W)) - eta * now + eta * then
     if exchanged:
         now, then = then, now
     # D of psi - eta L is the difference of the two divergences.
     mixed = bregman(after, W, p) - eta * (then - now - jnp.sum(slope * (after - W)))
-    right = bregman(V, after, p) + mixed + rest
+    right = bregman(V, after, p) + mixed + remainder
     inner = jnp.sum(jnp.abs(slope) * (jnp.abs(V) + jnp.abs(W) + jnp.abs(after)))
     risks = (jnp.abs(now) + jnp.abs(then)) * condition(X, z, jnp.abs(W) + jnp.abs(after))
     magnitude = _size(V, W, p) + _size(V, after, p) + _size(after, W, p) + eta * (risks + inner)

@@ -59,9 +59,9 @@ def unit_divergence(W, V, p, *, normalised=True):
     """
     norm = entrywise_norm(W, p)
     unit_w, unit_v = W / norm, V / entrywise_norm(V, p)
-    other = unit_v if normalised else V
-    by_unit = 1 - jnp.sum(potential_gradient(unit_w, p) * other)
-    by_size = 1 - jnp.sum(potential_gradient(W, p) * other) / norm ** (p - 1)
+    target = unit_v if normalised else V
+    by_unit = 1 - jnp.sum(potential_gradient(unit_w, p) * target)
+    by_size = 1 - jnp.sum(potential_gradient(W, p) * target) / norm ** (p - 1)
     # On the sphere psi = 1/p and the inner product is at most one.
     return Sides(direction_divergence(W, V, p), jnp.stack([by_unit, by_size]), magnitude=2 + 2 / p)
 

@@ -6,12 +6,141 @@ several is the minimiser is supported by the starts, not proved.
 """
 
 from functools import partial
+from itertools import product
 
+import equinox as eqx
+import jax
 import jax.numpy as jnp
+import numpy as np
 
 from attlas.claims.claim import Control, Sides, Source, assume
+from attlas.claims.sampling import in_turn, shared
 from attlas.claims.statement import limit
-from julistiono2024optimizing.path_instances import global_paths, local_paths
+from attlas.losses.margin_loss import margin_loss
+from attlas.measures.attention.direction import direction_divergence
+from attlas.norms.entrywise import entrywise_norm
+from attlas.solvers.attention_svm import attention_svm_batch
+from attlas.solvers.token_optimality import attention_margins, is_locally_optimal
+from julistiono2024optimizing.cone_instances import cone_divergence
+from julistiono2024optimizing.flow_instances import (
+    OTHER,
+    best_tokens,
+    gaussian_selections,
+)
+from julistiono2024optimizing.library.solvers.regularisation_path import LogExcessLoss
+from julistiono2024optimizing.library.token_selection.ball import descend_in_ball
+
+SIZES = ((2, 3, 3), (3, 4, 2), (5, 3, 4))
+"""Samples, tokens and dimensions of the problems; each is a program of its own."""
+EACH, STARTS, STEPS = 7, 4, 1000
+MULTIPLES = np.array([15.0, 30.0, 60.0, 120.0])
+"""Radii over ||W_mm||_{p,p}: the gaps at the minimiser are about these."""
+GAP = 1e-6
+"""Relative Frank-Wolfe gap that counts as stationary, a tenth of the divergences measured."""
+CONE = 0.1
+"""Width of the cone in which the local path is sought."""
+
+
+def _path(data, tokens, target, next_target, starts, p, cone):
+    """The lowest point of all starts in the cone at each radius, and whether it is a minimiser's.
+
+    It must be stationary and no worse than W_mm scaled to the radius, which is in the ball as well:
+    descent that loses W_mm missed the minimiser. In a cone (a finite width) alpha leads.
+    """
+    loss, norm = LogExcessLoss(data, margin_loss("logistic")), entrywise_norm(target, p)
+
+    def point(radius, W0):
+        lowest_point = descend_in_ball(data, W0, p=p, radius=radius, steps=STEPS)
+        leads = jnp.all(attention_margins(data.X, data.z, tokens, lowest_point.W) >= 0)
+        inside = (cone_divergence(target, lowest_point.W, p) <= cone) & (leads | jnp.isinf(cone))
+        return (
+            lowest_point.W,
+            lowest_point.relative_gap,
+            jnp.where(inside, loss(lowest_point.W), jnp.inf),
+        )
+
+    radii = norm * MULTIPLES
+    W, gap, height = jax.vmap(jax.vmap(point, (None, 0)), (0, None))(radii, starts)
+    lowest, row = jnp.argmin(height, axis=1), jnp.arange(len(radii))
+    scaled = jax.vmap(lambda radius: loss(radius * target / norm))(radii)
+    # Near a local choice the loss is its limit up to a rounding of its sums.
+    reached = height[row, lowest] <= scaled + 2**10 * jnp.finfo(norm.dtype).eps * jnp.abs(scaled)
+    away = [jax.vmap(direction_divergence, (0, None, None))(W[row, lowest], aim, p)
+            for aim in (target, next_target)]  # fmt: skip
+    return jnp.all(reached & (gap[row, lowest] <= GAP)), *away
+
+
+_paths = eqx.filter_jit(jax.vmap(_path, in_axes=(0, 0, 0, 0, 0, None, None)))
+_are_local = eqx.filter_jit(jax.vmap(is_locally_optimal))
+
+
+def _compared(data, tokens, svm, next_svm, starts, p, cone=np.inf):
+    """Paths of stacked problems, and how far they are from their SVM and from another one."""
+    arguments = map(jnp.asarray, (tokens, svm.value, next_svm.value, starts, p, cone))
+    reached, right, wrong = map(np.asarray, _paths(data, *arguments))
+    return {
+        "certified": np.asarray((svm.result == 0) & (next_svm.result == 0)) & reached,
+        "multiples": np.tile(MULTIPLES, (len(right), 1)),
+        "own": right,
+        "wrong": wrong,
+    }
+
+
+@shared
+def _global(rng):
+    batches = []
+    for (p, wrong_p), size in product(OTHER.items(), SIZES):
+        data = gaussian_selections(rng, EACH, *size)
+        tokens = best_tokens(data)
+        svm = attention_svm_batch(data.X, data.z, tokens, p)
+        compared = attention_svm_batch(data.X, data.z, tokens, wrong_p)
+        random = rng.normal(size=(EACH, STARTS - 1, size[2], size[2]))
+        starts = np.concatenate([svm.value[:, None], random], axis=1)
+        batches.append(_compared(data, tokens, svm, compared, starts, p))
+    return batches
+
+
+def _local_choices(rng, p, size):
+    """Problems whose second best token of the first sample is locally optimal."""
+    data = gaussian_selections(rng, 24 * EACH, *size)
+    tokens = best_tokens(data)
+    scores = np.asarray(data.y)[..., None] * np.einsum("bntd,bd->bnt", data.X, data.v)
+    tokens[:, 0] = np.argsort(scores[:, 0], axis=-1)[:, -2]
+    svms = attention_svm_batch(data.X, data.z, tokens, p)
+    local = _are_local(data, jnp.asarray(tokens), svms.value)
+    rows = np.flatnonzero(np.asarray(local) & (np.asarray(svms.result) == 0))[:EACH]
+    return jax.tree.map(lambda a: a[rows], data), tokens[rows]
+
+
+@shared
+def _local(rng):
+    batches = []
+    for p, size in product(2 * list(OTHER), SIZES):  # batches of one size share a program
+        data, tokens = _local_choices(rng, p, size)
+        svm = attention_svm_batch(data.X, data.z, tokens, p)
+        best = attention_svm_batch(data.X, data.z, best_tokens(data), p)
+        shaken = 1 + 0.01 * rng.normal(size=(len(tokens), STARTS, size[2], size[2]))
+        starts = svm.value[:, None] * shaken
+        batches.append(_compared(data, tokens, svm, best, starts, p, CONE))
+    return batches
+
+
+def global_paths(rng, count):
+    """The path of random problems: lowest points of W_mm and three random starts.
+
+    `certified`, `multiples` = R / ||W_mm||, and the divergences from the attention SVM of this p,
+    `own`, and of another, `wrong`; at most 63.
+    """
+    return in_turn(_global(rng), count)
+
+
+def local_paths(rng, count):
+    """The path near a choice of tokens that is locally but not globally optimal; at most 126.
+
+    As `global_paths`; `wrong` is the divergence from the globally optimal SVM.
+    """
+    return in_turn(_local(rng), count)
+
 
 SOLVED = assume(
     "attention SVM certified to a relative gap of 1e-8, the lowest points stationary to 1e-6 and "

@@ -131,8 +131,8 @@ def triples():
     """(n1, s0, p) with the condition of C.1, and the bounds as Theorem 4 prints them."""
     sizes = ((200, 50, 73), (199, 1, 100), (299, 99, 100))
     n1, s0, p = np.asarray(sizes, float).T
-    maxima = [[math.log(liu2021_regions(n, s)) for s in rest] for n, *rest in sizes]
-    bounds = [[math.log(liu2021_regions(n, s, "printed")) for s in rest] for n, *rest in sizes]
+    maxima = [[math.log(liu2021_regions(n, s)) for s in inputs] for n, *inputs in sizes]
+    bounds = [[math.log(liu2021_regions(n, s, "printed")) for s in inputs] for n, *inputs in sizes]
     return {"n1": n1, "s0": s0, "p": p, "bounds": np.asarray(bounds), "maxima": np.asarray(maxima)}
 
 
@@ -149,9 +149,7 @@ def triples():
     corrected=Control("without rounding down", compared="unrounded"),
     controls=[
         Control(
-            "the maxima in place of their lower bounds",
-            expect=Outcome.SUPPORTED,
-            compared="maxima",
+            "the maxima in place of their lower bounds", expect=Outcome.SUPPORTED, compared="maxima"
         )
     ],
     roundings=ROUNDINGS,

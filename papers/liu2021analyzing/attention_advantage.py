@@ -1,7 +1,7 @@
-r"""Beyond the paper: by which factor attention saves samples, as a theorem.
+r"""Beyond the paper: the factor by which attention saves samples, as a theorem.
 
-y = sum_j f_j <w_j, x_j> + noise, f = s0^-1/2 on the support. A known fixed support has s0 d
-parameters in place of p d; a support that moves has p d, whatever the learner knows of f. Proof:
+y = sum_j f_j <w_j, x_j> + noise, f = s0^-1/2 on the support. A known fixed support leaves s0 d
+parameters instead of p d; a moving support leaves p d, whatever the learner knows about f. Proof:
 papers/liu2021analyzing/proofs/advantage.md.
 """
 
@@ -95,7 +95,7 @@ def moving_support_floor(rng, count, *, extra=False, fewer=0):
     (n+1)\frac R{1+R}+\kappa R=pd,\quad
     \kappa\to0:\ \sigma^2\frac{pd}{n+1-pd}$$
 
-    For every learner, also one that is told $f(x)$; $w\sim N(0,\frac{\sigma^2}\kappa\Sigma^{-1})$.
+    For every learner, also one that knows $f(x)$; $w\sim N(0,\frac{\sigma^2}\kappa\Sigma^{-1})$.
     Tokens of signs and uniform supports: the posterior's risk over all designs, exactly.
     """
     left, right = np.zeros((2, count))
@@ -171,8 +171,8 @@ def advantage_factor(rng, count, *, square=False, more=0):
     for e in range(count):
         s0, d = int(rng.integers(1, 9)), int(rng.integers(1, 9))
         p, n = s0 * int(rng.integers(2, 9)), s0 * d + 2 + int(10 ** rng.uniform(0.5, 4))
-        found = attention_advantage(least_squares_risk(n, s0 * d), p, s0, d)
+        advantage = attention_advantage(least_squares_risk(n, s0 * d), p, s0, d)
         ratio = (p / (s0 + more)) ** (2 if square else 1)
-        left[e] = found.factor, ratio - (ratio + 1) / n
-        right[e] = p / (s0 + more), found.moving_support / n
+        left[e] = advantage.factor, ratio - (ratio + 1) / n
+        right[e] = p / (s0 + more), advantage.moving_support / n
     return left, right

@@ -160,11 +160,11 @@ def measured(rng, count):
     logits[::4] *= 10
     a = np.exp(logits - logits.max(axis=1, keepdims=True))
     a /= a.sum(axis=1, keepdims=True)
-    found = [concentration(a, taus=_TAUS, norm=norm) for norm in _NORMS]
-    one = found[0]
+    by_norm = [concentration(a, taus=_TAUS, norm=norm) for norm in _NORMS]
+    first = by_norm[0]
     names = ("top_norm", "relative_top_norm", "top_share", "effective_support", "participation")
-    s0 = np.stack([each.s0 for each in found], axis=1).astype(float)
-    return {"a": a, "s0": s0, "statistics": np.stack([getattr(one, k) for k in names], axis=1)}
+    s0 = np.stack([statistics.s0 for statistics in by_norm], axis=1).astype(float)
+    return {"a": a, "s0": s0, "statistics": np.stack([getattr(first, k) for k in names], axis=1)}
 
 
 @identity(
@@ -192,14 +192,20 @@ def experiment_1_statistics(a, s0, statistics, *, fewer=0, power=1, skip=0, unre
     ordered, tau = -jnp.sort(-a), jnp.asarray(_TAUS)
     squares, shares = jnp.sqrt(jnp.cumsum(ordered**2)), jnp.cumsum(ordered)
     sizes = []
-    for norms, whole in ((squares, squares[-1]), (squares, 1.0), (shares, shares[-1])):
-        enough = norms[None, :] ** power >= (1 - tau[:, None]) * whole**power * (1 - 1e-13)
+    for norms, total in ((squares, squares[-1]), (squares, 1.0), (shares, shares[-1])):
+        enough = norms[None, :] ** power >= (1 - tau[:, None]) * total**power * (1 - 1e-13)
         reached = 1 + jnp.argmax(enough, axis=1).astype(float) - fewer
         sizes.append(jnp.where(jnp.any(enough, axis=1), reached, float(unreached)))
     k = math.isqrt(_P) - 1 - fewer
-    own = ordered[skip:]
-    entropy = -jnp.sum(jnp.where(own > 0, own * jnp.log(jnp.where(own > 0, own, 1.0)), 0.0))
-    norm, whole = squares[k] ** power, squares[-1] ** power
-    others = jnp.stack([norm, norm / whole, shares[k], jnp.exp(entropy), 1 / jnp.sum(own**2)])
+    after_skip = ordered[skip:]
+    entropy = -jnp.sum(
+        jnp.where(
+            after_skip > 0, after_skip * jnp.log(jnp.where(after_skip > 0, after_skip, 1.0)), 0.0
+        )
+    )
+    norm, total = squares[k] ** power, squares[-1] ** power
+    others = jnp.stack(
+        [norm, norm / total, shares[k], jnp.exp(entropy), 1 / jnp.sum(after_skip**2)]
+    )
     right = jnp.concatenate([jnp.stack(sizes).reshape(-1), others])
     return Sides(jnp.concatenate([s0.reshape(-1), statistics]), right, 1 + right)

@@ -42,17 +42,17 @@ def population(rng, count):
 def formula_and_residual(target, given, printed):
     """var(z_1 | z_2) by covariances, as printed or not, and by residuals of a regression."""
     z_1, z_2 = target - target.mean(0)[None, :], given - given.mean(0)[None, :]
-    own, cross, other = (a.T @ b / len(z_1) for a, b in ((z_1, z_1), (z_1, z_2), (z_2, z_2)))
+    first, cross, second = (a.T @ b / len(z_1) for a, b in ((z_1, z_1), (z_1, z_2), (z_2, z_2)))
     if printed:
         # z1 and z2 need equal numbers of entries: the first ones of z2.
-        part = cross[:, : len(own)]
-        formula = own - part.T @ jnp.linalg.solve(own, part)
+        part = cross[:, : len(first)]
+        formula = first - part.T @ jnp.linalg.solve(first, part)
     else:
-        formula = schur_complement(own, cross, other)
-    spectrum = jnp.linalg.eigvalsh(other)
+        formula = schur_complement(first, cross, second)
+    spectrum = jnp.linalg.eigvalsh(second)
     # The inverse multiplies rounding by the condition number of what is not rounding itself.
     least = jnp.min(jnp.where(spectrum > 1e-12 * spectrum[-1], spectrum, jnp.inf))
-    magnitude = jnp.trace(own) * spectrum[-1] / least
+    magnitude = jnp.trace(first) * spectrum[-1] / least
     return Sides(formula, conditional_covariance(target, given).covariance, magnitude)
 
 
@@ -124,9 +124,9 @@ def conditional_variance_wide(target, given, *, width=_WIDE, fresh=False):
     would leave about half, but the sample still flatters, and the features' size is not given.
     """
     given = given[:, :width]
-    other = (target[_SAMPLES:], given[_SAMPLES:]) if fresh else None
-    found = conditional_covariance(target[:_SAMPLES], given[:_SAMPLES], other)
-    return Sides(found.largest, jnp.zeros_like(found.largest), found.unconditional)
+    judged = (target[_SAMPLES:], given[_SAMPLES:]) if fresh else None
+    regression = conditional_covariance(target[:_SAMPLES], given[:_SAMPLES], judged)
+    return Sides(regression.largest, jnp.zeros_like(regression.largest), regression.unconditional)
 
 
 @inequality(
@@ -145,10 +145,10 @@ def conditional_variance_fresh(target, given, *, fresh=True):
     population bounds the left side of (A3) from above; on the sample it is too small. A
     search over the targets comes within $10^{-8}$ of equality.
     """
-    whole = conditional_covariance(target, given)
-    other = (target, given) if fresh else None
-    sample = conditional_covariance(target[:_SMALL], given[:_SMALL], other)
-    return Sides(whole.largest, sample.largest, whole.unconditional)
+    population_regression = conditional_covariance(target, given)
+    judged = (target, given) if fresh else None
+    sample = conditional_covariance(target[:_SMALL], given[:_SMALL], judged)
+    return Sides(population_regression.largest, sample.largest, population_regression.unconditional)
 
 
 def spanned(rng, count):
@@ -169,9 +169,7 @@ def condition(given):
     "(A3) and (A5), where they hold",
     sample=spanned,
     status=Status.NEW,
-    assumptions=[
-        assume("no unit is dead on the sample", lambda given: condition(given) <= 1e4),
-    ],
+    assumptions=[assume("no unit is dead on the sample", lambda given: condition(given) <= 1e4)],
     count=32,
     controls=[Control("unrelated features", related=False)],
 )
@@ -182,6 +180,6 @@ def assumption_a3(target, given, unrelated, *, related=True):
     On fresh data the check does distinguish features that span the teacher's from unrelated ones.
     """
     phi = given if related else unrelated
-    found = conditional_covariance(target[:_SMALL], phi[:_SMALL], (target, phi))
-    magnitude = found.unconditional * condition(given) ** 2
-    return Sides(found.largest, jnp.zeros_like(magnitude), magnitude)
+    regression = conditional_covariance(target[:_SMALL], phi[:_SMALL], (target, phi))
+    magnitude = regression.unconditional * condition(given) ** 2
+    return Sides(regression.largest, jnp.zeros_like(magnitude), magnitude)

@@ -66,8 +66,8 @@ def on_the_orbit(rng, count):
         jnp.asarray(batch["x"]), *weights
     )
     batch["W1"][simple, :, 0] = v[simple, 0]
-    found = _hessians(*(jnp.asarray(batch[name]) for name in ("W1", "w2", "noise", "alpha")), v)
-    return {**batch, "v": v, **found}
+    hessians = _hessians(*(jnp.asarray(batch[name]) for name in ("W1", "w2", "noise", "alpha")), v)
+    return {**batch, "v": v, **hessians}
 
 
 @jax.jit

@@ -63,7 +63,7 @@ _SHAPES = {
 @partial(jax.jit, static_argnums=0, compiler_options=CHEAP_COMPILATION)
 def _clean(model, x, theta):
     """The outputs of the teachers."""
-    return jax.vmap(lambda x, t: jax.vmap(lambda one: model(one, **t))(x))(x, theta)
+    return jax.vmap(lambda x, t: jax.vmap(lambda sample: model(sample, **t))(x))(x, theta)
 
 
 @partial(jax.jit, static_argnums=0)
@@ -91,24 +91,24 @@ def _end(model, x, weight, target, theta, free):
         return values - jnp.sum(weight * values)
 
     def outputs(z):
-        found = centred(jax.vmap(lambda one: model(one, **unravel(z)))(x))
-        return found, found
+        values = centred(jax.vmap(lambda sample: model(sample, **unravel(z)))(x))
+        return values, values
 
     def step(state):
-        done, trial, damping, kept = state
+        done, trial, damping, best = state
         J, h = jax.jacfwd(outputs, has_aux=True)(trial)
         J, r = J * moves[None, :] * root[:, None], root * (h - centred(target))
         tried = _Point(trial, h, jnp.sum(r**2), J.T @ J, J.T @ r)
-        better = tried.risk <= kept.risk
-        kept = jax.tree.map(lambda new, old: jnp.where(better, new, old), tried, kept)
+        better = tried.risk <= best.risk
+        best = jax.tree.map(lambda new, old: jnp.where(better, new, old), tried, best)
         damping = jnp.clip(damping * jnp.where(better, 0.1, 10.0), 1e-13, 1e3)
-        size = damping * jnp.trace(kept.normal) + jnp.finfo(h.dtype).tiny
-        shift = jnp.linalg.solve(kept.normal + size * jnp.eye(flat.size), kept.slope)
-        return done + 1, kept.z - shift, damping, kept
+        size = damping * jnp.trace(best.normal) + jnp.finfo(h.dtype).tiny
+        shift = jnp.linalg.solve(best.normal + size * jnp.eye(flat.size), best.slope)
+        return done + 1, best.z - shift, damping, best
 
     def moving(state):
-        done, _, _, kept = state
-        return (done <= _STEPS) & (jnp.linalg.norm(kept.slope) > _ENOUGH)
+        done, _, _, best = state
+        return (done <= _STEPS) & (jnp.linalg.norm(best.slope) > _ENOUGH)
 
     none = jnp.zeros((flat.size, flat.size))
     far = jnp.asarray(jnp.inf)
@@ -131,14 +131,14 @@ def curves(rng, count, model, frozen=False):
     clean = _clean(model, x, theta)
     repeat = partial(np.repeat, repeats=len(_SIZES), axis=0)
     n = np.tile(_SIZES, count)
-    drawn = np.stack([rng.multinomial(k, np.full(_POINTS, 1 / _POINTS)) for k in n])
+    counts = np.stack([rng.multinomial(k, np.full(_POINTS, 1 / _POINTS)) for k in n])
     # The noise keeps its direction at all sizes, so that errors compare.
     noise = _NOISE * np.repeat(rng.normal(size=(count, _POINTS)), len(_SIZES), axis=0)
-    noise /= np.sqrt(np.maximum(drawn, 1))
+    noise /= np.sqrt(np.maximum(counts, 1))
     free = {k: np.full_like(v, 0.0 if frozen and k in attention else 1.0) for k, v in start.items()}
-    every = jax.tree.map(repeat, (start, free))
+    starts = jax.tree.map(repeat, (start, free))
     clean = repeat(np.asarray(clean))
-    h, slope = ends(model, repeat(x), drawn / n[:, None], clean + noise, *every)
+    h, slope = ends(model, repeat(x), counts / n[:, None], clean + noise, *starts)
     u = np.asarray(h) - clean
     error = np.mean((u - u.mean(1, keepdims=True)) ** 2, axis=1)
     shape = count, len(_SIZES)
@@ -172,7 +172,7 @@ def lemma_1_consistency(error):
     \phi(\langle \hat{w}^{(1)}, x \odot \hat{a} \rangle) - E(y|x) \right)^2 \to 0$$
 
     The stationary points to which damped steps lead from the teacher, mask and layers, at four
-    sizes from 512 to 262,144 samples; noise .01. Others keep their error at every size, such as
+    sizes from 512 to 262,144 samples; noise 0.01. Others keep their error at every size, such as
     $w = 0$ (zero-point).
     """
     return error, jnp.zeros(len(_SIZES))

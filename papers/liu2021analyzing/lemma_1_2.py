@@ -1,8 +1,7 @@
 r"""Lemma 1.2: the gradient in w2 at a fixed point, and between two points.
 
-A mask a in [0, 1]^p with s_0 entries, ||W||_F <= C_1, ||w|| <= C_2, |x_i| <= C_x, so that
-B = sqrt(s_0) C_1 C_x bounds the features. Constants are computed from the arrays, so that any
-arrays may be tried.
+A mask a in [0, 1]^p has s_0 entries, so that B = sqrt(s_0) C_1 C_x bounds the features. Constants
+are computed from the arrays, so that any arrays may be tried.
 """
 
 from functools import partial
@@ -13,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from attlas.claims.claim import Control, ProofStep, Sides, Status
-from attlas.claims.statement import inequality
+from attlas.claims.statement import erratum, inequality
 from liu2021analyzing.library.models.rectifier import rectify
 
 _P, _S0, _UNITS = 5, 2, 3
@@ -39,8 +38,8 @@ def masked(rng, count):
     w_t[even] = -w[even]
     shrunk = [(support[:, None] * np.ones((1, _UNITS))).ravel(), np.ones(_UNITS), np.ones(_S0)]
     step[even] = -np.concatenate([part / np.linalg.norm(part) for part in shrunk])
-    parts = {"x": x, "a": a, "a_t": a_t, "W": W, "W_t": W_t, "w": w, "w_t": w_t, "step": step}
-    return parts | {"rho": 10 ** rng.uniform(-4, -0.5, count)}
+    arrays = {"x": x, "a": a, "a_t": a_t, "W": W, "W_t": W_t, "w": w, "w_t": w_t, "step": step}
+    return arrays | {"rho": 10 ** rng.uniform(-4, -0.5, count)}
 
 
 def norm(array):
@@ -103,8 +102,8 @@ def lemma_1_2_term(x, a, W, w, a_t, W_t, w_t, *, factor=2.0):
 
 def moved(step, rho, a, W, w, C_1, C_2):
     """Another student, each block moved by at most rho times the radius of its ball."""
-    parts = jnp.split(step, [_P * _UNITS, _P * _UNITS + _UNITS])
-    d_W, d_w, d_a = (rho * part / jnp.maximum(norm(part), 1.0) for part in parts)
+    steps = jnp.split(step, [_P * _UNITS, _P * _UNITS + _UNITS])
+    d_W, d_w, d_a = (rho * part / jnp.maximum(norm(part), 1.0) for part in steps)
     W = W + C_1 * d_W.reshape(W.shape)
     w = w + C_2 * d_w
     a = a.at[:_S0].add(_S0**0.5 * d_a)
@@ -176,8 +175,8 @@ def lemma_1_2_concentration(v, t, *, rate=0.5):
 
     The exact probability, from all 165 counts of eight draws from four inputs, at twelve levels,
     and that of one draw; $D = 4 s_0 C_1^2 C_2 C_x^2$ is what the lemma needs. No dimension enters
-    (Pinelis). One draw of a fixed size comes to .82 of the bound, eight draws at the levels drawn
-    to .39: an exponent larger by a third would not be noticed.
+    (Pinelis). One draw of a fixed size comes to 0.82 of the bound, eight draws at the levels drawn
+    to 0.39: an exponent larger by a third would not be noticed.
     """
     counts, probabilities = (jnp.asarray(part) for part in compositions())
     size = jnp.sqrt(jnp.sum((counts @ v / _SAMPLES) ** 2, axis=1))
@@ -188,3 +187,139 @@ def lemma_1_2_concentration(v, t, *, rate=0.5):
     single = jnp.mean(jnp.where(squares >= largest * (1 - 1e-9), 1.0, 0.0))
     levels = jnp.append(_SAMPLES * t**2 / largest, 1.0)
     return jnp.append(left, single), 2 * jnp.exp(-rate * levels)
+
+
+# Lemma 1.2: how many centres cover the balls of the parameters, and the samples that they cost.
+#
+# Lemma 5.2 of Vershynin (2010): at most (1 + 2 R / epsilon)^d points of a ball of radius R in R^d
+# are pairwise epsilon apart, and a largest such set is a cover. (3 R / epsilon)^d needs
+# epsilon <= R.
+
+_LINE, _GRID, _MASK = 400, 40, 8
+_DIVISORS = (10, 16, 20, 25, 40, 50, 80, 100)
+# Distances of grid points that are equal by construction differ by rounding.
+_EQUAL = 1e-9
+
+
+def separated(points, epsilon):
+    """Points that are pairwise epsilon apart, one after the other, until none can be added."""
+    centres = []
+    distance = np.full(len(points), np.inf)
+    while (far := distance >= epsilon * (1 - _EQUAL)).any():
+        centres.append(points[np.argmax(far)])
+        distance = np.minimum(distance, np.linalg.norm(points - centres[-1], axis=1))
+    return np.array(centres)
+
+
+def covers(rng, count):
+    """Covers of intervals and discs by greedy separated sets, and how far they leave a point."""
+    rows = []
+    for k in range(count):
+        d = 1 + k % 2
+        R, ratio = 10 ** rng.uniform(-2, 2), rng.uniform(1, 4)
+        line = np.linspace(-R, R, _LINE + 1 if d == 1 else _GRID + 1)
+        points = np.stack(np.meshgrid(*[line] * d), axis=-1).reshape(-1, d)
+        points = points[np.linalg.norm(points, axis=1) <= R * (1 + _EQUAL)]
+        # A divisor of the line's grid, so that the bound is attained there.
+        epsilon = R / ratio if d > 1 else 2 * R * float(rng.choice(_DIVISORS)) / _LINE
+        centres = separated(points, epsilon)
+        gaps = np.linalg.norm(points[:, None] - centres[None], axis=2).min(axis=1)
+        rows.append((float(d), R, epsilon, float(len(centres)), gaps.max()))
+    d, R, epsilon, size, gap = np.array(rows).T
+    return {"d": d, "R": R, "epsilon": epsilon, "size": size, "gap": gap}
+
+
+@inequality(
+    "Lemma 1.2, Lemma 5.2 of Vershynin (2010)",
+    sample=covers,
+    status=Status.CORRECTED,
+    count=32,
+    controls=[
+        Control(r"$(R / \epsilon)^d$, the least that volumes allow", volume=True),
+        Control("a cover at half the distance", part=0.5),
+    ],
+    evaluations=64,
+)
+def lemma_1_2_cover(d, R, epsilon, size, gap, *, volume=False, part=1.0):
+    r"""$$\mathcal{N}(B^d(0, R), \epsilon) \le \left( 1 + \frac{2R}{\epsilon} \right)^d
+    \quad (\epsilon > 0)$$
+
+    Covers are built greedily on grids of the interval and of the disc; both their number and the
+    largest distance to a centre are compared. Attained on the line.
+    """
+    ratio = R / epsilon
+    # The centres are epsilon (1 - 1e-9) apart.
+    most = (ratio if volume else 1 + 2 * ratio / (1 - _EQUAL)) ** d
+    return jnp.stack([size, gap]), jnp.stack([most, part * epsilon])
+
+
+def wide():
+    """A cover of the unit interval at distance 4."""
+    return {"R": np.asarray(1.0), "epsilon": np.asarray(4.0), "d": np.asarray(1.0)}
+
+
+@erratum(
+    "Lemma 1.2, the covering numbers as printed",
+    witness=wide,
+    reason=r"at $\epsilon = 4 R$ even one centre is more than $3/4$",
+    corrected=Control("the larger of 1 and the print", least=1.0),
+)
+def lemma_1_2_cover_printed(R, epsilon, d, *, least=0.0):
+    r"""$$\max(1, (R/\epsilon)^d) \le \mathcal{N}(B^d(0, R), \epsilon) \le
+    \left( \frac{3R}{\epsilon} \right)^d \quad (\epsilon > 0)$$
+
+    The condition $\epsilon \le R$ of the lemma is missing; up to $3 R$ the print is still right,
+    for one centre covers the ball. The proof takes $\epsilon$ small, so nothing depends on it.
+    """
+    ratio = R / epsilon
+    return jnp.maximum(ratio**d, 1.0), jnp.maximum((3 * ratio) ** d, least)
+
+
+def unlike_radii():
+    """C_1 = 100 and C_2 = 1 at distance 0.1, four inputs and three units."""
+    numbers = {"C_1": 100.0, "C_2": 1.0, "epsilon": 0.1, "p": 4.0, "d": 3.0}
+    return {name: np.asarray(value) for name, value in numbers.items()}
+
+
+@erratum(
+    "Lemma 1.2, the radii as printed",
+    witness=unlike_radii,
+    reason="$C_1$ and $C_2$ are exchanged: 89.8 against 64.8",
+    corrected=Control("each ball with its own radius", exchanged=False),
+)
+def lemma_1_2_cover_exchanged(C_1, C_2, epsilon, p, d, *, exchanged=True):
+    r"""$$\|W\|_F \le C_1,\ \|w\|_2 \le C_2: \quad pd \log \frac{C_1}{\epsilon} +
+    d \log \frac{C_2}{\epsilon} \le \log \mathcal{N} \le
+    d \log \frac{3 C_1}{\epsilon} + pd \log \frac{3 C_2}{\epsilon}$$
+
+    A slip: the statement of the lemma has both radii in one logarithm, which hides it.
+    """
+    volumes = p * d * jnp.log(C_1 / epsilon) + d * jnp.log(C_2 / epsilon)
+    first, second = (C_2, C_1) if exchanged else (C_1, C_2)
+    return volumes, p * d * jnp.log(3 * first / epsilon) + d * jnp.log(3 * second / epsilon)
+
+
+def masks(rng, count):
+    """Masks in [0, 1]^p with few entries, every second one of ones."""
+    s0 = rng.integers(1, _MASK + 1, count)
+    a = rng.uniform(0, 1, (count, _MASK)) * (np.arange(_MASK) < s0[:, None])
+    a[::2] = np.arange(_MASK) < s0[::2, None]
+    return {"a": a, "s0": s0.astype(float)}
+
+
+@inequality(
+    "Lemma 1.2, the ball of the masks",
+    sample=masks,
+    status=Status.SHARPENED,
+    count=48,
+    search_over="a",
+    project=lambda a, s0: {"a": jnp.clip(a, 0.0, 1.0) * (jnp.arange(_MASK) < s0[..., None])},
+    controls=[Control("the root of the root", power=0.25)],
+)
+def lemma_1_2_mask_radius(a, s0, *, power=0.5):
+    r"""$$a \in [0, 1]^p,\ \|a\|_0 \le s_0: \quad \|a\|_2 \le \sqrt{s_0}$$
+
+    The paper writes $B_p(0, s_0^2)$ for the radius $s_0$ and then takes $s_0^2$ in the covering
+    number; $\sqrt{s_0}$ is attained. In the logarithm this costs a factor below 4.
+    """
+    return jnp.sqrt(jnp.sum(a**2)), s0**power

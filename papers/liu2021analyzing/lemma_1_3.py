@@ -99,7 +99,7 @@ def lemma_1_3(phi, idle, tau, *, deviation=1.0, square=1.0):
     probability $\pi_0 \le 2/3$ and $\pm C_3 / \sqrt{1 - \pi_0}$, which is sub-Gaussian: its moments
     are at most those of a Gaussian. With $\pi_0 = 0$ it is sign noise. With $\|\Phi_i\| \le B$ it
     gives $C_3 B (1 + \sqrt{2 \tau}) / \sqrt{n}$: no dimension, where a net of the sphere costs a
-    factor $5^d$ and a factor two in the level. The triangle comes to .78 of the bound.
+    factor $5^d$ and a factor two in the level. The triangle comes to 0.78 of the bound.
     """
     G = phi.T @ phi
     more = square * 2 * jnp.sqrt(jnp.sum(G**2) * tau) + 2 * jnp.linalg.eigvalsh(G)[-1] * tau
@@ -129,7 +129,7 @@ def lemma_1_3_gaussian(square, tau, *, deviation=1.0):
     r"""$$\epsilon \sim N(0, C_3^2 I),\ \mathrm{rank}\, G = 1: \quad
     2 \left( 1 - \mathrm{cdf}\big( \sqrt{1 + 2 \sqrt{\tau} + 2 \tau} \big) \right) \le e^{-\tau}$$
 
-    The exact probability of lemma-1-3; the features' size cancels. At most .32 of the bound, as
+    The exact probability of lemma-1-3; the features' size cancels. At most 0.32 of the bound, as
     $\tau$ goes to 0; for large $\tau$ the exponent is $\tau$, so that its constant 2 is sharp.
     """
     level = square * (1 + deviation * (2 * jnp.sqrt(tau) + 2 * tau))

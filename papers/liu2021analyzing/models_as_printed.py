@@ -63,8 +63,8 @@ def section_2_self_attention(x, W_Q, W_K, W_V, W1, w2, b1, *, by_query=True, roo
 
     $r = 5$ is section 6's tempered softmax; $b = 0$ in the paper.
     """
-    parts = W_Q, W_K, W_V, W1, w2, b1
-    left = [SelfAttentionMLP(*parts)(x), SelfAttentionMLP(*parts, temperature=0.2)(x)]
+    matrices = W_Q, W_K, W_V, W1, w2, b1
+    left = [SelfAttentionMLP(*matrices)(x), SelfAttentionMLP(*matrices, temperature=0.2)(x)]
     attention = [weights(x, W_Q, W_K, r / _Q**root, by_query) for r in (1.0, 5.0)]
     right = [relu(vec(W_V @ x @ a) @ W1 + b1) @ w2 for a in attention]
     size = jnp.sum(jnp.abs(W_V) @ jnp.abs(x)) * jnp.linalg.norm(W1) * jnp.linalg.norm(w2)
@@ -155,8 +155,8 @@ def section_2_known_weights(x, M, W1, w2, mask, *, power=2, weights=1, smooth=Tr
     shares = jnp.exp(2 * M @ x - jnp.max(2 * M @ x))
     f = shares / jnp.sum(shares**power) ** (1 / power)
     right = []
-    for kept in (f, mask):
-        z = (x * kept**weights) @ W1
+    for mask_of_inputs in (f, mask):
+        z = (x * mask_of_inputs**weights) @ W1
         units = jnp.log(1 + jnp.exp(-jnp.abs(3 * z))) / 3 if smooth else 0.0
         right.append((relu(z) + units) @ w2)
     size = (1 + jnp.linalg.norm(x) * jnp.linalg.norm(W1)) * jnp.linalg.norm(w2)

@@ -21,12 +21,12 @@ def settings(rng, count):
     """Sizes from 1 to 40, norms over two decades, and the library's sizes for them."""
     rows = []
     for _ in range(count):
-        p, t, d, d_v, d_q, d_a, d_f = whole = tuple(int(k) for k in rng.integers(1, 40, 7))
+        p, t, d, d_v, d_q, d_a, d_f = numbers = tuple(int(k) for k in rng.integers(1, 40, 7))
         norms = tuple(float(v) for v in 10 ** rng.uniform(-1, 1, 10))
         C_x, C_1, C_2, C_5, C_6, C_7, C_8, C_9, gamma, c_k = norms
         s0, tau = int(rng.integers(1, p + 1)), float(rng.uniform(0, 1))
         layers, learned = (C_x, C_1, C_2), (C_x, C_1, C_2, C_5, C_6, C_7, C_8)
-        found = {
+        batch = {
             "theorem_1": sizes.liu2021_attention(
                 p, d, gamma, layers, s0=s0, tau=tau, constants="printed"
             ),
@@ -41,8 +41,8 @@ def settings(rng, count):
             "lemma_1": sizes.liu2021_mask(p, d, s0, gamma, layers, constants="printed"),
             "error": liu2021_error(gamma, C_2, Conditions(smallest=C_x, residual=C_1)),
         }
-        named = zip((*_SIZES, *_NORMS), (*whole, *norms), strict=True)
-        rows.append({**dict(named), **found, "s0": s0, "tau": tau})
+        named = zip((*_SIZES, *_NORMS), (*numbers, *norms), strict=True)
+        rows.append({**dict(named), **batch, "s0": s0, "tau": tau})
     return {name: np.array([row[name] for row in rows], float) for name in rows[0]}
 
 

@@ -1,9 +1,8 @@
-r"""Lemma 1 and Theorems 1, 2 and 6 with every constant: what the samples of the library leave.
+r"""Lemma 1 and Theorems 1, 2 and 6 with every constant, at the library's sample sizes.
 
 The union bound of papers/liu2021analyzing/proofs/sample_size.md, written out again, at the sample
-sizes of `liu2021analyzing.library.bounds.liu2021_sample_size`: between a half and all of what may
-fail; a
-quarter at least where the spread of the noise decides, $n = 2 \log(4/\delta)$.
+sizes of `liu2021analyzing.library.bounds.liu2021_sample_size`, uses between a half and all of
+delta, and at least a quarter where the spread of the noise decides, $n = 2 \log(4/\delta)$.
 """
 
 import math
@@ -25,17 +24,17 @@ def conditions(rng, gamma, C_2):
     return Conditions(smallest, residual, noise, float(rng.uniform(0.01, 0.5)))
 
 
-def terms(B, C_2, d, blocks, gamma, known):
+def terms(B, C_2, d, blocks, gamma, assumed):
     """Logarithm of the cover, the exponent per draw, and what may fail.
 
     Blocks are pairs: how many parameters besides w, and their stretch.
     """
-    M = max(2 * C_2 * B**2, known.noise * B)
-    level = known.smallest * (gamma**2 - C_2**2 * known.residual)
+    M = max(2 * C_2 * B**2, assumed.noise * B)
+    level = assumed.smallest * (gamma**2 - C_2**2 * assumed.residual)
     rho = min(1.0, math.sqrt(level) / ((4 + 12 * len(blocks)) * M))
     entropy = d * math.log(3 / rho)
     entropy += sum(count * math.log(3 * max(1.0, L) / rho) for count, L in blocks)
-    return entropy, level / (128 * M**2), known.failure
+    return entropy, level / (128 * M**2), assumed.failure
 
 
 def batch(draw, rng, count):
@@ -47,8 +46,8 @@ def batch(draw, rng, count):
         least = 0.5 if n > 2 * math.log(4 / bound[2]) * (1 + 1e-9) else 0.25
         rows.append((n, max(printed, 0.0), *bound, least))
     n, printed, entropy, exponent, failure, least = np.array(rows).T
-    found = {"n": n, "printed": printed, "least": least}
-    return found | {"entropy": entropy, "exponent": exponent, "failure": failure}
+    arrays = {"n": n, "printed": printed, "least": least}
+    return arrays | {"entropy": entropy, "exponent": exponent, "failure": failure}
 
 
 def fixed_weights(rng):
@@ -57,11 +56,11 @@ def fixed_weights(rng):
     C_x, C_1, C_2, gamma, norm = (float(v) for v in 10 ** rng.uniform(-1, 1, 5))
     # So easy in every fourth that the spread of the noise decides.
     gamma *= rng.choice([1.0, 1.0, 1.0, 1e4])
-    known = conditions(rng, gamma, C_2)
+    assumed = conditions(rng, gamma, C_2)
     setting = (p, d, gamma, (C_x, C_1, C_2))
-    n = sizes.liu2021_attention(*setting, known, weight_norm=norm)
+    n = sizes.liu2021_attention(*setting, assumed, weight_norm=norm)
     printed = sizes.liu2021_attention(*setting, constants="printed")
-    return n, printed, terms(C_1 * C_x * norm, C_2, d, [(p * d, 1.0)], gamma, known)
+    return n, printed, terms(C_1 * C_x * norm, C_2, d, [(p * d, 1.0)], gamma, assumed)
 
 
 def mask(rng):
@@ -69,47 +68,47 @@ def mask(rng):
     p, d = (int(k) for k in rng.integers(1, 30, 2))
     s0 = int(rng.integers(1, p + 1))
     C_x, C_1, C_2, gamma = (float(v) for v in 10 ** rng.uniform(-1, 1, 4))
-    known = conditions(rng, gamma, C_2)
+    assumed = conditions(rng, gamma, C_2)
     setting = (p, d, s0, gamma, (C_x, C_1, C_2))
-    n = sizes.liu2021_mask(*setting, known)
+    n = sizes.liu2021_mask(*setting, assumed)
     printed = sizes.liu2021_mask(*setting, constants="printed")
     B, blocks = math.sqrt(s0) * C_1 * C_x, [(p * d, 1.0), (p, 1.0)]
-    return n, printed, terms(B, C_2, d, blocks, gamma, known)
+    return n, printed, terms(B, C_2, d, blocks, gamma, assumed)
 
 
 def self_attention(rng):
     """Constants of Theorem 2."""
     p, t, d, d_v, d_q = (int(k) for k in rng.integers(1, 9, 5))
     C_x, C_1, C_2, C_5, C_6, C_7, gamma = (float(v) for v in 10 ** rng.uniform(-1, 1, 7))
-    known = conditions(rng, gamma, C_2)
+    assumed = conditions(rng, gamma, C_2)
     # For the print C_8 is as large as C_7, and one weight counts.
     setting = ((p, t, d, d_v, d_q), gamma, (C_x, C_1, C_2, C_5, C_6, C_7, C_7))
-    n = sizes.liu2021_self_attention(*setting, known)
+    n = sizes.liu2021_self_attention(*setting, assumed)
     printed = sizes.liu2021_self_attention(*setting, s0=1, constants="printed")
     L = C_5 * C_6 * t * C_x**2 / math.sqrt(d_q)
     blocks = [(p * d_v * d, 1.0), (d_v * t, 1.0), (t * d_q, L), (t * d_q, L)]
     B = C_1 * C_7 * C_x * math.sqrt(p * t)
-    return n, printed, terms(B, C_2, d, blocks, gamma, known)
+    return n, printed, terms(B, C_2, d, blocks, gamma, assumed)
 
 
 def recurrence(rng):
     """Constants of Theorem 6."""
     t, d, d_a, d_f = (int(k) for k in rng.integers(1, 30, 4))
     C_x, C_1, C_2, C_8, C_9, gamma = (float(v) for v in 10 ** rng.uniform(-1, 1, 6))
-    known = conditions(rng, gamma, C_2)
+    assumed = conditions(rng, gamma, C_2)
     setting = ((t, d, d_a, d_f), gamma, (C_x, C_1, C_2), (C_8, C_9))
-    n = sizes.liu2021_recurrent(*setting, known)
+    n = sizes.liu2021_recurrent(*setting, assumed)
     printed = sizes.liu2021_recurrent(*setting, constants="printed")
     blocks = [(t * d, 1.0), (d_a, C_8), (d_f, C_9)]
-    return n, printed, terms(C_1 * C_x * math.sqrt(t), C_2, d, blocks, gamma, known)
+    return n, printed, terms(C_1 * C_x * math.sqrt(t), C_2, d, blocks, gamma, assumed)
 
 
 def what_fails(n, entropy, exponent, failure, least):
     """What the union bound leaves, over what is allowed: at most one, and at least a part."""
     # The network's deviation, the noise at the centres, the noise between them.
     deviation, noise = math.log(2) + entropy - n * exponent, 0.5 + entropy - 2 * n * exponent
-    parts = jnp.exp(jnp.minimum(jnp.stack([deviation, noise, -n / 2]), 50.0))
-    left = jnp.sum(parts) / failure
+    probabilities = jnp.exp(jnp.minimum(jnp.stack([deviation, noise, -n / 2]), 50.0))
+    left = jnp.sum(probabilities) / failure
     # Exponents of the size of the entropy are rounded before they are raised.
     sides = jnp.stack([left, least]), jnp.stack([jnp.ones_like(left), left])
     return Sides(*sides, (left + 0.5) * (1 + entropy))
@@ -146,11 +145,7 @@ def theorem_1_size(n, printed, entropy, exponent, failure, least, *, as_printed=
     return what_fails(printed if as_printed else more * n, entropy, exponent, failure, least)
 
 
-@with_every_constant(
-    "Lemma 1, with every constant",
-    sample=partial(batch, mask),
-    evaluations=336,
-)
+@with_every_constant("Lemma 1, with every constant", sample=partial(batch, mask), evaluations=336)
 def lemma_1(n, printed, entropy, exponent, failure, least, *, as_printed=False, more=1.0):
     r"""$$n = n(s_0, p, d, \gamma, \lambda, \delta),\ B = \sqrt{s_0}\, C_1 C_x: \quad
     \frac\delta2 \le N \left( 2 e^{-a} + \sqrt{e} e^{-2a} \right) + e^{-n/2} \le \delta, \quad
@@ -162,9 +157,7 @@ def lemma_1(n, printed, entropy, exponent, failure, least, *, as_printed=False, 
 
 
 @with_every_constant(
-    "Theorem 2, with every constant",
-    sample=partial(batch, self_attention),
-    evaluations=288,
+    "Theorem 2, with every constant", sample=partial(batch, self_attention), evaluations=288
 )
 def theorem_2_size(n, printed, entropy, exponent, failure, least, *, as_printed=False, more=1.0):
     r"""$$n = n(p, t, d, d_v, d_q, \gamma, \lambda, \delta),\ B = C_1 C_7 C_x \sqrt{pt}: \quad
@@ -179,9 +172,7 @@ def theorem_2_size(n, printed, entropy, exponent, failure, least, *, as_printed=
 
 
 @with_every_constant(
-    "Theorem 6, with every constant",
-    sample=partial(batch, recurrence),
-    evaluations=288,
+    "Theorem 6, with every constant", sample=partial(batch, recurrence), evaluations=288
 )
 def theorem_6_size(n, printed, entropy, exponent, failure, least, *, as_printed=False, more=1.0):
     r"""$$n = n(t, d, d_a, d_f, \gamma, \lambda, \delta),\ B = C_1 C_x \sqrt{t}: \quad

@@ -27,8 +27,8 @@ def size_pairs(rng, count):
     narrow += [(200, 50), (200, 72), (299, 99), (199, 99)]
     n1 = 2 + (10 ** rng.uniform(0, 3, count)).astype(int)
     s0 = 1 + (rng.uniform(0, 1, count) ** 2 * np.minimum(n1 - 1, 100)).astype(int)
-    drawn = zip(n1.tolist(), np.minimum(s0, n1 - 1).tolist(), strict=True)
-    return [*narrow, *drawn][:count]
+    pairs = zip(n1.tolist(), np.minimum(s0, n1 - 1).tolist(), strict=True)
+    return [*narrow, *pairs][:count]
 
 
 def masked_networks(rng, count):
@@ -49,15 +49,15 @@ def masked_networks(rng, count):
             W[0, ~W.any(axis=0)] = 1.0  # every attended input is read, so that s0 of them are left
         f = np.zeros(INPUTS)
         f[rng.permutation(INPUTS)[:s0]] = 2.0 ** -np.arange(s0)
-        kept = W * f[None, :]
+        masked = W * f[None, :]
         rows.append(
             {
-                "cells": count_cells(kept, b),
-                "central": count_cells(kept),
-                "regions": count_linear_regions(kept, w2, b),
+                "cells": count_cells(masked, b),
+                "central": count_cells(masked),
+                "regions": count_linear_regions(masked, w2, b),
                 "most": liu2021_regions(UNITS, s0),
                 "most_central": liu2021_central_regions_maximum(UNITS, s0),
-                "W": kept,
+                "W": masked,
                 "generic": 1 - k % 2,
             }
         )
@@ -69,7 +69,7 @@ def affine_pieces(rng, count):
 
     Every second network has a unit whose kink another one cancels.
     """
-    units, found = 4, []
+    units, counts = 4, []
     most = liu2021_regions(units, 2)
     for k in range(count):
         W, b, w2 = rng.standard_normal((units, 2)), *rng.standard_normal((2, units))
@@ -78,8 +78,9 @@ def affine_pieces(rng, count):
             W[1], b[1], w2[1] = -2 * W[0], -2 * b[0], -w2[0] / 2
         points = enumerate_cells(W, b).unwrap().points
         numbers = float(count_cells(W, b)), float(count_linear_regions(W, w2, b))
-        found.append((W, b, w2, points[np.arange(most) % len(points)], *numbers))
+        counts.append((W, b, w2, points[np.arange(most) % len(points)], *numbers))
     names = ("W", "b", "w2", "points", "cells", "regions")
     return {
-        name: np.stack(values) for name, values in zip(names, zip(*found, strict=True), strict=True)
+        name: np.stack(values)
+        for name, values in zip(names, zip(*counts, strict=True), strict=True)
     }

@@ -36,7 +36,7 @@ REST = _flaw(
     ErratumClass.INVALID_PROOF,
     "Squares of norms add up; read with the squares, which print or extraction may have lost, "
     r"$\|f_{\mathrm{sub}}\|_2$ is at most $\sqrt{2 \tau - \tau^2}$, and equal to it for the "
-    r"smallest $\tau$, not at most $\tau$: .436 at $\tau = .1$. The bound of the features that "
+    r"smallest $\tau$, not at most $\tau$: 0.436 at $\tau = .1$. The bound of the features that "
     "follows is true nevertheless (theorem-1-features-printed).",
     claim="liu2021analyzing/erratum-2",
 )
@@ -142,7 +142,7 @@ DEEP = _flaw(
     r"$e^{-n c^2 \gamma^2 / c_K}$ needs it: errors would fall exponentially in "
     r"$n / P$, while a regression on $P$ parameters has $\sigma^2 P / n$. Run on two layers of "
     r"attention, with (A6) asked at the stationary point alone and hidden constants 10 for $n$ and "
-    r"100 for $\gamma^2$, the conclusion has probability .01 at $\gamma = 10^{-5}$ in "
+    r"100 for $\gamma^2$, the conclusion has probability 0.01 at $\gamma = 10^{-5}$ in "
     "place of one; with the factor, 1.",
     claim="liu2021analyzing/theorem-3-run",
 )

@@ -52,8 +52,8 @@ def assumption_a4_sparse(z, *, euclidean=True, fewer=0):
     norms = []
     for attention in (sparsemax, local, TopAttention(jax.nn.softmax, _KEPT)):
         f = EuclideanAttention(attention)(z) if euclidean else attention(z)
-        kept = jnp.sum(f > 0) - fewer
-        first = jnp.where(jnp.arange(_P) < kept, -jnp.sort(-f), 0.0)
+        support = jnp.sum(f > 0) - fewer
+        first = jnp.where(jnp.arange(_P) < support, -jnp.sort(-f), 0.0)
         norms.append(jnp.linalg.norm(first))
     return Sides(jnp.stack(norms), jnp.ones(3), jnp.ones(3))
 
@@ -71,8 +71,8 @@ def assumption_a4_top(z, *, dense=False):
     """
     a = TopAttention(jax.nn.softmax, _KEPT)(z)
     falling = -jnp.sort(-z)
-    kept = jax.nn.softmax(falling)[:_KEPT] if dense else jax.nn.softmax(falling[:_KEPT])
-    return -jnp.sort(-a)[:_KEPT], kept
+    leading = jax.nn.softmax(falling)[:_KEPT] if dense else jax.nn.softmax(falling[:_KEPT])
+    return -jnp.sort(-a)[:_KEPT], leading
 
 
 def low_logits():

@@ -98,8 +98,8 @@ def single_unit(z, target, w1, w2):
 
     # The stubs of scipy know names of differences only for the Jacobian.
     tight: dict[str, Any] = {"jac": slope, "xtol": 1e-12, "ftol": 1e-15, "gtol": 1e-12}
-    found = least_squares(left, np.append(w1, w2), max_nfev=200, **tight).x
-    return found[:-1], found[-1]
+    solution = least_squares(left, np.append(w1, w2), max_nfev=200, **tight).x
+    return solution[:-1], solution[-1]
 
 
 class Fits(NamedTuple):
@@ -118,8 +118,8 @@ def fits(key, count):
     """All stationary points, with their population errors, in one program."""
     seed = seed_of(key)
     draws, apart = np.random.default_rng(seed), np.random.default_rng([*seed, 1])
-    own = {case: apart if case == "elsewhere" else draws for case in CASES}
-    teachers = {case: [_teacher(own[case], case) for _ in range(count)] for case in CASES}
+    generators = {case: apart if case == "elsewhere" else draws for case in CASES}
+    teachers = {case: [_teacher(generators[case], case) for _ in range(count)] for case in CASES}
     rows = []
     for case, runs in CASES.items():
         for teacher in teachers[case]:
@@ -127,14 +127,14 @@ def fits(key, count):
             # A run keeps the direction of its noise at all sizes, so that its errors compare.
             directions = np.tile(draws.normal(size=(runs, POINTS)), (len(SIZES), 1))
             for n, z in zip(np.repeat(SIZES, runs), directions, strict=True):
-                drawn = draws.multinomial(n, np.full(POINTS, 1 / POINTS))
+                counts = draws.multinomial(n, np.full(POINTS, 1 / POINTS))
                 # The mean of no draws is not used: its weight is zero.
-                noise = z * NOISE / np.sqrt(np.maximum(drawn, 1))
+                noise = z * NOISE / np.sqrt(np.maximum(counts, 1))
                 start = teacher.W_start, teacher.w_start
                 truth = clean, teacher.W, teacher.w
-                rows.append((teacher.z, drawn / n, clean + noise, *start, *truth))
+                rows.append((teacher.z, counts / n, clean + noise, *start, *truth))
     z, weight, target, W, w, clean, *truths = (np.stack(part) for part in zip(*rows, strict=True))
-    found = stationary_points(
+    points = stationary_points(
         risk,
         tuple(jax.device_put([W, w])),
         *jax.device_put([z, weight, target]),
@@ -142,20 +142,20 @@ def fits(key, count):
         tolerance=TOLERANCE,
         max_steps=40,
     )
-    W, w = (np.asarray(part) for part in found.value)
+    W, w = (np.asarray(part) for part in points.value)
     h = np.einsum("knd,kd->kn", features(z, W), w)
     u = h - clean - np.sum(weight * (h - target), axis=1, keepdims=True)
     left, slope = residual(z, W, *truths), gradient_norm(z, weight, target, W, w)
-    parts = (W, w, np.mean(u**2, axis=1), left, slope, np.asarray(found.converged))
-    W, w, *rest = (_by_case(part, count) for part in parts)
-    return Fits(teachers, {case: (W[case], w[case]) for case in CASES}, *rest)
+    arrays = (W, w, np.mean(u**2, axis=1), left, slope, np.asarray(points.converged))
+    W, w, *numbers = (_by_case(part, count) for part in arrays)
+    return Fits(teachers, {case: (W[case], w[case]) for case in CASES}, *numbers)
 
 
 def residual(z, W, W_t, w_t):
     """C_2^2 times the left side of (A3): what the features leave of the teacher's, on the host."""
     phi, phis = (f - f.mean(1, keepdims=True) for f in (features(z, W), features(z, W_t)))
-    own = np.swapaxes(phi, 1, 2) @ phi
-    fit = np.linalg.pinv(own, rcond=1e-12, hermitian=True) @ np.swapaxes(phi, 1, 2) @ phis
+    gram = np.swapaxes(phi, 1, 2) @ phi
+    fit = np.linalg.pinv(gram, rcond=1e-12, hermitian=True) @ np.swapaxes(phi, 1, 2) @ phis
     left = phis - phi @ fit
     largest = np.linalg.eigvalsh(np.swapaxes(left, 1, 2) @ left / POINTS)[:, -1]
     return np.sum(w_t**2, axis=1) * largest
@@ -183,16 +183,16 @@ def _by_case(rows, count):
 
 def curves(key, count):
     """Mean errors of the certified points at each size, and intervals of their slopes."""
-    found = fits(key, count)
+    runs = fits(key, count)
     batch = {"sizes": np.tile(np.asarray(SIZES, float), (count, 1))}
     for case in CASES:
-        error, sure = found.errors[case], found.certified[case]
+        error, sure = runs.errors[case], runs.certified[case]
         number = sure.sum(-1)
         batch[f"{case}_certified"] = number
         mean = np.sum(np.where(sure, error, 0), -1) / np.maximum(number, 1)
         batch[f"{case}_error"] = np.where(number > 0, mean, 1.0)
         # The largest of (A3) at the points of a size.
-        batch[f"{case}_residual"] = np.max(np.where(sure, found.residuals[case], 0), -1)
+        batch[f"{case}_residual"] = np.max(np.where(sure, runs.residuals[case], 0), -1)
         batch[f"{case}_slope"] = np.asarray(
             [
                 _slope(error[c], sure[c], key) if number[c].min() else (0.0,) * 3
@@ -205,6 +205,6 @@ def curves(key, count):
 def _slope(error, sure, key):
     """The slope and its bootstrap interval; a point with one run per size."""
     runs = [error[k][sure[k]] for k in range(len(SIZES))]
-    found = loglog_slope(SIZES, runs, key, samples=500)
-    ends = (found.low, found.high) if np.isfinite(found.low) else (found.slope, found.slope)
-    return found.slope, *ends
+    fit = loglog_slope(SIZES, runs, key, samples=500)
+    ends = (fit.low, fit.high) if np.isfinite(fit.low) else (fit.slope, fit.slope)
+    return fit.slope, *ends

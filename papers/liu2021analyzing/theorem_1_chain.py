@@ -2,7 +2,7 @@ r"""The proof of Theorem 1 with every constant, step by step: `proofs/sample_siz
 
 z stands for x o f(x), of norm at most C_x; B = C_1 max ||z|| bounds the features. The bounds of
 the features themselves are the first two steps, in `feature_norms`; sizes of covers are in
-`lemma_1_2_cover`, the sample size in `proved_sizes`, and the step from the gradient to the error
+`lemma_1_2`, the sample size in `proved_sizes`, and the step from the gradient to the error
 in `theorem_1_points`.
 """
 
@@ -72,12 +72,12 @@ def deviations(rng, count):
     for place in range(count):
         z = rng.normal(size=(_ATOMS, _P))
         target = features(z, rng.normal(size=(_P, _D))) @ rng.normal(size=_D)
-        drawn = rng.multinomial(_SAMPLES, np.full(_ATOMS, 1 / _ATOMS)) / _SAMPLES
+        shares = rng.multinomial(_SAMPLES, np.full(_ATOMS, 1 / _ATOMS)) / _SAMPLES
         W = rng.normal(size=(_CENTRES, _P, _D))
         phi = features(z[None], W)
         u = np.einsum("cad,cd->ca", phi, rng.normal(size=(_CENTRES, _D))) - target[None]
         v = u[:, :, None] * phi
-        gaps = np.linalg.norm(np.einsum("a,cad->cd", drawn - 1 / _ATOMS, v), axis=1)
+        gaps = np.linalg.norm(np.einsum("a,cad->cd", shares - 1 / _ATOMS, v), axis=1)
         norms = np.linalg.norm(v, axis=2)
         largest[place], bound[place], mean[place] = gaps.max(), norms.max(), norms.mean()
     return {"largest": largest, "bound": bound, "mean": mean}

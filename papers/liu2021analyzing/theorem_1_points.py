@@ -87,13 +87,13 @@ def theorem_1_embedded(z, W, w, W_s, w_s, part, *, repeated=True):
 
 def points(key, count, *cases):
     """One point of the middle size for each teacher, certified where there is one."""
-    found, rows = fits(key, count), []
+    solutions, rows = fits(key, count), []
     for place in range(count):
         case = cases[place % len(cases)]
-        teacher, sure = found.teachers[case][place], found.certified[case][place, 1]
+        teacher, sure = solutions.teachers[case][place], solutions.certified[case][place, 1]
         run = int(np.argmax(sure))
-        W_s, w_s = (part[place, 1, run] for part in found.points[case])
-        error = found.errors[case][place, 1, run]
+        W_s, w_s = (part[place, 1, run] for part in solutions.points[case])
+        error = solutions.errors[case][place, 1, run]
         rows.append((teacher.z, teacher.W, teacher.w, W_s, w_s, error, sure[run]))
     names = ("z", "W", "w", "W_s", "w_s", "error", "certified")
     batch = {name: np.stack(v) for name, v in zip(names, zip(*rows, strict=True), strict=True)}
@@ -103,8 +103,8 @@ def points(key, count, *cases):
 def followed(key, count):
     """Points followed from the teacher, and the samples of the corrected theorem."""
     batch = points(key, count, "attention")
-    given = (batch[name] for name in ("z", "W", "w", "W_s", "w_s", "error"))
-    return batch | {"needed": np.array([samples_needed(*row) for row in zip(*given, strict=True)])}
+    arrays = (batch[name] for name in ("z", "W", "w", "W_s", "w_s", "error"))
+    return batch | {"needed": np.array([samples_needed(*row) for row in zip(*arrays, strict=True)])}
 
 
 def anywhere(key, count):
@@ -124,9 +124,9 @@ def samples_needed(z, W, w, W_s, w_s, error):
     C_2 = max(np.linalg.norm(w_s), np.linalg.norm(w))
     # The softplus adds sqrt(d) log(2) / sharpness to the bound of ReLU features.
     C_x = np.linalg.norm(z, axis=1).max() + np.sqrt(UNITS) * np.log(2) / (SHARPNESS * C_1)
-    known = Conditions(float(spectrum[0]), 0.0, NOISE)
+    conditions = Conditions(float(spectrum[0]), 0.0, NOISE)
     norms = (float(C_x), float(C_1), float(C_2))
-    return liu2021_attention(INPUTS, UNITS, float(np.sqrt(error)), norms, known)
+    return liu2021_attention(INPUTS, UNITS, float(np.sqrt(error)), norms, conditions)
 
 
 def a3_at_zero(z, W, w, share):
@@ -139,9 +139,11 @@ def a3_at_zero(z, W, w, share):
 
 def gradients(key, count):
     """The largest gradient among the points that the search certified, and the tolerance."""
-    found = fits(key, count)
-    each = [np.where(found.certified[case], slopes, 0) for case, slopes in found.slopes.items()]
-    largest = np.max([part.max(axis=(1, 2)) for part in each], axis=0)
+    solutions = fits(key, count)
+    slopes_at = [
+        np.where(solutions.certified[case], slopes, 0) for case, slopes in solutions.slopes.items()
+    ]
+    largest = np.max([part.max(axis=(1, 2)) for part in slopes_at], axis=0)
     return {"largest": largest, "tolerance": np.full(count, TOLERANCE)}
 
 
@@ -170,8 +172,7 @@ def theorem_1_stationary(largest, tolerance, *, part=1.0):
     assumptions=[
         CERTIFIED,
         assume(
-            r"(A3) at $w^{(1)} = 0$ as well, $\gamma^2$ below the error of predicting 0",
-            a3_at_zero,
+            r"(A3) at $w^{(1)} = 0$ as well, $\gamma^2$ below the error of predicting 0", a3_at_zero
         ),
     ],
     expect=Expectation(

@@ -10,14 +10,7 @@ import jax.numpy as jnp
 
 from attlas.claims.claim import Control, Status, assume
 from attlas.claims.statement import limit, probability
-from liu2021analyzing.stationary_runs import (
-    COUNT,
-    INPUTS,
-    NOISE,
-    SIZES,
-    UNITS,
-    curves,
-)
+from liu2021analyzing.stationary_runs import COUNT, INPUTS, NOISE, SIZES, UNITS, curves
 
 # The mean of n error / sigma^2 at a maximum likelihood fit with Gaussian noise; with the bias.
 _PARAMETERS = INPUTS * UNITS + UNITS + 1
@@ -48,12 +41,7 @@ WITHOUT_A3 = Control("points with two equal units, where (A3) fails", repeated=T
 _EACH = "teachers and their samples"
 errors_vanish = partial(limit, sample=curves, scales="sizes", count=COUNT, controls=[WITHOUT_A3])
 slope_is_minus_one = partial(
-    probability,
-    sample=curves,
-    independent=_EACH,
-    level=0.5,
-    count=COUNT,
-    controls=[WITHOUT_A3],
+    probability, sample=curves, independent=_EACH, level=0.5, count=COUNT, controls=[WITHOUT_A3]
 )
 
 
@@ -65,7 +53,7 @@ def theorem_1_consistency(attention_error, repeated_error, *, repeated=False):
 
     For the stationary points to which steps on the gradient's norm lead from the teacher, at four
     sizes from 512 to 262,144 samples, certified at $10^{-9}$; $p = 3$, two softplus units with an
-    output bias, noise .03. (A3) is read at these points. The control is as stationary: a network
+    output bias, noise 0.03. (A3) is read at these points. The control is as stationary: a network
     of one unit, put in twice, is a stationary point of the wider one (theorem-1-embedded) at every
     $n$, and has the error of an under-width student. Points from elsewhere: theorem-1-error.
     """
@@ -85,7 +73,7 @@ def corollary_1_consistency(baseline_error, repeated_error, *, repeated=False):
 
 
 def near_minus_one(slope):
-    """Whether the slope lies in its bootstrap interval and within .15 of -1."""
+    """Whether the slope lies in its bootstrap interval and within 0.15 of -1."""
     value, low, high = slope
     return (low <= value) & (value <= high) & (jnp.abs(value + 1) <= 0.15)
 
@@ -136,9 +124,9 @@ def theorem_1_constant(attention_error, baseline_error, *, fewer=1.0):
     (pd + d + 1) \right| \le 4 \right) \ge \frac12 \quad \text{for every}\quad f$$
 
     A mean over 12 samples, with and without attention, each on a teacher of its own kind. It is 9
-    on average (8.94 and 9.04 measured, standard error .19), the number of parameters and nothing
+    on average (8.94 and 9.04 measured, standard error 0.19), the number of parameters and nothing
     else, as likelihood theory has it. The factor $p^2/s_0^2$ between Theorem 1 and Corollary 1 does
     not show.
     """
-    found = jnp.stack([attention_error[-1], baseline_error[-1]]) * fewer
-    return jnp.abs(found * SIZES[-1] / NOISE**2 - _PARAMETERS) <= 4
+    errors = jnp.stack([attention_error[-1], baseline_error[-1]]) * fewer
+    return jnp.abs(errors * SIZES[-1] / NOISE**2 - _PARAMETERS) <= 4

@@ -16,15 +16,15 @@ _P, _D, _POINTS = 5, 2, 24
 
 def fixed_supports(rng, count):
     """Inputs whose attention weights vanish outside a fixed support, and a network."""
-    kept = rng.integers(1, _P + 1, count)
+    support_size = rng.integers(1, _P + 1, count)
     x = rng.uniform(-2, 2, (count, _POINTS, _P))
-    f = rng.uniform(0.2, 1, x.shape) * (np.arange(_P) < kept[:, None])[:, None, :]
+    f = rng.uniform(0.2, 1, x.shape) * (np.arange(_P) < support_size[:, None])[:, None, :]
     slopes = np.linalg.qr(rng.normal(size=(count, _P, _D)))[0]
     # Units of opposite sign on the first input: with one input left they must differ, too.
     slopes[:, 0, :] = np.array([1.0, -1.0]) * rng.uniform(0.5, 1.5, (count, _D))
     z = x * f / np.linalg.norm(f, axis=2, keepdims=True)
     w = rng.uniform(1, 2, (count, _D))
-    return {"z": z, "W": 2 * slopes, "w": w, "s_0": kept.astype(float)}
+    return {"z": z, "W": 2 * slopes, "w": w, "s_0": support_size.astype(float)}
 
 
 @identity(
@@ -57,7 +57,7 @@ _SETTING = (130, 10, 0.1)
 
 
 def at_the_ends():
-    """Theorem 1 at s0 = 0, tau = 1 and Corollary 1, at p = 130, d = 10, eta = 4, gamma = .1."""
+    """Theorem 1 at s0 = 0, tau = 1 and Corollary 1, at p = 130, d = 10, eta = 4, gamma = 0.1."""
     norms = (1.0, 2.0, 1.0)
     return {
         "theorem": liu2021_attention(*_SETTING, norms, s0=0, tau=1.0, constants="printed"),
@@ -87,9 +87,9 @@ def rescaled(rng, count):
     """Both sizes, before and after inputs are stretched and the first layer is shrunk."""
     rows = []
     for c in 10 ** rng.uniform(0.1, 1, count):
-        norms, known = [(k, 1 / k, 1.0) for k in (1.0, float(c))], Conditions(smallest=0.1)
+        norms, conditions = [(k, 1 / k, 1.0) for k in (1.0, float(c))], Conditions(smallest=0.1)
         printed = [liu2021_attention(*_SETTING, of, s0=11, constants="printed") for of in norms]
-        rows.append((printed, [liu2021_attention(*_SETTING, of, known) for of in norms]))
+        rows.append((printed, [liu2021_attention(*_SETTING, of, conditions) for of in norms]))
     printed, corrected = (np.array(part) for part in zip(*rows, strict=True))
     return {"printed": printed, "corrected": corrected}
 
@@ -132,11 +132,11 @@ def corollary_1_baseline(x, W, w, *, scale=_P**0.5):
     One model with two first layers. At equal $C_1$ section 2's needs $p^2$ times the samples, up
     to the logarithm, as Corollary 1 prints; at equal outputs as many.
     """
-    here, there = TwoLayer(W, w), TwoLayer(scale * W, w)
-    norms, known = (1.0, 1.0, 1.0), Conditions(smallest=0.1)
-    plain = liu2021_attention(_P, _D, 0.1, norms, known, weight_norm=_P**0.5)
-    equal = liu2021_attention(_P, _D, 0.1, (1.0, scale, 1.0), known)
-    left, right = jax.vmap(here)(x), jax.vmap(there)(x / _P**0.5)
+    network, scaled = TwoLayer(W, w), TwoLayer(scale * W, w)
+    norms, conditions = (1.0, 1.0, 1.0), Conditions(smallest=0.1)
+    plain = liu2021_attention(_P, _D, 0.1, norms, conditions, weight_norm=_P**0.5)
+    equal = liu2021_attention(_P, _D, 0.1, (1.0, scale, 1.0), conditions)
+    left, right = jax.vmap(network)(x), jax.vmap(scaled)(x / _P**0.5)
     terms = jnp.abs(x) @ jnp.abs(W) @ jnp.abs(w)  # outputs cancel: their terms have this size
     # Outputs, and the two sizes in units of one of them.
     sides = jnp.append(left, 1.0), jnp.append(right, equal / plain)

@@ -1,8 +1,6 @@
-r"""Theorem 2: learned self-attention. Norm of the features, softmax's constant, size and count.
+r"""Theorem 2: learned self-attention. Norm of the features, softmax's constant, size and count."""
 
-Words are columns of x, column z of a holds the weights of query z; C_7 = ||w_V||_F and C_8 is the
-largest row sum of |w_V|, as (A2.1) of appendix A.3 has them.
-"""
+import math
 
 import jax
 import jax.numpy as jnp
@@ -15,6 +13,7 @@ from liu2021analyzing.library.models.self_attention_mlp import (
     SelfAttentionMLP,
     make_self_attention_mlp,
 )
+from liu2021analyzing.library.models.two_layer import TwoLayer
 
 _P, _T, _V, _D = 4, 4, 2, 2
 
@@ -188,9 +187,9 @@ def counts(p, t, d, d_v, d_q):
     shapes = jax.eval_shape(network, jax.random.key(0))
     leaves = sum(leaf.size for leaf in jax.tree.leaves(shapes))
     printed = p * d_v * d + d + 2 * p * d_q
-    found = {"leaves": leaves, "printed": printed}
-    found["corrected"] = p * d_v * d + d + d_v * t + 2 * t * d_q
-    return {name: np.asarray(float(value)) for name, value in found.items()}
+    batch = {"leaves": leaves, "printed": printed}
+    batch["corrected"] = p * d_v * d + d + d_v * t + 2 * t * d_q
+    return {name: np.asarray(float(value)) for name, value in batch.items()}
 
 
 def counted(rng, count):
@@ -232,3 +231,150 @@ def theorem_2_parameters_printed(leaves, corrected, printed, *, as_printed=True)
     Of 862,064 parameters at the sizes of section 6 it has 858,064; the theorem 832,000.
     """
     return leaves, printed if as_printed else corrected
+
+
+# Theorem 2, how far learned attention moves between points of the cover.
+
+_MOVE_T, _MOVE_P, _Q = 3, 2, 2
+
+
+def moves(rng, count):
+    """Two words and two pairs of queries and keys; in half of them opposite words, and a move."""
+    near = 10 ** rng.uniform(-3, 0, (count, 1, 1))
+    x = rng.uniform(-1, 1, (count, _MOVE_T, _MOVE_P)) * 10 ** rng.uniform(-1, 0.5, (count, 1, 1))
+    W_Q, W_K, d_Q, d_K = rng.standard_normal((4, count, _Q, _MOVE_T))
+    W_V = rng.standard_normal((count, 1, _MOVE_T))
+    even = slice(None, None, 2)
+    # Opposite words of equal entries, and matrices along them: one query moves away from zero.
+    x[even] = np.array([1.0, -1.0]) * np.abs(x[even, :1, :1])
+    W_K[even], d_Q[even], W_V[even] = 1.0, 1.0, 1.0
+    W_Q[even], d_K[even] = 0.0, 0.0
+    moved = {"W_Q_n": W_Q + near * d_Q, "W_K_n": W_K + near * d_K}
+    return {"x": x, "W_V": W_V, "W_Q": W_Q, "W_K": W_K, **moved}
+
+
+@inequality(
+    "Proof of Theorem 2, attention between points of the cover",
+    sample=moves,
+    status=Status.CORRECTED,
+    count=48,
+    search_over=("x", "W_V", "W_Q", "W_K", "W_Q_n", "W_K_n"),
+    controls=[Control("without $t$", t=1.0)],
+)
+def theorem_2_moves(x, W_V, W_Q, W_K, W_Q_n, W_K_n, *, t=float(_MOVE_T)):
+    r"""$$\max_z \|a^{(z)} - a'^{(z)}\|_1 \le \frac{t C_x^2}{\sqrt{d_q}} \left(
+    \|w_Q - w_Q'\| \|w_K'\| + \|w_Q\| \|w_K - w_K'\| \right), \quad
+    \|w_V x (a - a')\|_F \le C_7 C_x \sqrt{pt} \max_z \|a^{(z)} - a'^{(z)}\|_1$$
+
+    With the distance that the print drops from $t (C_5 + C_6) C_x^2$, and without the $\sqrt{p}$ of
+    its softmax. Both parts are attained, the first as the move goes to zero, by two opposite words
+    whose weights were equal. What moves values by $B \rho$ moves features so.
+    """
+    norm, layer = jnp.linalg.norm, jnp.ones((_MOVE_P, 1))
+    model = SelfAttentionMLP(W_Q, W_K, W_V, layer, layer[0])
+    there = SelfAttentionMLP(W_Q_n, W_K_n, W_V, layer, layer[0])
+    gap = jnp.max(jnp.sum(jnp.abs(model.attention(x) - there.attention(x)), axis=0))
+    values = norm(model.attended(x) - there.attended(x))
+    C_x = jnp.max(jnp.abs(x))
+    distance = norm(W_Q_n - W_Q) * norm(W_K_n) + norm(W_Q) * norm(W_K_n - W_K)
+    right = distance * t * C_x**2 / math.sqrt(_Q)
+    length = norm(W_V) * C_x * math.sqrt(_MOVE_P * t)
+    # Weights are rounded to eps, and their difference may be small.
+    magnitude = jnp.stack([1 + right, length * (1 + gap)])
+    return Sides(jnp.stack([gap, values]), jnp.stack([right, length * gap]), magnitude)
+
+
+# After Theorem 2: a model without attention is not consistent for class (5); which class that is.
+#
+# On a line of inputs one unit without attention is monotone, whatever its weights; a self-attention
+# network of one unit is not.
+
+_CLASS_T, _CLASS_P, _TRIED = 2, 2, 24
+
+
+def targets(x, direction, W_Q, W_K, W_V, W_t):
+    """The teacher's outputs at three inputs on a line."""
+    teacher = SelfAttentionMLP(W_Q, W_K, W_V, W_t, jnp.ones(1))
+    return jnp.stack([teacher(x + s * direction) for s in (-1.0, 0.0, 1.0)])
+
+
+def floor(y):
+    """What every monotone function misses of three values, as a mean of squares."""
+    falls = jnp.max(jnp.stack([y[0] - y[1], y[1] - y[2], y[0] - y[2]]))
+    rises = jnp.max(jnp.stack([y[1] - y[0], y[2] - y[1], y[2] - y[0]]))
+    return jnp.maximum(jnp.minimum(falls, rises), 0.0) ** 2 / 6
+
+
+def one_unit_each(rng, count):
+    """Lines and self-attention teachers of one unit, the least monotone of 24; any student."""
+    inputs, row = (_CLASS_T, _CLASS_P), (1, _CLASS_T)
+    shapes = {"x": inputs, "direction": inputs, "W_Q": row, "W_K": row, "W_V": row}
+    shapes["W_t"] = (_CLASS_P, 1)
+    tried = {name: rng.normal(size=(count, _TRIED, *shape)) for name, shape in shapes.items()}
+    missed = jax.vmap(jax.vmap(lambda *arrays: floor(targets(*arrays))))(*tried.values())
+    best = np.argmax(np.asarray(missed), axis=1)
+    best_arrays = {name: array[np.arange(count), best] for name, array in tried.items()}
+    student = {"W": (_CLASS_T * _CLASS_P, 1), "w": (1,), "b": ()}
+    return best_arrays | {name: rng.normal(size=(count, *shape)) for name, shape in student.items()}
+
+
+@inequality(
+    "After Theorem 2, 'non-attention model does not have consistency for this class'",
+    sample=one_unit_each,
+    search_over=("x", "direction", "W_Q", "W_K", "W_V", "W_t", "W", "w", "b"),
+    controls=[Control("with attention, at the teacher's parameters", attended=True)],
+)
+def theorem_2_no_attention(x, direction, W_Q, W_K, W_V, W_t, W, w, b, *, attended=False):
+    r"""$$\tfrac16 \min\left( \max_{i<j} (y_i - y_j)_+^2, \max_{i<j} (y_j - y_i)_+^2 \right) \le
+    \tfrac13 \sum_{i=1}^3 \left( w^{(2)} \phi(\langle w^{(1)}, \mathrm{vec}(x_i) \rangle) + b - y_i
+    \right)^2 \quad \text{for all}\quad w^{(1)}, w^{(2)}, b$$
+
+    $y_i$ are the outputs of a self-attention network of one unit at three inputs on a line. At
+    equal width an error remains at every $n$; with attention it is zero. The paper's words are
+    about any width, where they are not true of inputs that determine their own attention: a wide
+    baseline approximates the teacher.
+    """
+    y = targets(x, direction, W_Q, W_K, W_V, W_t)
+    inputs = jnp.stack([(x + s * direction).T.reshape(-1) for s in (-1.0, 0.0, 1.0)])
+    outputs = y if attended else jax.vmap(TwoLayer(W, w, b2=b))(inputs)
+    return Sides(floor(y), jnp.mean((outputs - y) ** 2), jnp.mean(outputs**2 + y**2))
+
+
+def unit_words(rng, count):
+    """Words of length one, apart by equal angles in every other instance, and a sharpness."""
+    x = rng.normal(size=(count, 4, 4))
+    even = np.eye(4) + rng.uniform(0, 1, (count, 1, 1))
+    x[::2] = even[::2]
+    return {"x": x, "beta": 10 ** rng.uniform(-1, 1.5, count)}
+
+
+def of_length_one(x, beta):
+    """Words scaled to length one, and a sharpness that is not negative."""
+    largest = jnp.max(jnp.abs(x), axis=-2, keepdims=True)
+    x = jnp.where(largest > 0, x / jnp.where(largest > 0, largest, 1), 1.0)
+    return {"x": x / jnp.linalg.norm(x, axis=-2, keepdims=True), "beta": jnp.clip(beta, 0.0, 30.0)}
+
+
+@inequality(
+    "Class (5) of section 3.2, words of one length",
+    sample=lambda rng, count: {**(b := unit_words(rng, count)), **of_length_one(**b)},
+    status=Status.NEW,
+    search_over=("x", "beta"),
+    project=of_length_one,
+    controls=[Control("twice the exponent", rate=2.0)],
+)
+def theorem_2_class(x, beta, *, rate=1.0):
+    r"""$$w_Q = w_K = \sqrt{2 \beta} I,\ d_q = 4,\ \|x^j\|_2 = 1: \quad
+    1 - a^{(z)}_z \le (p - 1)\, e^{-\beta (1 - \max_{j \ne z} \langle x^j, x^z \rangle)}$$
+
+    As $\beta$ grows each word attends to itself, and with $w_V = I$ the model tends to the baseline
+    on $\mathrm{vec}(x)$: on such inputs class (5) is the larger one at equal width, with
+    theorem-2-no-attention strictly. Words of different lengths attend to longer ones, and the
+    baseline is not contained.
+    """
+    d = x.shape[0]
+    scaled = jnp.sqrt(2 * beta) * jnp.eye(d)
+    model = SelfAttentionMLP(scaled, scaled, jnp.eye(d), jnp.ones((x.size, 1)), jnp.ones(1))
+    nearest = jnp.max(x.T @ x - 9 * jnp.eye(x.shape[1]), axis=0)
+    right = (x.shape[1] - 1) * jnp.exp(-rate * beta * (1 - nearest))
+    return Sides(1 - jnp.diag(model.attention(x)), right, 1 + right)

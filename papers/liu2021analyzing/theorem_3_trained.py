@@ -65,10 +65,7 @@ def extremal_steps(rng, count):
     search_over="a",
     project=lambda a: {"a": jnp.maximum(a, 1e-6)},
     assumptions=[
-        assume(
-            r"$a^2\le ab+r(b+4C_3)$",
-            lambda a, b, noise, r: a**2 <= a * b + r * (b + 4 * noise),
-        )
+        assume(r"$a^2\le ab+r(b+4C_3)$", lambda a, b, noise, r: a**2 <= a * b + r * (b + 4 * noise))
     ],
     controls=[Control(r"without $r$", part=0.0)],
     count=128,
@@ -87,8 +84,8 @@ _CLASSES, _SAMPLES = 255, 512
 
 def walsh_functions(rng, count):
     """Largest mean of noise times one of 255 orthogonal functions of values +-1."""
-    every = np.arange(_CLASSES + 1)
-    chi = 1.0 - 2.0 * (np.bitwise_count(every[1:, None] & every) % 2)
+    indices = np.arange(_CLASSES + 1)
+    chi = 1.0 - 2.0 * (np.bitwise_count(indices[1:, None] & indices) % 2)
     largest = np.zeros(count)
     for e in range(count):
         x = rng.integers(0, _CLASSES + 1, _SAMPLES)
@@ -126,14 +123,14 @@ _CLIP = 1.0
 
 def _norms(models):
     """Frobenius norms of query, key, value and the two layers, for each attention layer."""
-    parts = [(a.W_Q, a.W_K, a.W_V, a.W1, a.W2) for a in models.layers]
+    matrices = [(a.W_Q, a.W_K, a.W_V, a.W1, a.W2) for a in models.layers]
     last = models.readout
-    parts.append((last.W_Q, last.W_K, last.W_V, last.W1, last.w2))
-    flat = [[np.asarray(m).reshape(len(m), -1) for m in part] for part in parts]
+    matrices.append((last.W_Q, last.W_K, last.W_V, last.W1, last.w2))
+    flat = [[np.asarray(m).reshape(len(m), -1) for m in part] for part in matrices]
     return np.stack([[np.linalg.norm(m, axis=1) for m in part] for part in flat]).transpose(2, 0, 1)
 
 
-def _reach(norms, words, width, d_q):
+def _output_bounds(norms, words, width, d_q):
     """Bound of the output and the logits' bounds, from norms and the length of a word."""
     logits, length = [], words
     for q, k, v, first, second in norms:
@@ -154,10 +151,10 @@ def moved_networks(rng, count):
     parallel = np.arange(count) % 2 == 0
     for leaf in leaves:
         size = (count, *leaf.shape)
-        one = np.zeros(size)
-        one.reshape(count, -1)[:, 0] = 1
+        ones = np.zeros(size)
+        ones.reshape(count, -1)[:, 0] = 1
         turned = parallel.reshape(-1, *[1] * len(leaf.shape))
-        base, move = (np.where(turned, one, rng.normal(size=size)) for _ in range(2))
+        base, move = (np.where(turned, ones, rng.normal(size=size)) for _ in range(2))
         axes = tuple(range(1, len(size)))
         base, move = (a / np.sqrt(np.sum(a**2, axes, keepdims=True)) for a in (base, move))
         r = (radius * np.ones(count)).reshape(turned.shape)
@@ -169,12 +166,12 @@ def moved_networks(rng, count):
     x /= np.linalg.norm(x, axis=1, keepdims=True)
     outputs = jax.jit(jax.vmap(lambda model, x: model(x)))
     before, after = (outputs(jax.tree.unflatten(layout, part), x) for part in (near, far))
-    reach = [_reach(np.full((2, 5), r), 1.0, 2, 1) for r in radius]
-    stretch = [deep_attention_stretch(logits) for _, logits in reach]
-    fixed = [deep_attention_stretch([0.0] * len(logits)) for _, logits in reach]
-    found = {"change": np.abs(np.asarray(after - before)), "rho": rho, "stretch": stretch}
-    found |= {"fixed": fixed, "output": [output for output, _ in reach], "parallel": parallel}
-    return {name: np.asarray(value, float) for name, value in found.items()}
+    bounds = [_output_bounds(np.full((2, 5), r), 1.0, 2, 1) for r in radius]
+    stretch = [deep_attention_stretch(logits) for _, logits in bounds]
+    fixed = [deep_attention_stretch([0.0] * len(logits)) for _, logits in bounds]
+    batch = {"change": np.abs(np.asarray(after - before)), "rho": rho, "stretch": stretch}
+    batch |= {"fixed": fixed, "output": [output for output, _ in bounds], "parallel": parallel}
+    return {name: np.asarray(value, float) for name, value in batch.items()}
 
 
 @inequality(
@@ -242,20 +239,20 @@ def trained_networks(rng, count):
     seen, fresh = words / np.linalg.norm(words, axis=3, keepdims=True)
     noise = _NOISE * rng.normal(size=(count, _N))
     labels = np.asarray(_outputs(teachers, seen)) + noise
-    students, least, own = _descended(teachers, seen, labels)
+    students, least, truth_risk = _descended(teachers, seen, labels)
     moved = np.asarray(_outputs(students, fresh)) - np.asarray(_outputs(teachers, fresh))
     norms = np.maximum(_norms(students), _norms(teachers))
     P = sum(leaf.size for leaf in jax.tree.leaves(teachers)) // count
     # Balls are fixed before the sample and hold all students.
     balls = np.full(norms.shape[1:], 4.0)
-    output, logits = _reach(balls, 1.0, 2, 1)
+    output, logits = _output_bounds(balls, 1.0, 2, 1)
     stretch = deep_attention_stretch(logits) * output / _CLIP
     bound = trained_network_error(_N, P, _CLIP, _NOISE, stretch, _DELTA - math.exp(-_N / 2))
     ones = np.ones(count)
     inside = np.all(norms <= balls, axis=(1, 2)).astype(float)
-    found = {"error": np.mean(moved**2, axis=1), "least": np.asarray(least)}
-    found |= {"own": np.asarray(own), "inside": inside}
-    return {**found, "bound": bound * ones, "one": _NOISE**2 / _N * ones}
+    batch = {"error": np.mean(moved**2, axis=1), "least": np.asarray(least)}
+    batch |= {"own": np.asarray(truth_risk), "inside": inside}
+    return {**batch, "bound": bound * ones, "one": _NOISE**2 / _N * ones}
 
 
 @probability(

@@ -14,7 +14,7 @@ from liu2021analyzing.library.measures.orbit_flatness import flat_volume
 
 # Rays are followed this far: most stay in the set, so that the mean over directions, which is
 # below the volume, has a small variance; a factor of 2 is far beyond its deviation.
-_REACH = 0.1
+_LONGEST = 0.1
 _ALLOWANCE = math.log(2.0)
 
 
@@ -26,8 +26,11 @@ def two_layer_risk(first, second, v, y):
 def volumes(rng, count):
     """Logarithms of volumes at minima, at far points of their orbits and within balls."""
     seed = rng.integers(2**31, size=2)
-    found = [_measured(apart(rng, [*seed, k]), k) for k in range(count)]
-    return {name: np.asarray([each[name] for each in found]) for name in found[0]}
+    measurements = [_measured(apart(rng, [*seed, k]), k) for k in range(count)]
+    return {
+        name: np.asarray([measurement[name] for measurement in measurements])
+        for name in measurements[0]
+    }
 
 
 def _measured(rng, k):
@@ -44,21 +47,21 @@ def _measured(rng, k):
         return flat_volume(two_layer_risk, *point, v, y, key=key, **search).log_volume
 
     balls = 2 * float(jnp.linalg.norm(W1)), 2 * float(jnp.linalg.norm(w2))
-    reach = _REACH * rng.uniform(0.5, 1)
-    here = log_volume(1.0, keys[0], reach=reach)
-    both = math.log(math.pi**2 / 2 * balls[0] ** 4 * math.pi * balls[1] ** 2)
-    M = both + math.log(10) * rng.uniform(0.5, 6)
+    longest = _LONGEST * rng.uniform(0.5, 1)
+    centre = log_volume(1.0, keys[0], longest=longest)
+    balls_volume = math.log(math.pi**2 / 2 * balls[0] ** 4 * math.pi * balls[1] ** 2)
+    M = balls_volume + math.log(10) * rng.uniform(0.5, 6)
     # p d_v d - d = 2.
-    alpha = math.exp((M - here + _ALLOWANCE) / 2)
+    alpha = math.exp((M - centre + _ALLOWANCE) / 2)
     power = int(rng.integers(1, 8))
     return {
         "M": M,
-        "here": here,
-        "there": log_volume(alpha, keys[2], reach=reach),
+        "here": centre,
+        "there": log_volume(alpha, keys[2], longest=longest),
         "inside": log_volume(1.0, keys[1], balls=balls),
-        "both": both,
+        "both": balls_volume,
         # The same directions at another point of the orbit; a power of two scales exactly.
-        "same": log_volume(2.0**power, keys[0], reach=reach),
+        "same": log_volume(2.0**power, keys[0], longest=longest),
         "power": float(power),
     }
 
@@ -128,12 +131,12 @@ def bowls(rng, count):
     def bowl(a, b):
         return jnp.sum(a**2) + jnp.sum(b**2)
 
-    found = [
+    volumes_of_balls = [
         flat_volume(bowl, jnp.zeros(n - 1), jnp.zeros(1), epsilon=e, key=jax.random.key(0),
                     directions=4).log_volume
         for n, e in zip(size.tolist(), epsilon.tolist(), strict=True)
     ]  # fmt: skip
-    return {"found": np.array(found), "size": size.astype(float), "epsilon": epsilon}
+    return {"found": np.array(volumes_of_balls), "size": size.astype(float), "epsilon": epsilon}
 
 
 @identity(

@@ -1,6 +1,6 @@
 r"""Theorem 6 (appendix B): recurrent attention; weights, features, count, and the trade-off.
 
-Words are columns of x, |x| <= C_x entrywise, as (A1.1) has it; the reader of c_T has no biases.
+The network that reads c_T has no biases.
 """
 
 import equinox as eqx
@@ -44,17 +44,17 @@ def population(rng, count):
     near = (np.arange(count) % 2 == 0)[:, None, None]
     for name, shape in {**_SCORE, **_UPDATE, **_READER}.items():
         teacher = 2 * rng.normal(size=(count, *shape))
-        other = 2 * rng.normal(size=(count, *shape))
+        distant = 2 * rng.normal(size=(count, *shape))
         close = near if len(shape) == 2 else near[:, :, 0]
         batch[f"{name}_t"] = teacher
-        batch[name] = np.where(close, teacher + 0.01 * other, other)
+        batch[name] = np.where(close, teacher + 0.01 * distant, distant)
     # One word of every input is at a corner, and some score it far above the others.
     batch["x"][:, :, :, 0] = 2 * rng.choice([-1.0, 1.0], (count, _POINTS, _T))
     batch["v"] *= 10 ** rng.uniform(-1, 1.5, (count, 1))
     batch["v_t"] *= 10 ** rng.uniform(-1, 1.5, (count, 1))
     student, teacher = ([batch[name + end] for name in _WEIGHTS] for end in ("", "_t"))
-    both = [jnp.stack(pair) for pair in zip(student, teacher, strict=True)]
-    weights, contexts = _attended(jnp.asarray(batch["x"]), *both)
+    pairs = [jnp.stack(pair) for pair in zip(student, teacher, strict=True)]
+    weights, contexts = _attended(jnp.asarray(batch["x"]), *pairs)
     return {**batch, "weights": weights[0], "c": contexts[0], "c_t": contexts[1]}
 
 
@@ -64,7 +64,7 @@ def _attended(x, *weights):
 
     def last(x, *weights):
         model = recurrent(*weights)
-        attention = jax.vmap(lambda one: model.attention(one)[-1])(x)
+        attention = jax.vmap(lambda sample: model.attention(sample)[-1])(x)
         # c_T as the model's own output: phi(c) - phi(-c) for each entry.
         signs = jnp.array([1.0, -1.0])
         layers = [TwoLayer(jnp.outer(e, signs), signs) for e in jnp.eye(_T)]
@@ -181,9 +181,9 @@ def features(c, W1):
     return phi - jnp.mean(phi, axis=0)[None, :]
 
 
-def norm(*parts):
+def norm(*arrays):
     """Norm of some arrays together."""
-    return jnp.sqrt(sum(jnp.sum(part**2) for part in parts))
+    return jnp.sqrt(sum(jnp.sum(part**2) for part in arrays))
 
 
 def two_weights_lead(weights):

@@ -1,18 +1,18 @@
 r"""Theorem 7: features of rank n leave no stationary point but those of zero training loss.
 
-Phi holds the features of sample i in its row i, u = Phi w2 - y, and the gradient of the risk in
-w2 is Phi' u / n.
+Phi holds the features of sample i in its row i, and the gradient of the risk in w2 is Phi' u / n.
 """
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from attlas.claims.claim import Control, Sides, Source, Status, assume
+from attlas.claims.claim import Control, Kind, Sides, Source, Status, assume
 from attlas.claims.perturbed_draws import apart
-from attlas.claims.statement import identity, inequality
+from attlas.claims.statement import erratum, identity, inequality
 from liu2021analyzing.landscape_instances import ROUNDINGS, attended, risk
 from liu2021analyzing.library.measures.stationary_points import stationary_points
+from liu2021analyzing.library.models.rectifier import rectify
 from liu2021analyzing.library.models.self_attention_mlp import SelfAttentionMLP
 from liu2021analyzing.library.models.two_layer import TwoLayer
 
@@ -40,14 +40,14 @@ def networks(rng, count):
 
 def one_sample_twice(rng, count):
     """Equal weights and one sample twice, with two labels; w2 is a stationary point."""
-    found = networks(rng, count)
-    found["W_Q"] = 0 * found["W_Q"]
-    found["x"][:, 1] = found["x"][:, 0]
+    batch = networks(rng, count)
+    batch["W_Q"] = 0 * batch["W_Q"]
+    batch["x"][:, 1] = batch["x"][:, 0]
     for k in range(count):
-        v = np.repeat((found["W_V"][k] @ found["x"][k]).mean(axis=2), 2, axis=1)
-        features = np.maximum(v @ found["W1"][k], 0.0)
-        found["w2"][k] = np.linalg.lstsq(features, found["y"][k], rcond=_ZERO)[0]
-    return found
+        v = np.repeat((batch["W_V"][k] @ batch["x"][k]).mean(axis=2), 2, axis=1)
+        features = np.maximum(v @ batch["W1"][k], 0.0)
+        batch["w2"][k] = np.linalg.lstsq(features, batch["y"][k], rcond=_ZERO)[0]
+    return batch
 
 
 def singular_values(model, inputs):
@@ -133,19 +133,19 @@ def stationary(rng, count, copies=False):
         fit = np.linalg.pinv(features) @ y[:, :, None]
         w2 = fit[:, :, 0] + 0.1 * w2
     v, y, W1, w2 = (jnp.asarray(part) for part in (v, y, W1, w2))
-    found = stationary_points(
+    points = stationary_points(
         layer_risk, (W1, w2), v, y, in_axes=(0, 0), tolerance=_TOLERANCE, max_steps=_STEPS
     )
-    W1, w2 = found.value
-    points = {"v": v, "y": y, "W1": W1, "w2": w2, "certified": jnp.asarray(found.converged)}
+    W1, w2 = points.value
+    points = {"v": v, "y": y, "W1": W1, "w2": w2, "certified": jnp.asarray(points.converged)}
     return points | {"x": x, "W_Q": W_Q, "W_K": W_K, "W_V": W_V}
 
 
 def copies_of_one(rng, count):
     """Certified points whose units are equal, repeated to the number asked for."""
-    found = stationary(rng, count, copies=True)
-    kept = np.flatnonzero(np.asarray(found["certified"]))
-    return {name: value[np.resize(kept, count)] for name, value in found.items()}
+    points = stationary(rng, count, copies=True)
+    certified = np.flatnonzero(np.asarray(points["certified"]))
+    return {name: value[np.resize(certified, count)] for name, value in points.items()}
 
 
 def layers_of_rank_n(W1, w2, v):
@@ -179,8 +179,100 @@ def theorem_7(x, y, W_Q, W_K, W_V, W1, w2):
     random starts mostly end at such points of rank below $n$.
     """
     model = SelfAttentionMLP(W_Q, W_K, W_V, W1, w2, sharpness=_SHARPNESS)
-    kept = least_above_zero(singular_values(model, x))
+    least = least_above_zero(singular_values(model, x))
     loss = jnp.mean((jax.vmap(model)(x) - y) ** 2) / 2
     # The point is stationary up to the tolerance of the search: theorem-7-quantitative.
-    error = _SAMPLES * _TOLERANCE**2 / (2 * kept**2)
-    return Sides(loss, jnp.zeros_like(kept), jnp.mean(y**2), error)
+    error = _SAMPLES * _TOLERANCE**2 / (2 * least**2)
+    return Sides(loss, jnp.zeros_like(least), jnp.mean(y**2), error)
+
+
+# After Theorem 7: when do features of width d >= n have rank n for almost all first layers?
+
+_RANK_SAMPLES, _RANK_UNITS = 4, 6
+_RANK_SHARPNESS = 2.0
+# A singular value is rounding below n eps times the largest; ten times that is taken for zero.
+_RANK_ZERO = 10 * _RANK_UNITS * float(np.finfo(float).eps)
+
+
+def rank(features):
+    """Rank of a stack of matrices."""
+    values = jnp.linalg.svd(features, compute_uv=False)
+    return jnp.sum(jnp.where(values > _RANK_ZERO * values[..., :1], 1.0, 0.0), axis=-1)
+
+
+def dead():
+    """Attended values in the positive quadrant, and first layers around one that is negative."""
+    rng = np.random.default_rng(0)
+    first = -1.0 + rng.uniform(-0.5, 0.5, (8, 2, _RANK_UNITS))
+    return {"v": rng.uniform(0.5, 1.0, (_RANK_SAMPLES, 2)), "W1": first}
+
+
+@erratum(
+    "Appendix C.3, 'after the nonlinear activation', with ReLU",
+    of=Kind.IDENTITY,
+    witness=dead,
+    reason="with ReLU all units are off on an open set of first layers: rank 0",
+    corrected=Control("with softplus", sharpness=_RANK_SHARPNESS),
+    roundings=1,
+)
+def theorem_7_almost_surely(v, W1, *, sharpness=None):
+    r"""$$d \ge n: \quad \mathrm{rank} \big[ \phi(\langle w^{(1)}, v_i \rangle) \big]_{i \le n} =
+    n \quad \mathrm{for\ almost\ all\ } w^{(1)}$$
+
+    Eight first layers of a cube of side 1 around $-1$, attended values in the positive quadrant,
+    $n = 4$, $d = 6$: no unit is on anywhere in the cube. Already for $n = d = 1$ the rank is 0 for
+    half of all first layers.
+    """
+    return rank(rectify(v @ W1, sharpness)), _RANK_SAMPLES
+
+
+@erratum(
+    "Appendix C.3, 'linear dependence holds with measure zero', 'full column rank n'",
+    of=Kind.IDENTITY,
+    witness=dead,
+    reason="before the activation the rank is $p d_v = 2$ at most",
+    corrected=Control("after the activation, softplus", activated=True),
+    roundings=1,
+)
+def theorem_7_preactivation(v, W1, *, activated=False):
+    r"""$$d \ge n: \quad \mathrm{rank} \big[ \langle w^{(1)}, v_i \rangle \big]_{i \le n} =
+    n \quad \mathrm{for\ almost\ all\ } w^{(1)}$$
+
+    $n = 4$ samples of $p d_v = 2$ attended values. The print derives the rank of the features from
+    that of their arguments; it comes from the activation instead.
+    """
+    z = v @ W1
+    return rank(rectify(z, _RANK_SHARPNESS) if activated else z), _RANK_SAMPLES
+
+
+def first_layers(rng, count):
+    """Attended values, no two of them opposite, and normal first layers of two sizes."""
+    v, W1 = (
+        rng.standard_normal((count, _RANK_SAMPLES, 2)),
+        rng.standard_normal((count, 2, _RANK_UNITS)),
+    )
+    W1[::2] *= 3.0
+    return {"v": v, "W1": W1}
+
+
+@identity(
+    "Appendix C.3, what holds almost surely",
+    sample=first_layers,
+    status=Status.CORRECTED,
+    roundings=1,
+    controls=[
+        Control("attended values $v$, $-v$, $2v$ and $-2v$", opposite=True),
+        Control("with ReLU", sharpness=None),
+    ],
+)
+def theorem_7_softplus_rank(v, W1, *, opposite=False, sharpness=_RANK_SHARPNESS):
+    r"""$$d \ge n, v_i \ne \pm v_j: \quad \mathrm{rank} \big[ \phi_{\tau_0}(\langle w^{(1)}, v_i
+    \rangle) \big]_{i \le n} = n \quad \mathrm{for\ almost\ all\ } w^{(1)}$$
+
+    Along almost every $w$ the numbers $|\langle w, v_i \rangle|$ differ, and the softplus of $t z$
+    less its linear part decays like $e^{-t |z|}$: for large $t$ the slowest term cannot be
+    cancelled. As minors are analytic in $w^{(1)}$, they vanish on a null set. Without biases
+    opposite values do spoil it: $\phi(z) - \phi(-z) = z$, so $v$, $-v$, $2v$, $-2v$ are dependent.
+    """
+    values = jnp.outer(jnp.asarray([1.0, -1.0, 2.0, -2.0]), v[0]) if opposite else v
+    return rank(rectify(values @ W1, sharpness)), _RANK_SAMPLES

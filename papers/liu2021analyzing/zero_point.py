@@ -1,7 +1,7 @@
 r"""Erratum 4: (0, 0) is a stationary point, and (A3) cannot hold there.
 
-Softplus units of sharpness tau_0, as section 2 takes them, on a finite population; y is centred and
-E(y|x) is the teacher's output.
+Softplus units, as in section 2, on a finite population; y is centred and E(y|x) is the teacher's
+output.
 """
 
 import jax
@@ -9,9 +9,9 @@ import jax.numpy as jnp
 
 from attlas.claims.claim import Control, Sides, Status
 from attlas.claims.statement import identity, inequality
+from liu2021analyzing.lemma_1_1 import INPUTS, TEACHERS, UNITS, attended
 from liu2021analyzing.library.measures.conditional_covariance import conditional_covariance
 from liu2021analyzing.library.models.rectifier import rectify
-from liu2021analyzing.teacher_instances import INPUTS, TEACHERS, UNITS, attended
 
 _SHARPNESS = 10.0
 

@@ -42,8 +42,8 @@ def appendix_c_union(F, *, zero=True):
     Equality for $\{0, f\}$. The control shows why $W_v = 0$ is named in the proof.
     """
     F = jnp.concatenate([F, jnp.zeros_like(F[:1])]) if zero else F
-    both = exact_complexity(jnp.concatenate([F, -F]))
-    return Sides(both, 2 * exact_complexity(F), magnitude=jnp.max(jnp.abs(F)))
+    symmetrised = exact_complexity(jnp.concatenate([F, -F]))
+    return Sides(symmetrised, 2 * exact_complexity(F), magnitude=jnp.max(jnp.abs(F)))
 
 
 @on_functions(
@@ -69,9 +69,9 @@ def appendix_c_contraction(F, kink, slope, L, *, factor=1.0):
 def hidden_layers(rng, count):
     """Pooled rows of five samples, W_v, W_c and w; in every other layer W_c has one column."""
     shapes = {"pooled": (_SAMPLES, 4), "W_v": (4, 3), "W_c": (3, 4), "w": (4,)}
-    drawn = {name: rng.normal(size=(count, *shape)) for name, shape in shapes.items()}
-    drawn["W_c"][::2], drawn["w"][::2] = np.eye(4)[1] * np.ones((3, 1)), np.eye(4)[1]
-    return drawn | {"signs": rng.choice([-1.0, 1.0], (count, _SAMPLES))}
+    arrays = {name: rng.normal(size=(count, *shape)) for name, shape in shapes.items()}
+    arrays["W_c"][::2], arrays["w"][::2] = np.eye(4)[1] * np.ones((3, 1)), np.eye(4)[1]
+    return arrays | {"signs": rng.choice([-1.0, 1.0], (count, _SAMPLES))}
 
 
 @inequality(

@@ -55,8 +55,8 @@ def appendix_g(a, b, *, constant=CROSS_ENTROPY_LIPSCHITZ):
 
     Five words. 2 is sharp: the ratio comes to 1 where the true word's weight vanishes.
     """
-    change, reach, size = _moved(a, b, _FAR)
-    return Sides(change, constant * reach, magnitude=size)
+    change, bound, size = _moved(a, b, _FAR)
+    return Sides(change, constant * bound, magnitude=size)
 
 
 @identity(
@@ -73,9 +73,9 @@ def appendix_g_gradient(a, *, power=1.0):
     Automatic differentiation against the printed derivatives.
     """
     slope, wrong = _gradient(a), (1 - jax.nn.softmax(a)[0]) ** power
-    found = jnp.stack([jnp.sum(jnp.abs(slope)), slope[0], jnp.sum(slope[1:])])
+    slopes = jnp.stack([jnp.sum(jnp.abs(slope)), slope[0], jnp.sum(slope[1:])])
     stated = jnp.stack([2 * wrong, -wrong, wrong])
-    return Sides(found, stated, magnitude=jnp.ones(()))
+    return Sides(slopes, stated, magnitude=jnp.ones(()))
 
 
 _DROPS = np.array([2.0, 4.0, 8.0, 16.0])
@@ -101,8 +101,8 @@ def appendix_g_sharp(a, *, constant=2.0):
     holds for all scores.
     """
     steepest = jax.vmap(lambda drop: jnp.sum(jnp.abs(_gradient(a.at[0].add(-drop)))))
-    found = steepest(jnp.asarray(_DROPS))
-    return found, jnp.full_like(found, constant)
+    largest = steepest(jnp.asarray(_DROPS))
+    return largest, jnp.full_like(largest, constant)
 
 
 @on_scores(
@@ -132,7 +132,7 @@ def section_5_clipped(a, b, ceiling, *, constant=2.0, below=1.0, least=0.0):
 
     Cutting off keeps the constant and gives the loss the range that a gap needs.
     """
-    change, reach, size = _moved(a, b, ceiling)
+    change, bound, size = _moved(a, b, ceiling)
     loss = clipped_cross_entropy(a, 0, ceiling)
-    right = jnp.stack([constant * reach, below * ceiling, jnp.asarray(-least)])
+    right = jnp.stack([constant * bound, below * ceiling, jnp.asarray(-least)])
     return Sides(jnp.stack([change, loss, -loss]), right, magnitude=size)

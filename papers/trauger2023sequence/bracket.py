@@ -33,7 +33,7 @@ def _bracket(m, B_x, C, split):
     return dudley_integral(_A, 4 * B_x**4 * C, m, B_x, constants="printed", split=split)
 
 
-def kept(m, B_x, C, delta):
+def in_range(m, B_x, C, delta):
     """Positive values, and delta at most B_x."""
     m, B_x = jnp.maximum(m, 1.0), jnp.maximum(jnp.abs(B_x), 1e-3)
     delta = jnp.clip(jnp.abs(delta), 1e-6 * B_x, B_x)
@@ -48,7 +48,7 @@ on_brackets = partial(inequality, sample=classes, status=Status.CORRECTED)
 @on_brackets(
     "Appendix C, Dudley's integral minimised exactly",
     search_over=("delta", "C"),
-    project=kept,
+    project=in_range,
     controls=[Control(r"without $\delta$ itself", weight=0.0)],
 )
 def bracket_minimum(m, B_x, C, delta, *, weight=1.0):
@@ -70,7 +70,7 @@ def bracket_minimum(m, B_x, C, delta, *, weight=1.0):
 @on_brackets(
     "Appendix C, the root split in two",
     search_over=("m", "B_x", "C"),
-    project=kept,
+    project=in_range,
     proof_step=ProofStep("trauger2023sequence/slack", 40),
     controls=[Control("the printed closed form", closed=True)],
 )
@@ -183,10 +183,10 @@ def bracket_table(norm, m, row, *, square=2.0, factor=1.0):
     """
     norm = factor * norm
     values = [_closed(norm, m, size) for size in _sizes(m, square)]
-    found = jnp.stack([*values, _counted(norm, m)])
+    values_at = jnp.stack([*values, _counted(norm, m)])
     # Half a unit in the third digit that is given, and the trapezoid's error in the last column.
-    digit = 10 ** (jnp.floor(jnp.log10(found)) - 2)
-    return Sides(found, row, error=0.51 * digit)
+    digit = 10 ** (jnp.floor(jnp.log10(values_at)) - 2)
+    return Sides(values_at, row, error=0.51 * digit)
 
 
 @on_table(
@@ -253,6 +253,6 @@ def dense_weights_entropy(norms, T, m, *, equal=False):
     \ln(2d^2+1)$, $\ln T$ of 350 at $d = 64$: removing $\log T$ costs a factor $d$ unless $W$ is
     sparse.
     """
-    one, two = norms
-    right = (two if equal else one) ** 2 * math.log(2 * _WIDE**2 + 1)
+    first, two = norms
+    right = (two if equal else first) ** 2 * math.log(2 * _WIDE**2 + 1)
     return two**2 * jnp.log(_WIDE * m * T), right

@@ -58,8 +58,11 @@ def greedy_instances(rng, count, by_column):
     pieces = (count * COLUMNS, ROWS) if by_column else (count, ROWS * COLUMNS)
     W = ball_points(rng, *pieces).reshape(count, COLUMNS, ROWS).swapaxes(1, 2)
     W *= B[:, None, None]
-    found = [greedy_centre(*each, by_column) for each in zip(W, B, B * B_x / epsilon, strict=True)]
-    centre, size = (np.array(each) for each in zip(*found, strict=True))
+    centres = [
+        greedy_centre(*instance, by_column)
+        for instance in zip(W, B, B * B_x / epsilon, strict=True)
+    ]
+    centre, size = (np.array(column) for column in zip(*centres, strict=True))
     return {"W": W, "centre": centre, "B": B, "B_x": B_x, "epsilon": epsilon, "size": size}
 
 
@@ -107,5 +110,5 @@ def row_instances(rng, count, basis, columns=False):
     for i in range(count):
         points = X[i, :COLUMNS] if basis else X[i]
         centre[i], size[i] = row_centre(W[i], points, float(B[i]), float(B_x[i]), float(epsilon[i]))
-    drawn = {"W": W, "centre": centre, "X": X, "size": size}
-    return drawn | {"B": B, "B_x": B_x, "epsilon": epsilon}
+    batch = {"W": W, "centre": centre, "X": X, "size": size}
+    return batch | {"B": B, "B_x": B_x, "epsilon": epsilon}

@@ -167,8 +167,8 @@ def dudley_minimum(A, D, m, R, delta, *, split=False):
         return best, _value_at(A, D, m, R, delta)
     c_1, c_2 = CONSTANTS["sharp"]
     room = c_1 * jnp.sqrt(m) - c_2 * jnp.sqrt(A)
-    own = c_2 * jnp.sqrt(D) / jnp.where(room > 0, room, 1)
-    return _value_at(A, D, m, R, jnp.where((room > 0) & (own < R), own, R)), best
+    own_term = c_2 * jnp.sqrt(D) / jnp.where(room > 0, room, 1)
+    return _value_at(A, D, m, R, jnp.where((room > 0) & (own_term < R), own_term, R)), best
 
 
 @identity(

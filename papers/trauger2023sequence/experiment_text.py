@@ -64,7 +64,7 @@ def section_6_loss(logits, label, *, other=MajorityLoss.SOFTMAX):
     r"""$$\tfrac12 \big( \ln(1+e^{-z_y}) + \ln(1+e^{z_{1-y}}) \big) =
     \ln(1+e^{-(z_y - z_{1-y})})$$
 
-    Logits 1 and 2, label 1: .720 is trained, .313 is the loss of the text and of Section 5.
+    Logits 1 and 2, label 1: 0.720 is trained, 0.313 is the loss of the text and of Section 5.
     """
     return _losses(logits, label, MajorityLoss.BINARY)[0], _losses(logits, label, other)[0]
 

@@ -35,8 +35,8 @@ def _population(key, count, m, stream=generator):
     flipped = draws.beta(0.5, 0.5, (count, _ATOMS))
     law = np.concatenate([weight * (1 - flipped), weight * flipped], axis=1)
     shares = draws.multinomial(m, law) / m[:, None]
-    found = small_sequences(stream(key), count, _ATOMS, 2)
-    return found | {"law": law, "shares": shares, "m": m.astype(float)}
+    batch = small_sequences(stream(key), count, _ATOMS, 2)
+    return batch | {"law": law, "shares": shares, "m": m.astype(float)}
 
 
 def samples(key, count, m):
@@ -64,11 +64,11 @@ def _mean_size(n):
     return jnp.where(n > 0, 2 * r * jnp.exp(log_middle), 0.0)
 
 
-def _complexity(wrong, shares, m, both=True):
+def _complexity(wrong, shares, m, all_signs=True):
     """Exact: the two sums of signs are P + Q and P - Q, and max(|P + Q|, |P - Q|) = |P| + |Q|."""
     same = jnp.round(m * jnp.sum(jnp.where(wrong[0] * wrong[1] > 0, shares, 0.0)))
-    rest = _mean_size(m - same) if both else 0.0
-    return (_mean_size(same) + rest) / (2 * m)
+    disagreement = _mean_size(m - same) if all_signs else 0.0
+    return (_mean_size(same) + disagreement) / (2 * m)
 
 
 @identity(
@@ -92,8 +92,8 @@ def gap_exact_complexity(X, M, shares, m, *, both=True):
     place = jnp.asarray(np.arange(_SHORT) + 0.5)
     atoms = jnp.sum(jnp.cumsum(counts)[None, :] < place[:, None], axis=1)
     losses = (1 + wrong[:, atoms]) / 2
-    found = exact_complexity(jnp.concatenate([losses, 1 - losses]))
-    return found, _complexity(wrong, shares, m, both)
+    exact = exact_complexity(jnp.concatenate([losses, 1 - losses]))
+    return exact, _complexity(wrong, shares, m, both)
 
 
 def _within(X, M, law, shares, m, constants, power):
@@ -172,10 +172,12 @@ def trainings(rng, count):
 
     draws = stream(jax.random.fold_in(key, 2))
     m = (10 ** draws.uniform(2, 8, count)).astype(int)
-    whole = _population(key, count, m, stream)
-    whole["X"] /= np.linalg.norm(whole["X"], axis=-1).max(axis=(1, 2))[:, None, None, None]
+    population = _population(key, count, m, stream)
+    population["X"] /= np.linalg.norm(population["X"], axis=-1).max(axis=(1, 2))[
+        :, None, None, None
+    ]
     sizes = {"radius": 10 ** draws.uniform(-3, 1, count), "B": 10 ** draws.uniform(-0.5, 1, count)}
-    return {"gap": _train_all(whole | sizes), "m": whole["m"], **sizes}
+    return {"gap": _train_all(population | sizes), "m": population["m"], **sizes}
 
 
 @inequality(

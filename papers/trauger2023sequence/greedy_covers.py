@@ -147,8 +147,8 @@ def small_covers(rng, count):
         radius = float(np.max(np.min(gaps, axis=1)))
         rows.append((size, steps, len(centres), radius, greedy_cover_errors(steps)[-1]))
     entries, steps, number, radius, error = np.array(rows).T
-    found = {"entries": entries, "steps": steps, "number": number}
-    return found | {"radius": radius, "error": error}
+    covers = {"entries": entries, "steps": steps, "number": number}
+    return covers | {"radius": radius, "error": error}
 
 
 @inequality(

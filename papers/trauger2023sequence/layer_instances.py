@@ -113,8 +113,8 @@ def put(batch, place, pair):
 
 def weights_of(instance, hat="", place=None) -> Weights:
     """The weights of a layer, with a hat or without; `place` is its index among several."""
-    parts = [instance[f"{name}{hat}"] for name in Weights._fields]
-    return Weights(*(part if place is None else part[place] for part in parts))
+    matrices = [instance[f"{name}{hat}"] for name in Weights._fields]
+    return Weights(*(part if place is None else part[place] for part in matrices))
 
 
 LAYERS, HEADS, WORDS = 2, 2, 4
@@ -132,9 +132,9 @@ def _close(rng):
     turn[1:, 0] = step
     weights = {"query_key": (first, second), "value": (eye, eye), "output": (eye, eye)}
     pair = {}
-    for name, each in weights.items():
+    for name, layers in weights.items():
         pair[name] = np.zeros((LAYERS, HEADS, WIDTH, WIDTH))
-        pair[name][:, 0] = each
+        pair[name][:, 0] = layers
         pair[f"{name}_hat"] = pair[name].copy()
     pair["value_hat"][0, 0] += turn
     readout = np.zeros((WORDS, WIDTH))
@@ -171,7 +171,7 @@ def _model(instance, hat):
         return stretched(rows, instance["lipschitz"], instance["slope"])
 
     layers = (weights_of(instance, hat, place) for place in range(LAYERS))
-    return Transformer(tuple(Layer(*each, activation=activation) for each in layers))
+    return Transformer(tuple(Layer(*matrices, activation=activation) for matrices in layers))
 
 
 def outputs(instance, hat=""):
@@ -196,13 +196,13 @@ def resolutions(instance):
 
     max_t ||(W - W^)' x_t|| over the rows x_t that the hatted matrix sees.
     """
-    X, found = instance["X"], []
+    X, errors = instance["X"], []
     for place in range(LAYERS):
         true, hat = (weights_of(instance, hat, place) for hat in ("", "_hat"))
         seen = hidden(hat, X, instance["lipschitz"], instance["slope"])
         for head in range(true.value.shape[0]):
             error = Weights(*(a[head] - b[head] for a, b in zip(true, hat, strict=True)))
-            found += [
+            errors += [
                 longest(seen[head] @ error.output),
                 longest(X @ error.value),
                 longest(X @ error.query_key),
@@ -210,7 +210,7 @@ def resolutions(instance):
         heads = jnp.einsum("htk,hkd->htd", seen, hat.output)
         X = heads.sum(0) / jnp.maximum(1.0, jnp.linalg.norm(heads.sum(0), axis=-1))[:, None]
     error = instance["readout"] - instance["readout_hat"]
-    return [longest(error @ X[0][:, None]), *found]
+    return [longest(error @ X[0][:, None]), *errors]
 
 
 def _measure(instance):
@@ -242,6 +242,6 @@ def networks(rng, count, longer=True):
 
 def magnitude(instance):
     """The size of what cancels in the difference of two outputs."""
-    reach = jnp.maximum(longest(instance["X"]), 1.0) ** 2
-    logits = jnp.max(spectral(instance["query_key"])) * reach
+    size = jnp.maximum(longest(instance["X"]), 1.0) ** 2
+    logits = jnp.max(spectral(instance["query_key"])) * size
     return longest(instance["readout"]) * (1 + logits)

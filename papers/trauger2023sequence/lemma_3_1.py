@@ -26,10 +26,10 @@ _COUNTED = ("d", "k", "listed", "full")
 
 def counts_table(atoms, k, full, rows):
     """All counts with sum k, or at most k, as rows; the first is repeated to fill up."""
-    every = np.array(list(product(range(k + 1), repeat=atoms)), float)
-    total = every.sum(axis=1)
-    kept = every[total == k] if full else every[total <= k]
-    return np.concatenate([kept, np.repeat(kept[:1], max(0, rows - len(kept)), axis=0)])
+    tuples = np.array(list(product(range(k + 1), repeat=atoms)), float)
+    total = tuples.sum(axis=1)
+    table = tuples[total == k] if full else tuples[total <= k]
+    return np.concatenate([table, np.repeat(table[:1], max(0, rows - len(table)), axis=0)])
 
 
 def averages(rng, count):
@@ -46,8 +46,8 @@ def averages(rng, count):
             V[i] = np.linalg.qr(rng.normal(size=(4, 4)))[0][:_ATOMS]
             alpha[i] = 1 / _ATOMS if i // _MOST % 4 == 0 else np.eye(_ATOMS)[0] / (2 * k[i])
     V *= 10 ** rng.uniform(-2, 2, (count, 1, 1))
-    below = np.stack([counts_table(_ATOMS, int(each), False, 20) for each in k])
-    full = np.stack([counts_table(_ATOMS, int(each), True, 10) for each in k])
+    below = np.stack([counts_table(_ATOMS, int(terms), False, 20) for terms in k])
+    full = np.stack([counts_table(_ATOMS, int(terms), True, 10) for terms in k])
     return {"V": V, "alpha": alpha, "k": k.astype(float), "below": below, "full": full}
 
 
@@ -255,8 +255,8 @@ def runs(rng, count):
         gamma, norm = min(1.0, float(alpha.sum())), float(np.linalg.norm(f))
         bounds[i] = float(maurey_bound(gamma, b, norm, k, constants="corrected"))
         greedy[i] = np.sum((f - maurey_sparsify(alpha, V, k, constants="corrected")[0]) ** 2)
-        drawn = maurey_sample(jax.random.key(seeds[i]), alpha, V, k, constants="corrected")[0]
-        sampled[i] = np.sum((f - drawn) ** 2)
+        counts = maurey_sample(jax.random.key(seeds[i]), alpha, V, k, constants="corrected")[0]
+        sampled[i] = np.sum((f - counts) ** 2)
     return {"sampled": sampled, "greedy": greedy, "bound": bounds}
 
 

@@ -111,7 +111,7 @@ def lemma_3_2(W, points, B, q, epsilon, *, euclidean=False, size=_POINTS, first=
     sets = points[first:, :size]
     if euclidean:
         sets = B * sets / jnp.sqrt(jnp.sum(sets**2, axis=2, keepdims=True))
-    numbers = jax.vmap(lambda each: covering_number(W, each, q, epsilon))(sets)
+    numbers = jax.vmap(lambda points: covering_number(W, points, q, epsilon))(sets)
     return jnp.max(numbers), covering_number(W, basis, q, epsilon)
 
 

@@ -186,10 +186,10 @@ def covered(rng, count):
     centre, updates = np.zeros_like(W), np.zeros((count, ROWS))
     for i in range(count):
         for j in range(ROWS):
-            found = perceptron_cover(W[i, j], X[i], float(epsilon[i]))
-            centre[i, j], updates[i, j] = found
-    drawn = {"D": W - centre, "X": X, "updates": updates}
-    return drawn | {"b": b, "B_x": B_x, "epsilon": epsilon}
+            cover = perceptron_cover(W[i, j], X[i], float(epsilon[i]))
+            centre[i, j], updates[i, j] = cover
+    batch = {"D": W - centre, "X": X, "updates": updates}
+    return batch | {"b": b, "B_x": B_x, "epsilon": epsilon}
 
 
 on_covered_rows = partial(inequality, sample=covered, count=48, roundings=ROUNDINGS)
@@ -241,5 +241,5 @@ def appendix_a_rows(D, X, updates, b, B_x, epsilon, *, factor=1.0, distance=1.0)
     """
     gaps = jnp.max(jnp.abs(D @ X.T), axis=1) / epsilon
     allowed = factor * (b * B_x / epsilon) ** 2
-    one = jnp.ones_like(gaps)
-    return jnp.concatenate([gaps, updates]), jnp.concatenate([distance * one, allowed * one])
+    ones = jnp.ones_like(gaps)
+    return jnp.concatenate([gaps, updates]), jnp.concatenate([distance * ones, allowed * ones])

@@ -43,7 +43,7 @@ def _solve(weight):
     start = np.sqrt(weight) / np.sqrt(weight).sum()
     unit = value(start)
     simplex = {"type": "eq", "fun": lambda s: s.sum() - 1, "jac": lambda s: np.ones_like(s)}
-    found = minimize(
+    solution = minimize(
         lambda s: value(s) / unit,
         start,
         jac=lambda s: slope(s) / unit,
@@ -52,16 +52,16 @@ def _solve(weight):
         constraints=simplex,
         options={"ftol": 1e-14, "maxiter": 300},
     ).x
-    found = found / found.sum()
-    return value(found), float(slope(found) @ found - slope(found).min())
+    solution = solution / solution.sum()
+    return value(solution), float(slope(solution) @ solution - slope(solution).min())
 
 
 def solved(rng, count):
     """Coefficients and costs with the second solver's value and its gap."""
-    drawn = resolutions(apart(rng), count)
-    pairs = zip(drawn["C"], drawn["beta"], strict=True)
+    batch = resolutions(apart(rng), count)
+    pairs = zip(batch["C"], batch["beta"], strict=True)
     value, gap = np.asarray([_solve(c * b**2) for c, b in pairs]).T
-    return {"C": drawn["C"], "beta": drawn["beta"], "value": value, "gap": gap}
+    return {"C": batch["C"], "beta": batch["beta"], "value": value, "gap": gap}
 
 
 def _least(C, beta, swapped):
@@ -103,9 +103,9 @@ def lemma_e_1_kkt(C, beta, epsilon, *, power=1.0):
 
     The library's $\epsilon_i$ satisfies the optimality conditions to rounding.
     """
-    parts = epsilon * trauger2023_allocation(C, beta**power)[1]
-    residual = trauger2023_allocation_residual(C, beta, parts / epsilon)
-    left = jnp.stack([jnp.sum(beta * parts) / epsilon, jnp.sum(C / parts**2), residual])
+    costs = epsilon * trauger2023_allocation(C, beta**power)[1]
+    residual = trauger2023_allocation_residual(C, beta, costs / epsilon)
+    left = jnp.stack([jnp.sum(beta * costs) / epsilon, jnp.sum(C / costs**2), residual])
     least = _least(C, beta, swapped=False) / epsilon**2
     right = jnp.stack([jnp.ones(()), least, jnp.zeros(())])
     # the residual compares numbers of order one

@@ -66,13 +66,13 @@ def layer_pairs(rng, count):
     return batch
 
 
-def _terms(pair, kappa, both):
+def _terms(pair, kappa, both_networks):
     """The measured change, and the right side's terms: W_c, rows, W_QK and W_v."""
     true, hat = weights_of(pair), weights_of(pair, "_hat")
     g, g_hat, shape = pair["g"], pair["g_hat"], (pair["lipschitz"], pair["slope"])
     moved = longest(layer(true, g, *shape) - layer(hat, g_hat, *shape))
     size = {name: spectral(pair[name])[0] for name in _NAMES}
-    if both:
+    if both_networks:
         size = {n: jnp.maximum(s, spectral(pair[f"{n}_hat"])[0]) for n, s in size.items()}
     outer = pair["lipschitz"] * size["output"]
     inner = outer * size["value"]
@@ -122,9 +122,9 @@ def lemma_e_2(*, without=None, **pair):
     of $W_c$ and of $W_v$ are attained; for the other two see lemma-e-2-sharp, and for the first
     layer lemma-e-2-first-layer.
     """
-    moved, terms = _terms(pair, kappa=2.0, both=True)
-    kept = jnp.asarray([float(place != without) for place in range(4)])
-    return Sides(moved, jnp.sum(kept * terms), magnitude=_magnitude(pair))
+    moved, terms = _terms(pair, kappa=2.0, both_networks=True)
+    included = jnp.asarray([float(place != without) for place in range(4)])
+    return Sides(moved, jnp.sum(included * terms), magnitude=_magnitude(pair))
 
 
 @on_layers(
@@ -146,7 +146,7 @@ def lemma_e_2_sharp(*, kappa=1.0, query_only=False, **pair):
     The constants are attained in the limit: 1 for $W_{QK}$ by two opposite tokens at equal weight,
     $2 \|W_{QK}\|$ by a query and keys that move together under sharp attention.
     """
-    moved, terms = _terms(pair, kappa, both=False)
+    moved, terms = _terms(pair, kappa, both_networks=False)
     right = jnp.sum(terms)
     if query_only:
         # the growth of the rows with one end of the logits in place of both
@@ -191,12 +191,12 @@ def one_dimensional(B_x=4.0, error="query_key", step=1e-4, lipschitz=1.0):
     """D = 1, tokens B_x and -B_x at equal weight, one of the three numbers off by a step."""
     sign = -1.0 if error == "query_key" else 1.0
     shrink = 1.0 if error != "value" else 1 / (2 * B_x)
-    one = {"query_key": 0.0, "value": shrink, "output": 1 / (2 * lipschitz)}
+    numbers = {"query_key": 0.0, "value": shrink, "output": 1 / (2 * lipschitz)}
     if error == "query_key":
-        one["output"] = 1.0
+        numbers["output"] = 1.0
     pair = {"g": np.asarray([[B_x], [sign * B_x]]), "slope": np.asarray(1.0)}
     pair["lipschitz"] = np.asarray(lipschitz)
-    for name, value in one.items():
+    for name, value in numbers.items():
         off = step if name == error else 0.0
         pair[name] = np.full((1, 1, 1), value)
         pair[f"{name}_hat"] = np.full((1, 1, 1), value + off)
@@ -204,7 +204,7 @@ def one_dimensional(B_x=4.0, error="query_key", step=1e-4, lipschitz=1.0):
 
 
 def one_dimensional_pairs(rng, count):
-    """One-dimensional pairs as in the witness, and random ones; tokens of norm .5 to 16."""
+    """One-dimensional pairs as in the witness, and random ones; tokens of norm 0.5 to 16."""
     B_x = 10.0 ** rng.uniform(-0.3, 1.2, count)
     batch = {
         "g": in_ball(10 * rng.normal(size=(count, 2, 1)), B_x[:, None, None]),
@@ -279,21 +279,21 @@ def lemma_e_2_first_layer_corrected(*, kappa=1.0, power=2.0, **pair):
     + L_\sigma \|W_c\| \big( \|(W_v-\hat W_v)^\top X^\top\|_{2,\infty}
     + \|W_v\| B_x^2 \|(W_{QK}-\hat W_{QK})^\top X^\top\|_{2,\infty} \big)$$
 
-    Tokens of norm .5 to 16. The factor $B_x^2$ and the constant 1 are attained together.
+    Tokens of norm 0.5 to 16. The factor $B_x^2$ and the constant 1 are attained together.
     """
     return _lemma_e_2(pair, kappa, power)
 
 
-def _covered(pair, reach):
+def _covered(pair, measured_on):
     """The recursion with resolutions that are measured on the unit ball, or on what is seen."""
     c, v, qk = (spectral(pair[name])[None] for name in ("output", "value", "query_key"))
-    parts = trauger2023_parts(
+    costs = trauger2023_parts(
         c, v, qk, 1.0, longest(pair["g"]), pair["lipschitz"], constants="corrected"
     )
     total = jnp.zeros(())
-    for part in parts[1:]:
+    for part in costs[1:]:
         off = spectral(pair[part.kind] - pair[f"{part.kind}_hat"])[0]
-        total = total + part.beta * off * (part.reach if part.kind == reach else 1.0)
+        total = total + part.beta * off * (part.reach if part.kind == measured_on else 1.0)
     return _moved(pair), total
 
 
@@ -358,7 +358,7 @@ def section_2_6_activation(a, b, slope, lipschitz, *, reach=True, stretch=True):
     """
     after = [stretched(pi_norm(row), lipschitz, slope) for row in (a, b)]
     left = jnp.stack([longest((after[0] - after[1])[None]), longest(after[0][None])])
-    one = jnp.ones(())
-    moved = (lipschitz if stretch else one) * longest((a - b)[None])
-    right = jnp.stack([moved, lipschitz if reach else one])
+    unit = jnp.ones(())
+    moved = (lipschitz if stretch else unit) * longest((a - b)[None])
+    right = jnp.stack([moved, lipschitz if reach else unit])
     return Sides(left, right, magnitude=right + 1)

@@ -1,6 +1,5 @@
 r"""Facts about norms and projections that the proofs use, and Section 3.4's balls of matrices.
 
-||W||_{p,q} takes the p-norms of the columns first; ||W||_{2->2} is the largest singular value.
 C_{1,1} and C_{1,inf} are the coefficients of Lemmas 3.6 and 3.3, log N(eps) <= C / eps^2.
 """
 
@@ -144,9 +143,9 @@ def dual_norms(W, V, *, transposed=False, factor=1.0):
     """
     measured = jnp.swapaxes(W, 0, 1) if transposed else W
     right = jnp.stack([ball_norm(measured, ball) * dual_norm(V, ball) for ball in _BALLS]) * factor
-    one = jnp.ones_like(right)
-    left = jnp.abs(jnp.sum(W * V)) * one
-    return Sides(left, right, magnitude=jnp.sum(jnp.abs(W * V)) * one)
+    ones = jnp.ones_like(right)
+    left = jnp.abs(jnp.sum(W * V)) * ones
+    return Sides(left, right, magnitude=jnp.sum(jnp.abs(W * V)) * ones)
 
 
 def sparse_matrices(rng, count):

@@ -52,9 +52,11 @@ def section_4_2_heads(X, M, *, factor=float(_TRIPLE)):
     cost nothing. That $w$ is shared costs nothing either, as every column of each $W_c$ is free:
     the supremum of a head is the same at every entry of $w$.
     """
-    one = _one_head(X, M)
-    triples = (one[:, None, None] + one[None, :, None] + one[None, None, :]).reshape(-1, _M)
-    return exact_complexity(triples), factor * exact_complexity(one)
+    single = _one_head(X, M)
+    triples = (single[:, None, None] + single[None, :, None] + single[None, None, :]).reshape(
+        -1, _M
+    )
+    return exact_complexity(triples), factor * exact_complexity(single)
 
 
 _HEADS, _DEPTH = (2, 5), 3
@@ -65,19 +67,19 @@ _COST, _GROWTH, _K, _D = 2 + 2 ** (2 / 3), 5 ** (2 / 3), 3, 5
 
 def layers(rng, count):
     """Norms c, v and qk of three layers, a coefficient for each kind of matrix, and a readout."""
-    drawn = {name: 10.0 ** rng.uniform(-1, 1, (count, 3)) for name in ("c", "v", "qk")}
-    return drawn | {"C": 10.0 ** rng.uniform(-1, 1, (count, 3)), "w": rng.uniform(0.1, 5, count)}
+    batch = {name: 10.0 ** rng.uniform(-1, 1, (count, 3)) for name in ("c", "v", "qk")}
+    return batch | {"C": 10.0 ** rng.uniform(-1, 1, (count, 3)), "w": rng.uniform(0.1, 5, count)}
 
 
 def _gamma(c, v, qk, C, w, *, depth, heads, only=0):
     """Gamma of the network below the readout, or of one of its layers."""
-    one = jnp.ones((depth, heads))
-    c, v, qk = (one * norm[:depth, None] for norm in (c, v, qk))
-    parts = trauger2023_parts(c, v, qk, w, 1.0, constants="corrected")[1:]
-    kept = [place for place, part in enumerate(parts) if only in (0, part.layer)]
+    ones = jnp.ones((depth, heads))
+    c, v, qk = (ones * norm[:depth, None] for norm in (c, v, qk))
+    costs = trauger2023_parts(c, v, qk, w, 1.0, constants="corrected")[1:]
+    places = [place for place, part in enumerate(costs) if only in (0, part.layer)]
     # W_c, W_v and W_QK have coefficients of their own, equal in all layers and heads
-    C = jnp.stack([C[place % 3] for place in kept])
-    beta = jnp.stack([parts[place].beta for place in kept])
+    C = jnp.stack([C[place % 3] for place in places])
+    beta = jnp.stack([costs[place].beta for place in places])
     return jnp.cbrt(trauger2023_allocation(C, beta)[0])
 
 
@@ -113,7 +115,11 @@ def section_4_3_heads_deep(c, v, qk, C, w, *, amplified=True):
     single = [gamma(heads=1, only=layer) for layer in range(1, _DEPTH + 1)]
     powers = [1 + (2 * (_DEPTH - i) / 3 if amplified else 0.0) for i in range(1, _DEPTH + 1)]
     right = [
-        jnp.sum(jnp.stack([heads**power * one for power, one in zip(powers, single, strict=True)]))
+        jnp.sum(
+            jnp.stack(
+                [heads**power * gamma_1 for power, gamma_1 in zip(powers, single, strict=True)]
+            )
+        )
         for heads in _HEADS
     ]
     return jnp.stack([gamma(heads=heads) for heads in _HEADS]), jnp.stack(right)
@@ -184,6 +190,6 @@ def section_4_3_trade(B, B_x, B_c, B_v, B_w, lipschitz, *, power=2.0):
     C = trauger2023_cover("1,1", B, B_x, _D, _D)
     printed = partial(trauger2023_deep_entropy, 0.0, C, (B_c, B_v, B, B_w), 1, lipschitz)
     c, v, qk = (jnp.full((1, 1), 1.0) * norm for norm in (B_c, B_v, B))
-    own = trauger2023_parts(c, v, qk, B_w, B_x ** (power / 2), lipschitz, constants="corrected")
+    costs = trauger2023_parts(c, v, qk, B_w, B_x ** (power / 2), lipschitz, constants="corrected")
     traded = B_x**power * jnp.sqrt(printed(constants="printed"))
-    return jnp.stack([single, single]), jnp.stack([traded, own[-1].beta * jnp.sqrt(C)])
+    return jnp.stack([single, single]), jnp.stack([traded, costs[-1].beta * jnp.sqrt(C)])

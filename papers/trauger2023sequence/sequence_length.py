@@ -75,10 +75,12 @@ def sequence_length_limit(letters, law, shares, M, *, softmax=True):
     """
     T = np.array(_LONG, float)
     draws = shares.reshape(-1, _SAMPLES, _LETTERS)
-    found = jax.lax.map(lambda each: _complexity(letters, M, each, softmax), draws)
-    found = found.reshape(len(T), _DRAWS)
+    complexities = jax.lax.map(lambda draw: _complexity(letters, M, draw, softmax), draws)
+    complexities = complexities.reshape(len(T), _DRAWS)
     infinite = _complexity(letters, M, law, True)
-    change = jnp.mean(jnp.abs((found if softmax else T[:, None] * found) - infinite), axis=1)
+    change = jnp.mean(
+        jnp.abs((complexities if softmax else T[:, None] * complexities) - infinite), axis=1
+    )
     return infinite + change, jnp.broadcast_to(infinite, change.shape)
 
 
@@ -126,8 +128,10 @@ def covered_at_cls(rng, count):
     X = rng.normal(size=(count, 6, 5, 3))
     W = np.exp(rng.uniform(-2, 1.5, (count, 1, 1))) * rng.normal(size=(count, 3, 3))
     epsilon = rng.uniform(0.02, 0.1, count) * np.abs(W).max((1, 2))
-    given = list(zip(W, X[:, :, 0], epsilon, strict=True))
-    centre, first = (np.stack([cover(M, points[:n], e) for M, points, e in given]) for n in (6, 1))
+    problems = list(zip(W, X[:, :, 0], epsilon, strict=True))
+    centre, first = (
+        np.stack([cover(M, points[:n], e) for M, points, e in problems]) for n in (6, 1)
+    )
     return {"X": X, "W": W, "centre": centre, "first": first, "epsilon": epsilon}
 
 
@@ -155,9 +159,9 @@ def sequence_length_cls(X, W, centre, first, epsilon, *, only_first=False):
 
     left = jnp.max(jnp.abs(pooled(W) - pooled(first if only_first else centre)))
     size = jnp.max(jnp.abs(X))
-    reach = size * jnp.max(jnp.linalg.norm(X, axis=-1))
+    bound = size * jnp.max(jnp.linalg.norm(X, axis=-1))
     # Each of the three rows is covered at epsilon.
-    return Sides(left, reach * jnp.sqrt(3.0) * epsilon, magnitude=size)
+    return Sides(left, bound * jnp.sqrt(3.0) * epsilon, magnitude=size)
 
 
 on_norms = partial(inequality, sample=norms_and_samples, status=Status.NEW, roundings=_ROUNDINGS)

@@ -57,11 +57,11 @@ def _sign_sums(n):
 
     Values beyond 7 deviations are left out.
     """
-    reach = min(n / 2, 3.5 * math.sqrt(n))
-    k = np.arange(math.ceil(n / 2 - reach), math.floor(n / 2 + reach) + 1)
+    half_width = min(n / 2, 3.5 * math.sqrt(n))
+    k = np.arange(math.ceil(n / 2 - half_width), math.floor(n / 2 + half_width) + 1)
     chance = stats.binom.pmf(k, n, 0.5)
     edges = np.unique(np.linspace(0, len(k), 129).astype(int)[:-1])
-    mass, mean = (np.add.reduceat(each, edges) for each in (chance, chance * (2.0 * k - n)))
+    mass, mean = (np.add.reduceat(values, edges) for values in (chance, chance * (2.0 * k - n)))
     return mean / mass, mass
 
 
@@ -110,13 +110,16 @@ def measured(rng, count, ball: Ball = "1,1"):
     and summed (for the sum of the tokens in place of their average).
     """
     rows = [[_measure(rng, index, ball, d) for d in DIMENSIONS] for index in range(count)]
-    return {name: np.array([[one[name] for one in row] for row in rows]) for name in rows[0][0]}
+    return {
+        name: np.array([[instance[name] for instance in row] for row in rows])
+        for name in rows[0][0]
+    }
 
 
 def on_all_balls(rng, count):
     """The samples of `measured` for each of the three balls, on an axis after the first."""
-    found = [measured(rng, count, ball) for ball in BALLS]
-    return {name: np.stack([each[name] for each in found], axis=1) for name in found[0]}
+    batches = [measured(rng, count, ball) for ball in BALLS]
+    return {name: np.stack([batch[name] for batch in batches], axis=1) for name in batches[0]}
 
 
 def sign_vectors(m):

@@ -289,11 +289,11 @@ def theorem_4_1_fixed_cls_numbers(X, W, cls, added, *, shared=True):
     $d \ln(1 + 2 B_x^3 \|W_{QK}\| / \epsilon)$. $W'$ is $W$ plus a matrix that [CLS] does not see.
     Used in the experiment `norm_projection`.
     """
-    other = W + added - jnp.outer(added @ cls, cls) / jnp.sum(cls**2)
+    outside = W + added - jnp.outer(added @ cls, cls) / jnp.sum(cls**2)
     tokens = jnp.broadcast_to(cls, X[:, 0].shape)
     if not shared:
         tokens = tokens + X[:, 0]
-    left, right = (_pooled(X, tokens @ M.T) for M in (W, other))
+    left, right = (_pooled(X, tokens @ M.T) for M in (W, outside))
     largest = jnp.max(jnp.abs(added)) * jnp.sum(jnp.abs(cls))
     norm = jnp.max(jnp.sqrt(jnp.sum(X**2, axis=-1)))
     return Sides(left, right, magnitude=jnp.full_like(left, norm * (1 + norm * largest)))

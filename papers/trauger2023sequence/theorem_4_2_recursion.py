@@ -39,7 +39,7 @@ from trauger2023sequence.layer_instances import (
 _CEILING = 3.0
 
 
-def _parts(pair, size, readout, constants):
+def _costs_at(pair, size, readout, constants):
     """The costs at given spectral norms by kind and norm of the readout."""
     c, v, qk = (size[name] for name in KINDS)
     B_x = longest(pair["X"])
@@ -48,7 +48,7 @@ def _parts(pair, size, readout, constants):
 
 def _own_parts(pair):
     """The costs with 1 for the softmax, at the norms of the unhatted network."""
-    return _parts(pair, norms(pair), longest(pair["readout"]), "sharp")
+    return _costs_at(pair, norms(pair), longest(pair["readout"]), "sharp")
 
 
 def _equal_parts(pair):
@@ -56,18 +56,18 @@ def _equal_parts(pair):
     size, hats = norms(pair), norms(pair, "_hat")
     size = {n: jnp.full_like(s, jnp.maximum(s.max(), hats[n].max())) for n, s in size.items()}
     readout = jnp.maximum(longest(pair["readout"]), longest(pair["readout_hat"]))
-    return _parts(pair, size, readout, "corrected")
+    return _costs_at(pair, size, readout, "corrected")
 
 
-def _total(parts, resolutions, skip="", flat=False):
+def _total(costs, resolutions, skip="", flat=False):
     """Sum of cost times resolution; `flat` sets alpha_1 to 1."""
-    beta = jnp.stack([part.beta for part in parts])
+    beta = jnp.stack([part.beta for part in costs])
     if flat:
         # the first layer's W_c costs alpha_1 B_w, the last one's B_w
-        ratio = parts[-3].beta / jnp.where(parts[1].beta > 0, parts[1].beta, 1.0)
-        beta = jnp.where(jnp.asarray([part.layer == 1 for part in parts]), ratio * beta, beta)
-    kept = jnp.asarray([float(part.kind != skip) for part in parts])
-    return jnp.sum(kept * beta * resolutions)
+        ratio = costs[-3].beta / jnp.where(costs[1].beta > 0, costs[1].beta, 1.0)
+        beta = jnp.where(jnp.asarray([part.layer == 1 for part in costs]), ratio * beta, beta)
+    included = jnp.asarray([float(part.kind != skip) for part in costs])
+    return jnp.sum(included * beta * resolutions)
 
 
 _FLAT = Control(r"$\alpha_1 = 1$", flat=True)
@@ -106,18 +106,18 @@ def theorem_4_2_recursion_sharp(moved, resolutions, *, half=False, flat=False, *
     x_1 = B_x, \ x_i = 1$$
 
     Two heads, tokens up to 5, $L_\sigma$ up to 3, norms of the unhatted network alone. Close to
-    its constants: .79 of the right side is reached where the second layer turns what the first one
+    its constants: 0.79 of the right side is reached where the second layer turns what the first one
     erred. The factor $x_1^2$ has its own claim, lemma-e-2-first-layer.
     """
-    parts = _own_parts(pair)
+    costs = _own_parts(pair)
     if half:
         # 1 + ||W_QK|| in place of 1 + 2 ||W_QK|| in the second layer
         size = {name: value[-1] for name, value in norms(pair).items()}
         outer = size["output"] * size["value"]
-        both = jnp.sum(outer * (1 + 2 * size["query_key"]))
-        ratio = jnp.sum(outer * (1 + size["query_key"])) / both
-        parts = [p._replace(beta=p.beta * ratio) if p.layer == 1 else p for p in parts]
-    return Sides(moved, _total(parts, resolutions, flat=flat), magnitude=magnitude(pair))
+        exact = jnp.sum(outer * (1 + 2 * size["query_key"]))
+        ratio = jnp.sum(outer * (1 + size["query_key"])) / exact
+        costs = [p._replace(beta=p.beta * ratio) if p.layer == 1 else p for p in costs]
+    return Sides(moved, _total(costs, resolutions, flat=flat), magnitude=magnitude(pair))
 
 
 @on_networks(
@@ -136,8 +136,8 @@ def theorem_5_1_recursion(
     where the contraction of Theorem 5.1 pays it on everything.
     """
     losses = [clipped_cross_entropy(x, 0, _CEILING) for x in (scores, scores_hat)]
-    parts = trauger2023_masked_parts(_own_parts(pair))
-    right = constant / CROSS_ENTROPY_LIPSCHITZ * _total(parts, resolutions, flat=flat)
+    costs = trauger2023_masked_parts(_own_parts(pair))
+    right = constant / CROSS_ENTROPY_LIPSCHITZ * _total(costs, resolutions, flat=flat)
     size = magnitude(pair) + _CEILING
     return Sides(jnp.abs(losses[0] - losses[1]), right, magnitude=size)
 
@@ -177,12 +177,12 @@ def _centre(kind, M, seen, epsilon):
 def _costs(weights, readout):
     """Costs with 1 for the softmax, readout first, then W_c, W_v, W_QK layer by layer."""
     top = {name: np.linalg.norm(weights[name], 2, axis=(-2, -1)) for name in KINDS}
-    cost, found = float(np.linalg.norm(readout)), []
+    cost, costs = float(np.linalg.norm(readout)), []
     for place in range(_LAYERS - 1, -1, -1):
         c, v, qk = (top[name][place] for name in KINDS)
-        found = [cost, cost * c, cost * c * v, *found]
+        costs = [cost, cost * c, cost * c * v, *costs]
         cost *= c * v * (1 + 2 * qk)
-    return np.asarray([1.0, *found])
+    return np.asarray([1.0, *costs])
 
 
 def _mixed(X, query_key, value):
@@ -246,8 +246,8 @@ def _cover(rng, kind):
 
 def covered_networks(rng, count):
     """Networks with their centres by the four covers in turn."""
-    each = [_cover(rng, _COVERS[place % len(_COVERS)]) for place in range(count)]
-    return {name: np.stack([np.asarray(one[name]) for one in each]) for name in each[0]}
+    pairs = [_cover(rng, _COVERS[place % len(_COVERS)]) for place in range(count)]
+    return {name: np.stack([np.asarray(pair[name]) for pair in pairs]) for name in pairs[0]}
 
 
 on_covers = partial(

@@ -19,11 +19,11 @@ LARGEST = 8
 """Tokens at most where matrices are drawn; fewer are the first rows, and the others are zero."""
 
 
-def floor(sigma, T, root=1.0):
+def lower_bound(sigma, T, root=1.0):
     """The right side of Theorem 3.1; with root = 0 a wrong one, whose beta is exp(-sigma)."""
     beta = jnp.exp(-sigma * jnp.sqrt(T / (T - 1)) ** root)
-    rest = (T - 1) * beta
-    return jnp.log1p(rest) + sigma * jnp.sqrt(T * (T - 1)) * beta / (1 + rest)
+    sum_of_others = (T - 1) * beta
+    return jnp.log1p(sum_of_others) + sigma * jnp.sqrt(T * (T - 1)) * beta / (1 + sum_of_others)
 
 
 def entropies(logits, seen):
@@ -34,27 +34,27 @@ def entropies(logits, seen):
     others = seen & (jnp.arange(z.shape[-1]) != top)
     gap = jnp.where(others, below, 0.0)
     odds = jnp.where(others, jnp.exp(-gap), 0.0)
-    rest = jnp.sum(odds, axis=-1)
-    return jnp.log1p(rest) + jnp.sum(odds * gap, axis=-1) / (1 + rest)
+    total = jnp.sum(odds, axis=-1)
+    return jnp.log1p(total) + jnp.sum(odds * gap, axis=-1) / (1 + total)
 
 
 def layers(rng, count):
     """2 to 8 tokens in 8 dimensions; every second instance has orthogonal tokens of one length.
 
     There all of W_K W_Q' that the first token uses may point to the centred first coordinate, and
-    the first row then has all of sigma in one larger logit: the floor is attained.
+    the first row then has all of sigma in one larger logit: the bound is attained.
     """
     T = rng.integers(2, LARGEST + 1, count)
     size = 10 ** rng.uniform(-1, 0.3, (count, 1, 1))
     X = rng.normal(size=(count, LARGEST, LARGEST)) * size / LARGEST**0.5
     W_K, W_Q = rng.normal(size=(2, count, LARGEST, LARGEST)) / LARGEST**0.5
-    kept = np.arange(LARGEST) < T[:, None]
-    X = X * kept[:, :, None]
-    for one in range(0, count, 2):
-        X[one] = np.diag(kept[one] * size[one, 0, 0])
-        larger = np.where(np.arange(LARGEST) == 0, T[one] - 1.0, -1.0) * kept[one]
-        W_Q[one], W_K[one] = 0, 0
-        W_K[one, 0, 0], W_Q[one, :, 0] = rng.uniform(0.2, 5), larger / np.linalg.norm(larger)
+    inside = np.arange(LARGEST) < T[:, None]
+    X = X * inside[:, :, None]
+    for place in range(0, count, 2):
+        X[place] = np.diag(inside[place] * size[place, 0, 0])
+        larger = np.where(np.arange(LARGEST) == 0, T[place] - 1.0, -1.0) * inside[place]
+        W_Q[place], W_K[place] = 0, 0
+        W_K[place, 0, 0], W_Q[place, :, 0] = rng.uniform(0.2, 5), larger / np.linalg.norm(larger)
     return {"X": X, "W_K": W_K, "W_Q": W_Q, "T": T.astype(float)}
 
 
@@ -79,16 +79,16 @@ def theorem_3_1(X, W_K, W_Q, T, *, factor=1.0, root=1.0):
 
     The printed form, of every row. A centred row of logits has length at most
     $\|W_KW_Q^\top\|\|XX^\top\|$, and $|a_i|\le\sigma$ leaves least entropy to one larger logit; the
-    floor falls in $\sigma$. Attained by orthogonal tokens of one length, see the sampler.
+    bound falls in $\sigma$. Attained by orthogonal tokens of one length, see the sampler.
     """
     gram = spectral_norm(X @ X.T)
     sigma = factor * gram * spectral_norm(after(W_K @ W_Q.T, gram))
     a = X @ W_K @ W_Q.T @ X.T
-    kept = jnp.arange(LARGEST) < T
-    found = entropies(a, kept[None, :])
-    size = (1 + sigma / factor) * found
-    left = jnp.where(kept, floor(sigma, T, root), 0.0)
-    return Sides(left, jnp.where(kept, found, 1.0), magnitude=jnp.where(kept, size, 1.0))
+    inside = jnp.arange(LARGEST) < T
+    values = entropies(a, inside[None, :])
+    size = (1 + sigma / factor) * values
+    left = jnp.where(inside, lower_bound(sigma, T, root), 0.0)
+    return Sides(left, jnp.where(inside, values, 1.0), magnitude=jnp.where(inside, size, 1.0))
 
 
 def spreads(rng, count):
@@ -113,8 +113,8 @@ def theorem_3_1_attained(s, T, *, root=1.0):
     """
     seen = jnp.arange(64) < T
     u = jnp.where(jnp.arange(64) == 0, T - 1, -1.0) / jnp.sqrt(T * (T - 1))
-    found = entropies(s * u, seen)
-    return Sides(found, floor(s, T, root), magnitude=(1 + s) * found)
+    values = entropies(s * u, seen)
+    return Sides(values, lower_bound(s, T, root), magnitude=(1 + s) * values)
 
 
 def rays(rng, count):
@@ -132,7 +132,7 @@ def entropy_along_rays(z, *, mean=1.0):
     r"""$$\frac{d}{dt}H({\rm softmax}(tz))\Big|_{t=1}=-{\rm Var}_p(z)$$
 
     Automatic differentiation on the left. So the least entropy of all $|a_i|\le\sigma$ stands on
-    the sphere $|a_i|=\sigma$, and the floor may be computed with any upper value of $\sigma$.
+    the sphere $|a_i|=\sigma$, and the bound may be computed with any upper bound of $\sigma$.
     """
     seen = jnp.ones(6, dtype=bool)
     slope = jax.grad(lambda t: entropies(t * z, seen))(1.0)
@@ -166,7 +166,7 @@ def one_larger_logit(s, T, k, *, factor=1.0):
     delta = s * jnp.sqrt(T / (k * (T - k)))
     low = (T - k) * jnp.exp(-delta) / k
     right = jnp.log(k) + jnp.log1p(low) + delta * low / (1 + low)
-    return Sides(floor(factor * s, T), right, magnitude=(1 + s) * right)
+    return Sides(lower_bound(factor * s, T), right, magnitude=(1 + s) * right)
 
 
 SCALES = 2.0 ** np.arange(1, 9)
@@ -197,7 +197,7 @@ def least_entropy_order(T, share, *, root=0.0, power=1.0):
     """
     sigma = share * jnp.asarray(SCALES)
     exponent = sigma * jnp.sqrt(T / (T - 1)) ** root
-    return T * (1 + sigma) ** power * jnp.exp(-exponent), floor(sigma, T)
+    return T * (1 + sigma) ** power * jnp.exp(-exponent), lower_bound(sigma, T)
 
 
 def orders(rng, count):
@@ -224,7 +224,7 @@ def least_entropy_within(T, s, *, factor=1.0):
     $\sqrt{T(T-1)}\ge\sqrt{7/8}\,T$, $1+(T-1)\beta\le1+Te^{-\sigma}$.
     """
     c = (7 / 8) ** 0.5 * jnp.exp(-4 / 7)
-    return factor * c * T * s * jnp.exp(-s) / (1 + T * jnp.exp(-s)), floor(s, T)
+    return factor * c * T * s * jnp.exp(-s) / (1 + T * jnp.exp(-s)), lower_bound(s, T)
 
 
 _WIDTH = 8
@@ -249,9 +249,9 @@ def gradients(rng, count):
     )
     mean = rng.normal(size=(count, _WIDTH, _WIDTH))
     noise = 10 ** rng.uniform(-1, 1, (count, 1, 1)) * np.abs(rng.normal(size=mean.shape))
-    for one in range(0, count, 2):
-        mean[one, : w[one], : w[one]] = _hadamard(w[one])
-        noise[one] = noise[one, 0, 0]
+    for place in range(0, count, 2):
+        mean[place, : w[place], : w[place]] = _hadamard(w[place])
+        noise[place] = noise[place, 0, 0]
     return {"mean": mean, "noise": noise, "w": w * 1.0}
 
 
@@ -275,8 +275,8 @@ def proposition_3_2(mean, noise, w, *, power=0.5, factor=1.0):
     n^2/(\mu^2+n^2)$ and $\|\Delta\|_2\ge\|\Delta\|_F/\sqrt w$. Attained by the signs of a Hadamard
     matrix under any noise.
     """
-    kept = jnp.arange(_WIDTH) < w
-    inside = kept[:, None] & kept[None, :]
+    inside = jnp.arange(_WIDTH) < w
+    inside = inside[:, None] & inside[None, :]
     power_of = jnp.where(inside, mean**2 + noise**2, 1.0)
     update = jnp.where(inside, mean / jnp.sqrt(power_of), 0.0)
     # One less the share of noise, without the difference, which loses digits where noise is all.
@@ -306,7 +306,7 @@ def reparametrised_norm(W, start, gamma, *, factor=1.0):
     u=\frac{Wv_0}{|Wv_0|},\ v=\frac{W^\top u}{|W^\top u|}$$
 
     As published, $\sigma(W)$ in $\widehat W=\gamma W/\sigma(W)$ is one step of the power iteration,
-    $u^\top Wv\le\|W\|_2$. So the norm of a layer is gamma or more, never less, and a floor of the
+    $u^\top Wv\le\|W\|_2$. So the norm of a layer is gamma or more, never less, and a bound of the
     entropy that is computed from the learned gammas is too high until the iteration has converged.
     Equality at a singular vector.
     """
@@ -328,4 +328,6 @@ def floor_of_the_library(s, T, *, more=0.0):
 
     The formula above beside the library's certificate, which is rounded down.
     """
-    return Sides(floor(s, T), entropy_floor(s, T + more), magnitude=(1 + s) * floor(s, T))
+    return Sides(
+        lower_bound(s, T), entropy_floor(s, T + more), magnitude=(1 + s) * lower_bound(s, T)
+    )

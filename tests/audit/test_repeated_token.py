@@ -6,7 +6,7 @@ import pytest
 
 from attlas.transformers.forward import attention_input, attention_weights, rotate
 from attlas.transformers.load_model import load_model
-from attlas_audit.library.bounds.repeated_tokens import repeated_token_ceiling
+from attlas_audit.library.softmax_weights import repeated_token_ceiling
 
 T = 40
 

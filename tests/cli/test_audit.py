@@ -92,7 +92,7 @@ def test_levels_that_read_words_are_refused_for_images(attlas, image_model, argu
             ["--level", "deep", "--learning-rate", "1", "--momentum", "1"],
             "momentum = 1.0: it must lie in [0, 1)",
         ),
-        (["--level", "deep", "--momentum", "0.9"], "say --learning-rate, too"),
+        (["--level", "deep", "--momentum", "0.9"], "add --learning-rate"),
         (["--workers", "4"], "--workers is for an audit on dask"),
         (["--out", "none/audit.html"], "none"),
         (["--out", "audit.pdf"], "is written as HTML"),

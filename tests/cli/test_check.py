@@ -93,7 +93,7 @@ def test_what_the_verdicts_are_worth_is_said_below_the_table(attlas, monkeypatch
     monkeypatch.setattr(pool, "check_all", check_all)
     _, out, _ = attlas("--results", tmp_path, "check", LEMMA, "trauger2023sequence/lemma-3-2")
     assert "2 of 2 supported claims would not notice a constant 10 times too small: see" in out
-    assert "Verdicts on 1 of 2 statements are on our wording of the paper: 1 as r" in out
+    assert "For 1 of 2 statements the verdict is about our wording of the paper: 1 as r" in out
     (line,) = [line for line in out.splitlines() if line.startswith(LEMMA)]
     assert line.split()[:4] == [LEMMA, "SUPPORTED", "reconstructed", "x100"]
 

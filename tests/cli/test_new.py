@@ -76,8 +76,8 @@ def test_the_command_checks_a_claim_in_a_process_of_its_own_and_reports_it(paper
 
 def test_nothing_is_written_over(paper, capsys):
     assert run("new", "paper", "doe2026", "--folder", ".") == 2
-    assert "claims_example.py is there already" in capsys.readouterr().err
-    with pytest.raises(UserError, match="is there already"):
+    assert "claims_example.py exists already" in capsys.readouterr().err
+    with pytest.raises(UserError, match="exists already"):
         write_paper("doe2026", "Other", paper)
     assert "Other" not in (paper / "pyproject.toml").read_text()
 
@@ -100,5 +100,5 @@ def test_a_key_or_title_that_cannot_be_written_is_one_line(tmp_path, key, title,
 @pytest.mark.parametrize("below", ["", "deeper"])
 def test_a_file_where_the_folder_should_be_is_one_line(tmp_path, below):
     (tmp_path / "file").write_text("")
-    with pytest.raises(UserError, match="no folder can be made"):
+    with pytest.raises(UserError, match="cannot create a folder"):
         write_paper("k", "t", tmp_path / "file" / below)

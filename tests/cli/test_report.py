@@ -35,7 +35,7 @@ def report(tmp_path, monkeypatch, capsys):
 
 
 def test_a_misspelt_results_folder_is_told(report):
-    assert "there is no results folder mispelt: the page shows everything as not run" in report(
+    assert "there is no results folder mispelt, so the page shows everything as not run" in report(
         "mispelt"
     )
 
@@ -51,7 +51,7 @@ def test_an_empty_results_folder_is_told(report, tmp_path):
     ("arguments", "line"),
     [
         (("--out", "page.pdf"), "--out page.pdf is written as HTML"),
-        (("--records", "nowhere"), "--records nowhere is no folder"),
+        (("--records", "nowhere"), "--records nowhere is not a folder"),
     ],
 )
 def test_what_would_mislead_is_refused(report, tmp_path, capsys, arguments, line):

@@ -7,7 +7,7 @@ from attlas.core.checkpoint import checkpointed
 from attlas.core.piece_cache import kept_pieces
 from attlas.experiments.checkpoint_files import CheckpointFiles
 from attlas.training.ensemble import in_chunks
-from liu2021analyzing.library.solvers.levenberg_marquardt import levenberg_marquardt
+from liu2021analyzing.library.levenberg_marquardt import levenberg_marquardt
 
 DRAW = np.random.default_rng(0)
 

@@ -4,7 +4,7 @@ import pytest
 from attlas.core.errors import UserError
 from attlas.data.splits import Split
 from attlas.data.word_pieces import encode_words, train_word_pieces
-from julistiono2024optimizing.library.data.decisive_sentences import decisive_sentences
+from julistiono2024optimizing.library.training.decisive_tokens import decisive_sentences
 
 TEXTS = ["A good film.<br />Very good!", "A bad film, very bad."]
 

@@ -137,7 +137,7 @@ def test_what_cannot_be_used_is_named_and_the_cell_starts_afresh(
         assert all("of other code" in note for note in store.notes)
         assert not aside
     else:
-        assert all("moved to" in note and "starts afresh" in note for note in store.notes)
+        assert all("moved to" in note and "starts again" in note for note in store.notes)
         assert len(aside) == 2
 
 
@@ -219,5 +219,5 @@ def test_a_full_disk_is_noted_and_stops_no_cell(tmp_path):
     files = CheckpointFiles(tmp_path / "k", {})
     files.write(0, {"w": np.zeros(2)})
     assert len(files.notes) == 1
-    assert files.notes[0].startswith("no checkpoint ")
+    assert files.notes[0].startswith("could not write the checkpoint ")
     remove_checkpoints(tmp_path / "never")

@@ -7,7 +7,7 @@ import pytest
 from distributed import Client, LocalCluster, Scheduler, SpecCluster, Worker, get_worker
 
 from attlas.core.errors import UserError
-from attlas.experiments.compatibility import likeness
+from attlas.experiments.compatibility import compatibility
 from attlas.experiments.dask_backend import DEVICE, require_workers, scheduler_address
 from attlas.experiments.environment import code_hash
 from attlas.experiments.execute import execute
@@ -85,9 +85,9 @@ def workers(*answers: object) -> Client:
     ("answers", "said"),
     [
         ((), "has no worker: start one"),
-        ((PackageNotFoundError("attlas"),), "w2 has no attlas: install there"),
-        (("0.0.1",), r"w2 has attlas 0\.0\.1: install there what runs here, attlas"),
-        ((version("attlas"), "f" * 64), r"w2 has other code of attlas \(f{12}, here"),
+        ((PackageNotFoundError("attlas"),), "w2 has no attlas: install the driver"),
+        (("0.0.1",), r"w2 has attlas 0\.0\.1: install the driver.s version there, attlas"),
+        ((version("attlas"), "f" * 64), r"w2 runs other code of attlas \(f{12}, the driver"),
         ((version("attlas"), code_hash(), "cannot import mine (No)"), "w2 cannot import mine"),
         ((version("attlas"), code_hash(), ZeroDivisionError("x")), "w2 x"),
         ((version("attlas"), code_hash(), "has numpy 1 (here 2)"), r"w2 has numpy 1 \(here 2\)"),
@@ -97,9 +97,9 @@ def test_workers_that_would_fail_every_cell_are_refused_in_one_line(answers, sai
     with pytest.raises(UserError, match=said) as caught:
         require_workers(workers(*answers), ["json"], "dask://there:1")
     assert "\n" not in str(caught.value)
-    alike = workers(version("attlas"), code_hash(), "")
-    assert require_workers(alike, ["json"], "dask://there:1") == likeness(["json"])
-    assert require_workers(alike, ["json"], "dask") is None
+    same = workers(version("attlas"), code_hash(), "")
+    assert require_workers(same, ["json"], "dask://there:1") == compatibility(["json"])
+    assert require_workers(same, ["json"], "dask") is None
 
 
 def test_a_worker_that_joins_later_and_is_not_alike_ends_the_run_in_one_line(
@@ -108,8 +108,8 @@ def test_a_worker_that_joins_later_and_is_not_alike_ends_the_run_in_one_line(
     def answered(driver):
         return "has numpy 0.0.1 (here 2)" if get_worker().name == 1 else ""
 
-    monkeypatch.setattr("attlas.experiments.compatibility.unlikeness", answered)
-    monkeypatch.setattr("attlas.experiments.dask_backend.unlikeness", lambda driver: "")
+    monkeypatch.setattr("attlas.experiments.compatibility.incompatibility", answered)
+    monkeypatch.setattr("attlas.experiments.dask_backend.incompatibility", lambda driver: "")
     worker = {"cls": Worker, "options": {"nthreads": 1, "dashboard": False}}
     options = {"host": "127.0.0.1", "port": 0, "dashboard": False}
     cluster = SpecCluster(scheduler={"cls": Scheduler, "options": options}, worker=worker)
@@ -123,7 +123,7 @@ def test_a_worker_that_joins_later_and_is_not_alike_ends_the_run_in_one_line(
     store = Store(tmp_path)
     place = cluster.scheduler_address.removeprefix("tcp://")
     monkeypatch.setenv("SQUARES_SLEEP", "0.5")
-    with cluster, pytest.raises(UserError, match=r"later has numpy 0\.0\.1 .*are kept") as caught:
+    with cluster, pytest.raises(UserError, match=r"later has numpy 0\.0\.1 .*are stored") as caught:
         execute([squares], "paper", store=store, on=f"dask://{place}", progress=Joining())
     assert "\n" not in str(caught.value)
     assert 1 <= len(results(store)) < 12
@@ -142,7 +142,7 @@ def test_a_scheduler_that_goes_away_is_one_line_and_the_run_resumes(squares, tmp
 
     place = cluster.scheduler_address.removeprefix("tcp://")
     store = Store(tmp_path)
-    with cluster, pytest.raises(UserError, match="is gone: finished cells are kept"):
+    with cluster, pytest.raises(UserError, match="is gone: finished cells are stored"):
         execute([squares], "paper", store=store, on=f"dask://{place}", progress=Ending())
     kept = len(results(store))
     assert kept >= 1

@@ -43,7 +43,7 @@ def test_functions_follow_what_is_changed():
 
 
 def test_the_values_of_a_setting_are_known_once_each_and_in_order():
-    known = GRID.known()
+    known = GRID.settings_values()
     assert known["start"] == ["gaussian", "zero"]
     assert known["sizes"] == [[6, 8]]
     assert known["rate"] == [0.1, 0.2]

@@ -12,7 +12,7 @@ from experiments.small_model import CONTEXT, LAYERS, all_layers, assert_same, sm
 
 from attlas.audit.weights_level.weights_level import weights_level
 from attlas.core.errors import UserError
-from attlas.experiments.layer_cache import KeptLayers, files_digest
+from attlas.experiments.layer_cache import LayerCache, files_digest
 from attlas.transformers import load_model
 
 KILLED = """
@@ -20,17 +20,17 @@ import sys, time
 from pathlib import Path
 from attlas.audit.weights_level.weights_level import weights_level
 from attlas.transformers import load_model
-from attlas.experiments.layer_cache import KeptLayers
+from attlas.experiments.layer_cache import LayerCache
 
 source, root = Path(sys.argv[1]), Path(sys.argv[2])
-kept = KeptLayers(root, source, int(sys.argv[3]))
+kept = LayerCache(root, source, int(sys.argv[3]))
 
 def told(done, all_):
     print(done, flush=True)
     if done == 2:
         time.sleep(600)
 
-weights_level(load_model(source), int(sys.argv[3]), told, kept.keep)
+weights_level(load_model(source), int(sys.argv[3]), told, kept.get_or_compute)
 """
 
 
@@ -54,11 +54,11 @@ def test_after_kill_9_only_the_unfinished_layer_is_computed(source, layers, tmp_
         lines = [child.stdout.readline().strip() for _ in range(2)]
         child.kill()
     assert (lines, child.returncode) == (["1", "2"], -9)
-    kept, computed = KeptLayers(tmp_path, source, CONTEXT), []
+    kept, computed = LayerCache(tmp_path, source, CONTEXT), []
     assert kept.missing(LAYERS) == (2,)
 
     def noting(index, compute):
-        return kept.keep(index, lambda: computed.append(index) or compute())
+        return kept.get_or_compute(index, lambda: computed.append(index) or compute())
 
     found = weights_level(load_model(source), CONTEXT, keep=noting)
     assert (kept.resumed, computed) == ([0, 1], [2])
@@ -74,7 +74,7 @@ def test_after_kill_9_only_the_unfinished_layer_is_computed(source, layers, tmp_
 @pytest.mark.parametrize("harm", ["truncated", "altered", "a folder", "no archive"])
 def test_a_damaged_layer_is_named_and_computed_again(harm, source, layers, tmp_path):
     said = []
-    kept = KeptLayers(tmp_path, source, CONTEXT, said.append)
+    kept = LayerCache(tmp_path, source, CONTEXT, said.append)
     kept.write(0, layers[0])
     (path,) = kept.folder.iterdir()
     content = path.read_bytes()
@@ -92,25 +92,25 @@ def test_a_damaged_layer_is_named_and_computed_again(harm, source, layers, tmp_p
     assert str(path) in said[0]
     assert said[0].endswith("layer 0 is computed again")
     if harm != "a folder":
-        assert_same(kept.keep(0, lambda: layers[0]), layers[0])
-        assert_same(kept.keep(0, dict), layers[0])
+        assert_same(kept.get_or_compute(0, lambda: layers[0]), layers[0])
+        assert_same(kept.get_or_compute(0, dict), layers[0])
 
 
 def test_other_files_another_context_or_other_code_find_nothing(source, tmp_path, monkeypatch):
     copy = tmp_path / "copy"
     shutil.copytree(source, copy)
-    here = KeptLayers(tmp_path, copy, CONTEXT)
+    here = LayerCache(tmp_path, copy, CONTEXT)
     assert files_digest(source) == here.digest
-    assert KeptLayers(tmp_path, copy, CONTEXT).folder == here.folder
-    assert KeptLayers(tmp_path, copy, CONTEXT + 1).folder != here.folder
+    assert LayerCache(tmp_path, copy, CONTEXT).folder == here.folder
+    assert LayerCache(tmp_path, copy, CONTEXT + 1).folder != here.folder
     monkeypatch.setattr("attlas.experiments.layer_cache.code_hash", lambda: "other")
-    assert KeptLayers(tmp_path, copy, CONTEXT).folder != here.folder
+    assert LayerCache(tmp_path, copy, CONTEXT).folder != here.folder
     monkeypatch.undo()
     weights = next(copy.glob("*.safetensors"))
     os.utime(weights, ns=(0, 0))  # the same numbers at another time
-    assert KeptLayers(tmp_path, copy, CONTEXT).folder == here.folder
+    assert LayerCache(tmp_path, copy, CONTEXT).folder == here.folder
     weights.write_bytes(weights.read_bytes()[:-1] + b"\x01")
-    assert KeptLayers(tmp_path, copy, CONTEXT).folder != here.folder
+    assert LayerCache(tmp_path, copy, CONTEXT).folder != here.folder
 
 
 def test_an_audit_after_a_stopped_one_of_a_like_model_is_its_own(tmp_path):
@@ -126,13 +126,13 @@ def test_an_audit_after_a_stopped_one_of_a_like_model_is_its_own(tmp_path):
         if done == 2:
             raise KeyboardInterrupt
 
-    kept = KeptLayers(tmp_path, first, CONTEXT)
+    kept = LayerCache(tmp_path, first, CONTEXT)
     with pytest.raises(KeyboardInterrupt):
-        weights_level(load_model(first), CONTEXT, stopping, kept.keep)
+        weights_level(load_model(first), CONTEXT, stopping, kept.get_or_compute)
     assert kept.missing(LAYERS) == (2,)
 
-    other = KeptLayers(tmp_path, second, CONTEXT)
-    found = weights_level(load_model(second), CONTEXT, keep=other.keep)
+    other = LayerCache(tmp_path, second, CONTEXT)
+    found = weights_level(load_model(second), CONTEXT, keep=other.get_or_compute)
     fresh = weights_level(load_model(second), CONTEXT)
     for name in fresh:
         np.testing.assert_array_equal(found[name].values, fresh[name].values, err_msg=str(name))
@@ -158,4 +158,4 @@ def test_weights_in_a_bin_count_only_where_no_safetensors_are(source, tmp_path):
 def test_a_folder_that_cannot_be_written_is_refused_in_one_line(source, layers, tmp_path):
     (tmp_path / "audit-layers").write_text("no folder")
     with pytest.raises(UserError, match=r"cannot write .* with --results"):
-        KeptLayers(tmp_path, source, CONTEXT).write(0, layers[0])
+        LayerCache(tmp_path, source, CONTEXT).write(0, layers[0])

@@ -100,7 +100,9 @@ def test_json_that_is_no_record_is_damaged(folder, content):
 def test_an_unknown_schema_is_refused_not_guessed(folder):
     document = json.loads((folder / "one.json").read_text())
     (folder / "one.json").write_text(json.dumps({**document, "schema": SCHEMA + 1}))
-    with pytest.raises(UserError, match=rf"schema {SCHEMA + 1}, this attlas reads {SCHEMA}"):
+    with pytest.raises(
+        UserError, match=rf"schema {SCHEMA + 1}, but this version of attlas reads {SCHEMA}"
+    ):
         read_pair(folder, "one", "witness")
 
 

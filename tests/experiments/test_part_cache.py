@@ -9,7 +9,7 @@ import xarray as xr
 
 from attlas.core.checkpoint import checkpointed
 from attlas.experiments.checkpoint_files import CheckpointFiles
-from attlas.experiments.part_cache import kept_part
+from attlas.experiments.part_cache import cached_part
 from attlas.training.fit import fit
 from julistiono2024optimizing.experiments.path import EXPERIMENT
 
@@ -27,7 +27,7 @@ def part(calls: list, n: int) -> xr.Dataset:
 
 
 def cell(calls: list) -> xr.Dataset:
-    parts = [kept_part(part, calls, n) for n in range(4)]
+    parts = [cached_part(part, calls, n) for n in range(4)]
     last = fit(square, optax.sgd(0.1), jnp.asarray(parts[3].w.values[0]), steps=5).last
     return xr.concat(parts, "n").assign(last=("entry", np.asarray(last)))
 
@@ -57,7 +57,7 @@ def test_attributes_are_refused_not_lost(tmp_path):
         checkpointed(CheckpointFiles(tmp_path / "k", {}), 0.0),
         pytest.raises(ValueError, match="attributes"),
     ):
-        kept_part(lambda: xr.Dataset(attrs={"models": 1}))
+        cached_part(lambda: xr.Dataset(attrs={"models": 1}))
 
 
 @pytest.mark.thorough

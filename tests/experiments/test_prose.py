@@ -7,7 +7,7 @@ from attlas.experiments.find import find_experiments
 from attlas.experiments.grid import Grid
 from attlas.experiments.prose import has_gaps, read_prose, without_gaps, written
 
-LEFT_OUT = "What has not been run yet is left out."
+LEFT_OUT = "Results not yet computed are omitted."
 
 
 def test_sections_are_captions_and_what_stands_before_them_is_the_note(tmp_path):
@@ -28,13 +28,13 @@ def test_sections_are_captions_and_what_stands_before_them_is_the_note(tmp_path)
     ids=["missing", "unused"],
 )
 def test_a_template_and_its_values_have_the_same_names(template, values):
-    with pytest.raises(ValueError, match=r"prose and its values differ in: (gap|width)"):
+    with pytest.raises(ValueError, match=r"prose and its values differ in the names (gap|width)"):
         written(template, values)
 
 
 def test_an_answer_may_leave_values_unused_but_lacks_none():
     assert written("{{ gap }}.", {"gap": 1, "width": 2}, all_used=False) == "1."
-    with pytest.raises(ValueError, match="differ in: gap"):
+    with pytest.raises(ValueError, match="differ in the names gap"):
         written("{{ gap }}.", {"width": 2}, all_used=False)
 
 

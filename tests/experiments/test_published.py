@@ -61,7 +61,7 @@ def test_records_of_paper_scale_are_copied_and_the_others_estimated(
     target.write(replace(stale, key="0" * 64))
     # A grid may be another one where data are absent.
     monkeypatch.setattr(published, "is_present", lambda data: data.name != "mnist")
-    with pytest.raises(UserError, match=r"squares would go, .* \(mnist\): .* ATTLAS_DATA"):
+    with pytest.raises(UserError, match=r"squares would be deleted, .* \(mnist\): .* ATTLAS_DATA"):
         publish(computed, tmp_path / "out")
     monkeypatch.setattr(published, "is_present", lambda data: True)
     assert publish(computed, tmp_path / "out") == size

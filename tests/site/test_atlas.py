@@ -81,7 +81,7 @@ def test_an_answer_that_fails_is_named(store, claims, errata, experiments):
     (shown,) = atlas.experiments
     assert (shown.answer, shown.done) == ("", shown.total)
     assert any("the answer: ValueError" in problem for problem in shown.problems)
-    assert "a number that the answer needs is missing" in render_single(atlas)
+    assert "a number for the answer is missing" in render_single(atlas)
 
 
 def test_findings_stand_at_the_head_of_their_paper(store, claims, errata, experiments, monkeypatch):
@@ -133,7 +133,7 @@ def test_a_claim_that_was_changed_since_its_check_is_shown_as_not_run(
     (entry,) = [entry for entry in atlas.claims if entry.slug == "mine"]
     assert (entry.outcome, entry.report, bool(entry.outdated)) == (None, None, True)
     page = render_single(atlas)
-    assert f"changed since its check of {entry.outdated}" in page
+    assert f"changed since it was checked on {entry.outdated}" in page
     assert "<dd>5<small> of 7</small></dd>" in page
 
 

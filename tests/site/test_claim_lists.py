@@ -42,10 +42,10 @@ def test_what_holds_is_told_apart_by_what_a_stronger_statement_would_meet(claims
     holds, loose, refuted, open_ = told(entries)
     assert holds == ["ratio 0.9999", "ratio 0.996", "exact up to rounding"]
     assert loose == [
-        "not tested within a factor 4, not attacked",
-        "not tested within any factor, not attacked",
-        "not tested within a factor 4, not attacked",
-        "decided as a limit: no constant is tested",
+        "would also pass with a right side smaller by a factor 4, not attacked",
+        "would also pass with a right side smaller by any factor, not attacked",
+        "would also pass with a right side smaller by a factor 4, not attacked",
+        "decided as a limit: there is no constant to test",
     ]
     assert refuted == open_ == []
 
@@ -67,7 +67,7 @@ def test_what_does_not_hold_and_what_is_not_decided_say_why(claims):
     ]
     holds, loose, refuted, open_ = told(entries)
     assert holds == loose == []
-    attacked = "counterexample of the attack, ratio 1.25, proved by interval arithmetic"
+    attacked = "counterexample by the attack, ratio 1.25, proved by interval arithmetic"
     assert refuted == [attacked, "the reason", "as expected"]
-    changed = "changed since its check of 2026-11-21"
+    changed = "changed since it was checked on 2026-11-21"
     assert open_ == ["not run", changed, "inconclusive", "its check needs investigation"]

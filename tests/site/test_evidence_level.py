@@ -1,7 +1,7 @@
 """Where a claim stands: a counterexample outweighs all, a check that cannot fail holds nothing."""
 
 from attlas.claims.verdict import ChallengeReport, CheckReport, ControlReport, Outcome, Verdict
-from attlas.site.evidence_level import Standing, counts, sentence, standing
+from attlas.site.evidence_level import EvidenceLevel, counts, evidence_level, sentence
 
 HELD, BROKEN = (Verdict(outcome, "said") for outcome in (Outcome.SUPPORTED, Outcome.VIOLATED))
 
@@ -13,13 +13,13 @@ def report(verdict=HELD, control=BROKEN, found=None, expect=Outcome.SUPPORTED):
 
 
 def test_each_standing():
-    assert standing(report()) is Standing.HELD
-    assert standing(report(found=False)) is Standing.HELD
-    assert standing(report(found=True)) is Standing.COUNTEREXAMPLE
-    assert standing(report(BROKEN)) is Standing.COUNTEREXAMPLE
-    assert standing(report(BROKEN, expect=Outcome.VIOLATED)) is Standing.COUNTEREXAMPLE
-    assert standing(report(control=HELD)) is Standing.OPEN
-    assert standing(report(Verdict(Outcome.INCONCLUSIVE, ""))) is Standing.OPEN
+    assert evidence_level(report()) is EvidenceLevel.HELD
+    assert evidence_level(report(found=False)) is EvidenceLevel.HELD
+    assert evidence_level(report(found=True)) is EvidenceLevel.COUNTEREXAMPLE
+    assert evidence_level(report(BROKEN)) is EvidenceLevel.COUNTEREXAMPLE
+    assert evidence_level(report(BROKEN, expect=Outcome.VIOLATED)) is EvidenceLevel.COUNTEREXAMPLE
+    assert evidence_level(report(control=HELD)) is EvidenceLevel.OPEN
+    assert evidence_level(report(Verdict(Outcome.INCONCLUSIVE, ""))) is EvidenceLevel.OPEN
 
 
 def test_counts_add_up_and_zero_is_left_unsaid():

@@ -10,12 +10,12 @@ from attlas.experiments.record import Record, record_key
 from attlas.experiments.worker import Computed, Task, compute
 from attlas.site import experiment_page_pool as exhibit_pool
 from attlas.site.atlas import source_of
-from attlas.site.experiment_page_pool import Shown, exhibits
-from attlas.site.experiment_pages import exhibit
+from attlas.site.experiment_page_pool import ExperimentRecords, experiment_entries
+from attlas.site.experiment_pages import experiment_entry
 
 
 @pytest.fixture(scope="module")
-def separation() -> Shown:
+def separation() -> ExperimentRecords:
     """An experiment with the records of its smoke scale."""
     name = "separation"
     experiment = one_named(name)
@@ -25,25 +25,27 @@ def separation() -> Shown:
         assert isinstance(done, Computed), done
         key = record_key(name, experiment.revision, cell)
         records.append(Record(name, cell, done.arrays, done.metadata, key, done.layout))
-    return Shown(experiment, tuple(records), source_of(experiment.source))
+    return ExperimentRecords(experiment, tuple(records), source_of(experiment.source))
 
 
 @pytest.mark.thorough
 def test_processes_draw_what_one_process_draws(monkeypatch, separation):
-    empty = Shown(one_named("heads"), (), source_of(("a.py", 1)))
+    empty = ExperimentRecords(one_named("heads"), (), source_of(("a.py", 1)))
     own = replace(separation.experiment, module="of_a_user")
     given = [separation, empty, separation._replace(experiment=own, records=())]
     monkeypatch.setattr(exhibit_pool, "FEWEST", 1)
     monkeypatch.setattr(exhibit_pool, "available_cores", lambda: 2)
-    found = exhibits(given, "code")
+    found = experiment_entries(given, "code")
     assert [entry.experiment for entry in found] == [each.experiment for each in given]
     for entry, each in zip(found, given, strict=True):
-        assert entry == exhibit(*each, "code")
+        assert entry == experiment_entry(*each, "code")
 
 
 def test_few_experiments_are_drawn_here(monkeypatch):
     monkeypatch.setattr(exhibit_pool, "worker_pool", None)
-    (entry,) = exhibits([Shown(one_named("heads"), (), source_of(("a.py", 1)))], "code")
+    (entry,) = experiment_entries(
+        [ExperimentRecords(one_named("heads"), (), source_of(("a.py", 1)))], "code"
+    )
     assert entry.done == 0
 
 
@@ -55,4 +57,4 @@ def test_a_process_that_dies_is_one_line(monkeypatch, separation):
     monkeypatch.setattr(exhibit_pool, "available_cores", lambda: 2)
     monkeypatch.setattr("concurrent.futures.ProcessPoolExecutor.submit", died)
     with pytest.raises(UserError, match="process that draws figures died"):
-        exhibits([separation], "code")
+        experiment_entries([separation], "code")

@@ -11,13 +11,13 @@ from attlas.core.errors import UserError
 from attlas.experiments.grid import Grid
 from attlas.experiments.record import Layout, Record, record_key
 from attlas.site.content import Source
-from attlas.site.experiment_pages import MOST_VALUES, exhibit
+from attlas.site.experiment_pages import MOST_VALUES, experiment_entry
 
 SOURCE = Source("experiments/lines.py", 1, "")
 
 
 def shown(experiment, records, code="other"):
-    return exhibit(experiment, records, SOURCE, code)
+    return experiment_entry(experiment, records, SOURCE, code)
 
 
 def record(experiment, cell, **metadata):
@@ -72,8 +72,8 @@ def test_an_array_of_another_part_of_the_experiment_is_no_gap(lines, part, told)
     first, second = some(lines, "smoke", 2)
     second = replace(second, arrays={"y": np.ones(2)}, layout=Layout({"y": ("step",)}))
     entry = shown(replace(lines, part=part), [first, second])
-    said = [text for text in entry.problems if "gaps are shown" in text]
-    assert said == ([f"{told}: gaps are shown."] if told else [])
+    said = [text for text in entry.problems if "shown as gaps" in text]
+    assert said == ([f"{told}; they are shown as gaps."] if told else [])
 
 
 def test_records_of_another_revision_do_not_count(lines):
@@ -113,8 +113,8 @@ def test_what_fails_is_named_and_the_rest_is_shown(lines):
     records = some(lines, "smoke", 2)
     entry = shown(replace(lines, table=broken), records)
     assert entry.table is None
-    (problem,) = [text for text in entry.problems if "possible" in text]
-    assert problem == "It was not possible to make the table: KeyError: 'divergence'"
+    (problem,) = [text for text in entry.problems if "Could not" in text]
+    assert problem == "Could not make the table: KeyError: 'divergence'"
     entry = shown(replace(lines, figures=[broken]), records)
     assert entry.drawings == ()
     assert entry.table is not None
@@ -145,5 +145,5 @@ def test_a_long_table_is_cut_and_says_so(lines, most, monkeypatch):
     rows = pd.DataFrame({"p": [1, 2, 3]})
     entry = shown(replace(lines, table=lambda data: rows), some(lines, "smoke", 2))
     assert str(entry.table).count("<tr>") == 1 + most
-    told = "The table shows its first 2 rows; `attlas.load` gives all."
+    told = "The table shows its first 2 rows; `attlas.load` returns all."
     assert list(entry.problems) == ([told] if most == 2 else [])

@@ -93,8 +93,8 @@ def test_a_wide_figure_has_parts_that_refer_to_it():
     figure = Figure(figsize=(10, 3))
     for part in np.ravel(figure.subfigures(1, 2)):
         part.subplots().plot([0, 1])
-    whole, tiles = embed(figure, "two panels").split('<div class="cuts" aria-hidden="true">')
+    whole, segments = embed(figure, "two panels").split('<div class="cuts" aria-hidden="true">')
     (name,) = re.findall(r'<g id="(\w+-figure_1)"', whole)
     assert 'class="drawing cut"' in whole
-    assert tiles.count(f'<use href="#{name}"') == 2
-    assert re.findall(r'viewBox="(\d+) 0 360 216"', tiles) == ["0", "0", "0", "360"]
+    assert segments.count(f'<use href="#{name}"') == 2
+    assert re.findall(r'viewBox="(\d+) 0 360 216"', segments) == ["0", "0", "0", "360"]

@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 from tests.site.conftest import PAPER, toy_claim, toy_experiment, toy_report
 
-import attlas.claims
 from attlas.claims.claim import Erratum, ErratumClass, Status
 from attlas.claims.claim import Source as Text
 from attlas.claims.verdict import Outcome
@@ -18,7 +17,7 @@ from attlas.verify.registry import find_claims
 
 PLACE = Source("own.py", 1, "")
 TITLES = ("What holds", "What does not", "What it asks for", "What to use instead")
-PAPERS = sorted(path.parent for path in Path(attlas.claims.__path__[0]).glob(f"*/{FILE}"))
+PAPERS = sorted(path.parent for path in (Path(__file__).parents[2] / "papers").glob(f"*/{FILE}"))
 
 
 def entry(slug, folder, outcome=Outcome.SUPPORTED, errata=(), **numbers):

@@ -35,7 +35,7 @@ def test_a_page_that_is_no_longer_made_goes_and_other_files_stay(front):
 
 def test_a_file_that_is_not_ours_is_not_replaced(front):
     (front.with_suffix("") / "paper-c.html").write_text("mine")
-    with pytest.raises(UserError, match=r"paper-c\.html is there and is not a page"):
+    with pytest.raises(UserError, match=r"paper-c\.html exists and is not a page"):
         write_pages(front, front.with_suffix(""), NEW)
     assert texts(front)["paper-c.html"] == "mine"
     assert texts(front)["paper-a.html"] == "old a"

@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from tests.reports.conftest import PAPER, toy_claim
+from tests.site.conftest import PAPER, toy_claim
 
 import attlas.claims
 import attlas.experiments

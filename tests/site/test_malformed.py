@@ -193,11 +193,11 @@ def test_an_array_that_some_cells_lack_is_named(store, claims, errata, experimen
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        (lambda d: d["report"].update(expect="VIOLATED"), "expected VIOLATED where its claim"),
-        (lambda d: d["report"]["controls"].clear(), "no control 'sides exchanged'"),
+        (lambda d: d["report"].update(expect="VIOLATED"), "expected VIOLATED, its claim now"),
+        (lambda d: d["report"]["controls"].clear(), "lacks the control 'sides exchanged'"),
         (
             lambda d: d["report"]["controls"][0].update(expect="SUPPORTED", as_expected=False),
-            "something else of its controls",
+            "other outcomes of its controls",
         ),
     ],
 )

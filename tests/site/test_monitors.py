@@ -37,8 +37,8 @@ def test_lines_become_arrays_in_the_order_of_steps():
 @pytest.mark.parametrize(
     ("bad", "reason"),
     [
-        ("{", "is no JSON"),
-        ("[" * 100_000, "is no JSON"),
+        ("{", "is not JSON"),
+        ("[" * 100_000, "is not JSON"),
         ("[1]", "has another schema"),
         (line(1, schema="x/2"), "has another schema"),
         (line(-1), "has no step or T"),
@@ -49,8 +49,8 @@ def test_lines_become_arrays_in_the_order_of_steps():
         (line(1, sink_share="x"), "has no sink_share"),
         (line(1, entropy=[[1.0, 2.0]]), "has no entropy for each layer"),
         (line(1, gap=[[], [1.0]]), "has no gap for each head"),
-        (line(1, gap=[["x", 1.0], [1.0, 1.0]]), "has a gap that is no number"),
-        (line(1, sink=[[float("nan"), 1.0], [1.0, 1.0]]), "has a sink that is no number"),
+        (line(1, gap=[["x", 1.0], [1.0, 1.0]]), "has a gap that is not a number"),
+        (line(1, sink=[[float("nan"), 1.0], [1.0, 1.0]]), "has a sink that is not a number"),
         (line(1, sink=[[1.0], [1.0, 1.0]]), "has another number of heads in sink"),
         (line(1, T=9), "has other layers, heads or T than the first line"),
     ],
@@ -72,10 +72,10 @@ def test_the_atlas_draws_the_files_and_names_what_is_damaged(tmp_path):
     assert [drawing.title for drawing in atlas.monitors] == ["run"]
     assert "T = 7" in atlas.monitors[0].caption
     notes = "\n".join(atlas.warnings)
-    assert "run.monitor.jsonl, line 2 is no JSON: set aside" in notes
-    assert "empty.monitor.jsonl has no good line" in notes
+    assert "run.monitor.jsonl, line 2 is not JSON: ignored" in notes
+    assert "empty.monitor.jsonl has no valid line" in notes
     assert "folder.monitor.jsonl is not a regular file" in notes
-    assert "binary.monitor.jsonl has no good line" in notes
+    assert "binary.monitor.jsonl has no valid line" in notes
     page = render_single(atlas)
     assert "Training, monitored" in page
     assert str(tmp_path) not in page

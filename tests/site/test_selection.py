@@ -3,7 +3,7 @@
 import pytest
 
 from attlas.core.errors import UserError
-from attlas.site.selection import chosen
+from attlas.site.selection import select
 
 FILE = """
 import attlas as at
@@ -25,10 +25,10 @@ def test_a_place_gives_its_claims_and_errata_and_a_paper_all_that_is_its(tmp_pat
     monkeypatch.syspath_prepend(tmp_path)  # puts the path of imports back
     file = tmp_path / "own_paper.py"
     file.write_text(FILE)
-    own = chosen([str(file)])
+    own = select([str(file)])
     assert [claim.name for claim in own.claims] == ["own_paper/squares"]
     assert ([e.locator for e in own.errata], own.experiments) == (["Lemma 1"], ())
-    both = chosen([f"{file}:squares", "julistiono2024optimizing"])
+    both = select([f"{file}:squares", "julistiono2024optimizing"])
     assert both.claims[0] == own.claims[0]
     assert {each.paper for each in both.experiments} == {"julistiono2024optimizing"}
     assert {each.paper for each in both.errata} == {"julistiono2024optimizing"}
@@ -36,4 +36,4 @@ def test_a_place_gives_its_claims_and_errata_and_a_paper_all_that_is_its(tmp_pat
 
 def test_an_unknown_name_is_one_line():
     with pytest.raises(UserError, match="there is no claim or paper 'lemma-1x2'"):
-        chosen(["lemma-1x2"])
+        select(["lemma-1x2"])

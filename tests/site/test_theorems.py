@@ -9,7 +9,7 @@ from attlas.claims.claim import Expectation, Status
 from attlas.claims.claim import Source as Text
 from attlas.claims.verdict import Outcome
 from attlas.site.content import ClaimEntry, Evidence, Finding, Findings, PaperEntry, Source
-from attlas.site.theorems import ASKED, theorem_name, theorems_of
+from attlas.site.theorems import REQUIREMENTS, theorem_name, theorems_of
 
 PLACE = Source("own.py", 1, "")
 
@@ -47,7 +47,7 @@ def paper():
         Finding("A start.", (Evidence("Theorem 10", claims[2].anchor),)),
         Finding("Theorem 10.1 asks for more.", ()),
     )
-    asked = Findings(ASKED, findings)
+    asked = Findings(REQUIREMENTS, findings)
     return PaperEntry("toy", None, claims, (), (), (), findings=(asked,))
 
 
@@ -84,9 +84,9 @@ def test_the_tightness_is_that_of_a_form_of_the_theorem_that_held(paper):
 
 def test_what_it_asks_for_is_said_in_the_findings(paper):
     one, ten, last = theorems_of(paper)
-    assert [finding.text for finding in one.asked] == ["Theorem 1 asks for width."]
-    assert [finding.text for finding in ten.asked] == ["A start."]
-    assert last.asked == ()
+    assert [finding.text for finding in one.requirements] == ["Theorem 1 asks for width."]
+    assert [finding.text for finding in ten.requirements] == ["A start."]
+    assert last.requirements == ()
 
 
 def test_names_end_where_the_number_ends():

@@ -118,7 +118,7 @@ def test_a_damaged_witness_is_a_warning_and_a_folder_that_cannot_be_written_too(
     files = {"claims_corner.py": CORNER, "taken": "a file where a folder is to be\n"}
     code, said = pytest_in(files, "claims_corner.py", "--attlas-results", "taken")
     assert code == 1
-    assert "the counterexample is not kept" in said
+    assert "the counterexample could not be stored" in said
     assert "the challenge found a counterexample" in said
 
 

@@ -221,7 +221,7 @@ def test_divergence_has_its_code(batches, keep):
         ({"steps": None}, "neither steps nor record_at"),
         ({"record_at": (3, 2)}, "increasing"),
         ({"record_at": (9,)}, "step 9 of 4: raise steps"),
-        ({"params": {"w": 1.0}}, "no floating array in params"),
+        ({"params": {"w": 1.0}}, "params has no floating array"),
         ({"batches": np.zeros((3, 2), int)}, r"batches of shape \(3, 2\) for 4 steps"),
         ({"ensemble": Ensemble()}, r"leading axes of \[\] members in no argument"),
         ({"ensemble": Ensemble(params=True)}, r"leading axes of \[0, 3\] members in params"),

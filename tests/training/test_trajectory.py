@@ -39,7 +39,7 @@ def test_a_member_and_a_record():
     assert some.W.shape == (1, 3, 4)
     assert some.steps is ENSEMBLE.steps
     bare = Trajectory(np.array([0]), None, None)
-    with pytest.raises(UserError, match="were not kept"):
+    with pytest.raises(UserError, match="were not recorded"):
         bare.at(0)
 
 

@@ -159,7 +159,7 @@ MUTANTS = [
                 "2 Z_mu b exceeds that by 3 Z_mu^2 S^2.",
             ),
             "noise of an irrelevant query dropped": (
-                "(contrast * gap - noise * own)",
+                "(contrast * gap - noise * noise_of_pattern)",
                 "contrast * gap",
             ),
             "T zeta / 4 to 1": (
@@ -193,7 +193,7 @@ MUTANTS = [
         "lemma-2-concentration-sharp",
         {
             "1 - zeta dropped": (
-                "largest = zeta * S + (1 - zeta) * Mixture(S=S, **rest).radius",
+                "largest = zeta * S + (1 - zeta) * Mixture(S=S, **numbers).radius",
                 "largest = zeta * S",
             ),
             "1/n": (

@@ -90,7 +90,7 @@ MUTANTS = [
         },
     ),
     *_changed(
-        "theorem_4_2_flow",
+        "theorem_4_2",
         "Theorem 4.2 for gradient flow",
         "theorem-4-2-flow",
         {
@@ -181,8 +181,8 @@ MUTANTS = [
                 "jnp.sqrt(step.size) * norm(step.u) ** 4\n    return Sides(jnp.abs(C), 2.0102",
             ),
             "F squared": (
-                "2.0102 * step.eta * reach * norm(step.after)",
-                "2.0102 * step.eta * reach * norm(step.after) ** 2",
+                "2.0102 * step.eta * size * norm(step.after)",
+                "2.0102 * step.eta * size * norm(step.after) ** 2",
             ),
         },
     ),
@@ -273,8 +273,8 @@ MUTANTS = [
         "reverse-from-noise",
         {
             "beta^2 to beta^4": (
-                "kept = beta**2 * C / late",
-                "kept = beta**4 * C / late",
+                "signal = beta**2 * C / late",
+                "signal = beta**4 * C / late",
             ),
         },
     ),

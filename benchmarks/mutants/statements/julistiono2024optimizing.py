@@ -60,7 +60,7 @@ MUTANTS = [
         },
     ),
     *_changed(
-        "lemma_13_scalars",
+        "lemma_13",
         "Lemma 13, (11)",
         "lemma-13-scalar-l1",
         {
@@ -71,7 +71,7 @@ MUTANTS = [
         },
     ),
     *_changed(
-        "lemma_13_scalars",
+        "lemma_13",
         "Lemma 13, (11)",
         "lemma-13-scalar-l2",
         {
@@ -79,7 +79,7 @@ MUTANTS = [
         },
     ),
     *_changed(
-        "lemma_13_scalars",
+        "lemma_13",
         "Lemma 13 (L1), best scalar constant",
         "lemma-13-scalar-sharp-above",
         {
@@ -94,7 +94,7 @@ MUTANTS = [
         },
     ),
     *_changed(
-        "lemma_13_scalars",
+        "lemma_13",
         "Lemma 13 (L2), best scalar constant",
         "lemma-13-scalar-sharp-below",
         {

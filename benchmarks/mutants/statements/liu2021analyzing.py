@@ -19,7 +19,7 @@ MUTANTS = [
         },
     ),
     *_changed(
-        "attention_norms",
+        "feature_norms",
         "f_sub, corrected",
         "erratum-2-corrected",
         {
@@ -139,7 +139,7 @@ MUTANTS = [
         },
     ),
     *_changed(
-        "lemma_1_2_cover",
+        "lemma_1_2",
         "Lemma 1.2, cover",
         "lemma-1-2-cover",
         {
@@ -195,7 +195,7 @@ MUTANTS = [
         },
     ),
     *_changed(
-        "theorem_5_softplus",
+        "theorem_5",
         "Theorem 5 with softplus",
         "theorem-5-softplus-extent",
         {
@@ -255,7 +255,7 @@ MUTANTS = [
         },
     ),
     *_changed(
-        "theorem_2_moves",
+        "theorem_2",
         "attention between points of the cover",
         "theorem-2-moves",
         {
@@ -268,7 +268,7 @@ MUTANTS = [
                 "distance * C_x**2 / math.sqrt(_Q)",
             ),
             "values without p t": (
-                "length = norm(W_V) * C_x * math.sqrt(_P * t)",
+                "length = norm(W_V) * C_x * math.sqrt(_MOVE_P * t)",
                 "length = norm(W_V) * C_x",
             ),
         },

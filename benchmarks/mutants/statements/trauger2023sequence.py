@@ -13,8 +13,8 @@ MUTANTS = [
         "appendix-c-union",
         {
             "1.5 in place of 2": (
-                "return Sides(both, 2 * exact_complexity(F)",
-                "return Sides(both, 1.5 * exact_complexity(F)",
+                "return Sides(symmetrised, 2 * exact_complexity(F)",
+                "return Sides(symmetrised, 1.5 * exact_complexity(F)",
             ),
         },
     ),
@@ -87,12 +87,12 @@ MUTANTS = [
         "section-5-clipped",
         {
             "half the Lipschitz constant": (
-                "right = jnp.stack([constant * reach, below",
-                "right = jnp.stack([constant * reach / 2, below",
+                "right = jnp.stack([constant * bound, below",
+                "right = jnp.stack([constant * bound / 2, below",
             ),
             "half the ceiling": (
-                "constant * reach, below * ceiling,",
-                "constant * reach, below * ceiling / 2,",
+                "constant * bound, below * ceiling,",
+                "constant * bound, below * ceiling / 2,",
             ),
         },
     ),
@@ -118,8 +118,8 @@ MUTANTS = [
                 "cost * outer * B_v * (2 * kappa * B_qk)",
             ),
             "C for C_x": (
-                "(gamma + own + jnp.cbrt(C_x * keys)) ** 3",
-                "(gamma + own + jnp.cbrt(C * keys)) ** 3",
+                "(gamma + layer_term + jnp.cbrt(C_x * keys)) ** 3",
+                "(gamma + layer_term + jnp.cbrt(C * keys)) ** 3",
             ),
         },
     ),
@@ -242,8 +242,8 @@ MUTANTS = [
         "sequence-length-cls",
         {
             "sqrt(3) to 1/3": (
-                "reach * jnp.sqrt(3.0) * epsilon",
-                "reach / 3 * epsilon",
+                "bound * jnp.sqrt(3.0) * epsilon",
+                "bound / 3 * epsilon",
             ),
         },
     ),

@@ -1,1 +1,1 @@
-"""What attlas_audit alone is made of."""
+"""Bounds that the claims on attention audits need beside the instrument."""

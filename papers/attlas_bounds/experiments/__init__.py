@@ -1,1 +1,1 @@
-"""Experiments on bounds that are non-vacuous for trained Transformers."""
+"""Experiments on bounds that certify: each `.md` file captions the figures of its `.py` file."""

@@ -45,9 +45,9 @@ def run(s: Settings, key: Array) -> xr.Dataset:
     """Train on the first n images, for each n, and certify."""
     data = load_digit_pairs(None, "patches", R=s.R, source=s.source, seed=s.seed, dtype=jnp.float32)
     descent = DigitDescent(s.heads, tuple(s.records), s.rate, s.draws)
-    each = [certify_digits(key, data, n, s.prior, descent, s.delta) for n in s.samples]
+    certificates = [certify_digits(key, data, n, s.prior, descent, s.delta) for n in s.samples]
     return xr.Dataset(
-        {name: ("n", np.array([getattr(one, name) for one in each]))
+        {name: ("n", np.array([getattr(certificate, name) for certificate in certificates]))
          for name in DigitCertificate._fields},
         {"n": list(s.samples)},
     ).assign(test_images=len(data.y_test), majority=float(jnp.mean(data.y_test > 0)))  # fmt: skip
@@ -58,34 +58,34 @@ def percent(share: object) -> str:
     return f"{100 * float(share):.2g}" if float(share) < 0.995 else "100"  # pyright: ignore[reportArgumentType]
 
 
-def told(data: xr.Dataset, prior: str, at: int = -1) -> dict[str, str]:
+def texts(data: xr.Dataset, prior: str, at: int = -1) -> dict[str, str]:
     """One certificate in words."""
-    own = data.sel(prior=prior).isel(n=at)
+    certificate = data.sel(prior=prior).isel(n=at)
     names = ("certified", "held_out", "held_out_bound", "train_error")
-    return {name: percent(own[name]) for name in names} | {"n": f"{int(own.n)}"}
+    return {name: percent(certificate[name]) for name in names} | {"n": f"{int(certificate.n)}"}
 
 
 def answer(data: xr.Dataset) -> dict[str, object]:
     """What the largest n certifies, with the better prior."""
     last = data.certified.isel(n=-1)
     prior = str(last.idxmin("prior").values)
-    own = told(data, prior)
+    captions = texts(data, prior)
     return {
-        "n": own["n"], "certified": own["certified"], "held_out": own["held_out"],
-        "held_out_bound": own["held_out_bound"], "half": prior == PRIORS[1],
+        "n": captions["n"], "certified": captions["certified"], "held_out": captions["held_out"],
+        "held_out_bound": captions["held_out_bound"], "half": prior == PRIORS[1],
         "vacuous": bool(last.min() >= 0.5), "mnist": data.attrs["source"] == "mnist",
     }  # fmt: skip
 
 
 def against_n(data: xr.Dataset) -> dict[str, object]:
     """Every n with both priors, and whether the posterior left its prior."""
-    each = [
-        {"prior": prior, "cases": [told(data, prior, k) for k in range(data.sizes["n"])]}
+    priors = [
+        {"prior": prior, "cases": [texts(data, prior, k) for k in range(data.sizes["n"])]}
         for prior in data.prior.values
     ]
     nats = data.divergence.isel(n=-1)
     return {
-        "each": each,
+        "each": priors,
         "nats": ", ".join(f"{float(nats.sel(prior=p)):.1f} ({p})" for p in data.prior.values),
         "tested": int(data.test_images.max()),
     }

@@ -19,7 +19,6 @@ from attlas.experiments.experiment import Experiment
 from attlas.experiments.grid import Grid
 from attlas.experiments.panels import PALETTE, Column, Lines, Points, Reference, mean_only
 from attlas.experiments.settings import Settings
-from attlas_bounds.library.data.character_stream import load_character_stream
 from attlas_bounds.library.training.character_certificates import (
     CharacterCertificate,
     CharacterDescent,
@@ -27,6 +26,7 @@ from attlas_bounds.library.training.character_certificates import (
     certify_characters,
     train_characters,
 )
+from attlas_bounds.library.training.character_stream import load_character_stream
 
 SIZES = {
     "491 parameters": CharacterSize(width=4, heads=3, context=8, hidden=8),
@@ -63,52 +63,52 @@ def run(s: Settings, key: Array) -> xr.Dataset:
     """Train on the first n characters, for each n, and certify."""
     data = read_once(s.text, max(s.samples), s.fresh, DRAW)
     descent = CharacterDescent(s.steps, s.batch, s.rate, s.spacing)
-    found = []
-    for own, n in zip(jax.random.split(key, len(s.samples)), s.samples, strict=True):
-        model = train_characters(own, data.train, n, SIZES[s.size], descent)
-        found.append(
+    certificates = []
+    for size_key, n in zip(jax.random.split(key, len(s.samples)), s.samples, strict=True):
+        model = train_characters(size_key, data.train, n, SIZES[s.size], descent)
+        certificates.append(
             certify_characters(model, data.train, n, data.held_out, s.spacing, len(SIZES), s.delta)
         )
     return xr.Dataset(
-        {name: ("n", np.array([getattr(one, name) for one in found]))
+        {name: ("n", np.array([getattr(certificate, name) for certificate in certificates]))
          for name in CharacterCertificate._fields},
         {"n": list(s.samples)},
     )  # fmt: skip
 
 
-def chosen(data: xr.Dataset) -> xr.Dataset:
+def best_size(data: xr.Dataset) -> xr.Dataset:
     """At each n the model with the least certified bits."""
     return data.isel(size=data.certified.fillna(np.inf).argmin("size"))
 
 
 def least(name: str) -> panels.Formula:
     """A quantity of the chosen model."""
-    return lambda data: chosen(data)[name].reset_coords(drop=True)
+    return lambda data: best_size(data)[name].reset_coords(drop=True)
 
 
-def told(own: xr.Dataset) -> dict[str, object]:
+def texts(certificate: xr.Dataset) -> dict[str, object]:
     """One certificate in words."""
     return {
-        **{name: f"{float(own[name]):.2f}" for name in ("certified", "train", "held_out")},
-        "n": f"{int(own.n):,}".replace(",", "{,}"),
-        "parameters": int(own.parameters),
-        "vacuous": bool(own.certified >= UNIFORM),
+        **{name: f"{float(certificate[name]):.2f}" for name in ("certified", "train", "held_out")},
+        "n": f"{int(certificate.n):,}".replace(",", "{,}"),
+        "parameters": int(certificate.parameters),
+        "vacuous": bool(certificate.certified >= UNIFORM),
     }
 
 
 def answer(data: xr.Dataset) -> dict[str, object]:
     """What the largest n certifies."""
     return {
-        **told(chosen(data).isel(n=-1)), "uniform": f"{UNIFORM:.2f}",
+        **texts(best_size(data).isel(n=-1)), "uniform": f"{UNIFORM:.2f}",
         "real": data.attrs["text"] == "imdb",
     }  # fmt: skip
 
 
 def against_n(data: xr.Dataset) -> dict[str, object]:
     """How the certificate falls with n."""
-    best = chosen(data)
+    best = best_size(data)
     return {
-        "each": [told(best.isel(n=k)) for k in range(data.sizes["n"])],
+        "each": [texts(best.isel(n=k)) for k in range(data.sizes["n"])],
         "uniform": f"{UNIFORM:.2f}",
         "fresh": f"{data.attrs['fresh']:,}".replace(",", "{,}"),
     }

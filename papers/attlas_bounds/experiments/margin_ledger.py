@@ -41,12 +41,12 @@ def run(s: Settings, key: Array) -> xr.Dataset:
     """Draw, train, and evaluate every step."""
     start, draw = jax.random.split(key)
     data = make_sparse_majority(draw, s.T, MajorityDesign(s.samples, s.fresh, s.s, s.T + 2))
-    data = eqx.tree_at(lambda own: own.embedding, data, one_hot_bits(s.T))
-    found = margin_ledger(start, data, s.radius, ProjectedSettings(steps=s.steps), s.delta)
+    data = eqx.tree_at(lambda sequences: sequences.embedding, data, one_hot_bits(s.T))
+    bounds = margin_ledger(start, data, s.radius, ProjectedSettings(steps=s.steps), s.delta)
     lists = {"certified", "needed"}
     return xr.Dataset(
         {name: (("step",) if name in lists else (), value)
-         for name, value in found._asdict().items()},
+         for name, value in bounds._asdict().items()},
         {"step": list(STEPS)},
     )  # fmt: skip
 
@@ -55,13 +55,13 @@ def gains(needed: xr.DataArray) -> list[dict[str, str]]:
     """The sequences that each step needs, and what it gains on the bound it stands for."""
     rows = []
     for k, step in enumerate(STEPS):
-        own = float(needed.isel(step=k))
+        size = float(needed.isel(step=k))
         reference = INSTEAD.get(step, STEPS[max(k - 1, 0)])
         before = float(needed.sel(step=reference)) if k else float("nan")
-        factor = before / own
+        factor = before / size
         rows.append({
             "name": step,
-            "needed": f"$10^{{{np.log10(own):.1f}}}$" if np.isfinite(own) else "(no number)",
+            "needed": f"$10^{{{np.log10(size):.1f}}}$" if np.isfinite(size) else "(no number)",
             "factor": plain_number(factor) if np.isfinite(factor) else "",
         })  # fmt: skip
     return rows
@@ -69,19 +69,19 @@ def gains(needed: xr.DataArray) -> list[dict[str, str]]:
 
 def answer(data: xr.Dataset) -> dict[str, object]:
     """The ends of the ledger at the fewest bits, and what is certified."""
-    one = data.isel(T=0)
+    fewest = data.isel(T=0)
     first, best = (
-        float(one.needed.isel(step=1)),
-        float(one.needed.isel(step=slice(1, None)).min()),
+        float(fewest.needed.isel(step=1)),
+        float(fewest.needed.isel(step=slice(1, None)).min()),
     )
-    bounds = one.certified.isel(step=slice(1, None))
+    bounds = fewest.certified.isel(step=slice(1, None))
     least = float(bounds.min())
     return {
-        "T": int(one["T"]), "n": f"{data.attrs['samples']:,}".replace(",", "{,}"),
+        "T": int(fewest["T"]), "n": f"{data.attrs['samples']:,}".replace(",", "{,}"),
         "certified": f"{100 * least:.2g}", "vacuous": least >= GUESSING,
         "name": str(bounds.idxmin("step").values),
-        "held_out": f"{100 * float(one.held_out):.2g}",
-        "held_out_bound": f"{100 * float(one.held_out_bound):.2g}",
+        "held_out": f"{100 * float(fewest.held_out):.2g}",
+        "held_out_bound": f"{100 * float(fewest.held_out_bound):.2g}",
         "first": f"$10^{{{np.log10(first):.1f}}}$", "needed": f"$10^{{{np.log10(best):.1f}}}$",
         "finite": bool(np.isfinite(first / best)),
         "factor": f"$10^{{{np.log10(first / best):.1f}}}$",
@@ -92,7 +92,7 @@ def ledger(data: xr.Dataset) -> dict[str, object]:
     """Every step with its factor, at the fewest and at the most bits."""
     ends = [data.isel(T=0)] + ([data.isel(T=-1)] if data.sizes["T"] > 1 else [])
     return {
-        "each": [{"T": int(one["T"]), "rows": gains(one.needed)} for one in ends],
+        "each": [{"T": int(case["T"]), "rows": gains(case.needed)} for case in ends],
         "margin": f"{float(ends[0].margin):.2g}",
     }
 

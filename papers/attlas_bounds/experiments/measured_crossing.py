@@ -47,14 +47,17 @@ def run(s: Settings, key: Array) -> xr.Dataset:
     """Draw the largest sample once, and bound the error on its beginnings."""
     start, draw = jax.random.split(key)
     data = make_sparse_majority(draw, s.T, MajorityDesign(max(s.samples), s.fresh, s.s, s.T + 2))
-    data = eqx.tree_at(lambda own: own.embedding, data, one_hot_bits(s.T))
-    found = measured_crossing(
+    data = eqx.tree_at(lambda sequences: sequences.embedding, data, one_hot_bits(s.T))
+    bounds = measured_crossing(
         start, data, s.samples, np.array(s.radii), MARGINS, ProjectedSettings(steps=s.steps),
         s.delta,
     )  # fmt: skip
     axes = {"certified": ("m", "family"), "radius": ("m", "family")}
     return xr.Dataset(
-        {name: (axes.get(name, ("m",)), getattr(found, name)) for name in MeasuredCrossing._fields},
+        {
+            name: (axes.get(name, ("m",)), getattr(bounds, name))
+            for name in MeasuredCrossing._fields
+        },
         {"m": list(s.samples), "family": list(FAMILIES)},
     )
 
@@ -62,8 +65,8 @@ def run(s: Settings, key: Array) -> xr.Dataset:
 def first_size(data: xr.Dataset, below: float = 1.0) -> xr.DataArray:
     """The least drawn m from which a bound stays below a threshold; NaN where none does."""
     under = (data.certified < below).sortby("m", ascending=False)
-    kept = under.cumprod("m").astype(bool)
-    return kept.m.where(kept).min("m")
+    below_from_here = under.cumprod("m").astype(bool)
+    return below_from_here.m.where(below_from_here).min("m")
 
 
 def power_of_ten(m: float) -> str:
@@ -73,37 +76,37 @@ def power_of_ten(m: float) -> str:
 
 def sizes(data: xr.Dataset) -> dict[str, object]:
     """Where every family crosses, at the fewest bits."""
-    one = data.isel(T=0)
-    crossing, half = first_size(one), first_size(one, 0.5)
+    fewest = data.isel(T=0)
+    crossing, half = first_size(fewest), first_size(fewest, 0.5)
     return {
-        "T": int(one["T"]),
+        "T": int(fewest["T"]),
         "each": [
             {
                 "name": name,
                 "first": power_of_ten(float(crossing.sel(family=name))),
                 "half": power_of_ten(float(half.sel(family=name))),
-                "last": f"{float(one.certified.sel(family=name).isel(m=-1)):.2g}",
+                "last": f"{float(fewest.certified.sel(family=name).isel(m=-1)):.2g}",
             }
             for name in FAMILIES
         ],
-        "largest": power_of_ten(float(one.m[-1])),
-        "held_out": f"{100 * float(one.held_out.isel(m=-1)):.2g}",
+        "largest": power_of_ten(float(fewest.m[-1])),
+        "held_out": f"{100 * float(fewest.held_out.isel(m=-1)):.2g}",
     }
 
 
 def answer(data: xr.Dataset) -> dict[str, object]:
     """The first sizes of the two kinds of bounds."""
-    one = data.isel(T=0)
-    crossing = first_size(one)
+    fewest = data.isel(T=0)
+    crossing = first_size(fewest)
     norms = crossing.drop_sel(family=list(COUNTING))
     counted = crossing.sel(family=list(COUNTING))
-    found = bool(norms.notnull().any())
+    any_crossing = bool(norms.notnull().any())
     return {
-        "T": int(one["T"]), "found": found,
+        "T": int(fewest["T"]), "found": any_crossing,
         "norm": power_of_ten(float(norms.min())),
-        "name": str(norms.idxmin("family").values) if found else "",
+        "name": str(norms.idxmin("family").values) if any_crossing else "",
         "counted": power_of_ten(float(counted.min())),
-        "largest": power_of_ten(float(one.m[-1])),
+        "largest": power_of_ten(float(fewest.m[-1])),
     }  # fmt: skip
 
 

@@ -19,11 +19,14 @@ from attlas.experiments.experiment import Experiment
 from attlas.experiments.grid import Grid
 from attlas.experiments.panels import PALETTE, Column, Lines, Points, Reference, mean_only
 from attlas.experiments.settings import Settings
-from attlas_bounds.library.addition.certified_adder import AdderCertificate, certify_adder
-from attlas_bounds.library.addition.norm_bounds import adder_norm_bounds
+from attlas_bounds.library.addition.adder import Adder
+from attlas_bounds.library.addition.certified_adder import (
+    AdderCertificate,
+    adder_norm_bounds,
+    certify_adder,
+)
+from attlas_bounds.library.addition.sums import Additions, draw_additions
 from attlas_bounds.library.addition.training import AdderDescent, AdderSize, train_adders
-from attlas_bounds.library.data.addition import Additions, draw_additions
-from attlas_bounds.library.models.adder import Adder
 
 SIZES = {
     "69 parameters": AdderSize(layers=1, width=2, hidden=2),
@@ -59,26 +62,27 @@ def run(s: Settings, key: Array) -> xr.Dataset:
     fresh = draw_additions(rng, s.fresh, s.digits)
     descent = AdderDescent(s.steps, s.batch, s.rate, s.spacing)
     models = train_adders(train, data, s.samples, s.starts, SIZES[s.size], descent)
-    choices, found, gaps, needed = s.starts * len(SIZES), [], [], []
+    choices, certificates, gaps, needed = s.starts * len(SIZES), [], [], []
     for k, n in enumerate(s.samples):
-        own = Additions(*(part[:n] for part in data))
-        each = [
-            certify_adder(member(models, k, i), own, fresh, s.spacing, choices, s.delta)
+        sums = Additions(*(part[:n] for part in data))
+        by_start = [
+            certify_adder(member(models, k, i), sums, fresh, s.spacing, choices, s.delta)
             for i in range(s.starts)
         ]
-        certified = np.array([one.certified for one in each])
+        certified = np.array([certificate.certified for certificate in by_start])
         if np.isnan(certified).all():
             raise UserError(f"all {s.starts} starts diverged at n = {n}: lower the rate")
         best = int(np.nanargmin(certified))
-        table = adder_norm_bounds(member(models, k, best), own, n, s.delta)
+        table = adder_norm_bounds(member(models, k, best), sums, n, s.delta)
         rows = [entry for entry in table.entries if entry.is_bound and entry.name != "trivial"]
-        found.append(each)
+        certificates.append(by_start)
         gaps.append([entry.gap for entry in rows])
         needed.append([entry.samples_until_nonvacuous for entry in rows])
     axes = ("n", "start")
     return xr.Dataset(
         {
-            **{name: (axes, np.array([[getattr(one, name) for one in each] for each in found]))
+            **{name: (axes, np.array([[getattr(certificate, name) for certificate in by_start]
+                                      for by_start in certificates]))
                for name in AdderCertificate._fields},
             "norm_gap": (("n", "bound"), np.array(gaps)),
             "norm_needed": (("n", "bound"), np.array(needed)),
@@ -90,30 +94,30 @@ def run(s: Settings, key: Array) -> xr.Dataset:
 
 def member(models: Adder, *place: int) -> Adder:
     """One of stacked adders."""
-    arrays, rest = eqx.partition(models, eqx.is_array)
-    return eqx.combine(jax.tree.map(lambda a: entry(a, place), arrays), rest)
+    arrays, static = eqx.partition(models, eqx.is_array)
+    return eqx.combine(jax.tree.map(lambda a: entry(a, place), arrays), static)
 
 
-def chosen(data: xr.Dataset) -> xr.Dataset:
+def best_adder(data: xr.Dataset) -> xr.Dataset:
     """At each n the adder with the least certified error, of all sizes and starts."""
-    whole = data.stack(adder=("size", "start"))
-    return whole.isel(adder=whole.certified.fillna(2.0).argmin("adder"))
+    stacked = data.stack(adder=("size", "start"))
+    return stacked.isel(adder=stacked.certified.fillna(2.0).argmin("adder"))
 
 
 def least(name: str) -> panels.Formula:
     """A quantity of the chosen adder."""
-    return lambda data: chosen(data)[name].reset_coords(drop=True)
+    return lambda data: best_adder(data)[name].reset_coords(drop=True)
 
 
 def least_norm(of: str) -> panels.Formula:
     """The least over the norm-based bounds, those that count parameters or not."""
     counts = of == "parameters"
 
-    def found(data: xr.Dataset) -> xr.DataArray:
+    def least_gap(data: xr.Dataset) -> xr.DataArray:
         rows = [name for name in data.bound.values if (name.startswith("parameters")) == counts]
         return data.norm_gap.sel(bound=rows).min(["bound", "size"])
 
-    return found
+    return least_gap
 
 
 def percent(share: float) -> str:
@@ -123,7 +127,7 @@ def percent(share: float) -> str:
 
 def answer(data: xr.Dataset) -> dict[str, object]:
     """What the largest n certifies."""
-    last = chosen(data).isel(n=-1)
+    last = best_adder(data).isel(n=-1)
     return {
         "n": f"{int(last.n):,}".replace(",", "{,}"), "certified": percent(float(last.certified)),
         "held_out": percent(float(last.held_out)), "vacuous": bool(last.certified >= 1),
@@ -135,8 +139,8 @@ def answer(data: xr.Dataset) -> dict[str, object]:
 
 def certificates(data: xr.Dataset) -> dict[str, object]:
     """How the certified error falls with n."""
-    best = chosen(data)
-    each = [
+    best = best_adder(data)
+    cases = [
         {"n": f"{int(n):,}".replace(",", "{,}"), "certified": percent(float(c)),
          "held_out": percent(float(h)), "bound": percent(float(b)), "size": str(size)}
         for n, c, h, b, size in zip(
@@ -144,7 +148,7 @@ def certificates(data: xr.Dataset) -> dict[str, object]:
             best.held_out_bound.values, best["size"].values, strict=True)
     ]  # fmt: skip
     return {
-        "each": each,
+        "each": cases,
         "starts": data.sizes["start"],
         "sizes": data.sizes["size"],
         "fresh": data.attrs["fresh"],

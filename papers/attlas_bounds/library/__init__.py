@@ -1,1 +1,1 @@
-"""What attlas_bounds alone is made of."""
+"""Bounds by margins, compression and noise, and the trained models that they certify."""

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from attlas.core.errors import UserError
-from attlas_bounds.library.models.adder import make_adder
+from attlas_bounds.library.addition.adder import make_adder
 
 
 def plain(adder, operands):

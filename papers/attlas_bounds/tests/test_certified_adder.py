@@ -5,10 +5,14 @@ import numpy as np
 import pytest
 
 from attlas.bounds.generalisation.binomial_tail import binomial_upper_limit
-from attlas_bounds.library.addition.certified_adder import certify_adder, wrong_places
+from attlas_bounds.library.addition.adder import make_adder
+from attlas_bounds.library.addition.certified_adder import (
+    adder_norm_bounds,
+    certify_adder,
+    wrong_places,
+)
+from attlas_bounds.library.addition.sums import Additions, draw_additions
 from attlas_bounds.library.bounds.whole_number_prior import whole_number_bits
-from attlas_bounds.library.data.addition import Additions, draw_additions
-from attlas_bounds.library.models.adder import make_adder
 from attlas_bounds.library.training.weight_grid import rounded_weights
 
 
@@ -50,3 +54,17 @@ def test_an_adder_whose_training_diverged_has_no_certificate():
     found = certify_adder(broken, data, data, 0.5, 4, 0.05)
     assert found.parameters == 37
     assert np.isnan(found[:-1]).all()
+
+
+def test_bounds_are_of_all_layers_and_grow_with_the_norms():
+    data = draw_additions(np.random.default_rng(0), 20, digits=2)
+    one, two = (make_adder(jax.random.key(0), 2, 2, layers) for layers in (1, 2))
+
+    def gaps(adder):
+        return {e.name: e.gap for e in adder_norm_bounds(adder, data, 10**14, 0.05).entries}
+
+    small, deep = gaps(one), gaps(two)
+    large = gaps(jax.tree.map(lambda a: 4 * a, one))
+    assert small.keys() == deep.keys() == large.keys()
+    assert deep["1,1 sharp"] > small["1,1 sharp"]
+    assert large["1,1 sharp"] > small["1,1 sharp"]

@@ -8,11 +8,13 @@ import numpy as np
 import pytest
 
 from attlas.bounds.generalisation.token_bound import token_bound
+from attlas.core.errors import UserError
 from attlas_bounds.library.bounds.whole_number_prior import whole_number_bits
 from attlas_bounds.library.training.character_certificates import (
     CharacterDescent,
     CharacterSize,
     certify_characters,
+    make_character_attention,
     train_characters,
     windows,
 )
@@ -52,3 +54,32 @@ def test_training_learns_a_period_of_what_it_reads_alone():
     jax.tree.map(np.testing.assert_array_equal, first, again)
     found = certify_characters(first, STREAM, 1000, STREAM, 1 / 8, 1, 0.05)
     assert found.train < 1.5 < found.uniform
+
+
+@pytest.mark.thorough
+def test_logits_by_hand():
+    model = make_character_attention(jax.random.key(1), 5, 3, 2, 4, 6)
+    before = np.array([4, 0, 2, 2])
+    x = np.asarray(model.letters)[before]
+    hidden = np.asarray(model.bias).copy()
+    for h in range(2):
+        score = (
+            np.array([np.asarray(model.keys)[h] @ each for each in x]) + np.asarray(model.ages)[h]
+        )
+        weight = np.exp(score) / np.exp(score).sum()
+        hidden += (weight @ x) @ np.asarray(model.up)[h]
+    expected = np.maximum(hidden, 0) @ np.asarray(model.down) + np.asarray(model.readout)
+    np.testing.assert_allclose(model(jnp.asarray(before, jnp.int8)), expected, rtol=1e-5)
+
+
+def test_a_head_of_large_age_sees_one_place():
+    model = make_character_attention(jax.random.key(0), 5, 3, 1, 4, 6)
+    model = jax.tree.map(lambda a: a, model)
+    sharp = jax.tree.map(lambda a: 1e3 * a if a.shape == (1, 4) else a, model)
+    one, other = (sharp(jnp.array([3, *rest], jnp.int8)) for rest in ((0, 1, 2), (4, 4, 4)))
+    np.testing.assert_allclose(one, other, rtol=1e-6)
+
+
+def test_more_heads_than_places_are_refused():
+    with pytest.raises(UserError):
+        make_character_attention(jax.random.key(0), 5, 3, 5, 4, 6)

@@ -4,7 +4,11 @@ import numpy as np
 import pytest
 
 from attlas.core.errors import UserError
-from attlas_bounds.library.data.character_stream import ALPHABET, load_character_stream, to_letters
+from attlas_bounds.library.training.character_stream import (
+    ALPHABET,
+    load_character_stream,
+    to_letters,
+)
 
 
 def spelt(stream):

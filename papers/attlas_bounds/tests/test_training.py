@@ -3,14 +3,14 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from attlas_bounds.library.addition.adder import make_adder
+from attlas_bounds.library.addition.sums import draw_additions
 from attlas_bounds.library.addition.training import (
     AdderDescent,
     AdderSize,
     place_loss,
     train_adders,
 )
-from attlas_bounds.library.data.addition import draw_additions
-from attlas_bounds.library.models.adder import make_adder
 from attlas_bounds.library.training.weight_grid import rounded_weights
 
 SIZE = AdderSize(layers=1, width=2, hidden=3)

@@ -1,1 +1,1 @@
-"""Experiments on multi-head attention of deora2023optimization, whose own plots are not stored."""
+"""Experiments of deora2023optimization: each `.md` file captions the figures of its `.py` file."""

@@ -23,7 +23,7 @@ from attlas.optim.one_step import first_phase_steps
 from attlas.training.gradient_descent import gradient_descent_ensemble
 from attlas.training.trajectory import log_spaced
 from deora2023optimization.experiments.instances import draw_phases, member_keys
-from deora2023optimization.library.measures.queried_attention import QUERIES, queried_attention
+from deora2023optimization.library.measures.token_attention import QUERIES, queried_attention
 from deora2023optimization.library.optim.attention_starts import attention_starts
 
 RECORDS = 25
@@ -82,33 +82,33 @@ def mass(query: str, **at: int) -> panels.Formula:
 
 def by_sign(data: xr.Dataset) -> xr.DataArray:
     """Attention of each head after one step, apart by the sign of that step."""
-    found = data["mass"].sel(query="all", start="one step", drop=True)
+    masses = data["mass"].sel(query="all", start="one step", drop=True)
     signs = xr.DataArray(list(SIGNS), {"way": list(SIGNS.values())})
-    return found.where(data["sign"] == signs)
+    return masses.where(data["sign"] == signs)
 
 
 def growth(data: xr.Dataset) -> dict[str, object]:
     """In how many trainings the mass has left its start, and how far it came."""
     first, last = mass("all", step=0)(data), mass("all", step=-1)(data)
     gain = last / data.zeta
-    found = [
+    sentences = [
         f"from {start} in {int((last > first).sel(start=start).sum())} of "
         f"{int(last.sel(start=start).count())} trainings, by a factor of "
         f"{float(gain.sel(start=start).median()):.1f} over uniform attention in the median"
         for start in data.start.values
     ]
-    return {"steps": data.attrs["steps"], "starts": "; ".join(found)}
+    return {"steps": data.attrs["steps"], "starts": "; ".join(sentences)}
 
 
 def right_and_wrong(data: xr.Dataset) -> dict[str, object]:
     """Where heads end that start on the right label, and on the wrong one."""
     ends = by_sign(data).isel(step=-1).mean(["member", "head"])
-    found = []
+    masses = []
     for at in ends.stack(cell=["zeta", "H"]).transpose("cell", "way"):
         right, wrong = (f"{m:.2f}" if np.isfinite(m) else "(no such head)" for m in at.values)
         heads = f", $H = {int(at.H)}$" if data.H.size > 1 else ""
-        found.append(f"{right} and {wrong} at $\\zeta = {float(at.zeta):g}${heads}")
-    return {"ends": ", ".join(found)}
+        masses.append(f"{right} and {wrong} at $\\zeta = {float(at.zeta):g}${heads}")
+    return {"ends": ", ".join(masses)}
 
 
 def over_time(y: panels.Formula, colour: str, names: Any, band: Any) -> panels.Panel:

@@ -47,10 +47,10 @@ def run(s: Settings, key: Array) -> xr.Dataset:
     mixture, (first, train) = draw_mixture(s, keys, (s.first, s.n))
     start = one_step_initialisation(keys[3], first.X, first.y, s.heads)
     R, schedule = max(1.0, float(mixture.R)), log_spaced(s.steps, s.records)
-    found = descend_beside_bounds(start, train.X, train.y, R, s.rate, schedule)
+    measured = descend_beside_bounds(start, train.X, train.y, R, s.rate, schedule)
     axes = {3: ("quantity", "version", "step"), 2: ("theorem", "version"), 1: ("step",)}
     return xr.Dataset(
-        {name: (axes[np.ndim(values)], values) for name, values in found._asdict().items()},
+        {name: (axes[np.ndim(values)], values) for name, values in measured._asdict().items()},
         {"quantity": list(TITLES), "version": list(VERSIONS), "step": list(schedule),
          "theorem": list(THEOREMS)},
     )  # fmt: skip
@@ -72,23 +72,23 @@ def positive(data: xr.Dataset) -> xr.DataArray:
 
 def looseness(data: xr.Dataset) -> dict[str, object]:
     """How loose each bound is where it is tightest, and what is certified."""
-    best, own = 1 / positive(data).max(["heads", "step"]), data.isel(heads=0)
-    told = [
+    best, fewest = 1 / positive(data).max(["heads", "step"]), data.isel(heads=0)
+    sentences = [
         f"{q} {float(best.sel(quantity=q, version='printed')):.2g} (printed) and "
         f"{float(best.sel(quantity=q, version='sharp')):.2g} (sharp)"
         for q in data.quantity.values
     ]
     ratios = {
-        f"{name}_{v}": f"{float(ratio(own).sel(theorem='Theorem 1', version=v)):.1e}"
+        f"{name}_{v}": f"{float(ratio(fewest).sel(theorem='Theorem 1', version=v)):.1e}"
         for name, ratio in (("step", step_ratio), ("heads", HEADS_RATIO))
         for v in ("printed", "sharp")
     }
-    last = own.isel(step=-1)
+    last = fewest.isel(step=-1)
     gain = float(last.self_bounded / last.ratio.sel(quantity="smoothness", version="sharp"))
     return {
         **ratios,
-        "tightest": "; ".join(told),
-        "heads": int(own.heads),
+        "tightest": "; ".join(sentences),
+        "heads": int(fewest.heads),
         "smaller": gain > 1,
         "gain": f"{gain:.1e}",
         "exceeded": bool((data["ratio"] > 1).any()),
@@ -120,9 +120,9 @@ def answer(data: xr.Dataset) -> dict[str, object]:
     """The range of the factors over the three bounds, each where it is tightest."""
     best = 1 / positive(data).max(["heads", "step"])
     spans = {
-        version: f"{plain_number(float(own.min()), 2)} to {plain_number(float(own.max()), 2)}"
+        version: f"{plain_number(float(over.min()), 2)} to {plain_number(float(over.max()), 2)}"
         for version in ("printed", "sharp")
-        for own in [best.sel(version=version)]
+        for over in [best.sel(version=version)]
     }
     stable = float(step_ratio(data.isel(heads=0)).sel(theorem="Theorem 1", version="sharp"))
     spans["step_sharp"] = plain_number(stable, 2)

@@ -49,23 +49,23 @@ GRID = Grid(
 
 def run(s: Settings, key: Array) -> xr.Dataset:
     """Train from every start and measure losses, margins and attention."""
-    both = load_digit_pairs(
+    pairs = load_digit_pairs(
         TASKS[s.task], s.tokens, R=s.R, count=s.n + s.first, source=s.source, seed=s.seed,
         dtype=jnp.float32,
     )  # fmt: skip
-    (X, first), (y, labels) = (jnp.split(a, [s.n]) for a in (both.X_train, both.y_train))
+    (X, first), (y, labels) = (jnp.split(a, [s.n]) for a in (pairs.X_train, pairs.y_train))
     starts = attention_starts(key, first, labels, s.H, [s.deviation], [s.seed, 1])
     schedule = log_spaced(s.steps, RECORDS)
-    found = train_on_digits(starts, X, y, both.X_test, both.y_test, s.rate, schedule, s.subsample)
-    axes = dict.fromkeys(found._fields, ("start",)) | {
+    heads = train_on_digits(starts, X, y, pairs.X_test, pairs.y_test, s.rate, schedule, s.subsample)
+    axes = dict.fromkeys(heads._fields, ("start",)) | {
         "loss": ("set", "start", "step"), "accuracy": ("set", "start", "step"),
         "mass": ("start", "step", "row"), "effective_rows": ("start", "step"),
         "information": ("row",), "linear": (),
     }  # fmt: skip
     return xr.Dataset(
-        {name: (axes[name], values) for name, values in found._asdict().items()},
+        {name: (axes[name], values) for name, values in heads._asdict().items()},
         {"set": ["training", "test"], "start": list(STARTS), "step": list(schedule),
-         "row": 1 + np.arange(len(found.information))},
+         "row": 1 + np.arange(len(heads.information))},
     )  # fmt: skip
 
 
@@ -83,13 +83,13 @@ def by_task(data: xr.Dataset, *names: str) -> Iterator[tuple[str, xr.Dataset]]:
 
 def losses(data: xr.Dataset) -> dict[str, object]:
     """Test loss and accuracy by number of heads."""
-    told = []
-    for task, own in by_task(data.sel(set="test", start="zero"), "loss", "accuracy"):
-        ends = own.dropna("H")
+    sentences = []
+    for task, values in by_task(data.sel(set="test", start="zero"), "loss", "accuracy"):
+        ends = values.dropna("H")
         pairs = zip(ends.loss.values, ends.accuracy.values, strict=True)
-        shown = ", ".join(f"{loss:.3f} ({accuracy:.1%})" for loss, accuracy in pairs)
-        told.append(f"on '{task}' {shown} with {', '.join(map(str, ends.H.values))} heads")
-    return {"steps": data.attrs["steps"], "tasks": "; ".join(told)}
+        numbers = ", ".join(f"{loss:.3f} ({accuracy:.1%})" for loss, accuracy in pairs)
+        sentences.append(f"on '{task}' {numbers} with {', '.join(map(str, ends.H.values))} heads")
+    return {"steps": data.attrs["steps"], "tasks": "; ".join(sentences)}
 
 
 def attended(data: xr.Dataset) -> dict[str, Any]:
@@ -100,24 +100,24 @@ def attended(data: xr.Dataset) -> dict[str, Any]:
         hits = ends.mass.sel(start="zero").idxmax("row") == best
         ranks = []
         for H in ends.H.values:
-            each = ", ".join(f"{rank:.2f}" for rank in ends.correlation.sel(H=H).values)
+            correlations = ", ".join(f"{rank:.2f}" for rank in ends.correlation.sel(H=H).values)
             rows = float(ends.effective_rows.sel(H=H, start="zero"))
-            ranks.append(f"$H = {H}$: {each} ({rows:.1f} rows)")
+            ranks.append(f"$H = {H}$: {correlations} ({rows:.1f} rows)")
         counts = f"{int(hits.sum())} of {hits.size}"
-        found = {"all": bool(hits.all()), "any": bool(hits.any()), "hits": counts}
-        tasks.append({"name": task, "best": int(best), **found, "ranks": "; ".join(ranks)})
+        counted = {"all": bool(hits.all()), "any": bool(hits.any()), "hits": counts}
+        tasks.append({"name": task, "best": int(best), **counted, "ranks": "; ".join(ranks)})
     return {"starts": ", ".join(STARTS), "tasks": tasks}
 
 
 def separated(data: xr.Dataset) -> dict[str, object]:
     """How many starts separate the subsample, by their NTK and after training."""
     tasks = []
-    for task, own in by_task(data, "ntk", "decoder", "linear"):
-        counts = (own.ntk > 0).sum("H")
+    for task, values in by_task(data, "ntk", "decoder", "linear"):
+        counts = (values.ntk > 0).sum("H")
         separable = ", ".join(f"{int(counts.sel(start=start))} from {start}" for start in STARTS)
-        told = {"name": task, "heads": own.sizes["H"], "separable": separable}
-        told |= {"separated": int((own.decoder > 0).sum()), "runs": own.decoder.size}
-        tasks.append(told | {"exceeding": int((own.decoder > own.linear).sum())})
+        task_values = {"name": task, "heads": values.sizes["H"], "separable": separable}
+        task_values |= {"separated": int((values.decoder > 0).sum()), "runs": values.decoder.size}
+        tasks.append(task_values | {"exceeding": int((values.decoder > values.linear).sum())})
     return {"tasks": tasks}
 
 
@@ -128,8 +128,8 @@ def few_heads(name: str) -> panels.Formula:
 
 def information(data: xr.Dataset) -> xr.DataArray:
     """Row information as a share of the sum over rows."""
-    own = few_heads("information")(data)
-    return own / own.sum("row").where(own.notnull().any("row"))
+    values = few_heads("information")(data)
+    return values / values.sum("row").where(values.notnull().any("row"))
 
 
 def margins(name: str, label: str) -> panels.Panel:
@@ -143,8 +143,8 @@ def margins(name: str, label: str) -> panels.Panel:
 def answer(data: xr.Dataset) -> dict[str, object]:
     """On which tasks the informative row is found, and on how many more heads help."""
     tasks, change = attended(data)["tasks"], []
-    for _, own in by_task(data.sel(set="test", start="zero"), "loss"):
-        ends = own.loss.dropna("H")
+    for _, values in by_task(data.sel(set="test", start="zero"), "loss"):
+        ends = values.loss.dropna("H")
         change.append(float(ends[-1] - ends[0]))
     return {
         "tasks": tasks,
@@ -152,7 +152,7 @@ def answer(data: xr.Dataset) -> dict[str, object]:
         "never": not any(task["any"] for task in tasks),
         "fewest": int(data.H[0]),
         "most": int(data.H[-1]),
-        "falls": sum(each < 0 for each in change),
+        "falls": sum(difference < 0 for difference in change),
         "n": data.attrs["n"],
         "seeds": data.sizes["member"],
     }

@@ -64,10 +64,10 @@ def run(s: Settings, key: Array) -> xr.Dataset:
         bounds.append(float(mixture.R))  # the same for all mixtures
     sizes = float(s.T), float(s.d), max(1.0, bounds[0])
     signs = [jax.random.fold_in(member, 4) for member in members]
-    found = train_demanded_heads(
+    trained = train_demanded_heads(
         signs, heads, stacked(trains), stacked(tests), s.heads, sizes, s.rate, s.steps, HORIZONS
     )
-    few, ruled, crowd, by_K = found.few, found.ruled, found.crowd, ("member", "version", "K")
+    few, ruled, crowd, by_K = trained.few, trained.ruled, trained.crowd, ("member", "version", "K")
     by_heads, by_rule, by_rate = (
         ("member", axis, "step") for axis in ("heads", "ruled_heads", "rate")
     )
@@ -82,13 +82,13 @@ def run(s: Settings, key: Array) -> xr.Dataset:
             "crowd_loss": (("set", *by_rate), np.stack([crowd.train, crowd.test])),
             "crowd_error": (by_rate, crowd.error),
             "crowd_relevant": (by_rate[:2], crowd.relevant),
-            "certified": ("member", found.certified),
+            "certified": ("member", trained.certified),
         }
-        | {f"corollary_{name}": (by_K, a) for name, a in found.corollary._asdict().items()}
-        | {name: ("member", a) for name, a in found.constants._asdict().items()},
+        | {f"corollary_{name}": (by_K, a) for name, a in trained.corollary._asdict().items()}
+        | {name: ("member", a) for name, a in trained.constants._asdict().items()},
         {"set": ["training", "test"], "heads": list(s.heads),
          "ruled_heads": list(s.heads)[::SECOND], "rate": ["common", "certified"],
-         "step": list(found.schedule), "version": NAMES, "K": found.K},
+         "step": list(trained.schedule), "version": NAMES, "K": trained.K},
     )  # fmt: skip
 
 
@@ -105,20 +105,20 @@ def grid(data: xr.Dataset) -> xr.Dataset:
 def ruled(data: xr.Dataset) -> xr.Dataset:
     """Those with the steps of `head_scaling`; the step size is that of the decoders."""
     names = ("loss", "error", "relevant")
-    found = data[[f"ruled_{name}" for name in names]]
-    found = found.rename({f"ruled_{name}": name for name in names} | {"ruled_heads": "heads"})
-    rule = [f"{H}, scaled steps" for H in found.heads.values]
-    return found.assign(step_size=data.attrs["rate"]).assign_coords(heads=rule)
+    rows = data[[f"ruled_{name}" for name in names]]
+    rows = rows.rename({f"ruled_{name}": name for name in names} | {"ruled_heads": "heads"})
+    rule = [f"{H}, scaled steps" for H in rows.heads.values]
+    return rows.assign(step_size=data.attrs["rate"]).assign_coords(heads=rule)
 
 
 def crowd(data: xr.Dataset) -> xr.Dataset:
     """Those for as many heads as demanded, at both step sizes."""
-    found = data[["crowd_loss", "crowd_error", "crowd_relevant"]]
+    rows = data[["crowd_loss", "crowd_error", "crowd_relevant"]]
     certified = at_steps(data, "step_size").sel(version="sharp", drop=True)
-    size = xr.where(found.rate == "common", data.attrs["rate"], certified)
-    heads = [f"demanded, {rate} step size" for rate in found.rate.values]
-    found = found.rename({f"crowd_{name}": name for name in ("loss", "error", "relevant")})
-    return found.assign(step_size=size).assign_coords(rate=heads).rename(rate="heads")
+    size = xr.where(rows.rate == "common", data.attrs["rate"], certified)
+    heads = [f"demanded, {rate} step size" for rate in rows.rate.values]
+    rows = rows.rename({f"crowd_{name}": name for name in ("loss", "error", "relevant")})
+    return rows.assign(step_size=size).assign_coords(rate=heads).rename(rate="heads")
 
 
 def promised(data: xr.Dataset) -> xr.Dataset:
@@ -129,15 +129,15 @@ def promised(data: xr.Dataset) -> xr.Dataset:
     medians = needed.median("member").values
     heads = [f"{H:.1e} ({v})" for H, v in zip(medians, needed.version.values, strict=True)]
     bounds = xr.concat([loss, loss + gap], "set").assign_coords(set=data.set)
-    found = xr.Dataset({"loss": bounds, "step_size": size})
-    return found.assign_coords(version=heads).rename(version="heads")
+    rows = xr.Dataset({"loss": bounds, "step_size": size})
+    return rows.assign_coords(version=heads).rename(version="heads")
 
 
 def rule_power(data: xr.Dataset) -> dict[str, object]:
     """The test loss under the rule against H, and the attention with the most heads."""
-    own = data.ruled_loss.sel(set="test").isel(step=-1).sel(ruled_heads=data.ruled_heads >= 2)
+    losses = data.ruled_loss.sel(set="test").isel(step=-1).sel(ruled_heads=data.ruled_heads >= 2)
     slope = log_slope(
-        own.ruled_heads.values.astype(float), own.transpose("member", "ruled_heads").values
+        losses.ruled_heads.values.astype(float), losses.transpose("member", "ruled_heads").values
     )
     most = int(data.ruled_heads[-1])
     plain = data.relevant.sel(heads=most)
@@ -152,18 +152,21 @@ def rule_power(data: xr.Dataset) -> dict[str, object]:
 def powers(data: xr.Dataset) -> dict[str, object]:
     """Whether losses rise or fall with the number of heads."""
     few = data.loss.isel(step=-1).sel(heads=data.heads >= 2)
-    found = [log_slope(few.heads.values.astype(float), own.values) for own in few]
+    slopes = [log_slope(few.heads.values.astype(float), losses.values) for losses in few]
     answer = "no trend is resolved"
-    for way, each in (("rise", [s.low > 0 for s in found]), ("fall", [s.high < 0 for s in found])):
-        if all(each):
+    for way, clear in (
+        ("rise", [s.low > 0 for s in slopes]),
+        ("fall", [s.high < 0 for s in slopes]),
+    ):
+        if all(clear):
             answer = f"both losses {way} with $H$"
-        elif any(each):
-            answer = f"only the {data.set.values[each.index(True)]} loss is seen to {way}"
+        elif any(clear):
+            answer = f"only the {data.set.values[clear.index(True)]} loss is seen to {way}"
     best = np.log(data.loss.sel(set="test").isel(step=-1)).mean("member").idxmin("heads")
     return rule_power(data) | {
         "most": data.heads.values[-1],
         "answer": answer,
-        "powers": " and ".join(f"{s.mean:.2f} [{s.low:.2f}, {s.high:.2f}]" for s in found),
+        "powers": " and ".join(f"{s.mean:.2f} [{s.low:.2f}, {s.high:.2f}]" for s in slopes),
         "seeds": data.sizes["member"],
         "best": int(best),
         "mass": f"{data.relevant.mean('member').values[1]:.2f}",
@@ -206,11 +209,11 @@ def ends(data: xr.Dataset) -> xr.DataArray:
 def answer(data: xr.Dataset) -> dict[str, object]:
     """Whether the test loss rises or falls with the number of heads."""
     few = data.loss.sel(set="test").isel(step=-1).sel(heads=data.heads >= 2)
-    found = log_slope(few.heads.values.astype(float), few.transpose("member", "heads").values)
+    slope = log_slope(few.heads.values.astype(float), few.transpose("member", "heads").values)
     return powers(data) | {
-        "helps": found.high < 0,
-        "hurts": found.low > 0,
-        "power": f"{found.mean:.2f} [{found.low:.2f}, {found.high:.2f}]",
+        "helps": slope.high < 0,
+        "hurts": slope.low > 0,
+        "power": f"{slope.mean:.2f} [{slope.low:.2f}, {slope.high:.2f}]",
         "fewest": int(few.heads[0]),
         "n": data.attrs["n"],
         "steps": data.attrs["steps"],

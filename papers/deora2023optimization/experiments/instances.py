@@ -27,9 +27,8 @@ def draw_mixture(
     """A mixture and independent samples of it.
 
     Args:
-        settings: of a cell, those of `MIXTURE` among them.
-        keys: of the mixture, then of each set of samples.
-        sizes: of the sets.
+        settings: settings of a cell, with those of `MIXTURE`.
+        keys: one key for the mixture, then one for each set of samples.
 
     Returns:
         The mixture and the sets.
@@ -46,8 +45,7 @@ def draw_phases(
     """A mixture with the samples that are trained on, and those of the first phase.
 
     Args:
-        settings: of a cell: d, M, S, zeta, T, and the sizes n and first.
-        key: random key.
+        settings: settings of a cell: d, M, S, zeta, T, and the sizes n and first.
 
     Returns:
         The mixture, n samples, and samples of the first phase.
@@ -67,7 +65,7 @@ def member_keys(member: int) -> tuple[PRNGKeyArray, PRNGKeyArray]:
     """Keys of a member's samples, and of the signs of its first step.
 
     Args:
-        member: its number.
+        member: number of the member.
 
     Returns:
         Both keys, the same for every sparsity and number of heads.

@@ -49,12 +49,12 @@ def run(s: Settings, key: Array) -> xr.Dataset:
     sign_key, search_key = (jax.random.fold_in(key, k) for k in (3, 5))
     starts = attention_starts(sign_key, first.X, first.y, s.H, [s.deviation], [s.seed, 4])
     schedule = log_spaced(s.steps, RECORDS)
-    found = mixture_margins(
+    measured = mixture_margins(
         mixture, train, starts, s.rate, schedule, s.searches, s.climb, search_key
     )
     axes = {3: ("scale", "start", "step"), 2: ("start", "step"), 1: ("start",), 0: ()}
     return xr.Dataset(
-        {name: (axes[np.ndim(values)], values) for name, values in found._asdict().items()},
+        {name: (axes[np.ndim(values)], values) for name, values in measured._asdict().items()},
         {"scale": list(SCALES), "start": list(STARTS), "step": list(schedule)},
     )
 
@@ -74,7 +74,7 @@ def reaching(data: xr.Dataset) -> dict[str, object]:
 
     def hits(scale: str, goal: str) -> str:
         met = reached(scale)(data) >= REACHED * data[goal]
-        return ", ".join(str(int(own.sum())) for own in met.transpose("start", ...))
+        return ", ".join(str(int(of_start.sum())) for of_start in met.transpose("start", ...))
 
     ntk = data.ntk.sel(start="one step")
     return {
@@ -95,12 +95,12 @@ def converging(data: xr.Dataset) -> dict[str, object]:
     share = data.reached.sel(scale="decoder") / data.gamma_attn
     steps = data.attrs["steps"]
     last, before = share.isel(step=-1), share.sel(step=steps / 10, method="nearest")
-    found = [
+    sentences = [
         f"{float(end.min()):.2f} to {float(end.max()):.2f} from {start}, rising in "
         f"{counted(end, before.sel(start=start))}"
         for start, end in zip(STARTS, last.transpose("start", ...), strict=True)
     ]
-    return {"steps": steps, "shares": "; ".join(found), "before": int(before.step)}
+    return {"steps": steps, "shares": "; ".join(sentences), "before": int(before.step)}
 
 
 def progress(data: xr.Dataset) -> xr.DataArray:

@@ -27,12 +27,14 @@ from attlas.measures.statistics.student_interval import student_interval
 from attlas.measures.statistics.trend import Slope, log_slope
 from attlas.optim.one_step import one_step_initialisation
 from deora2023optimization.experiments.instances import MIXTURE, draw_mixture
-from deora2023optimization.library.bounds.deora2023_targets import TARGETS, deora2023_gap_by_target
-from deora2023optimization.library.measures.left_out import LeftOut, left_out
+from deora2023optimization.library.bounds.deora2023_corollary_2 import (
+    TARGETS,
+    deora2023_gap_by_target,
+)
 from deora2023optimization.library.measures.repeated_start import start_constants
-from deora2023optimization.library.models.repeated_heads import repeat_signed_head
-from deora2023optimization.library.training.crossed_sets import crossed_losses
-from deora2023optimization.library.training.fresh_sets import fresh_sets
+from deora2023optimization.library.repeated_heads import repeat_signed_head
+from deora2023optimization.library.training.fresh_sets import crossed_losses, fresh_sets
+from deora2023optimization.library.training.leave_one_out import LeftOut, left_out
 
 BOUNDS = {
     "Lemma 3, measured G": "Lemma 3, measured $G$",
@@ -57,10 +59,10 @@ def run(s: Settings, key: Array) -> xr.Dataset:
     mixture, (first, test) = draw_mixture(s, keys, (s.first, s.test))
     head = one_step_initialisation(keys[3], first.X, first.y, 1)
     start = repeat_signed_head(keys[4], head, s.heads)
-    drawn = sample_mixture(jax.random.fold_in(keys[5], s.n), mixture, s.sets * s.n, s.T)
+    samples = sample_mixture(jax.random.fold_in(keys[5], s.n), mixture, s.sets * s.n, s.T)
     # Slices of NumPy arrays cost nothing; each shape of a JAX slice is compiled.
-    X = np.asarray(drawn.X).reshape(s.sets, s.n, s.T, s.d)
-    y = np.asarray(drawn.y).reshape(s.sets, s.n)
+    X = np.asarray(samples.X).reshape(s.sets, s.n, s.T, s.d)
+    y = np.asarray(samples.y).reshape(s.sets, s.n)
     sets, settings = (jnp.asarray(X), jnp.asarray(y)), {"step_size": s.rate, "steps": s.steps}
     trained = fresh_sets(start, *sets, test.X, test.y, record_at=(s.steps,), **settings)
     last = trained.path.last
@@ -84,7 +86,7 @@ def run(s: Settings, key: Array) -> xr.Dataset:
     lemma_3 = [float(deora2023_stability_gap(slope, stability)) for slope in slopes]
     return xr.Dataset(
         {
-            "loss": (("kind", "group"), [crossed.own, crossed.other]),
+            "loss": (("kind", "group"), [crossed.training, crossed.crossed]),
             "common_test": ("set", trained.test_loss[:, 0]),
             "margin": ("set", constants.margin),
             "theorem_2": (("target", "set"), theorem_2.gap),
@@ -113,8 +115,8 @@ def power(data: xr.Dataset) -> xr.DataArray:
 
 def with_interval(values: xr.DataArray) -> str:
     """Mean over groups with half of Student's 95 % interval."""
-    mean, reach = student_interval(values.values)
-    return f"{mean:.4f} ± {reach:.4f}"
+    mean, half = student_interval(values.values)
+    return f"{mean:.4f} ± {half:.4f}"
 
 
 def slope(data: xr.Dataset) -> Slope | None:
@@ -126,12 +128,12 @@ def slope(data: xr.Dataset) -> Slope | None:
 
 def powers(data: xr.Dataset) -> dict[str, object]:
     """The power of n of the gap, how far the bounds lie above it, and which are non-vacuous."""
-    found, answer = slope(data), "not resolved at this scale"
-    if found:
-        way = "faster than" if found.high < -1 else "slower than" if found.low > -1 else "as"
-        answer = f"{found.mean:.2f} [{found.low:.2f}, {found.high:.2f}], {way} $1/n$"
-    factors = [f"{float(own.min()):.2g} to {float(own.max()):.2g} ({BOUNDS[str(own.by.values)]})"
-               for own in over_gap(data).transpose("by", "n")]  # fmt: skip
+    fit, answer = slope(data), "not resolved at this scale"
+    if fit:
+        way = "faster than" if fit.high < -1 else "slower than" if fit.low > -1 else "as"
+        answer = f"{fit.mean:.2f} [{fit.low:.2f}, {fit.high:.2f}], {way} $1/n$"
+    factors = [f"{float(over.min()):.2g} to {float(over.max()):.2g} ({BOUNDS[str(over.by.values)]})"
+               for over in over_gap(data).transpose("by", "n")]  # fmt: skip
     below = data.by.values[(data.bound < LOG_2).any("n").values]
     return {
         "answer": answer,
@@ -142,11 +144,11 @@ def powers(data: xr.Dataset) -> dict[str, object]:
 
 def answer(data: xr.Dataset) -> dict[str, object]:
     """The power of n, and how far the bounds are from the gap."""
-    found, over = slope(data), over_gap(data)
+    fit, over = slope(data), over_gap(data)
     return powers(data) | {
-        "power": found and f"{found.mean:.2f} [{found.low:.2f}, {found.high:.2f}]",
-        "slower": found and found.low > -1,
-        "faster": found and found.high < -1,
+        "power": fit and f"{fit.mean:.2f} [{fit.low:.2f}, {fit.high:.2f}]",
+        "slower": fit and fit.low > -1,
+        "faster": fit and fit.high < -1,
         "fewest": int(data.n[0]),
         "most": int(data.n[-1]),
         "least": plain_number(float(over.min()), 2),

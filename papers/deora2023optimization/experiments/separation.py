@@ -88,13 +88,13 @@ def separable(margins: xr.DataArray) -> str:
 
 def random_weights(data: xr.Dataset) -> dict[str, object]:
     """How often random weights separate, and the best of their sizes beside one step and zero."""
-    found = []
+    sentences = []
     cells = data.stack(cell=["zeta", "H"]).dropna("cell", how="all", subset=["target"])
     fixed, random = (part.target.median("member") for part in (cells, gaussian(cells)))
-    for at, own in zip(fixed.transpose("cell", ...), random.transpose("cell", ...), strict=True):
-        best = own.isel(deviation=int(own.argmin("deviation")))
+    for at, target in zip(fixed.transpose("cell", ...), random.transpose("cell", ...), strict=True):
+        best = target.isel(deviation=int(target.argmin("deviation")))
         where = f", $\\zeta = {float(at.zeta):g}$" if data.zeta.size > 1 else ""
-        found.append(
+        sentences.append(
             f"{float(best):.1f} at $\\sigma = {float(best.deviation):.2g}$ for $H = {int(at.H)}$"
             f"{where} (one step {float(at.sel(start='one step')):.1f}, "
             f"zero {float(at.sel(start='zero')):.1f})"
@@ -107,7 +107,7 @@ def random_weights(data: xr.Dataset) -> dict[str, object]:
         "margin": f"{margin:.1f}",
         "output": f"{output:.0f}",
         "most": int(data.H[-1]),
-        "least": "; ".join(found),
+        "least": "; ".join(sentences),
     }
 
 

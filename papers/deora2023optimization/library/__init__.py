@@ -1,1 +1,1 @@
-"""What deora2023optimization alone is made of."""
+"""Bounds, measurements and training that only deora2023optimization uses."""

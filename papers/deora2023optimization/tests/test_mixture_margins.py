@@ -1,12 +1,18 @@
 """Margins of a small noiseless mixture, whose order is known."""
 
 import jax
+import numpy as np
 import pytest
 
 from attlas.data.tokenized_mixture import make_tokenized_mixture, sample_mixture
+from attlas.optim.one_step import one_step_initialisation
 from deora2023optimization.library.measures.reached_margins import RADIUS, SCALES
 from deora2023optimization.library.optim.attention_starts import attention_starts
-from deora2023optimization.library.training.mixture_margins import MixtureMargins, mixture_margins
+from deora2023optimization.library.training.mixture_margins import (
+    MixtureMargins,
+    first_step_error,
+    mixture_margins,
+)
 
 SCHEDULE = (0, 10, 60)
 
@@ -43,3 +49,17 @@ def test_descent_lowers_the_loss_and_separates(found):
 def test_the_error_of_the_first_step_lowers_the_printed_margin(found):
     assert found.first_step_error > 0
     assert found.gamma_star_error < found.gamma_star
+
+
+def test_error_is_the_distance_of_the_mean_token_and_falls_like_its_standard_error():
+    key = jax.random.key(0)
+    mixture = make_tokenized_mixture(key, d=6, M=2, S=2.0, zeta=0.3, Z_mu=0.1, Z_nu=0.1, Z=0.4)
+    errors = []
+    for n in (400, 40_000):
+        first = sample_mixture(jax.random.fold_in(key, n), mixture, n, 10)
+        found = float(first_step_error(one_step_initialisation(key, first.X, first.y, 3), mixture))
+        mean = np.mean(first.y[:, None] * np.mean(first.X, axis=1), axis=0) / 2
+        signal = 0.3 / 4 * (mixture.patterns[0] - mixture.patterns[1])
+        np.testing.assert_allclose(found, np.linalg.norm(mean - signal), rtol=1e-10)
+        errors.append(found)
+    assert errors[1] < errors[0] / 3  # a tenth in the mean

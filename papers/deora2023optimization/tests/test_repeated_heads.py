@@ -9,7 +9,7 @@ from attlas.core.errors import UserError
 from attlas.models.attention.multi_head import Decoder, MultiHead, head_norms, make_multi_head
 from attlas.optim.one_step import one_step_initialisation
 from attlas.training.gradient_descent import gradient_descent
-from deora2023optimization.library.models.repeated_heads import RepeatedHeads, repeat_signed_head
+from deora2023optimization.library.repeated_heads import RepeatedHeads, repeat_signed_head
 
 T, D = 3, 2
 

@@ -16,7 +16,7 @@ from deora2023optimization.library.measures.repeated_start import (
     start_constants,
     uniform_outputs,
 )
-from deora2023optimization.library.models.repeated_heads import repeat_signed_heads
+from deora2023optimization.library.repeated_heads import repeat_signed_heads
 
 
 @pytest.mark.thorough

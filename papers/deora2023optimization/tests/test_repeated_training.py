@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from attlas.data.tokenized_mixture import MixtureSamples
-from deora2023optimization.library.models.repeated_heads import RepeatedHeads
+from deora2023optimization.library.repeated_heads import RepeatedHeads
 from deora2023optimization.library.training.repeated_training import train_repeated_heads
 
 PROBLEMS, MODELS, GROUPS, N, T, D = 2, 2, 2, 3, 2, 2

@@ -62,24 +62,24 @@ def run(s: Settings, key: Array) -> xr.Dataset:
         trained = train_beside_own_kernel(problems, starts, scales, s.steps, step)
         widths.append(labelled(trained).expand_dims(m=[m]))
     smallest, largest = np.array([p.eigenvalues[[0, -1]] for p in problems]).T
-    found = join(widths).assign_coords(prefactor=prefactors, step=step)
-    found = found.assign(
+    results = join(widths).assign_coords(prefactor=prefactors, step=step)
+    results = results.assign(
         limit=(("member", "step"), [descent_loss(p.kernel, p.y, step) for p in problems]),
         smallest=("member", smallest),
         largest=("member", largest),
         promised=("member", -np.log1p(-smallest / largest / 2)),
     )
-    found["drift"] = found.drift / found.smallest
+    results["drift"] = results.drift / results.smallest
     for name, loss in (("rate", "loss"), ("own_rate", "own"), ("limit_rate", "limit")):
-        values = found[loss].where(found[loss] > ROUNDING).transpose(..., "step")
-        found[name] = (values.dims[:-1], decay_rate(step, values.values))
-    return found
+        values = results[loss].where(results[loss] > ROUNDING).transpose(..., "step")
+        results[name] = (values.dims[:-1], decay_rate(step, values.values))
+    return results
 
 
-def labelled(found: KernelRegime) -> xr.Dataset:
+def labelled(regime: KernelRegime) -> xr.Dataset:
     """The axes by name; kernel regression knows no prefactor."""
     axes = {3: ("prefactor", "member", "step"), 2: ("member", "step"), 1: ("member",)}
-    return xr.Dataset({name: (axes[v.ndim], v) for name, v in found._asdict().items()})
+    return xr.Dataset({name: (axes[v.ndim], v) for name, v in regime._asdict().items()})
 
 
 def networks(data: xr.Dataset) -> Iterator[tuple[str, xr.Dataset]]:
@@ -103,10 +103,10 @@ def rates(data: xr.Dataset) -> dict[str, object]:
     shares, near, promised, m = [], [], [], data.m.values
     for name, part in networks(data.sel(prefactor=[PAPER])):
         limit = (part.rate / part.limit_rate).mean("member")
-        own = (part.rate / part.own_rate).mean("member").values
+        kernel_rate = (part.rate / part.own_rate).mean("member").values
         shares.append(
-            f"{name} {limit.values[0]:.2f} (own kernel {own[0]:.2f}) at $m = {m[0]}$ and "
-            f"{limit.values[-1]:.2f} ({own[-1]:.2f}) at $m = {m[-1]}$"
+            f"{name} {limit.values[0]:.2f} (own kernel {kernel_rate[0]:.2f}) at $m = {m[0]}$ and "
+            f"{limit.values[-1]:.2f} ({kernel_rate[-1]:.2f}) at $m = {m[-1]}$"
         )
         near.append(f"{since(data, abs(limit - 1) <= 0.1)} ({name})")
         promised.append(f"{name} {float((part.rate.isel(m=-1) / part.promised).mean()):.1f}")
@@ -124,9 +124,12 @@ def movements(data: xr.Dataset) -> dict[str, object]:
     for network, part in networks(data):
         below = (FURTHEST["drift"](part) <= 0.5).all("member")
         within.append(f"{since(part, below)} ({network})")
-        for name, found in powers.items():
-            found.append(f"{network} {panels.power_of(FURTHEST[name](part), 'm')}")
-    return {name: ", ".join(found) for name, found in (*powers.items(), ("within", within))}
+        for name, powers_of_name in powers.items():
+            powers_of_name.append(f"{network} {panels.power_of(FURTHEST[name](part), 'm')}")
+    return {
+        name: ", ".join(powers_of_name)
+        for name, powers_of_name in (*powers.items(), ("within", within))
+    }
 
 
 def against_width(name: str, ylabel: str) -> panels.Panel:
@@ -144,16 +147,18 @@ def against_width(name: str, ylabel: str) -> panels.Panel:
 
 def answer(data: xr.Dataset) -> dict[str, object]:
     """Rates over the predicted ones at the smallest and the largest width."""
-    found = {
+    ratios = {
         name: (part.rate / part.limit_rate).mean("member").values
         for name, part in networks(data.sel(prefactor=[PAPER]))
     }
-    told = [", ".join(f"{own[k]:.2f} ({name})" for name, own in found.items()) for k in (0, -1)]
+    described = [
+        ", ".join(f"{ratio[k]:.2f} ({name})" for name, ratio in ratios.items()) for k in (0, -1)
+    ]
     return {
-        "near": all(abs(own[-1] - 1) <= 0.1 for own in found.values()),
-        "early": all((abs(own - 1) <= 0.1).all() for own in found.values()),
-        "first": told[0],
-        "last": told[1],
+        "near": all(abs(ratio[-1] - 1) <= 0.1 for ratio in ratios.values()),
+        "early": all((abs(ratio - 1) <= 0.1).all() for ratio in ratios.values()),
+        "first": described[0],
+        "last": described[1],
         "narrowest": int(data.m[0]),
         "widest": int(data.m[-1]),
         "n": data.attrs["n"],

@@ -39,10 +39,7 @@ def renamed(data: xr.Dataset) -> xr.Dataset:
     """Results with activations as they are written.
 
     Args:
-        data: with an axis `activation`.
-
-    Returns:
-        The same with other labels.
+        data: any quantity with an axis `activation`.
 
     Examples:
         >>> renamed(xr.Dataset(coords={"activation": ["relu"]})).activation.values.tolist()
@@ -72,11 +69,9 @@ class MixtureRegression(NamedTuple):
 
     Attributes:
         mixture: the law of the data.
-        schedule: of the noise.
-        train: training pairs.
         further: validation pairs in the first half, test pairs in the second.
         reference: pairs for a regression on true labels.
-        scale: of the training pairs.
+        scale: fitted on the training pairs.
     """
 
     mixture: GaussianMixture
@@ -88,9 +83,6 @@ class MixtureRegression(NamedTuple):
 
     def inputs(self, pairs: DiffusionPairs) -> Float[Array, "n e"]:
         """The network's inputs.
-
-        Args:
-            pairs: any pairs.
 
         Returns:
             (t, x) over the scale, in rows.
@@ -104,35 +96,23 @@ def draw_mixture_regression(
     """Draw all pairs.
 
     Args:
-        seed: of the draw.
-        train: training pairs.
-        held_out: validation pairs, and as many test pairs.
-        reference: further pairs.
-
-    Returns:
-        The pairs, with true labels.
+        held_out: number of validation pairs, and of test pairs.
     """
     mixture, schedule = make_gaussian_mixture(**MIXTURE), make_noise_schedule(*RATE, T=T)
     sizes = (train, 2 * held_out, reference)
     # Drawn at once and then split: one program for the true labels.
     pairs = make_diffusion_pairs(jax.random.key(seed), mixture, schedule, sum(sizes), T0=T0)
-    parts = [
+    samples = [
         jax.tree.map(lambda a, part=slice(end - size, end): entry(a, part), pairs)
         for size, end in zip(sizes, np.cumsum(sizes), strict=True)
     ]
-    return MixtureRegression(mixture, schedule, parts[0], parts[1], parts[2], fit_scale(parts[0]))
+    return MixtureRegression(
+        mixture, schedule, samples[0], samples[1], samples[2], fit_scale(samples[0])
+    )
 
 
 def mixture_kernel(
     first: Float[Array, "n e"], second: Float[Array, "n2 e"]
 ) -> Float[np.ndarray, "n n2"]:
-    """The kernel of a softmax network of infinite width.
-
-    Args:
-        first: inputs in rows.
-        second: inputs in rows.
-
-    Returns:
-        The kernel.
-    """
+    """The kernel of a softmax network of infinite width."""
     return np.asarray(softmax_ntk_limit(first, second, SIGMA))

@@ -59,18 +59,18 @@ def run(s: Settings, key: Array) -> xr.Dataset:
     Z, widths = unit_inputs(s.tests, s.d, [s.tests, s.d]), []
     for m in s.widths:
         starts = [draw_network(s.d, m, [k, 1], s.sigma, activation) for k in seeds]
-        found = train_beside_regression(problems, starts, s.fraction, s.steps, step, Z, s.sigma)
-        widths.append(labelled(found).expand_dims(m=[m]))
-    whole = join(widths).assign_coords(step=step)
-    whole["certified"] = whole.eps_H <= whole.smallest / 2
-    whole["bound"] = xr.where(whole.certified, whole.in_time, whole.sharp)
-    return whole
+        gaps = train_beside_regression(problems, starts, s.fraction, s.steps, step, Z, s.sigma)
+        widths.append(labelled(gaps).expand_dims(m=[m]))
+    results = join(widths).assign_coords(step=step)
+    results["certified"] = results.eps_H <= results.smallest / 2
+    results["bound"] = xr.where(results.certified, results.in_time, results.sharp)
+    return results
 
 
-def labelled(found: RegressionGap) -> xr.Dataset:
+def labelled(gaps: RegressionGap) -> xr.Dataset:
     """The axes by name; what is not recorded over time lacks the steps."""
     axes = {3: ("member", "step", "test"), 2: ("member", "test"), 1: ("member",)}
-    return xr.Dataset({n: (axes[np.ndim(v)], v) for n, v in found._asdict().items()})
+    return xr.Dataset({n: (axes[np.ndim(v)], v) for n, v in gaps._asdict().items()})
 
 
 def worst(name: str) -> panels.Formula:
@@ -118,7 +118,7 @@ def over_width(data: xr.Dataset) -> dict[str, object]:
     """Powers of the width, and what remains at the largest."""
     powers = {
         name: ", ".join(
-            f"{own} {panels.power_of(worst(name)(part), 'm')}" for own, part in networks(data)
+            f"{label} {panels.power_of(worst(name)(part), 'm')}" for label, part in networks(data)
         )
         for name in ("gap", "limit_gap", "sharp", "printed")
     }
@@ -139,13 +139,13 @@ def answer(data: xr.Dataset) -> dict[str, object]:
         last = geometric_mean_only(worst("gap")(part).isel(m=-1), ["member"]).middle
         gaps.append(f"{plain_number(float(last), 2)} ({name})")
         powers.append(panels.power_of(worst("gap")(part), "m"))
-    told = over_time(data)
+    summary = over_time(data)
     return {
         "widest": int(data.m[-1]),
         "gaps": ", ".join(gaps),
         "powers": ", ".join(powers),
-        "exceeded": told["exceeded"],
-        "gaps_counted": told["gaps"],
+        "exceeded": summary["exceeded"],
+        "gaps_counted": summary["gaps"],
         "seeds": data.sizes["member"],
         "n": data.attrs["n"],
     }

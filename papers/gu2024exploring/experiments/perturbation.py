@@ -18,7 +18,7 @@ from attlas.experiments.experiment import Experiment
 from attlas.experiments.grid import Grid
 from attlas.experiments.join import join
 from attlas.experiments.panels import Column, Lines, Points, Reference, largest, least
-from attlas.experiments.part_cache import kept_part
+from attlas.experiments.part_cache import cached_part
 from attlas.experiments.settings import Settings
 from attlas.models.networks.softmax_network import Activation
 from gu2024exploring.experiments.instances import NAMES, renamed
@@ -47,13 +47,13 @@ def measured(s: Settings, activation: Activation, seed: int) -> xr.Dataset:
     inputs = draw_sign_regression(s.n, s.d, [seed], s.sigma, activation).X
     network = draw_network(s.d, s.m, [seed, 1], s.sigma, activation, s.outputs)
     R = 10.0 ** np.array(s.log10_R)
-    found = perturb_kernel(network, inputs, R, s.draws, s.climb, [seed, 2])
+    changes = perturb_kernel(network, inputs, R, s.draws, s.climb, [seed, 2])
     return xr.Dataset(
         {
-            "change": (("direction", "R"), found.change / (R * s.n * s.outputs)),
-            "relative": (("direction", "R"), found.change / (R * found.norm)),
-            "bound": (("constants", "R"), found.bound / (R * s.n * s.outputs)),
-            "reach": found.reach,
+            "change": (("direction", "R"), changes.change / (R * s.n * s.outputs)),
+            "relative": (("direction", "R"), changes.change / (R * changes.norm)),
+            "bound": (("constants", "R"), changes.bound / (R * s.n * s.outputs)),
+            "reach": changes.largest_logit,
         },
         {"direction": ["aligned", "random"], "constants": ["printed", "sharp"], "R": R},
     )
@@ -62,13 +62,15 @@ def measured(s: Settings, activation: Activation, seed: int) -> xr.Dataset:
 def run(s: Settings, key: Array) -> xr.Dataset:
     """Every activation with the same inputs and weights, from every seed."""
     seeds = range(s.seed, s.seed + s.members)
-    return join([kept_part(of_one, s, each, seed) for each in Activation for seed in seeds])
+    return join(
+        [cached_part(of_one, s, activation, seed) for activation in Activation for seed in seeds]
+    )
 
 
 def of_one(s: Settings, activation: Activation, seed: int) -> xr.Dataset:
     """One activation from one seed."""
-    found = measured(s, activation, seed)
-    return found.expand_dims(activation=[activation.value], member=[seed])
+    changes = measured(s, activation, seed)
+    return changes.expand_dims(activation=[activation.value], member=[seed])
 
 
 def small(data: xr.Dataset) -> xr.Dataset:
@@ -96,14 +98,14 @@ def at_one(data: xr.Dataset) -> xr.Dataset:
     return data.sel(sigma=1.0 if 1.0 in data.sigma else data.sigma.values[0])
 
 
-def shown(name: str, **labels: Any) -> panels.Formula:
+def select(name: str, **labels: Any) -> panels.Formula:
     """The largest over the seeds."""
 
-    def chosen(data: xr.Dataset) -> xr.DataArray:
+    def selection(data: xr.Dataset) -> xr.DataArray:
         values = at_one(data)[name].sel(**labels).max("member")
         return values.where(values > 1e-12)  # a ReLU network need not change within a small R
 
-    return chosen
+    return selection
 
 
 def printed(data: xr.Dataset) -> xr.DataArray:
@@ -121,26 +123,26 @@ def constants(data: xr.Dataset) -> dict[str, object]:
     far = float(printed(data).sel(activation="softmax").min())
     data = at_one(data).dropna("member", how="all")
     near, settings = small(data), {name: data.attrs[name] for name in ("n", "outputs", "m")}
-    found, relative, loose, exceeded = [], [], [], []
+    facts, relative, loose, exceeded = [], [], [], []
     # Sums of n k terms and their norm: a bound that is attained may be passed by rounding.
     rounding = settings["n"] * settings["outputs"] * np.finfo(float).eps
     for label in data.activation.values:
-        own, whole, name = near.sel(activation=label), data.sel(activation=label), NAMES[label]
-        most = own[["change", "relative"]].sel(direction="aligned").max()
-        found.append(f"{name} {float(most.change):.2g}")
+        nearby, curve, name = near.sel(activation=label), data.sel(activation=label), NAMES[label]
+        most = nearby[["change", "relative"]].sel(direction="aligned").max()
+        facts.append(f"{name} {float(most.change):.2g}")
         relative.append(f"{name} {float(most.relative):.2g}")
-        least_printed, least_sharp = (float(slack(own, c).min()) for c in data.constants.values)
+        least_printed, least_sharp = (float(slack(nearby, c).min()) for c in data.constants.values)
         loose.append(f"{name} {least_printed:.1e} and {least_sharp:.2g}")
         exceeded += [
             f"{name} exceeds the {constants} bound"
             for constants in data.constants.values
-            if float(slack(whole, constants).min()) < 1 / (1 + rounding)
+            if float(slack(curve, constants).min()) < 1 / (1 + rounding)
         ]
     return {
         **settings,
         "lemma": f"{LEMMA:g}",
         "sigma": f"{float(data.sigma):g}",
-        "found": ", ".join(found),
+        "found": ", ".join(facts),
         "relative": ", ".join(relative),
         "factors": "; ".join(loose),
         "far": f"{far:.0e}",
@@ -148,7 +150,7 @@ def constants(data: xr.Dataset) -> dict[str, object]:
     }
 
 
-sharpened = shown("bound", constants="sharp")
+sharpened = select("bound", constants="sharp")
 
 
 def answer(data: xr.Dataset) -> dict[str, object]:
@@ -188,7 +190,7 @@ EXPERIMENT = Experiment(
             "Change of the kernel over the radius",
             [
                 Points(
-                    shown("change"), "R", colour="direction", line="-", shared=False,
+                    select("change"), "R", colour="direction", line="-", shared=False,
                     panel="activation", title=NAMES, names="measured, {direction}",
                     ylabel="$\\|\\tilde H-H\\|_F\\,/\\,(R\\,nk)$", **AXES,
                 )
@@ -197,11 +199,11 @@ EXPERIMENT = Experiment(
                         label="reconstructed lemma")
                 + Reference(x=lambda data: data.R[0], to=LEMMA, label=f"$R\\leq {LEMMA:g}$"),
                 Points(
-                    shown("relative", direction="aligned"), "R", colour="activation", names=NAMES,
+                    select("relative", direction="aligned"), "R", colour="activation", names=NAMES,
                     line="-", title="all, relative to the kernel",
                     ylabel="$\\|\\tilde H-H\\|_F\\,/\\,(R\\,\\|H\\|_F)$", **AXES,
                 )
-                + Points(shown("relative", direction="random"), "R", colour="activation",
+                + Points(select("relative", direction="random"), "R", colour="activation",
                          names=NAMES, line=":", hollow=True, legend=False),
             ],
             constants,

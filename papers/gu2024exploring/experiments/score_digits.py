@@ -23,9 +23,9 @@ from attlas.experiments.settings import Settings
 from attlas.training.trajectory import log_spaced
 from gu2024exploring.experiments.instances import DISTANCES
 from gu2024exploring.library.data.digit_regression import T0, draw_digit_regression
-from gu2024exploring.library.data.empirical_mixtures import fitted_gaussian, kernel_density
-from gu2024exploring.library.diffusion.mixture_estimator import MixtureEstimator, predict_pairs
-from gu2024exploring.library.diffusion.sample_each import sample_each
+from gu2024exploring.library.data.gaussian_mixtures import fitted_gaussian, kernel_density
+from gu2024exploring.library.diffusion.reverse_diffusion import sample_estimators
+from gu2024exploring.library.diffusion.score_estimation import MixtureEstimator, predict_pairs
 from gu2024exploring.library.diffusion.score_paths import kernel_path, network_path
 from gu2024exploring.library.measures.sample_comparison import comparison_dataset, nearest_distances
 
@@ -76,14 +76,14 @@ def run(s: Settings, key: Array) -> xr.Dataset:
     stops = [int(np.argmin(validation)) for validation, _ in curves]
     fitted = [kernel_density(digits.train, width) for width in WIDTHS]
     fitted.append(fitted_gaussian(digits.train))
-    known = [MixtureEstimator(law, p.schedule) for law in fitted]
-    known_loss = np.stack([p.losses(np.asarray(predict_pairs(each, p.further))) for each in known])
+    laws = [MixtureEstimator(law, p.schedule) for law in fitted]
+    known_loss = np.stack([p.losses(np.asarray(predict_pairs(law, p.further))) for law in laws])
     best = int(np.argmin(known_loss[:-1, 0]))
-    samples = sample_each(
+    samples = sample_estimators(
         [
             network.estimator(stops[0]),
             *kernel.estimators(steps[[stops[1], -1]]),
-            *(known[k] for k in (best, 0, -1)),
+            *(laws[k] for k in (best, 0, -1)),
         ],
         p.schedule, jax.random.fold_in(key, 20), s.samples, s.components,
         steps=s.integrator, T0=T0, denoise=True,
@@ -92,10 +92,10 @@ def run(s: Settings, key: Array) -> xr.Dataset:
     learnt = (curves[0][1, stops[0]], curves[1][1, stops[1]], curves[1][1, -1])
     longer = ((0, 0), (0, len(steps) - len(network.steps)))
     loss = np.stack([np.pad(curves[0], longer, constant_values=np.nan), curves[1]], axis=1)
-    shown = [*samples, held_out]
-    near = [nearest_distances(points, digits.train) for points in shown]
-    drawn = {**dict(zip(LAWS, samples, strict=True)), OWN: digits.train}
-    found = comparison_dataset(jax.random.fold_in(key, 30), drawn, held_out).assign(
+    images = [*samples, held_out]
+    near = [nearest_distances(points, digits.train) for points in images]
+    samples_of_law = {**dict(zip(LAWS, samples, strict=True)), OWN: digits.train}
+    distances = comparison_dataset(jax.random.fold_in(key, 30), samples_of_law, held_out).assign(
         loss=(("split", "learner", "step"), loss),
         width_loss=(("width", "split"), known_loss[:-1]),
         held_out_loss=("law", [*learnt, *known_loss[[best, 0, -1], 1], np.nan]),
@@ -104,11 +104,11 @@ def run(s: Settings, key: Array) -> xr.Dataset:
         nearest=(("point", "law"), np.array([*zip_longest(*near, fillvalue=np.nan)])),
         images=(
             ("law", "image", "pixel"),
-            np.stack([digits.components.decode(points[:IMAGES]) for points in shown]),
+            np.stack([digits.components.decode(points[:IMAGES]) for points in images]),
         ),
         explained=float(digits.components.explained.sum()),
     )  # fmt: skip
-    return found.expand_dims("digits").assign_coords(
+    return distances.expand_dims("digits").assign_coords(
         digits=["".join(map(str, s.classes))], estimate=list(LAWS), learner=list(LEARNERS),
         split=["validation", "test"], step=steps, width=list(WIDTHS),
     )  # fmt: skip
@@ -122,8 +122,8 @@ def first(name: str, **labels: Any) -> panels.Formula:
 def energy(laws: Any) -> panels.Formula:
     """Energy distances between two standard errors, the mean over members."""
     cut = {"measure": "energy distance", "law": laws}
-    both = panels.within_errors(first("distance", **cut), first("standard_error", **cut))
-    return lambda data: both(data).mean("member")
+    value_and_error = panels.within_errors(first("distance", **cut), first("standard_error", **cut))
+    return lambda data: value_and_error(data).mean("member")
 
 
 def nearest_own(level: float) -> panels.Formula:
@@ -144,15 +144,17 @@ def learnt(name: str) -> panels.Formula:
 
 def losses_and_samples(data: xr.Dataset) -> dict[str, object]:
     """Losses in order, and which samples differ from held-out digits."""
-    one = data.isel(digits=0, components=0, member=0)
-    loss = dict(sorted(zip(LAWS, one.held_out_loss.values, strict=False), key=lambda pair: pair[1]))
-    differs = (one.distance > 5 * one.standard_error).sel(measure="energy distance")
-    near = one.nearest.median("point")
-    share = (one.lost / one.drawn).sel(law=list(LAWS)).values
+    first_cell = data.isel(digits=0, components=0, member=0)
+    loss = dict(
+        sorted(zip(LAWS, first_cell.held_out_loss.values, strict=False), key=lambda pair: pair[1])
+    )
+    differs = (first_cell.distance > 5 * first_cell.standard_error).sel(measure="energy distance")
+    near = first_cell.nearest.median("point")
+    share = (first_cell.lost / first_cell.drawn).sel(law=list(LAWS)).values
     return {
         "losses": ", ".join(f"{law} {value:.3f}" for law, value in loss.items()),
-        "digits": ", ".join(str(one.digits.values)),
-        "components": int(one.components),
+        "digits": ", ".join(str(first_cell.digits.values)),
+        "components": int(first_cell.components),
         "repeats": data.attrs["repeats"],
         "apart": ", ".join(law for law in LAWS if differs.sel(law=law)),
         "near_training": f"{float(near.sel(law='training set')):.1g}",
@@ -166,20 +168,20 @@ def losses_and_samples(data: xr.Dataset) -> dict[str, object]:
 
 def images(data: xr.Dataset) -> dict[str, object]:
     """What is shown, and which samples are farthest from held-out digits."""
-    one = data.isel(digits=0, components=0, member=0)
-    far = one.distance.sel(measure="energy distance", law=list(LAWS)).fillna(-np.inf)
+    first_cell = data.isel(digits=0, components=0, member=0)
+    far = first_cell.distance.sel(measure="energy distance", law=list(LAWS)).fillna(-np.inf)
     return {
         "images": data.sizes["image"],
-        "components": int(one.components),
-        "explained": f"{float(one.explained):.0%}",
+        "components": int(first_cell.components),
+        "explained": f"{float(first_cell.explained):.0%}",
         "farthest": LAWS[int(far.argmax("law"))],
     }
 
 
 def answer(data: xr.Dataset) -> dict[str, object]:
     """Losses of what is learnt beside the least of the known scores."""
-    one = data.isel(digits=0, components=0, member=0)
-    loss = dict(zip(LAWS, one.held_out_loss.values.tolist(), strict=False))
+    first_cell = data.isel(digits=0, components=0, member=0)
+    loss = dict(zip(LAWS, first_cell.held_out_loss.values.tolist(), strict=False))
     name = min(KNOWN, key=lambda law: loss[law])
     return {
         "better": [law for law in LEARNERS if loss[law] < loss[name]],
@@ -187,8 +189,8 @@ def answer(data: xr.Dataset) -> dict[str, object]:
         "kernel": f"{loss['NTK']:.3f}",
         "name": name,
         "best": f"{loss[name]:.3f}",
-        "digits": ", ".join(str(one.digits.values)),
-        "components": int(one.components),
+        "digits": ", ".join(str(first_cell.digits.values)),
+        "components": int(first_cell.components),
         "m": data.attrs["m"],
     }
 

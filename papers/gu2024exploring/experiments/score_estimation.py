@@ -22,13 +22,15 @@ from attlas.experiments.settings import Settings
 from attlas.models.networks.softmax_network import symmetric_network
 from attlas.training.trajectory import log_spaced
 from gu2024exploring.experiments.instances import SIGMA, STEP, draw_mixture_regression
-from gu2024exploring.library.diffusion.error_dataset import (
+from gu2024exploring.library.diffusion.error_terms import (
     RULES,
+    TERMS,
+    regression_terms,
+    rkhs_function,
     score_error_bound,
     score_error_dataset,
 )
-from gu2024exploring.library.diffusion.error_terms import TERMS, regression_terms, rkhs_function
-from gu2024exploring.library.training.nested_regression import train_on_nested
+from gu2024exploring.library.training.softmax_regression import train_on_nested
 
 LONGER = 1000
 """How many times longer than the network kernel regression is followed."""
@@ -57,11 +59,11 @@ def run(s: Settings, key: Array) -> xr.Dataset:
     f_H = rkhs_function(p.reference, p.further.first(s.test), p.scale, sigma=SIGMA)
     at = log_spaced(s.steps, s.records)
     steps = np.append(at, np.geomspace(s.steps, LONGER * s.steps, FURTHER + 1)[1:].round())
-    each = [
+    kernels = [
         regression_terms(f_H, p.train.first(n), p.further, steps, share=STEP, validation=s.test)
         for n in s.n
     ]
-    kernel = jax.tree.map(lambda *parts: np.stack(parts), *each)
+    kernel = jax.tree.map(lambda *leaves: np.stack(leaves), *kernels)
     d = p.train.x.shape[1]
     paths = [
         train_on_nested(
@@ -73,12 +75,12 @@ def run(s: Settings, key: Array) -> xr.Dataset:
         for m in s.m
     ]  # fmt: skip
     networks = np.stack([np.asarray(path.test_outputs) for path in paths]) * float(p.scale.labels)
-    found = score_error_dataset(f_H, kernel, networks, p.further, steps, s.test)
-    found = found.assign_coords(m=list(s.m), n=list(s.n))
+    errors = score_error_dataset(f_H, kernel, networks, p.further, steps, s.test)
+    errors = errors.assign_coords(m=list(s.m), n=list(s.n))
     moved = np.stack([np.asarray(path.movement) for path in paths])
-    return found.assign(
+    return errors.assign(
         moved=xr.DataArray(moved, {"step": np.array(at, float)}, ("m", "n", "step")),
-        bound=score_error_bound(found, d, DELTA),
+        bound=score_error_bound(errors, d, DELTA),
     )
 
 
@@ -87,9 +89,9 @@ def widest(name: str, largest: bool = False, **labels: Any) -> Callable[[xr.Data
     positions = {"m": -1, "n": -1} if largest else {"m": -1}
 
     def cut(data: xr.Dataset) -> xr.DataArray:
-        found = panels.taken(name, labels, positions)(data)
-        found = found.where(found.step > 0) if "step" in found.dims else found
-        return found.where(found > 1e-4 * found.max())
+        errors = panels.taken(name, labels, positions)(data)
+        errors = errors.where(errors.step > 0) if "step" in errors.dims else errors
+        return errors.where(errors > 1e-4 * errors.max())
 
     return cut
 
@@ -99,25 +101,25 @@ def terms(data: xr.Dataset) -> dict[str, object]:
     last = data.isel(m=-1)
     mean = last.mean("member")
     ends, true = mean.isel(n=[0, -1]), last.true_error_at_stop.sel(learner="network")
-    found, error = ends.error_at_stop, ends.true_error_at_stop.sel(learner="network").values
-    each = [f"{NAMES[t]} {both(v)}" for t, v in zip(TERMS, found.values, strict=True)]
-    dominant = [NAMES[TERMS[k]] for k in found.argmax("term").values]
+    values, error = ends.error_at_stop, ends.true_error_at_stop.sel(learner="network").values
+    listed = [f"{NAMES[t]} {pair(v)}" for t, v in zip(TERMS, values.values, strict=True)]
+    dominant = [NAMES[TERMS[k]] for k in values.argmax("term").values]
     slack = (np.sqrt(last.error_at_stop).sum("term") / np.sqrt(true)).values
     stops = dict(zip(RULES, mean.stop.isel(n=-1).values, strict=True))
     return {
         "dominant": " and ".join(dict.fromkeys(dominant)),
         "n": data.n.values[[0, -1]],
-        "terms": ", ".join(each),
-        "error": both(error),
+        "terms": ", ".join(listed),
+        "error": pair(error),
         "slack": f"{slack.min():.2f} to {slack.max():.2f}",
         "noisy": f"{stops[RULES[0]]:.0f}",
         "balance": f"{stops[RULES[3]]:.0f}",
-        "theorem": both(ends.bound.values, ".1e"),
-        "unit": both(error / float(mean.label_scale) ** 2, ".1e"),
+        "theorem": pair(ends.bound.values, ".1e"),
+        "unit": pair(error / float(mean.label_scale) ** 2, ".1e"),
     }
 
 
-def both(values: np.ndarray, how: str = ".2g") -> str:
+def pair(values: np.ndarray, how: str = ".2g") -> str:
     """Values at the smallest and the largest n."""
     return " and ".join(format(value, how) for value in values)
 
@@ -131,7 +133,7 @@ def late(name: str, label: str, ink: str, style: str, **labels: str) -> Lines:
 def answer(data: xr.Dataset) -> dict[str, object]:
     """Errors of both learners at their stops."""
     ends = data.true_error_at_stop.isel(m=-1, n=[0, -1]).mean("member")
-    errors = {name: both(ends.sel(learner=name).values) for name in ("network", "NTK")}
+    errors = {name: pair(ends.sel(learner=name).values) for name in ("network", "NTK")}
     return terms(data) | {"errors": errors, "m": int(data.m[-1])}
 
 

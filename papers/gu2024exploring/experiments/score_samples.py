@@ -23,8 +23,8 @@ from attlas.experiments.settings import Settings
 from attlas.training.trajectory import log_spaced
 from gu2024exploring.experiments import instances
 from gu2024exploring.library.data.gaussian_mixtures import diffused, sample
-from gu2024exploring.library.diffusion.mixture_estimator import MixtureEstimator
-from gu2024exploring.library.diffusion.sample_each import sample_each
+from gu2024exploring.library.diffusion.reverse_diffusion import sample_estimators
+from gu2024exploring.library.diffusion.score_estimation import MixtureEstimator
 from gu2024exploring.library.diffusion.score_paths import held_out_errors, kernel_path, network_path
 from gu2024exploring.library.measures.sample_comparison import comparison_dataset
 
@@ -70,7 +70,7 @@ def run(s: Settings, key: Array) -> xr.Dataset:
     steps = max(1, at[first]) * np.array(LONGER)
     kernel_errors = held_out_errors(kernel.predict(p.further, steps), p.further, s.held_out)
     noise = jax.random.fold_in(key, 20)
-    drawn = sample_each(
+    model_samples = sample_estimators(
         [
             MixtureEstimator(p.mixture, p.schedule),
             *map(network.estimator, records),
@@ -82,7 +82,7 @@ def run(s: Settings, key: Array) -> xr.Dataset:
     held_out, again = (
         np.asarray(sample(jax.random.fold_in(noise, k), law, s.samples)) for k in (1, 2)
     )
-    samples = dict(zip(LAWS, (again, *drawn), strict=True))
+    samples = dict(zip(LAWS, (again, *model_samples), strict=True))
     label_error = [0.0, 0.0, *network_errors.test[records], *kernel_errors.test]
     return comparison_dataset(noise, samples, held_out).assign(
         points=(("sample", "coordinate"), held_out),
@@ -100,31 +100,33 @@ def of(name: str, laws: Sequence[str] = LAWS) -> panels.Formula:
 def energy(laws: Sequence[str]) -> panels.Formula:
     """The energy distance of the largest problems between two standard errors."""
     value, error = (of(name, laws) for name in ("distance", "standard_error"))
-    both = panels.within_errors(value, error)
-    return lambda data: both(data).sel(measure="energy distance", drop=True)
+    value_and_error = panels.within_errors(value, error)
+    return lambda data: value_and_error(data).sel(measure="energy distance", drop=True)
 
 
 def coordinate(name: str, which: int, laws: Sequence[str]) -> panels.Formula:
     """One coordinate of the first of the largest problems, by law."""
     cut = {"n": -1, "member": 0, "coordinate": which}
-    every = xr.DataArray(np.ones(len(laws)), {"law": list(laws)}, ["law"])
-    return lambda data: (data[name].isel(cut) * every).transpose("law", ...)
+    all_laws = xr.DataArray(np.ones(len(laws)), {"law": list(laws)}, ["law"])
+    return lambda data: (data[name].isel(cut) * all_laws).transpose("law", ...)
 
 
 def distances(data: xr.Dataset) -> dict[str, object]:
     """Of every sample shown, with errors, and what the frame leaves out."""
-    one, found = data.isel(n=-1, member=0), {}
+    first_cell, facts = data.isel(n=-1, member=0), {}
     for law in ("exact sample", *SHOWN[0], *SHOWN[1]):
-        (e, w), (e_error, w_error) = (one[q].sel(law=law) for q in ("distance", "standard_error"))
-        found[law] = f"${e:.3f} \\pm {e_error:.3f}$ and ${w:.2f} \\pm {w_error:.2f}$"
-    exact = found.pop("exact sample")
-    inside = (abs(one.samples) <= FRAME).all("coordinate")
-    outside = (~inside).sum("sample").sel(law=list(found))
-    counts = [f"{law} ({k})" for law, k in zip(found, outside.values, strict=True) if k]
+        (e, w), (e_error, w_error) = (
+            first_cell[q].sel(law=law) for q in ("distance", "standard_error")
+        )
+        facts[law] = f"${e:.3f} \\pm {e_error:.3f}$ and ${w:.2f} \\pm {w_error:.2f}$"
+    exact = facts.pop("exact sample")
+    inside = (abs(first_cell.samples) <= FRAME).all("coordinate")
+    outside = (~inside).sum("sample").sel(law=list(facts))
+    counts = [f"{law} ({k})" for law, k in zip(facts, outside.values, strict=True) if k]
     return {
         "samples": data.attrs["samples"],
-        "n": int(one.n),
-        "distances": "; ".join(f"{law} {text}" for law, text in found.items()),
+        "n": int(first_cell.n),
+        "distances": "; ".join(f"{law} {text}" for law, text in facts.items()),
         "exact": exact,
         "outside": ", ".join(counts) or "none",
     }
@@ -136,13 +138,13 @@ def best_stop(data: xr.Dataset) -> dict[str, object]:
     low, value, _ = energy(NTK)(data).transpose("end", "law").values
     error = (value - low) / 2
     best = int(np.argmin(np.nan_to_num(value, nan=np.inf)))
-    both = (best, 0)
+    record = (best, 0)
     return {
         "later": best and value[0] - value[best] > 3 * np.hypot(error[0], error[best]),
-        "steps": [plain_number(steps[k]) for k in (*both, -1)],
-        "lost": [f"{lost[k]:.0f}" for k in (*both, -1)],
-        "energies": [f"${value[k]:.3f} \\pm {error[k]:.3f}$" for k in both],
-        "errors": [f"{errors[k]:.2g}" for k in both],
+        "steps": [plain_number(steps[k]) for k in (*record, -1)],
+        "lost": [f"{lost[k]:.0f}" for k in (*record, -1)],
+        "energies": [f"${value[k]:.3f} \\pm {error[k]:.3f}$" for k in record],
+        "errors": [f"{errors[k]:.2g}" for k in record],
         "samples": data.attrs["samples"],
         "n": int(data.n[-1]),
     }

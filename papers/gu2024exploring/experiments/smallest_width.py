@@ -62,27 +62,27 @@ def starts(s: Settings, seed: int, n: int, d: int) -> tuple[list[PaddedStart], i
     smallest, largest = problem.eigenvalues[[0, -1]]
     allowed = int(gu2024_steps(n, 1, float(smallest / largest / 2), s.epsilon, start=1.0))
     steep = activation is Activation.SOFTMAX  # the scale of the paper's own prefactor
-    other = [m ** (0.5 if steep else -0.5) for m in s.widths]
+    prefactors = [m ** (0.5 if steep else -0.5) for m in s.widths]
     networks = [draw_network(d, m, [seed, 1], s.sigma, activation) for m in s.widths]
-    found = [
+    trainings = [
         padded_start(network, problem, 1.0 if wanted == steep else scale, shape)
         for wanted in (True, False)
-        for network, scale in zip(networks, other, strict=True)
+        for network, scale in zip(networks, prefactors, strict=True)
     ]
-    return found, allowed, float(smallest)
+    return trainings, allowed, float(smallest)
 
 
 def run(s: Settings, key: Array) -> xr.Dataset:
     """The loss over its start at the allowed time, and the smallest width, by seed and data."""
     sizes, fixed = s.samples, s.fixed_d
     rules = {"d = n/2": [n // 2 for n in sizes], f"d = {fixed}": [fixed] * len(sizes)}
-    found = [
+    problems = [
         starts(s, seed, n, d)
         for seed in range(s.seed, s.seed + s.members)
         for dimensions in rules.values()
         for n, d in zip(sizes, dimensions, strict=True)
     ]
-    groups, allowed, smallest = zip(*found, strict=True)
+    groups, allowed, smallest = zip(*problems, strict=True)
     dims, shape = ("member", "dimension", "n"), (s.members, len(rules), len(sizes))
     left = relative_losses(groups, allowed).reshape(*shape, 2, len(s.widths))
     return xr.Dataset(
@@ -101,13 +101,13 @@ def printed(data: xr.Dataset) -> xr.Dataset:
     """Table 1 at the mean eigenvalue, with constants one: log10 of width and steps."""
     dims, epsilon = ("activation", "dimension", "n"), data.attrs["epsilon"]
     least = data.eigenvalue.mean("member").transpose(*dims).values
-    found = {name: np.empty(least.shape) for name in ("width", "steps")}
+    fitted = {name: np.empty(least.shape) for name in ("width", "steps")}
     for at in np.ndindex(least.shape):
         activation, n = Activation(data.activation.values[at[0]]), int(data.n.values[at[2]])
         row = gu2024_table_1_log10(activation, n, float(least[at]), epsilon * n)
-        for name, values in found.items():
+        for name, values in fitted.items():
             values[at] = row[name]
-    return data.assign({f"table_1_{name}": (dims, values) for name, values in found.items()})
+    return data.assign({f"table_1_{name}": (dims, values) for name, values in fitted.items()})
 
 
 def rise(data: xr.Dataset) -> xr.DataArray:
@@ -118,30 +118,30 @@ def rise(data: xr.Dataset) -> xr.DataArray:
     return first.min(["activation", "scale"]) * 10 ** (width - width.isel(n=0))
 
 
-def units_over(data: xr.Dataset, scale: str, other: str) -> xr.DataArray:
+def units_over(data: xr.Dataset, scale: str, reference: str) -> xr.DataArray:
     """Units of softmax over those of another activation, by seed: geometric means over the data."""
     logs = np.log(data.smallest_width.sel(scale=scale))
-    apart = logs.sel(activation="softmax") - logs.sel(activation=other)
+    apart = logs.sel(activation="softmax") - logs.sel(activation=reference)
     return np.exp(apart.mean(["dimension", "n"]))
 
 
-def ratio(data: xr.Dataset, scale: str, other: str) -> str:
+def ratio(data: xr.Dataset, scale: str, reference: str) -> str:
     """Units of softmax over those of another activation on the same data, with its interval."""
-    if not {"softmax", other} <= set(data.activation.values):
-        return f"not known for {NAMES[other]}"
-    return f"{geometric_mean(units_over(data, scale, other))} of {NAMES[other]}"
+    if not {"softmax", reference} <= set(data.activation.values):
+        return f"not known for {NAMES[reference]}"
+    return f"{geometric_mean(units_over(data, scale, reference))} of {NAMES[reference]}"
 
 
 def power(data: xr.Dataset, rule: str, name: str) -> str:
     """The power of n of the smallest width with the paper's prefactor."""
-    own = {"dimension": rule, "activation": name, "scale": "m" if name == "softmax" else "1"}
-    return f"{NAMES[name]} {panels.power_of(data.smallest_width.sel(own), 'n')}"
+    labels = {"dimension": rule, "activation": name, "scale": "m" if name == "softmax" else "1"}
+    return f"{NAMES[name]} {panels.power_of(data.smallest_width.sel(labels), 'n')}"
 
 
 def comparison(data: xr.Dataset) -> dict[str, object]:
     """Ratios of widths, and powers of n."""
     ratios = {
-        scale: " and ".join(ratio(data, scale, other) for other in ("relu", "exponential"))
+        scale: " and ".join(ratio(data, scale, reference) for reference in ("relu", "exponential"))
         for scale in data.scale.values
     }
     powers = [
@@ -162,7 +162,9 @@ def comparison(data: xr.Dataset) -> dict[str, object]:
 
 def answer(data: xr.Dataset) -> dict[str, object]:
     """Ratios of widths, and whether all of them are clearly below or above one."""
-    pairs = [(scale, other) for scale in data.scale.values for other in ("relu", "exponential")]
+    pairs = [
+        (scale, reference) for scale in data.scale.values for reference in ("relu", "exponential")
+    ]
     bands = [geometric_interval(units_over(data, *pair), ["member"]) for pair in pairs]
     return comparison(data) | {
         "fewer": all(float(band.high) < 1 for band in bands),

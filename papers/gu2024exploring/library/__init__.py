@@ -1,1 +1,1 @@
-"""What gu2024exploring alone is made of."""
+"""Networks, kernels, diffusion and bounds that the claims and experiments of this paper use."""

@@ -2,9 +2,78 @@
 
 import numpy as np
 import pytest
+from sklearn.decomposition import PCA
 
-from gu2024exploring.library.data.digit_components import load_digit_components
-from gu2024exploring.library.data.digit_regression import RATE, T0, T, draw_digit_regression
+from attlas.core.errors import UserError
+from attlas.data.digits import load_digits
+from gu2024exploring.library.data.digit_regression import (
+    RATE,
+    T0,
+    T,
+    draw_digit_regression,
+    fit_components,
+    load_digit_components,
+)
+
+EPS = float(np.finfo(float).eps)
+SPLITS = load_digits()
+DATA = load_digit_components(5)
+
+
+def test_the_map_is_that_of_scikit_learn():
+    pixels = SPLITS.train.inputs.reshape(-1, 64).astype(float)
+    peer = PCA(5, svd_solver="full").fit(pixels)
+    np.testing.assert_allclose(DATA.components.explained, peer.explained_variance_ratio_, rtol=1e-9)
+    # Directions up to sign; neighbouring variances differ by a tenth at least.
+    overlap = np.abs(np.sum(DATA.components.directions * peer.components_, axis=1))
+    np.testing.assert_allclose(overlap, 1, rtol=0, atol=1e-9)
+    held_out = SPLITS.test.inputs.reshape(-1, 64)
+    codes = np.abs(peer.transform(held_out)) / np.sqrt(peer.explained_variance_)
+    # scikit-learn divides by n - 1.
+    n = len(pixels)
+    np.testing.assert_allclose(np.abs(DATA.test), codes * np.sqrt(n / (n - 1)), atol=1e-9)
+
+
+def test_whitened_training_codes_have_covariance_one_and_mean_zero():
+    n = len(DATA.train)
+    size = n * EPS * np.abs(DATA.train).max()
+    np.testing.assert_allclose(DATA.train.mean(axis=0), 0, atol=size)
+    np.testing.assert_allclose(DATA.train.T @ DATA.train / n, np.eye(5), atol=size)
+    even = load_digit_components(5, whiten=False)
+    assert np.unique(even.components.scales).size == 1
+    variances = even.train.var(axis=0)
+    assert np.all(np.diff(variances) < 0)
+    assert abs(variances.mean() - 1) <= size
+
+
+def test_decoding_is_the_best_affine_approximation():
+    decoded = DATA.components.decode(DATA.train)
+    pixels = SPLITS.train.inputs.reshape(-1, 64).astype(float)
+    np.testing.assert_allclose(DATA.components.encode(decoded), DATA.train, atol=1e-12)
+    left = np.sum((pixels - decoded) ** 2) / np.sum((pixels - pixels.mean(axis=0)) ** 2)
+    # Eckart and Young: what is lost is the share that was not explained.
+    assert abs(left - (1 - DATA.components.explained.sum())) <= 1e-12
+
+
+def test_all_directions_lose_nothing():
+    images = np.random.default_rng(0).standard_normal((9, 2, 3))
+    components = fit_components(images, 6)
+    decoded = components.decode(components.encode(images))
+    np.testing.assert_allclose(decoded, images.reshape(9, 6), atol=64 * EPS)
+    assert abs(components.explained.sum() - 1) <= 8 * EPS
+
+
+def test_sets_are_those_of_the_digits():
+    assert [len(a) for a in DATA.labels] == [len(DATA.train), len(DATA.validation), len(DATA.test)]
+    np.testing.assert_array_equal(DATA.labels[2], SPLITS.test.labels)
+    pair = load_digit_components(2, classes=(3, 8))
+    assert set(pair.labels[0].tolist()) == {3, 8}
+
+
+@pytest.mark.parametrize("count", [0, 6])
+def test_more_components_than_directions_are_refused(count):
+    with pytest.raises(UserError, match="vary in 5: choose 1 to 5"):
+        fit_components(np.random.default_rng(0).standard_normal((6, 8)), count)
 
 
 @pytest.fixture(scope="module")

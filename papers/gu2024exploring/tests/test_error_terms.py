@@ -1,12 +1,19 @@
 import jax
 import numpy as np
 import pytest
+import xarray as xr
 
+from gu2024exploring.library.bounds.gu2024_score import gu2024_score_error
 from gu2024exploring.library.data.diffusion_pairs import fit_scale, make_diffusion_pairs
 from gu2024exploring.library.data.gaussian_mixtures import make_gaussian_mixture
 from gu2024exploring.library.data.noise_schedule import make_noise_schedule
-from gu2024exploring.library.diffusion.error_dataset import RULES, score_error_dataset
-from gu2024exploring.library.diffusion.error_terms import regression_terms, rkhs_function
+from gu2024exploring.library.diffusion.error_terms import (
+    RULES,
+    regression_terms,
+    rkhs_function,
+    score_error_bound,
+    score_error_dataset,
+)
 from gu2024exploring.library.diffusion.score_paths import held_out_errors, kernel_path
 from gu2024exploring.library.kernels.softmax_network_limit import softmax_ntk_limit
 
@@ -82,3 +89,21 @@ def test_the_data_set_has_every_term_and_stops_at_the_least_validation_error(f_H
     assert np.array_equal(found.true_error_at_stop.sel(learner="NTK"), own)
     least = found.true_error.sel(learner="NTK")[0, 0].argmin("step")
     assert found.stop.sel(rule=RULES[2])[0, 0] == STEPS[least]
+
+
+def test_the_bound_takes_every_width_and_training_set_by_itself():
+    n, smallest, early = [10, 1000], [0.5, 0.02], np.array([[1.0, 0.5], [8.0, 0.0], [2.0, 3.0]])
+    data = xr.Dataset(
+        {
+            "error_at_stop": (("term", "m", "n"), np.stack([-early, early])),
+            "smallest": ("n", smallest),
+            "squared_norm": 7.0,
+            "label_scale": 2.0,
+        },
+        {"term": ["mismatch", "early"], "n": n},
+    )
+    found = score_error_bound(data, 3, 0.1).transpose("m", "n").values
+    for m, row in enumerate(early):
+        for k, error in enumerate(row):
+            terms = gu2024_score_error(n[k], 3, smallest[k], 0.1, 7.0, error / 4)
+            assert found[m, k] == float(sum(np.asarray(term) for term in terms.values()))

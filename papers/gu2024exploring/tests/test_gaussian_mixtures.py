@@ -9,6 +9,8 @@ from gu2024exploring.library.data.gaussian_mixtures import (
     GaussianMixture,
     diffused,
     draw,
+    fitted_gaussian,
+    kernel_density,
     log_density,
     make_gaussian_mixture,
     moments,
@@ -199,3 +201,31 @@ def test_bad_mixtures_are_refused_in_one_line(weights, means, covariances, said)
 def test_no_points_are_refused():
     with pytest.raises(UserError, match="n = 0"):
         sample(jax.random.key(0), MIXTURES["full"], 0)
+
+
+EMPIRICAL_POINTS = np.random.default_rng(0).normal(size=(12, 3)) @ np.triu(np.ones((3, 3)))
+EMPIRICAL_SCHEDULE = make_noise_schedule(1.0, T=2.0)
+
+
+def test_a_kernel_density_is_the_mean_of_its_kernels():
+    law, x = kernel_density(EMPIRICAL_POINTS, 0.3), jnp.array([0.1, -0.2, 0.3])
+    square = np.sum((np.asarray(x) - EMPIRICAL_POINTS) ** 2, axis=1)
+    density = np.mean(np.exp(-square / (2 * 0.3**2)) / (2 * np.pi * 0.3**2) ** 1.5)
+    np.testing.assert_allclose(np.exp(log_density(law, x)), density, rtol=1e-12)
+
+
+def test_a_narrow_one_returns_the_training_points():
+    law, point = kernel_density(EMPIRICAL_POINTS, 1e-4), jnp.asarray(EMPIRICAL_POINTS[4])
+    t = jnp.asarray(1e-3)
+    found = posterior_mean(law, EMPIRICAL_SCHEDULE, t, EMPIRICAL_SCHEDULE.decay(t) * point)
+    # The noise has variance 1e-3: other points are at least 0.2 away.
+    np.testing.assert_allclose(found, point, atol=1e-3)
+
+
+def test_the_fitted_gaussian_has_the_moments_of_the_points():
+    found = moments(fitted_gaussian(EMPIRICAL_POINTS))
+    centred = EMPIRICAL_POINTS - EMPIRICAL_POINTS.mean(axis=0)
+    np.testing.assert_allclose(found.mean, EMPIRICAL_POINTS.mean(axis=0), atol=1e-12)
+    np.testing.assert_allclose(
+        found.covariance, centred.T @ centred / len(EMPIRICAL_POINTS), atol=1e-12
+    )

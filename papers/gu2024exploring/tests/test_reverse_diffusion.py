@@ -7,9 +7,21 @@ import pytest
 from attlas.core.errors import UserError
 from attlas.core.solution import Result
 from gu2024exploring.library.data import gaussian_mixtures
-from gu2024exploring.library.data.gaussian_mixtures import diffused, make_gaussian_mixture, moments
+from gu2024exploring.library.data.diffusion_pairs import fit_scale, make_diffusion_pairs
+from gu2024exploring.library.data.gaussian_mixtures import (
+    diffused,
+    make_gaussian_mixture,
+    moments,
+    score,
+)
 from gu2024exploring.library.data.noise_schedule import make_noise_schedule
-from gu2024exploring.library.diffusion.reverse_diffusion import reverse_times, sample
+from gu2024exploring.library.diffusion.reverse_diffusion import (
+    reverse_times,
+    sample,
+    sample_estimators,
+)
+from gu2024exploring.library.diffusion.score_estimation import MixtureEstimator, predict_pairs
+from gu2024exploring.library.diffusion.score_paths import kernel_path
 from gu2024exploring.library.measures.sample_distance import energy_distance
 
 EPS = float(np.finfo(float).eps)
@@ -166,3 +178,45 @@ def test_bad_input_is_refused(changed, said):
     call = {"n": 3, "d": 2, "T0": T0} | changed
     with pytest.raises(UserError, match=said):
         sample(lambda t, x: -x, SCHEDULE, jax.random.key(0), call.pop("n"), call.pop("d"), **call)
+
+
+ESTIMATOR_SCHEDULE = make_noise_schedule(0.1, 5.0, T=1.0)
+ESTIMATOR_MIXTURE = make_gaussian_mixture([1, 1], [[1.0, 0.0], [-1.0, 0.5]], [0.05, 0.1])
+PAIRS = make_diffusion_pairs(jax.random.key(0), ESTIMATOR_MIXTURE, ESTIMATOR_SCHEDULE, 6, T0=0.05)
+KNOWN = MixtureEstimator(ESTIMATOR_MIXTURE, ESTIMATOR_SCHEDULE)
+
+
+def test_the_known_estimate_is_the_true_label_and_gives_the_true_score():
+    np.testing.assert_allclose(predict_pairs(KNOWN, PAIRS), PAIRS.truth, rtol=1e-12)
+    for t, x in zip(PAIRS.t, PAIRS.x, strict=True):
+        true = score(ESTIMATOR_MIXTURE, ESTIMATOR_SCHEDULE, t, x)
+        np.testing.assert_allclose(KNOWN.score(ESTIMATOR_SCHEDULE, t, x), true, rtol=0, atol=1e-10)
+
+
+def own_score(t, x, estimator):
+    return estimator.score(ESTIMATOR_SCHEDULE, t, x)
+
+
+@pytest.mark.thorough
+def test_every_sampler_is_the_one_of_its_own_score():
+    kernels = kernel_path(PAIRS, fit_scale(PAIRS)).estimators([3, 30])
+    settings = {"steps": 3, "T0": 0.05}
+    key = jax.random.key(1)
+    found = sample_estimators([KNOWN, *kernels], ESTIMATOR_SCHEDULE, key, 5, 2, **settings)
+    for points, own in zip(found[1:], kernels, strict=True):
+        alone = sample(own_score, ESTIMATOR_SCHEDULE, key, 5, 2, args=(own,), **settings)
+        np.testing.assert_allclose(points, alone.unwrap(), rtol=0, atol=1e-9)
+    assert np.abs(found[1] - found[2]).max() > 1e-3
+
+
+@pytest.mark.thorough
+def test_denoised_samples_are_estimates_at_the_last_time():
+    settings = {"steps": 3, "T0": 0.05}
+    noisy, clean = (
+        sample_estimators(
+            [KNOWN], ESTIMATOR_SCHEDULE, jax.random.key(1), 5, 2, denoise=denoise, **settings
+        )[0]
+        for denoise in (False, True)
+    )
+    wanted = [KNOWN.predict(jnp.asarray(0.05), jnp.asarray(x)) for x in noisy]
+    np.testing.assert_allclose(clean, np.stack(wanted), rtol=0, atol=1e-12)

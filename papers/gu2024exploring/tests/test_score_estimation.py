@@ -9,7 +9,6 @@ from gu2024exploring.library.data.diffusion_pairs import fit_scale, make_diffusi
 from gu2024exploring.library.data.gaussian_mixtures import make_gaussian_mixture
 from gu2024exploring.library.data.noise_schedule import make_noise_schedule
 from gu2024exploring.library.diffusion.score_estimation import (
-    best_stop,
     fit_gram,
     fit_kernel,
     fit_network,
@@ -86,16 +85,6 @@ def test_a_network_of_small_steps_follows_its_own_kernel():
     moved = jnp.linalg.norm(kernel.outputs(inputs))
     apart = jnp.linalg.norm(kernel.outputs(inputs) - network.outputs(inputs))
     assert float(apart) < float(moved) / jnp.sqrt(NETWORK.width)
-
-
-def test_early_stopping_picks_the_least_held_out_error():
-    start = kernel_estimator(PAIRS, SCALE)
-    held_out = make_diffusion_pairs(jax.random.key(7), MIXTURE, SCHEDULE, 6, T0=0.2)
-    path = fit_kernel(start, PAIRS, np.geomspace(1e-2, 1e6, 5))
-    errors = [float(jnp.mean(each.errors(held_out))) for each in path]
-    assert best_stop(path, held_out) == int(np.argmin(errors))
-    with pytest.raises(UserError, match="at least one time"):
-        best_stop([], held_out)
 
 
 def test_divergence_is_refused():

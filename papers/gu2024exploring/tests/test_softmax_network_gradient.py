@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from attlas.models.networks.softmax_network import Activation, SoftmaxNetwork
-from gu2024exploring.library.models.softmax_network_gradient import (
+from gu2024exploring.library.training.softmax_network_gradient import (
     network_gradient,
     outputs_and_gradient,
 )

@@ -1,4 +1,4 @@
-r"""Does $\ell_p$ mirror descent converge to the attention SVM of its own p?
+r"""Does $\ell_p$ mirror descent converge to the attention SVM of the same p?
 
 Normalised mirror descent on unit-sphere Gaussian tokens, in the released settings; the
 directional Bregman divergence, with the potential of the training p, is measured to the
@@ -19,7 +19,7 @@ from attlas.experiments import panels
 from attlas.experiments.experiment import Experiment
 from attlas.experiments.grid import Grid
 from attlas.experiments.join import join
-from attlas.experiments.panels import Column, Printed, final, mean, mean_and_reach
+from attlas.experiments.panels import Column, Printed, final, mean, mean_and_half_width
 from attlas.experiments.settings import Settings
 from attlas.measures.attention.direction import direction_divergence
 from attlas.norms.entrywise import entrywise_norm
@@ -50,13 +50,13 @@ GRID = Grid(
 def draw(s: Settings) -> tuple[TokenSelection, Array]:
     """Data and starts; member k is the same problem in every block and scale."""
 
-    def one(member: Array) -> tuple[TokenSelection, Array]:
+    def problem_and_start(member: Array) -> tuple[TokenSelection, Array]:
         key = jax.random.fold_in(jax.random.key(0), member)
         data = make_token_selection(key, s.n, s.T, s.d)
         return data, jax.random.normal(jax.random.fold_in(key, 1), (s.d, s.d))
 
-    drawn = jax.jit(jax.vmap(one), compiler_options=CHEAP_COMPILATION)
-    data, start = drawn(s.seed + np.arange(s.members))
+    draw_members = jax.jit(jax.vmap(problem_and_start), compiler_options=CHEAP_COMPILATION)
+    data, start = draw_members(s.seed + np.arange(s.members))
     return data, on_device(np.zeros_like(start)) if s.start == "zero" else start
 
 
@@ -76,16 +76,16 @@ def run(s: Settings, key: Array) -> xr.Dataset:
         at: np.where(np.asarray(svm.converged)[:, None, None], svm.value, np.nan)
         for at, svm in svms.items()
     }
-    found = []
+    by_exponent = []
     for p, path in paths.items():
         apart = jax.jit(jax.vmap(jax.vmap(partial(direction_divergence, p=p), (0, None))))
         norms = jax.jit(jax.vmap(jax.vmap(partial(entrywise_norm, p=p))))(path.W)
         optimal = jax.jit(jax.vmap(is_locally_optimal))(data, tokens[p], goals[p, p])
-        asked = {*((p, q) for q in s.p), *((q, q) for q in s.p)}
-        far = {at: np.asarray(apart(path.W, goals[at])) for at in asked}
+        pairs = {*((p, q) for q in s.p), *((q, q) for q in s.p)}
+        far = {at: np.asarray(apart(path.W, goals[at])) for at in pairs}
         solved = np.asarray(svms[p, p].converged)
         along, last = ("member", "step"), ("q", "member")
-        found.append(
+        by_exponent.append(
             xr.Dataset(
                 {
                     "divergence": (("q", *along), [far[p, q] for q in s.p]),
@@ -98,7 +98,7 @@ def run(s: Settings, key: Array) -> xr.Dataset:
                 {"q": list(s.p), "step": np.asarray(path.steps)},
             ).expand_dims(p=[p])
         )
-    return join(found)
+    return join(by_exponent)
 
 
 def closest_svm(data: xr.Dataset) -> dict[str, object]:
@@ -126,15 +126,15 @@ def own_p(row: panels.Row) -> bool:
 def answer(data: xr.Dataset) -> dict[str, object]:
     """For how many exponents the nearest SVM is the own one, and how near it and the next are."""
     ends = DIVERGENCE(data).sel(GAUSSIAN).median("member")
-    own, other = ends.sel(q=ends.p), ends.where(ends.q != ends.p).min("q")
-    told = [
+    same_p, nearest_other = ends.sel(q=ends.p), ends.where(ends.q != ends.p).min("q")
+    distances = [
         f"{a:.2g} at $p = {p:g}$ (next {b:.2g})"
-        for p, a, b in zip(ends.p.values, own.values, other.values, strict=True)
+        for p, a, b in zip(ends.p.values, same_p.values, nearest_other.values, strict=True)
     ]
     return {
-        "own": int((own < other).sum()),
+        "own": int((same_p < nearest_other).sum()),
         "total": ends.sizes["p"],
-        "ends": ", ".join(told),
+        "ends": ", ".join(distances),
         "members": data.sizes["member"],
         **{name: data.attrs[name] for name in ("n", "T", "d")},
     }
@@ -154,9 +154,9 @@ EXPERIMENT = Experiment(
         {"p": "p", "q": "SVM of q"},
         [
             Column("seeds", "norm", lambda norms: norms.sizes["member"], at=GAUSSIAN),
-            Column("D ± 95 %", DIVERGENCE, mean_and_reach, at=GAUSSIAN),
-            Column("D, tokens of q ± 95 %", "own_tokens", mean_and_reach, at=GAUSSIAN),
-            Column("D from W(0) = 0 ± 95 %", DIVERGENCE, mean_and_reach, at={"start": "zero"}),
+            Column("D ± 95 %", DIVERGENCE, mean_and_half_width, at=GAUSSIAN),
+            Column("D, tokens of q ± 95 %", "own_tokens", mean_and_half_width, at=GAUSSIAN),
+            Column("D from W(0) = 0 ± 95 %", DIVERGENCE, mean_and_half_width, at={"start": "zero"}),
             Printed("D in the figure", FIGURE),
             Printed("D, reference", REFERENCES[0]),
             Column("norm", final("norm", by=["p"]), mean, at=GAUSSIAN, where=own_p),

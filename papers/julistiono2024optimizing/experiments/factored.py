@@ -20,9 +20,11 @@ from attlas.experiments.grid import Grid
 from attlas.experiments.panels import Column, Derived, median, taken, total
 from attlas.experiments.settings import Settings
 from attlas.training.trajectory import log_spaced
-from julistiono2024optimizing.library.data.sphere_selection import draw_sphere_selection
 from julistiono2024optimizing.library.measures.svm_shortfall import NORMS, svm_shortfall
-from julistiono2024optimizing.library.token_selection.factored import train_factored
+from julistiono2024optimizing.library.token_selection.factored import (
+    draw_sphere_selection,
+    train_factored,
+)
 from julistiono2024optimizing.library.token_selection.training import train_selection_ensemble
 
 EXPECTED = {"factored": "nuclear", "merged": "Frobenius"}
@@ -41,8 +43,10 @@ GRID = Grid(
 def run(s: Settings, key: Array) -> xr.Dataset:
     """Train the factors and the merged matrix, and measure both against both SVMs."""
     draws = [np.random.default_rng([s.seed, e]) for e in range(s.members)]
-    drawn = [draw_sphere_selection(draw, s.n, s.T, s.d) for draw in draws]
-    data = TokenSelection(*(jnp.asarray(np.stack(each)) for each in zip(*drawn, strict=True)))
+    problems = [draw_sphere_selection(draw, s.n, s.T, s.d) for draw in draws]
+    data = TokenSelection(
+        *(jnp.asarray(np.stack(arrays)) for arrays in zip(*problems, strict=True))
+    )
     pairs = [s.start * draw.normal(size=(2, s.d, s.d)) / np.sqrt(s.d) for draw in draws]
     K, Q = jnp.asarray(np.stack(pairs, axis=1))
     schedule = log_spaced(s.steps, s.records)
@@ -59,7 +63,7 @@ def run(s: Settings, key: Array) -> xr.Dataset:
     )
     paths = {"factored": jax.vmap(factors)(data, K, Q).W, "merged": merged.W}
     measured = [
-        [svm_shortfall(*each) for each in zip(*map(np.asarray, (data.X, data.z, W)), strict=True)]
+        [svm_shortfall(*path) for path in zip(*map(np.asarray, (data.X, data.z, W)), strict=True)]
         for W in paths.values()
     ]
     axes = {
@@ -87,34 +91,34 @@ def last(name: str) -> panels.Formula:
 def nearer(at: xr.Dataset) -> str:
     """On how many certified problems training ends nearer to the SVM of its own norm."""
     ends = at.shortfall.isel(step=-1).dropna("member")
-    own = ends.sel(norm=EXPECTED[str(at.trained.values)])
-    return f"{int((own <= ends.min('norm')).sum())} of {ends.sizes['member']}"
+    expected = ends.sel(norm=EXPECTED[str(at.trained.values)])
+    return f"{int((expected <= ends.min('norm')).sum())} of {ends.sizes['member']}"
 
 
 def shortfalls(data: xr.Dataset) -> dict[str, object]:
     """Median shortfalls, and how often the expected norm is nearer."""
-    parts = []
+    sentences = []
     for trained, name in NAMES.items():
         at = data.sel(trained=trained)
         ends = [median(at.shortfall.sel(norm=norm).isel(step=-1)) for norm in NORMS]
-        parts.append(
+        sentences.append(
             f"{name}: shortfall {ends[0]:.2g} in the nuclear and {ends[1]:.2g} in the Frobenius "
             f"norm (the expected one smaller on {nearer(at)})"
         )
-    return {"shortfalls": "; ".join(parts), "uncertified": total(data.certified == 0)}
+    return {"shortfalls": "; ".join(sentences), "uncertified": total(data.certified == 0)}
 
 
 def answer(data: xr.Dataset) -> dict[str, object]:
     """Which SVM each training finds, and on how many problems."""
-    found, ends, near = {}, {}, {}
+    nearest, ends, near = {}, {}, {}
     for trained in NAMES:
         at = data.sel(trained=trained)
         medians = {norm: median(at.shortfall.sel(norm=norm).isel(step=-1)) for norm in NORMS}
-        found[trained] = min(medians, key=lambda norm: medians[norm])
+        nearest[trained] = min(medians, key=lambda norm: medians[norm])
         ends[trained] = " and ".join(f"{x:.2g} in the {norm} norm" for norm, x in medians.items())
         near[trained] = nearer(at)
     sizes = {name: data.attrs[name] for name in ("n", "T", "d")}
-    return {"found": found, "ends": ends, "nearer": near, **sizes}
+    return {"found": nearest, "ends": ends, "nearer": near, **sizes}
 
 
 EXPERIMENT = Experiment(

@@ -66,13 +66,13 @@ def run(s: Settings, key: Array) -> xr.Dataset:
     context = np.einsum("snt,ntd->snd", attention, X)
     margins = np.asarray(data.y) * np.einsum("snd,sd->sn", context, path.v)
     steps = np.asarray(path.steps)
-    chosen = np.take_along_axis(attention, tokens[None, :, None], axis=2)
-    attended = settling_times(steps, chosen[:, :, 0], LEVEL)
+    selected_weights = np.take_along_axis(attention, tokens[None, :, None], axis=2)
+    attended = settling_times(steps, selected_weights[:, :, 0], LEVEL)
     probability = expit(margins)
     apart = jax.jit(jax.vmap(partial(direction_divergence, p=s.p), (0, None)))
     divergence = [
-        apart(each, np.where(svm.converged, svm.value, np.nan))
-        for each, svm in (
+        apart(block, np.where(svm.converged, svm.value, np.nan))
+        for block, svm in (
             (path.W, attention_svm(X, data.z, tokens, s.p)),
             (path.v, lp_svm(features, data.y, s.p)),
         )
@@ -107,8 +107,8 @@ def selected(at: xr.Dataset) -> str:
 
 def selection(data: xr.Dataset) -> dict[str, object]:
     """Which tokens each p selects."""
-    chosen = [f"{selected(data.sel(p=p))} at $p = {p:g}$" for p in data.p.values]
-    return {"chosen": "; ".join(chosen)}
+    selections = [f"{selected(data.sel(p=p))} at $p = {p:g}$" for p in data.p.values]
+    return {"chosen": "; ".join(selections)}
 
 
 def after(data: xr.Dataset) -> xr.DataArray:

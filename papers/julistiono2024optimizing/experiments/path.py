@@ -1,4 +1,4 @@
-r"""Does the regularisation path turn to the attention SVM of its own p?
+r"""Does the regularisation path converge in direction to the attention SVM of the same p?
 
 $W(R) = \arg\min \{L(W) : \|W\|_{p,p} \le R\}$ for growing R, over the whole ball, and over the
 part of it in a cone around the attention SVM of a choice of tokens that is locally but not
@@ -17,7 +17,7 @@ from attlas.experiments.experiment import Experiment
 from attlas.experiments.grid import Grid
 from attlas.experiments.join import join
 from attlas.experiments.panels import Column, Derived, last_finite, median, total
-from attlas.experiments.part_cache import kept_part
+from attlas.experiments.part_cache import cached_part
 from attlas.experiments.settings import Settings
 from julistiono2024optimizing.library.solvers.local_selection import (
     LocalSelection,
@@ -51,7 +51,7 @@ def run(s: Settings, key: Array) -> xr.Dataset:
     """The global and the local path of every problem, measured against the SVMs of every q."""
     problems = draw_local_selection(s.seed, s.members, s.q)
     grid = [(p, scope) for p in s.p for scope in ("global", "local")]
-    return join([kept_part(of_scope, s, key, problems, p, scope) for p, scope in grid])
+    return join([cached_part(of_scope, s, key, problems, p, scope) for p, scope in grid])
 
 
 def of_scope(s: Settings, key: Array, problems: LocalSelection, p: float, scope: str) -> xr.Dataset:
@@ -60,37 +60,37 @@ def of_scope(s: Settings, key: Array, problems: LocalSelection, p: float, scope:
         "global": (problems.best, s.global_radii, None),
         "local": (problems.local, s.local_radii, s.width),
     }[scope]
-    found = paths_to_svms(problems, tokens, p, s.q, radii, key, s.starts, width)
-    return labelled(found, tokens, s.q, radii).expand_dims(p=[p], scope=[scope])
+    paths = paths_to_svms(problems, tokens, p, s.q, radii, key, s.starts, width)
+    return labelled(paths, tokens, s.q, radii).expand_dims(p=[p], scope=[scope])
 
 
 def labelled(
-    found: PathsToSvms, tokens: np.ndarray, q: Sequence[float], radii: Sequence[float]
+    paths: PathsToSvms, tokens: np.ndarray, q: Sequence[float], radii: Sequence[float]
 ) -> xr.Dataset:
     """The axes by name."""
     axes = {3: ("q", "member", "radius"), 2: ("member", "radius"), 1: ("member",)}
-    named = {name: (axes[np.ndim(value)], value) for name, value in found._asdict().items()}
-    whole = xr.Dataset(named, {"q": list(q), "radius": list(radii)})
-    return whole.assign(tokens=(("member", "sample"), tokens)).transpose("member", "q", ...)
+    named = {name: (axes[np.ndim(value)], value) for name, value in paths._asdict().items()}
+    data = xr.Dataset(named, {"q": list(q), "radius": list(radii)})
+    return data.assign(tokens=(("member", "sample"), tokens)).transpose("member", "q", ...)
 
 
-def own(data: xr.Dataset) -> xr.DataArray:
+def same_p(data: xr.Dataset) -> xr.DataArray:
     """Divergence to the SVM of the own p."""
     return data.divergence.sel(q=data.p)
 
 
-def other(data: xr.Dataset) -> xr.DataArray:
+def next_p(data: xr.Dataset) -> xr.DataArray:
     """Divergence to the nearest SVM of another p, at the last certified radius."""
     return last_finite("divergence", "radius")(data).where(data.q != data.p).min("q")
 
 
-LAST_OWN, LAST_GLOBAL = (last_finite(quantity, "radius") for quantity in (own, "to_global"))
+LAST_OWN, LAST_GLOBAL = (last_finite(quantity, "radius") for quantity in (same_p, "to_global"))
 
 
 def nearest(at: xr.Dataset) -> str:
     """On how many paths the own SVM is the nearest."""
     ends = LAST_OWN(at)
-    return f"{int((ends < other(at)).sum())} of {ends.size}"
+    return f"{int((ends < next_p(at)).sum())} of {ends.size}"
 
 
 def uncertified(at: xr.Dataset) -> str:
@@ -103,7 +103,7 @@ def nearness(data: xr.Dataset) -> dict[str, object]:
     """Where the paths turn to, and what was left out."""
     near = {
         f"near_{scope}": f"{nearest(at)} {scope} paths (median divergence "
-        f"{median(LAST_OWN(at)):.2g}, to the nearest other p {median(other(at)):.2g})"
+        f"{median(LAST_OWN(at)):.2g}, to the nearest other p {median(next_p(at)):.2g})"
         for scope in ("global", "local")
         for at in [data.sel(scope=scope)]
     }
@@ -130,13 +130,13 @@ def is_local(row: panels.Row) -> bool:
 def answer(data: xr.Dataset) -> dict[str, object]:
     """On how many paths the own SVM is the nearest, and by how much."""
     scopes = {scope: data.sel(scope=scope) for scope in ("global", "local")}
-    hits = LAST_OWN(data) < other(data)
+    hits = LAST_OWN(data) < next_p(data)
     return {
         "all": bool(hits.all()),
         "never": not bool(hits.any()),
         "near": {scope: nearest(at) for scope, at in scopes.items()},
         "own": {scope: f"{median(LAST_OWN(at)):.2g}" for scope, at in scopes.items()},
-        "other": {scope: f"{median(other(at)):.2g}" for scope, at in scopes.items()},
+        "other": {scope: f"{median(next_p(at)):.2g}" for scope, at in scopes.items()},
     }
 
 
@@ -150,10 +150,13 @@ EXPERIMENT = Experiment(
         {"p": "p", "scope": "path"},
         [
             Derived("problems", lambda at: at.sizes["member"]),
-            *(Column(f"D to own, R = {R:g} norms", own, median, at={"radius": R}) for R in SHOWN),
+            *(
+                Column(f"D to own, R = {R:g} norms", same_p, median, at={"radius": R})
+                for R in SHOWN
+            ),
             Column("largest R", lambda d: d.radius.where(d.gap.notnull()), panels.largest),
             Column("D to own, last", LAST_OWN, median),
-            Column("D to the nearest other p, last", other, median),
+            Column("D to the nearest other p, last", next_p, median),
             Derived("own p nearest", nearest),
             Column("D to the global choice, last", LAST_GLOBAL, median, where=is_local),
             Column("on the border of the cone", border_points, total, where=is_local),

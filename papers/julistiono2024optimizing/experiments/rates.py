@@ -52,23 +52,23 @@ def run(s: Settings, key: Array) -> xr.Dataset:
     # Drawn on the host: each JAX draw of its own costs a second of compilation.
     draws = [np.random.default_rng([s.seed, e]).normal(size=(s.d, s.d)) for e in range(s.members)]
     clocks = (s.flow_steps, s.flow_reach), (s.fine_steps, s.fine_reach)
-    found = long_paths(data, jnp.asarray(np.stack(draws)), s.p, s.rate, s.steps, clocks, records=48)
+    long = long_paths(data, jnp.asarray(np.stack(draws)), s.p, s.rate, s.steps, clocks, records=48)
     axes = {3: ("kind", "member", "record"), 1: ("member",)}
-    named = {name: (axes[np.ndim(values)], values) for name, values in found._asdict().items()}
+    named = {name: (axes[np.ndim(values)], values) for name, values in long._asdict().items()}
     paths = xr.Dataset(named, {"kind": list(KINDS)})
     return paths.merge(compared(paths, s))
 
 
 def compared(paths: xr.Dataset, s: Settings) -> xr.Dataset:
     """Exponents beside the printed ones, entry into the cone, and how far the kinds are apart."""
-    given = LongPaths(*(paths[name].values for name in LongPaths._fields))
-    found = compare_with_rate(given, s.p, list(RANGES.values()), s.flow_reach)
-    axes = dict.fromkeys(found._fields, ("member",)) | {
+    measured = LongPaths(*(paths[name].values for name in LongPaths._fields))
+    comparison = compare_with_rate(measured, s.p, list(RANGES.values()), s.flow_reach)
+    axes = dict.fromkeys(comparison._fields, ("member",)) | {
         "exponents": ("fit", "exponent", "member"), "clock_log_k": ("clock", "member"),
         "clock_reach": (), **dict.fromkeys(("guide_norm", "guide_printed", "guide_power"), "point"),
     }  # fmt: skip
     return xr.Dataset(
-        {name: (axes[name], values) for name, values in found._asdict().items()},
+        {name: (axes[name], values) for name, values in comparison._asdict().items()},
         {"fit": list(RANGES), "exponent": list(EXPONENTS), "clock": list(KINDS[1:])},
     )
 
@@ -88,9 +88,9 @@ def growth(data: xr.Dataset) -> dict[str, object]:
     """The norm's slope in log k."""
     slopes = exponent("growth")(data).isel(n=0).mean("member")
     pairs = zip(data.p.values, slopes.values, strict=True)
-    told = [f"{slope:.3f} at p = {p:g}" for p, slope in pairs if np.isfinite(slope)]
+    slope_texts = [f"{slope:.3f} at p = {p:g}" for p, slope in pairs if np.isfinite(slope)]
     low, high = RANGES["flow"]
-    return {"low": f"{low:g}", "high": f"{high:g}", "slopes": ", ".join(told)}
+    return {"low": f"{low:g}", "high": f"{high:g}", "slopes": ", ".join(slope_texts)}
 
 
 def exponents(data: xr.Dataset) -> dict[str, object]:
@@ -99,10 +99,10 @@ def exponents(data: xr.Dataset) -> dict[str, object]:
         exponent(name)(data).isel(n=0) for name in ("measured", "printed", "falls")
     )
     means = zip(data.p.values, measured.mean("member"), printed.mean("member"), strict=True)
-    told = [f"{a:.2f} instead of {b:.2f} at p = {p:g}" for p, a, b in means if np.isfinite(a)]
+    texts = [f"{a:.2f} instead of {b:.2f} at p = {p:g}" for p, a, b in means if np.isfinite(a)]
     return {
         "high": f"{RANGES['flow'][1]:g}",
-        "exponents": ", ".join(told),
+        "exponents": ", ".join(texts),
         "faster": bool(falls.min() > 1),
     }
 

@@ -61,7 +61,7 @@ LAST_EPOCH = {
 ATTENTION = (0.439, 0.312)
 """Released share of last-layer attention on the decisive token, size 6, sentences unpublished."""
 AUDITED = 32
-"""Held-out reviews that are kept with a trained encoder, for an audit."""
+"""Number of held-out reviews stored with a trained encoder, for an audit."""
 EDGES = np.linspace(-6.0, 1.0, 57)
 SELECTED, LAST, BEST = "epoch by validation", "last epoch", "best test epoch (the paper's rule)"
 SMALL = {
@@ -113,18 +113,18 @@ def run(s: Settings, key: Array) -> xr.Dataset:
     shape |= {"vocabulary": task.probe.tokens.shape[2] if digits else s.vocabulary, "dtype": dtype}
     # The same start and the same batches for every p: differences between p are paired.
     keys, step = jax.random.split(key, s.members), mirror_descent(s.rate, s.p)
-    found = train_decisive_encoders(
+    encoders = train_decisive_encoders(
         task, shape, step, keys, s.batch, s.epochs, s.stop, EDGES, quick_compile=digits
     )
-    given = found._asdict()
-    curves, by_place, selected = (given.pop(n) for n in ("curves", "by_place", "selected"))
-    axes = dict.fromkeys(given, ("member",)) | {
+    fields = encoders._asdict()
+    curves, by_place, selected = (fields.pop(n) for n in ("curves", "by_place", "selected"))
+    axes = dict.fromkeys(fields, ("member",)) | {
         "accuracy": ("rule", "member"), "decisive": ("member", "example"), "uniform": ("example",),
         "weights": ("part", "member", "bin"), "weights_start": ("part", "member", "bin"),
         "weights_near_zero": ("part", "member"), "weights_start_near_zero": ("part", "member"),
     }  # fmt: skip
     data = xr.Dataset(
-        {name: (axes[name], values) for name, values in given.items()}
+        {name: (axes[name], values) for name, values in fields.items()}
         | {name: (("member", "epoch"), curve) for name, curve in curves.items()},
         {"rule": [SELECTED, LAST, BEST], "part": list(PARTS)},
     ).assign_coords(epoch=1 + np.arange(len(curves["loss"][0])))
@@ -132,19 +132,21 @@ def run(s: Settings, key: Array) -> xr.Dataset:
         data["row_attention"] = ("member", "row"), by_place
         data["row_information"] = "row", row_information(task.sets.train)
         data = data.assign_coords(row=1 + np.arange(data.sizes["row"]))
-    return data.assign_attrs(models=kept(selected, found.diverged, task))
+    return data.assign_attrs(models=stored_models(selected, encoders.diverged, task))
 
 
-def kept(models: Encoder, diverged: np.ndarray, task: DecisiveTokens) -> dict[str, StoredForm]:
+def stored_models(
+    models: Encoder, diverged: np.ndarray, task: DecisiveTokens
+) -> dict[str, StoredForm]:
     """The first member that did not diverge, at its selected epoch, and reviews to audit it."""
     usable = np.flatnonzero(~diverged)
     if not usable.size:
         return {}
-    one = jax.tree.map(lambda leaf: entry(leaf, int(usable[0])), models)
+    model = jax.tree.map(lambda leaf: entry(leaf, int(usable[0])), models)
     test = task.sets.test
     continuous = bool(np.issubdtype(test.tokens.dtype, np.floating))
     # a stored encoder reads its learned first token as one more word, with which it is handed
-    first = one.embedding.shape[0]
+    first = model.embedding.shape[0]
     reviews = (
         []
         if continuous
@@ -154,56 +156,56 @@ def kept(models: Encoder, diverged: np.ndarray, task: DecisiveTokens) -> dict[st
             if there.any()
         ]
     )
-    form = stored_form(one, continuous=continuous, sequences=reviews)
+    form = stored_form(model, continuous=continuous, sequences=reviews)
     return {f"member-{usable[0]}": form}
 
 
 def percent(values: xr.DataArray) -> str:
     """Mean and standard deviation of shares, in %."""
-    kept = 100 * values.values[np.isfinite(values.values)]
-    spread = f" (deviation {kept.std(ddof=1):.2f})" if kept.size > 1 else ""
-    return f"{kept.mean():.2f}{spread}" if kept.size else "diverged"
+    shares = 100 * values.values[np.isfinite(values.values)]
+    spread = f" (deviation {shares.std(ddof=1):.2f})" if shares.size > 1 else ""
+    return f"{shares.mean():.2f}{spread}" if shares.size else "diverged"
 
 
 def by_exponent(values: xr.DataArray, show: Callable[[xr.DataArray], str]) -> str:
     """A quantity of the smallest encoder for each p, in words."""
-    each = values.transpose("p", ...)
-    return ", ".join(f"{show(own)} for $p = {float(own.p):g}$" for own in each)
+    rows = values.transpose("p", ...)
+    return ", ".join(f"{show(row)} for $p = {float(row.p):g}$" for row in rows)
 
 
 def accuracies(data: xr.Dataset) -> dict[str, object]:
     """Accuracies, their paired difference, and what choosing on the test set adds."""
-    own = data["accuracy"].isel(blocks=0)
-    selected, gap = own.sel(rule=SELECTED), np.empty(0)
+    accuracy = data["accuracy"].isel(blocks=0)
+    selected, gap = accuracy.sel(rule=SELECTED), np.empty(0)
     if {1.1, 2.0} <= set(data.p.values):
         gap = 100 * (selected.sel(p=1.1) - selected.sel(p=2.0)).dropna("member").values
     compared = gap.size > 1
-    middle, reach = student_interval(gap) if compared else (np.nan, np.nan)
+    middle, half_width = student_interval(gap) if compared else (np.nan, np.nan)
     return {
         "task": data.attrs["task"],
         "accuracies": by_exponent(selected, percent),
         "compared": compared,
         "gap": f"{middle:+.2f}",
-        "reach": f"{reach:.2f}",
+        "reach": f"{half_width:.2f}",
         "runs": gap.size,
-        "gain": f"{100 * float((own.sel(rule=BEST) - selected).mean()):.2f}",
+        "gain": f"{100 * float((accuracy.sel(rule=BEST) - selected).mean()):.2f}",
     }
 
 
 def decisive(data: xr.Dataset) -> dict[str, object]:
     """Mean attention on the decisive tokens."""
-    own = data["decisive"].isel(blocks=0)
+    attention = data["decisive"].isel(blocks=0)
     return {
         "digits": "row_attention" in data,
-        "means": by_exponent(own, lambda each: f"{float(each.mean()):.3f}"),
+        "means": by_exponent(attention, lambda row: f"{float(row.mean()):.3f}"),
         "uniform": f"{float(data.uniform.mean()):.3f}",
     }
 
 
 def small_weights(data: xr.Dataset) -> dict[str, object]:
     """How many weights are nearly zero."""
-    own = data["weights_near_zero"].isel(blocks=0)
-    return {"shares": by_exponent(own, lambda each: f"{100 * float(each.mean()):.1f} %")}
+    shares = data["weights_near_zero"].isel(blocks=0)
+    return {"shares": by_exponent(shares, lambda row: f"{100 * float(row.mean()):.1f} %")}
 
 
 def side_by_side(name: str) -> panels.Formula:
@@ -226,8 +228,8 @@ def attention(data: xr.Dataset) -> CaptionedFigure:
 
 def information(data: xr.Dataset) -> xr.DataArray:
     """Information of each row as a share of their sum."""
-    own = data["row_information"].isel(p=0)
-    return own / own.sum("row")
+    bits = data["row_information"].isel(p=0)
+    return bits / bits.sum("row")
 
 
 def released(head: str, numbers: Mapping[int, Sequence[object]]) -> panels.Printed:
@@ -239,9 +241,9 @@ def released(head: str, numbers: Mapping[int, Sequence[object]]) -> panels.Print
 
 def answer(data: xr.Dataset) -> dict[str, object]:
     """The paired difference of the accuracies, and on which side of zero its interval lies."""
-    told = accuracies(data)
-    middle, reach = (float(str(told[name])) for name in ("gap", "reach"))
-    return told | {"better": middle > reach, "worse": -middle > reach}
+    facts = accuracies(data)
+    middle, half_width = (float(str(facts[name])) for name in ("gap", "reach"))
+    return facts | {"better": middle > half_width, "worse": -middle > half_width}
 
 
 UNIFORM = panels.Reference(y=taken("uniform"), label="uniform")

@@ -1,1 +1,1 @@
-"""What julistiono2024optimizing alone is made of."""
+"""Training, flows, solvers and measures that the claims and experiments of this paper use."""

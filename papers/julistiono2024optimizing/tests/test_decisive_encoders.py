@@ -1,14 +1,66 @@
 """Attention, accuracies and weights of encoders on digits whose decisive row is known."""
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import optax
 import pytest
 
+from attlas.core.errors import UserError
 from attlas.core.solution import Result
+from attlas.data.token_sequences import TokenSequences
+from attlas.models.networks.encoder import make_encoder
 from julistiono2024optimizing.library.training import decisive_encoders
-from julistiono2024optimizing.library.training.decisive_encoders import train_decisive_encoders
+from julistiono2024optimizing.library.training.decisive_encoders import (
+    attention_weights,
+    readout_attention,
+    train_decisive_encoders,
+    weight_sizes,
+)
 from julistiono2024optimizing.library.training.decisive_tokens import digit_rows
+
+
+def test_sizes_are_counted_by_member_and_the_outer_bins_hold_the_rest():
+    weights = np.array([[[1e-9, -0.5], [0.05, 3.0]], [[0.2, 0.2], [-0.2, 0.0005]]])
+    found = weight_sizes(weights, np.array([-3.0, -1.0, 0.0]))
+    assert found.counts.tolist() == [[2, 2], [1, 3]]
+    assert found.near_zero.tolist() == [0.25, 0.25]
+
+
+def test_edges_that_do_not_increase_are_refused():
+    with pytest.raises(UserError, match="increase"):
+        weight_sizes(np.ones((1, 2)), np.array([0.0, 0.0]))
+
+
+def encoders(blocks):
+    def make(key):
+        return make_encoder(key, 5, 4, width=8, blocks=blocks, heads=2, hidden=8)
+
+    return jax.vmap(make)(jax.random.split(jax.random.key(0), 3))
+
+
+@pytest.mark.thorough
+def test_shares_are_those_of_the_last_block_without_the_readout():
+    models, rng = encoders(2), np.random.default_rng(0)
+    mask = np.array([[True] * 4, [True, True, False, False]])
+    data = TokenSequences(rng.integers(0, 5, (2, 4)), mask, np.zeros(2))
+    share = readout_attention(models, data)
+    assert share.shape == (3, 2, 4)
+    assert np.all(share[:, 1, 2:] == 0)  # padding
+    second = jax.tree.map(lambda a: a[1], models)
+    heads = np.asarray(second.attention(jnp.asarray(data.tokens[0]), jnp.asarray(mask[0]))[-1])[
+        :, 0
+    ]
+    mean = heads.mean(axis=0)[1:]
+    np.testing.assert_allclose(share[1, 0], mean / mean.sum(), rtol=1e-6)
+
+
+def test_weights_are_those_of_the_blocks():
+    models = encoders(3)
+    found = attention_weights(models)
+    assert list(found) == ["query", "key", "value"]
+    assert np.array_equal(found["key"][2, 1], models.blocks[1].key[2])
+
 
 SHAPE = {
     "vocabulary": 8, "length": 8, "width": 4, "blocks": 1, "heads": 1, "hidden": 4,

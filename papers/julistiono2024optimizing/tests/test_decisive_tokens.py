@@ -2,10 +2,10 @@ import numpy as np
 
 from attlas.data.splits import Split, Splits
 from attlas.data.word_pieces import train_word_pieces
-from julistiono2024optimizing.library.data.decisive_sentences import decisive_sentences
 from julistiono2024optimizing.library.training import decisive_tokens
 from julistiono2024optimizing.library.training.decisive_tokens import (
     decisive_pieces,
+    decisive_sentences,
     digit_rows,
     random_part,
     review_pieces,

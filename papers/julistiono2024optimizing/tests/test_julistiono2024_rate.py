@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from julistiono2024optimizing.library.bounds.julistiono2024_rate import julistiono2024_rate
+from julistiono2024optimizing.library.token_selection.julistiono2024_rate import julistiono2024_rate
 
 
 @pytest.mark.parametrize(

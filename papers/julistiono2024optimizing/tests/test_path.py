@@ -48,6 +48,6 @@ def test_uncertified_points_are_left_out_and_counted():
     # The point on the border is not certified, hence not counted.
     assert rows[1]["on the border of the cone"] == 0
     (figure,) = EXPERIMENT.drawn(dataset(EXPONENTS))
-    assert "6 of 36 points are left out" in figure.caption
+    assert "leave out 6 of 36 points" in figure.caption
     assert "6 of 6 global paths" in figure.caption
     plt.close(figure.figure)

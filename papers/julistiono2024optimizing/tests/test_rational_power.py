@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from attlas.core.errors import UserError
-from julistiono2024optimizing.library.optim.rational_power import rational_power
+from julistiono2024optimizing.library.token_selection.rational_power import rational_power
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

@@ -4,7 +4,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from julistiono2024optimizing.library.models.single_head import SingleHead, attention_weights
+from julistiono2024optimizing.library.token_selection.single_head import (
+    SingleHead,
+    attention_weights,
+)
 
 
 def test_against_loops():

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from attlas.solvers.attention_svm import attention_svm
-from julistiono2024optimizing.library.data.sphere_selection import draw_sphere_selection
 from julistiono2024optimizing.library.measures.svm_shortfall import svm_shortfall
 from julistiono2024optimizing.library.solvers.nuclear_svm import nuclear_svm
+from julistiono2024optimizing.library.token_selection.factored import draw_sphere_selection
 
 
 @pytest.mark.parametrize(("norm", "tolerance"), [(0, 1e-6), (1, 1e-8)])

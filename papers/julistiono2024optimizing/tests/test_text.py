@@ -98,7 +98,9 @@ def test_an_encoder_of_words_is_kept_with_test_sequences_that_it_reads():
     pieces = np.array([[3, 1, 0], [2, 0, 0], [0, 0, 0]])
     part = TokenSequences(pieces, pieces > 0, np.zeros(3))
     task = DecisiveTokens(Sets(part, part, part), part, np.zeros((3, 3)))
-    ((name, (config, tensors)),) = text.kept(stacked(5, 3), np.array([True, False]), task).items()
+    ((name, (config, tensors)),) = text.stored_models(
+        stacked(5, 3), np.array([True, False]), task
+    ).items()
     assert name == "member-1"
     # the learned first token is word 5; padding is left out
     assert config["sequences"] == [[5, 3, 1], [5, 2]]
@@ -108,6 +110,6 @@ def test_an_encoder_of_words_is_kept_with_test_sequences_that_it_reads():
 
 
 def test_an_encoder_of_images_is_kept_without_words():
-    ((config, _),) = text.kept(stacked(8, 8), np.zeros(2, bool), digit_rows()).values()
+    ((config, _),) = text.stored_models(stacked(8, 8), np.zeros(2, bool), digit_rows()).values()
     assert config["continuous"] is True
     assert "sequences" not in config

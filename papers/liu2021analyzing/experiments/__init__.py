@@ -1,1 +1,1 @@
-"""Experiments after liu2021analyzing."""
+"""Experiments of liu2021analyzing: each `.md` file captions the figures of its `.py` file."""

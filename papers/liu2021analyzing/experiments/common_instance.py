@@ -58,8 +58,8 @@ def run(s: Settings, key: Array) -> xr.Dataset:
     descent = Descent(s.radius, s.steps, s.records, s.left_out, s.deviation)
     heads = train_heads(samples, descent, s.seed)
     settings = AuditSettings(s.tau, s.gamma, DELTA, s.searches, s.climb, s.seed)
-    found = training_facts(heads, samples, s.radius) | dict(audit_heads(heads, settings))
-    return audit_dataset(found, heads.steps)
+    audit = training_facts(heads, samples, s.radius) | dict(audit_heads(heads, settings))
+    return audit_dataset(audit, heads.steps)
 
 
 def table(data: xr.Dataset) -> "pandas.DataFrame":
@@ -85,7 +85,7 @@ def on(name: str, part: str) -> Formula:
     return panels.taken(name, {"set": part})
 
 
-def drawn(title: str, *lines: tuple[str | Formula, str, str], **axes: Any) -> Panel:
+def along_training(title: str, *lines: tuple[str | Formula, str, str], **axes: Any) -> Panel:
     """Quantities along the training with label and style; no logarithm shows the start."""
 
     def line(k: int, y: str | Formula, label: str, style: str) -> Lines:
@@ -94,12 +94,12 @@ def drawn(title: str, *lines: tuple[str | Formula, str, str], **axes: Any) -> Pa
 
         return Lines(trained, "step", label=label, style=style, ink=PALETTE[k])
 
-    first, *rest = (line(k, *each) for k, each in enumerate(lines))
-    whole = replace(
+    first, *others = (line(k, *quantity) for k, quantity in enumerate(lines))
+    panel = replace(
         first, row="n", title=f"{title}, $n = {{n}}$", xscale="log", xlabel="step $k$",
         width=1.3, **axes,
     )  # fmt: skip
-    return reduce(Panel.__add__, rest, whole)
+    return reduce(Panel.__add__, others, panel)
 
 
 def best_reached(data: xr.Dataset) -> xr.DataArray:
@@ -109,39 +109,39 @@ def best_reached(data: xr.Dataset) -> xr.DataArray:
 
 
 PATHS = [
-    drawn(
+    along_training(
         "Risk",
         (on("error", "training"), "error, training", "--"),
         (on("error", "fresh"), "error, fresh samples", "-"),
         (gap_of("ramp"), "true gap of the ramp risk", "-"),
     ),
-    drawn(
+    along_training(
         "Attention SVM (julistiono2024)",
         (lambda data: data.selection / data.svm_margin, "attention margin of $W$ / largest", "-"),
         (lambda data: 1 - data.svm_divergence, "cosine with the attention SVM", "--"),
         ylim=(-1.05, 1.05),
     )
     + Reference(y=0),
-    drawn("Margins (deora2023)", ("decoder", "least margin over $\\|u\\|$", "-"))
+    along_training("Margins (deora2023)", ("decoder", "least margin over $\\|u\\|$", "-"))
     + Reference(
         y=lambda data: data.margin_uniform.median("member") / np.sqrt(2), label="best with $W = 0$"
     )
     + Reference(y=best_reached, label="best found at the last norm", style="--", ink=PALETTE[0]),
-    drawn(
+    along_training(
         "Tangent kernel (gu2024)",
         ("margin_drift", "$\\|K_k - K_0\\| / \\|K_0\\|$", "-"),
         ("margin_moved", "$\\|K_k - K_0\\|_2 / (\\lambda / 2)$", "--"),
         yscale="log",
     )
     + Reference(y=1, label="above: no longer lazy"),
-    drawn(
+    along_training(
         "Concentration (liu2021)",
         ("land_relative_top", "$\\ell_2$ share of the top $\\sqrt{T}$ weights", "-"),
         ("land_unexplained", "unexplained variance, (A3)", "--"),
         ("relevant_mass", "weight of the relevant token", ":"),
         ylim=(0, 1.02),
     ),
-    drawn(
+    along_training(
         "Bounds on the gap (deora2023)",
         (lambda data: gap_of("risk")(data).clip(1e-9), "true gap, logistic risk", "-"),
         ("stability_gap", "leave-one-out stability", "-"),
@@ -171,13 +171,13 @@ def ends(data: xr.Dataset) -> dict[str, object]:
 def ranked(name: str, applies: bool | None = None) -> Formula:
     """One kind of the ranked bounds; those whose conditions hold, or fail."""
 
-    def chosen(data: xr.Dataset) -> xr.DataArray:
-        each = [ranked_dataset(audit_arrays(data.sel(n=n))) for n in data.n.values]
-        whole = xr.concat(each, data.n)
-        values = whole[name]
-        return values if applies is None else values.where(whole.applies == applies)
+    def values_of(data: xr.Dataset) -> xr.DataArray:
+        by_size = [ranked_dataset(audit_arrays(data.sel(n=n))) for n in data.n.values]
+        joined = xr.concat(by_size, data.n)
+        values = joined[name]
+        return values if applies is None else values.where(joined.applies == applies)
 
-    return chosen
+    return values_of
 
 
 def ranks(name: str, axis: str, title: str, **axes: Any) -> Panel:
@@ -210,11 +210,11 @@ def nearest(data: xr.Dataset) -> dict[str, object]:
 
 def answer(data: xr.Dataset) -> dict[str, object]:
     """What the captions say of each number of samples."""
-    told = ends(data)
+    training = ends(data)
     return {
-        "ends": told["sizes"],
+        "ends": training["sizes"],
         "gaps": nearest(data)["sizes"],
-        "members": told["members"],
+        "members": training["members"],
     }
 
 

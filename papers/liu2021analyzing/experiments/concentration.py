@@ -37,22 +37,27 @@ from attlas.experiments.settings import Settings
 from attlas.models.networks.translator import make_translator
 from attlas.transformers.attlas_model import stored_form
 from liu2021analyzing.library.data.translation_pairs import SentencePairs, load_translation_pairs
-from liu2021analyzing.library.measures.attention_dataset import (
-    attention_dataset,
-    mean_over_all_rows,
-    means_of_short_and_long,
-    means_over_rows,
-)
 from liu2021analyzing.library.measures.rows import (
     attention_rows,
     draw_rows,
     sharpened_rows,
     uniform_rows,
 )
-from liu2021analyzing.library.measures.summary import MEASURES, NORMS, attention_summary
+from liu2021analyzing.library.measures.summary import (
+    MEASURES,
+    NORMS,
+    attention_dataset,
+    attention_summary,
+    mean_over_all_rows,
+    means_of_short_and_long,
+    means_over_rows,
+)
 from liu2021analyzing.library.models.tempered_translator import tempered
-from liu2021analyzing.library.training.translation import train_translator, warm_up_rate
-from liu2021analyzing.library.training.translation_scores import translation_scores
+from liu2021analyzing.library.training.translation import (
+    train_translator,
+    translation_scores,
+    warm_up_rate,
+)
 
 PAPER_NORM = 0.909  # the paper's mean l2 norm of the floor(sqrt(p)) largest weights
 FACTOR = 5.0
@@ -105,17 +110,17 @@ def run(s: Settings, key: Array) -> xr.Dataset:
     start = make(key, *shape, dtype=np.dtype(s.dtype))
     adam = optax.adam(warm_up_rate(s.width, s.warm_up, s.factor), b2=0.98, eps=1e-9)
     with jax.numpy_dtype_promotion("standard"):  # Adam's own arithmetic needs it
-        found = train_translator(
+        path = train_translator(
             start, adam, data.train, data.validation, key, s.batch, s.epochs,
             quick_compile=s.quick_compile,
         )  # fmt: skip
-    if int(found.result) == Result.NOT_FINITE:
+    if int(path.result) == Result.NOT_FINITE:
         raise UserError("training diverged: lower the factor of the rate")
-    models = (start, found.last, tempered(found.last, FACTOR))
+    models = (start, path.last, tempered(path.last, FACTOR))
     some = SentencePairs(*(part[: s.sentences] for part in data.train))
     places = draw_rows(start, some, s.rows, jax.random.key(s.seed + 1), least=2)
     cut = partial(attention_rows, pairs=some, places=places, quick_compile=s.quick_compile)
-    alone = ((sharpened_rows(rows, FACTOR), p) for rows, p in cut(found.last))
+    alone = ((sharpened_rows(rows, FACTOR), p) for rows, p in cut(path.last))
     blocks = (*(cut(model) for model in models), alone, uniform_rows(places))
     summaries = {
         name: attention_summary(block, places, TAUS, BINS.size - 1, PAPER_NORM)
@@ -128,11 +133,11 @@ def run(s: Settings, key: Array) -> xr.Dataset:
         attention_dataset(summaries, TAUS)
         .assign(
             validation=(("variant", "score"), [*scores, *[(np.nan, np.nan)] * 2]),
-            loss=(("epoch", "set"), np.stack([found.loss, found.validation], axis=1)),
+            loss=(("epoch", "set"), np.stack([path.loss, path.validation], axis=1)),
             score=["loss", "accuracy"],
             set=["training", "validation"],
         )
-        .assign_attrs(models={"trained": stored_form(found.last, sequences=held_out)})
+        .assign_attrs(models={"trained": stored_form(path.last, sequences=held_out)})
     )
 
 
@@ -141,7 +146,7 @@ def over_rows(data: xr.Dataset) -> xr.Dataset:
     return means_over_rows(data).assign(validation=data.validation)
 
 
-def told(data: xr.Dataset, measure: str, digits: int = 3) -> dict[str, str]:
+def by_variant(data: xr.Dataset, measure: str, digits: int = 3) -> dict[str, str]:
     """Mean of a measure over all rows, by variant."""
     means = mean_over_all_rows(data, "mean").sel(measure=measure).mean("member")
     return {name: f"{x:.{digits}f}" for name, x in zip(VARIANTS, means.values, strict=True)}
@@ -151,7 +156,7 @@ def norms(data: xr.Dataset) -> dict[str, object]:
     """What was learnt, and mean norms and shares by variant."""
     start, end = (100 * data.validation.sel(score="accuracy").mean("member").values)[:2]
     high, least = data.high.sel(variant="trained").mean("member").values
-    raw, relative, share = (told(data, measure) for measure in SHOWN)
+    raw, relative, share = (by_variant(data, measure) for measure in SHOWN)
     return {
         "pairs": f"{data.attrs['pairs'][0]:,}", "held": data.attrs["pairs"][1],
         "stand_in": data.attrs["task"] == "stand-in", "start": f"{start:.1f}", "end": f"{end:.1f}",
@@ -164,8 +169,8 @@ def support(data: xr.Dataset) -> dict[str, object]:
     """Weights needed at tau = 0.1, by variant."""
     means = over_rows(data).sel(attention="all", tau=0.1).mean("member")
     needed = [
-        {name: f"{x:.2f}" for name, x in zip(VARIANTS, own.values, strict=True)}
-        for own in means.s0_root.transpose("norm", "variant")
+        {name: f"{x:.2f}" for name, x in zip(VARIANTS, by_norm.values, strict=True)}
+        for by_norm in means.s0_root.transpose("norm", "variant")
     ]
     unreached = f"{100 * float(means.unreached.sel(variant='trained')):.0f}"
     return {"norm": needed[0], "share": needed[1], "unreached": unreached}
@@ -173,8 +178,8 @@ def support(data: xr.Dataset) -> dict[str, object]:
 
 def lengths(data: xr.Dataset) -> dict[str, object]:
     """Mean norms of short and of long rows."""
-    middle, parts = means_of_short_and_long(data, "raw l2")
-    short, long = parts.mean("member").transpose("rows", "variant")
+    middle, halves = means_of_short_and_long(data, "raw l2")
+    short, long = halves.mean("member").transpose("rows", "variant")
     means = ", ".join(
         f"{name} {float(short.sel(variant=name)):.3f} and {float(long.sel(variant=name)):.3f}"
         for name in ("trained", "random start", "uniform")
@@ -186,16 +191,16 @@ def temperature(data: xr.Dataset) -> dict[str, object]:
     """What colder attention holds, and what it costs."""
     losses = data.validation.sel(score="loss").mean("member").values
     return {
-        "factor": f"{FACTOR:g}", "share": told(data, "l1 share"),
-        "support": told(data, "effective support", 2),
+        "factor": f"{FACTOR:g}", "share": by_variant(data, "l1 share"),
+        "support": by_variant(data, "effective support", 2),
         "loss": {name: f"{x:.3f}" for name, x in zip(VARIANTS[:3], losses, strict=False)},
     }  # fmt: skip
 
 
 def of(name: str, *variants: str, **labels: Any) -> panels.Formula:
     """A quantity of some variants, the mean over members."""
-    chosen = list(variants) if len(variants) > 1 else "".join(variants)
-    return lambda data: data[name].mean("member").sel(variant=chosen, **labels)
+    names = list(variants) if len(variants) > 1 else "".join(variants)
+    return lambda data: data[name].mean("member").sel(variant=names, **labels)
 
 
 def mean_masses(data: xr.Dataset) -> xr.DataArray:
@@ -206,20 +211,20 @@ def mean_masses(data: xr.Dataset) -> xr.DataArray:
 
 def by_length(data: xr.Dataset) -> xr.DataArray:
     """Mean masses of rows of each length that has at least thirty."""
-    shown = data.by_length.sel(variant=BUT_ROWS, mass=["raw l2", "l1 share"])
-    return shown.where(data.rows_by_length >= 30)
+    masses = data.by_length.sel(variant=BUT_ROWS, mass=["raw l2", "l1 share"])
+    return masses.where(data.rows_by_length >= 30)
 
 
-def whole(row: panels.Row) -> bool:
+def all_rows(row: panels.Row) -> bool:
     """The lines of the table over all rows."""
     return row["attention"] == "all"
 
 
 def answer(data: xr.Dataset) -> dict[str, object]:
     """What the largest weights hold, and whether it is more than one half."""
-    found = norms(data)
+    values = norms(data)
     share = mean_over_all_rows(data, "mean").sel(measure="l1 share", variant="trained")
-    return found | {"most": float(share.mean()) > 0.5}
+    return values | {"most": float(share.mean()) > 0.5}
 
 
 BUT_ROWS = [name for name in VARIANTS if "rows" not in name]
@@ -275,8 +280,8 @@ EXPERIMENT = Experiment(
                 Column(f"s0 / sqrt(p), {norm}, tau = 0.1", "s0_root", at={"norm": norm, "tau": 0.1})
                 for norm in NORMS
             ),
-            Column("validation loss", "validation", at={"score": "loss"}, where=whole),
-            Column("validation accuracy", "validation", at={"score": "accuracy"}, where=whole),
+            Column("validation loss", "validation", at={"score": "loss"}, where=all_rows),
+            Column("validation accuracy", "validation", at={"score": "accuracy"}, where=all_rows),
         ],
         of=over_rows,
     ),

@@ -77,34 +77,34 @@ def run(s: Settings, key: Array) -> xr.Dataset:
     students = [
         Setting(s.d_q)._replace(**{name: x} if name in SWEEPS else {}) for name, x in levels(s)
     ]
-    each = []
+    by_member = []
     for seed in range(s.seed, s.seed + s.members):
         n = s.sizes[-1] if by_size else s.n
         task = self_attention_task(seed, shape, n, s.fresh, NOISE, SHARP)
         if by_size:
-            each.append(errors_by_size(task, shape, s.sizes, units, seed, **effort))
+            by_member.append(errors_by_size(task, shape, s.sizes, units, seed, **effort))
         else:
-            each.append(errors_by_setting(task, shape, students, seed, **effort))
-    errors = np.stack(each, axis=1)
+            by_member.append(errors_by_setting(task, shape, students, seed, **effort))
+    errors = np.stack(by_member, axis=1)
     if not by_size:
-        sweep, level = (np.array(each) for each in zip(*levels(s), strict=True))
+        sweep, level = (np.array(by_member) for by_member in zip(*levels(s), strict=True))
         labels = [name if name == "plain" else f"{name} = {at:g}" for name, at in levels(s)]
-        own = {"setting": labels, "sweep": ("setting", sweep), "level": ("setting", level)}
-        return xr.Dataset({"swept": (("setting", "member"), errors)}, own)
-    found = xr.Dataset({"error": (("n", "member"), errors)}, {"n": list(s.sizes)})
+        coordinates = {"setting": labels, "sweep": ("setting", sweep), "level": ("setting", level)}
+        return xr.Dataset({"swept": (("setting", "member"), errors)}, coordinates)
+    measured = xr.Dataset({"error": (("n", "member"), errors)}, {"n": list(s.sizes)})
     if len(s.sizes) >= 3:
-        found["limit"] = "member", np.asarray(extrapolated_limit(jnp.asarray(errors[-3:].T)))
-    return found
+        measured["limit"] = "member", np.asarray(extrapolated_limit(jnp.asarray(errors[-3:].T)))
+    return measured
 
 
 def levels(s: Settings) -> list[tuple[str, float | int]]:
     """What is set and its level: the plain student first."""
     swept = zip(SWEEPS, (s.queries, s.temperatures, s.l1, s.l2), strict=True)
-    pairs = [(name, level) for name, own in swept for level in own]
+    pairs = [(name, level) for name, values in swept for level in values]
     return [("plain", s.d_q), *(pair for pair in pairs if pair != ("d_q", s.d_q))]
 
 
-def told(values: xr.DataArray, digits: str = ".2f") -> str:
+def ratio_text(values: xr.DataArray, digits: str = ".2f") -> str:
     """Geometric mean of ratios with its interval."""
     band = geometric_interval(values, list(map(str, values.dims)))
     return "{} [{}, {}]".format(*(format(float(end), digits) for end in band))
@@ -118,19 +118,19 @@ def changes(data: xr.Dataset) -> xr.DataArray:
 
 def by_level(data: xr.Dataset) -> xr.Dataset:
     """The same by sweep, the plain student among the levels."""
-    found, parts = changes(data), []
+    ratios, sweeps = changes(data), []
     for name in SWEEPS:
-        own = found.isel(setting=np.isin(found.sweep.values, [name, "plain"]))
-        plain = own.sweep.values == "plain"
-        level = np.where(plain, PLAIN.get(name, data.attrs["d_q"]), own.level.values)
+        sweep = ratios.isel(setting=np.isin(ratios.sweep.values, [name, "plain"]))
+        plain = sweep.sweep.values == "plain"
+        level = np.where(plain, PLAIN.get(name, data.attrs["d_q"]), sweep.level.values)
         order = np.argsort(level)
         part = xr.Dataset({
-            "change": (("place", "member"), own.transpose("setting", "member").values[order]),
-            "at": ("place", [f"{each:g}" for each in level[order]]),
+            "change": (("place", "member"), sweep.transpose("setting", "member").values[order]),
+            "at": ("place", [f"{number:g}" for number in level[order]]),
             "plain": ("place", plain[order]),
         })  # fmt: skip
-        parts.append(part.expand_dims("sweep").assign_coords(sweep=[name]))
-    return join(parts)
+        sweeps.append(part.expand_dims("sweep").assign_coords(sweep=[name]))
+    return join(sweeps)
 
 
 def floor(data: xr.Dataset) -> dict[str, object]:
@@ -139,17 +139,17 @@ def floor(data: xr.Dataset) -> dict[str, object]:
         return {"n": "", "students": "", "members": ""}
     errors, texts = data["error"].sel(varied="samples"), []
     for student in data["student"].values:
-        own = errors.sel(student=student)
-        slope = panels.power_of_means(own.isel(n=slice(-3, None)), "n")
+        of_student = errors.sel(student=student)
+        slope = panels.power_of_means(of_student.isel(n=slice(-3, None)), "n")
         if slope == "not available":
             continue
-        texts.append(f"{student} {own.isel(n=-1).mean().item():.3g}, slope {slope}")
+        texts.append(f"{student} {of_student.isel(n=-1).mean().item():.3g}, slope {slope}")
         if "limit" in data and student != ATTENTION:
             limit = (float(limit_of(student, k)(data)) for k in range(3))
             texts[-1] += ", limit extrapolated {:.2f} [{:.2f}, {:.2f}]".format(*limit)
     if {ATTENTION, BASELINE} <= set(data["student"].values):
         last = errors.isel(n=-1)
-        ratio = told(last.sel(student=BASELINE) / last.sel(student=ATTENTION), ".3g")
+        ratio = ratio_text(last.sel(student=BASELINE) / last.sel(student=ATTENTION), ".3g")
         texts.append(f"without attention {ratio} times that of self-attention, in pairs")
     return {"n": data.n.values[-1], "students": "; ".join(texts), "members": data.sizes["member"]}
 
@@ -158,16 +158,16 @@ def advice(data: xr.Dataset) -> dict[str, object]:
     """What lowers the error, and what raises it."""
     if "swept" not in data:
         return dict.fromkeys(("n", "members", "better", "worse", "d_q", "queries", "t"), "")
-    found = changes(data).isel(setting=slice(1, None))
-    _, low, high = geometric_interval(found, ["member"])
+    ratios = changes(data).isel(setting=slice(1, None))
+    _, low, high = geometric_interval(ratios, ["member"])
     better, worse = (
-        ", ".join(map(typeset, found.setting.values[cut])) for cut in (high < 1, low > 1)
+        ", ".join(map(typeset, ratios.setting.values[cut])) for cut in (high < 1, low > 1)
     )
-    queries = found.isel(setting=found.sweep.values == "d_q").transpose("setting", ...)
+    queries = ratios.isel(setting=ratios.sweep.values == "d_q").transpose("setting", ...)
     return {
         "n": data.attrs["n"], "members": data.sizes["member"], "better": better, "worse": worse,
         "d_q": data.attrs["d_q"], "t": data.attrs["t"],
-        "queries": "; ".join(f"{int(own.level)}: {told(own)}" for own in queries),
+        "queries": "; ".join(f"{int(query.level)}: {ratio_text(query)}" for query in queries),
     }  # fmt: skip
 
 
@@ -224,7 +224,7 @@ EXPERIMENT = Experiment(
             [
                 Column("n", lambda data: xr.DataArray(data.attrs["n"]), panels.only),
                 Column("test error", "swept", at={"varied": "advice"}),
-                Column(CHANGE, changes, told, where=lambda row: row["setting"] != "plain"),
+                Column(CHANGE, changes, ratio_text, where=lambda row: row["setting"] != "plain"),
             ],
             where=lambda row: row["student"] == ATTENTION,
         ),

@@ -28,7 +28,7 @@ from attlas.experiments.panels import (
     mean_only,
     total,
 )
-from attlas.experiments.part_cache import kept_part
+from attlas.experiments.part_cache import cached_part
 from attlas.experiments.settings import Settings
 from liu2021analyzing.library.data.attended_regression import (
     attended_inputs,
@@ -36,7 +36,8 @@ from liu2021analyzing.library.data.attended_regression import (
     balanced_layers,
     layer_outputs,
 )
-from liu2021analyzing.library.losses.squared_risk import squared_risk
+from liu2021analyzing.library.levenberg_marquardt import levenberg_marquardt
+from liu2021analyzing.library.losses import squared_risk
 from liu2021analyzing.library.measures.point_kinds import (
     KINDS,
     at_least_risk,
@@ -46,7 +47,6 @@ from liu2021analyzing.library.measures.point_kinds import (
 from liu2021analyzing.library.measures.stationary_points import stationary_points
 from liu2021analyzing.library.models.mixed_starts import mixed_starts
 from liu2021analyzing.library.models.two_layer import TwoLayer
-from liu2021analyzing.library.solvers.levenberg_marquardt import levenberg_marquardt
 
 Sample = tuple[np.ndarray, ...]
 """Inputs, labels and which of them count; or fresh inputs with the truth."""
@@ -92,47 +92,47 @@ def points_of(s: Settings, task: str, number: int) -> xr.Dataset:
     labels = truth[:most] + NOISE * rng.standard_normal(most)
     starts = mixed_starts(rng, W1, w2, s.units, s.starts, SHARPNESS)
     teacher = [float(np.linalg.norm(a)) for a in (W1, w2)]
-    parts = []
+    samples = []
     for n in s.sizes:
         weights = (np.arange(most) < n).astype(float)
         sample = z[:most], labels - labels[:n].mean(), weights
-        found = kept_part(points_at, s, sample, starts, teacher, (z[most:], truth[most:]))
-        parts.append(found.expand_dims(["task", "n"]).assign_coords(task=[task], n=[n]))
-    return join(parts)
+        points = cached_part(points_at, s, sample, starts, teacher, (z[most:], truth[most:]))
+        samples.append(points.expand_dims(["task", "n"]).assign_coords(task=[task], n=[n]))
+    return join(samples)
 
 
 def points_at(
     s: Settings, sample: Sample, starts: TwoLayer, norms: Sequence[float], fresh: Sample
 ) -> xr.Dataset:
     """The points of one sample."""
-    found = stationary_points(
+    solutions = stationary_points(
         squared_risk, descended(starts, sample, s.steps), *map(jnp.asarray, sample), L2,
         tolerance=s.tolerance, max_steps=s.steps,
     )  # fmt: skip
-    layers = zip(*map(np.asarray, (found.value.W1, found.value.w2)), strict=True)
+    layers = zip(*map(np.asarray, (solutions.value.W1, solutions.value.w2)), strict=True)
     x, truth = fresh
     outputs = [layer_outputs(x, *layer, sharpness=SHARPNESS) for layer in layers]
     error = np.mean((np.array(outputs) - truth) ** 2, axis=1)
-    kind = point_kinds(found, norms, tolerance=s.tolerance)
-    risk, smallest = map(np.asarray, (found.stats["risk"], found.certificate["smallest"]))
-    each = {
+    kind = point_kinds(solutions, norms, tolerance=s.tolerance)
+    risk, smallest = map(np.asarray, (solutions.stats["risk"], solutions.certificate["smallest"]))
+    fields = {
         "error": error, "kind": kind, "risk": risk, "smallest": smallest,
         "distinct": first_of_each(kind, risk),
     }  # fmt: skip
-    points = xr.Dataset({name: ("start", values) for name, values in each.items()})
+    points = xr.Dataset({name: ("start", values) for name, values in fields.items()})
     return points.assign(best=at_least_risk(error, risk, kind == "minimum"))
 
 
 def descended(starts: TwoLayer, sample: Sample, steps: int) -> TwoLayer:
     """Every other start after steps that lower the risk: minima attract few starts otherwise."""
-    whole = jax.tree.map(np.array, starts)
-    odd = jax.tree.map(lambda a: a[1::2], whole)
+    copied = jax.tree.map(np.array, starts)
+    odd = jax.tree.map(lambda a: a[1::2], copied)
     x, y, weights = (np.repeat(a[None], len(odd.w2), axis=0) for a in sample)
     ends = levenberg_marquardt(
         TwoLayer.__call__, odd, x, y, weights=weights, l2=L2, max_steps=steps
     ).value
     jax.tree.map(np.copyto, odd, ends)  # a view of the whole
-    return jax.device_put(whole)
+    return jax.device_put(copied)
 
 
 def errors(data: xr.Dataset) -> xr.DataArray:
@@ -153,32 +153,32 @@ def of(point: str) -> panels.Formula:
 
 def shares(data: xr.Dataset) -> dict[str, object]:
     """How errors fall, and which stay."""
-    told, n = [], data.n.values
+    sentences, n = [], data.n.values
     for task in TASKS:
         # A bootstrap of fewer members has intervals that are too short.
         slope = panels.power_of_means(data.best.sel(task=task), "n", least=5)
         text = "none at some $n$" if slope == "not available" else f"slope {slope}"
-        every = errors(data).sel(task=task).isel(n=-1).values
-        every = every[np.isfinite(every)]
-        told.append(
-            f"{task}: minimum of least risk {text}, and {np.sum(every > LARGE)} of {every.size} "
+        values = errors(data).sel(task=task).isel(n=-1).values
+        values = values[np.isfinite(values)]
+        sentences.append(
+            f"{task}: minimum of least risk {text}, and {np.sum(values > LARGE)} of {values.size} "
             f"points at $n = {n[-1]}$ have an error above {LARGE:g}, the largest "
-            f"{every.max(initial=0):.2g}"
+            f"{values.max(initial=0):.2g}"
         )
     lost, outside = (f"{float((data.kind == kind).mean()):.0%}" for kind in (KINDS[4], KINDS[3]))
-    told = "; ".join(told)
-    return {"tasks": told, "lost": lost, "outside": outside, "members": data.sizes["member"]}
+    sentences = "; ".join(sentences)
+    return {"tasks": sentences, "lost": lost, "outside": outside, "members": data.sizes["member"]}
 
 
 def answer(data: xr.Dataset) -> dict[str, object]:
     """How many points of the model that knows its attention have large errors."""
-    every = errors(data).sel(task="attention").isel(n=-1).values
-    every = every[np.isfinite(every)]
+    values = errors(data).sel(task="attention").isel(n=-1).values
+    values = values[np.isfinite(values)]
     best = data.best.sel(task="attention").isel(n=-1).mean("member")
     return {
-        "large": int(np.sum(every > LARGE)),
-        "points": every.size,
-        "worst": f"{every.max(initial=0):.2g}",
+        "large": int(np.sum(values > LARGE)),
+        "points": values.size,
+        "worst": f"{values.max(initial=0):.2g}",
         "best": f"{float(best):.2g}" if np.isfinite(best) else "not been found",
         "level": f"{LARGE:g}",
         "n": int(data.n[-1]),

@@ -130,18 +130,18 @@ def by_weights(data: xr.Dataset) -> xr.Dataset:
         [f"self-attention, {state}" for state in means.state.values],
     )
     return join([
-        xr.Dataset({name: ("weights", values) for name, values in part.items()}, {"weights": own})
-        for part, own in zip((masks, fixed, learned), labels, strict=True)
+        xr.Dataset({name: ("weights", values) for name, values in part.items()}, {"weights": names})
+        for part, names in zip((masks, fixed, learned), labels, strict=True)
     ])  # fmt: skip
 
 
 def bounds(name: str, x: str, **axes: Any) -> Panel:
     """All bounds against s0."""
-    first, *rest = (
+    first, *others = (
         Lines(name, x, at={"bound": bound}, style=style, ink=ink, label=bound, band=mean_only)
         for bound, style, ink in zip(BOUNDS, DASHES, PALETTE, strict=False)
     )
-    return reduce(Panel.__add__, rest, replace(first, xlabel="inputs with weight, $s_0$", **axes))
+    return reduce(Panel.__add__, others, replace(first, xlabel="inputs with weight, $s_0$", **axes))
 
 
 def answer(data: xr.Dataset) -> dict[str, object]:

@@ -36,7 +36,7 @@ from attlas.training.ensemble import on_cpu
 from attlas.training.sequence_classifiers import Sets, held_out_accuracies, train_classifiers
 from liu2021analyzing.library.noisy_grid.attention import digit_attention, digit_cells
 from liu2021analyzing.library.noisy_grid.data import SIDE, load_noisy_grids, load_placed_digits
-from liu2021analyzing.library.noisy_grid.models import (
+from liu2021analyzing.library.noisy_grid.grid_cnn import (
     PAPER_SIZES,
     GridSizes,
     grid_parameters,
@@ -84,7 +84,7 @@ def run(s: Settings, key: Array) -> xr.Dataset:
     start = jax.vmap(lambda key: make_grid_model(key, s.model, sizes, np.dtype(s.dtype)))
     models = jax.jit(start, compiler_options=CHEAP_COMPILATION)(keys)
     with jax.numpy_dtype_promotion("standard"):  # Adam's step count is an integer
-        found = train_classifiers(
+        path = train_classifiers(
             models, optax.adam(s.rate), Sets(data.train, data.validation, data.test), keys,
             s.batch, s.epochs, s.stop, chunk=100, mean=True,
             # Convolutions of several members, or of a whole batch, leave the cache of a CPU.
@@ -92,26 +92,26 @@ def run(s: Settings, key: Array) -> xr.Dataset:
             at_once=math.gcd(AT_ONCE[s.model], s.batch) if on_cpu() else None,
         )  # fmt: skip
     grids, first = load_placed_digits(None, s.probe, s.cell, DRAW, stand_in)
-    own = digit_cells(first)
-    looks = digit_attention(found.selected, grids, own)
-    curves = {"training": found.train} | {k: found.observed[k] for k in ("validation", "test")}
-    along, shown = ("member", "epoch"), ("image", "cell_number")
+    digit = digit_cells(first)
+    looks = digit_attention(path.selected, grids, digit)
+    curves = {"training": path.train} | {k: path.observed[k] for k in ("validation", "test")}
+    along, pictured = ("member", "epoch"), ("image", "cell_number")
     return xr.Dataset(
         {
-            "accuracy": ("member", held_out_accuracies(found).selected),
-            "selected_epoch": ("member", found.selected_at),
-            "result": ("member", found.result), "loss": (along, found.loss),
+            "accuracy": ("member", held_out_accuracies(path).selected),
+            "selected_epoch": ("member", path.selected_at),
+            "result": ("member", path.result), "loss": (along, path.loss),
             "by_epoch": (("set", *along), list(curves.values())),
             "parameters": grid_parameters(s.model, sizes),
             "paper_size": grid_parameters(s.model, PAPER_SIZES[s.model]),
             "share": (("member", "query"), looks.share),
-            "maps": (("member", *shown), looks.maps[:, :EXAMPLES]),
-            "example": ((*shown, "pixel"), grids[:EXAMPLES]),
-            "example_cells": (shown, own[:EXAMPLES]),
+            "maps": (("member", *pictured), looks.maps[:, :EXAMPLES]),
+            "example": ((*pictured, "pixel"), grids[:EXAMPLES]),
+            "example_cells": (pictured, digit[:EXAMPLES]),
         },
         {
             "set": list(curves), "query": ["digit", "noise"],
-            "epoch": 1 + np.arange(found.loss.shape[1]),
+            "epoch": 1 + np.arange(path.loss.shape[1]),
         },
     )  # fmt: skip
 
@@ -129,13 +129,13 @@ def learning(data: xr.Dataset) -> xr.DataArray:
 
 def gap(data: xr.Dataset) -> xr.DataArray:
     """Accuracy of attention minus that of another model, paired, in points."""
-    own = percent(data)
-    return own.sel(model="attention", drop=True) - own.drop_sel(model="attention")
+    accuracies = percent(data)
+    return accuracies.sel(model="attention", drop=True) - accuracies.drop_sel(model="attention")
 
 
 def differences(data: xr.Dataset) -> dict[str, object]:
     """Accuracies, sizes and paired differences."""
-    told = ", ".join(
+    accuracies = ", ".join(
         f"{MODELS[model]} {percent(data).sel(model=model).mean():.1f} % "
         f"({data.parameters.sel(model=model) / 1000:.0f}k parameters)"
         for model in data.model.values.tolist()
@@ -145,12 +145,12 @@ def differences(data: xr.Dataset) -> dict[str, object]:
         ends = student_interval(gap(data).transpose("member", "model").values)
         names = (MODELS[model] for model in gap(data).model.values.tolist())
         gaps = "; ".join(
-            f"attention minus {name} {mean:+.1f} ± {reach:.1f}"
-            for name, mean, reach in zip(names, *ends, strict=True)
+            f"attention minus {name} {mean:+.1f} ± {half:.1f}"
+            for name, mean, half in zip(names, *ends, strict=True)
         )
     return {
         "text": TEXTS[data.attrs["images"]], "n": f"{data.attrs['train']:,}", "gaps": gaps,
-        "members": data.sizes["member"], "accuracies": told,
+        "members": data.sizes["member"], "accuracies": accuracies,
         "early": int(data.by_epoch.sel(set="training").isnull().any("epoch").sum()),
     }  # fmt: skip
 
@@ -160,15 +160,15 @@ def attention_figure(data: xr.Dataset) -> CaptionedFigure:
     import matplotlib.pyplot as plt
     from matplotlib.patches import Rectangle
 
-    one, edge = data.isel(model=0), data.attrs["cell"]
+    first_model, edge = data.isel(model=0), data.attrs["cell"]
     maps = data.maps.reindex(model=["attention"]).squeeze("model").transpose("image", ...)
     means = maps.mean("member").values.reshape(-1, SIDE, SIDE)
     figure, axes = plt.subplots(2, len(means), figsize=(9.6, 4.6), layout="constrained")
     for k, (image, weights) in enumerate(zip(axes[0], axes[1], strict=True)):
-        cells = one.example.values[k].reshape(SIDE, SIDE, edge, edge).swapaxes(1, 2)
+        cells = first_model.example.values[k].reshape(SIDE, SIDE, edge, edge).swapaxes(1, 2)
         image.imshow(cells.reshape(SIDE * edge, SIDE * edge), cmap="gray_r", vmin=0, vmax=1)
         weights.imshow(means[k], vmin=0, vmax=np.nanmax(means, initial=1 / SIDE**2))
-        row, column = divmod(int(np.argmax(one.example_cells.values[k])), SIDE)
+        row, column = divmod(int(np.argmax(first_model.example_cells.values[k])), SIDE)
         for axis, unit in ((image, edge), (weights, 1)):
             corner = (column * unit - 0.5, row * unit - 0.5)
             frame = Rectangle(corner, 2 * unit, 2 * unit, fill=False, ec=PALETTE[1], lw=2.5)
@@ -184,22 +184,22 @@ def shares(data: xr.Dataset) -> dict[str, object]:
     """Shares of the attention that the digit gets."""
     means = 100 * data.share.reindex(model=["attention"]).mean(["model", "member"])
     means = means.sel(query=["digit", "noise"]).values
-    own, noise = (f"{mean:.0f}" if np.isfinite(mean) else "" for mean in means)
-    return {"text": TEXTS[data.attrs["images"]], "own": own, "noise": noise}
+    digit, noise = (f"{mean:.0f}" if np.isfinite(mean) else "" for mean in means)
+    return {"text": TEXTS[data.attrs["images"]], "own": digit, "noise": noise}
 
 
 def answer(data: xr.Dataset) -> dict[str, object]:
     """Whether the digit gets more than its share, and which networks are less accurate."""
-    mean, reach = student_interval(100 * data.share.sel(model="attention", query="digit").values)
+    mean, half = student_interval(100 * data.share.sel(model="attention", query="digit").values)
     ends = student_interval(gap(data).transpose("member", "model").values)
     names = [MODELS[model] for model in gap(data).model.values.tolist()]
-    lows = zip(names, ends.mean - ends.reach, strict=True)
-    told = differences(data)
-    return told | {
-        "text": str(told["text"]).removeprefix("Embedded "),
-        "finds": float(mean - reach) > 25,
+    lows = zip(names, ends.mean - ends.half_width, strict=True)
+    captions = differences(data)
+    return captions | {
+        "text": str(captions["text"]).removeprefix("Embedded "),
+        "finds": float(mean - half) > 25,
         "own": f"{float(mean):.0f}",
-        "reach": f"{float(reach):.0f}",
+        "reach": f"{float(half):.0f}",
         "better": " and of ".join(name for name, low in lows if low > 0),
     }
 
@@ -215,7 +215,7 @@ EXPERIMENT = Experiment(
         [
             Derived("images", lambda data: TEXTS[data.attrs["images"]]),
             Derived("n", lambda data: data.attrs["train"]),
-            Column("replications", "accuracy", lambda own: int(own.notnull().sum())),
+            Column("replications", "accuracy", lambda accuracy: int(accuracy.notnull().sum())),
             Column("diverged", lambda data: data.result == Result.NOT_FINITE.value, panels.total),
             Column("parameters", "parameters", int),
             Column("at the paper's sizes", "paper_size", int),

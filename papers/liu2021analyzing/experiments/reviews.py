@@ -31,9 +31,12 @@ from attlas.experiments.settings import Settings
 from attlas.measures.statistics.onset import onset
 from attlas.measures.statistics.student_interval import student_interval
 from liu2021analyzing.library.reviews.attention import STATISTICS, review_concentration
-from liu2021analyzing.library.reviews.ensemble import make_review_ensemble
 from liu2021analyzing.library.reviews.review_words import load_review_words
-from liu2021analyzing.library.reviews.variants import ReviewSizes, train_reviews
+from liu2021analyzing.library.reviews.variants import (
+    ReviewSizes,
+    make_review_ensemble,
+    train_reviews,
+)
 
 EQUAL = 1e9
 """A temperature at which all weights are equal in single precision."""
@@ -105,21 +108,21 @@ def run(s: Settings, key: Array) -> xr.Dataset:
     models, keys = make_review_ensemble(keys, s.model, sizes, numbers)
     # Every size takes the same steps: an epoch is as long as that of the largest one.
     train = jax.tree.map(lambda a: a[np.resize(np.arange(s.n), pool)], data.train)
-    found, accuracy = train_reviews(
+    path, accuracy = train_reviews(
         models, s.rate, train, data.validation, data.test, keys, s.batch, s.epochs
     )
-    looks = review_concentration(found.selected, jax.tree.map(lambda a: a[:PROBE], data.test))
+    looks = review_concentration(path.selected, jax.tree.map(lambda a: a[:PROBE], data.test))
 
-    def each(values: Array | np.ndarray, *axes: str) -> tuple[tuple[str, ...], np.ndarray]:
+    def stack(values: Array | np.ndarray, *axes: str) -> tuple[tuple[str, ...], np.ndarray]:
         shape = (len(variants), s.members, *values.shape[1:])
         return ("model", "member", *axes), np.reshape(values, shape)
 
     return xr.Dataset(
         {
-            "accuracy": each(accuracy), "result": each(found.result),
-            "selected_epoch": each(found.selected_at), "loss": each(found.loss, "epoch"),
-            "training": each(found.train, "epoch"), "validation": each(found.validation, "epoch"),
-            "concentration": each(looks.models, "statistic"),
+            "accuracy": stack(accuracy), "result": stack(path.result),
+            "selected_epoch": stack(path.selected_at), "loss": stack(path.loss, "epoch"),
+            "training": stack(path.train, "epoch"), "validation": stack(path.validation, "epoch"),
+            "concentration": stack(looks.models, "statistic"),
             "uniform": (("model", "statistic"), np.tile(looks.uniform, (len(variants), 1))),
         },
         # The variants of a model are labels of one axis: "self-attention + l1" is a model.
@@ -135,19 +138,19 @@ def percent(data: xr.Dataset) -> xr.DataArray:
 def gap(data: xr.Dataset) -> xr.DataArray:
     """Accuracy minus that of the table's baseline with the same start and batches, in points."""
     names = [name for models in TABLES.values() for name in models[1:] if name in data.model]
-    own = {name: models[0] for models in TABLES.values() for name in models}
-    base = percent(data).reindex(model=[own[name] for name in names])
+    baselines = {name: models[0] for models in TABLES.values() for name in models}
+    base = percent(data).reindex(model=[baselines[name] for name in names])
     return percent(data).sel(model=names) - base.assign_coords(model=names)
 
 
 def of(models: list[str], quantity: panels.Formula) -> panels.Formula:
     """A quantity of some models, which have colours of their own: their axis is `network`."""
 
-    def chosen(data: xr.Dataset) -> xr.DataArray:
+    def of_models(data: xr.Dataset) -> xr.DataArray:
         there = [name for name in models if name in data.model]
         return quantity(data).sel(model=there).rename(model="network")
 
-    return chosen
+    return of_models
 
 
 def largest(data: xr.Dataset) -> xr.DataArray:
@@ -160,7 +163,7 @@ def share(data: xr.Dataset) -> xr.DataArray:
     return data.concentration.isel(n=-1).sel(statistic="top share")
 
 
-def told(values: xr.DataArray, digits: int) -> str:
+def means_text(values: xr.DataArray, digits: int) -> str:
     """The mean of each model that has one."""
     means = values.mean("member").to_series().dropna()
     return ", ".join(f"{name} {mean:.{digits}f}" for name, mean in means.items())
@@ -174,7 +177,7 @@ def size(data: xr.Dataset) -> dict[str, object]:
 
 def accuracies(data: xr.Dataset) -> dict[str, object]:
     """Mean accuracies with the most reviews."""
-    return {**size(data), "accuracies": told(largest(data), 1)}
+    return {**size(data), "accuracies": means_text(largest(data), 1)}
 
 
 def differences(data: xr.Dataset) -> dict[str, object]:
@@ -182,7 +185,7 @@ def differences(data: xr.Dataset) -> dict[str, object]:
     counts = []
     for n, part in gap(data).groupby("n", squeeze=False):
         ends = student_interval(part.squeeze("n").transpose("member", "model").values)
-        above, below = (int(np.sum(sign * ends.mean > ends.reach)) for sign in (1, -1))
+        above, below = (int(np.sum(sign * ends.mean > ends.half_width)) for sign in (1, -1))
         counts.append(f"with {n:,} reviews {above} intervals lie above 0, {below} below")
     text, _, members = size(data).values()
     return {"text": text, "members": members, "counts": "; ".join(counts)}
@@ -193,9 +196,9 @@ def concentration(data: xr.Dataset) -> dict[str, object]:
     ends = ""
     if "equal weights" in data.model:
         pair = largest(data).sel(model=["self-attention", "equal weights"])
-        mean, reach = student_interval(-pair.diff("model").squeeze("model").values)
-        ends = f"{mean:+.1f} ± {reach:.1f}"
-    return {**size(data), "probe": PROBE, "shares": told(share(data), 2), "difference": ends}
+        mean, half = student_interval(-pair.diff("model").squeeze("model").values)
+        ends = f"{mean:+.1f} ± {half:.1f}"
+    return {**size(data), "probe": PROBE, "shares": means_text(share(data), 2), "difference": ends}
 
 
 def is_compared(row: panels.Row) -> bool:
@@ -220,20 +223,20 @@ def mean_of(quantity: panels.Formula) -> panels.Formula:
 
 def answer(data: xr.Dataset) -> dict[str, object]:
     """From how many reviews on self-attention is better, and the variant that gains most."""
-    found = gap(data).transpose("member", "model", "n")
-    mean, reach = student_interval(found.values)
-    names = found.model.values.tolist()
+    gaps = gap(data).transpose("member", "model", "n")
+    mean, half = student_interval(gaps.values)
+    names = gaps.model.values.tolist()
     plain = names.index("self-attention")
-    clear = mean[plain] > reach[plain]
-    told = [f"{m:+.1f} ± {r:.1f}" for m, r in zip(mean[:, -1], reach[:, -1], strict=True)]
+    clear = mean[plain] > half[plain]
+    texts = [f"{m:+.1f} ± {r:.1f}" for m, r in zip(mean[:, -1], half[:, -1], strict=True)]
     best = int(mean[:, -1].argmax())
     first = onset(data.n.values, clear)
     return {
         "first": f"{float(first):,.0f}" if np.isfinite(first) else "",
-        "plain": told[plain],
-        "recurrent": told[names.index("recurrent attention")],
+        "plain": texts[plain],
+        "recurrent": texts[names.index("recurrent attention")],
         "best": names[best],
-        "most": told[best],
+        "most": texts[best],
         "text": TEXTS[data.attrs["text"]].split(" (")[0],
         "n": f"{int(data.n[-1]):,}",
         "members": data.sizes["member"],
@@ -251,7 +254,7 @@ EXPERIMENT = Experiment(
         [
             Derived("table", paper_table),
             Derived("text", lambda data: TEXTS[data.attrs["text"]]),
-            Column("replications", "accuracy", lambda own: int(own.notnull().sum())),
+            Column("replications", "accuracy", lambda accuracy: int(accuracy.notnull().sum())),
             Column("diverged", lambda data: data.result == Result.NOT_FINITE.value, panels.total),
             Column("test accuracy, % [95 % interval]", percent, mean_and_interval),
             Column("minus baseline, points", gap, mean_and_interval, where=is_compared),

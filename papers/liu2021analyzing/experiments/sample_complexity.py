@@ -43,48 +43,48 @@ GRID = Grid(
 def run(s: Settings, key: Array) -> xr.Dataset:
     """Test errors of all students on all tasks, by n and member."""
     n = np.array(s.multiples) * s.p
-    found = [
+    students = [
         train_attended_students(
             seed, s.s0, s.p, s.d, n.tolist(), NOISE, s.fresh, s.starts, s.steps, s.at_once
         )
         for seed in range(s.seed, s.seed + s.members)
     ]
-    axes, whole = ("weights", "s0", "student", "multiple", "member"), {}
+    axes, arrays = ("weights", "s0", "student", "multiple", "member"), {}
     for name in ("error", "reached"):
-        each = np.stack([getattr(one, name) for one in found], axis=-1).astype(float)
+        stacked = np.stack([getattr(student, name) for student in students], axis=-1).astype(float)
         # A student of equal weights is one without attention.
-        whole[name] = np.full((3, len(s.s0), 2, *each.shape[1:]), np.nan)
-        whole[name][0, :, 0] = each[0]
-        whole[name][1:] = each[1:].reshape(2, *whole[name].shape[1:])
+        arrays[name] = np.full((3, len(s.s0), 2, *stacked.shape[1:]), np.nan)
+        arrays[name][0, :, 0] = stacked[0]
+        arrays[name][1:] = stacked[1:].reshape(2, *arrays[name].shape[1:])
     labels = (list(WEIGHTS), list(s.s0), list(STUDENTS), list(s.multiples))
-    whole = {name: (axes, values) for name, values in whole.items()}
-    return xr.Dataset({**whole, "n": ("multiple", n)}, dict(zip(axes, labels, strict=False)))
+    arrays = {name: (axes, values) for name, values in arrays.items()}
+    return xr.Dataset({**arrays, "n": ("multiple", n)}, dict(zip(axes, labels, strict=False)))
 
 
 def ratios(data: xr.Dataset) -> xr.DataArray:
     """Errors times n at the two largest n, without f over with f, and the interval."""
     scaled = (data.error * data.n).isel(multiple=slice(-2, None)).mean("multiple", skipna=False)
-    equal, parts = scaled.sel(weights="equal", student="attention", drop=True), []
+    equal, by_comparison = scaled.sel(weights="equal", student="attention", drop=True), []
     for compared in COMPARED:
-        own = scaled.sel(weights=compared.split(", ")[1], drop=True)
-        other = equal if compared.startswith("own") else own.sel(student="no attention", drop=True)
-        known = own.sel(student="attention", drop=True)
-        parts.append(
+        task = scaled.sel(weights=compared.split(", ")[1], drop=True)
+        plain = equal if compared.startswith("own") else task.sel(student="no attention", drop=True)
+        known_f = task.sel(student="attention", drop=True)
+        by_comparison.append(
             xr.apply_ufunc(
-                lambda a, b: np.array(ratio_of_means(a, b)), other, known, vectorize=True,
+                lambda a, b: np.array(ratio_of_means(a, b)), plain, known_f, vectorize=True,
                 input_core_dims=[["member"], ["member"]], output_core_dims=[["end"]],
             )
         )  # fmt: skip
-    return xr.concat(parts, "compared").assign_coords(compared=list(COMPARED))
+    return xr.concat(by_comparison, "compared").assign_coords(compared=list(COMPARED))
 
 
 def pairs(data: xr.Dataset) -> xr.DataArray:
     """The same by $p / s_0$, without the floor of one task that moves."""
-    found = ratios(data).isel(compared=slice(3)).stack(pair=["p", "s0"]).dropna("pair", how="all")
-    return found.reset_index("pair").assign_coords(factor=found.p / found.s0)
+    table = ratios(data).isel(compared=slice(3)).stack(pair=["p", "s0"]).dropna("pair", how="all")
+    return table.reset_index("pair").assign_coords(factor=table.p / table.s0)
 
 
-def told(value: float, low: float, high: float) -> str:
+def interval_text(value: float, low: float, high: float) -> str:
     """An interval, as text."""
     return f"{value:.2f} [{low:.2f}, {high:.2f}]" if np.isfinite(value) else "not available"
 
@@ -103,7 +103,7 @@ def entries(row: xr.Dataset) -> tuple[object, ...]:
     corrected = "a floor, no ratio of n" if compared == COMPARED[3] else "1"
     errors = row.error.sel(weights=weights)
     return (
-        told(*row.ratio.values),
+        interval_text(*row.ratio.values),
         factor**2,
         f"{factor:g}" if weights == "fixed" else corrected,
         slope(errors.sel(student="attention")),
@@ -119,14 +119,15 @@ def largest(data: xr.Dataset) -> xr.Dataset:
 
 def errors(data: xr.Dataset) -> dict[str, object]:
     """Slopes, and the errors with and without attention."""
-    own = largest(data)
-    known, ends = own.error.sel(student="attention"), own.error.isel(multiple=-1).mean("member")
+    case = largest(data)
+    known_f = case.error.sel(student="attention")
+    ends = case.error.isel(multiple=-1).mean("member")
     return {
-        "p": int(own.p), "s0": int(own.s0), "d": data.attrs["d"], "n": int(own.n[-1]),
-        "slopes": "; ".join(f"{name} {slope(known.sel(weights=name))}" for name in WEIGHTS),
+        "p": int(case.p), "s0": int(case.s0), "d": data.attrs["d"], "n": int(case.n[-1]),
+        "slopes": "; ".join(f"{name} {slope(known_f.sel(weights=name))}" for name in WEIGHTS),
         **{f"{k}_known": f"{ends.sel(weights=k)[0]:.3g}" for k in WEIGHTS[1:]},
         **{f"{k}_unknown": f"{ends.sel(weights=k)[1]:.3g}" for k in WEIGHTS[1:]},
-        "reached": f"{100 * own.reached.sel(student='attention').mean():.0f}",
+        "reached": f"{100 * case.reached.sel(student='attention').mean():.0f}",
         "members": data.sizes["member"],
     }  # fmt: skip
 
@@ -137,15 +138,16 @@ def factors(data: xr.Dataset) -> dict[str, object]:
     def place(at: xr.DataArray) -> str:
         return f"$p = {int(at.p)}$, $s_0 = {int(at.s0)}$"
 
-    own, one, moving = (
+    separate, shared, moving = (
         "; ".join(
-            f"{told(*each.values)} for {place(each)}" for each in found.transpose("pair", "end")
+            f"{interval_text(*ratio.values)} for {place(ratio)}"
+            for ratio in rows.transpose("pair", "end")
         )
-        for found in pairs(data).transpose("compared", ...)
+        for rows in pairs(data).transpose("compared", ...)
     )
     high = pairs(data).isel(end=2).max("compared").transpose("pair")
     within = ", ".join(place(at) for at in high if at >= at.factor**2)
-    return {"own": own, "one": one, "moving": moving, "within": within}
+    return {"own": separate, "one": shared, "moving": moving, "within": within}
 
 
 def curves(student: str, weights: Sequence[str], named: str = "", **options: Any) -> Points:
@@ -172,14 +174,14 @@ def ends(data: xr.Dataset) -> xr.DataArray:
 
 def answer(data: xr.Dataset) -> dict[str, object]:
     """The range of the factors over p and s0, by what the support does."""
-    found = pairs(data)
-    one = found.sel(compared=COMPARED[1]).transpose("end", "pair").values
-    moving = found.sel(compared=COMPARED[2]).transpose("end", "pair").values[0]
+    measured = pairs(data)
+    shared = measured.sel(compared=COMPARED[1]).transpose("end", "pair").values
+    moving = measured.sel(compared=COMPARED[2]).transpose("end", "pair").values[0]
     return factors(data) | {
-        "clear": bool((one[1] > 1).all()),
-        "fixed": f"{one[0].min():.2g} to {one[0].max():.2g}",
+        "clear": bool((shared[1] > 1).all()),
+        "fixed": f"{shared[0].min():.2g} to {shared[0].max():.2g}",
         "moving": f"{moving.min():.2f} to {moving.max():.2f}",
-        "factors": f"{float(found.factor.min()):g} to {float(found.factor.max()):g}",
+        "factors": f"{float(measured.factor.min()):g} to {float(measured.factor.max()):g}",
         "members": data.sizes["member"],
     }
 

@@ -1,1 +1,1 @@
-"""What liu2021analyzing alone is made of."""
+"""Models, data, measurements, bounds and training that only liu2021analyzing uses."""

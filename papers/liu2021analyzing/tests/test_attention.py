@@ -5,7 +5,7 @@ import pytest
 
 from liu2021analyzing.library.noisy_grid.attention import digit_attention, digit_cells
 from liu2021analyzing.library.noisy_grid.data import load_placed_digits
-from liu2021analyzing.library.noisy_grid.models import GridSizes, make_grid_model
+from liu2021analyzing.library.noisy_grid.grid_cnn import GridSizes, make_grid_model
 
 
 def _models(kind):

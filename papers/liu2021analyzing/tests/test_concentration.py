@@ -9,13 +9,7 @@ from attlas.core.solution import Result
 from attlas.experiments.record import Record
 from attlas.training.trajectory import Trajectory
 from liu2021analyzing.experiments import concentration
-from liu2021analyzing.experiments.concentration import (
-    BINS,
-    EXPERIMENT,
-    PAPER_NORM,
-    SHOWN,
-    VARIANTS,
-)
+from liu2021analyzing.experiments.concentration import BINS, EXPERIMENT, PAPER_NORM, SHOWN, VARIANTS
 from liu2021analyzing.library.measures.summary import MEASURES
 
 pytestmark = pytest.mark.thorough  # the records take long

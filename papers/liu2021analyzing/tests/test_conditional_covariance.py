@@ -86,7 +86,7 @@ def test_the_printed_block_is_not_the_regression():
 
 
 def test_unpaired_samples_are_refused():
-    with pytest.raises(UserError, match=r"given has shape \(3, 1\): give \[n d\] with n = 2"):
+    with pytest.raises(UserError, match=r"regressors has shape \(3, 1\): give \[n d\] with n = 2"):
         conditional_covariance(jnp.ones((2, 1)), jnp.ones((3, 1)))
 
 

@@ -53,7 +53,7 @@ def test_unusable_images_are_refused():
             place_in_grid(np.ones(shape), draw)
     with pytest.raises(UserError, match="square images"):
         enlarge(np.ones((2, 3, 4)), 6)
-    with pytest.raises(UserError, match="9999 train images asked"):
+    with pytest.raises(UserError, match="9999 train images requested"):
         load_noisy_grids(sizes=(9999, 1, 1), stand_in=True)
     with pytest.raises(UserError, match="at least one image"):
         load_noisy_grids(sizes=(1, 0, 1), stand_in=True)

@@ -11,7 +11,7 @@ from attlas.core.solution import Result
 from attlas.training.epochs import epoch_orders
 from attlas.training.fit import fit
 from liu2021analyzing.library.data.distinct_words import distinct_words
-from liu2021analyzing.library.losses.l1_penalty import l1_penalty
+from liu2021analyzing.library.losses import l1_penalty
 from liu2021analyzing.library.models.self_attention_mlp import make_self_attention_mlp
 from liu2021analyzing.library.models.two_layer import make_two_layer
 from liu2021analyzing.library.models.word_classifier import make_word_classifier

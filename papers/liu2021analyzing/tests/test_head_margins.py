@@ -1,9 +1,11 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 
+from attlas.kernels.multi_head_ntk import ntk_features
 from attlas.models.attention.multi_head import Decoder, MultiHead
-from liu2021analyzing.library.audit.head_margins import head_margins
+from liu2021analyzing.library.audit.head_margins import head_margins, tangent_prediction
 
 
 def test_margins_are_ordered_and_the_kernel_moves_with_the_head():
@@ -22,3 +24,20 @@ def test_margins_are_ordered_and_the_kernel_moves_with_the_head():
     assert found.drift[0] == found.moved[0] == 0 < found.drift[1]
     assert found.gap < 1e-6
     np.testing.assert_array_equal(found.errors, 0)
+
+
+def test_kernels_predict_as_features_do():
+    rng = np.random.default_rng(0)
+    model = MultiHead(
+        jnp.asarray(rng.normal(size=(1, 3))), jnp.asarray(rng.normal(size=(1, 3, 3))), Decoder.LAST
+    )
+    X, fresh, y = rng.normal(size=(6, 4, 3)), rng.normal(size=(5, 4, 3)), rng.choice([-1.0, 1.0], 6)
+    found = tangent_prediction(model, X, y, fresh)
+    F, G = (np.asarray(ntk_features(model, jnp.asarray(a))) for a in (X, fresh))
+    np.testing.assert_allclose(found.gram, F @ F.T, rtol=1e-10, atol=1e-12)
+    # condition number of K times rounding, far below this
+    np.testing.assert_allclose(found.regression, G @ np.linalg.pinv(F) @ y, rtol=1e-6, atol=1e-8)
+    theta = F.T @ found.margin.certificate["alpha"]
+    assert np.min(y * (F @ theta)) == pytest.approx(float(found.margin.unwrap()), rel=1e-6)
+    np.testing.assert_allclose(found.classifier, G @ theta, rtol=1e-8, atol=1e-10)
+    assert found.eigenvalues[0] > 0

@@ -10,9 +10,9 @@ import pytest
 from attlas.core.errors import UserError
 from attlas.core.solution import Result
 from liu2021analyzing.library.data.attended_regression import layer_outputs
-from liu2021analyzing.library.losses.squared_risk import squared_risk
+from liu2021analyzing.library.levenberg_marquardt import best_starts, levenberg_marquardt
+from liu2021analyzing.library.losses import squared_risk
 from liu2021analyzing.library.models.two_layer import TwoLayer
-from liu2021analyzing.library.solvers.levenberg_marquardt import best_starts, levenberg_marquardt
 
 SMOOTH = 1e-3
 

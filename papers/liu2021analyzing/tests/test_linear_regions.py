@@ -3,6 +3,7 @@
 import math
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -13,9 +14,15 @@ from liu2021analyzing.library.bounds.liu2021_regions import (
 )
 from liu2021analyzing.library.measures.cell_enumeration import enumerate_cells
 from liu2021analyzing.library.measures.linear_regions import (
+    activation_patterns,
     count_cells,
     count_linear_regions,
+    frozen_regions,
     sampled_cells,
+)
+from liu2021analyzing.library.models.self_attention_mlp import (
+    SelfAttentionMLP,
+    make_self_attention_mlp,
 )
 
 KEY = jax.random.key(0)
@@ -143,3 +150,32 @@ def test_a_line_passes_the_cells_at_both_of_its_ends():
     # One point on the line cuts it in two, two points in three.
     assert sampled_cells(np.ones((1, 1)), key=KEY, lines=1) == 2
     assert sampled_cells(np.ones((2, 1)), np.array([0.0, 1.0]), key=KEY, lines=1) == 3
+
+
+def test_many_points_meet_every_cell_and_few_points_at_most_themselves():
+    rng = np.random.default_rng(0)
+    W, b = rng.standard_normal((5, 2)), rng.standard_normal(5)
+    # Cells of a plane reach far: points at several scales find them.
+    points = 10 ** rng.uniform(-1, 3, (40_000, 1)) * rng.standard_normal((40_000, 2))
+    assert activation_patterns(W, b, points) == count_cells(W, b)
+    assert activation_patterns(W, b, points[:3]) <= 3
+    with pytest.raises(UserError, match="one dimension"):
+        activation_patterns(W, b, np.ones((3, 4)))
+
+
+def test_units_of_the_frozen_network_are_those_of_the_model_at_its_input():
+    model = make_self_attention_mlp(jax.random.key(0), 3, 1, 2, 1, 4, biases=True)
+    x = jnp.array([[0.3, -1.0, 0.7]])
+    A, values = np.asarray(model.attention(x)), np.asarray(model.W_V @ x)[0]
+    units = np.maximum((A @ np.asarray(model.W1)).T @ values + np.asarray(model.b1), 0)
+    np.testing.assert_allclose(units, model.features(x), rtol=1e-12)
+
+
+def test_one_input_with_all_attention_leaves_half_lines():
+    one = jnp.ones((1, 1))
+    W1 = jnp.array([[1.0, 1.0, 2.0], [0.0, 0.0, 0.0]])
+    model = SelfAttentionMLP(one, one, one, W1, jnp.ones(3), jnp.array([0.0, 1.0, 4.0]))
+    first_word = np.array([[[1.0, 1.0], [0.0, 0.0]]])
+    points = np.array([[-3.0, 5.0], [-1.5, 0.0], [-1.5, 9.0], [4.0, 0.0]])
+    # Offsets 0, -1 and -2 on the first value cut a line into four; the points meet three.
+    assert frozen_regions(model, first_word, points) == (4.0, 3.0)

@@ -55,11 +55,7 @@ def test_at_the_break_even_width_the_printed_bounds_are_equal():
 
 
 @pytest.mark.parametrize(
-    "call",
-    [
-        lambda: liu2021_regions(0, 1),
-        lambda: liu2021_regions_break_even(3, 3),
-    ],
+    "call", [lambda: liu2021_regions(0, 1), lambda: liu2021_regions_break_even(3, 3)]
 )
 def test_sizes_out_of_range_are_refused(call):
     with pytest.raises(UserError, match=r"at least one|choose s0"):

@@ -4,13 +4,7 @@ import pytest
 import xarray as xr
 
 from attlas.data.mnist import MNIST
-from liu2021analyzing.experiments.noisy_grid import (
-    EXPERIMENT,
-    GRID,
-    MODELS,
-    differences,
-    gap,
-)
+from liu2021analyzing.experiments.noisy_grid import EXPERIMENT, GRID, MODELS, differences, gap
 
 
 @pytest.fixture

@@ -41,7 +41,7 @@ def test_every_piece_stands_once_beside_its_own_pair_and_the_rows_are_few():
                 here = packed.target_pair[row] == place
                 assert packed.target[row, here].tolist() == pairs.target[number, :t].tolist()
                 asked = pairs.target[number, 1 : t + 1]
-                assert packed.asked[row, here].tolist() == asked.tolist()
+                assert packed.labels[row, here].tolist() == asked.tolist()
             count = int(np.sum(numbers >= 0))
             assert set(packed.source_pair[row]) <= set(range(count + 1))
             assert set(packed.target_pair[row]) <= set(range(count + 1))

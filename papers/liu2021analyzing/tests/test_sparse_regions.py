@@ -1,12 +1,15 @@
 """Counts of regions against the known maxima and against each other."""
 
 import numpy as np
+import pytest
 
+from attlas.core.errors import UserError
 from liu2021analyzing.library.bounds.liu2021_regions import (
     liu2021_central_regions_maximum,
     liu2021_regions,
 )
 from liu2021analyzing.library.training.sparse_regions import (
+    marked_words,
     masked_regions,
     softmax_regions,
     trained_regions,
@@ -35,3 +38,14 @@ def test_sharper_logits_concentrate_and_training_learns():
     assert found.support[2] < found.support[1]
     assert found.loss[1] < found.loss[0]
     assert np.all(found.met <= found.exact)
+
+
+def test_marks_and_labels():
+    x, y = marked_words(np.random.default_rng(1), 200, 3)
+    assert x.shape == (200, 3, 3)
+    assert set(y.tolist()) == {-1.0, 1.0}
+    assert set(x[:, 1].argmax(axis=1).tolist()) == {0, 1, 2}
+    assert (np.abs(x[:, 0]) == 1).all()
+    assert (np.abs(x[:, 2]) <= 1).all()
+    with pytest.raises(UserError, match="n = 0"):
+        marked_words(np.random.default_rng(1), 0, 3)

@@ -64,10 +64,7 @@ def test_points_of_a_network_are_certified_by_another_computation():
     x, y = np.asarray(x), np.asarray(y)
     hidden = np.logaddexp(0, x @ W)
     error = hidden @ w - y
-    by_hand = [
-        x.T @ (error[:, None] / (1 + np.exp(-x @ W)) * w) / 20,
-        hidden.T @ error / 20,
-    ]
+    by_hand = [x.T @ (error[:, None] / (1 + np.exp(-x @ W)) * w) / 20, hidden.T @ error / 20]
     assert max(np.abs(part).max() for part in by_hand) < 1e-9
     assert float(found.stats["risk"][good[0]]) == pytest.approx(float(np.mean(error**2)) / 2)
 

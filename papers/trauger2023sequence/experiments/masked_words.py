@@ -29,8 +29,11 @@ from attlas.experiments.panels import (
     median_only,
 )
 from attlas.experiments.settings import Settings
-from trauger2023sequence.library.data.masked_word_texts import frequency_baseline, load_masked_words
-from trauger2023sequence.library.data.masked_words import MaskedWords
+from trauger2023sequence.library.data.masked_words import (
+    MaskedWords,
+    frequency_baseline,
+    load_masked_words,
+)
 from trauger2023sequence.library.training.masked_word_bounds import (
     COVERS,
     FROM_ONE_SCORE,
@@ -89,10 +92,10 @@ def run(s: Settings, key: Array) -> xr.Dataset:
     decay = jax.device_put(np.array(s.decay, "float32"))
     models = train_masked_words(second, data.train, inputs, decay, settings)
     # One program for both sets.
-    both = MaskedWords(*(np.concatenate(parts) for parts in zip(*data[:2], strict=True)))
-    measured = masked_word_losses(models, inputs, both, 2 * math.log(s.K))
-    parts = [np.split(np.asarray(each), [s.train], axis=1) for each in measured]
-    loss, right = (np.stack([part.mean(axis=1) for part in each]) for each in parts)
+    all_samples = MaskedWords(*(np.concatenate(splits) for splits in zip(*data[:2], strict=True)))
+    measured = masked_word_losses(models, inputs, all_samples, 2 * math.log(s.K))
+    splits = [np.split(np.asarray(numbers), [s.train], axis=1) for numbers in measured]
+    loss, right = (np.stack([part.mean(axis=1) for part in halves]) for halves in splits)
     baseline = frequency_baseline(data.train.targets, data.test.targets, s.K)
     best, samples = int(loss[1].argmin()), 10.0 ** np.array(s.exponents)
     X = masked_tokens(inputs, data.train)
@@ -120,19 +123,19 @@ def at_best(data: xr.Dataset) -> xr.Dataset:
 
 def least(data: xr.Dataset) -> xr.DataArray:
     """The least bound at the training samples, of the model that was compared."""
-    own = data.bound.isel(samples=-1).min("cover")
-    return own.where(data.decay == data.best)
+    bounds = data.bound.isel(samples=-1).min("cover")
+    return bounds.where(data.decay == data.best)
 
 
 def learnt(data: xr.Dataset) -> dict[str, object]:
     """What is learnt, and the true gap."""
     rows = []
     for T in data["T"].values:
-        own = at_best(data[["loss", "accuracy", "unigram", "frequent", "best", "gap"]].sel(T=T))
-        loss, right = (float(own[name].sel(set="test")) for name in ("loss", "accuracy"))
+        cell = at_best(data[["loss", "accuracy", "unigram", "frequent", "best", "gap"]].sel(T=T))
+        loss, right = (float(cell[name].sel(set="test")) for name in ("loss", "accuracy"))
         rows.append(
-            f"at T = {T} test loss {loss:.2f} against {float(own.unigram):.2f} by frequency, "
-            f"accuracy {right:.2f} against {float(own.frequent):.2f}, gap {float(own.gap):.2f}"
+            f"at T = {T} test loss {loss:.2f} against {float(cell.unigram):.2f} by frequency, "
+            f"accuracy {right:.2f} against {float(cell.frequent):.2f}, gap {float(cell.gap):.2f}"
         )
     s = data.attrs
     return {"text": TEXTS[s["text"]], "K": s["K"], "m": s["train"], "rows": "; ".join(rows)}
@@ -142,21 +145,21 @@ def needed(data: xr.Dataset) -> dict[str, object]:
     """The samples that each bound needs, beside the gap."""
     rows = []
     for T in data["T"].values:
-        own = data.sel(T=T)
-        covers = own.needed.where(own.decay == own.best).mean("decay").transpose("cover", ...)
-        each = [*covers.values, *own.score_needed.transpose("score", ...).values]
-        parts = [
+        cell = data.sel(T=T)
+        covers = cell.needed.where(cell.decay == cell.best).mean("decay").transpose("cover", ...)
+        samples = [*covers.values, *cell.score_needed.transpose("score", ...).values]
+        texts = [
             f"{name} " + (f"{np.nanmedian(m):.0e}" if np.isfinite(np.nanmedian(m)) else "over 1e17")
-            for name, m in zip((*COVERS, *FROM_ONE_SCORE), each, strict=True)
+            for name, m in zip((*COVERS, *FROM_ONE_SCORE), samples, strict=True)
         ]
         rows.append(
-            f"T = {T}: gap {float(own.gap.mean()):.2f}, least bound {float(least(own).mean()):.1f};"
-            f" {', '.join(parts)}"
+            f"T = {T}: gap {float(cell.gap.mean()):.2f}, "
+            f"least bound {float(least(cell).mean()):.1f}; {', '.join(texts)}"
         )
     return {"ceiling": f"{ceiling(data):.1f}", "rows": ". ".join(rows)}
 
 
-def whole(m: xr.DataArray) -> str:
+def samples_text(m: xr.DataArray) -> str:
     """A number of samples."""
     return f"{float(m.median()):.0e}"
 
@@ -168,8 +171,8 @@ def curve(name: str, **labels: Any) -> panels.Formula:
 
 def answer(data: xr.Dataset) -> dict[str, object]:
     """The true gap, the least bound, and which of them needs the fewest samples."""
-    own = data.needed.where(data.decay == data.best).mean("decay")
-    medians = own.median([dim for dim in own.dims if dim != "cover"])
+    needed_samples = data.needed.where(data.decay == data.best).mean("decay")
+    medians = needed_samples.median([dim for dim in needed_samples.dims if dim != "cover"])
     name = str(medians.cover.values[int(medians.argmin("cover"))])
     bound = least(data).max("decay").mean("member")
     return {
@@ -177,7 +180,7 @@ def answer(data: xr.Dataset) -> dict[str, object]:
         "m": f"{data.attrs['train']:,}",
         "T": ", ".join(map(str, data["T"].values)),
         "gap": ", ".join(f"{gap:.2f}" for gap in data.gap.mean("member").values),
-        "bound": ", ".join(f"{each:.1f}" for each in bound.values),
+        "bound": ", ".join(f"{value:.1f}" for value in bound.values),
         "ceiling": f"{ceiling(data):.1f}",
         "name": {"parameters": "parameter counting"}.get(name, f"the bound '{name}'"),
         "needed": plain_number(float(medians.min()), 1),
@@ -201,7 +204,7 @@ EXPERIMENT = Experiment(
             Column("most frequent", "frequent"),
             Column("true gap", lambda data: data.loss.sel(set="test") - data.loss.sel(set="train")),
             Column("largest |W_i|", "readout"),
-            *(Column(f"m, {name}", "needed", whole, at={"cover": name}) for name in COVERS),
+            *(Column(f"m, {name}", "needed", samples_text, at={"cover": name}) for name in COVERS),
             Column("least bound", least),
         ],
     ),

@@ -62,25 +62,25 @@ def run(s: Settings, key: Array) -> xr.Dataset:
     d, radii, samples = s.T + 2, np.asarray(s.radii, float), np.append(SAMPLES, s.train)
     data = make_sparse_majority(draw, s.T, MajorityDesign(s.train, s.test, s.s, d))
     unit = one_hot_bits(s.T) if s.embedding == "one-hot" else scaled_to_unit(data.embedding)
-    data = eqx.tree_at(lambda each: each.embedding, data, unit)
+    data = eqx.tree_at(lambda axes: axes.embedding, data, unit)
     settings = ProjectedSettings(steps=s.steps, batch=s.batch)
     models = train_projected(start, data, jax.device_put(radii.astype("float32")), settings)
     sets = (data.bits, data.labels), (data.validation_bits, data.validation_labels)
     margins = jax.device_put(MARGINS)
-    accuracy, ramp = zip(*(ramp_risks(models, unit, *each, margins) for each in sets), strict=True)
+    accuracy, ramp = zip(*(ramp_risks(models, unit, *axes, margins) for axes in sets), strict=True)
     complexity = np.asarray(ball_complexities(radii, samples, s.T, d))
-    found = certified_error(np.asarray(ramp[0]), complexity, samples, MARGINS, DELTA)
-    logs, error = np.log(SAMPLES), np.moveaxis(found.error[:, :-1], 1, -1)
+    errors = certified_error(np.asarray(ramp[0]), complexity, samples, MARGINS, DELTA)
+    logs, error = np.log(SAMPLES), np.moveaxis(errors.error[:, :-1], 1, -1)
     needed = [np.exp(last_crossing(logs, error - threshold)) for threshold in THRESHOLDS]
-    by_set, each = ("set", "radius"), ("radius", "samples", "family")
+    by_set, axes = ("set", "radius"), ("radius", "samples", "family")
     return xr.Dataset(
         {
             "norm": ("radius", np.abs(np.asarray(models.query_key)).sum(axis=(1, 2, 3))),
             "accuracy": (by_set, np.stack(accuracy)),
             "ramp": ((*by_set, "margin"), np.stack(ramp)),
-            "complexity": (each, complexity),
-            "error": (each, found.error),
-            "best_margin": (each, MARGINS[found.margin]),
+            "complexity": (axes, complexity),
+            "error": (axes, errors.error),
+            "best_margin": (axes, MARGINS[errors.margin]),
             "needed": (("threshold", "radius", "family"), needed),
         },
         {
@@ -92,17 +92,17 @@ def run(s: Settings, key: Array) -> xr.Dataset:
 
 def trained(data: xr.Dataset) -> xr.Dataset:
     """The bounds at the samples trained on; the ramp loss at the margin that `FIXED` takes."""
-    own = data.isel(samples=-1, drop=True)
-    margin = own.best_margin.sel(family=FIXED, drop=True)
-    ramp = own.ramp.where(own.margin == margin).sum("margin", min_count=1)
+    at_training_size = data.isel(samples=-1, drop=True)
+    margin = at_training_size.best_margin.sel(family=FIXED, drop=True)
+    ramp = at_training_size.ramp.where(at_training_size.margin == margin).sum("margin", min_count=1)
     delta = DELTA / (data.sizes["radius"] * data.sizes["margin"])
     tail = float(generalisation_gap(0.0, data.attrs["train"], delta))
-    return own.assign(
+    return at_training_size.assign(
         own_margin=margin,
         own_ramp=ramp.sel(set="train"),
         gap=ramp.sel(set="test") - ramp.sel(set="train"),
-        gap_bound=2 * own.complexity / margin + tail,
-        error=own.error.clip(max=1),
+        gap_bound=2 * at_training_size.complexity / margin + tail,
+        error=at_training_size.error.clip(max=1),
     )
 
 
@@ -136,31 +136,31 @@ def certified(family: str, m: float | None) -> Lines:
 
 def certificates(data: xr.Dataset) -> dict[str, object]:
     """What is certified at the samples trained on."""
-    told = []
+    texts = []
     for task in data["task"].values:
-        own = trained(data).sel(task=task).mean("member")
-        kept = learnt(own) if learnt(own).any() else own.error.notnull().any("family")
-        best = 1 - float(own.error.sel(family=FIXED).where(kept).min())
-        told.append(
-            f"{task}: accuracy up to {float(own.accuracy.sel(set='test').max()):.3f}, certified "
+        cell = trained(data).sel(task=task).mean("member")
+        usable = learnt(cell) if learnt(cell).any() else cell.error.notnull().any("family")
+        best = 1 - float(cell.error.sel(family=FIXED).where(usable).min())
+        texts.append(
+            f"{task}: accuracy up to {float(cell.accuracy.sel(set='test').max()):.3f}, certified "
             + (f"{best:.3f}" if best > 0 else "nothing")
         )
-    return {"m": f"{data.attrs['train']:,}", "tasks": "; ".join(told)}
+    return {"m": f"{data.attrs['train']:,}", "tasks": "; ".join(texts)}
 
 
 def needs(data: xr.Dataset) -> dict[str, object]:
     """The samples that each bound needs."""
-    told, missed = [], []
+    texts, missed = [], []
     for task in data["task"].values:
-        own = data.sel(task=task)
-        if not learnt(own).any():
+        cell = data.sel(task=task)
+        if not learnt(cell).any():
             missed.append(task)
             continue
-        needed = own.needed.where(learnt(own)).min("radius").median("member")
+        needed = cell.needed.where(learnt(cell)).min("radius").median("member")
         names = [FAMILIES[k] for k in (0, 1, 3, 5)]
         sizes = [f"{name} {sample_sizes(needed.sel(family=name))}" for name in names]
-        told.append(f"{task}: {'; '.join(sizes)}")
-    return {"sizes": ". ".join(told), "missed": ", ".join(missed)}
+        texts.append(f"{task}: {'; '.join(sizes)}")
+    return {"sizes": ". ".join(texts), "missed": ", ".join(missed)}
 
 
 def sample_sizes(needed: xr.DataArray) -> str:
@@ -171,25 +171,27 @@ def sample_sizes(needed: xr.DataArray) -> str:
 
 def answer(data: xr.Dataset) -> dict[str, object]:
     """The largest certified accuracy of a model of the accuracy wanted."""
-    own = trained(data)
-    kept = learnt(own)
-    share = (1 - own.error.sel(family=FIXED)).where(kept).max("radius").mean("member")
-    told: dict[str, object] = {
+    at_training_size = trained(data)
+    usable = learnt(at_training_size)
+    share = (
+        (1 - at_training_size.error.sel(family=FIXED)).where(usable).max("radius").mean("member")
+    )
+    facts: dict[str, object] = {
         **dict.fromkeys(("certified", "task", "accuracy", "needed"), ""),
         "m": f"{data.attrs['train']:,}",
         "T": data.attrs["T"],
         "members": data.sizes["member"],
     }
-    if not kept.any() or float(share.max()) <= 0:
-        return told
+    if not usable.any() or float(share.max()) <= 0:
+        return facts
     task = data.task.values[int(share.argmax("task"))]
     needed = data.needed.sel(task=task, family=FAMILIES[1], threshold=THRESHOLDS[0])
-    accuracy = own.accuracy.sel(task=task, set="test").max("radius").mean("member")
-    return told | {
+    accuracy = at_training_size.accuracy.sel(task=task, set="test").max("radius").mean("member")
+    return facts | {
         "task": task,
         "certified": f"{float(share.max()):.3f}",
         "accuracy": f"{float(accuracy):.3f}",
-        "needed": plain_number(float(needed.where(kept.sel(task=task)).min()), 2),
+        "needed": plain_number(float(needed.where(usable.sel(task=task)).min()), 2),
     }
 
 
@@ -208,7 +210,7 @@ EXPERIMENT = Experiment(
             *(Column(f"bound on gap, {FAMILIES[k]}", "gap_bound", at={"family": FAMILIES[k]})
               for k in (0, 1, 5)),
             Column("bound on error", "error", at={"family": FIXED}),
-            *(Column(f"m for error < 1, .5, .1: {f}", "needed", sample_sizes, at={"family": f})
+            *(Column(f"m for error < 1, 0.5, 0.1: {f}", "needed", sample_sizes, at={"family": f})
               for f in FAMILIES),
         ],
         of=trained,

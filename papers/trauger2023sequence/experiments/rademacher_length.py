@@ -18,7 +18,7 @@ from attlas.experiments.experiment import Experiment
 from attlas.experiments.grid import Grid
 from attlas.experiments.join import join
 from attlas.experiments.panels import INK, PALETTE, Column, Lines, Points, Reference
-from attlas.experiments.part_cache import kept_part
+from attlas.experiments.part_cache import cached_part
 from attlas.experiments.settings import Settings
 from attlas.measures.complexity.rademacher import draw_signs, rademacher_complexity
 from attlas.measures.statistics.student_interval import student_interval
@@ -60,8 +60,8 @@ GRID = Grid(
 
 def run(s: Settings, key: Array) -> xr.Dataset:
     """Suprema by pooling, token law, length and sign vector, and the bounds by length."""
-    each = [kept_part(of_length, s, key, law, T) for law in LAWS for T in s.lengths]
-    suprema = join(each).suprema.transpose("pooling", "law", "length", "sign_vector")
+    cells = [cached_part(of_length, s, key, law, T) for law in LAWS for T in s.lengths]
+    suprema = join(cells).suprema.transpose("pooling", "law", "length", "sign_vector")
     with jax.enable_x64(True):
         norms, points = norms_in_ball(s.ball, s.radius, s.d), [float(s.n * T) for T in s.lengths]
         bounds = jax.jit(
@@ -79,8 +79,8 @@ def run(s: Settings, key: Array) -> xr.Dataset:
 
 def of_length(s: Settings, key: Array, law: str, T: int) -> xr.Dataset:
     """Suprema of one token law at one length, by pooling and sign vector."""
-    one, radius = (jax.device_put(np.float32(a)) for a in (1.0, s.radius))
-    attention = AttentionClass(s.ball, radius, one, one, one)
+    unit, radius = (jax.device_put(np.float32(a)) for a in (1.0, s.radius))
+    attention = AttentionClass(s.ball, radius, unit, unit, unit)
     effort = {name: s[name] for name in ("sign_vectors", "starts", "steps", "repeats")}
     signs = draw_signs(key, s.sign_vectors, s.n, s.repeats) / s.repeats
     tokens, queries = make_unit_sequences(s.n, max(s.lengths), s.d, law == LAWS[0], s.seed)
@@ -89,9 +89,9 @@ def of_length(s: Settings, key: Array, law: str, T: int) -> xr.Dataset:
         rademacher_complexity(key, attention, sample, **effort, chunk=1).suprema,
         sum_pooling_suprema(signs, tokens[:, :T]),
     ]
-    found = xr.Dataset({"suprema": (("pooling", "sign_vector"), np.array(suprema))})
-    found = found.assign_coords(pooling=list(POOLINGS))
-    return found.expand_dims(["law", "length"]).assign_coords(law=[law], length=[T])
+    data = xr.Dataset({"suprema": (("pooling", "sign_vector"), np.array(suprema))})
+    data = data.assign_coords(pooling=list(POOLINGS))
+    return data.expand_dims(["law", "length"]).assign_coords(law=[law], length=[T])
 
 
 def above(data: xr.Dataset) -> xr.DataArray:
@@ -102,25 +102,27 @@ def above(data: xr.Dataset) -> xr.DataArray:
 
 def three_digits(suprema: xr.DataArray) -> str:
     """Mean over sign vectors with its interval."""
-    mean, reach = student_interval(suprema.values)
-    return f"{mean:.3g} [{mean - reach:.3g}, {mean + reach:.3g}]"
+    mean, half_width = student_interval(suprema.values)
+    return f"{mean:.3g} [{mean - half_width:.3g}, {mean + half_width:.3g}]"
 
 
 def change(suprema: xr.DataArray) -> tuple[float, float]:
     """Last length over the first, in pairs of sign vectors, and half its interval."""
-    ratio, reach = paired_ratio(suprema.values[0], suprema.values[-1])
-    return float(ratio), float(reach)
+    ratio, half_width = paired_ratio(suprema.values[0], suprema.values[-1])
+    return float(ratio), float(half_width)
 
 
 def growth(data: xr.Dataset) -> dict[str, object]:
     """Whether the complexity grows, and how far above it the bounds are."""
     factors, changes, loose, grew = above(data), [], [], []
     for ball in data["ball"].values:
-        own = data.sel(ball=ball)
-        found = [change(each) for each in own.suprema.sel(pooling="softmax")]
-        changes.append(f"({ball}) {' and '.join(f'{r:.3g} ± {reach:.2g}' for r, reach in found)}")
-        grew += [f"({ball})" for ratio, reach in found if ratio - reach > 1]
-        log_T = own.value.sel(bound="log T").values
+        of_ball = data.sel(ball=ball)
+        ratios = [change(suprema) for suprema in of_ball.suprema.sel(pooling="softmax")]
+        changes.append(
+            f"({ball}) {' and '.join(f'{r:.3g} ± {half_width:.2g}' for r, half_width in ratios)}"
+        )
+        grew += [f"({ball})" for ratio, half_width in ratios if ratio - half_width > 1]
+        log_T = of_ball.value.sel(bound="log T").values
         rise, factor = 100 * log_T[-1] / log_T[0] - 100, factors.sel(ball=ball).isel(length=-1)
         loose.append(f"({ball}) {factor:.0f} (log T rises by {rise:.1f} %)")
     crossed = [f"({ball})" for ball in data["ball"].values if (factors.sel(ball=ball) < 1).any()]
@@ -131,7 +133,7 @@ def growth(data: xr.Dataset) -> dict[str, object]:
         "longest": data.length.values[-1],
         "changes": "; ".join(changes),
         "grew": ", ".join(grew),
-        "summed": " and ".join("{:.3g} ± {:.2g}".format(*change(each)) for each in summed),
+        "summed": " and ".join("{:.3g} ± {:.2g}".format(*change(suprema)) for suprema in summed),
         "factors": "; ".join(loose),
         "crossed": ", ".join(crossed),
         "m": f"{data.attrs['n'] * data.attrs['repeats']:,}",
@@ -154,7 +156,7 @@ def pooled(name: str) -> Points:
 def answer(data: xr.Dataset) -> dict[str, object]:
     """The range of the changes, and of the bound over the estimate."""
     softmax = data.suprema.sel(pooling="softmax")
-    ratios = [change(own) for ball in softmax.transpose("ball", ...) for own in ball]
+    ratios = [change(suprema) for ball in softmax.transpose("ball", ...) for suprema in ball]
     lowest, highest = min(ratios), max(ratios)
     factors = above(data).isel(length=-1)
     return growth(data) | {

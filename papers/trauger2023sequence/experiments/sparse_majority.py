@@ -1,4 +1,4 @@
-r"""Do bounds on trained weights see the gap of sparse majority, and would runs show a log T in it?
+r"""Do bounds on trained weights explain the gap of sparse majority, and would runs show a log T?
 
 Figures 1-3: sparse majority as released, five runs per length as one program. Beside the measured
 gap are the bounds for the class of the trained weights, the samples from which each is
@@ -93,9 +93,9 @@ def run(s: Settings, key: Array) -> xr.Dataset:
     epochs = np.geomspace(1, training.history.shape[1], 80).astype(int)
     epochs = np.unique(epochs - (epochs - 1) % s.validate_every)  # those that were validated
     train_loss, train_right, loss, right, weights = training.selected.T.astype(float)
-    shown = [weights, loss - train_loss, train_right - right, right]
+    quantities = [weights, loss - train_loss, train_right - right, right]
     return bounds.assign(
-        shown=(("quantity", "member"), shown),
+        shown=(("quantity", "member"), quantities),
         selected=(("member", "measured"), training.selected),
         selected_epoch=("member", training.state.selected_epoch),
         epochs_trained=("member", training.state.epoch),
@@ -117,9 +117,9 @@ def at_m(data: xr.Dataset) -> xr.DataArray:
 def departures(data: xr.Dataset) -> dict[str, object]:
     """What this scale does otherwise than the released program."""
     s = data.attrs
-    other = s if s["epochs"] != RELEASED_EPOCHS else dict.fromkeys(s, "")
+    departing = s if s["epochs"] != RELEASED_EPOCHS else dict.fromkeys(s, "")
     names = ("epochs", "optimizer", "rate", "validation")
-    return {**{name: other[name] for name in names}, "released": RELEASED_EPOCHS}
+    return {**{name: departing[name] for name in names}, "released": RELEASED_EPOCHS}
 
 
 def learnt(data: xr.Dataset) -> dict[str, object]:
@@ -136,15 +136,15 @@ def learnt(data: xr.Dataset) -> dict[str, object]:
 
 def trends(data: xr.Dataset) -> str:
     """Spearman's correlation of each quantity with the length, over all runs, and its p-value."""
-    told = []
+    texts = []
     for name, quantity in {"weights": WEIGHTS, **GAPS}.items():
         runs = of(quantity)(data)
         if not runs.max() > runs.min():  # constant, or nothing there
             continue
         lengths, values = (a.values.ravel() for a in xr.broadcast(data["T"], runs))
         correlation, p = spearmanr(lengths, values, nan_policy="omit")
-        told.append(f"{correlation:.2f} ($p$ = {p:.1g}) for the {name}")
-    return ", ".join(told)
+        texts.append(f"{correlation:.2f} ($p$ = {p:.1g}) for the {name}")
+    return ", ".join(texts)
 
 
 def sizes(data: xr.Dataset) -> dict[str, object]:
@@ -168,7 +168,7 @@ def sizes(data: xr.Dataset) -> dict[str, object]:
 def detected(data: xr.Dataset, gap: str) -> TrendPower:
     """Power to detect that growth in a gap, from the spread of the runs within a length."""
     runs = of(GAPS[gap])(data).transpose("T", "member").values
-    return trend_power([own[np.isfinite(own)] for own in runs], GROWTH)
+    return trend_power([run[np.isfinite(run)] for run in runs], GROWTH)
 
 
 def power(data: xr.Dataset) -> xr.DataArray:
@@ -185,24 +185,24 @@ def limits(values: xr.DataArray, over: Sequence[str]) -> Band:
 
 def runs_needed(data: xr.Dataset) -> dict[str, object]:
     """How many runs would show the growth."""
-    told = []
+    texts = []
     for name in GAPS:
         needed, low, high = detected(data, name).runs()
         count = f"{needed:,.0f} [{low:,.0f}, {high:,.0f}]"
-        told.append(f"{count if np.isfinite(needed) else 'infinitely many'} for the {name}")
+        texts.append(f"{count if np.isfinite(needed) else 'infinitely many'} for the {name}")
     rise = f"{100 * (GROWTH[-1] / GROWTH[0] - 1):.1f}"
-    return {**departures(data), "rise": rise, "needed": " and ".join(told)}
+    return {**departures(data), "rise": rise, "needed": " and ".join(texts)}
 
 
-def whole(values: xr.DataArray) -> str:
+def mean_and_range_text(values: xr.DataArray) -> str:
     """Mean and range without decimals."""
     return f"{values.mean():.0f} ({values.min():.0f} to {values.max():.0f})"
 
 
 def least(data: xr.Dataset) -> str:
     """The bound of least mean at the trained number of samples."""
-    own = at_m(data).sel(BOUNDS).stack(row=["cover", "version"]).dropna("row", how="all")
-    return mean_and_range(own.isel(row=int(own.mean("member").argmin("row"))))
+    rows = at_m(data).sel(BOUNDS).stack(row=["cover", "version"]).dropna("row", how="all")
+    return mean_and_range(rows.isel(row=int(rows.mean("member").argmin("row"))))
 
 
 def covers(of_data: panels.Formula, legend: bool, **axes: Any) -> panels.Panel:
@@ -236,11 +236,11 @@ def answer(data: xr.Dataset) -> dict[str, object]:
     needed = {cover: float(np.nanmedian(sharp.sel(cover=cover))) for cover in COVERS}
     cover = min(needed, key=lambda name: needed[name])
     runs, low, high = detected(data, "loss gap").runs()
-    told = f"{runs:,.0f} [{low:,.0f}, {high:,.0f}]"
+    count = f"{runs:,.0f} [{low:,.0f}, {high:,.0f}]"
     return sizes(data) | {
         "name": NAMES[cover],
         "fewest": f"$10^{{{needed[cover]:.1f}}}$",
-        "runs": told if np.isfinite(runs) else "infinitely many",
+        "runs": count if np.isfinite(runs) else "infinitely many",
     }
 
 
@@ -257,7 +257,7 @@ EXPERIMENT = Experiment(
             Column("epochs", "epochs_trained", lambda n: f"{n.min():.0f} to {n.max():.0f}"),
             Column("stopped at training accuracy 1", "stopped",
                    lambda done: f"{int(done.sum())} of {done.size}"),
-            Column("sum of |weights|", of(WEIGHTS), whole),
+            Column("sum of |weights|", of(WEIGHTS), mean_and_range_text),
             *(Column(name, of(quantity), mean_and_range) for name, quantity in GAPS.items()),
             Column("accuracy", of(ACCURACY), mean_and_range),
             Column("range of the loss", "loss_range", mean_and_range),

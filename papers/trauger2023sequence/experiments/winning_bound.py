@@ -20,10 +20,8 @@ from trauger2023sequence.library.bounds.bound_plane import (
     PLANE_COVERS,
     SmallestBound,
     bounds_in_plane,
-    smallest_bound,
-)
-from trauger2023sequence.library.bounds.trauger2023_orders import (
     break_even_ratio,
+    smallest_bound,
     trauger2023_orders,
 )
 
@@ -75,7 +73,7 @@ def run(s: Settings, key: Array) -> xr.Dataset:
     checked = np.array(list(CHECKED), float)
     norm, size = np.concatenate([plane.reshape(-1, 2), checked]).T
     units = [LayerNorms(1.0, 1.0, 1.0, 1.0, 1.0), norms_of_dense_matrix(key, s.d)]
-    bounds = np.stack([bounds_in_plane(own, norm, size, (1, *LENGTHS), s.d) for own in units])
+    bounds = np.stack([bounds_in_plane(unit, norm, size, (1, *LENGTHS), s.d) for unit in units])
     in_plane = bounds[:, : -len(CHECKED)].reshape(2, s.points, s.points, -1)
     exponents = np.linspace(0, s.longest, 201)
     orders = jax.jit(jax.vmap(lambda B, m: trauger2023_orders(B, m, LENGTHS[:2], s.d)))
@@ -122,9 +120,9 @@ def maps(data: xr.Dataset) -> CaptionedFigure:
     figure, axes = plt.subplots(
         2, 3, figsize=(10, 6.4), sharex=True, sharey=True, layout="constrained"
     )
-    found = {(n, last): compared(data, n, last) for n in NORMS for last in OFFERED}
+    planes = {(n, last): compared(data, n, last) for n in NORMS for last in OFFERED}
     seen = set()
-    for axis, ((norms, last), plane) in zip(axes.flat, found.items(), strict=True):
+    for axis, ((norms, last), plane) in zip(axes.flat, planes.items(), strict=True):
         names = [name.split(", T")[0] for name in offered(last)]
         seen |= {names[k] for k in np.unique(plane.winner) if k >= 0}
         # Labels of contours look for room in the final scales.
@@ -147,19 +145,19 @@ def maps(data: xr.Dataset) -> CaptionedFigure:
         axis.set_xlabel("samples $m$")
     handles = [Patch(color=ink, label=name) for key, (name, ink) in SHOWN.items() if key in seen]
     figure.legend(handles=handles, loc="outside lower center", ncols=5, frameon=False, fontsize=9)
-    return CaptionedFigure("The smallest bound", "", figure, areas(found))
+    return CaptionedFigure("The smallest bound", "", figure, areas(planes))
 
 
-def areas(found: dict[tuple[str, str], SmallestBound]) -> dict[str, object]:
+def areas(planes: dict[tuple[str, str], SmallestBound]) -> dict[str, object]:
     """How much of each map belongs to whom, by the norms and in the order of the columns."""
     vacuous, winners = {}, {}
     for norms in NORMS:
         winners[norms] = []
         for last in OFFERED:
-            shares = 100 * found[norms, last].shares(len(offered(last)))
+            shares = 100 * planes[norms, last].shares(len(offered(last)))
             named = [(n.split(", T")[0], x) for n, x in zip(offered(last), shares, strict=True)]
             winners[norms].append(", ".join(f"{n} {x:.0f} %" for n, x in named if x >= 0.5))
-        plane = found[norms, next(iter(OFFERED))]
+        plane = planes[norms, next(iter(OFFERED))]
         vacuous[norms] = f"{100 * np.mean(plane.winner < 0):.0f}"
     return {"vacuous": vacuous, "winners": winners}
 
@@ -171,24 +169,28 @@ def dense(data: xr.Dataset) -> xr.DataArray:
 
 def break_even(data: xr.Dataset) -> dict[str, object]:
     """From which ratio of norms removing log T pays."""
-    ratio, exponent, own = data["break_even"].values, data["exponent"].values, float(dense(data))
+    ratio, exponent, full = (
+        data["break_even"].values,
+        data["exponent"].values,
+        float(dense(data)),
+    )
     near = [f"{x:.2f}" for x in np.interp(np.log10([20, 200, 1e6]), exponent, ratio)]
     return {
-        "d": data.attrs["d"], "near": near, "dense": f"{own:.1f}", "beyond": ratio[-1] < own,
-        "power": f"10^{{{np.interp(own, ratio, exponent):.0f}}}",
+        "d": data.attrs["d"], "near": near, "dense": f"{full:.1f}", "beyond": ratio[-1] < full,
+        "power": f"10^{{{np.interp(full, ratio, exponent):.0f}}}",
     }  # fmt: skip
 
 
 def answer(data: xr.Dataset) -> dict[str, object]:
     """The areas at the shortest length, where log T costs least."""
-    first, told, vacuous = next(iter(OFFERED)), {}, {}
+    first, shares_text, vacuous = next(iter(OFFERED)), {}, {}
     for norms in NORMS:
         plane = compared(data, norms, first)
         shares = zip(offered(first), 100 * plane.shares(len(offered(first))), strict=True)
         names = [(SHOWN[name.split(", T")[0]][0], share) for name, share in shares]
-        told[norms] = " and ".join(f"{name} in {x:.0f} %" for name, x in names if x >= 0.5)
+        shares_text[norms] = " and ".join(f"{name} in {x:.0f} %" for name, x in names if x >= 0.5)
         vacuous[norms] = f"{100 * np.mean(plane.winner < 0):.0f}"
-    return {"first": told, "vacuous": vacuous, "T": LENGTHS[0], "d": data.attrs["d"]}
+    return {"first": shares_text, "vacuous": vacuous, "T": LENGTHS[0], "d": data.attrs["d"]}
 
 
 EXPERIMENT = Experiment(

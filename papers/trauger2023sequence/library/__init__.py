@@ -1,1 +1,1 @@
-"""What trauger2023sequence alone is made of."""
+"""Models, data, covers and bounds that the claims and experiments of this paper use."""

@@ -42,7 +42,7 @@ def test_start_has_the_ranges_of_the_released_layers():
         (model.dense, 64 + 64),
     ):
         limit = np.sqrt(6 / fans)
-        # The largest of 4096 or more uniform draws is over .99 of the limit.
+        # The largest of 4096 or more uniform draws is over 0.99 of the limit.
         assert 0.99 * limit < np.abs(np.asarray(kernel)).max() <= limit * (1 + 1e-6)
         assert not jnp.any(bias)
     # 128 normal draws: four standard deviations of their spread.

@@ -7,7 +7,7 @@ import pytest
 
 from attlas.bounds.comparison.compare import compare_bounds
 from attlas.bounds.comparison.transformer_weights import Head, TransformerWeights
-from trauger2023sequence.library.data.masked_word_texts import load_masked_words
+from trauger2023sequence.library.data.masked_words import load_masked_words
 from trauger2023sequence.library.training.masked_word_bounds import (
     COVERS,
     masked_tokens,

@@ -4,7 +4,9 @@ import pytest
 from attlas.core.errors import UserError
 from attlas.data.generated_sentences import generated_sentences
 from trauger2023sequence.library.data.masked_words import (
+    frequency_baseline,
     frequent_words,
+    load_masked_words,
     make_masked_words,
     mask_words,
     split_words,
@@ -54,3 +56,19 @@ def test_words_and_vocabulary():
 def test_what_the_texts_cannot_give_is_refused(call, message):
     with pytest.raises(UserError, match=message):
         call()
+
+
+@pytest.mark.thorough
+def test_generated_samples_are_those_of_the_sentences_of_the_seed():
+    found = load_masked_words("generated", 20, 8, 100, 40, seed=3)
+    wanted = make_masked_words(generated_sentences(280, 3, 16), 20, 8, 100, 40, 3)
+    for own, other in zip((*found.train, *found.test), (*wanted.train, *wanted.test), strict=True):
+        np.testing.assert_array_equal(own, other)
+
+
+def test_frequency_alone_has_the_entropy_of_the_targets_and_the_mode():
+    train = np.repeat(np.arange(3), [7, 1, 2])
+    loss, accuracy = frequency_baseline(train, np.array([0, 0, 1, 2]), 3)
+    wanted = -np.mean(np.log(np.array([8, 8, 2, 3]) / 13))
+    assert loss == pytest.approx(wanted)
+    assert accuracy == 0.5

@@ -13,4 +13,4 @@ def test_a_common_factor_has_no_spread_and_a_shift_that_of_its_residuals():
     noise = np.array([0.1, -0.1, 0.1, -0.1])  # uncorrelated with x, so that the slope stays
     ratio, reach = paired_ratio(x, 2 * x + noise)
     assert ratio == pytest.approx(2)
-    assert reach == pytest.approx(student_interval(noise).reach / x.mean())
+    assert reach == pytest.approx(student_interval(noise).half_width / x.mean())

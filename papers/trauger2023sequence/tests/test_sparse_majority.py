@@ -18,7 +18,7 @@ from trauger2023sequence.library.sparse_majority.bound_dataset import COVERS, VE
 
 
 def results(scale: str) -> xr.Dataset:
-    """Five runs with a loss gap of .1 to .5; every bound is 1e6 m^(-1/2), printed ones negative."""
+    """Five runs with loss gaps from 0.1 to 0.5; every bound is 1e6 m^(-1/2), printed ones < 0."""
     runs, m = 5, np.append(300.0, SAMPLES)
     gaps = 0.1 * np.arange(1, runs + 1)
     shown = np.stack([1000 + gaps, gaps, gaps, 1 - gaps])

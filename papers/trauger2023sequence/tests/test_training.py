@@ -87,7 +87,7 @@ def test_the_kernel_is_fit_with_momentum_where_the_rate_stays():
             record_at=range(1, EPOCHS + 1),
             batches=jnp.stack([epoch_order(key, N) for key in folds]),
         )
-        # Per step a few hundred roundings; momentum of .9 adds up ten steps.
+        # Per step a few hundred roundings; momentum of 0.9 adds up ten steps.
         room = EPOCHS * 10 * 500 * EPS
         assert np.allclose(found.history[member, :, 0], plain.loss, rtol=0, atol=room)
         own = jax.tree.map(lambda a, i=member: a[i], found.state.model)
@@ -104,7 +104,7 @@ def trained():
 def test_history_and_checkpoint_are_those_of_the_released_loop_on_the_plain_model(trained):
     for member in range(2):
         rows, models = plain_training(member)
-        # 18 steps at a rate of .3 or less on sums of a few dozen terms.
+        # 18 steps at a rate of 0.3 or less on sums of a few dozen terms.
         close = {"rtol": 1e4 * EPS, "atol": 1e4 * EPS}
         np.testing.assert_allclose(trained.history[member, : len(rows)], rows, **close)
         assert np.all(np.isnan(trained.history[member, len(rows) :]))

@@ -40,7 +40,7 @@ def test_no_positive_mean_needs_infinitely_many_runs():
 def test_bad_input_is_refused():
     with pytest.raises(UserError, match="two runs"):
         trend_power([np.array([1.0])], np.array([1.0, 2.0]))
-    with pytest.raises(UserError, match=r"choose \.8"):
+    with pytest.raises(UserError, match=r"choose 0\.8"):
         trend_power([np.array([1.0, 2.0])], np.array([1.0, 2.0])).runs(1.0)
 
 

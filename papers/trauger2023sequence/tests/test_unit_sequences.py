@@ -17,7 +17,7 @@ def test_tokens_have_length_one_and_centres_of_their_own(centred):
         lengths = np.linalg.norm(each.astype(float), axis=-1)
         np.testing.assert_allclose(lengths, 1, atol=3 * np.finfo(np.float32).eps)
     means = np.linalg.norm(tokens.mean(axis=1), axis=1)
-    # A mean of 300 directions without a centre has a length of about 300^(-1/2) = .06.
+    # A mean of 300 directions without a centre has a length of about 300^(-1/2) = 0.06.
     assert (means.min() > 0.2) if centred else (means.max() < 0.2)
 
 

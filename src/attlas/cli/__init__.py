@@ -1,1 +1,1 @@
-"""Command: thin commands over the public API."""
+"""The command `attlas`: thin commands over the public API."""

@@ -36,11 +36,11 @@ if TYPE_CHECKING:
     import numpy as np
 
     from attlas.audit.read_batch import TokenBatch
-    from attlas.experiments.layer_cache import KeptLayers
+    from attlas.experiments.layer_cache import LayerCache
     from attlas.transformers.tokenizer import Words
 
 FEWEST = 2
-"""Sequences of a batch."""
+"""Fewest sequences of a batch."""
 _SMALL = 2**26
 
 
@@ -88,33 +88,33 @@ def audit(
     batch, read = _batch(words, config, text, tokens, sequences, length, level)
     _require_several(batch)
     _require_checkpoint(against)
-    given = {"curvature": curvature, "deep_sequences": deep_sequences, "source": read}
-    given |= {"curvature_sequences": curvature_sequences}
-    given |= {"learning_rate": learning_rate, "momentum": momentum}
+    settings = {"curvature": curvature, "deep_sequences": deep_sequences, "source": read}
+    settings |= {"curvature_sequences": curvature_sequences}
+    settings |= {"learning_rate": learning_rate, "momentum": momentum}
     spread = (on, workers, insecure)
-    found = _audited(steps, batch, level, against, words, given, session.results, spread)
-    _write(found, out, json_, session.results)
+    document = _audited(steps, batch, level, against, words, settings, session.results, spread)
+    _write(document, out, json_, session.results)
 
 
-def _write(found: "dict[str, Any]", out: Path, json_: Path | None, results: Path) -> None:
-    """The page, the file of numbers where it is wanted, the audit for the atlas; the findings."""
+def _write(document: "dict[str, Any]", out: Path, json_: Path | None, results: Path) -> None:
+    """Write the page, the numbers on request, and the audit for the atlas; print the findings."""
     from attlas.experiments.audits import store_audit
     from attlas.experiments.text_file import write_text_file
     from attlas.site.audit_page import render_audit
 
-    write_text_file(out, render_audit(found), "--out")
+    write_text_file(out, render_audit(document), "--out")
     if json_ is not None:
-        write_text_file(json_, json.dumps(found, indent=1, allow_nan=False), "--json")
-    store_audit(results, found)
-    for finding in found["findings"]:
+        write_text_file(json_, json.dumps(document, indent=1, allow_nan=False), "--json")
+    store_audit(results, document)
+    for finding in document["findings"]:
         typer.echo(f"- {finding['sentence']}")
     typer.echo(f"{out}")
 
 
 def _variables(model: str | None, level: str | None) -> dict[str, str]:
-    """What JAX reads when it starts: compiling is what a small model costs, running a large one.
+    """Variables for JAX: small models spend their time compiling, large ones running.
 
-    At level deep it is running, whatever the size.
+    At level deep every model spends it running.
     """
     from attlas._jax.processes import auditor_variables, worker_variables
 
@@ -130,21 +130,21 @@ def _audited(
     level: Any,
     against: Path | None,
     words: "Words",
-    given: "Mapping[str, Any]",
+    settings: "Mapping[str, Any]",
     results: Path,
     spread: tuple[str, int, bool],
 ) -> "dict[str, Any]":
-    """The audit of a model, or of its checkpoints, with what is being done on the screen."""
+    """The audit of a model or of its checkpoints, with progress on the screen."""
     from attlas.audit.audit import AuditOptions, audit, certificate_context
     from attlas.audit.checkpoint_curves import audit_checkpoints
     from attlas.cli.audit_progress import level_bars
     from attlas.core.errors import UserError
-    from attlas.experiments.layer_cache import KeptLayers
+    from attlas.experiments.layer_cache import LayerCache
     from attlas.transformers.load_model import load_model
 
     if len(steps) > 1 and against is not None:
         raise UserError("--against compares two checkpoints: name one model, not a folder of them")
-    options = AuditOptions(mask=words.mask, special=words.special or None, **given)
+    options = AuditOptions(mask=words.mask, special=words.special or None, **settings)
     if len(steps) > 1 and spread[0] != "local":
         raise UserError(f"--on {spread[0]} computes one model: name one of the checkpoints")
     with level_bars() as (progress, say):
@@ -154,38 +154,40 @@ def _audited(
             ).to_json()
         ((_, source),) = steps
         model = load_model(source, name=source.resolve().name)
-        kept = KeptLayers(results, source, certificate_context(model, options), say)
-        _spread(kept, source, model.layers, spread, progress)
-        found = audit(
+        cache = LayerCache(results, source, certificate_context(model, options), say)
+        _spread(cache, source, model.layers, spread, progress)
+        document = audit(
             model,
             batch,
             level=level,
             against=against,
             options=options,
             progress=progress,
-            keep=kept.keep,
+            keep=cache.get_or_compute,
         ).to_json()
-    kept.forget()
-    return found
+    cache.forget()
+    return document
 
 
 def _spread(
-    kept: "KeptLayers",
+    cache: "LayerCache",
     source: Path,
     layers: int,
     spread: tuple[str, int, bool],
     progress: "Callable[[str, int, int], None]",
 ) -> None:
-    """Level weights on a dask cluster, if one is asked for; the audit finds its layers kept."""
+    """Compute level weights on a dask cluster, if requested; the audit reads it from the cache."""
     on, workers, insecure = spread
     if on == "local":
         return
-    from attlas.experiments.dask_audit import keep_on_dask
+    from attlas.experiments.dask_audit import compute_layers_on_dask
 
-    def told(done: int, all_: int) -> None:
+    def report(done: int, all_: int) -> None:
         progress("weights", done, all_)
 
-    keep_on_dask(kept, source, layers, on=on, workers=workers, insecure=insecure, progress=told)
+    compute_layers_on_dask(
+        cache, source, layers, on=on, workers=workers, insecure=insecure, progress=report
+    )
 
 
 def _require_several(batch: "list[np.ndarray] | None") -> None:
@@ -200,7 +202,7 @@ def _require_several(batch: "list[np.ndarray] | None") -> None:
 
 
 def _require_checkpoint(against: Path | None) -> None:
-    """Read the description of the model that is compared with, before hours are spent."""
+    """Read the configuration of the model to compare with, before hours of computation."""
     from attlas.transformers.load_model import open_checkpoint
 
     if against is not None:
@@ -208,14 +210,14 @@ def _require_checkpoint(against: Path | None) -> None:
 
 
 def _reads_images(config: "Mapping[str, Any]") -> bool:
-    """Whether a description is of a model whose tokens are parts of an image."""
+    """Whether the model's tokens are parts of an image."""
     return config.get("continuous") is True or config.get("model_type") == "vit"
 
 
 def _within_context(
     source: Path, config: "Mapping[str, Any]", length: int, level: str | None
 ) -> int:
-    """Largest number of tokens of a sequence: no more than the model has positions."""
+    """Largest number of tokens of a sequence, at most the model's number of positions."""
     from attlas.transformers.load_model import load_model
 
     if level == "weights" or _reads_images(config):
@@ -232,7 +234,7 @@ def _batch(
     length: int,
     level: str | None,
 ) -> "tuple[list[np.ndarray] | None, str]":
-    """The user's sequences, those kept with the model, our own text's, or none; what they are."""
+    """The user's sequences, those stored with the model, the built-in text's, or none; a label."""
     from attlas.audit.read_batch import default_text, kept_batch, read_text, text_batch, token_batch
     from attlas.core.errors import UserError
 
@@ -253,23 +255,21 @@ def _batch(
             token_batch(tokens, length=length, most=sequences), f"tokens of {tokens}"
         )
     if text is None:
-        kept = kept_batch(config, length=length, most=sequences)
-        if kept:
-            return kept, "kept with the model"
+        stored = kept_batch(config, length=length, most=sequences)
+        if stored:
+            return stored, "stored with the model"
         if level is None and words.encode is None:
-            typer.echo(
-                "level weights: no tokenizer is with the model; --tokens FILE adds level data"
-            )
+            typer.echo("level weights: the model has no tokenizer; --tokens FILE adds level data")
             return None, ""
     if text is None:
-        own, source = default_text(), "the built-in English stories"
+        lines, source = default_text(), "the built-in English stories"
     else:
-        own, source = read_text(text), str(text)
+        lines, source = read_text(text), str(text)
     return _with_source(
-        text_batch(words, own, length=length, most=sequences, source=source), f"of {source}"
+        text_batch(words, lines, length=length, most=sequences, source=source), f"of {source}"
     )
 
 
 def _with_source(batch: "TokenBatch", source: str) -> "tuple[list[np.ndarray], str]":
-    """The sequences, and what they are, with the texts that did not fit into one."""
+    """The sequences and their label, with a remark on texts longer than a sequence."""
     return batch.sequences, f"{source}; {batch.longer}" if batch.longer else source

@@ -20,7 +20,7 @@ Model = Annotated[
 ]
 Level = Annotated[
     str | None,
-    typer.Option(metavar="weights|data|deep", help="What to measure; data where there is a text."),
+    typer.Option(metavar="weights|data|deep", help="What to measure; data if there is a text."),
 ]
 Text = Annotated[Path | None, typer.Option(metavar="FILE", help="A text, one document per line.")]
 Tokens = Annotated[
@@ -34,20 +34,22 @@ Against = Annotated[
 ]
 Out = Annotated[Path, typer.Option(metavar="FILE", help="The HTML page.")]
 Json = Annotated[Path | None, typer.Option("--json", metavar="FILE", help="All numbers, as JSON.")]
-Sequences = Annotated[int, typer.Option(min=2, help="Sequences of the batch.")]
-Length = Annotated[int, typer.Option(min=2, help="Largest number of tokens of each.")]
+Sequences = Annotated[int, typer.Option(min=2, help="Number of sequences to read.")]
+Length = Annotated[int, typer.Option(min=2, help="Largest number of tokens per sequence.")]
 DeepSequences = Annotated[
     int, typer.Option(min=2, help="Sequences on which heads are ablated at level deep.")
 ]
 CurvatureSequences = Annotated[
-    int, typer.Option(min=1, help="How many of these, the shortest, Hessian eigenvalues use.")
+    int, typer.Option(min=1, help="How many of them Hessian eigenvalues use, the shortest first.")
 ]
 Curvature = Annotated[bool, typer.Option(help="Hessian eigenvalues of every head at level deep.")]
 LearningRate = Annotated[
     float | None,
     typer.Option(help="Learning rate of gradient descent, to compare with the sharpness."),
 ]
-Momentum = Annotated[float, typer.Option(help="Its momentum, at least 0 and below 1.")]
+Momentum = Annotated[
+    float, typer.Option(help="Momentum of gradient descent, at least 0 and below 1.")
+]
 On = Annotated[
     str,
     typer.Option(
@@ -56,18 +58,11 @@ On = Annotated[
     ),
 ]
 Workers = Annotated[int, typer.Option(min=1, help="Worker processes of --on dask.")]
-Insecure = Annotated[
-    bool, typer.Option("--insecure", help="Allow a scheduler elsewhere without TLS.")
-]
+Insecure = Annotated[bool, typer.Option("--insecure", help="Allow a remote scheduler without TLS.")]
 
 
 def require_used(context: typer.Context, level: str | None, on: str) -> None:
-    """Refuse an option that what was asked for would ignore, and a training without a threshold.
-
-    Args:
-        context: of the command, which knows what was said on the command line.
-        level: as it was given.
-        on: where level weights is computed.
+    """Check that no option on the command line would be ignored, and the training's numbers.
 
     Raises:
         UserError: if the level is unknown, an option belongs to another one, or the training's
@@ -85,7 +80,7 @@ def require_used(context: typer.Context, level: str | None, on: str) -> None:
             source = context.get_parameter_source(name)
             if source is not None and source.name == "COMMANDLINE":
                 option = f"--{name.replace('_', '-')}"
-                raise UserError(f"{option} is for {meant}: leave it out, or say {remedy}")
+                raise UserError(f"{option} is for {meant}: leave it out, or add {remedy}")
 
     if level == "weights":
         refuse(_OF_SEQUENCES, "levels that read sequences", "--level data")
@@ -93,7 +88,7 @@ def require_used(context: typer.Context, level: str | None, on: str) -> None:
         refuse(_OF_DEEP, "level deep", "--level deep")
     rate, momentum = (context.params[name] for name in ("learning_rate", "momentum"))
     if rate is None:
-        refuse(("momentum",), "the sharpness against a step size", "--learning-rate, too")
+        refuse(("momentum",), "comparing the sharpness with a step size", "--learning-rate")
     require_step(rate, "sgd", momentum)
     if on == "local":
         refuse(("workers", "insecure"), "an audit on dask", "--on dask")

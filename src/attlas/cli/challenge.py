@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 EXIT_BROKEN = 1
 SECONDS = 10.0
-"""Time of a search that is given neither seconds nor evaluations."""
+"""Time of a search without limits of seconds or evaluations."""
 
 
 def challenge(
@@ -28,22 +28,22 @@ def challenge(
     ] = None,
     evaluations: Annotated[
         int | None,
-        typer.Option(min=1, metavar="N", help="Evaluations of the sides; equal seeds agree."),
+        typer.Option(min=1, metavar="N", help="Stop after N evaluations; reproducible by seed."),
     ] = None,
     method: Annotated[
         str,
-        typer.Option(help="moves, ascent, covariance, extremes, sizes, or auto: all in turn."),
+        typer.Option(help="moves, ascent, covariance, extremes, sizes, or auto for all in turn."),
     ] = "auto",
     seed: Annotated[int, typer.Option(min=0, help="Seed of the first starting points.")] = 0,
     replay: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Re-evaluate a stored instance.")
     ] = None,
 ) -> None:
-    """Search for a violation of an inequality; exit 1 when a claim that should hold is broken."""
+    """Search for a counterexample; exit 1 if a claim that should hold has one."""
     require_machine()  # before JAX is imported
     from attlas._jax.processes import checker_variables
 
-    # Before JAX is imported: a search compiles for seconds and runs for few.
+    # Before JAX is imported: most of a search's time is compilation.
     os.environ.update(checker_variables(1))
     if replay is not None:
         claim, verdict = _replay(name, replay)
@@ -56,7 +56,7 @@ def challenge(
         raise typer.Exit(EXIT_BROKEN)
 
 
-def _search(context: typer.Context, name: str | None, asked: dict) -> "tuple[Claim, Verdict]":
+def _search(context: typer.Context, name: str | None, options: dict) -> "tuple[Claim, Verdict]":
     from attlas.cli.tables import number
     from attlas.core.errors import UserError
     from attlas.display.prose import plain
@@ -72,31 +72,33 @@ def _search(context: typer.Context, name: str | None, asked: dict) -> "tuple[Cla
     store.prepare(FOLDER)
     before = _stored_best(claim, store)
 
-    def keep(found: "ChallengeReport") -> None:
-        # Whatever ends the search later: the best instance is on disk.
-        if found.violated or before is None or (found.ratio or 0) > (before.tightness or 0):
-            keep_witness(store, claim.name, found)
+    def keep(report: "ChallengeReport") -> None:
+        # However the search ends later, the best instance is on disk.
+        if report.violated or before is None or (report.ratio or 0) > (before.tightness or 0):
+            keep_witness(store, claim.name, report)
 
-    found = search(claim, keep=None if before and before.outcome == "VIOLATED" else keep, **asked)
+    report = search(
+        claim, keep=None if before and before.outcome == "VIOLATED" else keep, **options
+    )
     typer.echo(f"claim       {claim.name} ({plain(claim.locator)})")
-    typer.echo(f"best ratio  {number(found.ratio)} of left over right side, by {found.method}")
+    typer.echo(f"best ratio  {number(report.ratio)} of left over right side, by {report.method}")
     if before is not None:
         typer.echo(f"stored      {before.outcome}, ratio {number(before.tightness)}")
-    typer.echo(f"effort      {found.evaluations} evaluations, seed {asked['seed']}")
-    _show(found.verdict)
-    if found.certified:
-        typer.echo(f"proof       {found.certified}")
+    typer.echo(f"effort      {report.evaluations} evaluations, seed {options['seed']}")
+    _show(report.verdict)
+    if report.certified:
+        typer.echo(f"proof       {report.certified}")
     path = witness_file(store, claim.name)
     if path.is_file():
         typer.echo(f"witness     {path}")
-    if found.stopped:
-        typer.echo(f"{found.stopped}: the best instance so far is saved", err=True)
+    if report.stopped:
+        typer.echo(f"{report.stopped}: the best instance so far is saved", err=True)
         raise typer.Exit(EXIT_INTERRUPTED)
-    return claim, found.verdict
+    return claim, report.verdict
 
 
 def _stored_best(claim: "Claim", store: "Store") -> "Verdict | None":
-    """What the claim is on the instance that an earlier search kept."""
+    """The verdict of the claim on the stored instance of an earlier search."""
     from attlas.experiments.witness import stored_witnesses
     from attlas.verify.challenge import replay
 
@@ -106,7 +108,7 @@ def _stored_best(claim: "Claim", store: "Store") -> "Verdict | None":
     try:
         return replay(claim, dict(stored[claim.name].arrays))
     except (KeyError, IndexError, TypeError, ValueError):
-        # Of an earlier form of the claim: the search writes a new one.
+        # The instance is of an earlier form of the claim: the search writes a new one.
         return None
 
 
@@ -125,8 +127,8 @@ def _replay(name: str | None, file: Path) -> "tuple[Claim, Verdict]":
         verdict = replay(claim, dict(stored.arrays))
     except (KeyError, IndexError, TypeError, ValueError) as error:
         raise UserError(
-            f"{file} does not fit '{claim.name}' of this attlas ({type(error).__name__}): search "
-            "again with `attlas challenge`"
+            f"{file} does not fit the current form of '{claim.name}' ({type(error).__name__}): "
+            "search again with `attlas challenge`"
         ) from error
     typer.echo(f"claim       {claim.name} ({plain(claim.locator)})")
     _show(verdict)

@@ -27,16 +27,14 @@ COLUMNS = (
     "kind",
     "locator",
 )
-"""The more important ones first: a narrow terminal has no room for the last."""
+"""The most important ones first: a narrow terminal has no room for the last."""
 EXIT_DEFECTS = 1
 
 On = Annotated[
     str,
     typer.Option(metavar=PLACES, help="Where the claims run."),
 ]
-Insecure = Annotated[
-    bool, typer.Option("--insecure", help="Allow a scheduler elsewhere without TLS.")
-]
+Insecure = Annotated[bool, typer.Option("--insecure", help="Allow a remote scheduler without TLS.")]
 
 
 def check(
@@ -45,8 +43,8 @@ def check(
         list[str] | None,
         typer.Argument(
             metavar="[CLAIM, PAPER or PLACE]...",
-            help="A place is a file, a folder, a module or a notebook, also with :NAME. "
-            "By default the project here, or everything.",
+            help="A place is a file, a folder, a module or a notebook, optionally with :NAME. "
+            "By default the current project, or everything.",
         ),
     ] = None,
     instances: Annotated[
@@ -70,7 +68,7 @@ def check(
     junit_file: Junit = None,
     badge_file: Badge = None,
 ) -> None:
-    """Run claims and their controls; exit 1 when a verdict differs from its expectation."""
+    """Run claims and their controls; exit 1 if a verdict differs from its expectation."""
     require_machine()  # this and the next before JAX is imported
     _set_variables(on, processes)
     from attlas.experiments.store import Store
@@ -84,14 +82,14 @@ def check(
     store.prepare(FOLDER)
     reports: dict[str, CheckReport] = {}
     by_name = {claim.name: claim for claim in claims}
-    asked = {
+    options = {
         "count": instances,
         "seed": seed,
         "challenge_rounds": challenge,
         "stored": _stored(store, claims, forget),
     }
-    for report, made in _checked(claims, asked, on, processes, insecure):
-        write_report(store, report, by_name[report.claim], made)
+    for report, worker_environment in _checked(claims, options, on, processes, insecure):
+        write_report(store, report, by_name[report.claim], worker_environment)
         _keep(store, report)
         reports[report.claim] = report
         _show_progress(len(reports), len(claims))
@@ -110,34 +108,34 @@ def _set_variables(on: str, processes: int) -> None:
 
 
 def _checked(
-    claims: "Sequence[Claim]", asked: dict, on: str, processes: int, insecure: bool
+    claims: "Sequence[Claim]", options: dict, on: str, processes: int, insecure: bool
 ) -> "Iterator[tuple[CheckReport, dict | None]]":
-    """Reports as they come, each with the environment of the cluster's worker that made it."""
+    """Reports as they come, each with the environment of its worker on a cluster."""
     if on == "local":
         from attlas.verify.pool import check_all
 
-        yield from ((report, None) for report in check_all(claims, processes=processes, **asked))
+        yield from ((report, None) for report in check_all(claims, processes=processes, **options))
         return
     from attlas.experiments.dask_claims import check_on_dask
 
-    yield from check_on_dask(claims, on=on, workers=processes, insecure=insecure, **asked)
+    yield from check_on_dask(claims, on=on, workers=processes, insecure=insecure, **options)
 
 
 def _stored(store: "Store", claims: "Sequence[Claim]", forget: bool) -> "dict[str, Witness]":
-    """The instances that earlier searches kept, by claim; deleted first where that is asked."""
+    """The stored instances of earlier searches, by claim; with `forget` they are deleted first."""
     from attlas.experiments.witness import forget_witness, stored_witnesses
 
     if forget:
         gone = sum(forget_witness(store, claim.name) for claim in claims)
         typer.echo(f"{gone} stored witnesses deleted")
-    found = stored_witnesses(store, [claim.name for claim in claims])
+    witnesses = stored_witnesses(store, [claim.name for claim in claims])
     for note in store.notes:
         typer.echo(f"attlas: {note}", err=True)
-    return {name: dict(witness.arrays) for name, witness in found.items()}
+    return {name: dict(witness.arrays) for name, witness in witnesses.items()}
 
 
 def _keep(store: "Store", report: "CheckReport") -> None:
-    """Store a counterexample, so that every later check meets it first."""
+    """Store a counterexample, which every later check evaluates first."""
     from attlas.experiments.witness import keep_witness
 
     if report.challenge is not None and report.challenge.violated:
@@ -181,7 +179,7 @@ def _row(claim: "Claim", report: "CheckReport") -> tuple[str, ...]:
     if search is None:
         attacked = "-"
     else:
-        attacked = "broken" if search.violated else f"best ratio {number(search.ratio)}"
+        attacked = "violated" if search.violated else f"best ratio {number(search.ratio)}"
     return (
         report.claim,
         report.verdict.outcome,
@@ -197,7 +195,7 @@ def _row(claim: "Claim", report: "CheckReport") -> tuple[str, ...]:
 
 
 def _detected(report: "CheckReport") -> str:
-    """The factor from which a right side too small is detected, in the worst component."""
+    """The smallest factor at which the check detects a too small right side, worst component."""
     from attlas.claims.strength import limits_of, passing_factor
     from attlas.cli.tables import number
 
@@ -208,7 +206,7 @@ def _detected(report: "CheckReport") -> str:
 
 
 def _show_progress(done: int, total: int) -> None:
-    """One line that is written over, on a terminal only."""
+    """Overwrite one line, on a terminal only."""
     import sys
 
     if sys.stderr.isatty():

@@ -1,4 +1,4 @@
-"""The files that `attlas check` writes beside its table: for machines, papers and pages."""
+"""The files that `attlas check` writes besides its table: for machines, papers and pages."""
 
 import json
 from collections.abc import Sequence
@@ -29,14 +29,14 @@ Junit = Annotated[
 Badge = Annotated[
     Path | None,
     typer.Option(
-        "--badge", metavar="FILE.svg|.json", help="Write a badge too: a picture, or its endpoint."
+        "--badge", metavar="FILE.svg|.json", help="Write a badge too: a picture or an endpoint."
     ),
 ]
 
 
 @dataclass(frozen=True)
 class CheckFiles:
-    """The files that were asked for, None where one was not."""
+    """The requested files, None for the others."""
 
     json: Path | None = None
     latex: Path | None = None
@@ -45,7 +45,7 @@ class CheckFiles:
     badge: Path | None = None
 
     def probe(self) -> None:
-        """Refuse what cannot be written, before anything is computed for it."""
+        """Check that all files can be written, before anything is computed."""
         from attlas.core.errors import UserError
         from attlas.experiments.text_file import probe_text_file
 
@@ -58,14 +58,9 @@ class CheckFiles:
     def write(
         self, claims: "Sequence[Claim]", reports: "dict[str, CheckReport]", store: "Store"
     ) -> None:
-        """Write them all.
+        """Write all requested files.
 
-        Tables and badge show what is stored: a check without a challenge keeps the earlier one.
-
-        Args:
-            claims: that were checked, in the order of the table.
-            reports: of this check, by the claim's name.
-            store: where they were written.
+        Tables and badge show the stored reports, which keep the challenge of an earlier check.
         """
         from attlas.experiments.text_file import write_text_file
         from attlas.experiments.verdicts import report_document
@@ -99,11 +94,11 @@ class CheckFiles:
 def _stored(
     claims: "Sequence[Claim]", store: "Store"
 ) -> "tuple[list[tuple[Claim, CheckReport]], dict[str, str]]":
-    """Claims with their stored reports, and the environment of the processes that made them."""
+    """Claims with their stored reports, and the environments of these."""
     from attlas.experiments.environment import summarise_environment
     from attlas.experiments.verdicts import read_reports
 
     stored = {report.claim: (report, metadata) for report, metadata in read_reports(store)}
-    found = [stored[claim.name] for claim in claims]
-    rows = [(claim, report) for claim, (report, _) in zip(claims, found, strict=True)]
-    return rows, summarise_environment(metadata for _, metadata in found)
+    results = [stored[claim.name] for claim in claims]
+    rows = [(claim, report) for claim, (report, _) in zip(claims, results, strict=True)]
+    return rows, summarise_environment(metadata for _, metadata in results)

@@ -26,11 +26,11 @@ def data(
     ] = None,
 ) -> None:
     """List, verify or fetch the real data sets."""
-    chosen = tuple(names or ())
-    {Action.LIST: _list, Action.VERIFY: _verify, Action.FETCH: _fetch}[action](chosen, data_dir)
+    selected = tuple(names or ())
+    {Action.LIST: _list, Action.VERIFY: _verify, Action.FETCH: _fetch}[action](selected, data_dir)
 
 
-def _chosen(names: tuple[str, ...]) -> tuple:
+def _selected(names: tuple[str, ...]) -> tuple:
     from attlas.data.sources import find_set, list_sets
 
     return tuple(find_set(name) for name in names) or list_sets()
@@ -41,10 +41,14 @@ def _list(names: tuple[str, ...], folder: Path | None) -> None:
     from attlas.data.sources import data_folder, is_present
 
     rows = []
-    for each in _chosen(names):
-        place = "comes with a dependency" if each.embedded else str(data_folder(folder) / each.name)
-        state = "present" if is_present(each, folder) else "absent"
-        rows.append((each.name, state, each.title, each.licence, place))
+    for data_set in _selected(names):
+        place = (
+            "comes with a dependency"
+            if data_set.embedded
+            else str(data_folder(folder) / data_set.name)
+        )
+        state = "present" if is_present(data_set, folder) else "absent"
+        rows.append((data_set.name, state, data_set.title, data_set.licence, place))
     show_table(("set", "state", "title", "licence", "place"), rows)
 
 
@@ -53,7 +57,7 @@ def _verify(names: tuple[str, ...], folder: Path | None) -> None:
     from attlas.data.sources import require_sound, verify
 
     findings = verify(folder, names)
-    rows = [(found.name, found.state.value, found.detail) for found in findings]
+    rows = [(finding.name, finding.state.value, finding.detail) for finding in findings]
     show_table(("set", "state", "detail"), rows)
     require_sound(findings, folder)
 
@@ -61,7 +65,7 @@ def _verify(names: tuple[str, ...], folder: Path | None) -> None:
 def _fetch(names: tuple[str, ...], folder: Path | None) -> None:
     from attlas.data.sources import fetch
 
-    # Without a name only what has an official source is meant.
-    wanted = [each for each in _chosen(names) if names or each.remotes]
-    for each in wanted:
-        typer.echo(f"{each.name}: {fetch(each, folder)}")
+    # Without names: only sets with an official source.
+    wanted = [data_set for data_set in _selected(names) if names or data_set.remotes]
+    for data_set in wanted:
+        typer.echo(f"{data_set.name}: {fetch(data_set, folder)}")

@@ -1,4 +1,4 @@
-"""`attlas doctor`: what this machine has, what is missing, and the command that fixes it."""
+"""`attlas doctor`: the state of this machine, what is missing, and commands that fix it."""
 
 import os
 import tempfile
@@ -40,7 +40,7 @@ def _versions() -> Iterator[Row]:
 def _arithmetic() -> Iterator[Row]:
     refusal = jax_refusal()
     if refusal:
-        yield "device", refusal, "unset what this machine lacks"
+        yield "device", refusal, "unset the variable"
         return
     import jax
 
@@ -48,8 +48,8 @@ def _arithmetic() -> Iterator[Row]:
 
     for device in jax.devices():
         yield "device", f"{device.platform} {device.device_kind}", ""
-    if own := device_memory():
-        yield "device memory", f"{own.limit / 2**30:.1f} GiB for this process", ""
+    if memory := device_memory():
+        yield "device memory", f"{memory.limit / 2**30:.1f} GiB for this process", ""
     yield "cores", str(os.cpu_count()), ""
     precision = str(jax.numpy.ones(()).dtype)
     yield "precision", precision, "" if precision == "float64" else "unset JAX_ENABLE_X64"
@@ -63,17 +63,17 @@ def _folders(results: Path) -> Iterator[Row]:
         ("compilation cache", compile_cache(), "name another with ATTLAS_CACHE=DIR"),
     ):
         refusal = _write_refusal(folder)
-        found = f"{folder}, writable" if refusal is None else f"{folder}: {refusal}"
-        yield name, found, "" if refusal is None else fix
+        value = f"{folder}, writable" if refusal is None else f"{folder}: {refusal}"
+        yield name, value, "" if refusal is None else fix
 
 
 def _write_refusal(folder: Path) -> str | None:
     """Why the folder, or the nearest existing one above it, cannot be written; else None."""
-    there = folder.absolute()
+    existing = folder.absolute()
     try:
-        while not there.exists():
-            there = there.parent
-        with tempfile.TemporaryFile(dir=there):
+        while not existing.exists():
+            existing = existing.parent
+        with tempfile.TemporaryFile(dir=existing):
             return None
     except OSError as error:
         return error.strerror or str(error)
@@ -83,9 +83,13 @@ def _data() -> Iterator[Row]:
     from attlas.data.sources import data_folder, is_present, list_sets
 
     yield "data folder", str(data_folder()), ""
-    for each in list_sets():
-        if is_present(each):
-            yield f"data: {each.name}", "present", ""
+    for data_set in list_sets():
+        if is_present(data_set):
+            yield f"data: {data_set.name}", "present", ""
         else:
-            fetch = f"attlas data fetch {each.name}"
-            yield f"data: {each.name}", "absent", fetch if each.remotes else "set ATTLAS_DATA"
+            fetch = f"attlas data fetch {data_set.name}"
+            yield (
+                f"data: {data_set.name}",
+                "absent",
+                fetch if data_set.remotes else "set ATTLAS_DATA",
+            )

@@ -1,4 +1,4 @@
-"""`attlas list`: what there is."""
+"""`attlas list`: papers, claims and experiments."""
 
 from enum import StrEnum
 from functools import partial
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from attlas.site.selection import Chosen
+    from attlas.site.selection import Selection
 
 
 class Listing(StrEnum):
@@ -24,7 +24,7 @@ def list_(
         list[str] | None,
         typer.Argument(
             metavar="[papers|claims|experiments] [PAPER or PLACE]...",
-            help="All three by default, of the project here or of everything.",
+            help="By default all three, of the current project or of everything.",
         ),
     ] = None,
     records: Annotated[
@@ -32,13 +32,13 @@ def list_(
         typer.Option(metavar="published|DIR", help="Show which experiments have records there."),
     ] = None,
 ) -> None:
-    """List the papers, claims and experiments, all or of a paper, a file, a folder or a module."""
+    """List papers, claims and experiments: all, or those of a paper, file, folder or module."""
     from attlas.cli.tables import show_table
-    from attlas.site.selection import chosen
+    from attlas.site.selection import select
 
     names = list(what or ())
     kinds = [Listing(names.pop(0))] if names and names[0] in list(Listing) else list(Listing)
-    found = chosen(names)
+    selection = select(names)
 
     makers = {
         Listing.PAPERS: (("paper", "year", "claims", "experiments", "title"), _papers),
@@ -54,24 +54,24 @@ def list_(
         kinds = [Listing.EXPERIMENTS] if len(kinds) > 1 else kinds
     for listing in kinds:
         columns, rows = makers[listing]
-        show_table(columns, rows(found), title="" if len(kinds) == 1 else listing.value)
+        show_table(columns, rows(selection), title="" if len(kinds) == 1 else listing.value)
 
 
-def _papers(found: "Chosen") -> list[tuple[str, ...]]:
+def _papers(selection: "Selection") -> list[tuple[str, ...]]:
     from attlas.site.atlas import references_of
 
-    claimed = [claim.paper for claim in found.claims]
-    tested = [experiment.paper for experiment in found.experiments]
-    known, titles = references_of(found.claims, found.experiments)
+    claimed = [claim.paper for claim in selection.claims]
+    tested = [experiment.paper for experiment in selection.experiments]
+    references, titles = references_of(selection.claims, selection.experiments)
     rows = []
     for key in sorted({*claimed, *tested}):
-        year = str(known[key].year) if key in known else "-"
-        title = known[key].title if key in known else titles.get(key) or "-"
+        year = str(references[key].year) if key in references else "-"
+        title = references[key].title if key in references else titles.get(key) or "-"
         rows.append((key, year, str(claimed.count(key)), str(tested.count(key)), title))
     return rows
 
 
-def _claims(found: "Chosen") -> list[tuple[str, ...]]:
+def _claims(selection: "Selection") -> list[tuple[str, ...]]:
     from attlas.claims.claim import Claim
     from attlas.display.prose import plain
     from attlas.verify.searchable import is_searchable, why_not_attacked
@@ -79,23 +79,24 @@ def _claims(found: "Chosen") -> list[tuple[str, ...]]:
     def attacked(claim: Claim) -> str:
         if reason := why_not_attacked(claim):
             return f"not attacked: {plain(reason)}"
-        return ", ".join(claim.search_over) or ("its draws" if is_searchable(claim) else "-")
+        return ", ".join(claim.search_over) or ("its random draws" if is_searchable(claim) else "-")
 
     return [
-        (c.name, c.status, c.kind, plain(c.locator), c.source, attacked(c)) for c in found.claims
+        (c.name, c.status, c.kind, plain(c.locator), c.source, attacked(c))
+        for c in selection.claims
     ]
 
 
-def _experiments(found: "Chosen") -> list[tuple[str, ...]]:
+def _experiments(selection: "Selection") -> list[tuple[str, ...]]:
     from attlas.display.prose import plain
 
-    return [(e.name, plain(e.question) or "-", e.paper) for e in found.experiments]
+    return [(e.name, plain(e.question) or "-", e.paper) for e in selection.experiments]
 
 
-def _published(records: Path, found: "Chosen") -> list[tuple[str, ...]]:
+def _published(records: Path, selection: "Selection") -> list[tuple[str, ...]]:
     from attlas.experiments.published import lines_of, not_run
     from attlas.experiments.store import Store
 
     store = Store(records)
     missing = not_run(store)
-    return [(e.name, *lines_of(store, e), missing.get(e.name, "-")) for e in found.experiments]
+    return [(e.name, *lines_of(store, e), missing.get(e.name, "-")) for e in selection.experiments]

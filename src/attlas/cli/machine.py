@@ -1,4 +1,4 @@
-"""What a command that computes needs of the machine, asked before anything is computed."""
+"""Check the machine before a command computes anything."""
 
 import os
 import subprocess
@@ -14,7 +14,7 @@ USUAL = {
     "JAX_PLATFORMS": ("", "cpu"),
     "XLA_FLAGS": ("",),
 }
-"""Values of variables under which JAX is known to start; under others it is tried first."""
+"""Values of variables under which JAX is known to start; others are tried first."""
 _START = """
 import sys
 try:
@@ -26,7 +26,7 @@ except Exception as error:
 
 
 def require_machine() -> None:
-    """Refuse, in one line, a machine on which every claim and cell would fail for one reason.
+    """Refuse, in one line, a machine on which every claim and cell would fail.
 
     Raises:
         UserError: if the cache of compiled programs or the folder of temporary files cannot be
@@ -44,7 +44,7 @@ def require_machine() -> None:
         _require_folder("TMPDIR", folder, "name another, or unset it")
     refusal = jax_refusal()
     if refusal:
-        raise UserError(f"{refusal}: unset what this machine lacks")
+        raise UserError(f"{refusal}: unset the variable")
 
 
 def _require_folder(what: str, folder: Path, remedy: str) -> None:
@@ -58,21 +58,17 @@ def _require_folder(what: str, folder: Path, remedy: str) -> None:
 
 
 def jax_refusal() -> str:
-    """Why JAX does not start under the variables that the user has set.
-
-    Returns:
-        A line with the variables and the reason; empty where it starts, or has started before.
-    """
+    """Why JAX does not start under the user's variables; empty if it starts or has started."""
     unusual = [n for n, usual in USUAL.items() if os.environ.get(n, usual[0]) not in usual]
     if not unusual or "jax" in sys.modules:
         return ""
-    # In a process of its own: a wrong flag ends the process, and this one should hold no device.
+    # In another process: a wrong flag ends the process, and this one should not hold a device.
     done = subprocess.run(
         [sys.executable, "-c", _START], capture_output=True, text=True, errors="replace"
     )
     if not done.returncode:
         return ""
-    told = " and ".join(f"{name}={os.environ[name]}" for name in unusual)
-    said = [line for line in done.stderr.splitlines() if line.strip()] or ["no reason given"]
-    why = shorten(said[-1], 160, placeholder=" ...")
-    return f"JAX does not start with {told} ({why})"
+    settings = " and ".join(f"{name}={os.environ[name]}" for name in unusual)
+    lines = [line for line in done.stderr.splitlines() if line.strip()] or ["no reason given"]
+    why = shorten(lines[-1], 160, placeholder=" ...")
+    return f"JAX does not start with {settings} ({why})"

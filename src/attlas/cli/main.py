@@ -1,8 +1,8 @@
 """The command `attlas`: finds the commands of this folder and runs one.
 
-A file `cli/<name>.py` that defines a function `<name>` (or `<name>_`, where the name is a
-Python word) is a command. These files import nothing heavy at the top, so that `--help`
-answers at once; JAX is imported inside the functions. A command that is named is imported alone.
+A file `cli/<name>.py` that defines a function `<name>` (or `<name>_` if Python reserves the
+name) is a command. These files import nothing heavy at the top, so that `--help` answers at
+once; JAX is imported inside the functions. A command that is named is imported alone.
 """
 
 import contextlib
@@ -33,7 +33,7 @@ NOT_OURS = (
     *(errno.ENAMETOOLONG, errno.ELOOP, errno.ENOTDIR, errno.EISDIR, errno.EIO, errno.ENOMEM),
     *(errno.EMFILE, errno.ENFILE, errno.ENODEV, errno.ENXIO, errno.ESTALE),
 )
-"""Errors of the system that no input check can foresee."""
+"""System errors that no check of the input can foresee."""
 
 EXTRAS = {
     "audit": "audit",
@@ -59,9 +59,6 @@ def build_app(named: str = "") -> typer.Typer:
 
     Args:
         named: the command that is to run; all are there where it is empty.
-
-    Returns:
-        The application.
 
     Examples:
         >>> "check" in [command.name for command in build_app().registered_commands]
@@ -108,41 +105,38 @@ def command_of(arguments: Sequence[str]) -> str:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run the command line and leave the process with its exit code.
-
-    Exit codes: 0 done, 1 a verdict differs from its expectation, 2 the input was refused,
-    130 interrupted.
+    """Run the command and exit: 0 done, 1 unexpected verdict, 2 refused input, 130 interrupted.
 
     Args:
-        arguments: of the command; those of the process by default.
+        arguments: those of the process when None.
     """
-    # Claims, solvers and bounds are computed in float64; JAX reads this when it is imported.
+    # Claims, solvers and bounds use float64; JAX reads this variable on import.
     precision = os.environ.setdefault("JAX_ENABLE_X64", "1")
     if precision.lower() not in ("0", "1", "false", "true", "off", "on", "no", "yes"):
         _refuse(f"JAX_ENABLE_X64={precision} is neither 0 nor 1: unset it", EXIT_REFUSED)
-    # Figures go to files: which windows this machine can open does not matter.
+    # Figures go to files and need no window.
     os.environ["MPLBACKEND"] = "agg"
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")  # a path need not be text
-    given = list(sys.argv[1:] if arguments is None else arguments)
+    words = list(sys.argv[1:] if arguments is None else arguments)
     try:
-        command = command_of(given)
+        command = command_of(words)
         with extra_needed(f"`attlas {command}`" if command else "attlas", EXTRAS.get(command, "")):
-            code = build_app(command)(args=given, prog_name="attlas", standalone_mode=False)
+            code = build_app(command)(args=words, prog_name="attlas", standalone_mode=False)
     except UserError as error:
-        if "--debug" in given:
+        if "--debug" in words:
             raise
         _refuse(str(error), EXIT_REFUSED)
     except typer.exceptions.TyperException as error:
-        # A bare `attlas` arrives here with the whole help as its message.
-        if len(given) == 0:
+        # `attlas` without arguments arrives here with the help as its message.
+        if len(words) == 0:
             typer.echo(error.format_message())
             sys.exit(EXIT_REFUSED)
-        said = error.format_message().strip().rstrip(".")
-        _refuse(f"{said}. See `attlas --help`.", error.exit_code)
+        message = error.format_message().strip().rstrip(".")
+        _refuse(f"{message}. See `attlas --help`.", error.exit_code)
     except OSError as error:
-        # A full disk or a missing right is the machine's state, not a defect of ours.
-        if "--debug" in given or error.errno not in NOT_OURS:
+        # A full disk or a missing permission is the machine's state, not our defect.
+        if "--debug" in words or error.errno not in NOT_OURS:
             raise
         _abandon_output()
         where = f" ({error.filename})" if error.filename else ""
@@ -154,7 +148,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def _refuse(message: str, code: int) -> NoReturn:
-    """Say in one line what was wrong, and leave."""
+    """Print one line about what is wrong, and exit."""
     line = printable(message)
     if len(line) > LONGEST_LINE:
         line = f"{line[: LONGEST_LINE // 2]} ... {line[-LONGEST_LINE // 2 :]}"
@@ -163,7 +157,7 @@ def _refuse(message: str, code: int) -> NoReturn:
 
 
 def _abandon_output() -> None:
-    """Leave what a full disk would not take, or Python retries when it exits."""
+    """Discard output that a full disk refused; otherwise Python retries at exit."""
     with contextlib.suppress(OSError):
         sys.stdout.flush()
         return

@@ -1,4 +1,4 @@
-"""The page `docs/cli.md`, made from the help of every command: `python -m attlas.cli.manual`."""
+"""Write the page `docs/cli.md` from the help of every command: `python -m attlas.cli.manual`."""
 
 import sys
 from pathlib import Path
@@ -10,20 +10,16 @@ from attlas.cli.main import build_app
 _INTRODUCTION = """\
 # The command line
 
-This page is made by `python -m attlas.cli.manual docs/cli.md`; a test compares it with the
-program.
+`python -m attlas.cli.manual docs/cli.md` writes this page; a test compares it with the program.
 
 Exit codes: 0 done; 1 a verdict differs from its expectation, or a cell failed; 2 the input was
-refused, in one line on the error stream; 130 interrupted. `--debug` shows the
-traceback of an error. The global options come before the command: `attlas --results DIR check`.
+refused, with one line on standard error; 130 interrupted. `--debug` shows the traceback of an
+error. Global options come before the command: `attlas --results DIR check`.
 """
 
 
 def manual_page() -> str:
-    """The manual of the command line.
-
-    Returns:
-        Markdown, one section for each command.
+    """The manual of the command line in Markdown, one section per command.
 
     Examples:
         >>> "## attlas check" in manual_page()
@@ -37,11 +33,11 @@ def manual_page() -> str:
 
 def _section(app, command: list[str]) -> str:
     environment = {"COLUMNS": "80", "ATTLAS_RESULTS": None, "ATTLAS_DATA": None}
-    shown = CliRunner().invoke(
+    result = CliRunner().invoke(
         app, [*command, "--help"], prog_name="attlas", env=environment, catch_exceptions=False
     )
     title = " ".join(["## attlas", *command])
-    return f"{title}\n\n```\n{shown.output.strip()}\n```\n"
+    return f"{title}\n\n```\n{result.output.strip()}\n```\n"
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""`attlas new`: the folder of a paper of one's own, which checks green at once."""
+"""`attlas new`: the folder of a new paper, whose claims pass their check at once."""
 
 from enum import StrEnum
 from pathlib import Path
@@ -16,27 +16,27 @@ FILES = {
     ".gitignore": "gitignore.txt",
     ".github/workflows/attlas.yml": "attlas.yml.txt",
 }
-"""Files of a new paper, and the templates that they are made of."""
+"""Files of a new paper, and their templates."""
 
 
-class Made(StrEnum):
-    """What can be made."""
+class Template(StrEnum):
+    """The kinds of folder that can be created."""
 
     PAPER = "paper"
 
 
 def new(
-    what: Annotated[Made, typer.Argument(help="What to make.")],
+    what: Annotated[Template, typer.Argument(help="What to create.")],
     key: Annotated[
-        str, typer.Argument(metavar="KEY", help="As in the bibliography, such as doe2026.")
+        str, typer.Argument(metavar="KEY", help="The bibliography key, such as doe2026.")
     ],
-    title: Annotated[str, typer.Option(help="Of the paper; the key by default.")] = "",
+    title: Annotated[str, typer.Option(help="Title of the paper; by default the key.")] = "",
     folder: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Where; a folder named KEY by default.")
+        Path | None, typer.Option(metavar="DIR", help="Folder to write; by default KEY.")
     ] = None,
 ) -> None:
-    """Write the folder of a paper: a claim of every kind, an experiment, a test and a CI file."""
-    del what  # there is one kind yet
+    """Write the folder of a new paper: a claim of every kind, an experiment, a test, a CI file."""
+    del what  # there is only one kind
     where = Path(key) if folder is None else folder
     for path in write_paper(key, title or key, where):
         typer.echo(f"{path}")
@@ -44,18 +44,10 @@ def new(
 
 
 def write_paper(key: str, title: str, folder: Path) -> tuple[Path, ...]:
-    """Write the files of a new paper; nothing that is there is replaced.
-
-    Args:
-        key: names the paper.
-        title: of the paper.
-        folder: where; made if missing.
-
-    Returns:
-        The files written.
+    """Write the files of a new paper into a folder, created if missing; nothing is replaced.
 
     Raises:
-        UserError: if the key or the title cannot stand in the files, or a file is there already.
+        UserError: if the key or the title has a forbidden character, or a file exists already.
     """
     import datetime
     from importlib import resources
@@ -68,9 +60,9 @@ def write_paper(key: str, title: str, folder: Path) -> tuple[Path, ...]:
         raise UserError(f"KEY = '{key}': use letters, digits, '-', '_' and '.'")
     if any(sign in title for sign in '{}"\\') or not title.isprintable():
         raise UserError(f"--title {title!r}: leave out braces, quotes, backslashes and line ends")
-    there = [folder / name for name in FILES if (folder / name).exists()]
-    if there:
-        raise UserError(f"{there[0]} is there already: name another folder by --folder")
+    existing = [folder / name for name in FILES if (folder / name).exists()]
+    if existing:
+        raise UserError(f"{existing[0]} exists already: name another folder with --folder")
     templates = resources.files("attlas.cli").joinpath("paper_template")
     year = str(datetime.datetime.now(datetime.UTC).year)
     written = []
@@ -92,5 +84,5 @@ def _make(folder: Path) -> None:
     except (FileExistsError, FileNotFoundError, NotADirectoryError) as error:
         where = error.filename or folder
         raise UserError(
-            f"--folder: no folder can be made at {where}: name one in a folder that is there"
+            f"--folder: cannot create a folder at {where}: name one in an existing folder"
         ) from error

@@ -1,4 +1,4 @@
-"""`attlas power`: which wrong constants the check of a claim would notice."""
+"""`attlas power`: which wrong constants the check of a claim would detect."""
 
 import os
 from typing import Annotated
@@ -12,7 +12,7 @@ def power(
     name: Annotated[str, typer.Argument(metavar="CLAIM")],
     factors: Annotated[
         list[float] | None,
-        typer.Option("--factor", metavar="C", help="A wrong factor; repeatable. [1.01 to 1e6]"),
+        typer.Option("--factor", metavar="C", help="A wrong factor, repeatable. [1.01 to 1e6]"),
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the instances.")] = 0,
     evaluations: Annotated[
@@ -20,7 +20,7 @@ def power(
         typer.Option(min=0, metavar="N", help="Evaluations of the attack; 0 for none."),
     ] = None,
 ) -> None:
-    """Sweep wrong constants: which of them would the check of a claim detect?"""
+    """Show which wrong constants the check of a claim would detect."""
     require_machine()  # before JAX is imported
     from attlas._jax.processes import checker_variables
 
@@ -32,13 +32,13 @@ def power(
     from attlas.verify.registry import one_claim
 
     claim = one_claim(name)
-    found = sweep(claim, factors=factors or FACTORS, seed=seed, evaluations=evaluations)
+    table = sweep(claim, factors=factors or FACTORS, seed=seed, evaluations=evaluations)
     say(f"claim  {claim.name} ({plain(claim.locator)})")
-    show_table(found.headings(), found.rows())
+    show_table(table.headings(), table.rows())
     say(
-        "A column is a statement too strong by this factor. drawn: the drawn instances refute it; "
-        "attack: only the end points of an attack do; passes: neither does."
+        "Each column is a statement too strong by its factor. drawn: a sampled instance refutes "
+        "it; attack: only an attack refutes it; passes: neither does."
     )
-    for quantity, limit in found.exponents.items():
+    for quantity, limit in table.exponents.items():
         change = "no change is detected" if limit is None else f"detects changes from {limit:.3g}"
         say(f"exponent of {quantity}: {change}")

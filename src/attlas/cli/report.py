@@ -13,7 +13,7 @@ def report(
     names: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[PAPER or PLACE]...", help="The project here, or everything, by default."
+            metavar="[PAPER or PLACE]...", help="By default the current project, or everything."
         ),
     ] = None,
     out: Annotated[
@@ -22,11 +22,13 @@ def report(
     single: Annotated[bool, typer.Option("--single", help="One file with everything.")] = False,
     paper: Annotated[
         str | None,
-        typer.Option(metavar="PAPER|PLACE", help="The page of one paper, or of claims of yours."),
+        typer.Option(metavar="PAPER|PLACE", help="The page of one paper, or of your claims."),
     ] = None,
     records: Annotated[
         Path | None,
-        typer.Option(metavar="published|DIR", help="Show these records too: the papers' sizes."),
+        typer.Option(
+            metavar="published|DIR", help="Also show these records, of the papers' sizes."
+        ),
     ] = None,
     title: Annotated[str, typer.Option(help="Title of that page.")] = "",
     references: Annotated[
@@ -43,7 +45,7 @@ def report(
         raise UserError("--records is for the atlas: leave out --paper")
     require_html(out, "--out")
     if records is not None and str(records) != PUBLISHED and not records.is_dir():
-        raise UserError(f"--records {records} is no folder: name one, or {PUBLISHED}")
+        raise UserError(f"--records {records} is not a folder: name one, or {PUBLISHED}")
     if paper is not None and single:
         raise UserError("--paper PAPER is one file: leave out --single")
     if paper is not None and names:
@@ -58,7 +60,7 @@ def report(
         from attlas.site.atlas import write_atlas
 
         written = write_atlas(store, out, names or (), single=single, published=records)
-    # After the page: what refuses to be written is one line of its own.
+    # After the page, whose refusal would be the only line.
     if records is None:
         _say_if_empty(store.root)
     typer.echo(f"{written}")
@@ -67,8 +69,8 @@ def report(
 def _say_if_empty(results: Path) -> None:
     if not results.is_dir():
         typer.echo(
-            f"attlas: there is no results folder {results}: the page shows everything as not "
-            "run; see `attlas --results DIR`",
+            f"attlas: there is no results folder {results}, so the page shows everything as not "
+            "run: see `attlas --results DIR`",
             err=True,
         )
     elif not any(results.iterdir()):

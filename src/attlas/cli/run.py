@@ -12,16 +12,16 @@ if TYPE_CHECKING:
 
 EXIT_FAILURES = 1
 NAMED = 10
-"""Cells of one kind that are told by name."""
+"""Most cells of one kind that are listed by name."""
 _SET = typer.Option(
-    "--set", metavar="NAME=VALUES", help="Other values of a setting, by commas; repeatable."
+    "--set", metavar="NAME=VALUES", help="Other values of a setting, with commas; repeatable."
 )
 _SCALE = typer.Option(
     metavar="smoke|quick|paper",
-    help="Seconds, minutes, or the paper's sizes (about an hour where it names none).",
+    help="Seconds, minutes, or the paper's sizes (about an hour if it names none).",
 )
 _CHECKPOINT = typer.Option(
-    min=0, help="Seconds between checkpoints inside a cell; 60 at paper scale, else 0: none."
+    min=0, help="Seconds between checkpoints of a cell, 0 for none; 60 at paper scale, else 0."
 )
 
 
@@ -37,21 +37,21 @@ def run(
     fresh: Annotated[bool, typer.Option("--fresh", help="Recompute existing records.")] = False,
     workers: Annotated[int, typer.Option(min=1, help="Worker processes on this machine.")] = 2,
     insecure: Annotated[
-        bool, typer.Option("--insecure", help="Allow a scheduler elsewhere without TLS.")
+        bool, typer.Option("--insecure", help="Allow a remote scheduler without TLS.")
     ] = False,
     hours: Annotated[
         float | None,
         typer.Option(
-            help="Time limit: the cheapest cells run first, and none that would end later. Cells "
+            help="Time limit: the cheapest cells run first, and none that would exceed it. Cells "
             "of unknown cost run last, while half of the time is left."
         ),
     ] = None,
     checkpoint: Annotated[float | None, _CHECKPOINT] = None,
     estimate: Annotated[
-        bool, typer.Option("--estimate", help="Say what it would cost; run nothing.")
+        bool, typer.Option("--estimate", help="Show the expected cost; run nothing.")
     ] = False,
 ) -> None:
-    """Run experiments; a stopped run resumes; exit 1 when a cell failed."""
+    """Run experiments, resuming a stopped run; exit 1 if a cell failed."""
     require_machine()  # before JAX is imported
     from rich.console import Console
 
@@ -64,12 +64,12 @@ def run(
 
     session = session_of(context)
     changes = split_assignments(set_ or [])
-    chosen = [experiment.changed(changes) for experiment in find_named(experiments)]
+    selected = [experiment.changed(changes) for experiment in find_named(experiments)]
     if estimate:
-        show_estimate(chosen, scale, Store(session.results), workers)
+        show_estimate(selected, scale, Store(session.results), workers)
         return
     summary = execute(
-        chosen,
+        selected,
         scale,
         on=on,
         fresh=fresh,
@@ -84,7 +84,7 @@ def run(
 
 
 def _report(summary: "RunSummary", session: Session, hours: float | None) -> None:
-    """Say what was done, and leave with 1 where a cell failed."""
+    """Print a summary; exit with 1 if a cell failed."""
     for failure in summary.failures:
         if session.debug and failure.traceback:
             typer.echo(failure.traceback, err=True)

@@ -1,4 +1,4 @@
-"""What a run would cost, as a table on the terminal."""
+"""The estimated cost of a run, as a table on the terminal."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -12,14 +12,11 @@ if TYPE_CHECKING:
 def show_estimate(
     experiments: "Sequence[Experiment]", scale: str, store: "Store", workers: int
 ) -> None:
-    """Print time, memory and disk of what is left, from the records that are there.
+    """Print time, memory and disk of the unfinished cells, estimated from existing records.
 
-    Where those of the results folder do not suffice, the published ones are read too.
+    If those of the results folder do not suffice, the published ones are read too.
 
     Args:
-        experiments: asked for.
-        scale: whose grids.
-        store: results folder.
         workers: processes that would share the cells.
     """
     from attlas.cli.tables import say, show_table
@@ -30,23 +27,24 @@ def show_estimate(
     from attlas.experiments.store import published_store
 
     published, device = published_store(), environment()["device"]
-    found = [
-        estimate(each, scale, store, published=published, device=device) for each in experiments
+    estimates = [
+        estimate(experiment, scale, store, published=published, device=device)
+        for experiment in experiments
     ]
-    found.sort(key=lambda one: (one.seconds is None, one.seconds or 0.0))
+    estimates.sort(key=lambda entry: (entry.seconds is None, entry.seconds or 0.0))
     rows = []
-    for one in found:
+    for entry in estimates:
         rows.append(
             [
-                one.experiment,
-                f"{one.finished} of {one.cells}",
-                duration(one.seconds),
-                duration(one.longest),
-                size(one.memory),
-                size(one.disk),
-                "" if one.factor is None else f"{one.factor:.1f}",
-                "" if one.beyond is None else f"{one.beyond:.2g}",
-                "-" if one.factor is None else "published too" if one.published_on else "own",
+                entry.experiment,
+                f"{entry.finished} of {entry.cells}",
+                duration(entry.seconds),
+                duration(entry.longest),
+                size(entry.memory),
+                size(entry.disk),
+                "" if entry.factor is None else f"{entry.factor:.1f}",
+                "" if entry.beyond is None else f"{entry.beyond:.2g}",
+                "-" if entry.factor is None else "published too" if entry.published_on else "own",
             ]
         )
     columns = ["experiment", "finished", "time", "longest cell", "memory", "disk"]
@@ -55,12 +53,12 @@ def show_estimate(
         rows,
         f"{scale}: still to compute",
     )
-    _say_together(found, workers)
-    unknown = [one.experiment for one in found if one.seconds is None]
+    _say_together(estimates, workers)
+    unknown = [entry.experiment for entry in estimates if entry.seconds is None]
     if unknown:
         say(
-            f"not estimated: {', '.join(unknown)}. No cell was measured, or all of them are far "
-            "smaller: run a smaller scale first."
+            f"not estimated: {', '.join(unknown)}. No cell was measured, or all measured cells are "
+            "far smaller: run a smaller scale first."
         )
     if published is not None and scale == "paper":
         for name, sentence in not_run(published).items():
@@ -68,20 +66,20 @@ def show_estimate(
                 say(f"{name}, as published: {sentence}")
 
 
-def _say_together(found: "Sequence[Estimate]", workers: int) -> None:
-    """The time of all that can be estimated, and where it was measured."""
+def _say_together(estimates: "Sequence[Estimate]", workers: int) -> None:
+    """Print the total time of the estimated cells, and where they were measured."""
     from attlas.cli.tables import say
     from attlas.display.numbers import duration
 
-    known = [one.seconds for one in found if one.seconds is not None]
-    if known:
-        longest = max(one.longest or 0.0 for one in found)
-        whole = duration(max(sum(known) / workers, longest))
+    seconds = [entry.seconds for entry in estimates if entry.seconds is not None]
+    if seconds:
+        longest = max(entry.longest or 0.0 for entry in estimates)
+        total = duration(max(sum(seconds) / workers, longest))
         say(
-            f"{whole} with {workers} workers for the cells that can be estimated. Their time is "
+            f"{total} with {workers} workers for the cells that can be estimated. Their time is "
             "scaled from measured cells, by the number of operations where the experiment gives "
             "it, otherwise by a power of the product of the integer settings."
         )
-    machines = sorted({machine for one in found for machine in one.published_on})
+    machines = sorted({machine for entry in estimates for machine in entry.published_on})
     if machines:
         say(f"published records were measured on: {'; '.join(machines)}")

@@ -1,4 +1,4 @@
-"""What the global options say, handed from the application to its commands."""
+"""The global options, passed from the application to its commands."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -6,34 +6,21 @@ from pathlib import Path
 import typer
 
 PLACES = "local|dask|dask://HOST:PORT|tls://HOST:PORT"
-"""What `--on` takes."""
+"""Values of `--on`."""
 EXIT_INTERRUPTED = 130
-"""What shells expect of a program that Ctrl-C ended."""
+"""The exit code that shells expect after Ctrl-C."""
 
 
 @dataclass(frozen=True)
 class Session:
-    """The global options.
-
-    Attributes:
-        results: folder of records and verdicts; it need not exist.
-        debug: whether errors are shown with their traceback.
-    """
+    """The global options; the folder `results` need not exist."""
 
     results: Path = Path("attlas-results")
     debug: bool = False
 
 
 def session_of(context: typer.Context, opened: Session | None = None) -> Session:
-    """The session of a command; with `opened`, the session is set first.
-
-    Args:
-        context: of the command.
-        opened: the session to set, by the application only.
-
-    Returns:
-        The session.
-    """
+    """The session of a command; the application sets it with `opened`."""
     if opened is not None:
         context.obj = opened
     return context.obj if isinstance(context.obj, Session) else Session()

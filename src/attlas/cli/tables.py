@@ -1,4 +1,4 @@
-"""Tables on the terminal that break no word, and whole lines where the output is no terminal."""
+"""Tables for the terminal that break no word; in a file or pipe no line is broken."""
 
 import re
 import sys
@@ -8,7 +8,7 @@ from typing import NamedTuple
 GAP = 2
 """Spaces between columns."""
 NARROWEST = 20
-"""Columns that a cell of several words gets at least: a text is not read word by word."""
+"""Least width of a cell of several words, for legibility."""
 STYLES = {
     "SUPPORTED": "green",
     "VIOLATED": "red",
@@ -27,9 +27,9 @@ class Layout(NamedTuple):
     """A table as lines.
 
     Attributes:
-        lines: headings, a rule and rows; or a paragraph per row where no table fits.
+        lines: headings, a rule and rows; or a paragraph per row if no table fits.
         left_out: headings of columns for which there was no room.
-        needed: columns of a terminal in which none is left out.
+        needed: least width of a terminal with room for all columns.
     """
 
     lines: list[Line]
@@ -44,47 +44,38 @@ def show_table(
     always: Sequence[str] = (),
     elsewhere: str = "a pipe, such as `| cat`",
 ) -> None:
-    """Print a table: within the terminal, or in whole lines where the output is none.
+    """Print a table that fits the terminal, or with unbroken lines to a file or pipe.
 
     Args:
-        columns: headings, the more important ones first.
-        rows: cells as plain text; they are not read as markup.
-        title: shown above.
-        always: headings of columns, beside the first, that are never left out.
-        elsewhere: what shows columns that are left out, besides a wider terminal.
+        columns: headings, the most important ones first.
+        rows: cells as plain text; they are not interpreted as markup.
+        always: headings of columns besides the first that are never left out.
+        elsewhere: another way to see columns that are left out, besides a wider terminal.
     """
     from rich.console import Console
     from rich.text import Text
 
     width = terminal_width()
-    found = layout(columns, rows, width, always)
+    table = layout(columns, rows, width, always)
     console = Console(highlight=False)
     if title:
         console.print(Text(f"\n{title}", style="italic"))
-    for line in found.lines:
+    for line in table.lines:
         console.print(Text.assemble(*line), soft_wrap=True)
-    if found.left_out:
+    if table.left_out:
         say(
-            f"No room for: {', '.join(found.left_out)}. A terminal of {found.needed} columns "
-            f"shows all of them, and so does {elsewhere}."
+            f"No room for: {', '.join(table.left_out)}. A terminal of {table.needed} columns "
+            f"shows all of them, as does {elsewhere}."
         )
 
 
 def say(text: str) -> None:
-    """Print a sentence that breaks between words where the terminal ends.
-
-    Args:
-        text: one paragraph.
-    """
+    """Print a sentence, with line breaks between words to fit the terminal."""
     sys.stdout.write("\n".join(_wrapped(text, terminal_width(), fold=False)) + "\n")
 
 
 def terminal_width() -> int | None:
-    """Columns of the terminal.
-
-    Returns:
-        Their number, None where the output is a file or a pipe: no line is broken there.
-    """
+    """The number of columns of the terminal, None if the output is a file or a pipe."""
     from rich.console import Console
 
     return Console().width if sys.stdout.isatty() else None
@@ -96,28 +87,21 @@ def layout(
     width: int | None,
     always: Sequence[str] = (),
 ) -> Layout:
-    """The lines of a table, none of them wider than the terminal and no word broken.
+    """Lay out a table so that no line is wider than the terminal and no word is broken.
 
-    Columns that do not fit are left out, the last ones first. Where not even those fit that are
-    always shown, words are folded after a slash; where that does not help, each row becomes a
-    paragraph.
+    Columns that do not fit are left out, the last ones first. If not even the `always` ones fit,
+    words are broken after a slash; if that does not help, each row becomes a paragraph.
 
     Args:
-        columns: headings, the more important ones first.
-        rows: cells.
-        width: of the terminal, None for no bound.
-        always: headings of columns, beside the first, that are never left out.
-
-    Returns:
-        The lines, and what is left out.
+        columns: headings, the most important ones first.
+        width: columns of the terminal, None for no limit.
+        always: headings of columns besides the first that are never left out.
 
     Examples:
         >>> columns, row = ("claim", "slack", "locator"), ("mine/a", "0.25", "Proposition 12")
         >>> found = layout(columns, [row], 20)
-        >>> ["".join(text for text, _ in line) for line in found.lines], found.left_out
-        (['claim   slack', '─────────────', 'mine/a  0.25'], ('locator',))
-        >>> found.needed
-        26
+        >>> ["".join(text for text, _ in line) for line in found.lines[::2]], found.left_out
+        (['claim   slack', 'mine/a  0.25'], ('locator',))
     """
     cells = [tuple(_clean(cell) for cell in row) for row in rows]
     table = list(zip(columns, *cells, strict=True))
@@ -129,21 +113,15 @@ def layout(
         needed = _total(least) if not fold else needed
         places = _places(columns, least, width, always)
         if places:
-            shown = [table[k] for k in places]
+            visible = [table[k] for k in places]
             wide = _widened([least[k] for k in places], [longest[k] for k in places], width)
             left_out = tuple(name for k, name in enumerate(columns) if k not in places)
-            return Layout(_lines(shown, wide, fold), left_out, needed)
+            return Layout(_lines(visible, wide, fold), left_out, needed)
     return Layout(list(_paragraphs(columns, cells, width)), (), needed)
 
 
 def number(value: float | None) -> str:
-    """A number in four digits, or a dash where there is none.
-
-    Args:
-        value: the number.
-
-    Returns:
-        Its text.
+    """A number with four significant digits, or a dash for None.
 
     Examples:
         >>> number(0.000123456), number(1.0), number(None)
@@ -159,7 +137,7 @@ def _clean(cell: str) -> str:
 
 
 def _length(text: str) -> int:
-    """Columns of the terminal that a text takes; some signs take two."""
+    """Width of a text on the terminal; some characters are two columns wide."""
     from rich.cells import cell_len
 
     return cell_len(text)
@@ -175,9 +153,9 @@ def _pieces(word: str, fold: bool) -> list[str]:
 
 
 def _least(column: Sequence[str], named: bool, fold: bool) -> int:
-    """The width below which a word of a column would be broken.
+    """The least width at which no word of a column is broken.
 
-    Names come first and are copied: they stay on one line unless they are folded.
+    Names, in the first column, are copied and stay on one line unless they are folded.
     """
     _, *cells = column
     words = [word for cell in column for word in cell.split()]
@@ -189,18 +167,18 @@ def _least(column: Sequence[str], named: bool, fold: bool) -> int:
 def _places(
     columns: Sequence[str], least: Sequence[int], width: int, always: Sequence[str]
 ) -> list[int]:
-    """The columns that fit, in their order; none where those do not that must."""
-    chosen = [k for k, name in enumerate(columns) if k == 0 or name in always]
-    if _total([least[k] for k in chosen]) > width:
+    """The columns that fit, in their order; none if the `always` ones do not fit."""
+    selected = [k for k, name in enumerate(columns) if k == 0 or name in always]
+    if _total([least[k] for k in selected]) > width:
         return []
     for k in range(len(columns)):
-        if k not in chosen and _total([least[j] for j in (*chosen, k)]) <= width:
-            chosen.append(k)
-    return sorted(chosen)
+        if k not in selected and _total([least[j] for j in (*selected, k)]) <= width:
+            selected.append(k)
+    return sorted(selected)
 
 
 def _widened(least: Sequence[int], longest: Sequence[int], width: int) -> list[int]:
-    """Widths of which the narrow columns come first; the others share what is left."""
+    """Column widths: narrow columns get their full width, the others share the remainder."""
     widths = list(least)
     for k in sorted(range(len(widths)), key=lambda k: longest[k] - least[k]):
         if longest[k] - least[k] <= width - _total(widths):

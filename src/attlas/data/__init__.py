@@ -1,1 +1,1 @@
-"""Generate: instances with ground truth, and loaders of real sets."""
+"""Data: generated problems with ground truth, and loaders of real data sets."""

@@ -21,10 +21,8 @@ class DigitPairs(eqx.Module):
     """Training and test samples of one binary problem.
 
     Attributes:
-        X_train: tokens.
         y_train: labels, +1 or -1.
         X_test: tokens of images that are not in the training set.
-        y_test: their labels.
     """
 
     X_train: Float[Array, "n T d"]
@@ -52,10 +50,9 @@ def load_digit_pairs(
         classes: digit with label +1, digit with label -1; odd (+1) against even when None.
         tokens: rows or patches.
         R: largest norm of a token.
-        count: training images to keep, both classes in turn; all when None.
+        count: number of training images, both classes alternating; all when None.
         source: `digits`, embedded, 8 x 8 pixels; or `mnist`, 28 x 28 pixels, from its folder.
         folder: data folder of MNIST.
-        seed: of the split and the order.
         dtype: floating type, JAX's default when None.
 
     Returns:
@@ -79,11 +76,11 @@ def load_digit_pairs(
     train, y_train = _binary(splits.train, classes)
     test, y_test = _binary(splits.test, classes)
     if count is not None:
-        chosen = _in_turn(y_train, count)
-        train, y_train = train[chosen], y_train[chosen]
-    parts = [cut_tokens(images, tokens).astype(float) for images in (train, test)]
-    longest = max(float(np.linalg.norm(part, axis=-1).max()) for part in parts)
-    X_train, X_test = (jnp.asarray(R / longest * part, dtype) for part in parts)
+        indices = _in_turn(y_train, count)
+        train, y_train = train[indices], y_train[indices]
+    tokenized = [cut_tokens(images, tokens).astype(float) for images in (train, test)]
+    longest = max(float(np.linalg.norm(part, axis=-1).max()) for part in tokenized)
+    X_train, X_test = (jnp.asarray(R / longest * part, dtype) for part in tokenized)
     return DigitPairs(X_train, jnp.asarray(y_train, dtype), X_test, jnp.asarray(y_test, dtype))
 
 
@@ -91,8 +88,8 @@ def _binary(split: Split, classes: tuple[int, int] | None) -> tuple[np.ndarray, 
     images, labels = split
     if classes is None:
         return images, np.where(labels % 2 == 1, 1.0, -1.0)
-    kept = np.isin(labels, classes)
-    return images[kept], np.where(labels[kept] == classes[0], 1.0, -1.0)
+    selected = np.isin(labels, classes)
+    return images[selected], np.where(labels[selected] == classes[0], 1.0, -1.0)
 
 
 def _in_turn(y: np.ndarray, count: int) -> np.ndarray:

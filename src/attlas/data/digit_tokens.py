@@ -33,10 +33,8 @@ def load_digit_tokens(
         classes: digit with label +1, digit with label -1.
         tokens: rows (T = 8, d = 8) or patches (T = 16, d = 4).
         query: z_i is the mean token of the image, or its first one.
-        count: images to keep, both classes in turn; all when None.
+        count: number of images, both classes alternating; all when None.
         unit_sphere: whether tokens and queries are divided by their l_2 norms.
-        seed: of the order of the images.
-        dtype: floating type.
 
     Returns:
         X [n, T, d], y in {+1, -1}, z [n, d], v [d].
@@ -57,9 +55,9 @@ def load_digit_tokens(
     order = np.stack([positive[:pairs], negative[:pairs]], axis=1).ravel()
     if count is not None and not 0 < count <= order.size:
         raise UserError(f"count = {count} images: choose 1 to {order.size}")
-    chosen = order[:count]
-    X = cut_tokens(split.inputs, tokens)[chosen].astype(float) / 16
-    y = np.where(split.labels[chosen] == classes[0], 1.0, -1.0)
+    indices = order[:count]
+    X = cut_tokens(split.inputs, tokens)[indices].astype(float) / 16
+    y = np.where(split.labels[indices] == classes[0], 1.0, -1.0)
     z = X.mean(axis=1) if query == "mean" else X[:, 0]
     means = cut_tokens(split.inputs, tokens).astype(float).mean(axis=1)
     v = means[positive].mean(axis=0) - means[negative].mean(axis=0)

@@ -1,7 +1,7 @@
 r"""Handwritten digits, 1797 images of 8 x 8 pixels with values 0 to 16, embedded in scikit-learn.
 
-They are the stand-in for MNIST where no data folder is given, and the source of real tokens:
-an image is the sequence of its rows or of its patches.
+They replace MNIST if no data folder is given, and provide real tokens: an image is the sequence of
+its rows or of its patches.
 """
 
 import gzip
@@ -51,7 +51,6 @@ def load_digits(seed: int = 0, classes: tuple[int, ...] = tuple(range(10))) -> S
     """The digits, split 3 : 1 : 1 into training, validation and test images.
 
     Args:
-        seed: of the split.
         classes: digits to keep; labels stay the digits themselves.
 
     Returns:
@@ -67,12 +66,12 @@ def load_digits(seed: int = 0, classes: tuple[int, ...] = tuple(range(10))) -> S
     if len(set(classes)) < 2 or not set(classes) <= set(range(10)):
         raise UserError(f"classes {classes} are not two or more digits: choose from 0 to 9")
     images, labels = read_verified(DIGITS)
-    kept = np.isin(labels, classes)
-    images, labels = images[kept], labels[kept]
+    selected = np.isin(labels, classes)
+    images, labels = images[selected], labels[selected]
     count = labels.size
     fifth = count // 5
-    parts = split_groups(np.arange(count), (count - 2 * fifth, fifth), seed)
-    return Splits(*(Split(images[part], labels[part]) for part in parts))
+    index_sets = split_groups(np.arange(count), (count - 2 * fifth, fifth), seed)
+    return Splits(*(Split(images[part], labels[part]) for part in index_sets))
 
 
 def cut_tokens(images: np.ndarray, tokens: str) -> np.ndarray:

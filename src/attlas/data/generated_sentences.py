@@ -1,8 +1,8 @@
-"""Sentences drawn from a small grammar: a stand-in for text where no real text is at hand.
+"""Sentences from a small random grammar, which replace real text where there is none.
 
-They are not language: some sixty words, agreement of number in a clause, a verb that fixes which
-things can follow, and clauses joined at random. A masked word can be inferred from its neighbours
-in part only, as in text.
+They are not natural language: some sixty words, number agreement within a clause, a verb that
+determines its possible objects, and randomly joined clauses. As in real text, a masked word can
+only partly be inferred from its neighbours.
 """
 
 import numpy as np
@@ -26,35 +26,27 @@ _JOINTS = ("and", "while", "because", "but")
 
 
 def generated_sentences(count: int, seed: int, least: int = 24) -> list[str]:
-    """Sentences of joined clauses, no two drawn from the same random numbers.
-
-    Args:
-        count: number of sentences.
-        seed: of the draws.
-        least: words that a sentence has at least; it ends with its clause.
-
-    Returns:
-        Lower-case sentences without punctuation.
+    """Sentences of joined clauses, with at least `least` words each.
 
     Raises:
-        UserError: if a number is below one.
+        UserError: if a number is below 1.
 
     Examples:
         >>> generated_sentences(1, 0, 1)
         ['these quiet farmers build the house']
-        >>> min(len(each.split()) for each in generated_sentences(20, 1, 12)) >= 12
+        >>> min(len(sentence.split()) for sentence in generated_sentences(20, 1, 12)) >= 12
         True
     """
     if count < 1 or least < 1:
         raise UserError(f"{count} sentences of {least} words: give at least 1 of each")
     draw = np.random.default_rng(seed)
-    found = []
+    sentences = []
     for _ in range(count):
         words = _clause(draw)
         while len(words) < least:
             words += [str(draw.choice(_JOINTS)), *_clause(draw)]
-        found.append(" ".join(words))
-    return found
+        sentences.append(" ".join(words))
+    return sentences
 
 
 def _clause(draw: np.random.Generator) -> list[str]:

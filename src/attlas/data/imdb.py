@@ -45,13 +45,13 @@ def _install(downloads: Path, folder: Path) -> None:
     rows: dict[str, list[dict]] = {part: [] for part in _PARTS}
     with tarfile.open(downloads / _ARCHIVE, "r|gz") as archive:
         for member in archive:
-            found = _MEMBER.fullmatch(member.name)
-            stream = archive.extractfile(member) if found else None
-            if found is None or stream is None:
+            match = _MEMBER.fullmatch(member.name)
+            stream = archive.extractfile(member) if match else None
+            if match is None or stream is None:
                 continue
             text = stream.read().decode("utf-8")
-            row = {"id": found[1], "label": int(found[3] == "pos"), "rating": int(found[4])}
-            rows[found[2]].append(row | {"text": text})
+            row = {"id": match[1], "label": int(match[3] == "pos"), "rating": int(match[4])}
+            rows[match[2]].append(row | {"text": text})
     for part, file in _PARTS.items():
         with lzma.open(folder / file, "wt", encoding="utf-8", preset=1) as stream:
             for row in sorted(rows[part], key=lambda r: r["id"]):
@@ -80,13 +80,12 @@ IMDB = DataSet(
 def load_imdb(folder: Path | None = None, seed: int = 0, validation: int = 2_500) -> Splits:
     """IMDB with its official test reviews; validation reviews are taken from the training ones.
 
-    Equal training texts fall on the same side of the split, at most a few are
-    dropped for it. 112 texts or so are in both official parts; they stay, as in every
-    published result.
+    Equal training texts fall on the same side of the split, for which at most a few are dropped.
+    About 112 texts are in both official parts; they stay, as in every published result.
 
     Args:
         folder: data folder; `ATTLAS_DATA` or the cache when None.
-        seed: of the split and the order of the training reviews.
+        seed: seed of the split and of the order of the training reviews.
         validation: number of validation reviews.
 
     Returns:

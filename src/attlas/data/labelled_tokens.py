@@ -1,4 +1,4 @@
-r"""What every binary problem on sequences of tokens needs: shapes, labels +-1, bounded tokens."""
+r"""Requirements of binary problems on sequences of tokens: shapes, labels +-1, bounded tokens."""
 
 import jax
 import numpy as np
@@ -8,9 +8,9 @@ from attlas.core.errors import UserError
 
 
 def require_labelled_tokens(X: Array, y: Array, R: float | None = None) -> None:
-    r"""Refuse samples that cannot be used, in one line that names the value and the place.
+    r"""Check samples; an error names the value and its position.
 
-    Inside a transformation such as `jax.vmap` only the shapes are known, and only they are tested.
+    Inside a transformation such as `jax.vmap` only the shapes are known and checked.
 
     Args:
         X: tokens (n, T, d), or (m, n, T, d) for m data sets.
@@ -18,8 +18,8 @@ def require_labelled_tokens(X: Array, y: Array, R: float | None = None) -> None:
         R: bound of the tokens' norms (Assumption 1 of deora2023optimization), none when None.
 
     Raises:
-        UserError: for shapes that do not fit, no sample, entries that are not finite, labels other
-            than +1 and -1, tokens longer than R.
+        UserError: if shapes do not fit, there is no sample, an entry is not finite, a label is not
+            +1 or -1, or a token is longer than R.
 
     Examples:
         >>> import jax.numpy as jnp

@@ -63,7 +63,6 @@ def load_mnist(folder: Path | None = None, seed: int = 0, validation: int = 10_0
 
     Args:
         folder: data folder; `ATTLAS_DATA` or the cache when None.
-        seed: of the split.
         validation: number of validation images.
 
     Returns:

@@ -1,10 +1,9 @@
-"""Real data sets: where they come from, where they lie, and whether they are what they should be.
+"""Real data sets: their sources, their folders, and verification of their content.
 
-A set is a folder `<data folder>/<name>/`. The data folder is the one named in the call, else
-the environment variable `ATTLAS_DATA`, else a folder in the user's cache. What a set holds is
-confirmed by a manifest: the SHA-256 of its *parsed* content, part by part, so that another
-compression of the same content passes and one changed pixel does not. Sets are found by
-scanning this package for `DataSet` objects.
+A set is a folder `<data folder>/<name>/`. The data folder is the argument, else the environment
+variable `ATTLAS_DATA`, else a folder in the user's cache. A manifest holds the SHA-256 of the
+*parsed* content, part by part, so that another compression of the same content passes and one
+changed pixel does not. Sets are found by scanning this package for `DataSet` objects.
 """
 
 import contextlib
@@ -30,7 +29,7 @@ from attlas.core.errors import UserError, in_short
 from attlas.core.extras import extra_needed
 
 _UNREADABLE = (OSError, EOFError, zlib.error, lzma.LZMAError, ValueError, KeyError)
-"""What a truncated, altered or foreign file makes the parsers raise."""
+"""The exceptions of the parsers on truncated, altered or foreign files."""
 _TAKEN_TO_BE: ContextVar[bool] = ContextVar("data sets are taken to be present", default=False)
 
 
@@ -39,7 +38,6 @@ class Remote:
     """A file at its official source.
 
     Attributes:
-        url: address.
         checksum: `md5:...` or `sha256:...` of the file as published.
         file: name under which it is stored.
     """
@@ -54,16 +52,14 @@ class DataSet:
     """A real data set.
 
     Attributes:
-        name: name of its folder.
-        title: what it is, one line.
-        licence: under which terms it may be used, one line.
+        licence: terms of use, in one line.
         files: files of the folder, all needed.
         read: parses the folder.
-        canonical: content to bytes, part by part; the manifest holds their digests.
+        canonical: converts the content to bytes, part by part; the manifest holds their digests.
         manifest: SHA-256 by part.
         remotes: official source; empty when the set cannot be fetched.
         install: turns downloaded files into `files`; None when they are the same.
-        embedded: the set comes with a dependency and needs no folder.
+        embedded: whether the set comes with a dependency and needs no folder.
     """
 
     name: str
@@ -85,7 +81,7 @@ class DataSet:
 
 
 class State(StrEnum):
-    """What `verify` found of a set."""
+    """The result of `verify` for a set."""
 
     VERIFIED = "verified"
     ABSENT = "absent"
@@ -102,13 +98,7 @@ class Finding:
 
 
 def published_manifest(name: str) -> Mapping[str, str]:
-    """The manifest of a set, shipped with the package.
-
-    Args:
-        name: name of the set.
-
-    Returns:
-        SHA-256 by part of the content.
+    """The manifest of a set, shipped with the package: SHA-256 by part of the content.
 
     Examples:
         >>> sorted(published_manifest("mnist"))
@@ -119,13 +109,7 @@ def published_manifest(name: str) -> Mapping[str, str]:
 
 
 def content_manifest(canonical: Mapping[str, Iterable[bytes]]) -> Mapping[str, str]:
-    """SHA-256 of each part; items are prefixed with their length, so that borders count.
-
-    Args:
-        canonical: bytes of the parsed content by part.
-
-    Returns:
-        Hexadecimal digests by part.
+    """SHA-256 of each part; items are prefixed with their length, so that borders matter.
 
     Examples:
         >>> content_manifest({"a": [b"xy"]}) == content_manifest({"a": [b"x", b"y"]})
@@ -144,27 +128,18 @@ def content_manifest(canonical: Mapping[str, Iterable[bytes]]) -> Mapping[str, s
 def list_sets() -> tuple[DataSet, ...]:
     """All real data sets that the package knows.
 
-    Returns:
-        The sets, by name.
-
     Examples:
         >>> [each.name for each in list_sets()]
         ['digits', 'imdb', 'mnist', 'pt_en', 'stories260k']
     """
-    return tuple(sorted(scan("attlas.data", DataSet), key=lambda each: each.name))
+    return tuple(sorted(scan("attlas.data", DataSet), key=lambda data_set: data_set.name))
 
 
 def find_set(name: str) -> DataSet:
     """The set of a name.
 
-    Args:
-        name: name of a set.
-
-    Returns:
-        The set.
-
     Raises:
-        UserError: if there is none; the nearest names are given.
+        UserError: if it is unknown; the message suggests the nearest names.
 
     Examples:
         >>> find_set("mnits")
@@ -172,21 +147,15 @@ def find_set(name: str) -> DataSet:
             ...
         attlas.core.errors.UserError: no data set 'mnits': did you mean mnist?
     """
-    known = {each.name: each for each in list_sets()}
-    if name not in known:
-        near = difflib.get_close_matches(name, known) or sorted(known)
+    by_name = {data_set.name: data_set for data_set in list_sets()}
+    if name not in by_name:
+        near = difflib.get_close_matches(name, by_name) or sorted(by_name)
         raise UserError(f"no data set '{name}': did you mean {', '.join(near)}?")
-    return known[name]
+    return by_name[name]
 
 
 def data_folder(folder: Path | None = None) -> Path:
-    """The data folder: the argument, else `ATTLAS_DATA`, else the user's cache.
-
-    Args:
-        folder: a folder named by the user.
-
-    Returns:
-        Its path; it need not exist.
+    """The data folder: the argument, else `ATTLAS_DATA`, else the user's cache; it need not exist.
 
     Examples:
         >>> data_folder(Path("here")).name
@@ -197,14 +166,7 @@ def data_folder(folder: Path | None = None) -> Path:
 
 
 def is_present(dataset: DataSet, folder: Path | None = None) -> bool:
-    """Whether all files of a set are there, or are taken to be; their content is not looked at.
-
-    Args:
-        dataset: the set.
-        folder: data folder, see `data_folder`.
-
-    Returns:
-        True when every file exists, or the set is embedded.
+    """Whether all files of a set exist, or it is embedded; their content is not checked.
 
     Examples:
         >>> is_present(find_set("digits"))
@@ -218,10 +180,7 @@ def is_present(dataset: DataSet, folder: Path | None = None) -> bool:
 
 @contextlib.contextmanager
 def as_if_present() -> Iterator[None]:
-    """Grids are laid out inside as on a machine that has every data set.
-
-    Yields:
-        Nothing.
+    """Within this context, grids are laid out as if every data set were present.
 
     Examples:
         >>> with as_if_present():
@@ -236,17 +195,10 @@ def as_if_present() -> Iterator[None]:
 
 
 def read_verified(dataset: DataSet, folder: Path | None = None) -> Any:
-    """The parsed content of a set, after its digests were compared with the manifest.
-
-    Args:
-        dataset: the set.
-        folder: data folder, see `data_folder`.
-
-    Returns:
-        The content, of the set's own type.
+    """The parsed content of a set, verified by its manifest.
 
     Raises:
-        UserError: if a file is missing or unreadable, or the content is another one.
+        UserError: if a file is missing or unreadable, or the content differs.
 
     Examples:
         >>> read_verified(find_set("digits"))[0].shape
@@ -258,10 +210,10 @@ def read_verified(dataset: DataSet, folder: Path | None = None) -> Any:
         raise UserError(f"{root} lacks {', '.join(missing)}: {_fix(dataset)}")
     try:
         content = dataset.read(root)
-        found = content_manifest(dataset.canonical(content))
+        digests = content_manifest(dataset.canonical(content))
     except _UNREADABLE as error:
         raise UserError(f"{root} cannot be read ({in_short(error)}): {_fix(dataset)}") from error
-    wrong = [part for part, digest in dataset.manifest.items() if found.get(part) != digest]
+    wrong = [part for part, digest in dataset.manifest.items() if digests.get(part) != digest]
     if wrong:
         raise UserError(f"{root}: wrong checksum of {', '.join(wrong)}: {_fix(dataset)}")
     return content
@@ -285,12 +237,12 @@ def verify(folder: Path | None = None, names: tuple[str, ...] = ()) -> tuple[Fin
         'verified'
     """
     root = data_folder(folder)
-    asked = tuple(find_set(name) for name in names) or list_sets()
-    if not root.is_dir() and not all(dataset.embedded for dataset in asked):
+    data_sets = tuple(find_set(name) for name in names) or list_sets()
+    if not root.is_dir() and not all(dataset.embedded for dataset in data_sets):
         state = "is not a folder" if root.exists() else "does not exist"
         raise UserError(f"data folder {root} {state}: name another with --data-dir or fetch")
     findings = []
-    for dataset in asked:
+    for dataset in data_sets:
         if not is_present(dataset, folder) and not _any_file(dataset, root):
             findings.append(Finding(dataset.name, State.ABSENT, _fix(dataset)))
             continue
@@ -299,17 +251,17 @@ def verify(folder: Path | None = None, names: tuple[str, ...] = ()) -> tuple[Fin
         except UserError as error:
             findings.append(Finding(dataset.name, State.DAMAGED, str(error)))
         else:
-            parts = ", ".join(dataset.manifest)
-            findings.append(Finding(dataset.name, State.VERIFIED, parts))
+            contents = ", ".join(dataset.manifest)
+            findings.append(Finding(dataset.name, State.VERIFIED, contents))
     return tuple(findings)
 
 
 def require_sound(findings: tuple[Finding, ...], folder: Path | None = None) -> None:
-    """Refuse a folder in which a set is damaged, or no set but the embedded ones was found.
+    """Check that no set is damaged, and that the folder has a set besides the embedded ones.
 
     Args:
         findings: result of `verify`.
-        folder: the data folder that was looked at, for the message.
+        folder: the data folder, for the message.
 
     Raises:
         UserError: one line that names the damage and its fix.
@@ -320,55 +272,52 @@ def require_sound(findings: tuple[Finding, ...], folder: Path | None = None) -> 
             ...
         attlas.core.errors.UserError: mnist: wrong checksum
     """
-    damaged = [each.detail for each in findings if each.state is State.DAMAGED]
+    damaged = [finding.detail for finding in findings if finding.state is State.DAMAGED]
     if damaged:
         raise UserError("; ".join(damaged))
-    embedded = {each.name for each in list_sets() if each.embedded}
-    asked = [each for each in findings if each.name not in embedded]
-    if asked and all(each.state is State.ABSENT for each in asked):
-        names = ", ".join(each.name for each in asked)
+    embedded = {finding.name for finding in list_sets() if finding.embedded}
+    fetched = [finding for finding in findings if finding.name not in embedded]
+    if fetched and all(finding.state is State.ABSENT for finding in fetched):
+        names = ", ".join(finding.name for finding in fetched)
         raise UserError(f"{data_folder(folder)} holds none of {names}: run `attlas data fetch`")
 
 
 def fetch(dataset: str | DataSet, folder: Path | None = None) -> Path:
-    """Download a set from its official source and verify it; nothing half-written stays.
+    """Download a set from its official source and verify it; a failure leaves no files.
 
     Args:
         dataset: the set or its name.
         folder: data folder, see `data_folder`.
 
-    Returns:
-        The set's folder.
-
     Raises:
         UserError: if the set has no source, the download fails, the folder cannot be
             written, or the content is not what the manifest says.
     """
-    chosen = find_set(dataset) if isinstance(dataset, str) else dataset
-    target = data_folder(folder) / chosen.name
-    if chosen.embedded:
+    data_set = find_set(dataset) if isinstance(dataset, str) else dataset
+    target = data_folder(folder) / data_set.name
+    if data_set.embedded:
         return target
-    if not chosen.remotes:
-        raise UserError(f"{chosen.name} has no source to fetch from: {_fix(chosen)}")
+    if not data_set.remotes:
+        raise UserError(f"{data_set.name} has no source to fetch from: {_fix(data_set)}")
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=target.parent, prefix=f".{chosen.name}-") as room:
-            staged = _download(chosen, Path(room))
-            read_verified(chosen, staged.parent)
+        with tempfile.TemporaryDirectory(dir=target.parent, prefix=f".{data_set.name}-") as room:
+            staged = _download(data_set, Path(room))
+            read_verified(data_set, staged.parent)
             target.mkdir(exist_ok=True)
-            for file in chosen.files:
+            for file in data_set.files:
                 (staged / file).replace(target / file)
     except UserError:
         raise
     except (OSError, ValueError) as error:
         reason = str(error).splitlines()[0]
-        raise UserError(f"fetching {chosen.name} into {target} failed: {reason}") from error
+        raise UserError(f"fetching {data_set.name} into {target} failed: {reason}") from error
     return target
 
 
 def _download(dataset: DataSet, room: Path) -> Path:
     with extra_needed(f"fetching {dataset.name}", "experiments"):
-        import pooch  # imports requests; loading alone should not wait for it
+        import pooch  # imports requests, for which loading should not wait
 
     pooch.get_logger().setLevel("ERROR")
     staged = room / dataset.name

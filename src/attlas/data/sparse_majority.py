@@ -1,9 +1,9 @@
 r"""Sparse majority: the simulated data of section 6 of trauger2023sequence, as released.
 
-A sequence of T fair bits has label 1 when most of the bits at s hidden positions are 1. The
-released program embeds the bits in two orthogonal random directions, appends a third orthogonal
-[CLS] token, divides each of the three by its own l1 norm and adds sinusoidal positions. With
-d = 64 a content vector has an l2 norm of about .14 and a position one of sqrt(d / 2) = 5.7.
+A sequence of T fair bits has label 1 if most of the bits at s hidden positions are 1. The released
+program embeds the bits in two orthogonal random directions, appends a third orthogonal [CLS] token,
+divides each of the three by its l1 norm and adds sinusoidal positions. With d = 64 a content vector
+has an l2 norm of about 0.14, and a position one of sqrt(d / 2) = 5.7.
 """
 
 from typing import NamedTuple
@@ -44,11 +44,7 @@ class SparseMajority(eqx.Module):
     """One draw of the data; an ensemble has a leading axis on every array.
 
     Attributes:
-        bits: training sequences.
         labels: their classes, 0 or 1.
-        validation_bits: validation sequences.
-        validation_labels: their classes.
-        embedding: of the tokens.
         indices: the s positions that decide.
     """
 
@@ -64,14 +60,11 @@ class MajorityDesign(NamedTuple):
     """Settings of the data; the defaults are those released.
 
     Attributes:
-        train: training sequences.
-        validation: validation sequences.
-        indices: s, odd.
-        dimension: d.
         embedding_order: content vectors have norm one in this l_p; the released one is 1.
-        paired: exponents 2 floor(i/2)/d, those of Vaswani et al. (2017); else i/d, as released.
+        paired: use the exponents 2 floor(i/2)/d of Vaswani et al. (2017) instead of the released
+            i/d.
         position_scale: factor of the positions.
-        distinct: no sequence twice, so that none is in both sets.
+        distinct: no sequence occurs twice, so that none is in both sets.
     """
 
     train: int = 300
@@ -91,8 +84,6 @@ def sinusoidal_positions(count: int, d: int, paired: bool = False) -> np.ndarray
     r"""p_ji = sin(j 10000^(-i/d)) for even i and cos(j 10000^(-i/d)) for odd i.
 
     Args:
-        count: positions.
-        d: dimension.
         paired: replace the exponent's i by 2 floor(i/2): the encoding of Vaswani et al. (2017).
 
     Returns:
@@ -116,14 +107,9 @@ def make_sparse_majority(
     r"""One draw: hidden positions, bits, embeddings; label 1 where the s bits sum to >= s/2.
 
     Args:
-        key: random key.
         T: bits per sequence; tokens are one more.
-        design: the settings.
-        dtype: of the embedding.
 
-    Returns:
-        Training and validation sequences with one embedding, as in run_experiment.py of
-        trauger2023sequence.
+    Training and validation share one embedding, as in run_experiment.py of trauger2023sequence.
 
     Examples:
         >>> data = make_sparse_majority(jax.random.key(0), 20, MajorityDesign(validation=5))
@@ -159,8 +145,6 @@ def make_sparse_majorities(
     Args:
         keys: one random key per run.
         T: bits per sequence.
-        design: the settings.
-        dtype: of the embeddings.
 
     Returns:
         The draws; each run has sequences, hidden positions and embedding of its own.
@@ -171,7 +155,7 @@ def make_sparse_majorities(
         (2, 300, 9)
     """
     runs = [make_sparse_majority(key, T, design, dtype) for key in keys]
-    return jax.tree.map(lambda *parts: on_device(np.stack(parts)), *runs)
+    return jax.tree.map(lambda *draws: on_device(np.stack(draws)), *runs)
 
 
 def _bits(draw: np.random.Generator, count: int, T: int, distinct: bool) -> np.ndarray:
@@ -188,13 +172,13 @@ def _bits(draw: np.random.Generator, count: int, T: int, distinct: bool) -> np.n
 
 def _orthogonal(draw: np.random.Generator, d: int, order: float) -> list[np.ndarray]:
     """Three orthogonal vectors of l_p norm one: uniform draws, each cleared of those before."""
-    found: list[np.ndarray] = []
+    vectors: list[np.ndarray] = []
     for raw in draw.uniform(-1, 1, (3, d)):
         vector = raw
-        for other in found:
-            vector = vector - (vector @ other) / (other @ other) * other
-        found.append(vector)
-    return [vector / np.linalg.norm(vector, order) for vector in found]
+        for earlier in vectors:
+            vector = vector - (vector @ earlier) / (earlier @ earlier) * earlier
+        vectors.append(vector)
+    return [vector / np.linalg.norm(vector, order) for vector in vectors]
 
 
 def _require_design(T: int, design: MajorityDesign) -> None:

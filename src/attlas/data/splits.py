@@ -30,13 +30,12 @@ class Splits(NamedTuple):
 def split_groups(groups: np.ndarray, sizes: tuple[int, ...], seed: int) -> tuple[np.ndarray, ...]:
     r"""Random disjoint index sets that keep equal examples on one side.
 
-    Groups are shuffled and dealt out in order. Where a set has its size in the middle of a
-    group, the rest of the group is not used.
+    Groups are shuffled and distributed in order. If a set is full in the middle of a group, the
+    remaining examples of the group are not used.
 
     Args:
         groups: n group numbers; examples of one group never stand in two sets.
         sizes: wanted sizes of all sets but the last, which takes what remains.
-        seed: of the permutation.
 
     Returns:
         One index array for each size, and one more.
@@ -53,9 +52,9 @@ def split_groups(groups: np.ndarray, sizes: tuple[int, ...], seed: int) -> tuple
     rank = np.empty_like(order)
     rank[order] = np.arange(order.size)
     shuffled = np.argsort(rank[members], kind="stable")
-    parts, start = [], 0
+    index_sets, start = [], 0
     for size in sizes:
-        parts.append(shuffled[start : start + size])
+        index_sets.append(shuffled[start : start + size])
         start += size
         while 0 < start < shuffled.size and (
             members[shuffled[start]] == members[shuffled[start - 1]]
@@ -63,4 +62,4 @@ def split_groups(groups: np.ndarray, sizes: tuple[int, ...], seed: int) -> tuple
             start += 1
     if start >= shuffled.size:
         raise UserError(f"splits {sizes} leave nothing of {shuffled.size} examples: ask for fewer")
-    return (*parts, shuffled[start:])
+    return (*index_sets, shuffled[start:])

@@ -18,14 +18,12 @@ from attlas.core.memory import require_memory
 
 
 class TokenSelection(eqx.Module):
-    r"""Samples with their value head, and what the generator planted.
+    r"""Samples with their value head, and the planted solution.
 
     An ensemble of problems is the same object with a leading axis on every array.
 
     Attributes:
-        X: tokens.
         y: labels, +1 or -1.
-        z: queries.
         v: value head, fixed while W is trained.
         tokens: the tokens that the construction makes optimal, where it states them.
         separator: a matrix with (X_ia - X_it)' W z_i >= 1 for these tokens, where planted.
@@ -84,10 +82,7 @@ def make_token_selection(
     The synthetic data of julistiono2024optimizing (section 1.6), as in its released code.
 
     Args:
-        key: random key.
-        n: samples.
         T: tokens per sample.
-        d: embedding dimension.
         dtype: floating type; JAX's default when None.
 
     Returns:
@@ -119,16 +114,14 @@ def make_separable_selection(
 ) -> TokenSelection:
     r"""Samples whose attention SVM at the optimal tokens is feasible by construction.
 
-    From `make_token_selection` and a Gaussian matrix W, every token that is not optimal moves
-    along the part of u_i = W z_i orthogonal to v until (X_ia - X_it)' W z_i >= margin. Scores
-    do not change, so that the optimal tokens stay; moved tokens leave the sphere.
+    Starting from `make_token_selection` and a Gaussian matrix W, every token that is not optimal
+    moves along the part of u_i = W z_i orthogonal to v until (X_ia - X_it)' W z_i >= margin. The
+    scores and hence the optimal tokens do not change; moved tokens leave the sphere.
 
     Args:
-        key: random key.
-        n: samples.
         T: tokens per sample.
         d: embedding dimension, at least 2.
-        margin: what the planted matrix reaches on every constraint.
+        margin: margin of the planted matrix on every constraint.
         dtype: floating type; JAX's default when None.
 
     Returns:
@@ -153,11 +146,11 @@ def make_separable_selection(
     W = jax.random.normal(plant, (d, d), data.X.dtype)
     u = data.z @ W.T
     along = u - (u @ data.v)[:, None] * data.v[None, :]
-    reach = jnp.sum(along * u, axis=1)
+    step_gain = jnp.sum(along * u, axis=1)
     h = jnp.einsum("ntd,nd->nt", data.X, u)
     best = optimal_tokens(data)
-    ceiling = jnp.take_along_axis(h, best[:, None], 1) - margin
-    shift = jnp.minimum(ceiling - h, 0) / reach[:, None]
+    upper_bound = jnp.take_along_axis(h, best[:, None], 1) - margin
+    shift = jnp.minimum(upper_bound - h, 0) / step_gain[:, None]
     shift = jnp.where(jnp.arange(T)[None, :] == best[:, None], 0, shift)
     X = data.X + shift[:, :, None] * along[:, None, :]
     return TokenSelection(X, data.y, data.z, data.v, best, W / margin)
@@ -173,10 +166,7 @@ def make_infeasible_selection(
     convex loss the attention stays finite (by Jensen the best weight on a pair is 1/2).
 
     Args:
-        key: random key.
-        n: samples, even.
         T: tokens per sample.
-        d: embedding dimension.
         dtype: floating type; JAX's default when None.
 
     Returns:
@@ -215,7 +205,6 @@ def make_support_selection(
     its constraints are active. All score gaps equal one: y_i v' g_i = 1 and v' e_it = 0.
 
     Args:
-        key: random key.
         n: samples, at most d.
         T: tokens per sample.
         d: embedding dimension, at least 2 and at least 4 if T > 2.
@@ -260,17 +249,16 @@ def make_support_selection(
 
 
 def validate(data: TokenSelection, ensemble: bool = False) -> None:
-    """Refuse data that cannot be used, in one line that names the value and the place.
+    """Check the data; an error names the value and its position.
 
-    Inside a transformation such as `jax.vmap` only the shapes are known, and only they are tested.
+    Inside a transformation such as `jax.vmap` only the shapes are known and checked.
 
     Args:
-        data: samples.
         ensemble: whether there are many problems, along one leading axis.
 
     Raises:
-        UserError: for fields that are no arrays of floating numbers, shapes that do not fit, no
-            sample, fewer than two tokens, NaN or infinite entries, labels other than +1 and -1.
+        UserError: if a field is not an array of floating numbers, shapes do not fit, there is no
+            sample or only one token, an entry is not finite, or a label is not +1 or -1.
 
     Examples:
         >>> X, y, z, v = jnp.ones((1, 2, 3)), jnp.zeros(1), jnp.ones((1, 3)), jnp.ones(3)

@@ -1,4 +1,4 @@
-"""Labelled sequences of tokens, padded to one length: what a classifier is trained on."""
+"""Labelled sequences of tokens, padded to one length, for training classifiers."""
 
 import equinox as eqx
 import numpy as np

@@ -53,12 +53,11 @@ class TokenizedMixture(eqx.Module):
 
 
 class MixtureSamples(eqx.Module):
-    """Samples of a tokenized mixture, and what the generator knows of them.
+    """Samples of a tokenized mixture, with the generator's hidden variables.
 
     Attributes:
-        X: tokens.
         y: labels, +1 or -1.
-        relevant: which tokens equal the pattern of the label.
+        relevant: True for tokens that equal the pattern of the label.
         pattern: number j of the irrelevant pattern of each other token, from 0 on.
     """
 
@@ -92,9 +91,6 @@ def make_tokenized_mixture(
         Z_nu: M times the bound of |<z, nu_l>|.
         Z: bound of ||z||.
         dtype: floating type; JAX's default when None.
-
-    Returns:
-        The mixture.
 
     Raises:
         UserError: if the patterns do not fit into d dimensions, or a number is out of range.
@@ -131,7 +127,6 @@ def relevant_count(mixture: TokenizedMixture, T: int) -> int:
     """Number of relevant tokens |R| = zeta T of a sample.
 
     Args:
-        mixture: the distribution.
         T: tokens per sample.
 
     Returns:
@@ -173,11 +168,11 @@ def _noise(xp: ModuleType, mixture: TokenizedMixture, y: Any, draws: tuple[Any, 
     left = xp.sqrt(xp.maximum(mixture.Z**2 - xp.sum(along**2, axis=-1, keepdims=True), 0))
     if d == M + 2:
         return along @ unit
-    rest = gaussian - (gaussian @ unit.T) @ unit
-    rest = rest / xp.linalg.norm(rest, axis=-1, keepdims=True)
+    orthogonal = gaussian - (gaussian @ unit.T) @ unit
+    orthogonal = orthogonal / xp.linalg.norm(orthogonal, axis=-1, keepdims=True)
     if kind == "uniform":
         left = left * radius[:, :, None] ** (1 / (d - M - 2))
-    return along @ unit + left * rest
+    return along @ unit + left * orthogonal
 
 
 def _assemble(
@@ -188,7 +183,7 @@ def _assemble(
     kind: Noise,
 ) -> tuple[Any, Any, Any, Any]:
     """Samples from uniform and Gaussian numbers, in NumPy or in JAX."""
-    label, order, choice, *rest = draws
+    label, order, choice, *noise_draws = draws
     M = mixture.irrelevant.shape[0]
     patterns, irrelevant = (xp.asarray(a) for a in (mixture.patterns, mixture.irrelevant))
     y = xp.where(label < 0.5, -1, 1).astype(patterns.dtype)
@@ -196,7 +191,7 @@ def _assemble(
     pattern = xp.minimum((choice * M).astype(int), M - 1)
     tokens = irrelevant[pattern]
     if kind != "none":
-        tokens = tokens + _noise(xp, mixture, y, tuple(rest), kind)
+        tokens = tokens + _noise(xp, mixture, y, tuple(noise_draws), kind)
     signal = patterns[xp.where(y > 0, 0, 1)]
     return xp.where(relevant[:, :, None], signal[:, None, :], tokens), y, relevant, pattern
 
@@ -221,9 +216,6 @@ def sample_mixture(
     expectations). Where the box leaves the ball, its point is drawn in to norm Z.
 
     Args:
-        key: random key.
-        mixture: the distribution.
-        n: samples.
         T: tokens per sample, with zeta T an integer from 1 to T - 1.
         noise: kind of noise.
 
@@ -256,13 +248,8 @@ def draw_mixture(
 
     Args:
         key: random key; many keys under `jax.vmap` give many data sets.
-        mixture: the distribution.
-        n: samples.
         T: tokens per sample.
         noise: kind of noise, as in `sample_mixture`.
-
-    Returns:
-        The samples.
 
     Examples:
         >>> mixture = make_tokenized_mixture(jax.random.key(0), d=3, M=1)
@@ -288,15 +275,11 @@ def draw_mixture(
 
 
 def check_assumption_3(mixture: TokenizedMixture, samples: MixtureSamples) -> Mapping[str, float]:
-    r"""What is left of every condition of Assumption 3, measured on samples.
-
-    Args:
-        mixture: the distribution that is claimed.
-        samples: what was drawn from it.
+    r"""The slack in every condition of Assumption 3, measured on samples of the mixture.
 
     Returns:
-        By condition the bound less what was measured, in the units of the condition; negative
-        where it fails, and within rounding of zero where it holds with equality.
+        For each condition its bound minus the measured value; negative if the condition fails, and
+        zero up to rounding if it holds with equality.
 
     Examples:
         >>> mixture = make_tokenized_mixture(jax.random.key(0), d=4, M=1, Z=0.5)
@@ -332,11 +315,7 @@ def check_assumption_3(mixture: TokenizedMixture, samples: MixtureSamples) -> Ma
 
 
 def require_assumption_3(mixture: TokenizedMixture, samples: MixtureSamples) -> None:
-    r"""Refuse samples that break Assumption 3 by more than rounding.
-
-    Args:
-        mixture: the distribution that is claimed.
-        samples: what was drawn from it.
+    r"""Check that samples meet Assumption 3 up to rounding.
 
     Raises:
         UserError: naming the condition that fails most and by how much.

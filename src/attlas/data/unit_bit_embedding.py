@@ -1,4 +1,4 @@
-"""Embeddings of bits whose tokens have Euclidean norm at most one, as bounds with B_x = 1 ask."""
+"""Embeddings of bits whose tokens have Euclidean norm at most 1, as bounds with B_x = 1 require."""
 
 import math
 
@@ -11,10 +11,6 @@ from attlas.data.sparse_majority import BitEmbedding
 
 def one_hot_bits(T: int, dtype: str = "float32") -> BitEmbedding:
     r"""Tokens $x_t=(e_t+s_te_T)/\sqrt2$ with a sign $s_t$ for the bit, and $[CLS]=e_{T+1}$.
-
-    Args:
-        T: bits.
-        dtype: of the tokens.
 
     Returns:
         The embedding, of dimension T + 2.
@@ -32,9 +28,6 @@ def one_hot_bits(T: int, dtype: str = "float32") -> BitEmbedding:
 
 def scaled_to_unit(embedding: BitEmbedding) -> BitEmbedding:
     """The embedding divided by the largest Euclidean norm of any content at any position.
-
-    Args:
-        embedding: any.
 
     Returns:
         One with B_x at most 1; [CLS] is counted at all positions.

@@ -15,14 +15,13 @@ PADDING, UNKNOWN = 0, 1
 
 
 def train_word_pieces(texts: Sequence[str], vocabulary: int) -> Any:
-    """A lower-casing WordPiece tokenizer, as BERT's but trained on the texts given.
+    """A lower-casing WordPiece tokenizer like BERT's, trained on the given texts.
 
     Args:
-        texts: training texts.
         vocabulary: largest number of pieces, padding and unknown included.
 
     Returns:
-        A `tokenizers.Tokenizer`; piece 0 is padding, piece 1 stands for what is unknown.
+        A `tokenizers.Tokenizer`; piece 0 is padding, piece 1 the unknown token.
 
     Raises:
         UserError: if there is no text.
@@ -59,13 +58,10 @@ def train_word_pieces(texts: Sequence[str], vocabulary: int) -> Any:
 
 
 def _letters(pieces: Any, texts: Sequence[str], most: int) -> tuple[list[str], list[str]]:
-    """The most frequent letters, and those that stand inside words, in a fixed order.
+    """The most frequent letters, and those of them that occur inside words, in a fixed order.
 
-    Left alone the trainer numbers inner letters in the order of a randomly seeded hash map and
+    By itself the trainer numbers inner letters in the order of a randomly seeded hash map and
     breaks ties by number: every run would give another vocabulary.
-
-    Returns:
-        All kept letters, and those of them that stand inside words.
     """
     words: Counter[str] = Counter()
     for text in texts:
@@ -77,20 +73,16 @@ def _letters(pieces: Any, texts: Sequence[str], most: int) -> tuple[list[str], l
         for letter in word:
             letters[letter] += count
         inner.update(word[1:])
-    kept = sorted(letters, key=lambda letter: (-letters[letter], letter))[: max(most, 1)]
-    return sorted(kept), sorted(inner.intersection(kept))
+    frequent = sorted(letters, key=lambda letter: (-letters[letter], letter))[: max(most, 1)]
+    return sorted(frequent), sorted(inner.intersection(frequent))
 
 
 def encode_words(pieces: Any, split: Split, length: int) -> TokenSequences:
-    """Texts cut to their first pieces and padded.
+    """Texts truncated to their first pieces and padded.
 
     Args:
-        pieces: what `train_word_pieces` gave.
         split: texts and labels 0 or 1.
-        length: number of pieces T kept of each text.
-
-    Returns:
-        Integer tokens [n, T].
+        length: number of pieces T per text.
 
     Raises:
         UserError: if a text has no piece.
@@ -104,8 +96,8 @@ def encode_words(pieces: Any, split: Split, length: int) -> TokenSequences:
     tokens = np.full((len(split.inputs), length), PADDING, np.int32)
     mask = np.zeros(tokens.shape, bool)
     encoded = pieces.encode_batch([_plain(text) for text in split.inputs])
-    for row, found in enumerate(encoded):
-        ids = found.ids[:length]
+    for row, encoding in enumerate(encoded):
+        ids = encoding.ids[:length]
         if not ids:
             raise UserError(f"text {row} has no word: leave it out")
         tokens[row, : len(ids)] = ids

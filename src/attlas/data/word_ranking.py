@@ -10,9 +10,6 @@ def words_by_frequency(words: Iterable[str]) -> tuple[str, ...]:
     Args:
         words: running words of all texts.
 
-    Returns:
-        Each word once.
-
     Examples:
         >>> words_by_frequency(["b", "a", "a", "c", "b"])
         ('a', 'b', 'c')

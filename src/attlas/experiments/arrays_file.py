@@ -1,10 +1,9 @@
 """Which `.npz` file beside a JSON file holds its arrays: the one that is named by its content.
 
-`<stem>@<first 16 digits of the sha256>.npz`, so that the arrays of a pair and those of the pair
-that replaces it lie beside each other until the JSON file has changed from one to the other.
-Earlier versions of attlas wrote `<stem>.npz`, which is read where there is no other. No stem holds
-the sign `@`: stems are keys of records, or names of claims of which only letters, digits and
-`-_.()` are left.
+`<stem>@<first 16 digits of the sha256>.npz`: old and new arrays coexist until the JSON file names
+the new ones. Earlier versions of attlas wrote `<stem>.npz`, which is still read if it is alone.
+A stem never contains `@`: it is a record's key, or a claim's name reduced to letters, digits and
+`-_.()`.
 """
 
 import os
@@ -16,15 +15,7 @@ _END = ".npz"
 
 
 def new_arrays_file(folder: Path, stem: str, sha256: str) -> Path:
-    """Where arrays are written.
-
-    Args:
-        folder: of the pair.
-        stem: name of its JSON file without suffix.
-        sha256: of the file's content.
-
-    Returns:
-        Path of the file, there or not.
+    """Where to write the arrays of the pair `stem`.
 
     Examples:
         >>> new_arrays_file(Path("joint"), "0f", "0123456789abcdef" * 4).as_posix()
@@ -34,15 +25,7 @@ def new_arrays_file(folder: Path, stem: str, sha256: str) -> Path:
 
 
 def arrays_file(folder: Path, stem: str, sha256: str) -> Path:
-    """The file with the arrays of a document.
-
-    Args:
-        folder: of the pair.
-        stem: name of its JSON file without suffix.
-        sha256: of the arrays, as the document says.
-
-    Returns:
-        Path of the file that is named by its content, or of `<stem>.npz` where that alone is there.
+    """Where to read the arrays of the pair `stem`: `<stem>.npz` if only that exists.
 
     Examples:
         >>> arrays_file(Path("never/made"), "0f", "0123456789abcdef" * 4).name
@@ -53,14 +36,7 @@ def arrays_file(folder: Path, stem: str, sha256: str) -> Path:
 
 
 def arrays_files(folder: Path, stem: str) -> tuple[Path, ...]:
-    """All files with arrays of one stem: of its document, and of earlier and unfinished ones.
-
-    Args:
-        folder: of the pair.
-        stem: name of its JSON file without suffix.
-
-    Returns:
-        Sorted paths; none where the folder does not exist.
+    """All files with arrays of one stem, sorted: the current one, replaced and unfinished ones.
 
     Examples:
         >>> arrays_files(Path("never/made"), "0f")
@@ -76,13 +52,7 @@ def arrays_files(folder: Path, stem: str) -> tuple[Path, ...]:
 
 
 def pair_stem(path: Path) -> str:
-    """The stem of a pair.
-
-    Args:
-        path: of its JSON file, or of a file with its arrays.
-
-    Returns:
-        The name of the JSON file without suffix.
+    """The stem of a pair, from its JSON file or a file with its arrays.
 
     Examples:
         >>> pair_stem(Path("a.b.json")), pair_stem(Path("a.b.npz"))
@@ -94,13 +64,7 @@ def pair_stem(path: Path) -> str:
 
 
 def is_named_by_content(path: Path) -> bool:
-    """Whether a file is one that attlas named by its arrays, and no other program's.
-
-    Args:
-        path: of the file.
-
-    Returns:
-        Whether the name ends in `@`, 16 digits and `.npz`.
+    """Whether attlas named the file by its arrays: the name ends in `@`, 16 digits and `.npz`.
 
     Examples:
         >>> is_named_by_content(Path("a@0123456789abcdef.npz")), is_named_by_content(Path("a.npz"))

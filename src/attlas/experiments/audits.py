@@ -1,4 +1,4 @@
-"""Audits that are kept beside the records, and the model that is audited when none is named."""
+"""Audits stored beside the records, and the model that is audited by default."""
 
 import hashlib
 import json
@@ -18,40 +18,29 @@ _LARGEST = 2**27
 
 
 def audited_model(root: Path, named: str | None) -> Path:
-    """Where the model is.
+    """Path of the model to audit.
 
     Args:
         root: the results folder.
-        named: what the user named, or None.
-
-    Returns:
-        The path; without a name that of the first model that a run left.
+        named: the user's choice; None for the first model that a run left.
 
     Raises:
-        UserError: if nothing is there.
+        UserError: if there is no such model.
     """
     if named is not None:
         if not Path(named).exists():
             raise UserError(f"{named} does not exist: name a folder or file of a model")
         return Path(named)
-    found = trained_models(root)
-    if not found:
+    models = trained_models(root)
+    if not models:
         raise UserError(
             f"{root} holds no trained model: name one, or run `attlas run concentration` first"
         )
-    return found[0]
+    return models[0]
 
 
 def store_audit(root: Path, audit: dict[str, Any]) -> Path:
-    """Keep an audit for the atlas: `<root>/audits/<name>.json`, the newest of each model and level.
-
-    Args:
-        root: the results folder.
-        audit: what `ModelAudit.to_json` gave.
-
-    Returns:
-        The file.
-    """
+    """Store an audit as `<root>/audits/<name>.json`; it replaces the one of its model and level."""
     name = str(audit["model"]["name"])
     digest = hashlib.sha256(f"{name} {audit['level']}".encode()).hexdigest()[:8]
     short = re.sub(r"[^A-Za-z0-9]+", "-", Path(name).name).strip("-")[:40] or "model"
@@ -61,14 +50,7 @@ def store_audit(root: Path, audit: dict[str, Any]) -> Path:
 
 
 def stored_audits(root: Path) -> tuple[list[dict[str, Any]], list[str]]:
-    """All audits of a results folder, and what could not be read.
-
-    Args:
-        root: the results folder.
-
-    Returns:
-        The audits by name, and one line per file that is none.
-    """
+    """All audits of a results folder sorted by name, and one line per file that is not an audit."""
     audits: list[dict[str, Any]] = []
     wrong: list[str] = []
     try:
@@ -85,7 +67,7 @@ def stored_audits(root: Path) -> tuple[list[dict[str, Any]], list[str]]:
 
 
 def _refuse(constant: str) -> None:
-    raise ValueError(f"{constant} is no JSON")
+    raise ValueError(f"{constant} is not JSON")
 
 
 def _read(file: Path) -> dict[str, Any]:

@@ -14,9 +14,9 @@ DTYPES = ("float64", "float32")
 
 
 class Scale(StrEnum):
-    """How large a grid is: all experiments in seconds each, in minutes, or the papers' own sizes.
+    """How large a grid is: seconds or minutes per experiment, or the sizes of the paper.
 
-    Where a paper names no sizes, the last one is what two cores compute in about an hour.
+    For a paper without sizes, `PAPER` is what two cores compute in about an hour.
     """
 
     SMOKE = "smoke"
@@ -25,16 +25,10 @@ class Scale(StrEnum):
 
 
 def scale_named(name: str) -> Scale:
-    """The scale of a name.
-
-    Args:
-        name: as a user writes it.
-
-    Returns:
-        The scale.
+    """Parse the name of a scale.
 
     Raises:
-        UserError: if there is none.
+        UserError: if it is unknown.
 
     Examples:
         >>> scale_named("huge")
@@ -51,13 +45,7 @@ _ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=Fal
 
 
 def canonical_json(value: object) -> str:
-    """The one JSON text of a value: sorted keys, no spaces, no NaN or infinity.
-
-    Args:
-        value: numbers, strings, booleans, None, and lists and mappings of them.
-
-    Returns:
-        ASCII text, equal for equal values.
+    """The canonical JSON text of a value: ASCII, sorted keys, no spaces, no NaN or infinity.
 
     Raises:
         UserError: if the value is not plain JSON.
@@ -76,13 +64,7 @@ def canonical_json(value: object) -> str:
 
 
 def content_digest(value: object) -> str:
-    """The sha256 of the canonical JSON text of a value.
-
-    Args:
-        value: see `canonical_json`.
-
-    Returns:
-        64 hexadecimal digits, equal for equal values.
+    """The sha256 of the canonical JSON text of a value, in hexadecimal digits.
 
     Examples:
         >>> content_digest({"p": 2, "n": 6}) == content_digest({"n": 6, "p": 2})
@@ -139,12 +121,6 @@ class Cell:
     def from_json(cls, text: str) -> "Cell":
         """The cell of a canonical JSON text.
 
-        Args:
-            text: what `json` gave.
-
-        Returns:
-            An equal cell.
-
         Examples:
             >>> Cell.from_json(Cell({"p": 2}).json) == Cell({"p": 2})
             True
@@ -164,8 +140,8 @@ class Cell:
 
 
 def _plain(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Settings as they come back from their canonical text."""
-    # Of plain values the text need not be written and read: a grid may have very many cells.
+    """Settings as they are read back from their canonical text."""
+    # Plain values need no round trip through text: a grid may have very many cells.
     if all(type(name) is str and _is_plain(value) for name, value in settings.items()):
         return dict(sorted(settings.items()))
     return json.loads(canonical_json(dict(settings)))

@@ -1,8 +1,7 @@
-"""Checkpoints of the cell in progress: one `.npz` per training, beside the record that will be.
+"""Checkpoints of a running cell: one `.npz` per training in `<experiment>/checkpoints/<key>/`.
 
-They are in `<results>/<experiment>/checkpoints/<key>/`, written atomically and without pickle. Each
-says in its header for which cell, code, versions and machine it holds; one of others is not used.
-A checksum tells a damaged one, which is named and moved aside.
+They are written atomically and without pickle. The header names cell, code, versions and machine;
+a checkpoint of others is ignored. A damaged one fails its checksum, is reported and moved aside.
 """
 
 import contextlib
@@ -27,20 +26,17 @@ from attlas.experiments.packed import LARGEST_FILE, pack_arrays, unpack_arrays
 
 FOLDER = "checkpoints"
 SECONDS = 60.0
-"""Between two checkpoints of a cell: with the piece of work in between, a kill loses less than two
-minutes."""
+"""Between two checkpoints of a cell: a killed run loses less than two minutes of work."""
 _HEADER = "header"
 
 
 @dataclass(frozen=True)
 class Checkpointing:
-    """Where and how often a cell keeps its state; it travels to the worker.
+    """Where and how often a cell saves its state; sent to the worker.
 
     Attributes:
-        folder: of this cell.
-        seconds: at least between two times.
-        mark: a file of the driver beside the records: a worker that does not see it has another
-            disk, and keeps nothing. Empty on the driver's own machine.
+        mark: a file of the driver beside the records; a worker that does not see it has another
+            disk and saves nothing. Empty on the driver's machine.
     """
 
     folder: str
@@ -55,14 +51,7 @@ class Checkpointing:
 
 @contextlib.contextmanager
 def driver_mark(root: Path) -> Iterator[str]:
-    """A file by which workers elsewhere know that they see the results folder of this process.
-
-    Args:
-        root: the results folder.
-
-    Yields:
-        Its path; the file goes at the end.
-    """
+    """Path of a temporary file by which remote workers recognise a shared results folder `root`."""
     path = root.absolute() / f".driver-{uuid.uuid4().hex}"
     make_folder(path.parent)
     path.touch()
@@ -73,15 +62,7 @@ def driver_mark(root: Path) -> Iterator[str]:
 
 
 def checkpoint_folder(root: Path, experiment: str, key: str) -> Path:
-    """Where the checkpoints of a cell are.
-
-    Args:
-        root: the results folder.
-        experiment: its name.
-        key: of the cell's record.
-
-    Returns:
-        The folder; it need not exist.
+    """The folder of a cell's checkpoints in the results folder `root`.
 
     Examples:
         >>> checkpoint_folder(Path("results"), "path", "0f").as_posix()
@@ -91,14 +72,7 @@ def checkpoint_folder(root: Path, experiment: str, key: str) -> Path:
 
 
 def cells_in_progress(root: Path, experiment: str) -> set[str]:
-    """The keys of cells of which checkpoints are there.
-
-    Args:
-        root: the results folder.
-        experiment: its name.
-
-    Returns:
-        Keys; none where no checkpoint is.
+    """The keys of cells that have checkpoints in the results folder `root`.
 
     Examples:
         >>> cells_in_progress(Path("nowhere"), "path")
@@ -111,11 +85,7 @@ def cells_in_progress(root: Path, experiment: str) -> set[str]:
 
 
 def remove_checkpoints(folder: Path) -> None:
-    """Remove what a cell kept, once its record is there; nothing is done where nothing is.
-
-    Args:
-        folder: of the cell.
-    """
+    """Delete a cell's checkpoints once its record is written."""
     shutil.rmtree(folder, ignore_errors=True)
     with contextlib.suppress(OSError):  # other cells have theirs beside it
         folder.parent.rmdir()
@@ -125,9 +95,8 @@ class CheckpointFiles:
     """The checkpoints of one cell, as `attlas.core.checkpoint.checkpointed` takes them.
 
     Attributes:
-        folder: of the cell.
-        notes: one line for each checkpoint that was damaged, not for this code, or not written.
-        earlier: seconds that earlier processes computed for what was resumed.
+        notes: one line for each checkpoint that was damaged, of other code, or not written.
+        earlier: seconds that earlier processes spent on the resumed trainings.
     """
 
     def __init__(self, folder: Path | str, identity: Mapping[str, Any]):
@@ -139,40 +108,32 @@ class CheckpointFiles:
 
     @property
     def seconds(self) -> float:
-        """What the cell has cost so far, here and in earlier processes."""
+        """Seconds spent on the cell so far, earlier processes included."""
         return self.earlier + time.monotonic() - self._began
 
     def read(self, stage: int) -> Mapping[str, np.ndarray] | None:
-        """The arrays of a training.
-
-        Args:
-            stage: its number in the cell.
+        """The arrays of training number `stage` of the cell.
 
         Returns:
-            None where nothing was kept, or not for this cell, code and machine, or it is damaged.
+            None without a checkpoint of this cell, code and machine, or if it is damaged.
         """
         path = self._path(stage)
         try:
-            found = _opened(path)
+            stored = _opened(path)
         except Damaged as damage:
-            self.notes.append(f"{damage}: moved to {_set_aside(path)}, the cell starts afresh")
+            self.notes.append(f"{damage}: moved to {_set_aside(path)}, the cell starts again")
             return None
-        if found is None:
+        if stored is None:
             return None
-        arrays, header = found
+        arrays, header = stored
         if header["identity"] != self._identity:
-            self.notes.append(f"{path} is of other code, versions or settings: not used")
+            self.notes.append(f"{path} belongs to other code, versions or settings: ignored")
             return None
         self.earlier = max(self.earlier, header["seconds"])
         return arrays
 
     def write(self, stage: int, arrays: Mapping[str, np.ndarray]) -> None:
-        """Keep the arrays of a training; what cannot be kept is noted and lost if the cell dies.
-
-        Args:
-            stage: its number in the cell.
-            arrays: by name.
-        """
+        """Save the arrays of training number `stage`; a failure to save is noted, not raised."""
         path = self._path(stage)
         try:
             header = {
@@ -181,10 +142,10 @@ class CheckpointFiles:
                 "sha256": _digest(arrays),
             }
             with draft_of(path, durable=True) as draft:
-                whole = {**arrays, _HEADER: np.array(json.dumps(header))}
-                draft.write_bytes(pack_arrays(whole))
+                content = {**arrays, _HEADER: np.array(json.dumps(header))}
+                draft.write_bytes(pack_arrays(content))
         except (OSError, UserError) as error:
-            self.notes.append(f"no checkpoint {path} ({error})")
+            self.notes.append(f"could not write the checkpoint {path} ({error})")
 
     def _path(self, stage: int) -> Path:
         return self.folder / f"{stage:06d}.npz"
@@ -201,10 +162,10 @@ def _opened(path: Path) -> tuple[dict[str, np.ndarray], dict[str, Any]] | None:
     try:
         arrays = unpack_arrays(content)
         header = json.loads(str(arrays.pop(_HEADER)))
-        whole = {"identity": str, "seconds": float, "sha256": str}
-        is_ours = all(isinstance(header.get(name), kind) for name, kind in whole.items())
+        fields = {"identity": str, "seconds": float, "sha256": str}
+        is_ours = all(isinstance(header.get(name), kind) for name, kind in fields.items())
     except (Damaged, KeyError, ValueError, AttributeError) as error:
-        raise Damaged(f"{path} is no checkpoint (truncated or altered)") from error
+        raise Damaged(f"{path} is not a checkpoint (truncated or altered)") from error
     if not is_ours or _digest(arrays) != header["sha256"]:
         raise Damaged(f"{path} was truncated or altered (its checksum does not fit)")
     return arrays, header

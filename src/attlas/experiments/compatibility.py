@@ -1,4 +1,4 @@
-"""What a worker elsewhere has in common with the driver, so that it computes the same."""
+"""Environment compatibility: whether a remote worker computes the same numbers as the driver."""
 
 import importlib.metadata
 import platform
@@ -8,24 +8,17 @@ from functools import cache
 from typing import TypeVar
 
 from attlas.experiments.environment import code_hash
-from attlas.experiments.worker import import_refusal, own_sources
+from attlas.experiments.worker import import_refusal, package_sources
 
 LIBRARIES = ("jax", "jaxlib", "numpy")
-"""Whose other version may round in another way, or have other random numbers."""
+"""Another version of these may round differently or draw other random numbers."""
 
 Result = TypeVar("Result")
 
 
 @dataclass(frozen=True)
-class Likeness:
-    """What must be alike.
-
-    Attributes:
-        code: see `attlas.experiments.environment.code_hash`.
-        versions: of `LIBRARIES`, in their order.
-        modules: that the worker imports.
-        sources: see `attlas.experiments.worker.own_sources`.
-    """
+class Compatibility:
+    """Code, versions of libraries and sources that must agree."""
 
     code: str
     versions: tuple[str, ...]
@@ -34,98 +27,79 @@ class Likeness:
 
 
 @dataclass(frozen=True)
-class Unlike:
-    """What a worker gives in place of a result.
-
-    Attributes:
-        why: see `unlikeness`.
-        host: its machine.
-    """
+class Incompatible:
+    """A worker's reason for not computing a result."""
 
     why: str
     host: str
 
 
-def likeness(modules: Collection[str]) -> Likeness:
-    """What workers must have in common with this process.
+def compatibility(modules: Collection[str]) -> Compatibility:
+    """The code, versions and sources of this process, which workers must share.
 
     Args:
-        modules: that they import; dotted names, or files of the user's own.
-
-    Returns:
-        The code, versions and sources of this process.
+        modules: dotted names or files of the user's that workers import.
 
     Examples:
-        >>> likeness(["json"]).modules
+        >>> compatibility(["json"]).modules
         ('json',)
     """
     named = tuple(sorted(modules))
-    return Likeness(code_hash(), _versions(), named, own_sources(named))
+    return Compatibility(code_hash(), _versions(), named, package_sources(named))
 
 
 @cache
-def unlikeness(driver: Likeness) -> str:
-    """What this process lacks or has otherwise; found out once.
-
-    Args:
-        driver: what the driver has.
-
-    Returns:
-        A few words with a remedy; empty where the processes are alike.
+def incompatibility(driver: Compatibility) -> str:
+    """How this process differs from the driver, with a remedy; empty if they are compatible.
 
     Examples:
-        >>> unlikeness(likeness(["json"]))
+        >>> incompatibility(compatibility(["json"]))
         ''
         >>> from dataclasses import replace
-        >>> unlikeness(replace(likeness(["json"]), modules=("gone",)))
+        >>> incompatibility(replace(compatibility(["json"]), modules=("gone",)))
         "cannot import gone (No module named 'gone'): put the package on its PYTHONPATH"
     """
     if driver.code != code_hash():
         return (
-            f"has other code of attlas ({code_hash():.12}, here {driver.code:.12}): install there "
-            "what runs here"
+            f"runs other code of attlas ({code_hash():.12}, the driver {driver.code:.12}): install "
+            "the driver's version there"
         )
     others = [
-        f"{name} {there} (here {here})"
-        for name, there, here in zip(LIBRARIES, _versions(), driver.versions, strict=True)
-        if there != here
+        f"{name} {there} (the driver has {local})"
+        for name, there, local in zip(LIBRARIES, _versions(), driver.versions, strict=True)
+        if there != local
     ]
     if others:
-        return f"has {', '.join(others)}: install there what runs here"
+        return f"has {', '.join(others)}: install the driver's versions there"
     refusal = import_refusal(driver.modules)
     if refusal:
         return f"cannot import {refusal}: put the package on its PYTHONPATH"
-    sources = own_sources(driver.modules)
+    sources = package_sources(driver.modules)
     if sources != driver.sources:
         return (
-            f"has other sources of {', '.join(driver.modules)} ({sources:.12}, here "
-            f"{driver.sources:.12}): copy the files there and restart it"
+            f"has other sources of {', '.join(driver.modules)} ({sources:.12}, the driver "
+            f"{driver.sources:.12}): copy the files there and restart the worker"
         )
     return ""
 
 
-def alike(
-    driver: Likeness | None, function: Callable[..., Result], *args: object
-) -> Result | Unlike:
-    """A function on a worker that is like the driver: also one that joined after the door.
+def run_if_compatible(
+    driver: Compatibility | None, function: Callable[..., Result], *args: object
+) -> Result | Incompatible:
+    """Call a function on a worker if it is compatible with the driver, also if it joined late.
 
     Args:
-        driver: what the driver has; None where workers are processes of its own.
-        function: what to compute.
-        args: its arguments.
-
-    Returns:
-        The result, or why there is none.
+        driver: what the driver has; None if the workers are the driver's own processes.
 
     Examples:
-        >>> alike(likeness(["json"]), abs, -1)
+        >>> run_if_compatible(compatibility(["json"]), abs, -1)
         1
         >>> from dataclasses import replace
-        >>> alike(replace(likeness(["json"]), sources="0" * 64), abs, -1).why
-        'has other sources of json (..., here 000000000000): copy the files there and restart it'
+        >>> run_if_compatible(replace(compatibility(["json"]), sources="0" * 64), abs, -1).why
+        'has other sources of json (..., the driver 000000000000): copy the files there and ...'
     """
-    why = unlikeness(driver) if driver else ""
-    return Unlike(why, platform.node()) if why else function(*args)
+    why = incompatibility(driver) if driver else ""
+    return Incompatible(why, platform.node()) if why else function(*args)
 
 
 def _versions() -> tuple[str, ...]:

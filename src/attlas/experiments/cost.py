@@ -1,18 +1,18 @@
-r"""What the cells of a grid will cost, from the records of cells that have run.
+r"""Estimate the cost of the cells of a grid from the records of cells that have run.
 
 Seconds and bytes of a cell are each c w^b, where w is the product of its whole-number settings
 (members, steps, samples, widths; a list counts as its sum) and 0 <= b <= 1 is fitted to the
-logarithms of what the records of the same experiment say. Where the grid says what its work is
-(`Grid.work`, operations up to a factor), seconds are a + c w instead, a being what compiling takes.
+logarithms of the values in the records of the same experiment. If the grid defines its work
+(`Grid.work`, operations up to a factor), seconds are a + c w instead, where a is compilation time.
 Memory is m + c w^b: m is what a process holds before its first cell (Python, JAX, attlas), and the
-power is of what cells took beyond what was held before. A power of a product is a crude model: it
-holds as far as the settings of a larger scale grow together as those of the smaller ones did.
-Therefore an estimate has its limits: the largest ratio between a measured cell and the fit is told,
-and where the work lies too far beyond what was measured there is no estimate.
+power fits what cells took in addition. A power of a product is a crude model: it holds as long as
+the settings of a larger scale grow in the proportions of the smaller ones. Therefore an estimate
+reports the largest ratio between a measured cell and the fit, and there is no estimate for work far
+beyond the measured one.
 
-Where a user's own records do not tell the cost of each cell, the records that attlas publishes are
-measured cells too, of another machine perhaps: which one is told. Only cells of one kind of device
-are fitted together: times on a GPU do not predict those on a CPU.
+If the user's records cannot predict every cell, the published records count as measured cells too;
+the estimate names their machines. Only cells of one kind of device are fitted together: times on a
+GPU do not predict those on a CPU.
 """
 
 import math
@@ -32,7 +32,7 @@ from attlas.experiments.store import Store
 
 CPU = "cpu: cpu"
 NEAR = 30.0
-"""How many times the largest measured work may be exceeded where all measured cells are alike."""
+"""By how much work may exceed the largest measured one if all measured cells have the same."""
 
 
 @dataclass(frozen=True)
@@ -40,12 +40,9 @@ class Power:
     """a + c w^b, fitted to measured cells.
 
     Attributes:
-        scale: c.
-        exponent: b.
         factor: largest ratio, either way, between a measured cell and the fit; at least 1.
         largest: the largest w that was measured.
         span: the largest over the smallest w that were measured.
-        constant: a.
         steep: whether the work is known, and c w makes more than half of the largest measured
             value: c is then known well enough for any w.
     """
@@ -59,14 +56,9 @@ class Power:
     steep: bool = False
 
     def at(self, work: float) -> float | None:
-        """The value at w = work.
+        """A + c w^b at w = work; None if w exceeds `largest` by more than `NEAR span^2`.
 
-        Args:
-            work: w of a cell.
-
-        Returns:
-            c w^b; None where w is further beyond the largest measured work than `NEAR` times the
-            square of the measured span, unless the line is steep.
+        A steep line has no such bound.
         """
         if not self.steep and work > self.largest * NEAR * self.span**2:
             return None
@@ -74,15 +66,12 @@ class Power:
 
 
 class Measured(NamedTuple):
-    """What a record says of the cost of its cell.
+    """The measured cost of a cell.
 
     Attributes:
-        work: see `work_of`.
-        seconds: that it took.
-        memory: bytes that its process held at most, 0 where that is not known.
+        memory: peak bytes of its process, 0 if unknown.
         size: bytes of its arrays.
-        before: bytes that its process held when it began, 0 where that is not known.
-        device: that computed it, as `environment` tells it.
+        before: bytes that its process held at the start, 0 if unknown.
     """
 
     work: float
@@ -95,22 +84,19 @@ class Measured(NamedTuple):
 
 @dataclass(frozen=True)
 class Estimate:
-    """What is left to compute of an experiment at a scale.
+    """The unfinished cells of an experiment at a scale, and their cost.
 
     Attributes:
-        experiment: its name.
-        cells: of the grid.
-        finished: those that have a record.
-        seconds: that the others take in one process; None where no cell was measured, or none
-            that is large enough.
-        longest: seconds of the longest of them.
-        memory: bytes that a process needs at most.
-        disk: bytes that the records will take.
-        factor: by which the seconds of a measured cell differ from the fit, at most.
-        beyond: how many times more work the largest cell has than the largest measured one.
-        by_cell: seconds of each cell that is left, by its key.
-        published_on: the machines of the published records that were needed; none where the user's
-            own sufficed.
+        finished: cells that have a record.
+        seconds: seconds for the other cells in one process; None without a measured cell that is
+            large enough.
+        longest: seconds of the slowest cell.
+        memory: peak bytes of a process.
+        disk: bytes of the records.
+        factor: largest ratio, either way, between a measured cell and the fit.
+        beyond: work of the largest cell over that of the largest measured one.
+        by_cell: seconds of each unfinished cell, by its key.
+        published_on: machines of the published records that the fit needed.
     """
 
     experiment: str
@@ -127,14 +113,7 @@ class Estimate:
 
 
 def work_of(cell: Cell, work: Work | None = None) -> float:
-    """The product of the whole-number settings of a cell, or what its grid says.
-
-    Args:
-        cell: any.
-        work: of the grid.
-
-    Returns:
-        w; settings that are zero or negative, such as an index, are left out.
+    """The work w of a cell: the product of its positive whole-number settings, or its grid's.
 
     Examples:
         >>> work_of(Cell({"members": 4, "steps": 100, "rate": 0.5, "sizes": [2, 3]}))
@@ -149,15 +128,10 @@ def work_of(cell: Cell, work: Work | None = None) -> float:
 
 
 def fitted(works: Sequence[float], values: Sequence[float]) -> Power | None:
-    """The power c w^b of least squares between logarithms, 0 <= b <= 1.
-
-    Args:
-        works: w of measured cells.
-        values: what was measured.
+    """Fit c w^b by least squares of the logarithms, 0 <= b <= 1.
 
     Returns:
-        The power, in proportion to w where all cells have the same; None where nothing positive
-        was measured.
+        The fit, with b = 1 if all cells have the same w; None without a positive value.
 
     Examples:
         >>> power = fitted([1.0, 100.0], [3.0, 30.0])
@@ -180,18 +154,13 @@ def fitted(works: Sequence[float], values: Sequence[float]) -> Power | None:
 
 
 def proportional(works: Sequence[float], values: Sequence[float]) -> Power | None:
-    """The line a + c w with the least squares of relative errors, a and c not negative.
+    """Fit a + c w by least squares of relative errors, a and c not negative.
 
-    Where times do not grow with w, c cannot be told from them: the line is then the one through
-    zero and the slowest of the largest cells, which overstates rather than understates.
-
-    Args:
-        works: w of measured cells.
-        values: what was measured.
+    If times do not grow with w, they do not determine c: the line then passes through zero and the
+    slowest of the largest cells, which overstates rather than understates.
 
     Returns:
-        The line, through zero where all cells have the same w; None where nothing positive was
-        measured.
+        The line, through zero if all cells have the same w; None without a positive value.
 
     Examples:
         >>> line = proportional([1.0, 10.0, 100.0], [5.0, 14.0, 104.0])
@@ -221,15 +190,7 @@ def proportional(works: Sequence[float], values: Sequence[float]) -> Power | Non
 
 
 def measured(record: Record, work: Work | None = None) -> Measured:
-    """What a record says of the cost of its cell.
-
-    Args:
-        record: any.
-        work: of the grid.
-
-    Returns:
-        Numbers.
-    """
+    """The cost of a cell according to its record."""
     return Measured(
         work_of(record.cell, work),
         float(record.metadata["seconds"]),
@@ -240,57 +201,47 @@ def measured(record: Record, work: Work | None = None) -> Measured:
     )
 
 
-def memory_at(known: Sequence[Measured], work: float) -> float | None:
-    """The bytes that a process needs for a cell: a constant, and a power of the work.
+def memory_at(measured_cells: Sequence[Measured], work: float) -> float | None:
+    """Peak bytes m + c w^b of a process that computes a cell of the given work.
 
-    Args:
-        known: measured cells.
-        work: w of the cell.
+    m is the least memory of a process before a cell, or, if no record has it, the least peak.
 
     Returns:
-        m + c w^b, with m the least that a process held before a cell; where no record says that,
-        the least that one held at most. None where no memory was measured, or no cell that is
-        large enough.
+        None if no memory was measured, or no cell that is large enough.
 
     Examples:
         >>> cells = [Measured(w, 1.0, 200.0 + w, 0.0, 200.0) for w in (1.0, 10.0)]
         >>> round(memory_at(cells, 100.0), 6)
         300.0
     """
-    told = [one for one in known if one.memory > 0]
-    if not told:
+    cells = [cell for cell in measured_cells if cell.memory > 0]
+    if not cells:
         return None
-    base = min([one.before for one in told if one.before] or [one.memory for one in told])
-    own = [max(0.0, one.memory - (one.before or base)) for one in told]
-    power = fitted([one.work for one in told], own)
-    if power is None:  # no more than the constant was needed so far
-        return base if work <= NEAR * max(one.work for one in told) else None
-    more = power.at(work)
-    return None if more is None else base + more
+    base = min([cell.before for cell in cells if cell.before] or [cell.memory for cell in cells])
+    extra = [max(0.0, cell.memory - (cell.before or base)) for cell in cells]
+    power = fitted([cell.work for cell in cells], extra)
+    if power is None:  # no cell needed more than the constant so far
+        return base if work <= NEAR * max(cell.work for cell in cells) else None
+    growth = power.at(work)
+    return None if growth is None else base + growth
 
 
 def estimate(
     experiment: Experiment,
     scale: Scale | str,
     store: Store,
-    known: Mapping[str, Measured] | None = None,
+    already_read: Mapping[str, Measured] | None = None,
     published: Store | None = None,
     device: str | None = None,
 ) -> Estimate:
-    """What is left of an experiment, measured by its own records of any scale.
+    """Estimate the unfinished cells of an experiment from its records of any scale.
 
     Args:
-        experiment: which.
-        scale: whose grid.
-        store: results folder.
-        known: what records that were read already say, by key: they are not read again.
-        published: records that are measured cells too where those of the results folder do not tell
-            the cost of each cell; none of them counts as finished.
-        device: that will compute, as `environment` tells it; what computed all own records when
-            None, or a CPU where that is not one device.
-
-    Returns:
-        The estimate.
+        already_read: costs from records that were read before, by key; they are not read again.
+        published: further records to fit to, if the results folder cannot predict every cell; they
+            do not count as finished.
+        device: the device that will compute, as `environment` names it. By default the one of all
+            the user's records; a CPU if they have several.
 
     Raises:
         UserError: if the scale is unknown.
@@ -299,88 +250,83 @@ def estimate(
         record_key(experiment.name, experiment.revision, cell): cell
         for cell in experiment.cells(scale_named(scale))
     }
-    there = dict(known or {})
+    there = dict(already_read or {})
     work = experiment.grid.work
     # Records of an earlier revision may lack a setting that the work depends on.
     needed = set().union(*(cell.settings for cell in cells.values())) if work else set()
 
-    def told(records: Iterable[Record]) -> dict[str, Measured]:
+    def measured_of(records: Iterable[Record]) -> dict[str, Measured]:
         return {r.key: measured(r, work) for r in records if needed <= r.cell.settings.keys()}
 
-    there |= told(store.records(experiment.name, there))
+    there |= measured_of(store.records(experiment.name, there))
     left = {key: work_of(cell, work) for key, cell in cells.items() if key not in there}
     fit = proportional if work else fitted
-    here = _device(there.values()) if device is None else device
-    alike = [one for one in there.values() if one.device == here]
-    own = _told(experiment.name, len(cells), left, alike, fit)
-    if published is None or own.seconds is not None:
-        return own
+    computing_device = _device(there.values()) if device is None else device
+    alike = [cell for cell in there.values() if cell.device == computing_device]
+    own_estimate = _estimate_from(experiment.name, len(cells), left, alike, fit)
+    if published is None or own_estimate.seconds is not None:
+        return own_estimate
     others = [
         record
         for record in published.records(experiment.name, there)
-        if record.metadata["device"] == here
+        if record.metadata["device"] == computing_device
     ]
     if not others:
-        return own
-    both = [*alike, *told(others).values()]
+        return own_estimate
+    all_cells = [*alike, *measured_of(others).values()]
     machines = tuple(sorted({machine_of(record) for record in others}))
-    return replace(_told(experiment.name, len(cells), left, both, fit), published_on=machines)
+    return replace(
+        _estimate_from(experiment.name, len(cells), left, all_cells, fit), published_on=machines
+    )
 
 
-def _device(known: Iterable[Measured]) -> str:
-    devices = {one.device for one in known}
+def _device(cells: Iterable[Measured]) -> str:
+    devices = {cell.device for cell in cells}
     return devices.pop() if len(devices) == 1 else CPU
 
 
 def machine_of(record: Record) -> str:
-    """The machine that computed a record.
-
-    Args:
-        record: any.
-
-    Returns:
-        Its platform and device.
-    """
+    """The machine that computed a record."""
     return ", ".join(str(record.metadata[name]) for name in ("platform", "device"))
 
 
-def _told(
+def _estimate_from(
     name: str,
     cells: int,
     left: Mapping[str, float],
-    known: Sequence[Measured],
+    measured_cells: Sequence[Measured],
     fit: Callable[[list[float], list[float]], Power | None],
 ) -> Estimate:
-    """What is left, by the work of each cell, from measured cells."""
-    works = [one.work for one in known]
-    time = fit(works, [one.seconds for one in known])
-    disk = fitted(works, [one.size for one in known])
+    """The estimate for unfinished cells, given by their work, from measured cells."""
+    works = [cell.work for cell in measured_cells]
+    time = fit(works, [cell.seconds for cell in measured_cells])
+    disk = fitted(works, [cell.size for cell in measured_cells])
     largest = max(left.values(), default=0.0)
     by_cell = {key: time.at(work) if time else None for key, work in left.items()}
     return Estimate(
         experiment=name,
         cells=cells,
         finished=cells - len(left),
-        seconds=_whole(by_cell.values(), sum),
-        longest=_whole(by_cell.values(), max),
-        memory=memory_at(known, largest),
-        disk=_whole((disk.at(work) if disk else None for work in left.values()), sum),
+        seconds=_combined(by_cell.values(), sum),
+        longest=_combined(by_cell.values(), max),
+        memory=memory_at(measured_cells, largest),
+        disk=_combined((disk.at(work) if disk else None for work in left.values()), sum),
         factor=time.factor if time else None,
         beyond=largest / time.largest if time else None,
         by_cell=by_cell,
     )
 
 
-def _whole(values: Iterable[float | None], join: Callable[[list[float]], float]) -> float | None:
-    """The sum or the largest, None where one is not known."""
-    found = list(values)
-    known = [value for value in found if value is not None]
-    return None if len(known) < len(found) else join([0.0, *known])
+def _combined(values: Iterable[float | None], join: Callable[[list[float]], float]) -> float | None:
+    """The sum or the largest of the values; None if one is unknown."""
+    all_values = list(values)
+    finite = [value for value in all_values if value is not None]
+    return None if len(finite) < len(all_values) else join([0.0, *finite])
 
 
 def _size(value: Any) -> float:
     if isinstance(value, bool):
         return 1.0
     if isinstance(value, list):
-        return sum(_size(each) for each in value) if value else 1.0
+        return sum(_size(item) for item in value) if value else 1.0
     return float(value) if isinstance(value, int) else 1.0

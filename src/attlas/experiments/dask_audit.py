@@ -1,4 +1,4 @@
-"""Layers of level weights as tasks of dask.distributed, which `KeptLayers` receives."""
+"""Layers of an audit of level weights as tasks of dask.distributed."""
 
 from collections.abc import Callable
 from functools import cache
@@ -8,15 +8,15 @@ import numpy as np
 
 from attlas.audit.weights_level.weights_level import layer_weights
 from attlas.core.errors import UserError
-from attlas.experiments.compatibility import alike
+from attlas.experiments.compatibility import run_if_compatible
 from attlas.experiments.dask_backend import RESUMES, dask_client, ended, require_workers
-from attlas.experiments.layer_cache import KeptLayers, files_digest, files_state
+from attlas.experiments.layer_cache import LayerCache, files_digest, files_state
 from attlas.transformers.load_model import load_model
 from attlas.transformers.trained_transformer import TrainedTransformer
 
 
-def keep_on_dask(
-    kept: KeptLayers,
+def compute_layers_on_dask(
+    cache: LayerCache,
     source: Path,
     layers: int,
     *,
@@ -25,53 +25,44 @@ def keep_on_dask(
     insecure: bool = False,
     progress: Callable[[int, int], None] = lambda done, all_: None,
 ) -> None:
-    """Compute the layers that are not kept yet on a dask cluster, and keep each as it comes.
+    """Compute the layers that the cache lacks on a dask cluster, and store each as it finishes.
 
     Workers elsewhere need attlas installed and the model's files under the same path.
 
     Args:
-        kept: where the layers go.
         source: folder or file of the model.
-        layers: how many it has.
-        on: see `run_dask`.
         workers: processes of a local cluster.
         insecure: allow a scheduler on another machine without TLS.
-        progress: told how many layers of how many are there.
+        progress: called with the number of finished layers and of all layers.
 
     Raises:
         UserError: if no scheduler answers or it goes away, or a worker lacks attlas or the files.
     """
-    wanted = kept.missing(layers)
+    wanted = cache.missing(layers)
     progress(layers - len(wanted), layers)
     if not wanted:
         return
     path = str(source.resolve())
     with dask_client(on, workers, insecure) as client:
         driver = require_workers(client, {__name__}, on)
-        told = alike, driver, layer_values, path, kept.digest
-        futures = [client.submit(*told, index, kept.context, pure=False) for index in wanted]
+        call = run_if_compatible, driver, layer_values, path, cache.digest
+        futures = [client.submit(*call, index, cache.context, pure=False) for index in wanted]
         places = {future.key: index for future, index in zip(futures, wanted, strict=True)}
         stream = ended(futures, on, f"finished layers {RESUMES}")
         for done, (future, result) in enumerate(stream, start=layers - len(wanted) + 1):
-            kept.write(places[future.key], _values(str(future.status), result, on))
+            cache.write(places[future.key], _values(str(future.status), result, on))
             progress(done, layers)
 
 
 def layer_values(path: str, digest: str, index: int, context: int) -> dict[str, np.ndarray] | str:
-    """What a worker does: one layer of the model that it finds on its own disk.
+    """Compute one layer of the model on the worker's disk; returns its values or an error line.
 
     Args:
-        path: of the model.
-        digest: of its files.
-        index: of the layer.
         context: n of the certificates.
-
-    Returns:
-        Values by name, or in one line why there are none.
     """
     place = Path(path)
     if not place.exists():
-        return f"{path} is not there: put the model's files where this machine has them"
+        return f"{path} does not exist there: copy the model's files to the same path"
     try:
         return layer_weights(_model(path, digest, files_state(place)), index, context)
     except UserError as error:
@@ -83,7 +74,7 @@ def _model(path: str, digest: str, state: tuple[object, ...]) -> TrainedTransfor
     """The model, read once for all layers of a worker while its files stay as they are."""
     del state
     if files_digest(Path(path)) != digest:
-        raise UserError(f"{path} holds other files there than here: copy the model's files anew")
+        raise UserError(f"{path} holds other files there than here: copy the model's files again")
     return load_model(path)
 
 

@@ -1,6 +1,6 @@
 """Cells as tasks of dask.distributed: a local cluster, or a scheduler elsewhere.
 
-Queues, retries of a lost worker's cells, and transport are dask's own.
+Dask does the queueing, the transport and the retries of a lost worker's cells.
 """
 
 import contextlib
@@ -19,17 +19,23 @@ from distributed import Client, Future, LocalCluster, Security, as_completed
 from attlas._files.plain_file import printable
 from attlas._jax.processes import worker_variables
 from attlas.core.errors import UserError
-from attlas.experiments.compatibility import Likeness, Unlike, alike, likeness, unlikeness
+from attlas.experiments.compatibility import (
+    Compatibility,
+    Incompatible,
+    compatibility,
+    incompatibility,
+    run_if_compatible,
+)
 from attlas.experiments.environment import code_hash
 from attlas.experiments.local_backend import RETRIES, Outcome
 from attlas.experiments.worker import Computed, Failed, Task, compute
 
 LOOPBACK = "127.0.0.1"
-RESUMES = "are kept, the same command resumes where it was"
+RESUMES = "are stored, the same command resumes from them"
 DEVICE = "device"
-"""The resource by which a worker says that it has an accelerator: one cell at a time has it."""
+"""The dask resource of workers with an accelerator, which computes one cell at a time."""
 PATIENCE = 30
-"""Seconds in which a scheduler gets its first worker."""
+"""Seconds to wait for a scheduler's first worker."""
 
 
 def run_dask(
@@ -37,25 +43,24 @@ def run_dask(
 ) -> Generator[Outcome, None, None]:
     """Compute tasks on a dask cluster.
 
-    Workers elsewhere need attlas installed, and the user's own files or packages, as here. Where
-    some were started with `--resources device=1`, cells go to those alone, one for each device.
+    Remote workers need the same attlas and the user's files or packages. If some were started with
+    `--resources device=1`, only those get cells, one per device at a time.
 
     Args:
-        tasks: what to compute.
         on: "dask" for a local cluster on 127.0.0.1; "dask://HOST:PORT" or "tls://HOST:PORT".
         workers: processes of a local cluster.
         insecure: allow a scheduler on another machine without TLS. Dask runs any code that
             reaches its ports.
 
     Yields:
-        Index of the task and what became of it, as they finish.
+        Index of the task and its outcome, as they finish.
 
     Raises:
-        UserError: if no scheduler answers or it goes away, or a worker lacks what cells need.
+        UserError: if no scheduler answers or it goes away, or a worker is incompatible.
     """
     with dask_client(on, workers, insecure) as client:
         driver = require_workers(client, {task.module for task in tasks}, on)
-        checked = partial(alike, driver, compute)
+        checked = partial(run_if_compatible, driver, compute)
         futures = client.map(checked, tasks, pure=False, resources=_needed(client))
         index = {future.key: i for i, future in enumerate(futures)}
         stream = ended(futures, on, f"finished cells {RESUMES}")
@@ -65,54 +70,44 @@ def run_dask(
 
 
 def _needed(client: Client) -> dict[str, float] | None:
-    """One device for each cell, where there are workers that say they have some."""
+    """One device per cell, if any worker has devices."""
     workers = client.scheduler_info(n_workers=-1)["workers"].values()
-    return {DEVICE: 1.0} if any(DEVICE in each["resources"] for each in workers) else None
+    return {DEVICE: 1.0} if any(DEVICE in worker["resources"] for worker in workers) else None
 
 
-def ended(futures: Sequence[Future], on: str, kept: str) -> Iterator[tuple[Future, Any]]:
-    """Tasks as they end, each with its result, or (type, exception, traceback) where it failed.
+def ended(futures: Sequence[Future], on: str, advice: str) -> Iterator[tuple[Future, Any]]:
+    """Tasks as they end, each with its result, or (type, exception, traceback) if it failed.
 
     Args:
-        futures: of the tasks.
         on: the cluster, for messages.
-        kept: what has been written of those that ended before, and how to go on.
-
-    Yields:
-        The tasks with their results.
+        advice: message about stored results and how to continue.
 
     Raises:
-        UserError: if the scheduler goes away, or a worker that joined later is not like this
-            process.
+        UserError: if the scheduler goes away, or a worker that joined later is incompatible.
     """
     stream = as_completed(futures, with_results=True, raise_errors=False)
     del futures  # the stream holds them, and lets go of each result once it has been given
     for future, result in stream:
         if future.status in ("cancelled", "lost"):
-            raise UserError(f"the dask scheduler at {on} is gone: {kept}")
-        if isinstance(result, Unlike):
-            said = f"a worker on {result.host} that joined {on} later {result.why}; {kept}"
+            raise UserError(f"the dask scheduler at {on} is gone: {advice}")
+        if isinstance(result, Incompatible):
+            said = f"a worker on {result.host} that joined {on} later {result.why}; {advice}"
             raise UserError(printable(said))
         yield future, result
 
 
-def require_workers(client: Client, modules: Collection[str], on: str) -> Likeness | None:
-    """Refuse a cluster on which every cell would fail for one reason.
+def require_workers(client: Client, modules: Collection[str], on: str) -> Compatibility | None:
+    """Check that a cluster has workers and that all of them are compatible with this process.
 
-    Workers that join later are asked before their first cell, see
-    `attlas.experiments.compatibility.alike`.
-
-    Args:
-        client: of the cluster.
-        modules: that define the experiments.
-        on: the cluster, for messages.
+    Workers that join later are checked before their first cell, see
+    `attlas.experiments.compatibility.run_if_compatible`.
 
     Returns:
         What each worker must have; None for a local cluster, whose workers this process starts.
 
     Raises:
-        UserError: if it has no worker, or one lacks attlas, has other code or other versions of
-            what computes than this process, or cannot import a module.
+        UserError: if there is no worker, or one lacks attlas or a module, or has other code or
+            other versions of numerical libraries.
     """
     if on == "dask":
         return None
@@ -120,34 +115,34 @@ def require_workers(client: Client, modules: Collection[str], on: str) -> Likene
         client.wait_for_workers(1, timeout=PATIENCE)
     except TimeoutError:
         raise UserError(f"the scheduler at {on} has no worker: start one") from None
-    own = importlib.metadata.version("attlas")
-    remedy = f"install there what runs here, attlas {own}"
-    # By a function of Python's own first: another would not arrive where attlas is missing.
-    for worker, found in _asked(client, importlib.metadata.version, "attlas").items():
-        if found != own:
-            has = "no attlas" if isinstance(found, BaseException) else f"attlas {found}"
+    version = importlib.metadata.version("attlas")
+    remedy = f"install the driver's version there, attlas {version}"
+    # First a function of Python's standard library: attlas may be missing on the worker.
+    for worker, answer in _answers(client, importlib.metadata.version, "attlas").items():
+        if answer != version:
+            has = "no attlas" if isinstance(answer, BaseException) else f"attlas {answer}"
             raise UserError(f"the worker {worker} has {has}: {remedy}")
-    # Then by one that every version of attlas has: `unlikeness` would not arrive at an older one.
-    for worker, found in _asked(client, code_hash).items():
-        if found != code_hash():
+    # Then one that every version of attlas has: an older one lacks `incompatibility`.
+    for worker, answer in _answers(client, code_hash).items():
+        if answer != code_hash():
             raise UserError(
-                f"the worker {worker} has other code of attlas ({found!s:.12}, here "
+                f"the worker {worker} runs other code of attlas ({answer!s:.12}, the driver "
                 f"{code_hash():.12}): {remedy}"
             )
-    driver = likeness(modules)
-    for worker, found in _asked(client, unlikeness, driver).items():
-        if found:
-            raise UserError(printable(f"the worker {worker} {found}"))
+    driver = compatibility(modules)
+    for worker, answer in _answers(client, incompatibility, driver).items():
+        if answer:
+            raise UserError(printable(f"the worker {worker} {answer}"))
     return driver
 
 
-def _asked(client: Client, function: Callable[..., str], *args: Any) -> dict[str, Any]:
-    """What each worker answers, by its address; what it raises is its answer too."""
+def _answers(client: Client, function: Callable[..., str], *args: Any) -> dict[str, Any]:
+    """Each worker's answer, or the exception that it raised, by its address."""
     return cast("dict[str, Any]", client.run(function, *args, on_error="return"))
 
 
 def scheduler_address(on: str, insecure: bool = False) -> str:
-    """The address of a scheduler, refused where others could read or run code on the way.
+    """The address of a scheduler; refused if others could read the traffic or run code.
 
     Args:
         on: "dask://HOST:PORT" or "tls://HOST:PORT".
@@ -190,7 +185,7 @@ def _is_loopback(host: str) -> bool:
 
 @contextlib.contextmanager
 def _quiet() -> Iterator[None]:
-    """Dask's own account of what ends a run, in tracebacks, stays out: ours is one line."""
+    """Suppress dask's tracebacks at the end of a run: our message is one line."""
     logger = logging.getLogger("distributed.client")
     before = logger.level
     logger.setLevel(logging.CRITICAL + 1)
@@ -204,17 +199,12 @@ def _quiet() -> Iterator[None]:
 def dask_client(
     on: str, workers: int, insecure: bool, variables: Mapping[str, str] | None = None
 ) -> Iterator[Client]:
-    """A client, of a cluster of its own or of a scheduler that is there.
+    """A client of a new local cluster or of a running scheduler.
 
     Args:
-        on: see `run_dask`.
         workers: processes of a local cluster.
         insecure: allow a scheduler on another machine without TLS.
-        variables: under which the processes of a local cluster start; `worker_variables` by
-            default.
-
-    Yields:
-        The client.
+        variables: environment of the processes of a local cluster; by default `worker_variables`.
 
     Raises:
         UserError: if no scheduler answers.
@@ -256,10 +246,7 @@ def _client(
 
 @contextlib.contextmanager
 def _started_deaf() -> Iterator[None]:
-    """Processes started inside never hear Ctrl-C: half-started ones would answer in tracebacks.
-
-    This process does not hear it either for these seconds.
-    """
+    """Ignore Ctrl-C here and in processes started inside: half-started ones print tracebacks."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return

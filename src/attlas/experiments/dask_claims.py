@@ -9,7 +9,7 @@ from attlas._jax.processes import checker_variables
 from attlas.claims.claim import Claim
 from attlas.claims.verdict import CheckReport, Witness
 from attlas.core.errors import UserError
-from attlas.experiments.compatibility import alike
+from attlas.experiments.compatibility import run_if_compatible
 from attlas.experiments.dask_backend import dask_client, ended, require_workers
 from attlas.experiments.environment import environment
 from attlas.verify.pool import planned_groups
@@ -31,50 +31,48 @@ def check_on_dask(
 ) -> Iterator[tuple[CheckReport, dict[str, Any]]]:
     """Check claims on a dask cluster, yielding reports as they come.
 
-    Workers elsewhere need attlas, and the user's own files with what they import and read, as here.
+    Remote workers need the same attlas, and the user's files with everything they import and read.
 
     Args:
         claims: found by `attlas.verify.registry.find_claims`.
         on: "dask" for a local cluster; "dask://HOST:PORT" or "tls://HOST:PORT".
         workers: processes of a local cluster.
         insecure: allow a scheduler on another machine without TLS.
-        count: instances of each, or None for each claim's own number.
-        seed: of the instances.
+        count: instances per claim; by default each claim's own number.
         challenge_rounds: rounds of attack on each inequality.
-        stored: instances that earlier searches kept, by claim; evaluated first.
+        stored: instances from earlier searches, by claim; evaluated first.
 
     Yields:
         The report of each claim, and the environment of the worker that made it.
 
     Raises:
-        UserError: if no scheduler answers or it goes away, or a worker lacks what a claim needs.
+        UserError: if no scheduler answers or it goes away, or a worker is incompatible.
     """
     groups = planned_groups(
         claims, count=count, seed=seed, challenge_rounds=challenge_rounds, stored=stored
     )
     with dask_client(on, workers, insecure, checker_variables(workers)) as client:
         driver = require_workers(client, {claim.home or __name__ for claim in claims}, on)
-        futures = [client.submit(alike, driver, checked, group, pure=False) for group in groups]
-        for future, result in ended(futures, on, "finished verdicts are kept, check again"):
+        futures = [
+            client.submit(run_if_compatible, driver, checked, group, pure=False) for group in groups
+        ]
+        for future, result in ended(futures, on, "finished verdicts are stored, check again"):
             if future.status != "finished":
                 # Of a failed task the result is (type, exception, traceback).
                 raise UserError(printable(f"dask gave a check up ({future.status}): {result[1]}"))
             if isinstance(result, str):
                 raise UserError(f"a worker of {on} {result}")
-            reports, made = result
-            yield from ((report, made) for report in reports)
+            reports, worker_environment = result
+            yield from ((report, worker_environment) for report in reports)
 
 
 def checked(
     group: Callable[[], list[CheckReport]],
 ) -> tuple[list[CheckReport], dict[str, Any]] | str:
-    """What a worker does: check the claims of one file.
-
-    Args:
-        group: of `planned_groups`.
+    """Check the claims of one file on a worker.
 
     Returns:
-        The reports and the environment that they were made in, or in one line why there are none.
+        The reports and the worker's environment, or an error line.
     """
     try:
         with _ONE_AT_A_TIME:

@@ -1,4 +1,4 @@
-"""Where and by what a result was made: code hash, versions, commit, device, flags, precision."""
+"""The environment of a result: code hash, versions, commit, device, flags, precision."""
 
 import hashlib
 import importlib.metadata
@@ -32,10 +32,8 @@ LIBRARIES = ("attlas", "jax", "jaxlib", "numpy", "scipy", "equinox", "optax")
 def code_hash() -> str:
     r"""The sha256 of the package's sources that can change a result, by path and content.
 
-    How results are shown (`cli`, `display`, `experiments/panels`, `site`) is left out.
-
-    Returns:
-        64 hexadecimal digits; equal on two machines with equal sources.
+    The sources that only display results (`cli`, `display`, `experiments/panels`, `site`) are
+    excluded.
 
     Examples:
         >>> len(code_hash())
@@ -53,10 +51,7 @@ def code_hash() -> str:
 
 @cache
 def commit() -> str | None:
-    """The commit of the source checkout that the package runs from.
-
-    Returns:
-        Its hash, or None when the package is installed elsewhere or git is not there.
+    """The commit of the source checkout that the package runs from; None without git or checkout.
 
     Examples:
         >>> commit() is None or len(commit()) == 40
@@ -73,10 +68,10 @@ def commit() -> str | None:
 
 
 def matmul_precision() -> str | None:
-    """The precision of matrix products that JAX is told; it matters on accelerators.
+    """JAX's precision of matrix products, which matters on accelerators.
 
     Returns:
-        Such as "highest", which makes float32 mean float32; None for the default of the device.
+        For example "highest", which makes float32 mean float32; None for the device's default.
 
     Examples:
         >>> with jax.default_matmul_precision("highest"):
@@ -91,7 +86,7 @@ def environment() -> dict[str, Any]:
 
     Returns:
         Plain JSON: code hash, commit or None, versions by library, device, platform, flags, and
-        the precision of matrix products that JAX is told at the moment.
+        JAX's current precision of matrix products.
 
     Examples:
         >>> sorted(environment())
@@ -115,14 +110,8 @@ def _versions() -> dict[str, str]:
     return {name: importlib.metadata.version(name) for name in LIBRARIES}
 
 
-def summarise_environment(met: Iterable[Mapping[str, Any]]) -> dict[str, str]:
-    """What computed the records: each entry with all the values met.
-
-    Args:
-        met: metadata of records and verdicts.
-
-    Returns:
-        Text by name, empty without records.
+def summarise_environment(metadata_list: Iterable[Mapping[str, Any]]) -> dict[str, str]:
+    """The environments of records and verdicts: each entry with all its values, as text.
 
     Examples:
         >>> summarise_environment([{"device": "cpu", "versions": {"jax": "0.10"}}])
@@ -130,7 +119,7 @@ def summarise_environment(met: Iterable[Mapping[str, Any]]) -> dict[str, str]:
     """
     values: dict[str, list[str]] = {}
     dates = []
-    for metadata in met:
+    for metadata in metadata_list:
         flat = {k: v for k, v in metadata.items() if k in _SAID} | metadata.get("versions", {})
         for name, value in flat.items():
             text = "not known" if value is None else str(value) or "none"

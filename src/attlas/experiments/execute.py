@@ -44,10 +44,9 @@ class RunSummary:
     """What a run did.
 
     Attributes:
-        finished: cells computed and written now.
-        reused: cells whose records were there already.
-        failures: cells that failed.
-        left: cells that were not begun under a limit of time, and why.
+        finished: number of cells computed in this run.
+        reused: number of cells that already had records.
+        left: cells that a time limit prevented from beginning, with the reason.
     """
 
     finished: int
@@ -71,31 +70,29 @@ def execute(
 ) -> RunSummary:
     """Compute the cells of experiments that have no good record yet.
 
-    This process alone writes records, each as soon as its cell is finished. In cells in flight
-    trainings keep their states, and the next run goes on to the same result.
+    This process alone writes records, each as soon as its cell is finished. Trainings of unfinished
+    cells save checkpoints, from which the next run continues to the same result.
 
     Args:
-        experiments: see `attlas.experiments.find.find_named`.
-        scale: which grid.
         on: "local"; "dask" for a local cluster; "dask://HOST:PORT" or "tls://HOST:PORT".
-        fresh: compute also what is there.
+        fresh: recompute cells that have a record.
         store: results folder; the default one when None.
         progress: called at each event; silent when None.
         workers: processes on this machine.
         insecure: allow a remote scheduler without TLS.
-        hours: after which no cell shall run any more, see `attlas.experiments.time_limit`: the
-            cheapest by `attlas.experiments.cost` come first, those of unknown cost last. What is
-            begun ends.
-        checkpoint: seconds between checkpoints of a cell, 0 for none; a minute at paper scale when
-            None, and none below, where cells are brief. Workers on other machines keep them where
-            they see the results folder.
+        hours: limit after which no cell shall run, see `attlas.experiments.time_limit`. The
+            cheapest cells come first, those of unknown cost last; a cell that has begun is
+            finished.
+        checkpoint: seconds between checkpoints of a cell, 0 for none. By default 60 at paper scale
+            and none below, where cells are brief. Workers on other machines need access to the
+            results folder.
 
     Returns:
-        What was done; failures of cells are values here, not exceptions.
+        A summary; failures of cells are part of it, not exceptions.
 
     Raises:
         UserError: if the results folder cannot be written, a scale or backend is unknown, an
-            experiment cannot be imported by workers, or hours are given for a cluster.
+            experiment cannot be imported by workers, or a cluster gets a limit of hours.
     """
     store = store or Store()
     progress = progress or Progress()
@@ -103,13 +100,13 @@ def execute(
     if workers < 1:
         raise UserError(f"workers = {workers} is below 1: name at least one worker")
     grid = scale_named(scale)
-    plan, reused, known = _plan(experiments, grid, fresh, store, hours is not None)
-    plan, limit = _within(hours, on, plan, experiments, grid, store, known)
+    plan, reused, costs = _plan(experiments, grid, fresh, store, hours is not None)
+    plan, limit = _within(hours, on, plan, experiments, grid, store, costs)
     seconds = _between(checkpoint, grid)
     with contextlib.ExitStack() as stack:
         is_elsewhere = on not in ("local", "dask")
         mark = stack.enter_context(driver_mark(store.root)) if seconds and is_elsewhere else ""
-        tasks = [_task(each, store, seconds, mark) for each in plan]
+        tasks = [_task(planned, store, seconds, mark) for planned in plan]
         stream = _backend(tasks, on, workers, insecure, grid is not Scale.PAPER, limit)
         outcomes = stack.enter_context(contextlib.closing(stream))
         progress.begin(len(plan), reused)
@@ -129,8 +126,8 @@ def _task(planned: Planned, store: Store, seconds: float, mark: str) -> Task:
     experiment, cell, key = planned
     # Absolute: a worker may be started in another folder.
     folder = checkpoint_folder(store.root.absolute(), experiment.name, key)
-    kept = Checkpointing(str(folder), seconds, mark) if seconds > 0 else None
-    return Task(experiment.home or experiment.module, experiment.name, cell.json, kept)
+    checkpointing = Checkpointing(str(folder), seconds, mark) if seconds > 0 else None
+    return Task(experiment.home or experiment.module, experiment.name, cell.json, checkpointing)
 
 
 def _within(
@@ -140,22 +137,22 @@ def _within(
     experiments: Sequence[Experiment],
     scale: Scale,
     store: Store,
-    known: Mapping[str, Mapping[str, Measured]],
+    costs: Mapping[str, Mapping[str, Measured]],
 ) -> tuple[list[Planned], TimeLimit | None]:
-    """The plan in order of cost, and its limit, from what each cell is estimated to take."""
+    """The plan in order of estimated cost, and its time limit."""
     if hours is None:
         return plan, None
     if not hours > 0:
-        raise UserError(f"hours = {hours:g} is no time: give a positive number")
+        raise UserError(f"hours = {hours:g}: the time limit must be positive")
     if on != "local":
-        raise UserError(f"a limit of hours holds for cells on this machine, not on '{on}'")
-    told: dict[str, float | None] = {}
+        raise UserError(f"--hours limits runs on this machine only, not on '{on}'")
+    seconds: dict[str, float | None] = {}
     for experiment in experiments:
-        there = known[experiment.name]
-        told |= estimate(experiment, scale, store, there, published_store()).by_cell
-        # With `fresh` also what is there is computed again.
-        told |= {key: one.seconds for key, one in there.items()}
-    limit = TimeLimit(hours, [told.get(key) for _, _, key in plan])
+        there = costs[experiment.name]
+        seconds |= estimate(experiment, scale, store, there, published_store()).by_cell
+        # With `fresh`, cells that have a record are computed again.
+        seconds |= {key: cost.seconds for key, cost in there.items()}
+    limit = TimeLimit(hours, [seconds.get(key) for _, _, key in plan])
     return [plan[place] for place in limit.order], limit
 
 
@@ -170,7 +167,7 @@ def _write_all(
     store: Store,
     progress: Progress,
 ) -> tuple[int, list[CellFailure]]:
-    """Write the record of each cell as it comes; their number, and the cells that failed."""
+    """Write each cell's record as it arrives; the number of records, and the failed cells."""
     finished, failures = 0, []
     for index, outcome in outcomes:
         experiment, cell, key = plan[index]
@@ -182,8 +179,8 @@ def _write_all(
             continue
         # Before the record: a cell that has one is not computed again.
         write_models(store.root, experiment.name, key, cell, outcome.models)
-        found = outcome.arrays, outcome.metadata
-        store.write(Record(experiment.name, cell, *found, key, outcome.layout))
+        results = outcome.arrays, outcome.metadata
+        store.write(Record(experiment.name, cell, *results, key, outcome.layout))
         remove_checkpoints(checkpoint_folder(store.root, experiment.name, key))
         for note in outcome.notes:
             store.note(note)
@@ -195,9 +192,9 @@ def _write_all(
 def _plan(
     experiments: Sequence[Experiment], scale: Scale, fresh: bool, store: Store, costs: bool
 ) -> tuple[list[Planned], int, dict[str, dict[str, Measured]]]:
-    """The cells to compute with keys, how many good records there are, what they cost if asked."""
+    """The cells to compute with keys, the number of good records, and their costs on request."""
     plan: list[Planned] = []
-    known: dict[str, dict[str, Measured]] = {}
+    measured_cells: dict[str, dict[str, Measured]] = {}
     reused = 0
     for experiment in experiments:
         if experiment.module == "__main__":
@@ -211,11 +208,11 @@ def _plan(
         }
         store.prepare(experiment.name)
         begun = cells_in_progress(store.root, experiment.name)
-        known.setdefault(experiment.name, {})
+        measured_cells.setdefault(experiment.name, {})
         for key, cell in cells.items():
             record = store.read_or_quarantine(experiment.name, key)
             if record is not None and costs:
-                known[experiment.name][key] = measured(record, experiment.grid.work)
+                measured_cells[experiment.name][key] = measured(record, experiment.grid.work)
             if key in begun and (record is not None or fresh):
                 remove_checkpoints(checkpoint_folder(store.root, experiment.name, key))
             if record is None or fresh:
@@ -223,7 +220,7 @@ def _plan(
             else:
                 reused += 1
         store.index(experiment.name).save()
-    return plan, reused, known
+    return plan, reused, measured_cells
 
 
 def _backend(
@@ -234,7 +231,7 @@ def _backend(
     brief: bool,
     limit: TimeLimit | None,
 ) -> Generator[Outcome, None, None]:
-    """The stream of outcomes of a backend; nothing is started where there is nothing to do."""
+    """The stream of outcomes of a backend; without tasks no process is started."""
     if on == "local":
         return run_local(tasks, workers, brief, limit.may_begin if limit else None)
     # Only here: the import costs a third of a second.

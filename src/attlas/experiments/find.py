@@ -21,13 +21,10 @@ def find_experiments() -> tuple[Experiment, ...]:
     """The experiments of the project of the working directory; outside a project, all.
 
     The environment variable ATTLAS_EXPERIMENTS names further places, separated by commas:
-    packages, modules, files or folders.
-
-    Returns:
-        Experiments in order of package, module and line.
+    packages, modules, files or folders. The order is that of package, module and line.
 
     Raises:
-        UserError: if two have one name, or a named place cannot be imported.
+        UserError: if two experiments share a name, or a listed place cannot be imported.
     """
     if project_here() is not None:
         return _named_once((*_of_project(), *_of_environment()))
@@ -35,70 +32,58 @@ def find_experiments() -> tuple[Experiment, ...]:
 
 
 def known_experiments() -> tuple[Experiment, ...]:
-    """Every experiment that a name can mean here: of installed papers, the project, or listed.
-
-    Returns:
-        Experiments, each once.
+    """All experiments of installed papers, of the project and of the listed places.
 
     Raises:
-        UserError: if two have one name, or a named place cannot be imported.
+        UserError: if two experiments share a name, or a listed place cannot be imported.
     """
     return _named_once((*_installed(), *_of_project(), *_of_environment()))
 
 
 def experiments_of(place: str, base: Path | None = None) -> tuple[Experiment, ...]:
-    """The experiments that a place of the user's defines.
+    """The experiments that a user's file or module defines, in order of file and line.
 
     Args:
-        place: a file, a folder, a notebook, a module, each also with `:NAME`.
+        place: a file, a folder, a notebook or a module, optionally followed by `:NAME`.
         base: folder that paths are relative to; the working directory by default.
-
-    Returns:
-        Experiments in order of file and line.
 
     Raises:
         UserError: if the place does not exist, cannot be imported, or defines no experiment.
     """
-    found = objects_of(read_place(place, base), Experiment)
-    if not found:
+    experiments = objects_of(read_place(place, base), Experiment)
+    if not experiments:
         raise UserError(
             f"{place} defines no experiment: write EXPERIMENT = Experiment(...) there, see "
             "`python -m pydoc attlas.experiments.experiment`"
         )
-    return found
+    return experiments
 
 
 def find_named(names: Sequence[str]) -> tuple[Experiment, ...]:
-    """The experiments of the given names; `all`, or a paper's key, stands for several.
+    """The experiments of some names, without duplicates, in the order of the names.
 
     Args:
-        names: as a user writes them; places too.
-
-    Returns:
-        Experiments, each once, in the order asked for.
+        names: names, keys of papers, "all", or places (files, folders, modules).
 
     Raises:
-        UserError: if a name is unknown; the line says the nearest names.
+        UserError: if a name is unknown; the message suggests the nearest ones.
     """
-    chosen: list[Experiment] = []
+    experiments: list[Experiment] = []
     for name in names:
         if is_written_as_place(name):
-            chosen += experiments_of(name)
+            experiments += experiments_of(name)
         elif name == "all":
-            chosen += find_experiments()
+            experiments += find_experiments()
         else:
-            chosen += _of_name(name)
-    return _named_once(chosen)
+            experiments += _of_name(name)
+    return _named_once(experiments)
 
 
 def experiments_named(name: str) -> tuple[Experiment, ...]:
-    """The experiments of a name; of installed papers only modules of that name are imported.
+    """The experiments of a name; of installed papers it imports only modules of that name.
 
     Args:
-        name: of an experiment, or the key of a paper.
-
-    Returns:
-        Experiments; none where nothing has that name.
+        name: an experiment's name or the key of a paper.
 
     Raises:
         UserError: if a module that may define it cannot be loaded.
@@ -116,7 +101,7 @@ def experiments_named(name: str) -> tuple[Experiment, ...]:
 
 
 def _of_name(name: str) -> Sequence[Experiment]:
-    """The experiments of a name, which may be a place that is not written as one."""
+    """The experiments of a name; a name that is unknown may be a place, such as a folder."""
     experiments = experiments_named(name)
     if experiments:
         return experiments
@@ -126,7 +111,7 @@ def _of_name(name: str) -> Sequence[Experiment]:
 
 
 def _may_be_named(name: str) -> tuple[Experiment, ...]:
-    """The experiments of the project and the listed places, and of installed modules of a name."""
+    """The experiments of the project, the listed places, and installed modules of that name."""
     experiments = [*_of_project(), *_of_environment()]
     for paper in installed_papers():
         if paper.project is None:
@@ -138,7 +123,7 @@ def _may_be_named(name: str) -> tuple[Experiment, ...]:
 
 
 def _of_project() -> tuple[Experiment, ...]:
-    """Those that the project of the working directory names."""
+    """The experiments of the project of the working directory."""
     project = project_here()
     if project is None:
         return ()
@@ -146,68 +131,54 @@ def _of_project() -> tuple[Experiment, ...]:
 
 
 def _of_environment() -> tuple[Experiment, ...]:
-    """Those of the places that ATTLAS_EXPERIMENTS lists."""
-    found: list[Experiment] = []
+    """The experiments of the places that ATTLAS_EXPERIMENTS lists."""
+    experiments: list[Experiment] = []
     for place in listed(os.environ.get(VARIABLE, "")):
         try:
-            found += objects_of(place, Experiment)
+            experiments += objects_of(place, Experiment)
         except UserError as error:
             raise UserError(f"{VARIABLE} names '{place}': {error}") from error
-    return tuple(found)
+    return tuple(experiments)
 
 
 def _installed() -> tuple[Experiment, ...]:
-    """Those of all installed papers; a paper that does not load is named and set aside."""
+    """The experiments of installed papers; a paper that fails to load is reported and skipped."""
     experiments: list[Experiment] = []
     for paper in installed_papers():
         try:
             experiments += objects_of_installed(paper, paper.experiment_modules(), Experiment)
         except UserError as error:
-            sys.stderr.write(f"attlas: {error}: its experiments are left out\n")
+            sys.stderr.write(f"attlas: {error}: skipping its experiments\n")
     return tuple(experiments)
 
 
 def _named_once(experiments: Sequence[Experiment]) -> tuple[Experiment, ...]:
-    """The experiments, each once; two of one name are refused."""
-    found: dict[str, Experiment] = {}
+    """The experiments without duplicates; two different ones of the same name are an error."""
+    by_name: dict[str, Experiment] = {}
     for experiment in experiments:
-        first = found.setdefault(experiment.name, experiment)
+        first = by_name.setdefault(experiment.name, experiment)
         if first is not experiment:
             places = " and ".join(f"{shown_path(e.source[0])}" for e in (first, experiment))
             raise UserError(f"two experiments are named '{first.name}' ({places}): rename one")
-    return tuple(found.values())
+    return tuple(by_name.values())
 
 
-def unknown_experiment(name: str, known: Sequence[Experiment]) -> str:
-    """The line for a name that no experiment has.
-
-    Args:
-        name: what was asked for.
-        known: all experiments.
-
-    Returns:
-        The text of the error, with the nearest names.
-    """
-    names = sorted({text for e in known for text in (e.name, e.paper)})
+def unknown_experiment(name: str, experiments: Sequence[Experiment]) -> str:
+    """The error message for a name that no experiment has, with the nearest names."""
+    names = sorted({text for e in experiments for text in (e.name, e.paper)})
     near = difflib.get_close_matches(name, names, n=3, cutoff=0.5)
     hint = f"did you mean {' or '.join(near)}?" if near else "see `attlas list experiments`"
     return f"unknown experiment '{name}': {hint}"
 
 
 def one_named(name: str) -> Experiment:
-    """The one experiment of a name.
-
-    Args:
-        name: as a user writes it.
-
-    Returns:
-        The experiment.
+    """The experiment of a name.
 
     Raises:
         UserError: if the name is unknown or stands for several.
     """
-    found, *others = find_named([name])
+    experiment, *others = find_named([name])
     if others:
-        names = ", ".join(experiment.name for experiment in (found, *others))
+        names = ", ".join(experiment.name for experiment in (experiment, *others))
         raise UserError(f"'{name}' stands for {1 + len(others)} experiments: name one of {names}")
-    return found
+    return experiment

@@ -1,4 +1,4 @@
-"""One process at a time replaces and removes files of a folder, where the system has locks."""
+"""A lock of a folder: one process at a time replaces and removes its files."""
 
 import contextlib
 import os
@@ -16,17 +16,14 @@ _of_thread = threading.local()
 
 @contextlib.contextmanager
 def folder_lock(folder: Path) -> Iterator[bool]:
-    """Wait until no other process or thread has this lock of a folder, and hold it.
+    """Wait until no other process or thread holds the lock of a folder, then hold it.
 
-    The lock is one of the folder itself (`flock`), so that no file is made for it and the system
-    releases it where its process dies. A thread that holds it may ask for it again.
-
-    Args:
-        folder: which.
+    The lock is on the folder itself (`flock`): it needs no file, and the system releases it when
+    the process dies. A thread that holds it may acquire it again.
 
     Yields:
-        Whether the lock is held. Not where the system has none (Windows), nor its file system
-        (folders over NFS), nor where the folder is missing or closed to this user.
+        Whether the lock is held. It is not if the system (Windows) or the file system (NFS) has
+        no locks, or if the folder is missing or not readable.
 
     Examples:
         >>> with folder_lock(Path.cwd()) as first, folder_lock(Path.cwd()) as second:
@@ -51,7 +48,7 @@ def folder_lock(folder: Path) -> Iterator[bool]:
 
 
 def _locked(place: str) -> int | None:
-    """A handle of the folder that holds its lock; None where that cannot be."""
+    """A handle of the folder that holds its lock; None if it cannot be locked."""
     if fcntl is None:
         return None
     try:
@@ -70,7 +67,7 @@ def _locked(place: str) -> int | None:
 
 
 def _release(handle: int) -> None:
-    """Not by closing alone: a process that was forked meanwhile has the handle open, too."""
+    """Release explicitly: a process forked meanwhile has the handle open, too."""
     if fcntl is not None:
         fcntl.flock(handle, fcntl.LOCK_UN)
     os.close(handle)

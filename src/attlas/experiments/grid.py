@@ -12,7 +12,7 @@ from attlas.experiments.cell import DTYPES, Cell, Scale, canonical_json
 from attlas.experiments.settings import KINDS, Settings, checked
 
 LAYOUT = ("members", "block", "seed", "dtype")
-"""Settings every grid may have: how cells are laid out; any experiment knows them."""
+"""Settings that every grid may have; they say how cells are laid out."""
 
 Values = Mapping[str, Any]
 Work = Callable[[Settings], float]
@@ -32,25 +32,22 @@ class Hashed(Protocol):
 class Grid:
     """The product of some axes, with the settings that all of its cells share.
 
-    A value may be a function of the settings named before it: it follows them when they change.
+    A value may be a function of the settings before it, and is recomputed when they change.
     Four settings lay out the cells: `members`, the number of independent repetitions; `block`,
-    how many of them one cell computes (all, unless said otherwise); `seed`, the number of the
-    first; `dtype`.
+    how many of them one cell computes (by default all); `seed`, the number of the first; `dtype`.
 
     Attributes:
-        each: the values of each axis. An axis of lists (sizes that are computed together) has
-            one cell for each list, and is an axis of the data set only as the results name it.
+        each: values of each axis. An axis of lists (sizes computed together) has one cell per list.
         fixed: settings of all cells.
-        smoke: what differs at the smallest scale, axes and settings alike; or a function that
-            says so when cells are laid out, where it depends on the data that are there.
-        quick: what differs at the middle scale.
-        paper: what differs at the paper's own scale; where the paper has none, at the largest that
-            two cores compute in about an hour.
-        where: which combinations are cells; all of them when None.
+        smoke: axes and settings that differ at the smallest scale; a function if they depend on
+            which data are present.
+        paper: axes and settings that differ at the paper's own scale; if the paper has none, at the
+            largest that two cores compute in about an hour.
+        where: predicate that selects combinations as cells; all when None.
         data: the real data set that a cell reads, None for generated data.
-        choices: names that a setting may have besides those that stand in the grid.
-        work: how the operations of a cell grow with its settings, up to a factor; an estimate of
-            cost takes the product of all whole numbers where this is not said.
+        choices: further names that a setting may take.
+        work: operations of a cell as a function of its settings, up to a factor; by default the
+            product of its whole numbers. Estimates of cost use it.
 
     Examples:
         >>> grid = Grid(each={"p": [1.75, 2.0]}, fixed={"steps": lambda s: int(100 * s.p)},
@@ -75,17 +72,11 @@ class Grid:
     def cells(self, scale: Scale | str) -> tuple[Cell, ...]:
         """The cells of a scale, the last axis running fastest.
 
-        Args:
-            scale: which.
-
-        Returns:
-            Cells, members in blocks.
-
         Raises:
-            UserError: if there is none.
+            UserError: if the grid is empty.
         """
         axes, shared = self._declared(Scale(scale))
-        found = []
+        cells = []
         for point in itertools.product(*axes.values()):
             values = dict(zip(axes, point, strict=True))
             values |= {name: value for name, value in shared.items() if not callable(value)}
@@ -93,45 +84,36 @@ class Grid:
                 if callable(value):
                     values[name] = value(Settings(values))
             if self.where is None or self.where(Settings(values)):
-                found += self._blocks(values)
-        if not found:
+                cells += self._blocks(values)
+        if not cells:
             raise UserError(f"the {scale} grid has no cell: {', '.join(self.changes) or 'where='}")
-        return tuple(found)
+        return tuple(cells)
 
     def layouts(self, scale: Scale | str) -> Iterator[tuple[Cell, ...]]:
-        """The cells of a scale here, then those where every data set is at hand, if they differ.
+        """The cells with the data sets present here, then those with all data sets, if different.
 
-        Records on real data are those of a grid also where the data are not.
-
-        Args:
-            scale: which.
-
-        Yields:
-            Cells, see `cells`.
+        So published records on real data count even if the data are absent.
         """
-        yield (here := self.cells(scale))
+        yield (present := self.cells(scale))
         with as_if_present():
             elsewhere = self.cells(scale)
-        if elsewhere != here:
+        if elsewhere != present:
             yield elsewhere
 
     @property
     def axes(self) -> tuple[str, ...]:
-        """Names of the axes, also of those that a change made."""
+        """Names of the axes, including those that `changed` introduced."""
         swept = (name for name, value in self.changes.items() if isinstance(value, _Swept))
         return tuple(dict.fromkeys([*self.each, *swept]))
 
     def changed(self, values: Mapping[str, Any], of: str = "this experiment") -> "Grid":
         """The grid with other values of some settings, at every scale.
 
-        Several values of a setting that has one become an axis.
+        Several values for a setting that had one become an axis.
 
         Args:
-            values: texts or values by name; a list, or one value alone.
+            values: texts or values by name, single or in a list.
             of: name of the experiment, for messages.
-
-        Returns:
-            Another grid.
 
         Raises:
             UserError: if a setting is unknown, or a value is not of its type.
@@ -144,58 +126,56 @@ class Grid:
         """
         if not values:
             return self
-        known = self.known()
+        declared = self.settings_values()
         new = dict(self.changes)
-        for name, given in values.items():
-            if name not in known:
+        for name, value in values.items():
+            if name not in declared:
                 raise UserError(self._unknown(name, of))
-            items = list(given) if isinstance(given, list | tuple) else [given]
+            items = list(value) if isinstance(value, list | tuple) else [value]
             if not items:
                 raise UserError(f"setting {name} is empty: name at least one value")
-            new[name] = self._value(name, items, known[name])
+            new[name] = self._value(name, items, declared[name])
         return replace(self, changes=new)
 
-    def known(self) -> dict[str, list[Any]]:
-        """The values of the grid for each setting, at any scale.
-
-        Returns:
-            Values by name, the axes' first; those of a function are evaluated.
-        """
-        found: dict[str, list[Any]] = {name: list(values) for name, values in self.each.items()}
-        # Hashed: to look for each value among all others would be quadratic.
+    def settings_values(self) -> dict[str, list[Any]]:
+        """All values of each setting at any scale, the axes' first; functions are evaluated."""
+        values_of: dict[str, list[Any]] = {name: list(values) for name, values in self.each.items()}
+        # Hashed: comparing each value with all others would be quadratic.
         met = {name: set(map(_hashed, values)) for name, values in self.each.items()}
         for scale in Scale:
             for cell in replace(self, changes={}).cells(scale):
                 for name, value in cell.settings.items():
                     if _hashed(value) not in met.setdefault(name, set()):
                         met[name].add(_hashed(value))
-                        found.setdefault(name, []).append(value)
-        if "members" in found:
-            found.setdefault("block", list(found["members"]))
-        return {**found, "seed": [0], "dtype": list(DTYPES)}
+                        values_of.setdefault(name, []).append(value)
+        if "members" in values_of:
+            values_of.setdefault("block", list(values_of["members"]))
+        return {**values_of, "seed": [0], "dtype": list(DTYPES)}
 
     def _declared(self, scale: Scale) -> tuple[dict[str, list[Any]], dict[str, Any]]:
         """Axes and shared settings of a scale."""
-        given = {Scale.SMOKE: self.smoke, Scale.QUICK: self.quick, Scale.PAPER: self.paper}[scale]
-        own = given() if callable(given) else given
-        whole = {**self.each, **self.fixed, **own, **self.changes}
-        axes = {name: list(whole[name]) for name in whole if name in self.axes}
-        return axes, {n: v for n, v in whole.items() if n not in axes}
+        scale_values = {Scale.SMOKE: self.smoke, Scale.QUICK: self.quick, Scale.PAPER: self.paper}[
+            scale
+        ]
+        overrides = scale_values() if callable(scale_values) else scale_values
+        settings = {**self.each, **self.fixed, **overrides, **self.changes}
+        axes = {name: list(settings[name]) for name in settings if name in self.axes}
+        return axes, {n: v for n, v in settings.items() if n not in axes}
 
     def _blocks(self, values: dict[str, Any]) -> list[Cell]:
-        own = dict(values)
+        settings = dict(values)
         data = self.data(Settings(values)) if self.data else None
         digest = data.data_hash if data else ""
-        seed, dtype = own.pop("seed", 0), own.pop("dtype", "float64")
-        block = own.pop("block", None)
-        if "members" not in own:
-            return [Cell(own, seed, dtype, digest)]
-        members = own.pop("members")
+        seed, dtype = settings.pop("seed", 0), settings.pop("dtype", "float64")
+        block = settings.pop("block", None)
+        if "members" not in settings:
+            return [Cell(settings, seed, dtype, digest)]
+        members = settings.pop("members")
         size = members if block is None else block
         if members < 1 or size < 1:
             raise UserError(f"members = {members}, block = {size}: choose at least 1")
         return [
-            Cell({**own, "members": min(size, members - k)}, seed + k, dtype, digest)
+            Cell({**settings, "members": min(size, members - k)}, seed + k, dtype, digest)
             for k in range(0, members, size)
         ]
 
@@ -204,27 +184,27 @@ class Grid:
         like = declared[0]
         names = list(dict.fromkeys([*_names(declared), *self.choices.get(name, ())]))
         if isinstance(like, list | tuple):
-            whole = checked(name, items, like, names)
-            return [whole] if name in self.each else whole
-        items = _whole_names(items, names)
-        found = [checked(name, item, like, names) for item in items]
-        if name in ("members", "block") and min(found) < 1:
-            raise UserError(f"{name} = {min(found)}: choose at least 1")
+            checked_list = checked(name, items, like, names)
+            return [checked_list] if name in self.each else checked_list
+        items = _rejoined_names(items, names)
+        checked_values = [checked(name, item, like, names) for item in items]
+        if name in ("members", "block") and min(checked_values) < 1:
+            raise UserError(f"{name} = {min(checked_values)}: choose at least 1")
         if name in self.each:
-            return found
-        if len(found) == 1:
-            return found[0]
+            return checked_values
+        if len(checked_values) == 1:
+            return checked_values[0]
         if name in LAYOUT:
-            raise UserError(f"setting {name} takes one value, not {len(found)}")
-        return _Swept(found)
+            raise UserError(f"setting {name} takes one value, not {len(checked_values)}")
+        return _Swept(checked_values)
 
     def _unknown(self, name: str, of: str) -> str:
-        known = self.known()
-        near = difflib.get_close_matches(name, known, n=3, cutoff=0.5)
-        told = [f"{n} ({_allowed(known[n])})" for n in near or known]
+        declared = self.settings_values()
+        near = difflib.get_close_matches(name, declared, n=3, cutoff=0.5)
+        descriptions = [f"{n} ({_allowed(declared[n])})" for n in near or declared]
         if near:
-            return f"{of} has no setting '{name}': did you mean {' or '.join(told)}?"
-        return f"{of} has no setting '{name}', but {', '.join(told)}"
+            return f"{of} has no setting '{name}': did you mean {' or '.join(descriptions)}?"
+        return f"{of} has no setting '{name}', but {', '.join(descriptions)}"
 
 
 class _Swept(list):
@@ -232,7 +212,7 @@ class _Swept(list):
 
 
 def _hashed(value: Any) -> Hashable:
-    """What equal values of a setting have in common; lists are not hashable themselves."""
+    """A hashable form of a setting's value; lists are not hashable themselves."""
     return canonical_json(value) if isinstance(value, list | tuple | dict) else value
 
 
@@ -243,21 +223,21 @@ def _names(values: Any) -> list[str]:
     return [values] if isinstance(values, str) else []
 
 
-def _whole_names(items: Sequence[Any], names: Sequence[str]) -> list[Any]:
-    """The items, with those put together again that a comma inside a name had split."""
-    found, rest = [], list(items)
-    # Spaces at a comma were taken off.
-    whole = {",".join(part.strip() for part in name.split(",")): name for name in names}
-    while rest:
-        lengths = range(len(rest), 1, -1)
-        size = next((k for k in lengths if ",".join(map(str, rest[:k])) in whole), 1)
-        found.append(rest[0] if size == 1 else whole[",".join(map(str, rest[:size]))])
-        rest = rest[size:]
-    return found
+def _rejoined_names(items: Sequence[Any], names: Sequence[str]) -> list[Any]:
+    """The items, with names rejoined that were split at a comma inside them."""
+    joined, remaining = [], list(items)
+    # Splitting removed spaces around commas.
+    by_split = {",".join(part.strip() for part in name.split(",")): name for name in names}
+    while remaining:
+        lengths = range(len(remaining), 1, -1)
+        size = next((k for k in lengths if ",".join(map(str, remaining[:k])) in by_split), 1)
+        joined.append(remaining[0] if size == 1 else by_split[",".join(map(str, remaining[:size]))])
+        remaining = remaining[size:]
+    return joined
 
 
 def _allowed(values: Sequence[Any]) -> str:
-    """What a setting takes, in a few words."""
+    """The values that a setting takes, in a few words."""
     item = values[0]
     if _names(values):
         return ", ".join(dict.fromkeys(_names(values)))

@@ -1,9 +1,9 @@
-"""Which JSON files of a folder have passed every test, so that they are not tested again.
+"""An index of the JSON files of a folder that have been verified, so that they are verified once.
 
-The seal and the schema of a record cost several times what reading it does. What has passed them
-is remembered by the checksum of its whole text in one hidden file beside the records; a text that
-differs in one character is tested again. An index that is missing, damaged or of other rules is
-made anew, and one that cannot be written is done without.
+Verifying the seal and the schema of a record takes several times as long as reading it. A hidden
+file beside the records holds the checksums of verified texts; a text that differs in one character
+is verified again. An index that is missing, damaged or of other rules is rebuilt, and one that
+cannot be written is skipped.
 """
 
 import contextlib
@@ -19,17 +19,12 @@ from attlas.experiments.schema import schema
 
 NAME = ".index.json"
 WORTH = 256
-"""Records from which an index is written: fewer are tested in a moment."""
+"""Least number of records for which an index is written: fewer are verified quickly."""
 LARGEST = 2**28
 
 
 class Index:
-    """The checksums of texts that have passed, by the name of their file.
-
-    Attributes:
-        folder: of the records.
-        kind: the schema that they fit.
-    """
+    """The checksums of verified texts by the stem of their file, for one schema `kind`."""
 
     def __init__(self, folder: Path, kind: str):
         self.folder = folder
@@ -38,34 +33,21 @@ class Index:
         self._is_new = False
 
     def knows(self, stem: str, text: bytes) -> bool:
-        """Whether a text has passed.
-
-        Args:
-            stem: file name without suffix.
-            text: content of the JSON file.
-
-        Returns:
-            False also where the file has another text now.
-        """
+        """Whether this text of the file was verified before."""
         return self._passed.get(stem) == hashlib.sha256(text).hexdigest()
 
     def learn(self, stem: str, text: bytes) -> None:
-        """Remember a text that has passed.
-
-        Args:
-            stem: file name without suffix.
-            text: content of the JSON file.
-        """
+        """Remember a verified text of the file."""
         self._passed[stem] = hashlib.sha256(text).hexdigest()
         self._is_new = True
 
     def save(self) -> None:
-        """Write the index where it is worth it and something is new."""
+        """Write the index if it is large enough and has new entries."""
         if not self._is_new or len(self._passed) < WORTH:
             return
         content = {"rules": _rules(self.kind), "passed": self._passed}
         text = json.dumps({**content, "seal": content_digest(content)}).encode()
-        # A results folder on a read-only medium, or a full disk: reading goes on, more slowly.
+        # On a read-only medium or a full disk reading continues, more slowly.
         with contextlib.suppress(OSError):
             with draft_of(self.folder / NAME) as draft:
                 draft.write_bytes(text)
@@ -73,7 +55,7 @@ class Index:
 
 
 def _read(path: Path, kind: str) -> dict[str, str]:
-    """What an index says; nothing where it is none, or not of the rules that hold now."""
+    """The content of an index; empty if it is not one, or not of the current rules."""
     try:
         document = json.loads(read_plain_file(path, LARGEST) or b"{}")
     except (Damaged, ValueError, RecursionError):
@@ -88,7 +70,7 @@ def _read(path: Path, kind: str) -> dict[str, str]:
 
 @cache
 def _rules(kind: str) -> str:
-    """What a text must fit: another schema or another test of ours makes an index worthless."""
+    """A hash of the schema and of the verifying code: a change of either invalidates an index."""
     sources = (Path(__file__).with_name(name).read_bytes() for name in ("pair.py", "schema.py"))
     rules = canonical_json(schema(kind)).encode() + b"".join(sources)
     return hashlib.sha256(rules).hexdigest()

@@ -1,4 +1,4 @@
-"""Join what the cells of a grid gave into one labelled data set."""
+"""Join the results of the cells of a grid into one labelled data set."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
@@ -8,7 +8,7 @@ import xarray as xr
 
 
 class Part(NamedTuple):
-    """What one cell gave, with its axes: a data set that costs nothing to make.
+    """The results of one cell with their axes: a lightweight data set.
 
     Attributes:
         variables: axes and entries of each array, by name.
@@ -21,60 +21,44 @@ class Part(NamedTuple):
     @property
     def sizes(self) -> dict[str, int]:
         """Lengths of the axes."""
-        found = {}
+        lengths = {}
         for dims, array in self.variables.values():
-            found.update(zip(dims, array.shape, strict=True))
-        return found
+            lengths.update(zip(dims, array.shape, strict=True))
+        return lengths
 
     def labelled(self, axis: str, labels: Sequence[Any] | np.ndarray) -> "Part":
-        """With labels on an axis; a new axis goes before the others of all that label none.
-
-        Args:
-            axis: its name.
-            labels: one per entry, one for a new axis.
-
-        Returns:
-            Another part.
+        """Add labels to an axis; a new axis, with one label, becomes the first of all variables.
 
         Examples:
             >>> part = Part({"y": (("t",), np.zeros(3))}).labelled("p", [2.0])
             >>> part.variables["y"][0], part.sizes
             (('p', 't'), {'p': 1, 't': 3})
         """
-        found = dict(self.variables)
+        variables = dict(self.variables)
         if axis not in self.sizes:
             for name, (dims, array) in self.variables.items():
                 if name not in self.coordinates:
-                    found[name] = (axis, *dims), array[None]
-        found[axis] = (axis,), np.asarray(labels)
-        return Part(found, self.coordinates | {axis})
+                    variables[name] = (axis, *dims), array[None]
+        variables[axis] = (axis,), np.asarray(labels)
+        return Part(variables, self.coordinates | {axis})
 
     @property
     def dataset(self) -> xr.Dataset:
-        """The same, as xarray has it."""
-        whole: dict[str, Any] = dict(self.variables)
-        labels = {name: whole.pop(name) for name in self.variables if name in self.coordinates}
-        return xr.Dataset(whole, labels)
+        """The same as an xarray data set."""
+        variables: dict[str, Any] = dict(self.variables)
+        labels = {name: variables.pop(name) for name in self.variables if name in self.coordinates}
+        return xr.Dataset(variables, labels)
 
 
-def join(parts: Sequence[xr.Dataset]) -> xr.Dataset:
+def join(datasets: Sequence[xr.Dataset]) -> xr.Dataset:
     """Place the variables of data sets on the union of their labels, see `join_parts`.
-
-    Args:
-        parts: at least one; a variable has the same axes in all parts that have it.
-
-    Returns:
-        One data set.
-
-    Raises:
-        ValueError: if two parts disagree about an entry that both have.
 
     Examples:
         >>> parts = [xr.Dataset({"y": ("x", [k])}, {"x": [k]}) for k in (3, 1)]
         >>> join(parts).y.values, join(parts).x.values
         (array([1, 3]), array([1, 3]))
     """
-    return join_parts([_part(plain_text(part)) for part in parts])
+    return join_parts([_part(plain_text(part)) for part in datasets])
 
 
 def _part(data: xr.Dataset) -> Part:
@@ -82,18 +66,15 @@ def _part(data: xr.Dataset) -> Part:
     return Part(variables, frozenset(map(str, data.coords)))
 
 
-def join_parts(parts: Sequence[Part]) -> xr.Dataset:
+def join_parts(pieces: Sequence[Part]) -> xr.Dataset:
     """Place the variables of all parts on the union of their labels.
 
     Numeric labels are sorted, text keeps its order. An axis without labels has the length of
-    its longest part. What no part holds is NaN (empty for text), for which whole numbers and
-    booleans become floats; where every entry is there dtypes stay.
+    its longest part. Missing entries are NaN (empty for text), and then integers and booleans
+    become floats; a complete variable keeps its dtype.
 
     Args:
-        parts: at least one; a variable has the same axes in all parts that have it.
-
-    Returns:
-        One data set.
+        pieces: one or more parts; a variable must have the same axes wherever it occurs.
 
     Raises:
         ValueError: if two parts disagree about an entry that both have.
@@ -103,33 +84,32 @@ def join_parts(parts: Sequence[Part]) -> xr.Dataset:
         >>> join_parts(parts).y.values
         array([1, 3])
     """
-    if len(parts) == 1:
-        return parts[0].dataset
-    labels = _labels(parts)
-    # Once per axis: a table of n labels for each of n parts would be quadratic.
-    places = {dim: {x: k for k, x in enumerate(own.tolist())} for dim, own in labels.items()}
+    if len(pieces) == 1:
+        return pieces[0].dataset
+    labels = _labels(pieces)
+    # One table per axis: a table of n labels for each of n parts would be quadratic.
+    places = {
+        dim: {x: k for k, x in enumerate(axis_labels.tolist())}
+        for dim, axis_labels in labels.items()
+    }
     having: dict[str, list[Part]] = {}
-    for part in parts:
+    for part in pieces:
         for name in part.variables:
             having.setdefault(name, []).append(part)
-    found: dict[str, Any] = {}
-    coordinates: dict[str, Any] = {dim: own for dim, own in labels.items() if dim in having}
-    for name, some in having.items():
+    variables: dict[str, Any] = {}
+    coordinates: dict[str, Any] = {
+        dim: axis_labels for dim, axis_labels in labels.items() if dim in having
+    }
+    for name, holders in having.items():
         if name in coordinates:
             continue
-        place = coordinates if all(name in part.coordinates for part in some) else found
-        place[name] = (some[0].variables[name][0], _placed(name, some, places))
-    return xr.Dataset(found, coordinates)
+        place = coordinates if all(name in part.coordinates for part in holders) else variables
+        place[name] = (holders[0].variables[name][0], _placed(name, holders, places))
+    return xr.Dataset(variables, coordinates)
 
 
 def plain_text(data: xr.Dataset) -> xr.Dataset:
-    """The data set with its labels as text of fixed width: xarray makes objects of some.
-
-    Args:
-        data: any.
-
-    Returns:
-        The same values.
+    """The data set with text labels of fixed width: xarray turns some into objects.
 
     Examples:
         >>> plain_text(xr.Dataset({"y": 1}).expand_dims(scope=["local"])).scope.dtype
@@ -139,48 +119,50 @@ def plain_text(data: xr.Dataset) -> xr.Dataset:
     return data.assign_coords({name: array.astype(str) for name, array in objects.items()})
 
 
-def _labels(parts: Sequence[Part]) -> dict[str, np.ndarray]:
+def _labels(pieces: Sequence[Part]) -> dict[str, np.ndarray]:
     """The union of the labels of each axis; positions where an axis has none."""
-    every: dict[str, list[np.ndarray]] = {}
-    for part in parts:
+    labels_of: dict[str, list[np.ndarray]] = {}
+    for part in pieces:
         for dim, size in part.sizes.items():
             has_own = dim in part.coordinates
-            own = part.variables[dim][1] if has_own else np.arange(size)
-            every.setdefault(dim, []).append(own)
-    found = {}
-    for dim, each in every.items():
-        if all(np.array_equal(each[0], own) for own in each):
-            found[dim] = each[0]
+            labels = part.variables[dim][1] if has_own else np.arange(size)
+            labels_of.setdefault(dim, []).append(labels)
+    union_of = {}
+    for dim, axis_labels in labels_of.items():
+        if all(np.array_equal(axis_labels[0], labels) for labels in axis_labels):
+            union_of[dim] = axis_labels[0]
             continue
-        union = np.concatenate(each)
+        union = np.concatenate(axis_labels)
         text = union.dtype.kind == "U"
-        found[dim] = np.array(list(dict.fromkeys(union.tolist()))) if text else np.unique(union)
-    return found
+        union_of[dim] = np.array(list(dict.fromkeys(union.tolist()))) if text else np.unique(union)
+    return union_of
 
 
 def _placed(
-    name: str, parts: Sequence[Part], places: Mapping[str, Mapping[Any, int]]
+    name: str, pieces: Sequence[Part], places: Mapping[str, Mapping[Any, int]]
 ) -> np.ndarray:
     """The entries of one variable, each at its labels."""
-    dims = parts[0].variables[name][0]
-    arrays = [_in_order(*part.variables[name], dims) for part in parts]
+    dims = pieces[0].variables[name][0]
+    arrays = [_in_order(*part.variables[name], dims) for part in pieces]
     dtype = np.result_type(*{array.dtype for array in arrays})
     shape = tuple(len(places[dim]) for dim in dims)
-    whole, filled = np.zeros(shape, dtype), np.zeros(shape, bool)
-    for part, array in zip(parts, arrays, strict=True):
-        each = [_at(part, dim, places[dim], n) for dim, n in zip(dims, array.shape, strict=True)]
-        at = np.ix_(*each)
-        both = filled[at]
-        if both.any() and not _same(whole[at][both], array[both]):
+    values, filled = np.zeros(shape, dtype), np.zeros(shape, bool)
+    for part, array in zip(pieces, arrays, strict=True):
+        positions = [
+            _at(part, dim, places[dim], n) for dim, n in zip(dims, array.shape, strict=True)
+        ]
+        at = np.ix_(*positions)
+        overlap = filled[at]
+        if overlap.any() and not _same(values[at][overlap], array[overlap]):
             raise ValueError(f"cells disagree about '{name}': give it the axis that they differ in")
-        whole[at], filled[at] = array, True
+        values[at], filled[at] = array, True
     if filled.all() or dtype.kind == "U":
-        return whole
-    return np.where(filled, whole.astype(np.result_type(dtype, np.float32)), np.nan)
+        return values
+    return np.where(filled, values.astype(np.result_type(dtype, np.float32)), np.nan)
 
 
-def _in_order(own: tuple[str, ...], array: np.ndarray, dims: tuple[str, ...]) -> np.ndarray:
-    return array if own == dims else array.transpose([own.index(dim) for dim in dims])
+def _in_order(axes: tuple[str, ...], array: np.ndarray, dims: tuple[str, ...]) -> np.ndarray:
+    return array if axes == dims else array.transpose([axes.index(dim) for dim in dims])
 
 
 def _at(part: Part, dim: str, places: Mapping[Any, int], size: int) -> np.ndarray:

@@ -1,7 +1,7 @@
-"""Layers of an audit that are finished, so that a killed one resumes: one file per layer.
+"""A cache of an audit's finished layers, one file per layer, from which a killed audit resumes.
 
-A file is 64 hexadecimal digits, the sha256 of the rest, and an archive of arrays. It is written
-beside its final place, brought to disk and renamed; what is truncated or altered is noticed.
+A file is a sha256 in 64 hexadecimal digits followed by an archive of arrays. It is written to a
+draft, synchronised to disk and renamed; a truncated or altered file is detected.
 """
 
 import contextlib
@@ -27,15 +27,10 @@ _ENDS = (".safetensors", ".json", ".bin")
 
 
 def files_digest(source: Path) -> str:
-    """The sha256 of a model's files by name and content, which are read whole.
+    """The sha256 of a model's files (`source`: folder or file) by name and content.
 
-    Names, sizes and times alone would be those of another model of the same shape, too.
-
-    Args:
-        source: folder or file of the model.
-
-    Returns:
-        64 hexadecimal digits, the same wherever the files are and whenever they were written.
+    It does not depend on where the files are or when they were written. Names, sizes and times
+    would not distinguish two models of the same shape.
 
     Raises:
         UserError: if a file cannot be read.
@@ -51,14 +46,9 @@ def files_digest(source: Path) -> str:
 
 
 def files_state(source: Path) -> tuple[tuple[str, int, int, int, int], ...]:
-    """By what a process that has read a model's files learns that it must read them again.
+    """Name, size, inode and both times of a model's files: if they change, read the files again.
 
-    Args:
-        source: folder or file of the model.
-
-    Returns:
-        Name, size, number on the disk and both times of each file. Equal ones do not say that two
-        places hold one model, see `files_digest`.
+    Equal states in two places do not mean equal models, see `files_digest`.
 
     Raises:
         UserError: if a file cannot be read.
@@ -70,23 +60,21 @@ def files_state(source: Path) -> tuple[tuple[str, int, int, int, int], ...]:
     return tuple((name, s.st_size, s.st_ino, s.st_mtime_ns, s.st_ctime_ns) for name, s in states)
 
 
-class KeptLayers:
-    """Values of a model's layers on disk, below `<results>/audit-layers/<key>`.
+class LayerCache:
+    """A cache of the audited values of a model's layers, in `<results>/audit-layers/<key>`.
 
-    The key is made of the content of the model's files, the context of the certificates and the
-    code: with any of them other, nothing is found. The files are read once, when this is made.
+    The key is a hash of the model's files, the context of the certificates and the code. The
+    constructor reads the files once.
 
     Args:
         root: the results folder.
         source: folder or file of the model.
         context: n of the certificates.
-        on_note: told of each damaged file, in one line.
+        on_note: receives one line for each damaged file.
 
     Attributes:
-        digest: of the files.
         context: n of the certificates.
-        folder: where the layers are.
-        resumed: layers that were found.
+        resumed: layers read from disk.
     """
 
     def __init__(
@@ -97,40 +85,25 @@ class KeptLayers:
         on_note: Callable[[str], None] = lambda line: None,
     ) -> None:
         self.digest, self.context = files_digest(source), context
-        parts = (self.digest, str(context), code_hash())
-        self.folder = root / FOLDER / hashlib.sha256(" ".join(parts).encode()).hexdigest()[:24]
+        key_parts = (self.digest, str(context), code_hash())
+        self.folder = root / FOLDER / hashlib.sha256(" ".join(key_parts).encode()).hexdigest()[:24]
         self.on_note = on_note
         self.resumed: list[int] = []
 
-    def keep(
+    def get_or_compute(
         self, index: int, compute: Callable[[], dict[str, np.ndarray]]
     ) -> dict[str, np.ndarray]:
-        """The values of a layer: those on disk, else computed and written.
-
-        Args:
-            index: of the layer.
-            compute: its values.
-
-        Returns:
-            Arrays by name.
-        """
-        found = self.read(index)
-        if found is not None:
+        """The values of a layer, read from disk or else computed and written."""
+        stored = self.read(index)
+        if stored is not None:
             self.resumed.append(index)
-            return found
+            return stored
         values = compute()
         self.write(index, values)
         return values
 
     def read(self, index: int) -> dict[str, np.ndarray] | None:
-        """The values on disk; a damaged file is named, removed and reads as absent.
-
-        Args:
-            index: of the layer.
-
-        Returns:
-            Arrays by name, or None.
-        """
+        """The values on disk, or None; a damaged file is reported and removed."""
         path = self._path(index)
         try:
             content = read_plain_file(path, _LARGEST)
@@ -144,11 +117,7 @@ class KeptLayers:
             return None
 
     def write(self, index: int, values: dict[str, np.ndarray]) -> None:
-        """Put a layer's values on disk, in one step.
-
-        Args:
-            index: of the layer.
-            values: arrays by name.
+        """Write a layer's values atomically.
 
         Raises:
             UserError: if the folder cannot be written.
@@ -164,18 +133,11 @@ class KeptLayers:
             ) from error
 
     def missing(self, layers: int) -> tuple[int, ...]:
-        """Which layers are not on disk, or damaged there.
-
-        Args:
-            layers: how many the model has.
-
-        Returns:
-            Their numbers.
-        """
+        """The layers that are not on disk, or damaged there."""
         return tuple(index for index in range(layers) if self.read(index) is None)
 
     def forget(self) -> None:
-        """Remove the layers: the audit that they belong to is finished and stored."""
+        """Delete the layers, once the audit is finished and stored."""
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def _path(self, index: int) -> Path:
@@ -194,7 +156,7 @@ def _seal(packed: bytes) -> bytes:
 
 
 def _files(source: Path) -> list[Path]:
-    """The files that a model may be read from; weights in a `.bin` only where no other form is."""
+    """The files of a model; a `.bin` only if there are no other weights."""
     if source.is_file():
         config = source.with_name("config.json")
         return sorted({source, *([config] if config.is_file() else [])})

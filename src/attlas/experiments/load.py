@@ -1,4 +1,4 @@
-"""Load what an experiment gave: as one labelled data set, or record by record."""
+"""Load the results of an experiment as one labelled data set or as records."""
 
 import warnings
 from collections.abc import Mapping
@@ -16,7 +16,7 @@ from attlas.experiments.store import Store
 
 
 class DamagedRecord(UserWarning):
-    """A record on disk was truncated or altered, and is left out."""
+    """A record on disk was truncated or altered and is skipped."""
 
 
 def load(
@@ -26,36 +26,40 @@ def load(
     settings: Mapping[str, Any] | None = None,
     results: Path | str | None = None,
 ) -> xr.Dataset:
-    """What the cells of a grid gave, as one data set with the grid as coordinates.
+    """The results of a grid's cells as one data set with the grid as coordinates.
 
     Args:
         experiment: its name, or the experiment.
-        scale: which grid; when None the most complete one, the larger of equals.
+        scale: the grid; by default the most complete one, and of equally complete ones the largest.
         settings: other values of some settings, as `attlas run --set` takes them.
         results: results folder; the default one when None.
 
     Returns:
-        Labelled arrays; what has not been computed is NaN.
+        Labelled arrays; cells not yet computed are NaN.
 
     Raises:
         UserError: if the experiment, the scale or a setting is unknown, the name stands for
             several experiments, no cell has been run, or a record has another schema.
     """
-    found = experiment if isinstance(experiment, Experiment) else one_named(experiment)
-    found = found.changed(settings or {})
+    selected = experiment if isinstance(experiment, Experiment) else one_named(experiment)
+    selected = selected.changed(settings or {})
     scales = (Scale.PAPER, Scale.QUICK, Scale.SMOKE) if scale is None else (scale_named(scale),)
-    there = _current(found, results)
+    there = _current(selected, results)
     records, share = (), 0.0
-    for each in scales:
-        done, cells = of_scale(found, each, there)
+    for grid_scale in scales:
+        done, cells = of_scale(selected, grid_scale, there)
         if len(done) / cells > share:
             records, share = done, len(done) / cells
-        if share == 1.0:  # the keys of a large grid take seconds: none is more complete
+        if share == 1.0:  # no scale is more complete, and the keys of a large grid take seconds
             break
     if not records:
-        told = "".join(f" --set {name}={_text(value)}" for name, value in (settings or {}).items())
-        raise UserError(f"{found.name} has no records there: attlas run {found.name}{told}")
-    return found.dataset(records)
+        options = "".join(
+            f" --set {name}={_text(value)}" for name, value in (settings or {}).items()
+        )
+        raise UserError(
+            f"{selected.name} has no records yet: run `attlas run {selected.name}{options}`"
+        )
+    return selected.dataset(records)
 
 
 def _text(value: Any) -> str:
@@ -72,23 +76,22 @@ def load_records(
 
     Args:
         experiment: its name, or the experiment.
-        scale: only the cells of this grid, in its order; all that are there when None.
+        scale: only the cells of this grid, in its order; by default all records.
         results: results folder; the default one when None.
-
-    Returns:
-        Records; cells that have not been run are not among them.
 
     Raises:
         UserError: if the experiment or the scale is unknown, the name stands for several
             experiments, or a record has another schema.
     """
-    found = experiment if isinstance(experiment, Experiment) else one_named(experiment)
-    records = _current(found, results)
-    return tuple(records.values()) if scale is None else of_scale(found, scale, records)[0]
+    named_experiment = experiment if isinstance(experiment, Experiment) else one_named(experiment)
+    records = _current(named_experiment, results)
+    return (
+        tuple(records.values()) if scale is None else of_scale(named_experiment, scale, records)[0]
+    )
 
 
 def _current(experiment: Experiment, results: Path | str | None) -> dict[str, Record]:
-    """The records of the current revision by key; damaged ones are warned of."""
+    """The records of the current revision by key, with a warning for each damaged one."""
     store = Store(results)
     records = {
         record.key: record
@@ -103,22 +106,13 @@ def _current(experiment: Experiment, results: Path | str | None) -> dict[str, Re
 def of_scale(
     experiment: Experiment, scale: Scale | str, records: Mapping[str, Record]
 ) -> tuple[tuple[Record, ...], int]:
-    """The records of a scale in the layout of which there are most, see `Grid.layouts`.
-
-    Args:
-        experiment: whose they are.
-        scale: which.
-        records: by key.
-
-    Returns:
-        Those of its cells, in their order, and the number of its cells.
-    """
+    """The records of a scale in its most complete layout (`Grid.layouts`), and its cell count."""
     best: tuple[tuple[Record, ...], int] = (), 1
     for number, cells in enumerate(experiment.grid.layouts(scale_named(scale))):
         keys = dict.fromkeys(record_key(experiment.name, experiment.revision, c) for c in cells)
-        found = tuple(records[key] for key in keys if key in records), len(keys)
-        if not number or len(found[0]) / found[1] > len(best[0]) / best[1]:
-            best = found
-        if len(found[0]) == len(keys):
+        present = tuple(records[key] for key in keys if key in records), len(keys)
+        if not number or len(present[0]) / present[1] > len(best[0]) / best[1]:
+            best = present
+        if len(present[0]) == len(keys):
             break
     return best

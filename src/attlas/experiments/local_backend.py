@@ -12,7 +12,7 @@ from attlas.experiments.worker import Computed, Failed, Task, compute
 RETRIES = 2
 """How often a cell is retried, alone, after a process died while it ran."""
 LOOKED_AT = 100
-"""Waiting cells among which one of another experiment is looked for."""
+"""How many waiting cells are searched for one of another experiment."""
 
 Outcome = tuple[int, Computed | Failed]
 
@@ -25,18 +25,16 @@ def run_local(
 ) -> Generator[Outcome, None, None]:
     """Compute tasks in spawned processes.
 
-    When a process dies, the cells in flight are retried one at a time in a process of their
-    own, so that the one which kills its process is distinguished from its neighbours.
+    When a process dies, the running cells are retried one at a time in separate processes, which
+    identifies the one that kills its process.
 
     Args:
-        tasks: what to compute.
         workers: number of processes.
         brief: whether compiling takes longer than running, see `worker_variables`.
-        may_begin: asked with the index of a task when a process is free for it; one that may not
-            begin is left out.
+        may_begin: called with a task's index when a process is free; the task is skipped if False.
 
     Yields:
-        Index of the task and what became of it, as they finish.
+        Index of the task and its outcome, as they finish.
     """
     waiting = deque(range(len(tasks)))
     workers = max(1, min(workers, len(tasks)))
@@ -53,14 +51,14 @@ def _run_pool(
     workers: int,
     may_begin: Callable[[int], bool] | None,
 ) -> Generator[Outcome, None, list[int]]:
-    """Run until all is done or a process dies; returns the tasks in flight at that moment."""
+    """Run until all tasks are done or a process dies; returns the tasks running at that moment."""
     flying: dict[Future[Computed | Failed], int] = {}
     orphans: list[int] = []
     with worker_pool(workers) as pool:
         while (waiting or flying) and not orphans:
-            # No queue beyond the processes: what is in flight is what can have killed one.
+            # No queue beyond the processes: only a running task can have killed one.
             while waiting and len(flying) < workers:
-                # Under a limit of time the order is that of the costs.
+                # Under a time limit tasks run in order of cost.
                 index = waiting[0] if may_begin else _next(tasks, waiting, flying.values())
                 waiting.remove(index)
                 if may_begin is None or may_begin(index):
@@ -99,7 +97,7 @@ def _run_alone(task: Task) -> Computed | Failed:
 
 
 def _submit(pool: ProcessPoolExecutor, task: Task) -> Future[Computed | Failed]:
-    """Submit one task; a pool that is broken already shows it in the future, like any other."""
+    """Submit one task; an already broken pool reports it in the future, too."""
     try:
         return pool.submit(compute, task)
     except BrokenProcessPool as error:

@@ -1,4 +1,4 @@
-"""Named arrays as the bytes of an `.npz` file, and back without trust: no pickle, no bomb."""
+"""Named arrays as the bytes of an `.npz` file, and back safely: no pickle, no compression bomb."""
 
 import io
 import math
@@ -16,9 +16,9 @@ from attlas.core.errors import UserError
 
 PLAIN_KINDS = "biufcU"
 LARGEST = 2**31
-"""Bytes of the arrays of one file: more is not written."""
+"""Largest number of bytes of the arrays in one file that is written."""
 LARGEST_FILE = LARGEST + 2**24
-"""With the headers: more is not read."""
+"""Largest file that is read, headers included."""
 _HEADERS = {
     (1, 0): np.lib.format.read_array_header_1_0,
     (2, 0): np.lib.format.read_array_header_2_0,
@@ -26,28 +26,22 @@ _HEADERS = {
 _LENGTH_BYTES = {bytes((1, 0)): 2, bytes((2, 0)): 4}
 """Width of the header's length, by version."""
 _LONG = 2**32 - 1
-"""In place of a size that stands elsewhere."""
+"""Placeholder for a size that the extra field holds."""
 _ENTRY = struct.Struct("<4sHHHIIIIHH")
-"""Before an entry of an archive: signature, version, flags, method, time, checksum, two sizes and
-the lengths of its name and of what follows."""
+"""Header of an archive's entry: signature, version, flags, method, time, checksum, two sizes, and
+the lengths of the name and of the extra field."""
 _SIZES = struct.Struct("<HHQQ")
-"""What follows the name of a large entry: tag, length and its sizes."""
+"""Extra field of a large entry: tag, length and two sizes."""
 _LISTED = 46
 """Bytes before a name in the archive's list of contents."""
 
 
 def pack_arrays(arrays: Mapping[str, np.ndarray]) -> bytes:
-    """The `.npz` file of named arrays, the same bytes for the same arrays.
-
-    Args:
-        arrays: numbers, booleans or text, any shapes.
-
-    Returns:
-        Content of the file.
+    """The `.npz` file of named arrays (numbers, booleans or text); equal arrays give equal bytes.
 
     Raises:
-        UserError: if an array holds objects or a dtype that NumPy cannot store plainly, or all
-            of them are too large for one file.
+        UserError: if an array holds objects or a dtype that NumPy cannot store plainly, or the
+            arrays together are too large for one file.
 
     Examples:
         >>> content = pack_arrays({"x": np.arange(3)})
@@ -76,16 +70,10 @@ def pack_arrays(arrays: Mapping[str, np.ndarray]) -> bytes:
 
 
 def unpack_arrays(content: bytes) -> dict[str, np.ndarray]:
-    """The arrays of what `pack_arrays` gave; nothing larger than the content is made of it.
-
-    Args:
-        content: of the file.
-
-    Returns:
-        Arrays by name.
+    """The arrays of a file from `pack_arrays`; they never need more memory than the content.
 
     Raises:
-        Damaged: if it is not such a file.
+        Damaged: if the content is not such a file.
 
     Examples:
         >>> unpack_arrays(pack_arrays({"x": np.arange(3)}))
@@ -96,8 +84,8 @@ def unpack_arrays(content: bytes) -> dict[str, np.ndarray]:
         attlas._files.plain_file.Damaged: not an archive of arrays (File is not a zip file)
     """
     try:
-        found = _own_entries(content)
-        entries = _entries(content) if found is None else found
+        plain_entries = _plain_entries(content)
+        entries = _entries(content) if plain_entries is None else plain_entries
         arrays = {name.removesuffix(".npy"): _array(name, entry) for name, entry in entries.items()}
     except (ArithmeticError, EOFError, LookupError, MemoryError, OSError, RuntimeError,
             SyntaxError, TypeError, ValueError, tokenize.TokenError, struct.error,
@@ -106,44 +94,51 @@ def unpack_arrays(content: bytes) -> dict[str, np.ndarray]:
     return arrays
 
 
-def _own_entries(content: bytes) -> dict[str, bytes] | None:
-    """The entries of an archive as we write it, by name, five times as fast; None for another."""
-    found, at = {}, 0
+def _plain_entries(content: bytes) -> dict[str, bytes] | None:
+    """The entries by name of an archive in our format, five times as fast; None for another one."""
+    entries, at = {}, 0
     while content.startswith(b"PK\x03\x04", at):
-        _, _, flags, method, _, crc, short, whole, named, more = _ENTRY.unpack_from(content, at)
-        at += _ENTRY.size + named
-        if flags or method or more != _SIZES.size or (short, whole) != (_LONG, _LONG):
+        _, _, flags, method, _, crc, packed_size, unpacked_size, name_length, extra_length = (
+            _ENTRY.unpack_from(content, at)
+        )
+        at += _ENTRY.size + name_length
+        if (
+            flags
+            or method
+            or extra_length != _SIZES.size
+            or (packed_size, unpacked_size) != (_LONG, _LONG)
+        ):
             return None
         tag, length, size, stored = _SIZES.unpack_from(content, at)
-        name = content[at - named : at].decode("ascii", "replace")
-        at += more
+        name = content[at - name_length : at].decode("ascii", "replace")
+        at += extra_length
         entry = content[at : at + size]
-        if (tag, length, size) != (1, 16, stored) or zlib.crc32(entry) != crc or name in found:
+        if (tag, length, size) != (1, 16, stored) or zlib.crc32(entry) != crc or name in entries:
             return None
-        found[name] = entry
+        entries[name] = entry
         at += size
-    for name in found:  # the archive's own list of contents, which must be of the same names
+    for name in entries:  # the archive's list of contents must have the same names
         begin, at = at + _LISTED, at + _LISTED + len(name)
         if (
             not content.startswith(b"PK\x01\x02", begin - _LISTED)
             or content[begin:at] != name.encode()
         ):
             return None
-    return found or None
+    return entries or None
 
 
 def _entries(content: bytes) -> dict[str, bytes]:
-    """The entries of any archive that does not compress, by name."""
+    """The entries by name of any uncompressed archive."""
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
         entries = archive.infolist()
-        # They are stored as they are: whatever would grow was not written by us.
+        # We store entries uncompressed: an archive that would grow is not ours.
         if sum(entry.file_size for entry in entries) > len(content):
             raise Damaged("not an archive of arrays (its entries are larger than itself)")
         return {entry.filename: archive.read(entry) for entry in entries}
 
 
 def _array(name: str, entry: bytes) -> np.ndarray:
-    """One array; its header must account for every byte of the entry before any is allotted."""
+    """One array; its header must account for every byte of the entry before memory is allocated."""
     begin = 8 + _LENGTH_BYTES[entry[6:8]]
     begin += int.from_bytes(entry[8:begin], "little")
     shape, is_transposed, dtype = _header(entry[:begin])
@@ -154,18 +149,18 @@ def _array(name: str, entry: bytes) -> np.ndarray:
     order = "F" if is_transposed else "C"
     array = np.ndarray(shape, dtype, bytearray(entry[begin:]), order=order)
     if dtype.kind == "U" and not _is_text(array):
-        raise ValueError(f"{name} holds what are no characters")
+        raise ValueError(f"{name} holds code points that are not characters")
     return array
 
 
 @lru_cache(maxsize=1024)
 def _header(content: bytes) -> tuple[tuple[int, ...], bool, np.dtype]:
-    """Shape, order and type; the records of a grid share a few headers, which parse slowly."""
+    """Shape, order and dtype; cached, as headers parse slowly and records share them."""
     file = io.BytesIO(content)
     return _HEADERS[np.lib.format.read_magic(file)](file)
 
 
 def _is_text(array: np.ndarray) -> bool:
-    """Whether all code points are characters: Python ends in a SystemError on some others."""
+    """Whether all code points are characters: Python raises SystemError on some others."""
     codes = np.ascontiguousarray(array).reshape(-1).view(f"{array.dtype.byteorder}u4")
     return not ((codes > 0x10FFFF) | ((codes >= 0xD800) & (codes < 0xE000))).any()

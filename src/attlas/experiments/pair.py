@@ -1,17 +1,14 @@
-"""A file pair on disk: arrays in `.npz`, the rest in `.json`, whole or not there at all.
+"""A file pair on disk, arrays in `.npz` and metadata in `.json`, written atomically.
 
-The JSON file is the commit point. Both files are written beside their final place and brought to
-disk. The arrays then take a name of their own, see `attlas.experiments.arrays_file`, the JSON
-takes the place of its predecessor in one step, and only then the predecessor's arrays are removed:
-whoever
-reads meanwhile, and whatever dies in between, there is the old pair or the new one. Who finds a
-JSON file without its arrays looks again while no writer is at work, see
-`attlas.experiments.folder_lock`.
+The JSON file is the commit point. Both files are written as drafts and synchronised to disk. The
+arrays then get a name of their own, see `attlas.experiments.arrays_file`, the JSON file replaces
+its predecessor in one step, and only then the predecessor's arrays are deleted. So a reader always
+sees the old pair or the new one, even if the writer dies. A reader who sees a JSON file without its
+arrays reads again under `attlas.experiments.folder_lock`.
 
-The JSON holds the checksum of the arrays' file and a seal over its own text, so that a truncated or
-altered file is distinguished from a good one. A seal says that a file is whole, not that we wrote
-it: what is read fits its published schema and the arrays beside it, or is damaged. No pickle is
-written or read.
+The JSON file holds the checksum of the arrays' file and a seal over its own text, which detect
+truncated or altered files. A seal does not prove that we wrote a file: a document that does not fit
+its published schema and its arrays counts as damaged. No pickle is written or read.
 """
 
 import contextlib
@@ -44,37 +41,33 @@ from attlas.experiments.record import SCHEMA
 from attlas.experiments.schema import first_violation
 
 STALE_SECONDS = 3600.0
-"""After which what a process left unfinished is removed."""
+"""Age at which the unfinished files of a dead process are deleted."""
 LARGEST_TEXT = 2**24
-"""Bytes of a JSON file: more is neither written nor read."""
-LARGEST_WHOLE = 2**64
+"""Largest JSON file, in bytes, that is written or read."""
+LARGEST_INTEGER = 2**64
 DEEPEST = 32
-"""Levels of lists and mappings in a JSON file."""
+"""Most levels of nested lists and mappings in a JSON file."""
 
 
 def write_pair(
     folder: Path, stem: str, document: Mapping[str, Any], arrays: Mapping[str, np.ndarray]
 ) -> Path:
-    """Write one pair atomically; the old pair of that name, if any, is replaced.
+    """Write one pair atomically, replacing an old pair of that name; returns the JSON file's path.
 
-    A pair that is there already, byte by byte, is left as it is.
+    If the same pair exists already, byte by byte, nothing is written.
 
     Args:
-        folder: made if missing.
+        folder: created if missing.
         stem: file name without suffix.
         document: plain JSON; the fields `schema`, `arrays` and `seal` are added.
-        arrays: see `pack_arrays`.
-
-    Returns:
-        Path of the JSON file.
 
     Raises:
-        UserError: if the folder cannot be written or the disk is full, the old pair stays then; or
-            if the arrays are too large.
+        UserError: if the arrays are too large, the folder cannot be written or the disk is full;
+            the old pair then stays.
     """
     content = pack_arrays(arrays)
     digest = hashlib.sha256(content).hexdigest()
-    whole = {
+    sealed = {
         **document,
         "schema": SCHEMA,
         "arrays": {
@@ -82,8 +75,8 @@ def write_pair(
             "shapes": {name: list(np.shape(arrays[name])) for name in sorted(arrays)},
         },
     }
-    whole["seal"] = seal(whole)
-    text = json.dumps(whole, indent=1, sort_keys=True, allow_nan=False).encode()
+    sealed["seal"] = seal(sealed)
+    text = json.dumps(sealed, indent=1, sort_keys=True, allow_nan=False).encode()
     if len(text) > LARGEST_TEXT:
         raise UserError(f"{stem} needs {len(text)} bytes of JSON, of at most {LARGEST_TEXT}")
     target, packed = folder / f"{stem}.json", new_arrays_file(folder, stem, digest)
@@ -113,7 +106,7 @@ def _is_there(target: Path, text: bytes, packed: Path, content: bytes) -> bool:
 
 
 def _replace(target: Path, text: Path, packed: Path, content: Path) -> None:
-    """Give both drafts their names, then remove the arrays that no document names any more."""
+    """Give both drafts their names, then delete arrays that no document names any more."""
     folder, stem = target.parent, target.stem
     with folder_lock(folder) as is_alone:
         surplus: tuple[Path, ...] = (packed,)
@@ -128,9 +121,9 @@ def _replace(target: Path, text: Path, packed: Path, content: Path) -> None:
 
 
 def _remove_unnamed(folder: Path, stem: str, files: Iterable[Path], *, at_once: bool) -> None:
-    """Remove those files with arrays that are not of the document that is there now.
+    """Delete those files with arrays that the current document does not name.
 
-    Without a lock only old ones: another writer may be about to name the others.
+    Without a lock only old ones: another writer may be about to name the new ones.
     """
     try:
         text = read_plain_file(folder / f"{stem}.json", LARGEST_TEXT)
@@ -138,9 +131,9 @@ def _remove_unnamed(folder: Path, stem: str, files: Iterable[Path], *, at_once: 
         if text is not None:
             named = arrays_file(folder, stem, json.loads(text)["arrays"]["sha256"])
     except (Damaged, ValueError, RecursionError, TypeError, KeyError):
-        return  # whose arrays these are cannot be known
+        return  # without a readable document no file is known to be surplus
     for path in files:
-        # The pair is on disk: what cannot be removed now is left to the next writer.
+        # The pair is on disk: files that cannot be deleted now are left to the next writer.
         with contextlib.suppress(OSError):
             if path != named and (at_once or _is_stale(path)):
                 path.unlink()
@@ -153,26 +146,25 @@ def _is_stale(path: Path) -> bool:
 def read_pair(
     folder: Path, stem: str, kind: str, index: Index | None = None
 ) -> tuple[dict[str, Any], dict[str, np.ndarray]] | None:
-    """Read one pair; test its seal, its schema and its checksum.
+    """Read one pair and verify its seal, its schema and its checksum.
 
     Args:
-        folder: where.
         stem: file name without suffix.
-        kind: the schema it fits: "record", "verdict" or "witness".
-        index: of the texts that need not be tested again.
+        kind: the schema: "record", "verdict" or "witness".
+        index: texts that were verified before.
 
     Returns:
-        The document and the arrays, or None where the pair was never completed.
+        The document and the arrays; None if the pair was never completed.
 
     Raises:
-        Damaged: if a file is truncated, altered, malformed, missing, or not a file; the text
+        Damaged: if a file is truncated, altered, malformed, missing, or not a file; the message
             names it.
-        UserError: if the schema is not of our version.
+        UserError: if the schema has another version.
     """
     try:
         return _read(folder, stem, kind, index)
     except Damaged:
-        # A writer may have replaced the pair between our two files; none does under the lock.
+        # A writer may have replaced the pair while we read; under the lock none does.
         with folder_lock(folder):
             return _read(folder, stem, kind, index)
 
@@ -206,10 +198,10 @@ def _read(
 def _document(path: Path, text: bytes, kind: str) -> dict[str, Any]:
     """The JSON half of a pair, sealed and of its schema."""
     try:
-        document = json.loads(text, parse_int=_whole)
+        document = json.loads(text, parse_int=_bounded_integer)
         if _is_deep(document, DEEPEST):
             raise Damaged(f"{path} nests deeper than {DEEPEST} levels")
-        # Neither infinite numbers nor half characters, which no page could show.
+        # Infinite numbers and lone surrogates could not be shown on a page.
         json.dumps(document, ensure_ascii=False, allow_nan=False).encode()
     except (ValueError, RecursionError):
         raise Damaged(f"{path} is not JSON (truncated or altered)") from None
@@ -218,8 +210,8 @@ def _document(path: Path, text: bytes, kind: str) -> dict[str, Any]:
         raise Damaged(f"{path} has no schema (altered)")
     if version != SCHEMA:
         raise UserError(
-            f"{path} has schema {version}, this attlas reads {SCHEMA}: use the "
-            "attlas that wrote it, or name another folder with --results"
+            f"{path} has schema {version}, but this version of attlas reads {SCHEMA}: use the "
+            "version that wrote it, or name another folder with --results"
         )
     if document.get("kind") != kind:
         raise Damaged(f"{path} is a {document.get('kind')!s:.20}, not a {kind}")
@@ -231,9 +223,9 @@ def _document(path: Path, text: bytes, kind: str) -> dict[str, Any]:
     return document
 
 
-def _whole(text: str) -> int:
+def _bounded_integer(text: str) -> int:
     value = int(text)
-    if abs(value) > LARGEST_WHOLE:
+    if abs(value) > LARGEST_INTEGER:
         raise ValueError(text)
     return value
 
@@ -243,18 +235,11 @@ def _is_deep(value: Any, levels: int) -> bool:
     if not isinstance(value, dict | list):
         return False
     inside = value.values() if isinstance(value, dict) else value
-    return levels == 0 or any(_is_deep(each, levels - 1) for each in inside)
+    return levels == 0 or any(_is_deep(item, levels - 1) for item in inside)
 
 
 def quarantine(folder: Path, stem: str) -> Path:
-    """Move a damaged pair into `quarantine/`, where nothing reads it, without overwriting.
-
-    Args:
-        folder: where the pair is.
-        stem: file name without suffix.
-
-    Returns:
-        The folder it went to.
+    """Move a damaged pair into `<folder>/quarantine/`, without overwriting; returns that folder.
 
     Raises:
         UserError: if the folder cannot be written.
@@ -269,7 +254,7 @@ def quarantine(folder: Path, stem: str) -> Path:
             ):
                 number += 1
             for path in _files(folder, stem):
-                with contextlib.suppress(FileNotFoundError):  # moved by another, without a lock
+                with contextlib.suppress(FileNotFoundError):  # moved by a process without a lock
                     path.replace(aside / f"{stem}.{number}{path.name.removeprefix(stem)}")
     except OSError as error:
         raise UserError(_unwritable(aside, error)) from error
@@ -277,11 +262,7 @@ def quarantine(folder: Path, stem: str) -> Path:
 
 
 def remove_pair(folder: Path, stem: str) -> None:
-    """Delete a pair, if it is there.
-
-    Args:
-        folder: where.
-        stem: file name without suffix.
+    """Delete a pair, if it exists.
 
     Raises:
         UserError: if the folder cannot be written.
@@ -295,18 +276,15 @@ def remove_pair(folder: Path, stem: str) -> None:
 
 
 def _files(folder: Path, stem: str) -> tuple[Path, ...]:
-    """What is there of a pair; the JSON first, without which the others are no pair."""
+    """The existing files of a pair; the JSON first, without which the others are no pair."""
     path = folder / f"{stem}.json"
     return (*([path] if os.path.lexists(path) else []), *arrays_files(folder, stem))
 
 
 def probe_folder(folder: Path) -> None:
-    """Make sure that a folder can be written, before anything is computed for it.
+    """Check that a folder can be written, before anything is computed for it; create it if missing.
 
-    Drafts and arrays that a killed process left there more than an hour ago are removed.
-
-    Args:
-        folder: made if missing.
+    Drafts and arrays that a killed process left there more than an hour ago are deleted.
 
     Raises:
         UserError: if it cannot be written.
@@ -315,7 +293,7 @@ def probe_folder(folder: Path) -> None:
         make_folder(folder)
         _draft(folder / "probe", b"attlas").unlink()
         for path in folder.glob(".*.draft"):
-            with contextlib.suppress(FileNotFoundError):  # its writer is through
+            with contextlib.suppress(FileNotFoundError):  # its writer has finished
                 if _is_stale(path):
                     path.unlink()
         _remove_left_arrays(folder)
@@ -324,31 +302,31 @@ def probe_folder(folder: Path) -> None:
 
 
 def _remove_left_arrays(folder: Path) -> None:
-    """Remove arrays of pairs that were replaced or never completed, where their writer died."""
+    """Delete arrays of replaced or unfinished pairs whose writer died."""
     files = defaultdict(list)
     for path in folder.glob("*.npz"):
         files[pair_stem(path)].append(path)
     with folder_lock(folder):
-        for stem, found in files.items():
+        for stem, paths in files.items():
             if not os.path.lexists(folder / f"{stem}.json"):
                 # `<stem>.npz` may be a file of the user's.
-                found = list(filter(is_named_by_content, found))
-            elif len(found) == 1:
+                paths = list(filter(is_named_by_content, paths))
+            elif len(paths) == 1:
                 continue
-            _remove_unnamed(folder, stem, found, at_once=False)
+            _remove_unnamed(folder, stem, paths, at_once=False)
 
 
 def _unwritable(path: Path, error: OSError) -> str:
-    """The one line a user reads when the disk says no."""
-    said = error.strerror or str(error)
+    """The error message when a file cannot be written."""
+    reason = error.strerror or str(error)
     return (
-        f"cannot write {path} ({said}): free space or rights there, or name another folder "
+        f"cannot write {path} ({reason}): free space or rights there, or name another folder "
         "with --results"
     )
 
 
 def _draft(target: Path, content: bytes) -> Path:
-    """Bring content to disk beside its final place; remove it again if that fails."""
+    """Write content to a draft and synchronise it to disk; delete the draft if that fails."""
     draft = draft_path(target)
     try:
         with draft.open("wb") as file:
@@ -363,7 +341,7 @@ def _draft(target: Path, content: bytes) -> Path:
 
 
 def _sync_folder(folder: Path) -> None:
-    """Bring the renames themselves to disk, where the system can."""
+    """Synchronise renames to disk, if the system can."""
     if os.name == "posix":
         handle = os.open(folder, os.O_RDONLY)
         try:
@@ -373,13 +351,6 @@ def _sync_folder(folder: Path) -> None:
 
 
 def seal(document: Mapping[str, Any]) -> str:
-    """The seal of a document.
-
-    Args:
-        document: plain JSON.
-
-    Returns:
-        The sha256 of everything in it but its field `seal`.
-    """
-    rest = {name: value for name, value in document.items() if name != "seal"}
-    return content_digest(rest)
+    """The seal of a document: the sha256 of all its fields but `seal`."""
+    content = {name: value for name, value in document.items() if name != "seal"}
+    return content_digest(content)

@@ -1,4 +1,4 @@
-"""A part of a cell that is computed once, also where the cell is stopped and goes on later."""
+"""A cache for a part of a cell, so that a resumed cell does not compute it again."""
 
 import json
 from collections.abc import Callable
@@ -15,44 +15,45 @@ if TYPE_CHECKING:  # imports a third of a worker's start
 _LAYOUT = "layout"
 
 
-def kept_part(compute: "Callable[..., xarray.Dataset]", *given: Any) -> "xarray.Dataset":
-    """What a function gives, kept where the states of cells are: for loops that are no training.
+def cached_part(compute: "Callable[..., xarray.Dataset]", *arguments: Any) -> "xarray.Dataset":
+    """The result of a function, cached beside the cell's checkpoints: for loops without training.
 
-    In `attlas.experiments.experiment.Experiment.run`, in place of a call. Trainings within the
-    part keep no states of their own.
+    To be used within `Experiment.run` instead of a plain call. Trainings within the part write no
+    checkpoints.
 
     Args:
-        compute: gives a data set without attributes.
-        given: its arguments.
-
-    Returns:
-        The data set, computed now or by a process that was stopped.
+        compute: returns a data set without attributes.
 
     Raises:
         ValueError: if the data set has attributes.
 
     Examples:
         >>> import xarray as xr
-        >>> kept_part(lambda n: xr.Dataset({"y": ("x", np.arange(n))}), 3).y.values.tolist()
+        >>> cached_part(lambda n: xr.Dataset({"y": ("x", np.arange(n))}), 3).y.values.tolist()
         [0, 1, 2]
     """
-    stage = new_stage((), given)
+    stage = new_stage((), arguments)
     if stage is None:
-        return compute(*given)
+        return compute(*arguments)
     from attlas.experiments.join import Part, plain_text  # imports xarray
 
-    kept = stage.kept()
-    if kept is None:
+    arrays = stage.kept()
+    if arrays is None:
         with not_kept():
-            found = plain_text(compute(*given))
-        if found.attrs:
-            raise ValueError(f"a part has attributes {sorted(found.attrs)}: give them to the whole")
-        layout = Layout.of(found)
-        told = json.dumps([layout.dims, layout.coordinates])
-        kept = {str(name): variable.values for name, variable in found.variables.items()}
-        kept = {f"array.{name}": array for name, array in kept.items()} | {_LAYOUT: np.array(told)}
-        ended = kept
-        stage.offer(1, lambda: ended, is_last=True)
-    dims, coordinates = json.loads(str(kept[_LAYOUT]))
-    whole = {name: (tuple(axes), kept[f"array.{name}"]) for name, axes in dims.items()}
-    return Part(whole, frozenset(coordinates)).dataset
+            dataset = plain_text(compute(*arguments))
+        if dataset.attrs:
+            raise ValueError(
+                f"a cached part has attributes {sorted(dataset.attrs)}: "
+                "set them on the cell's data set instead"
+            )
+        layout = Layout.of(dataset)
+        layout_text = json.dumps([layout.dims, layout.coordinates])
+        arrays = {str(name): variable.values for name, variable in dataset.variables.items()}
+        arrays = {f"array.{name}": array for name, array in arrays.items()} | {
+            _LAYOUT: np.array(layout_text)
+        }
+        final = arrays
+        stage.offer(1, lambda: final, is_last=True)
+    dims, coordinates = json.loads(str(arrays[_LAYOUT]))
+    variables = {name: (tuple(axes), arrays[f"array.{name}"]) for name, axes in dims.items()}
+    return Part(variables, frozenset(coordinates)).dataset

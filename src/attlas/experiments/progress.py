@@ -1,4 +1,4 @@
-"""What a user sees while cells run: a bar with the time left, or one line a finished cell."""
+"""Progress of a run: a bar with the remaining time, or one line per finished cell."""
 
 from rich.console import Console
 from rich.progress import (
@@ -12,7 +12,7 @@ from rich.progress import Progress as Bar
 
 
 class Progress:
-    """Silent progress, and the interface of the others."""
+    """Silent progress; the interface of the other classes."""
 
     def begin(self, total: int, reused: int) -> None:
         """Called once: cells to compute, and cells whose records exist."""
@@ -99,13 +99,7 @@ class BarProgress(LineProgress):
 
 
 def progress_for(console: Console) -> Progress:
-    """The progress that suits a console.
-
-    Args:
-        console: where to write.
-
-    Returns:
-        A bar on a terminal, plain lines elsewhere.
+    """A bar on a terminal, plain lines elsewhere.
 
     Examples:
         >>> import io

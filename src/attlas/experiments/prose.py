@@ -1,9 +1,9 @@
 """The prose of an experiment: a Markdown file beside its module, with note, captions and answer.
 
 The text before the first `## ` is the note; each section has the title of a figure and holds its
-caption, a Jinja template whose names are what the figure's caption function returns. The section
-`## Answer` is reserved: one sentence, two at most, that answers the experiment's question.
-Mathematics stands between dollar signs, as everywhere.
+caption, a Jinja template with the names that the figure's caption function returns. The section
+`## Answer` is reserved: one or two sentences that answer the experiment's question. Mathematics
+stands between dollar signs.
 """
 
 import re
@@ -18,10 +18,10 @@ _SENTENCE_END = re.compile(r"(?<=\.) (?=[A-Z0-9$`(])")
 
 
 class Prose(NamedTuple):
-    """What is said about an experiment.
+    """The texts about an experiment.
 
     Attributes:
-        note: remark for the reader: deviations from the paper.
+        note: remark for the reader, such as deviations from the paper.
         captions: template of each figure's caption, by the figure's title.
         answer: template of the answer to the question.
     """
@@ -32,13 +32,7 @@ class Prose(NamedTuple):
 
 
 def read_prose(path: Path) -> Prose:
-    """The prose beside a module; empty where there is no such file.
-
-    Args:
-        path: of the Markdown file.
-
-    Returns:
-        Note, captions and answer, each on one line.
+    """The prose beside a module, each text on one line; empty without such a file.
 
     Examples:
         >>> read_prose(Path("no such file.md"))
@@ -47,25 +41,21 @@ def read_prose(path: Path) -> Prose:
     if not path.is_file():
         return Prose("", {}, "")
     note, *sections = f"\n{path.read_text(encoding='utf-8')}".split("\n## ")
-    parts = [section.partition("\n") for section in sections]
-    captions = {title.strip(): _one_line(text) for title, _, text in parts}
+    titled = [section.partition("\n") for section in sections]
+    captions = {title.strip(): _one_line(text) for title, _, text in titled}
     answer = captions.pop(ANSWER, "")
     return Prose(_one_line(note), captions, answer)
 
 
 def written(template: str, values: Mapping[str, Any], *, all_used: bool = True) -> str:
-    """A caption or an answer with its values.
+    """Fill the template of a caption or an answer, on one line.
 
     Args:
-        template: text with `{{ name }}` and, where a sentence depends on them, `{% if name %}`.
-        values: what the names stand for.
-        all_used: whether the template must name all of them.
-
-    Returns:
-        The text on one line.
+        template: text with `{{ name }}` and conditions such as `{% if name %}`.
+        all_used: whether the template must use all values.
 
     Raises:
-        ValueError: if the template lacks one of the values, or names another.
+        ValueError: if the template lacks one of the values, or names an unknown one.
 
     Examples:
         >>> written("Does it hold? In {{ share }} of the runs{% if all %}, all{% endif %}.",
@@ -79,41 +69,29 @@ def written(template: str, values: Mapping[str, Any], *, all_used: bool = True) 
     named = find_undeclared_variables(environment.parse(template))
     wrong = named ^ set(values) if all_used else named - set(values)
     if wrong:
-        other = ", ".join(sorted(wrong))
-        raise ValueError(f"a template of the prose and its values differ in: {other}")
+        names = ", ".join(sorted(wrong))
+        raise ValueError(f"a template of the prose and its values differ in the names {names}")
     return _one_line(environment.from_string(template).render(values))
 
 
 def without_gaps(caption: str) -> str:
-    """The caption without the sentences whose numbers have not been computed.
-
-    Args:
-        caption: text with $mathematics$.
-
-    Returns:
-        The other sentences, and a word about those left out.
+    """The caption without sentences whose numbers are not yet computed, and a remark if it has any.
 
     Examples:
         >>> without_gaps("The slope is -1.02. At $p = 3$ it is nan.")
-        'The slope is -1.02. What has not been run yet is left out.'
+        'The slope is -1.02. Results not yet computed are omitted.'
         >>> without_gaps("The slope is -1.02.")
         'The slope is -1.02.'
     """
     sentences = _SENTENCE_END.split(caption)
-    kept = [sentence for sentence in sentences if not _NO_NUMBER.search(sentence)]
-    if len(kept) == len(sentences):
+    complete = [sentence for sentence in sentences if not _NO_NUMBER.search(sentence)]
+    if len(complete) == len(sentences):
         return caption
-    return " ".join([*kept, "What has not been run yet is left out."])
+    return " ".join([*complete, "Results not yet computed are omitted."])
 
 
 def has_gaps(text: str) -> bool:
-    """Whether a number of a text has not been computed.
-
-    Args:
-        text: with its values.
-
-    Returns:
-        True if one of them is nan.
+    """Whether a number of a text has not been computed, that is, is nan.
 
     Examples:
         >>> has_gaps("No: the slope is nan.")

@@ -1,8 +1,8 @@
-"""The records that attlas publishes: its own runs at the papers' sizes, and what was not run.
+"""The published records: runs at the papers' sizes, and the estimated cost of the missing cells.
 
-They are a results folder of their own, `records/` of the repository, of at most `LARGEST` bytes.
-Beside them `estimates.json` says of each experiment what is left of its grid and what that would
-cost, from the records of smaller cells on the machine that computed the others.
+They are the results folder `records/` of the repository, of at most `LARGEST` bytes.
+`estimates.json` in it lists the missing cells of each experiment and their cost, estimated from
+smaller cells on the same machine.
 """
 
 import datetime
@@ -33,21 +33,21 @@ _LARGEST_TEXT = 2**20
 
 
 def publish(results: Path | str, folder: Path | str = PUBLISHED) -> int:
-    """Copy the records of a results folder that are of paper scale, and estimate what is missing.
+    """Copy the records of paper scale from a results folder, and estimate the missing cells.
 
     Args:
         results: a results folder with records of paper scale, and smaller ones to estimate from.
-        folder: where to; the published records by default.
+        folder: target; the published records by default.
 
     Returns:
         The bytes of all published files.
 
     Raises:
-        UserError: if they are more than may be published, a file cannot be written, or published
-            records would go while a data set is absent, without which a grid is another one.
+        UserError: if they exceed `LARGEST`, a file cannot be written, or published records would
+            be deleted while a data set is absent (the grid may depend on it).
     """
     source, target, device = Store(results), Store(folder), environment()["device"]
-    found = {}
+    estimates = {}
     for experiment in find_experiments():
         keys = {
             record_key(experiment.name, experiment.revision, cell)
@@ -55,9 +55,16 @@ def publish(results: Path | str, folder: Path | str = PUBLISHED) -> int:
             for cell in cells
         }
         _copy(source, target, experiment.name, keys)
-        found[experiment.name] = _left(estimate(experiment, Scale.PAPER, source, device=device))
-    whole = {"kind": "estimates", "scale": str(Scale.PAPER), **_made(), "experiments": found}
-    write_text_file(target.root / ESTIMATES, json.dumps(whole, indent=1, sort_keys=True), "--out")
+        estimates[experiment.name] = _left(estimate(experiment, Scale.PAPER, source, device=device))
+    document = {
+        "kind": "estimates",
+        "scale": str(Scale.PAPER),
+        **_provenance(),
+        "experiments": estimates,
+    }
+    write_text_file(
+        target.root / ESTIMATES, json.dumps(document, indent=1, sort_keys=True), "--out"
+    )
     size = sum(path.stat().st_size for path in target.root.rglob("*") if path.is_file())
     if size > LARGEST:
         raise UserError(f"the published records have {size} bytes, of at most {LARGEST}")
@@ -65,12 +72,12 @@ def publish(results: Path | str, folder: Path | str = PUBLISHED) -> int:
 
 
 def _copy(source: Store, target: Store, name: str, keys: set[str]) -> None:
-    """The records of some cells; those of other cells, such as of an earlier revision, go."""
+    """Copy the records of some cells, and delete those of others, such as an earlier revision."""
     gone = [key for key in target.keys(name) if key not in keys]
-    absent = [each.name for each in list_sets() if not is_present(each)] if gone else []
+    absent = [data_set.name for data_set in list_sets() if not is_present(data_set)] if gone else []
     if absent:
         raise UserError(
-            f"records of {name} would go, perhaps because data are absent "
+            f"records of {name} would be deleted, perhaps because data are absent "
             f"({', '.join(absent)}): name their folder with ATTLAS_DATA=DIR"
         )
     for key in gone:
@@ -81,52 +88,50 @@ def _copy(source: Store, target: Store, name: str, keys: set[str]) -> None:
             target.write(record)
 
 
-def _left(found: Estimate) -> dict[str, Any]:
+def _left(estimate: Estimate) -> dict[str, Any]:
     names = ("cells", "finished", "seconds", "longest", "memory", "beyond")
-    return {name: getattr(found, name) for name in names}
+    return {name: getattr(estimate, name) for name in names}
 
 
-def _made() -> dict[str, Any]:
+def _provenance() -> dict[str, Any]:
     now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
-    known = environment()
-    return {name: known[name] for name in ("commit", "device", "platform")} | {"finished": now}
+    current = environment()
+    return {name: current[name] for name in ("commit", "device", "platform")} | {"finished": now}
 
 
 def not_run(store: Store) -> Mapping[str, str]:
-    """What a folder of published records says of the cells that it does not have.
-
-    Args:
-        store: the published records.
-
-    Returns:
-        A sentence by name of experiment, for those of which a cell is missing.
-    """
+    """A sentence about the missing cells of each incomplete experiment, by name."""
     path = store.root / ESTIMATES
     try:
         text = read_plain_file(path, _LARGEST_TEXT)
-        whole = json.loads(text or b"{}")
-        canonical_json(whole)
-        experiments, platform = whole.get("experiments", {}), whole.get("platform", "this machine")
+        document = json.loads(text or b"{}")
+        canonical_json(document)
+        experiments, platform = (
+            document.get("experiments", {}),
+            document.get("platform", "this machine"),
+        )
         return {
-            name: _sentence(one, platform) for name, one in experiments.items() if _is_left(one)
+            name: _sentence(entry, platform)
+            for name, entry in experiments.items()
+            if _is_left(entry)
         }
     except (Damaged, ValueError, TypeError, KeyError, AttributeError, UserError) as error:
-        store.note(f"{path} is not a file of estimates ({error}): left out")
+        store.note(f"{path} is not a file of estimates ({error}): ignored")
         return {}
 
 
-def _is_left(one: Mapping[str, Any]) -> bool:
-    return one["finished"] < one["cells"]
+def _is_left(entry: Mapping[str, Any]) -> bool:
+    return entry["finished"] < entry["cells"]
 
 
-def _sentence(one: Mapping[str, Any], platform: str) -> str:
-    done, cells = int(one["finished"]), int(one["cells"])
+def _sentence(entry: Mapping[str, Any], platform: str) -> str:
+    done, cells = int(entry["finished"]), int(entry["cells"])
     verb = "was" if cells - done == 1 else "were"
     begun = f"{cells - done} of {cells} cells {verb} not run" if done else "not run"
-    if one["seconds"] is not None:
-        cost = f"estimated {duration(float(one['seconds']))} in one process on {platform}"
-    elif one["beyond"] is not None:
-        times = plain_number(float(one["beyond"]), 2)
+    if entry["seconds"] is not None:
+        cost = f"estimated {duration(float(entry['seconds']))} in one process on {platform}"
+    elif entry["beyond"] is not None:
+        times = plain_number(float(entry["beyond"]), 2)
         cost = (
             f"no estimate, as its largest cell has {times} times the work of the largest measured "
             "one"
@@ -137,15 +142,7 @@ def _sentence(one: Mapping[str, Any], platform: str) -> str:
 
 
 def lines_of(store: Store, experiment: Experiment) -> tuple[str, str]:
-    """How much of an experiment is published, and where it was computed.
-
-    Args:
-        store: the records.
-        experiment: which.
-
-    Returns:
-        "6 of 6 cells" of paper scale; day, commit and platform of the last one, or a dash.
-    """
+    """How many cells of paper scale are published ("6 of 6"), and where the last was computed."""
     by_key = {record.key: record for record in store.records(experiment.name)}
     there, total = of_scale(experiment, Scale.PAPER, by_key)
     if not there:

@@ -1,4 +1,4 @@
-"""A record: what one cell of an experiment gave, under a key made of its content."""
+"""A record: the results of one cell of an experiment, under a key that hashes its settings."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -14,19 +14,13 @@ if TYPE_CHECKING:
     from attlas.experiments.join import Part
 
 SCHEMA = 2
-"""Version of the record files; another version is refused, never guessed. 2: arrays have axes."""
+"""Version of the record files; other versions are refused. Since 2 arrays have axes."""
 
 
 def record_key(experiment: str, revision: int, cell: Cell) -> str:
     r"""The key sha256(schema, experiment, revision, settings, seed, dtype, data hash).
 
-    Args:
-        experiment: name of the experiment.
-        revision: its integer revision.
-        cell: the cell.
-
-    Returns:
-        64 hexadecimal digits; the name of the cell's files.
+    Its 64 hexadecimal digits are the stem of the cell's files.
 
     Examples:
         >>> one = record_key("direction", 1, Cell({"p": 2, "n": 6}))
@@ -49,7 +43,7 @@ def record_key(experiment: str, revision: int, cell: Cell) -> str:
 
 @dataclass(frozen=True)
 class Layout:
-    """What makes arrays a labelled data set.
+    """The axes and coordinates that make arrays a labelled data set.
 
     Attributes:
         dims: names of the axes of each array.
@@ -63,12 +57,6 @@ class Layout:
     def of(cls, dataset: "xarray.Dataset") -> "Layout":
         """The layout of a data set.
 
-        Args:
-            dataset: any.
-
-        Returns:
-            Axes of all its variables, and its coordinates.
-
         Examples:
             >>> import xarray as xr
             >>> Layout.of(xr.Dataset({"y": ("x", [1.0])}, {"x": [2]})).coordinates
@@ -78,13 +66,7 @@ class Layout:
         return cls(dims, tuple(map(str, dataset.coords)))
 
     def misfit(self, shapes: Mapping[str, Sequence[int]]) -> str:
-        """Why arrays are no data set of this layout.
-
-        Args:
-            shapes: of the arrays, by name.
-
-        Returns:
-            A few words; empty where they are one.
+        """Why arrays of these shapes do not fit the layout; empty if they do.
 
         Examples:
             >>> Layout({"y": ("x",)}).misfit({"y": (2, 3)})
@@ -92,9 +74,9 @@ class Layout:
             >>> Layout({"y": ("x",)}).misfit({"y": (2,)})
             ''
         """
-        other = self.dims.keys() ^ shapes.keys() | set(self.coordinates) - self.dims.keys()
-        if other:
-            return f"its layout and its arrays differ in {', '.join(sorted(other))}"
+        differing = self.dims.keys() ^ shapes.keys() | set(self.coordinates) - self.dims.keys()
+        if differing:
+            return f"its layout and its arrays differ in {', '.join(sorted(differing))}"
         sizes: dict[str, int] = {}
         for name, dims in self.dims.items():
             shape = tuple(shapes[name])
@@ -108,15 +90,9 @@ class Layout:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Record:
-    """What one cell gave.
+    """The results of one cell.
 
-    Attributes:
-        experiment: name of the experiment.
-        cell: the cell.
-        arrays: results by name.
-        metadata: code hash, versions, commit or None, device, flags, seconds, time, revision.
-        key: see `record_key`.
-        layout: the axes of the arrays, and which of them are coordinates.
+    `metadata` has code hash, versions, commit or None, device, flags, seconds, time and revision.
     """
 
     experiment: str
@@ -129,10 +105,10 @@ class Record:
     @property
     def whence(self) -> str:
         """Day, commit, machine and device of the computation."""
-        told = self.metadata
-        commit = str(told.get("commit") or "not known")[:12]
-        machine = [str(told[name]) for name in ("platform", "device") if told.get(name)]
-        return ", ".join([str(told.get("finished", ""))[:10], f"commit {commit}", *machine])
+        metadata = self.metadata
+        commit = str(metadata.get("commit") or "not known")[:12]
+        machine = [str(metadata[name]) for name in ("platform", "device") if metadata.get(name)]
+        return ", ".join([str(metadata.get("finished", ""))[:10], f"commit {commit}", *machine])
 
     @property
     def dataset(self) -> "xarray.Dataset":
@@ -141,11 +117,11 @@ class Record:
 
     @property
     def part(self) -> "Part":
-        """The same, as it is joined with the parts of other cells."""
-        from attlas.experiments.join import Part  # imports xarray: half of a worker's start
+        """The arrays in the form in which they are joined with other cells."""
+        from attlas.experiments.join import Part  # importing xarray takes half of a worker's start
 
-        whole = {name: (self.layout.dims[name], array) for name, array in self.arrays.items()}
-        return Part(whole, frozenset(self.layout.coordinates))
+        variables = {name: (self.layout.dims[name], array) for name, array in self.arrays.items()}
+        return Part(variables, frozenset(self.layout.coordinates))
 
     def __repr__(self) -> str:
         from attlas.display.tables import described

@@ -1,4 +1,4 @@
-"""Run an experiment from Python, and load what it gave."""
+"""Run an experiment from Python, and load its results."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -26,26 +26,26 @@ def run(
     workers: int = 2,
     progress: Progress | None = None,
 ) -> xr.Dataset:
-    """Compute the cells of an experiment that have no record yet, and load them all.
+    """Compute the cells of an experiment that have no record yet, and load all of them.
 
-    As `attlas run`: worker processes compute, a stopped run resumes. Workers import the program
-    that calls; in a script the call stands under `if __name__ == "__main__":`.
+    As with `attlas run`, worker processes compute and a stopped run resumes. Workers import the
+    calling program, so a script must call under `if __name__ == "__main__":`.
 
     Args:
         experiment: its name, or the experiment.
-        scale: which grid; "smoke", "quick" or "paper".
+        scale: "smoke", "quick" or "paper".
         settings: other values of some settings, as `attlas run --set` takes them.
         results: results folder; the default one when None.
-        fresh: compute also what is there.
+        fresh: recompute cells that have a record.
         workers: processes on this machine.
         progress: called at each event; silent when None.
 
     Returns:
-        What `load` gives: labelled arrays with the grid as coordinates.
+        The data set of `load`: labelled arrays with the grid as coordinates.
 
     Raises:
         UserError: if the experiment, the scale or a setting is unknown, the name stands for
-            several experiments, or a cell failed; the other cells are on disk then.
+            several experiments, or a cell failed; the other cells are then on disk.
 
     Examples:
         >>> from tempfile import TemporaryDirectory
@@ -61,7 +61,7 @@ def run(
     )
     if summary.failures:
         first, *others = summary.failures
-        more = f", and {len(others)} cells more" if others else ""
+        more = f", and {len(others)} more cells" if others else ""
         raise UserError(
             f"{changed.name}: cell {first.label} failed ({first.message}){more}: change the "
             "settings, or see the traceback with attlas --debug run"

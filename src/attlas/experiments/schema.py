@@ -1,4 +1,4 @@
-"""The published JSON Schemas of what attlas writes, and validation against them."""
+"""The published JSON Schemas of the files that attlas writes, and validation against them."""
 
 import json
 import textwrap
@@ -6,7 +6,7 @@ from functools import cache
 from importlib import resources
 from typing import TYPE_CHECKING, Any
 
-if TYPE_CHECKING:  # .1 s, which a run with nothing to read need not wait for
+if TYPE_CHECKING:  # the import takes 0.1 s, which a run with nothing to read can save
     from jsonschema import ValidationError
     from jsonschema.protocols import Validator
 
@@ -15,14 +15,11 @@ NAMES = ("record", "verdict", "witness", "check", "audit")
 
 
 def schema(name: str) -> dict[str, Any]:
-    """One schema as plain JSON.
+    """One JSON Schema (draft 2020-12) as plain JSON.
 
     Args:
         name: "record", "verdict", "witness" or "audit" for files of a results folder, "check"
             for the output of `attlas check --json`; `attlas audit --json` writes an "audit".
-
-    Returns:
-        A JSON Schema, draft 2020-12.
 
     Examples:
         >>> schema("record")["$id"]
@@ -35,14 +32,7 @@ def schema(name: str) -> dict[str, Any]:
 
 
 def violations(document: Any, name: str) -> tuple[str, ...]:
-    """What a document breaks of a schema.
-
-    Args:
-        document: plain JSON.
-        name: see `schema`.
-
-    Returns:
-        One line for each violation, with its place; empty when valid.
+    """All violations of a schema, one line each with its place; empty if valid.
 
     Examples:
         >>> violations([], "check")
@@ -54,14 +44,7 @@ def violations(document: Any, name: str) -> tuple[str, ...]:
 
 
 def first_violation(document: Any, name: str) -> str:
-    """The first thing that a document breaks of a schema.
-
-    Args:
-        document: plain JSON.
-        name: see `schema`.
-
-    Returns:
-        A short line with its place; empty when valid.
+    """The first violation of a schema in a short line with its place; empty if valid.
 
     Examples:
         >>> first_violation([{}], "check")
@@ -88,14 +71,14 @@ def _validator(name: str) -> "Validator":
 
 
 def _inlined(part: Any, name: str) -> Any:
-    """A schema with its definitions in the place of references, which never lead back to them."""
+    """A schema with its references replaced by the definitions; ours have no cycles."""
     if isinstance(part, list):
         return [_inlined(item, name) for item in part]
     if not isinstance(part, dict):
         return part
-    own = {key: _inlined(value, name) for key, value in part.items() if key != "$ref"}
+    inlined = {key: _inlined(value, name) for key, value in part.items() if key != "$ref"}
     if "$ref" not in part:
-        return own
+        return inlined
     file, _, definition = part["$ref"].partition("#/$defs/")
     file = file.removesuffix(".json") or name
-    return {**_inlined(schema(file)["$defs"][definition], file), **own}
+    return {**_inlined(schema(file)["$defs"][definition], file), **inlined}

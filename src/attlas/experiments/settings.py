@@ -1,4 +1,4 @@
-"""Settings: the values of one cell by name, and how a user's text becomes such values."""
+"""Settings: the values of one cell by name, and parsing of the user's text."""
 
 import difflib
 import math
@@ -16,12 +16,8 @@ _WORDS = {"yes": True, "true": True, "no": False, "false": False}
 class Settings(Mapping[str, Any]):
     """The values of one cell; `s.rate` and `s["rate"]` are the same.
 
-    Lists are tuples. Besides the settings of its grid a cell has `seed`, `dtype` and, where the
-    grid counts members, `members`: how many of them this cell holds, the first being `seed`.
-
-    Args:
-        values: by name.
-        also: further ones.
+    Lists become tuples. Besides the settings of its grid a cell has `seed`, `dtype` and, if the
+    grid has members, `members`: the number of members in this cell, the first being `seed`.
 
     Examples:
         >>> s = Settings({"p": 1.75, "sizes": [6, 8]}, seed=3)
@@ -60,16 +56,12 @@ def _frozen(value: Any) -> Any:
 
 
 def checked(name: str, value: object, like: object, choices: Sequence[str] = ()) -> Any:
-    """A value of a setting's type, which is that of the grid's values.
+    """Convert a user's value to the type of the grid's values.
 
     Args:
-        name: of the setting.
-        value: what a user gave: text, or a value of the type.
-        like: a value of the grid.
-        choices: the names that may stand there; any where empty.
-
-    Returns:
-        The value; whole numbers become numbers where the grid has numbers.
+        value: the user's value, as text or of the right type.
+        like: a value of the grid; integers become floats if it is a float.
+        choices: allowed names; any if empty.
 
     Raises:
         UserError: if it is of another type, not finite, or not among the choices.
@@ -89,52 +81,46 @@ def checked(name: str, value: object, like: object, choices: Sequence[str] = ())
         return [checked(name, item, like[0], choices) for item in items]
     kind = next(kind for kind in KINDS if isinstance(like, kind))
     try:
-        found = _read(value, kind)
+        parsed = _read(value, kind)
     except ValueError:
         raise UserError(
-            f"setting {name} = {value}: it takes {KINDS[kind]}, such as {_shown(like)}"
+            f"setting {name} = {value}: it takes {KINDS[kind]}, such as {_as_text(like)}"
         ) from None
-    if kind is str and choices and found not in choices:
-        near = difflib.get_close_matches(found, choices, n=1)
+    if kind is str and choices and parsed not in choices:
+        near = difflib.get_close_matches(parsed, choices, n=1)
         hint = f"did you mean {near[0]}? It takes" if near else "it takes"
         between = "; " if any("," in choice for choice in choices) else ", "
-        raise UserError(f"setting {name} = {found}: {hint} {between.join(choices)}")
-    return found
+        raise UserError(f"setting {name} = {parsed}: {hint} {between.join(choices)}")
+    return parsed
 
 
 def _read(value: object, kind: type) -> Any:
-    """The value as a kind; ValueError where it is none."""
+    """The value as a kind; raises ValueError if it is not one."""
     if isinstance(value, str):
         text = value.strip()
         if kind is bool:
             if text.lower() not in _WORDS:
                 raise ValueError(text)
             return _WORDS[text.lower()]
-        found = kind(text)
+        parsed = kind(text)
     else:
-        found = value.item() if isinstance(value, np.generic) else value
-        same = isinstance(found, kind) and isinstance(found, bool) == (kind is bool)
-        if kind is float and isinstance(found, int) and not isinstance(found, bool):
-            found, same = float(found), True
+        parsed = value.item() if isinstance(value, np.generic) else value
+        same = isinstance(parsed, kind) and isinstance(parsed, bool) == (kind is bool)
+        if kind is float and isinstance(parsed, int) and not isinstance(parsed, bool):
+            parsed, same = float(parsed), True
         if not same:
             raise ValueError(value)
-    if isinstance(found, float) and not math.isfinite(found):
+    if isinstance(parsed, float) and not math.isfinite(parsed):
         raise ValueError(value)
-    return found
+    return parsed
 
 
-def _shown(value: object) -> str:
+def _as_text(value: object) -> str:
     return {True: "yes", False: "no"}[value] if isinstance(value, bool) else str(value)
 
 
 def split_assignments(texts: Sequence[str]) -> dict[str, list[str]]:
-    """Texts NAME=VALUE,VALUE,... as values by name.
-
-    Args:
-        texts: as a user writes them.
-
-    Returns:
-        The texts of the values by name.
+    """Split texts NAME=VALUE,VALUE,... into the texts of the values by name.
 
     Raises:
         UserError: if a text is not an assignment or a name comes twice.
@@ -143,12 +129,12 @@ def split_assignments(texts: Sequence[str]) -> dict[str, list[str]]:
         >>> split_assignments(["p=1.5,2", "members=200"])
         {'p': ['1.5', '2'], 'members': ['200']}
     """
-    found: dict[str, list[str]] = {}
+    assignments: dict[str, list[str]] = {}
     for text in texts:
         name, sign, values = text.partition("=")
         if not (name.strip() and sign and values.strip()):
             raise UserError(f"'{text}' sets nothing: write NAME=VALUE or NAME=VALUE,VALUE,...")
-        if name.strip() in found:
+        if name.strip() in assignments:
             raise UserError(f"{name.strip()} is set twice: write its values once, with commas")
-        found[name.strip()] = [value.strip() for value in values.split(",")]
-    return found
+        assignments[name.strip()] = [value.strip() for value in values.split(",")]
+    return assignments

@@ -15,7 +15,7 @@ from attlas.experiments.record import Layout, Record, record_key
 
 FOLDER = "attlas-results"
 PUBLISHED = "published"
-"""What names the records that attlas publishes, in place of a results folder."""
+"""The name of the published records where a results folder is expected."""
 _CHECKOUT = Path(__file__).parents[2]
 
 
@@ -23,13 +23,10 @@ def results_folder(named: Path | str | None = None) -> Path:
     """The results folder: the named one, else ATTLAS_RESULTS, else `attlas-results` here.
 
     Args:
-        named: what the user named, if anything; `published` for the records of the repository.
-
-    Returns:
-        Its path; it need not exist.
+        named: the user's choice, if any; `published` means the records of the repository.
 
     Raises:
-        UserError: if the published records are asked for where they are not installed.
+        UserError: if it is `published` and the records are not installed.
 
     Examples:
         >>> results_folder("there").name
@@ -41,10 +38,7 @@ def results_folder(named: Path | str | None = None) -> Path:
 
 
 def published_store() -> "Store | None":
-    """The records that attlas publishes.
-
-    Returns:
-        Their store, or None where they are not installed.
+    """The store of the published records; None if they are not installed.
 
     Examples:
         >>> published = published_store()
@@ -61,8 +55,8 @@ def _has_published() -> bool:
 def _published_folder() -> Path:
     if not _has_published():
         raise UserError(
-            "the published records are in the repository of attlas, not in what is installed here: "
-            "clone it, and name its folder records"
+            "the published records are in the repository of attlas and not in this installation: "
+            "clone the repository and name its folder records"
         )
     return _CHECKOUT.parent / "records"
 
@@ -70,13 +64,11 @@ def _published_folder() -> Path:
 class Store:
     """Records on disk, one pair of files per cell, see `attlas.experiments.pair`.
 
-    They are `<root>/<experiment>/<key>.json` and beside it the `.npz` file of its arrays.
-
-    Whatever is found damaged is named in `notes` and passed to `on_note`.
+    A record is `<root>/<experiment>/<key>.json` with the `.npz` file of its arrays beside it.
 
     Attributes:
         root: the results folder.
-        notes: one line for each damaged pair met so far.
+        notes: one line for each damaged pair so far.
         on_note: called with each such line.
     """
 
@@ -89,48 +81,24 @@ class Store:
         self._indexes: dict[str, Index] = {}
 
     def note(self, text: str) -> None:
-        """Keep one line about something damaged, and pass it on.
-
-        Args:
-            text: the line.
-        """
+        """Store one line about a damaged file and pass it to `on_note`."""
         line = printable(text)
         self.notes.append(line)
         if self.on_note is not None:
             self.on_note(line)
 
     def index(self, experiment: str) -> Index:
-        """The index of an experiment's records, see `attlas.experiments.index`.
-
-        Args:
-            experiment: name.
-
-        Returns:
-            One per experiment.
-        """
+        """The index of an experiment's records, see `attlas.experiments.index`."""
         if experiment not in self._indexes:
             self._indexes[experiment] = Index(self.root / experiment, "record")
         return self._indexes[experiment]
 
     def prepare(self, experiment: str) -> None:
-        """Make the folder of an experiment and make sure that it can be written.
-
-        Args:
-            experiment: name.
-
-        Raises:
-            UserError: if it cannot be written.
-        """
+        """Create the folder of an experiment; raises UserError if it cannot be written."""
         probe_folder(self.root / experiment)
 
     def write(self, record: Record) -> Path:
-        """Write one record atomically.
-
-        Args:
-            record: what a cell gave.
-
-        Returns:
-            Path of its JSON file.
+        """Write one record atomically; returns the path of its JSON file.
 
         Raises:
             UserError: if the folder cannot be written or the disk is full.
@@ -154,14 +122,7 @@ class Store:
         return write_pair(self.root / record.experiment, record.key, document, record.arrays)
 
     def read(self, experiment: str, key: str) -> Record | None:
-        """Read and verify one record.
-
-        Args:
-            experiment: name.
-            key: see `record_key`.
-
-        Returns:
-            The record, or None where the cell has not been finished.
+        """Read and verify one record; None if the cell is not finished.
 
         Raises:
             Damaged: if it was truncated or altered, or does not fit its schema or its arrays.
@@ -174,30 +135,22 @@ class Store:
         document, arrays = pair
         cell = Cell(**document["cell"])
         metadata = document["metadata"]
-        made = record_key(document["experiment"], metadata["revision"], cell)
-        if not (made == document["key"] == key and document["experiment"] == experiment):
-            raise Damaged(f"{folder / key}.json was renamed (its key is {made[:12]})")
+        true_key = record_key(document["experiment"], metadata["revision"], cell)
+        if not (true_key == document["key"] == key and document["experiment"] == experiment):
+            raise Damaged(f"{folder / key}.json was renamed (its key is {true_key[:12]})")
         dims = {name: tuple(axes) for name, axes in document["layout"]["dims"].items()}
         layout = Layout(dims, tuple(document["layout"]["coordinates"]))
         misfit = layout.misfit({name: array.shape for name, array in arrays.items()})
         if misfit:
-            raise Damaged(f"{folder / key}.json is no data set ({misfit})")
+            raise Damaged(f"{folder / key}.json is not a data set ({misfit})")
         return Record(experiment, cell, arrays, metadata, key, layout)
 
     def read_or_quarantine(self, experiment: str, key: str) -> Record | None:
-        """Read one record; a damaged one is named, moved to `quarantine/` and reads as absent.
-
-        Args:
-            experiment: name.
-            key: see `record_key`.
-
-        Returns:
-            The record, or None where there is no good one.
-        """
+        """Read one record, or None; a damaged one is reported and moved to `quarantine/`."""
         folder = self.root / experiment
         with contextlib.suppress(Damaged):
             return self.read(experiment, key)
-        # Another process may have replaced it since; under the lock none does.
+        # Another process may have replaced it meanwhile; under the lock none does.
         with folder_lock(folder):
             try:
                 return self.read(experiment, key)
@@ -207,66 +160,49 @@ class Store:
         return None
 
     def keys(self, experiment: str) -> tuple[str, ...]:
-        """The keys of all finished cells of an experiment, sorted.
-
-        Args:
-            experiment: name.
-
-        Returns:
-            Keys; none where the folder does not exist, or where something else has its name,
-            which is noted.
-        """
+        """The keys of all finished cells of an experiment, sorted; see `names`."""
         return self.names(experiment, ".json")
 
     def names(self, folder: str, suffix: str = "") -> tuple[str, ...]:
-        """The names in a folder below the root; what is no readable folder is noted.
+        """The sorted names with a suffix in a folder below the root, without the suffix.
 
-        Args:
-            folder: its path below the root.
-            suffix: how they end.
-
-        Returns:
-            Sorted, without the suffix; none where the folder does not exist.
+        There are none if the folder does not exist, or cannot be read, which is noted.
         """
         try:
             return stems(self.root / folder, suffix)
         except Damaged as damage:
-            self.note(f"{damage}: left out")
+            self.note(f"{damage}: ignored")
             return ()
 
     def records(self, experiment: str, but: Collection[str] = ()) -> tuple[Record, ...]:
-        """All good records of an experiment, in order of their cells; damaged ones are noted.
+        """All good records of an experiment, of every revision and code, in order of their cells.
 
-        Nothing is moved: reading changes no record, it may leave an index beside many.
+        Damaged ones are noted but not moved. If there are many, an index is written beside them.
 
         Args:
-            experiment: name.
-            but: keys of records that are not read.
-
-        Returns:
-            Records of every revision and code.
+            but: keys of records to skip.
 
         Raises:
             UserError: if a record was written under another schema.
         """
-        found = []
+        good = []
         for key in self.keys(experiment):
             if key in but:
                 continue
             try:
                 record = self.read(experiment, key)
             except Damaged as damage:
-                self.note(f"{damage}: left out; rerun the experiment to replace it")
+                self.note(f"{damage}: ignored; rerun the experiment to replace it")
                 continue
             if record is not None:
-                found.append(record)
+                good.append(record)
         self.index(experiment).save()
-        return tuple(sorted(found, key=lambda r: (_order(r.cell), r.key)))
+        return tuple(sorted(good, key=lambda r: (_order(r.cell), r.key)))
 
     def __repr__(self) -> str:
         return f"Store({str(self.root)!r})"
 
 
 def _order(cell: Cell) -> str:
-    """Seeds of one setting together, settings as text: stable, if not numerical."""
+    """A sort key that keeps the seeds of equal settings together; settings sort as text."""
     return f"{sorted(cell.settings.items())} {cell.dtype} {cell.seed:09d}"

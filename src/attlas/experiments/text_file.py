@@ -1,4 +1,4 @@
-"""A text file that a user named: whole, or as it was before."""
+"""Write a text file that a user named, completely or not at all."""
 
 import errno
 import os
@@ -10,18 +10,14 @@ from attlas.core.errors import UserError
 
 
 def write_text_file(path: Path, text: str, option: str) -> Path:
-    """Write a file atomically; a pipe or device is written as it is, a link is followed.
+    """Write a file atomically; pipes and devices are written directly, links are followed.
 
     Args:
-        path: the file; its folder is made if missing.
-        text: its content.
-        option: what names another file, for the message.
-
-    Returns:
-        The path.
+        path: the file; its folder is created if missing.
+        option: the command-line option that named it, for messages.
 
     Raises:
-        UserError: if it cannot be written; nothing half-written stays then.
+        UserError: if it cannot be written; an old file then stays.
 
     Examples:
         >>> write_text_file(Path("/dev/null"), "gone", "--out").name
@@ -38,14 +34,10 @@ def write_text_file(path: Path, text: str, option: str) -> Path:
 
 
 def require_html(path: Path, option: str) -> None:
-    """Refuse a name that says the page is something else.
-
-    Args:
-        path: of a page; a pipe or device needs no suffix.
-        option: what names another file, for the message.
+    """Check that the name of a page ends in .html or .htm, or has no suffix (a pipe, a device).
 
     Raises:
-        UserError: if it ends in another suffix.
+        UserError: if it has another suffix.
 
     Examples:
         >>> require_html(Path("a.html"), "--out")
@@ -55,11 +47,7 @@ def require_html(path: Path, option: str) -> None:
 
 
 def probe_text_file(path: Path, option: str) -> None:
-    """Refuse a file that cannot be written, before anything is computed for it.
-
-    Args:
-        path: the file.
-        option: what names another file, for the message.
+    """Check that a file can be written, before anything is computed for it.
 
     Raises:
         UserError: if it is a folder, or its folder is missing or cannot be written.
@@ -77,8 +65,8 @@ def probe_text_file(path: Path, option: str) -> None:
 
 
 def _write_through(path: Path, text: str) -> None:
-    """Write to what is no regular file; a folder, or a pipe that nothing reads, refuses."""
-    # Without the flag a pipe waits for a reader, perhaps for ever.
+    """Write to a pipe or device; fails for a folder, or a pipe that nothing reads."""
+    # Without the flag a pipe would wait for a reader, perhaps for ever.
     handle = os.open(path, os.O_WRONLY | OPEN_AT_ONCE)
     if hasattr(os, "set_blocking"):
         os.set_blocking(handle, True)

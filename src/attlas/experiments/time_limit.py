@@ -1,4 +1,4 @@
-"""Which cells may begin when a run has a limit of time, and why others were left out."""
+"""A time limit: which cells may still begin, and why others were not."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -7,7 +7,7 @@ from typing import NamedTuple
 from attlas.display.numbers import duration
 
 SHARE = 0.5
-"""Of the whole time: so much must be left for a cell of unknown cost to begin."""
+"""Share of the time that must remain for a cell of unknown cost to begin."""
 
 
 class Left(NamedTuple):
@@ -15,7 +15,7 @@ class Left(NamedTuple):
 
     Attributes:
         reason: a few words.
-        labels: what the cells are called, with the estimate where there is one.
+        labels: labels of the cells, with their estimates.
     """
 
     reason: str
@@ -23,12 +23,12 @@ class Left(NamedTuple):
 
 
 class TimeLimit:
-    """The end of a run: a cell of known cost must end before it.
+    """The time limit of a run: a cell of known cost must be able to finish before it.
 
-    One of unknown cost may take any time: it begins while at least half of the time is left.
+    A cell of unknown cost may begin while at least half of the time remains.
 
     Attributes:
-        order: places of the cells as they come: the cheapest first, those of unknown cost last.
+        order: indices of the cells, the cheapest first, those of unknown cost last.
     """
 
     def __init__(
@@ -47,13 +47,7 @@ class TimeLimit:
         self._refused: dict[int, str] = {}
 
     def may_begin(self, index: int) -> bool:
-        """Whether a cell may begin now; why not is remembered.
-
-        Args:
-            index: its place in the order of the limit.
-
-        Returns:
-            True where it would end in time, or, at unknown cost, where half of the time is left.
+        """Whether the cell at a position of `order` may begin now; a refusal is remembered.
 
         Examples:
             >>> limit = TimeLimit(1.0, [None, 3000.0, 4000.0], clock=lambda: 0.0)
@@ -70,17 +64,14 @@ class TimeLimit:
         return index not in self._refused
 
     def left(self, labels: Sequence[str]) -> tuple[Left, ...]:
-        """The cells that were not begun.
+        """The cells that were refused, one entry for each reason.
 
         Args:
-            labels: of all cells, in the order of the limit.
-
-        Returns:
-            One entry for each reason.
+            labels: labels of all cells, in the order of the limit.
         """
         by_reason: dict[str, list[str]] = {}
         for index, reason in self._refused.items():
             cost = self._costs[index]
-            told = "" if cost is None else f" ({duration(cost)})"
-            by_reason.setdefault(reason, []).append(labels[index] + told)
+            suffix = "" if cost is None else f" ({duration(cost)})"
+            by_reason.setdefault(reason, []).append(labels[index] + suffix)
         return tuple(Left(reason, tuple(named)) for reason, named in by_reason.items())

@@ -1,4 +1,4 @@
-"""Models that runs trained: folders below `models/` of a results folder, as `load_model` reads."""
+"""Models trained by runs: folders below `models/` of a results folder, for `load_model`."""
 
 import re
 from collections.abc import Mapping
@@ -21,16 +21,12 @@ def write_models(
 
     Args:
         root: the results folder.
-        experiment: its name.
-        key: of the cell's record, whose first twelve digits a folder's name begins with.
-        cell: the cell, which config.json tells.
-        models: configuration and tensors by name, of letters, digits, points and dashes.
-
-    Returns:
-        The folders.
+        key: key of the cell's record; its first twelve digits begin the folder's name.
+        cell: recorded in config.json.
+        models: configuration and tensors by name; names have letters, digits, points and dashes.
 
     Raises:
-        ValueError: if a name is no part of a folder's name.
+        ValueError: if a name has other characters.
         UserError: if the folder cannot be written.
     """
     from attlas.transformers.attlas_model import save_model
@@ -45,14 +41,9 @@ def write_models(
 
 
 def trained_models(root: Path) -> tuple[Path, ...]:
-    """The folders of all models that runs left in a results folder.
+    """The folders of all trained models in a results folder, sorted by experiment and key.
 
-    Args:
-        root: the results folder.
-
-    Returns:
-        Sorted by experiment, then by key; those without config.json were never finished and are
-        left out, as is what cannot be listed.
+    Folders without config.json are unfinished and are skipped, as are unreadable ones.
 
     Examples:
         >>> trained_models(Path("/never/made"))
@@ -70,4 +61,4 @@ def _folders(place: Path) -> tuple[Path, ...]:
     try:
         return tuple(place / name for name in stems(place, ""))
     except Damaged:
-        return ()  # a file that lies here has no models in it
+        return ()  # a file in this place holds no models

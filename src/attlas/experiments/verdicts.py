@@ -22,13 +22,7 @@ FOLDER = "verdicts"
 
 
 def report_document(report: CheckReport) -> dict[str, Any]:
-    """A report as plain JSON, without its witnesses; see the schema `check`.
-
-    Args:
-        report: what a check gave.
-
-    Returns:
-        Plain JSON; infinities and NaN are texts.
+    """A report as plain JSON of the schema `check`, without witnesses; infinity and NaN are texts.
 
     Examples:
         >>> verdict = Verdict(Outcome.SUPPORTED, "all hold", slack=float("inf"))
@@ -74,28 +68,29 @@ def write_report(
     store: Store,
     report: CheckReport,
     claim: Claim | None = None,
-    made: Mapping[str, Any] | None = None,
+    measured_in: Mapping[str, Any] | None = None,
 ) -> Path:
-    """Write the report of one claim; it replaces the claim's earlier one.
+    """Write a claim's report to `<root>/verdicts/<paper>/<claim>.json`, replacing an older one.
 
-    A check without a challenge keeps the one that is stored, with the code that made it, unless
-    the claim was changed since.
+    A check without a challenge keeps the stored challenge and its code, unless the claim has
+    changed since.
 
     Args:
-        store: results folder.
-        report: what a check gave.
-        claim: whose report it is; its file, line, sources and commit are kept with the report.
-        made: the environment of the process that made it; that of this one by default.
+        claim: the claim; its file, line, sources and commit are stored with the report.
+        measured_in: environment of the process that checked; by default this one's.
 
     Returns:
-        Path of its JSON file, `<root>/verdicts/<paper>/<claim>.json`.
+        Path of the JSON file.
 
     Raises:
         UserError: if the folder cannot be written or the disk is full.
     """
     now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
     folder, stem = claim_place(store.root / FOLDER, report.claim)
-    metadata: dict[str, Any] = {**(environment() if made is None else made), "finished": now}
+    metadata: dict[str, Any] = {
+        **(environment() if measured_in is None else measured_in),
+        "finished": now,
+    }
     if claim is not None:
         metadata["source"] = provenance(claim.place, claim.home, report.source)
     if report.challenge is not None:
@@ -117,7 +112,7 @@ def write_report(
 
 
 def _stored(folder: Path, stem: str) -> tuple[CheckReport, dict[str, Any]] | None:
-    """The report that is there and can be read."""
+    """The stored report, if it can be read."""
     try:
         pair = read_pair(folder, stem, "verdict")
         return None if pair is None else _report(folder, stem, *pair)
@@ -128,52 +123,32 @@ def _stored(folder: Path, stem: str) -> tuple[CheckReport, dict[str, Any]] | Non
 def read_reports(store: Store) -> tuple[tuple[CheckReport, dict[str, Any]], ...]:
     """The latest good report of each claim, in order of their names, with its environment.
 
-    Damaged ones are named in `store.notes` and left out; nothing is moved.
-
-    Args:
-        store: results folder.
-
-    Returns:
-        Pairs of report and metadata (code hash, versions, commit, device, time).
+    Damaged reports are named in `store.notes` and skipped, not moved. The environment has code
+    hash, versions, commit, device and time.
 
     Raises:
         UserError: if one was written under another schema.
     """
-    found = []
+    reports = []
     for paper in store.names(FOLDER):
         for slug in store.keys(f"{FOLDER}/{paper}"):
             folder = store.root / FOLDER / paper
             try:
                 pair = read_pair(folder, slug, "verdict")
                 if pair is not None:
-                    found.append(_report(folder, slug, *pair))
+                    reports.append(_report(folder, slug, *pair))
             except Damaged as damage:
-                store.note(f"{damage}: left out; check the claim again to replace it")
-    return tuple(found)
+                store.note(f"{damage}: ignored; check the claim again to replace it")
+    return tuple(reports)
 
 
 def is_current(claim: Claim, report: CheckReport) -> bool:
-    """Whether a report is one of the claim as its sources are now.
-
-    Args:
-        claim: as it is defined now.
-        report: as it is stored.
-
-    Returns:
-        Whether the sources are those that were checked; a report that does not say which is not.
-    """
+    """Whether a report is of the claim's current sources; False if it does not name its sources."""
     return bool(report.source) and report.source == source_digest(claim.place[0], claim.home)
 
 
 def claim_place(root: Path, claim: str) -> tuple[Path, str]:
-    """Folder and file stem of a claim below a root.
-
-    Args:
-        root: folder.
-        claim: `<paper>/<slug>`.
-
-    Returns:
-        Folder of the paper, and the slug with anything unusual in a file name replaced.
+    """Folder of a claim's paper below a root, and its file stem with unusual characters replaced.
 
     Examples:
         >>> folder, stem = claim_place(Path("verdicts"), "mine/triangle (L2)")
@@ -188,11 +163,11 @@ def claim_place(root: Path, claim: str) -> tuple[Path, str]:
 
 def _verdicts(report: CheckReport) -> dict[str, Verdict]:
     """All verdicts of a report by the name of their place."""
-    found = {"verdict": report.verdict}
-    found |= {f"control{i}": control.verdict for i, control in enumerate(report.controls)}
+    verdicts = {"verdict": report.verdict}
+    verdicts |= {f"control{i}": control.verdict for i, control in enumerate(report.controls)}
     if report.challenge is not None:
-        found["challenge"] = report.challenge.verdict
-    return found
+        verdicts["challenge"] = report.challenge.verdict
+    return verdicts
 
 
 def _verdict_document(verdict: Verdict) -> dict[str, Any]:
@@ -211,12 +186,12 @@ def _verdict_document(verdict: Verdict) -> dict[str, Any]:
     }
 
 
-def _limits(told: Sequence[Any]) -> tuple[float | None, ...]:
-    return tuple(None if limit is None else float(limit) for limit in told)
+def _limits(limits: Sequence[Any]) -> tuple[float | None, ...]:
+    return tuple(None if value is None else float(value) for value in limits)
 
 
 def _number(value: float | None) -> float | str | None:
-    """JSON has no infinity and no NaN: they are written as the texts `float` reads."""
+    """JSON has no infinity and no NaN: they become texts that `float` reads."""
     if value is None:
         return None
     plain = float(value)
@@ -226,9 +201,9 @@ def _number(value: float | None) -> float | str | None:
 def _report(
     folder: Path, slug: str, document: Mapping[str, Any], arrays: Mapping[str, np.ndarray]
 ) -> tuple[CheckReport, dict[str, Any]]:
-    told = document["report"]
-    if claim_place(folder.parent, told["claim"]) != (folder, slug):
-        raise Damaged(f"{folder / slug}.json was renamed (it is of {told['claim']})")
+    stored = document["report"]
+    if claim_place(folder.parent, stored["claim"]) != (folder, slug):
+        raise Damaged(f"{folder / slug}.json was renamed (it is of {stored['claim']})")
 
     def verdict(place: str, fields: Mapping[str, Any]) -> Verdict:
         witness = {
@@ -238,24 +213,29 @@ def _report(
         }
         numbers = {name: float(value) for name, value in fields["statistics"].items()}
         read = {name: fields[name] and float(fields[name]) for name in ("slack", "tightness")}
-        whole = {**fields, **read, "outcome": Outcome(fields["outcome"]), "statistics": numbers}
-        return Verdict(**whole, witness=witness or None)
+        all_fields = {
+            **fields,
+            **read,
+            "outcome": Outcome(fields["outcome"]),
+            "statistics": numbers,
+        }
+        return Verdict(**all_fields, witness=witness or None)
 
     controls = tuple(
         ControlReport(c["description"], Outcome(c["expect"]), verdict(f"control{i}", c["verdict"]))
-        for i, c in enumerate(told["controls"])
+        for i, c in enumerate(stored["controls"])
     )
-    for c, control in zip(told["controls"], controls, strict=True):
+    for c, control in zip(stored["controls"], controls, strict=True):
         if c["as_expected"] is not control.as_expected:
             raise Damaged(f"{folder / slug}.json contradicts itself on '{control.description}'")
-    search = told["challenge"]
+    search = stored["challenge"]
     challenge = search and ChallengeReport(
         ratio=search["ratio"] and float(search["ratio"]),
         violated=search["violated"],
         starts=search["starts"],
         steps=search["steps"],
         verdict=verdict("challenge", search["verdict"]),
-        # What earlier searches did not write.
+        # Earlier versions did not write these fields.
         evaluations=search.get("evaluations", 0),
         method=search.get("method", "moves"),
         detection=_limits(search.get("detection", ())),
@@ -263,15 +243,15 @@ def _report(
         certified=search.get("certified", ""),
     )
     report = CheckReport(
-        told["claim"],
-        verdict("verdict", told["verdict"]),
+        stored["claim"],
+        verdict("verdict", stored["verdict"]),
         controls,
-        Outcome(told["expect"]),
+        Outcome(stored["expect"]),
         challenge,
-        _limits(told["detection"]),
-        tuple(told["faults"]),
-        told["seconds"],
+        _limits(stored["detection"]),
+        tuple(stored["faults"]),
+        stored["seconds"],
         source=document["metadata"].get("source", {}).get("sha256", ""),
-        exponents={k: v if v is None else float(v) for k, v in told.get("exponents", {}).items()},
+        exponents={k: v if v is None else float(v) for k, v in stored.get("exponents", {}).items()},
     )
     return report, dict(document["metadata"])

@@ -1,4 +1,4 @@
-"""One instance of a claim in a file, so that anyone can evaluate it again."""
+"""One instance of a claim in a file, for anyone to evaluate again."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -24,10 +24,8 @@ class StoredWitness:
     """An instance read from a file.
 
     Attributes:
-        claim: name of the claim it is an instance of.
-        arrays: the instance.
-        facts: what the search that found it said (ratio, seed, steps).
-        metadata: environment it was found in.
+        facts: ratio, seed and steps of the search.
+        metadata: environment of the search.
     """
 
     claim: str
@@ -37,14 +35,7 @@ class StoredWitness:
 
 
 def witness_file(store: Store, claim: str) -> Path:
-    """Where the instance of a claim is stored.
-
-    Args:
-        store: results folder.
-        claim: its name.
-
-    Returns:
-        Path of its JSON file, there or not.
+    """Path of the JSON file for the instance of a claim, whether it exists or not.
 
     Examples:
         >>> print(witness_file(Store(Path("results")), "mine/triangle"))
@@ -60,16 +51,13 @@ def write_witness(
     witness: Mapping[str, np.ndarray],
     facts: Mapping[str, Any] | None = None,
 ) -> Path:
-    """Write one instance of a claim; it replaces the claim's earlier one.
+    """Write an instance to `<root>/witnesses/<paper>/<claim>.json`, replacing an older one.
 
     Args:
-        store: results folder.
-        claim: name of the claim.
-        witness: arrays by name.
         facts: plain JSON about the search: ratio, seed, steps.
 
     Returns:
-        Path of its JSON file, `<root>/witnesses/<paper>/<claim>.json`.
+        Path of the JSON file.
 
     Raises:
         UserError: if the folder cannot be written or the disk is full.
@@ -85,81 +73,54 @@ def write_witness(
     return write_pair(path.parent, path.stem, document, arrays)
 
 
-def keep_witness(store: Store, claim: str, found: ChallengeReport) -> Path | None:
-    """Store the best instance of a search, with what finds it again.
-
-    Args:
-        store: results folder.
-        claim: name of the claim.
-        found: of a search.
+def keep_witness(store: Store, claim: str, report: ChallengeReport) -> Path | None:
+    """Store the best instance of a search with the seed and numbers that reproduce it.
 
     Returns:
-        Path of its JSON file; None where the search has no instance to keep.
+        Path of the JSON file; None if the search has no instance.
 
     Raises:
         UserError: if the folder cannot be written or the disk is full.
     """
-    if found.verdict.witness is None:
+    if report.verdict.witness is None:
         return None
     facts = {
-        "ratio": found.ratio,
-        "violated": bool(found.violated),
-        "seed": found.verdict.seed,
-        "starts": found.starts,
-        "steps": found.steps,
-        "evaluations": found.evaluations,
-        "method": found.method,
-        "certified": found.certified,
+        "ratio": report.ratio,
+        "violated": bool(report.violated),
+        "seed": report.verdict.seed,
+        "starts": report.starts,
+        "steps": report.steps,
+        "evaluations": report.evaluations,
+        "method": report.method,
+        "certified": report.certified,
     }
-    return write_witness(store, claim, found.verdict.witness, facts)
+    return write_witness(store, claim, report.verdict.witness, facts)
 
 
 def stored_witnesses(store: Store, claims: Iterable[str]) -> dict[str, StoredWitness]:
-    """The instances that earlier searches kept; damaged ones are named in `store.notes`.
-
-    Args:
-        store: results folder.
-        claims: names of claims.
-
-    Returns:
-        By claim, those that are there.
-    """
-    found = {}
+    """The stored instances by claim; damaged ones are named in `store.notes`."""
+    witnesses = {}
     for claim in claims:
         path = witness_file(store, claim)
         if not path.is_file():
             continue
         try:
-            found[claim] = read_witness(path)
+            witnesses[claim] = read_witness(path)
         except UserError as error:
             store.note(str(error))
-    return found
+    return witnesses
 
 
 def forget_witness(store: Store, claim: str) -> bool:
-    """Delete the stored instance of a claim.
-
-    Args:
-        store: results folder.
-        claim: its name.
-
-    Returns:
-        Whether there was one.
-    """
+    """Delete the stored instance of a claim; returns whether there was one."""
     path = witness_file(store, claim)
-    there = path.is_file()
+    existed = path.is_file()
     remove_pair(path.parent, path.stem)
-    return there
+    return existed
 
 
 def read_witness(path: Path) -> StoredWitness:
-    """Read one instance of a claim.
-
-    Args:
-        path: its JSON file, or the `.npz` file with its arrays.
-
-    Returns:
-        The instance and the name of its claim.
+    """Read an instance from its JSON file or the `.npz` file with its arrays.
 
     Raises:
         UserError: if the file is not there, damaged, or not a witness.
@@ -169,6 +130,6 @@ def read_witness(path: Path) -> StoredWitness:
     except Damaged as damage:
         raise UserError(f"{damage}: search again with `attlas challenge`") from damage
     if pair is None:
-        raise UserError(f"no witness at {path}: name the .json file that a challenge stored")
+        raise UserError(f"there is no witness at {path}: name the .json file of a challenge")
     document, arrays = pair
     return StoredWitness(document["claim"], arrays, document["facts"], document["metadata"])

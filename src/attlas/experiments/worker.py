@@ -1,4 +1,4 @@
-"""What happens in a worker process: one cell in, arrays and metadata out."""
+"""The work of a worker process: compute one cell, return arrays and metadata."""
 
 import contextlib
 import datetime
@@ -35,13 +35,11 @@ if TYPE_CHECKING:  # the architectures, which only a cell that trained a model n
 
 @dataclass(frozen=True)
 class Task:
-    """One cell as it travels: names and text, never code.
+    """One cell as it is sent to a worker: names and text, never code.
 
     Attributes:
         module: dotted name of the module that defines the experiment, or the user's own file.
-        experiment: its name.
-        cell: as JSON.
-        checkpoints: where its state is kept by the clock; nowhere when None.
+        checkpoints: where and how often to save state; None for never.
     """
 
     module: str
@@ -52,7 +50,7 @@ class Task:
 
 @dataclass(frozen=True, eq=False)
 class Computed:
-    """What a cell gave, with the environment of the worker that computed it."""
+    """The results of a cell, with the environment of the worker that computed it."""
 
     arrays: dict[str, np.ndarray]
     metadata: dict[str, Any]
@@ -72,13 +70,8 @@ class Failed:
 def compute(task: Task) -> Computed | Failed:
     """Run one cell under its own precision.
 
-    Matrix products run at the highest precision, so that float32 means float32 on a GPU.
-
-    Args:
-        task: what to run.
-
-    Returns:
-        Results, or the failure as a value: a cell that fails does not stop the others.
+    Matrix products run at the highest precision, so that float32 means float32 on a GPU. A failure
+    is a return value, so that it does not stop other cells.
     """
     start, before = time.perf_counter(), begin_peak()
     try:
@@ -87,30 +80,34 @@ def compute(task: Task) -> Computed | Failed:
         with contextlib.ExitStack() as within:
             within.enter_context(jax.enable_x64(cell.dtype == "float64"))
             within.enter_context(jax.default_matmul_precision("highest"))
-            with _TELLING:  # under the precision, which is told too
+            with _TELLING:  # within the context, as the environment names the precision
                 origin = _origin(experiment, task.module)
-            kept = within.enter_context(_checkpointed(task, origin))
+            checkpoints = within.enter_context(_checkpointed(task, origin))
             arrays, layout, models = experiment.computed_with_models(cell)
-        earlier, resumed = (kept.files.earlier, kept.states.resumed) if kept else (0.0, 0)
+        earlier, resumed = (
+            (checkpoints.files.earlier, checkpoints.states.resumed) if checkpoints else (0.0, 0)
+        )
         metadata = {
             **origin,
             **({"resumed": resumed} if resumed else {}),
             "seconds": round(time.perf_counter() - start + earlier, 4),
             "peak_memory": peak_memory(),
             **({"memory_before": before} if before else {}),
-            **({"device_memory": own.peak} if (own := device_memory()) else {}),
+            **({"device_memory": memory.peak} if (memory := device_memory()) else {}),
             "finished": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
         }
     except UserError as error:
         return Failed(str(error))
     except Exception as error:  # noqa: BLE001 (reported by the driver, with its traceback)
         return Failed(f"{type(error).__name__}: {error}", traceback.format_exc())
-    return Computed(arrays, metadata, layout, models, tuple(kept.files.notes) if kept else ())
+    return Computed(
+        arrays, metadata, layout, models, tuple(checkpoints.files.notes) if checkpoints else ()
+    )
 
 
 @cache
 def _origin(experiment: Experiment, module: str) -> dict[str, Any]:
-    """By what a cell is computed: once per process, as versions and commits take tens of ms."""
+    """The environment of a cell; cached, as reading versions and commits takes tens of ms."""
     return {
         **environment(),
         "source": provenance(experiment.source, module),
@@ -119,46 +116,36 @@ def _origin(experiment: Experiment, module: str) -> dict[str, Any]:
 
 
 _TELLING = threading.Lock()
-"""Held while that is found out: the threads of one dask worker begin together."""
+"""Held while the environment is determined: the threads of a dask worker start together."""
 
 
-class _Kept(NamedTuple):
-    """What a cell keeps of its state, and where."""
+class _CellState(NamedTuple):
+    """The checkpoint files of a cell, and the states in them."""
 
     files: CheckpointFiles
     states: Checkpoints
 
 
 @contextlib.contextmanager
-def _checkpointed(task: Task, origin: Mapping[str, Any]) -> Iterator[_Kept | None]:
-    """Let the trainings of a cell keep their states, where the task says so."""
+def _checkpointed(task: Task, origin: Mapping[str, Any]) -> Iterator[_CellState | None]:
+    """Let the trainings of a cell save checkpoints, if the task says so."""
     if task.checkpoints is None or not task.checkpoints.is_shared:
         yield None
         return
-    # The commit alone changes no number: the code is told by its content.
+    # The hash of the code identifies it; a new commit with the same code changes no number.
     identity = {**origin, "commit": None, "source": origin["source"]["sha256"], "cell": task.cell}
     files = CheckpointFiles(task.checkpoints.folder, identity)
     with checkpointed(files, task.checkpoints.seconds) as states:
-        yield _Kept(files, states)
+        yield _CellState(files, states)
 
 
 def dask_setup(worker: object) -> None:
-    """Prepare a process of a local dask cluster: leave Ctrl-C to the driver.
-
-    Args:
-        worker: given by dask, which calls this function by its name at the worker's start.
-    """
+    """Leave Ctrl-C to the driver; dask calls this at the start of a local cluster's process."""
     signal(SIGINT, SIG_IGN)
 
 
 def import_refusal(modules: Sequence[str]) -> str:
-    """The first module that this process cannot import, with the reason.
-
-    Args:
-        modules: dotted names, or files of the user's own.
-
-    Returns:
-        A few words; empty where all can be imported.
+    """The first module (dotted name or file) that cannot be imported, and why; empty if all can.
 
     Examples:
         >>> import_refusal(["json", "not.there"])
@@ -174,25 +161,22 @@ def import_refusal(modules: Sequence[str]) -> str:
     return ""
 
 
-def own_sources(modules: Sequence[str]) -> str:
-    """The sha256 of the sources of a user's own modules, as this process has loaded them.
+def package_sources(modules: Sequence[str]) -> str:
+    """The sha256 of the loaded sources of modules outside attlas; empty if there are none.
 
     Args:
-        modules: see `import_refusal`; all can be imported.
-
-    Returns:
-        One digest for all, empty where none is a user's own.
+        modules: dotted names or files that can be imported.
 
     Examples:
-        >>> own_sources(["attlas.experiments.grid"])
+        >>> package_sources(["attlas.experiments.grid"])
         ''
     """
-    own = [name for name in modules if not name.startswith("attlas.")]
-    return "".join(loaded.digest for name in own for loaded in load_place(name))
+    places = [name for name in modules if not name.startswith("attlas.")]
+    return "".join(loaded.digest for name in places for loaded in load_place(name))
 
 
 def _module(name: str) -> ModuleType:
-    """A module by its dotted name, or by the user's own file; loaded once in a process."""
+    """A module by its dotted name or the user's file; loaded once per process."""
     if not is_written_as_place(name):
         module = importlib.import_module(name)
         if name.startswith("attlas."):

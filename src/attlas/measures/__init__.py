@@ -1,1 +1,1 @@
-"""Measure: arrays in, numbers out."""
+"""Measurements: functions from arrays to numbers."""

@@ -1,1 +1,1 @@
-"""Apply: attention models, one example in, vmap outside."""
+"""Models of attention; each takes one example, batches use `jax.vmap`."""

@@ -1,17 +1,10 @@
-"""Anchors: the fragment of a page at which an object is shown, alike on every page."""
+"""Anchors: the fragment of an address at which a page shows an object, equal on every page."""
 
 import re
 
 
 def anchor(kind: str, name: str) -> str:
-    """The fragment of the page at which an object is shown.
-
-    Args:
-        kind: "claim", "paper", ...
-        name: its name.
-
-    Returns:
-        Letters, digits and hyphens.
+    """The fragment of an address at which a page shows an object.
 
     Examples:
         >>> anchor("claim", "a2020b/lemma-13 (L2)")

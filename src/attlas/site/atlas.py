@@ -1,4 +1,4 @@
-"""The atlas: everything the results folder holds, as HTML pages or as one file."""
+"""The atlas: the contents of a results folder as HTML pages or as one file."""
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
@@ -33,13 +33,13 @@ from attlas.site.content import (
     Source,
     paper_order,
 )
-from attlas.site.experiment_page_pool import Shown, exhibits
+from attlas.site.experiment_page_pool import ExperimentRecords, experiment_entries
 from attlas.site.findings import answered_questions, findings_of
 from attlas.site.folder import write_pages
 from attlas.site.ledger import slack_ledger
 from attlas.site.monitors import monitor_drawings
 from attlas.site.pages import render_pages, render_single
-from attlas.site.selection import chosen
+from attlas.site.selection import select
 from attlas.verify.registry import find_claims, find_errata
 
 _PACKAGE = Path(attlas.__path__[0])
@@ -56,36 +56,38 @@ def write_atlas(
     """Write the atlas of a results folder: pages, or one file, that need no network.
 
     Claims and experiments without a record are listed as not run, damaged records are named.
-    The pages do not depend on the moment at which they are written: the same records give the
-    same pages.
+    Equal records give equal pages, whenever they are written.
 
     Args:
         results: the store, or the results folder.
-        out: the front page; its folder is made if missing. The pages of papers and experiments
-            are written to a folder beside it that has its name without the suffix.
-        names: see `attlas.site.selection.chosen`; what to show.
-        single: whether all is written to `out`.
-        published: further records, those of paper scale that attlas publishes; what is not among
-            them is listed with what it would cost.
+        out: the front page; its folder is created if missing. The pages of papers and experiments
+            go into a folder beside it that has its name without the suffix.
+        names: what to show, see `attlas.site.selection.select`.
+        single: whether to write everything to `out`.
+        published: further records, usually the published ones of paper scale; missing cells are
+            listed with their estimated cost.
 
     Returns:
         The path of the front page.
 
     Raises:
-        UserError: if a file cannot be written, or `out` has no suffix or is no plain file.
+        UserError: if a file cannot be written, or `out` has no suffix or is not a plain file.
     """
     store = results if isinstance(results, Store) else Store(results)
     more = Store(published) if isinstance(published, Path | str) else published
     front = Path(out)
     if not single and (not front.suffix or (front.exists() and not front.is_file())):
-        raise UserError(f"no folder can stand beside {front}: name a file .html, or add --single")
-    shown = chosen(names)
-    own = (shown.claims, shown.errata, shown.experiments)
-    found = gather(store, *own, excerpt=bool(names), published=more)
+        raise UserError(
+            f"{front} leaves no name for the folder of the other pages: name a file .html, "
+            "or add --single"
+        )
+    selection = select(names)
+    objects = (selection.claims, selection.errata, selection.experiments)
+    atlas = gather(store, *objects, excerpt=bool(names), published=more)
     if single:
-        return write_text_file(front, render_single(found), "--out")
+        return write_text_file(front, render_single(atlas), "--out")
     folder = front.with_suffix("")
-    write_pages(front, folder, render_pages(found, front.name, folder.name))
+    write_pages(front, folder, render_pages(atlas, front.name, folder.name))
     return front
 
 
@@ -97,68 +99,70 @@ def gather(
     excerpt: bool = False,
     published: Store | None = None,
 ) -> Atlas:
-    """What a results folder shows of claims, errata and experiments.
+    """Collect claims, errata and experiments with their results; papers as in the bibliography.
 
     Args:
         store: the results folder.
-        claims: all claims found by scanning when None.
-        errata: likewise.
-        experiments: likewise.
-        excerpt: whether other claims than these may have verdicts there.
+        claims: all claims when None; likewise errata and experiments.
+        excerpt: whether verdicts of other claims may exist in the store.
         published: further records, see `write_atlas`.
-
-    Returns:
-        The atlas, papers in the order of the bibliography.
     """
     claims = find_claims() if claims is None else claims
     errata = find_errata() if errata is None else errata
     experiments = find_experiments() if experiments is None else experiments
     code = code_hash()
-    met: list[Mapping[str, Any]] = []
+    metadata_list: list[Mapping[str, Any]] = []
     reports = {report.claim: (report, metadata) for report, metadata in read_reports(store)}
     entries, changed = [], []
     for claim in claims:
         report, metadata = reports.get(claim.name, (None, {}))
         outdated = report is not None and not is_current(claim, report)
         if report is not None and not outdated:
-            met.append(metadata)
+            metadata_list.append(metadata)
             report, differences = _as_declared(claim, report)
             changed += differences
         entries.append(_claim_entry(claim, report, metadata, errata, code, outdated))
     stores = (store,) if published is None else (published, store)
-    shown = [Shown(e, _records(stores, e.name), source_of(e.source)) for e in experiments]
-    met += [record.metadata for one in shown for record in one.records]
-    drawn = _with_missing(exhibits(shown, code), published)
+    experiment_records = [
+        ExperimentRecords(e, _records(stores, e.name), source_of(e.source)) for e in experiments
+    ]
+    metadata_list += [
+        record.metadata for experiment in experiment_records for record in experiment.records
+    ]
+    drawn_entries = _with_missing(experiment_entries(experiment_records, code), published)
     monitors = monitor_drawings(store)
-    warnings = [note for each in stores for note in _notes(each)]
+    warnings = [note for results in stores for note in _notes(results)]
     unknown = sorted(reports.keys() - {claim.name for claim in claims})
     warnings += changed
     audits, unread = stored_audits(store.root)
     warnings += unread
     if unknown and not excerpt:
-        warnings.append(f"Verdicts of claims that are not in the atlas: {', '.join(unknown)}.")
-    papers = _papers(entries, errata, drawn)
+        warnings.append(
+            f"The results folder has verdicts of claims that the atlas does not know: "
+            f"{', '.join(unknown)}."
+        )
+    papers = _papers(entries, errata, drawn_entries)
     places = [c.place[0] for c in claims] + [e.source[0] for e in experiments]
-    own = bool(places) and not any(map(is_of_installed_paper, places))
+    is_user_project = bool(places) and not any(map(is_of_installed_paper, places))
     return Atlas(
         papers,
-        summarise_environment(met),
+        summarise_environment(metadata_list),
         tuple(warnings),
         tuple(audits),
         monitors,
-        () if excerpt or own else answered_questions(entries, drawn),
-        ", ".join(paper.heading for paper in papers) if own else "",
+        () if excerpt or is_user_project else answered_questions(entries, drawn_entries),
+        ", ".join(paper.heading for paper in papers) if is_user_project else "",
     )
 
 
 def _records(stores: Sequence[Store], name: str) -> tuple[Record, ...]:
-    """The records of an experiment in all stores; of one cell that of the last store."""
-    by_key = {record.key: record for each in stores for record in each.records(name)}
+    """The records of an experiment in all stores; for a cell in several, the last store's."""
+    by_key = {record.key: record for store in stores for record in store.records(name)}
     return tuple(by_key.values())
 
 
 def _notes(store: Store) -> list[str]:
-    # Where this machine keeps its results is private.
+    # The path of this machine's results folder is private.
     folder = f"{store.root}{os.sep}"
     return [note.replace(folder, "") for note in dict.fromkeys(store.notes)]
 
@@ -166,26 +170,22 @@ def _notes(store: Store) -> list[str]:
 def _with_missing(
     entries: Sequence[ExperimentEntry], published: Store | None
 ) -> list[ExperimentEntry]:
-    """The entries, with what their paper scale would cost where it was not run."""
-    told = {} if published is None else not_run(published)
+    """The entries, with the estimated cost of their missing cells of paper scale."""
+    costs = {} if published is None else not_run(published)
     return [
         entry
         if entry.scale == Scale.PAPER and entry.done == entry.total
-        else replace(entry, missing=told.get(entry.experiment.name, ""))
+        else replace(entry, missing=costs.get(entry.experiment.name, ""))
         for entry in entries
     ]
 
 
 def source_of(place: tuple[str, int]) -> Source:
-    """Where an object is defined, without saying where this machine keeps it.
-
-    Args:
-        place: file and line.
+    """Where an object is defined (file and line), without this machine's private paths.
 
     Returns:
-        The file as its repository or project calls it, its name alone outside any; and for a
-        file in the checkout that attlas runs from a link relative to its root, in which
-        `make atlas` writes the page.
+        The path within its repository or project, or the bare name; with a link relative to the
+        root of the checkout if attlas runs from it, where `make atlas` writes the page.
 
     Examples:
         >>> source_of(("/somewhere/notebook.py", 3))
@@ -205,22 +205,22 @@ def _claim_entry(
     code: str,
     outdated: bool,
 ) -> ClaimEntry:
-    """A claim with its report; a report of other sources than those of now is left out."""
-    own = metadata.get("source") or {"commit": metadata.get("commit"), "modified": False}
+    """A claim with its report, unless the claim's sources have changed since."""
+    repository = metadata.get("source") or {"commit": metadata.get("commit"), "modified": False}
     return ClaimEntry(
         claim=claim,
         report=None if outdated else report,
         errata=tuple(e for e in errata if e.claim == claim.name),
         source=source_of(claim.place),
         other_code=report is not None and metadata.get("code", code) != code,
-        commit=str(own["commit"] or "")[:12],
-        modified=bool(own["modified"]),
+        commit=str(repository["commit"] or "")[:12],
+        modified=bool(repository["modified"]),
         outdated=str(metadata.get("finished", ""))[:10] if outdated else "",
     )
 
 
 def _as_declared(claim: Claim, report: CheckReport) -> tuple[CheckReport, list[str]]:
-    """The report judged by what the claim expects now, and in what that differs from then."""
+    """The report judged by the claim's current expectations, and warnings if they have changed."""
     declared = {control.description: control.expect for control in claim.controls}
     controls = tuple(
         replace(control, expect=declared.get(control.description, control.expect))
@@ -230,15 +230,15 @@ def _as_declared(claim: Claim, report: CheckReport) -> tuple[CheckReport, list[s
     differences = []
     if report.expect is not claim.expect.outcome:
         differences.append(
-            f"A verdict expected {report.expect} where its claim expects {claim.expect.outcome}: "
+            f"A stored verdict expected {report.expect}, its claim now {claim.expect.outcome}: "
             f"{again}."
         )
     if controls != report.controls:
-        differences.append(f"A verdict expected something else of its controls: {again}.")
+        differences.append(f"A stored verdict expected other outcomes of its controls: {again}.")
     missing = declared.keys() - {control.description for control in report.controls}
     if missing:
         differences.append(
-            f"A verdict has no control '{min(missing)}', which its claim declares: {again}."
+            f"A stored verdict lacks the control '{min(missing)}' of its claim: {again}."
         )
     return replace(report, expect=claim.expect.outcome, controls=controls), differences
 
@@ -246,48 +246,45 @@ def _as_declared(claim: Claim, report: CheckReport) -> tuple[CheckReport, list[s
 def references_of(
     claims: Iterable[Claim], experiments: Iterable[Experiment]
 ) -> tuple[dict[str, Reference], dict[str, str]]:
-    """What is known of the papers of some claims and experiments.
-
-    Args:
-        claims: of attlas or of one's own.
-        experiments: likewise.
-
-    Returns:
-        References by key, of attlas and of the users' projects; titles of projects by their keys.
+    """References by key, of installed papers and users' projects, and titles of the projects.
 
     Raises:
-        UserError: if a project names references that cannot be read.
+        UserError: if a project's references cannot be read.
     """
-    places = [claim.place[0] for claim in claims] + [each.source[0] for each in experiments]
-    known, titles = dict(all_references()), {}
+    places = [claim.place[0] for claim in claims] + [
+        experiment.source[0] for experiment in experiments
+    ]
+    references, titles = dict(all_references()), {}
     for project in filter(None, map(project_of, sorted({Path(place).parent for place in places}))):
-        known |= project.bibliography()
+        references |= project.bibliography()
         titles[project.key] = project.title
-    return known, titles
+    return references, titles
 
 
 def _papers(
     entries: Sequence[ClaimEntry],
     errata: Sequence[Erratum],
-    exhibits: Sequence[ExperimentEntry],
+    experiment_entries: Sequence[ExperimentEntry],
 ) -> tuple[PaperEntry, ...]:
-    """The papers that have a claim, an erratum or an experiment, in order of bibliography."""
-    known, titles = references_of([e.claim for e in entries], [e.experiment for e in exhibits])
+    """The papers that have a claim, an erratum or an experiment, in the bibliography's order."""
+    references, titles = references_of(
+        [e.claim for e in entries], [e.experiment for e in experiment_entries]
+    )
     used = {e.claim.paper for e in entries}
-    used |= {e.paper for e in errata} | {e.experiment.paper for e in exhibits}
+    used |= {e.paper for e in errata} | {e.experiment.paper for e in experiment_entries}
     papers = []
-    for key in [*(k for k in known if k in used), *sorted(used - known.keys())]:
+    for key in [*(k for k in references if k in used), *sorted(used - references.keys())]:
         claims = tuple(
             sorted(
                 (e for e in entries if e.claim.paper == key),
                 key=lambda e: paper_order(e.claim.locator),
             )
         )
-        own = tuple(e for e in exhibits if e.experiment.paper == key)
+        own_experiments = tuple(e for e in experiment_entries if e.experiment.paper == key)
         papers.append(
             PaperEntry(
                 key=key,
-                reference=known.get(key),
+                reference=references.get(key),
                 title=titles.get(key, ""),
                 claims=claims,
                 errata=tuple(
@@ -296,8 +293,8 @@ def _papers(
                     )
                 ),
                 chains=slack_ledger(claims),
-                experiments=own,
-                findings=findings_of(claims, own),
+                experiments=own_experiments,
+                findings=findings_of(claims, own_experiments),
             )
         )
     return tuple(papers)

@@ -1,4 +1,4 @@
-r"""The page of an audit: what stands out, maps of the heads, a card for each, and four lists."""
+r"""The page of an audit: findings, maps of the heads, a card for each head, and four lists."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -14,10 +14,10 @@ from attlas.display.statements import prose
 from attlas.experiments.panels.palette import PALETTE
 from attlas.site.bundle import bundle, modules
 from attlas.site.figures import embed
-from attlas.site.page import own_file, render_template, script_data
+from attlas.site.page import render_template, script_data, template_file
 
 COLUMNS = (
-    ("removal_mean", "change of the loss without it"),
+    ("removal_mean", "loss change when ablated"),
     ("locally_optimal", "locally optimal"),
     ("confidence", "confidence"),
     ("distant_confidence", "distant confidence"),
@@ -30,42 +30,44 @@ COLUMNS = (
     ("qk_norm", "query-key norm"),
     ("ov_norm", "value-output norm"),
 )
-"""Quantities of the table of heads, those that were measured."""
+"""Quantities in the table of heads, if they were measured."""
 
 _STANDINGS = {
     "proved": "Proved: holds for every input of the stated class",
     "checked on instances": "Checked on instances: exact on these weights and sequences",
-    "heuristic": "Heuristic: a summary without a theorem",
+    "heuristic": "Heuristic: a summary that no theorem supports",
     "not claimed": "Not claimed",
 }
 
 
 _FACTS = {
     "slicing_residual": "error of the sum over heads",
-    "sink_share_natural": "sinks, Sink₁ above 0.3: share of heads [95 % interval]",
-    "sink_share_shuffled": "the same, shuffled words",
-    "sink_share_repeated": "the same, one word repeated",
-    "sink_share_null": "the same, uniform attention",
+    "sink_share_natural": (
+        "heads that look mostly at the first token (Sink₁ above 0.3), share [95 % interval]"
+    ),
+    "sink_share_shuffled": "the same share on shuffled tokens",
+    "sink_share_repeated": "the same share on one repeated token",
+    "sink_share_null": "the same share for uniform attention",
     "loss": "loss [95 % interval]",
-    "rank_correlation": "rank correlation of Michel’s score",
-    "curvature_sequences": "sequences of the curvature",
-    "curvature_tokens": "tokens of the curvature",
+    "rank_correlation": "rank correlation of Michel’s score with the loss change",
+    "curvature_sequences": "sequences used for the curvature",
+    "curvature_tokens": "tokens used for the curvature",
     "curvature_products": "Hessian products per head, at most",
-    "explained": "share of the change that is linear",
+    "explained": "share of the change that the linearised model explains",
     "lazy": "training was lazy",
     "loss_linear": "loss of the linearised model",
     "drift": "drift of the tangent kernel",
     "alignment": "alignment of the tangent kernels",
     "distance": "relative distance of the weights",
     "step_times_sharpness": "step size times sharpness",
-    "threshold": "its threshold for this optimiser",
-    "selection_sequences": "sequences of local optimality",
-    "selection_rows": "rows of local optimality, per head",
+    "threshold": "stability threshold of this optimiser",
+    "selection_sequences": "sequences used for local optimality",
+    "selection_rows": "tokens used for local optimality, per head",
 }
-"""Names of numbers of the whole model, where the variable's own says too little."""
+"""Names of the numbers of the whole model, if the variable's name does not say enough."""
 
 _BESIDE = {"loss": ("loss_unit", " {}"), "threshold": ("threshold_formula", " = {}")}
-"""Facts that are words and stand after a number."""
+"""Facts that are words and follow a number."""
 
 _COVERS = {
     "1,1": r"$\|W\|_{1,1}$",
@@ -77,18 +79,8 @@ _COVERS = {
 }
 
 
-class Told(NamedTuple):
-    """A quantity as the page tells it.
-
-    Attributes:
-        name: of the variable.
-        title: prose, as markup.
-        formula: as markup.
-        meaning: prose, as markup.
-        standing: how it is known.
-        null: name of its reference.
-        unit: what it is counted in.
-    """
+class ReportedQuantity(NamedTuple):
+    """A quantity of the page; `null` is the name of its reference quantity."""
 
     name: str
     title: Markup
@@ -100,28 +92,30 @@ class Told(NamedTuple):
 
 
 def render_audit(audit: Mapping[str, Any]) -> str:
-    """The audit as one HTML document that loads nothing.
+    """The audit (from `ModelAudit.to_json`) as one HTML document that loads nothing.
 
-    Args:
-        audit: what `ModelAudit.to_json` gave, or a file of it.
-
-    Returns:
-        The document. Its script, whose hash the content policy names, sorts, filters and fills the
-        card; the findings, figures and lists need none.
+    Its script, whose hash the content policy names, sorts, filters and fills the card; findings,
+    figures and lists work without it.
     """
     described = audit["quantities"]
-    told = [_told(name, described[name]) for name in described if "title" in described[name]]
+    quantities = [
+        _reported(name, described[name]) for name in described if "title" in described[name]
+    ]
     heads = audit["heads"]
-    # The map opens with what the table begins with, not with the first of the alphabet.
+    # The map opens with the first column of the table, not with the first in the alphabet.
     rank = {name: place for place, (name, _) in enumerate(COLUMNS)}
     of_heads = sorted(
-        (each for each in told if any(row.get(each.name) is not None for row in heads)),
-        key=lambda each: rank.get(each.name, len(rank)),
+        (
+            quantity
+            for quantity in quantities
+            if any(row.get(quantity.name) is not None for row in heads)
+        ),
+        key=lambda quantity: rank.get(quantity.name, len(rank)),
     )
     return render_template(
         "audit.html.j2",
-        style=own_file("audit.css"),
-        script=bundle({**modules("explorer"), "audit": own_file("audit.js")}, "audit"),
+        style=template_file("audit.css"),
+        script=bundle({**modules("explorer"), "audit": template_file("audit.js")}, "audit"),
         audit=audit,
         facts=_facts(audit["facts"]),
         bounds=[{**row, "name": _bound_name(row["name"])} for row in audit["bounds"]],
@@ -130,13 +124,15 @@ def render_audit(audit: Mapping[str, Any]) -> str:
         columns=[pair for pair in COLUMNS if any(row.get(pair[0]) is not None for row in heads)],
         figures=_figures(audit),
         standings=[(title, audit["standings"][key]) for key, title in _STANDINGS.items()],
-        data=script_data({"heads": heads, "quantities": [_plain(each) for each in of_heads]}),
+        data=script_data(
+            {"heads": heads, "quantities": [_plain(quantity) for quantity in of_heads]}
+        ),
     )
 
 
-def _told(name: str, attributes: Mapping[str, str]) -> Told:
+def _reported(name: str, attributes: Mapping[str, str]) -> ReportedQuantity:
     formula = attributes.get("formula", "")
-    return Told(
+    return ReportedQuantity(
         name,
         prose(attributes["title"]),
         prose(formula),
@@ -148,8 +144,8 @@ def _told(name: str, attributes: Mapping[str, str]) -> Told:
 
 
 def _facts(facts: Mapping[str, Any]) -> list[tuple[str, Markup]]:
-    """Numbers of the whole model with what they are; an interval stands beside its value."""
-    shown, beside = [], {other for other, _ in _BESIDE.values()}
+    """Numbers of the whole model with their names, values with their intervals."""
+    rows, beside = [], {companion for companion, _ in _BESIDE.values()}
     for name, value in facts.items():
         ends = [facts.get(f"{name}_{end}") for end in ("low", "high")]
         base = name.removesuffix("_low").removesuffix("_high")
@@ -158,34 +154,34 @@ def _facts(facts: Mapping[str, Any]) -> list[tuple[str, Markup]]:
         text = prose(value) if isinstance(value, str) else number(value)
         if None not in ends:
             text += Markup(" [{}, {}]").format(*(number(end) for end in ends))
-        other, form = _BESIDE.get(name, ("", ""))
-        if other in facts:
-            text += Markup(form).format(facts[other])
-        shown.append((_FACTS.get(name, name.replace("_", " ")), text))
-    return shown
+        companion, form = _BESIDE.get(name, ("", ""))
+        if companion in facts:
+            text += Markup(form).format(facts[companion])
+        rows.append((_FACTS.get(name, name.replace("_", " ")), text))
+    return rows
 
 
 def _bound_name(name: str) -> str:
-    """Such as "the norm (1, 1), sharp constants" for "1,1 sharp"."""
+    """For example "the norm (1, 1), sharp constants" for "1,1 sharp"."""
     cover, _, constants = name.rpartition(" ")
     if cover in _COVERS and constants in ("corrected", "sharp", "printed"):
         return f"{_COVERS[cover]}, {constants} constants"
     return _COVERS.get(name, name)
 
 
-def _plain(quantity: Told) -> dict[str, str]:
+def _plain(quantity: ReportedQuantity) -> dict[str, str]:
     return {key: str(value) for key, value in quantity._asdict().items()}
 
 
 def _figures(audit: Mapping[str, Any]) -> list[tuple[Markup, str]]:
     """Each figure with its caption."""
-    made = []
+    figures = []
     for draw in (_curves, _ladder, _depth, _importance):
-        found = draw(audit)
-        if found is not None:
-            figure, caption = found
-            made.append((embed(figure, caption), caption))
-    return made
+        drawing = draw(audit)
+        if drawing is not None:
+            figure, caption = drawing
+            figures.append((embed(figure, caption), caption))
+    return figures
 
 
 def _column(audit: Mapping[str, Any], name: str, table: str = "heads") -> list[float] | None:
@@ -221,10 +217,11 @@ def _ladder(audit: Mapping[str, Any]) -> tuple[Figure, str] | None:
     axes.set(yscale="log", xlabel="heads, by their first certificate", ylabel="change per change")
     figure.legend(frameon=False, fontsize=8, ncols=2, loc="outside upper center")
     return figure, (
-        "How much the output of each head can change per unit of change of its normalised input: "
-        "certified for every text as long as those that are attacked (normalised tokens anywhere "
-        "in their ball), certified at the tokens that were read, and reached by an attack on each. "
-        "The truth lies between a certificate and the attack of its colour."
+        "How much the output of each head can change per unit of change of its normalised input. "
+        "One certificate holds for every text of at most the attacked length (normalised tokens "
+        "anywhere in their ball), the other at the tokens that were read; an attack searches for "
+        "the largest change in each case. The true value lies between a certificate and the "
+        "attack of the same colour."
     )
 
 
@@ -255,8 +252,8 @@ def _curves(audit: Mapping[str, Any]) -> tuple[Figure, str] | None:
         axes.plot(steps, middle, "o-", color=PALETTE[0], lw=1.6, ms=3.5)
         axes.set(xlabel="training step", title=title)
     return figure, (
-        f"Along {len(audit['curves'])} checkpoints: the median over the heads, and from the least "
-        "to the largest."
+        f"Median over the heads at {len(audit['curves'])} checkpoints, with the range from the "
+        "smallest to the largest value."
     )
 
 
@@ -269,7 +266,7 @@ def _depth(audit: Mapping[str, Any]) -> tuple[Figure, str] | None:
     axes = figure.subplots()
     for place, (name, label) in enumerate(
         (
-            ("residual_l2", "relative distance from equal rows"),
+            ("residual_l2", "relative distance from equal tokens"),
             ("mean_cosine", "mean cosine of two tokens"),
         )
     ):
@@ -280,16 +277,16 @@ def _depth(audit: Mapping[str, Any]) -> tuple[Figure, str] | None:
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes.legend(frameon=False, fontsize=8)
     return figure, (
-        "Distance of the hidden rows from equal rows, relative to their size, and mean cosine of "
-        "two of them. Rank collapse would be a distance that falls to 0 and a cosine that rises "
-        "to 1 with depth."
+        "Distance of the hidden states from being equal for all tokens, relative to their size, "
+        "and mean cosine between two of them. Under rank collapse the distance would fall to 0 and "
+        "the cosine rise to 1 with depth."
     )
 
 
 def _importance(audit: Mapping[str, Any]) -> tuple[Figure, str] | None:
     """Michel's score against the exact change of the loss."""
     score, change = (_column(audit, name) for name in ("michel_score", "removal_zero"))
-    if score is None or change is None or not any(each > 0 for each in score):
+    if score is None or change is None or not any(value > 0 for value in score):
         return None
     figure = Figure(figsize=(4.6, 3.2), layout="constrained")
     axes = figure.subplots()
@@ -300,13 +297,13 @@ def _importance(audit: Mapping[str, Any]) -> tuple[Figure, str] | None:
         xlabel="Michel's score, a slope",
         ylabel="change of the loss" + (f", {unit}" if unit else ""),
     )
-    shown = audit["facts"].get("rank_correlation")
-    told = (
+    correlation = audit["facts"].get("rank_correlation")
+    remark = (
         ""
-        if shown is None
-        else f" The rank correlation of the score with the size of that change is {shown:.2f}."
+        if correlation is None
+        else f" The rank correlation of the two, by absolute value, is {correlation:.2f}."
     )
     return figure, (
-        "One point per head: Michel's score, the size of the slope of the loss in the head, and "
-        f"the exact change of the loss with nothing in the head's place.{told}"
+        "One point per head: Michel's score, which is the absolute slope of the loss in the head's "
+        f"gate, and the exact change of the loss when the head is zero-ablated.{remark}"
     )

@@ -1,4 +1,4 @@
-"""A badge of the claims: the endpoint form that badge services read, and a picture of our own."""
+"""A badge of the claims: the endpoint format of badge services, and an SVG picture."""
 
 import json
 from collections.abc import Iterable, Sequence
@@ -6,10 +6,10 @@ from pathlib import Path
 from xml.sax.saxutils import escape, quoteattr
 
 from attlas.claims.verdict import CheckReport, Outcome
-from attlas.site.evidence_level import Standing, counts, sentence, standing
+from attlas.site.evidence_level import EvidenceLevel, counts, evidence_level, sentence
 
 COLOURS = {"brightgreen": "#2e7d32", "yellow": "#8a6100", "red": "#b3261e", "lightgrey": "#5f6368"}
-"""Of an endpoint, and as we draw them: white text on each has a contrast of at least 4.5."""
+"""Names of colours of an endpoint, and our colours, with a contrast of at least 4.5 to white."""
 _WIDE = frozenset("mwMW%@")
 _SLIM = frozenset("ijl.,:;'|!()[] ftr")
 
@@ -19,34 +19,28 @@ def badge_document(
 ) -> dict[str, object]:
     """The badge in the form {schemaVersion, label, message, color} of an endpoint.
 
-    It is red where a claim that should hold has a counterexample, yellow where one is open; where
-    a counterexample is expected (of an erratum) it is counted and does not change the colour.
-
-    Args:
-        reports: of the claims, None where one was not run.
-        label: what stands at the left.
-
-    Returns:
-        Plain JSON.
+    It is red if a claim that should hold has a counterexample, and yellow if one is open. Expected
+    counterexamples (of errata) are counted without changing the colour. A report is None for a
+    claim that was not run.
 
     Examples:
         >>> badge_document([None])["message"], badge_document([])["color"]
         ('1 open', 'lightgrey')
     """
-    found = list(reports)
-    numbers = counts(found)
+    all_reports = list(reports)
+    numbers = counts(all_reports)
     unexpected = any(
         report is not None
-        and standing(report) is Standing.COUNTEREXAMPLE
+        and evidence_level(report) is EvidenceLevel.COUNTEREXAMPLE
         and report.expect is not Outcome.VIOLATED
-        for report in found
+        for report in all_reports
     )
     if unexpected:
         colour = "red"
-    elif numbers[Standing.OPEN]:
+    elif numbers[EvidenceLevel.OPEN]:
         colour = "yellow"
     else:
-        colour = "brightgreen" if found else "lightgrey"
+        colour = "brightgreen" if all_reports else "lightgrey"
     return {"schemaVersion": 1, "label": label, "message": sentence(numbers), "color": colour}
 
 
@@ -54,24 +48,19 @@ def badge_svg(label: str, message: str, colour: str) -> str:
     """The badge as a picture that loads nothing.
 
     Args:
-        label: what stands at the left.
-        message: what stands at the right.
         colour: one of `COLOURS`.
-
-    Returns:
-        SVG.
 
     Examples:
         >>> badge_svg("attlas", "2 held", "brightgreen")[:5]
         '<svg '
     """
     left, right = _width(label), _width(message)
-    whole, said = left + right, f"{label}: {message}"
+    width, title = left + right, f"{label}: {message}"
     return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{whole}" height="20" '
-        f'viewBox="0 0 {whole} 20" role="img" aria-label={quoteattr(said)}>'
-        f"<title>{escape(said)}</title>"
-        f'<rect width="{whole}" height="20" rx="3" fill="{COLOURS[colour]}"/>'
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="20" '
+        f'viewBox="0 0 {width} 20" role="img" aria-label={quoteattr(title)}>'
+        f"<title>{escape(title)}</title>"
+        f'<rect width="{width}" height="20" rx="3" fill="{COLOURS[colour]}"/>'
         f'<path d="M3 0h{left - 3}v20h-{left - 3}a3 3 0 0 1-3-3v-14a3 3 0 0 1 3-3z" fill="#444"/>'
         '<g fill="#fff" font-family="Verdana,DejaVu Sans,sans-serif" font-size="11" '
         'text-anchor="middle">'
@@ -80,15 +69,7 @@ def badge_svg(label: str, message: str, colour: str) -> str:
 
 
 def badge_text(file: Path, reports: Sequence[CheckReport | None], label: str = "attlas") -> str:
-    """The badge in the form that a file's name asks for.
-
-    Args:
-        file: ends in .svg for the picture; anything else is the endpoint's JSON.
-        reports: of the claims.
-        label: what stands at the left.
-
-    Returns:
-        The content of the file.
+    """The content of a badge file: an SVG picture if its name ends in .svg, else JSON.
 
     Examples:
         >>> badge_text(Path("badge.json"), [])[:22]
@@ -101,12 +82,12 @@ def badge_text(file: Path, reports: Sequence[CheckReport | None], label: str = "
 
 
 def _width(text: str) -> int:
-    """Pixels of a text of 11 pixels' height with a margin; its length is then fixed to fit."""
+    """Approximate width in pixels of a text of font size 11, with a margin."""
     return 10 + round(sum(10.5 if c in _WIDE else 4.4 if c in _SLIM else 7 for c in text))
 
 
 def _text(text: str, middle: float, width: int) -> str:
-    # The length is given, so that no font of the reader's machine runs over the edge.
+    # A fixed text length keeps any font of the reader's machine inside the badge.
     return (
         f'<text x="{middle:g}" y="14" textLength="{width - 10}" '
         f'lengthAdjust="spacingAndGlyphs">{escape(text)}</text>'

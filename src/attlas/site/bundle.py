@@ -1,8 +1,8 @@
 r"""JavaScript modules as one script, for a page that opens from disk.
 
-A browser loads no module from `file://`, and a content policy by hashes allows no module that was
-not in the page when it was written. Each module becomes a function of its own that hands out what
-it exports, so that names of different modules never meet.
+A browser loads no module from `file://`, and a content policy with hashes allows no module outside
+the page. Each module becomes a function that returns its exports, so that names of different
+modules do not clash.
 """
 
 import re
@@ -16,36 +16,23 @@ _EXPORT = re.compile(r"^export (?=(?:(?:async )?function|const) (\w+))", re.MULT
 
 
 def modules(folder: str) -> dict[str, str]:
-    """The modules of one page.
-
-    Args:
-        folder: of them, beside this file.
-
-    Returns:
-        Sources by name, without `.js`.
+    """The sources of a page's modules, by name without `.js`.
 
     Examples:
         >>> "export function softmax" in modules("explorer")["numbers"]
         True
     """
     place = resources.files(f"attlas.site.{folder}")
-    files = (each for each in place.iterdir() if each.name.endswith(".js"))
+    files = (path for path in place.iterdir() if path.name.endswith(".js"))
     return {file.name.removesuffix(".js"): file.read_text("utf-8") for file in files}
 
 
 def bundle(sources: Mapping[str, str], *entries: str) -> str:
-    r"""One script that runs modules after what they import.
+    r"""One strict script that runs the modules `entries` after their imports.
 
     Imports are written `import { a, b } from "./name.js";`, exports `export function`,
-    `export async function` or `export const`, at the beginning of a line.
-
-    Args:
-        sources: of all modules, by name.
-        *entries: those to run.
-
-    Returns:
-        The script, strict as modules are; the exports of one stand in a constant named `$` and its
-        name.
+    `export async function` or `export const`, at the beginning of a line. The exports of a module
+    `name` become the constant `$name`.
 
     A `UserError` names a module that is missing, that imports itself through others, or that has
     an import or export of another form.
@@ -71,18 +58,18 @@ def bundle(sources: Mapping[str, str], *entries: str) -> str:
 
 
 def _add(name: str, sources: Mapping[str, str], done: dict[str, str], above: tuple) -> None:
-    """Put a module after those that it imports."""
+    """Append a module after its imports."""
     if name in done:
         return
     if name in above or name not in sources:
         way = " -> ".join((*above, name))
         raise UserError(f"modules {way}: a module is missing or imports itself")
     source = sources[name]
-    for _, other in _IMPORT.findall(source):
-        _add(other, sources, done, (*above, name))
+    for _, imported in _IMPORT.findall(source):
+        _add(imported, sources, done, (*above, name))
     exported = ", ".join(_EXPORT.findall(source))
-    body = _IMPORT.sub(lambda found: f"const {{{found[1]}}} = ${found[2]};\n", source)
+    body = _IMPORT.sub(lambda match: f"const {{{match[1]}}} = ${match[2]};\n", source)
     body = _EXPORT.sub("", body)
     if re.search(r"^(?:import|export)\b", body, re.MULTILINE):
-        raise UserError(f"module {name} has an import or export of another form: name each")
+        raise UserError(f"module {name} has an import or export of another form: list the names")
     done[name] = f"const ${name} = (() => {{\n{body}return {{ {exported} }};\n}})();\n"

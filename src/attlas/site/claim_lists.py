@@ -1,4 +1,4 @@
-"""The four lists of the page of a paper: what is attained, what holds, what does not, the rest."""
+"""The four lists on the page of a paper: attained, holding, refuted and undecided claims."""
 
 from collections.abc import Iterable
 from typing import NamedTuple
@@ -8,11 +8,11 @@ from attlas.claims.strength import TIGHT, best_ratio, limits_of, passing_factor
 from attlas.claims.verdict import CheckReport, Outcome
 from attlas.display.numbers import plain_number
 from attlas.site.content import ClaimEntry
-from attlas.site.evidence_level import Standing, standing
+from attlas.site.evidence_level import EvidenceLevel, evidence_level
 
 
 class Listed(NamedTuple):
-    """A claim of a list, and in a few words why it stands there."""
+    """A claim of a list, and why it is in it."""
 
     entry: ClaimEntry
     note: str
@@ -29,68 +29,65 @@ class ClaimList(NamedTuple):
 _LISTS = (
     (
         "Holds and is attained",
-        "On an instance both sides agree within 1 %: no constant in front of the right side can "
-        "be made smaller by more.",
+        "On some instance both sides agree within 1 %, so that the constant in front of the right "
+        "side cannot be reduced by more than 1 %.",
     ),
     (
         "Holds, not shown to be tight",
-        "It held on what was tried. The factor says how much stronger a statement would pass the "
-        "same check.",
+        "The statement held on all instances tried. The factor says how much smaller the right "
+        "side could be and still pass the same check.",
     ),
-    ("Has a counterexample", "An instance violates it, drawn, stored or found by the attack."),
+    (
+        "Has a counterexample",
+        "A sampled or stored instance, or one that the attack found, violates it.",
+    ),
     (
         "Not decided",
-        "It was not run, its sources or data have changed since, or its check did not decide.",
+        "The check was not run, did not decide, or is older than the claim's sources or data.",
     ),
 )
 
 
 def claim_lists(entries: Iterable[ClaimEntry]) -> tuple[ClaimList, ...]:
-    """Claims by what a reader may take from their last check.
-
-    Args:
-        entries: claims with what became of them.
-
-    Returns:
-        Four lists, empty ones too: who looks for counterexamples is told that there is none.
+    """Sort claims by the result of their last check into four lists, which may be empty.
 
     Examples:
-        >>> [each.title for each in claim_lists([])][1:3]
+        >>> [group.title for group in claim_lists([])][1:3]
         ['Holds, not shown to be tight', 'Has a counterexample']
     """
-    found: tuple[list[Listed], ...] = ([], [], [], [])
+    lists: tuple[list[Listed], ...] = ([], [], [], [])
     for entry in entries:
         place, note = _placed(entry)
-        found[place].append(Listed(entry, note))
+        lists[place].append(Listed(entry, note))
     return tuple(
         ClaimList(title, about, tuple(claims))
-        for (title, about), claims in zip(_LISTS, found, strict=True)
+        for (title, about), claims in zip(_LISTS, lists, strict=True)
     )
 
 
 def _placed(entry: ClaimEntry) -> tuple[int, str]:
-    """The list of a claim, and the words beside it."""
-    report, stands = entry.report, standing(entry.report)
-    if report is None or stands is Standing.OPEN:
+    """The number of a claim's list, and the words beside it."""
+    report, stands = entry.report, evidence_level(entry.report)
+    if report is None or stands is EvidenceLevel.OPEN:
         return 3, _undecided(entry)
-    if stands is Standing.COUNTEREXAMPLE:
+    if stands is EvidenceLevel.COUNTEREXAMPLE:
         return 2, _counterexample(report)
     factor = _factor(report)
     if factor is None:
-        return 1, f"decided as {_kind(entry.claim)}: no constant is tested"
+        return 1, f"decided as {_kind(entry.claim)}: there is no constant to test"
     if factor > 1 / TIGHT:
         size = "any factor" if factor == float("inf") else f"a factor {plain_number(factor, 3)}"
-        return 1, f"not tested within {size}{_unattacked(entry)}"
+        return 1, f"would also pass with a right side smaller by {size}{_unattacked(entry)}"
     ratio = best_ratio(report)
     exact = entry.claim.kind is Kind.IDENTITY or ratio is None
     return 0, "exact up to rounding" if exact else f"ratio {plain_number(ratio, 4)}"
 
 
 def _factor(report: CheckReport) -> float | None:
-    """How much smaller the right side could be and pass, in the worst component."""
+    """By what factor the right side could be smaller and still pass, in the worst component."""
     factor, ratio = passing_factor(limits_of(report)), best_ratio(report)
     if factor is None and ratio is not None and not report.detection:
-        # A report without detection limits: the ratio alone tells.
+        # A report without detection limits: only the ratio is known.
         return 1 / ratio if ratio > 0 else float("inf")
     return factor
 
@@ -109,13 +106,13 @@ def _counterexample(report: CheckReport) -> str:
     search = report.challenge
     if report.verdict.outcome is not Outcome.VIOLATED and search is not None:
         proof = f", {search.certified}" if search.certified.startswith("proved") else ""
-        return f"counterexample of the attack, ratio {plain_number(search.ratio)}{proof}"
+        return f"counterexample by the attack, ratio {plain_number(search.ratio)}{proof}"
     return "as expected" if report.expect is Outcome.VIOLATED else report.verdict.reason
 
 
 def _undecided(entry: ClaimEntry) -> str:
     if entry.report is None:
-        return f"changed since its check of {entry.outdated}" if entry.outdated else "not run"
+        return f"changed since it was checked on {entry.outdated}" if entry.outdated else "not run"
     if entry.report.verdict.outcome is Outcome.SUPPORTED:
         return "its check needs investigation"
     return entry.mark.word

@@ -1,4 +1,4 @@
-"""What an atlas shows, before it is a page: papers, claims, chains and experiments."""
+"""The contents of an atlas before rendering: papers, claims, chains and experiments."""
 
 import re
 from collections.abc import Mapping
@@ -19,7 +19,7 @@ from attlas.verify.searchable import why_not_attacked
 
 
 class Mark(NamedTuple):
-    """How an outcome is shown: never by colour alone."""
+    """The display of an outcome: a word, a sign and a colour, never colour alone."""
 
     word: str
     sign: str
@@ -36,7 +36,7 @@ MARKS = {
 
 
 BROKEN = Mark("violated under attack", "✗", "bad")
-"""A claim that held on its instances, of which an attack found a counterexample."""
+"""A claim that held on its sampled instances, but has a counterexample from an attack."""
 
 
 class Source(NamedTuple):
@@ -48,36 +48,28 @@ class Source(NamedTuple):
 
 
 def paper_order(locator: str) -> tuple[str, int]:
-    """Where a statement stands among those of its paper; files sort 13 before 4.
-
-    Args:
-        locator: "Lemma 13 (L2)".
-
-    Returns:
-        Its first word and its first number; statements that share both keep their order.
+    """A sort key for locators such as "Lemma 13 (L2)": the first word and the first number.
 
     Examples:
         >>> sorted(["Lemma 13 (L2)", "Lemmas 4 and 5"], key=paper_order)
         ['Lemmas 4 and 5', 'Lemma 13 (L2)']
     """
-    found = re.search(r"\d+", locator)
+    number = re.search(r"\d+", locator)
     word = locator.split(" ", 1)[0].lower().removesuffix("s")
-    return word, int(found.group()) if found else 0
+    return word, int(number.group()) if number else 0
 
 
 @dataclass(frozen=True)
 class ClaimEntry:
-    """A claim with what became of it.
+    """A claim with the result of its last check.
 
     Attributes:
-        claim: the claim.
-        report: its last check, None when it was not run.
-        errata: flaws of the paper that this claim shows.
-        source: where it is defined.
-        other_code: whether the check was made by other code than this.
-        commit: of the claim's own repository when it was checked, empty where it is in none.
+        report: the last check, None if not run.
+        errata: errors of the paper that the claim demonstrates.
+        other_code: whether other code of attlas made the check.
+        commit: commit of the claim's repository at the check; empty outside a repository.
         modified: whether its sources differed from that commit.
-        outdated: the day of a check of other sources than the claim has now, which is not shown.
+        outdated: date of a check of earlier sources, which is not shown.
     """
 
     claim: Claim
@@ -101,42 +93,42 @@ class ClaimEntry:
 
     @property
     def form(self) -> Form:
-        """In which form it has its statement."""
+        """How its statement relates to the printed one."""
         return form_of(self.claim)
 
     @property
     def wording(self) -> str:
-        """The form of a paper's statement in our words, empty for others."""
+        """The form, if the statement is the paper's in our words; else empty."""
         return str(self.form) if self.form in OUR_WORDING else ""
 
     @property
     def suspected(self) -> bool:
-        """Whether an erratum that it shows is of a statement that was not read in its paper."""
+        """Whether its erratum is about a statement that we have not read in the paper."""
         claim = self.claim
         return claim.status is Status.SUSPECTED_ERRATUM or claim.source is Text.RECALLED
 
     @property
     def outcome(self) -> Outcome | None:
-        """The verdict, None when it was not run."""
+        """The verdict, None if not run."""
         return self.report.verdict.outcome if self.report else None
 
     @property
     def mark(self) -> Mark:
-        """How the outcome is shown; a counterexample of an attack outweighs the instances."""
+        """The display of the outcome; an attack's counterexample outweighs the instances."""
         search = self.report.challenge if self.report else None
         broken = search is not None and search.violated and self.outcome is Outcome.SUPPORTED
         return BROKEN if broken else MARKS[self.outcome]
 
     @property
     def strength(self) -> str:
-        """What is said beside the outcome: what would pass too, or that tightness was shown."""
+        """The words after the outcome: which smaller constant would pass, or that it is tight."""
         if self.report is None:
             return ""
         return outcome_words(self.report).removeprefix(self.mark.word)
 
     @property
     def not_attacked(self) -> str:
-        """Why an inequality is not attacked; empty for others."""
+        """Why an inequality is not attacked; empty for other claims."""
         return why_not_attacked(self.claim)
 
     @property
@@ -150,10 +142,8 @@ class ChainLink:
     """One link of a chain of inequalities.
 
     Attributes:
-        entry: its claim.
-        tightness: largest lhs / rhs found by check or challenge, None without one.
-        factor: what the link loses, 1 / tightness.
-        share: its part of the logarithm of what the chain loses, 0 to 1.
+        tightness: largest lhs / rhs of check or challenge, None without one.
+        share: its share, 0 to 1, of the logarithm of the factor that the chain loses.
     """
 
     entry: ClaimEntry
@@ -164,9 +154,9 @@ class ChainLink:
 
 @dataclass(frozen=True)
 class Chain:
-    """The slack ledger of one chain: links in proof order, and what they lose together.
+    """The slack ledger of one chain: links in proof order, and the factor that they lose together.
 
-    `picture` is its waterfall, where two of its links or more have a ratio.
+    `picture` is a waterfall chart, if at least two links have a ratio.
     """
 
     name: str
@@ -177,7 +167,7 @@ class Chain:
 
 @dataclass(frozen=True)
 class Drawing:
-    """One panel, drawn; `anchor` is its fragment of the page."""
+    """One drawn figure; `anchor` is its fragment of the page."""
 
     title: str
     caption: str
@@ -186,21 +176,21 @@ class Drawing:
 
 
 class Evidence(NamedTuple):
-    """What a finding rests on: a claim or an experiment, and its fragment of the page."""
+    """A claim or an experiment that supports a finding, and its fragment of the page."""
 
     name: str
     anchor: str
 
 
 class Finding(NamedTuple):
-    """One finding of a paper, text with $mathematics$, and what it rests on."""
+    """One finding of a paper, text with $mathematics$, and its evidence."""
 
     text: str
     evidence: tuple[Evidence, ...]
 
 
 class Findings(NamedTuple):
-    """The findings of a paper on one question, or what answers a question of users."""
+    """The findings of a paper on one question, or the answers to a user's question."""
 
     title: str
     findings: tuple[Finding, ...]
@@ -213,25 +203,21 @@ class Findings(NamedTuple):
 
 @dataclass(frozen=True)
 class ExperimentEntry:
-    """An experiment with what its records show.
+    """An experiment with the results in its records.
 
     Attributes:
-        experiment: the experiment.
-        source: where it is defined.
         scale: the scale shown, empty without records.
         done: cells of that scale that have a record.
         total: cells of that scale.
-        other_code: records made by other code than this.
+        other_code: number of records from other code.
         seconds: sum of the cells' wall times.
-        drawings: its figures.
-        table: its table, None without records.
-        settings: settings that all cells share, and the values of those that vary.
-        problems: what could not be shown, and why.
-        answer: to its question, empty before all cells of the scale have been run.
-        values: of which the answer is made, by name.
-        thumbnail: its first figure as a small picture, a data address; empty without one.
+        table: None without records.
+        settings: settings with their values.
+        answer: the answer to its question, empty until all cells of the scale have been run.
+        values: values in the answer, by name.
+        thumbnail: the first figure as a small picture, a data URL; empty without one.
         whence: day, commit, machine and device of the last record shown.
-        missing: what was not run at paper scale and what it would cost, where that is known.
+        missing: which cells of paper scale are missing and their estimated cost, if known.
     """
 
     experiment: Experiment
@@ -253,7 +239,7 @@ class ExperimentEntry:
 
     @property
     def unanswered(self) -> str:
-        """Why the question has no answer, empty where it has one."""
+        """Why the question has no answer; empty if it has one."""
         if self.answer:
             return ""
         if not self.done:
@@ -261,8 +247,8 @@ class ExperimentEntry:
         if self.done < self.total:
             return f"Not answered yet: {self.done} of {self.total} cells have been run."
         if not self.experiment.answer_text:
-            return "Computed: see its figures and its table."
-        return "Not answered: a number that the answer needs is missing."
+            return "Computed: see the figures and the table."
+        return "Not answered: a number for the answer is missing."
 
     @property
     def anchor(self) -> str:
@@ -272,7 +258,7 @@ class ExperimentEntry:
 
 @dataclass(frozen=True)
 class PaperEntry:
-    """A paper with all that the atlas holds of it; `title` is that of its project."""
+    """A paper with its claims, errata, chains and experiments; `title` is its project's."""
 
     key: str
     reference: Reference | None
@@ -290,64 +276,46 @@ class PaperEntry:
 
     @property
     def short(self) -> str:
-        """What the paper is called in a list."""
+        """The paper's short name for lists."""
         return self.reference.short if self.reference else self.key
 
     @property
     def heading(self) -> str:
-        """What the paper is called."""
+        """The paper's title."""
         return self.reference.title if self.reference else self.title or self.key
 
     def count(self, outcome: Outcome | None) -> int:
-        """How many claims have an outcome.
-
-        Args:
-            outcome: the outcome, None for claims that were not run.
-
-        Returns:
-            Their number.
-        """
+        """The number of claims with an outcome; None counts claims that were not run."""
         return sum(entry.outcome is outcome for entry in self.claims)
 
     @property
     def unexpected(self) -> int:
-        """How many claims are unexpected."""
+        """The number of claims with an unexpected result."""
         return sum(entry.unexpected for entry in self.claims)
 
     @property
     def wording(self) -> str:
-        """How many statements are recalled or reconstructed; empty where none is."""
+        """A sentence on recalled or reconstructed statements; empty without any."""
         return wording_sentence(entry.claim for entry in self.claims)
 
     def suspected(self, erratum: Erratum) -> bool:
-        """Whether an erratum is of a statement that was not read in the paper.
-
-        Args:
-            erratum: of this paper.
-
-        Returns:
-            What the claim that shows it says; False where none does.
-        """
+        """Whether an erratum is about a statement that we have not read in the paper."""
         return any(e.suspected for e in self.claims if e.claim.name == erratum.claim)
 
     @property
     def challenged(self) -> int:
-        """How many claims a search for a counterexample was made for."""
+        """The number of claims that were attacked."""
         return sum(bool(entry.report and entry.report.challenge) for entry in self.claims)
 
 
 @dataclass(frozen=True)
 class Atlas:
-    """All that the page shows.
+    """The contents of the pages.
 
     Attributes:
-        papers: in the order of the bibliography.
-        environment: what computed it, by name.
-        warnings: damaged or foreign files, and whatever else a reader must know first.
-        audits: of trained models, as plain data.
-        monitors: what `attlas.torch.Monitor` saw of models in training.
-        questions: what users ask, with what the records of all papers answer.
-        title: of a page that shows nothing of attlas; empty for the atlas.
+        warnings: damaged or foreign files, and other remarks for the top of the page.
+        questions: users' questions with answers from the records of all papers.
+        title: title of a page without installed papers; empty for the atlas.
     """
 
     papers: tuple[PaperEntry, ...]

@@ -1,7 +1,7 @@
-"""The exhibits of many experiments: drawing keeps one core busy, so that processes share them.
+"""Experiment pages drawn by two processes, as drawing keeps one core busy.
 
-A process that draws takes seconds to start and to import what this one has: it is one, and what
-it has not begun when this process is free is drawn here.
+A second process takes seconds to start and to import everything; what it has not begun when this
+process is free is drawn here.
 """
 
 import importlib
@@ -15,73 +15,74 @@ from attlas.experiments.experiment import Experiment
 from attlas.experiments.record import Record
 from attlas.projects.installed import is_announced
 from attlas.site.content import ExperimentEntry, Source
-from attlas.site.experiment_pages import exhibit
+from attlas.site.experiment_pages import experiment_entry
 
 FEWEST = 8
-"""Experiments with records from which a second process is worth its start."""
+"""Number of experiments with records from which a second process is worth its start."""
 PROCESSES = 2
-"""That draw, this one included."""
+"""Processes that draw, this one included."""
 
 
-class Shown(NamedTuple):
-    """What an exhibit is made of: the arguments of `attlas.site.experiment_pages.exhibit`."""
+class ExperimentRecords(NamedTuple):
+    """The arguments of `attlas.site.experiment_pages.experiment_entry`."""
 
     experiment: Experiment
     records: Sequence[Record]
     source: Source
 
 
-def exhibits(shown: Sequence[Shown], code: str) -> list[ExperimentEntry]:
-    """The exhibits of some experiments, in their order.
+def experiment_entries(inputs: Sequence[ExperimentRecords], code: str) -> list[ExperimentEntry]:
+    """The contents of the pages of some experiments, in their order.
 
-    Those of installed papers are found again by a second process from their module and name;
-    others are drawn here.
+    The second process finds experiments of installed papers by module and name; others are drawn
+    here.
 
     Args:
-        shown: experiments with their records.
-        code: hash of the code that runs now.
-
-    Returns:
-        What to show of each.
+        inputs: experiments with their records.
+        code: hash of the running code.
 
     Raises:
-        UserError: if the process that draws with this one dies.
+        UserError: if the second process dies.
     """
     shared = [
-        k for k, one in enumerate(shown) if one.records and is_announced(one.experiment.module)
+        k
+        for k, experiment_records in enumerate(inputs)
+        if experiment_records.records and is_announced(experiment_records.experiment.module)
     ]
     if len(shared) < FEWEST or available_cores() < PROCESSES:
-        return [exhibit(*one, code) for one in shown]
+        return [experiment_entry(*experiment_records, code) for experiment_records in inputs]
     variables = {**worker_variables(PROCESSES), "JAX_PLATFORMS": "cpu"}
     try:
         with started_under(variables), worker_pool(PROCESSES - 1) as pool:
-            futures = {k: pool.submit(_fields, *_task(shown[k]), code) for k in shared}
+            futures = {k: pool.submit(_fields, *_task(inputs[k]), code) for k in shared}
             # From the end: the other process begins at the beginning.
-            here = {
-                k: exhibit(*shown[k], code)
-                for k in reversed(range(len(shown)))
+            entries_here = {
+                k: experiment_entry(*inputs[k], code)
+                for k in reversed(range(len(inputs)))
                 if k not in futures or futures[k].cancel()
             }
-            fields = {k: futures[k].result() for k in futures if k not in here}
+            fields = {k: futures[k].result() for k in futures if k not in entries_here}
     except BrokenProcessPool as error:
         raise UserError(
-            "a process that draws figures died (killed, or out of memory): the pages were not "
-            "written, name some papers or experiments to report fewer"
+            "a process that draws figures died (killed, or out of memory) and the pages were not "
+            "written: name some papers or experiments to report fewer"
         ) from error
-    there = {k: ExperimentEntry(shown[k].experiment, **own) for k, own in fields.items()}
-    return [{**here, **there}[k] for k in range(len(shown))]
+    entries_there = {
+        k: ExperimentEntry(inputs[k].experiment, **fields_of) for k, fields_of in fields.items()
+    }
+    return [{**entries_here, **entries_there}[k] for k in range(len(inputs))]
 
 
-def _task(one: Shown) -> tuple[str, Sequence[Record], Source]:
-    return one.experiment.module, one.records, one.source
+def _task(inputs: ExperimentRecords) -> tuple[str, Sequence[Record], Source]:
+    return inputs.experiment.module, inputs.records, inputs.source
 
 
 def _fields(module: str, records: Sequence[Record], source: Source, code: str) -> dict[str, Any]:
-    """All of an entry but its experiment, whose functions no process can be sent."""
+    """All of an entry but its experiment, whose functions cannot be sent to another process."""
     experiment = next(
         value
         for value in vars(importlib.import_module(module)).values()
         if isinstance(value, Experiment) and value.name == records[0].experiment
     )
-    entry = exhibit(experiment, records, source, code)
+    entry = experiment_entry(experiment, records, source, code)
     return {name: value for name, value in vars(entry).items() if name != "experiment"}

@@ -1,4 +1,4 @@
-"""Exhibits: what the records of one experiment show."""
+"""Experiment pages: figures, table and answer from the records of one experiment."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -25,70 +25,68 @@ from attlas.site.thumbnails import thumbnail
 
 LONGEST_REASON = 300
 MOST_ROWS = 1000
-"""Rows of a table that are shown; more take seconds to make, and nobody reads them."""
+"""Most rows of a table that are shown; more take seconds to compute, and nobody reads them."""
 MOST_VALUES = 12
-"""Values of a setting that are listed before only their number is given."""
+"""Most values of a setting that are listed; of more only the number is given."""
 
-Shown = TypeVar("Shown")
+Result = TypeVar("Result")
 
 
-def exhibit(
+def experiment_entry(
     experiment: Experiment, records: Sequence[Record], source: Source, code: str
 ) -> ExperimentEntry:
-    """The figures and the table of the most complete grid, the larger one of equals.
+    """Figures, table and answer of the most complete grid, the largest of equally complete ones.
 
-    What is missing of it is named. A figure or a table that cannot be made is named with the
-    reason: the rest of the atlas stands.
+    Missing cells, and figures or tables that fail, are reported on the page; the rest is shown.
 
     Args:
-        experiment: the experiment.
-        records: its records, of any scale and revision.
-        source: where the experiment is defined.
-        code: hash of the code that runs now; records made by other code are counted.
-
-    Returns:
-        What to show.
+        records: records of any scale and revision.
+        code: hash of the running code; records from other code are counted.
     """
     problems: list[str] = []
     by_key = {record.key: record for record in records}
-    scale, chosen, total = _largest(experiment, by_key, problems)
-    if not chosen:
+    scale, shown_records, total = _largest(experiment, by_key, problems)
+    if not shown_records:
         return ExperimentEntry(experiment, source, problems=tuple(problems))
-    problems += _gaps(experiment.part, chosen)
-    # Joined once; each gets a shallow copy, to which a drawing may add.
-    data = cache(partial(experiment.dataset, chosen))
-    figures = _made("the figures", lambda: experiment.drawn(data().copy()), problems) or ()
+    problems += _gaps(experiment.part, shown_records)
+    # Joined once; each function gets a shallow copy, which it may extend.
+    data = cache(partial(experiment.dataset, shown_records))
+    figures = _computed("the figures", lambda: experiment.drawn(data().copy()), problems) or ()
     drawings, small = _drawings(experiment.name, figures, problems)
     cut = MOST_ROWS + 1
-    frame = _made("the table", lambda: experiment.tabulated(data().copy(), cut), problems)
+    frame = _computed("the table", lambda: experiment.tabulated(data().copy(), cut), problems)
     if frame is not None and len(frame) > MOST_ROWS:
         frame = frame.head(MOST_ROWS)
-        problems.append(f"The table shows its first {MOST_ROWS} rows; `attlas.load` gives all.")
+        problems.append(f"The table shows its first {MOST_ROWS} rows; `attlas.load` returns all.")
     answer, values = "", {}
-    if len(chosen) == total:  # a part of a grid answers no question
-        made = _made("the answer", lambda: experiment.answered_with_values(data()), problems)
-        answer, values = made or (answer, values)
+    if len(shown_records) == total:  # only a complete grid answers the question
+        answered = _computed(
+            "the answer", lambda: experiment.answered_with_values(data()), problems
+        )
+        answer, values = answered or (answer, values)
     return ExperimentEntry(
         experiment,
         source,
         scale=scale,
-        done=len(chosen),
+        done=len(shown_records),
         total=total,
-        other_code=_made_by_others(experiment, chosen, code),
-        seconds=float(sum(record.metadata.get("seconds", 0.0) for record in chosen)),
+        other_code=_made_by_others(experiment, shown_records, code),
+        seconds=float(sum(record.metadata.get("seconds", 0.0) for record in shown_records)),
         drawings=drawings,
         table=None if frame is None else table_html(frame, f"{experiment.title}: the numbers"),
-        settings=_settings(chosen),
+        settings=_settings(shown_records),
         problems=tuple(problems),
         answer=answer,
         values=values,
         thumbnail=small,
-        whence=max(chosen, key=lambda record: str(record.metadata.get("finished", ""))).whence,
+        whence=max(
+            shown_records, key=lambda record: str(record.metadata.get("finished", ""))
+        ).whence,
     )
 
 
 def _made_by_others(experiment: Experiment, records: Sequence[Record], code: str) -> int:
-    """How many records other code of attlas made, or other sources of the experiment."""
+    """The number of records from other code of attlas, or other sources of the experiment."""
     now = source_digest(experiment.source[0], experiment.home)
     return sum(
         record.metadata.get("code") != code
@@ -101,20 +99,20 @@ def _largest(
     experiment: Experiment, by_key: Mapping[str, Record], problems: list[str]
 ) -> tuple[str, tuple[Record, ...], int]:
     """The scale to show, its records in the order of its cells, and the number of its cells."""
-    found: list[tuple[str, tuple[Record, ...], int]] = []
+    layouts: list[tuple[str, tuple[Record, ...], int]] = []
     for scale in (Scale.PAPER, Scale.QUICK, Scale.SMOKE):
         try:
             done, total = of_scale(experiment, scale, by_key)
         except UserError as error:
             problems.append(f"The {scale} grid could not be laid out: {error}")
             continue
-        found.append((str(scale), done, total))
-        # To know the keys of a large grid takes seconds, and there is no other record.
+        layouts.append((str(scale), done, total))
+        # The keys of a large grid take seconds, and there is no other record.
         if len(done) == total == len(by_key):
             break
-    # The most complete grid, the larger one of equals.
-    best = max(found, key=lambda one: len(one[1]) / one[2], default=("", (), 0))
-    for scale, done, total in found:
+    # The most complete grid; of equally complete ones the largest.
+    best = max(layouts, key=lambda layout: len(layout[1]) / layout[2], default=("", (), 0))
+    for scale, done, total in layouts:
         if len(best[1]) < len(done) < total and scale != best[0]:
             problems.append(f"Not shown: {len(done)} of {total} cells of the {scale} grid.")
     return best
@@ -126,57 +124,63 @@ def _drawings(
     """The figures that can be drawn, and the thumbnail of the first of them."""
     drawings: list[Drawing] = []
     small = ""
-    for shown in figures:
-        what, figure = f"the figure '{shown.title}'", shown.figure
-        alt = f"{shown.title}. {shown.caption}"
-        picture = _made(what, partial(embed, figure, alt), problems)
+    for captioned in figures:
+        what, figure = f"the figure '{captioned.title}'", captioned.figure
+        alt = f"{captioned.title}. {captioned.caption}"
+        picture = _computed(what, partial(embed, figure, alt), problems)
         if picture is not None:
-            own = anchor("figure", f"{name} {plain(shown.title)}")
-            own += f"-{len(drawings) + 1}" if own in {each.anchor for each in drawings} else ""
-            drawings.append(Drawing(shown.title, shown.caption, Markup(picture), own))
+            fragment = anchor("figure", f"{name} {plain(captioned.title)}")
+            fragment += (
+                f"-{len(drawings) + 1}"
+                if fragment in {drawing.anchor for drawing in drawings}
+                else ""
+            )
+            drawings.append(Drawing(captioned.title, captioned.caption, Markup(picture), fragment))
             if not small:
-                small = _made(f"a thumbnail of {what}", partial(thumbnail, figure), problems) or ""
-        # A figure made through pyplot stays in its registry, with its memory, until it is closed.
+                small = (
+                    _computed(f"a thumbnail of {what}", partial(thumbnail, figure), problems) or ""
+                )
+        # Figures from pyplot stay in its registry, and in memory, until they are closed.
         plt.close(figure)
     return tuple(drawings), small
 
 
-def _made(what: str, make: Callable[[], Shown], problems: list[str]) -> Shown | None:
-    """What `make` gives, or None with the reason among the problems."""
+def _computed(what: str, make: Callable[[], Result], problems: list[str]) -> Result | None:
+    """The result of `make`, or None with the reason added to the problems."""
     try:
         return make()
-    except Exception as error:  # noqa: BLE001 (an experiment's own code; said on the page)
-        told = shorten(printable(str(error)), LONGEST_REASON, placeholder=" ...")
-        problems.append(f"It was not possible to make {what}: {type(error).__name__}: {told}")
+    except Exception as error:  # noqa: BLE001 (a user's code; the page shows the error)
+        message = shorten(printable(str(error)), LONGEST_REASON, placeholder=" ...")
+        problems.append(f"Could not make {what}: {type(error).__name__}: {message}")
         return None
 
 
 def _gaps(part: str, records: Sequence[Record]) -> Iterator[str]:
-    """Arrays that only some of the records of a part hold: a figure shows them as gaps."""
-    given: dict[object, set[str]] = {}
+    """Warnings for arrays that some records of a part lack; figures show gaps there."""
+    expected: dict[object, set[str]] = {}
     for record in records:
-        given.setdefault(record.cell.settings.get(part), set()).update(record.arrays)
+        expected.setdefault(record.cell.settings.get(part), set()).update(record.arrays)
     lacking = Counter(
         name
         for record in records
-        for name in given[record.cell.settings.get(part)] - record.arrays.keys()
+        for name in expected[record.cell.settings.get(part)] - record.arrays.keys()
     )
     for name, missing in sorted(lacking.items()):
-        yield f"{missing} of {len(records)} cells have no array `{name}`: gaps are shown."
+        yield f"{missing} of {len(records)} cells have no array `{name}`; they are shown as gaps."
 
 
 def _settings(records: Sequence[Record]) -> dict[str, str]:
-    """Each setting with the values it takes, the seeds and the precision last."""
+    """Each setting with its values; seeds and precision come last."""
     names = dict.fromkeys(name for record in records for name in record.cell.settings)
-    shown = {
+    values = {
         name: _values([str(r.cell.settings[name]) for r in records if name in r.cell.settings])
         for name in names
     }
     seeds = sorted({record.cell.seed for record in records})
     consecutive = len(seeds) > 2 and seeds == list(range(seeds[0], seeds[-1] + 1))
-    shown["seeds"] = f"{seeds[0]} to {seeds[-1]}" if consecutive else ", ".join(map(str, seeds))
-    shown["precision"] = _values([record.cell.dtype for record in records])
-    return shown
+    values["seeds"] = f"{seeds[0]} to {seeds[-1]}" if consecutive else ", ".join(map(str, seeds))
+    values["precision"] = _values([record.cell.dtype for record in records])
+    return values
 
 
 def _values(texts: Sequence[str]) -> str:

@@ -1,9 +1,9 @@
-"""Figures: matplotlib to a picture inside the page that follows its ink and paper.
+"""Matplotlib figures as inline pictures in the colours of the page.
 
-A figure becomes inline SVG whose black and greys are the page's ink, more or less opaque, and
-whose white is the page's paper, so that one drawing serves light, dark and print. The page's
-content policy forbids `style` attributes: they are written as presentation attributes. A
-drawing that would be large (many points) becomes a PNG on white paper.
+A figure becomes inline SVG whose black and greys are the page's text colour with some opacity, and
+whose white is the page's background, so that one drawing serves light, dark and print. The page's
+content policy forbids `style` attributes, which become presentation attributes. A large drawing
+(many points) becomes a PNG on white.
 """
 
 import base64
@@ -18,23 +18,23 @@ from markupsafe import Markup
 from matplotlib.figure import Figure
 
 from attlas.site.layout import laid_out
+from attlas.site.narrow_screen import Segment, segments_of
 from attlas.site.svg_canvas import SVGCanvas
-from attlas.site.tiles import Tile, tiles_of
 
 LARGEST_SVG = 400_000
 """Characters of SVG above which a figure is drawn as PNG."""
 
 WIDEST = 832
-"""Pixels that the page has for a figure."""
+"""Largest width of a figure on the page, in pixels."""
 PIXELS = 1.35
-"""Per point of a figure that is not that wide: one panel must not be as wide as four."""
+"""Pixels per point of a narrower figure: one panel must not become as wide as four."""
 NARROW = 480
-"""Pixels up to which a figure fits a telephone; a wider one is cut there."""
-WIDEST_TILE = 300.0
-"""Points up to which a part of a figure is not cut further."""
+"""Pixels up to which a figure fits a telephone; a wider one is split there."""
+WIDEST_SEGMENT = 300.0
+"""Points up to which a part of a figure is not split further."""
 
 _PLAIN = {"fill": "currentColor", "stroke-linejoin": "round", "stroke-linecap": "butt"}
-"""Glyphs have no colour of their own; the rest matplotlib says in a style sheet that is dropped."""
+"""Replaces matplotlib's style sheet, which is dropped; glyphs have no colour of their own."""
 _SVG = "{http://www.w3.org/2000/svg}"
 _XLINK = "{http://www.w3.org/1999/xlink}"
 _DROPPED = frozenset({"metadata", "style", "script", "foreignObject", "a", "title"})
@@ -42,14 +42,10 @@ _GREY = re.compile(r"#([0-9a-f]{2})\1\1")
 
 
 def embed(figure: Figure, alt: str) -> Markup:
-    """The figure as markup that needs nothing outside the page.
+    """The figure as an `<svg>`, or an `<img>` with a data URL; the figure is not changed.
 
     Args:
-        figure: any matplotlib figure; it is not changed.
-        alt: what the figure shows, for readers who do not see it.
-
-    Returns:
-        An `<svg>`, or an `<img>` with a data address.
+        alt: description for readers who cannot see the figure.
 
     Examples:
         >>> figure = Figure(figsize=(2, 1))
@@ -61,11 +57,11 @@ def embed(figure: Figure, alt: str) -> Markup:
     if len(text) > LARGEST_SVG:
         return _png(figure, alt)
     wide = _shown_width(72 * figure.get_figwidth()) > NARROW
-    return _svg(text, alt, tiles_of(figure, WIDEST_TILE) if wide else ())
+    return _svg(text, alt, segments_of(figure, WIDEST_SEGMENT) if wide else ())
 
 
 def _drawn_once(figure: Figure) -> str:
-    """The figure as matplotlib's SVG; `savefig` gives the same and draws it twice."""
+    """The figure as matplotlib's SVG; `savefig` gives the same but draws twice."""
     before, resolution = figure.canvas, figure.dpi
     buffer = io.StringIO()
     try:
@@ -79,10 +75,10 @@ def _drawn_once(figure: Figure) -> str:
     return buffer.getvalue()
 
 
-def _svg(text: str, alt: str, tiles: Sequence[Tile]) -> Markup:
+def _svg(text: str, alt: str, segments: Sequence[Segment]) -> Markup:
     root = ElementTree.fromstring(text)
     width, height = (f"{float(v):g}" for v in root.attrib["viewBox"].split()[2:])
-    # Two figures of one page must not share names: glyphs and clip paths refer by name.
+    # Two figures on a page must not share names, by which glyphs and clip paths are referenced.
     prefix = "f" + hashlib.sha256((alt + text).encode()).hexdigest()[:8]
     drawing = ElementTree.Element(
         "svg",
@@ -91,28 +87,32 @@ def _svg(text: str, alt: str, tiles: Sequence[Tile]) -> Markup:
             "role": "img",
             "aria-label": alt,
             "width": f"{_shown_width(float(width))}",
-            "class": "drawing cut" if len(tiles) > 1 else "drawing",
+            "class": "drawing cut" if len(segments) > 1 else "drawing",
             **_PLAIN,
         },
     )
     drawing.extend(_copied(child, prefix) for child in root if _name(child) not in _DROPPED)
-    parts = [drawing, _tiled(tiles, f"#{prefix}-figure_1")] if len(tiles) > 1 else [drawing]
-    return Markup("".join(ElementTree.tostring(part, encoding="unicode") for part in parts))
+    elements = (
+        [drawing, _segmented(segments, f"#{prefix}-figure_1")] if len(segments) > 1 else [drawing]
+    )
+    return Markup("".join(ElementTree.tostring(part, encoding="unicode") for part in elements))
 
 
-def _tiled(tiles: Sequence[Tile], whole: str) -> ElementTree.Element:
-    """The tiles for narrow screens; each shows its part of the drawing, which is there once."""
+def _segmented(segments: Sequence[Segment], drawing: str) -> ElementTree.Element:
+    """The segments for narrow screens; each shows its part of the drawing, which is there once."""
     column = ElementTree.Element("div", {"class": "cuts", "aria-hidden": "true"})
-    for tile in tiles:
-        box = {"viewBox": f"0 0 {tile.width:g} {tile.height:g}"}
-        shown = {"width": f"{PIXELS * tile.width:.0f}", "class": "drawing", **box}
-        own = ElementTree.SubElement(column, "svg", {**_PLAIN, **shown})
+    for segment in segments:
+        box = {"viewBox": f"0 0 {segment.width:g} {segment.height:g}"}
+        attributes = {"width": f"{PIXELS * segment.width:.0f}", "class": "drawing", **box}
+        nested = ElementTree.SubElement(column, "svg", {**_PLAIN, **attributes})
         start = 0.0
-        for left, right in tile.pieces:
-            size = {"width": f"{right - left:g}", "height": f"{tile.height:g}"}
-            seen = f"{left:g} {tile.band[0]:g} {right - left:g} {tile.height:g}"
-            part = ElementTree.SubElement(own, "svg", {"x": f"{start:g}", **size, "viewBox": seen})
-            ElementTree.SubElement(part, "use", {"href": whole})
+        for left, right in segment.pieces:
+            size = {"width": f"{right - left:g}", "height": f"{segment.height:g}"}
+            seen = f"{left:g} {segment.band[0]:g} {right - left:g} {segment.height:g}"
+            part = ElementTree.SubElement(
+                nested, "svg", {"x": f"{start:g}", **size, "viewBox": seen}
+            )
+            ElementTree.SubElement(part, "use", {"href": drawing})
             start += right - left
     return column
 
@@ -161,7 +161,7 @@ def _renamed(attributes: dict[str, str], prefix: str) -> dict[str, str]:
 
 
 def _recoloured(attributes: dict[str, str]) -> dict[str, str]:
-    """White becomes the page's paper; black and greys its ink, the lighter the thinner."""
+    """White becomes the page's background; black and greys its text colour with an opacity."""
     new = dict(attributes)
     for key in ("fill", "stroke"):
         grey = _GREY.fullmatch(new.get(key, "").lower())

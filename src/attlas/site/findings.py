@@ -1,15 +1,15 @@
-"""Findings of a paper: what holds, what does not, what it asks for, what to use instead.
+"""Findings of a paper: what holds, what does not, what it requires, what to use instead.
 
-The prose stands in `findings.md` beside the paper's claims: a section for each question, an item
-for each finding, a Jinja template that names what the finding rests on:
+The prose is in `findings.md` beside the paper's claims: a section for each question, an item for
+each finding, which is a Jinja template that names its evidence:
 
     - {{ holds("direction-theorem") }} The direction is that of the SVM of the same $p$, for
       {{ value("direction", "own") }} of {{ value("direction", "total") }} exponents.
 
-`holds` and `fails` print no text and ask for a verdict; `tightness` and `loss` give numbers of a
-check; `value` gives a value of an experiment's answer; `refuted` counts the errata of that class
-and `broken_steps` those of printed proofs, with their counterexamples. A finding is left out where
-one of them is missing or not so, so that no sentence outlives the records that it was written from.
+`holds` and `fails` print no text and require a verdict; `tightness` and `loss` print numbers of a
+check; `value` prints a value of an experiment's answer; `refuted` counts the errata of that class
+and `broken_steps` those of printed proofs, with their counterexamples. A finding is omitted if its
+evidence is missing or contradicts it, so that no sentence outlives its records.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -29,11 +29,11 @@ FILE, QUESTIONS = "findings.md", "questions.md"
 
 
 class _LeftOutError(Exception):
-    """What a finding rests on is not there, or not so."""
+    """The evidence for a finding is missing or contradicts it."""
 
 
 class _Grounds:
-    """What the findings of a paper can rest on, and what the present one does."""
+    """The possible evidence for a paper's findings, and the evidence that one finding used."""
 
     def __init__(
         self,
@@ -46,28 +46,28 @@ class _Grounds:
         self.used: dict[str, Evidence] = {}
 
     def functions(self) -> dict[str, Callable[..., Any]]:
-        """What a finding may call."""
+        """The functions that a template may call."""
         names = ("holds", "fails", "tightness", "loss", "value", "refuted", "broken_steps")
         return {name: getattr(self, name) for name in names}
 
     def holds(self, *slugs: str) -> str:
-        """Ask that claims are supported, and that nothing about them is unexpected."""
+        """Require that claims are supported and that nothing about them is unexpected."""
         for slug in slugs:
-            self._asked(slug, Outcome.SUPPORTED)
+            self._required(slug, Outcome.SUPPORTED)
         return ""
 
     def fails(self, *slugs: str) -> str:
-        """Ask that statements are violated on an instance."""
+        """Require that statements are violated on an instance."""
         for slug in slugs:
-            self._asked(slug, Outcome.VIOLATED)
+            self._required(slug, Outcome.VIOLATED)
         return ""
 
     def tightness(self, slug: str) -> str:
-        """The largest left over right side that check or challenge found."""
+        """The largest ratio of left to right side in check or challenge."""
         return plain_number(self._ratio(slug), 2)
 
     def loss(self, slug: str) -> str:
-        """How many times the right side is the left one, where it is tightest."""
+        """The factor by which the right side exceeds the left one on the tightest instance."""
         ratio = self._ratio(slug)
         if not ratio:
             raise _LeftOutError
@@ -82,28 +82,28 @@ class _Grounds:
         return entry.values[name]
 
     def refuted(self) -> int:
-        """How many printed statements are refuted by a counterexample."""
+        """The number of printed statements with a counterexample."""
         return self._counted(ErratumClass.REFUTED)
 
     def broken_steps(self) -> int:
-        """How many steps of printed proofs have a counterexample."""
+        """The number of steps in printed proofs with a counterexample."""
         return self._counted(ErratumClass.INVALID_PROOF)
 
     def _counted(self, kind: ErratumClass) -> int:
-        found = [
+        refuted_entries = [
             entry
             for entry in self.claims.values()
             if entry.outcome is Outcome.VIOLATED
             and not (entry.unexpected or entry.suspected)
             and any(erratum.kind is kind for erratum in entry.errata)
         ]
-        if not found:
+        if not refuted_entries:
             raise _LeftOutError
-        for entry in found:
+        for entry in refuted_entries:
             self._use(entry.claim.locator, entry.anchor)
-        return len(found)
+        return len(refuted_entries)
 
-    def _asked(self, slug: str, outcome: Outcome) -> ClaimEntry:
+    def _required(self, slug: str, outcome: Outcome) -> ClaimEntry:
         entry = self.claims.get(slug)
         if entry is None or entry.outcome is not outcome or entry.unexpected:
             raise _LeftOutError
@@ -111,13 +111,13 @@ class _Grounds:
         return entry
 
     def _ratio(self, slug: str) -> float:
-        report = self._asked(slug, Outcome.SUPPORTED).report
+        report = self._required(slug, Outcome.SUPPORTED).report
         assert report is not None
-        found = [report.verdict.tightness, report.challenge and report.challenge.ratio]
-        known = [ratio for ratio in found if ratio is not None]
-        if not known:
+        ratios = [report.verdict.tightness, report.challenge and report.challenge.ratio]
+        known_ratios = [ratio for ratio in ratios if ratio is not None]
+        if not known_ratios:
             raise _LeftOutError
-        return max(known)
+        return max(known_ratios)
 
     def _use(self, name: str, anchor: str) -> None:
         self.used[anchor] = Evidence(name, anchor)
@@ -126,34 +126,22 @@ class _Grounds:
 def findings_of(
     claims: Sequence[ClaimEntry], experiments: Sequence[ExperimentEntry]
 ) -> tuple[Findings, ...]:
-    """The findings of one paper, as far as its records bear them.
+    """The findings of one paper that its records support, without empty sections.
 
-    Args:
-        claims: of the paper; the prose stands in the folder of their files.
-        experiments: of the paper.
-
-    Returns:
-        The sections that have a finding.
+    The prose is in the folder of the claims' files.
     """
     sections = read_findings({Path(entry.claim.place[0]).parent for entry in claims})
     grounds = _Grounds(claims, experiments, lambda entry: entry.slug)
-    return tuple(each for each in _written(sections, grounds) if each.findings)
+    return tuple(section for section in _written(sections, grounds) if section.findings)
 
 
 def answered_questions(
     claims: Sequence[ClaimEntry], experiments: Sequence[ExperimentEntry]
 ) -> tuple[Findings, ...]:
-    """What users ask, answered as far as the records of all papers bear it.
+    """Users' questions with the answers that the records of all papers support, if any.
 
-    The prose stands in `questions.md` beside this file, in the form of findings; claims are
-    called by their whole names.
-
-    Args:
-        claims: of all papers.
-        experiments: of all papers.
-
-    Returns:
-        Every question; one without findings has no answer in these records.
+    The prose is in `questions.md` beside this file, in the form of findings with full names of
+    claims.
 
     Examples:
         >>> [asked.title for asked in answered_questions((), ())][:2]
@@ -166,18 +154,12 @@ def answered_questions(
 
 def _written(sections: Mapping[str, tuple[str, ...]], grounds: _Grounds) -> Iterator[Findings]:
     for title, items in sections.items():
-        told = [_told(item, grounds) for item in items]
-        yield Findings(title, tuple(finding for finding in told if finding is not None))
+        findings = [_finding(item, grounds) for item in items]
+        yield Findings(title, tuple(finding for finding in findings if finding is not None))
 
 
 def read_findings(folders: set[Path]) -> Mapping[str, tuple[str, ...]]:
-    """The templates of a paper's findings.
-
-    Args:
-        folders: in which the file may stand.
-
-    Returns:
-        Items by the title of their section, each on one line.
+    """The templates of a paper's findings by section, each on one line.
 
     Examples:
         >>> read_findings({Path("no such folder")})
@@ -196,13 +178,13 @@ def _sections(text: str) -> Mapping[str, tuple[str, ...]]:
     for section in f"\n{text}".split("\n## ")[1:]:
         title, _, body = section.partition("\n")
         items = f"\n{body}".split("\n- ")[1:]
-        own = tuple(" ".join(item.split()) for item in items)
-        sections[title.strip()] = (*sections.get(title.strip(), ()), *own)
+        texts = tuple(" ".join(item.split()) for item in items)
+        sections[title.strip()] = (*sections.get(title.strip(), ()), *texts)
     return sections
 
 
-def _told(item: str, grounds: _Grounds) -> Finding | None:
-    """A finding with what it rests on; None where that is not there."""
+def _finding(item: str, grounds: _Grounds) -> Finding | None:
+    """A finding with its evidence; None if that is missing."""
     grounds.used = {}
     environment = Environment(undefined=StrictUndefined, autoescape=False)
     environment.globals |= grounds.functions()

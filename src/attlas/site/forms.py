@@ -1,4 +1,4 @@
-"""In which form a claim has a statement: as it is printed, or as we recall or reconstruct it."""
+"""The form of a claim's statement: as printed, or as we recall or reconstruct it."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -8,7 +8,7 @@ from attlas.claims.claim import Claim, Source, Status
 
 
 class Form(StrEnum):
-    """Whose words a verdict is about; to be said before the verdict."""
+    """Whose wording a verdict is about; it is stated before the verdict."""
 
     PRINTED = "as printed"
     RECALLED = "as recalled"
@@ -17,17 +17,11 @@ class Form(StrEnum):
 
 
 OUR_WORDING = (Form.RECALLED, Form.RECONSTRUCTED)
-"""Forms of a paper's statement in other words than its own."""
+"""Forms of a paper's statement in our wording."""
 
 
 def form_of(claim: Claim) -> Form:
-    """The form in which a claim has its statement.
-
-    Args:
-        claim: any claim; of a user too, whose statements are new where nothing else is said.
-
-    Returns:
-        `PRINTED` only for a statement that was read in its paper.
+    """The form of a claim's statement; `PRINTED` only if we read it in the paper.
 
     Examples:
         >>> from attlas.verify.registry import one_claim
@@ -46,18 +40,12 @@ def form_of(claim: Claim) -> Form:
 
 
 def wording_sentence(claims: Iterable[Claim]) -> str:
-    """How many statements of papers are recalled or reconstructed.
-
-    Args:
-        claims: any claims.
-
-    Returns:
-        A sentence, empty where all are as printed or are our own.
+    """A sentence on the number of recalled or reconstructed statements; empty without any.
 
     Examples:
         >>> from attlas.verify.registry import find_claims
         >>> wording_sentence(find_claims(["gu2024exploring/theorem-6-6"]))
-        'Verdicts on 1 of 1 statements are on our wording of the paper: 1 as recalled.'
+        'For 1 of 1 statements the verdict is about our wording of the paper: 1 as recalled.'
     """
     forms = [form_of(claim) for claim in claims]
     numbers = Counter(form for form in forms if form in OUR_WORDING)
@@ -65,4 +53,4 @@ def wording_sentence(claims: Iterable[Claim]) -> str:
         return ""
     kinds = ", ".join(f"{numbers[form]} {form}" for form in OUR_WORDING if numbers[form])
     number = f"{numbers.total()} of {len(forms)}"
-    return f"Verdicts on {number} statements are on our wording of the paper: {kinds}."
+    return f"For {number} statements the verdict is about our wording of the paper: {kinds}."

@@ -1,4 +1,4 @@
-"""The glossary: what the field's words mean, in the documentation and beside a page's text."""
+"""The glossary of the field's words, for the documentation and beside a page's text."""
 
 import re
 from dataclasses import dataclass
@@ -39,9 +39,6 @@ class Term:
 def glossary() -> tuple[Term, ...]:
     """The terms, in the order of the file `glossary.md`.
 
-    Returns:
-        All of them.
-
     Examples:
         >>> [term.name for term in glossary()][:2]
         ['attention SVM', 'token score']
@@ -49,7 +46,7 @@ def glossary() -> tuple[Term, ...]:
     text = resources.files("attlas.site").joinpath("glossary.md").read_text("utf-8")
     (body,) = _FENCE.findall(text)
     entries = (block.split("\n", 1) for block in re.split(r"\n\s*\n", body.strip()))
-    return tuple(Term(name.strip(), " ".join(told.split())) for name, told in entries)
+    return tuple(Term(name.strip(), " ".join(definition.split())) for name, definition in entries)
 
 
 class Marker:
@@ -69,34 +66,27 @@ class Marker:
         self.used: list[Term] = []
 
     def __call__(self, markup: Markup) -> Markup:
-        """The markup with links to the definitions of the terms that it uses first.
-
-        Args:
-            markup: of one text.
-
-        Returns:
-            The same text.
-        """
-        depth, parts = 0, []
+        """The markup with a link to the definition at the first use of each term."""
+        depth, pieces = 0, []
         for part in _TAG.split(str(markup)):
             if part.startswith("<"):
                 name = part.strip("</>").split()[0]
                 depth += (name in _OPAQUE) * (-1 if part.startswith("</") else 1)
-                parts.append(part)
+                pieces.append(part)
             else:
-                parts.append(part if depth else self._pattern.sub(self._marked, part))
-        return Markup("".join(parts))
+                pieces.append(part if depth else self._pattern.sub(self._marked, part))
+        return Markup("".join(pieces))
 
-    def _marked(self, found: re.Match[str]) -> str:
-        word = found.group(1)
+    def _marked(self, match: re.Match[str]) -> str:
+        word = match.group(1)
         term = self._left.pop(word.lower(), None)
         if term is None:
-            return found.group(0)
+            return match.group(0)
         self.used.append(term)
         link = Markup('<a class="term" href="#{0}" aria-describedby="{0}-text">{1}</a>')
-        return link.format(term.anchor, Markup(word)) + found.group(0)[len(word) :]
+        return link.format(term.anchor, Markup(word)) + match.group(0)[len(word) :]
 
     def _compiled(self) -> re.Pattern[str]:
-        # The longest first: a tangent-kernel margin is not a tangent kernel.
+        # The longest name first: a tangent-kernel margin is not a tangent kernel.
         names = sorted(self._left, key=len, reverse=True)
         return re.compile(rf"(?<![\w-])({'|'.join(map(re.escape, names))})(?:s?)(?![\w-])", re.I)

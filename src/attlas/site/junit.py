@@ -1,4 +1,4 @@
-"""JUnit XML, which every CI reads: a test case for each claim and each of its controls."""
+"""JUnit XML for continuous integration: a test case for each claim and each of its controls."""
 
 import re
 import xml.etree.ElementTree as ElementTree
@@ -11,16 +11,10 @@ _NOT_XML = re.compile(r"[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]
 
 
 def junit_xml(reports: Sequence[CheckReport]) -> str:
-    """The reports of a check, a suite for each paper.
+    """The reports of a check as JUnit XML, a suite for each paper.
 
-    A case fails where something about the claim or the control needs investigation; the text of
-    the failure holds the numbers and the witness.
-
-    Args:
-        reports: in any order.
-
-    Returns:
-        XML.
+    A case fails if something about the claim or the control needs investigation; the text of the
+    failure holds the numbers and the witness.
 
     Examples:
         >>> print(junit_xml([]).splitlines()[1])
@@ -34,9 +28,9 @@ def junit_xml(reports: Sequence[CheckReport]) -> str:
     for paper, group in papers.items():
         suite = ElementTree.SubElement(root, "testsuite", _counts(paper, group) | {"errors": "0"})
         for case in group:
-            given = {"classname": _text(paper), "name": _text(case.name)}
+            attributes = {"classname": _text(paper), "name": _text(case.name)}
             node = ElementTree.SubElement(
-                suite, "testcase", given | {"time": f"{case.seconds:.3f}"}
+                suite, "testcase", attributes | {"time": f"{case.seconds:.3f}"}
             )
             if case.failures:
                 message = _text("; ".join(case.failures))
@@ -57,5 +51,5 @@ def _counts(name: str, group: Sequence[Case]) -> dict[str, str]:
 
 
 def _text(text: str) -> str:
-    """Without the characters that XML cannot hold, not even escaped."""
+    """The text without characters that XML cannot hold, not even escaped."""
     return _NOT_XML.sub("\N{REPLACEMENT CHARACTER}", text)

@@ -1,4 +1,4 @@
-"""Verdict tables for a paper: LaTeX with booktabs, and where each number comes from."""
+"""Verdict tables for a paper, in LaTeX with booktabs, with the origin of the numbers."""
 
 import math
 from collections.abc import Iterable, Mapping
@@ -10,7 +10,7 @@ from attlas.site.verdict_rows import HEADS, VerdictRow, verdict_row
 
 PACKAGES = ("amsmath", "amssymb", "array", "booktabs", "longtable")
 _WIDTHS = (0.23, 0.12, 0.125, 0.1, 0.13, None, 0.12)
-"""Of each column as a share of the line, None for a column of numbers."""
+"""Width of each column as a share of the line, None for a column of numbers."""
 
 
 def latex_table(
@@ -19,31 +19,26 @@ def latex_table(
     caption: str = "Verdicts of the claims.",
     label: str = "tab:verdicts",
 ) -> str:
-    r"""A `longtable` of verdicts with rules of booktabs; see `PACKAGES` for what it needs.
+    r"""A `longtable` of verdicts with rules of booktabs; it needs the LaTeX `PACKAGES`.
 
-    The comment above the table says what computed it, the column `provenance` how our text of a
-    statement relates to the printed one and whether it was found, recalled or derived. A dagger
-    marks what did not come out as expected.
+    The comment above the table names the environment. The column `provenance` says how a statement
+    relates to the printed one and whether it was read, recalled or derived. A dagger marks
+    unexpected results.
 
     Args:
-        results: claims with their reports, None where one was not run.
-        environment: what computed them, by name; goes into the comment.
-        caption: plain text.
-        label: for `\ref`, letters, digits and `:-`.
-
-    Returns:
-        LaTeX.
+        results: claims with their reports, None if not run.
+        environment: environment of the checks, by name, for the comment.
 
     Examples:
         >>> print(latex_table([], {"device": "cpu"}).splitlines()[0])
         % made by attlas; device: cpu
     """
-    told = "; ".join(f"{_comment(k)}: {_comment(v)}" for k, v in environment.items())
+    provenance = "; ".join(f"{_comment(k)}: {_comment(v)}" for k, v in environment.items())
     rows = [_row(verdict_row(claim, report)) for claim, report in results]
     head = " & ".join(HEADS) + r" \\"
     safe = "".join(c for c in label if (c.isalnum() and c.isascii()) or c in ":-")
     lines = [
-        f"% made by attlas; {told}",
+        f"% made by attlas; {provenance}",
         rf"% needs \usepackage{{{','.join(PACKAGES)}}}",
         r"\begingroup\footnotesize\setlength{\tabcolsep}{2pt}",
         rf"\begin{{longtable}}{{@{{}}{''.join(map(_column, _WIDTHS))}@{{}}}}",
@@ -66,13 +61,7 @@ def latex_table(
 
 
 def latex_number(value: float | None) -> str:
-    r"""A number with three digits.
-
-    Args:
-        value: the number, None where there is none.
-
-    Returns:
-        LaTeX, mathematics where it is needed.
+    r"""A number with three significant digits in LaTeX, -- for None and NaN.
 
     Examples:
         >>> latex_number(1.25e-9), latex_number(None), latex_number(0.5)
@@ -89,7 +78,7 @@ def latex_number(value: float | None) -> str:
 def _column(share: float | None) -> str:
     if share is None:
         return "r"
-    # TeX hyphenates no word that begins a paragraph, as each word of a narrow cell does.
+    # TeX does not hyphenate the first word of a paragraph, such as one of a narrow cell.
     return rf">{{\raggedright\arraybackslash\hskip0pt\relax}}p{{{share:g}\linewidth}}"
 
 

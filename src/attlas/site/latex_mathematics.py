@@ -1,8 +1,7 @@
-r"""Statements as LaTeX for a paper: what cannot be trusted to compile is printed as text.
+r"""Statements as LaTeX for a paper; mathematics that may not compile is printed as text.
 
-A statement is written in mathematics that the page could typeset, but a page draws `\href`, `&` or
-an unknown command in some way where LaTeX stops, or does what it says. So only commands of plain
-LaTeX, amsmath and amssymb pass that draw something, in closed groups.
+A page can typeset `\href`, `&` or unknown commands in some way, but LaTeX stops at them or executes
+them. So only commands of LaTeX, amsmath and amssymb that draw something, in closed groups, pass.
 """
 
 import re
@@ -50,7 +49,7 @@ _LETTER_NAMES = """
     pm mp times ast star circ bullet dagger ddagger perp
 """
 _LETTERS = frozenset(_LETTER_NAMES.split())
-"""What may stand as an argument without a group."""
+"""Commands that may be an argument without braces."""
 _COMMAND_NAMES = """
     le leq ge geq ne neq equiv sim simeq approx cong propto ll gg lll ggg prec succ preceq succeq
     precsim succsim lesssim gtrsim lessapprox gtrapprox leqslant geqslant leqq geqq nleq ngeq nless
@@ -79,7 +78,7 @@ _FUNCTION_NAMES = """
     mathfrak mathnormal boldsymbol operatorname phantom vphantom hphantom pmod mod boxed
 """
 _FUNCTIONS = frozenset(_FUNCTION_NAMES.split())
-"""What takes an argument: a group, or a token that takes none itself."""
+"""Commands with an argument: a group, or a token without an argument of its own."""
 COMMANDS = frozenset(_COMMAND_NAMES.split()) | _LETTERS | _FUNCTIONS
 """Commands that draw something and that LaTeX with amsmath and amssymb knows."""
 _TEXT = frozenset({"text", "textrm", "textbf", "textit", "textsf", "texttt", "mbox"})
@@ -90,7 +89,7 @@ _ENVIRONMENTS = frozenset(
     f"{name}matrix" for name in ("", "p", "b", "B", "v", "V", "small")
 ) | {"cases", "aligned"}  # fmt: skip
 _SIZED = re.compile(r"\\(?:left|right|middle|[bB]igg?[lrm]?)")
-"""What a delimiter must follow."""
+"""Commands that a delimiter must follow."""
 _TWO = frozenset(f"{k}{name}" for k in ("", "t", "d", "c") for name in ("frac", "binom")) | {
     *("overset", "underset", "stackrel"),
 }
@@ -106,13 +105,7 @@ class Unsafe(ValueError):
 
 
 def latex_text(text: str) -> str:
-    r"""Plain text with LaTeX's special characters escaped.
-
-    Args:
-        text: anything; a character that LaTeX does not read is written by its code.
-
-    Returns:
-        LaTeX that prints it.
+    r"""Plain text with LaTeX's special characters escaped; unknown characters become their code.
 
     Examples:
         >>> print(latex_text("50% of a_b"), latex_text("字"))
@@ -132,13 +125,10 @@ def _character(character: str) -> str:
 
 
 def latex_mathematics(latex: str) -> str:
-    r"""A statement as inline mathematics, or its source as text where it may not compile.
+    r"""A statement as inline mathematics, or its source as text if it may not compile.
 
     Args:
-        latex: mathematics without dollar signs; a sentence stands in `\text{}` as a whole.
-
-    Returns:
-        LaTeX.
+        latex: mathematics without dollar signs; a sentence is one `\text{}`.
 
     Examples:
         >>> print(latex_mathematics(r"\|x\| \le 1"), latex_mathematics(r"\text{All $x$ are 5 %.}"))
@@ -156,13 +146,7 @@ def latex_mathematics(latex: str) -> str:
 
 
 def latex_prose(text: str) -> str:
-    r"""Plain text with $mathematics$ in it, which stays if it can be typeset.
-
-    Args:
-        text: what an author wrote.
-
-    Returns:
-        LaTeX; mathematics that may not compile is escaped as text.
+    r"""Plain text with $mathematics$ in LaTeX; mathematics that may not compile becomes text.
 
     Examples:
         >>> print(latex_prose(r"Lemma 3 & $\eta = C_1^2$"))
@@ -181,13 +165,9 @@ def _mathematics_or_text(part: str) -> str:
 
 
 def checked(latex: str) -> str:
-    r"""Mathematics that compiles: known commands, closed groups, alignment inside environments.
+    r"""Check that mathematics (without dollar signs) compiles, and escape the text of `\text{}`.
 
-    Args:
-        latex: mathematics without dollar signs.
-
-    Returns:
-        The same with the text of `\text{}` escaped and nothing after a comment sign lost.
+    Required are known commands, closed groups, and alignment only inside environments.
 
     Raises:
         Unsafe: with the reason.
@@ -226,11 +206,11 @@ def checked(latex: str) -> str:
         _nest(token, open_)
         if _SIZED.fullmatch(token) and not _delimits(tokens, place):
             raise Unsafe(f"{token} lacks its delimiter")
-        rest = "".join(tokens[place:])
-        if name in _FUNCTIONS and not _arguments(rest, 1 + (name in _TWO), ()):
+        remainder = "".join(tokens[place:])
+        if name in _FUNCTIONS and not _arguments(remainder, 1 + (name in _TWO), ()):
             raise Unsafe(f"{token} lacks an argument")
         for script in re.finditer(r"[\^_]", "" if token.startswith("\\") else token):
-            if not _arguments(token[script.end() :] + rest, 1, _FONTS | _TEXT):
+            if not _arguments(token[script.end() :] + remainder, 1, _FONTS | _TEXT):
                 raise Unsafe("a script lacks its argument")
         out.append(token)
     if open_:
@@ -239,7 +219,7 @@ def checked(latex: str) -> str:
 
 
 def _nest(token: str, open_: list[str]) -> None:
-    """One token that is neither text nor an environment: known, and in its place."""
+    """Check one token that is neither text nor an environment: known, and well placed."""
     if token == "{" or token == r"\left":
         open_.append(token)
     elif token == "}" or token == r"\right":
@@ -258,30 +238,30 @@ def _nest(token: str, open_: list[str]) -> None:
 
 
 def _delimits(tokens: list[str], place: int) -> bool:
-    """Whether a delimiter stands at a place."""
+    """Whether a delimiter begins at a place."""
     return bool(_DELIMITER.match("".join(tokens[place : place + 2])))
 
 
-def _arguments(rest: str, count: int, functions: Collection[str]) -> bool:
+def _arguments(source: str, count: int, functions: Collection[str]) -> bool:
     """Whether a source begins with arguments: groups, letters, or commands that take none."""
-    option = re.match(r" *\[[^\[\]]*\]", rest)
-    rest = rest[option.end() :] if option and not functions else rest
+    option = re.match(r" *\[[^\[\]]*\]", source)
+    source = source[option.end() :] if option and not functions else source
     for _ in range(count):
-        rest = rest.lstrip()
-        if rest.startswith("{"):
-            _, place = _group(_TOKEN.findall(rest), 0)
-            rest = "".join(_TOKEN.findall(rest)[place:])
+        source = source.lstrip()
+        if source.startswith("{"):
+            _, place = _group(_TOKEN.findall(source), 0)
+            source = "".join(_TOKEN.findall(source)[place:])
             continue
-        command = re.match(r"\\([a-zA-Z]+)", rest)
+        command = re.match(r"\\([a-zA-Z]+)", source)
         if command is None:
-            if not re.match(r"[a-zA-Z0-9*+=<>/|-]", rest):
+            if not re.match(r"[a-zA-Z0-9*+=<>/|-]", source):
                 return False
-            rest = rest[1:]
+            source = source[1:]
             continue
         name = command.group(1)
         if name not in _LETTERS and name not in functions:
             return False
-        rest = rest[command.end() :]
+        source = source[command.end() :]
     return True
 
 
@@ -312,7 +292,7 @@ def _unescaped(text: str) -> str:
 
 
 def _closed(text: str) -> bool:
-    """Whether all groups of a text that stood between two braces are its own."""
+    """Whether the braces in a text are balanced."""
     depth = 0
     for brace in re.findall(r"(?<!\\)[{}]", text):
         depth += 1 if brace == "{" else -1

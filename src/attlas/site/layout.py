@@ -1,4 +1,4 @@
-"""A figure's layout, executed once and asked only what can matter to it."""
+"""Execute a figure's layout once, without the parts that cannot matter."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,17 +12,11 @@ from matplotlib.ticker import Locator, NullLocator
 
 @contextmanager
 def laid_out(figure: Figure) -> Iterator[None]:
-    """The figure with its axes where its layout puts them; drawing it does not lay it out again.
+    """Lay out a figure on its canvas; within the context, drawing does not lay it out again.
 
-    A layout asks for all ticks of an axis a dozen times. Ticks without numbers take no room, and
-    a spine reaches beyond its axes where it has ticks, whose numbers reach further: neither is
-    asked.
-
-    Args:
-        figure: any matplotlib figure, on the canvas that will draw it.
-
-    Yields:
-        Nothing; afterwards the figure has its layout engine again.
+    A layout computes all ticks of an axis a dozen times. It may skip ticks without numbers, which
+    take no room, and spines, whose ticks are shorter than their numbers. Afterwards the figure has
+    its layout engine again.
 
     Examples:
         >>> figure = Figure(figsize=(2, 1), layout="constrained")
@@ -56,10 +50,10 @@ def laid_out(figure: Figure) -> Iterator[None]:
 
 
 def _idle_spines(axes: Axes) -> Iterator[Spine]:
-    told = axes.xaxis.get_tick_params() | axes.yaxis.get_tick_params()
+    tick_params = axes.xaxis.get_tick_params() | axes.yaxis.get_tick_params()
     for side, spine in axes.spines.items():
-        numbered = told.get(f"label{side}") or not told.get(side)
-        if side in told and numbered and spine.get_in_layout():
+        numbered = tick_params.get(f"label{side}") or not tick_params.get(side)
+        if side in tick_params and numbered and spine.get_in_layout():
             yield spine
 
 

@@ -14,19 +14,13 @@ from attlas.site.figures import embed
 
 
 def slack_ledger(entries: Sequence[ClaimEntry]) -> tuple[Chain, ...]:
-    r"""The chains of a paper's claims, each link with the factor it loses.
+    r"""The chains of a paper's claims in order of their names, links in proof order.
 
-    A link with tightness t = max lhs / rhs loses at least 1/t on every instance seen, so that a
-    chain loses at least the product; best cases of different links may be different instances.
-    Position 0 is the whole chain, evaluated from its first side to its last: it may lose far more
-    than its links at their best, and then is the chain's factor. The share of a link is log(1/t)
+    A link with tightness t = max lhs / rhs loses at least the factor 1/t on every instance seen, so
+    that a chain loses at least the product; the best instances of different links may differ.
+    Position 0 is the whole chain, evaluated from its first side to its last. It may lose far more
+    than its links at their best, and is then the chain's factor. The share of a link is log(1/t)
     over the logarithm of that factor.
-
-    Args:
-        entries: claims of one paper; those with a `ledger` place take part.
-
-    Returns:
-        Chains in order of their names, links in proof order.
 
     Examples:
         >>> slack_ledger([])
@@ -45,10 +39,12 @@ def _chain(name: str, entries: Sequence[ClaimEntry]) -> Chain:
     members = [entry for _, _, entry in sorted(placed, key=lambda place: place[:2])]
     tightness = [_tightness(entry) for entry in members]
     losses = [None if t is None else max(0.0, -math.log(t)) for t in tightness]
-    whole = [entry.claim.proof_step.position == 0 for entry in members if entry.claim.proof_step]
-    pairs = zip(losses, whole, strict=True)
-    known = [loss for loss in losses if loss is not None]
-    total = max(sum(loss for loss, all_ in pairs if loss is not None and not all_), *known, 0.0)
+    is_total = [entry.claim.proof_step.position == 0 for entry in members if entry.claim.proof_step]
+    pairs = zip(losses, is_total, strict=True)
+    known_losses = [loss for loss in losses if loss is not None]
+    total = max(
+        sum(loss for loss, all_ in pairs if loss is not None and not all_), *known_losses, 0.0
+    )
     links = tuple(
         ChainLink(
             entry=entry,
@@ -58,12 +54,14 @@ def _chain(name: str, entries: Sequence[ClaimEntry]) -> Chain:
         )
         for entry, tight, loss in zip(members, tightness, losses, strict=True)
     )
-    chain = Chain(name=name, links=links, factor=math.exp(min(total, 700.0)) if known else None)
+    chain = Chain(
+        name=name, links=links, factor=math.exp(min(total, 700.0)) if known_losses else None
+    )
     return replace(chain, picture=_picture(chain))
 
 
 def _picture(chain: Chain) -> Markup | None:
-    """The chain as a waterfall; position 0 is measured from end to end and is the whole."""
+    """The chain as a waterfall chart; position 0 is the total, measured from end to end."""
     if sum(link.factor is not None for link in chain.links) < 2:
         return None
     steps = [link for link in chain.links if _position(link) != 0]
@@ -71,7 +69,7 @@ def _picture(chain: Chain) -> Markup | None:
     figure = waterfall(
         [plain(link.entry.claim.locator) for link in steps],
         [link.factor and max(1.0, link.factor) for link in steps],
-        whole=max(ends, default=None),
+        total=max(ends, default=None),
         name="whole chain" if ends else "all steps",
     )
     lost = "; ".join(
@@ -86,11 +84,11 @@ def _position(link: ChainLink) -> int | None:
 
 
 def _tightness(entry: ClaimEntry) -> float | None:
-    """The largest ratio that check or challenge found, if it is one."""
+    """The largest positive finite ratio of check or challenge."""
     if entry.report is None:
         return None
-    found = [entry.report.verdict.tightness]
+    candidates = [entry.report.verdict.tightness]
     if entry.report.challenge:
-        found.append(entry.report.challenge.ratio)
-    ratios = [ratio for ratio in found if ratio is not None and 0 < ratio < math.inf]
+        candidates.append(entry.report.challenge.ratio)
+    ratios = [ratio for ratio in candidates if ratio is not None and 0 < ratio < math.inf]
     return max(ratios, default=None)

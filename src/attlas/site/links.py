@@ -1,4 +1,4 @@
-"""Links: where an object of the atlas is shown, as seen from one of its pages."""
+"""Links from one page of the atlas to the objects on the others."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -7,67 +7,49 @@ from urllib.parse import quote
 
 @dataclass(frozen=True)
 class Links:
-    """Addresses that hold on disk and on a server: relative, without a scheme.
+    """Relative addresses, valid on disk and on a server.
 
     Attributes:
-        here: the file of the page that has the links, empty for the front page.
-        pages: the file of each object by its anchor; empty where all is on one page.
-        folder: of the pages beside the front page, as the front page calls it.
-        front: the front page, as the pages call it.
+        file: the file of the page that has the links, empty for the front page.
+        pages: the file of each object by its anchor; empty if all is on one page.
+        folder: the folder of the other pages, relative to the front page.
+        front: name of the front page.
     """
 
-    here: str = ""
+    file: str = ""
     pages: Mapping[str, str] = field(default_factory=dict)
     folder: str = ""
     front: str = ""
 
     def to(self, anchor: str) -> str:
-        """Where an object is.
-
-        Args:
-            anchor: of the object; one that no page claims is on this page.
-
-        Returns:
-            An address.
+        """The address of an object by its anchor; an anchor that no page has is on this page.
 
         Examples:
             >>> front = Links("", {"experiment-text": "experiment-text.html"}, "atlas")
             >>> front.to("experiment-text"), front.to("overview")
             ('./atlas/experiment-text.html#experiment-text', '#overview')
         """
-        return self.page(self.pages.get(anchor, self.here)) + f"#{anchor}"
+        return self.page(self.pages.get(anchor, self.file)) + f"#{anchor}"
 
     def page(self, file: str) -> str:
-        """Where a page is.
-
-        Args:
-            file: its name, empty for the front page.
-
-        Returns:
-            An address, empty for the page that asks.
+        """The address of a page ("" for the front page); empty for this page.
 
         Examples:
             >>> Links("glossary.html", {}, "atlas", "atlas.html").page("")
             '../atlas.html'
         """
-        if file == self.here:
+        if file == self.file:
             return ""
         if not file:
             return f"../{quote(self.front)}"
         # Without the dot a colon in the folder's name would end a scheme.
-        return quote(file) if self.here else f"./{quote(self.folder)}/{quote(file)}"
+        return quote(file) if self.file else f"./{quote(self.folder)}/{quote(file)}"
 
     def source(self, link: str) -> str:
-        """Where a source file is.
-
-        Args:
-            link: as the front page calls it.
-
-        Returns:
-            An address.
+        """The address of a source file.
 
         Examples:
             >>> Links("glossary.html").source("src/attlas/claims/claim.py#L7")
             '../src/attlas/claims/claim.py#L7'
         """
-        return f"../{link}" if self.here else link
+        return f"../{link}" if self.file else link

@@ -1,4 +1,4 @@
-"""Verdict tables in Markdown: pipes of GitHub, mathematics between dollar signs."""
+"""Verdict tables in GitHub's Markdown, with mathematics between dollar signs."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -25,21 +25,14 @@ _SPELLED = {
     ">": r"\gt ",
     "$": r"\text{\textdollar}",
 }
-"""Markdown takes a backslash before a sign, and a bar ends the cell: both become words."""
+"""Markdown removes a backslash before a sign, and a bar ends the cell: both become commands."""
 _TOKEN = re.compile(r"\\(?:[a-zA-Z]+|.)|.", re.S)
 
 
 def markdown_table(
     results: Iterable[tuple[Claim, CheckReport | None]], environment: Mapping[str, str]
 ) -> str:
-    """A table of verdicts, with a line below that says what computed them.
-
-    Args:
-        results: claims with their reports, None where one was not run.
-        environment: what computed them, by name.
-
-    Returns:
-        Markdown.
+    """A table of verdicts, with the environment in a line below; a report is None if not run.
 
     Examples:
         >>> print(markdown_table([], {}).splitlines()[0])
@@ -48,20 +41,14 @@ def markdown_table(
     rows = [_row(verdict_row(claim, report)) for claim, report in results]
     align = ["---:" if head == "tightness" else "---" for head in HEADS]
     lines = [_line(HEADS), _line(align), *rows]
-    told = "; ".join(f"{name}: {value}" for name, value in environment.items())
-    if told:
-        lines += ["", f"Made by attlas; {markdown_text(told)}."]
+    provenance = "; ".join(f"{name}: {value}" for name, value in environment.items())
+    if provenance:
+        lines += ["", f"Made by attlas; {markdown_text(provenance)}."]
     return "\n".join(lines) + "\n"
 
 
 def markdown_text(text: str) -> str:
     r"""Plain text in which nothing is markup.
-
-    Args:
-        text: anything.
-
-    Returns:
-        Markdown in one line.
 
     Examples:
         >>> print(markdown_text("a_b | <i>"))
@@ -71,13 +58,10 @@ def markdown_text(text: str) -> str:
 
 
 def markdown_mathematics(latex: str) -> str:
-    r"""A statement as inline mathematics, or its source as text where it cannot be typeset.
+    r"""A statement as inline mathematics for a table's cell, or as text if it cannot be typeset.
 
     Args:
-        latex: mathematics without dollar signs; a sentence stands in `\text{}` as a whole.
-
-    Returns:
-        Markdown that a table's cell can hold.
+        latex: mathematics without dollar signs; a sentence is one `\text{}`.
 
     Examples:
         >>> print(markdown_mathematics(r"\|x\| \le 1"), markdown_mathematics(r"\text{All $x$.}"))
@@ -97,18 +81,12 @@ def markdown_mathematics(latex: str) -> str:
 def markdown_prose(text: str) -> str:
     r"""Prose with $mathematics$ and `code` in it.
 
-    Args:
-        text: what an author wrote.
-
-    Returns:
-        Markdown.
-
     Examples:
         >>> print(markdown_prose("Lemma 3 (a*b), $|x|$"))
         Lemma 3 \(a\*b\), $\vert x\vert$
     """
-    parts = re.split(r"(\$[^$\n]+\$)", text)
-    return "".join(map(_prose_part, parts))
+    pieces = re.split(r"(\$[^$\n]+\$)", text)
+    return "".join(map(_prose_part, pieces))
 
 
 def _prose_part(part: str) -> str:

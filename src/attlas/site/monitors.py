@@ -1,4 +1,4 @@
-"""Figures of monitor files: what `attlas.torch.Monitor` wrote, read without trust."""
+"""Figures of the files of `attlas.torch.Monitor`, whose content is verified."""
 
 import json
 import math
@@ -33,11 +33,8 @@ class MonitorRun(NamedTuple):
     """The good lines of one file.
 
     Attributes:
-        steps: ascending.
         T: tokens per sequence.
-        layers: names.
-        values: for each quantity (steps, layers, heads), NaN where there is no number.
-        sink_share: (steps,).
+        values: for each quantity, shape (steps, layers, heads), NaN for missing numbers.
     """
 
     steps: np.ndarray
@@ -48,48 +45,35 @@ class MonitorRun(NamedTuple):
 
 
 def monitor_drawings(store: Store) -> tuple[Drawing, ...]:
-    """One figure for each monitor file of a results folder; what is malformed is noted.
-
-    Args:
-        store: the results folder.
-
-    Returns:
-        The figures, by file name.
-    """
+    """One figure for each monitor file of a results folder; malformed files and lines are noted."""
     names = store.names("", SUFFIX)
     if len(names) > MOST_FILES:
-        store.note(f"{len(names) - MOST_FILES} monitor files beyond {MOST_FILES}: left out")
+        store.note(f"{len(names) - MOST_FILES} monitor files beyond {MOST_FILES} are ignored")
     drawings = []
     for name in names[:MOST_FILES]:
         path = store.root / f"{name}{SUFFIX}"
         try:
             content = read_plain_file(path, MOST_BYTES)
         except Damaged as damage:
-            store.note(f"{damage}: left out")
+            store.note(f"{damage}: ignored")
             continue
         run, wrong = parse_monitor(content or b"")
         for line, reason in wrong[:3]:
-            store.note(f"{path.name}, line {line} {reason}: set aside")
+            store.note(f"{path.name}, line {line} {reason}: ignored")
         if len(wrong) > 3:
-            store.note(f"{path.name}: {len(wrong) - 3} further lines set aside")
+            store.note(f"{path.name}: {len(wrong) - 3} further lines ignored")
         if run is None:
-            store.note(f"{path.name} has no good line: left out")
+            store.note(f"{path.name} has no valid line: ignored")
             continue
         drawings.append(_drawing(printable(name), run))
     return tuple(drawings)
 
 
 def parse_monitor(content: bytes) -> tuple[MonitorRun | None, list[tuple[int, str]]]:
-    """The good lines of a monitor file, and the others with their reasons.
+    """Parse a monitor file: the run, None without a valid line, and errors by line number from 1.
 
-    The first good line says which layers and heads there are; a later line of the same step
-    replaces an earlier one.
-
-    Args:
-        content: of the file.
-
-    Returns:
-        The run, None without a good line; line numbers from 1 with what is wrong.
+    The first valid line determines layers and heads; a later line of the same step replaces an
+    earlier one.
 
     Examples:
         >>> parse_monitor(b'{"schema": 3}')
@@ -106,9 +90,9 @@ def parse_monitor(content: bytes) -> tuple[MonitorRun | None, list[tuple[int, st
         if record is None:
             wrong.append((number, reason))
             continue
-        own = (record["T"], tuple(record["layers"]), tuple(map(len, record["entropy"])))
-        shape = shape or own
-        if own != shape:
+        record_shape = (record["T"], tuple(record["layers"]), tuple(map(len, record["entropy"])))
+        shape = shape or record_shape
+        if record_shape != shape:
             wrong.append((number, "has other layers, heads or T than the first line"))
             continue
         good[record["step"]] = record
@@ -132,7 +116,7 @@ def _record(line: bytes) -> tuple[dict[str, Any] | None, str]:
     try:
         record = json.loads(line)
     except (ValueError, RecursionError):
-        return None, "is no JSON"
+        return None, "is not JSON"
     if not isinstance(record, dict) or record.get("schema") != SCHEMA:
         return None, f"has another schema than {SCHEMA}"
     step, T, layers = record.get("step"), record.get("T"), record.get("layers")
@@ -150,8 +134,8 @@ def _record(line: bytes) -> tuple[dict[str, Any] | None, str]:
             return None, f"has no {name} for each layer"
         if not all(isinstance(row, list) and 0 < len(row) <= MOST_HEADS for row in rows):
             return None, f"has no {name} for each head"
-        if not all(each is None or _number(each) for row in rows for each in row):
-            return None, f"has a {name} that is no number"
+        if not all(value is None or _number(value) for row in rows for value in row):
+            return None, f"has a {name} that is not a number"
         if [len(row) for row in rows] != [len(row) for row in record["entropy"]]:
             return None, f"has another number of heads in {name}"
     return record, ""
@@ -166,7 +150,7 @@ def _number(value: Any) -> bool:
 
 
 def _padded(row: Sequence[float | None], heads: int) -> list[float]:
-    return [math.nan if each is None else float(each) for each in row] + [math.nan] * (
+    return [math.nan if value is None else float(value) for value in row] + [math.nan] * (
         heads - len(row)
     )
 
@@ -192,7 +176,7 @@ def _drawing(name: str, run: MonitorRun) -> Drawing:
     first, last = run.sink_share[0], run.sink_share[-1]
     caption = (
         f"One line per head, coloured by layer ({len(run.layers)} layers); T = {run.T} tokens. "
-        f"The share of heads whose first token holds more than the threshold goes from "
+        f"The share of heads with more than the threshold on the first token goes from "
         f"{100 * first:.3g} % to {100 * last:.3g} %."
     )
     picture = Markup(embed(figure, f"{name}. {caption}"))

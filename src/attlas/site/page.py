@@ -1,4 +1,4 @@
-"""Pages: HTML texts that load nothing and run nothing but what their policy names by its hash."""
+"""HTML pages that load nothing and run only the script whose hash their content policy names."""
 
 import base64
 import hashlib
@@ -20,20 +20,15 @@ from attlas.site.links import Links
 from attlas.site.tables import witness_html
 
 
-def render_template(name: str, *, style: str = "", script: str = "", **shown: object) -> str:
-    """A page from its template.
+def render_template(name: str, *, style: str = "", script: str = "", **context: object) -> str:
+    """Render a page from its template; all text is escaped.
 
-    The content policy allows the page's own style sheet and script, each by its hash, and
-    pictures inside the page: no style attribute, no address. Every text is escaped.
+    The content policy allows the page's style sheet and script by their hashes, and pictures inside
+    the page, but no style attributes and no addresses.
 
     Args:
-        name: of the template.
-        style: what the page has beside the style sheet of all pages.
-        script: the page's own, none when empty.
-        **shown: what it shows.
-
-    Returns:
-        A whole document.
+        style: CSS in addition to the style sheet of all pages.
+        script: the page's script, if any.
 
     Examples:
         >>> from attlas.site.content import Atlas
@@ -43,19 +38,12 @@ def render_template(name: str, *, style: str = "", script: str = "", **shown: ob
     style = style_sheet() + style
     template = environment_of_templates().get_template(name)
     return template.render(
-        style=Markup(style), script=Markup(script), policy=content_policy(style, script), **shown
+        style=Markup(style), script=Markup(script), policy=content_policy(style, script), **context
     )
 
 
 def content_policy(style: str, script: str = "") -> str:
-    """What a page may load and run: one style sheet, one script, pictures inside the page.
-
-    Args:
-        style: the style sheet.
-        script: the script, none when empty.
-
-    Returns:
-        The content of a Content-Security-Policy.
+    """A Content-Security-Policy for one style sheet, one script and pictures inside the page.
 
     Examples:
         >>> content_policy("").split("; ")[0]
@@ -73,13 +61,7 @@ def _digest(text: str) -> str:
 
 
 def script_data(value: object) -> Markup:
-    r"""JSON that cannot end the element that holds it.
-
-    Args:
-        value: plain data.
-
-    Returns:
-        The content of a data block.
+    r"""JSON for a data block, escaped so that it cannot end the element.
 
     Examples:
         >>> script_data(["</script>"])
@@ -92,13 +74,7 @@ def script_data(value: object) -> Markup:
 
 
 def packed_data(value: object) -> str:
-    """Compressed JSON, for data that a page needs only when its script runs.
-
-    Args:
-        value: plain data.
-
-    Returns:
-        Base64 of JSON that zlib compressed, which `packed.js` reads.
+    """Base64 of zlib-compressed JSON, which `packed.js` reads.
 
     Examples:
         >>> zlib.decompress(base64.b64decode(packed_data([1, "a"])))
@@ -109,20 +85,13 @@ def packed_data(value: object) -> str:
 
 
 @cache
-def own_file(name: str) -> str:
-    """A file beside the templates.
-
-    Args:
-        name: of a style sheet or a script.
-
-    Returns:
-        Its text.
-    """
+def template_file(name: str) -> str:
+    """A file beside the templates."""
     return resources.files("attlas.site").joinpath(f"templates/{name}").read_text("utf-8")
 
 
 class _Unmarked:
-    """Leaves the words of a text as they are, on pages without a glossary."""
+    """Leaves a text unchanged, on pages without a glossary."""
 
     used = ()
 
@@ -132,21 +101,13 @@ class _Unmarked:
 
 @cache
 def style_sheet() -> str:
-    """The style that all pages share.
-
-    Returns:
-        CSS.
-    """
-    return own_file("style.css")
+    """The style that all pages share."""
+    return template_file("style.css")
 
 
 @cache
 def environment_of_templates() -> Environment:
-    """Templates with autoescape and the filters that all pages share.
-
-    Returns:
-        The environment.
-    """
+    """The templates with autoescape and the filters of all pages."""
     environment = Environment(
         loader=PackageLoader("attlas.site"),
         autoescape=True,

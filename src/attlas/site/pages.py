@@ -12,7 +12,7 @@ from attlas.site.content import MARKS, Atlas, ClaimEntry, PaperEntry
 from attlas.site.explorer.page import render_explorer
 from attlas.site.glossary import Marker, glossary
 from attlas.site.links import Links
-from attlas.site.page import own_file, packed_data, render_template
+from attlas.site.page import packed_data, render_template, template_file
 from attlas.site.search_index import search_index
 from attlas.site.theorems import Theorem, theorems_of
 
@@ -32,13 +32,7 @@ _WHATS = {
 
 
 def render_single(atlas: Atlas) -> str:
-    """The atlas as one file; what is not on the screen is not laid out.
-
-    Args:
-        atlas: what to show.
-
-    Returns:
-        A whole document; the same for the same atlas.
+    """The atlas as one document; equal for equal atlases.
 
     Examples:
         >>> render_single(Atlas(papers=()))[:15]
@@ -51,12 +45,11 @@ def render_pages(atlas: Atlas, front: str, folder: str) -> Iterator[tuple[str, s
     """The atlas as pages that link to each other.
 
     Args:
-        atlas: what to show.
         front: the file name of the front page.
-        folder: the name of the folder beside it that has the other pages.
+        folder: the name of the folder of the other pages beside it.
 
     Yields:
-        File names with their documents; the name of the front page is empty, and it comes last.
+        File names with their documents; the front page, with the empty name, comes last.
 
     Examples:
         >>> [name for name, _ in render_pages(Atlas(papers=()), "atlas.html", "atlas")]
@@ -68,30 +61,23 @@ def render_pages(atlas: Atlas, front: str, folder: str) -> Iterator[tuple[str, s
     yield GLOSSARY, book.page("glossary.html.j2", Links(GLOSSARY, places, folder, front), True)
     for paper in atlas.papers:
         links = Links(places[paper.anchor], places, folder, front)
-        yield links.here, book.page("paper_page.html.j2", links, paper=paper)
+        yield links.file, book.page("paper_page.html.j2", links, paper=paper)
         for entry in paper.experiments:
             links = Links(places[entry.anchor], places, folder, front)
-            yield links.here, book.page("experiment_page.html.j2", links, paper=paper, entry=entry)
+            yield links.file, book.page("experiment_page.html.j2", links, paper=paper, entry=entry)
     yield "", book.front(Links("", places, folder, front))
 
 
 def places_of(atlas: Atlas) -> dict[str, str]:
-    """On which page each object is.
-
-    Args:
-        atlas: all objects.
-
-    Returns:
-        File names by anchor; two objects of one name share a page's name never.
-    """
+    """The file name of each object's page, by anchor; two objects never share one by accident."""
     places: dict[str, str] = {}
     for paper in atlas.papers:
         for entry in paper.experiments:
             places[entry.anchor] = _unlike(f"experiment-{entry.experiment.name}", places)
             places |= {drawing.anchor: places[entry.anchor] for drawing in entry.drawings}
         page = _unlike("paper-" + re.sub(r"[^\w-]+", "-", paper.key), places)
-        parts = ("findings", "theorems", "claims", "errata", "ledger", "experiments")
-        places |= {f"{paper.anchor}-{part}": page for part in parts}
+        sections = ("findings", "theorems", "claims", "errata", "ledger", "experiments")
+        places |= {f"{paper.anchor}-{part}": page for part in sections}
         places |= {f"{paper.anchor}-erratum-{k + 1}": page for k in range(len(paper.errata))}
         places |= {entry.anchor: page for entry in paper.claims}
         places |= {theorem.anchor: page for theorem in theorems_of(paper)}
@@ -109,7 +95,7 @@ def _unlike(stem: str, places: Mapping[str, str]) -> str:
 
 @dataclass(frozen=True)
 class _Book:
-    """What the pages of one atlas share."""
+    """The common content of the pages of one atlas."""
 
     atlas: Atlas
 
@@ -119,7 +105,7 @@ class _Book:
 
     @cached_property
     def broken(self) -> dict[str, tuple[tuple[PaperEntry, ClaimEntry, Erratum], ...]]:
-        """Refuted statements and steps of proofs whose claim is violated as expected."""
+        """Refuted statements and proof steps whose claim is violated as expected."""
         return {kind.value: self._broken(kind) for kind in _BROKEN}
 
     def _broken(self, kind: ErratumClass) -> tuple[tuple[PaperEntry, ClaimEntry, Erratum], ...]:
@@ -132,24 +118,24 @@ class _Book:
             if entry.outcome is Outcome.VIOLATED and not entry.unexpected
         )
 
-    def page(self, template: str, links: Links, all_terms: bool = False, **shown: object) -> str:
+    def page(self, template: str, links: Links, all_terms: bool = False, **context: object) -> str:
         return render_template(
             template,
-            style=own_file("atlas.css"),
+            style=template_file("atlas.css"),
             script=_script("part"),
             atlas=self.atlas,
             links=links,
             theorems=self.theorems,
             glossed=Marker(),
             all_terms=glossary() if all_terms else (),
-            **shown,
+            **context,
         )
 
     def front(self, links: Links) -> str:
         index = search_index(self.atlas, links)
         return render_template(
             "front.html.j2",
-            style=own_file("atlas.css"),
+            style=template_file("atlas.css"),
             script=_script("front"),
             atlas=self.atlas,
             links=links,
@@ -163,7 +149,7 @@ class _Book:
 
     @property
     def filters(self) -> tuple[tuple[str, str, tuple[tuple[str, str], ...]], ...]:
-        """Name, label, and values with what is shown for them."""
+        """Name, label, and values with their display texts."""
         marks = dict.fromkeys(mark.word for mark in MARKS.values())
         return (
             ("what", "What", tuple(_WHATS.items())),

@@ -1,4 +1,4 @@
-"""The page of one paper: its claims, controls, attacks and slack ledger, for who wrote it."""
+"""The page of one paper for its authors: claims, controls, attacks and slack ledger."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -16,19 +16,13 @@ from attlas.site.evidence_level import counts, sentence
 from attlas.site.findings import findings_of
 from attlas.site.ledger import slack_ledger
 from attlas.site.page import render_template
-from attlas.site.selection import chosen
+from attlas.site.selection import select
 from attlas.site.verdict_rows import VerdictRow, verdict_row
 
 
 @dataclass(frozen=True)
 class PaperPage:
-    """What the page of one paper shows.
-
-    Attributes:
-        title: of the paper.
-        paper: its claims, errata, ledger and experiments.
-        atlas: environment and warnings.
-    """
+    """The content of one paper's page; `atlas` holds environment and warnings."""
 
     title: str
     paper: PaperEntry
@@ -42,11 +36,11 @@ class PaperPage:
     @property
     def rows(self) -> tuple[tuple[ClaimEntry, VerdictRow], ...]:
         """Each claim with its row of the table."""
-        return tuple((each, verdict_row(each.claim, each.report)) for each in self.paper.claims)
+        return tuple((entry, verdict_row(entry.claim, entry.report)) for entry in self.paper.claims)
 
     @property
     def lists(self) -> tuple[ClaimList, ...]:
-        """What a reader may take from this page, in four lists."""
+        """The claims in four lists by the result of their check."""
         return claim_lists(self.paper.claims)
 
 
@@ -62,79 +56,65 @@ def write_paper(
 
     Args:
         results: the store, or the results folder.
-        out: the HTML file; its folder is made if missing.
-        paper: the key of a paper of the atlas, or the place of one's own claims.
-        title: of the page; by default the reference's, or that of one's own project.
-        references: a BibTeX file that has the paper's entry, by default that of the project.
-
-    Returns:
-        The path written.
+        out: the HTML file; its folder is created if missing.
+        paper: the key of an installed paper, or the file or folder of a user's claims.
+        title: title of the page; that of the reference or the user's project when empty.
+        references: a BibTeX file with the paper's entry; by default the project's.
 
     Raises:
         UserError: if there is no such paper, the references cannot be read, or the file cannot
             be written.
     """
     store = results if isinstance(results, Store) else Store(results)
-    shown = chosen([paper])
-    keys = {each.paper for each in (*shown.claims, *shown.errata, *shown.experiments)}
-    known, titles = references_of(shown.claims, shown.experiments)
+    selection = select([paper])
+    keys = {item.paper for item in (*selection.claims, *selection.errata, *selection.experiments)}
+    all_references, titles = references_of(selection.claims, selection.experiments)
     if references is not None:
-        known |= read_references(references)
-    atlas = gather(store, shown.claims, shown.errata, shown.experiments, excerpt=True)
+        all_references |= read_references(references)
+    atlas = gather(store, selection.claims, selection.errata, selection.experiments, excerpt=True)
     named = title or next(filter(None, (titles.get(key) for key in sorted(keys))), "")
-    page = paper_page(atlas, named, known)
+    page = paper_page(atlas, named, all_references)
     return write_text_file(Path(out), render_paper(page), "--out")
 
 
 def paper_page(atlas: Atlas, title: str, references: Mapping[str, Reference]) -> PaperPage:
-    """The papers of an atlas as one: files of a folder that belong together.
+    """Merge the papers of an atlas into one page, as the files of a user's folder belong together.
 
     Args:
-        atlas: of the claims of one paper, or of the files of one folder.
-        title: of the page; the reference's when empty.
-        references: by key.
-
-    Returns:
-        What to show.
+        title: title of the page; that of the reference when empty.
     """
-    parts: Sequence[PaperEntry] = atlas.papers
-    reference = next((references[p.key] for p in parts if p.key in references), None)
+    papers: Sequence[PaperEntry] = atlas.papers
+    reference = next((references[p.key] for p in papers if p.key in references), None)
     claims = tuple(
         sorted(
-            (entry for part in parts for entry in part.claims),
+            (entry for paper in papers for entry in paper.claims),
             key=_order,
         )
     )
-    experiments = tuple(entry for part in parts for entry in part.experiments)
-    key = parts[0].key if len(parts) == 1 else ", ".join(part.key for part in parts)
-    whole = PaperEntry(
+    experiments = tuple(entry for paper in papers for entry in paper.experiments)
+    key = papers[0].key if len(papers) == 1 else ", ".join(paper.key for paper in papers)
+    merged = PaperEntry(
         key=key,
         reference=reference,
         claims=claims,
-        errata=tuple(erratum for part in parts for erratum in part.errata),
+        errata=tuple(erratum for paper in papers for erratum in paper.errata),
         chains=slack_ledger(claims),
         experiments=experiments,
         findings=findings_of(claims, experiments),
     )
     named = title or (reference.title if reference else key)
-    return PaperPage(named, whole, replace(atlas, papers=(whole,), audits=(), monitors=()))
+    return PaperPage(named, merged, replace(atlas, papers=(merged,), audits=(), monitors=()))
 
 
 def _order(entry: ClaimEntry) -> tuple[str, int]:
-    """As an installed paper numbers its statements; those of a draft stand as they are written."""
+    """The order of statements: by number for an installed paper, as written for a draft."""
     if is_of_installed_paper(entry.claim.place[0]):
         return paper_order(entry.claim.locator)
     return entry.claim.place
 
 
 def render_paper(page: PaperPage) -> str:
-    """The page as HTML, under the same content policy as the atlas.
-
-    Args:
-        page: what to show.
-
-    Returns:
-        A whole document; the same for the same page.
+    """The page as an HTML document, under the same content policy as the atlas.
 
     Examples:
         >>> empty = PaperPage("Mine", PaperEntry("mine", None, (), (), (), ()), Atlas(papers=()))

@@ -1,4 +1,4 @@
-"""The search index: a row for everything that a reader may look for."""
+"""The search index: a row for everything that can be found."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -14,33 +14,26 @@ from attlas.site.links import Links
 from attlas.site.theorems import Theorem, theorems_of
 
 SHOWN, HIDDEN = 100, 80
-"""Characters of a claim's remark that are shown with a result, and of its other words."""
+"""Number of characters of a claim's remark shown with a result, and of its other words."""
 WEIGHTS = {
     "question": 5, "theorem": 4, "term": 4, "experiment": 3, "paper": 3, "finding": 2, "erratum": 1,
 }  # fmt: skip
-"""What stands first among equals, in tenths of its score; claims are many, and stand last."""
+"""Bonus on the score, in tenths, among equal matches; claims are many and come last."""
 _REPEATED = ("what", "kind", "status", "verdict", "attack")
 _WORD = re.compile(r"[a-z][a-z-]{3,}")
 _LAYOUT = re.compile(r"\\(frac|mathcal|mathrm|mathbb|text|left|right|bigl?|bigr|quad|begin|end)\b")
-"""Commands of LaTeX that name nothing anybody looks for."""
+"""LaTeX commands that nobody searches for."""
 
 
 class Row(NamedTuple):
-    """One thing to find.
+    """One entry of the index.
 
     Attributes:
-        what: "claim", "experiment", ...
-        title: plain text.
-        anchor: its fragment.
-        paper: place in the list of papers, -1 for none.
-        page: place in the list of pages.
+        paper: index in the list of papers, -1 for none.
+        page: index in the list of pages.
         text: shown below the title.
-        more: words that are looked in and not shown.
-        kind: of a claim.
-        status: of a claim.
-        verdict: in the words of the page.
-        tightness: of a claim, the best ratio that was found.
-        attack: what an attack came to.
+        more: words that are searched but not shown.
+        tightness: best ratio of a claim.
     """
 
     what: str
@@ -58,16 +51,12 @@ class Row(NamedTuple):
 
 
 def search_index(atlas: Atlas, links: Links) -> dict[str, Any]:
-    """What the search of the front page looks in, as plain data.
-
-    Args:
-        atlas: all that there is to find.
-        links: of the front page.
+    """The index for the search on the front page, as plain data.
 
     Returns:
-        Names of the columns, rows, and lists for the numbers in them: names that repeat, the
-        addresses of the pages, keys and names of the papers, signs and tones of the verdicts. An
-        anchor that begins like all of its kind and paper begins with "~" instead.
+        Names of the columns, rows, and lists to which numbers in the rows refer: repeated names,
+        addresses of the pages, keys and names of the papers, signs and tones of the verdicts. In
+        an anchor "~" stands for the common beginning of its kind and paper.
 
     Examples:
         >>> index = search_index(Atlas(papers=()), Links())
@@ -76,8 +65,8 @@ def search_index(atlas: Atlas, links: Links) -> dict[str, Any]:
     """
     files = list(dict.fromkeys(["", *links.pages.values()]))
     rows: list[Row] = []
-    for asked in atlas.questions:
-        rows.append(_question(asked))
+    for question in atlas.questions:
+        rows.append(_question(question))
     for number, paper in enumerate(atlas.papers):
         rows += _of_paper(paper, number)
     for term in glossary():
@@ -99,16 +88,16 @@ def search_index(atlas: Atlas, links: Links) -> dict[str, Any]:
 
 
 def _short(row: Row, names: Mapping[str, list[str]], stems: Sequence[str]) -> list[Any]:
-    """A row without what repeats: the page must be small."""
-    numbers = {name: known.index(getattr(row, name)) for name, known in names.items()}
+    """A row with repeated names replaced by numbers, to keep the page small."""
+    numbers = {name: values.index(getattr(row, name)) for name, values in names.items()}
     stem = f"{row.what}{stems[row.paper]}-" if row.paper >= 0 else ""
-    own = row.anchor.removeprefix(stem) if stem else row.anchor
-    shorter = own if own == row.anchor else f"~{own}"
+    fragment = row.anchor.removeprefix(stem) if stem else row.anchor
+    shorter = fragment if fragment == row.anchor else f"~{fragment}"
     return list(row._replace(anchor=shorter, **numbers))
 
 
-def _question(asked: Findings) -> Row:
-    return Row("question", asked.title, asked.anchor, -1, 0, _said(asked), "")
+def _question(question: Findings) -> Row:
+    return Row("question", question.title, question.anchor, -1, 0, _said(question), "")
 
 
 def _said(section: Findings) -> str:
@@ -119,9 +108,17 @@ def _of_paper(paper: PaperEntry, number: int) -> Iterator[Row]:
     names = " ".join(paper.reference.authors) if paper.reference else ""
     yield Row("paper", paper.heading, paper.anchor, number, 0, names)
     for entry in paper.experiments:
-        asked, text = entry.experiment, plain(entry.answer) or entry.unanswered
-        title = plain(asked.question)
-        yield Row("experiment", title, entry.anchor, number, 0, text, f"{asked.title} {asked.name}")
+        experiment, text = entry.experiment, plain(entry.answer) or entry.unanswered
+        title = plain(experiment.question)
+        yield Row(
+            "experiment",
+            title,
+            entry.anchor,
+            number,
+            0,
+            text,
+            f"{experiment.title} {experiment.name}",
+        )
     for theorem in theorems_of(paper):
         yield _theorem(theorem, number)
     for section in paper.findings:
@@ -131,32 +128,34 @@ def _of_paper(paper: PaperEntry, number: int) -> Iterator[Row]:
     for entry in paper.claims:
         yield _claim(entry, number)
     for place, erratum in enumerate(paper.errata):
-        known = f"{paper.anchor}-erratum-{place + 1}"
-        yield _erratum(erratum, known, number, paper.suspected(erratum))
+        fragment = f"{paper.anchor}-erratum-{place + 1}"
+        yield _erratum(erratum, fragment, number, paper.suspected(erratum))
 
 
 def _theorem(theorem: Theorem, number: int) -> Row:
     said = "; ".join(f"{title}: {counted}" for title, counted, _ in theorem.standings)
-    asked = " ".join(plain(finding.text) for finding in theorem.asked)
-    text = f"{said}. {asked}".strip()
+    requirements = " ".join(plain(finding.text) for finding in theorem.requirements)
+    text = f"{said}. {requirements}".strip()
     return Row("theorem", theorem.name, theorem.anchor, number, 0, text, "right true verdict holds")
 
 
 def _claim(entry: ClaimEntry, number: int) -> Row:
     claim, report = entry.claim, entry.report
-    shown, rest = _cut(plain(claim.remark), SHOWN)
+    beginning, remainder = _cut(plain(claim.remark), SHOWN)
     assumed = " ".join(assumption.text for assumption in claim.assumptions)
     statement = _LAYOUT.sub(" ", claim.statement)
-    words = _WORD.findall(f"{rest} {assumed} {statement}".lower())
-    known = set(_WORD.findall(f"{shown} {claim.locator}".lower()))
-    more = _cut(" ".join(dict.fromkeys(word for word in words if word not in known)), HIDDEN)[0]
+    words = _WORD.findall(f"{remainder} {assumed} {statement}".lower())
+    shown_words = set(_WORD.findall(f"{beginning} {claim.locator}".lower()))
+    more = _cut(" ".join(dict.fromkeys(word for word in words if word not in shown_words)), HIDDEN)[
+        0
+    ]
     return Row(
         what="claim",
         title=plain(claim.locator),
         anchor=entry.anchor,
         paper=number,
         page=0,
-        text=shown,
+        text=beginning,
         more=more,
         kind=claim.kind.value,
         status=claim.status.value,
@@ -179,7 +178,7 @@ def _rounded(ratio: float | None) -> float | None:
 
 
 def _cut(text: str, most: int) -> tuple[str, str]:
-    """The beginning of a text, up to a word's end, and the rest."""
+    """The beginning of a text, up to the end of a word, and the remainder."""
     if len(text) <= most:
         return text, ""
     end = text.rfind(" ", 0, most)
@@ -189,6 +188,6 @@ def _cut(text: str, most: int) -> tuple[str, str]:
 def _erratum(erratum: Erratum, place: str, number: int, suspected: bool) -> Row:
     text, more = _cut(plain(erratum.text), SHOWN)
     words = " ".join(dict.fromkeys(_WORD.findall(more.lower())))
-    own = _cut(words, HIDDEN)[0]
+    hidden = _cut(words, HIDDEN)[0]
     status = f"suspected: {erratum.kind}" if suspected else erratum.kind.value
-    return Row("erratum", plain(erratum.locator), place, number, 0, text, own, status=status)
+    return Row("erratum", plain(erratum.locator), place, number, 0, text, hidden, status=status)

@@ -1,8 +1,8 @@
 """A canvas that draws a figure as SVG once, with one renderer, and parses each formula once.
 
-`Figure.savefig` draws twice. Its layout measures all words with a renderer of its own, and each
-renderer parses mathematics anew: the number at a tick of every figure. Here words are laid out
-with the renderer that draws them, and what was parsed is kept for all figures of the process.
+`Figure.savefig` draws twice. Its layout measures text with a separate renderer, and each renderer
+parses all mathematics again, tick labels included. Here one renderer measures and draws, and a
+cache keeps parsed formulas for all figures of the process.
 """
 
 import functools
@@ -16,17 +16,13 @@ from matplotlib.mathtext import MathTextParser, VectorParse
 from matplotlib.textpath import TextToPath
 
 DOTS = 72
-"""Per inch, SVG's own."""
+"""Dots per inch of SVG."""
 MOST_FORMULAS = 4096
-"""Kept; a whole atlas has some hundreds."""
+"""Size of the cache; a whole atlas has some hundreds of formulas."""
 
 
 class SVGCanvas(FigureCanvasSVG):
-    """The canvas of a figure while it is drawn, of 72 dots per inch.
-
-    Args:
-        figure: the figure; the canvas becomes its own.
-        file: to which the drawing is written.
+    """The canvas of a figure while it is drawn, with 72 dots per inch; it replaces the figure's.
 
     Examples:
         >>> import io
@@ -46,16 +42,12 @@ class SVGCanvas(FigureCanvasSVG):
         self._renderer = MixedModeRenderer(figure, width, height, resolution, vector)
 
     def get_renderer(self) -> MixedModeRenderer:
-        """What draws; a layout measures words with it.
-
-        Returns:
-            The one renderer of this canvas.
-        """
+        """The one renderer of this canvas, which also measures text for the layout."""
         return self._renderer
 
     def draw(self) -> None:
-        """Write the whole drawing; once."""
-        # It hands on what `RendererBase` does, and is none to matplotlib's types.
+        """Write the whole drawing; may be called once."""
+        # The renderer delegates to a `RendererBase` without being one for type checkers.
         self.figure.draw(self._renderer)  # pyright: ignore[reportArgumentType]
         self._renderer.finalize()
 
@@ -84,10 +76,10 @@ class _Parser(MathTextParser):
         self, s: str, dpi: float = 72, prop: FontProperties | None = None, **named: bool | None
     ) -> VectorParse:
         # A copy: the hash of font properties changes with them.
-        return self._kept(s, dpi, prop and prop.copy(), **named)
+        return self._parse_once(s, dpi, prop and prop.copy(), **named)
 
     @functools.lru_cache(MOST_FORMULAS)  # noqa: B019 (there is one parser)
-    def _kept(
+    def _parse_once(
         self, s: str, dpi: float, prop: FontProperties | None, **named: bool | None
     ) -> VectorParse:
         return super().parse(s, dpi, prop, **named)

@@ -1,4 +1,4 @@
-"""Tables: a DataFrame, or a witness, as an HTML table that scrolls in its own box."""
+"""A DataFrame or a witness as an HTML table that scrolls in a box."""
 
 from collections.abc import Mapping
 
@@ -9,7 +9,7 @@ from markupsafe import Markup
 from attlas.display.tables import entry, table
 
 LARGEST = 10
-"""Rows and columns up to which a witness array is printed whole."""
+"""Most rows and columns of a witness array that is printed completely."""
 
 
 def table_html(frame: pd.DataFrame, caption: str) -> Markup:
@@ -17,10 +17,6 @@ def table_html(frame: pd.DataFrame, caption: str) -> Markup:
 
     Args:
         frame: the table; a named index becomes leading columns.
-        caption: what it shows.
-
-    Returns:
-        Safe markup.
 
     Examples:
         >>> frame = pd.DataFrame({"p": [2.0], "ours": [0.00461], "paper's": ["<.005"]})
@@ -40,13 +36,7 @@ def table_html(frame: pd.DataFrame, caption: str) -> Markup:
 
 
 def witness_html(witness: Mapping[str, np.ndarray]) -> Markup:
-    """The arrays of a witness: small ones whole, large ones by shape and range.
-
-    Args:
-        witness: arrays by name.
-
-    Returns:
-        Safe markup, one row for each array.
+    """The arrays of a witness: small ones completely, large ones by shape and range.
 
     Examples:
         >>> print(witness_html({"p": np.asarray(1.5)}))
@@ -62,8 +52,8 @@ def witness_html(witness: Mapping[str, np.ndarray]) -> Markup:
 
 
 def _column_name(column: object) -> str:
-    parts = column if isinstance(column, tuple) else (column,)
-    return " ".join(str(part) for part in parts if str(part))
+    names = column if isinstance(column, tuple) else (column,)
+    return " ".join(str(name) for name in names if str(name))
 
 
 def _shape(array: np.ndarray) -> Markup:

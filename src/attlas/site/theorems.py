@@ -1,4 +1,4 @@
-"""The main theorems of a paper: verdicts, tightness, and what each asks for."""
+"""The main theorems of a paper: verdicts, tightness and requirements."""
 
 import re
 from collections.abc import Sequence
@@ -9,11 +9,11 @@ from attlas.claims.claim import Status
 from attlas.claims.strength import best_ratio
 from attlas.site.anchors import anchor
 from attlas.site.content import ClaimEntry, Finding, PaperEntry
-from attlas.site.evidence_level import Standing, counts, sentence, standing
+from attlas.site.evidence_level import EvidenceLevel, counts, evidence_level, sentence
 from attlas.site.forms import Form
 
-ASKED = "What it asks for"
-"""The section of the findings that says what the theorems ask for."""
+REQUIREMENTS = "What it asks for"
+"""The section of the findings on the requirements of the theorems."""
 _NAME = re.compile(r"Theorem [A-Z]?\.?\d+(?:\.\d+)*(?![\w.]*\w)|[A-Z][\w -]* theorem$")
 
 
@@ -22,18 +22,16 @@ class Theorem:
     """One theorem of a paper with the claims that check it.
 
     Attributes:
-        paper: its key.
-        name: "Theorem 4.2".
         stated: claims on the paper's own statement, as printed, recalled or reconstructed.
         ours: claims on a corrected or sharpened form, and on the theorem itself.
-        asked: findings on what it asks for.
+        requirements: findings on the theorem's assumptions in practice.
     """
 
     paper: str
     name: str
     stated: tuple[ClaimEntry, ...]
     ours: tuple[ClaimEntry, ...]
-    asked: tuple[Finding, ...]
+    requirements: tuple[Finding, ...]
 
     @property
     def anchor(self) -> str:
@@ -42,71 +40,63 @@ class Theorem:
 
     @property
     def standings(self) -> tuple[tuple[str, str, tuple[ClaimEntry, ...]], ...]:
-        """What is said of the claims on each form of the theorem: form, counts, the claims."""
+        """For each form of the theorem: its name, counts of evidence levels, and its claims."""
         entries = (*self.stated, *self.ours)
         groups = ((form, tuple(e for e in entries if e.form is form)) for form in Form)
         return tuple((str(form), _counted(group), group) for form, group in groups if group)
 
     @property
     def tightness(self) -> tuple[ClaimEntry, float] | None:
-        """The claim that held and came nearest to equality, with its ratio; the paper's first."""
+        """The held claim that came closest to equality, with its ratio; the paper's form first."""
         repaired = [entry for entry in self.ours if entry.claim.status is not Status.NEW]
         for group in (self.stated, repaired, self.ours):
-            found = [
+            candidates = [
                 (entry, ratio)
                 for entry in group
-                if entry.report and standing(entry.report) is Standing.HELD
+                if entry.report and evidence_level(entry.report) is EvidenceLevel.HELD
                 if (ratio := best_ratio(entry.report)) is not None
             ]
-            if found:
-                return max(found, key=lambda pair: pair[1])
+            if candidates:
+                return max(candidates, key=lambda pair: pair[1])
         return None
 
     @property
     def assumptions(self) -> tuple[str, ...]:
-        """What the claims on the paper's own statement assume, each once."""
-        texts = (each.text for entry in self.stated for each in entry.claim.assumptions)
+        """The assumptions of the claims on the paper's statement, without duplicates."""
+        texts = (assumption.text for entry in self.stated for assumption in entry.claim.assumptions)
         return tuple(dict.fromkeys(texts))
 
 
 def theorems_of(paper: PaperEntry) -> tuple[Theorem, ...]:
-    """The theorems of a paper that have claims.
+    """The theorems of a paper that have claims, by number, the appendix's last.
 
-    Claims that compare formulas of the library with the printed ones are left out; they stand in
-    files of that name.
-
-    Args:
-        paper: with its claims and findings.
-
-    Returns:
-        By their numbers, those of the appendix after those of the text.
+    Claims in files `formulas*`, which compare formulas of the library with the printed ones, are
+    excluded.
     """
     groups: dict[str, list[ClaimEntry]] = {}
     for entry in paper.claims:
         name = theorem_name(entry.claim.locator)
         if name and not Path(entry.claim.place[0]).stem.startswith("formulas"):
             groups.setdefault(name, []).append(entry)
-    asked = [f for section in paper.findings if section.title == ASKED for f in section.findings]
+    requirements = [
+        f for section in paper.findings if section.title == REQUIREMENTS for f in section.findings
+    ]
     return tuple(
         Theorem(
             paper=paper.key,
             name=name,
             stated=tuple(entry for entry in entries if entry.form is not Form.OURS),
             ours=tuple(entry for entry in entries if entry.form is Form.OURS),
-            asked=tuple(finding for finding in asked if _is_about(finding, name, entries)),
+            requirements=tuple(
+                finding for finding in requirements if _is_about(finding, name, entries)
+            ),
         )
         for name, entries in sorted(groups.items(), key=lambda group: _order(group[0]))
     )
 
 
 def theorem_name(locator: str) -> str:
-    """Which theorem a locator names.
-
-    Args:
-        locator: of a claim.
-
-    Returns:
-        The name, empty where it names none.
+    """The theorem that a locator names, if any.
 
     Examples:
         >>> theorem_name("Theorem 4.2, the width"), theorem_name("Lemma 1")
@@ -114,8 +104,8 @@ def theorem_name(locator: str) -> str:
         >>> theorem_name("Direction theorem")
         'Direction theorem'
     """
-    found = _NAME.match(locator)
-    return found.group() if found else ""
+    match = _NAME.match(locator)
+    return match.group() if match else ""
 
 
 def _order(name: str) -> tuple[bool, str, list[int]]:

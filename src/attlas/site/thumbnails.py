@@ -1,4 +1,4 @@
-"""Thumbnails: the first panel of a figure as a picture of about a thousand bytes."""
+"""Thumbnails: the first panel of a figure as a picture of about 1,000 bytes."""
 
 import base64
 import io
@@ -11,21 +11,15 @@ from matplotlib.transforms import TransformedBbox
 WIDTH, HEIGHT = 144, 96
 """Pixels."""
 MOST_CHARACTERS = 2500
-"""Of the data address; a picture that would be larger is compressed more."""
+"""Longest data URL; a larger picture is compressed more."""
 _QUALITIES = (30, 10, 1)
 
 
 def thumbnail(figure: Figure) -> str:
-    """The first panel without words, as the address of a WebP picture on white.
+    """The first panel without text, as the data URL of a WebP picture on white; empty without one.
 
-    The figure is used up: its other panels, legends and axes are hidden, and its layout is fixed
-    as it was drawn last.
-
-    Args:
-        figure: any matplotlib figure, drawn before.
-
-    Returns:
-        A data address, empty for a figure without panels.
+    The figure, which must have been drawn, is spoilt: its other panels, legends and axes are
+    hidden, and its layout is frozen.
 
     Examples:
         >>> figure = Figure(figsize=(2, 1))
@@ -37,10 +31,10 @@ def thumbnail(figure: Figure) -> str:
         return ""
     figure.set_layout_engine("none")
     panel, *others = figure.axes
-    for other in (*others, *figure.findobj(Legend), *figure.findobj(Text)):
-        other.set_visible(False)
+    for artist in (*others, *figure.findobj(Legend), *figure.findobj(Text)):
+        artist.set_visible(False)
     panel.set_axis_off()
-    # Frozen: the resolution that the picture is written with would move it.
+    # Frozen, as the picture's resolution would move it.
     box = TransformedBbox(panel.bbox, figure.dpi_scale_trans.inverted()).frozen()
     resolution = min(WIDTH / box.width, HEIGHT / box.height)
     for quality in _QUALITIES:

@@ -1,4 +1,4 @@
-"""The columns of a table of verdicts, once for LaTeX and Markdown."""
+"""The columns of a table of verdicts, for LaTeX and Markdown."""
 
 from dataclasses import dataclass
 
@@ -13,17 +13,12 @@ HEADS = ("statement", "kind", "provenance", "instances", "attack", "tightness", 
 
 @dataclass(frozen=True)
 class VerdictRow:
-    """One claim with what became of it, before it is LaTeX or Markdown.
+    """One claim with the result of its check.
 
     Attributes:
-        locator: where the statement stands, prose with $mathematics$.
         statement: LaTeX without dollar signs.
-        kind: which rule decides.
-        provenance: how our text relates to the printed one, and where it comes from.
-        instances: on which it was decided.
-        attack: what a search for a counterexample gave.
-        tightness: largest left over right side that the check or the attack found.
-        verdict: its word.
+        provenance: relation of our statement to the printed one, and its source.
+        tightness: largest ratio of left to right side in check or attack.
         unexpected: whether something about the claim needs investigation.
     """
 
@@ -39,15 +34,7 @@ class VerdictRow:
 
 
 def verdict_row(claim: Claim, report: CheckReport | None) -> VerdictRow:
-    """The row of one claim.
-
-    Args:
-        claim: the claim.
-        report: its last check, None where it was not run.
-
-    Returns:
-        What the table says of it.
-    """
+    """The row of one claim with its last report, None if not run."""
     run = report is not None
     return VerdictRow(
         locator=claim.locator,
@@ -63,10 +50,10 @@ def verdict_row(claim: Claim, report: CheckReport | None) -> VerdictRow:
 
 
 def _verdict(report: CheckReport) -> str:
-    """The verdict of the instances; an attack that broke the claim is part of it."""
+    """The verdict on the instances, or that an attack violated the claim."""
     word = MARKS[report.verdict.outcome].word
     broken = report.challenge is not None and report.challenge.violated
-    # A reader of the table must not take "supported" from a claim with a counterexample.
+    # The table must not call a claim with a counterexample supported.
     return BROKEN.word if broken and report.verdict.outcome is Outcome.SUPPORTED else word
 
 
@@ -76,10 +63,10 @@ def _instances(claim: Claim, report: CheckReport) -> str:
         return "one, stored"
     if claim.enumerates is not None:
         return f"all {claim.enumerates}"
-    shown = str(verdict.tried)
+    number = str(verdict.tried)
     if verdict.applicable != verdict.tried:
-        shown = f"{verdict.applicable} of {shown}"
-    return f"{shown}, each with its own {claim.independent}" if claim.independent else shown
+        number = f"{verdict.applicable} of {number}"
+    return f"{number}, each with its own {claim.independent}" if claim.independent else number
 
 
 def _attack(claim: Claim, report: CheckReport) -> str:
@@ -93,7 +80,7 @@ def _attack(claim: Claim, report: CheckReport) -> str:
 
 
 def _tightness(report: CheckReport) -> float | None:
-    found = [report.verdict.tightness]
+    candidates = [report.verdict.tightness]
     if report.challenge is not None:
-        found.append(report.challenge.ratio)
-    return max((ratio for ratio in found if ratio is not None), default=None)
+        candidates.append(report.challenge.ratio)
+    return max((ratio for ratio in candidates if ratio is not None), default=None)

@@ -1,1 +1,1 @@
-"""Claims in the tests of one's own project: a plugin of pytest, strategies of Hypothesis."""
+"""Claims in the tests of a user's project: a pytest plugin and Hypothesis strategies."""

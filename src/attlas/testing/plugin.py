@@ -1,11 +1,10 @@
 """The pytest plugin: claims and their controls are test items, the witness is the failure message.
 
-Collected are files `claims_*.py` that import attlas, and what the `claims` of `[tool.attlas]` in
-the `pyproject.toml` of the tested project name. Where there is none of them nothing but this
-module is imported.
+It collects files `claims_*.py` that import attlas, and the files that `claims` of `[tool.attlas]`
+in the tested project's `pyproject.toml` names. Without such files it imports nothing else.
 
-As with `attlas check`, an instance that an earlier search kept in the results folder is evaluated
-first, and a counterexample that an attack finds is kept there.
+As with `attlas check`, stored instances of earlier searches in the results folder are evaluated
+first, and counterexamples that an attack finds are stored there.
 """
 
 import os
@@ -31,64 +30,48 @@ _reports = pytest.StashKey[dict[str, "CheckReport"]]()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add the options of the plugin.
-
-    Args:
-        parser: of pytest.
-    """
+    """Add the options of the plugin."""
     group = parser.getgroup("attlas", "claims of attlas")
     group.addoption(
         "--attlas-budget",
         type=int,
         metavar="N",
-        help="Evaluations that an attack on each inequality may take, in whole rounds; one round "
-        "by default, none with 0.",
+        help="Evaluations of the attack on each inequality, in whole rounds; one round by default, "
+        "no attack with 0.",
     )
     group.addoption(
         "--attlas-instances",
         type=int,
         metavar="N",
-        help="Instances drawn for each claim; the claim's own number by default.",
+        help="Instances per claim; by default the claim's own number.",
     )
-    told = "Results folder whose stored witnesses are evaluated first, and that keeps new ones"
+    description = "Results folder with stored witnesses, to which new ones are added"
     group.addoption(
         "--attlas-results",
         metavar="DIR",
-        help=f"{told}; by default the setting {_RESULTS}, else ATTLAS_RESULTS, else "
+        help=f"{description}; by default the setting {_RESULTS}, else ATTLAS_RESULTS, else "
         "attlas-results in the root of the tests.",
     )
-    parser.addini(_RESULTS, f"{told}; relative to the root of the tests.", default="")
+    parser.addini(_RESULTS, f"{description}; relative to the root of the tests.", default="")
 
 
 def results_of(config: pytest.Config) -> Path:
-    """The results folder that holds the witnesses of the tested project.
+    """The results folder with the witnesses of the tested project; it need not exist.
 
-    Args:
-        config: of pytest.
-
-    Returns:
-        What the command names, from where it was called; else what the setting, or ATTLAS_RESULTS,
-        names, or `attlas-results`, in the root of the tests. It need not exist.
+    It is that of the command line, relative to where pytest was called; else that of the setting or
+    of ATTLAS_RESULTS, or `attlas-results`, relative to the root of the tests.
     """
     named = config.getoption("--attlas-results")
     if named:
         return config.invocation_params.dir / named
     from attlas.experiments.store import FOLDER
 
-    told = config.getini(_RESULTS) or os.environ.get("ATTLAS_RESULTS") or FOLDER
-    return config.rootpath / told
+    folder = config.getini(_RESULTS) or os.environ.get("ATTLAS_RESULTS") or FOLDER
+    return config.rootpath / folder
 
 
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
-    """Collect a file that defines claims.
-
-    Args:
-        file_path: any file of the tests.
-        parent: its folder.
-
-    Returns:
-        A collector, None for files that are not for us.
-    """
+    """Collect a file that defines claims; None for other files."""
     if file_path.suffix not in _SUFFIXES:
         return None
     config = parent.config
@@ -100,7 +83,7 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Col
 
 
 def _is_claims_file(path: Path) -> bool:
-    """Whether a file is named for claims and imports attlas: other projects have claims too."""
+    """Whether a file is named `claims_*.py` and imports attlas: other projects have claims too."""
     if not (path.name.startswith("claims_") and path.suffix == ".py"):
         return False
     with path.open("rb") as file:
@@ -125,7 +108,7 @@ def _files_of_project(root: Path) -> frozenset[Path]:
 
 
 class ClaimFailed(Exception):
-    """A claim or a control that did not come out as it must."""
+    """A claim or a control with an unexpected result."""
 
     def __init__(self, case: "Case"):
         super().__init__("\n".join([*case.failures, "", case.detail]))
@@ -135,13 +118,10 @@ class ClaimsFile(pytest.File):
     """A file that defines claims."""
 
     def collect(self) -> Iterator[pytest.Item]:
-        """Load the file, and make an item of each claim and of each control.
-
-        Yields:
-            Items in the order of the file.
+        """Load the file, and make an item of each claim and of each control, in their order.
 
         Raises:
-            CollectError: with the user's own line, where the file cannot be loaded.
+            CollectError: if the file cannot be loaded; the message names the user's line.
         """
         from attlas.claims.report_cases import case_names
         from attlas.core.errors import UserError
@@ -152,7 +132,7 @@ class ClaimsFile(pytest.File):
         except UserError as error:
             raise self.CollectError(str(error)) from None
         for claim in claims:
-            # What this file only imports is an item of the file that defines it.
+            # A claim that this file only imports belongs to the file that defines it.
             if self.path.suffix == ".py" and Path(claim.place[0]).resolve() != self.path.resolve():
                 continue
             slug = claim.name.partition("/")[2]
@@ -164,19 +144,15 @@ class ClaimsFile(pytest.File):
 class ClaimItem(pytest.Item):
     """A claim, or one of its controls."""
 
-    def __init__(self, *, claim: "Claim", place: int, **given: Any):
-        super().__init__(**given)
+    def __init__(self, *, claim: "Claim", place: int, **options: Any):
+        super().__init__(**options)
         self.claim, self.place = claim, place
         if self.config.pluginmanager.hasplugin("xdist"):
-            # With `--dist loadgroup` one worker makes the one check that all of them read.
+            # With `--dist loadgroup` one worker makes the check that all items of a claim share.
             self.add_marker(pytest.mark.xdist_group(name=claim.name))
 
     def runtest(self) -> None:
-        """Check the claim, once for it and its controls, and read what became of this item.
-
-        Raises:
-            ClaimFailed: if it did not come out as it must.
-        """
+        """Check the claim, once for it and its controls; raises ClaimFailed on a failure."""
         from attlas.claims.report_cases import cases
 
         case = cases(self._report())[self.place]
@@ -192,13 +168,13 @@ class ClaimItem(pytest.Item):
             store = self._results()
             budget = self.config.getoption("--attlas-budget")
             rounds = 1 if budget is None else -(-budget // granted_evaluations(self.claim))
-            reports[self.claim.name] = found = check(
+            reports[self.claim.name] = report = check(
                 self.claim,
                 count=self.config.getoption("--attlas-instances"),
                 challenge_rounds=rounds,
                 stored=self._stored_witness(store),
             )
-            self._keep_witness(store, found)
+            self._keep_witness(store, report)
         return reports[self.claim.name]
 
     def _results(self) -> "Store":
@@ -207,14 +183,14 @@ class ClaimItem(pytest.Item):
         return Store(results_of(self.config), lambda note: self.warn(pytest.PytestWarning(note)))
 
     def _stored_witness(self, store: "Store") -> "Witness | None":
-        """The instance that an earlier search kept."""
+        """The stored instance of an earlier search."""
         from attlas.experiments.witness import stored_witnesses
 
-        found = stored_witnesses(store, [self.claim.name])
-        return dict(found[self.claim.name].arrays) if found else None
+        witnesses = stored_witnesses(store, [self.claim.name])
+        return dict(witnesses[self.claim.name].arrays) if witnesses else None
 
     def _keep_witness(self, store: "Store", report: "CheckReport") -> None:
-        """Store a counterexample; where that cannot be done, the failure still shows it."""
+        """Store a counterexample; if that fails, the test failure still shows it."""
         from attlas.core.errors import UserError
         from attlas.experiments.witness import keep_witness
 
@@ -223,18 +199,10 @@ class ClaimItem(pytest.Item):
         try:
             keep_witness(store, self.claim.name, report.challenge)
         except UserError as error:
-            self.warn(pytest.PytestWarning(f"the counterexample is not kept: {error}"))
+            self.warn(pytest.PytestWarning(f"the counterexample could not be stored: {error}"))
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
-        """The failure message: what is wrong, and the witness.
-
-        Args:
-            excinfo: what `runtest` raised.
-            style: of a traceback.
-
-        Returns:
-            Text for ours, a traceback for what the user's own code raised.
-        """
+        """The failure message with the witness, or a traceback if the user's code raised."""
         from attlas.core.errors import UserError
 
         if isinstance(excinfo.value, ClaimFailed | UserError):
@@ -242,9 +210,5 @@ class ClaimItem(pytest.Item):
         return super().repr_failure(excinfo, style)
 
     def reportinfo(self) -> tuple[Path, int, str]:
-        """Where the claim is defined.
-
-        Returns:
-            File, line from 0, and name.
-        """
+        """File, line (from 0) and name of the claim."""
         return self.path, max(0, self.claim.place[1] - 1), self.name

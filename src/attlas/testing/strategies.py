@@ -1,7 +1,7 @@
 """Instances of a claim as a strategy of Hypothesis: `pip install attlas[hypothesis]`.
 
-A claim's sampler knows the domain of its statement; a test of one's own code, such as an
-implementation beside the formula, can be run on the same instances.
+A claim's sampler knows the domain of its statement; tests of a user's code, such as an
+implementation of the formula, can use the same instances.
 """
 
 from collections.abc import Callable
@@ -20,17 +20,13 @@ _SEEDS = 2**32 - 1
 
 
 def instances(claim: Claim, *, assumed: bool = True) -> st.SearchStrategy[dict[str, np.ndarray]]:
-    """A strategy whose values are instances of a claim, drawn by its own sampler.
+    """A strategy of instances of a claim (arrays by name), drawn by its sampler.
 
-    Small seeds and early places are tried first and kept when an example is made smaller; the
-    numbers inside of an instance are the sampler's.
+    Shrinking prefers small seeds and indices; the numbers inside an instance are the sampler's.
 
     Args:
         claim: any claim with a sampler that takes any seed.
-        assumed: whether instances on which an assumption fails are left out.
-
-    Returns:
-        A strategy of arrays by name.
+        assumed: whether to exclude instances on which an assumption fails.
 
     Examples:
         >>> import attlas as at
@@ -45,16 +41,16 @@ def instances(claim: Claim, *, assumed: bool = True) -> st.SearchStrategy[dict[s
         tuples(integers(min_value=0, max_value=4_294_967_295), ...
     """
 
-    def one(place: tuple[int, int]) -> dict[str, np.ndarray]:
+    def instance_at(place: tuple[int, int]) -> dict[str, np.ndarray]:
         seed, index = place
         batch = claim.draw(seed, claim.count)
         return {name: np.asarray(value[index]) for name, value in batch.items()}
 
     places = st.tuples(st.integers(0, _SEEDS), st.integers(0, claim.count - 1))
-    drawn = places.map(one)
+    strategy = places.map(instance_at)
     if not (assumed and claim.assumptions):
-        return drawn
-    return drawn.filter(lambda instance: _applies(claim, instance))
+        return strategy
+    return strategy.filter(lambda instance: _applies(claim, instance))
 
 
 def _applies(claim: Claim, instance: dict[str, np.ndarray]) -> bool:
@@ -66,14 +62,10 @@ def _applies(claim: Claim, instance: dict[str, np.ndarray]) -> bool:
 def given_instances(
     claim: Claim, *, assumed: bool = True
 ) -> Callable[[Callable[..., Any]], Callable[[], None]]:
-    """Run a test on instances of a claim, whose arrays its parameters name.
+    """Decorate a test to run on instances of a claim, whose arrays its parameters name.
 
     Args:
-        claim: any claim.
-        assumed: whether instances on which an assumption fails are left out.
-
-    Returns:
-        A decorator for a test function.
+        assumed: whether to exclude instances on which an assumption fails.
 
     Examples:
         >>> import attlas as at

@@ -1,1 +1,1 @@
-"""Train: one compiled scan for one model or an ensemble."""
+"""Training: one compiled scan for one model or an ensemble."""

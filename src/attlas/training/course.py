@@ -1,8 +1,8 @@
-r"""The course of one training: where it begins, its step, what is recorded of it, and its end.
+r"""The course of one training: its start, its step, its records and its end.
 
-A record is the state before the last of some steps: an outer scan over the records holds an inner
-loop over steps, with one gradient in it. Recording each step thus costs no second gradient, any
-schedule of as many records runs the same program, and observations are made at records only.
+A record is the state before the last of some steps: an outer scan over records contains an inner
+loop over steps, with one gradient. So recording every step costs no second gradient, all schedules
+with equally many records share a program, and observations are made at records only.
 """
 
 from collections.abc import Callable
@@ -21,23 +21,18 @@ Seen = TypeVar("Seen")
 
 
 class ClosedForm(eqx.Module):
-    """A loss that brings its gradient along, in place of automatic differentiation.
+    """A loss with its own gradient instead of automatic differentiation.
 
-    Attributes:
-        value_and_gradient: from what a loss is given to its value and its gradient.
+    `value_and_gradient` takes the arguments of a loss and returns its value and gradient.
     """
 
     value_and_gradient: Callable[..., tuple[Any, Any]]
 
 
 class Task(eqx.Module):
-    """What is done at a step and at a record.
+    """The functions of `fit`: loss, `project(params)` or None, `observe(params, data)` or None.
 
-    Attributes:
-        loss: as `attlas.training.fit.fit` takes it, like the others.
-        project: of parameters, or None.
-        observe: of parameters and data, or None.
-        keep: whether the parameters of records are kept.
+    `keep` says whether the parameters are recorded.
     """
 
     loss: Any
@@ -47,13 +42,10 @@ class Task(eqx.Module):
 
 
 class Point(NamedTuple):
-    """Where a training stands, and what the next record needs of the steps before it.
+    """The state of a training, and what the next record needs from the steps before it.
 
     Attributes:
-        params: the parameters.
-        optimizer: its state.
-        step: steps made.
-        seen: of a whole batch the parameters before the last step, with loss and norm there; of
+        seen: for full batches the parameters before the last step, with loss and norm there; for
             batches the sum of their losses since the last record.
     """
 
@@ -64,15 +56,14 @@ class Point(NamedTuple):
 
 
 class Course(NamedTuple):
-    """The parts of one training.
+    """The functions of one training.
 
     Attributes:
         begin: the point before the first step.
-        advance: one step.
-        renew: what is done to a point before the steps to each record, or None.
-        look: parameters or None, loss, norm or None, and observations of a point.
-        end: from the last point, the records and their lengths to what `fit` returns: records of
-            parameters, the last ones, losses, norms, observations, code.
+        renew: changes a point before the steps to each record, or None.
+        look: returns parameters or None, loss, norm or None, and observations at a point.
+        end: maps the last point, the records and the numbers of steps to the results of `fit`:
+            recorded parameters, last parameters, losses, norms, observations, code.
     """
 
     begin: Callable[[], Point]
@@ -89,14 +80,12 @@ def record_along(
     lengths: Int[Array, " s"],
     begin: Callable[[State], State] | None = None,
 ) -> tuple[State, Seen]:
-    """Steps in a loop, observing the state after chosen numbers of them.
+    """Run steps in a loop and observe the state after some of them.
 
     Args:
-        advance: one step.
-        observe: what is recorded of a state.
         start: the state before the first step.
-        lengths: steps before each record, since the one before.
-        begin: what is done to a state before the steps to each record.
+        lengths: steps before each record, since the previous record.
+        begin: changes the state before the steps to each record.
 
     Returns:
         The last state, and the records along a leading axis.
@@ -116,65 +105,60 @@ def record_along(
     return jax.lax.scan(segment, start, lengths)
 
 
-def course_of(given: dict[str, Any], rest: Any, task: Task) -> Course:
+def course_of(arguments: dict[str, Any], frozen: Any, task: Task) -> Course:
     """The course of one training.
 
     Args:
-        given: params, data, batches and optimizer of `attlas.training.fit.fit`; of the parameters
-            what is trained.
-        rest: all else of the parameters.
-        task: what is done.
-
-    Returns:
-        Its parts.
+        arguments: trained params, data, batches and optimizer of `attlas.training.fit.fit`.
+        frozen: all parameters that are not trained.
     """
-    data, batches, optimizer = (given[name] for name in ("data", "batches", "optimizer"))
-    made: Any = optimizer() if callable(optimizer) else optimizer
-    rule = optax.with_extra_args_support(made)
-    objective, whole = value_and_gradient(task.loss, rest), batches is None
+    data, batches, optimizer = (arguments[name] for name in ("data", "batches", "optimizer"))
+    created: Any = optimizer() if callable(optimizer) else optimizer
+    rule = optax.with_extra_args_support(created)
+    objective, is_full_batch = value_and_gradient(task.loss, frozen), batches is None
 
     def projected(params: Any) -> Any:
         if task.project is None:
             return params
-        return eqx.filter(task.project(eqx.combine(params, rest)), eqx.is_inexact_array)
+        return eqx.filter(task.project(eqx.combine(params, frozen)), eqx.is_inexact_array)
 
     def slope_at(params: Any, step: Array) -> tuple[Array, Any]:
-        chosen = () if whole else (jax.tree.map(lambda a: a[step], batches),)
-        return objective(params, data, *chosen)
+        batch = () if is_full_batch else (jax.tree.map(lambda a: a[step], batches),)
+        return objective(params, data, *batch)
 
     def begin() -> Point:
-        start, first = projected(given["params"]), jnp.zeros((), jnp.int32)
+        start, first = projected(arguments["params"]), jnp.zeros((), jnp.int32)
         zero = jnp.zeros((), jax.eval_shape(slope_at, start, first)[0].dtype)
-        return Point(start, rule.init(start), first, (start, zero, zero) if whole else zero)
+        return Point(start, rule.init(start), first, (start, zero, zero) if is_full_batch else zero)
 
     def advance(now: Point) -> Point:
         value, slope = slope_at(now.params, now.step)
         with jax.numpy_dtype_promotion("standard"):  # Adam counts its steps in integers
             change, state = rule.update(slope, now.optimizer, now.params, value=value, grad=slope)
-        seen = (now.params, value, _norm(slope, value)) if whole else now.seen + value
+        seen = (now.params, value, _norm(slope, value)) if is_full_batch else now.seen + value
         params = projected(optax.apply_updates(now.params, change))
         return Point(params, state, now.step + 1, seen)
 
     def look(now: Point) -> tuple[Any, ...]:
-        params, value, norm = now.seen if whole else (now.params, now.seen, None)
-        seen = task.observe(eqx.combine(params, rest), data) if task.observe else {}
+        params, value, norm = now.seen if is_full_batch else (now.params, now.seen, None)
+        seen = task.observe(eqx.combine(params, frozen), data) if task.observe else {}
         return (params if task.keep else None), value, norm, dict(seen)
 
-    # The sum of the losses of batches begins anew after each record.
-    return Course(begin, advance, None if whole else _renewed, look, _ended(whole))
+    # The sum of the losses of batches restarts after each record.
+    return Course(begin, advance, None if is_full_batch else _renewed, look, _ended(is_full_batch))
 
 
 def _renewed(now: Point) -> Point:
     return now._replace(seen=jnp.zeros_like(now.seen))
 
 
-def _ended(whole: bool) -> Callable[[Point, tuple[Any, ...], Array], tuple[Any, ...]]:
+def _ended(is_full_batch: bool) -> Callable[[Point, tuple[Any, ...], Array], tuple[Any, ...]]:
     def end(point: Point, records: tuple[Any, ...], lengths: Array) -> tuple[Any, ...]:
         path, value, norm, seen = records
-        if not whole:
-            # No batch comes before step 0: its mean is 0 / 0.
+        if not is_full_batch:
+            # There is no batch before step 0: its mean is 0 / 0.
             value = value / lengths.astype(value.dtype)
-        last = point.seen[0] if whole else point.params
+        last = point.seen[0] if is_full_batch else point.params
         numbers = (last if path is None else path, norm, jnp.where(lengths > 0, value, 0))
         finite = jnp.stack([jnp.all(jnp.isfinite(a)) for a in jax.tree.leaves(numbers)])
         code = jnp.where(jnp.all(finite), Result.MAX_STEPS.value, Result.NOT_FINITE.value)
@@ -184,17 +168,14 @@ def _ended(whole: bool) -> Callable[[Point, tuple[Any, ...], Array], tuple[Any, 
 
 
 def value_and_gradient(
-    loss: Any, rest: Any, has_aux: bool = False
+    loss: Any, frozen: Any, has_aux: bool = False
 ) -> Callable[..., tuple[Any, Any]]:
-    """Value and gradient of a loss in the arrays that are trained.
+    """Value and gradient of a loss with respect to the trained arrays, as a function of these.
 
     Args:
-        loss: of a model and data, or a `ClosedForm` of them.
-        rest: what of the model is not trained.
-        has_aux: whether the value is a pair of a loss and something else.
-
-    Returns:
-        From the arrays that are trained and data to the value and the gradient.
+        loss: loss(model, data), or a `ClosedForm`.
+        frozen: all parameters that are not trained.
+        has_aux: whether the value is a pair of a loss and auxiliary output.
 
     Examples:
         >>> square = lambda w, x: jnp.sum(w * x) ** 2
@@ -205,16 +186,16 @@ def value_and_gradient(
     """
     if isinstance(loss, ClosedForm):
 
-        def given(params: Any, *data: Any) -> tuple[Any, Any]:
-            value, slope = loss.value_and_gradient(eqx.combine(params, rest), *data)
+        def with_closed_form(params: Any, *data: Any) -> tuple[Any, Any]:
+            value, slope = loss.value_and_gradient(eqx.combine(params, frozen), *data)
             return value, eqx.filter(slope, eqx.is_inexact_array)
 
-        return given
+        return with_closed_form
 
-    def whole(params: Any, *data: Any) -> Any:
-        return loss(eqx.combine(params, rest), *data)
+    def combined_loss(params: Any, *data: Any) -> Any:
+        return loss(eqx.combine(params, frozen), *data)
 
-    return jax.value_and_grad(whole, has_aux=has_aux)
+    return jax.value_and_grad(combined_loss, has_aux=has_aux)
 
 
 def _norm(slope: Any, value: Array) -> Array:

@@ -1,8 +1,8 @@
 r"""Many independent trainings in chunks of one compiled program, on all cores or all devices.
 
-The work of a chunk should stay in the cache. XLA runs the small products of one chunk on one
-core, so that several chunks run at once, each from its own thread. Where the process has several
-devices, a chunk is so many times wider, and its members are shared out among them.
+The work of a chunk should fit the cache. XLA runs the small products of one chunk on one core, so
+that several chunks run at once, one per thread. With several devices, a chunk is that many times
+wider, and its members are distributed over them.
 """
 
 from collections.abc import Callable
@@ -22,27 +22,20 @@ from attlas.core.piece_cache import kept_pieces
 from attlas.models.attention.multi_head import MultiHead
 
 CACHE_BYTES = 2**22
-"""What the attention of one chunk may take.
+"""Most bytes of the attention of one chunk.
 
-Measured on second-level caches of 1 MB: leave-one-out of 100 trainings beside a loop over them is
-1.75 times as fast in chunks of this size, 1.56 in twice as wide ones (4 heads, d = 10), and 1.05
-and 1.01 times (8 heads, d = 20); half as wide ones are not faster.
+Measured on second-level caches of 1 MB: leave-one-out of 100 trainings is 1.75 times as fast as a
+loop over them in chunks of this size, 1.56 times in chunks twice as wide (4 heads, d = 10), and
+1.05 and 1.01 times with 8 heads and d = 20; chunks half as wide are not faster.
 """
 ACCELERATOR_BYTES = 2**30
-"""The same on an accelerator, which is idle unless all of its units have work."""
+"""The same for an accelerator, which needs work for all its units."""
 
 Out = TypeVar("Out")
 
 
 def cache_width(model: Any, X: Float[Array, "n *shape"]) -> int:
-    """How many models train together best.
-
-    Args:
-        model: one of them.
-        X: samples that each one sees.
-
-    Returns:
-        Number of models, from 1 to 128 on a CPU.
+    """The best number of models to train together, 1 to 128 on a CPU, on the samples X.
 
     Examples:
         >>> from attlas.models.attention.multi_head import make_multi_head
@@ -62,13 +55,7 @@ def on_cpu() -> bool:
 
 
 def accelerator_width(size: float) -> int:
-    """How many members train together best on an accelerator.
-
-    Args:
-        size: bytes that one of them takes.
-
-    Returns:
-        Number of members, at least 1.
+    """The best number of members of `size` bytes each to train together on an accelerator.
 
     Examples:
         >>> accelerator_width(2.0**20)
@@ -78,13 +65,7 @@ def accelerator_width(size: float) -> int:
 
 
 def core_share(count: int) -> int:
-    """Members of a chunk where every core takes one; all elsewhere than on a CPU.
-
-    Args:
-        count: members of the ensemble.
-
-    Returns:
-        Number of members, at least 1.
+    """Members per chunk if every core of a CPU takes one chunk; on other devices all.
 
     Examples:
         >>> core_share(1)
@@ -96,23 +77,20 @@ def core_share(count: int) -> int:
 def in_chunks(program: Callable[[Any], Out], batch: Any, width: int) -> Out:
     """Apply a compiled program to slices of a batch; the last slice repeats its last member.
 
-    With several devices the members of a slice are shared out among all of them: a member is
-    computed on one device, as it would be alone, so that results differ between numbers of devices
-    by the rounding of products whose batches are of another size: by at most 1e-12 of the largest
-    number in float64, on 1, 2 and 8 devices and in the ensembles of selection, softmax networks,
-    leave-one-out and sparse majority (`tests/training/test_devices.py`).
+    With several devices the members of a slice are distributed over them. Each member is computed
+    on one device as it would be alone, so that results depend on the number of devices only through
+    rounding in products of other batch sizes: by at most 1e-12 of the largest number in float64, on
+    1, 2 and 8 devices and in the ensembles of selection, softmax networks, leave-one-out and sparse
+    majority (`tests/training/test_devices.py`).
 
     The program must not factorise batches of matrices (Cholesky, LU, eigenvalues): XLA's CPU pool
-    locks for ever when two such programs run at once (jaxlib 0.10.2).
+    deadlocks when two such programs run at once (jaxlib 0.10.2).
 
     Args:
         program: maps a batch of members to their results, along the leading axis.
         batch: tree of arrays with a leading axis.
-        width: most members per chunk and device. Several chunks are of one size, and so many that
-            no core waits for the last one.
-
-    Returns:
-        The results along the leading axis.
+        width: most members per chunk and device. Several chunks have equal size, and their number
+            is chosen so that no core waits for the last one.
 
     Raises:
         UserError: if there is no member, or the width is below 1.
@@ -121,36 +99,36 @@ def in_chunks(program: Callable[[Any], Out], batch: Any, width: int) -> Out:
         >>> in_chunks(lambda a: 2 * a, np.arange(5), 2).tolist()
         [0, 2, 4, 6, 8]
     """
-    whole = jax.tree.map(np.asarray, batch)
-    count = jax.tree.leaves(whole)[0].shape[0]
+    all_members = jax.tree.map(np.asarray, batch)
+    count = jax.tree.leaves(all_members)[0].shape[0]
     if count < 1 or width < 1:
         raise UserError(f"{count} trainings in chunks of {width}: both must be at least 1")
     devices = member_devices()
     spread = _spread(devices)
-    # Two programs that both use all devices may wait for each other: those take turns.
+    # Two programs that use all devices may wait for each other: they take turns.
     threads = available_cores() if len(devices) == 1 else 1
     width = _even_width(count, width * len(devices), threads, len(devices))
 
-    # Settings made by a context manager hold for one thread alone: float64 would be lost.
+    # Settings by a context manager hold in one thread only: float64 would be lost.
     wide = jnp.result_type(float) == jnp.float64
     digits = jax.config.jax_default_matmul_precision  # pyright: ignore[reportAttributeAccessIssue]
 
     def members(number: int) -> Any:
         pick = np.minimum(np.arange(number * width, (number + 1) * width), count - 1)
-        return jax.tree.map(lambda a: spread(a[pick]), whole)
+        return jax.tree.map(lambda a: spread(a[pick]), all_members)
 
     def chunk(number: int) -> Any:
         with jax.enable_x64(wide), jax.default_matmul_precision(digits):
             return jax.tree.map(np.asarray, program(members(number)))
 
-    # All at once: a program of short loops runs within its call, and a first chunk begun here
-    # would run alone. The one that comes first compiles, JAX lets the others wait for it.
+    # All at once: a program of short loops runs within its call, so that a first chunk begun here
+    # would run alone. The first thread compiles while JAX lets the others wait.
     with ThreadPoolExecutor(threads) as pool:
         pieces = kept_pieces(
-            (whole, width), -(-count // width), lambda some: pool.map(chunk, some),
+            (all_members, width), -(-count // width), lambda some: pool.map(chunk, some),
             like=lambda: jax.eval_shape(program, members(0)),
         )  # fmt: skip
-    return jax.tree.map(lambda *parts: on_device(np.concatenate(parts)[:count]), *pieces)
+    return jax.tree.map(lambda *arrays: on_device(np.concatenate(arrays)[:count]), *pieces)
 
 
 def _even_width(count: int, most: int, threads: int, devices: int) -> int:
@@ -162,10 +140,7 @@ def _even_width(count: int, most: int, threads: int, devices: int) -> int:
 
 
 def member_devices() -> list[jax.Device]:
-    """The devices among which members are shared out: all that this process sees.
-
-    Returns:
-        At least one device.
+    """The devices over which members are distributed: all that this process sees.
 
     Examples:
         >>> len(member_devices()) == jax.local_device_count()
@@ -175,7 +150,7 @@ def member_devices() -> list[jax.Device]:
 
 
 def _spread(devices: list[jax.Device]) -> Callable[[np.ndarray], Array]:
-    """How a slice of the members comes to the devices."""
+    """The function that puts a slice of the members on the devices."""
     if len(devices) == 1:
         return on_device
     shared = NamedSharding(Mesh(np.array(devices), ("members",)), PartitionSpec("members"))

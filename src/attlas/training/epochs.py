@@ -1,7 +1,7 @@
-r"""Training by epochs: after each one members are evaluated, selected and perhaps stopped.
+r"""Training by epochs, after each of which members are evaluated, selected and perhaps stopped.
 
-What `fit` does in one program is done here epoch by epoch, where the batches of an epoch are
-prepared on the host, or where all members may have stopped long before the last epoch.
+Unlike `fit`, which is one program, this runs epoch by epoch: the batches of an epoch are prepared
+on the host, and all members may stop long before the last epoch.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -29,7 +29,7 @@ from attlas.training.trajectory import Trajectory
 
 
 class _Task(NamedTuple):
-    """What is done in an epoch."""
+    """The functions and settings of an epoch."""
 
     loss: Callable[..., tuple[Array, Array]] | ClosedForm
     optimizer: optax.GradientTransformation
@@ -39,7 +39,7 @@ class _Task(NamedTuple):
 
 
 class _Member(NamedTuple):
-    """Where a member stands, its best point so far, and the sums of the epoch that runs."""
+    """The state of a member, its best point so far, and the sums of the running epoch."""
 
     params: Any
     optimizer: Any
@@ -51,10 +51,10 @@ class _Member(NamedTuple):
 
 
 def epoch_orders(keys: Key[Array, " e"], size: int, batch: int) -> Iterator[np.ndarray]:
-    """For each epoch fresh permutations, cut in batches.
+    """For each epoch a fresh permutation per member, split into batches.
 
-    What does not fill a batch waits for another epoch. Drawn on the host: sorting random bits
-    would take a third of a compilation.
+    Examples that do not fill a batch are left out of that epoch. The permutations are drawn on the
+    host, as sorting random bits would take a third of a compilation.
 
     Args:
         keys: one random key per member.
@@ -73,9 +73,9 @@ def epoch_orders(keys: Key[Array, " e"], size: int, batch: int) -> Iterator[np.n
     generators = [np.random.default_rng(seed) for seed in seeds]
     steps = size // batch
     while True:
-        drawn = [g.permutation(size)[: steps * batch] for g in generators]
-        # Of a fixed width: threads do not see a precision that a context manager sets.
-        yield np.array(drawn, np.int32).reshape(len(seeds), steps, batch)
+        permutations = [g.permutation(size)[: steps * batch] for g in generators]
+        # An explicit dtype: threads do not see a precision set by a context manager.
+        yield np.array(permutations, np.int32).reshape(len(seeds), steps, batch)
 
 
 def fit_epochs(
@@ -92,29 +92,27 @@ def fit_epochs(
     quick_compile: bool = False,
     squeeze: bool = False,
 ) -> Trajectory:
-    r"""Train classifiers epoch by epoch, and select for each the epoch of best validation.
+    r"""Train classifiers epoch by epoch, and select for each the epoch of best validation accuracy.
 
     With a `stop_accuracy` a member stops when its accuracy over an epoch reaches it, or when a
-    parameter is not finite; training ends with the last member.
+    parameter is not finite; training ends when all members have stopped.
 
     Args:
-        loss: from (model, data, entry of the batches) to its loss and its number of right classes;
-            or a `ClosedForm` from them to this pair and the gradient of the loss.
+        loss: loss(model, data, entry of the batches) returns the loss and the number of correct
+            classes; or a `ClosedForm` that returns this pair and the gradient of the loss.
         optimizer: optax transformation on all parameters.
         models: stacked models, with a leading axis of members on every array.
-        data: what loss and evaluation are given.
-        batches: for each epoch arrays [members, steps, ...].
-        evaluate: from (model, data) to named accuracies; that of "validation" selects.
+        evaluate: evaluate(model, data) returns named accuracies; "validation" selects the epoch.
         batch: samples per batch.
-        width: members that a program runs at once, a divisor of their number; fewer on devices.
+        width: members per program, a divisor of their number; fewer on several devices.
         stop_accuracy: training accuracy at which a member stops; no member does when None.
-        quick_compile: let XLA optimise little, where compiling costs more than training.
-        squeeze: run a width of 1 without an axis of members, on a CPU an eighth faster.
+        quick_compile: compile with few optimisations, if compiling costs more than training.
+        squeeze: run a width of 1 without an axis of members, 1.14 times faster on a CPU.
 
     Returns:
         The epochs, NaN after a member has stopped: `loss`, the mean over the batches, each before
-        its step; `train`, the accuracy over the same batches; and what is evaluated. The result
-        is CONVERGED where the stopping accuracy was reached.
+        its step; `train`, the accuracy on the same batches; and the results of `evaluate`. The
+        result is CONVERGED if the stopping accuracy was reached.
 
     Raises:
         UserError: if the width does not divide the members, or there is no epoch.
@@ -126,29 +124,21 @@ def fit_epochs(
         >>> path.validation.tolist(), path.selected.tolist(), path.train[0].tolist()
         ([[3.0, 0.0], [3.0, 0.0]], [-3.0, -3.0], [1.0, 0.0])
     """
-    params, rest = eqx.partition(models, eqx.is_inexact_array)
+    params, frozen = eqx.partition(models, eqx.is_inexact_array)
     count = jax.tree.leaves(params)[0].shape[0]
     devices = ensemble.member_devices()
     width = _shared_width(count, width, len(devices))
     task = _Task(loss, optimizer, evaluate, batch, stop_accuracy)
-    programs = _programs(task, rest, squeeze and width == 1, quick_compile)
+    programs = _programs(task, frozen, squeeze and width == 1, quick_compile)
     cuts = [slice(first, first + width) for first in range(0, count, width)]
-    parts = _started(params, optimizer, cuts)
+    groups = _started(params, optimizer, cuts)
     places = _Places(programs, devices, len(cuts), data)
-    ends, seen, steps = _run_epochs(places, parts, batches, cuts)
-    return _judged(*ends, seen, rest, stop_accuracy, steps)
+    ends, seen, steps = _run_epochs(places, groups, batches, cuts)
+    return _judged(*ends, seen, frozen, stop_accuracy, steps)
 
 
 def _shared_width(count: int, width: int, devices: int) -> int:
-    """The largest divisor of the members' number that gives every device a part, if there is one.
-
-    Args:
-        count: members.
-        width: of a part at most.
-        devices: among which parts are shared out.
-
-    Returns:
-        Members per part.
+    """The largest divisor of the members' number that gives every device a group, if possible.
 
     Raises:
         UserError: if the width does not divide the members.
@@ -164,80 +154,83 @@ def _shared_width(count: int, width: int, devices: int) -> int:
 
 
 class _Places:
-    """Where the parts are trained: each on one device, with the data and the programs there."""
+    """The devices of the groups of members, with the data and the programs there."""
 
     def __init__(self, programs: list[Any], devices: list[jax.Device], count: int, data: Any):
         self.homes = [devices[k % len(devices)] for k in range(count)]
-        whole, own = jax.tree.map(on_device, data), dict.fromkeys(self.homes)
-        self._several = len(own) > 1
-        self.data = {home: self._put(whole, home) for home in own}
+        on_host, by_home = jax.tree.map(on_device, data), dict.fromkeys(self.homes)
+        self._several = len(by_home) > 1
+        self.data = {home: self._put(on_host, home) for home in by_home}
         self._programs, self._compiled = programs, {}
 
     def _put(self, tree: Any, home: jax.Device) -> Any:
         return jax.device_put(tree, home) if self._several else tree
 
     def placed(self, trees: Iterable[Any]) -> list[Any]:
-        """One tree per part, on its device."""
+        """One tree per group, on its device."""
         return [self._put(tree, home) for tree, home in zip(trees, self.homes, strict=True)]
 
-    def compiled(self, parts: list[_Member], batches: list[Any]) -> None:
-        """Compile here: settings made by a context manager hold for one thread alone."""
+    def compiled(self, groups: list[_Member], batches: list[Any]) -> None:
+        """Compile in this thread, as settings by a context manager hold in one thread only."""
         train, evaluate = self._programs
-        for part, given, home in zip(parts, batches, self.homes, strict=True):
+        for group, group_batches, home in zip(groups, batches, self.homes, strict=True):
             if home not in self._compiled:
                 data, number = self.data[home], np.int32(0)
                 self._compiled[home] = (
-                    train.lower(part, given, data, number, number).compile(),
-                    evaluate.lower(part, data, number).compile(),
+                    train.lower(group, group_batches, data, number, number).compile(),
+                    evaluate.lower(group, data, number).compile(),
                 )
 
     def trained(self, part: _Member, batches: Any, home: jax.Device, first: int, end: int) -> Any:
-        """A part after the steps from one number to before another."""
+        """A group after the steps `first` to `end - 1`."""
         train, _ = self._compiled[home]
-        found = train(part, batches, self.data[home], np.int32(first), np.int32(end))
-        return jax.block_until_ready(found)
+        result = train(part, batches, self.data[home], np.int32(first), np.int32(end))
+        return jax.block_until_ready(result)
 
     def evaluated(self, part: _Member, home: jax.Device, steps: int) -> Any:
-        """A part at the end of an epoch of some steps, and what is seen there."""
+        """A group at the end of an epoch, and its evaluation."""
         _, evaluate = self._compiled[home]
         return jax.block_until_ready(evaluate(part, self.data[home], np.int32(steps)))
 
 
 def _run_epochs(
-    places: _Places, parts: list[_Member], batches: Iterable[Any], cuts: list[slice]
+    places: _Places, groups: list[_Member], batches: Iterable[Any], cuts: list[slice]
 ) -> tuple[tuple[Any, Any], dict[str, np.ndarray], int]:
-    """Epoch by epoch, parts of the members side by side: models, rows, steps per epoch."""
-    stage = new_stage(parts, places.data[places.homes[0]])
-    now = _Progress.kept(stage, parts)
-    now.parts = places.placed(now.parts)
+    """Run epoch by epoch, groups of members in parallel: models, rows, steps per epoch."""
+    stage = new_stage(groups, places.data[places.homes[0]])
+    now = _Progress.resumed(stage, groups)
+    now.groups = places.placed(now.groups)
     done, steps = len(now.rows), 0
     with ThreadPoolExecutor(max(available_cores(), len(places.data))) as pool:
-        for number, given in enumerate(batches):
-            steps = jax.tree.leaves(given)[0].shape[1]
-            # What is drawn for epochs that are kept is drawn, so that the next ones are the same.
+        for number, epoch_batches in enumerate(batches):
+            steps = jax.tree.leaves(epoch_batches)[0].shape[1]
+            # Batches of finished epochs are drawn too, so that the next ones are the same.
             if number < done:
                 continue
             if now.is_over():
                 break
-            own = places.placed(_cut(given, cut) for cut in cuts)
-            places.compiled(now.parts, own)
+            group_batches = places.placed(_cut(epoch_batches, cut) for cut in cuts)
+            places.compiled(now.groups, group_batches)
             while now.step < steps:
                 size = steps if stage is None else stage.size
                 first, end = now.step, min(steps, now.step + size)
                 run = partial(places.trained, first=first, end=end)
-                now.parts, now.step = list(pool.map(run, now.parts, own, places.homes)), end
+                now.groups, now.step = (
+                    list(pool.map(run, now.groups, group_batches, places.homes)),
+                    end,
+                )
                 if stage is not None:
                     stage.offer(end - first, now.leaves)
-            seen = pool.map(partial(places.evaluated, steps=steps), now.parts, places.homes)
+            seen = pool.map(partial(places.evaluated, steps=steps), now.groups, places.homes)
             now.end_epoch(seen)
             if stage is not None:
                 stage.offer(0, now.leaves)
     if stage is not None and now.rows:
         stage.offer(0, now.leaves, is_last=True)
     if not now.rows:
-        raise UserError("no epoch of batches: give at least one")
-    ends = [(part.params, part.selected) for part in now.parts]
-    return _joined(ends), jax.tree.map(lambda *each: np.stack(each, axis=1), *now.rows), steps
+        raise UserError("batches has no epoch: give at least one")
+    ends = [(part.params, part.selected) for part in now.groups]
+    return _joined(ends), jax.tree.map(lambda *rows: np.stack(rows, axis=1), *now.rows), steps
 
 
 _Row = dict[str, np.ndarray]
@@ -245,67 +238,69 @@ _Row = dict[str, np.ndarray]
 
 @dataclass
 class _Progress:
-    """Where the members stand: what the epochs showed, and the steps of the one that runs."""
+    """The state of the members, the rows of past epochs, and the steps of the running one."""
 
-    parts: list[_Member]
+    groups: list[_Member]
     rows: list[_Row]
     step: int
 
     @classmethod
-    def kept(cls, stage: Stage | None, parts: list[_Member]) -> "_Progress":
-        """From where to go on."""
-        found = None if stage is None else stage.kept()
-        if found is None:
-            return cls(parts, [], 0)
-        columns = {name[4:]: column for name, column in found.items() if name.startswith("row.")}
+    def resumed(cls, stage: Stage | None, groups: list[_Member]) -> "_Progress":
+        """The saved progress, or that of a new training."""
+        stored = None if stage is None else stage.kept()
+        if stored is None:
+            return cls(groups, [], 0)
+        columns = {name[4:]: column for name, column in stored.items() if name.startswith("row.")}
         count = len(next(iter(columns.values()), ()))
         rows = [{name: column[k] for name, column in columns.items()} for k in range(count)]
-        return cls(with_leaves("member", parts, found), rows, int(found["step"]))
+        return cls(with_leaves("member", groups, stored), rows, int(stored["step"]))
 
     def is_over(self) -> bool:
         """Whether all members have stopped."""
-        return all(np.all(part.stopped) for part in self.parts)
+        return all(np.all(part.stopped) for part in self.groups)
 
     def end_epoch(self, evaluated: Iterable[tuple[_Member, dict[str, Array]]]) -> None:
-        """Take the parts at the end of the epoch that runs, and what is seen of them."""
-        parts, seen = zip(*evaluated, strict=True)
+        """Record the groups at the end of the running epoch, and their evaluation."""
+        groups, seen = zip(*evaluated, strict=True)
         row = jax.tree.map(lambda *some: np.concatenate(some), *jax.device_get(seen))
-        self.parts, self.step = list(parts), 0
+        self.groups, self.step = list(groups), 0
         self.rows.append(row)
 
     def leaves(self) -> dict[str, np.ndarray]:
-        """All of it by name, for a keeper."""
+        """All arrays by name, for a checkpoint."""
         names = self.rows[0] if self.rows else ()
         columns = {f"row.{name}": np.stack([row[name] for row in self.rows]) for name in names}
-        return {**named_leaves("member", self.parts), **columns, "step": np.array(self.step)}
+        return {**named_leaves("member", self.groups), **columns, "step": np.array(self.step)}
 
 
-def _programs(task: _Task, rest: Any, alone: bool, quick_compile: bool) -> list[Any]:
-    """Steps of an epoch, and its end."""
-    train = _of_members(partial(_trained, task, rest), 2, alone)
-    evaluate = _of_members(partial(_evaluated, task, rest), 1, alone)
+def _programs(task: _Task, frozen: Any, alone: bool, quick_compile: bool) -> list[Any]:
+    """The programs for the steps of an epoch and for its end."""
+    train = _of_members(partial(_trained, task, frozen), 2, alone)
+    evaluate = _of_members(partial(_evaluated, task, frozen), 1, alone)
     flags = CHEAP_COMPILATION if quick_compile else loop_options()
-    return [jax.jit(each, compiler_options=flags) for each in (train, evaluate)]
+    return [jax.jit(function, compiler_options=flags) for function in (train, evaluate)]
 
 
-def _of_members(of_one: Callable[..., Any], own: int, alone: bool) -> Callable[..., Any]:
-    """A function of what belongs to one member and of more, as one of several or a single one."""
+def _of_members(of_one: Callable[..., Any], count: int, alone: bool) -> Callable[..., Any]:
+    """A function of one member, whose first arguments are its own, for several members or one."""
 
-    def several(*given: Any) -> Any:
-        return jax.vmap(lambda *each: of_one(*each, *given[own:]))(*given[:own])
+    def several(*arguments: Any) -> Any:
+        return jax.vmap(lambda *own_arguments: of_one(*own_arguments, *arguments[count:]))(
+            *arguments[:count]
+        )
 
-    def single(*given: Any) -> Any:
-        first = jax.tree.map(lambda a: a[0], given[:own])
-        return jax.tree.map(lambda a: a[None], of_one(*first, *given[own:]))
+    def single(*arguments: Any) -> Any:
+        first = jax.tree.map(lambda a: a[0], arguments[:count])
+        return jax.tree.map(lambda a: a[None], of_one(*first, *arguments[count:]))
 
     return single if alone else several
 
 
-def _joined(parts: list[Any]) -> Any:
-    if len(parts) == 1:
-        return parts[0]
-    # Through NumPy: they may be on several devices.
-    return jax.tree.map(lambda *a: on_device(np.concatenate(jax.device_get(a))), *parts)
+def _joined(groups: list[Any]) -> Any:
+    if len(groups) == 1:
+        return groups[0]
+    # Through NumPy, as they may be on several devices.
+    return jax.tree.map(lambda *a: on_device(np.concatenate(jax.device_get(a))), *groups)
 
 
 def _cut(tree: Any, cut: slice) -> Any:
@@ -316,25 +311,29 @@ def _started(
     params: Any, optimizer: optax.GradientTransformation, cuts: list[slice]
 ) -> list[_Member]:
     begin, dtype = jax.jit(jax.vmap(optimizer.init)), jax.tree.leaves(params)[0].dtype
-    parts = []
+    groups = []
     for cut in cuts:
-        own, width = _cut(params, cut), cut.stop - cut.start
+        start_params, width = _cut(params, cut), cut.stop - cut.start
         none = np.full(width, -1.0, dtype), np.zeros(width, bool)
         sums = np.zeros(width, dtype), np.zeros(width, np.int32)
-        parts.append(_Member(own, begin(own), own, *jax.device_put((*none, *sums))))
-    return parts
+        groups.append(
+            _Member(
+                start_params, begin(start_params), start_params, *jax.device_put((*none, *sums))
+            )
+        )
+    return groups
 
 
 def _trained(
-    task: _Task, rest: Any, member: _Member, batches: Any, data: Any, first: Array, end: Array
+    task: _Task, frozen: Any, member: _Member, batches: Any, data: Any, first: Array, end: Array
 ) -> _Member:
-    """A member after the steps of an epoch from one number to before another."""
-    measured = value_and_gradient(task.loss, rest, has_aux=True)
+    """A member after the steps `first` to `end - 1` of an epoch."""
+    measured = value_and_gradient(task.loss, frozen, has_aux=True)
 
     def step(number: Array, now: tuple[Any, Any, Array, Array]) -> tuple[Any, Any, Array, Array]:
         params, state, loss, right = now
-        chosen = jax.tree.map(lambda a: a[number], batches)
-        (value, hits), slope = measured(params, data, chosen)
+        batch = jax.tree.map(lambda a: a[number], batches)
+        (value, hits), slope = measured(params, data, batch)
         updates, state = task.optimizer.update(slope, state, params)
         params = optax.apply_updates(params, updates)
         return params, state, loss + value.astype(loss.dtype), right + hits.astype(right.dtype)
@@ -347,11 +346,11 @@ def _trained(
 
 
 def _evaluated(
-    task: _Task, rest: Any, member: _Member, data: Any, steps: Array
+    task: _Task, frozen: Any, member: _Member, data: Any, steps: Array
 ) -> tuple[_Member, dict[str, Array]]:
-    """A member at the end of an epoch, and what is seen there."""
+    """A member at the end of an epoch, and its evaluation."""
     params, goal = member.params, task.stop_accuracy
-    held = task.evaluate(eqx.combine(params, rest), data)
+    held = task.evaluate(eqx.combine(params, frozen), data)
     count = steps.astype(member.loss.dtype)
     train = member.hits.astype(count.dtype) / (count * task.batch)
     seen = {"loss": member.loss / count, "train": train, **held}
@@ -376,7 +375,7 @@ def _is_finite(tree: Any) -> Bool[Array, ""]:
 
 
 def _judged(
-    last: Any, selected: Any, seen: dict, rest: Any, stop_accuracy: float | None, steps: int
+    last: Any, selected: Any, seen: dict, frozen: Any, stop_accuracy: float | None, steps: int
 ) -> Trajectory:
     loss = seen.pop("loss")
     flat = [np.asarray(leaf).reshape(len(loss), -1) for leaf in jax.tree.leaves(last)]
@@ -387,11 +386,11 @@ def _judged(
     return Trajectory(
         steps * np.arange(1, loss.shape[1] + 1),
         None,
-        eqx.combine(last, rest),
+        eqx.combine(last, frozen),
         loss,
         observed=seen,
         result=np.where(finite, code, Result.NOT_FINITE.value),
         stopped_at=steps * np.sum(np.isfinite(seen["validation"]), axis=1),
-        selected=eqx.combine(selected, rest),
+        selected=eqx.combine(selected, frozen),
         selected_at=np.nanargmax(seen["validation"], axis=1),
     )

@@ -1,7 +1,7 @@
 r"""The training loop: any loss, any optax optimiser, one model or an ensemble, one program.
 
-What it does is told in `attlas.training.course`. Where states are kept (`checkpoint`) it runs in
-pieces (`programs`), and a training that was stopped goes on from the last one that was kept.
+`attlas.training.course` describes the loop. With checkpoints (`attlas.core.checkpoint`) it runs in
+pieces (`programs`), and a stopped training resumes from its last checkpoint.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -32,15 +32,11 @@ from attlas.training.trajectory import Trajectory, recording_schedule
 class Ensemble(NamedTuple):
     """Which arguments of `fit` have a leading axis of members, and how many run together.
 
-    True, or a tree of booleans where some arrays of an argument have the axis. Restarts are
-    stacked starts; samples left out are weights in the data.
+    A field is True, or a tree of booleans if only some arrays of an argument have the axis.
+    Restarts are stacked starts; samples are left out by weights in the data.
 
     Attributes:
-        params: the starts.
-        data: what the loss is given.
-        batches: the members' own batches.
-        optimizer: arrays of the optimiser.
-        chunk: members in a program; all when None. Chunks run at once, one on each core.
+        chunk: members per program; all when None. Chunks run in parallel, one on each core.
 
     Examples:
         Mirror descent on g w moves sign(w) |w|^{p-1} by -eta g; three starts at once:
@@ -76,8 +72,8 @@ def fit(
 ) -> Trajectory:
     r"""Train: theta_{k+1} = project(theta_k + update_k), the update from an optax optimiser.
 
-    It is one compiled program, also under `jax.jit` and `jax.vmap`. Arrays are its arguments,
-    functions a part of it: defined once, outside of loops, they compile once.
+    It is one compiled program, also under `jax.jit` and `jax.vmap`. Arrays are its arguments and
+    functions are part of it: if defined once, outside of loops, they compile once.
 
     Args:
         loss: loss(params, data), or loss(params, data, batch) with batches; or a `ClosedForm`.
@@ -85,20 +81,20 @@ def fit(
             are then arguments of the program, and may differ between members.
         params: the start, any tree or module; its floating arrays are trained. A list of numbers
             is one array.
-        data: what the loss is given, any tree of arrays.
+        data: any tree of arrays for the loss.
         steps: number of steps; the last of `record_at` when None.
         record_at: increasing step numbers, log-spaced when None; training ends at the last.
-        batches: arrays with a leading axis of steps, of which the loss is given the entry of its
-            step: numbers of samples, fresh samples, keys; the whole data when None.
-        observe: from (params, data) to named arrays, evaluated at the records.
-        project: from parameters to parameters, applied to the start and after each step.
-        keep: keep the parameters of the records.
-        ensemble: train many at once, which differ in the arguments it names.
-        quick_compile: let XLA optimise little, where compiling costs more than training.
+        batches: arrays with a leading axis of steps; the loss gets its step's entry (indices of
+            samples, fresh samples, keys). The whole data when None.
+        observe: observe(params, data) returns named arrays, evaluated at the records.
+        project: maps parameters to parameters, after the start and after each step.
+        keep: record the parameters.
+        ensemble: trains many at once, which differ in the arguments that it names.
+        quick_compile: compile with few optimisations, if compiling costs more than training.
 
     Returns:
-        The recorded steps, members along the leading axis. A schedule, batches or an ensemble
-        that cannot be used raise a `UserError`.
+        The recorded steps, members along the leading axis. An invalid schedule, batches or
+        ensemble raise a `UserError`.
 
     Examples:
         Gradient descent on w^2 / 2 halves w at each step of size 1/2; for mirror descent and for
@@ -113,33 +109,39 @@ def fit(
     schedule = _schedule(steps, record_at)
     _require_batches(batches, schedule, ensemble)
     task = Task(loss, project, observe, keep)
-    given = {"params": params, "data": data, "batches": batches, "optimizer": optimizer}
-    return _fit(task, given, schedule, ensemble, COMPILED_QUICKLY if quick_compile else COMPILED)
+    arguments = {"params": params, "data": data, "batches": batches, "optimizer": optimizer}
+    return _fit(
+        task, arguments, schedule, ensemble, COMPILED_QUICKLY if quick_compile else COMPILED
+    )
 
 
 def _fit(
-    task: Task, given: dict[str, Any], schedule: Any, ensemble: Ensemble | None, programs: Programs
+    task: Task,
+    arguments: dict[str, Any],
+    schedule: Any,
+    ensemble: Ensemble | None,
+    programs: Programs,
 ) -> Trajectory:
-    moving, rest = eqx.partition(given["params"], eqx.is_inexact_array)
+    moving, frozen = eqx.partition(arguments["params"], eqx.is_inexact_array)
     if not jax.tree.leaves(moving):
-        raise UserError("no floating array in params: give the numbers to train as arrays")
-    given = {**given, "params": jax.tree.map(jnp.asarray, moving)}
-    applied = _applied(given, rest, task, ensemble)
-    # A whole batch ends with the gradient at its record, of which the step is not recorded.
-    first = jnp.full(1, -1 if given["batches"] is None else 0, jnp.int32)
+        raise UserError("params has no floating array: give the numbers to train as arrays")
+    arguments = {**arguments, "params": jax.tree.map(jnp.asarray, moving)}
+    applied = _applied(arguments, frozen, task, ensemble)
+    # A full batch ends with the gradient at its record, whose step is not recorded.
+    first = jnp.full(1, -1 if arguments["batches"] is None else 0, jnp.int32)
     lengths = jnp.diff(jnp.asarray(schedule, jnp.int32), prepend=first)
-    stage = new_stage((given["params"], lengths), given)
+    stage = new_stage((arguments["params"], lengths), arguments)
     if stage is None:
-        found = applied.run(programs.whole, (), lengths)
+        results = applied.run(programs.train, (), lengths)
     else:
-        renews = given["batches"] is not None
-        with not_kept():  # chunks of members are no stages of their own
-            found = train_in_pieces(stage, programs, applied, np.asarray(lengths), renews)
-    path, last, value, norm, seen, code = found
+        renews = arguments["batches"] is not None
+        with not_kept():  # chunks of members write no checkpoints of their own
+            results = train_in_pieces(stage, programs, applied, np.asarray(lengths), renews)
+    path, last, value, norm, seen, code = results
     return Trajectory(
         jnp.asarray(schedule, jnp.int32),
-        eqx.combine(path, rest) if task.keep else None,
-        eqx.combine(last, rest),
+        eqx.combine(path, frozen) if task.keep else None,
+        eqx.combine(last, frozen),
         value,
         norm,
         seen,
@@ -147,22 +149,26 @@ def _fit(
     )
 
 
-def _applied(given: dict[str, Any], rest: Any, task: Task, ensemble: Ensemble | None) -> Applied:
-    """How programs run on what is given: at once, or on chunks of members."""
-    own, shared, count = ({}, given, 0) if ensemble is None else _split(given, ensemble)
+def _applied(
+    arguments: dict[str, Any], frozen: Any, task: Task, ensemble: Ensemble | None
+) -> Applied:
+    """How programs run on the arguments: at once, or on chunks of members."""
+    per_member, shared, count = (
+        ({}, arguments, 0) if ensemble is None else _split(arguments, ensemble)
+    )
     width = count if ensemble is None or ensemble.chunk is None else ensemble.chunk
 
     def run(program: Any, moving: tuple[Any, ...], *fixed: Any) -> Any:
         if ensemble is None:
-            return program({}, shared, rest, task, *moving, *fixed)
+            return program({}, shared, frozen, task, *moving, *fixed)
         return in_chunks(
-            lambda part: program(part[0], shared, rest, task, *part[1:], *fixed),
-            (own, *moving),
+            lambda part: program(part[0], shared, frozen, task, *part[1:], *fixed),
+            (per_member, *moving),
             width,
         )
 
     def shapes(program: Any, moving: tuple[Any, ...]) -> Any:
-        return eqx.filter_eval_shape(program, own, shared, rest, task, *moving)
+        return eqx.filter_eval_shape(program, per_member, shared, frozen, task, *moving)
 
     return Applied(run, shapes, ensemble is not None)
 
@@ -174,19 +180,19 @@ def _schedule(steps: int | None, record_at: Any) -> Any:
         return record_at
 
 
-def _split(given: dict[str, Any], ensemble: Ensemble) -> tuple[dict, dict, int]:
-    """Arrays with an axis of members, all else, and the number of members."""
-    named = {name: getattr(ensemble, name) for name in given}
-    own, shared = eqx.partition(given, named)
-    own, fixed = eqx.partition(own, eqx.is_array)
-    counts = {a.shape[0] if a.ndim else 0 for a in jax.tree.leaves(own)}
+def _split(arguments: dict[str, Any], ensemble: Ensemble) -> tuple[dict, dict, int]:
+    """Arrays with an axis of members, all other arguments, and the number of members."""
+    named = {name: getattr(ensemble, name) for name in arguments}
+    per_member, shared = eqx.partition(arguments, named)
+    per_member, fixed = eqx.partition(per_member, eqx.is_array)
+    counts = {a.shape[0] if a.ndim else 0 for a in jax.tree.leaves(per_member)}
     if len(counts) != 1 or counts == {0}:
         names = ", ".join(name for name, which in named.items() if which is not False)
         raise UserError(
             f"leading axes of {sorted(counts)} members in {names or 'no argument'}: give one "
             "entry per member everywhere"
         )
-    return own, eqx.combine(shared, fixed), counts.pop()
+    return per_member, eqx.combine(shared, fixed), counts.pop()
 
 
 def _require_batches(batches: Any, schedule: Any, ensemble: Ensemble | None) -> None:

@@ -1,7 +1,7 @@
 r"""Full-batch gradient descent on the empirical risk: one model, or many at once.
 
-theta_{k+1} = theta_k - eta grad L(theta_k), as deora2023optimization trains: `fit` with the
-gradient of `risk_gradient`, which is in closed form for multi-head attention.
+theta_{k+1} = theta_k - eta grad L(theta_k), as in deora2023optimization: `fit` with the gradient
+of `risk_gradient`, which is in closed form for multi-head attention.
 """
 
 from collections.abc import Sequence
@@ -28,12 +28,11 @@ from attlas.training.trajectory import Trajectory
 
 
 class Samples(NamedTuple):
-    """What the risk is taken over.
+    """The samples of the risk, with labels and weights.
 
     Attributes:
         X: samples along the first axis.
-        y: labels +-1.
-        weights: of the samples; the risk divides by n whatever they are.
+        weights: weights of the samples; the risk is still divided by n.
     """
 
     X: Any
@@ -46,13 +45,9 @@ def _value_and_gradient(model: Any, samples: Samples, loss: str) -> tuple[Array,
 
 
 def empirical_loss(loss: str) -> ClosedForm:
-    r"""Risk L(theta) = (1/n) sum_i w_i l(y_i Phi(X_i)) of `Samples`, as `fit` takes it.
+    r"""Risk L(theta) = (1/n) sum_i w_i l(y_i Phi(X_i)) of `Samples` for `fit`, with its gradient.
 
-    Args:
-        loss: name of a margin loss.
-
-    Returns:
-        The risk with its gradient.
+    `loss` is the name of a margin loss.
 
     Examples:
         >>> model = MultiHead(jnp.zeros((1, 1, 1)), jnp.zeros((1, 1, 1)))
@@ -78,14 +73,10 @@ def descend(
     Args:
         model: the start; its floating arrays are trained.
         X: samples along the first axis.
-        y: labels +-1.
-        weights: of the samples; the risk divides by n whatever they are.
+        weights: weights of the samples; the risk is still divided by n.
         step_size: eta, in the dtype of the model.
         schedule: increasing step numbers to record; training ends at the last.
         loss: name of a margin loss.
-
-    Returns:
-        The recorded steps.
 
     Examples:
         >>> model = MultiHead(jnp.zeros((1, 1, 1)), jnp.zeros((1, 1, 1)))
@@ -99,18 +90,16 @@ def descend(
 
 
 def require_trainable(model: Any, X: Array, y: Array, step_size: Any, loss: str) -> None:
-    """Refuse a model, samples or settings that cannot be trained.
+    """Check that a model, samples and settings can be trained.
 
     Args:
         model: the start, with no axis before those of its parameters.
         X: samples (n, T, d).
-        y: labels.
-        step_size: eta.
         loss: name of a margin loss.
 
     Raises:
-        UserError: for sizes of the model that do not fit the tokens, a step size that is not
-            positive and finite, samples or losses that cannot be used.
+        UserError: if the model does not fit the tokens, the step size is not positive and finite,
+            or the samples or the loss are invalid.
 
     Examples:
         >>> from attlas.models.attention.multi_head import make_multi_head
@@ -152,18 +141,15 @@ def gradient_descent(
 ) -> Trajectory:
     r"""theta_{k+1} = theta_k - eta grad L(theta_k), on all samples at every step.
 
-    The cost is `steps` gradients, the memory that of the records. Under `jax.vmap` the model, the
+    It costs `steps` gradients and the memory of the records. Under `jax.vmap` the model, the
     samples and the step size may each have a leading axis.
 
     Args:
         model: the start, `MultiHead` or any Equinox module from tokens to a scalar.
-        X: samples.
-        y: labels +-1.
-        step_size: eta.
         steps: number of steps.
         record_at: increasing step numbers to record; log-spaced ones when None.
         loss: name of a margin loss.
-        weights: of the samples, all 1 when None; the risk divides by n whatever they are.
+        weights: weights of the samples, by default 1; the risk is still divided by n.
 
     Returns:
         The recorded steps, in the dtype of the samples.
@@ -203,13 +189,11 @@ def gradient_descent_ensemble(
 
     Args:
         models: starts along a leading axis of every parameter.
-        X: samples.
-        y: labels +-1.
-        step_size: eta, one for all or one each.
+        step_size: eta, one for all or one per model.
         steps: number of steps.
         record_at: increasing step numbers to record; log-spaced ones when None.
         loss: name of a margin loss.
-        chunk: models per chunk; what fits the cache when None.
+        chunk: models per chunk; by default as many as fit the cache.
 
     Returns:
         The recorded steps, models along the leading axis.
@@ -223,9 +207,9 @@ def gradient_descent_ensemble(
         >>> path.params.U[:, 0, 0, 0, 0].tolist()
         [0.5, 1.0, 2.0]
     """
-    moving, rest = eqx.partition(models, eqx.is_inexact_array)
+    moving, frozen = eqx.partition(models, eqx.is_inexact_array)
     count = jax.tree.leaves(moving)[0].shape[0]
-    first = eqx.combine(jax.tree.map(lambda a: entry(a, 0), moving), rest)
+    first = eqx.combine(jax.tree.map(lambda a: entry(a, 0), moving), frozen)
     require_trainable(first, X, y, step_size, loss)
     sizes = np.broadcast_to(np.asarray(step_size, X.dtype), (count,))
     width = cache_width(first, X) if chunk is None else chunk

@@ -1,7 +1,7 @@
-r"""The compiled programs of a training: whole, or in pieces between which its state can be kept.
+r"""The compiled programs of a training: complete, or in pieces between which its state is saved.
 
-In pieces the steps are those of the whole loop: a piece is as many of them as time allows, and its
-length is an argument of the one program that makes steps. Where it is cut changes no number.
+The pieces make the same steps as the complete loop. A piece has as many steps as time allows; its
+length is an argument of one program. Where the loop is split changes no number.
 """
 
 from collections.abc import Callable
@@ -22,77 +22,94 @@ from attlas.training.course import Point, Task, course_of, record_along
 class Programs(NamedTuple):
     """The programs, each for the members of an ensemble or for one training.
 
-    They are given the arguments that members have of their own, those that they share, what is
-    not trained, and the task; then what they need of a training.
+    Their first arguments are those per member, the shared ones, the frozen parameters and the task.
 
     Attributes:
-        whole: from the lengths of the steps between records to the end of a training.
+        train: maps the numbers of steps between records to the result of a training.
         begin: the point before the first step.
         advance: the point after some steps.
         look: the record of a point.
-        end: from the last point, all records and the lengths to the end of a training.
+        end: maps the last point, all records and the numbers of steps to the result of a training.
     """
 
-    whole: Callable[..., tuple[Any, ...]]
+    train: Callable[..., tuple[Any, ...]]
     begin: Callable[..., Point]
     advance: Callable[..., Point]
     look: Callable[..., tuple[Any, ...]]
     end: Callable[..., tuple[Any, ...]]
 
 
-def _each(program: Callable[..., Any], own: dict, shared: dict, *moving: Any) -> Any:
-    """One training, or one for each member, with arrays of its own."""
-    if not own:
+def _for_members(program: Callable[..., Any], per_member: dict, shared: dict, *moving: Any) -> Any:
+    """One training, or one for each member with its own arrays."""
+    if not per_member:
         return program(shared, *moving)
-    return jax.vmap(lambda part, *rest: program(eqx.combine(part, shared), *rest))(own, *moving)
+    return jax.vmap(lambda part, *moving_part: program(eqx.combine(part, shared), *moving_part))(
+        per_member, *moving
+    )
 
 
-def _whole(own: dict, shared: dict, rest: Any, task: Task, lengths: Array) -> tuple[Any, ...]:
-    def train(given: dict[str, Any]) -> tuple[Any, ...]:
-        course = course_of(given, rest, task)
-        found = record_along(course.advance, course.look, course.begin(), lengths, course.renew)
-        return course.end(*found, lengths)
+def _train(
+    per_member: dict, shared: dict, frozen: Any, task: Task, lengths: Array
+) -> tuple[Any, ...]:
+    def train(arguments: dict[str, Any]) -> tuple[Any, ...]:
+        course = course_of(arguments, frozen, task)
+        outcome = record_along(course.advance, course.look, course.begin(), lengths, course.renew)
+        return course.end(*outcome, lengths)
 
-    return _each(train, own, shared)
-
-
-def _begin(own: dict, shared: dict, rest: Any, task: Task) -> Point:
-    return _each(lambda given: course_of(given, rest, task).begin(), own, shared)
+    return _for_members(train, per_member, shared)
 
 
-def _advance(own: dict, shared: dict, rest: Any, task: Task, point: Point, count: Array) -> Point:
-    def steps(given: dict[str, Any], point: Point) -> Point:
-        advance = course_of(given, rest, task).advance
+def _begin(per_member: dict, shared: dict, frozen: Any, task: Task) -> Point:
+    return _for_members(
+        lambda arguments: course_of(arguments, frozen, task).begin(), per_member, shared
+    )
+
+
+def _advance(
+    per_member: dict, shared: dict, frozen: Any, task: Task, point: Point, count: Array
+) -> Point:
+    def steps(arguments: dict[str, Any], point: Point) -> Point:
+        advance = course_of(arguments, frozen, task).advance
         return jax.lax.fori_loop(0, count, lambda _, now: advance(now), point)
 
-    return _each(steps, own, shared, point)
+    return _for_members(steps, per_member, shared, point)
 
 
-def _look(own: dict, shared: dict, rest: Any, task: Task, point: Point) -> tuple[Any, ...]:
-    return _each(lambda given, now: course_of(given, rest, task).look(now), own, shared, point)
+def _look(per_member: dict, shared: dict, frozen: Any, task: Task, point: Point) -> tuple[Any, ...]:
+    return _for_members(
+        lambda arguments, now: course_of(arguments, frozen, task).look(now),
+        per_member,
+        shared,
+        point,
+    )
 
 
 def _end(
-    own: dict, shared: dict, rest: Any, task: Task, point: Point, records: Any, lengths: Array
+    per_member: dict,
+    shared: dict,
+    frozen: Any,
+    task: Task,
+    point: Point,
+    records: Any,
+    lengths: Array,
 ) -> tuple[Any, ...]:
-    def end(given: dict[str, Any], point: Point, records: Any) -> tuple[Any, ...]:
-        return course_of(given, rest, task).end(point, records, lengths)
+    def end(arguments: dict[str, Any], point: Point, records: Any) -> tuple[Any, ...]:
+        return course_of(arguments, frozen, task).end(point, records, lengths)
 
-    return _each(end, own, shared, point, records)
+    return _for_members(end, per_member, shared, point, records)
 
 
-_PARTS: Any = (_whole, _begin, _advance, _look, _end)
+_PARTS: Any = (_train, _begin, _advance, _look, _end)
 _quickly: Any = {"compiler_options": CHEAP_COMPILATION}
 COMPILED = Programs(*(loop_jit(part, jit=eqx.filter_jit) for part in _PARTS))
 COMPILED_QUICKLY = Programs(*(eqx.filter_jit(part, **_quickly) for part in _PARTS))
 
 
 class Applied(NamedTuple):
-    """How programs are applied to a training that is given.
+    """How programs are applied to one training or ensemble.
 
     Attributes:
-        run: from a program, arrays with an axis of members, and further ones to the result.
-        shapes: of what that would be.
+        run: runs a program on arrays with an axis of members and on further arguments.
         members: whether arrays have a leading axis of members.
     """
 
@@ -104,26 +121,23 @@ class Applied(NamedTuple):
 def train_in_pieces(
     stage: Stage, programs: Programs, applied: Applied, lengths: np.ndarray, renews: bool
 ) -> tuple[Any, ...]:
-    """One training whose state is kept by the clock, from where it was kept if it was.
+    """Run a training with checkpoints at time intervals, resuming from an existing one.
 
     Args:
-        stage: of this training.
-        programs: to run.
-        applied: how.
-        lengths: steps before each record, since the one before.
-        renews: whether the sum of losses begins anew after each record.
+        lengths: steps before each record, since the previous record.
+        renews: whether the sum of losses restarts after each record.
 
     Returns:
-        What the whole program returns.
+        The results of `Programs.train`.
     """
     point = _strong(applied.run(programs.begin, ()))
     shapes = applied.shapes(programs.look, (point,))
     records = jax.tree.map(lambda a: np.zeros((len(lengths), *a.shape), a.dtype), shapes)
     done, seen = np.zeros((), int), np.zeros((), int)
-    kept = stage.kept()
-    if kept is not None:
+    stored = stage.kept()
+    if stored is not None:
         point, records, (done, seen) = (
-            with_leaves(name, tree, kept) for name, tree in _named(point, records, done, seen)
+            with_leaves(name, tree, stored) for name, tree in _named(point, records, done, seen)
         )
     ends = np.cumsum(lengths)
     while seen < len(lengths):
@@ -159,5 +173,5 @@ def _pairs(records: Any, row: Any) -> Any:
 
 
 def _strong(tree: Any) -> Any:
-    """Arrays of their own type, as kept ones are, and not of that of what they meet."""
+    """The tree without weak types, as after a checkpoint."""
     return jax.tree.map(lambda a: jnp.asarray(a, a.dtype) if eqx.is_inexact_array(a) else a, tree)

@@ -1,8 +1,8 @@
 r"""Empirical risk with its gradient: in closed form for multi-head attention, else by autodiff.
 
 The closed form is Lemma 1 of deora2023optimization with the sum over samples inside the products:
-the mixed tokens softmax(X W X') X are never formed. Under
-`jax.vmap` over models on the same samples, all their heads stand side by side in each product.
+the mixed tokens softmax(X W X') X are never formed. Under `jax.vmap` over models on the same
+samples, each product contains the heads of all models.
 """
 
 from collections.abc import Callable
@@ -31,8 +31,6 @@ def risk_gradient(
     Args:
         model: `MultiHead`, or any Equinox module from a sample to a scalar.
         X: samples along the first axis.
-        y: labels +-1.
-        weights: of the samples.
         loss: name of a margin loss.
 
     Returns:
@@ -46,8 +44,8 @@ def risk_gradient(
     """
     if isinstance(model, MultiHead):
         stacked = _stacked_gradient(model.decoder, loss)
-        found = stacked(model.U[None], model.W[None], weights[None], X, y)
-        value, along_U, along_W = (a[0] for a in found)
+        stacked_results = stacked(model.U[None], model.W[None], weights[None], X, y)
+        value, along_U, along_W = (a[0] for a in stacked_results)
         return value, MultiHead(along_U, along_W, model.decoder)
     return eqx.filter_value_and_grad(
         lambda model: empirical_risk(model, X, y, margin_loss(loss).value, weights)
@@ -55,7 +53,7 @@ def risk_gradient(
 
 
 def _attention_and_readout(model: MultiHead, X: Array) -> tuple[Array, Array, Array]:
-    """Queries, attention (n, H, t, s), and what the decoder gives each token s at a query t."""
+    """Queries, attention (n, H, t, s), and the decoder's value for each token s at a query t."""
     queries = X[:, -1:] if model.decoder is Decoder.LAST else X
     logits = jnp.einsum("nhte,nse->nhts", jnp.einsum("ntd,hde->nhte", queries, model.W), X)
     rows = model.U if model.decoder is Decoder.FULL else model.U[:, None, :]
@@ -68,9 +66,6 @@ def model_outputs(model: Any, X: Float[Array, "n *shape"]) -> Float[Array, " n"]
     Args:
         model: `MultiHead`, or any module from a sample to a scalar.
         X: samples along the first axis.
-
-    Returns:
-        One scalar per sample.
 
     Examples:
         >>> model_outputs(jnp.sum, jnp.ones((2, 3))).tolist()
@@ -107,21 +102,21 @@ def _stacked_gradient(decoder: Decoder, loss: str) -> Callable[..., tuple[Array,
             (a if moves else jnp.broadcast_to(a[None], (size, *a.shape))).reshape(-1, *a.shape[-k:])
             for a, moves, k in zip(arguments[:3], batched[:3], _own_axes(decoder), strict=True)
         )
-        found = gradient(*stacks, *arguments[3:])
-        return tuple(a.reshape(size, -1, *a.shape[1:]) for a in found), (True, True, True)
+        results = gradient(*stacks, *arguments[3:])
+        return tuple(a.reshape(size, -1, *a.shape[1:]) for a in results), (True, True, True)
 
     return gradient
 
 
 def _own_axes(decoder: Decoder) -> tuple[int, int, int]:
-    """Axes of one model's U and W and of its weights."""
+    """Numbers of axes of one model's U, W and weights."""
     return 3 if decoder is Decoder.FULL else 2, 3, 1
 
 
 def _one_by_one(
     decoder: Decoder, loss: str, U: Array, W: Array, weights: Array, X: Array, y: Array
 ) -> tuple[Array, Array, Array]:
-    def one(U: Array, W: Array, weights: Array) -> tuple[Array, Array, Array]:
+    def of_model(U: Array, W: Array, weights: Array) -> tuple[Array, Array, Array]:
         model = MultiHead(U, W, decoder)
         queries, attention, readout = _attention_and_readout(model, X)
         mean = jnp.sum(attention * readout, axis=-1, keepdims=True)
@@ -137,7 +132,7 @@ def _one_by_one(
         along_W = jnp.einsum("ntd,nhte->hde", queries, moved)
         return jnp.mean(weights * rule.value(margins)), along_U, along_W
 
-    return jax.vmap(one)(U, W, weights)
+    return jax.vmap(of_model)(U, W, weights)
 
 
 def _side_by_side(

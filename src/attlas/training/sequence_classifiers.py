@@ -1,9 +1,9 @@
-r"""Minibatch training of an ensemble of classifiers, with the epoch chosen on a validation split.
+r"""Minibatch training of an ensemble of classifiers, with the epoch selected on a validation split.
 
-The protocol of section 1.6 of julistiono2024optimizing (loss summed over the batch, stop at a
-training accuracy), but for one thing: the paper reports the best epoch *on the test set*.
-Here the epoch is selected on the validation split; the paper's number is kept beside it. The
-experiments of liu2021analyzing take the mean loss, an l1 penalty, and ten classes for images.
+This is the protocol of section 1.6 of julistiono2024optimizing (loss summed over the batch, stop at
+a training accuracy) with one exception: the paper reports the best epoch *on the test set*. Here
+the epoch is selected on the validation split, and the paper's number is also reported. The
+experiments of liu2021analyzing use the mean loss, an l1 penalty, and ten classes for images.
 """
 
 from collections.abc import Callable, Iterator
@@ -42,31 +42,31 @@ class _Loss(NamedTuple):
     def __call__(
         self, model: Any, sets: Sets, batch: tuple[Array, PRNGKeyArray]
     ) -> tuple[Array, Array]:
-        """Loss of a batch, and how many of its sequences are put in their class."""
+        """Loss of a batch, and the number of its correctly classified sequences."""
         rows, key = batch
         total, right = _summed_loss(model, sets.train, rows, _each_key(rows, key))
         total = total / rows.shape[0] if self.mean else total
         return total if self.penalty is None else total + self.penalty(model), right
 
     def objective(self) -> Any:
-        """What `fit_epochs` takes."""
+        """The loss for `fit_epochs`."""
         return self if self.at_once is None else ClosedForm(self.by_parts)
 
     def by_parts(
         self, model: Any, sets: Sets, batch: tuple[Array, PRNGKeyArray]
     ) -> tuple[tuple[Array, Array], Any]:
-        """The same with the gradient, of which few sequences at once are in memory."""
+        """The same with the gradient, computed from few sequences at a time to save memory."""
         rows, key = batch
         measured = eqx.filter_value_and_grad(_summed_loss, has_aux=True)
 
         def add(sums: Any, part: tuple[Array, Array]) -> tuple[Any, None]:
             return jax.tree.map(jnp.add, sums, measured(model, sets.train, *part)), None
 
-        given = rows, _each_key(rows, key)
-        parts = jax.tree.map(lambda a: a.reshape(-1, self.at_once, *a.shape[1:]), given)
-        like = eqx.filter_eval_shape(measured, model, sets.train, *given)
+        inputs = rows, _each_key(rows, key)
+        pieces = jax.tree.map(lambda a: a.reshape(-1, self.at_once, *a.shape[1:]), inputs)
+        like = eqx.filter_eval_shape(measured, model, sets.train, *inputs)
         none = jax.tree.map(lambda a: jnp.zeros(a.shape, a.dtype), like)
-        ((total, right), slope), _ = jax.lax.scan(add, none, parts)
+        ((total, right), slope), _ = jax.lax.scan(add, none, pieces)
         if self.mean:
             total, slope = jax.tree.map(lambda a: a / rows.shape[0], (total, slope))
         if self.penalty is not None:
@@ -80,16 +80,16 @@ def _each_key(rows: Array, key: PRNGKeyArray) -> Array:
 
 
 def _summed_loss(model: Any, data: TokenSequences, rows: Array, keys: Array) -> tuple[Array, Array]:
-    """Sum of the losses of some sequences, and how many of them are put in their class."""
+    """Sum of the losses of some sequences, and the number of correctly classified ones."""
     part = jax.tree.map(lambda a: a[rows], data)
     labels = jnp.asarray(part.labels)
     logits = jax.vmap(model)(part.tokens, part.mask, keys)
     if logits.ndim == 2:
         classes = labels.astype(jnp.int32)
-        each = optax.softmax_cross_entropy_with_integer_labels(logits, classes)
+        losses = optax.softmax_cross_entropy_with_integer_labels(logits, classes)
     else:
-        each = logistic(logits * (2 * labels - 1))
-    return jnp.sum(each), jnp.sum(_is_right(logits, labels))
+        losses = logistic(logits * (2 * labels - 1))
+    return jnp.sum(losses), jnp.sum(_is_right(logits, labels))
 
 
 def train_classifiers(
@@ -109,7 +109,7 @@ def train_classifiers(
 ) -> Trajectory:
     r"""Train e classifiers by minibatches, evaluated after each epoch.
 
-    The loss of a logit is logistic, that of several their cross-entropy, summed over the batch.
+    The loss is logistic for one logit, the cross-entropy for several, summed over the batch.
 
     Args:
         models: stacked models (leading axis e on every array); called as model(tokens, mask, key).
@@ -117,17 +117,16 @@ def train_classifiers(
         sets: training, validation and test sequences.
         keys: e random keys, for the order of the batches and for dropout.
         batch: sequences per batch.
-        epochs: most epochs.
         stop_accuracy: training accuracy at which a member stops; above 1 none does.
         chunk: sequences evaluated at once.
-        quick_compile: let XLA optimise little, where compiling costs more than training.
-        penalty: of a model, added to the loss of each batch; `l1_penalty` for one.
-        mean: take the mean over the batch in place of the sum.
+        quick_compile: compile with few optimisations, if compiling costs more than training.
+        penalty: function of a model, added to the loss of each batch, such as `l1_penalty`.
+        mean: take the mean over the batch instead of the sum.
         width: members run at once, a divisor of e; all when None. 1 suits convolutions.
         at_once: sequences differentiated at once, a divisor of `batch`; all when None.
 
     Returns:
-        The epochs of `fit_epochs`, with test accuracies. Unusable settings raise a `UserError`.
+        The epochs of `fit_epochs`, with test accuracies. Invalid settings raise a `UserError`.
 
     Examples:
         >>> from attlas.models.networks.encoder import make_encoder
@@ -141,13 +140,13 @@ def train_classifiers(
         [1.0, 1.0]
     """
     _refuse_unusable(sets, batch, epochs, at_once)
-    found = fit_epochs(
+    trained = fit_epochs(
         _Loss(penalty, mean, at_once).objective(), optimizer, models, sets,
         _batches(keys, sets.train.labels.shape[0], batch, epochs), batch=batch,
         evaluate=partial(_held_out, chunk), stop_accuracy=stop_accuracy,
         width=int(keys.shape[0]) if width is None else width, quick_compile=quick_compile,
     )  # fmt: skip
-    return found if mean else eqx.tree_at(lambda path: path.loss, found, found.loss / batch)
+    return trained if mean else eqx.tree_at(lambda path: path.loss, trained, trained.loss / batch)
 
 
 def _batches(keys: Array, size: int, batch: int, epochs: int) -> Iterator[tuple[np.ndarray, Array]]:
@@ -165,9 +164,9 @@ class HeldOut(NamedTuple):
     """Test accuracies of the members of an ensemble.
 
     Attributes:
-        selected: at the epoch of best validation accuracy: the honest number.
+        selected: at the epoch of best validation accuracy, an unbiased choice.
         last: after the last epoch.
-        best: of any epoch: the paper's selection rule, optimistic.
+        best: best over all epochs, the paper's optimistic selection rule.
     """
 
     selected: Float[np.ndarray, " e"]
@@ -176,13 +175,7 @@ class HeldOut(NamedTuple):
 
 
 def held_out_accuracies(path: Trajectory) -> HeldOut:
-    """Test accuracies at the selected, the last and the best epoch.
-
-    Args:
-        path: from `train_classifiers`.
-
-    Returns:
-        The three, one number per member.
+    """Test accuracies of each member at the selected, the last and the best epoch.
 
     Examples:
         >>> path = Trajectory(np.array([5, 10]), None, None, selected_at=np.array([0]),
@@ -198,17 +191,14 @@ def held_out_accuracies(path: Trajectory) -> HeldOut:
 def accuracy(
     model: Callable[..., Array], data: TokenSequences, chunk: int = 500
 ) -> Float[Array, ""]:
-    """Share of sequences that are put in their class, without dropout.
+    """Share of correctly classified sequences, without dropout.
 
-    A single logit decides by its sign, several by the largest of them.
+    A single logit decides by its sign, several by the largest. A NaN logit counts as wrong.
 
     Args:
         model: called as model(tokens, mask).
         data: sequences and labels.
         chunk: sequences evaluated at once.
-
-    Returns:
-        Accuracy in [0, 1]; a single logit that is not a number counts as wrong.
 
     Examples:
         >>> data = TokenSequences(jnp.zeros((2, 1, 1)), jnp.ones((2, 1), bool), jnp.array([0.0, 1]))
@@ -219,7 +209,7 @@ def accuracy(
 
 
 def _right(model: Callable[..., Array], data: TokenSequences, chunk: int) -> Float[Array, " n"]:
-    """One where the class is right, else zero; one copy of the model is compiled."""
+    """1 for a correct class, else 0; one copy of the model is compiled."""
     count = data.labels.shape[0]
     width = min(chunk, count)
     fill = -count % width
@@ -242,8 +232,8 @@ def _is_right(logits: Array, labels: Array) -> Bool[Array, " n"]:
 
 def _held_out(chunk: int, model: Any, sets: Sets) -> dict[str, Array]:
     """Accuracy on the validation and the test set, evaluated together."""
-    both = jax.tree.map(lambda a, b: jnp.concatenate([a, b]), sets.validation, sets.test)
-    right = _right(model, both, chunk)
+    joined = jax.tree.map(lambda a, b: jnp.concatenate([a, b]), sets.validation, sets.test)
+    right = _right(model, joined, chunk)
     size = sets.validation.labels.shape[0]
     return {"validation": jnp.mean(right[:size]), "test": jnp.mean(right[size:])}
 

@@ -1,4 +1,4 @@
-r"""What training returns: the recorded steps, and the schedules that choose them."""
+r"""The results of a training: recorded steps, and the schedules that select them."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -16,22 +16,21 @@ from attlas.display.tables import arrays_table
 class Trajectory(eqx.Module):
     r"""Recorded steps of one training, or of an ensemble along leading axes.
 
-    What was observed is also an attribute under its name, and so are parameters that come as a
-    mapping: `path.attention` is `path.observed["attention"]`, `path.W` is `path.params["W"]`.
+    Observed quantities, and parameters in a mapping, are also attributes: `path.attention` is
+    `path.observed["attention"]`, `path.W` is `path.params["W"]`.
 
     Attributes:
         steps: numbers of the s recorded steps, 0 before the first.
-        params: the parameters, with an axis of records before those of every array; None where
-            they were not kept.
+        params: the parameters, with a leading axis of records; None if not recorded.
         last: the parameters at the last record.
-        loss: [*e, s], the objective at the record; with batches its mean over those since the
-            record before, each before its step, and NaN at step 0. None where not computed.
+        loss: [*e, s], the objective at the record; with batches the mean over those since the
+            previous record, each before its step, and NaN at step 0. None if not computed.
         gradient_norm: [*e, s], norm of the gradient there, Euclidean unless the trainer says
             otherwise; None with batches.
         observed: named quantities at the records.
-        result: [*e], code of `attlas.core.solution.Result`: MAX_STEPS when all steps were made,
-            NOT_FINITE when a record is not finite; a trainer that stops by itself has others.
-        stopped_at: [*e], the step at which such a trainer stopped, `steps[-1]` if it did not.
+        result: [*e], code of `attlas.core.solution.Result`: MAX_STEPS if all steps were made,
+            NOT_FINITE if a record is not finite; a trainer with early stopping has others.
+        stopped_at: [*e], the step at which such a trainer stopped, or `steps[-1]`.
         selected: the parameters at the record that a trainer selects on validation data.
         selected_at: [*e], number of that record.
 
@@ -54,13 +53,13 @@ class Trajectory(eqx.Module):
     selected_at: Any = None
 
     def __getattr__(self, name: str) -> Any:
-        """An observed quantity, or an entry of parameters that are a mapping."""
+        """An observed quantity, or an entry of the parameters if they are a mapping."""
         for field in ("observed", "params"):
-            found = vars(self).get(field)
-            if isinstance(found, Mapping) and name in found:
-                return found[name]
-        known = ", ".join(sorted(vars(self).get("observed") or {})) or "nothing"
-        raise AttributeError(f"the trajectory has no '{name}'; observed: {known}")
+            values = vars(self).get(field)
+            if isinstance(values, Mapping) and name in values:
+                return values[name]
+        names = ", ".join(sorted(vars(self).get("observed") or {})) or "nothing"
+        raise AttributeError(f"the trajectory has no '{name}'; observed: {names}")
 
     def _repr_html_(self) -> str:
         named = jax.tree_util.tree_leaves_with_path(vars(self))
@@ -72,31 +71,19 @@ class Trajectory(eqx.Module):
         return arrays_table(arrays, f"A trajectory of {len(self.steps)} records")
 
     def at(self, record: int) -> Any:
-        """The parameters of one record of a single training.
-
-        Args:
-            record: its number, -1 for the last.
-
-        Returns:
-            The parameters without the axis of records.
+        """The parameters at one record (-1 for the last) of a single training.
 
         Raises:
-            UserError: if the parameters were not kept.
+            UserError: if the parameters were not recorded.
         """
         if self.params is None:
-            raise UserError("the parameters of the records were not kept: train with keep=True")
+            raise UserError("the parameters were not recorded: train with keep=True")
         return jax.tree.map(
             lambda a: entry(a, record) if eqx.is_inexact_array(a) else a, self.params
         )
 
     def member(self, which: int | slice) -> "Trajectory":
-        """One training of an ensemble, or some of them.
-
-        Args:
-            which: number of the member, or a slice.
-
-        Returns:
-            Its trajectory.
+        """One training of an ensemble, or a slice of them.
 
         Examples:
             >>> path = Trajectory(np.arange(2), None, None, loss=np.array([[1.0, 0.5], [2.0, 1.0]]))
@@ -104,13 +91,13 @@ class Trajectory(eqx.Module):
             [2.0, 1.0]
         """
 
-        def own(a: Any) -> Any:
+        def member_of(a: Any) -> Any:
             return entry(a, which) if eqx.is_inexact_array(a) else a
 
         def part(tree: Any) -> Any:
             return jax.tree.map(lambda a: entry(a, which), tree)
 
-        params, last, selected = jax.tree.map(own, (self.params, self.last, self.selected))
+        params, last, selected = jax.tree.map(member_of, (self.params, self.last, self.selected))
         return Trajectory(
             steps=self.steps,
             params=params,
@@ -128,8 +115,8 @@ class Trajectory(eqx.Module):
         """All recorded arrays as an `xarray.Dataset`.
 
         Returns:
-            Data set with the dimension `step`, `member` for ensembles, and one unnamed dimension
-            for each further axis; an array of the parameters goes by its place in their tree.
+            Data set with the dimension `step`, `member` for ensembles, and one dimension for each
+            further axis; arrays of the parameters are named by their path in the tree.
 
         Examples:
             >>> path = Trajectory(np.arange(2), {"w": np.eye(2)}, {"w": np.eye(2)[1]})
@@ -137,7 +124,7 @@ class Trajectory(eqx.Module):
             {'step': 2, 'w_0': 2}
         """
         with extra_needed("Trajectory.to_xarray", "experiments"):
-            import xarray as xr  # a second to import, so late
+            import xarray as xr  # takes a second to import
 
         steps = np.asarray(self.steps)
         steps = steps.reshape(-1, steps.shape[-1])[0]
@@ -145,19 +132,16 @@ class Trajectory(eqx.Module):
         arrays = {"loss": self.loss, "gradient_norm": self.gradient_norm, **self.observed}
         leaves = jax.tree_util.tree_leaves_with_path(eqx.filter(self.params, eqx.is_inexact_array))
         arrays |= {jax.tree_util.keystr(path, simple=True, separator="."): a for path, a in leaves}
-        found = {}
+        variables = {}
         for name, array in arrays.items():
             if array is None:
                 continue
-            own = [f"{name}_{i}" for i in range(np.ndim(array) - len(outer) - 1)]
-            found[name] = ((*outer, "step", *own), np.asarray(array))
-        return xr.Dataset(found, {"step": steps})
+            axes = [f"{name}_{i}" for i in range(np.ndim(array) - len(outer) - 1)]
+            variables[name] = ((*outer, "step", *axes), np.asarray(array))
+        return xr.Dataset(variables, {"step": steps})
 
     def to_pandas(self) -> Any:
-        """The numbers of each record, one row per record (and member) and one column each.
-
-        Returns:
-            `pandas.DataFrame` of all recorded scalars, indexed by `step`, after `member`.
+        """All recorded scalars as a `pandas.DataFrame`, indexed by `member` (if any) and `step`.
 
         Examples:
             >>> path = Trajectory(np.arange(2), None, None, loss=np.array([1.0, 0.5]))
@@ -170,14 +154,7 @@ class Trajectory(eqx.Module):
 
 
 def log_spaced(steps: int, count: int = 33) -> tuple[int, ...]:
-    """Step 0 and about `count` steps at equal ratios from 1 to the last one.
-
-    Args:
-        steps: the last step.
-        count: how many, before equal ones are merged.
-
-    Returns:
-        Increasing step numbers.
+    """Step 0 and about `count` steps at equal ratios from 1 to `steps`.
 
     Examples:
         >>> log_spaced(1000, 4)
@@ -188,14 +165,11 @@ def log_spaced(steps: int, count: int = 33) -> tuple[int, ...]:
 
 
 def recording_schedule(steps: int | None, record_at: Any) -> np.ndarray:
-    """The steps to record, checked; log-spaced ones when none are named.
+    """Check the steps to record; log-spaced ones if there are none.
 
     Args:
         steps: the last step; the last of `record_at` when None.
         record_at: increasing step numbers from 0 on, or None.
-
-    Returns:
-        Integer array.
 
     Raises:
         UserError: if there is no step, or the numbers do not increase or exceed `steps`.
@@ -209,12 +183,12 @@ def recording_schedule(steps: int | None, record_at: Any) -> np.ndarray:
         attlas.core.errors.UserError: record_at asks for step 20 of 10: raise steps
     """
     if steps is None and record_at is None:
-        raise UserError("neither steps nor record_at: give the number of steps")
+        raise UserError("neither steps nor record_at is given: give the number of steps")
     if steps is not None and steps < 1:
         raise UserError(f"steps = {steps} must be at least 1: raise it")
-    chosen = np.asarray(log_spaced(steps or 1) if record_at is None else record_at, np.int64)
-    if chosen.size == 0 or chosen[0] < 0 or np.any(np.diff(chosen) <= 0):
+    schedule = np.asarray(log_spaced(steps or 1) if record_at is None else record_at, np.int64)
+    if schedule.size == 0 or schedule[0] < 0 or np.any(np.diff(schedule) <= 0):
         raise UserError("record_at must be increasing step numbers from 0 on: sort them")
-    if steps is not None and chosen[-1] > steps:
-        raise UserError(f"record_at asks for step {chosen[-1]} of {steps}: raise steps")
-    return chosen
+    if steps is not None and schedule[-1] > steps:
+        raise UserError(f"record_at asks for step {schedule[-1]} of {steps}: raise steps")
+    return schedule

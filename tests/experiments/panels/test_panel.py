@@ -87,7 +87,7 @@ def test_titles_by_label_and_powers_of_two(data, axes):
 
 def test_a_kind_of_panel_owes_its_drawing():
     incomplete = type("Incomplete", (Panel,), {"draw": Lines.draw})
-    with pytest.raises(TypeError, match=r"abstract method '?shown"):
+    with pytest.raises(TypeError, match=r"abstract method '?main_quantity"):
         incomplete()
 
 

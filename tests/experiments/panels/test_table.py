@@ -1,7 +1,7 @@
 import numpy as np
 import xarray as xr
 
-from attlas.experiments.panels.summary import mean_and_reach, total
+from attlas.experiments.panels.summary import mean_and_half_width, total
 from attlas.experiments.panels.table import Column, Derived, Printed, Table, final
 
 
@@ -16,7 +16,7 @@ def test_a_table_has_a_row_for_each_combination_of_labels():
     table = Table(
         {"p": "p", "q": "SVM of q"},
         [
-            Column("D", "D", mean_and_reach),
+            Column("D", "D", mean_and_half_width),
             Column("solved", "solved", total, where=lambda row: row["p"] == row["q"]),
             Printed("paper", {(2.0, 3.0): 0.5}),
             Derived(("first", "last"), lambda at: at.D.values.tolist()),

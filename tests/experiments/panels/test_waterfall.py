@@ -21,7 +21,7 @@ def test_bars_hang_together():
 
 
 def test_what_the_steps_do_not_explain_is_a_bar_of_its_own():
-    figure = waterfall(["a", "b"], [1.5, None], whole=6.0)
+    figure = waterfall(["a", "b"], [1.5, None], total=6.0)
     labels = [text.get_text() for text in figure.axes[0].get_yticklabels()]
     assert labels == ["a", "b", "between the steps", "the whole"]
     assert "no ratio" in [text.get_text().strip() for text in figure.axes[0].texts]

@@ -1,1 +1,1 @@
-"""Addition of attlas_bounds."""
+"""A small Transformer that adds numbers: data, model, training and certificates."""

@@ -1,13 +1,13 @@
-r"""What the error of one trained adder is certified at, from the sums it was trained on.
+r"""Certified errors of a trained adder, from the sums it was trained on.
 
-The weights are put on a grid, so that an adder is a list of whole numbers with a prior probability
-2^-b that was fixed before any sum was seen. Of n independent sums it gets k wrong, any digit of a
-sum making it wrong; Occam's bound with the exact binomial tail is then
+Rounded to a grid, an adder is a list of whole numbers with a prior probability 2^-b that was fixed
+before any sum was seen. If it gets k of n independent sums wrong, in any digit, Occam's bound with
+the exact binomial tail is
 
     error <= sup{p : P(Bin(n, p) <= k) >= 2^-b delta},
 
-for all adders at once. What was chosen after training, one of several sizes, starts and grids,
-is paid for with the logarithm of their number, in bits.
+for all adders at once. A choice among several sizes, starts and grids after training costs the
+binary logarithm of their number in bits.
 """
 
 import math
@@ -19,11 +19,13 @@ import numpy as np
 from jaxtyping import Array, Bool
 
 from attlas._jax.loop_jit import loop_jit
+from attlas.bounds.comparison.compare import Comparison, compare_bounds
+from attlas.bounds.comparison.transformer_weights import Head, TransformerWeights
 from attlas.bounds.generalisation.compression_bound import compression_bound
 from attlas.bounds.generalisation.held_out_bound import held_out_bound
+from attlas_bounds.library.addition.adder import Adder
+from attlas_bounds.library.addition.sums import Additions
 from attlas_bounds.library.bounds.whole_number_prior import whole_number_bits
-from attlas_bounds.library.data.addition import Additions
-from attlas_bounds.library.models.adder import Adder
 from attlas_bounds.library.training.weight_grid import rounded_weights
 
 BLOCK = 1000
@@ -34,15 +36,15 @@ class AdderCertificate(NamedTuple):
     """Bounds on the probability that a sum comes out wrong.
 
     Attributes:
-        certified: bound from the n sums trained on.
-        train_error: share of those that the rounded adder gets wrong.
+        certified: bound from the n training sums.
+        train_error: share of the training sums that the rounded adder gets wrong.
         held_out: share of fresh sums that it gets wrong.
-        held_out_bound: exact binomial bound from those.
+        held_out_bound: exact binomial bound from the fresh sums.
         digit_error: share of wrong digits of the fresh sums.
-        bits: b, with what the choices cost.
+        bits: b, plus the cost of the choices.
         parameters: numbers in the adder.
 
-    An adder whose training diverged has its number of parameters, and NaN for all others.
+    After a diverged training all fields but the number of parameters are NaN.
     """
 
     certified: float
@@ -58,25 +60,21 @@ class AdderCertificate(NamedTuple):
 def wrong_places(adder: Adder, data: Additions) -> Bool[Array, "n P"]:
     """Whether each digit of each sum is wrong, ties and numbers that are not finite included.
 
-    Args:
-        adder: the model.
-        data: sums.
-
     Returns:
         True where a digit is wrong.
 
     Examples:
-        >>> from attlas_bounds.library.models.adder import make_adder
+        >>> from attlas_bounds.library.addition.adder import make_adder
         >>> adder = jax.tree.map(jnp.zeros_like, make_adder(jax.random.key(0), 1, 1))
         >>> zero = Additions(np.zeros((1, 2, 2), np.int8), np.zeros((1, 2), np.int8))
         >>> wrong_places(adder, zero).tolist()  # all digits tie
         [[True, True]]
     """
 
-    def block(own: Additions) -> Array:
-        logits = adder(jnp.asarray(own.operands)[None])[0]
-        right = jnp.take_along_axis(logits, own.sums[:, None].astype(jnp.int32), axis=1)
-        others = jnp.arange(logits.shape[1], dtype=jnp.int8)[None] != own.sums[:, None]
+    def block(sums: Additions) -> Array:
+        logits = adder(jnp.asarray(sums.operands)[None])[0]
+        right = jnp.take_along_axis(logits, sums.sums[:, None].astype(jnp.int32), axis=1)
+        others = jnp.arange(logits.shape[1], dtype=jnp.int8)[None] != sums.sums[:, None]
         return ~jnp.all((right > logits) | ~others, axis=1)
 
     return jax.lax.map(block, jax.tree.map(jnp.asarray, data), batch_size=BLOCK)
@@ -88,10 +86,8 @@ def certify_adder(
     """The certificate of one adder on one grid.
 
     Args:
-        adder: any weights.
         trained: the n sums it was trained on, independent draws.
-        fresh: as many independent sums as a held-out set has.
-        spacing: of the grid.
+        spacing: spacing of the weight grid.
         choices: sizes, starts and grids among which the adder may be picked.
         delta: probability that one of them, or a bound from the fresh sums, fails.
 
@@ -99,8 +95,8 @@ def certify_adder(
         The certificate; each of the two bounds fails with probability delta at most.
 
     Examples:
-        >>> from attlas_bounds.library.data.addition import draw_additions
-        >>> from attlas_bounds.library.models.adder import make_adder
+        >>> from attlas_bounds.library.addition.sums import draw_additions
+        >>> from attlas_bounds.library.addition.adder import make_adder
         >>> sums = draw_additions(np.random.default_rng(0), 9, digits=2)
         >>> found = certify_adder(make_adder(jax.random.key(0), 1, 1), sums, sums, 0.5, 4, 0.05)
         >>> found.certified, found.parameters
@@ -122,3 +118,46 @@ def certify_adder(
         bits=bits,
         parameters=numbers.size,
     )
+
+
+def adder_norm_bounds(adder: Adder, data: Additions, m: int, delta: float) -> Comparison:
+    r"""Bounds on the heads alone, tokens on the unit ball, with norms read off after training.
+
+    Another function than the adder: no theorem covers its residual sums, rectified units and
+    readout, which could only add to the class. A token is (x, 1, t): then the score of token j is
+    the form $z_t^\top W_{QK}z_j$ with $W_{QK}=e_1(k,0,{\rm fall})^\top$, exactly, as what the place
+    of the query adds cancels in the softmax. Lengths of tokens go into the matrices.
+
+    Args:
+        data: some sums, for the length of their tokens.
+        delta: probability of failure.
+
+    Returns:
+        Every bound, for losses in [0, 1] with slope one.
+
+    Examples:
+        >>> from attlas_bounds.library.addition.sums import draw_additions
+        >>> from attlas_bounds.library.addition.adder import make_adder
+        >>> sums = draw_additions(np.random.default_rng(0), 4, digits=2)
+        >>> table = adder_norm_bounds(make_adder(jax.random.key(0), 2, 2), sums, 1000, 0.05)
+        >>> all(entry.vacuous for entry in table.entries if entry.name != "trivial")
+        True
+    """
+    width, places = adder.start.shape[0], data.sums.shape[1]
+    digits = np.asarray(adder.digits, float)
+    x = digits[np.asarray(data.operands)].sum(axis=2)
+    longest = np.sqrt(np.max(np.sum(x**2, axis=-1)) + 1 + (places - 1) ** 2)
+    constant = np.zeros((width + 2, 1))
+    constant[width] = longest
+    key = np.zeros((width + 2, 1))
+    key[:width, 0] = longest * np.asarray(adder.key, float)
+    key[width + 1] = longest * float(adder.fall)
+    value = np.zeros((width + 2, width + 2))
+    value[:width, :width] = longest * np.asarray(adder.value, float)
+    head = Head((constant, key), value, np.eye(width + 2))
+    readout = np.full(width + 2, (width + 2) ** -0.5)
+    sample = np.zeros((1, places, width + 2))
+    sample[..., 0] = 1.0
+    weights = TransformerWeights(((head,),) * adder.layers, readout)
+    with jax.enable_x64(True):
+        return compare_bounds(weights, sample, m, delta)

@@ -16,18 +16,18 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from attlas._jax.generator import generator
 from attlas.training.fit import Ensemble, fit
-from attlas_bounds.library.data.addition import Additions
-from attlas_bounds.library.models.adder import Adder, make_adder
+from attlas_bounds.library.addition.adder import Adder, make_adder
+from attlas_bounds.library.addition.sums import Additions
 from attlas_bounds.library.training.weight_grid import straight_through
 
 
 class AdderSize(NamedTuple):
-    """What is chosen of an adder before any sum is seen.
+    """Sizes of an adder, fixed before any sum is seen.
 
     Attributes:
         layers: applications of the shared layer.
-        width: of a token.
-        hidden: rectified units.
+        width: dimension of a token.
+        hidden: number of rectified units.
     """
 
     layers: int
@@ -36,13 +36,13 @@ class AdderSize(NamedTuple):
 
 
 class AdderDescent(NamedTuple):
-    """How adders are trained.
+    """Training of adders by Adam.
 
     Attributes:
-        steps: of Adam.
+        steps: steps of Adam.
         batch: sums per step, drawn with replacement from the n.
         rate: largest learning rate; it rises over the first tenth and falls along a cosine.
-        spacing: of the grid of the rounded weights.
+        spacing: spacing of the weight grid.
         free: share of the steps before the weights are rounded.
     """
 
@@ -60,11 +60,8 @@ def place_loss(
 
     Args:
         adder: the weights before they are rounded.
-        data: all sums.
-        batch: numbers of those that are meant, and the spacing of the grid; 0 for none.
-
-    Returns:
-        Nats per digit.
+        batch: numbers of the training sums of the batch, and the spacing of the grid; 0 for no
+            rounding.
 
     Examples:
         >>> sums = Additions(jnp.zeros((1, 3, 2), jnp.int8), jnp.zeros((1, 3), jnp.int8))
@@ -89,27 +86,22 @@ def train_adders(
     """Train from the same starts on the first n sums, for each n.
 
     Args:
+        data: sums, at least as many as the largest n.
         key: random key of starts and batches.
-        data: at least as many sums as the largest n.
-        sizes: the n.
-        starts: number of starts.
-        size: of the adders.
-        descent: how they are trained.
-
-    Returns:
-        Weights before the last rounding, stacked over n and then over starts.
+        sizes: sample sizes n, increasing.
+        descent: schedule and step size of the training.
 
     Examples:
-        >>> from attlas_bounds.library.data.addition import draw_additions
+        >>> from attlas_bounds.library.addition.sums import draw_additions
         >>> sums = draw_additions(np.random.default_rng(0), 8, digits=2)
         >>> descent = AdderDescent(steps=2, batch=4, rate=0.01, spacing=0.125)
         >>> found = train_adders(jax.random.key(0), sums, [4, 8], 3, AdderSize(1, 2, 2), descent)
         >>> found.start.shape
         (2, 3, 2)
     """
-    own, order = jax.random.split(key)
+    starts_key, order = jax.random.split(key)
     models = eqx.filter_vmap(lambda k: make_adder(k, size.width, size.hidden, size.layers))(
-        jax.random.split(own, starts)
+        jax.random.split(starts_key, starts)
     )
     many = jax.tree.map(lambda a: jnp.tile(a, (len(sizes), *[1] * (a.ndim - 1))), models)
     draw = generator(order)

@@ -1,1 +1,1 @@
-"""Bounds of attlas_bounds."""
+"""Bounds on one attention layer from its margins, in norm balls and by PAC-Bayes."""

@@ -25,7 +25,7 @@ class LinearAttention(NamedTuple):
 
 
 class MarginSample(NamedTuple):
-    """What the bounds read of a function and a sample.
+    """Margins and norms of a function on a sample.
 
     Attributes:
         margins: y f(X) of each sequence.
@@ -60,7 +60,7 @@ class MarginSample(NamedTuple):
 
 
 _BLOCK = 1 << 22
-"""Numbers of the distances between tokens that are held at once."""
+"""Largest number of entries of the differences between tokens in memory at once."""
 
 
 def measure_margins(
@@ -69,13 +69,10 @@ def measure_margins(
     """Evaluate a function on a labelled sample, in float64.
 
     Args:
-        attention: the function.
+        attention: the attention function.
         inputs: tokens, (n, T, d).
         cls: (d,) where it is the same in every sequence and known beforehand, else (n, d).
         labels: -1 or 1.
-
-    Returns:
-        The sample.
 
     Raises:
         UserError: if shapes do not fit, a label is not -1 or 1, or the readout is zero.

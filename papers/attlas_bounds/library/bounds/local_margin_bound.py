@@ -51,8 +51,7 @@ def local_complexity(coefficient: Number, risk: Number, m: Number) -> Float[Arra
 
     Args:
         coefficient: D, of the entropy $D/\epsilon^2$ of the g, at every sample.
-        risk: r.
-        m: samples.
+        risk: the training risk r.
 
     Returns:
         The last and least of three.
@@ -83,12 +82,8 @@ def local_deviation(complexity: Number, risk: Number, m: Number, cost: Number) -
 
     Args:
         complexity: psi, of the class.
-        risk: r.
-        m: samples.
+        risk: the training risk r.
         cost: x, the supremum is above V with probability at most e^-x.
-
-    Returns:
-        V.
 
     Source: Bousquet (2002), Theorem 2.3, for increments of at most r.
 
@@ -103,14 +98,14 @@ def local_deviation(complexity: Number, risk: Number, m: Number, cost: Number) -
 
 @closed_form
 def localised_risk(empirical: Number, deviation: Number, risk: Number) -> Array:
-    r"""What a deviation V of functions of mean at most r says about all functions.
+    r"""Bound on the risk of any function from a deviation V over functions of mean at most r.
 
     $$Pf\le\max\Big(P_mf+V,\ \frac r{r-V}P_mf\Big)\quad(V<r)$$
 
     Args:
         empirical: the mean of f on the sample.
         deviation: V, the supremum of Pg - P_m g over all g = f min(1, r / Pf).
-        risk: r.
+        risk: the training risk r.
 
     Returns:
         The bound, 1 where V is not below r.
@@ -121,7 +116,7 @@ def localised_risk(empirical: Number, deviation: Number, risk: Number) -> Array:
         >>> float(localised_risk(0.25, 0.25, 0.5)), float(localised_risk(0.0, 0.5, 0.5))
         (0.5, 1.0)
     """
-    empirical, deviation, risk = (jnp.asarray(each) for each in (empirical, deviation, risk))
+    empirical, deviation, risk = (jnp.asarray(number) for number in (empirical, deviation, risk))
     # where the two are equal but for rounding nothing is said about functions of larger risk
     inside = deviation < risk * (1 - 2**-30)
     scaled = risk / jnp.where(inside, risk - deviation, 1.0) * empirical
@@ -130,16 +125,16 @@ def localised_risk(empirical: Number, deviation: Number, risk: Number) -> Array:
 
 
 @loop_jit
-def _least(given: Float[Array, " s"], ramps: Float[Array, " g"]) -> Float[Array, ""]:
+def _least(numbers: Float[Array, " s"], ramps: Float[Array, " g"]) -> Float[Array, ""]:
     """The least bound over margins and radii."""
-    entropy, m, cost = given
+    entropy, m, cost = numbers
 
     def at(margin: Array, empirical: Array, risk: Array) -> Array:
         psi = local_complexity(entropy / margin**2, risk, m)
         return localised_risk(empirical, local_deviation(psi, risk, m, cost), risk)
 
-    each = jax.vmap(jax.vmap(at, (None, None, 0)), (0, 0, None))
-    return jnp.min(each(jnp.asarray(MARGINS), ramps, jnp.asarray(RISKS)))
+    bounds = jax.vmap(jax.vmap(at, (None, None, 0)), (0, 0, None))
+    return jnp.min(bounds(jnp.asarray(MARGINS), ramps, jnp.asarray(RISKS)))
 
 
 def _local(sample: MarginSample, B_x: float, delta: float) -> Callable[[float], float]:
@@ -154,9 +149,9 @@ def _local(sample: MarginSample, B_x: float, delta: float) -> Callable[[float], 
         if not math.isfinite(gamma):
             return 1.0
         with jax.enable_x64(True):
-            given = np.array([gamma, m, math.log(_CHOICES / delta)])
-            found = _least(jax.device_put(given), jax.device_put(ramps))
-        return min(1.0, float(found) * _SAFE)
+            numbers = np.array([gamma, m, math.log(_CHOICES / delta)])
+            least = _least(jax.device_put(numbers), jax.device_put(ramps))
+        return min(1.0, float(least) * _SAFE)
 
     return at
 
@@ -177,9 +172,6 @@ def local_margin_bound(
         delta: probability of failure, in (0, 1).
         trivial: error that is reached without data, such as that of guessing.
 
-    Returns:
-        The bound.
-
     A token that is longer than B_x is a `UserError` of one line.
 
     Source: derived, papers/attlas_bounds/proofs/bounds.md.
@@ -197,7 +189,7 @@ def local_margin_bound(
     require_sample(n, delta, trivial)
     require_longest(sample, B_x)
     at = _local(sample, B_x, delta)
-    known = Condition(f"no token is longer than {B_x:g}, known before the examples", False)
+    longest = Condition(f"no token is longer than {B_x:g}, known before the examples", False)
     return RiskBound(
         name="margin by local Rademacher complexity",
         bound=at(float(n)),
@@ -206,7 +198,7 @@ def local_margin_bound(
         delta=delta,
         shares=((f"{len(GRID)} radii, {len(MARGINS)} margins, {len(RISKS)} risks", delta),),
         complexity=math.log(_CHOICES),
-        conditions=(INDEPENDENT, GRIDS_BEFORE, known),
+        conditions=(INDEPENDENT, GRIDS_BEFORE, longest),
         at=at,
         trivial=trivial,
     )

@@ -38,11 +38,8 @@ def norm_radius(sample: MarginSample, total: bool) -> float:
     r"""The norm of the M on the grid, rounded up; infinite above it.
 
     Args:
-        sample: with the M.
+        sample: sample, with its query-key matrices M.
         total: whether the $\|M_h\|_{1,1}$ are added; their largest otherwise.
-
-    Returns:
-        The radius.
 
     Examples:
         >>> from attlas_bounds.library.bounds.linear_attention import LinearAttention
@@ -77,15 +74,9 @@ def ramp_margin_bound(
     Args:
         sample: f is divided by the sum of the |entries| of its readouts.
         delta: probability of failure, in (0, 1).
-        step: of `sample_complexity`.
+        step: version of the complexity, see `sample_complexity`.
         loss: "ramp" or "hinge".
         trivial: error that is reached without data, such as that of guessing.
-
-    Returns:
-        The bound.
-
-    Raises:
-        UserError: if step or loss is unknown.
 
     Source: Theorem 4.1 of trauger2023sequence, sharpened; papers/attlas_bounds/proofs/bounds.md.
 
@@ -144,9 +135,7 @@ def cover_coefficient(B_x: float, radius: float, heads: int, d: int) -> float:
 
     Args:
         B_x: Euclidean norm of all tokens.
-        radius: r, of the sum of all |entries| of all M.
-        heads: H.
-        d: dimension.
+        radius: bound r on the sum of all |entries| of all M.
 
     Returns:
         Gamma, for readouts of l_1 norm 1.
@@ -165,10 +154,6 @@ def cover_coefficient(B_x: float, radius: float, heads: int, d: int) -> float:
 
 def require_longest(sample: MarginSample, B_x: float) -> None:
     """Refuse a bound on norms that a token of the sample exceeds.
-
-    Args:
-        sample: the tokens.
-        B_x: the bound.
 
     Raises:
         UserError: if it is not positive, or a token is longer.
@@ -240,9 +225,6 @@ def cover_margin_bound(
         deviation: "kl" or "Hoeffding".
         trivial: error that is reached without data, such as that of guessing.
 
-    Returns:
-        The bound.
-
     A token that is longer than B_x is a `UserError` of one line.
 
     Source: derived, papers/attlas_bounds/proofs/bounds.md.
@@ -260,7 +242,7 @@ def cover_margin_bound(
     require_sample(len(sample.margins), delta, trivial)
     require_longest(sample, B_x)
     require_constants(deviation, *get_args(Deviation))
-    known = Condition(f"no token is longer than {B_x:g}, known before the examples", False)
+    longest = Condition(f"no token is longer than {B_x:g}, known before the examples", False)
     at, complexity = _cover(sample, B_x, delta, deviation)
     n = len(sample.margins)
     return RiskBound(
@@ -271,7 +253,7 @@ def cover_margin_bound(
         delta=delta,
         shares=((f"{len(GRID)} radii times {len(GRID)} margins", delta),),
         complexity=complexity,
-        conditions=(INDEPENDENT, GRIDS_BEFORE, known),
+        conditions=(INDEPENDENT, GRIDS_BEFORE, longest),
         at=at,
         trivial=trivial,
     )

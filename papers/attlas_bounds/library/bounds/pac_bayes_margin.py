@@ -1,12 +1,15 @@
-r"""PAC-Bayes for the network itself: a certificate of attention says what noise does."""
+r"""PAC-Bayes for the network itself, by certificates of how noise moves its attention."""
 
 import math
 from itertools import product
 from statistics import NormalDist
 from typing import Any, NamedTuple
 
+import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array, Float
 
+from attlas.bounds.closed_form import closed_form
 from attlas.bounds.generalisation.kl_inverse import kl_upper_inverse, near_kl_inverse
 from attlas.bounds.generalisation.pac_bayes_kl import log_moment
 from attlas.bounds.generalisation.risk_bound import (
@@ -20,7 +23,7 @@ from attlas.core.errors import UserError
 from attlas_bounds.library.bounds.linear_attention import MarginSample
 
 SCALES = tuple(2.0 ** (k / 2) for k in range(-24, 9))
-"""Of the noise of readouts of length 1, and of the M."""
+"""Standard deviations of the noise on readouts of length 1, and on the M."""
 TAILS = (0.3, 0.1, 0.03, 0.01, 3e-3, 1e-3, 1e-4)
 _SAFE = 1 + 2**-40
 _LEAST = 8
@@ -32,8 +35,8 @@ class Noise(NamedTuple):
     """Gaussian noise on the weights.
 
     Attributes:
-        readout: tau, of the readouts.
-        attention: sigma, of the M.
+        readout: tau, standard deviation on the readouts.
+        attention: sigma, standard deviation on the M.
         tail: eta, the chance that noise moves an output by more than the threshold.
     """
 
@@ -47,7 +50,7 @@ class Lengths(NamedTuple):
 
     Attributes:
         token: largest Euclidean norm of a token.
-        diameter: largest distance of two.
+        diameter: largest distance of two tokens.
         cls: Euclidean norm of [CLS].
     """
 
@@ -57,7 +60,7 @@ class Lengths(NamedTuple):
 
 
 def noise_threshold(lengths: Lengths, heads: int, tokens: int, noise: Noise) -> np.ndarray:
-    r"""What noise moves an output by, on one side, but with probability eta.
+    r"""One-sided bound on the change of an output by noise, with probability 1 - eta.
 
     $$t=\sqrt H\Big(\tau\max_t\|x_t\|\,z_{\eta/2}+D\tanh\frac{\sigma D\|x_{\rm cls}\|\,
     z_{\eta/(2HT(T-1))}}4\Big),\quad\mathbb P(\mathcal N>z_p)=p$$
@@ -67,10 +70,8 @@ def noise_threshold(lengths: Lengths, heads: int, tokens: int, noise: Noise) -> 
     `perturbed_softmax` turns it into a change of the average.
 
     Args:
-        lengths: of the sequences.
-        heads: H.
-        tokens: T.
-        noise: its scales and eta.
+        lengths: number of tokens of each sequence.
+        noise: scales of the noise, and eta.
 
     Returns:
         t, one per sequence.
@@ -119,19 +120,22 @@ def _grouped(sample: MarginSample) -> _Margins:
     steps = np.log2(np.maximum(np.stack(norms, axis=1), 1e-30)) * _STEPS
     rows, group = np.unique(np.ceil(steps - 1e-6), axis=0, return_inverse=True)
     margins = sample.margins / np.linalg.norm(sample.readouts)
-    own = [np.sort(margins[group == k]) for k in range(len(rows))]
-    return _Margins(Lengths(*(2 ** (rows.T / _STEPS) * (1 + 1e-6))), own)
+    by_group = [np.sort(margins[group == k]) for k in range(len(rows))]
+    return _Margins(Lengths(*(2 ** (rows.T / _STEPS) * (1 + 1e-6))), by_group)
 
 
 def _shares_below(sample: MarginSample) -> np.ndarray:
     """The share of margins that are at most twice the threshold, for each noise."""
     groups = _grouped(sample)
     t = _thresholds(groups.lengths, len(sample.readouts), sample.tokens)
-    counts = [np.searchsorted(own, 2 * t[:, k], "right") for k, own in enumerate(groups.margins)]
+    counts = [
+        np.searchsorted(sorted_margins, 2 * t[:, k], "right")
+        for k, sorted_margins in enumerate(groups.margins)
+    ]
     return np.sum(counts, axis=0) / len(sample.margins)
 
 
-def _drawn(sample: MarginSample) -> tuple[np.ndarray, ...]:
+def _grid_losses(sample: MarginSample) -> tuple[np.ndarray, ...]:
     """Both scales and the tail of every noise, and the mean loss of networks drawn with it."""
     tau, sigma, eta = np.array(list(product(SCALES, SCALES, TAILS))).T
     loss = eta + (1 - eta) * _shares_below(sample)
@@ -150,7 +154,6 @@ def pac_bayes_margin(sample: MarginSample, delta: float, *, trivial: float | int
     the logarithms of T and H in t depends on length and heads, nothing on the dimension.
 
     Args:
-        sample: at least 8 sequences.
         delta: probability of failure, in (0, 1).
         trivial: error that is reached without data, such as that of guessing.
 
@@ -176,18 +179,17 @@ def pac_bayes_margin(sample: MarginSample, delta: float, *, trivial: float | int
     require_sample(n, delta, trivial)
     if n < _LEAST:
         raise UserError(f"n = {n} sequences: the bound needs at least {_LEAST}")
-    tau, sigma, eta, drawn = _drawn(sample)
+    tau, sigma, eta, losses = _grid_losses(sample)
     nats = (0.5 / tau**2 + float(np.sum(sample.query_keys**2)) / (2 * sigma**2)) * _SAFE
     share = delta / len(tau)
 
     def best(m: float) -> tuple[float, int]:
         cost = (nats + log_moment(m) - math.log(share)) / m * _SAFE
-        k = int(np.argmin(near_kl_inverse(drawn, cost) / (1 - eta)))
-        risk = kl_upper_inverse(float(drawn[k]), float(cost[k])) / (1 - float(eta[k]))
+        k = int(np.argmin(near_kl_inverse(losses, cost) / (1 - eta)))
+        risk = kl_upper_inverse(float(losses[k]), float(cost[k])) / (1 - float(eta[k]))
         return min(1.0, risk * _SAFE), k
 
     bound, which = best(float(n))
-    fixed = (_FIXED_CLS,) if sample.fixed_cls else ()
     return RiskBound(
         name="PAC-Bayes margin",
         bound=bound,
@@ -196,7 +198,34 @@ def pac_bayes_margin(sample: MarginSample, delta: float, *, trivial: float | int
         delta=delta,
         shares=((f"PAC-Bayes, {len(tau)} scales and tails", delta),),
         complexity=float(nats[which]),
-        conditions=(INDEPENDENT, PRIOR_BEFORE, *fixed),
+        conditions=(INDEPENDENT, PRIOR_BEFORE, *([_FIXED_CLS] if sample.fixed_cls else [])),
         at=lambda m: best(max(m, float(_LEAST)))[0],
         trivial=trivial,
     )
+
+
+@closed_form
+def perturbed_softmax(
+    span: Float[Array, "*s"] | float, oscillation: Float[Array, "*s"] | float
+) -> Float[Array, "*s"]:
+    r"""The largest change of a softmax average when the logits change by h; it is attained.
+
+    $$\Big|\sum_t(p'_t-p_t)v_t\Big|\le(\max v-\min v)\tanh\frac{\max h-\min h}4,\qquad
+    p={\rm softmax}(z),\ p'={\rm softmax}(z+h)$$
+
+    Args:
+        span: max v - min v, one number or of the shape of the other.
+        oscillation: max h - min h.
+
+    Returns:
+        The bound; two tokens at logits -h/2 attain it.
+
+    Source: derived, papers/attlas_bounds/proofs/bounds.md.
+
+    Examples:
+        >>> v, h = jnp.array([1.0, -1.0]), jnp.array([0.5, -0.5])
+        >>> import jax; p, q = jax.nn.softmax(-h / 2), jax.nn.softmax(h / 2)
+        >>> print(f"{float((q - p) @ v):.6f} {float(perturbed_softmax(2.0, 1.0)):.6f}")
+        0.489837 0.489837
+    """
+    return jnp.asarray(span) * jnp.tanh(jnp.asarray(oscillation) / 4)

@@ -1,4 +1,4 @@
-r"""The complexity of one layer of attention on the tokens that it met, beside that on the worst.
+r"""The complexity of one layer of attention on the sample's tokens, and on the worst tokens.
 
 The class is $\{\sum_ha_h^\top X^\top{\rm softmax}(XM_hx_{\rm cls})\}$ with $\sum_h\|a_h\|_1\le1$,
 $\|M_h\|_{1,1}\le r$. It is the hull of $\pm e_j^\top X^\top{\rm softmax}(XMx_{\rm cls})$, so that
@@ -16,10 +16,10 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from attlas._jax.compilation import CHEAP_COMPILATION
+from attlas.bounds.closed_form import closed_form
 from attlas.bounds.covering.dudley import dudley_chain
 from attlas.bounds.covering.trauger2023_cover import trauger2023_cover
 from attlas.bounds.generalisation.trauger2023_single import trauger2023_single
-from attlas_bounds.library.bounds.hilbert_cover import hilbert_cover_entropy
 from attlas_bounds.library.bounds.linear_attention import MarginSample
 
 Step = Literal["printed", "corrected", "sharp", "linear", "met"]
@@ -27,17 +27,17 @@ Step = Literal["printed", "corrected", "sharp", "linear", "met"]
 
 
 class TokensMet(NamedTuple):
-    """Root mean squares over a sample, and the largest values in their places.
+    """Root mean squares over a sample, and the largest values.
 
     Attributes:
         dimension: d.
         atom: largest length of the atoms of the cover, at r = 1.
-        entry: of the largest |entry| of a token.
-        half_span: of half the range of an entry.
-        centre: of the middle of that range, for the worst entry.
+        entry: root mean square of the largest |entry| of a token.
+        half_span: root mean square of half the range of an entry.
+        centre: root mean square of the middle of that range, for the worst entry.
         worst_entry: largest |entry| of all tokens.
-        worst_token: largest Euclidean norm of all.
-        worst_cls: that of [CLS].
+        worst_token: largest Euclidean norm of all tokens.
+        worst_cls: largest Euclidean norm of [CLS].
     """
 
     dimension: int
@@ -57,7 +57,7 @@ def tokens_met(sample: MarginSample) -> TokensMet:
     \quad\text{in place of}\quad\max_{i,t}\|x_{it}\|_\infty\,\|x_{it}\|_2\,\|x_{{\rm cls},i}\|_2$$
 
     Args:
-        sample: with s the span and D the diameter of each sequence.
+        sample: sample, with the span s and the diameter D of each sequence.
 
     Returns:
         Both, and the radii of the class.
@@ -96,13 +96,9 @@ def sample_complexity(met: TokensMet, radius: float, m: float, *, step: Step = "
     other half is for the sign of a readout that is not linear.
 
     Args:
-        met: of the sample.
-        radius: r.
-        m: samples.
-        step: which; "printed" is no bound, as its constant is unknown and 1 stands for it.
-
-    Returns:
-        The bound.
+        met: constants met in the sample.
+        step: version of the complexity; "printed" is not a bound, as its constant is unknown and 1
+            replaces it.
 
     Source: Theorem 4.1 of trauger2023sequence, sharpened; papers/attlas_bounds/proofs/bounds.md.
 
@@ -113,13 +109,13 @@ def sample_complexity(met: TokensMet, radius: float, m: float, *, step: Step = "
         ['0.1077', '0.0313']
     """
     with jax.enable_x64(True):
-        own = np.array([radius, m, *(float(part) for part in met[1:])])
-        return float(_complexity(jax.device_put(own), met.dimension, step))
+        numbers = np.array([radius, m, *(float(part) for part in met[1:])])
+        return float(_complexity(jax.device_put(numbers), met.dimension, step))
 
 
 @functools.partial(jax.jit, static_argnames=("d", "step"), compiler_options=CHEAP_COMPILATION)
-def _complexity(own: Float[Array, " 9"], d: int, step: Step) -> Array:
-    radius, m, atom, entry, half_span, centre, worst_entry, worst_token, worst_cls = own
+def _complexity(numbers: Float[Array, " 9"], d: int, step: Step) -> Array:
+    radius, m, atom, entry, half_span, centre, worst_entry, worst_token, worst_cls = numbers
     signs, atoms = math.log(2 * d), 2 * d * d
 
     def cover(epsilon: Array) -> Array:
@@ -141,3 +137,26 @@ def _chain(log_cover: Callable[[Array], Array], m: Array, radius: Array) -> Arra
     """The chain; 0 for a class of the function 0."""
     safe = jnp.maximum(radius, 1e-300)
     return jnp.where(radius > 0, dudley_chain(log_cover, m, safe), 0.0)
+
+
+@closed_form
+def hilbert_cover_entropy(ratio: Float[Array, "..."], atoms: float | int) -> Float[Array, "..."]:
+    r"""The entropy of the hull of 0 and N atoms of length b at distance eps.
+
+    $$\log N(\epsilon)\le\max\Big(0,\Big\lceil\frac{b^2}{\epsilon^2}\Big\rceil-1\Big)\ln(N+1)$$
+
+    For an inner product of the sample, b is a root mean square over its tokens, not a worst case.
+
+    Args:
+        ratio: b^2 / eps^2.
+        atoms: N, with both signs where both belong to the hull.
+
+    Source: derived from Lemma 3.1 of trauger2023sequence,
+    papers/trauger2023sequence/proofs/covers.md.
+
+    Examples:
+        >>> hilbert_cover_entropy(jnp.array([0.5, 1.0, 2.5]), 2).tolist()
+        [0.0, 0.0, 2.1972...]
+    """
+    steps = jnp.maximum(jnp.ceil(ratio) - 1, 0)
+    return steps * jnp.log1p(jnp.asarray(atoms, ratio.dtype))

@@ -38,7 +38,7 @@ def whole_number_bits(numbers: Int[np.ndarray, "..."]) -> int:
         constant = math.log(math.tanh(0.5 / spread))  # (1 - r) / (1 + r)
         logs.append(count * constant - total / spread)
     largest = max(logs)
-    mixed = largest + math.log(math.fsum(math.exp(each - largest) for each in logs))
+    mixed = largest + math.log(math.fsum(math.exp(log - largest) for log in logs))
     nats = math.log(len(SPREADS)) - mixed
     # The logarithms are within a few roundings of their size, far below one bit up to 2^40 bits.
     return math.ceil(nats / math.log(2)) + 1

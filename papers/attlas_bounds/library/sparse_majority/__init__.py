@@ -1,1 +1,1 @@
-"""Sparse majority of attlas_bounds."""
+"""Bounds beside measured errors of trained sparse-majority classifiers."""

@@ -34,22 +34,22 @@ STEPS = (
     "local Rademacher complexity",
     "PAC-Bayes with the certificate",
 )
-"""Each step has all those before it, but for the last two, which stand for the cover with kl."""
+"""Each step includes those before it, but for the last two, which replace the cover with kl."""
 INSTEAD: dict[str, str] = dict.fromkeys(STEPS[-2:], "kl in place of Hoeffding")
-"""The step that another one is compared with, where it is not the one before."""
+"""The step to compare with, where it is not the previous one."""
 GUESSING = 0.5
 
 
 class MarginLedger(NamedTuple):
-    """One number per step, and what does not depend on it.
+    """The ledger's bounds by step, and the errors.
 
     Attributes:
         certified: bound on the error from the m sequences.
         needed: sequences until the bound is below the error of guessing, at the same margins; NaN
-            for what is no bound.
+            for the printed step, which is not a bound.
         train_error: share of wrong sequences of the m.
         held_out: share of wrong fresh sequences.
-        held_out_bound: exact binomial bound from those.
+        held_out_bound: exact binomial bound from the fresh sequences.
         margin: least margin of the m, readouts of l_1 norm 1.
     """
 
@@ -61,24 +61,8 @@ class MarginLedger(NamedTuple):
     margin: float
 
 
-def ledger_bounds(sample: MarginSample, B_x: float, delta: float) -> tuple[RiskBound, ...]:
-    """Every step of the ledger on one sample, in the order of `STEPS`.
-
-    Args:
-        sample: margins.
-        B_x: norm of all tokens, known beforehand.
-        delta: probability that one step fails; each has its own.
-
-    Returns:
-        The bounds, with the error of guessing as trivial.
-
-    Examples:
-        >>> own = LinearAttention([1.0, 0.0], np.zeros((2, 2)))
-        >>> X = np.broadcast_to(np.array([[1.0, 0.0]]), (20, 1, 2))
-        >>> sample = measure_margins(own, X, [1.0, 0.0], np.ones(20))
-        >>> len(ledger_bounds(sample, 1.0, 0.05)) == len(STEPS)
-        True
-    """
+def _ledger_bounds(sample: MarginSample, B_x: float, delta: float) -> tuple[RiskBound, ...]:
+    """Every step of the ledger on one sample, in the order of `STEPS`."""
     theorem = ("printed", "corrected", "sharp", "linear")
     return (
         *(ramp_margin_bound(sample, delta, step=s, loss="hinge", trivial=GUESSING)
@@ -102,14 +86,9 @@ def margin_ledger(
     """Train a layer with a linear readout in a ball, and bound its error by every step.
 
     Args:
-        key: of start and batches.
-        data: with tokens of norm at most 1.
-        radius: of the ball of W_QK.
-        settings: of the training.
+        data: data whose tokens have norm at most 1.
+        radius: radius of the ball of W_QK.
         delta: probability that one step fails.
-
-    Returns:
-        The ledger.
 
     Examples:
         >>> from attlas.data.sparse_majority import MajorityDesign, make_sparse_majority
@@ -121,12 +100,14 @@ def margin_ledger(
         >>> margin_ledger(jax.random.key(1), data, 2.0, own, 0.05).certified.shape
         (10,)
     """
-    own = settings._replace(linear=True)
-    stacked = train_projected(key, data, jnp.asarray([radius], data.embedding.cls.dtype), own)
+    linear_settings = settings._replace(linear=True)
+    stacked = train_projected(
+        key, data, jnp.asarray([radius], data.embedding.cls.dtype), linear_settings
+    )
     model = jax.tree.map(lambda a: a[0], stacked)
     sample = _sample(model, data, data.bits, data.labels)
     fresh = _sample(model, data, data.validation_bits, data.validation_labels)
-    bounds = ledger_bounds(sample, 1.0, delta)
+    bounds = _ledger_bounds(sample, 1.0, delta)
     wrong, tested = int(np.sum(fresh.margins <= 0)), len(fresh.margins)
     return MarginLedger(
         np.array([bound.bound for bound in bounds]),

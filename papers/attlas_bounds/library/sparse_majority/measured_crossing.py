@@ -32,11 +32,11 @@ BLOCK = 100_000
 
 
 class MeasuredCrossing(NamedTuple):
-    """By sample size m, and by family of bounds where there is one.
+    """Bounds and errors by sample size m and, for the bounds, by family.
 
     Attributes:
         certified: bound on the error, at the best radius and margin.
-        radius: that radius.
+        radius: the best radius.
         held_out: error of the model of the best of all bounds on fresh sequences.
         held_out_bound: exact binomial bound for it, from as many fresh sequences.
     """
@@ -56,19 +56,16 @@ def measured_crossing(
     settings: ProjectedSettings,
     delta: float,
 ) -> MeasuredCrossing:
-    """Train in every ball on the first m sequences, for each m, and bound the error from those.
+    """Train in every ball on the first m sequences, for each m, and bound the error from them.
 
     Args:
-        key: of start and batches.
-        data: at least as many training sequences as the largest m.
-        samples: the m, each a multiple of `BLOCK` or at most that.
-        radii: of the balls of W_QK.
-        margins: of the ramp loss.
-        settings: of the training.
+        data: training sequences, at least as many as the largest m.
+        samples: sample sizes m, each at most `BLOCK` or a multiple of it.
+        radii: radii of the balls of W_QK.
         delta: probability that some bound at one m fails.
 
     Returns:
-        The bounds; each m is a statement of its own.
+        The bounds; each m is a separate statement.
 
     Examples:
         >>> from attlas.data.sparse_majority import MajorityDesign, make_sparse_majority
@@ -89,31 +86,29 @@ def measured_crossing(
             if models is None or min(m, READ) != read:
                 read = min(m, READ)
                 part = eqx.tree_at(
-                    lambda own: (own.bits, own.labels), data, (data.bits[:read], data.labels[:read])
+                    lambda samples_of: (samples_of.bits, samples_of.labels),
+                    data,
+                    (data.bits[:read], data.labels[:read]),
                 )
                 models = train_projected(key, part, balls, settings)
             ramp = _ramp(models, data, data.bits[:m], data.labels[:m], margins)
             at = slice(k, k + 1)
             error = certified_error(ramp, complexity[:, at], sizes[at], margins, delta).error[:, 0]
             best = error.argmin(axis=0)
-            chosen = int(best[error.min(axis=0).argmin()])
-            held_out = map(np.array, _held_out(models, data, chosen, m, delta))
+            winner = int(best[error.min(axis=0).argmin()])
+            held_out = map(np.array, _held_out(models, data, winner, m, delta))
             yield (error.min(axis=0), radii[best], *held_out)
 
-    found = kept_pieces((sizes, radii, margins), len(sizes), rows, like=lambda: (0, 0, 0, 0))
-    return MeasuredCrossing(*(np.array(column) for column in zip(*found, strict=True)))
+    columns = kept_pieces((sizes, radii, margins), len(sizes), rows, like=lambda: (0, 0, 0, 0))
+    return MeasuredCrossing(*(np.array(column) for column in zip(*columns, strict=True)))
 
 
 def _held_out(
-    models: SingleLayerTransformer,
-    data: SparseMajority,
-    chosen: int,
-    m: int,
-    delta: float,
+    models: SingleLayerTransformer, data: SparseMajority, index: int, m: int, delta: float
 ) -> tuple[float, float]:
     """Error of one model on m fresh sequences, as far as there are, and the exact bound."""
     bits, labels = data.validation_bits[:m], data.validation_labels[:m]
-    out = majority_outputs(jax.tree.map(lambda a: a[chosen], models), data.embedding, bits)
+    out = majority_outputs(jax.tree.map(lambda a: a[index], models), data.embedding, bits)
     tested, wrong = len(labels), int(jnp.sum(jnp.where(labels > 0, out, -out) <= 0))
     return wrong / tested, held_out_bound(wrong, tested, delta).bound
 

@@ -1,1 +1,1 @@
-"""Training of attlas_bounds."""
+"""Certified models of characters and digits, and weights on a grid."""

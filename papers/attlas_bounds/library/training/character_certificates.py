@@ -8,35 +8,102 @@ independent, and need not be.
 import math
 from typing import NamedTuple
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
-from jaxtyping import Array, Float, Int, Int8, Key
+from jaxtyping import Array, Float, Int, Int8, Key, PRNGKeyArray
 
 from attlas._jax.generator import generator
 from attlas.bounds.generalisation.token_bound import token_bound
+from attlas.core.errors import UserError
 from attlas.training.fit import fit
 from attlas_bounds.library.bounds.whole_number_prior import whole_number_bits
-from attlas_bounds.library.data.character_stream import ALPHABET
-from attlas_bounds.library.models.character_attention import (
-    CharacterAttention,
-    make_character_attention,
-)
+from attlas_bounds.library.training.character_stream import ALPHABET
 from attlas_bounds.library.training.weight_grid import rounded_weights, straight_through
 
 BLOCK = 1 << 13
 """Characters that are evaluated at once."""
 
 
-class CharacterSize(NamedTuple):
-    """What is chosen of a model before any text is read.
+class CharacterAttention(eqx.Module):
+    """Characters before a place to logits of the character there.
 
     Attributes:
-        width: of a token.
-        heads: of attention.
-        context: characters that are seen.
-        hidden: rectified units.
+        letters: embedding of each of V characters.
+        keys: direction that raises the score of a token, by head.
+        ages: scores of the places counted back, by head.
+        up: matrix from the H averages into the rectified units.
+        bias: biases of the rectified units.
+        down: matrix from the rectified units to the logits.
+        readout: biases of the logits.
+    """
+
+    letters: Float[Array, "V d"]
+    keys: Float[Array, "H d"]
+    ages: Float[Array, "H C"]
+    up: Float[Array, "H d h"]
+    bias: Float[Array, " h"]
+    down: Float[Array, "h V"]
+    readout: Float[Array, " V"]
+
+    def __call__(self, before: Int8[Array, " C"]) -> Float[Array, " V"]:
+        """Logits of the next character.
+
+        Args:
+            before: previous characters, the last one first.
+        """
+        x = self.letters[before]
+        weight = jax.nn.softmax(self.keys @ x.T + self.ages, axis=1)
+        hidden = jnp.einsum("hd,hdk->k", weight @ x, self.up) + self.bias
+        return jax.nn.relu(hidden) @ self.down + self.readout
+
+
+def make_character_attention(
+    key: PRNGKeyArray, characters: int, width: int, heads: int, context: int, hidden: int
+) -> CharacterAttention:
+    """An untrained model, whose head h looks mostly at place h counted back.
+
+    Args:
+        width: d of a token.
+        heads: H, at most the context.
+        context: number C of characters that the model sees.
+        hidden: h rectified units.
+
+    Raises:
+        UserError: for a size below 1, or more heads than places.
+
+    Examples:
+        >>> model = make_character_attention(jax.random.key(0), 27, 6, 4, 12, 16)
+        >>> sum(a.size for a in jax.tree.leaves(model)), model(jnp.zeros(12, jnp.int8)).shape
+        (1093, (27,))
+    """
+    if min(characters, width, heads, context, hidden) < 1 or heads > context:
+        raise UserError(
+            f"{characters} characters, width {width}, {heads} heads, context {context}, {hidden} "
+            "units: each is at least 1, and there are no more heads than places"
+        )
+    letters, keys, up, down = jax.random.split(key, 4)
+    return CharacterAttention(
+        letters=jax.random.normal(letters, (characters, width)),
+        keys=0.1 * jax.random.normal(keys, (heads, width)),
+        ages=4.0 * jnp.eye(heads, context),
+        up=jax.random.normal(up, (heads, width, hidden)) / (heads * width) ** 0.5,
+        bias=jnp.zeros(hidden),
+        down=jax.random.normal(down, (hidden, characters)) / hidden**0.5,
+        readout=jnp.zeros(characters),
+    )
+
+
+class CharacterSize(NamedTuple):
+    """Sizes of a model, fixed before any text is read.
+
+    Attributes:
+        width: dimension of a token.
+        heads: number of attention heads.
+        context: number of characters that the model sees.
+        hidden: number of rectified units.
     """
 
     width: int
@@ -46,14 +113,14 @@ class CharacterSize(NamedTuple):
 
 
 class CharacterDescent(NamedTuple):
-    """How a model is trained.
+    """Training of a model by Adam.
 
     Attributes:
-        steps: of Adam.
+        steps: steps of Adam.
         batch: characters per step, drawn with replacement.
         rate: largest learning rate; it rises over the first tenth and falls along a cosine.
-        spacing: of the grid of the weights.
-        free: share of the steps before they are rounded.
+        spacing: spacing of the weight grid.
+        free: share of the steps before the weights are rounded.
     """
 
     steps: int
@@ -67,12 +134,12 @@ class CharacterCertificate(NamedTuple):
     """Bits per character.
 
     Attributes:
-        certified: bound along the stream, of the prediction mixed with the uniform law.
-        smoothed: what that prediction needs on the stream itself.
-        train: what the model needs on the stream.
-        held_out: what it needs on other texts.
-        uniform: what the uniform law needs.
-        bits: of the model, with what the choices cost.
+        certified: bound along the stream for the prediction mixed with the uniform law.
+        smoothed: bits of the mixed prediction on the stream.
+        train: bits of the model on the stream.
+        held_out: bits of the model on other texts.
+        uniform: bits of the uniform law.
+        bits: bits of the model, plus the cost of the choices.
         parameters: numbers in the model.
     """
 
@@ -91,12 +158,8 @@ def windows(
     """The characters before some places, the last one first; spaces before the beginning.
 
     Args:
-        stream: characters.
-        places: numbers of those that are predicted.
-        context: C.
-
-    Returns:
-        The characters.
+        places: positions of the characters that are predicted.
+        context: number C of characters that the model sees.
 
     Examples:
         >>> windows(jnp.array([5, 6, 7], jnp.int8), jnp.array([0, 2]), 2).tolist()
@@ -133,11 +196,8 @@ def train_characters(
     """Train on the beginning of a stream, on a grid towards the end.
 
     Args:
-        key: of start and batches.
-        stream: characters.
-        n: those of the beginning that are read.
-        size: of the model.
-        descent: how.
+        n: number of leading characters that are read.
+        descent: schedule and step size of the training.
 
     Returns:
         The weights before the last rounding.
@@ -149,8 +209,8 @@ def train_characters(
         >>> found.ages.shape
         (1, 3)
     """
-    own, order = jax.random.split(key)
-    model = make_character_attention(own, len(ALPHABET), *size)
+    start_key, order = jax.random.split(key)
+    model = make_character_attention(start_key, len(ALPHABET), *size)
     shape = descent.steps, descent.batch
     places = generator(order).integers(0, n, shape, np.int32)
     rounded = np.arange(descent.steps) >= descent.free * descent.steps
@@ -175,16 +235,11 @@ def certify_characters(
     """The certificate of one model on a grid.
 
     Args:
-        model: any weights.
-        stream: characters.
-        n: those of the beginning that it was trained on.
-        held_out: those of other texts.
-        spacing: of the grid.
+        n: number of leading characters that the model was trained on.
+        held_out: characters of other texts.
+        spacing: spacing of the weight grid.
         choices: sizes and starts among which the model may be picked.
         delta: probability that the bound of one of them fails.
-
-    Returns:
-        The certificate.
 
     Examples:
         >>> model = make_character_attention(jax.random.key(0), 27, 2, 1, 3, 2)
@@ -194,15 +249,15 @@ def certify_characters(
         ('4.755 4.755', True)
     """
     on_grid, numbers = rounded_weights(model, spacing)
-    own = _certain(on_grid, stream, n)
-    other = _certain(on_grid, held_out, len(held_out))
+    stream_probabilities = _certain(on_grid, stream, n)
+    held_out_probabilities = _certain(on_grid, held_out, len(held_out))
     bits = whole_number_bits(numbers) + math.ceil(math.log2(choices))
-    bound = token_bound(own, len(ALPHABET), bits, delta)
+    bound = token_bound(stream_probabilities, len(ALPHABET), bits, delta)
     return CharacterCertificate(
         certified=bound.bound,
         smoothed=bound.empirical,
-        train=float(-np.mean(np.log2(own))),
-        held_out=float(-np.mean(np.log2(other))),
+        train=float(-np.mean(np.log2(stream_probabilities))),
+        held_out=float(-np.mean(np.log2(held_out_probabilities))),
         uniform=float(bound.trivial),
         bits=bits,
         parameters=numbers.size,
@@ -210,8 +265,8 @@ def certify_characters(
 
 
 def _certain(model: CharacterAttention, stream: np.ndarray, n: int) -> Float[np.ndarray, " n"]:
-    """Probabilities of the characters that came; one that underflows is the least float."""
-    whole = jnp.asarray(stream)
-    blocks = [_block(model, whole, jnp.asarray(start)) for start in range(0, n, BLOCK)]
+    """Probabilities of the observed characters, at least the smallest normal float."""
+    characters = jnp.asarray(stream)
+    blocks = [_block(model, characters, jnp.asarray(start)) for start in range(0, n, BLOCK)]
     p = np.concatenate([np.asarray(block, float) for block in blocks])[:n]
     return np.clip(p, np.finfo(np.float32).tiny, 1.0)

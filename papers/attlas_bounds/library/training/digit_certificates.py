@@ -1,8 +1,8 @@
-r"""What the error of attention on digits is certified at by PAC-Bayes, from its training images.
+r"""Certified errors of attention on digits by PAC-Bayes, from its training images.
 
-Weights are drawn anew from a Gaussian posterior at every use. Its prior is centred at the untrained
-weights, and all n images are in the bound; or at weights trained on the first half of the images,
-and the other half is in it. The posterior may depend on all of them in any way.
+Weights are drawn anew from a Gaussian posterior at every use. The prior is centred at the untrained
+weights, and the bound uses all n images; or at weights trained on the first half of the images, and
+the bound uses the second half. The posterior may depend on all images.
 """
 
 from typing import NamedTuple
@@ -34,7 +34,7 @@ PRIORS = ("untrained", "first half")
 SCALES = (0.003, 0.01, 0.03, 0.1, 0.3, 1.0)
 """Standard deviations, of the priors by the grid of the bound, of the posteriors freely."""
 TRIALS = 4
-"""Draws by which a posterior is chosen; those of the bound are others."""
+"""Draws by which a posterior is chosen; the bound uses fresh draws."""
 _LOSS = empirical_loss("logistic")
 _AT_ONCE = 256
 _PADDED = 2048
@@ -49,8 +49,8 @@ class DigitCertificate(NamedTuple):
     Attributes:
         certified: PAC-Bayes bound, from training images.
         train_error: mean error of the draws on the images of the bound.
-        divergence: of the posterior from the nearest prior, in nats.
-        scale: of the posterior.
+        divergence: divergence of the posterior from the nearest prior, in nats.
+        scale: standard deviation of the posterior.
         held_out: share of the test images that a fresh draw for each gets wrong.
         held_out_bound: exact binomial bound from those.
     """
@@ -64,13 +64,13 @@ class DigitCertificate(NamedTuple):
 
 
 class DigitDescent(NamedTuple):
-    """How the weights are trained.
+    """Training of the weights by Adam.
 
     Attributes:
-        heads: of attention.
+        heads: number of attention heads.
         records: steps of Adam on whole samples at which a posterior may be centred.
-        rate: of Adam.
-        draws: of weights for the bound.
+        rate: step size of Adam.
+        draws: number of draws of the weights for the bound.
     """
 
     heads: int
@@ -79,42 +79,24 @@ class DigitDescent(NamedTuple):
     draws: int
 
 
-def error_rate(
+def _error_rate(
     model: MultiHead, X: Float[Array, "n T d"], y: Float[Array, " n"]
 ) -> Float[Array, ""]:
-    """Share of the samples with an output of the wrong sign, or of none.
-
-    Args:
-        model: the weights.
-        X: samples.
-        y: labels +-1.
-
-    Returns:
-        A number in [0, 1].
-
-    Examples:
-        >>> model = MultiHead(jnp.ones((1, 1, 1)), jnp.zeros((1, 1, 1)))
-        >>> float(error_rate(model, jnp.array([[[2.0]], [[-1.0]]]), jnp.array([1.0, 1.0])))
-        0.5
-    """
+    """Share of the samples whose output has the wrong sign or is zero."""
     return jnp.mean((y * model_outputs(model, X) <= 0).astype(X.dtype))
 
 
 def certify_digits(
     key: Key[Array, ""], data: DigitPairs, n: int, prior: str, descent: DigitDescent, delta: float
 ) -> DigitCertificate:
-    """Train on the first n images and certify what was learnt.
+    """Train on the first n images and certify the error of the learnt posterior.
 
     Args:
-        key: of the start and all draws.
         data: training images in random order, and test images.
         n: training images, at least 16.
         prior: one of `PRIORS`.
-        descent: how the weights are trained.
+        descent: schedule and step size of the training.
         delta: probability that the certified bound fails, and that the held-out one does.
-
-    Returns:
-        The certificate.
 
     Examples:
         >>> from attlas.data.digit_pairs import load_digit_pairs
@@ -127,8 +109,8 @@ def certify_digits(
     begin, choose, draw, test = jax.random.split(key, 4)
     X, y = data.X_train, data.y_train
     zero = make_multi_head(descent.heads, X.shape[1], X.shape[2], dtype=X.dtype)
-    drawn = jax.tree.map(lambda a: a[0], _noise(generator(begin), zero, 1))
-    start = _moved(GaussianWeights(zero, START), drawn)
+    start_noise = jax.tree.map(lambda a: a[0], _noise(generator(begin), zero, 1))
+    start = _moved(GaussianWeights(zero, START), start_noise)
     first = n // 2 if prior == PRIORS[1] else 0
     centre = start
     if first:
@@ -138,7 +120,7 @@ def certify_digits(
     law = _best_posterior(choose, [centre, *_trained(centre, X, y, n, descent)], grid, *judged)
     split = (np.arange(first), np.arange(first, n)) if first else None
     bound = pac_bayes_kl(
-        Partial(error_rate, X=judged[0], y=judged[1]), law, grid, n - first, delta, draw,
+        Partial(_error_rate, X=judged[0], y=judged[1]), law, grid, n - first, delta, draw,
         draws=descent.draws, split=split, trivial=0.5,
     )  # fmt: skip
     wrong = _errors_of_draws(test, law, data.X_test, data.y_test)
@@ -186,7 +168,7 @@ def _trial_errors(noise: MultiHead, centre: MultiHead, scales: Array, X: Array, 
 
     def at(scale: Array) -> Array:
         law = GaussianWeights(centre, scale)
-        return jnp.mean(jax.lax.map(lambda own: error_rate(_moved(law, own), X, y), noise))
+        return jnp.mean(jax.lax.map(lambda draw: _error_rate(_moved(law, draw), X, y), noise))
 
     return jax.lax.map(at, scales)
 
@@ -200,27 +182,27 @@ def _best_posterior(
     for centre in centres:
         errors = np.asarray(_trial_errors(noise, centre, jnp.asarray(SCALES, X.dtype), X, y))
         for error, scale in zip(errors, SCALES, strict=True):
-            own = GaussianWeights(centre, scale)
-            c = float(gaussian_kl(own, prior).min()) / len(y)
+            posterior = GaussianWeights(centre, scale)
+            c = float(gaussian_kl(posterior, prior).min()) / len(y)
             value = error + np.sqrt(2 * c * error) + 2 * c
             if value < best:
-                best, law = value, own
+                best, law = value, posterior
     return law
 
 
 def _errors_of_draws(key: Array, law: GaussianWeights, X: Array, y: Array) -> int:
-    """Wrong images, each read by weights of its own."""
+    """Number of wrong images, with fresh weights for every image."""
     draws, wrong = generator(key), 0
     for first in range(0, len(y), _AT_ONCE):
         # The last images are read with those before them: one program for all.
         rows = slice(max(0, min(first, len(y) - _AT_ONCE)), first + _AT_ONCE)
         noise = _noise(draws, law.mean, len(y[rows]))
-        found = np.asarray(_signs(noise, law, X[rows], y[rows]))
-        wrong += int(np.sum(found[first - rows.start :] <= 0))
+        signs = np.asarray(_signs(noise, law, X[rows], y[rows]))
+        wrong += int(np.sum(signs[first - rows.start :] <= 0))
     return wrong
 
 
 @loop_jit
 def _signs(noise: MultiHead, law: GaussianWeights, X: Array, y: Array) -> Array:
-    """Label times output of each image under its own weights."""
-    return y * jax.vmap(lambda own, tokens: _moved(law, own)(tokens))(noise, X)
+    """Label times output of each image under its draw of the weights."""
+    return y * jax.vmap(lambda draw, tokens: _moved(law, draw)(tokens))(noise, X)

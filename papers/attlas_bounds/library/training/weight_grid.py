@@ -1,4 +1,4 @@
-"""Weights on a grid: seen by the loss while training goes on, and as the whole numbers they are."""
+"""Weights on a grid: rounded inside the loss during training, and as whole numbers afterwards."""
 
 from typing import Any, TypeVar
 
@@ -17,10 +17,7 @@ def straight_through(model: Model, spacing: Float[Array, ""]) -> Model:
 
     Args:
         model: any pytree of arrays.
-        spacing: of the grid; 0 for none.
-
-    Returns:
-        The model.
+        spacing: spacing of the grid; 0 for no rounding.
 
     Examples:
         >>> slope = jax.grad(lambda w: straight_through(w, jnp.array(0.5)) ** 2)(0.7)
@@ -42,7 +39,7 @@ def rounded_weights(model: Model, spacing: float) -> tuple[Model, Int[np.ndarray
 
     Args:
         model: any pytree of arrays.
-        spacing: of the grid.
+        spacing: spacing of the weight grid.
 
     Returns:
         The model whose weights are multiples of the spacing, and those multiples.
@@ -57,9 +54,9 @@ def rounded_weights(model: Model, spacing: float) -> tuple[Model, Int[np.ndarray
     """
     if not all(np.isfinite(np.asarray(a)).all() for a in jax.tree.leaves(model)):
         raise UserError("a weight is not finite, its training diverged: it has no place on a grid")
-    whole: Any = jax.tree.map(
+    multiples: Any = jax.tree.map(
         lambda a: np.rint(np.asarray(a, float) / spacing).astype(np.int64), model
     )
-    numbers = np.concatenate([a.ravel() for a in jax.tree.leaves(whole)])
-    on_grid = jax.tree.map(lambda q, a: jnp.asarray(q * spacing, a.dtype), whole, model)
+    numbers = np.concatenate([a.ravel() for a in jax.tree.leaves(multiples)])
+    on_grid = jax.tree.map(lambda q, a: jnp.asarray(q * spacing, a.dtype), multiples, model)
     return on_grid, numbers

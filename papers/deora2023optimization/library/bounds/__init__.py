@@ -1,1 +1,1 @@
-"""Bounds of deora2023optimization."""
+"""Initialisation, mixture and training bounds, in every version of their constants."""

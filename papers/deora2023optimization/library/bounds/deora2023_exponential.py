@@ -2,9 +2,9 @@ r"""Theorem 1 of deora2023optimization with an exponential in place of quasi-con
 
 D = ||theta - theta_0|| is the distance of the target theta from the start. A margin rises above its
 tangent by c/2 at most, c = beta_3 ||theta - theta_k||^2 / sqrt(H), so that the logistic loss gives
-L(theta_k) <= exp(c/2) L(theta) + <grad L(theta_k), theta_k - theta>. What is allowed of the growth
-q = exp(c/2) fixes all constants: papers/deora2023optimization/proofs/training.md. beta_3 is the
-sharp one.
+L(theta_k) <= exp(c/2) L(theta) + <grad L(theta_k), theta_k - theta>. The largest growth
+q = exp(c/2) fixes all constants: papers/deora2023optimization/proofs/training.md. beta_3 is its
+sharp version.
 """
 
 import math
@@ -29,9 +29,6 @@ def deora2023_exponential_radius(growth: float = GROWTH) -> float:
     Args:
         growth: q, above 1.
 
-    Returns:
-        r.
-
     Source: Lemma 10 of deora2023optimization, sharpened (derived).
 
     Examples:
@@ -43,16 +40,13 @@ def deora2023_exponential_radius(growth: float = GROWTH) -> float:
 
 @closed_form
 def deora2023_exponential_root(setting: Setting, growth: float = GROWTH) -> Float[Array, ""]:
-    r"""What the root of the number of heads must reach for the sharpened Theorem 1.
+    r"""Lower bound on the root of the number of heads in the sharpened Theorem 1.
 
     $$\sqrt H\ge\frac{1+2q}{2\log q}\,\beta_3(rD+\|\theta\|_{2,\infty})\,D^2$$
 
     Args:
         setting: data and target; the sharp beta_3 does not depend on d.
         growth: q, above 1.
-
-    Returns:
-        The right side.
 
     Source: Theorem 1, (3), of deora2023optimization, sharpened (derived).
 
@@ -62,20 +56,16 @@ def deora2023_exponential_root(setting: Setting, growth: float = GROWTH) -> Floa
         211.0
     """
     T, d, R, distance, largest_head = setting
-    reach = deora2023_exponential_radius(growth) * jnp.asarray(distance) + largest_head
+    size = deora2023_exponential_radius(growth) * jnp.asarray(distance) + largest_head
     factor = (1 + 2 * growth) / (2 * math.log(growth))
-    return factor * deora2023_beta_3(T, d, R, reach, "sharp") * jnp.asarray(distance) ** 2
+    return factor * deora2023_beta_3(T, d, R, size, "sharp") * jnp.asarray(distance) ** 2
 
 
 @closed_form
 def deora2023_exponential_loss(
-    target_loss: Number,
-    distance: Number,
-    step_size: Number,
-    steps: Number,
-    growth: float = GROWTH,
+    target_loss: Number, distance: Number, step_size: Number, steps: Number, growth: float = GROWTH
 ) -> Float[Array, ""]:
-    r"""The bound on the average risk of the iterates 1, ..., K, and so on the last.
+    r"""The bound on the average risk of the iterates 1, ..., K, hence on that of the last one.
 
     $$\frac1K\sum_{k=1}^K\hat L(\theta_k)\le q\hat L(\theta)+\frac{\|\theta-\theta_0\|^2}{2\eta K}$$
 
@@ -84,12 +74,7 @@ def deora2023_exponential_loss(
     Args:
         target_loss: empirical risk at the target.
         distance: D = ||theta - theta_0|| of the target.
-        step_size: eta.
-        steps: K.
         growth: q, above 1.
-
-    Returns:
-        The bound.
 
     Source: Theorem 1, (4), of deora2023optimization, sharpened (derived).
 

@@ -29,9 +29,7 @@ class Start(NamedTuple):
     """Data and a good initialisation, as Definition 1 of deora2023optimization measures it.
 
     Attributes:
-        T: tokens per sample.
         d: embedding dimension.
-        R: largest norm of a token.
         B_2: bound on the heads at the start (P1).
         B_Phi: bound on the outputs at the start (P2).
         margin: gamma, the NTK margin (P3).
@@ -49,7 +47,7 @@ class Start(NamedTuple):
 
         Args:
             epsilon: risk wanted at the target.
-            norm: of theta_star.
+            norm: norm of theta_star, the separator of P3.
 
         Returns:
             Its distance is g_0(epsilon), its largest head at most B_2 and that distance.
@@ -64,17 +62,12 @@ class Start(NamedTuple):
 
 @closed_form
 def deora2023_target_scale(B_Phi: Number, margin: Number, epsilon: Number) -> Float[Array, ""]:
-    r"""How far the target lies along the separating direction: also g_0 of Corollary 2.
+    r"""Scale c of the target along the separating direction, which is g_0 of Corollary 2.
 
     $$c=\frac{2B_\Phi+\log(1/\epsilon)}\gamma$$
 
     Args:
-        B_Phi: bound on the outputs at the start.
-        margin: gamma, the NTK margin.
         epsilon: risk wanted at the target.
-
-    Returns:
-        c.
 
     Source: Proposition 7 of deora2023optimization (derived), g_0(1/K) of Corollary 2 (found).
 
@@ -94,13 +87,8 @@ def deora2023_target_distance(
     $$\|\theta_{(\epsilon)}-\theta_0\|=c\,\|\theta_\star\|$$
 
     Args:
-        B_Phi: bound on the outputs at the start.
-        margin: gamma, the NTK margin.
         epsilon: risk wanted at the target.
-        norm: of theta_star: sqrt(2) in P3, 1 where Corollary 2 holds as printed.
-
-    Returns:
-        The distance.
+        norm: norm of theta_star: sqrt(2) in P3, 1 where Corollary 2 holds as printed.
 
     Source: Proposition 7 of deora2023optimization (derived).
 
@@ -113,20 +101,17 @@ def deora2023_target_distance(
 
 @closed_form
 def deora2023_target_heads(
-    start: Start,
-    epsilon: Number,
-    constants: HeadConstants = "sharp",
-    norm: Number = SEPARATOR_NORM,
+    start: Start, epsilon: Number, constants: HeadConstants = "sharp", norm: Number = SEPARATOR_NORM
 ) -> Float[Array, ""]:
     r"""Heads for which the target has risk at most epsilon.
 
     $$\sqrt H\ge\frac{c^2\|\theta_\star\|^2}{2B_\Phi}\,\beta_3(B_2+c\|\theta_\star\|)$$
 
     Args:
-        start: data and initialisation.
+        start: data, and constants of the initialisation.
         epsilon: risk wanted at the target.
-        constants: of beta_3.
-        norm: of theta_star.
+        constants: version of the constant beta_3.
+        norm: norm of theta_star, the separator of P3.
 
     Returns:
         The smallest H, a whole number as a float.
@@ -159,12 +144,9 @@ def deora2023_target_loss(
     m=-B_\Phi+c\gamma-\frac{c^2\|\theta_\star\|^2}2\frac{\beta_3}{\sqrt H}$$
 
     Args:
-        B_Phi: bound on the outputs at the start.
-        margin: gamma, the NTK margin.
         epsilon: risk wanted at the target.
         curvature: beta_3 on the segment.
-        H: number of heads.
-        norm: of theta_star.
+        norm: norm of theta_star, the separator of P3.
 
     Returns:
         The bound, at most epsilon once H is that of `deora2023_target_heads`.
@@ -182,20 +164,16 @@ def deora2023_target_loss(
 
 @closed_form
 def deora2023_corollary_2_heads(
-    start: Start,
-    steps: Number,
-    constants: HeadConstants = "sharp",
-    norm: Number = SEPARATOR_NORM,
+    start: Start, steps: Number, constants: HeadConstants = "sharp", norm: Number = SEPARATOR_NORM
 ) -> Float[Array, ""]:
     r"""Heads for which Corollary 2 is certified: Theorem 1 and Proposition 7 at epsilon = 1/K.
 
     In order sqrt(H) is d T^(1/2) R^5 B_2^2 g_0(1/K)^3 as printed.
 
     Args:
-        start: data and initialisation.
-        steps: K.
+        start: data, and constants of the initialisation.
         constants: one of `HeadConstants`.
-        norm: of theta_star.
+        norm: norm of theta_star, the separator of P3.
 
     Returns:
         The smallest H, a whole number as a float.
@@ -226,14 +204,9 @@ def deora2023_corollary_2_step(
     $$\eta=1\wedge\frac1\rho\wedge\frac{4B_\Phi^2}{\gamma^2\log(1+e^{B_\Phi})}$$
 
     Args:
-        start: data and initialisation.
-        steps: K.
-        H: number of heads.
-        constants: of rho.
-        norm: of theta_star.
-
-    Returns:
-        eta.
+        start: data, and constants of the initialisation.
+        constants: version of the constant rho.
+        norm: norm of theta_star, the separator of P3.
 
     Source: Corollary 2 of deora2023optimization (found; rho with derived constants).
 
@@ -257,14 +230,7 @@ def deora2023_corollary_2_training(
     $$\hat L(\theta_K)\le\frac2K+\frac{5\,(2B_\Phi+\log K)^2}{4\gamma^2\eta K}\|\theta_\star\|^2$$
 
     Args:
-        B_Phi: bound on the outputs at the start.
-        margin: gamma, the NTK margin.
-        step_size: eta.
-        steps: K.
-        norm: of theta_star: 1 gives the printed bound, sqrt(2) the one that P3 supports.
-
-    Returns:
-        The bound.
+        norm: norm of theta_star: 1 gives the printed bound, sqrt(2) the bound that P3 supports.
 
     Source: Corollary 2 of deora2023optimization (found).
 
@@ -294,16 +260,8 @@ def deora2023_corollary_2_gap(
     The first follows from the second where g_0^2 >= eta.
 
     Args:
-        B_Phi: bound on the outputs at the start.
-        margin: gamma, the NTK margin.
-        step_size: eta.
-        steps: K.
-        n: samples.
-        norm: of theta_star: 1 gives the printed bound, sqrt(2) the one that P3 supports.
+        norm: norm of theta_star: 1 gives the printed bound, sqrt(2) the bound that P3 supports.
         constants: "printed" for the first, else the second.
-
-    Returns:
-        The bound.
 
     Source: Corollary 2 of deora2023optimization (found).
 

@@ -1,7 +1,6 @@
 r"""Quantities of the tokenised mixture DM1 of deora2023optimization (section 5).
 
-Patterns of norm S, M irrelevant ones, a share zeta of relevant tokens; noise with
-|<z, mu>| <= Z_mu, |<z, nu_l>| <= Z_nu / M and ||z|| <= Z. P bounds the error of the first step.
+notation.md explains the letters: S, M, zeta, Z_mu, Z_nu, Z and P.
 """
 
 import math
@@ -26,13 +25,8 @@ def deora2023_token_radius(S: Number, Z: Number, Z_nu: Number, M: Number) -> Flo
     $$R=\sqrt{S^2+Z^2+2Z_\nu/M}$$
 
     Args:
-        S: norm of the patterns.
         Z: bound on the noise.
         Z_nu: M times the bound on |<z, nu>|.
-        M: irrelevant patterns.
-
-    Returns:
-        R.
 
     Source: Assumption 3 of deora2023optimization (found).
 
@@ -53,11 +47,7 @@ def deora2023_first_step_slope(zeta: Number, constants: Constants = "sharp") -> 
     The slope of the logistic loss at 0 is -1/2, and each pattern has half of the samples.
 
     Args:
-        zeta: share of relevant tokens.
         constants: "printed" for the value of Lemma 2, else the correct one, which (7) uses.
-
-    Returns:
-        kappa.
 
     Source: Lemma 2 of deora2023optimization (found, erratum).
 
@@ -78,15 +68,10 @@ def deora2023_first_step_error(
     $$P=C(2S+Z)\Big(\sqrt{\frac d{n_1}}+\sqrt{\frac{\log(1/\delta)}{n_1}}\Big)$$
 
     Args:
-        S: norm of the patterns.
         Z: bound on the noise.
-        d: embedding dimension.
-        n: samples n_1 of the first phase.
+        n: number n_1 of samples of the first phase.
         delta: probability of failure.
         C: the universal constant, which the paper leaves open.
-
-    Returns:
-        P.
 
     Source: Lemma 2, (6), of deora2023optimization (found).
 
@@ -107,10 +92,6 @@ def deora2023_decoder_bound(
     \sqrt T\Big(\frac{\zeta S}{2\sqrt2}+P\Big)\ \text{(sharp)}$$
 
     Args:
-        T: tokens per sample.
-        S: norm of the patterns.
-        P: error of the first step.
-        zeta: share of relevant tokens.
         constants: the printed ones unless "sharp".
 
     Returns:
@@ -146,12 +127,6 @@ def deora2023_output_bound(
     Hoeffding's inequality has two sides. "sharp" takes the sharp B_2 as well.
 
     Args:
-        T: tokens per sample.
-        R: largest norm of a token.
-        S: norm of the patterns.
-        P: error of the first step.
-        zeta: share of relevant tokens.
-        n: samples.
         delta: probability of failure.
         constants: one of `Constants`.
 
@@ -191,18 +166,10 @@ def deora2023_gamma_star(
     with bar Z the larger of Z_mu and Z_nu.
 
     Args:
-        T: tokens per sample.
-        S: norm of the patterns.
-        zeta: share of relevant tokens.
-        M: irrelevant patterns.
         Z_mu: bound on |<z, mu>|.
         Z_nu: M times the bound on |<z, nu>|.
         Z: bound on the noise.
-        P: error of the first step.
-        constants: of E.
-
-    Returns:
-        gamma_star.
+        constants: version of the constant E.
 
     Source: Proposition 2, (7), of deora2023optimization (found); "sharp" derived.
 
@@ -232,13 +199,7 @@ def deora2023_gamma_linear(
     $$\gamma_{lin}=\frac{S\sqrt T}{\sqrt2}\Big(\zeta-2(1-\zeta)\frac{Z_\mu}{S^2}\Big)$$
 
     Args:
-        T: tokens per sample.
-        S: norm of the patterns.
-        zeta: share of relevant tokens.
         Z_mu: bound on |<z, mu>|.
-
-    Returns:
-        gamma_lin.
 
     Source: Appendix F of deora2023optimization (derived).
 
@@ -251,25 +212,16 @@ def deora2023_gamma_linear(
 
 @closed_form
 def deora2023_gamma_attention(
-    T: Number,
-    S: Number,
-    epsilon: Number = 0.0,
-    Z_mu: Number = 0.0,
-    constants: Constants = "sharp",
+    T: Number, S: Number, epsilon: Number = 0.0, Z_mu: Number = 0.0, constants: Constants = "sharp"
 ) -> Float[Array, ""]:
     r"""The margin of one head with weights U_opt and Gamma_eps W_opt, equation (11).
 
     $$\gamma_{attn}(\epsilon)=\frac{\sqrt T}{\sqrt2S}\big(S^2(1-\epsilon)-2\epsilon Z_\mu\big)$$
 
     Args:
-        T: tokens per sample.
-        S: norm of the patterns.
         epsilon: attention left on irrelevant tokens; 0 for the saturated limit.
         Z_mu: bound on |<z, mu>|.
         constants: "printed" for Z_mu / S, as section 7 restates Z_mu / S^2 (erratum).
-
-    Returns:
-        gamma_attn.
 
     Source: Proposition 3, (11), of deora2023optimization (found).
 
@@ -302,16 +254,10 @@ def deora2023_saturation(
     Without noise the sharp value is exact. The printed one requires Z_mu = Z_nu <= S^2 / 8.
 
     Args:
-        S: norm of the patterns.
-        zeta: share of relevant tokens.
-        M: irrelevant patterns.
         epsilon: attention left, below 1 - zeta.
         Z_mu: bound on |<z, mu>|; read by the sharp ones only, as is Z_nu; at most S^2 / 8.
         Z_nu: M times the bound on |<z, nu>|; at most S^2 / 8.
         constants: one of `Constants`.
-
-    Returns:
-        Gamma_eps.
 
     Source: Proposition 3 of deora2023optimization (found); "sharp" derived.
 
@@ -342,12 +288,7 @@ def deora2023_separability_heads(
     the rest vanishes at W = 0: P3 then holds with gamma_star itself for every H (derived).
 
     Args:
-        T: tokens per sample.
-        R: largest norm of a token.
-        S: norm of the patterns.
-        P: error of the first step.
-        margin: gamma_star.
-        n: samples.
+        margin: gamma_star, the NTK margin.
         delta: probability of failure.
         C: the universal constant, which the paper leaves open.
 
@@ -369,11 +310,6 @@ def deora2023_margin_crossover(T: Number, zeta: Number, M: Number) -> Float[Arra
     r"""The signal strength above which gamma_star exceeds the limit of gamma_attn (no noise).
 
     $$S^3=\frac{4\sqrt{M+1}}{\sqrt T\zeta^2}$$
-
-    Args:
-        T: tokens per sample.
-        zeta: share of relevant tokens.
-        M: irrelevant patterns.
 
     Returns:
         S, beyond which "gamma_attn >= gamma_star" of section 5.3 is false.

@@ -45,11 +45,11 @@ class LossBounds(NamedTuple):
 
 
 class Certified(NamedTuple):
-    """What theory certifies, Theorem 1 before Corollary 2, by version of the constants.
+    """Certified heads and step sizes of Theorem 1 and Corollary 2, by version of the constants.
 
     Attributes:
         heads: number of heads demanded.
-        step_size: the largest one, with the heads that are used.
+        step_size: largest step size certified for the heads that are used.
     """
 
     heads: Float[Array, "two v"]
@@ -68,10 +68,6 @@ def deora2023_loss_bounds(
     because the logistic loss has l'' <= l as well as l'' <= 1/4, which gives beta_2.
 
     Args:
-        T: tokens per sample.
-        d: embedding dimension.
-        R: largest norm of a token.
-        H: number of heads.
         largest_head: x, the largest norm of a head, at each record.
 
     Returns:
@@ -85,14 +81,14 @@ def deora2023_loss_bounds(
         [6.0, 37.0, 28.0, 64.0]
     """
 
-    def one(constants: HeadConstants, x: Array) -> LossBounds:
+    def bounds(constants: HeadConstants, x: Array) -> LossBounds:
         slope = deora2023_beta_1(T, R, x, constants)
         convexity = deora2023_beta_3(T, d, R, x, constants) / jnp.sqrt(H)
         smoothness = deora2023_beta_2(T, d, R, x, H, constants)
         return LossBounds(slope, smoothness, convexity, slope**2 + convexity)
 
-    found = [jax.vmap(partial(one, constants))(largest_head) for constants in VERSIONS]
-    return LossBounds(*(jnp.stack(each) for each in zip(*found, strict=True)))
+    by_version = [jax.vmap(partial(bounds, constants))(largest_head) for constants in VERSIONS]
+    return LossBounds(*(jnp.stack(arrays) for arrays in zip(*by_version, strict=True)))
 
 
 @closed_form
@@ -103,7 +99,6 @@ def deora2023_certified(setting: Setting, start: Start, steps: Number, H: Number
     Args:
         setting: data, and the target of Theorem 1.
         start: data and initialisation of Corollary 2.
-        steps: K.
         H: number of heads that are used.
 
     Returns:
@@ -126,4 +121,4 @@ def deora2023_certified(setting: Setting, start: Start, steps: Number, H: Number
             1 / deora2023_rho(setting, H, constants),
             deora2023_corollary_2_step(start, steps, H, constants),
         ]
-    return Certified(*(jnp.stack(each).reshape(-1, 2).T for each in (heads, sizes)))
+    return Certified(*(jnp.stack(arrays).reshape(-1, 2).T for arrays in (heads, sizes)))

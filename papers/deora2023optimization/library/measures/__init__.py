@@ -1,1 +1,1 @@
-"""Measures of deora2023optimization."""
+"""Margins, NTK margins and attention masses of multi-head models."""

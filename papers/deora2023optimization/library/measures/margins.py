@@ -53,10 +53,7 @@ def _margins(model: Callable[[Array], Array], X: Array, y: Array) -> Array:
 
 
 def normalised_margin(
-    model: Any,
-    X: ArrayInput,
-    y: ArrayInput,
-    norm: float = math.sqrt(2),
+    model: Any, X: ArrayInput, y: ArrayInput, norm: float = math.sqrt(2)
 ) -> Float[Array, ""]:
     r"""Smallest margin of the model whose parameters are rescaled to one norm.
 
@@ -102,8 +99,6 @@ def decoder_margin(model: MultiHead, X: ArrayInput, y: ArrayInput) -> Float[Arra
     at most the linear margin gamma_lin of deora2023optimization (appendix F).
 
     Args:
-        model: the multi-head model.
-        X: samples, [n, T, d], as for `margins`.
         y: labels +-1, [n].
 
     Returns:

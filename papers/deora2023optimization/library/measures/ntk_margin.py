@@ -22,15 +22,14 @@ def ntk_margins(
     y: Float[Array | np.ndarray, "e n"],
     norm: float = SEPARATOR_NORM,
 ) -> Float[np.ndarray, " e"]:
-    r"""The margin of the model linearised at each of several weights, on samples of its own.
+    r"""The margins of models linearised at their parameters, each on its samples.
 
     $$\gamma=\max_{\|\theta\|\le r}\min_i y_i\langle\nabla\Phi(X_i;\theta_0),\theta\rangle$$
 
     Args:
-        models: the weights theta_0.
-        X: samples of each.
-        y: labels +-1 of each.
-        norm: r; sqrt(2) is that of P3.
+        models: parameters theta_0, one per problem.
+        y: labels of each, -1 or 1.
+        norm: r, sqrt(2) in P3.
 
     Returns:
         The margins, solved with a certificate: 0 where the labels are not separable, NaN where

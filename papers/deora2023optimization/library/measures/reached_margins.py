@@ -34,8 +34,7 @@ def reached_margins(
     Args:
         models: trainings along the first axis, their records along the second; record 0 is
             theta_0.
-        X: samples.
-        y: labels +-1.
+        y: labels, -1 or 1.
 
     Returns:
         Margins; NaN where a norm is zero, as that of the distance at record 0.
@@ -52,13 +51,13 @@ def reached_margins(
         start = jax.tree.map(lambda a: a[0], path)
         before = margins(start, X, y)
 
-        def one(model: MultiHead) -> Array:
+        def margins_of(model: MultiHead) -> Array:
             moved = parameter_norm(jax.tree.map(jnp.subtract, model, start))
             gained = RADIUS * jnp.min(margins(model, X, y) - before)
             per_distance = jnp.where(moved > 0, gained / moved, jnp.nan)
             sphere = normalised_margin(model, X, y, RADIUS)
             return jnp.stack([decoder_margin(model, X, y), sphere, per_distance])
 
-        return jax.vmap(one)(path)
+        return jax.vmap(margins_of)(path)
 
     return jnp.moveaxis(jax.vmap(along)(models), 2, 0)

@@ -34,13 +34,7 @@ def sign_excess(copies: Int[np.ndarray, "*shape 2"]) -> Float[np.ndarray, "*shap
     """|H_+ - H_-| / sqrt(H): outputs of H heads at the start over those of one.
 
     Args:
-        copies: heads of each sign.
-
-    Returns:
-        The factor.
-
-    Raises:
-        UserError: where there is no head.
+        copies: number of heads of each sign.
 
     Examples:
         >>> sign_excess(np.array([[1, 0], [3, 1]])).tolist()
@@ -59,10 +53,6 @@ def uniform_outputs(
 
     Args:
         head: a model of one head with W = 0.
-        X: samples.
-
-    Returns:
-        Absolute outputs.
     """
     U = read_array(head.U, "head.U")
     require_axes("h T d, n T d", {"head.U": U.shape, "X": X.shape})
@@ -82,18 +72,15 @@ def start_constants(
 
     Args:
         heads: the head after the first step, one per problem.
-        X: samples.
-        y: labels.
         copies: heads of each sign, for several numbers of heads.
-
-    Returns:
-        The constants.
     """
     require_axes("e, e n T d", {"heads": (len(heads),), "X": X.shape})
-    grams = np.stack([ntk_gram(head, own) for head, own in zip(heads, X, strict=True)])
+    grams = np.stack([ntk_gram(head, samples) for head, samples in zip(heads, X, strict=True)])
     svm = kernel_svm_batch(grams, y)
     margin = np.where(svm.converged, np.sqrt(2) * np.asarray(svm.value), np.nan)
-    outputs = np.stack([uniform_outputs(head, own) for head, own in zip(heads, X, strict=True)])
+    outputs = np.stack(
+        [uniform_outputs(head, samples) for head, samples in zip(heads, X, strict=True)]
+    )
     largest = (outputs[:, None, :] * sign_excess(copies)[:, :, None]).max(axis=(1, 2))
     B_2 = np.array([np.linalg.norm(head.U) for head in heads])
     return StartConstants(np.maximum(1, B_2), np.maximum(1, largest), margin)

@@ -1,1 +1,1 @@
-"""Optim of deora2023optimization."""
+"""Initialisations of multi-head attention, and step sizes that scale with the heads."""

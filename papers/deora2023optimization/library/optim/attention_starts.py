@@ -16,14 +16,11 @@ def gaussian_heads(shape: MultiHead, deviation: float, seed: Sequence[int]) -> M
 
     Args:
         shape: a model of the wanted sizes.
-        deviation: of the entries, not negative.
-        seed: integers of the stream.
+        deviation: standard deviation of the entries, not negative.
+        seed: integers that seed the draw.
 
     Returns:
         The model, in the dtype of the given one.
-
-    Raises:
-        UserError: if the deviation is negative or not finite.
 
     Examples:
         >>> zero = make_multi_head(2, 3, 4)
@@ -51,10 +48,10 @@ def attention_starts(
     Args:
         key: random key of the signs of the step, see `first_phase_steps`.
         X: samples of the first phase.
-        y: labels +-1.
+        y: labels, -1 or 1.
         heads: H, at least 1.
-        deviations: of the Gaussian entries; all of them scale the same draw.
-        seed: integers of the stream of that draw.
+        deviations: standard deviations of the Gaussian entries; all scale the same draw.
+        seed: integers that seed the Gaussian draw.
 
     Returns:
         Two models, and one for each deviation.

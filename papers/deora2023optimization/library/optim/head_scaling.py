@@ -18,12 +18,12 @@ from attlas.core.errors import UserError
 
 
 class HeadScaling(NamedTuple):
-    """What to start from and how far to step with H heads.
+    """Scale of the start and step sizes with H heads.
 
     Attributes:
         start: factor of the decoders at the start, H^(-1/2).
-        decoder_step: of U.
-        attention_step: of W, H times that of U.
+        decoder_step: step size of the decoders U.
+        attention_step: step size of the key-query matrices W, H times that of U.
     """
 
     start: float
@@ -87,8 +87,8 @@ def two_step_descent(
     """Gradient descent with one step size for the decoders and one for attention.
 
     Args:
-        decoder_step: of U, and of all other leaves.
-        attention_step: of W.
+        decoder_step: step size of the decoders U and of all other leaves.
+        attention_step: step size of the key-query matrices W.
 
     Returns:
         An optax transformation; the step sizes may be traced.

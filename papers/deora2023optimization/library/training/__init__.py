@@ -1,1 +1,1 @@
-"""Training of deora2023optimization."""
+"""Training beside the bounds: fresh sets, leave-one-out, many heads, digits."""

@@ -23,19 +23,20 @@ from deora2023optimization.library.bounds.deora2023_versions import (
 
 
 class BoundedDescent(NamedTuple):
-    """What was measured at each record, over its bounds, by version of their constants.
+    """Measurements at each record, divided by their bounds, by version of the constants.
 
     Attributes:
         loss: training loss.
-        smallest: eigenvalue of the Hessian; NaN where it has not converged, as the next.
-        largest: the same.
-        residual: of the two eigenpairs.
-        converged: whether both have.
+        smallest: smallest eigenvalue of the Hessian; NaN without convergence.
+        largest: largest eigenvalue of the Hessian; NaN without convergence.
+        residual: residual of the two eigenpairs.
+        converged: whether both have converged.
         bound: beta_1, beta_2 and beta_3 / sqrt(H) of Corollary 1.
         ratio: ||grad L|| / L, ||hess L|| and -lambda_min / L over them.
         self_bounded: ||hess L|| over the sharp bound that falls with the loss.
-        heads_demanded: by Theorem 1 with the last record as its target, and by Corollary 2.
-        step_certified: by the same two.
+        heads_demanded: heads demanded by Theorem 1, with the last record as its target, and by
+            Corollary 2.
+        step_certified: step sizes certified by the same two.
     """
 
     loss: Float[np.ndarray, " k"]
@@ -61,11 +62,9 @@ def descend_beside_bounds(
     """Train once, measure every record, and evaluate the bounds there.
 
     Args:
-        start: the model.
-        X: samples.
-        y: labels +-1.
+        start: parameters before training.
+        y: labels, -1 or 1.
         R: bound on the norm of a token, at least 1.
-        rate: step size.
         schedule: recorded steps, the last one the end.
 
     Returns:
@@ -77,9 +76,9 @@ def descend_beside_bounds(
     largest_head = jax.vmap(head_norms)(path.params).max(axis=1)
     bounds = deora2023_loss_bounds(*data, float(start.heads), largest_head)
     extremes = [hessian_extremes(empirical_risk, model, X, y) for model in records]
-    converged = np.array([bool(one.converged) for one in extremes])
+    converged = np.array([bool(extreme.converged) for extreme in extremes])
     low, high = (
-        np.where(converged, [getattr(one.value, end)[0] for one in extremes], np.nan)
+        np.where(converged, [getattr(extreme.value, end)[0] for extreme in extremes], np.nan)
         for end in ("smallest", "largest")
     )
     norm, loss = np.maximum(abs(low), abs(high)), np.asarray(path.loss)
@@ -95,7 +94,7 @@ def descend_beside_bounds(
         loss,
         low,
         high,
-        np.array([np.max(one.certificate["residual"]) for one in extremes]),
+        np.array([np.max(extreme.certificate["residual"]) for extreme in extremes]),
         converged,
         np.stack(bounds[:3]),
         np.stack(measured)[:, None] / np.stack(bounds[:3]),

@@ -22,30 +22,31 @@ from deora2023optimization.library.measures.repeated_start import (
     start_constants,
     uniform_outputs,
 )
-from deora2023optimization.library.models.repeated_heads import RepeatedHeads, repeat_signed_heads
 from deora2023optimization.library.optim.head_scaling import HeadScaling, head_scaling
+from deora2023optimization.library.repeated_heads import RepeatedHeads, repeat_signed_heads
 from deora2023optimization.library.training.repeated_training import (
     RepeatedTraining,
     train_repeated_heads,
 )
 
 MOST_HEADS = 2.0**62
-"""More are not trained, whatever is demanded."""
+"""Largest number of heads that is trained, whatever Corollary 2 demands."""
 SECOND = 2
-"""The rule is tried for one in so many of the numbers of heads."""
+"""The scaling rule is applied to every second number of heads."""
 
 
 class DemandedHeads(NamedTuple):
     """Trainings of each problem, and what Corollary 2 demands and promises.
 
     Attributes:
-        few: with the numbers of heads that were asked for.
-        ruled: from the same signs, with `head_scaling`, for every second of these numbers.
-        crowd: with the number demanded: the common step size, then the certified one.
+        few: trainings with the numbers of heads of `counts`.
+        ruled: trainings with `head_scaling` from the same signs, for every second of these numbers.
+        crowd: trainings with the number demanded: first with the common step size, then with the
+            certified one.
         schedule: the recorded steps.
-        corollary: by problem, version of the constants and K.
-        K: numbers of steps at which it is evaluated.
-        constants: of the start.
+        corollary: Corollary 2, by problem, version of the constants and K.
+        K: numbers of steps at which Corollary 2 is evaluated.
+        constants: constants of the initialisation.
         certified: whether the conditions of the corollary hold for the second crowd.
     """
 
@@ -71,21 +72,20 @@ def train_demanded_heads(
     horizons: Sequence[float],
     records: int = 32,
 ) -> DemandedHeads:
-    """Train every number of heads on every problem; Corollary 2 from the real NTK margin.
+    """Train every number of heads on every problem; Corollary 2 uses the measured NTK margin.
 
-    The sharpest constants say how many heads are demanded, at the number of steps made.
+    The number of heads demanded is that of the sharp constants at the number of training steps.
 
     Args:
-        keys: of the signs of each problem's heads.
+        keys: one key per problem, for the signs of its heads.
         heads: the head after the first step, one per problem.
         train: training samples, stacked by problem.
         test: test samples, stacked by problem.
         counts: numbers of heads.
         sizes: T, d and R of the data.
-        rate: the common step size.
-        steps: of descent.
-        horizons: further K at which the corollary is evaluated.
-        records: of each training.
+        steps: number of gradient steps.
+        horizons: further values of K for the corollary.
+        records: recorded parameters of each training.
 
     Returns:
         The trainings with the corollary.
@@ -103,19 +103,19 @@ def train_demanded_heads(
     largest = [uniform_outputs(head, X).max() for head, X in zip(heads, X, strict=True)]
     start = sign_excess(crowd.copies)[:, -1] * largest
     rules = [head_scaling(rate, H) for H in counts[::SECOND]]
-    own = np.where(np.isfinite(certified_rate), certified_rate, rate)
-    every, schedule = (models, _ruled(models, rules), crowd), log_spaced(steps, records)
-    models = jax.tree.map(lambda *a: np.concatenate(a, axis=1), *every)
-    found = train_repeated_heads(
-        models, train=train, test=test, schedule=schedule, **_rates(rate, own, few, rules)
+    crowd_rate = np.where(np.isfinite(certified_rate), certified_rate, rate)
+    groups, schedule = (models, _ruled(models, rules), crowd), log_spaced(steps, records)
+    models = jax.tree.map(lambda *a: np.concatenate(a, axis=1), *groups)
+    trained = train_repeated_heads(
+        models, train=train, test=test, schedule=schedule, **_rates(rate, crowd_rate, few, rules)
     )
-    parts = [
-        RepeatedTraining(*(a[:, part] for a in found))
+    trainings = [
+        RepeatedTraining(*(a[:, part] for a in trained))
         for part in (slice(few), slice(few, -2), slice(-2, None))
     ]
     conditions = (demanded <= MOST_HEADS) & (start <= constants.B_Phi)
     return DemandedHeads(
-        parts[0], parts[1], parts[2], schedule, corollary, K, constants, conditions
+        trainings[0], trainings[1], trainings[2], schedule, corollary, K, constants, conditions
     )
 
 
@@ -132,16 +132,13 @@ def _rates(
 
 def _ruled(models: RepeatedHeads, rules: Sequence[HeadScaling]) -> RepeatedHeads:
     """The starts of every second number of heads, with decoders of the length of the rule."""
-    chosen = jax.tree.map(lambda a: a[:, ::SECOND], models)
-    lengths = np.array([rule.start for rule in rules], chosen.U.dtype)
-    return eqx.tree_at(lambda own: own.U, chosen, chosen.U * lengths[:, None, None, None])
+    starts = jax.tree.map(lambda a: a[:, ::SECOND], models)
+    lengths = np.array([rule.start for rule in rules], starts.U.dtype)
+    return eqx.tree_at(lambda model: model.U, starts, starts.U * lengths[:, None, None, None])
 
 
 def stacked(trees: Sequence[Any]) -> Any:
     """Trees of one structure as one tree.
-
-    Args:
-        trees: at least one.
 
     Returns:
         Arrays with a leading axis of trees.

@@ -1,11 +1,11 @@
-r"""Leave-one-out trainings: n trajectories, each blind to one sample (deora2023optimization, 6.2).
+r"""Leave-one-out trainings: n trajectories, each without one sample (deora2023optimization, 6.2).
 
 L^{-i}(theta) = (1/n) sum_{j != i} l_j(theta) divides by n, as the paper does. Sample i has weight
 0 instead of being cut out, so that one compiled program runs all trajectories in chunks.
 """
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -15,10 +15,12 @@ from jax.tree_util import Partial
 from jaxtyping import Array, Float
 
 from attlas._jax.loop_jit import loop_jit
+from attlas.losses.logistic import logistic
 from attlas.training.ensemble import cache_width
 from attlas.training.fit import Ensemble, fit
 from attlas.training.gradient_descent import Samples, empirical_loss, require_trainable
 from attlas.training.trajectory import Trajectory
+from deora2023optimization.library.repeated_heads import RepeatedHeads
 
 
 class LeaveOneOut(eqx.Module):
@@ -57,16 +59,10 @@ def leave_one_out(
 
     Args:
         model: the start, `MultiHead` or any Equinox module from tokens to a scalar.
-        X: samples.
-        y: labels +-1.
-        step_size: eta.
-        steps: number of steps.
+        y: labels, -1 or 1.
         record_at: increasing step numbers to record; log-spaced ones when None.
         loss: name of a margin loss.
         batch: trajectories that run together; what fits the cache when None.
-
-    Returns:
-        All trajectories.
 
     Examples:
         >>> from attlas.models.attention.multi_head import make_multi_head
@@ -78,7 +74,7 @@ def leave_one_out(
     """
     require_trainable(model, X, y, step_size, loss)
     n, width = X.shape[0], cache_width(model, X) if batch is None else batch
-    found = fit(
+    trajectories = fit(
         empirical_loss(loss),
         Partial(optax.sgd, jnp.asarray(step_size, X.dtype)),
         model,
@@ -87,7 +83,7 @@ def leave_one_out(
         record_at=record_at,
         ensemble=Ensemble(data=Samples(False, False, True), chunk=width),
     )
-    full, without = found.member(0), found.member(slice(1, None))
+    full, without = trajectories.member(0), trajectories.member(slice(1, None))
     return LeaveOneOut(full, without, _distance(full.params, without.params))
 
 
@@ -97,3 +93,70 @@ def _distance(full: Any, without: Any) -> Float[Array, "n s"]:
     pairs = zip(*moved, strict=True)
     squares = [jnp.sum((b - a[None]) ** 2, axis=tuple(range(2, b.ndim))) for a, b in pairs]
     return jnp.sqrt(sum(squares))
+
+
+class LeftOut(NamedTuple):
+    """Stability of the leave-one-out trainings of one set after their last step.
+
+    Attributes:
+        stability: mean distance of the parameters from those trained on all samples.
+        loo_gap: mean loss of the sample left out, less the training loss on all.
+        lipschitz: largest gradient norm of the loss of one test sample at the leave-one-out
+            models: a lower bound of the constant of Lemma 3 of deora2023optimization.
+        largest_head: the largest head of these models.
+    """
+
+    stability: Float[Array, ""]
+    loo_gap: Float[Array, ""]
+    lipschitz: Float[Array, ""]
+    largest_head: Float[Array, ""]
+
+
+def left_out(
+    start: RepeatedHeads,
+    X: Float[Array, "n T d"],
+    y: Float[Array, " n"],
+    X_test: Float[Array, "N T d"],
+    y_test: Float[Array, " N"],
+    *,
+    step_size: float,
+    steps: int,
+) -> LeftOut:
+    """Train on all samples and without each of them, and compare.
+
+    Args:
+        start: initial parameters of every training.
+        y: labels, -1 or 1.
+        X_test: samples at which slopes are taken.
+
+    Returns:
+        Stability, the gap by leave-one-out, and sizes of the models.
+
+    Examples:
+        >>> start = RepeatedHeads(jnp.zeros((1, 1, 1)), jnp.zeros((1, 1, 1)), jnp.array([1]))
+        >>> X, y = jnp.array([[[1.0]], [[-1.0]]]), jnp.array([1.0, -1.0])
+        >>> found = left_out(start, X, y, X, y, step_size=1.0, steps=1)
+        >>> float(found.stability), float(found.largest_head)  # 1/2 on both samples, 1/4 on one
+        (0.25, 0.25)
+    """
+    trained = leave_one_out(start, X, y, step_size=step_size, steps=steps, record_at=(steps,))
+    models = trained.without.last.U, trained.without.last.W
+    lost, slope, largest = _measured(models, start.copies, (X, y), (X_test, y_test))
+    gap = jnp.mean(lost) - trained.full.loss[0]
+    return LeftOut(trained.stability[0], gap, jnp.max(slope), jnp.max(largest))
+
+
+@jax.jit
+def _measured(models: tuple, copies: Array, data: tuple, test: tuple) -> tuple[Array, ...]:
+    """Loss of the sample left out, largest slope on test samples, largest head, by model."""
+
+    def loss(parameters: tuple[Array, Array], X: Array, y: Array) -> Array:
+        return logistic(y * RepeatedHeads(*parameters, copies)(X))
+
+    def measure(parameters: tuple[Array, Array], X: Array, y: Array) -> tuple[Array, ...]:
+        slope = jax.vmap(jax.grad(loss), (None, 0, 0))(parameters, *test)
+        square = sum(jnp.sum(a**2, axis=(1, 2, 3)) for a in slope)
+        largest = RepeatedHeads(*parameters, copies).largest_head
+        return loss(parameters, X, y), jnp.sqrt(jnp.max(jnp.asarray(square))), largest
+
+    return jax.vmap(measure)(models, *data)

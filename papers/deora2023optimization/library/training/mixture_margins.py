@@ -1,4 +1,4 @@
-"""Margins of the tokenized mixture: what descent reaches, what solvers find, what is printed."""
+"""Margins of the tokenized mixture: after gradient descent, by solvers, and as printed."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -6,7 +6,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Float, PRNGKeyArray
+from jaxtyping import Array, Float, PRNGKeyArray
 
 from attlas.data.tokenized_mixture import MixtureSamples, TokenizedMixture
 from attlas.models.attention.multi_head import MultiHead
@@ -14,11 +14,11 @@ from attlas.solvers.global_margin import global_margin
 from attlas.solvers.linear_margin import linear_margin
 from attlas.training.gradient_descent import gradient_descent_ensemble
 from deora2023optimization.library.bounds.deora2023_mixture import (
+    deora2023_first_step_slope,
     deora2023_gamma_attention,
     deora2023_gamma_linear,
     deora2023_gamma_star,
 )
-from deora2023optimization.library.measures.first_step_error import first_step_error
 from deora2023optimization.library.measures.ntk_margin import ntk_margins
 from deora2023optimization.library.measures.reached_margins import RADIUS, reached_margins
 
@@ -27,18 +27,18 @@ class MixtureMargins(NamedTuple):
     """Margins of one set of samples; e starts, s records.
 
     Attributes:
-        reached: on the three scales of `reached_margins`.
+        reached: margins along training on the three scales of `reached_margins`.
         loss: training loss.
         ntk: NTK margin at each start, for a direction of norm sqrt(2).
         linear: margin of linear decoders of norm 1; NaN without a certificate.
         global_lower: the best of the search for the global margin with one head.
-        global_upper: its certified ceiling.
-        searches_agree: how many searches ended there.
+        global_upper: certified upper bound of the global margin.
+        searches_agree: number of searches that ended there.
         gamma_lin: printed linear margin.
         gamma_star: printed NTK margin (7) with P = 0.
-        gamma_star_error: the same with the P of the one-step start.
+        gamma_star_error: the same with P of the one-step start.
         gamma_attn: printed margin of attention.
-        first_step_error: that P.
+        first_step_error: P, the error of the one-step start.
     """
 
     reached: Float[np.ndarray, "3 e s"]
@@ -65,20 +65,14 @@ def mixture_margins(
     climb: int,
     key: PRNGKeyArray,
 ) -> MixtureMargins:
-    """Train from every start, solve for the margins, and measure what was reached.
+    """Train from every start, measure the margins along training, and solve for the maximal ones.
 
     Args:
         mixture: the law of the samples.
-        train: the samples.
         starts: models, the second one after one randomised step.
-        rate: step size.
         schedule: recorded steps, the last one the end.
         searches: random starts of the search for the global margin.
         climb: steps of each search.
-        key: of the searches.
-
-    Returns:
-        The margins.
     """
     X, y = train.X, train.y
     path = gradient_descent_ensemble(
@@ -109,3 +103,29 @@ def mixture_margins(
         gamma_attn=float(deora2023_gamma_attention(T, S)),
         first_step_error=float(error),
     )
+
+
+def first_step_error(start: MultiHead, mixture: TokenizedMixture) -> Float[Array, ""]:
+    r"""The norm of p in U_h = alpha_h 1 (zeta/4 u_star + p)', u_star = mu_+ - mu_-.
+
+    Lemma 2 of deora2023optimization bounds it by P.
+
+    Args:
+        start: one randomised step from zero with |alpha_h| = 1, full decoders.
+        mixture: the law of its samples.
+
+    Returns:
+        ||p||, the same for every head.
+
+    Examples:
+        >>> import jax
+        >>> from attlas.data.tokenized_mixture import make_tokenized_mixture
+        >>> mixture = make_tokenized_mixture(jax.random.key(0), d=3, M=1, zeta=0.5)
+        >>> row = -0.125 * (mixture.patterns[0] - mixture.patterns[1]) + jnp.array([0.0, 0.3, 0.4])
+        >>> start = MultiHead(jnp.tile(row, (1, 2, 1)), jnp.zeros((1, 3, 3)))
+        >>> print(f"{first_step_error(start, mixture):.6f}")
+        0.500000
+    """
+    signal = deora2023_first_step_slope(mixture.zeta) * (mixture.patterns[0] - mixture.patterns[1])
+    row = start.U[0, 0]
+    return jnp.minimum(jnp.linalg.norm(row - signal), jnp.linalg.norm(row + signal))

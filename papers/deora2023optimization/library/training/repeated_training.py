@@ -16,8 +16,8 @@ from attlas.training.fit import fit
 from attlas.training.gradient_descent import Samples, empirical_loss
 from attlas.training.risk_gradient import model_outputs
 from deora2023optimization.library.measures.token_attention import relevant_attention
-from deora2023optimization.library.models.repeated_heads import RepeatedHeads
 from deora2023optimization.library.optim.head_scaling import two_step_descent
+from deora2023optimization.library.repeated_heads import RepeatedHeads
 
 _LOSS = empirical_loss("logistic")
 
@@ -49,8 +49,7 @@ def train_repeated_heads(
     """Gradient descent of every model on the samples of its problem.
 
     Args:
-        models: starts, by problem and model.
-        rates: step sizes.
+        models: initial parameters, by problem and model.
         train: training samples, stacked by problem.
         test: test samples, stacked by problem.
         schedule: recorded steps, the last one the end.
@@ -61,13 +60,13 @@ def train_repeated_heads(
     """
     steps = np.stack([rates, rates if attention_rates is None else attention_rates], axis=-1)
     batch = (models, steps, train, test)
-    found = in_chunks(lambda part: _trained(part, schedule), batch, 1)
-    return RepeatedTraining(*map(np.asarray, found))
+    trained = in_chunks(lambda part: _trained(part, schedule), batch, 1)
+    return RepeatedTraining(*map(np.asarray, trained))
 
 
 @loop_jit(static_argnames=("schedule",))
 def _trained(batch: tuple[Any, ...], schedule: tuple[int, ...]) -> tuple[Array, ...]:
-    def one(
+    def run(
         model: RepeatedHeads, rates: Array, train: MixtureSamples, test: MixtureSamples
     ) -> tuple[Array, ...]:
         X, y = train.X, train.y
@@ -84,4 +83,4 @@ def _trained(batch: tuple[Any, ...], schedule: tuple[int, ...]) -> tuple[Array, 
         share = model.copies / jnp.sum(model.copies)
         return path.loss, losses, errors, jnp.sum(share.astype(focus.dtype) * focus)
 
-    return jax.vmap(jax.vmap(one, (0, 0, None, None)))(*batch)
+    return jax.vmap(jax.vmap(run, (0, 0, None, None)))(*batch)

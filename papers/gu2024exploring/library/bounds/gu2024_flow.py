@@ -49,8 +49,6 @@ def gu2024_flow_certificate(
 
     Args:
         network: the start, softmax, with |a| <= 1.
-        X: samples.
-        Y: targets.
         smallest: lambda, the least eigenvalue of H at the start.
 
     Returns:
@@ -60,8 +58,8 @@ def gu2024_flow_certificate(
 
     Examples:
         >>> network = SoftmaxNetwork(jnp.zeros((1, 1000)), jnp.array([[1.0, -1.0] * 500]))
-        >>> found = gu2024_flow_certificate(network, jnp.ones((1, 1)), jnp.ones((1, 1)), 1.0)
-        >>> print(f"{float(found.radius):.4f} {float(found.ratio):.4f}")
+        >>> result = gu2024_flow_certificate(network, jnp.ones((1, 1)), jnp.ones((1, 1)), 1.0)
+        >>> print(f"{float(result.radius):.4f} {float(result.ratio):.4f}")
         0.0881 0.0295
     """
     smallest = jnp.asarray(smallest, X.dtype)
@@ -94,13 +92,7 @@ def gu2024_flow_movement(
 
     Args:
         network: the start, softmax, with |a| <= 1.
-        X: samples.
-        Y: targets.
         smallest: lambda; the kernel keeps at least half of it within R.
-        R: radius.
-
-    Returns:
-        The bound D of the proof.
 
     Source: Lemma C.2 of gu2024exploring (sharpened for flow, derived).
 

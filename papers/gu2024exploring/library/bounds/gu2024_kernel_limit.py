@@ -30,9 +30,6 @@ def gu2024_limit_variance(
     activations, means without a ratio, have exactly the variance V 2 / m.
 
     Args:
-        X: samples.
-        sigma: standard deviation of the first layer.
-        activation: of the hidden units.
         same_output: whether the entry is in a diagonal block.
 
     Returns:
@@ -57,8 +54,8 @@ def _variance(rho: Array, activation: Activation, same_output: bool) -> Array:
     if activation is Activation.RELU:
         lengths = jnp.sqrt(jnp.maximum(left * right, 0))
         cosine = jnp.clip(rho / jnp.where(lengths > 0, lengths, 1), -1, 1)
-        both = (jnp.pi - jnp.arccos(cosine)) / (2 * jnp.pi)
-        return both * (1 - both) if same_output else both
+        overlap = (jnp.pi - jnp.arccos(cosine)) / (2 * jnp.pi)
+        return overlap * (1 - overlap) if same_output else overlap
     if activation is Activation.EXPONENTIAL:
         mean = jnp.exp(left / 2 + right / 2 + rho)
         # E exp(2 <w, x_i + x_j>) is the fourth power of E exp(<w, x_i + x_j>).
@@ -67,5 +64,5 @@ def _variance(rho: Array, activation: Activation, same_output: bool) -> Array:
     if not same_output:
         return second
     ends = jnp.exp(left) + jnp.exp(right)
-    one, two, three = jnp.exp(rho), jnp.exp(2 * rho), jnp.exp(3 * rho)
-    return second + ends * (two - 2 * three) + 2 * one * two - two
+    exp_1, exp_2, exp_3 = jnp.exp(rho), jnp.exp(2 * rho), jnp.exp(3 * rho)
+    return second + ends * (exp_2 - 2 * exp_3) + 2 * exp_1 * exp_2 - exp_2

@@ -64,12 +64,12 @@ def gu2024_kernel_regime(
 
     Examples:
         >>> network = SoftmaxNetwork(jnp.zeros((1, 1000)), jnp.array([[1.0, -1.0] * 500]))
-        >>> found = gu2024_kernel_regime(network, jnp.ones((1, 1)), jnp.ones((2, 1)), 1.0, 1.0)
-        >>> print(f"{float(found.radius):.5f} {float(found.kernel_change):.4f}")
+        >>> result = gu2024_kernel_regime(network, jnp.ones((1, 1)), jnp.ones((2, 1)), 1.0, 1.0)
+        >>> print(f"{float(result.radius):.5f} {float(result.kernel_change):.4f}")
         0.00201 0.0323
     """
     k, m = network.a.shape
-    p, q = (m * jax.nn.softmax(each @ network.W, axis=1) for each in (X, Z))
+    p, q = (m * jax.nn.softmax(inputs @ network.W, axis=1) for inputs in (X, Z))
     lengths = jnp.linalg.norm(X, axis=1)
     P = jnp.sqrt(jnp.max(jnp.sum((lengths[:, None] * p) ** 2, axis=0)))
     c = 2 * math.sqrt(k) * P * start * time / m
@@ -77,5 +77,7 @@ def gu2024_kernel_regime(
     root = jax.lax.fori_loop(0, _ROUNDS, lambda _, R: safe * jnp.exp(2 * R), jnp.zeros_like(c))
     R = jnp.where(c < _LARGEST * (1 - 1e-3), root, jnp.inf)
     moved = 4 * k * jnp.expm1(4 * R)
-    own, further = jnp.abs(X @ X.T) * (p @ p.T) / m, jnp.abs(Z @ X.T) * (q @ p.T) / m
-    return KernelRegime(R, moved * jnp.linalg.norm(own), moved * jnp.linalg.norm(further, axis=1))
+    training, further = jnp.abs(X @ X.T) * (p @ p.T) / m, jnp.abs(Z @ X.T) * (q @ p.T) / m
+    return KernelRegime(
+        R, moved * jnp.linalg.norm(training), moved * jnp.linalg.norm(further, axis=1)
+    )

@@ -54,9 +54,6 @@ def gu2024_regression_gap(
         C: hidden constant of the printed bound.
         constants: "printed" or "sharp".
 
-    Returns:
-        The bound for one output.
-
     Raises:
         UserError: if the constants are unknown, or m is missing for the printed bound.
 
@@ -97,12 +94,9 @@ def gu2024_regression_gap_in_time(
         time: m t, with t the time of the flow; eta times the steps in its place for descent.
         start: ||F(0) - Y||.
         test_kernel: Euclidean norm of the kernel row between test and training points.
-        smallest: lambda.
-        kernel_change: eps_H.
-        test_change: eps_test.
-
-    Returns:
-        The bound at each time.
+        smallest: lambda, the least eigenvalue of H.
+        kernel_change: eps_H, the change of the training kernel.
+        test_change: eps_test, the change of a row of the test kernel.
 
     Source: Theorem F.2 of gu2024exploring (sharpened, derived).
 
@@ -138,10 +132,10 @@ def gu2024_coupling(
     the kernels averaged over a step: papers/gu2024exploring/proofs/kernel_regression.md.
 
     Args:
-        time: tau.
+        time: tau, m times the time of the flow.
         start: ||F(0) - Y||.
         test_kernel: Euclidean norm of the kernel row between test and training points.
-        kernel_change: eps_H.
+        kernel_change: eps_H, the change of the training kernel.
         test_change: eps_test; for several outputs arrays like `test_kernel`, at one time.
         fixed: whether both kernels are the same at all times.
 

@@ -29,12 +29,8 @@ def gu2024_approximation(
 
     Args:
         R_H: squared radius, above scale^2.
-        d: dimension of the data.
         c_1: constant of the source.
         scale: Lambda; sqrt(d) when None.
-
-    Returns:
-        A(R_H).
 
     Source: Theorem 6.6 and Theorem G.3 of gu2024exploring (recalled).
 
@@ -58,12 +54,8 @@ def gu2024_complexity(
 
     Args:
         n: samples, above e.
-        d: dimension of the data.
         delta: probability of failure.
-        inside: of the logarithm to the power 3/2; e (n + 1) when None.
-
-    Returns:
-        Gamma_delta.
+        inside: argument of the logarithm to the power 3/2; e (n + 1) when None.
 
     Source: Theorem 6.6 and Theorem G.4 of gu2024exploring (recalled, uncertain inside).
 
@@ -93,14 +85,12 @@ def gu2024_score_error(
     $$\frac1{\lambda\sqrt n}+\epsilon(n,\hat T)+dA^2+dA+\sqrt{dA\,\Gamma_\delta}+\Gamma_\delta$$
 
     Args:
-        n: samples.
-        d: dimension of the data.
-        smallest: lambda.
+        smallest: lambda, the least eigenvalue of H.
         delta: probability of failure.
         R_H: squared radius of the ball in the RKHS.
         early_stopping: epsilon(n, T) of Assumption 6.5.
         c_1: constant of A.
-        inside: of the logarithm in Gamma_delta.
+        inside: argument of the logarithm in Gamma_delta.
 
     Returns:
         The terms by name: "coupling", "early_stopping", "approximation_squared",
@@ -140,9 +130,6 @@ def gu2024_log_smallest_eigenvalue(n: int, d: int, sigma: float) -> float:
 
     Returns:
         The logarithm, as the bound itself soon underflows.
-
-    Raises:
-        UserError: for a number out of range.
 
     Examples:
         >>> round(gu2024_log_smallest_eigenvalue(1, 2, 1.0), 12)  # q = 1: e

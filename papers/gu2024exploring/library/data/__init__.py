@@ -1,1 +1,1 @@
-"""Data of gu2024exploring."""
+"""Gaussian mixtures and digits under the forward diffusion, as pairs (t, x(t)) and labels x(0)."""

@@ -23,7 +23,6 @@ class DiffusionPairs(NamedTuple):
     """Pairs of noised and clean data.
 
     Attributes:
-        t: times t_j.
         x: noised data x_j(t_j) in rows.
         labels: noisy labels x_j(0) in rows.
         truth: true labels f_*(t_j, x_j(t_j)) in rows; None where the data law is unknown.
@@ -36,12 +35,6 @@ class DiffusionPairs(NamedTuple):
 
     def first(self, n: int) -> "DiffusionPairs":
         """The first pairs.
-
-        Args:
-            n: how many.
-
-        Returns:
-            They alone.
 
         Examples:
             >>> pairs = DiffusionPairs(jnp.ones(3), jnp.zeros((3, 2)), jnp.zeros((3, 2)), None)
@@ -75,32 +68,17 @@ class PairScale(eqx.Module):
     def encode(self, t: Float[Array, ""], x: Float[Array, " d"]) -> Float[Array, " d+1"]:
         """The network's input at one time and point.
 
-        Args:
-            t: time.
-            x: noised point.
-
         Returns:
             (t, x) over the scale of inputs.
         """
         return jnp.concatenate([t[None], x]) / self.inputs
 
     def encode_all(self, t: Float[Array, " n"], x: Float[Array, "n d"]) -> Float[Array, "n d+1"]:
-        """The network's inputs for many times and points.
-
-        Args:
-            t: times.
-            x: noised points in rows.
-
-        Returns:
-            Inputs in rows.
-        """
+        """The network's inputs for many times and points."""
         return jnp.concatenate([t[:, None], x], axis=1) / self.inputs
 
     def decode(self, outputs: Float[Array, "*n d"]) -> Float[Array, "*n d"]:
         """Estimates of the clean data from the network's outputs.
-
-        Args:
-            outputs: what was trained on labels over the scale of labels.
 
         Returns:
             Estimates in the units of the data.
@@ -120,7 +98,6 @@ def noised(
     Args:
         key: random key; nothing is compiled.
         data: clean data x_j(0) in rows; repeat rows for several times per datum.
-        schedule: the rate of the noise, with T.
         T0: the earliest time, in [0, T).
 
     Returns:
@@ -150,10 +127,7 @@ def make_diffusion_pairs(
     r"""Pairs from a Gaussian mixture, with the true labels f_*.
 
     Args:
-        key: random key.
-        mixture: the law of x(0).
-        schedule: the rate of the noise, with T.
-        n: pairs.
+        mixture: law of x(0).
         T0: the earliest time, in [0, T).
 
     Returns:
@@ -185,14 +159,8 @@ def fit_scale(pairs: DiffusionPairs) -> PairScale:
     Assumption 6.1 of gu2024exploring, "based on normalisation": fit it on training pairs only,
     and use the same scale on test pairs, which may then exceed 1.
 
-    Args:
-        pairs: training pairs.
-
     Returns:
         The scale; a divisor is 1 where the norms are all zero.
-
-    Raises:
-        UserError: if a number is not finite.
 
     Examples:
         >>> pairs = DiffusionPairs(jnp.array([3.0]), jnp.array([[4.0]]), jnp.array([[2.0]]), None)

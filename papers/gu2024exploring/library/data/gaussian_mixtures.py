@@ -2,7 +2,8 @@ r"""Gaussian mixtures, whose diffusion, score and posterior mean have closed for
 
 If x(0) ~ sum_k w_k N(mu_k, C_k), then under the forward process (3) of gu2024exploring
 x(t) ~ sum_k w_k N(beta mu_k, beta^2 C_k + (1 - beta^2) I): a mixture again. It is the ground
-truth for score estimation: the label f_*(t, x) = E[x(0) | x(t) = x] is known.
+truth for score estimation: the label f_*(t, x) = E[x(0) | x(t) = x] is known. `kernel_density`
+and `fitted_gaussian` fit mixtures to data.
 """
 
 from typing import Any, NamedTuple
@@ -52,8 +53,6 @@ class GaussianMixture(eqx.Module):
         """Build the mixture.
 
         Args:
-            weights: w.
-            means: mu_k in rows.
             covariances: C_k; one number per component stands for a multiple of I.
         """
         self.weights, self.means = weights, means
@@ -71,12 +70,7 @@ class GaussianMixture(eqx.Module):
 
 
 class Moments(NamedTuple):
-    """First and second moments of a law.
-
-    Attributes:
-        mean: the mean.
-        covariance: the covariance.
-    """
+    """First and second moments of a law."""
 
     mean: Float[Array, " d"]
     covariance: Float[Array, "d d"]
@@ -89,12 +83,9 @@ def make_gaussian_mixture(
 
     Args:
         weights: [K], positive; they are divided by their sum.
-        means: [K, d].
+        means: mu_k in rows, [K, d].
         covariances: [K, d, d], or [K] numbers for multiples of I.
         dtype: floating type, JAX's default when None.
-
-    Returns:
-        The mixture.
 
     Raises:
         UserError: if shapes differ, a number is not finite, a weight is not positive, or a
@@ -131,8 +122,8 @@ def make_gaussian_mixture(
 
 def _require_definite(C: np.ndarray, eps: float) -> None:
     """Below a condition of 1 / (d eps) the computed eigenvalues have correct signs."""
-    for k, each in enumerate(C):
-        matrix = np.atleast_2d(each)
+    for k, covariance in enumerate(C):
+        matrix = np.atleast_2d(covariance)
         largest, d = np.abs(matrix).max(), matrix.shape[0]
         if np.abs(matrix - matrix.T).max() > d * eps * largest:
             raise UserError(f"covariance {k} is not symmetric: replace C by (C + C') / 2")
@@ -166,10 +157,6 @@ def _log_joint(mixture: GaussianMixture, x: Array) -> Array:
 def log_density(mixture: GaussianMixture, x: Float[Array, " d"]) -> Float[Array, ""]:
     r"""The log density log p(x), finite wherever ||x||^2 is, however far from all means.
 
-    Args:
-        mixture: the law.
-        x: point.
-
     Returns:
         The log density, with respect to the Lebesgue measure.
 
@@ -184,10 +171,6 @@ def log_density(mixture: GaussianMixture, x: Float[Array, " d"]) -> Float[Array,
 def responsibilities(mixture: GaussianMixture, x: Float[Array, " d"]) -> Float[Array, " K"]:
     """The probability that a point came from each component.
 
-    Args:
-        mixture: the law.
-        x: point.
-
     Returns:
         Probabilities, sum 1.
     """
@@ -200,9 +183,7 @@ def diffused(
     r"""The law of x(t): means beta mu_k, covariances beta^2 C_k + (1 - beta^2) I.
 
     Args:
-        mixture: the law of x(0).
-        schedule: the rate of the noise.
-        t: time in [0, T].
+        mixture: law of x(0).
 
     Returns:
         The law of x(t); `log_density` of it is log p_t.
@@ -225,13 +206,7 @@ def score(
     r"""The score grad log p_t(x) = -sum_k r_k(t, x) C_k(t)^{-1} (x - beta mu_k).
 
     Args:
-        mixture: the law of x(0).
-        schedule: the rate of the noise.
-        t: time in [0, T].
-        x: point.
-
-    Returns:
-        The score.
+        mixture: law of x(0).
 
     Examples:
         >>> from gu2024exploring.library.data.noise_schedule import make_noise_schedule
@@ -254,13 +229,7 @@ def posterior_mean(
     Gaussian, without Tweedie's formula, which `NoiseSchedule.mean_of_score` is.
 
     Args:
-        mixture: the law of x(0).
-        schedule: the rate of the noise.
-        t: time in [0, T].
-        x: point.
-
-    Returns:
-        The posterior mean.
+        mixture: law of x(0).
 
     Examples:
         >>> from gu2024exploring.library.data.noise_schedule import make_noise_schedule
@@ -271,22 +240,16 @@ def posterior_mean(
     """
     law = diffused(mixture, schedule, t)
     gain = schedule.decay(t) * mixture.spectrum / law.spectrum
-    each = mixture.means + _back(law, gain * _rotated(law, x))
-    return responsibilities(law, x) @ each
+    conditional_means = mixture.means + _back(law, gain * _rotated(law, x))
+    return responsibilities(law, x) @ conditional_means
 
 
 def moments(mixture: GaussianMixture) -> Moments:
     r"""Mean sum_k w_k mu_k and covariance sum_k w_k (C_k + mu_k mu_k') - mean mean'.
 
-    Args:
-        mixture: the law.
-
-    Returns:
-        The moments.
-
     Examples:
-        >>> found = moments(make_gaussian_mixture([1, 1], [[-1.0], [1.0]], [1.0, 1.0]))
-        >>> found.mean.tolist(), found.covariance.tolist()
+        >>> result = moments(make_gaussian_mixture([1, 1], [[-1.0], [1.0]], [1.0, 1.0]))
+        >>> result.mean.tolist(), result.covariance.tolist()
         ([0.0], [[2.0]])
     """
     mean = mixture.weights @ mixture.means
@@ -297,17 +260,6 @@ def moments(mixture: GaussianMixture) -> Moments:
 
 def sample(key: PRNGKeyArray, mixture: GaussianMixture, n: int) -> Float[Array, "n d"]:
     """Independent points, drawn by NumPy: nothing is compiled.
-
-    Args:
-        key: random key.
-        mixture: the law.
-        n: points.
-
-    Returns:
-        Points in rows.
-
-    Raises:
-        UserError: if n is below 1.
 
     Examples:
         >>> mixture = make_gaussian_mixture([1, 1], [[-5.0], [5.0]], [1e-4, 1e-4])
@@ -331,14 +283,6 @@ def sample(key: PRNGKeyArray, mixture: GaussianMixture, n: int) -> Float[Array, 
 def draw(key: PRNGKeyArray, mixture: GaussianMixture, n: int) -> Float[Array, "n d"]:
     """`sample` drawn by JAX, for use inside `jax.jit` and `jax.vmap`; other numbers.
 
-    Args:
-        key: random key.
-        mixture: the law.
-        n: points.
-
-    Returns:
-        Points in rows.
-
     Examples:
         >>> mixture = make_gaussian_mixture([1.0], [[0.0, 0.0]], [1.0])
         >>> keys = jax.random.split(jax.random.key(1), 5)
@@ -352,3 +296,39 @@ def draw(key: PRNGKeyArray, mixture: GaussianMixture, n: int) -> Float[Array, "n
     if mixture.basis is not None:
         spread = jnp.einsum("nij,nj->ni", mixture.basis[component], spread)
     return mixture.means[component] + spread
+
+
+def kernel_density(points: Float[np.ndarray, "n d"], width: float) -> GaussianMixture:
+    """Equal masses on the points, spread by one Gaussian.
+
+    Args:
+        width: standard deviation in every direction; a tiny one stands for point masses.
+
+    Examples:
+        >>> law = kernel_density(np.array([[0.0], [4.0]]), 0.5)
+        >>> law.weights.tolist(), law.spectrum.ravel().tolist()
+        ([0.5, 0.5], [0.25, 0.25])
+    """
+    n = len(points)
+    return GaussianMixture(jnp.full(n, 1 / n), jnp.asarray(points), jnp.full(n, width**2))
+
+
+def fitted_gaussian(points: Float[np.ndarray, "n d"]) -> GaussianMixture:
+    """The Gaussian of the points' mean and covariance, the fit of largest likelihood.
+
+    Args:
+        points: more than d points in general position.
+
+    Returns:
+        A mixture of one component.
+
+    Examples:
+        >>> law = fitted_gaussian(np.array([[1.0], [5.0]]))
+        >>> law.means.item(), law.covariances.item()
+        (3.0, 4.0)
+    """
+    mean, covariance = (
+        points.mean(axis=0),
+        np.cov(points.T, bias=True).reshape([points.shape[1]] * 2),
+    )
+    return GaussianMixture(jnp.ones(1), jnp.asarray(mean)[None], jnp.asarray(covariance)[None])

@@ -33,46 +33,26 @@ class NoiseSchedule(eqx.Module):
     T: float | Float[Array, ""]
 
     def rate(self, t: Float[Array, "*n"]) -> Float[Array, "*n"]:
-        """The rate g(t), in 1 / time.
-
-        Args:
-            t: times in [0, T].
-
-        Returns:
-            g(t).
-        """
+        """The rate g(t), in 1 / time."""
         return self.start + (self.end - self.start) / self.T * t
 
     def integral(self, t: Float[Array, "*n"]) -> Float[Array, "*n"]:
-        """int_0^t g.
-
-        Args:
-            t: times in [0, T].
-
-        Returns:
-            The integral.
-        """
+        """int_0^t g."""
         return t * (self.start + (self.end - self.start) / (2 * self.T) * t)
 
     def decay(self, t: Float[Array, "*n"]) -> Float[Array, "*n"]:
         """What is left of the data: beta(t) = exp(-(1/2) int_0^t g).
 
-        Args:
-            t: times in [0, T].
-
         Returns:
-            beta(t), in (0, 1].
+            A number in (0, 1].
         """
         return jnp.exp(-self.integral(t) / 2)
 
     def variance(self, t: Float[Array, "*n"]) -> Float[Array, "*n"]:
         """The variance of the noise, 1 - beta(t)^2, without cancellation at small times.
 
-        Args:
-            t: times in [0, T].
-
         Returns:
-            The variance, in [0, 1).
+            A number in [0, 1).
         """
         return -jnp.expm1(-self.integral(t))
 
@@ -84,28 +64,14 @@ class NoiseSchedule(eqx.Module):
         Tweedie's formula; with f = E[x(0) | x(t) = x] it is grad log p_t(x).
 
         Args:
-            t: time, above 0.
-            x: point.
-            mean: estimate f(t, x) of the clean data.
-
-        Returns:
-            The score.
+            t: a positive time.
         """
         return (self.decay(t) * mean - x) / self.variance(t)
 
     def mean_of_score(
         self, t: Float[Array, ""], x: Float[Array, " d"], score: Float[Array, " d"]
     ) -> Float[Array, " d"]:
-        r"""The posterior mean that belongs to a score: (x + (1 - beta^2) s) / beta.
-
-        Args:
-            t: time.
-            x: point.
-            score: estimate of grad log p_t(x).
-
-        Returns:
-            The posterior mean.
-        """
+        r"""The posterior mean that belongs to a score: (x + (1 - beta^2) s) / beta."""
         return (x + self.variance(t) * score) / self.decay(t)
 
 
@@ -115,12 +81,9 @@ def make_noise_schedule(start: float, end: float | None = None, *, T: float) -> 
     Assumption 6.3 of gu2024exploring (a bounded and continuous g) holds for both.
 
     Args:
-        start: g(0), positive.
+        start: g(0), a positive rate.
         end: g(T), positive; equal to `start` when None.
         T: the final time, positive.
-
-    Returns:
-        The schedule.
 
     Raises:
         UserError: if a number is not positive and finite.
@@ -147,9 +110,7 @@ def require_times(
     """Refuse times outside [T0, T]; host code only.
 
     Args:
-        schedule: gives T.
-        t: times.
-        T0: the earliest time that is allowed.
+        T0: earliest admissible time.
 
     Raises:
         UserError: naming a time that is outside, or a T0 that is not in [0, T).

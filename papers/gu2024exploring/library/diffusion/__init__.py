@@ -1,1 +1,1 @@
-"""Diffusion of gu2024exploring."""
+"""Learned and exact scores, sampling by time reversal, and the error terms of Claim G.1."""

@@ -3,10 +3,11 @@ r"""Sampling by time reversal: the backward SDE (4) of gu2024exploring, and its 
 With tau = T - t and any estimate s of the score grad log p_t,
 dy = (g/2 y + g s(t, y)) dtau + sqrt(g) dB (SDE), or dy = (g/2 y + g/2 s(t, y)) dtau (the
 probability-flow ODE of Song et al., cited in Section 6.1). With the true score both have the law
-of x(t) at every time, if they start from it.
+of x(t) at every time, if they start from it. `sample` takes one score, `sample_estimators` several.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import equinox as eqx
@@ -19,6 +20,7 @@ from attlas.core.errors import UserError
 from attlas.core.extras import extra_needed
 from attlas.core.solution import Result, Solution
 from gu2024exploring.library.data.noise_schedule import NoiseSchedule, require_times
+from gu2024exploring.library.diffusion.score_estimation import Estimator
 
 # Of the score, per step.
 _EVALUATIONS = {"sde": 2, "ode": 6}
@@ -49,13 +51,9 @@ def sample(
     Args:
         score: score(t, x, *args) at one point. Parameters belong into `args`, or into a callable
             pytree (an Equinox module): arrays that it closes over are compiled in.
-        schedule: the rate of the noise.
         key: random key; one is split off for each sample, so that chunks change nothing.
-        n: samples.
-        d: dimension.
         args: further arguments of `score`: pytrees of arrays and numbers.
         method: `sde` or `ode`.
-        steps: of the integrator.
         T0: time at which to stop, above 0.
         T: time at which to start; that of the schedule when None.
         y_T: starting points; standard normal when None.
@@ -69,9 +67,9 @@ def sample(
     Examples:
         >>> from gu2024exploring.library.data.noise_schedule import make_noise_schedule
         >>> schedule = make_noise_schedule(1.0, T=5.0)
-        >>> found = sample(lambda t, x: -x, schedule, jax.random.key(0), 3, 2,
+        >>> result = sample(lambda t, x: -x, schedule, jax.random.key(0), 3, 2,
         ...                method="ode", steps=4, T0=0.1, y_T=jnp.ones((3, 2)))
-        >>> bool(jnp.allclose(found.unwrap(), 1))  # the standard normal law stays as it is
+        >>> bool(jnp.allclose(result.unwrap(), 1))  # the standard normal law stays as it is
         True
     """
     _require(n, d, steps, chunk, method, y_T)
@@ -80,10 +78,10 @@ def sample(
     y = jax.random.normal(start, (n, d), dtype) if y_T is None else jnp.asarray(y_T, dtype)
     schedule, args = jax.tree.map(_traced, (schedule, args))
     keys, grid = jax.random.split(path, n), jnp.asarray(times, y.dtype)
-    found = _integrate(score, method, schedule, args, grid, keys, y, chunk)
-    finite = np.all(np.isfinite(np.asarray(found)), axis=1)
+    samples = _integrate(score, method, schedule, args, grid, keys, y, chunk)
+    finite = np.all(np.isfinite(np.asarray(samples)), axis=1)
     result = np.where(finite, Result.CONVERGED.value, Result.NOT_FINITE.value)
-    return Solution(found, result, {}, {"evaluations": steps * _EVALUATIONS[method]})
+    return Solution(samples, result, {}, {"evaluations": steps * _EVALUATIONS[method]})
 
 
 def _require(n: int, d: int, steps: int, chunk: int | None, method: str, y_T: Array | None) -> None:
@@ -101,8 +99,6 @@ def reverse_times(
     r"""Times from T down to T0, uniform in the logarithm of the noise-to-signal ratio.
 
     Args:
-        schedule: the rate of the noise.
-        steps: number of intervals.
         T0: last time, above 0.
         T: first time; that of the schedule when None.
 
@@ -150,12 +146,12 @@ def _integrate(
 ) -> Array:
     """All samples, at once or in chunks; the diffusion equation runs in tau = T - t."""
 
-    def one(each: tuple[Array, Array]) -> Array:
-        return _path(score, method, schedule, args, times, *each)
+    def path(start: tuple[Array, Array]) -> Array:
+        return _path(score, method, schedule, args, times, *start)
 
     if chunk is None:
-        return jax.vmap(one)((keys, y))
-    return jax.lax.map(one, (keys, y), batch_size=chunk)
+        return jax.vmap(path)((keys, y))
+    return jax.lax.map(path, (keys, y), batch_size=chunk)
 
 
 def _path(
@@ -192,7 +188,7 @@ def _path(
     tau = times[0] - times
     # diffrax mixes types and ranks inside; results keep the type of y.
     with jax.numpy_dtype_promotion("standard"), jax.numpy_rank_promotion("allow"):
-        found = diffrax.diffeqsolve(
+        solution = diffrax.diffeqsolve(
             terms,
             solver,
             tau[0],
@@ -204,5 +200,79 @@ def _path(
             max_steps=times.shape[0],
             throw=False,
         )
-    arrived = found.result == diffrax.RESULTS.successful
-    return jnp.where(arrived, jnp.asarray(found.ys)[0], jnp.nan)
+    arrived = solution.result == diffrax.RESULTS.successful
+    return jnp.where(arrived, jnp.asarray(solution.ys)[0], jnp.nan)
+
+
+def sample_estimators(
+    estimators: Sequence[Estimator],
+    schedule: NoiseSchedule,
+    key: PRNGKeyArray,
+    n: int,
+    d: int,
+    *,
+    steps: int,
+    T0: float,
+    denoise: bool = False,
+) -> Float[np.ndarray, "k n d"]:
+    """Sample by the backward SDE with each estimate in turn.
+
+    All samplers share one compiled program with a branch for each kind of estimate: those of one
+    structure and one shape differ by their numbers alone. They share their noise, too.
+
+    Args:
+        T0: time at which to stop, above 0.
+        denoise: end with the estimate of the clean data at T0.
+
+    Returns:
+        Samples by estimator; not finite where one overflowed.
+
+    Examples:
+        >>> from gu2024exploring.library.data.gaussian_mixtures import make_gaussian_mixture
+        >>> from gu2024exploring.library.data.noise_schedule import make_noise_schedule
+        >>> from gu2024exploring.library.diffusion.score_estimation import MixtureEstimator
+        >>> schedule = make_noise_schedule(1.0, T=4.0)
+        >>> laws = [make_gaussian_mixture([1.0], [[mean]], [1e-6]) for mean in (1.0, 3.0)]
+        >>> result = sample_estimators([MixtureEstimator(law, schedule) for law in laws], schedule,
+        ...                     jax.random.key(0), 4, 1, steps=8, T0=0.01, denoise=True)
+        >>> result.mean(axis=(1, 2)).round(2).tolist()
+        [1.0, 3.0]
+    """
+    kinds: dict[Any, Estimator] = {}
+    for estimator in estimators:
+        kinds.setdefault(_kind(estimator), estimator)
+    samples = []
+    for estimator in estimators:
+        kind = _kind(estimator)
+        branches = tuple({**kinds, kind: estimator}.values())
+        branch = jnp.asarray(list(kinds).index(kind))
+        done = sample(
+            _score, schedule, key, n, d, args=(schedule, branch, branches), steps=steps, T0=T0
+        )
+        points = done.value
+        if denoise:
+            points = _denoised(jnp.asarray(points), jnp.asarray(T0), branch, branches)
+        samples.append(np.asarray(points))
+    return np.stack(samples)
+
+
+def _kind(estimator: Estimator) -> Any:
+    """Structure and shapes: what a compiled branch depends on."""
+    leaves, tree = jax.tree.flatten(estimator)
+    return tree, tuple((jnp.shape(leaf), jnp.result_type(leaf)) for leaf in leaves)
+
+
+def _score(
+    t: Array, x: Array, schedule: NoiseSchedule, branch: Array, branches: Sequence[Estimator]
+) -> Array:
+    return jax.lax.switch(
+        branch, [partial(estimator.score, schedule, t, x) for estimator in branches]
+    )
+
+
+@eqx.filter_jit
+def _denoised(points: Array, t: Array, branch: Array, branches: Sequence[Estimator]) -> Array:
+    def denoised(x: Array) -> Array:
+        return jax.lax.switch(branch, [partial(estimator.predict, t, x) for estimator in branches])
+
+    return jax.vmap(denoised)(points)

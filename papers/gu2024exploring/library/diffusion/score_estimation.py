@@ -23,6 +23,7 @@ from attlas.models.networks.softmax_network import Activation, SoftmaxNetwork
 from attlas.training.course import ClosedForm
 from attlas.training.fit import fit
 from gu2024exploring.library.data.diffusion_pairs import DiffusionPairs, PairScale
+from gu2024exploring.library.data.gaussian_mixtures import GaussianMixture, posterior_mean
 from gu2024exploring.library.data.noise_schedule import NoiseSchedule
 from gu2024exploring.library.kernels.dense_softmax_ntk import dense_softmax_ntk
 from gu2024exploring.library.kernels.regression_flow import regression_flow
@@ -34,28 +35,17 @@ class ScoreEstimator(eqx.Module):
     """What the estimators share: predictions and scores at one time and point.
 
     Attributes:
-        scale: of inputs and labels, that of the training pairs.
+        scale: fitted on the training pairs.
     """
 
     scale: PairScale
 
     @abstractmethod
     def outputs(self, inputs: Float[Array, "n2 e"]) -> Float[Array, "n2 d"]:
-        """Estimates of labels, both in units of the scale.
-
-        Args:
-            inputs: (t, x) over the scale, in rows.
-
-        Returns:
-            Estimates in rows.
-        """
+        """Estimates of labels, both in units of the scale."""
 
     def predict(self, t: Float[Array, ""], x: Float[Array, " d"]) -> Float[Array, " d"]:
         """The estimate of E[x(0) | x(t) = x].
-
-        Args:
-            t: time.
-            x: noised point.
 
         Returns:
             The estimate, in the units of the data.
@@ -68,12 +58,7 @@ class ScoreEstimator(eqx.Module):
         """The estimate of grad log p_t(x), by Tweedie's formula.
 
         Args:
-            schedule: of the noise.
-            t: time, above 0.
-            x: noised point.
-
-        Returns:
-            The estimated score.
+            t: a positive time.
         """
         return schedule.score_of_mean(t, x, self.predict(t, x))
 
@@ -83,34 +68,23 @@ class ScoreEstimator(eqx.Module):
         """Squared distances from the labels of pairs, or from other targets.
 
         Args:
-            pairs: where to predict.
-            targets: in the units of the data; the noisy labels when None.
-
-        Returns:
-            One number per pair.
+            targets: clean data in their units; the noisy labels when None.
         """
-        found = self.scale.decode(self.outputs(self.scale.encode_all(pairs.t, pairs.x)))
-        return jnp.sum((found - (pairs.labels if targets is None else targets)) ** 2, axis=1)
+        estimates = self.scale.decode(self.outputs(self.scale.encode_all(pairs.t, pairs.x)))
+        return jnp.sum((estimates - (pairs.labels if targets is None else targets)) ** 2, axis=1)
 
 
 class NetworkEstimator(ScoreEstimator):
     """A trained network.
 
     Attributes:
-        network: of d + 1 inputs and d outputs.
+        network: network with d + 1 inputs and d outputs.
     """
 
     network: SoftmaxNetwork
 
     def outputs(self, inputs: Float[Array, "n2 e"]) -> Float[Array, "n2 d"]:
-        """The network on each row.
-
-        Args:
-            inputs: (t, x) over the scale, in rows.
-
-        Returns:
-            Estimates in rows.
-        """
+        """The network on each row."""
         return jax.vmap(self.network)(inputs)
 
 
@@ -123,7 +97,6 @@ class KernelEstimator(ScoreEstimator):
         kernel: the network whose tangent kernel K is, in place of the limit; then K couples the
             outputs. The factor m of the softmax network is left out: K = H.
         sigma: standard deviation of the first layer in the limit of infinite width.
-        activation: of the limit.
     """
 
     inputs: Float[Array, "n e"]
@@ -133,14 +106,7 @@ class KernelEstimator(ScoreEstimator):
     activation: Activation = eqx.field(static=True, default=Activation.SOFTMAX)
 
     def outputs(self, inputs: Float[Array, "n2 e"]) -> Float[Array, "n2 d"]:
-        """The kernel expansion on each row.
-
-        Args:
-            inputs: (t, x) over the scale, in rows.
-
-        Returns:
-            Estimates in rows.
-        """
+        """The kernel expansion on each row."""
         if self.kernel is None:
             cross = softmax_ntk_limit(inputs, self.inputs, self.sigma, self.activation)
             return cross @ self.coefficients
@@ -162,13 +128,7 @@ def fit_network(
 
     Args:
         network: the start, of d + 1 inputs and d outputs.
-        pairs: training pairs.
-        scale: `fit_scale` of them.
-        step_size: eta.
-        steps: number of steps.
-
-    Returns:
-        The estimator.
+        scale: result of `fit_scale` on the training pairs.
 
     Raises:
         UserError: if the training leaves the range of floating numbers.
@@ -176,8 +136,8 @@ def fit_network(
     Examples:
         >>> pairs = DiffusionPairs(jnp.zeros(1), jnp.ones((1, 1)), jnp.ones((1, 1)), None)
         >>> network = SoftmaxNetwork(jnp.zeros((2, 2)), jnp.array([[1.0, -1.0]]))
-        >>> found = fit_network(network, pairs, PairScale(), step_size=0.2, steps=90)
-        >>> print(f"{float(found.predict(jnp.array(0.0), jnp.ones(1))[0]):.3f}")
+        >>> result = fit_network(network, pairs, PairScale(), step_size=0.2, steps=90)
+        >>> print(f"{float(result.predict(jnp.array(0.0), jnp.ones(1))[0]):.3f}")
         1.000
     """
     inputs, labels = _encoded(pairs, scale)
@@ -197,12 +157,8 @@ def fit_kernel(
     Network time tau of step eta is m eta tau for softmax and eta tau for the others.
 
     Args:
-        start: from `kernel_estimator`; its coefficients are not used.
-        pairs: training pairs.
-        times: of the flow, from 0.
-
-    Returns:
-        An estimator for each time.
+        start: result of `kernel_estimator`; its coefficients are not used.
+        times: times of the flow, at least 0.
 
     Examples:
         >>> pairs = DiffusionPairs(jnp.zeros(1), jnp.ones((1, 1)), jnp.ones((1, 1)), None)
@@ -215,8 +171,12 @@ def fit_kernel(
     n, d = Y.shape
     targets = Y if start.kernel is None else Y.T.reshape(-1, 1)
     # The predictor of a kernel row that is a unit vector is the coefficient itself.
-    found = regression_flow(K, targets).test(np.eye(len(K), dtype=K.dtype), np.asarray(times))
-    rows = found if start.kernel is None else found.reshape(-1, d, n).transpose(0, 2, 1)
+    coefficients = regression_flow(K, targets).test(
+        np.eye(len(K), dtype=K.dtype), np.asarray(times)
+    )
+    rows = (
+        coefficients if start.kernel is None else coefficients.reshape(-1, d, n).transpose(0, 2, 1)
+    )
     return [_with(start, jnp.asarray(c)) for c in rows]
 
 
@@ -228,13 +188,8 @@ def fit_gram(
     The functions are those of gradient descent in the feature space of K with the same step.
 
     Args:
-        start: from `kernel_estimator`; its coefficients are not used.
-        pairs: training pairs.
+        start: result of `kernel_estimator`; its coefficients are not used.
         step_size: s, below 2 over the largest eigenvalue of K to converge.
-        steps: number of steps.
-
-    Returns:
-        The estimator after the last step.
 
     Raises:
         UserError: if a number leaves the range of floating numbers.
@@ -252,10 +207,10 @@ def fit_gram(
     rate = Partial(optax.sgd, jnp.asarray(step_size, K.dtype))
     zero = jnp.zeros_like(targets)
     path = fit(ClosedForm(_gram_risk), rate, zero, (K, targets), steps=steps, record_at=(steps,))
-    found = path.last
-    if not bool(jnp.all(jnp.isfinite(found))):
+    coefficients = path.last
+    if not bool(jnp.all(jnp.isfinite(coefficients))):
         raise UserError(f"step_size = {step_size}: the descent diverges: choose a smaller one")
-    return _with(start, found if start.kernel is None else found.reshape(d, n).T)
+    return _with(start, coefficients if start.kernel is None else coefficients.reshape(d, n).T)
 
 
 def kernel_estimator(
@@ -269,14 +224,8 @@ def kernel_estimator(
     """The estimator of kernel regression before training, zero everywhere.
 
     Args:
-        pairs: training pairs.
-        scale: `fit_scale` of them.
+        scale: result of `fit_scale` on the training pairs.
         kernel: a network for its finite tangent kernel; the limit of infinite width when None.
-        sigma: of the limit.
-        activation: of the limit.
-
-    Returns:
-        The estimator with coefficients zero.
 
     Examples:
         >>> pairs = DiffusionPairs(jnp.zeros(1), jnp.ones((1, 1)), jnp.ones((1, 1)), None)
@@ -285,30 +234,6 @@ def kernel_estimator(
     """
     inputs, labels = _encoded(pairs, scale)
     return KernelEstimator(scale, inputs, jnp.zeros_like(labels), kernel, sigma, activation)
-
-
-def best_stop(estimators: Sequence[ScoreEstimator], held_out: DiffusionPairs) -> int:
-    """Early stopping: the estimator with the least squared error on held-out noisy labels.
-
-    Args:
-        estimators: of increasing times.
-        held_out: pairs that none of them was trained on.
-
-    Returns:
-        Its index.
-
-    Raises:
-        UserError: if there is no estimator.
-
-    Examples:
-        >>> pairs = DiffusionPairs(jnp.zeros(1), jnp.ones((1, 1)), jnp.ones((1, 1)), None)
-        >>> start = kernel_estimator(pairs, PairScale())
-        >>> best_stop(fit_kernel(start, pairs, [0.0, 1.0, 2.0]), pairs)
-        2
-    """
-    if not estimators:
-        raise UserError("no estimator to choose from: give at least one time")
-    return int(np.argmin([float(jnp.mean(each.errors(held_out))) for each in estimators]))
 
 
 def _encoded(pairs: DiffusionPairs, scale: PairScale) -> tuple[Array, Array]:
@@ -331,3 +256,44 @@ def _gram_risk(c: Array, problem: tuple[Array, Array]) -> tuple[Array, Array]:
     K, Y = problem
     residual = K @ c - Y
     return jnp.sum(c * (residual - Y)) / 2, residual
+
+
+class MixtureEstimator(eqx.Module):
+    """The exact estimate for data of a known law.
+
+    Examples:
+        >>> import jax.numpy as jnp
+        >>> from gu2024exploring.library.data.noise_schedule import make_noise_schedule
+        >>> normal = GaussianMixture(jnp.ones(1), jnp.zeros((1, 2)), jnp.ones(1))
+        >>> schedule = make_noise_schedule(1.0, T=1.0)
+        >>> score = MixtureEstimator(normal, schedule).score(schedule, jnp.array(0.5), jnp.ones(2))
+        >>> bool(jnp.allclose(score, -1))
+        True
+    """
+
+    mixture: GaussianMixture
+    schedule: NoiseSchedule
+
+    def predict(self, t: Float[Array, ""], x: Float[Array, " d"]) -> Float[Array, " d"]:
+        """The posterior mean E[x(0) | x(t) = x]."""
+        return posterior_mean(self.mixture, self.schedule, t, x)
+
+    def score(
+        self, schedule: NoiseSchedule, t: Float[Array, ""], x: Float[Array, " d"]
+    ) -> Float[Array, " d"]:
+        """The score grad log p_t(x), by Tweedie's formula.
+
+        Args:
+            t: a positive time.
+        """
+        return schedule.score_of_mean(t, x, self.predict(t, x))
+
+
+Estimator = ScoreEstimator | MixtureEstimator
+"""What estimates clean data, and so a score: learned or known."""
+
+
+@eqx.filter_jit
+def predict_pairs(estimator: Estimator, pairs: DiffusionPairs) -> Float[Array, "n d"]:
+    """The estimates of the clean data of pairs."""
+    return jax.vmap(estimator.predict)(pairs.t, pairs.x)

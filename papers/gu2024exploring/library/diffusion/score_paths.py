@@ -25,10 +25,10 @@ class KernelPath(NamedTuple):
     """Kernel regression by gradient descent, at any step.
 
     Attributes:
-        scale: of the training pairs.
-        inputs: of the training pairs, over the scale.
+        scale: fitted on the training pairs.
+        inputs: encoded training pairs.
         flow: the regression, decomposed.
-        step_size: of the descent, m eta of the network.
+        step_size: m eta of the network.
         sigma: standard deviation of the first layer, of infinite width.
     """
 
@@ -43,27 +43,16 @@ class KernelPath(NamedTuple):
     ) -> Float[np.ndarray, "s n2 d"]:
         """Estimates of the clean data of further pairs.
 
-        Args:
-            pairs: any.
-            steps: numbers of steps.
-
         Returns:
             Estimates at each step, in the units of the data.
         """
         inputs = self.scale.encode_all(pairs.t, pairs.x)
         cross = np.asarray(softmax_ntk_limit(inputs, self.inputs, self.sigma))
-        found = self.flow.test(cross, np.asarray(steps, float), self.step_size)
-        return found * float(self.scale.labels)
+        predicted = self.flow.test(cross, np.asarray(steps, float), self.step_size)
+        return predicted * float(self.scale.labels)
 
     def estimators(self, steps: Sequence[float | int] | np.ndarray) -> list[KernelEstimator]:
-        """The estimators of some steps.
-
-        Args:
-            steps: numbers of steps.
-
-        Returns:
-            One for each.
-        """
+        """The estimators of some steps."""
         # The predictor of a kernel row that is a unit vector is the coefficient itself.
         unit = np.eye(len(self.inputs))
         rows = self.flow.test(unit, np.asarray(steps, float), self.step_size)
@@ -78,13 +67,8 @@ def kernel_path(
     """Decompose kernel regression on noisy labels.
 
     Args:
-        pairs: training pairs.
-        scale: `fit_scale` of them.
-        share: of the step size that the largest eigenvalue allows, below 1 for monotone decay.
-        sigma: standard deviation of the first layer.
-
-    Returns:
-        The path.
+        scale: result of `fit_scale` on the training pairs.
+        share: step size times the largest eigenvalue; below 1 the decay is monotone.
 
     Examples:
         >>> pairs = DiffusionPairs(jnp.zeros(1), jnp.ones((1, 1)), jnp.ones((1, 1)), None)
@@ -102,7 +86,7 @@ class NetworkPath(NamedTuple):
     """A network along training.
 
     Attributes:
-        scale: of the training pairs.
+        scale: fitted on the training pairs.
         start: the network before training.
         W: its first layer at each record.
         steps: numbers of the recorded steps.
@@ -116,14 +100,7 @@ class NetworkPath(NamedTuple):
     predicted: Float[np.ndarray, "s n2 d"]
 
     def estimator(self, record: int) -> NetworkEstimator:
-        """The estimator at a record.
-
-        Args:
-            record: its number.
-
-        Returns:
-            The estimator.
-        """
+        """The estimator at a record."""
         return NetworkEstimator(self.scale, SoftmaxNetwork(self.W[record], self.start.a))
 
 
@@ -142,18 +119,10 @@ def network_path(
     """Train a softmax network on noisy labels by gradient descent.
 
     Args:
-        key: of the symmetric initialisation.
-        pairs: training pairs.
-        scale: `fit_scale` of them.
-        held_out: pairs to predict at each record.
-        width: m, even.
+        scale: result of `fit_scale` on the training pairs.
+        width: m, an even number.
         rate: m eta, such as the step size of `kernel_path`.
-        steps: number of steps.
-        records: about as many steps are recorded, at equal ratios.
-        sigma: standard deviation of the first layer.
-
-    Returns:
-        The path.
+        records: approximate number of recorded steps, at equal ratios.
 
     Examples:
         >>> import jax
@@ -183,8 +152,8 @@ class HeldOutErrors(NamedTuple):
     """Mean squared errors along training.
 
     Attributes:
-        validation: on noisy labels of the validation pairs: where to stop.
-        test: on true labels of the others.
+        validation: error on noisy labels of the validation pairs, which decides where to stop.
+        test: error on true labels of the test pairs.
     """
 
     validation: Float[np.ndarray, "*s"]
@@ -202,9 +171,8 @@ def held_out_errors(
     """Errors of estimates on validation pairs, and on test pairs.
 
     Args:
-        predicted: estimates of the clean data of all pairs.
         pairs: held out, with true labels.
-        validation: how many of them are validation pairs; the others are test pairs.
+        validation: number of validation pairs; the remaining ones are test pairs.
 
     Returns:
         Means over the pairs of squared distances.
@@ -212,8 +180,8 @@ def held_out_errors(
     Examples:
         >>> zero = jnp.zeros((3, 1))
         >>> pairs = DiffusionPairs(zero[:, 0], zero, jnp.array([[1.0], [3.0], [9.0]]), zero)
-        >>> found = held_out_errors(np.array([[[0.0]] * 3, [[2.0]] * 3]), pairs, 2)
-        >>> found.validation.tolist(), found.test.tolist(), found.stop
+        >>> result = held_out_errors(np.array([[[0.0]] * 3, [[2.0]] * 3]), pairs, 2)
+        >>> result.validation.tolist(), result.test.tolist(), result.stop
         ([5.0, 1.0], [0.0, 4.0], 1)
     """
     assert pairs.truth is not None
@@ -225,9 +193,6 @@ def held_out_errors(
 
 def mean_square(gaps: Float[np.ndarray, "*s n d"]) -> Float[np.ndarray, "*s"]:
     """Mean over points of the squared length.
-
-    Args:
-        gaps: vectors, one per point.
 
     Returns:
         One number for each set of points.

@@ -1,1 +1,1 @@
-"""Kernels of gu2024exploring."""
+"""Tangent kernels of two-layer networks at finite and infinite width, and kernel regression."""

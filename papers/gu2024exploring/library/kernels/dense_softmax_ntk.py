@@ -26,7 +26,6 @@ def dense_softmax_ntk(
     For ReLU and exponential units, of prefactor m^(-1/2), H is the tangent kernel itself.
 
     Args:
-        network: with k outputs and m units.
         X: samples, [n, d]; a list, or an array of NumPy, JAX or torch, traced or not.
         Z: samples of the second index, [n2, d], X itself when None.
 
@@ -45,8 +44,8 @@ def dense_softmax_ntk(
     with own_precision("d m, k m, n d, n2 d", **arrays) as (W, a, left, right):
         size = 8 * len(a) ** 2 * len(left) * len(right)
         require_memory(size, "the kernel", "give fewer samples", on_device=True)
-        own = SoftmaxNetwork(W, a, network.activation)
-        return _kernel(own, left, left if Z is None else right)
+        network_in_precision = SoftmaxNetwork(W, a, network.activation)
+        return _kernel(network_in_precision, left, left if Z is None else right)
 
 
 def _kernel(network: SoftmaxNetwork, X: Array, Z: Array) -> Array:
@@ -60,10 +59,6 @@ def _kernel(network: SoftmaxNetwork, X: Array, Z: Array) -> Array:
 
 def unit_features(network: SoftmaxNetwork, X: Float[Array, "n d"]) -> Float[Array, "k n m"]:
     r"""The features f_lir with H = <x_i, x_j> (1/m) sum_r f_lir f_l'jr.
-
-    Args:
-        network: with k outputs and m units.
-        X: samples.
 
     Returns:
         <v_lr, S_i> m S_ir = (a_lr - F_li / m) m S_ir, or a_lr phi'(<w_r, x_i>).

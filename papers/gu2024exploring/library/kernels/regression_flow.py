@@ -37,11 +37,8 @@ class RegressionFlow(NamedTuple):
         """Values on the training samples.
 
         Args:
-            times: of the flow, or numbers of steps when a step size is given.
+            times: times of the flow, or numbers of steps when a step size is given.
             step_size: eta of gradient descent, None for the flow.
-
-        Returns:
-            u at each time.
         """
         left = _remaining(self.eigenvalues, times, step_size)
         away = np.einsum("ij,sj,jk->sik", self.vectors, left, self.start, optimize=True)
@@ -59,13 +56,9 @@ class RegressionFlow(NamedTuple):
         Directions of eigenvalue zero contribute their limit, t.
 
         Args:
-            cross: kernel between further and training samples.
-            times: of the flow, or numbers of steps when a step size is given.
+            times: times of the flow, or numbers of steps when a step size is given.
             step_size: eta of gradient descent, None for the flow.
             start: values at time zero, zero when None.
-
-        Returns:
-            The predictor at each time.
         """
         filters = _accumulated(self.eigenvalues, times, step_size)
         moved = np.einsum("ij,sj,jk->sik", cross @ self.vectors, filters, self.start, optimize=True)
@@ -85,9 +78,6 @@ def regression_flow(
         targets: Y, [n, k]; lists, or arrays of NumPy, JAX or torch, as the others.
         start: u(0), [n, k], zero when None.
 
-    Returns:
-        The flow.
-
     Raises:
         UserError: if the kernel is not symmetric, or an array is not finite or does not fit.
 
@@ -98,13 +88,13 @@ def regression_flow(
         >>> flow.train(np.array([1.0]), step_size=0.25).item()
         0.25
     """
-    axes, given = "n n, n k", {"kernel": kernel, "targets": targets}
+    axes, arrays = "n n, n k", {"kernel": kernel, "targets": targets}
     if start is not None:
-        axes, given = f"{axes}, n k", {**given, "start": start}
-    found = read_arrays(axes, **given)
+        axes, arrays = f"{axes}, n k", {**arrays, "start": start}
+    checked = read_arrays(axes, **arrays)
     # Each in its own type, or the narrowest that LAPACK knows.
     kernel, targets, *begin = (
-        a.astype(working_dtype("float32", a.dtype), copy=False) for a in found
+        a.astype(working_dtype("float32", a.dtype), copy=False) for a in checked
     )
     # Rounding of a Gram product of n terms moves an entry by n eps of the largest at most.
     slack = len(kernel) * np.finfo(kernel.dtype).eps * np.abs(kernel).max(initial=0.0)
@@ -127,9 +117,6 @@ def descent_loss(kernel: ArrayInput, y: ArrayInput, steps: ArrayInput) -> Float[
         y: targets of one output, not zero, [n].
         steps: numbers of steps, at least 0, [s].
 
-    Returns:
-        The loss at each.
-
     Raises:
         UserError: if an array is not finite, does not fit or is zero, or the kernel is negative.
 
@@ -137,8 +124,8 @@ def descent_loss(kernel: ArrayInput, y: ArrayInput, steps: ArrayInput) -> Float[
         >>> descent_loss(np.diag([1.0, 0.5]), np.ones(2), np.array([0, 1])).tolist()
         [1.0, 0.125]
     """
-    axes, given = "n n, n, s", {"kernel": kernel, "y": y, "steps": steps}
-    kernel, y, steps = read_arrays(axes, np.float64, **given)
+    axes, arrays = "n n, n, s", {"kernel": kernel, "y": y, "steps": steps}
+    kernel, y, steps = read_arrays(axes, np.float64, **arrays)
     if not (kernel.any() and y.any() and steps.min() >= 0):
         raise UserError("the kernel or y is zero, or a step is below 0: the loss has no start")
     flow = regression_flow(kernel, y[:, None])

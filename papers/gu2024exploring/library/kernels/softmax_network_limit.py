@@ -1,8 +1,7 @@
 r"""Tangent kernels of two-layer networks in the limit of infinite width.
 
-At the symmetric initialisation of Definition 3.7 of gu2024exploring, w_r ~ N(0, sigma^2 I) and
-signs a_lr, the kernel of k outputs tends to I_k tensor K with K as below. The proof and the rate
-m^(-1/2) are in papers/gu2024exploring/proofs/kernel_limit.md.
+At the symmetric initialisation of Definition 3.7 the kernel of k outputs tends to I_k tensor K at
+the rate m^(-1/2): proofs/kernel_limit.md.
 """
 
 from functools import partial
@@ -32,11 +31,6 @@ def softmax_ntk_limit(
     Args:
         X: samples, (n, d); lists, or an array of NumPy, JAX or torch, as Z.
         Z: samples of the second index, (n2, d).
-        sigma: standard deviation of the first layer.
-        activation: of the hidden units.
-
-    Returns:
-        The kernel between the samples.
 
     Raises:
         UserError: if sigma is a number that is not positive, an array is not finite, or the

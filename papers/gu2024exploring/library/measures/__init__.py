@@ -1,1 +1,1 @@
-"""Measures of gu2024exploring."""
+"""Distances between the law of samples and the law of data."""

@@ -23,7 +23,7 @@ class SampleComparison(NamedTuple):
         distance: energy distance and sliced Wasserstein distance of the samples that are not
             lost; NaN for fewer than three.
         error: their standard errors.
-        lost: how many samples are lost.
+        lost: number of lost samples.
     """
 
     distance: Float[np.ndarray, " 2"]
@@ -40,27 +40,22 @@ def compare_samples(
     """Compare samples with data.
 
     Args:
-        key: of the directions of the sliced distance.
         points: samples in rows, some of them not finite.
-        data: points in rows.
-
-    Returns:
-        The comparison.
 
     Examples:
         >>> import jax
         >>> x = np.arange(12.0)[:, None]
-        >>> found = compare_samples(jax.random.key(0), np.concatenate([x, [[np.nan], [1e9]]]), x)
-        >>> found.lost, found.distance[1].item()
+        >>> result = compare_samples(jax.random.key(0), np.concatenate([x, [[np.nan], [1e9]]]), x)
+        >>> result.lost, result.distance[1].item()
         (2, 0.0)
     """
     points, data = np.asarray(points), np.asarray(data)
-    kept = points[~lost_samples(points, data)]
-    lost = len(points) - len(kept)
-    if len(kept) < 3:
+    finite = points[~lost_samples(points, data)]
+    lost = len(points) - len(finite)
+    if len(finite) < 3:
         return SampleComparison(np.full(2, np.nan), np.full(2, np.nan), lost)
-    found = np.array([energy_distance(kept, data), sliced_wasserstein(key, kept, data)])
-    return SampleComparison(found[:, 0], found[:, 1], lost)
+    distances = np.array([energy_distance(finite, data), sliced_wasserstein(key, finite, data)])
+    return SampleComparison(distances[:, 0], distances[:, 1], lost)
 
 
 def comparison_dataset(
@@ -71,9 +66,8 @@ def comparison_dataset(
     """Compare the samples of several laws with the same data.
 
     Args:
-        key: of the directions, which all share.
-        samples: by name of the law.
-        data: points in rows.
+        key: random key of the directions, which all samples share.
+        samples: samples in rows, keyed by the name of their law.
 
     Returns:
         `distance` and `standard_error` by `law` and `measure`, and how many points were `drawn`
@@ -82,17 +76,23 @@ def comparison_dataset(
     Examples:
         >>> import jax
         >>> x = np.arange(12.0)[:, None]
-        >>> found = comparison_dataset(jax.random.key(0), {"same": x, "moved": x + 3}, x)
-        >>> found.distance.sel(measure="sliced W2").round(6).values.tolist()
+        >>> result = comparison_dataset(jax.random.key(0), {"same": x, "moved": x + 3}, x)
+        >>> result.distance.sel(measure="sliced W2").round(6).values.tolist()
         [0.0, 3.0]
     """
-    each = [compare_samples(key, points, data) for points in samples.values()]
+    comparisons = [compare_samples(key, points, data) for points in samples.values()]
     return xr.Dataset(
         {
-            "distance": (("law", "measure"), np.stack([found.distance for found in each])),
-            "standard_error": (("law", "measure"), np.stack([found.error for found in each])),
+            "distance": (
+                ("law", "measure"),
+                np.stack([comparison.distance for comparison in comparisons]),
+            ),
+            "standard_error": (
+                ("law", "measure"),
+                np.stack([comparison.error for comparison in comparisons]),
+            ),
             "drawn": ("law", [len(points) for points in samples.values()]),
-            "lost": ("law", [found.lost for found in each]),
+            "lost": ("law", [comparison.lost for comparison in comparisons]),
         },
         {"law": list(samples), "measure": list(MEASURES)},
     )
@@ -103,10 +103,6 @@ def lost_samples(
     points: Float[np.ndarray, "n d"], data: Float[np.ndarray, "m d"]
 ) -> Bool[np.ndarray, " n"]:
     """Which samples have a coordinate ten times farther out than all data, or no number.
-
-    Args:
-        points: samples in rows.
-        data: points in rows.
 
     Returns:
         One boolean per sample.
@@ -126,7 +122,6 @@ def nearest_distances(
     """The distance from each sample to the nearest datum: near 0 where data are memorised.
 
     Args:
-        points: samples in rows.
         data: points in rows, such as the training set.
 
     Returns:
@@ -137,7 +132,7 @@ def nearest_distances(
         >>> nearest_distances(np.array([[0.0, 1.0], [np.inf, 0.0]]), data).tolist()
         [1.0, nan]
     """
-    found = np.full(len(points), np.nan)
-    kept = ~lost_samples(points, data)
-    found[kept] = cdist(points[kept], data).min(axis=1, initial=np.inf)
-    return found
+    distances = np.full(len(points), np.nan)
+    finite = ~lost_samples(points, data)
+    distances[finite] = cdist(points[finite], data).min(axis=1, initial=np.inf)
+    return distances

@@ -24,7 +24,6 @@ class Distance(NamedTuple):
     """An estimated distance.
 
     Attributes:
-        value: the estimate.
         error: its standard error.
     """
 
@@ -56,11 +55,9 @@ def sliced_wasserstein(
 
     Args:
         key: random key of the directions and of the jackknife's groups.
-        x: points in rows.
-        y: points in rows.
         p: order, at least 1.
         projections: number of directions, at least 2.
-        memory: bytes for the projected points held at a time.
+        memory: bytes of projected points in memory at a time.
 
     Returns:
         The distance, in the units of the points. Its error joins the spread over the directions
@@ -72,8 +69,8 @@ def sliced_wasserstein(
     Examples:
         >>> import jax
         >>> x = np.random.default_rng(0).standard_normal((40, 1))
-        >>> found = sliced_wasserstein(jax.random.key(0), x, x + 3.0)
-        >>> print(f"{found.value:.6f}")
+        >>> result = sliced_wasserstein(jax.random.key(0), x, x + 3.0)
+        >>> print(f"{result.value:.6f}")
         3.000000
     """
     x, y = _checked(x, y)
@@ -110,17 +107,17 @@ def _powers(
     for first in range(0, len(theta), block):
         lines = theta[first : first + block].T
         projected = [points @ lines for points in (x, y)]
-        orders = [np.argsort(each, axis=0) for each in projected]
+        orders = [np.argsort(values, axis=0) for values in projected]
         sides = [np.take_along_axis(a, o, axis=0) for a, o in zip(projected, orders, strict=True)]
         rows = [_line_distance(sides[0], sides[1], p)]
         labels = [g[order] for g, order in zip(groups, orders, strict=True)]
         for group in range(int(groups[0].max()) + 1):
             # Sorted columns lose as many entries each, so that what is left is a matrix again.
-            kept = [
+            subsets = [
                 side.T[(label != group).T].reshape(side.shape[1], -1).T
                 for side, label in zip(sides, labels, strict=True)
             ]
-            rows.append(_line_distance(kept[0], kept[1], p))
+            rows.append(_line_distance(subsets[0], subsets[1], p))
         yield np.stack(rows)
 
 
@@ -145,11 +142,9 @@ def energy_distance(
     r"""2 E||X - Y|| - E||X - X'|| - E||Y - Y'||, zero only for equal laws.
 
     Args:
-        x: points in rows.
-        y: points in rows.
         unbiased: leave out the pairs of a point with itself (U-statistic; may be negative);
             otherwise they count (V-statistic; never negative, zero for equal sets).
-        memory: bytes for the distances held at a time.
+        memory: bytes of distances in memory at a time.
 
     Returns:
         The distance, in the units of the points. Its error is that of the delete-one jackknife
@@ -174,9 +169,9 @@ def energy_distance(
     value = 2 * total[0] / (n * m) - total[1] / pairs[0] - total[2] / pairs[1]
     variance = 0.0
     sides = ((n, m, across.rows, within[0].rows), (m, n, across.columns, within[1].rows))
-    for size, other, rows, own in sides:
-        without = 2 * (total[0] - rows) / ((size - 1) * other)
-        without -= (own.sum() - 2 * own) / ((size - 1) * (size - 2))
+    for size, opposite, rows, same in sides:
+        without = 2 * (total[0] - rows) / ((size - 1) * opposite)
+        without -= (same.sum() - 2 * same) / ((size - 1) * (size - 2))
         variance += (size - 1) / size * np.sum((without - without.mean()) ** 2)
     error = max(np.sqrt(variance), _error_at_equal_laws(across, within))
     return Distance(float(value), float(error))

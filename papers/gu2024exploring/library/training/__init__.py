@@ -1,1 +1,1 @@
-"""Training of gu2024exploring."""
+"""Gradient descent on two-layer networks, beside regression with their tangent kernels."""

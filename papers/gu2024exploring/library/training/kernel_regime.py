@@ -21,7 +21,7 @@ class KernelRegime(NamedTuple):
     """Trainings of k networks with c scales of the targets, at s recorded steps.
 
     Attributes:
-        loss: over the loss at the start.
+        loss: relative to the loss at the start.
         movement: the largest distance of a unit from its start.
         drift: Frobenius norm of the change of the kernel.
         own: loss of regression with the kernel at the start, over that at the start.
@@ -50,12 +50,8 @@ def train_beside_own_kernel(
     Args:
         problems: one per network.
         starts: networks of one width.
-        scales: of the targets, each for all networks.
-        steps: number of steps.
+        scales: factors of the targets; every network is trained with each of them.
         record_at: increasing step numbers.
-
-    Returns:
-        What was recorded, and the kernels' predictions.
 
     Examples:
         >>> from attlas.models.networks.softmax_network import Activation
@@ -63,8 +59,8 @@ def train_beside_own_kernel(
         >>> from gu2024exploring.library.training.sign_regression import draw_sign_regression
         >>> problem = draw_sign_regression(3, 2, [0], 1.0, Activation.RELU)
         >>> start = draw_network(2, 8, [1], 1.0, Activation.RELU)
-        >>> found = train_beside_own_kernel([problem], [start], [1.0], 2, np.array([0, 2]))
-        >>> found.loss.shape, bool(found.loss[0, 0, 1] < 1), found.movement[0, 0, 0].item()
+        >>> result = train_beside_own_kernel([problem], [start], [1.0], 2, np.array([0, 2]))
+        >>> result.loss.shape, bool(result.loss[0, 0, 1] < 1), result.movement[0, 0, 0].item()
         ((1, 1, 2), True, 0.0)
     """
     count, pairs = len(scales), list(zip(starts, problems, strict=True))
@@ -81,6 +77,10 @@ def train_beside_own_kernel(
         np.asarray(a).reshape(count, len(pairs), -1) for a in (path.loss, path.movement, path.drift)
     )
     kernels = [softmax_ntk(start, p.X) for start, p in pairs]
-    own = [descent_loss(H, p.y, record_at) for H, p in zip(kernels, problems, strict=True)]
+    regression_loss = [
+        descent_loss(H, p.y, record_at) for H, p in zip(kernels, problems, strict=True)
+    ]
     smallest = [np.linalg.eigvalsh(H)[0] for H in kernels]
-    return KernelRegime(loss / loss[..., :1], movement, drift, np.array(own), np.array(smallest))
+    return KernelRegime(
+        loss / loss[..., :1], movement, drift, np.array(regression_loss), np.array(smallest)
+    )

@@ -67,16 +67,8 @@ def regression_gap(
 
     Args:
         network: the start, with one output.
-        path: W at each record.
-        predicted: its outputs on the test points at each record.
         step_size: eta of the training; regression with H makes steps of m eta for softmax.
-        problem: what was trained on.
-        Z: test points.
-        steps: number of steps at each record, the first 0.
-        sigma: standard deviation of the first layer, for the kernel of infinite width.
-
-    Returns:
-        Gaps, changes and bounds.
+        steps: step number of each record, the first 0.
 
     Examples:
         >>> from gu2024exploring.library.training.sign_regression import draw_network
@@ -84,17 +76,17 @@ def regression_gap(
         >>> problem = draw_sign_regression(2, 2, [0], 1.0, Activation.SOFTMAX)
         >>> network = draw_network(2, 8, [1], 1.0, Activation.SOFTMAX)
         >>> still = np.asarray(network.W)[None]
-        >>> found = regression_gap(
+        >>> result = regression_gap(
         ...     network, still, np.zeros((1, 1)), 0.1, problem, np.eye(2)[:1], np.zeros(1), 1.0)
-        >>> float(found.gap.max()), found.eps_H
+        >>> float(result.gap.max()), result.eps_H
         (0.0, 0.0)
     """
     n, y, activation = len(problem.y), problem.y, network.activation
     # The tangent kernel of softmax is m H: time passes m times as fast for H.
     size = (network.width if activation is Activation.SOFTMAX else 1) * step_size
-    both = np.concatenate([problem.X, Z])
+    points = np.concatenate([problem.X, Z])
     rows = [
-        softmax_ntk(SoftmaxNetwork(jax.device_put(W), network.a, activation), both, problem.X)
+        softmax_ntk(SoftmaxNetwork(jax.device_put(W), network.a, activation), points, problem.X)
         for W in path
     ]
     H, K = np.array([row[:n] for row in rows]), np.array([row[n:] for row in rows])
@@ -107,12 +99,12 @@ def regression_gap(
     smallest = float(flow.eigenvalues[0])
     change = float(np.abs(np.linalg.eigvalsh(H - H[0])).max())
     moved = np.linalg.norm(K - K[0], axis=2).max(axis=0)
-    kept = float(np.linalg.eigvalsh(H)[:, 0].min())
+    least = float(np.linalg.eigvalsh(H)[:, 0].min())
     norms, start = np.linalg.norm(K[0], axis=1), float(np.linalg.norm(y))
-    of = (float(network.width), start, smallest, change, kept)
-    points = (jax.device_put(norms), jax.device_put(moved))
-    sharp, printed, in_time = map(np.asarray, _bounds(of, *points, jax.device_put(size * steps)))
-    return RegressionGap(gap, limit_gap, in_time, sharp, printed, moved, change, smallest, kept)
+    of = (float(network.width), start, smallest, change, least)
+    test_rows = (jax.device_put(norms), jax.device_put(moved))
+    sharp, printed, in_time = map(np.asarray, _bounds(of, *test_rows, jax.device_put(size * steps)))
+    return RegressionGap(gap, limit_gap, in_time, sharp, printed, moved, change, smallest, least)
 
 
 def train_beside_regression(
@@ -127,13 +119,8 @@ def train_beside_regression(
     """Train one network on each problem and compare it with regression.
 
     Args:
-        problems: what is trained on.
-        networks: a start for each.
-        fraction: of the largest stable step.
-        steps: of descent.
-        records: number of steps at each record, the first 0.
-        Z: test points.
-        sigma: standard deviation of the first layer, for the kernel of infinite width.
+        fraction: step size over the largest stable one.
+        records: step number of each record, the first 0.
 
     Returns:
         Gaps, changes and bounds with a leading axis of networks.
@@ -144,26 +131,26 @@ def train_beside_regression(
         Keep(weights=True),
     )  # fmt: skip
     W, predicted = np.asarray(path.W), np.asarray(path.test_outputs)[..., 0]
-    each = [
-        regression_gap(network, own, outputs, size, problem, Z, records.astype(float), sigma)
-        for network, own, outputs, size, problem in zip(
+    gaps = [
+        regression_gap(network, weights, outputs, size, problem, Z, records.astype(float), sigma)
+        for network, weights, outputs, size, problem in zip(
             networks, W, predicted, sizes, problems, strict=True
         )
     ]
-    return RegressionGap(*map(np.stack, zip(*each, strict=True)))
+    return RegressionGap(*map(np.stack, zip(*gaps, strict=True)))
 
 
 @jax.jit
 def _bounds(of: tuple, norms: Array, moved: Array, time: Array) -> tuple[Array, Array, Array]:
     """Sharpened, recalled, and sharpened in time, for every test point."""
-    m, start, smallest, change, kept = of
+    m, start, smallest, change, least = of
 
-    def one(norm: Array, move: Array) -> tuple[Array, Array, Array]:
-        given = start, norm, smallest, change, move  # targets are signs: start is sqrt(n)
+    def for_point(norm: Array, move: Array) -> tuple[Array, Array, Array]:
+        arguments = start, norm, smallest, change, move  # targets are signs: start is sqrt(n)
         return (
-            gu2024_regression_gap(*given, contraction=kept),
-            gu2024_regression_gap(*given, m=m, constants="printed"),
-            gu2024_regression_gap_in_time(time, *given),
+            gu2024_regression_gap(*arguments, contraction=least),
+            gu2024_regression_gap(*arguments, m=m, constants="printed"),
+            gu2024_regression_gap_in_time(time, *arguments),
         )
 
-    return jax.vmap(one, out_axes=(0, 0, 1))(norms, moved)
+    return jax.vmap(for_point, out_axes=(0, 0, 1))(norms, moved)

@@ -31,7 +31,7 @@ class SignRegression(NamedTuple):
         X: inputs on the sphere.
         y: signs.
         kernel: the limit of H.
-        eigenvalues: of the kernel, ascending.
+        eigenvalues: ascending eigenvalues of the kernel.
     """
 
     X: Float[np.ndarray, "n d"]
@@ -42,14 +42,6 @@ class SignRegression(NamedTuple):
 
 def unit_inputs(n: int, d: int, seed: Sequence[int]) -> Float[np.ndarray, "n d"]:
     """Uniform draws on the sphere.
-
-    Args:
-        n: samples.
-        d: dimension.
-        seed: of the draw.
-
-    Returns:
-        One input per row.
 
     Examples:
         >>> np.linalg.norm(unit_inputs(2, 3, [0]), axis=1).round(9).tolist()
@@ -62,16 +54,6 @@ def draw_sign_regression(
     n: int, d: int, seed: Sequence[int], sigma: float, activation: Activation
 ) -> SignRegression:
     """Inputs and signs depend on n, d and the seed alone, so that activations share them.
-
-    Args:
-        n: samples.
-        d: input dimension.
-        seed: of the draw.
-        sigma: standard deviation of the first layer, for the kernel.
-        activation: for the kernel.
-
-    Returns:
-        The problem.
 
     Examples:
         >>> problem = draw_sign_regression(3, 2, [0], 1.0, Activation.RELU)
@@ -90,15 +72,6 @@ def limit_kernel(
 ) -> Float[np.ndarray, "n n2"]:
     """`softmax_ntk_limit` with sizes rounded up, so that many sizes share one program.
 
-    Args:
-        X: samples.
-        Z: samples of the second index.
-        sigma: standard deviation of the first layer.
-        activation: of the hidden units.
-
-    Returns:
-        The kernel of one output.
-
     Examples:
         >>> limit_kernel(np.eye(2), np.eye(2), 1.0, Activation.SOFTMAX).round(4).tolist()
         [[2.7183, 0.0], [0.0, 2.7183]]
@@ -114,15 +87,8 @@ def draw_network(
     """The symmetric initialisation of Definition 3.7, the same weights for every activation.
 
     Args:
-        d: input dimension.
-        m: width, even.
-        seed: of the draw.
-        sigma: standard deviation of the first layer.
-        activation: of the hidden units.
-        outputs: k.
-
-    Returns:
-        The network.
+        m: width, an even number.
+        outputs: number k of outputs.
 
     Examples:
         >>> network = draw_network(2, 4, [0], 1.0, Activation.SOFTMAX)
@@ -139,13 +105,6 @@ def draw_network(
 
 def stable_step(network: SoftmaxNetwork, X: Float[np.ndarray, "n d"]) -> float:
     """1 / lambda_max of the network's own tangent kernel, m H for softmax.
-
-    Args:
-        network: at its start.
-        X: inputs.
-
-    Returns:
-        The step size.
 
     Examples:
         >>> network = SoftmaxNetwork(jax.numpy.zeros((2, 2)), jax.numpy.array([[1.0, -1.0]]))
@@ -171,12 +130,9 @@ def train_on_signs(
     Args:
         networks: the starts, with one output.
         X: inputs, one set per network.
-        y: targets.
         step_sizes: one per network.
-        steps: number of steps.
         record_at: increasing step numbers.
         X_test: further samples, shared.
-        keep: what else is recorded.
 
     Returns:
         The recorded steps, networks along the leading axis.

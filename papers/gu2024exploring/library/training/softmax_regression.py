@@ -1,7 +1,7 @@
 r"""Gradient descent of Definition 3.5 of gu2024exploring: one softmax network, or many at once.
 
 W(tau + 1) = W(tau) - eta Delta W(tau) on L = (1/2) sum (F - y)^2 with a fixed, by the closed form
-of Claim 3.4. The weights of a record are kept only on demand, so that widths of 2^14 with many
+of Claim 3.4. A record holds the weights only on demand, so that widths of 2^14 with many
 records fit; what the theorems ask of them is reduced to numbers on the way.
 """
 
@@ -23,7 +23,7 @@ from attlas.models.networks.softmax_network import SoftmaxNetwork
 from attlas.training.ensemble import accelerator_width, core_share, in_chunks, on_cpu
 from attlas.training.trajectory import Trajectory, recording_schedule
 from gu2024exploring.library.kernels.dense_softmax_ntk import dense_softmax_ntk
-from gu2024exploring.library.models.softmax_network_gradient import outputs_and_gradient
+from gu2024exploring.library.training.softmax_network_gradient import outputs_and_gradient
 
 
 class Keep(NamedTuple):
@@ -42,7 +42,7 @@ NUMBERS_ONLY = Keep()
 _OBSERVED: tuple[str, ...] = ("movement", "largest_step", "outputs", "test_outputs", "drift")
 
 
-def descend_softmax(
+def _descend_softmax(
     network: SoftmaxNetwork,
     X: Float[Array, "n d"],
     Y: Float[Array, "n k"],
@@ -51,30 +51,7 @@ def descend_softmax(
     X_test: Float[Array, "n2 d"] | None = None,
     keep: Keep = NUMBERS_ONLY,
 ) -> Trajectory:
-    r"""`train_softmax_network` without checks, for use inside `jax.jit` and `jax.vmap`.
-
-    Rows of zeros in X with zero targets change nothing at the symmetric initialisation, so that
-    sets of different sizes can share a program.
-
-    Args:
-        network: the start.
-        X: samples.
-        Y: targets.
-        step_size: eta, in the dtype of the network.
-        schedule: increasing step numbers to record; training ends at the last.
-        X_test: further samples.
-        keep: what else is recorded.
-
-    Returns:
-        The recorded steps.
-
-    Examples:
-        >>> network = SoftmaxNetwork(jnp.zeros((1, 2)), jnp.array([[1.0, -1.0]]))
-        >>> one = jnp.ones((1, 1))
-        >>> path = descend_softmax(network, one, one, jnp.array(0.5), jnp.array([0, 1]))
-        >>> path.movement.tolist()
-        [0.0, 0.5]
-    """
+    """`train_softmax_network` without checks, inside `jax.jit` and `jax.vmap`."""
     start = network.W
     reference = dense_softmax_ntk(network, X) if keep.drift else None
 
@@ -89,17 +66,17 @@ def descend_softmax(
         move = step_size * gradient
         further = None if X_test is None else jax.vmap(now)(X_test)
         away = None if reference is None else jnp.linalg.norm(dense_softmax_ntk(now, X) - reference)
-        kept = (*numbers, _largest_column(move), F, further, away, W if keep.weights else None)
+        measured = (*numbers, _largest_column(move), F, further, away, W if keep.weights else None)
         # The step that follows reuses this gradient: recording every step costs no second one.
-        return (W - move, W), kept
+        return (W - move, W), measured
 
     before = jnp.concatenate((schedule[:1], jnp.diff(schedule) - 1))
-    (_, last), kept = jax.lax.scan(record, (start, start), before)
-    return _package(schedule, _with(network, last), kept)
+    (_, last), measured = jax.lax.scan(record, (start, start), before)
+    return _package(schedule, _with(network, last), measured)
 
 
-def _package(schedule: Array, last: SoftmaxNetwork, kept: tuple[Any, ...]) -> Trajectory:
-    loss, *numbers, F, further, away, W = kept
+def _package(schedule: Array, last: SoftmaxNetwork, measured: tuple[Any, ...]) -> Trajectory:
+    loss, *numbers, F, further, away, W = measured
     seen = dict(zip(_OBSERVED, (*numbers, F, further, away), strict=True))
     return Trajectory(
         schedule,
@@ -126,17 +103,13 @@ def train_softmax_network(
 
     Args:
         network: the start, of any activation.
-        X: samples.
-        Y: targets.
         step_size: eta; m eta is the natural scale of the softmax network, eta that of the others.
-        steps: number of steps.
-        record_at: increasing step numbers to record; log-spaced ones when None.
+        record_at: increasing step numbers; log-spaced when None.
         X_test: further samples, predicted at each record.
-        keep: what else is recorded.
 
     Returns:
         The recorded steps, in the dtype of the network: the loss (1/2) ||F - Y||_F^2; `last`, the
-        network at the last record; W where it is kept. Observed are movement, max_r
+        network at the last record; W if `keep.weights`. Observed are movement, max_r
         ||w_r - w_r(0)||; largest_step, max_r eta ||Delta w_r|| of the step that starts at the
         record; outputs, F on the training samples; test_outputs, on further ones; and drift,
         ||H - H(0)||_F, where it is asked for.
@@ -148,7 +121,7 @@ def train_softmax_network(
         >>> bool(path.loss[-1] < 1e-9)
         True
     """
-    require_regression(network, X, Y, step_size, X_test)
+    _require_regression(network, X, Y, step_size, X_test)
     schedule = jnp.asarray(recording_schedule(steps, record_at), int)
     size = jnp.asarray(step_size, network.W.dtype)
     return _descend(network, X, Y, size, schedule, X_test, keep)
@@ -173,12 +146,10 @@ def train_softmax_networks(
         X: samples, shared, or one set each with a leading axis.
         Y: targets, shared or one set each.
         step_size: eta, one for all or one each.
-        steps: number of steps.
-        record_at: increasing step numbers to record; log-spaced ones when None.
+        record_at: increasing step numbers; log-spaced when None.
         X_test: further samples, shared.
-        keep: what else is recorded.
         chunk: networks per chunk; when None, equal shares of the cores, which run at once, one
-            where states are kept, or what fills an accelerator.
+            where states are checkpointed, or what fills an accelerator.
 
     Returns:
         The recorded steps, networks along the leading axis.
@@ -193,44 +164,28 @@ def train_softmax_networks(
         [0.1, 0.2, 0.5]
     """
     count, dtype = networks.W.shape[0], networks.W.dtype
-    own = X.ndim == 3, Y.ndim == 3
+    stacked = X.ndim == 3, Y.ndim == 3
     first = jax.tree.map(lambda a: entry(a, 0), networks)
-    require_regression(first, X[0] if own[0] else X, Y[0] if own[1] else Y, step_size, X_test)
+    _require_regression(
+        first, X[0] if stacked[0] else X, Y[0] if stacked[1] else Y, step_size, X_test
+    )
     schedule = jnp.asarray(recording_schedule(steps, record_at), int)
     sizes = np.broadcast_to(np.asarray(step_size, dtype), (count,))
-    batch = (networks, X if own[0] else None, Y if own[1] else None, sizes)
-    shared = (None if own[0] else X, None if own[1] else Y, schedule, X_test)
+    batch = (networks, X if stacked[0] else None, Y if stacked[1] else None, sizes)
+    shared = (None if stacked[0] else X, None if stacked[1] else Y, schedule, X_test)
     # Recorded numbers apart, a network holds its parameters and attention, and their gradients.
     size = 4 * dtype.itemsize * (networks.W[0].size + X.shape[-2] * networks.a.shape[-1])
     share = 1 if is_kept() else core_share(count)
     usual = share if on_cpu() else accelerator_width(size)
     width = usual if chunk is None else chunk
-    found = in_chunks(lambda part: _descend_many(part, shared, keep), batch, width)
-    return eqx.tree_at(lambda path: path.steps, found, schedule)
+    trajectory = in_chunks(lambda part: _descend_many(part, shared, keep), batch, width)
+    return eqx.tree_at(lambda path: path.steps, trajectory, schedule)
 
 
-def require_regression(
+def _require_regression(
     network: SoftmaxNetwork, X: Array, Y: Array, step_size: Any, X_test: Array | None = None
 ) -> None:
-    """Refuse samples, targets or a step size that cannot be trained on.
-
-    Args:
-        network: the start, with no axis before those of its parameters.
-        X: samples, one per row.
-        Y: targets, one row per sample and one column per output.
-        step_size: eta.
-        X_test: further samples.
-
-    Raises:
-        UserError: for shapes that do not agree, or a step size that is not positive and finite.
-
-    Examples:
-        >>> network = SoftmaxNetwork(jnp.zeros((1, 2)), jnp.ones((1, 2)))
-        >>> require_regression(network, jnp.ones((3, 1)), jnp.ones((2, 1)), 0.1)
-        Traceback (most recent call last):
-            ...
-        attlas.core.errors.UserError: targets of shape (2, 1) meet 3 samples and 1 outputs: ...
-    """
+    """Check that samples, targets and step size fit the network."""
     d, k = network.W.shape[0], network.a.shape[0]
     for samples in (X,) if X_test is None else (X, X_test):
         if samples.ndim != 2 or samples.shape[1] != d:
@@ -250,21 +205,21 @@ def require_regression(
 
 @loop_jit(jit=eqx.filter_jit)
 def _descend(*arguments: Any) -> Trajectory:
-    return descend_softmax(*arguments)
+    return _descend_softmax(*arguments)
 
 
 @loop_jit(jit=eqx.filter_jit)
 def _descend_many(batch: tuple, shared: tuple, keep: Keep) -> Trajectory:
     X_all, Y_all, schedule, X_test = shared
 
-    def one(member: tuple) -> Trajectory:
+    def descend(member: tuple) -> Trajectory:
         network, X, Y, size = member
         samples, targets = X_all if X is None else X, Y_all if Y is None else Y
-        return descend_softmax(network, samples, targets, size, schedule, X_test, keep)
+        return _descend_softmax(network, samples, targets, size, schedule, X_test, keep)
 
     # XLA's batched products on a CPU are slow: one network after the other takes 0.4 of the time
     # of all together at m = 1024, on each core. An accelerator is faster with all together.
-    return jax.lax.map(one, batch) if on_cpu() else jax.vmap(one)(batch)
+    return jax.lax.map(descend, batch) if on_cpu() else jax.vmap(descend)(batch)
 
 
 def _largest_column(W: Float[Array, "d m"]) -> Float[Array, ""]:
@@ -276,6 +231,59 @@ def _with(network: SoftmaxNetwork, W: Array) -> SoftmaxNetwork:
 
 
 def _result(*numbers: Array) -> Int[Array, ""]:
-    whole = jnp.all(jnp.isfinite(jnp.stack(numbers)))
-    code = jnp.where(whole, Result.MAX_STEPS.value, Result.NOT_FINITE.value)
+    finite = jnp.all(jnp.isfinite(jnp.stack(numbers)))
+    code = jnp.where(finite, Result.MAX_STEPS.value, Result.NOT_FINITE.value)
     return code.astype(jnp.int32)
+
+
+def train_on_nested(
+    start: SoftmaxNetwork,
+    X: Float[Array, "n d"],
+    Y: Float[Array, "n k"],
+    sizes: Sequence[int],
+    *,
+    step_size: Float[Array, " e"] | Float[np.ndarray, " e"],
+    steps: int,
+    record_at: Sequence[int] | None = None,
+    X_test: Float[Array, "n2 d"] | None = None,
+) -> Trajectory:
+    """`train_softmax_networks` on nested training sets, which share one program.
+
+    Rows of zeros fill up the smaller sets. They change nothing: the output of a network whose
+    second layer sums to zero is zero at zero, and so is the gradient in the first layer.
+
+    Args:
+        start: the network, its second layer balanced as at the symmetric initialisation.
+        sizes: number of samples of each training.
+        record_at: increasing step numbers; log-spaced when None.
+
+    Returns:
+        The recorded steps, sizes along the leading axis.
+
+    Raises:
+        UserError: if a size is not among the samples, or the second layer is not balanced.
+
+    Examples:
+        >>> start = SoftmaxNetwork(jnp.zeros((1, 2)), jnp.array([[1.0, -1.0]]))
+        >>> one = jnp.ones((3, 1))
+        >>> path = train_on_nested(start, one, one, (1, 3), step_size=np.array([0.1, 0.1]),
+        ...                        steps=1, record_at=(0, 1))
+        >>> path.loss[:, 0].tolist()
+        [0.5, 1.5]
+    """
+    wanted = np.asarray(sizes)
+    if not (wanted.size and wanted.min() >= 1 and wanted.max() <= len(X)):
+        raise UserError(f"sizes = {tuple(sizes)}: choose from 1 to the {len(X)} samples")
+    sums, terms = np.asarray(start.a.sum(axis=1)), start.a.shape[1]
+    if np.abs(sums).max() > terms * np.finfo(sums.dtype).eps * float(jnp.abs(start.a).max()):
+        raise UserError("the second layer does not sum to zero: start from symmetric_network")
+    inside = jnp.asarray(np.arange(len(X))[None] < wanted[:, None])[:, :, None]
+    return train_softmax_networks(
+        jax.tree.map(lambda a: jnp.stack([a] * len(wanted)), start),
+        jnp.where(inside, X[None], 0),
+        jnp.where(inside, Y[None], 0),
+        step_size=jnp.asarray(step_size),
+        steps=steps,
+        record_at=record_at,
+        X_test=X_test,
+    )

@@ -1,1 +1,1 @@
-"""Measures of julistiono2024optimizing."""
+"""Which tokens are selected, how fast paths settle, and how near they end to their SVM."""

@@ -39,9 +39,7 @@ def interpolated(
     """Values between the points of paths.
 
     Args:
-        at: places.
         x: increasing places of the points; NaN where a path has fewer.
-        y: values at the points.
         logarithms: whether lines are straight in both logarithms; points at places that are
             not positive are left out then.
 
@@ -55,16 +53,16 @@ def interpolated(
         >>> interpolated(np.array([10.0]), x, y, logarithms=False).tolist()
         [[910.0]]
     """
-    found = []
+    rows = []
     for a, v in zip(x, y, strict=True):
-        kept = a > 0 if logarithms else ~np.isnan(a)
-        if not kept.any():
-            found.append(np.full(len(at), np.nan))
+        usable = a > 0 if logarithms else ~np.isnan(a)
+        if not usable.any():
+            rows.append(np.full(len(at), np.nan))
         elif logarithms:
-            found.append(np.exp(np.interp(np.log(at), np.log(a[kept]), np.log(v[kept]))))
+            rows.append(np.exp(np.interp(np.log(at), np.log(a[usable]), np.log(v[usable]))))
         else:
-            found.append(np.interp(at, a[kept], v[kept]))
-    return np.stack(found)
+            rows.append(np.interp(at, a[usable], v[usable]))
+    return np.stack(rows)
 
 
 def path_exponents(
@@ -83,7 +81,7 @@ def path_exponents(
         values: the quantity, positive, [e, s]; NaN where it is not known.
         rate: the rate as a function of the norm.
         between: first and last time.
-        points: at which each path is fitted, at equal ratios of time.
+        points: number of fitted points per path, at equal ratios of time.
 
     Returns:
         Exponents, NaN for a path that ends before the last time, whose values are not known or
@@ -95,42 +93,42 @@ def path_exponents(
 
     Examples:
         >>> time = np.geomspace(1, 100, 30)[None]
-        >>> found = path_exponents(time, 2 * time, time**-2.0, lambda x: 1 / x, (10.0, 50.0))
-        >>> f"{found.measured[0]:.3f} {found.printed[0]:.3f} {found.growth[0]:.3f}"
+        >>> result = path_exponents(time, 2 * time, time**-2.0, lambda x: 1 / x, (10.0, 50.0))
+        >>> f"{result.measured[0]:.3f} {result.printed[0]:.3f} {result.growth[0]:.3f}"
         '-2.000 -1.000 2.000'
     """
     low, high = between
     if not (0 < low < high < np.inf and points >= 2):
         raise UserError(f"between = {between}, points = {points}: give 0 < first < last, 2 points")
     time, norm, values = _paths(time, norm, values)
-    found = np.full((4, len(time)), np.nan)
+    exponents = np.full((4, len(time)), np.nan)
     there = (np.nanmax(time, axis=1, initial=0) >= high) & np.isfinite(values).any(axis=1)
     if there.any():
         grid = np.geomspace(low, high, points)
-        x, D = (interpolated(grid, time[there], each[there]) for each in (norm, values))
+        x, D = (interpolated(grid, time[there], quantity[there]) for quantity in (norm, values))
         printed = rate(x)
         share = D / printed
-        found[0, there] = log_slope(x, D).slopes
-        found[1, there] = log_slope(x, printed).slopes
-        found[2, there] = share[:, 0] / share[:, -1]
-        found[3, there] = (x[:, -1] - x[:, 0]) / (high - low)
-    return PathExponents(*found)
+        exponents[0, there] = log_slope(x, D).slopes
+        exponents[1, there] = log_slope(x, printed).slopes
+        exponents[2, there] = share[:, 0] / share[:, -1]
+        exponents[3, there] = (x[:, -1] - x[:, 0]) / (high - low)
+    return PathExponents(*exponents)
 
 
 def _paths(time: ArrayInput, norm: ArrayInput, values: ArrayInput) -> tuple[np.ndarray, ...]:
-    given = {"time": time, "norm": norm, "values": values}
-    found = {name: read_array(value, name).astype(float) for name, value in given.items()}
-    require_axes("e s, e s, e s", {name: array.shape for name, array in found.items()})
-    for name, array in found.items():
+    inputs = {"time": time, "norm": norm, "values": values}
+    arrays = {name: read_array(value, name).astype(float) for name, value in inputs.items()}
+    require_axes("e s, e s, e s", {name: array.shape for name, array in arrays.items()})
+    for name, array in arrays.items():
         # The logarithm of step 0 is a time, too.
         low = -np.inf if name == "time" else 0
         if not np.all((array >= low) & (array < np.inf) | np.isnan(array)):
             raise UserError(
                 f"{name} holds entries that are negative or infinite: drop those points"
             )
-    if np.any(np.diff(found["time"], axis=1) <= 0):
+    if np.any(np.diff(arrays["time"], axis=1) <= 0):
         raise UserError("time does not increase along each path: sort the points")
-    return tuple(found.values())
+    return tuple(arrays.values())
 
 
 @door_for_records
@@ -143,9 +141,9 @@ def end_gap(
     """Relative difference of other paths from paths at the end of the latter.
 
     Args:
-        time: of the points; NaN at the end where a path has fewer. All paths end together.
+        time: times of the points, NaN at the end where a path has fewer. All paths end together.
         values: along each path, positive.
-        other_time: of the other paths, which are longer.
+        other_time: times of the longer paths.
         other_values: along them, positive.
 
     Returns:
@@ -156,10 +154,10 @@ def end_gap(
         >>> end_gap(x, x**2, np.array([[1.0, 16.0]]), np.array([[1.0, 512.0]])).round(9).tolist()
         [0.414213562]
     """
-    known = np.flatnonzero(~np.isnan(time[0]))
-    if not known.size:
+    points = np.flatnonzero(~np.isnan(time[0]))
+    if not points.size:
         return np.full(len(time), np.nan)
-    last = int(known[-1])
+    last = int(points[-1])
     there = interpolated(time[0, last : last + 1], other_time, other_values)[:, 0]
     return np.abs(there / values[:, last] - 1)
 
@@ -173,9 +171,8 @@ def entry_times(
     """The first recorded time from which a path stays at or below its level.
 
     Args:
-        time: of the points; NaN where a path has fewer.
-        values: along each path.
-        level: one per path; NaN is never reached.
+        time: times of the points, NaN where a path has fewer.
+        level: one level per path; NaN is never entered.
 
     Returns:
         Times, infinite where the path ends above.

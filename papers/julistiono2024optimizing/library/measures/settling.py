@@ -15,7 +15,6 @@ def settling_times(
     Args:
         steps: recorded steps, increasing.
         values: quantities at those steps.
-        level: the level.
 
     Returns:
         One step per quantity, NaN where it ends at or below the level.

@@ -23,7 +23,7 @@ class SvmShortfall(NamedTuple):
             are positive, 0 for any minimiser; NaN without a certificate or where W is zero.
         apart: 1 - cosine between W and the SVM; NaN likewise.
         spread: nuclear over Frobenius norm of W; NaN where W is zero.
-        svm_spread: the same of the SVMs; NaN without a certificate.
+        svm_spread: nuclear over Frobenius norm of the SVMs; NaN without a certificate.
         tokens: selected at the end.
         certified: whether the SVM was solved.
     """
@@ -43,12 +43,7 @@ def svm_shortfall(
     """Shortfall in both norms, cosine to both SVMs, and effective rank along one path.
 
     Args:
-        X: tokens.
-        z: queries.
         W: the path, its last entry the end.
-
-    Returns:
-        The measures.
     """
     samples = np.arange(len(z))
     scores = np.einsum("ntd,sdc,nc->snt", X, W, z)
@@ -70,8 +65,8 @@ def svm_shortfall(
     shortfall = [1 - margin * unit / size for unit, size in zip(units, sizes, strict=True)]
     cosine = [np.sum(goal[None] * W, axis=(1, 2)) / sizes[1] for goal in goals]
     spread = [
-        np.linalg.svd(goal, compute_uv=False).sum() if found else np.nan
-        for goal, found in zip(goals, certified, strict=True)
+        np.linalg.svd(goal, compute_uv=False).sum() if valid else np.nan
+        for goal, valid in zip(goals, certified, strict=True)
     ]
     return SvmShortfall(
         np.stack(shortfall),

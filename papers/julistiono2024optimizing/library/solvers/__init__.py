@@ -1,1 +1,1 @@
-"""Solvers of julistiono2024optimizing."""
+"""Regularisation paths, minima on balls, the nuclear-norm SVM, and problems with a local choice."""

@@ -40,13 +40,12 @@ class BallMinimum(NamedTuple):
 
     Attributes:
         blocks: point on the spheres.
-        value: objective.
         relative_gap: largest over the blocks of 1 + <G, W> / (R ||G||_q), zero at stationary
             points; the Frank-Wolfe gap over R ||G||_q.
         frank_wolfe_gap: sum over the blocks of R ||G||_q + <G, W>, in units of the objective.
         cone_excess: D_psi / width - 1 if a cone was given, positive outside, else -1.
         starts_agreeing: starts that reached the best value to a relative 1e-6.
-        evaluations: of value and gradient, all starts.
+        evaluations: evaluations of value and gradient over all starts.
     """
 
     blocks: Blocks
@@ -62,22 +61,8 @@ def _flat_norm(x: Array, p: Array) -> Array:
     return entrywise_norm(x.ravel(), p)
 
 
-def on_spheres(unknowns: Blocks, radii: Array, p: Array) -> Blocks:
-    """The point R U / ||U||_p of each block.
-
-    Args:
-        unknowns: U for p >= 2, else sign(U) |U|^{p-1}.
-        radii: R of each block.
-        p: exponent.
-
-    Returns:
-        Points on the spheres.
-
-    Examples:
-        >>> point, = on_spheres((jnp.array([3.0, 4.0]),), jnp.array([10.0]), jnp.array(2.0))
-        >>> point.tolist()
-        [6.0, 8.0]
-    """
+def _on_spheres(unknowns: Blocks, radii: Array, p: Array) -> Blocks:
+    """The point R U / ||U||_p of each block; unknowns U for p >= 2, else sign(U) |U|^{p-1}."""
     power = jnp.where(p < 2, 1 / (p - 1), 1.0)
 
     def lift(x: Array, radius: Array) -> Array:
@@ -121,7 +106,7 @@ def _value_and_slope(flat: Array, weight: Array, arrays: Any, others: Any, shape
     objective, radii, p, cone = eqx.combine(arrays, others)
 
     def of_unknowns(x):
-        blocks = on_spheres(_blocks(x, shapes), radii, p)
+        blocks = _on_spheres(_blocks(x, shapes), radii, p)
         return _penalised(blocks, objective, p, cone, weight)
 
     return jax.value_and_grad(of_unknowns)(flat)
@@ -129,7 +114,7 @@ def _value_and_slope(flat: Array, weight: Array, arrays: Any, others: Any, shape
 
 @eqx.filter_jit
 def _certificate(unknowns, objective, radii, p, cone, weight):
-    blocks = on_spheres(unknowns, radii, p)
+    blocks = _on_spheres(unknowns, radii, p)
     slopes = jax.grad(_penalised)(blocks, objective, p, cone, weight)
     q = p / (p - 1)
     pulls = jnp.stack([radii[i] * _flat_norm(g, q) for i, g in enumerate(slopes)])
@@ -158,26 +143,26 @@ def ball_minimum(
         objective: smooth scalar function of the blocks; a pytree (`equinox.Module`) carries
             its data as traced arrays.
         starts: directions, one tuple of blocks each.
-        radii: of the balls, one per block.
+        radii: one radius per block.
         p: exponent, 1 < p < inf.
         max_steps: L-BFGS steps of each descent.
-        cone: where the last block must stay.
+        cone: restricts the last block to a cone.
 
     Returns:
         The best point. It is stationary to `relative_gap`; that it is the global minimum is
         not proved, and `starts_agreeing` says how often it was reached.
 
     Examples:
-        >>> found = ball_minimum(jnp.sum, [(jnp.array([1.0, -2.0]),)], jnp.ones(1), 2.0, 50)
-        >>> [round(float(x), 6) for x in found.blocks[0]], found.relative_gap < 1e-6
+        >>> result = ball_minimum(jnp.sum, [(jnp.array([1.0, -2.0]),)], jnp.ones(1), 2.0, 50)
+        >>> [round(float(x), 6) for x in result.blocks[0]], result.relative_gap < 1e-6
         ([-0.707107, -0.707107], True)
     """
     exponent = jnp.asarray(p, starts[0][0].dtype)
     ends = [_descend(objective, start, radii, exponent, max_steps, cone) for start in starts]
     inside = [end for end in ends if end.cone_excess <= CONE_SLACK] or ends
     best = min(inside, key=lambda end: end.value if np.isfinite(end.value) else np.inf)
-    reach = 1e-6 * (1 + abs(best.value))
-    agreeing = sum(abs(end.value - best.value) <= reach for end in inside)
+    tolerance = 1e-6 * (1 + abs(best.value))
+    agreeing = sum(abs(end.value - best.value) <= tolerance for end in inside)
     spent = sum(end.evaluations for end in ends)
     return best._replace(starts_agreeing=agreeing, evaluations=spent)
 
@@ -226,4 +211,4 @@ def _descend(objective, start, radii, exponent, max_steps, cone) -> BallMinimum:
 
 
 def _excess_at(unknowns: Blocks, radii: Array, p: Array, cone: Cone) -> float:
-    return float(_cone_excess(cone, on_spheres(unknowns, radii, p)[-1], p))
+    return float(_cone_excess(cone, _on_spheres(unknowns, radii, p)[-1], p))

@@ -38,13 +38,11 @@ def draw_local_selection(
     no better token is a support token of its SVM. Distances are in units of the norm of the SVM.
 
     Args:
-        seed: of the pool.
-        count: problems at most.
+        count: largest number of problems.
         exponents: p of the SVMs.
-        pool: problems drawn: tokens, queries and value heads uniform on the unit sphere.
-        n: samples.
+        pool: number of problems drawn, with tokens, queries and value heads uniform on the unit
+            sphere.
         T: tokens per sample.
-        d: dimension.
 
     Returns:
         The problems, the best one first; all SVMs of both choices have certificates.
@@ -56,8 +54,8 @@ def draw_local_selection(
     choices = np.array(list(itertools.product(range(T), repeat=n)))
     tokens = np.tile(choices, (pool, 1))
     owner = np.repeat(np.arange(pool), len(choices))
-    chosen = np.take_along_axis(scores[owner], tokens[:, :, None], axis=2)
-    better = scores[owner] > chosen
+    selected = np.take_along_axis(scores[owner], tokens[:, :, None], axis=2)
+    better = scores[owner] > selected
     usable, room = better.any(axis=(1, 2)), np.full(len(tokens), np.inf)
     for p in exponents:
         svm = attention_svm_batch(X[owner], z[owner], tokens, p)
@@ -66,11 +64,13 @@ def draw_local_selection(
         # A support token has margin 1.
         usable &= np.asarray(svm.converged) & (behind > OPTIMALITY_ROOM)
         usable &= np.asarray(attention_svm_batch(X, z, scores.argmax(2), p).converged)[owner]
-    each = np.where(usable, room, -np.inf).reshape(pool, -1)
-    members = np.argsort(-each.max(axis=1))[:count]
-    members = members[np.isfinite(each.max(axis=1)[members])]
+    room_of_choice = np.where(usable, room, -np.inf).reshape(pool, -1)
+    members = np.argsort(-room_of_choice.max(axis=1))[:count]
+    members = members[np.isfinite(room_of_choice.max(axis=1)[members])]
     data = TokenSelection(*(jnp.asarray(a[members]) for a in (X, y, z, v)))
-    return LocalSelection(data, scores.argmax(2)[members], choices[each.argmax(axis=1)[members]])
+    return LocalSelection(
+        data, scores.argmax(2)[members], choices[room_of_choice.argmax(axis=1)[members]]
+    )
 
 
 def _on_sphere(array: np.ndarray) -> np.ndarray:

@@ -55,23 +55,23 @@ def nuclear_svm(
     Source: Tarzanagh et al. 2023 (arXiv 2308.16898), the factored attention SVM (recalled).
 
     Examples:
-        >>> found = nuclear_svm([[[1.0, 0.0], [-1.0, 0.0]]], [[0.0, 1.0]], [0])
-        >>> abs(found.unwrap()).round(6).tolist()
+        >>> result = nuclear_svm([[[1.0, 0.0], [-1.0, 0.0]]], [[0.0, 1.0]], [0])
+        >>> abs(result.unwrap()).round(6).tolist()
         [[0.0, 0.5], [0.0, 0.0]]
     """
     check_options(2.0, tolerance, max_steps)
     points, queries = as_float64(X, "X", "n T d")[None], as_float64(z, "z", "n d")[None]
-    chosen = read_array(tokens, "tokens")[None]
-    check_problem(points, queries, chosen)
+    index = read_array(tokens, "tokens")[None]
+    check_problem(points, queries, index)
     d = points.shape[-1]
     if d > _LARGEST_DIMENSION:
         raise UserError(f"d = {d} is above {_LARGEST_DIMENSION}: too large for a dense program")
-    rows = attention_rows(points, queries, chosen)
+    rows = attention_rows(points, queries, index)
     unit = rows.scaled(1 / np.maximum(rows.lengths().max(axis=-1), np.finfo(float).tiny))
     W, dual, steps = _semidefinite(unit.select(np.arange(rows.shape[1])), d, max_steps)
     value, result, certificate = _judge(rows, W, dual, tolerance)
     for name in ("dual", "margins", "farkas"):
-        certificate[name] = scatter_others(certificate[name], chosen, points.shape)[0]
+        certificate[name] = scatter_others(certificate[name], index, points.shape)[0]
     return Solution(value, np.asarray(int(result)), certificate, {"steps": np.asarray(steps)})
 
 
@@ -89,9 +89,9 @@ def _judge(rows: AttentionRows, W: np.ndarray, dual: np.ndarray, tolerance: floa
     result, weights, residual = Result.CONVERGED, np.zeros(m), np.nan
     if not max(gap, violation) <= tolerance:
         result = Result.MAX_STEPS
-        found, length = farkas_multipliers(rows)
+        multipliers, length = farkas_multipliers(rows)
         if length <= farkas_tolerance(rows):
-            result, weights, residual = Result.INFEASIBLE, found, length
+            result, weights, residual = Result.INFEASIBLE, multipliers, length
             value, upper, lower = np.full_like(value, np.nan), np.inf, np.inf
             gap, violation, margins = np.nan, np.nan, np.full(m, np.nan)
     share = dual / max(dual.sum(), np.finfo(float).tiny)
@@ -127,8 +127,8 @@ def _semidefinite(A: np.ndarray, d: int, max_steps: int) -> tuple[np.ndarray, np
     settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = 1e-10
     cones = [clarabel.NonnegativeConeT(len(A)), clarabel.PSDTriangleConeT(order)]
     cost = np.where(row == column, 0.5, 0.0)
-    found = clarabel.DefaultSolver(
+    solution = clarabel.DefaultSolver(
         sparse.csc_matrix((size, size)), cost, matrix, right, cones, settings
     ).solve()
-    W = np.nan_to_num(np.asarray(found.x))[inside].reshape(d, d)
-    return W, np.maximum(np.nan_to_num(np.asarray(found.z))[: len(A)], 0), found.iterations
+    W = np.nan_to_num(np.asarray(solution.x))[inside].reshape(d, d)
+    return W, np.maximum(np.nan_to_num(np.asarray(solution.z))[: len(A)], 0), solution.iterations

@@ -52,14 +52,7 @@ class LogExcessLoss(eqx.Module):
     loss: MarginLoss
 
     def __call__(self, W: Float[Array, "d d"]) -> Float[Array, ""]:
-        """The logarithm of the excess loss.
-
-        Args:
-            W: key-query matrix.
-
-        Returns:
-            A scalar.
-        """
+        """The logarithm of the excess loss."""
         data = self.data
         scores = token_scores(data)
         best = jnp.max(scores, axis=1)
@@ -88,15 +81,7 @@ class LogJointLoss(eqx.Module):
     loss: MarginLoss
 
     def __call__(self, v: Float[Array, " d"], W: Float[Array, "d d"]) -> Float[Array, ""]:
-        """The logarithm of the loss.
-
-        Args:
-            v: value head.
-            W: key-query matrix.
-
-        Returns:
-            A scalar.
-        """
+        """The logarithm of the loss."""
         data = self.data
         attention = jnp.einsum("ntd,nd->nt", data.X, data.z @ W.T)
         mixed = jnp.einsum("nt,ntd->nd", jax.nn.softmax(attention, axis=1), data.X)
@@ -124,14 +109,11 @@ def regularisation_path(
     centre, in float64 whatever the precision of the data. A bad option raises a `UserError`.
 
     Args:
-        data: samples and value head.
-        radii: increasing, positive.
+        radii: radii R, positive and increasing.
         p: exponent, 1 < p < inf.
-        key: of the random starts.
-        loss: name of a margin loss.
-        starts: random directions tried at every radius.
+        starts: number of random directions tried at every radius.
         cone: restricts W to a cone, for the local path.
-        tolerance: of the relative Frank-Wolfe gap.
+        tolerance: largest relative Frank-Wolfe gap.
         max_steps: L-BFGS steps of one descent.
 
     Returns:
@@ -154,14 +136,14 @@ def regularisation_path(
     with jax.enable_x64(True):
         data, cone = _in_float64(data), _in_float64(cone)
         draws = _directions(key, len(radii), starts, data, cone)
-        objective, found = LogExcessLoss(data, margin_loss(loss)), []
+        objective, minima = LogExcessLoss(data, margin_loss(loss)), []
         for k, radius in enumerate(radii):
             tried = [(draw,) for draw in draws[k]]
-            tried += [found[-1].blocks] if found else []
+            tried += [minima[-1].blocks] if minima else []
             tried += [(cone.centre,)] if cone is not None else []
             at = jnp.asarray([radius], draws.dtype)
-            found.append(ball_minimum(objective, tried, at, p, max_steps, cone))
-    return _solution(np.stack([end.blocks[0] for end in found]), found, tolerance)
+            minima.append(ball_minimum(objective, tried, at, p, max_steps, cone))
+    return _solution(np.stack([end.blocks[0] for end in minima]), minima, tolerance)
 
 
 def _in_float64(arrays: Any) -> Any:
@@ -198,18 +180,14 @@ def joint_regularisation_path(
         data: samples; the value head in it is not used.
         radii: pairs (r, R), increasing.
         p: exponent, 1 < p < inf.
-        key: of the random starts.
         loss: name of a margin loss with positive values.
-        starts: random directions tried at every radius.
-        tolerance: of the relative Frank-Wolfe gap, in both blocks.
+        starts: number of random directions tried at every radius.
+        tolerance: largest relative Frank-Wolfe gap in both blocks.
         max_steps: L-BFGS steps of one descent.
 
     Returns:
         (v, W) for every pair, with the certificate of `regularisation_path`; `log_excess` is
         log L, whose limit is 0.
-
-    Raises:
-        UserError: for options that make no problem.
 
     Source: joint regularisation-path theorem of julistiono2024optimizing.
 
@@ -231,14 +209,14 @@ def joint_regularisation_path(
         head, matrix = jax.random.split(key)
         heads = jax.random.normal(head, (len(radii), starts, d))
         matrices = jax.random.normal(matrix, (len(radii), starts, d, d))
-        objective, found = LogJointLoss(_in_float64(data), margin_loss(loss)), []
+        objective, minima = LogJointLoss(_in_float64(data), margin_loss(loss)), []
         for k, pair in enumerate(radii):
             tried = [(heads[k, i], matrices[k, i]) for i in range(starts)]
-            tried += [found[-1].blocks] if found else []
+            tried += [minima[-1].blocks] if minima else []
             at = jnp.asarray(pair, heads.dtype)
-            found.append(ball_minimum(objective, tried, at, p, max_steps))
-    value = tuple(np.stack([end.blocks[i] for end in found]) for i in range(2))
-    return _solution(value, found, tolerance)
+            minima.append(ball_minimum(objective, tried, at, p, max_steps))
+    value = tuple(np.stack([end.blocks[i] for end in minima]) for i in range(2))
+    return _solution(value, minima, tolerance)
 
 
 def _check(radii, p: float, starts: int, tolerance: float) -> None:
@@ -252,23 +230,23 @@ def _check(radii, p: float, starts: int, tolerance: float) -> None:
         raise UserError(f"tolerance = {tolerance} is not in (0, 1): it is a relative gap")
 
 
-def _solution(value, found: list[BallMinimum], tolerance: float) -> Solution:
-    gap = np.array([end.relative_gap for end in found])
-    excess = np.array([end.cone_excess for end in found])
-    finite = np.isfinite([end.value for end in found])
+def _solution(value, minima: list[BallMinimum], tolerance: float) -> Solution:
+    gap = np.array([end.relative_gap for end in minima])
+    excess = np.array([end.cone_excess for end in minima])
+    finite = np.isfinite([end.value for end in minima])
     solved = finite & (gap <= tolerance) & (excess <= CONE_SLACK)
     result = np.where(solved, Result.CONVERGED.value, Result.MAX_STEPS.value)
     # Where attention has saturated, W moves the loss by less than its rounding.
-    value_scale = 1 + np.abs([end.value for end in found])
-    lost = np.array([end.frank_wolfe_gap for end in found]) <= _ROUNDINGS * value_scale
+    value_scale = 1 + np.abs([end.value for end in minima])
+    lost = np.array([end.frank_wolfe_gap for end in minima]) <= _ROUNDINGS * value_scale
     result = np.where(~solved & lost, Result.GRADIENT_BELOW_ROUNDING.value, result)
     result = np.where(finite, result, Result.NOT_FINITE.value)
     certificate = {
         "relative_gap": gap,
-        "frank_wolfe_gap": np.array([end.frank_wolfe_gap for end in found]),
-        "log_excess": np.array([end.value for end in found]),
+        "frank_wolfe_gap": np.array([end.frank_wolfe_gap for end in minima]),
+        "log_excess": np.array([end.value for end in minima]),
         "cone_excess": excess,
-        "starts_agreeing": np.array([end.starts_agreeing for end in found]),
+        "starts_agreeing": np.array([end.starts_agreeing for end in minima]),
     }
-    stats = {"evaluations": np.array([end.evaluations for end in found])}
+    stats = {"evaluations": np.array([end.evaluations for end in minima])}
     return Solution(value, result, certificate, stats)

@@ -51,7 +51,6 @@ def selection_geometry(
         tokens: selected token of each sample, [n].
         W: the solution W_mm of `attention_svm` for these tokens and this p, [d, d].
         p: exponent, 1 < p < inf.
-        tolerance: of `support_tokens`.
 
     Returns:
         The numbers, for `bounds.optimisation.julistiono2024_cone`.
@@ -62,14 +61,14 @@ def selection_geometry(
         >>> X = jnp.array([[[1.0, 0.0], [-1.0, 0.0], [-3.0, 0.0]]])
         >>> data = TokenSelection(X, jnp.ones(1), jnp.array([[0.0, 1.0]]), jnp.array([1.0, 0.0]))
         >>> W = jnp.array([[0.0, 0.5], [0.0, 0.0]])
-        >>> found = selection_geometry(data, jnp.array([0]), W, 2.0)
-        >>> [float(x) for x in found]
+        >>> result = selection_geometry(data, jnp.array([0]), W, 2.0)
+        >>> [float(x) for x in result]
         [1.0, 0.25, 1.5, 0.5, 4.0, 2.0]
     """
     validate(data)
-    chosen = jnp.asarray(read_indices(tokens, "tokens", data.X.shape[:1], data.X.shape[1]))
+    index = jnp.asarray(read_indices(tokens, "tokens", data.X.shape[:1], data.X.shape[1]))
     with own_precision(X=data.X, y=data.y, z=data.z, v=data.v, W=W) as (*arrays, W_mm):
-        return _geometry(TokenSelection(*arrays), chosen, W_mm, p, tolerance)
+        return _geometry(TokenSelection(*arrays), index, W_mm, p, tolerance)
 
 
 def _geometry(

@@ -1,1 +1,1 @@
-"""Token selection of julistiono2024optimizing."""
+"""Gradient and mirror descent and flow on attention weights, and paths against their SVMs."""

@@ -110,23 +110,18 @@ def descend_in_ball(
         data: samples and value head (the start of it where it is trained).
         W0: start, [d, d], not zero; a list, or an array of NumPy, JAX or torch, traced or not.
         p: exponent, 1 < p < inf.
-        radius: R.
-        steps: number of steps.
+        radius: radius R of the ball.
         head_radius: r, where the value head is trained as well.
-        loss: name of a margin loss.
 
     Returns:
         The point of the smallest relative gap that was met, infinite where no point has a
         gradient; map over problems with `jax.vmap`.
 
-    Raises:
-        UserError: for data, a start or settings that cannot be used.
-
     Examples:
         >>> from attlas.data.token_selection import make_support_selection
         >>> data = make_support_selection(jax.random.key(0))
-        >>> found = descend_in_ball(data, jnp.eye(4), p=2.0, radius=10.0, steps=200)
-        >>> print(f"{float(jnp.linalg.norm(found.W)):.6f}", bool(found.relative_gap < 1e-9))
+        >>> result = descend_in_ball(data, jnp.eye(4), p=2.0, radius=10.0, steps=200)
+        >>> print(f"{float(jnp.linalg.norm(result.W)):.6f}", bool(result.relative_gap < 1e-9))
         10.000000 True
     """
     validate(data)

@@ -2,6 +2,7 @@ r"""Gradient descent on the factors of W = K Q', whose bias is the nuclear norm.
 
 import functools
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -14,6 +15,38 @@ from attlas.losses.margin_loss import margin_loss
 from attlas.training.course import record_along
 from attlas.training.trajectory import Trajectory, recording_schedule
 from julistiono2024optimizing.library.token_selection.gradient import scaled_gradient
+
+
+class SphereSelection(NamedTuple):
+    """One problem, or several along leading axes.
+
+    Attributes:
+        X: tokens of norm one.
+        y: labels of the samples, +1 or -1.
+        z: queries of norm one.
+        v: value head of norm one.
+    """
+
+    X: Float[np.ndarray, "*b n T d"]
+    y: Float[np.ndarray, "*b n"]
+    z: Float[np.ndarray, "*b n d"]
+    v: Float[np.ndarray, "*b d"]
+
+
+def draw_sphere_selection(rng: np.random.Generator, n: int, T: int, d: int) -> SphereSelection:
+    """One problem: uniform directions for tokens, queries and value head, random labels.
+
+    Args:
+        T: tokens per sample.
+
+    Examples:
+        >>> drawn = draw_sphere_selection(np.random.default_rng(0), 2, 3, 4)
+        >>> drawn.X.shape, np.linalg.norm(drawn.v).round(12).tolist()
+        ((2, 3, 4), 1.0)
+    """
+    normals = [rng.normal(size=shape) for shape in ((n, T, d), (n, d), (d,))]
+    X, z, v = (a / np.linalg.norm(a, axis=-1, keepdims=True) for a in normals)
+    return SphereSelection(X, rng.choice([-1.0, 1.0], n), z, v)
 
 
 @functools.partial(jax.jit, static_argnames=("loss", "normalized"))
@@ -64,21 +97,12 @@ def train_factored(
     one (Tarzanagh et al. 2023); both factors at zero is a stationary point.
 
     Args:
-        data: samples and value head.
-        K0: start of the key factor.
-        Q0: start of the query factor.
-        learning_rate: step size.
-        steps: number of steps.
-        record_at: increasing step numbers to record; log-spaced ones when None.
-        loss: name of a margin loss.
+        record_at: increasing step numbers; log-spaced when None.
         normalized: divide by the joint Frobenius norm of both gradients.
 
     Returns:
         The recorded factors K and Q; observed are W = K Q' and log_gradient_norm, the log of the
         norm of the gradient in (K, Q).
-
-    Raises:
-        UserError: for data or settings that cannot be used.
 
     Examples:
         >>> from attlas.data.token_selection import make_support_selection

@@ -96,21 +96,15 @@ def mirror_flow(
     gradient (W at rest exactly) does not move.
 
     Args:
-        data: samples and value head.
-        W0: start.
         p: exponent, 1 < p < inf; a traced one shares one program with all others.
-        steps: number of rescaled steps.
         step: growth of ||W||_p per step.
-        record_at: increasing step numbers to record; log-spaced ones when None.
+        record_at: increasing step numbers; log-spaced when None.
         loss: name of a margin loss; or a loss itself, where the caller compiles.
 
     Returns:
         The recorded points W; observed are norm, ||W||_p; log_time, log t of the plain clock (-inf
         at the start); log_gradient_norm, log ||grad L||_q, finite where the norm underflows.
         The number of plain steps of size eta is t / eta. Map over problems with `jax.vmap`.
-
-    Raises:
-        UserError: for data or settings that cannot be used.
 
     Examples:
         >>> import jax
@@ -131,8 +125,8 @@ def mirror_flow(
     schedule = recording_schedule(steps, record_at)
     lengths = jnp.asarray(np.diff(schedule, prepend=0), jnp.int32)
     bare = TokenSelection(data.X, data.y, data.z, data.v)
-    known = isinstance(p, float | int)
-    run, exponent = (_flow_of_one, float(p)) if known else (_flow_of_any, p)
+    static = isinstance(p, float | int)
+    run, exponent = (_flow_of_one, float(p)) if static else (_flow_of_any, p)
     run = _flow if isinstance(loss, MarginLoss) else run
     W, *seen = run(bare, W0, jnp.asarray(step, W0.dtype), lengths, p=exponent, loss=loss)
     observed = dict(zip(_OBSERVED, seen, strict=True))

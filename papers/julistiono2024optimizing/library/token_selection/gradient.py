@@ -17,12 +17,7 @@ def selection_loss(
     r"""The empirical risk L(W) with the value head fixed.
 
     Args:
-        W: key-query matrix.
-        data: samples and value head.
         loss: a margin loss, or its name.
-
-    Returns:
-        Mean loss over the samples.
 
     Examples:
         >>> from attlas.data.token_selection import make_infeasible_selection
@@ -44,12 +39,7 @@ def selection_gradient(
     (1/n) sum_i l'(gamma_i' s_i) X_i' (diag(s_i) - s_i s_i') gamma_i z_i'.
 
     Args:
-        W: key-query matrix.
-        data: samples and value head.
         loss: a margin loss, or its name.
-
-    Returns:
-        The gradient with respect to W.
 
     Examples:
         >>> from attlas.data.token_selection import make_token_selection
@@ -77,13 +67,6 @@ def scaled_gradient(
     the factor exp(max D) and are formed relative to it: nothing cancels and nothing
     underflows, however large W is.
 
-    Args:
-        W: key-query matrix.
-        X: tokens.
-        z: queries.
-        scores: token scores gamma.
-        loss: the margin loss.
-
     Returns:
         Matrix G and logarithm k with gradient = exp(k) G.
 
@@ -97,14 +80,14 @@ def scaled_gradient(
     """
     h = jnp.einsum("ntd,nd->nt", X, z @ W.T)
     top = jnp.argmax(h, axis=1)[:, None]
-    other = jnp.arange(h.shape[1])[None, :] != top
+    not_top = jnp.arange(h.shape[1])[None, :] != top
     below = h - jnp.take_along_axis(h, top, 1)
     gap = scores - jnp.take_along_axis(scores, top, 1)
     weight = jnp.exp(below)
     total = jnp.sum(weight, axis=1, keepdims=True)
     mean = jnp.sum(weight * gap, axis=1, keepdims=True) / total
     margin = jnp.take_along_axis(scores, top, 1) + mean
-    logs = jnp.where(other, loss.log_slope(margin) - jnp.log(total) + below, -jnp.inf)
+    logs = jnp.where(not_top, loss.log_slope(margin) - jnp.log(total) + below, -jnp.inf)
     scale = jax.lax.stop_gradient(jnp.max(logs))
     coefficient = -jnp.exp(logs - scale) * (gap - mean) / h.shape[0]
     best = jnp.take_along_axis(X, top[:, :, None], 1)

@@ -53,15 +53,9 @@ def long_paths(
 
     Args:
         data: problems along a leading axis, with their optimal tokens.
-        start: W(0) of each.
         p: exponent, 1 < p < inf.
-        rate: of the plain steps.
-        steps: of plain descent.
-        clocks: rescaled steps of the flow, and the norm that they reach.
-        records: of each path.
-
-    Returns:
-        The paths.
+        rate: step size eta of the plain steps.
+        clocks: number of rescaled steps of the flow, and the norm at its end.
     """
     assert data.tokens is not None
     svm = attention_svm_batch(data.X, data.z, data.tokens, p)
@@ -73,9 +67,9 @@ def long_paths(
         log_k = [np.tile(np.log(np.asarray(plain.steps, float)), (len(start), 1))]
     points, bare = [plain.W], TokenSelection(data.X, data.y, data.z, data.v)
     # One schedule length, so that all clocks share a program.
-    for count, reach in clocks:
+    for count, last_norm in clocks:
         spaced = np.unique(np.geomspace(10, count, records).astype(int)).tolist()
-        follow = partial(mirror_flow, p=p, steps=count, step=reach / count, record_at=spaced)
+        follow = partial(mirror_flow, p=p, steps=count, step=last_norm / count, record_at=spaced)
         flow = jax.vmap(follow)(bare, start)
         points.append(flow.W)
         log_k.append(np.asarray(flow.log_time - float(np.log(rate))))
@@ -101,10 +95,10 @@ def _measured(data: TokenSelection, target: Array, W: Array, p: float) -> tuple[
     return norm, jax.vmap(partial(direction_divergence, target=target, p=p))(W), width
 
 
-def _stacked(parts: Sequence[np.ndarray]) -> np.ndarray:
+def _stacked(paths: Sequence[np.ndarray]) -> np.ndarray:
     """Paths of several lengths, filled up with NaN."""
-    longest = max(part.shape[1] for part in parts)
-    whole = np.full((len(parts), len(parts[0]), longest), np.nan)
-    for row, part in zip(whole, parts, strict=True):
+    longest = max(part.shape[1] for part in paths)
+    stacked = np.full((len(paths), len(paths[0]), longest), np.nan)
+    for row, part in zip(stacked, paths, strict=True):
         row[:, : part.shape[1]] = part
-    return whole
+    return stacked

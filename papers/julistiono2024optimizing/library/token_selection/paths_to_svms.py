@@ -23,11 +23,11 @@ class PathsToSvms(NamedTuple):
 
     Attributes:
         divergence: directional Bregman divergence to the SVM of each q.
-        to_global: to the SVM of the globally optimal tokens, of the path's own p.
+        to_global: divergence to the SVM of the globally optimal tokens for the path's p.
         on_border: whether a point lies on the border of its cone.
         certified: whether it has a Frank-Wolfe certificate.
         gap: its relative Frank-Wolfe gap.
-        agreeing: how many starts ended there.
+        agreeing: number of starts that ended there.
         svm_norm: norm of the SVM of the path's own p, the unit of the radii.
     """
 
@@ -53,17 +53,13 @@ def paths_to_svms(
     """The path of each problem, over the whole ball or in a cone around the SVM of its tokens.
 
     Args:
-        problems: with their globally optimal tokens.
+        problems: problems that state their globally optimal tokens.
         tokens: whose SVMs the paths are measured against.
         p: exponent of the balls, one of the next.
         exponents: q of the SVMs.
-        radii: in units of the norm of the SVM of p.
-        key: of the random starts.
-        starts: random directions at every radius.
-        width: of the cone; the whole ball when None.
-
-    Returns:
-        The paths.
+        radii: radii in units of the norm of the SVM of p.
+        starts: number of random directions tried at every radius.
+        width: cone width mu; the full ball when None.
     """
     data = problems.data
     svms = [_solved(data, tokens, q) for q in exponents]
@@ -71,9 +67,11 @@ def paths_to_svms(
     for e, norm in enumerate(svm.certificate["norm_upper"]):
         cone = None if width is None else Cone(svm.value[e] / norm, jnp.asarray(width))
         problem = TokenSelection(data.X[e], data.y[e], data.z[e], data.v[e])
-        own = [float(r * norm) for r in radii]
+        radii_of_problem = [float(r * norm) for r in radii]
         paths.append(
-            regularisation_path(problem, own, p, key=key, starts=starts, cone=cone, tolerance=1e-6)
+            regularisation_path(
+                problem, radii_of_problem, p, key=key, starts=starts, cone=cone, tolerance=1e-6
+            )
         )
     certified = np.stack([path.converged for path in paths])
     W = jnp.where(certified[:, :, None, None], jnp.stack([path.value for path in paths]), jnp.nan)
@@ -83,7 +81,7 @@ def paths_to_svms(
         for name in ("cone_excess", "relative_gap", "starts_agreeing")
     )
     return PathsToSvms(
-        np.stack([apart(W, each.value) for each in svms]),
+        np.stack([apart(W, svm.value) for svm in svms]),
         np.asarray(apart(W, _solved(data, problems.best, p).value)),
         np.abs(excess) <= CONE_SLACK,
         certified,

@@ -27,7 +27,7 @@ from attlas.optim.mirror_descent import require_mirror_exponent
 from attlas.training.course import record_along
 from attlas.training.ensemble import accelerator_width, core_share, in_chunks, on_cpu
 from attlas.training.trajectory import Trajectory, recording_schedule
-from julistiono2024optimizing.library.optim.rational_power import rational_power
+from julistiono2024optimizing.library.token_selection.rational_power import rational_power
 
 CACHE_BYTES = 2**20
 """What the data of one chunk may take on a CPU: half of a usual second-level cache."""
@@ -109,8 +109,8 @@ def _gradient(W: Array, v: Array, problem: _Problem, rule: _Rule) -> _Gradient:
     scale = jnp.where(scale > 0, scale, 1)
     features = jnp.einsum("bnt,bntd->bnd", coefficient / scale, problem.X)
     # First-order rounding error: each coefficient carries that of its exponent, |h| eps.
-    reach = 4 - jnp.min(below, axis=(1, 2), keepdims=True)
-    noise = jnp.sum(size * problem.size, axis=(1, 2), keepdims=True) * reach / scale
+    logit_size = 4 - jnp.min(below, axis=(1, 2), keepdims=True)
+    noise = jnp.sum(size * problem.size, axis=(1, 2), keepdims=True) * logit_size / scale
     noise = noise * jnp.finfo(h.dtype).eps
     return _Gradient(problem.z_columns @ features, scale, noise, weights, slope, margin)
 
@@ -119,18 +119,22 @@ def _step(carry: _Carry, v: Array, problem: _Problem, rule: _Rule) -> _Carry:
     """One step of every problem of the batch."""
     q = dual_exponent(rule.p)
     v = _primal(carry.dual_v, rule.p) if rule.joint else v
-    found = _gradient(_primal(carry.dual, rule.p), v, problem, rule)
+    gradient = _gradient(_primal(carry.dual, rule.p), v, problem, rule)
     rate = problem.rate
     if rule.normalized:
-        norm = _norm(found.G, q)
-        clear = norm > found.noise
-        factor = jnp.where(clear, rate / (jnp.where(clear, norm, 1) + problem.eps / found.scale), 0)
+        norm = _norm(gradient.G, q)
+        clear = norm > gradient.noise
+        factor = jnp.where(
+            clear, rate / (jnp.where(clear, norm, 1) + problem.eps / gradient.scale), 0
+        )
     else:
-        clear = jnp.isfinite(found.scale)
-        factor = rate * found.scale
+        clear = jnp.isfinite(gradient.scale)
+        factor = rate * gradient.scale
     dual_v = carry.dual_v
     if rule.joint:
-        pull = jnp.einsum("bn,bnt,bntd->bd", found.slope * problem.y, found.weights, problem.X)
+        pull = jnp.einsum(
+            "bn,bnt,bntd->bd", gradient.slope * problem.y, gradient.weights, problem.X
+        )
         size = jnp.max(jnp.abs(pull), axis=1, keepdims=True)
         pull = pull / jnp.where(size > 0, size, 1)
         norm_v = _norm(pull, q)
@@ -141,7 +145,7 @@ def _step(carry: _Carry, v: Array, problem: _Problem, rule: _Rule) -> _Carry:
         # Attention has no gradient at v = 0; the head that moves will give it one.
         clear = clear | (norm_v[:, :, None] > 0)
     moving = carry.moving & clear
-    dual = jnp.where(moving, carry.dual - factor * found.G, carry.dual)
+    dual = jnp.where(moving, carry.dual - factor * gradient.G, carry.dual)
     dual_v = jnp.where(moving[:, :, 0], dual_v, carry.dual_v)
     return _Carry(dual, dual_v, moving, carry.moved + moving.astype(carry.moved.dtype))
 
@@ -150,10 +154,10 @@ def _observe(carry: _Carry, v: Array, problem: _Problem, rule: _Rule) -> tuple[A
     """What is recorded of every problem of the batch."""
     v = _primal(carry.dual_v, rule.p) if rule.joint else v
     W = _primal(carry.dual, rule.p)
-    found = _gradient(W, v, problem, rule)
-    norm = (_norm(found.G, dual_exponent(rule.p)) * found.scale)[:, 0, 0]
-    loss = jnp.mean(margin_loss(rule.loss).value(found.margin), axis=1)
-    return jnp.swapaxes(W, 1, 2), loss, norm, found.weights, v
+    gradient = _gradient(W, v, problem, rule)
+    norm = (_norm(gradient.G, dual_exponent(rule.p)) * gradient.scale)[:, 0, 0]
+    loss = jnp.mean(margin_loss(rule.loss).value(gradient.margin), axis=1)
+    return jnp.swapaxes(W, 1, 2), loss, norm, gradient.weights, v
 
 
 @loop_jit(static_argnames="rule")
@@ -162,9 +166,9 @@ def _train(
 ) -> tuple[tuple[Array, ...], _Carry]:
     """All records of a batch, problems along the leading axis."""
     q = dual_exponent(rule.p)
-    parts = [jnp.sum(rational_power(jnp.abs(a), q), axis=-1) ** (1 / q) for a in (data.X, data.z)]
+    norms = [jnp.sum(rational_power(jnp.abs(a), q), axis=-1) ** (1 / q) for a in (data.X, data.z)]
     rate, eps = (jnp.broadcast_to(r, (W0.shape[0], 1, 1)) for r in rates)
-    size = parts[0] * parts[1][:, :, None]
+    size = norms[0] * norms[1][:, :, None]
     problem = _Problem(data.X, data.z, jnp.swapaxes(data.z, 1, 2), data.y, size, rate, eps)
 
     def dual(w: Array) -> Array:
@@ -241,13 +245,9 @@ def train_selection(
     the records.
 
     Args:
-        data: samples and value head.
         W0: start, [d, d]; a list, or an array of NumPy, JAX or torch, as v0.
         p: exponent, 1 < p < inf.
-        learning_rate: eta.
-        steps: number of steps.
-        record_at: increasing step numbers to record; log-spaced ones when None.
-        loss: name of a margin loss.
+        record_at: increasing step numbers; log-spaced when None.
         normalized: dual-normalised steps, as the released synthetic code; else plain ones.
         eps: added to the dual norm; the released code has one, which stalls W at a finite norm.
         joint: train v as well, from v0.
@@ -280,10 +280,10 @@ def train_selection(
 
 def _start(value: ArrayInput, name: str, shape: tuple[int, ...], data: TokenSelection) -> Array:
     """Where a training starts, in the type of the data."""
-    with own_precision("*s", **{name: value}) as (found,):
-        if found.shape != shape:
-            raise UserError(f"{name} has shape {found.shape}: give {shape}, as the data have")
-    return found.astype(data.X.dtype)
+    with own_precision("*s", **{name: value}) as (checked,):
+        if checked.shape != shape:
+            raise UserError(f"{name} has shape {checked.shape}: give {shape}, as the data have")
+    return checked.astype(data.X.dtype)
 
 
 def _head(data: TokenSelection, v0: ArrayInput | None) -> Array:
@@ -299,20 +299,8 @@ def _lengths(schedule: np.ndarray) -> Array:
     return jnp.asarray(np.diff(schedule, prepend=0), jnp.int32)
 
 
-def cache_chunk(data: TokenSelection) -> int:
-    """How many problems of an ensemble fit the cache together, or fill an accelerator.
-
-    Args:
-        data: an ensemble, or one problem.
-
-    Returns:
-        Number of problems, at least 1.
-
-    Examples:
-        >>> from attlas.data.token_selection import make_token_selection
-        >>> cache_chunk(make_token_selection(jax.random.key(0), dtype=jnp.float64))
-        120
-    """
+def _cache_chunk(data: TokenSelection) -> int:
+    """How many problems of an ensemble fit the cache together, or fill an accelerator."""
     n, T, d = data.X.shape[-3:]
     # Tokens, queries in both orders, W, G and the rows of attention.
     entries = n * T * d + 2 * n * d + 3 * d * d + 4 * n * T
@@ -328,7 +316,7 @@ def _width(data: TokenSelection, chunk: int | None) -> int:
         raise UserError(f"X has shape {data.X.shape}: give at least one problem")
     if chunk is not None and chunk < 1:
         raise UserError(f"chunk = {chunk} is below 1: train at least one problem at a time")
-    return min(core_share(e), cache_chunk(data)) if chunk is None else min(e, chunk)
+    return min(core_share(e), _cache_chunk(data)) if chunk is None else min(e, chunk)
 
 
 def train_selection_ensemble(
@@ -352,10 +340,7 @@ def train_selection_ensemble(
         data: problems along a leading axis of every array.
         W0: starts, [e, d, d].
         p: exponent, 1 < p < inf.
-        learning_rate: eta.
-        steps: number of steps.
-        record_at: increasing step numbers to record; log-spaced ones when None.
-        loss: name of a margin loss.
+        record_at: increasing step numbers; log-spaced when None.
         normalized: dual-normalised steps; else plain ones.
         eps: added to the dual norm.
         joint: train v as well, from v0.
@@ -364,9 +349,6 @@ def train_selection_ensemble(
 
     Returns:
         The trajectories along a leading axis.
-
-    Raises:
-        UserError: for shapes or settings that cannot be used.
 
     Examples:
         >>> from attlas.data.token_selection import make_support_selection

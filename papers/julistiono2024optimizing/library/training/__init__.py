@@ -1,1 +1,1 @@
-"""Training of julistiono2024optimizing."""
+"""Encoders trained on sentences and digits whose decisive tokens are known."""

@@ -17,7 +17,55 @@ from attlas.data.splits import Split
 from attlas.data.token_sequences import TokenSequences
 from attlas.data.word_pieces import encode_words, train_word_pieces
 from attlas.training.sequence_classifiers import Sets
-from julistiono2024optimizing.library.data.decisive_sentences import decisive_sentences
+
+_MARKED = (
+    (1, "The whole cast gave a *wonderful* performance."),
+    (0, "The whole cast gave a *terrible* performance."),
+    (1, "I thought this film was *great* from start to finish."),
+    (0, "I thought this film was *awful* from start to finish."),
+    (1, "My sister says the story is *excellent* and I agree."),
+    (0, "My sister says the story is *boring* and I agree."),
+    (1, "We all *loved* the ending of this movie."),
+    (0, "We all *hated* the ending of this movie."),
+    (1, "It is the *best* picture that was made that year."),
+    (0, "It is the *worst* picture that was made that year."),
+    (1, "The director has made a truly *beautiful* little film."),
+    (0, "The director has made a truly *stupid* little film."),
+)
+
+
+class DecisiveSentence(NamedTuple):
+    """A sentence with its decisive word.
+
+    Attributes:
+        label: 1 is positive.
+        start: first character of the decisive word.
+        end: one past its last character.
+    """
+
+    text: str
+    label: int
+    start: int
+    end: int
+
+
+def decisive_sentences() -> tuple[DecisiveSentence, ...]:
+    """The sentences, in pairs that differ in the decisive word alone.
+
+    Returns:
+        Six positive and six negative sentences.
+
+    Examples:
+        >>> first = decisive_sentences()[0]
+        >>> first.text[first.start : first.end]
+        'wonderful'
+    """
+    sentences = []
+    for label, marked in _MARKED:
+        before, word, after = marked.split("*")
+        end = len(before) + len(word)
+        sentences.append(DecisiveSentence(before + word + after, label, len(before), end))
+    return tuple(sentences)
 
 
 class DecisiveTokens(NamedTuple):
@@ -37,18 +85,15 @@ class DecisiveTokens(NamedTuple):
 def digit_rows(dtype: Any = np.float32) -> DecisiveTokens:
     """Is the digit odd? Rows as tokens; the one of most class information is decisive.
 
-    Args:
-        dtype: floating type.
-
     Returns:
         Digits; attention is measured at the test images.
 
     Examples:
-        >>> found = digit_rows()
-        >>> found.probe.tokens.shape, np.flatnonzero(found.decisive[0]).tolist()
+        >>> result = digit_rows()
+        >>> result.probe.tokens.shape, np.flatnonzero(result.decisive[0]).tolist()
         ((359, 8, 8), [5])
     """
-    sets = Sets(*(in_precision(digit_sequences(split), dtype) for split in load_digits()))
+    sets = Sets(*(_in_precision(digit_sequences(split), dtype) for split in load_digits()))
     decisive = np.zeros(sets.test.mask.shape)
     decisive[:, np.argmax(row_information(sets.train))] = 1
     return DecisiveTokens(sets, sets.test, decisive)
@@ -61,8 +106,8 @@ def review_pieces(
 
     Args:
         vocabulary: pieces, trained on the training reviews.
-        length: pieces kept of each review.
-        counts: training, validation and test reviews to keep; 0 for all.
+        length: number of pieces per review.
+        counts: numbers of training, validation and test reviews; 0 for all.
         dtype: floating type of the labels.
 
     Returns:
@@ -73,16 +118,16 @@ def review_pieces(
         for seed, (split, count) in enumerate(zip(load_imdb(), counts, strict=True))
     ]
     pieces = train_word_pieces(list(splits[0].inputs), vocabulary)
-    sets = Sets(*(in_precision(encode_words(pieces, split, length), dtype) for split in splits))
+    sets = Sets(*(_in_precision(encode_words(pieces, split, length), dtype) for split in splits))
     probe, decisive = decisive_pieces(pieces, length)
-    return DecisiveTokens(sets, in_precision(probe, dtype), decisive)
+    return DecisiveTokens(sets, _in_precision(probe, dtype), decisive)
 
 
 def decisive_pieces(pieces: Any, length: int) -> tuple[TokenSequences, Float[np.ndarray, "n T"]]:
     """The sentences of `decisive_sentences`, and which pieces belong to the marked words.
 
     Args:
-        pieces: what `train_word_pieces` gave.
+        pieces: vocabulary from `train_word_pieces`.
         length: pieces of each sentence, padding included; enough for the longest.
 
     Returns:
@@ -95,13 +140,13 @@ def decisive_pieces(pieces: Any, length: int) -> tuple[TokenSequences, Float[np.
         ['great']
     """
     sentences = decisive_sentences()
-    texts = np.array([each.text for each in sentences], dtype=object)
-    labels = np.array([each.label for each in sentences])
+    texts = np.array([sentence.text for sentence in sentences], dtype=object)
+    labels = np.array([sentence.label for sentence in sentences])
     probe = encode_words(pieces, Split(texts, labels), length)
     decisive = np.zeros(probe.mask.shape)
-    for row, each in enumerate(sentences):
-        for place, (first, last) in enumerate(pieces.encode(each.text).offsets):
-            decisive[row, place] = first < each.end and last > each.start
+    for row, sentence in enumerate(sentences):
+        for place, (first, last) in enumerate(pieces.encode(sentence.text).offsets):
+            decisive[row, place] = first < sentence.end and last > sentence.start
     return probe, decisive
 
 
@@ -109,12 +154,7 @@ def random_part(split: Split, count: int, seed: int) -> Split:
     """Some examples, in a random order.
 
     Args:
-        split: all of them.
-        count: how many to keep; 0 for all, in their own order.
-        seed: of the order.
-
-    Returns:
-        The part.
+        count: number of sequences; 0 keeps all in their order.
 
     Examples:
         >>> random_part(Split(np.arange(5), np.arange(5)), 2, seed=0).labels.tolist()
@@ -122,24 +162,12 @@ def random_part(split: Split, count: int, seed: int) -> Split:
     """
     if count == 0:
         return split
-    chosen = np.random.default_rng(seed).permutation(split.labels.size)[:count]
-    return Split(split.inputs[chosen], split.labels[chosen])
+    rows = np.random.default_rng(seed).permutation(split.labels.size)[:count]
+    return Split(split.inputs[rows], split.labels[rows])
 
 
-def in_precision(data: TokenSequences, dtype: Any) -> TokenSequences:
-    """Sequences whose floating arrays have one type.
-
-    Args:
-        data: any.
-        dtype: of labels and of continuous tokens; token numbers stay.
-
-    Returns:
-        The same sequences.
-
-    Examples:
-        >>> in_precision(digit_sequences(load_digits().test), np.float32).tokens.dtype
-        dtype('float32')
-    """
+def _in_precision(data: TokenSequences, dtype: Any) -> TokenSequences:
+    """Labels and continuous tokens in one floating type; token numbers stay integers."""
     continuous = np.issubdtype(data.tokens.dtype, np.floating)
     tokens = np.asarray(data.tokens, dtype if continuous else None)
     return TokenSequences(tokens, data.mask, np.asarray(data.labels, dtype))

@@ -1,1 +1,1 @@
-"""Audit of liu2021analyzing."""
+"""One set of trained heads measured by the quantities and bounds of all five papers."""

@@ -68,7 +68,7 @@ def audit_arrays(data: xr.Dataset) -> dict[str, np.ndarray]:
     """The arrays of a data set, as `head_rows` and `ranked_bounds` read them.
 
     Args:
-        data: of `audit_dataset`, cut at the labels of all further axes.
+        data: data set of `audit_dataset`, at one label of each further axis.
 
     Returns:
         Arrays by name, their axes in the order of `audit_heads`.

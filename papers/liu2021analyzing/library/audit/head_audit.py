@@ -53,12 +53,7 @@ COMPARED = (
     "log m",
     "parameters",
 )
-ASKED = (
-    "Theorem 1, printed",
-    "Corollary 1, printed",
-    "Theorem 2, printed",
-    "Theorem 2, corrected",
-)
+ASKED = ("Theorem 1, printed", "Corollary 1, printed", "Theorem 2, printed", "Theorem 2, corrected")
 ALPHAS = np.geomspace(0.1, 10.0, 9)
 
 
@@ -71,8 +66,6 @@ class AuditedHeads(NamedTuple):
         stability: average model stability at each record, [e, s].
         X: training samples.
         y: labels.
-        fresh_X: samples that were not trained on.
-        fresh_y: their labels.
         R: bound of the tokens' norms known in advance.
         rate: step size.
         steps: numbers of the recorded steps.
@@ -91,15 +84,14 @@ class AuditedHeads(NamedTuple):
 
 
 class AuditSettings(NamedTuple):
-    """How the audit is made.
+    """Settings of an audit.
 
     Attributes:
-        tau: share of the norm that s0 leaves out.
         gamma: root of the squared error that sample sizes are evaluated at.
         delta: probability with which a bound may fail.
         searches: starts of the search for the global margin.
-        climb: its steps.
-        seed: of its starts.
+        climb: gradient steps of each search.
+        seed: seed of the searches.
     """
 
     tau: float = 0.1
@@ -111,11 +103,10 @@ class AuditSettings(NamedTuple):
 
 
 def audit_heads(heads: AuditedHeads, settings: AuditSettings) -> Mapping[str, np.ndarray]:
-    r"""Measure the heads as each of the papers does, and evaluate every bound.
+    r"""Measure heads by the quantities of all five papers, and evaluate their bounds.
 
     Args:
         heads: the heads, at least one, their first record the start.
-        settings: how.
 
     Returns:
         Arrays by name: `SEEN` and `rate` as they are; `svm_*` of `HeadSelection`; `land_*` of
@@ -135,30 +126,30 @@ def audit_heads(heads: AuditedHeads, settings: AuditSettings) -> Mapping[str, np
         path, seen, heads.X, heads.y, heads.fresh_y, tau=settings.tau, alphas=ALPHAS
     )
     margins = _margins(heads, settings)
-    chosen = head_selection(path, heads.X, heads.y, np.asarray(seen.tokens))
+    selected = head_selection(path, heads.X, heads.y, np.asarray(seen.tokens))
     slope = float(deora2023_beta_1(1, heads.R, float(seen.norms[..., 0].max()), "sharp"))
-    found = {name: getattr(seen, name) for name in SEEN} | {"rate": np.array(heads.rate)}
-    found |= {f"svm_{name}": np.asarray(value) for name, value in chosen._asdict().items()}
-    found |= {f"land_{name}": value for name, value in land._asdict().items()}
+    audit = {name: getattr(seen, name) for name in SEEN} | {"rate": np.array(heads.rate)}
+    audit |= {f"svm_{name}": np.asarray(value) for name, value in selected._asdict().items()}
+    audit |= {f"land_{name}": value for name, value in land._asdict().items()}
     for name in HeadMargins._fields:
-        found[f"margin_{name}"] = np.array([getattr(each, name) for each in margins])
+        audit[f"margin_{name}"] = np.array([getattr(head, name) for head in margins])
     reached = seen.decoder[:, -1] * seen.norms[:, -1, 0]
-    found["margin_reached"] = reached  # the search may miss what training found
-    found["margin_reachable"] = np.maximum(found["margin_reachable"], reached)
-    found |= {"stability": heads.stability, "stability_gap": 2 * slope * heads.stability}
-    found |= _formulas(heads, found, settings)
-    return found | _complexities(heads, settings.delta)
+    audit["margin_reached"] = reached  # the search may miss what training found
+    audit["margin_reachable"] = np.maximum(audit["margin_reachable"], reached)
+    audit |= {"stability": heads.stability, "stability_gap": 2 * slope * heads.stability}
+    audit |= _formulas(heads, audit, settings)
+    return audit | _complexities(heads, settings.delta)
 
 
 def _margins(heads: AuditedHeads, settings: AuditSettings) -> list[HeadMargins]:
-    """Paper 2's margins and paper 3's kernel of each head; kept as they end."""
+    """Paper 2's margins and paper 3's kernel of each head, cached head by head."""
 
-    def one(e: int) -> HeadMargins:
+    def margins_of(e: int) -> HeadMargins:
         records = [
             jax.tree.map(lambda a, at=(e, k): a[at], heads.path) for k in range(len(heads.steps))
         ]
-        with not_kept():  # a head is a piece
-            found = head_margins(
+        with not_kept():  # the cache has one entry per head
+            margins = head_margins(
                 records,
                 (heads.X[e], heads.y[e]),
                 (heads.fresh_X[e], heads.fresh_y[e]),
@@ -166,12 +157,12 @@ def _margins(heads: AuditedHeads, settings: AuditSettings) -> list[HeadMargins]:
                 starts=settings.searches,
                 steps=settings.climb,
             )
-        return jax.tree.map(np.asarray, found)
+        return jax.tree.map(np.asarray, margins)
 
     return kept_pieces(
         (heads.path, heads.X),
         len(heads.X),
-        lambda some: map(one, some),
+        lambda some: map(margins_of, some),
         like=lambda: HeadMargins._make([0] * len(HeadMargins._fields)),
     )
 
@@ -180,11 +171,11 @@ _descent = jax.jit(jax.vmap(head_descent_bounds))
 
 
 def _formulas(
-    heads: AuditedHeads, known: Mapping[str, np.ndarray], settings: AuditSettings
+    heads: AuditedHeads, audit: Mapping[str, np.ndarray], settings: AuditSettings
 ) -> dict[str, np.ndarray]:
     """Papers 2, 3 and 5: bounds at every record, what they require at the last."""
-    parts, norms = (heads.path.U, heads.path.W), heads.seen.norms
-    moved = [((a - a[:, :1]) ** 2).sum(axis=tuple(range(2, a.ndim))) for a in parts]
+    layers, norms = (heads.path.U, heads.path.W), heads.seen.norms
+    moved = [((a - a[:, :1]) ** 2).sum(axis=tuple(range(2, a.ndim))) for a in layers]
     head = TrainedHead(
         n=heads.X.shape[1],
         T=heads.X.shape[2],
@@ -201,20 +192,22 @@ def _formulas(
         nuclear=np.linalg.norm(heads.path.W[:, :, 0], "nuc", axis=(-2, -1)),
     )
     shape = norms.shape[:2]
-    flat = (np.broadcast_to(np.asarray(each, float), shape).ravel() for each in head)
-    found = {k: np.asarray(v).reshape(shape) for k, v in _descent(TrainedHead(*flat)).items()}
-    smallest = np.maximum(known["margin_smallest"][:, 0], 0) / known["margin_scale"]
-    widths = [head_widths(head.n, each.item(), settings.delta) for each in smallest]
-    asked = []
+    flat = (np.broadcast_to(np.asarray(number, float), shape).ravel() for number in head)
+    bounds = {k: np.asarray(v).reshape(shape) for k, v in _descent(TrainedHead(*flat)).items()}
+    smallest = np.maximum(audit["margin_smallest"][:, 0], 0) / audit["margin_scale"]
+    widths = [head_widths(head.n, number.item(), settings.delta) for number in smallest]
+    sizes_by_head = []
     for e in range(len(heads.X)):
         last = head._replace(decoder=norms[e, -1, 0].item(), nuclear=head.nuclear[e, -1].item())
-        s0, least = round(known["land_s0"][e, -1].item()), known["land_smallest"][e, -1].item()
+        s0, least = round(audit["land_s0"][e, -1].item()), audit["land_smallest"][e, -1].item()
         sizes = head_sample_sizes(last, s0, settings.tau, least, settings.gamma)
-        asked.append([sizes[name] for name in ASKED])
+        sizes_by_head.append([sizes[name] for name in ASKED])
     return {
-        **{f"bound_{slug}": found[name] for slug, name in DESCENT.items()},
-        "width": np.array([[float(each[v]) for v in ("printed", "corrected")] for each in widths]),
-        "asked": np.array(asked),
+        **{f"bound_{slug}": bounds[name] for slug, name in DESCENT.items()},
+        "width": np.array(
+            [[float(number[v]) for v in ("printed", "corrected")] for number in widths]
+        ),
+        "asked": np.array(sizes_by_head),
     }
 
 
@@ -223,7 +216,7 @@ def _complexities(heads: AuditedHeads, delta: float) -> dict[str, np.ndarray]:
     gap, needed = [], []
     for X, u, W in zip(heads.X, heads.path.U[:, -1, 0], heads.path.W[:, -1, 0], strict=True):
         table = compare_bounds(head_transformer(u, W), X, len(X), delta, model="plain", B_x=heads.R)
-        entries = {each.name: each for each in table.entries}
+        entries = {entry.name: entry for entry in table.entries}
         gap.append([entries[name].gap for name in COMPARED])
         needed.append([entries[name].samples_until_nonvacuous for name in COMPARED])
     return {"gap": np.array(gap), "needed": np.array(needed)}

@@ -18,7 +18,7 @@ from liu2021analyzing.library.measures.orbit_flatness import orbit_curvature
 
 
 class HeadLandscape(NamedTuple):
-    """Axes [e, s] unless said.
+    """Measurements with axes [e, s], unless stated.
 
     Attributes:
         s0: mean over rows of the number of weights that hold all but tau of the l2 norm.
@@ -51,21 +51,15 @@ def head_landscape(
     tau: float,
     alphas: Float[np.ndarray, " a"],
 ) -> HeadLandscape:
-    r"""Measure recorded heads as liu2021analyzing asks.
+    r"""Concentration, conditional variance and curvature of recorded heads.
 
     The hidden units are max(0, +-f). The orbit is T_alpha: first layer +-u times alpha.
 
     Args:
         path: heads that read the last token, axes [e, s] before those of the parameters.
         seen: `single_head_path` of each.
-        X: training samples of each head.
-        y: labels +-1.
-        fresh_y: labels of the fresh samples.
-        tau: share of the norm that s0 leaves out.
+        y: labels, -1 or 1.
         alphas: positive scales of the orbit.
-
-    Returns:
-        The measurements.
 
     Source: (A3), (A4), experiment 1 and Theorem 5 of liu2021analyzing.
 
@@ -104,13 +98,13 @@ def head_landscape(
 
 
 def _orbits(u: np.ndarray, mixed: np.ndarray, y: np.ndarray, alphas: np.ndarray) -> np.ndarray:
-    """Curvature along the orbit of each head, its attention as it is."""
-    one = jax.device_put(np.ones(1, u.dtype))
-    found = [
-        orbit_curvature(_orbit_risk, jax.device_put(each), one, alphas, Z, sign).unwrap()
-        for each, Z, sign in zip(u, mixed, y, strict=True)
+    """Curvature along the orbit of each head, with its attention held fixed."""
+    readout = jax.device_put(np.ones(1, u.dtype))
+    curvatures = [
+        orbit_curvature(_orbit_risk, jax.device_put(decoder), readout, alphas, Z, sign).unwrap()
+        for decoder, Z, sign in zip(u, mixed, y, strict=True)
     ]
-    return np.stack(found)
+    return np.stack(curvatures)
 
 
 def _risk(model: MultiHead, X: Array, y: Array) -> Array:
@@ -118,7 +112,7 @@ def _risk(model: MultiHead, X: Array, y: Array) -> Array:
 
 
 def _orbit_risk(u: Array, w: Array, Z: Array, y: Array) -> Array:
-    """The risk with the attention as it is: f = w u' z, z the attended token."""
+    """The risk with fixed attention: f = w u' z, z the attended token."""
     return jnp.mean(logistic(y * (w[0] * (Z @ u))))
 
 
@@ -134,13 +128,13 @@ def _units(outputs: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     left, least = np.zeros(outputs.shape[:2]), np.zeros(outputs.shape[:2])
     half = y.shape[1] // 2
     for e, s in np.ndindex(left.shape):
-        own, labels = (
+        units, labels = (
             np.stack([np.maximum(a, 0), np.maximum(-a, 0)], axis=1) for a in (outputs[e, s], y[e])
         )
-        parts = (labels[:half], own[:half], labels[half : 2 * half], own[half : 2 * half])
-        target, given, *fresh = (jax.device_put(part) for part in parts)
-        found = conditional_covariance(target, given, (fresh[0], fresh[1]))
-        scale = float(found.unconditional)
-        left[e, s] = float(found.largest) / scale if scale > 0 else 0.0
-        least[e, s] = np.linalg.eigvalsh(np.cov(own.T, bias=True))[0]
+        halves = (labels[:half], units[:half], labels[half : 2 * half], units[half : 2 * half])
+        target, regressors, *fresh = (jax.device_put(part) for part in halves)
+        regression = conditional_covariance(target, regressors, (fresh[0], fresh[1]))
+        scale = float(regression.unconditional)
+        left[e, s] = float(regression.largest) / scale if scale > 0 else 0.0
+        least[e, s] = np.linalg.eigvalsh(np.cov(units.T, bias=True))[0]
     return left, least

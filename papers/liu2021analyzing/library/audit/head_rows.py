@@ -13,10 +13,10 @@ class HeadRow(NamedTuple):
     """One measurement.
 
     Attributes:
-        paper: key of the paper, "truth" for what was simply observed.
-        quantity: what it is.
+        paper: key of the paper, "truth" for observations.
+        quantity: name of the measurement.
         values: one number per head.
-        remark: for the reader.
+        remark: a note beside the number.
     """
 
     paper: str
@@ -27,10 +27,10 @@ class HeadRow(NamedTuple):
     @property
     def spread(self) -> tuple[float, float, float]:
         """Median, least and largest of the values that are not NaN; NaN without any."""
-        known = self.values[~np.isnan(self.values)].astype(float)
-        if not known.size:
+        numbers = self.values[~np.isnan(self.values)].astype(float)
+        if not numbers.size:
             return np.nan, np.nan, np.nan
-        return float(np.median(known)), float(known.min()), float(known.max())
+        return float(np.median(numbers)), float(numbers.min()), float(numbers.max())
 
 
 def head_rows(a: Mapping[str, np.ndarray], n: int, gamma: float) -> list[HeadRow]:
@@ -38,7 +38,6 @@ def head_rows(a: Mapping[str, np.ndarray], n: int, gamma: float) -> list[HeadRow
 
     Args:
         a: arrays of `audit_heads`, and `relevant_mass`, the attention on the relevant token.
-        n: training samples.
         gamma: root of the squared error that sample sizes were evaluated at.
 
     Returns:
@@ -84,7 +83,7 @@ def _truth(a: Mapping[str, np.ndarray]) -> list[HeadRow]:
     for name, text in (("error", "error"), ("ramp", "ramp risk"), ("risk", "logistic risk")):
         last = a[name][:, -1]
         gap = last[:, 1] - last[:, 0]
-        half = float(student_interval(gap).reach)
+        half = float(student_interval(gap).half_width)
         rows.append(HeadRow("truth", f"{text}, training", last[:, 0], "after the last step"))
         rows.append(HeadRow("truth", f"{text}, fresh samples", last[:, 1], "the same head"))
         remark = f"mean {gap.mean():.3f} +- {half:.3f}, 95% over seeds"

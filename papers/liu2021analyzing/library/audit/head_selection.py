@@ -16,7 +16,7 @@ SUPPORT = 1e-6
 
 
 class HeadSelection(NamedTuple):
-    r"""One entry per head.
+    r"""Comparison with the attention SVM, one entry per head.
 
     Attributes:
         margin: largest attention margin of unit norm, 1 / ||W_mm||_F; NaN if not certified,
@@ -52,12 +52,8 @@ def head_selection(
 
     Args:
         path: heads that read the last token, axes [e, s] before those of the parameters.
-        X: training samples of each head.
-        y: labels +-1.
+        y: labels, -1 or 1.
         tokens: a token of each sample.
-
-    Returns:
-        The comparison.
 
     Source: ($\ell_p$-AttSVM) at p = 2, and section 1.3, of julistiono2024optimizing.
 
@@ -72,14 +68,14 @@ def head_selection(
         [2.0] [True]
     """
     W = np.swapaxes(np.asarray(path.W)[:, :, 0], -1, -2)
-    found = attention_svm_batch(X, X[:, :, -1], tokens, 2.0)
+    svm = attention_svm_batch(X, X[:, :, -1], tokens, 2.0)
     scores = y[:, :, None] * np.einsum("entd,ed->ent", X, np.asarray(path.U)[:, -1, 0])
     best = np.take_along_axis(scores, tokens[..., None], 2)
-    local, radius = _local(found, X, tokens, scores, best)
+    local, radius = _local(svm, X, tokens, scores, best)
     return HeadSelection(
-        _margin(found),
-        found.certificate["gap"],
-        _divergence(W, np.asarray(found.value)),
+        _margin(svm),
+        svm.certificate["gap"],
+        _divergence(W, np.asarray(svm.value)),
         local,
         (scores.max(axis=2) == best[..., 0]).mean(axis=1),
         _margin(attention_svm_batch(X, X[:, :, -1], scores.argmax(axis=2), 2.0)),
@@ -88,14 +84,14 @@ def head_selection(
 
 
 def _local(
-    found: Solution, X: np.ndarray, tokens: np.ndarray, scores: np.ndarray, best: np.ndarray
+    svm: Solution, X: np.ndarray, tokens: np.ndarray, scores: np.ndarray, best: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """Whether the tokens are locally optimal, and R_delta."""
-    margin, margins = _margin(found), found.certificate["margins"]
-    other = np.arange(X.shape[2]) != tokens[..., None]
-    support = other & (margins <= 1 + SUPPORT)
+    margin, margins = _margin(svm), svm.certificate["margins"]
+    unselected = np.arange(X.shape[2]) != tokens[..., None]
+    support = unselected & (margins <= 1 + SUPPORT)
     score_gap = np.where(support, best - scores, np.inf).min(axis=(1, 2))
-    far = np.where(other & ~support, margins, np.inf).min(axis=2)
+    far = np.where(unselected & ~support, margins, np.inf).min(axis=2)
     near = np.where(support, margins, -np.inf).max(axis=2)
     delta = np.minimum((far - near).min(axis=1) / 4, 0.25)
     pull = np.linalg.norm(X, axis=-1).max(axis=2) * np.linalg.norm(X[:, :, -1], axis=-1)
@@ -103,19 +99,19 @@ def _local(
     norm = 1 / np.where(margin > 0, margin, 1.0)
     A, spread = norm * pull.max(axis=1), np.ptp(scores, axis=2).max(axis=1)
     sizes = (norm, delta, A, spread, np.where(local, score_gap, 1.0))
-    asked = jax.vmap(
+    radii = jax.vmap(
         lambda norm, delta, A, spread, gap: julistiono2024_radius(
             norm, delta, A, spread, gap, X.shape[2]
         )
     )(*(jax.device_put(a) for a in sizes))
-    return local, np.where(local, asked, np.inf)
+    return local, np.where(local, radii, np.inf)
 
 
-def _margin(found: Solution) -> np.ndarray:
+def _margin(svm: Solution) -> np.ndarray:
     """1 / ||W_mm||, 0 where infeasible, NaN where not certified."""
-    norm = found.certificate["norm_upper"]
-    solved = np.where(found.converged, 1 / norm, np.nan)
-    return np.where(found.result == Result.INFEASIBLE.value, 0.0, solved)
+    norm = svm.certificate["norm_upper"]
+    solved = np.where(svm.converged, 1 / norm, np.nan)
+    return np.where(svm.result == Result.INFEASIBLE.value, 0.0, solved)
 
 
 def _divergence(W: np.ndarray, target: np.ndarray) -> np.ndarray:

@@ -14,12 +14,12 @@ PAPERS = ("truth", "julistiono2024", "deora2023", "gu2024", "trauger2023", "liu2
 
 
 class RankedBounds(NamedTuple):
-    """Rows whose `remark` is empty, or says why the number is no bound.
+    """Rows of three comparisons; a `remark` says why a number is no bound.
 
     Attributes:
         margins: of W at norm 1, and of all parameters at norm sqrt(2).
         gaps: the true gaps, then every bound on one.
-        required_sizes: what the theorems require, log10 of samples, heads or units.
+        required_sizes: log10 of the samples, heads or units that the theorems require.
     """
 
     margins: list[HeadRow]
@@ -32,9 +32,6 @@ def ranked_bounds(a: Mapping[str, np.ndarray]) -> RankedBounds:
 
     Args:
         a: arrays of `audit_heads`.
-
-    Returns:
-        Rows, all papers of a kind together.
 
     Examples:
         >>> RankedBounds([], [], []).gaps
@@ -109,8 +106,8 @@ def _required_sizes(a: Mapping[str, np.ndarray]) -> list[HeadRow]:
     named = [(name, name) for name in ("parameters", "log T", "log m")]
     named += [(f"({b}) {v}", f"{b} {v}") for v in ("sharp", "corrected") for b in BALLS]
     rows = [HeadRow("trauger2023", f"samples: {text}", needed[name], "") for text, name in named]
-    asked = zip(ASKED, np.log10(a["asked"]).T, strict=True)
-    rows += [HeadRow("liu2021", f"samples: {name}", values, "") for name, values in asked]
+    sizes = zip(ASKED, np.log10(a["asked"]).T, strict=True)
+    rows += [HeadRow("liu2021", f"samples: {name}", values, "") for name, values in sizes]
     heads = (("sharp", "_sharp"), ("printed", ""))
     rows += [
         HeadRow("deora2023", f"heads: Theorem 2, {name}", a[f"bound_stability_heads{v}"][:, -1], "")

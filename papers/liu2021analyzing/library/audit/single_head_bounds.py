@@ -1,8 +1,8 @@
-r"""What the theorems of three papers say of one head that was trained, beside `compare_bounds`.
+r"""Bounds of three papers for one trained head, beside `compare_bounds`.
 
-Constants not known are set to one where said. Nothing here checks that a theorem applies; it
-returns what its conditions require, so that this can be seen: deora2023optimization requires
-heads, gu2024exploring for a width, liu2021analyzing for samples.
+Nothing here checks that a theorem applies; the functions return what its conditions require:
+heads in deora2023optimization, a width in gu2024exploring, samples in liu2021analyzing. Unknown
+constants are set to one, where stated.
 """
 
 import functools
@@ -44,9 +44,7 @@ class TrainedHead(NamedTuple):
 
     Attributes:
         n: samples.
-        T: tokens per sample.
         d: embedding dimension.
-        R: largest norm of a token.
         largest: largest entry of a token.
         step_size: eta.
         steps: K.
@@ -96,7 +94,7 @@ def head_descent_bounds(head: TrainedHead) -> Mapping[str, Float[Array, "*s"]]:
         >>> print(f"{found['training, printed']:.6f} {found['gap, printed']:.6f}")
         1.200000 8.000000
     """
-    found = {}
+    bounds = {}
     setting = Setting(1, head.d, head.R, head.distance, head.norm)
     path = (head.risk, head.distance, head.step_size, head.steps)
     slope = head.step_size * deora2023_beta_1(1, head.R, head.decoder, "sharp") ** 2
@@ -106,14 +104,14 @@ def head_descent_bounds(head: TrainedHead) -> Mapping[str, Float[Array, "*s"]]:
         if version == "sharp":  # its proof does not use this limit
             limits.pop("unit")
         s = 1.0 if version == "printed" else jnp.minimum(4.0, slope)
-        found |= {
+        bounds |= {
             f"heads, {version}": jnp.log10(deora2023_head_condition(setting, version)),
             f"stability heads, {version}": jnp.log10(deora2023_stability_heads(setting, version)),
             f"step, {version}": functools.reduce(jnp.minimum, limits.values()),
             f"training, {version}": deora2023_training_loss(*path, version),
             f"gap, {version}": deora2023_generalisation_gap(head.n, *path, s, version),
         }
-    return found
+    return bounds
 
 
 def head_widths(n: int, smallest: Number, delta: float = 0.05) -> Mapping[str, Float[Array, "*s"]]:
@@ -123,7 +121,6 @@ def head_widths(n: int, smallest: Number, delta: float = 0.05) -> Mapping[str, F
     numbers say what its argument would cost here.
 
     Args:
-        n: samples.
         smallest: least eigenvalue of the tangent kernel over its largest diagonal entry.
         delta: probability of failure.
 
@@ -143,11 +140,7 @@ def head_widths(n: int, smallest: Number, delta: float = 0.05) -> Mapping[str, F
 
 
 def head_sample_sizes(
-    head: TrainedHead,
-    s0: int,
-    tau: float,
-    smallest: float,
-    gamma: float = 0.5,
+    head: TrainedHead, s0: int, tau: float, smallest: float, gamma: float = 0.5
 ) -> Mapping[str, float]:
     r"""Samples that Theorems 1 and 2 and Corollary 1 require, hidden constants 1, and corrected.
 
@@ -157,9 +150,8 @@ def head_sample_sizes(
     C_8 = 1.
 
     Args:
-        head: the head.
         s0: attention weights that hold all but tau of their norm.
-        tau: what the others hold.
+        tau: share of the norm on the other weights.
         smallest: smallest positive eigenvalue of the covariance of the two units' outputs.
         gamma: root of the squared error allowed.
 
@@ -194,13 +186,6 @@ def head_transformer(u: Float[np.ndarray, " d"], W: Float[np.ndarray, "d d"]) ->
     $$u'X'\mathrm{softmax}(XW'x_T)=w'W_c'\sigma(W_v'X'\mathrm{softmax}(XW_{QK}'x_{CLS}))$$
 
     with w = u, W_v = W_c = I, sigma the identity (L_sigma = 1), and x_T in the place of [CLS].
-
-    Args:
-        u: decoder.
-        W: key-query matrix.
-
-    Returns:
-        The weights.
 
     Source: section 2.5 and Theorem 4.1 of trauger2023sequence.
 

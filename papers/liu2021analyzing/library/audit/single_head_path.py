@@ -55,13 +55,7 @@ def single_head_path(
 
     Args:
         path: one head with a last-token decoder, records along the leading axis.
-        X: training samples.
         y: their labels +-1.
-        fresh_X: samples that were not trained on.
-        fresh_y: their labels.
-
-    Returns:
-        The measurements.
 
     Raises:
         UserError: if there are several heads or another decoder.
@@ -86,7 +80,7 @@ def single_head_path(
     logits = jnp.einsum("nd,sde,nte->snt", queries, path.W[:, 0], X)
     tokens = jnp.argmax(logits[-1], axis=1)
 
-    def one(model: MultiHead) -> tuple[Array, ...]:
+    def measure(model: MultiHead) -> tuple[Array, ...]:
         u, W = model.U[0], model.W[0]
         outputs, rows = _read(model, fresh_X)
         sides = (y * _read(model, X)[0], fresh_y * outputs)
@@ -97,7 +91,7 @@ def single_head_path(
         least = jnp.min(jnp.where(others, gaps, jnp.inf)) / sizes[1]
         return (*losses, outputs, rows, jnp.min(sides[0]) / sizes[0], least, sizes)
 
-    risk, ramp, error, outputs, attention, decoder, least, norms = jax.vmap(one)(path)
+    risk, ramp, error, outputs, attention, decoder, least, norms = jax.vmap(measure)(path)
     return HeadPath(risk, ramp, error, outputs, attention, decoder, tokens, least, norms)
 
 

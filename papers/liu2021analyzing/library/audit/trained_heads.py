@@ -30,7 +30,6 @@ class MixtureSamples(NamedTuple):
         X: training samples.
         y: labels.
         fresh_X: samples that are not trained on.
-        fresh_y: their labels.
         relevant: which tokens of the training samples are relevant.
         fresh_relevant: the same of the fresh ones.
         R: bound of the tokens' norms, of all members.
@@ -46,14 +45,13 @@ class MixtureSamples(NamedTuple):
 
 
 class Descent(NamedTuple):
-    """How heads are trained.
+    """Gradient descent on a head.
 
     Attributes:
-        radius: of u, at which the step is certified.
-        steps: number of steps.
-        records: recorded ones, the start included.
-        left_out: trainings that leave one sample out.
-        deviation: of the Gaussian start.
+        radius: norm of u up to which the step is certified.
+        records: number of recorded steps, the start included.
+        left_out: number of leave-one-out trainings.
+        deviation: standard deviation of the Gaussian start.
     """
 
     radius: float
@@ -77,35 +75,31 @@ def sample_mixtures(
     """One mixture per member, with one relevant token of T, and samples of it.
 
     Args:
-        key: random key.
-        members: number of mixtures e.
         sizes: training samples n and fresh samples N.
         T: tokens of a sample.
         d: dimension of a token.
-        M: irrelevant patterns.
         Z_mu: bound of the noise along the relevant patterns, and M times that along the others.
         Z: bound of the norm of the noise.
-
-    Returns:
-        The samples.
 
     Examples:
         >>> found = sample_mixtures(jax.random.key(0), 2, (3, 5), T=4, d=6, M=2, Z_mu=0.4, Z=1.0)
         >>> found.X.shape, found.fresh_X.shape, found.relevant.sum(axis=2).tolist()
         ((2, 3, 4, 6), (2, 5, 4, 6), [[1, 1, 1], [1, 1, 1]])
     """
-    parts, R = [], 0.0
+    members_arrays, R = [], 0.0
     for member in range(members):
-        own = jax.random.fold_in(key, member)
-        mixture = make_tokenized_mixture(own, d=d, M=M, zeta=1 / T, Z_mu=Z_mu, Z_nu=Z_mu, Z=Z)
+        member_key = jax.random.fold_in(key, member)
+        mixture = make_tokenized_mixture(
+            member_key, d=d, M=M, zeta=1 / T, Z_mu=Z_mu, Z_nu=Z_mu, Z=Z
+        )
         train, fresh = (
-            sample_mixture(jax.random.fold_in(own, k), mixture, size, T)
+            sample_mixture(jax.random.fold_in(member_key, k), mixture, size, T)
             for k, size in enumerate(sizes, 1)
         )
         R = max(R, float(mixture.R))
-        parts.append((train.X, train.y, fresh.X, fresh.y, train.relevant, fresh.relevant))
+        members_arrays.append((train.X, train.y, fresh.X, fresh.y, train.relevant, fresh.relevant))
     X, y, fresh_X, fresh_y, relevant, fresh_relevant = (
-        np.stack([np.asarray(a) for a in each]) for each in zip(*parts, strict=True)
+        np.stack([np.asarray(a) for a in arrays]) for arrays in zip(*members_arrays, strict=True)
     )
     return MixtureSamples(X, y, fresh_X, fresh_y, relevant, fresh_relevant, R)
 
@@ -116,9 +110,8 @@ def train_heads(samples: MixtureSamples, descent: Descent, seed: int = 0) -> Aud
     Every step lowers the risk as long as no u leaves the radius; see `training_facts`.
 
     Args:
-        samples: of all members.
-        descent: how.
-        seed: of the starts.
+        samples: training and fresh samples of every member.
+        descent: schedule and step size of the training.
 
     Returns:
         What `audit_heads` reads, records at step 0 and at log-spaced steps.
@@ -136,16 +129,16 @@ def train_heads(samples: MixtureSamples, descent: Descent, seed: int = 0) -> Aud
     draw = np.random.default_rng([seed, 7])
     shapes = (e, 1, d), (e, 1, d, d)
     start = [jax.device_put(descent.deviation * draw.normal(size=shape)) for shape in shapes]
-    one = make_multi_head(1, T, d, Decoder.LAST)
-    heads = jax.tree.unflatten(jax.tree.structure(one), start)
+    template = make_multi_head(1, T, d, Decoder.LAST)
+    heads = jax.tree.unflatten(jax.tree.structure(template), start)
     blind = np.ones((1 + descent.left_out, n))
     # samples are exchangeable: the first ones stand for all
     blind[np.arange(1, 1 + descent.left_out), np.arange(descent.left_out)] = 0
     arrays = samples[:4]
     shared = [jax.device_put(a) for a in (blind, np.float64(rate), schedule)]
     width = 1 if is_kept() else e  # what is kept is a head, not a part of all of them
-    found = in_chunks(lambda part: _train(part[0], part[1], *shared), (heads, arrays), width)
-    path, stability, seen = jax.tree.map(np.asarray, found)
+    trained = in_chunks(lambda part: _train(part[0], part[1], *shared), (heads, arrays), width)
+    path, stability, seen = jax.tree.map(np.asarray, trained)
     return AuditedHeads(path, seen, stability, *arrays, samples.R, rate, schedule)
 
 
@@ -155,15 +148,15 @@ def _train(
 ) -> tuple[MultiHead, Array, HeadPath]:
     """Paths on all samples, the average stability along them, and what is seen on them."""
 
-    def one(head: MultiHead, X: Array, y: Array, *fresh: Array) -> tuple:
-        every = jax.vmap(lambda w: descend(head, X, y, w, rate, schedule, "logistic"))(weights)
-        whole, without = (
-            jax.tree.map(lambda a, part=part: a[part], every.params) for part in (0, slice(1, None))
+    def train_member(head: MultiHead, X: Array, y: Array, *fresh: Array) -> tuple:
+        paths = jax.vmap(lambda w: descend(head, X, y, w, rate, schedule, "logistic"))(weights)
+        full, left_out = (
+            jax.tree.map(lambda a, part=part: a[part], paths.params) for part in (0, slice(1, None))
         )
-        stability = average_model_stability(whole, without)
-        return whole, stability, single_head_path(whole, X, y, *fresh)
+        stability = average_model_stability(full, left_out)
+        return full, stability, single_head_path(full, X, y, *fresh)
 
-    return jax.vmap(one)(start, *data)
+    return jax.vmap(train_member)(start, *data)
 
 
 def training_facts(
@@ -173,8 +166,8 @@ def training_facts(
 
     Args:
         heads: trained on the samples.
-        samples: with their relevant tokens.
-        radius: that the step was certified for.
+        samples: samples with their relevant tokens.
+        radius: radius of u for which the step was certified.
 
     Returns:
         `relevant_mass`, the attention on the relevant tokens of fresh samples, by head and

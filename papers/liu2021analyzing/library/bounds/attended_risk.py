@@ -17,9 +17,9 @@ class AttentionAdvantage(NamedTuple):
     """Samples for one risk.
 
     Attributes:
-        known_support: enough where the support is fixed and known.
-        moving_support: fewer never suffice where it moves, whatever is known of the attention.
-        factor: of the two, p / s0 in the limit of small risk.
+        known_support: sufficient where the support is fixed and known.
+        moving_support: necessary where the support moves, also when the attention is known.
+        factor: ratio of the two, p / s0 in the limit of small risk.
     """
 
     known_support: float
@@ -33,7 +33,7 @@ def least_squares_risk(n: int, parameters: int) -> float:
 
     Args:
         n: samples, at least P + 2.
-        parameters: P.
+        parameters: number P of parameters.
 
     Returns:
         The risk in units of the noise's variance.
@@ -61,9 +61,8 @@ def regression_risk_floor(n: int, parameters: int, ridge: float = 0.0) -> float:
     Bayes risk over w of law N(0, (sigma^2/kappa) Sigma^-1); kappa = 0 is the minimax risk.
 
     Args:
-        n: samples.
         parameters: P, at most n when kappa is 0.
-        ridge: kappa.
+        ridge: kappa; 0 gives the minimax risk.
 
     Returns:
         The risk in units of the noise's variance; infinite where no learner has a finite one.
@@ -76,12 +75,12 @@ def regression_risk_floor(n: int, parameters: int, ridge: float = 0.0) -> float:
     """
     require_at_least(0, n=n, ridge=ridge)
     require_at_least(1, parameters=parameters)
-    rest = n + 1 + ridge - parameters
+    spare = n + 1 + ridge - parameters
     if ridge == 0:
-        return parameters / rest if rest > 0 else math.inf
-    root = math.sqrt(rest**2 + 4 * ridge * parameters)
+        return parameters / spare if spare > 0 else math.inf
+    root = math.sqrt(spare**2 + 4 * ridge * parameters)
     # The form without cancellation, whichever sign the difference has.
-    return 2 * parameters / (root + rest) if rest > 0 else (root - rest) / (2 * ridge)
+    return 2 * parameters / (root + spare) if spare > 0 else (root - spare) / (2 * ridge)
 
 
 @closed_form
@@ -91,16 +90,11 @@ def attention_advantage(risk: float, p: int, s0: int, d: int = 1) -> AttentionAd
     $$n_{known}=s_0d\,(1+\tfrac1r)+1,\qquad n_{moving}=pd\,(1+\tfrac1r)-1$$
 
     Args:
-        risk: r, positive.
-        p: tokens.
         s0: attended tokens, at most p.
         d: dimension of a token.
 
     Returns:
         Both, and their ratio.
-
-    Raises:
-        UserError: if a number is out of range.
 
     Examples:
         >>> found = attention_advantage(0.01, 16, 2)
@@ -111,5 +105,5 @@ def attention_advantage(risk: float, p: int, s0: int, d: int = 1) -> AttentionAd
     require_at_least(1, s0=s0, d=d)
     if p < s0:
         raise UserError(f"p = {p} is below s0 = {s0}: attend to at most all tokens")
-    known, moving = s0 * d * (1 + 1 / risk) + 1, p * d * (1 + 1 / risk) - 1
-    return AttentionAdvantage(known, moving, moving / known)
+    fixed, moving = s0 * d * (1 + 1 / risk) + 1, p * d * (1 + 1 / risk) - 1
+    return AttentionAdvantage(fixed, moving, moving / fixed)

@@ -11,7 +11,7 @@ from attlas.bounds.constants import Constants, require_constants
 from attlas.core.errors import UserError
 
 MOST_BITS = 10**5
-"""Of a number of regions; it takes seconds."""
+"""Largest size of a number of regions; computing it takes seconds."""
 
 
 @closed_form
@@ -29,12 +29,8 @@ def liu2021_regions(n1: int, s0: int, constants: Constants = "sharp") -> int:
     generic arrangement of hyperplanes, grows with s0.
 
     Args:
-        n1: hidden units.
         s0: inputs whose attention weight is not zero.
         constants: "printed", "corrected" for the proof's own network, "sharp" for the maximum.
-
-    Returns:
-        The number.
 
     Raises:
         UserError: for a size below 1, or a number that may have more than 10^5 bits.
@@ -61,7 +57,6 @@ def liu2021_central_regions_maximum(n1: int, s0: int) -> int:
     $$2\sum_{j<s_0}\binom{n_1-1}j$$
 
     Args:
-        n1: hidden units.
         s0: inputs whose attention weight is not zero.
 
     Returns:
@@ -87,14 +82,7 @@ def liu2021_regions_break_even(p: int, s0: int) -> float:
     without the rounding of n1/s0 and n1/p; at most p^{p/(p - s0)}.
 
     Args:
-        p: inputs.
         s0: inputs whose attention weight is not zero, fewer than p.
-
-    Returns:
-        The width.
-
-    Raises:
-        UserError: unless 1 <= s0 < p.
 
     Source: appendix C.1 of liu2021analyzing (found).
 

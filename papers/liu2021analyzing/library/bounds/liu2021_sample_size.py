@@ -1,10 +1,8 @@
 r"""Sample sizes of liu2021analyzing, as printed and with every constant.
 
-Symbols: C_x bounds the entries of x, C_1 and C_2 the norms of the two layers, C_5 and C_6 those
-of query and key, C_7 is ||w_V||_F and C_8 the largest row sum of |w_V|; gamma^2 is the error
-allowed. "printed" has a hidden constant c and knows neither C_x in Theorems 1 and 2 nor the
-`Conditions`; what is proved ("corrected" and "sharp" are one here) needs them, has no hidden
-constant, and does not depend on how concentrated the attention is.
+notation.md explains the letters. The "printed" bounds have a hidden constant c and, in Theorems 1
+and 2, neither C_x nor `Conditions`. The proved bounds ("corrected" and "sharp" are the same here)
+have no hidden constant, need both, and do not depend on how concentrated the attention is.
 """
 
 import math
@@ -47,19 +45,18 @@ def liu2021_attention(
 
     Args:
         p: inputs that may count: all, or a known support of s0.
-        d: hidden units.
-        gamma: error allowed, not squared.
         norms: C_x, C_1, C_2.
-        conditions: of the features; not read when printed.
-        s0: weights that count, of the print; all p when None, 0 with tau = 1 for equal weights.
-        tau: what the others hold, of the print.
-        weight_norm: bound of ||f(x)||_2, not of the print: 1 for any distribution, 1/sqrt(p) for
-            equal ones, sqrt(p) for no attention at all.
-        c: hidden constant of the print.
+        conditions: assumptions on the features; ignored by the printed bound.
+        s0: number of weights that count, in the printed bound; all p when None, 0 with tau = 1 for
+            equal weights.
+        tau: share of the norm on the other weights, in the printed bound.
+        weight_norm: bound on ||f(x)||_2, ignored by the printed bound: 1 for any distribution,
+            1/sqrt(p) for equal weights, sqrt(p) for no attention at all.
+        c: hidden constant of the printed bound.
         constants: "printed", or what is proved.
 
     Returns:
-        The sample size, not rounded; printed, negative where the logarithm is.
+        The sample size, not rounded; the printed one is negative where its logarithm is.
 
     Source: Theorem 1 of liu2021analyzing (found); corrected (derived).
 
@@ -72,8 +69,8 @@ def liu2021_attention(
         10.9
     """
     C_x, C_1, C_2 = norms
-    known = {"gamma": gamma, "C_x": C_x, "C_1": C_1, "C_2": C_2, "weight_norm": weight_norm, "c": c}
-    if _is_printed(constants, {"p": p, "d": d}, known):
+    positive = {"gamma": gamma, "C_x": C_x, "C_1": C_1, "C_2": C_2, "c": c}
+    if _is_printed(constants, {"p": p, "d": d}, positive | {"weight_norm": weight_norm}):
         spread, eta = _spread(p, s0, tau), C_1**2 * C_2
         return c * spread**4 * (eta / gamma) ** 2 * math.log(spread * eta / gamma) * (p * d + d)
     return _proved(C_1 * C_x * weight_norm, C_2, d, [Block(p * d)], gamma, conditions)
@@ -99,16 +96,10 @@ def liu2021_baseline(
     any other weights of norm one.
 
     Args:
-        p: inputs.
-        d: hidden units.
-        gamma: error allowed, not squared.
         norms: C_x, C_1, C_2.
-        conditions: of the features; not read when printed.
-        c: hidden constant of the print.
+        conditions: assumptions on the features; ignored by the printed bound.
+        c: hidden constant of the printed bound.
         constants: "printed", or what is proved.
-
-    Returns:
-        The sample size.
 
     Source: Corollary 1 of liu2021analyzing (found); corrected (derived).
 
@@ -122,8 +113,8 @@ def liu2021_baseline(
         139.7
     """
     C_x, C_1, C_2 = norms
-    known = {"gamma": gamma, "C_x": C_x, "C_1": C_1, "C_2": C_2, "c": c}
-    if not _is_printed(constants, {"p": p, "d": d}, known):
+    positive = {"gamma": gamma, "C_x": C_x, "C_1": C_1, "C_2": C_2, "c": c}
+    if not _is_printed(constants, {"p": p, "d": d}, positive):
         return liu2021_attention(p, d, gamma, norms, conditions, constants=constants)
     eta = C_1**2 * C_2
     return c * (p * eta / gamma) ** 2 * math.log(p * eta / gamma) * (p * d + d)
@@ -154,12 +145,11 @@ def liu2021_self_attention(
 
     Args:
         sizes: p words, t entries of each, d hidden units, d_v of a value, d_q of a query.
-        gamma: error allowed, not squared.
         norms: C_x, C_1, C_2, C_5, C_6, C_7, C_8, Frobenius norms from C_1 to C_7.
-        conditions: of the features; not read when printed.
-        s0: weights that count, of the print; all p when None.
-        tau: what the others hold, of the print.
-        c: hidden constant of the print.
+        conditions: assumptions on the features; ignored by the printed bound.
+        s0: number of weights that count, in the printed bound; all p when None.
+        tau: share of the norm on the other weights, in the printed bound.
+        c: hidden constant of the printed bound.
         constants: "printed", or what is proved.
 
     Returns:
@@ -177,8 +167,8 @@ def liu2021_self_attention(
     p, t, d, d_v, d_q = sizes
     C_x, C_1, C_2, C_5, C_6, C_7, C_8 = norms
     named = ("C_x", "C_1", "C_2", "C_5", "C_6", "C_7", "C_8")
-    known = {"gamma": gamma, "c": c, **dict(zip(named, norms, strict=True))}
-    if _is_printed(constants, {"p": p, "t": t, "d": d, "d_v": d_v, "d_q": d_q}, known):
+    positive = {"gamma": gamma, "c": c, **dict(zip(named, norms, strict=True))}
+    if _is_printed(constants, {"p": p, "t": t, "d": d, "d_v": d_v, "d_q": d_q}, positive):
         k = _spread(p, s0, tau) ** 2 + math.sqrt(p) * t
         eta_a, eta_b = C_1**2 * C_2 * C_8, C_5 + C_6
         return c * (k * eta_a / gamma) ** 2 * p * d_v * d * math.log(k * eta_a * eta_b / gamma)
@@ -206,11 +196,9 @@ def liu2021_deep(
     The proof's own tail bound exp(-n m^2 gamma^2 / c_K) needs the second.
 
     Args:
-        gamma: error allowed, not squared.
         c_k: Lipschitz constant of the gradient of the network, c_K of the tail bound.
-        parameters: P.
-        margin: m of (A6), by which the gradient exceeds m gamma; not of the print.
-        c: hidden constant.
+        parameters: number P of parameters.
+        margin: m of (A6), where the gradient exceeds m gamma; ignored by the printed bound.
         constants: "printed", or what the proof gives.
 
     Returns:
@@ -223,8 +211,8 @@ def liu2021_deep(
         >>> [liu2021_deep(1.0, math.e, 7, constants=name) / 7 for name in ("printed", "sharp")]
         [1.0, 2.718281828459045]
     """
-    known = {"gamma": gamma, "c_k": c_k, "margin": margin, "c": c}
-    if _is_printed(constants, {"parameters": parameters}, known):
+    positive = {"gamma": gamma, "c_k": c_k, "margin": margin, "c": c}
+    if _is_printed(constants, {"parameters": parameters}, positive):
         return c * math.log(c_k / gamma) * parameters
     level = margin * gamma
     return c * c_k / level**2 * math.log(c_k / level) * parameters
@@ -250,16 +238,12 @@ def liu2021_recurrent(
 
     Args:
         sizes: t entries per word, d hidden units, d_a and d_f parameters of score and update.
-        gamma: error allowed, not squared.
         norms: C_x, C_1, C_2.
         stretches: l1 change of the attention weights for a change of the parameters of score
             and update as large as their balls; the print has the radii C_8 and C_9 alone.
-        conditions: of the features; not read when printed.
-        c: hidden constant of the print.
+        conditions: assumptions on the features; ignored by the printed bound.
+        c: hidden constant of the printed bound.
         constants: "printed", or what is proved.
-
-    Returns:
-        The sample size.
 
     Source: Theorem 6 of liu2021analyzing (found); corrected (derived).
 
@@ -271,9 +255,9 @@ def liu2021_recurrent(
         True
     """
     (t, d, d_a, d_f), (C_x, C_1, C_2), (C_8, C_9) = sizes, norms, stretches
-    known = {"gamma": gamma, "C_x": C_x, "C_1": C_1, "C_2": C_2, "C_8": C_8, "C_9": C_9, "c": c}
+    positive = {"gamma": gamma, "C_x": C_x, "C_1": C_1, "C_2": C_2, "C_8": C_8, "C_9": C_9, "c": c}
     require_at_least(0, d_a=d_a, d_f=d_f)
-    if _is_printed(constants, {"t": t, "d": d}, known):
+    if _is_printed(constants, {"t": t, "d": d}, positive):
         eta = C_1 * C_2 * C_x
         size = (C_1 * C_x * eta / gamma) ** 2
         return c * size * math.log(eta * C_8 * C_9 / gamma) * (t * d + d + d_a + d_f)
@@ -301,20 +285,11 @@ def liu2021_mask(
     Here s0^2 is right, for masks are not normalised: what is proved has B = C_1 C_x sqrt(s0).
 
     Args:
-        p: inputs.
-        d: hidden units.
         s0: entries of the mask that are not zero, at most p.
-        gamma: error allowed, not squared.
         norms: C_x, C_1, C_2.
-        conditions: of the features; not read when printed.
-        c: hidden constant of the print.
+        conditions: assumptions on the features; ignored by the printed bound.
+        c: hidden constant of the printed bound.
         constants: "printed", or what is proved.
-
-    Returns:
-        The sample size.
-
-    Raises:
-        UserError: unless 1 <= s0 <= p.
 
     Source: Lemma 1 of liu2021analyzing (found); corrected (derived).
 
@@ -326,8 +301,8 @@ def liu2021_mask(
         True
     """
     C_x, C_1, C_2 = norms
-    known = {"gamma": gamma, "C_x": C_x, "C_1": C_1, "C_2": C_2, "c": c}
-    printed = _is_printed(constants, {"p": p, "d": d}, known)
+    positive = {"gamma": gamma, "C_x": C_x, "C_1": C_1, "C_2": C_2, "c": c}
+    printed = _is_printed(constants, {"p": p, "d": d}, positive)
     if not 1 <= s0 <= p:
         raise UserError(f"s0 = {s0} of p = {p} inputs: choose s0 from 1 to p")
     if printed:

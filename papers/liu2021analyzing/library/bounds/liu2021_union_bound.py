@@ -1,8 +1,7 @@
 r"""How many samples make all stationary points good: the proof of liu2021analyzing, corrected.
 
 With every constant: papers/liu2021analyzing/proofs/sample_size.md. Two things differ from the
-print. The features are bounded through ||x o f||_2 <= C_x ||f||_2, so neither s0 nor p appears but
-in the
+print. The features are bounded through ||x o f||_2 <= C_x ||f||_2, so s0 and p appear only in the
 number of parameters. And a small gradient implies a small error only through the smallest
 positive eigenvalue of the features' covariance, which the print bounds from the wrong side.
 `liu2021analyzing.library.bounds.liu2021_sample_size` has the theorems.
@@ -36,7 +35,7 @@ class Block(NamedTuple):
     """Parameters in a Euclidean ball, of which the features are a Lipschitz function.
 
     Attributes:
-        parameters: how many.
+        parameters: their number.
         stretch: change of the features, relative to their bound, per change of the parameters
             relative to the ball's radius; what is below one counts as one.
     """
@@ -52,7 +51,6 @@ def liu2021_error(gradient: float, C_2: float, conditions: Conditions) -> float:
     $$E\,u^2\le\frac{\|E[u\Phi]\|^2}\lambda+C_2^2\,\lambda_{\max}(\mathrm{Var}(\Phi^*|\Phi))$$
 
     Args:
-        gradient: ||E[u Phi]||.
         C_2: norm of the teacher's second layer.
         conditions: lambda and the residual.
 
@@ -72,12 +70,7 @@ def liu2021_error(gradient: float, C_2: float, conditions: Conditions) -> float:
 
 @closed_form
 def liu2021_sample_size(
-    features: float,
-    C_2: float,
-    d: int,
-    blocks: list[Block],
-    gamma: float,
-    conditions: Conditions,
+    features: float, C_2: float, d: int, blocks: list[Block], gamma: float, conditions: Conditions
 ) -> float:
     r"""Samples from which every stationary point has a population error of at most gamma^2.
 
@@ -89,16 +82,11 @@ def liu2021_sample_size(
     Args:
         features: B, bound of ||Phi||_2.
         C_2: norm of the second layer, the teacher's too.
-        d: hidden units.
         blocks: the other parameters, K blocks; L_k is their stretch.
-        gamma: error allowed, not squared.
         conditions: lambda, residual, C_3, delta.
 
     Returns:
         The sample size, not rounded; infinite where the residual alone exceeds the error.
-
-    Raises:
-        UserError: if a number is out of its range.
 
     Source: derived, in place of Theorem 1 of liu2021analyzing.
 

@@ -1,8 +1,8 @@
-r"""The error of a network that fits its sample at least as well as the truth does.
+r"""Error of a network that fits its sample at least as well as the true function does.
 
-Theorem 3 of liu2021analyzing with a condition that a trained network meets and can be seen to meet:
-bounded weights, and a training risk not above that of the noise, in place of (A6), which asks that
-gradients be as large as the error. Proof: papers/liu2021analyzing/proofs/trained_networks.md.
+Theorem 3 of liu2021analyzing under conditions that can be checked on a trained network: bounded
+weights, and a training risk not above that of the noise. They replace (A6), which requires
+gradients as large as the error. Proof: papers/liu2021analyzing/proofs/trained_networks.md.
 """
 
 import math
@@ -15,7 +15,7 @@ from attlas.core.errors import UserError
 
 @closed_form
 def deep_attention_stretch(logit_bounds: Sequence[float]) -> float:
-    r"""By what the output of D self-attention layers can move, relative to its bound.
+    r"""Largest change of the output of D self-attention layers, relative to its bound.
 
     $$s_k=s_{k-1}(1+2\Lambda_k)+3+2\Lambda_k,\quad s_0=0,\quad
     \Lambda_k=\|W_K^{(k)}\|_F\|W_Q^{(k)}\|_Fr_{k-1}^2/\sqrt{d_q}$$
@@ -25,9 +25,6 @@ def deep_attention_stretch(logit_bounds: Sequence[float]) -> float:
 
     Args:
         logit_bounds: Lambda_k, bounds of the logits, first layer first.
-
-    Returns:
-        s_D.
 
     Raises:
         UserError: if there is no layer, or a bound is negative.
@@ -67,7 +64,6 @@ def trained_network_error(
     but for probability delta + e^{-n/2}: of order (C_3^2 + B^2) P log(n) / n.
 
     Args:
-        n: samples.
         parameters: P, all trained numbers.
         output: B, also of a network whose output is clipped to [-B, B].
         noise: C_3, positive.
@@ -77,10 +73,7 @@ def trained_network_error(
         excess: tau, by which the training risk, a mean square, may exceed that of the noise.
 
     Returns:
-        The bound, not squared away: a mean square.
-
-    Raises:
-        UserError: if a number is out of range.
+        The bound on the mean square.
 
     Examples:
         >>> bound = trained_network_error(10**6, 100, 1.0, 0.5)
@@ -104,25 +97,15 @@ def trained_network_error(
 
 @closed_form
 def finite_class_error(
-    n: int,
-    level: float,
-    spread: float,
-    noise: float,
-    radius: float = 0.0,
-    excess: float = 0.0,
+    n: int, level: float, spread: float, noise: float, radius: float = 0.0, excess: float = 0.0
 ) -> float:
-    r"""The same for a class with N centres at sup distance r, level L = log(2N/delta).
+    r"""`trained_network_error` for a class with N centres at sup distance r, L = log(2N/delta).
 
     Args:
-        n: samples.
-        level: L.
+        level: L = log(2N / delta).
         spread: M, bound of |h - E(y|x)|.
-        noise: C_3.
+        noise: C_3, the sub-Gaussian size of the noise.
         radius: r; 0 for a finite class.
-        excess: tau.
-
-    Returns:
-        The bound of E u^2.
 
     Examples:
         >>> round(finite_class_error(100, 1.0, 1.0, 1.0), 12)  # 16 C_3^2 L / n

@@ -1,1 +1,1 @@
-"""Data of liu2021analyzing."""
+"""Synthetic regression tasks, translation pairs, and texts as distinct words."""

@@ -5,6 +5,8 @@ mean is zero without centring, and weights f that are equal, on a fixed support,
 moves with the input.
 """
 
+from collections.abc import Iterator, Sequence
+
 import numpy as np
 from jaxtyping import Float
 
@@ -23,15 +25,10 @@ def balanced_layers(
     the number of parameters.
 
     Args:
-        rng: of the draws.
-        p: inputs.
         d: hidden units, an even number.
 
     Returns:
         W1, Gaussian in its first half, and w2 of entries +-1.
-
-    Raises:
-        UserError: if d is odd.
 
     Examples:
         >>> W1, w2 = balanced_layers(np.random.default_rng(0), 2, 2)
@@ -51,15 +48,11 @@ def attended_inputs(x: Inputs, s0: int, M: Float[np.ndarray, "p p"] | None = Non
     r"""$x\circ f(x)$ for s0 equal weights $f_j=s_0^{-1/2}$, at fixed or at moving places.
 
     Args:
-        x: inputs.
         s0: weights that are not zero, at most p.
         M: the s0 largest entries of $M|x|$ have weight; the first s0 inputs when None.
 
     Returns:
         The inputs times their weights, whose Euclidean norm is one.
-
-    Raises:
-        UserError: if s0 is not between 1 and p.
 
     Examples:
         >>> x = np.array([[0.5, -2.0, 1.0, 1.0]])
@@ -71,18 +64,14 @@ def attended_inputs(x: Inputs, s0: int, M: Float[np.ndarray, "p p"] | None = Non
     places = np.broadcast_to(np.arange(s0), (len(x), s0))
     if M is not None:
         places = np.argpartition(-np.abs(x) @ M.T, s0 - 1, axis=1)[:, :s0]
-    found = np.zeros_like(x)
+    attended = np.zeros_like(x)
     rows = np.arange(len(x))[:, None]
-    found[rows, places] = x[rows, places] / np.sqrt(s0)
-    return found
+    attended[rows, places] = x[rows, places] / np.sqrt(s0)
+    return attended
 
 
 def attention_matrix(rng: np.random.Generator, p: int) -> Float[np.ndarray, "p p"]:
     """A Gaussian M whose rows have mean zero, for `attended_inputs`.
-
-    Args:
-        rng: of the draws.
-        p: inputs.
 
     Returns:
         M; with other means some rows would be the largest whatever x is.
@@ -105,13 +94,7 @@ def layer_outputs(
     r"""$w_2'\phi(W_1'x)$ on the host, in double precision.
 
     Args:
-        x: inputs.
-        W1: first layer.
-        w2: second layer.
-        sharpness: of the softplus phi; the rectified linear unit when None.
-
-    Returns:
-        One output per input.
+        sharpness: tau_0 of the softplus phi; the rectified linear unit when None.
 
     Examples:
         >>> layer_outputs(np.array([[2.0, 1.0]]), np.eye(2), np.array([1.0, -3.0])).tolist()
@@ -120,3 +103,41 @@ def layer_outputs(
     if sharpness is None:
         return np.maximum(x @ W1, 0.0) @ w2
     return (np.logaddexp(0, sharpness * (x @ W1)) / sharpness) @ w2
+
+
+Task = tuple[Float[np.ndarray, "n p"], Float[np.ndarray, " n"]]
+
+
+def attended_tasks(
+    rng: np.random.Generator, p: int, d: int, s0: Sequence[int], n: int, fresh: int
+) -> Iterator[Task]:
+    r"""What a student reads and the truth $w_2'(W_1'(x\circ f(x)))_+$, for each f and student.
+
+    First equal weights f; then weights on s0 fixed places, for each s0, and on s0 moving places.
+    Each of the latter comes twice: for a student that knows f and reads x o f(x), and for one
+    that reads x.
+
+    Args:
+        d: hidden units of the teacher, an even number.
+        s0: sizes of the support.
+        n: samples to train on.
+        fresh: number of further samples, over which the truth has standard deviation one.
+
+    Yields:
+        Inputs of a student, n + fresh of them, and the truth.
+
+    Examples:
+        >>> tasks = list(attended_tasks(np.random.default_rng(0), 4, 2, [2], 5, 100))
+        >>> len(tasks), tasks[0][0].shape, (tasks[2][0][0] == tasks[4][0][0]).all().item()
+        (5, (105, 4), True)
+    """
+    W1, w2 = balanced_layers(rng, p, d)
+    x = rng.uniform(-1, 1, (n + fresh, p))
+    M = attention_matrix(rng, p)
+    inputs = [attended_inputs(x, size, where) for where in (None, M) for size in s0]
+    for k, u in enumerate([x / np.sqrt(p), *inputs]):
+        truth = layer_outputs(u, W1, w2)
+        truth /= truth[n:].std()
+        yield u, truth
+        if k:
+            yield x, truth

@@ -23,14 +23,14 @@ class PackedPairs(NamedTuple):
         source_pair: which pair of its row a piece belongs to, from 1; 0 at padding.
         target: numbers of the target pieces from which a next one is predicted.
         target_pair: which pair of its row such a piece belongs to.
-        asked: the next target pieces.
+        labels: the next target pieces.
     """
 
     source: Int[Array, "r S"]
     source_pair: Int[Array, "r S"]
     target: Int[Array, "r T"]
     target_pair: Int[Array, "r T"]
-    asked: Int[Array, "r T"]
+    labels: Int[Array, "r T"]
 
 
 def pack_batches(
@@ -64,21 +64,21 @@ def pack_batches(
         raise UserError("a pair without a source piece, or without a target piece: leave it out")
     room = np.array([pairs.source.shape[1], pairs.target.shape[1] - 1])
     packed = [_rows(batch, lengths, room) for batch in batches]
-    rows = max(len(own) for own in packed)
-    most = max(len(row) for own in packed for row in own)
-    found = np.full((len(packed), rows, most), -1, np.int32)
-    for step, own in enumerate(packed):
-        for row, numbers in enumerate(own):
-            found[step, row, : len(numbers)] = numbers
-    return found
+    rows = max(len(batch_rows) for batch_rows in packed)
+    most = max(len(row) for batch_rows in packed for row in batch_rows)
+    numbers_of_rows = np.full((len(packed), rows, most), -1, np.int32)
+    for step, batch_rows in enumerate(packed):
+        for row, numbers in enumerate(batch_rows):
+            numbers_of_rows[step, row, : len(numbers)] = numbers
+    return numbers_of_rows
 
 
 def _rows(batch: np.ndarray, lengths: np.ndarray, room: np.ndarray) -> list[list[int]]:
-    own = lengths[batch]
+    needed = lengths[batch]
     free, rows = np.tile(room, (batch.size, 1)), [[] for _ in batch]
-    for item in np.argsort(-np.max(own / room, axis=1), kind="stable"):
-        row = int(np.argmax(np.all(free >= own[item], axis=1)))
-        free[row] -= own[item]
+    for item in np.argsort(-np.max(needed / room, axis=1), kind="stable"):
+        row = int(np.argmax(np.all(free >= needed[item], axis=1)))
+        free[row] -= needed[item]
         rows[row].append(int(batch[item]))
     return [row for row in rows if row]
 
@@ -90,22 +90,19 @@ def packed_pairs(pairs: SentencePairs, rows: Int[Array, "r k"]) -> PackedPairs:
         pairs: sentence pairs, as arrays of JAX.
         rows: numbers of the pairs of each row, -1 where there are no more.
 
-    Returns:
-        Their pieces, one pair after another.
-
     Examples:
         >>> ids, shown = jnp.array([[5, 6, 0], [7, 0, 0]]), jnp.array([[1, 1, 0], [1, 0, 0]]) > 0
         >>> rows = packed_pairs(SentencePairs(ids, shown, ids, shown), jnp.array([[0, 1]]))
-        >>> rows.source.tolist(), rows.source_pair.tolist(), rows.asked[0, :1].tolist()
+        >>> rows.source.tolist(), rows.source_pair.tolist(), rows.labels[0, :1].tolist()
         ([[5, 6, 7]], [[1, 1, 2]], [6])
     """
     pair = jnp.maximum(rows, 0)
     there = (rows >= 0).astype(rows.dtype)
     pieces = jnp.sum(pairs.mask[pair], axis=2, dtype=rows.dtype) * there
-    asked = (jnp.sum(pairs.target_mask[pair], axis=2, dtype=rows.dtype) - 1) * there
+    labels = (jnp.sum(pairs.target_mask[pair], axis=2, dtype=rows.dtype) - 1) * there
     at, source_pair = _places(pieces, pairs.source.shape[1])
     source = jnp.take_along_axis(pair, at[0], axis=1), at[1]
-    at, target_pair = _places(asked, pairs.target.shape[1] - 1)
+    at, target_pair = _places(labels, pairs.target.shape[1] - 1)
     target = jnp.take_along_axis(pair, at[0], axis=1), at[1]
     return PackedPairs(
         pairs.source[source],

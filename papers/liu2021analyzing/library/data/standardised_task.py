@@ -32,15 +32,10 @@ def standardised_task(
     Fresh inputs are drawn first: tasks of one generator share them, and their first samples.
 
     Args:
-        rng: of the draws.
         teacher: any model of one input.
-        n: samples.
         fresh: inputs to test on.
-        shape: of one input, uniform in [-1, 1].
+        shape: shape of one input, whose entries are uniform in [-1, 1].
         noise: deviation of the labels' Gaussian noise.
-
-    Returns:
-        The task.
 
     Examples:
         >>> rng = np.random.default_rng(0)
@@ -51,8 +46,8 @@ def standardised_task(
     inputs = rng.uniform(-1, 1, (fresh, *shape))
     x = rng.uniform(-1, 1, (n, *shape))
     spread = noise * rng.standard_normal(n)
-    whole = jnp.asarray(np.concatenate([inputs, x]))
-    values = np.asarray(_outputs(teacher, whole), float)
+    every_input = jnp.asarray(np.concatenate([inputs, x]))
+    values = np.asarray(_outputs(teacher, every_input), float)
     values = (values - values[:fresh].mean()) / values[:fresh].std()
     return StandardisedTask(x, values[fresh:] + spread, inputs, values[:fresh])
 

@@ -1,7 +1,7 @@
 r"""Portuguese-English sentence pairs as numbers of word pieces, for a translator.
 
-Where no data folder is given, pairs generated from a small grammar of our own stand in for the
-corpora. They are a stand-in only: `TranslationPairs.source` names which was read.
+Pairs generated from a small grammar are a stand-in for the corpora; `TranslationPairs.source`
+names which of the two was read.
 """
 
 from collections.abc import Sequence
@@ -62,7 +62,6 @@ class TranslationPairs(NamedTuple):
     """Training and validation pairs.
 
     Attributes:
-        train: training pairs.
         validation: validation pairs; no English sentence stands in both.
         pieces: tokenizers of the two languages; the two numbers after the English pieces mark
             start and end.
@@ -92,7 +91,6 @@ def load_translation_pairs(
         sizes: training and validation pairs.
         vocabulary: most pieces of a language.
         length: most pieces of a sentence; a target has two marks more.
-        seed: of the split, and of the generated pairs.
         stand_in: read generated pairs in place of the corpora.
 
     Returns:
@@ -124,12 +122,12 @@ def load_translation_pairs(
     first: dict[str, int] = {}
     groups = np.array([first.setdefault(english, len(first)) for _, english in pairs])
     held, train = split_groups(groups, (min(4 * sizes[1], len(pairs) // 4),), seed)
-    drawn = [[pairs[i] for i in part] for part in (train[: 2 * sizes[0]], held)]
-    pieces = tuple(train_word_pieces([p[k] for p in drawn[0]], vocabulary) for k in range(2))
+    candidates = [[pairs[i] for i in part] for part in (train[: 2 * sizes[0]], held)]
+    pieces = tuple(train_word_pieces([p[k] for p in candidates[0]], vocabulary) for k in range(2))
     names = ("training", "validation")
     sets = [
-        _first_short(pieces, own, size, length, name)
-        for own, size, name in zip(drawn, sizes, names, strict=True)
+        _first_short(pieces, sentences, size, length, name)
+        for sentences, size, name in zip(candidates, sizes, names, strict=True)
     ]
     counts = (pieces[0].get_vocab_size(), pieces[1].get_vocab_size() + 2)
     return TranslationPairs(sets[0], sets[1], (pieces[0], pieces[1]), counts, source)
@@ -160,13 +158,15 @@ def number_pairs(pieces: tuple, pairs: Pairs, length: int) -> SentencePairs:
     for row, pair in enumerate(pairs):
         if len(pair) != 2 or not all(isinstance(text, str) for text in pair):
             raise UserError(f"pair {row} is {pair!r}: give two texts")
-        one, two = (own.encode(text).ids for own, text in zip(pieces, pair, strict=True))
-        if not one or not two:
+        source_ids, target_ids = (
+            tokenizer.encode(text).ids for tokenizer, text in zip(pieces, pair, strict=True)
+        )
+        if not source_ids or not target_ids:
             raise UserError(f"pair {row} has an empty sentence: leave it out")
-        if max(len(one), len(two)) > length:
+        if max(len(source_ids), len(target_ids)) > length:
             raise UserError(f"pair {row} has over {length} pieces: leave it out or raise length")
-        source[row, : len(one)] = one
-        target[row, : len(two) + 2] = [start, *two, start + 1]
+        source[row, : len(source_ids)] = source_ids
+        target[row, : len(target_ids) + 2] = [start, *target_ids, start + 1]
     return SentencePairs(source, source != PADDING, target, target != PADDING)
 
 
@@ -177,10 +177,6 @@ def generated_pairs(count: int, seed: int = 0) -> list[tuple[str, str]]:
 
     Args:
         count: number of pairs; some may be equal.
-        seed: of the draws.
-
-    Returns:
-        Pairs (Portuguese, English).
 
     Examples:
         >>> generated_pairs(1)
@@ -206,9 +202,9 @@ def generated_pairs(count: int, seed: int = 0) -> list[tuple[str, str]]:
 
 
 def _first_short(pieces: tuple, pairs: Pairs, size: int, length: int, name: str) -> SentencePairs:
-    encoded = [own.encode_batch([p[k] for p in pairs]) for k, own in enumerate(pieces)]
-    lengths = np.array([[len(each.ids) for each in own] for own in encoded])
+    encoded = [tokenizer.encode_batch([p[k] for p in pairs]) for k, tokenizer in enumerate(pieces)]
+    lengths = np.array([[len(encoding.ids) for encoding in tokenizer] for tokenizer in encoded])
     short = np.flatnonzero((lengths.max(axis=0) <= length) & (lengths.min(axis=0) > 0))
     if short.size < size:
-        raise UserError(f"{size} {name} pairs asked, {short.size} short enough: ask fewer")
+        raise UserError(f"{size} {name} pairs requested, {short.size} short enough: request fewer")
     return number_pairs(pieces, [pairs[i] for i in short[:size]], length)

@@ -1,1 +1,1 @@
-"""Measures of liu2021analyzing."""
+"""Attention rows, conditional covariance, linear regions, stationary points, flatness."""

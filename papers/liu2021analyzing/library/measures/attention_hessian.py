@@ -30,10 +30,8 @@ def attention_risk_hessian(
     summed inside matrix products, hence cheaper than P products with the Hessian.
 
     Args:
-        model: the multi-head model.
-        X: samples.
-        y: labels +-1.
-        loss: of the margin.
+        y: labels, -1 or 1.
+        loss: loss as a function of the margin.
 
     Returns:
         The matrix, U before W, each in the order of `ravel_pytree`.
@@ -64,8 +62,8 @@ def attention_risk_hessian(
     ww = jnp.einsum("ntdc,nhtef->hdecf", squares, bent)
     ww = jnp.einsum("hdecf,hk->hdekcf", ww, same).reshape(model.W.size, -1)
     nothing = jnp.zeros((model.U.size, model.U.size), X.dtype)
-    whole = jnp.block([[nothing, uw], [uw.T, ww]])
-    return features.T @ (bend[:, None] * features) + whole
+    second_order = jnp.block([[nothing, uw], [uw.T, ww]])
+    return features.T @ (bend[:, None] * features) + second_order
 
 
 def _read(model: MultiHead, tokens: Array, axis: int) -> Array:

@@ -109,16 +109,16 @@ def _different(normals: np.ndarray, offsets: np.ndarray) -> tuple[np.ndarray, np
     # What restriction to a parallel hyperplane leaves of a unit normal is rounding.
     real = sizes > tolerance
     rows = np.c_[normals, offsets][real] / sizes[real, None]
-    kept: list[int] = []
+    distinct: list[int] = []
     for k, row in enumerate(rows):
-        others = rows[kept]
+        others = rows[distinct]
         scale = 1 + abs(row[-1])
         gap = np.minimum(
             np.abs(others - row).max(axis=1, initial=0), np.abs(others + row).max(axis=1, initial=0)
         )
         if not np.any(gap <= tolerance * scale):
-            kept.append(k)
-    return rows[kept, :-1], rows[kept, -1]
+            distinct.append(k)
+    return rows[distinct, :-1], rows[distinct, -1]
 
 
 def _complement(normal: np.ndarray) -> np.ndarray:

@@ -2,7 +2,7 @@ r"""What linear regression on some features leaves of others: (A3) and (A5) of l
 
 The covariance that is inverted is often singular (dead units, more units than samples). The
 convention here is regression of least norm: directions in which the n x d matrix of centred
-features has a singular value below its rounding, max(n, d) eps ||given||_F, are not used. In
+features has a singular value below its rounding, max(n, d) eps ||z2||_F, are not used. In
 particular n samples of d >= n - 1 generic features predict anything, and the covariance on the
 same data is zero whatever the target: it is informative on fresh data only.
 """
@@ -35,9 +35,7 @@ class ConditionalCovariance(NamedTuple):
 
 
 def conditional_covariance(
-    target: ArrayInput,
-    given: ArrayInput,
-    fresh: tuple[ArrayInput, ArrayInput] | None = None,
+    target: ArrayInput, regressors: ArrayInput, fresh: tuple[ArrayInput, ArrayInput] | None = None
 ) -> ConditionalCovariance:
     r"""Covariance of z1 after linear regression, with intercept, on z2.
 
@@ -48,12 +46,9 @@ def conditional_covariance(
 
     Args:
         target: samples of z1, [n, D]; a list, or an array of NumPy, JAX or torch, traced or not.
-        given: samples of z2, [n, d].
+        regressors: samples of z2, [n, d].
         fresh: other samples (z1, z2), [m, D] and [m, d], on which the regression is then judged:
             the second moments of its errors there, its intercept's included.
-
-    Returns:
-        The covariance and its size.
 
     A `UserError` names samples that do not fit, are none or are not finite.
 
@@ -66,41 +61,43 @@ def conditional_covariance(
         >>> print(f"{float(conditional_covariance(z, jnp.ones((3, 1))).largest):.4f}")
         4.6667
     """
-    axes, arrays = "n D, n d", {"target": target, "given": given}
+    axes, arrays = "n D, n d", {"target": target, "regressors": regressors}
     if fresh is not None:
         axes, (z1, z2) = f"{axes}, m D, m d", fresh
         arrays |= {"fresh[0]": z1, "fresh[1]": z2}
-    with own_precision(axes, **arrays) as (target, given, *others):
+    with own_precision(axes, **arrays) as (target, regressors, *others):
         size = 8 * target.shape[1] ** 2
         require_memory(size, f"the covariance of target of shape {target.shape}", "drop columns")
-        return _of_residuals(target, given, tuple(others) or None)
+        return _of_residuals(target, regressors, tuple(others) or None)
 
 
 @one_at_a_time
 @jax.jit
-def _of_residuals(target: Array, given: Array, fresh: tuple[Array, ...] | None) -> Any:
-    n, d = given.shape
-    z1, z2 = target - target.mean(0)[None, :], given - given.mean(0)[None, :]
+def _of_residuals(target: Array, regressors: Array, fresh: tuple[Array, ...] | None) -> Any:
+    n, d = regressors.shape
+    z1, z2 = target - target.mean(0)[None, :], regressors - regressors.mean(0)[None, :]
     left, sizes, right = jnp.linalg.svd(z2, full_matrices=False)
     # The rounding of the centring counts, too: a constant feature is zero only up to it.
     # Written so that a NaN of traced samples is kept, and seen in the result.
-    kept = ~(sizes <= max(n, d) * jnp.finfo(given.dtype).eps * jnp.linalg.norm(given))
-    left = jnp.where(kept[None, :], left, 0.0)
+    used = ~(sizes <= max(n, d) * jnp.finfo(regressors.dtype).eps * jnp.linalg.norm(regressors))
+    left = jnp.where(used[None, :], left, 0.0)
     if fresh is None:
         # Twice: the first projection leaves its own rounding, the second removes that.
         errors = z1 - left @ (left.T @ z1)
         errors = errors - left @ (left.T @ errors)
     else:
-        inverse = jnp.where(kept, 1 / jnp.where(kept, sizes, 1.0), 0.0)
+        inverse = jnp.where(used, 1 / jnp.where(used, sizes, 1.0), 0.0)
         slopes = right.T @ (inverse[:, None] * (left.T @ z1))
-        centred = fresh[1] - given.mean(0)[None, :]
+        centred = fresh[1] - regressors.mean(0)[None, :]
         errors = fresh[0] - target.mean(0)[None, :] - centred @ slopes
-    both = jnp.stack([errors.T @ errors / errors.shape[0], z1.T @ z1 / n])
-    tops = jnp.linalg.eigvalsh(both)[:, -1]
-    return ConditionalCovariance(both[0], tops[0], tops[1], jnp.sum(kept))
+    moments = jnp.stack([errors.T @ errors / errors.shape[0], z1.T @ z1 / n])
+    tops = jnp.linalg.eigvalsh(moments)[:, -1]
+    return ConditionalCovariance(moments[0], tops[0], tops[1], jnp.sum(used))
 
 
-def schur_complement(own: ArrayInput, cross: ArrayInput, given: ArrayInput) -> Float[Array, "D D"]:
+def schur_complement(
+    target: ArrayInput, cross: ArrayInput, regressors: ArrayInput
+) -> Float[Array, "D D"]:
     r"""var(z1 | z2) from the population's own covariances.
 
     $$\Sigma_{11}-\Sigma_{12}\Sigma_{22}^+\Sigma_{21}$$
@@ -109,9 +106,9 @@ def schur_complement(own: ArrayInput, cross: ArrayInput, given: ArrayInput) -> F
     are rounded does not say whether they are.
 
     Args:
-        own: Sigma_11, [D, D]; a list, or an array of NumPy, JAX or torch, traced or not.
+        target: Sigma_11, [D, D]; a list, or an array of NumPy, JAX or torch, traced or not.
         cross: Sigma_12, [D, d].
-        given: Sigma_22, [d, d].
+        regressors: Sigma_22, [d, d].
 
     Returns:
         The conditional covariance; exact for Gaussian vectors, infinite where it overflows.
@@ -127,15 +124,19 @@ def schur_complement(own: ArrayInput, cross: ArrayInput, given: ArrayInput) -> F
         >>> schur_complement(2 * one, 0 * one, 0 * one).tolist()
         [[2.0]]
     """
-    with own_precision("D D, D d, d d", own=own, cross=cross, given=given) as (own, cross, given):
-        return _schur_complement(own, cross, given)
+    with own_precision("D D, D d, d d", target=target, cross=cross, regressors=regressors) as (
+        target,
+        cross,
+        regressors,
+    ):
+        return _schur_complement(target, cross, regressors)
 
 
 @one_at_a_time
 @jax.jit
-def _schur_complement(own: Array, cross: Array, given: Array) -> Array:
-    values, vectors = jnp.linalg.eigh(given)
-    kept = ~(values <= given.shape[0] * jnp.finfo(given.dtype).eps * values[-1])
-    inverse = jnp.where(kept, 1 / jnp.where(kept, values, 1.0), 0.0)
+def _schur_complement(target: Array, cross: Array, regressors: Array) -> Array:
+    values, vectors = jnp.linalg.eigh(regressors)
+    used = ~(values <= regressors.shape[0] * jnp.finfo(regressors.dtype).eps * values[-1])
+    inverse = jnp.where(used, 1 / jnp.where(used, values, 1.0), 0.0)
     part = cross @ vectors
-    return own - (part * inverse[None, :]) @ part.T
+    return target - (part * inverse[None, :]) @ part.T

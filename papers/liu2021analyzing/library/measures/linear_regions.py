@@ -11,12 +11,15 @@ from collections.abc import Iterable
 from fractions import Fraction
 
 import numpy as np
-from jaxtyping import PRNGKeyArray
+from jaxtyping import Float, PRNGKeyArray
 
 from attlas._jax.generator import generator
+from attlas.core.argument_validation import door
 from attlas.core.arrays import ArrayInput, as_float64, read_array, read_arrays
+from attlas.core.axes import require_axes
 from attlas.core.errors import UserError
 from liu2021analyzing.library.bounds.liu2021_regions import liu2021_regions
+from liu2021analyzing.library.models.self_attention_mlp import SelfAttentionMLP
 
 Matrix = ArrayInput
 Vector = ArrayInput
@@ -70,7 +73,6 @@ def count_linear_regions(
 
     Args:
         W: first layer; multiply its columns by a known attention weight to have x o f.
-        w2: second layer.
         b: offsets; zero when None.
         denominator: replace every entry by the nearest fraction of at most this denominator.
         most: refuse what may have more cells.
@@ -99,9 +101,9 @@ def count_linear_regions(
             "weight per unit"
         )
     jumps: dict[Row, Fraction] = {}
-    parts = _fractions(weights, denominator)
+    exact_weights = _fractions(weights, denominator)
     pairs = _rational_rows(W, b, denominator, keep_zeros=True)
-    for (key, scale), weight in zip(pairs, parts, strict=True):
+    for (key, scale), weight in zip(pairs, exact_weights, strict=True):
         jumps[key] = jumps.get(key, Fraction(0)) + weight * scale
     seen = {key for key, jump in jumps.items() if jump != 0 and any(key[:-1])}
     return _count(_required(seen, np.shape(W)[1], most))
@@ -119,14 +121,10 @@ def sampled_cells(
     Args:
         W: normals, one per row.
         b: offsets; zero when None.
-        key: of the lines.
-        lines: how many.
+        lines: number of random lines.
 
     Returns:
         The number of different sign vectors seen.
-
-    Raises:
-        UserError: if no line is asked for.
 
     Examples:
         >>> import jax
@@ -141,9 +139,9 @@ def sampled_cells(
     normals, offsets = normals[cutting], offsets[cutting]
     if not normals.shape[0]:
         return 1
-    reach = 1 + float(np.max(np.abs(offsets) / sizes[cutting]))
+    extent = 1 + float(np.max(np.abs(offsets) / sizes[cutting]))
     draw, seen = generator(key), set()
-    for start, direction in reach * draw.standard_normal((lines, 2, normals.shape[1])):
+    for start, direction in extent * draw.standard_normal((lines, 2, normals.shape[1])):
         speed, height = normals @ direction, normals @ start + offsets
         moving = speed != 0
         at = np.sort(-height[moving] / speed[moving])
@@ -200,7 +198,7 @@ def _rational_rows(
     if denominator is not None and denominator < 1:
         raise UserError(f"denominator = {denominator}: choose at least 1, or None for exact ones")
     normals, offsets = arrangement(W, b)
-    found = []
+    planes = []
     for normal, offset in zip(normals, offsets, strict=True):
         entries = _fractions(np.r_[normal, offset], denominator)
         common = math.lcm(*(entry.denominator for entry in entries))
@@ -208,8 +206,8 @@ def _rational_rows(
         if keep_zeros or any(integers[:-1]):
             key = _primitive(integers)
             lead = next((k for k, part in enumerate(key) if part), None)
-            found.append((key, Fraction(0) if lead is None else abs(entries[lead] / key[lead])))
-    return found
+            planes.append((key, Fraction(0) if lead is None else abs(entries[lead] / key[lead])))
+    return planes
 
 
 def _primitive(row: Iterable[int]) -> Row:
@@ -249,5 +247,63 @@ def _restricted(rows: list[Row], plane: Row, pivot: int) -> Iterable[Row]:
     """The rows on the plane, its pivot coordinate eliminated."""
     lead = plane[pivot]
     for row in rows:
-        own = row[pivot]
-        yield _primitive(lead * row[k] - own * plane[k] for k in range(len(row)) if k != pivot)
+        entry = row[pivot]
+        yield _primitive(lead * row[k] - entry * plane[k] for k in range(len(row)) if k != pivot)
+
+
+@door
+def activation_patterns(
+    W: Float[np.ndarray, "n s"], b: Float[np.ndarray, " n"], points: Float[np.ndarray, "m _"]
+) -> int:
+    """Number of different patterns of active units, w_i . x + b_i > 0, that the points meet.
+
+    Args:
+        W: first layer, one row per unit.
+        points: inputs, one per row.
+
+    Returns:
+        The number: at most that of the cells of the arrangement, see `count_cells`.
+
+    Raises:
+        UserError: if points and units differ in dimension.
+
+    Examples:
+        >>> signs = np.array([[1.0, 1.0], [1.0, -1.0], [3.0, -1.0], [-1.0, 1.0]])
+        >>> activation_patterns(np.eye(2), np.zeros(2), signs)
+        3
+    """
+    if W.ndim != 2 or points.ndim != 2 or W.shape[1] != points.shape[1]:
+        raise UserError(f"points of shape {points.shape} for units {W.shape}: one dimension each")
+    active = points @ W.T + b[None, :] > 0
+    return len(np.unique(np.packbits(active, axis=1), axis=0))
+
+
+@door
+def frozen_regions(
+    model: SelfAttentionMLP, attention: Float[np.ndarray, "n p p"], points: Float[np.ndarray, "m p"]
+) -> tuple[float, float]:
+    r"""Mean number of regions of the hidden units $\phi(W_1'\mathrm{vec}(vA)+b_1)$ in the values v.
+
+    With weights that depend on x a softmax network has no linear regions; with A fixed it has.
+
+    Args:
+        model: network with values of dimension one, so that v has one entry per word.
+        attention: weights A of some inputs, column z of query z.
+        points: values v, one vector per row.
+
+    Returns:
+        Means over the inputs: exact number of regions, and how many of them the points meet.
+
+    Examples:
+        >>> import jax.numpy as jnp
+        >>> one = jnp.ones((1, 1))
+        >>> model = SelfAttentionMLP(one, one, one, jnp.eye(2), jnp.ones(2))
+        >>> frozen_regions(model, np.eye(2)[None], np.array([[1.0, 1.0], [2.0, 3.0]]))
+        (4.0, 1.0)
+    """
+    W1 = np.asarray(model.W1)
+    require_axes("n p p, p d", {"attention": attention.shape, "model.W1": W1.shape})
+    b = np.zeros(W1.shape[1]) if model.b1 is None else np.asarray(model.b1)
+    first = [(A @ W1).T for A in attention]
+    exact = np.mean([count_cells(W, b) for W in first])
+    return float(exact), float(np.mean([activation_patterns(W, b, points) for W in first]))

@@ -53,11 +53,7 @@ def rescaled_layers(first: Any, second: Any, alpha: float | Array) -> tuple[Any,
 
     Args:
         first: pytree of the arrays of the first layer.
-        second: those of the second.
-        alpha: scale.
-
-    Returns:
-        The two layers.
+        second: pytree of the arrays of the second layer.
 
     Raises:
         UserError: if the scale is a number that is not positive or not finite.
@@ -80,14 +76,11 @@ def orbit_in_balls(first: Any, second: Any, balls: Balls) -> Balls:
 
     Args:
         first: pytree of the arrays of the first layer, not all zero.
-        second: those of the second.
+        second: pytree of the arrays of the second layer.
         balls: C_1 and C_2.
 
     Returns:
         Least and largest scale; the first is above the second where there is none.
-
-    Raises:
-        UserError: if the first layer is zero or a radius is not positive.
 
     Examples:
         >>> orbit_in_balls(jnp.ones(4), jnp.ones(1), (4.0, 2.0))
@@ -110,8 +103,7 @@ def orbit_curvature(
     Args:
         risk: scalar function risk(first, second, *args).
         first: pytree of the arrays of the first layer.
-        second: those of the second.
-        alphas: positive scales.
+        second: pytree of the arrays of the second layer.
         *args: further arguments of `risk`.
 
     Returns:
@@ -132,19 +124,19 @@ def orbit_curvature(
         raise UserError(f"alphas = {checked.tolist()}: give at least one, all positive and finite")
     scales = jnp.asarray(alphas)
     stack = jax.vmap(rescaled_layers, in_axes=(None, None, 0))(first, second, scales)
-    found = hessian_spectra(_Joined(risk), stack, *args)
-    return Solution(found.value[:, -1], found.result, found.certificate, found.stats)
+    spectra = hessian_spectra(_Joined(risk), stack, *args)
+    return Solution(spectra.value[:, -1], spectra.result, spectra.certificate, spectra.stats)
 
 
 def orbit_extent(
     risk: Risk, first: Any, second: Any, *args: Any, epsilon: float, most: float = 1e6
 ) -> Balls:
-    r"""How far the orbit stays in the set where the risk is at most L + epsilon.
+    r"""Range of alpha for which the orbit stays in the set where the risk is at most L + epsilon.
 
     Args:
         risk: scalar function risk(first, second, *args).
         first: pytree of the arrays of the first layer.
-        second: those of the second.
+        second: pytree of the arrays of the second layer.
         *args: further arguments of `risk`.
         epsilon: rise of the risk allowed, positive.
         most: largest scale tried, above 1, and the inverse of the least.
@@ -158,15 +150,15 @@ def orbit_extent(
         (0.0, inf)
     """
     _require_search(epsilon, most - 1)
-    reach = math.log(most)
+    longest = math.log(most)
     (low, level), (high, _) = (
-        _orbit_exit(risk, first, second, args, jnp.asarray([epsilon, sign, reach])).tolist()
+        _orbit_exit(risk, first, second, args, jnp.asarray([epsilon, sign, longest])).tolist()
         for sign in (-1.0, 1.0)
     )
     _require_level(level)
     return (
-        math.exp(-low) if low < reach else 0.0,
-        math.exp(high) if high < reach else math.inf,
+        math.exp(-low) if low < longest else 0.0,
+        math.exp(high) if high < longest else math.inf,
     )
 
 
@@ -180,7 +172,7 @@ def flat_volume(
     balls: Balls | None = None,
     alpha: float = 1.0,
     directions: int = 2000,
-    reach: float = 1e3,
+    longest: float = 1e3,
 ) -> FlatVolume:
     r"""Volume of {theta + r v : the risk is at most L + epsilon on the whole segment}.
 
@@ -192,15 +184,14 @@ def flat_volume(
     Args:
         risk: scalar function risk(first, second, *args).
         first: pytree of the arrays of the first layer.
-        second: those of the second.
+        second: pytree of the arrays of the second layer.
         *args: further arguments of `risk`.
         epsilon: rise of the risk allowed.
-        key: of the directions.
         balls: C_1 and C_2, radii beyond which the layers may not go; none when None.
         alpha: stretch of the directions. At T_alpha theta the same draws as at theta with
             alpha = 1 show the volume to be alpha^(P1 - P2) times as large.
-        directions: how many.
-        reach: longest ray, in units of T_alpha u.
+        directions: number of sampled directions.
+        longest: longest ray, in units of T_alpha u.
 
     Returns:
         The volume. A centre outside the balls or of a risk that is not finite is refused.
@@ -214,22 +205,22 @@ def flat_volume(
         >>> print(f"{math.exp(found.log_volume):.4f}")  # a disc of radius 2
         12.5664
     """
-    parts = [ravel_pytree(part)[0] for part in (first, second)]
-    _require_search(epsilon, min(reach, float(directions), alpha))
-    _require_inside(parts, balls)
-    size, dtype = sum(part.size for part in parts), parts[0].dtype
+    layers = [ravel_pytree(part)[0] for part in (first, second)]
+    _require_search(epsilon, min(longest, float(directions), alpha))
+    _require_inside(layers, balls)
+    size, dtype = sum(part.size for part in layers), layers[0].dtype
     draws = generator(key).standard_normal((directions, size))
     draws = draws / np.linalg.norm(draws, axis=1, keepdims=True)
-    draws[:, : parts[0].size] *= alpha
-    draws[:, parts[0].size :] /= alpha
-    settings = jnp.asarray([epsilon, reach, *(balls or (math.inf, math.inf))], dtype)
+    draws[:, : layers[0].size] *= alpha
+    draws[:, layers[0].size :] /= alpha
+    settings = jnp.asarray([epsilon, longest, *(balls or (math.inf, math.inf))], dtype)
     exits = _ray_exits(risk, first, second, args, jnp.asarray(draws, dtype), settings)
     _require_level(exits[1])
     radii = np.asarray(exits[0], float)
-    stretch = (parts[0].size - parts[1].size) * math.log(alpha)
+    stretch = (layers[0].size - layers[1].size) * math.log(alpha)
     log_mean, effective = _mean_power(radii, size)
     ball = size / 2 * math.log(math.pi) - math.lgamma(size / 2 + 1)
-    return FlatVolume(stretch + ball + log_mean, effective, float(np.mean(radii >= reach)))
+    return FlatVolume(stretch + ball + log_mean, effective, float(np.mean(radii >= longest)))
 
 
 def _mean_power(radii: np.ndarray, size: int) -> tuple[float, float]:
@@ -286,10 +277,10 @@ def _ray_exits(
     return jax.lax.map(exit_of, rays, batch_size=256), level
 
 
-def _first_exit(outside: Callable[[Array], Array], reach: Array) -> Array:
-    """Least r at which a ray leaves the set, `reach` where it does not."""
-    octaves = jnp.arange(1 - _RADII, 1).astype(reach.dtype) / 2
-    grid = reach * 2.0**octaves
+def _first_exit(outside: Callable[[Array], Array], longest: Array) -> Array:
+    """Least r at which a ray leaves the set, `longest` where it does not."""
+    octaves = jnp.arange(1 - _RADII, 1).astype(longest.dtype) / 2
+    grid = longest * 2.0**octaves
     left = jax.vmap(outside)(grid)
     index = jnp.argmax(left)
     inner = jnp.where(index > 0, grid[jnp.maximum(index - 1, 0)], 0.0)
@@ -300,19 +291,19 @@ def _first_exit(outside: Callable[[Array], Array], reach: Array) -> Array:
         return jnp.where(out, ends[0], middle), jnp.where(out, middle, ends[1])
 
     ends = jax.lax.fori_loop(0, _HALVINGS, halve, (inner, grid[index]))
-    return jnp.where(jnp.any(left), ends[0], reach)
+    return jnp.where(jnp.any(left), ends[0], longest)
 
 
 def _require_search(epsilon: float, room: float) -> None:
     if not (epsilon > 0 and room > 0):
         raise UserError(
             f"epsilon = {epsilon}: choose a positive rise, a largest scale above 1, a positive "
-            "reach and stretch and at least one direction"
+            "longest ray and stretch, and at least one direction"
         )
 
 
-def _require_inside(parts: list[Array], balls: Balls | None) -> None:
-    for part, radius in zip(parts, balls or (math.inf, math.inf), strict=True):
+def _require_inside(layers: list[Array], balls: Balls | None) -> None:
+    for part, radius in zip(layers, balls or (math.inf, math.inf), strict=True):
         size = float(np.linalg.norm(np.asarray(part)))
         # A centre on its sphere may be outside by the rounding of its own norm.
         if not size <= radius * (1 + part.size * float(jnp.finfo(part.dtype).eps)):

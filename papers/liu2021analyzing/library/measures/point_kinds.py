@@ -1,4 +1,4 @@
-"""What the ends of a search for stationary points are, and which of them are the same point."""
+"""The kinds of the solutions of `stationary_points`, and which of them are the same point."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -15,21 +15,21 @@ _MINIMUM, _SADDLE, _ORIGIN, _OUTSIDE, _LOST = range(len(KINDS))
 
 
 def point_kinds(
-    found: Solution[Any],
+    points: Solution[Any],
     norms: Sequence[float],
     *,
     tolerance: float,
     ball: float = 3.0,
     zero: float = 1e-4,
 ) -> np.ndarray:
-    """The kind of each end of `stationary_points`.
+    """The kind of each solution of `stationary_points`.
 
     A saddle has an eigenvalue of the Hessian below the rounding error; stationary points that are
     no proved saddles are called minima.
 
     Args:
-        found: ends, with their certificate.
-        norms: of a reference, one for each array of the parameters.
+        points: solutions of `stationary_points`, with their certificate.
+        norms: norms of a reference point, one for each array of the parameters.
         tolerance: largest norm of the gradient at a stationary point.
         ball: radii of the balls, in these norms.
         zero: points of at most so large norms are at the origin.
@@ -45,14 +45,14 @@ def point_kinds(
         ['minimum', 'origin', 'minimum']
     """
     slope, least, rounding = (
-        np.asarray(found.certificate[name]) for name in ("gradient_norm", "smallest", "rounding")
+        np.asarray(points.certificate[name]) for name in ("gradient_norm", "smallest", "rounding")
     )
-    arrays = [np.asarray(array) for array in jax.tree.leaves(found.value)]
-    own = np.stack([np.linalg.norm(array.reshape(len(array), -1), axis=1) for array in arrays])
-    reach = np.max(own / np.array(norms)[:, None], axis=0)
+    arrays = [np.asarray(array) for array in jax.tree.leaves(points.value)]
+    sizes = np.stack([np.linalg.norm(array.reshape(len(array), -1), axis=1) for array in arrays])
+    extent = np.max(sizes / np.array(norms)[:, None], axis=0)
     kind = np.where(least < -rounding, _SADDLE, _MINIMUM)
-    kind[reach < zero] = _ORIGIN
-    kind[reach > ball] = _OUTSIDE
+    kind[extent < zero] = _ORIGIN
+    kind[extent > ball] = _OUTSIDE
     kind[~(slope <= tolerance)] = _LOST
     return np.array(KINDS)[kind]
 
@@ -63,8 +63,8 @@ def first_of_each(
     """Which ends are the first of their kind and risk: symmetries of a network keep its risk.
 
     Args:
-        kind: of each end.
-        risk: at each end.
+        kind: kind of each point, see `point_kinds`.
+        risk: risk at each point.
         decimals: risks that agree so far are one.
 
     Returns:
@@ -90,8 +90,8 @@ def at_least_risk(
     """A value at the end of least risk.
 
     Args:
-        values: at each end.
-        risk: at each end.
+        values: value at each point.
+        risk: risk at each point.
         among: the ends that count.
 
     Returns:
@@ -102,5 +102,5 @@ def at_least_risk(
         >>> at_least_risk(three, -three, three < 3), at_least_risk(three, three, three > 3)
         (2.0, nan)
     """
-    kept = np.where(among, risk, np.inf)
-    return float(values[kept.argmin()]) if np.isfinite(kept.min()) else np.nan
+    candidates = np.where(among, risk, np.inf)
+    return float(values[candidates.argmin()]) if np.isfinite(candidates.min()) else np.nan

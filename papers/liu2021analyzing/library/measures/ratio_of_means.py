@@ -37,10 +37,6 @@ def ratio_of_means(
     Args:
         numerator: x, positive, one entry per run.
         denominator: y, of the same runs.
-        confidence: of the interval.
-
-    Returns:
-        The ratio and its interval.
 
     Examples:
         >>> base = np.array([1.0, 2.0, 4.0])
@@ -48,6 +44,8 @@ def ratio_of_means(
         (3.0, 3.0, 3.0)
     """
     top, bottom = numerator.mean(), denominator.mean()
-    reach = student_interval(numerator / top - denominator / bottom, confidence).reach
+    half_width = student_interval(numerator / top - denominator / bottom, confidence).half_width
     value = float(top / bottom)
-    return RatioOfMeans(value, float(value * np.exp(-reach)), float(value * np.exp(reach)))
+    return RatioOfMeans(
+        value, float(value * np.exp(-half_width)), float(value * np.exp(half_width))
+    )

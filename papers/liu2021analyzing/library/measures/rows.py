@@ -51,14 +51,10 @@ def draw_rows(
     decoder: its queries are the t pieces from which a next one is predicted.
 
     Args:
-        model: whose layers and heads are counted; its weights are not read.
+        model: translator whose layers and heads are counted; its weights are not read.
         pairs: padded sentence pairs.
         count: number of rows; all there are, where they are fewer.
-        key: random key.
         least: rows of fewer weights are left out; the only weight of a row is always one.
-
-    Returns:
-        The places.
 
     Raises:
         UserError: if count or least is below 1, or no row is long enough.
@@ -87,13 +83,15 @@ def draw_rows(
     total = int(ends[-1]) if ends.size else 0
     if total == 0:
         raise UserError(f"no attention row of {source.size} pairs has {least} weights: ask fewer")
-    drawn = np.arange(total)
+    numbers = np.arange(total)
     if count < total:
-        drawn = np.sort(generator(key).choice(total, count, replace=False, shuffle=False))
-    group = np.searchsorted(ends, drawn, side="right")
+        numbers = np.sort(generator(key).choice(total, count, replace=False, shuffle=False))
+    group = np.searchsorted(ends, numbers, side="right")
     pair, kind = np.divmod(group, len(KINDS))
-    asked = queries.ravel()[group]
-    unit, query = np.divmod(drawn - (ends[group] - asked * layers[kind] * heads), asked)
+    query_counts = queries.ravel()[group]
+    unit, query = np.divmod(
+        numbers - (ends[group] - query_counts * layers[kind] * heads), query_counts
+    )
     layer, head = np.divmod(unit, heads)
     query = np.where(kind == 1, query + least - 1, query)
     length = np.where(kind == 1, query + 1, source[pair])
@@ -110,18 +108,14 @@ def attention_rows(
     """The rows at given places, one block for each chunk of sentence pairs.
 
     Args:
-        model: the translator.
         pairs: the pairs of which the places were drawn.
-        places: from `draw_rows`.
+        places: places of the rows, from `draw_rows`.
         chunk: pairs that go through the model at once; memory grows with it.
         quick_compile: let XLA optimise little, where compiling costs more than running.
 
     Yields:
         Weights, zero beyond their lengths, and the lengths: blocks of `streamed_concentration`,
         all together in the order of the places.
-
-    Raises:
-        UserError: if the chunk is below 1.
 
     Examples:
         >>> from attlas.models.networks.translator import make_translator
@@ -154,7 +148,7 @@ def uniform_rows(
     """Uniform weights in place of a model's: what concentration must not be found in.
 
     Args:
-        places: from `draw_rows`.
+        places: places of the rows, from `draw_rows`.
         block: rows that come at once.
 
     Yields:
@@ -191,9 +185,9 @@ def sharpened_rows(rows: Float[np.ndarray, "b W"], factor: float) -> Float[np.nd
 def _cut(maps: AttentionRows, places: RowPlaces, local: np.ndarray, width: int) -> np.ndarray:
     rows = np.zeros((local.size, width), maps.encoder.dtype)
     for kind, weights in enumerate(maps):
-        chosen = places.kind == kind
-        index = (part[chosen] for part in (local, places.layer, places.head, places.query))
-        rows[chosen, : weights.shape[-1]] = np.asarray(weights)[tuple(index)]
+        of_kind = places.kind == kind
+        index = (part[of_kind] for part in (local, places.layer, places.head, places.query))
+        rows[of_kind, : weights.shape[-1]] = np.asarray(weights)[tuple(index)]
     return rows
 
 

@@ -54,7 +54,7 @@ def stationary_points(
         in_axes: 0 for each argument that has an axis of starts, None for one shared by all; all
             are shared when left out.
         tolerance: largest ||g|| accepted; when None 1e-10, or 64 eps if that is more.
-        max_steps: steps tried.
+        max_steps: largest number of steps tried.
 
     Returns:
         The points, stacked as the starts. Certificate, one entry per start: `gradient_norm`;
@@ -75,9 +75,9 @@ def stationary_points(
     """
     starts = as_tree(starts, "starts")
     require_real_tree(starts, "starts")
-    given = tuple(as_tree(arg, f"argument {k} of the risk") for k, arg in enumerate(args, 1))
+    arguments = tuple(as_tree(arg, f"argument {k} of the risk") for k, arg in enumerate(args, 1))
     with precision_of(starts):
-        return _stationary(risk, starts, given, in_axes, tolerance, max_steps)
+        return _stationary(risk, starts, arguments, in_axes, tolerance, max_steps)
 
 
 def _stationary(
@@ -103,11 +103,11 @@ def _stationary(
         raise UserError(f"tolerance = {tolerance}, max_steps = {max_steps}: both must be positive")
     axes = (None,) * len(args) if in_axes is None else in_axes
     goal = jnp.asarray(tolerance, leaves[0].dtype)
-    found, certificate, stats = _search(risk, moved, fixed, args, axes, goal, max_steps)
+    points, certificate, stats = _search(risk, moved, fixed, args, axes, goal, max_steps)
     norm = certificate["gradient_norm"]
     result = jnp.where(norm <= tolerance, Result.CONVERGED.value, Result.MAX_STEPS.value)
     result = jnp.where(jnp.isfinite(norm), result, Result.NOT_FINITE.value)
-    return Solution(eqx.combine(found, fixed), result, certificate, stats)
+    return Solution(eqx.combine(points, fixed), result, certificate, stats)
 
 
 def _default_tolerance(leaves: list[Array]) -> float:
@@ -125,11 +125,11 @@ def _search(
     tolerance: Array,
     max_steps: int,
 ) -> tuple[Any, dict[str, Array], dict[str, Array]]:
-    def one(start: Any, *own: Any) -> tuple[Any, dict[str, Array], dict[str, Array]]:
+    def search_from(start: Any, *arguments: Any) -> tuple[Any, dict[str, Array], dict[str, Array]]:
         flat, unravel = ravel_pytree(start)
 
         def value(vector: Array) -> Array:
-            return risk(eqx.combine(unravel(vector), fixed), *own)
+            return risk(eqx.combine(unravel(vector), fixed), *arguments)
 
         point, count = _descend(value, flat, tolerance, max_steps)
         hessian = hessian_matrix(value, point)
@@ -143,7 +143,7 @@ def _search(
         }
         return unravel(point), certificate, {"risk": value(point), "steps": count}
 
-    return jax.vmap(one, in_axes=(0, *axes))(moved, *args)
+    return jax.vmap(search_from, in_axes=(0, *axes))(moved, *args)
 
 
 def _descend(

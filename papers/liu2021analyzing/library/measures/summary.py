@@ -1,10 +1,11 @@
 """Concentration of a translator's attention by kind, layer, head and length, from streamed rows."""
 
 import math
-from collections.abc import Iterable
-from typing import NamedTuple
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
+import xarray as xr
 from jaxtyping import Float, Int
 
 from attlas.core.errors import UserError
@@ -25,7 +26,7 @@ MEASURES = (
 """Of a row: l2 norm, the same over the row's, and sum of the floor(sqrt(p)) largest weights;
 the largest; entropy in nats and its exponential; 1 / ||a||_2^2; exp(entropy) / p."""
 MASSES = 3
-"""The first measures are masses in [0, 1] and are kept as histograms and by length, too."""
+"""The first measures are masses in [0, 1], with histograms and means by length."""
 
 
 class AttentionSummary(NamedTuple):
@@ -33,13 +34,13 @@ class AttentionSummary(NamedTuple):
 
     Attributes:
         rows: how many rows of each kind, layer and head.
-        mean: of `MEASURES`.
+        mean: means of `MEASURES`.
         s0: mean number of weights that hold all but tau, by `NORMS` and level.
         s0_root: mean of that number over floor(sqrt(p)).
         unreached: share of rows of each kind that have no s0 at a level as printed, because
             the l2 norm of the whole row is below 1 - tau.
         rows_by_length: how many rows of each kind have p weights.
-        by_length: mean masses of those.
+        by_length: mean masses of these rows.
         histogram: how many rows of each kind have a mass in each of equal bins of [0, 1].
         high: share of rows whose raw l2 norm reaches a level, and their least largest weight.
     """
@@ -66,13 +67,10 @@ def attention_summary(
 
     Args:
         blocks: weights and lengths, see `attention_rows`.
-        places: where the rows stand, in the same order.
+        places: places of the rows, in the same order.
         taus: levels of s0, each in (0, 1).
-        bins: of the histograms.
-        level: of the raw l2 norm; it forces a largest weight of at least its square.
-
-    Returns:
-        The summary.
+        bins: number of equal bins of [0, 1] in the histograms.
+        level: threshold on the raw l2 norm, which forces a largest weight of at least its square.
 
     Raises:
         UserError: if the blocks hold other rows than there are places.
@@ -119,12 +117,12 @@ def _measured(
     """By row: all measures, and s0 by norm and level."""
     values, sizes = [np.zeros((0, len(MEASURES)))], [np.zeros((0, len(NORMS), len(taus)), int)]
     for rows, p in blocks:
-        found = [concentration(rows, p, taus, norm) for norm in NORMS]
-        c, largest = found[0], rows.max(axis=1)
+        by_norm = [concentration(rows, p, taus, norm) for norm in NORMS]
+        c, largest = by_norm[0], rows.max(axis=1)
         tops = (c.top_norm, c.relative_top_norm, c.top_share, largest)
         spreads = (c.entropy, c.effective_support, c.participation, c.effective_support / p)
         values.append(np.stack([*tops, *spreads], axis=1))
-        sizes.append(np.stack([each.s0 for each in found], axis=1))
+        sizes.append(np.stack([measured.s0 for measured in by_norm], axis=1))
     return np.concatenate(values), np.concatenate(sizes)
 
 
@@ -134,3 +132,107 @@ def _means(values: np.ndarray, group: np.ndarray, grid: tuple[int, ...]) -> np.n
     sums = np.stack([np.bincount(group, column, groups) for column in flat.T], axis=1)
     means = sums / np.maximum(np.bincount(group, minlength=groups), 1)[:, None]
     return means.reshape(*grid, *values.shape[1:])
+
+
+ALL = "all"
+_BY_HEAD = ("variant", "kind", "layer", "head")
+_OF_ROWS = ["kind", "layer", "head"]
+_AXES = {
+    "mean": (*_BY_HEAD, "measure"),
+    "s0": (*_BY_HEAD, "norm", "tau"),
+    "s0_root": (*_BY_HEAD, "norm", "tau"),
+    "unreached": ("variant", "kind", "tau"),
+    "by_length": ("variant", "kind", "length", "mass"),
+    "histogram": ("variant", "kind", "mass", "bin"),
+    "high": ("variant", "share_and_least"),
+}
+
+
+def attention_dataset(
+    summaries: Mapping[str, AttentionSummary], taus: Sequence[float]
+) -> xr.Dataset:
+    """The fields of `AttentionSummary` with named axes, variants stacked.
+
+    Args:
+        summaries: summaries of the same rows, by name of the variant.
+        taus: the levels of s0 they were made with.
+
+    Returns:
+        One variable per field; counts of rows are those of all variants.
+    """
+    fields = list(summaries.values())
+    return xr.Dataset(
+        {name: (dims, np.stack([getattr(p, name) for p in fields])) for name, dims in _AXES.items()}
+        | {
+            "rows": (_BY_HEAD[1:], fields[0].rows),
+            "rows_by_length": (("kind", "length"), fields[0].rows_by_length),
+        },
+        {
+            "variant": list(summaries),
+            "kind": list(KINDS),
+            "layer": 1 + np.arange(fields[0].rows.shape[1]),
+            "measure": list(MEASURES),
+            "mass": list(MEASURES[:MASSES]),
+            "norm": list(NORMS),
+            "tau": list(taus),
+            "length": np.arange(fields[0].rows_by_length.shape[1]),
+            "share_and_least": ["share", "least"],
+        },
+    )
+
+
+def means_over_rows(data: xr.Dataset) -> xr.Dataset:
+    """Means over the rows of each kind of attention, and over all rows, heads and layers alike.
+
+    Args:
+        data: data set of `attention_dataset`, with any further axes.
+
+    Returns:
+        `mean`, `s0_root`, `unreached` and the number of `rows`, by `attention`: "all" and the
+        kinds.
+    """
+    means_by_kind = []
+    for name, kinds in ((ALL, list(KINDS)), *((kind, [kind]) for kind in KINDS)):
+        selected = data[["mean", "s0_root", "unreached", "rows"]].sel(kind=kinds)
+        means, rows = _over_rows(selected, selected.rows), selected.rows.sum(_OF_ROWS)
+        means_by_kind.append(means.assign(rows=rows).expand_dims(attention=[name]))
+    # Type checkers take the result for a tree.
+    joined: Any = xr.concat(means_by_kind, "attention")
+    return joined
+
+
+def mean_over_all_rows(data: xr.Dataset, name: str) -> xr.DataArray:
+    """Mean of one variable over all rows: what `means_over_rows` says of "all", at a part's cost.
+
+    Args:
+        data: data set of `attention_dataset`, with any further axes.
+        name: `mean`, `s0_root` or `unreached`.
+
+    Returns:
+        The mean, along the axes that are not of the rows.
+    """
+    return _over_rows(data[name], data.rows)
+
+
+def _over_rows(values: Any, rows: xr.DataArray) -> Any:
+    """Means of an array or of all arrays of a data set, every row alike."""
+    return values.weighted(rows.fillna(0)).mean(_OF_ROWS)
+
+
+def means_of_short_and_long(data: xr.Dataset, mass: str) -> tuple[int, xr.DataArray]:
+    """A mean mass of the shorter and of the longer half of all rows.
+
+    Args:
+        data: data set of `attention_dataset`, with any further axes.
+        mass: one of the measures kept by length.
+
+    Returns:
+        The length up to which rows are short, and the means by `rows`: "short", "long".
+    """
+    counts = data.rows_by_length.fillna(0)
+    by_length = counts.sum([dim for dim in counts.dims if dim != "length"])
+    middle = int(data.length[int((by_length.cumsum() / by_length.sum() < 0.5).sum())])
+    halves = [data.length <= middle, data.length > middle]
+    values = data.by_length.sel(mass=mass)
+    means = [values.weighted(counts.where(half, 0)).mean(["kind", "length"]) for half in halves]
+    return middle, xr.concat(means, "rows").assign_coords(rows=["short", "long"])

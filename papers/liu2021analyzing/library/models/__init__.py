@@ -1,1 +1,1 @@
-"""Models of liu2021analyzing."""
+"""The networks of the paper: two layers, self-attention, recurrent attention, LSTM."""

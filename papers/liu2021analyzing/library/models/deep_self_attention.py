@@ -31,7 +31,7 @@ class SelfAttentionLayer(eqx.Module):
         W_V: value matrix.
         W1: w_k1.
         W2: w_k2.
-        temperature: what the logits are divided by.
+        temperature: divisor of the logits.
         sharpness: tau_0 of the softplus; the rectified linear unit when None.
 
     Examples:
@@ -56,20 +56,14 @@ class SelfAttentionLayer(eqx.Module):
     def attention(self, x: Float[Array, "t p"]) -> Float[Array, "p p"]:
         """The attention weights; column z sums to one and belongs to query z.
 
-        Args:
-            x: one column per word.
-
         Returns:
-            A, with A[j, z] the weight that word z gives to word j.
+            A; A[j, z] is the weight that word z gives to word j.
         """
         scale = 1 / (self.temperature * math.sqrt(self.W_Q.shape[0]))
         return jax.nn.softmax(scale * ((self.W_K @ x).T @ (self.W_Q @ x)), axis=0)
 
     def __call__(self, x: Float[Array, "t p"]) -> Float[Array, "k p"]:
         """The words that the next layer reads.
-
-        Args:
-            x: one column per word.
 
         Returns:
             One column per word, of the layer's own dimension.
@@ -97,23 +91,13 @@ class DeepSelfAttention(eqx.Module):
     readout: SelfAttentionMLP
 
     def __call__(self, x: Float[Array, "t p"]) -> Float[Array, ""]:
-        """The output.
-
-        Args:
-            x: one input, one column per word.
-
-        Returns:
-            The prediction, or the logit of class 1.
-        """
+        """The output."""
         for layer in self.layers:
             x = layer(x)
         return self.readout(x)
 
     def attention(self, x: Float[Array, "t p"]) -> tuple[Float[Array, "p p"], ...]:
         """The attention weights of all D layers.
-
-        Args:
-            x: one input, one column per word.
 
         Returns:
             A of each layer, from the first to the last.
@@ -139,21 +123,11 @@ def make_deep_self_attention(
     r"""A network with Xavier's uniform start.
 
     Args:
-        key: random key.
-        p: words of an input.
-        dimensions: of the words before each of the D layers: t, d_1, ..., d_{D-1}.
-        d_q: dimension of queries and keys.
-        d_v: dimension of values.
+        dimensions: dimensions of a word before each of the D layers: t, d_1, ..., d_{D-1}.
         units: hidden units q_k of every layer.
-        temperature: what the logits are divided by, positive.
+        temperature: divisor of the logits, positive.
         sharpness: tau_0 of the softplus, positive; the rectified linear unit when None.
         dtype: floating type; JAX's default when None.
-
-    Returns:
-        The network.
-
-    Raises:
-        UserError: if there is no layer or a size is below 1.
 
     Examples:
         >>> make_deep_self_attention(jax.random.key(0), 3, (2,), 2, 2, 5).layers
@@ -165,9 +139,9 @@ def make_deep_self_attention(
     last, *keys = jax.random.split(key, len(dimensions))
     xavier = jax.nn.initializers.glorot_uniform()
     layers = []
-    for own, t, k in zip(keys, dimensions, dimensions[1:], strict=False):
+    for layer_key, t, k in zip(keys, dimensions, dimensions[1:], strict=False):
         shapes = ((d_q, t), (d_q, t), (d_v, t), (d_v, units), (k, units))
-        pairs = zip(jax.random.split(own, 5), shapes, strict=True)
+        pairs = zip(jax.random.split(layer_key, 5), shapes, strict=True)
         matrices = (xavier(*pair, dtype) for pair in pairs)
         layers.append(SelfAttentionLayer(*matrices, temperature=temperature, sharpness=sharpness))
     readout = make_self_attention_mlp(

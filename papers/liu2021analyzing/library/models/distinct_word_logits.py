@@ -35,14 +35,10 @@ def distinct_word_logits(
         model: its network is a `TwoLayer` or a `SelfAttentionMLP`.
         table: the distinct words of the batch, in any order; what is left over holds padding.
         words: number of the word in each slot of each text, see `DistinctWords`.
-        counts: how often it stands there.
-        places: for each position the slot of its word.
+        counts: multiplicity of the slot's word in its text.
 
     Returns:
         One logit per text. A word that the table lacks is read as another: give all.
-
-    Raises:
-        UserError: if the network is another one.
 
     Examples:
         >>> model = WordClassifier(jnp.array([[9.0], [1.0], [2.0]]), TwoLayer(jnp.ones((2, 1)),

@@ -26,14 +26,7 @@ class UniformAttention(eqx.Module):
     """
 
     def __call__(self, x: Float[Array, " p"]) -> Float[Array, " p"]:
-        """The weights.
-
-        Args:
-            x: one input.
-
-        Returns:
-            p equal weights.
-        """
+        """The weights."""
         return jnp.full_like(x, 1 / x.shape[0])
 
 
@@ -42,7 +35,7 @@ class SoftmaxAttention(eqx.Module):
 
     Attributes:
         matrix: M.
-        temperature: what the logits are divided by; the smaller, the more concentrated.
+        temperature: divisor of the logits; the smaller, the more concentrated.
 
     Examples:
         >>> SoftmaxAttention(jnp.zeros((2, 2)))(jnp.array([3.0, -1.0])).tolist()
@@ -59,9 +52,6 @@ class SoftmaxAttention(eqx.Module):
     def __call__(self, x: Float[Array, " p"]) -> Float[Array, " p"]:
         """The weights.
 
-        Args:
-            x: one input.
-
         Returns:
             p weights that sum to one.
         """
@@ -72,11 +62,11 @@ class TopAttention(eqx.Module):
     r"""The s_0 largest weights of another attention function, scaled to the same sum.
 
     It satisfies (A2) of liu2021analyzing with tau = 0 once its Euclidean norm is one. Of equal
-    weights the first are kept.
+    weights the first remain.
 
     Attributes:
         weights: the other function.
-        kept: s_0, at least 1.
+        s0: the number of weights, at least 1.
 
     Examples:
         >>> TopAttention(lambda x: x, 1)(jnp.array([0.25, 0.75])).tolist()
@@ -84,11 +74,11 @@ class TopAttention(eqx.Module):
     """
 
     weights: Weights
-    kept: int = eqx.field(static=True)
+    s0: int = eqx.field(static=True)
 
     def __check_init__(self) -> None:
-        if self.kept < 1:
-            raise UserError(f"s0 = {self.kept} weights are kept: keep at least one")
+        if self.s0 < 1:
+            raise UserError(f"s0 = {self.s0} weights: keep at least one")
 
     def __call__(self, x: Float[Array, " p"]) -> Float[Array, " p"]:
         """The weights.
@@ -98,14 +88,11 @@ class TopAttention(eqx.Module):
 
         Returns:
             p weights, at most s_0 of them not zero.
-
-        Raises:
-            UserError: if s_0 exceeds p.
         """
-        if self.kept > x.shape[0]:
-            raise UserError(f"s0 = {self.kept} exceeds p = {x.shape[0]} features: keep fewer")
+        if self.s0 > x.shape[0]:
+            raise UserError(f"s0 = {self.s0} exceeds p = {x.shape[0]} features: keep fewer")
         weights = self.weights(x)
-        largest, places = jax.lax.top_k(weights, self.kept)
+        largest, places = jax.lax.top_k(weights, self.s0)
         total = jnp.sum(weights) / jnp.sum(largest)
         return jnp.zeros_like(weights).at[places].set(largest * total)
 
@@ -125,9 +112,6 @@ class EuclideanAttention(eqx.Module):
 
     def __call__(self, x: Float[Array, " p"]) -> Float[Array, " p"]:
         """The weights.
-
-        Args:
-            x: one input.
 
         Returns:
             p weights, their squares sum to one.

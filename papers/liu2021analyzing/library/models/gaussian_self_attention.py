@@ -26,41 +26,28 @@ def gaussian_self_attention(
     r"""Models with an output bias of zero, whose hidden units and outputs are of order one.
 
     Args:
-        rng: of the draws.
-        count: models.
-        p: words.
-        t: entries of a word.
-        d_q: entries of queries and keys.
-        d_v: entries of values.
-        d: hidden units.
         size: deviation of the entries of queries and keys.
-        rows: of the query and key matrices, those beyond d_q zero; gradient and Newton steps keep
-            them so. Logits are divided by sqrt(rows) then. All d_q when None.
-
-    Returns:
-        Models, stacked.
-
-    Raises:
-        UserError: if there are fewer rows than d_q.
+        rows: number of rows of the query and key matrices; those beyond d_q are zero, and gradient
+            and Newton steps keep them so. Logits are then divided by sqrt(rows). d_q when None.
 
     Examples:
         >>> models = gaussian_self_attention(np.random.default_rng(0), 5, 3, 2, 1, 2, 4, rows=3)
         >>> models.W_Q.shape, models.W1.shape, float(abs(models.W_Q[:, 1:]).max())
         ((5, 3, 2), (5, 6, 4), 0.0)
     """
-    whole = d_q if rows is None else rows
-    if whole < d_q:
+    row_count = d_q if rows is None else rows
+    if row_count < d_q:
         raise UserError(f"rows = {rows} for d_q = {d_q}: give at least as many")
-    drawn = []
+    weights = []
     for _ in range(count):
-        queries = np.zeros((2, whole, t))
+        queries = np.zeros((2, row_count, t))
         queries[:, :d_q] = size * rng.standard_normal((2, d_q, t))
         W_V = rng.standard_normal((d_v, t))
         W1 = np.sqrt(6 / (p * d_v)) * rng.standard_normal((d_v * p, d))
-        drawn.append((*queries, W_V, W1, rng.choice([-1.0, 1.0], d) / np.sqrt(d)))
-    parts = [on_device(np.stack(each)) for each in zip(*drawn, strict=True)]
-    return jax.vmap(lambda *own: SelfAttentionMLP(*own[:5], b2=own[5]))(
-        *parts, jnp.asarray(np.zeros(count))
+        weights.append((*queries, W_V, W1, rng.choice([-1.0, 1.0], d) / np.sqrt(d)))
+    arrays = [on_device(np.stack(stack)) for stack in zip(*weights, strict=True)]
+    return jax.vmap(lambda *matrices: SelfAttentionMLP(*matrices[:5], b2=matrices[5]))(
+        *arrays, jnp.asarray(np.zeros(count))
     )
 
 
@@ -70,12 +57,7 @@ def tempered_output(
     """The output with logits times a factor, the inverse of a temperature.
 
     Args:
-        model: the network.
-        x: one input, a column per word.
-        factor: of the logits.
-
-    Returns:
-        The output.
+        factor: the logits are multiplied by it: an inverse temperature.
 
     Examples:
         >>> model = gaussian_self_attention(np.random.default_rng(0), 1, 3, 2, 1, 2, 4)

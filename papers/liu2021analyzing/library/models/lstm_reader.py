@@ -37,12 +37,8 @@ class LstmReader(eqx.Module):
         """The logit of class 1.
 
         Args:
-            x: one input, one column per word.
             mask: True at words, False at padding; all words when None. Without any word the
                 states stay zero.
-
-        Returns:
-            The logit.
         """
         require_columns(x, self.W.shape[2], mask=mask)
         seen = jnp.ones(x.shape[1], bool) if mask is None else mask
@@ -52,10 +48,10 @@ class LstmReader(eqx.Module):
 
         def step(carry: tuple[Array, Array], now: tuple[Array, Array]) -> tuple[Any, None]:
             cell, state = carry
-            given, word = now
-            parts = jnp.split(given + jnp.einsum("dgh,dh->dg", self.U, state), 4, axis=1)
-            enter, keep, leave = (jax.nn.sigmoid(parts[k]) for k in (0, 1, 3))
-            after = keep * cell + enter * jnp.tanh(parts[2])
+            entering, word = now
+            gates = jnp.split(entering + jnp.einsum("dgh,dh->dg", self.U, state), 4, axis=1)
+            enter, keep, leave = (jax.nn.sigmoid(gates[k]) for k in (0, 1, 3))
+            after = keep * cell + enter * jnp.tanh(gates[2])
             read = leave * jnp.tanh(after)
             pick = word[:, None]
             return (jnp.where(pick, after, cell), jnp.where(pick, read, state)), None
@@ -80,17 +76,9 @@ def make_lstm_reader(
     The forget gates start with bias one, all other biases with zero.
 
     Args:
-        key: random key.
-        t: dimension of a word.
         cell: size of each LSTM.
         hidden: hidden units of the network that follows.
         dtype: floating type; JAX's default when None.
-
-    Returns:
-        The model.
-
-    Raises:
-        UserError: if a size is below 1.
 
     Examples:
         >>> model = make_lstm_reader(jax.random.key(0), t=3, cell=2, hidden=(4,))

@@ -21,19 +21,15 @@ def mixed_starts(
     """Networks of mixed sizes about a teacher, for a search of stationary points.
 
     The first is the origin, the second as many of the teacher's units as there is room for. The
-    others are Gaussian, both layers .03 to 3 times the teacher's size; every third one has equal
+    others are Gaussian, both layers 0.03 to 3 times the teacher's size; every third one has equal
     units, a symmetry that gradient and Newton steps keep.
 
     Args:
-        rng: of the draws.
         W1: first layer of the teacher, of entries of variance 3.
         w2: second layer, of entries of one size.
-        units: of the networks, at most k.
+        units: hidden units of the networks, at most k.
         count: starts, at least 2.
-        sharpness: of the softplus; ReLU when None.
-
-    Returns:
-        Networks, stacked.
+        sharpness: tau_0 of the softplus; ReLU when None.
 
     Examples:
         >>> starts = mixed_starts(np.random.default_rng(0), np.eye(3), np.ones(3), 2, 7)

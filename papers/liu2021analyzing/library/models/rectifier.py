@@ -17,12 +17,6 @@ def rectify(z: Float[Array, "*shape"], sharpness: float | None = None) -> Float[
         z: inputs of the units, of any shape.
         sharpness: tau_0 > 0; the rectified linear unit when None.
 
-    Returns:
-        Outputs of the units.
-
-    Raises:
-        UserError: if the sharpness is not positive.
-
     Examples:
         >>> import jax.numpy as jnp
         >>> rectify(jnp.array([-1.0, 2.0])).tolist()

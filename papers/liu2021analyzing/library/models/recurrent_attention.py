@@ -37,11 +37,7 @@ class DotScore(eqx.Module):
         """The scores of all words.
 
         Args:
-            state: s_{k-1}.
-            x: one column per word.
-
-        Returns:
-            One score per word.
+            state: the state s_{k-1}.
         """
         return state @ x
 
@@ -68,11 +64,7 @@ class NetworkScore(eqx.Module):
         """The scores of all words.
 
         Args:
-            state: s_{k-1}.
-            x: one column per word.
-
-        Returns:
-            One score per word.
+            state: the state s_{k-1}.
         """
         return self.v @ jnp.tanh((self.V_s @ state)[:, None] + self.V_x @ x)
 
@@ -100,7 +92,6 @@ class RecurrentAttention(eqx.Module):
         """The attention weights of all steps.
 
         Args:
-            x: one input, one column per word.
             mask: True at words, False at padding, which gets no weight; all words when None.
                 Without any word there are no weights, and the output is NaN.
 
@@ -113,11 +104,7 @@ class RecurrentAttention(eqx.Module):
         """The output after the last step.
 
         Args:
-            x: one input, one column per word.
-            mask: as for `attention`.
-
-        Returns:
-            The prediction, or the logit of class 1.
+            mask: True at words, as for `attention`.
         """
         return self.network(self._run(x, mask)[1])
 
@@ -148,19 +135,13 @@ def make_recurrent_attention(
     r"""A model with Xavier's uniform start.
 
     Args:
-        key: random key.
-        t: dimension of a word.
         d: hidden units of the two layers that read c_T.
-        steps: T.
         state: dimension r of the state; t when None.
         score_units: units of a network as score; a dot product when None, which needs r = t.
         dtype: floating type; JAX's default when None.
 
     Returns:
         The model; the two layers have biases.
-
-    Raises:
-        UserError: if a size is below 1, or a dot product is asked of unequal dimensions.
 
     Examples:
         >>> model = make_recurrent_attention(jax.random.key(0), t=3, d=4, steps=2)

@@ -30,7 +30,7 @@ class SelfAttentionMLP(eqx.Module):
         w2: second layer.
         b1: biases of the hidden units; none, as in the paper, when None.
         b2: bias of the output; none when None.
-        temperature: what the logits are divided by; 1/5 is the tempered softmax of section 6.
+        temperature: divisor of the logits; 1/5 is the tempered softmax of section 6.
         equal_weights: whether every word has weight 1/p, as in the third model of section 6.
         sharpness: tau_0 of the softplus; the rectified linear unit when None.
 
@@ -59,11 +59,8 @@ class SelfAttentionMLP(eqx.Module):
     def attention(self, x: Float[Array, "t p"]) -> Float[Array, "p p"]:
         r"""The attention weights A; column z sums to one and belongs to query z.
 
-        Args:
-            x: one input, one column per word.
-
         Returns:
-            A, with A[j, z] the weight that word z gives to word j.
+            A; A[j, z] is the weight that word z gives to word j.
         """
         require_columns(x, self.W_Q.shape[1])
         p = x.shape[1]
@@ -73,38 +70,17 @@ class SelfAttentionMLP(eqx.Module):
         return jax.nn.softmax(scale * ((self.W_K @ x).T @ (self.W_Q @ x)), axis=0)
 
     def attended(self, x: Float[Array, "t p"]) -> Float[Array, "v p"]:
-        """The attended values W_V x A.
-
-        Args:
-            x: one input, one column per word.
-
-        Returns:
-            One column per word.
-        """
+        """The attended values W_V x A."""
         return (self.W_V @ x) @ self.attention(x)
 
     def features(self, x: Float[Array, "t p"]) -> Float[Array, " d"]:
-        """The hidden units Phi = phi(<W1, vec(W_V x A)>).
-
-        Args:
-            x: one input, one column per word.
-
-        Returns:
-            Outputs of the d hidden units.
-        """
+        """The hidden units Phi = phi(<W1, vec(W_V x A)>)."""
         require_columns(x, self.W_V.shape[1], self.W1.shape[0] // self.W_V.shape[0])
         z = self.attended(x).T.reshape(-1) @ self.W1
         return rectify(z if self.b1 is None else z + self.b1, self.sharpness)
 
     def __call__(self, x: Float[Array, "t p"]) -> Float[Array, ""]:
-        """The output.
-
-        Args:
-            x: one input, one column per word.
-
-        Returns:
-            The prediction, or the logit of class 1.
-        """
+        """The output."""
         y = self.features(x) @ self.w2
         return y if self.b2 is None else y + self.b2
 
@@ -125,23 +101,11 @@ def make_self_attention_mlp(
     r"""A model with Xavier's uniform start, as section 6 of liu2021analyzing trains it.
 
     Args:
-        key: random key.
-        p: words of an input.
-        t: dimension of a word.
-        d_q: dimension of queries and keys.
-        d_v: dimension of values.
-        d: hidden units.
-        temperature: what the logits are divided by, positive.
+        temperature: divisor of the logits, positive.
         equal_weights: whether every word has weight 1/p.
         biases: whether the units and the output have biases, which start at zero.
         sharpness: tau_0 of the softplus, positive; the rectified linear unit when None.
         dtype: floating type; JAX's default when None.
-
-    Returns:
-        The model.
-
-    Raises:
-        UserError: if a size, the temperature or the sharpness is not positive.
 
     Examples:
         >>> model = make_self_attention_mlp(jax.random.key(0), p=3, t=2, d_q=4, d_v=5, d=6)

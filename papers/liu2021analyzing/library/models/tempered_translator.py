@@ -15,14 +15,10 @@ def tempered(model: Translator, factor: float) -> Translator:
     softmax(r Q K' / sqrt(d / H)) is the attention of the queries r Q: W_Q is multiplied.
 
     Args:
-        model: the translator.
         factor: r, above 0; 1 over the temperature.
 
     Returns:
         The model; all its attentions change, and what later ones attend to with them.
-
-    Raises:
-        UserError: if the factor is not positive.
 
     Source: tempered softmax, section 6 of liu2021analyzing, there with r = 5.
 
@@ -37,11 +33,11 @@ def tempered(model: Translator, factor: float) -> Translator:
     if not factor > 0:
         raise UserError(f"factor = {factor} of the logits: choose a positive one")
 
-    def one(part: Any) -> Any:
+    def temper(part: Any) -> Any:
         if not isinstance(part, MultiHeadAttention):
             return part
         # Multiplied on the host: nothing is compiled for it.
         query = jax.device_put(factor * np.asarray(part.query))
         return MultiHeadAttention(query, part.key, part.value, part.output, part.heads)
 
-    return jax.tree.map(one, model, is_leaf=lambda part: isinstance(part, MultiHeadAttention))
+    return jax.tree.map(temper, model, is_leaf=lambda part: isinstance(part, MultiHeadAttention))

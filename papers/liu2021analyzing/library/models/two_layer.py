@@ -39,31 +39,14 @@ class TwoLayer(eqx.Module):
     sharpness: float | None = eqx.field(static=True, default=None)
 
     def features(self, x: Float[Array, " p"]) -> Float[Array, " d"]:
-        """The hidden units phi(W1' x).
-
-        Args:
-            x: one input.
-
-        Returns:
-            Outputs of the d hidden units.
-
-        Raises:
-            UserError: if the input has another number of features.
-        """
+        """The hidden units phi(W1' x)."""
         if x.shape != self.W1.shape[:1]:
             raise UserError(f"x has shape {x.shape}, the network reads {self.W1.shape[:1]}")
         z = x @ self.W1
         return rectify(z if self.b1 is None else z + self.b1, self.sharpness)
 
     def __call__(self, x: Float[Array, " p"]) -> Float[Array, ""]:
-        """The output.
-
-        Args:
-            x: one input.
-
-        Returns:
-            The prediction, or the logit of class 1.
-        """
+        """The output."""
         y = self.features(x) @ self.w2
         return y if self.b2 is None else y + self.b2
 
@@ -88,25 +71,11 @@ class AttendedTwoLayer(eqx.Module):
     attention: Callable[[Array], Array]
 
     def features(self, x: Float[Array, " p"]) -> Float[Array, " d"]:
-        """The hidden units phi(W1' (x o f(x))).
-
-        Args:
-            x: one input.
-
-        Returns:
-            Outputs of the d hidden units.
-        """
+        """The hidden units phi(W1' (x o f(x)))."""
         return self.network.features(_weighted(x, self.attention(x)))
 
     def __call__(self, x: Float[Array, " p"]) -> Float[Array, ""]:
-        """The output.
-
-        Args:
-            x: one input.
-
-        Returns:
-            The prediction, or the logit of class 1.
-        """
+        """The output."""
         return self.network(_weighted(x, self.attention(x)))
 
 
@@ -131,25 +100,11 @@ class MaskedTwoLayer(eqx.Module):
     trainable: bool = eqx.field(static=True, default=False)
 
     def features(self, x: Float[Array, " p"]) -> Float[Array, " d"]:
-        """The hidden units phi(W1' (x o a)).
-
-        Args:
-            x: one input.
-
-        Returns:
-            Outputs of the d hidden units.
-        """
+        """The hidden units phi(W1' (x o a))."""
         return self.network.features(_weighted(x, self._mask()))
 
     def __call__(self, x: Float[Array, " p"]) -> Float[Array, ""]:
-        """The output.
-
-        Args:
-            x: one input.
-
-        Returns:
-            The prediction, or the logit of class 1.
-        """
+        """The output."""
         return self.network(_weighted(x, self._mask()))
 
     def _mask(self) -> Float[Array, " p"]:
@@ -174,18 +129,10 @@ def make_two_layer(
     r"""A network with Xavier's uniform start, as section 6 of liu2021analyzing trains it.
 
     Args:
-        key: random key.
         p: features of an input, at least 1.
-        d: hidden units, at least 1.
         biases: whether the units and the output have biases, which start at zero.
         sharpness: tau_0 of the softplus, positive; the rectified linear unit when None.
         dtype: floating type; JAX's default when None.
-
-    Returns:
-        The network.
-
-    Raises:
-        UserError: if a size or the sharpness is not positive.
 
     Examples:
         >>> make_two_layer(jax.random.key(0), 3, 5).W1.shape

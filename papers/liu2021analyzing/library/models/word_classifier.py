@@ -41,12 +41,8 @@ class WordClassifier(eqx.Module):
         """The logit of class 1.
 
         Args:
-            tokens: word numbers.
             mask: True where a word is, False where padding is.
             key: not used; classifiers are called with a key for their dropout.
-
-        Returns:
-            The logit.
         """
         del key
         x = jnp.where(mask[None, :], self.embedding[tokens].T, 0)
@@ -63,17 +59,8 @@ def make_word_classifier(
     """Word vectors with Xavier's uniform start before a given network.
 
     Args:
-        key: random key.
-        vocabulary: words V.
-        t: dimension of a word vector.
-        network: see `WordClassifier`.
+        network: network on the word vectors, see `WordClassifier`.
         dtype: floating type; JAX's default when None.
-
-    Returns:
-        The classifier.
-
-    Raises:
-        UserError: if a size is not positive.
 
     Examples:
         >>> make_word_classifier(jax.random.key(0), 5, 3, lambda x, mask: x[0, 0]).embedding.shape

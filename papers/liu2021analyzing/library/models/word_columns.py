@@ -11,13 +11,9 @@ def require_columns(
     """Refuse an input whose shape a model was not made for; costs nothing once compiled.
 
     Args:
-        x: one input.
         t: entries of a word that the model reads.
         p: words that it reads; any number when None.
-        mask: of the words, if there is one.
-
-    Raises:
-        UserError: if x is not (t, p), or the mask not (p,).
+        mask: True at words; None where there is no padding.
 
     Examples:
         >>> import jax.numpy as jnp

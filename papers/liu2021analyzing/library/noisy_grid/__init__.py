@@ -1,1 +1,1 @@
-"""Noisy grid of liu2021analyzing."""
+"""Noisy MNIST: the images, the three networks and where their attention looks."""

@@ -16,8 +16,8 @@ class DigitAttention(NamedTuple):
     """Attention of stacked models on the same grids.
 
     Attributes:
-        share: mean weight on the digit's four cells, asked from the digit and from noise; NaN
-            of models without attention.
+        share: mean weight on the digit's four cells, for queries on the digit and on noise; NaN
+            for models without attention.
         maps: weight of each cell, the mean over the cells that attend.
     """
 
@@ -29,7 +29,7 @@ def digit_cells(first: Int[np.ndarray, " n"]) -> Bool[np.ndarray, "n 16"]:
     """The four cells of each grid that hold the digit.
 
     Args:
-        first: number of the first of them, see `place_in_grid`.
+        first: number of the digit's first cell, see `place_in_grid`.
 
     Returns:
         True at the digit's cells.
@@ -38,26 +38,23 @@ def digit_cells(first: Int[np.ndarray, " n"]) -> Bool[np.ndarray, "n 16"]:
         >>> np.flatnonzero(digit_cells(np.array([5]))).tolist()
         [5, 6, 9, 10]
     """
-    own = np.zeros((len(first), SIDE**2), bool)
-    own[np.arange(len(first))[:, None], first[:, None] + np.array([0, 1, SIDE, SIDE + 1])] = True
-    return own
+    mask = np.zeros((len(first), SIDE**2), bool)
+    mask[np.arange(len(first))[:, None], first[:, None] + np.array([0, 1, SIDE, SIDE + 1])] = True
+    return mask
 
 
 def digit_attention(
-    models: Any, grids: Float[np.ndarray, "n 16 pixels"], own: Bool[np.ndarray, "n 16"]
+    models: Any, grids: Float[np.ndarray, "n 16 pixels"], digit: Bool[np.ndarray, "n 16"]
 ) -> DigitAttention:
     """Attention on the digit, and its maps.
 
     Args:
         models: stacked networks of one kind.
         grids: the cells of each image.
-        own: the digit's cells, see `digit_cells`.
-
-    Returns:
-        Shares and maps.
+        digit: the digit's cells, see `digit_cells`.
 
     Examples:
-        >>> from liu2021analyzing.library.noisy_grid.models import GridSizes, make_grid_model
+        >>> from liu2021analyzing.library.noisy_grid.grid_cnn import GridSizes, make_grid_model
         >>> make = lambda key: make_grid_model(key, "equal", GridSizes(6, (2, 2), 4, 4))
         >>> models = jax.vmap(make)(jax.random.split(jax.random.key(0), 1))
         >>> found = digit_attention(models, np.ones((3, 16, 36)), digit_cells(np.array([0, 1, 5])))
@@ -66,18 +63,18 @@ def digit_attention(
     """
     if not isinstance(models, AttentionCnn):
         count = jax.tree.leaves(models)[0].shape[0]
-        none = np.full((count, 2), np.nan), np.full((count, *own.shape), np.nan)
+        none = np.full((count, 2), np.nan), np.full((count, *digit.shape), np.nan)
         return DigitAttention(*none)
     weights = np.asarray(_weights(models, jnp.asarray(grids)))  # member, image, cell, query
-    on_digit = np.sum(weights, axis=2, where=own[None, :, :, None])
-    share = [on_digit.mean(axis=(1, 2), where=asks[None]) for asks in (own, ~own)]
+    on_digit = np.sum(weights, axis=2, where=digit[None, :, :, None])
+    share = [on_digit.mean(axis=(1, 2), where=asks[None]) for asks in (digit, ~digit)]
     return DigitAttention(np.stack(share, axis=1), weights.mean(axis=3))
 
 
 @eqx.filter_jit
 def _weights(models: AttentionCnn, grids: Array) -> Array:
-    def one(model: AttentionCnn, cells: Array) -> Array:
+    def weights_of(model: AttentionCnn, cells: Array) -> Array:
         return model.weights(cells)
 
-    images = jax.vmap(one, in_axes=(None, 0))
+    images = jax.vmap(weights_of, in_axes=(None, 0))
     return eqx.filter_vmap(images, in_axes=(eqx.if_array(0), None))(models, grids)

@@ -1,8 +1,8 @@
 r"""Noisy MNIST of liu2021analyzing: a digit in four of 16 cells, uniform noise in the others.
 
-The digit fills a block of two by two neighbouring cells, drawn from the nine there are. Where no
-data folder is given, the 8 x 8 digits embedded in scikit-learn stand in for MNIST, enlarged;
-`NoisyGrids.source` says which of the two was read.
+The digit fills one of the nine blocks of two by two neighbouring cells, drawn at random. The
+enlarged 8 x 8 digits of scikit-learn are a stand-in for MNIST; `NoisyGrids.source` says which of
+the two was read.
 """
 
 from pathlib import Path
@@ -25,9 +25,6 @@ class NoisyGrids(NamedTuple):
     """Images as sequences of their 16 cells, in reading order.
 
     Attributes:
-        train: training images.
-        validation: validation images.
-        test: test images.
         source: one line that says what was read, and that it is a stand-in where it is.
     """
 
@@ -50,7 +47,6 @@ def load_noisy_grids(
         folder: data folder; `ATTLAS_DATA` or the cache when None.
         sizes: training, validation and test images.
         cell: pixels along an edge of a cell; the paper's 14 keeps the 28 pixels of MNIST.
-        seed: of the split, the places and the noise.
         stand_in: read the embedded digits in place of MNIST.
 
     Returns:
@@ -71,7 +67,9 @@ def load_noisy_grids(
     sets = []
     for name, size, split in zip(Splits._fields, sizes, splits, strict=True):
         if size > split.labels.size:
-            raise UserError(f"{size} {name} images asked, {split.labels.size} there: ask fewer")
+            raise UserError(
+                f"{size} {name} images requested, {split.labels.size} available: request fewer"
+            )
         images = enlarge(split.inputs[:size], 2 * cell)
         grids, _ = place_in_grid(images, draw)
         labels = split.labels[:size].astype(np.float32)
@@ -91,9 +89,8 @@ def load_placed_digits(
 
     Args:
         folder: data folder; `ATTLAS_DATA` or the cache when None.
-        size: number of digits.
         cell: pixels along an edge of a cell.
-        seed: of the split; places and noise differ from those of `load_noisy_grids`.
+        seed: seed of the split; places and noise differ from those of `load_noisy_grids`.
         stand_in: read the embedded digits in place of MNIST.
 
     Returns:
@@ -146,7 +143,7 @@ def place_in_grid(
 
     Args:
         images: [n, s, s], pixels in [0, 1]; a cell is half as wide as an image.
-        draw: of the places and the noise.
+        draw: generator of the places and the noise.
 
     Returns:
         The cells of each grid in reading order, pixels of a cell in reading order; and the number

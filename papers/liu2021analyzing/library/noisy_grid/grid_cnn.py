@@ -5,11 +5,12 @@ convolutions of 3 x 3 without padding, with 32 and then 64 filters, one pooling 
 both. Sixty-four filters twice, as the text has it, would be 5,577k.
 """
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
 from attlas.core.errors import UserError
@@ -41,7 +42,7 @@ class Convolutions(eqx.Module):
         """The pooled features of each image.
 
         Args:
-            images: with s at least 6.
+            images: square images of side s >= 6.
 
         Returns:
             ((s - 4) // 2)^2 k features per image.
@@ -87,11 +88,6 @@ class GridCnn(eqx.Module):
 
         Args:
             cells: its 16 cells in reading order.
-            mask: not used; there is no padding.
-            key: not used; there is no dropout.
-
-        Returns:
-            A logit for each class.
         """
         del mask, key
         side = _cell_side(cells)
@@ -136,11 +132,6 @@ class AttentionCnn(eqx.Module):
 
         Args:
             cells: its 16 cells in reading order.
-            mask: not used; there is no padding.
-            key: not used; there is no dropout.
-
-        Returns:
-            A logit for each class.
         """
         del mask, key
         return self.attention.features(self._words(cells)) @ self.W2 + self.b2
@@ -162,15 +153,9 @@ def make_grid_cnn(
     r"""Model 1 with Xavier's uniform start; the defaults give its 5,558,026 parameters.
 
     Args:
-        key: random key.
         cell: pixels along an edge of a cell, at least 2.
-        filters: of the two convolutions.
-        hidden: hidden units.
-        classes: number of classes.
+        filters: numbers of filters of the two convolutions.
         dtype: floating type; JAX's default when None.
-
-    Returns:
-        The network.
 
     Examples:
         >>> model = jax.eval_shape(make_grid_cnn, jax.random.key(0))
@@ -203,18 +188,12 @@ def make_attention_cnn(
     give 660k.
 
     Args:
-        key: random key.
         cell: pixels along an edge of a cell, at least 6.
-        filters: of the two convolutions.
+        filters: numbers of filters of the two convolutions.
         width: dimension of queries, keys and values.
-        hidden: hidden units.
-        classes: number of classes.
         equal_weights: whether every cell has weight 1/16.
-        temperature: what the attention logits are divided by.
+        temperature: divisor of the attention logits.
         dtype: floating type; JAX's default when None.
-
-    Returns:
-        The network.
 
     Examples:
         >>> model = jax.eval_shape(make_attention_cnn, jax.random.key(0))
@@ -245,9 +224,12 @@ def _make_convolutions(
     _refuse_sizes(filters=min(filters))
     first, second = jax.random.split(key)
     xavier = jax.nn.initializers.glorot_uniform()
-    one, two = xavier(first, (3, 3, 1, filters[0]), dtype), xavier(second, (3, 3, *filters), dtype)
-    zeros = jnp.zeros(filters[0], one.dtype), jnp.zeros(filters[1], one.dtype)
-    return Convolutions(one, two, zeros)
+    filters_1, filters_2 = (
+        xavier(first, (3, 3, 1, filters[0]), dtype),
+        xavier(second, (3, 3, *filters), dtype),
+    )
+    zeros = jnp.zeros(filters[0], filters_1.dtype), jnp.zeros(filters[1], filters_1.dtype)
+    return Convolutions(filters_1, filters_2, zeros)
 
 
 def _cell_side(cells: Cells) -> int:
@@ -259,10 +241,10 @@ def _cell_side(cells: Cells) -> int:
 
 def _require_features(side: int, convolutions: Convolutions, read: int) -> None:
     """Images of another size have another number of features than the next layer reads."""
-    found = max((side - 4) // 2, 0) ** 2 * convolutions.second.shape[3]
-    if found != read:
+    count = max((side - 4) // 2, 0) ** 2 * convolutions.second.shape[3]
+    if count != read:
         raise UserError(
-            f"images of side {side} have {found} features, the network reads {read}: give images "
+            f"images of side {side} have {count} features, the network reads {read}: give images "
             "of the size it was made for"
         )
 
@@ -271,3 +253,63 @@ def _refuse_sizes(**sizes: int) -> None:
     for name, size in sizes.items():
         if size < 1:
             raise UserError(f"{name} = {size} of a network is not positive: choose at least 1")
+
+
+class GridSizes(NamedTuple):
+    """Sizes of a network.
+
+    Attributes:
+        cell: pixels along an edge of a cell.
+        filters: numbers of filters of the two convolutions.
+        width: dimension of queries, keys and values; the plain network has none.
+        hidden: hidden units.
+    """
+
+    cell: int = 14
+    filters: tuple[int, int] = (32, 64)
+    width: int = 100
+    hidden: int = 100
+
+
+PAPER_SIZES = {"cnn": GridSizes(hidden=128), "attention": GridSizes(), "equal": GridSizes()}
+"""The plain network of the paper has 128 hidden units; the sizes of the others are not said."""
+
+
+def make_grid_model(
+    key: PRNGKeyArray, kind: str, sizes: GridSizes, dtype: Any | None = None
+) -> GridCnn | AttentionCnn:
+    """One network at its start.
+
+    Args:
+        kind: "cnn", "attention", or "equal" for attention with equal weights.
+        dtype: floating type; JAX's default when None.
+
+    Returns:
+        The network, of ten classes.
+
+    Examples:
+        >>> model = make_grid_model(jax.random.key(0), "equal", GridSizes(6, (2, 2), 4, 4))
+        >>> model.attention.equal_weights, model.W2.shape
+        (True, (4, 10))
+    """
+    if kind not in PAPER_SIZES:
+        raise UserError(f"no network '{kind}' for noisy grids: choose {', '.join(PAPER_SIZES)}")
+    cell, filters, width, hidden = sizes
+    if kind == "cnn":
+        return make_grid_cnn(key, cell, filters, hidden, dtype=dtype)
+    equal = kind == "equal"
+    return make_attention_cnn(key, cell, filters, width, hidden, equal_weights=equal, dtype=dtype)
+
+
+def grid_parameters(kind: str, sizes: GridSizes) -> int:
+    """Number of parameters of a network, from shapes alone.
+
+    Args:
+        kind: "cnn", "attention" or "equal", see `make_grid_model`.
+
+    Examples:
+        >>> grid_parameters("cnn", PAPER_SIZES["cnn"])  # the paper has 5558k
+        5558026
+    """
+    shapes = jax.eval_shape(lambda key: make_grid_model(key, kind, sizes), jax.random.key(0))
+    return sum(int(np.prod(leaf.shape)) for leaf in jax.tree.leaves(shapes))

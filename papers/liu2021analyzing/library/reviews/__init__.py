@@ -1,1 +1,1 @@
-"""Reviews of liu2021analyzing."""
+"""IMDB reviews: word sequences, classifiers with and without attention, training."""

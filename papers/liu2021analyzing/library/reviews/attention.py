@@ -45,15 +45,8 @@ class ReviewConcentration(NamedTuple):
     uniform: Float[np.ndarray, " statistics"]
 
 
-def has_attention(models: Any) -> bool:
-    """Whether review models attend to words.
-
-    Args:
-        models: `ReviewModel`s of one kind.
-
-    Returns:
-        True for self-attention and recurrent attention.
-    """
+def _has_attention(models: Any) -> bool:
+    """Whether review models attend to words: self-attention and recurrent attention."""
     return isinstance(models.network, SelfAttentionMLP | RecurrentAttention)
 
 
@@ -65,15 +58,8 @@ def review_attention(models: Any, reviews: TokenSequences) -> ReviewAttention:
 
     Args:
         models: stacked `ReviewModel`s of one kind.
-        reviews: what they read.
-
-    Returns:
-        The rows.
-
-    Raises:
-        UserError: if the models have no attention.
     """
-    if not has_attention(models):
+    if not _has_attention(models):
         raise UserError(f"{type(models.network).__name__} has no attention rows: give an attention")
     tokens, mask = np.asarray(reviews.tokens), np.asarray(reviews.mask)
     rows = np.asarray(_rows(models, jnp.asarray(tokens), jnp.asarray(mask)))
@@ -89,13 +75,12 @@ def review_concentration(models: Any, reviews: TokenSequences) -> ReviewConcentr
 
     Args:
         models: stacked `ReviewModel`s of one kind.
-        reviews: what they read.
 
     Returns:
         Means over the rows of `review_attention`.
 
     Examples:
-        >>> from liu2021analyzing.library.reviews.ensemble import make_review_ensemble
+        >>> from liu2021analyzing.library.reviews.variants import make_review_ensemble
         >>> from liu2021analyzing.library.reviews.variants import ReviewSizes
         >>> keys, sizes = jax.random.split(jax.random.key(0), 1), ReviewSizes(5, 4, 2, 4, 2, 2, ())
         >>> models, _ = make_review_ensemble(keys, "attention", sizes, [(0.0, 1e9)])
@@ -108,21 +93,21 @@ def review_concentration(models: Any, reviews: TokenSequences) -> ReviewConcentr
         True
     """
     count = models.embedding.shape[0]
-    if not has_attention(models):
+    if not _has_attention(models):
         none = np.full((count + 1, len(STATISTICS)), np.nan)
         return ReviewConcentration(none[1:], none[0])
-    found = review_attention(models, reviews)
-    places = np.arange(found.rows.shape[-1])
-    equal = (places < found.lengths[:, None]) / found.lengths[:, None]
-    means = np.array([_means(own, found) for own in (*found.rows, equal)])
+    attention = review_attention(models, reviews)
+    places = np.arange(attention.rows.shape[-1])
+    equal = (places < attention.lengths[:, None]) / attention.lengths[:, None]
+    means = np.array([_means(rows, attention) for rows in (*attention.rows, equal)])
     return ReviewConcentration(means[:-1], means[-1])
 
 
-def _means(rows: np.ndarray, found: ReviewAttention) -> np.ndarray:
+def _means(rows: np.ndarray, attention: ReviewAttention) -> np.ndarray:
     if not np.isfinite(rows).all():
         return np.full(len(STATISTICS), np.nan)
-    c = concentration(rows, found.lengths)
-    padding = np.sum(rows, axis=1, where=found.padding)
+    c = concentration(rows, attention.lengths)
+    padding = np.sum(rows, axis=1, where=attention.padding)
     columns = (c.top_norm, c.relative_top_norm, c.top_share, c.effective_support, padding)
     return np.array([column.mean() for column in columns])
 
@@ -131,11 +116,11 @@ def _means(rows: np.ndarray, found: ReviewAttention) -> np.ndarray:
 def _rows(models: Any, tokens: Array, mask: Array) -> Array:
     """Attention rows: of each word, or of the last step."""
 
-    def one(model: Any, tokens: Array, mask: Array) -> Array:
+    def rows_of(model: Any, tokens: Array, mask: Array) -> Array:
         x = jnp.where(mask[None, :], model.embedding[tokens].T, 0)
         if isinstance(model.network, SelfAttentionMLP):
             return model.network.attention(x).T
         return model.network.attention(x, mask)[-1]
 
-    texts = jax.vmap(one, in_axes=(None, 0, 0))
+    texts = jax.vmap(rows_of, in_axes=(None, 0, 0))
     return eqx.filter_vmap(texts, in_axes=(eqx.if_array(0), None, None))(models, tokens, mask)

@@ -47,12 +47,9 @@ def train_word_classifiers(
     Args:
         models: stacked `WordClassifier`s of a `TwoLayer` or a `SelfAttentionMLP`.
         optimizer: optax transformation on all parameters.
-        train: training texts.
-        validation: validation texts.
         keys: e random keys, for the order of the batches.
         batch: texts per batch.
-        epochs: number of epochs.
-        penalty: of a model, added to the loss; `l1_penalty` for one.
+        penalty: added to the loss of a model; `l1_penalty` for example.
         width: members a program runs at once, a divisor of e; 1 on a CPU and e elsewhere if None.
         chunk: validation texts evaluated at once.
         quick_compile: let XLA optimise little, where compiling costs more than training.
@@ -127,7 +124,6 @@ def word_accuracies(
     """Share of texts whose logit has the sign of their class, for each member.
 
     Args:
-        models: stacked `WordClassifier`s.
         data: texts and labels.
         chunk: texts evaluated at once.
         width: members evaluated at once; 1 on a CPU and all elsewhere when None.
@@ -152,16 +148,16 @@ def word_accuracies(
     data = jax.tree.map(jnp.asarray, data)
     evaluate = jax.jit(
         jax.vmap(
-            lambda own, data: jnp.mean(_right(eqx.combine(own, static), data, chunk)),
+            lambda member, data: jnp.mean(_right(eqx.combine(member, static), data, chunk)),
             in_axes=(0, None),
         )
     )
     return np.asarray(in_chunks(lambda part: evaluate(part, data), parameters, at_once))
 
 
-def _width(asked: int | None, count: int) -> int:
+def _width(width: int | None, count: int) -> int:
     alone = 1 if on_cpu() else count
-    return alone if asked is None else asked
+    return alone if width is None else width
 
 
 def _right(model: Any, data: Any, chunk: int) -> Float[Array, " n"]:
@@ -179,9 +175,9 @@ def _right(model: Any, data: Any, chunk: int) -> Float[Array, " n"]:
         return distinct_word_logits(model, everything, *part)
 
     arrays = tuple(map(chunked, (data.words, data.counts, data.places)))
-    found = jax.lax.map(logits, arrays).reshape(-1)[:count]
-    right = jnp.where(data.labels > 0.5, found > 0, found < 0)
-    return right.astype(found.dtype)
+    values = jax.lax.map(logits, arrays).reshape(-1)[:count]
+    right = jnp.where(data.labels > 0.5, values > 0, values < 0)
+    return right.astype(values.dtype)
 
 
 def _distinct(words: np.ndarray, rows: np.ndarray, size: int) -> np.ndarray:
@@ -204,16 +200,13 @@ def _tables(words: np.ndarray, order: np.ndarray, rows: int, size: int) -> np.nd
     """The distinct words of each batch, filled up with padding, [members, steps, rows]."""
     tables = np.zeros((*order.shape[:2], rows), np.int32)
     for place in np.ndindex(*order.shape[:2]):
-        found = _distinct(words, order[place], size)
-        tables[place][: found.size] = found
+        numbers = _distinct(words, order[place], size)
+        tables[place][: numbers.size] = numbers
     return tables
 
 
 def _refuse_unusable(
-    train: DistinctWords,
-    validation: DistinctWords,
-    batch: int,
-    epochs: int,
+    train: DistinctWords, validation: DistinctWords, batch: int, epochs: int
 ) -> None:
     for name, data in {"training": train, "validation": validation}.items():
         if not data.labels.shape[0]:

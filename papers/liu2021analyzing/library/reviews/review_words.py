@@ -1,7 +1,7 @@
 r"""Reviews as sequences of whole words, zero-padded to one length, as liu2021analyzing reads IMDB.
 
-Where no data folder is given, reviews generated from a small grammar of our own stand in for
-IMDB. They are a stand-in only: `ReviewWords.source` names which of the two was read.
+Reviews generated from a small grammar are a stand-in for IMDB; `ReviewWords.source` names which of
+the two was read.
 """
 
 import re
@@ -80,9 +80,6 @@ class ReviewWords(NamedTuple):
     """Reviews as word numbers.
 
     Attributes:
-        train: training reviews.
-        validation: validation reviews.
-        test: test reviews.
         words: the vocabulary; number 0 is padding, number 1 stands for every other word.
         source: one line that says what was read, and that it is a stand-in where it is.
     """
@@ -109,11 +106,7 @@ def load_review_words(
         sizes: training, validation and test reviews; the vocabulary comes from the first alone.
         vocabulary: most words, padding and unknown included.
         length: words p kept of each review.
-        seed: of the split, and of the generated reviews.
         stand_in: read generated reviews in place of IMDB.
-
-    Returns:
-        The three sets.
 
     Raises:
         UserError: if a set is to be empty or larger than what there is.
@@ -129,13 +122,15 @@ def load_review_words(
     cut = []
     for name, size, split in zip(Splits._fields, sizes, splits, strict=True):
         if size > split.labels.size:
-            raise UserError(f"{size} {name} reviews asked, {split.labels.size} there: ask fewer")
+            raise UserError(
+                f"{size} {name} reviews requested, {split.labels.size} available: request fewer"
+            )
         # The official test reviews come sorted by label.
         order = np.random.default_rng([seed, size]).permutation(split.labels.size)[:size]
         cut.append(Split(split.inputs[order], split.labels[order]))
     words = frequent_words(cut[0].inputs.tolist(), vocabulary)
     source = "generated reviews, a stand-in for IMDB" if stand_in else "IMDB"
-    train, validation, test = (number_words(words, each, length) for each in cut)
+    train, validation, test = (number_words(words, part, length) for part in cut)
     return ReviewWords(train, validation, test, words, source)
 
 
@@ -143,7 +138,6 @@ def frequent_words(texts: Sequence[str], vocabulary: int) -> tuple[str, ...]:
     """The most frequent words, ties in the order of the alphabet.
 
     Args:
-        texts: training texts.
         vocabulary: most words, padding and unknown included; at least 3.
 
     Returns:
@@ -198,21 +192,15 @@ def number_words(words: Sequence[str], split: Split, length: int = LENGTH) -> To
     for row, text in enumerate(split.inputs):
         if not isinstance(text, str):
             raise UserError(f"text {row} is {text!r}: give a string")
-        found = [numbers.get(word, UNKNOWN) for word in split_words(text)[:length]]
-        if not found:
+        ids = [numbers.get(word, UNKNOWN) for word in split_words(text)[:length]]
+        if not ids:
             raise UserError(f"text {row} has no word: leave it out")
-        tokens[row, : len(found)] = found
+        tokens[row, : len(ids)] = ids
     return TokenSequences(tokens, tokens != PADDING, np.asarray(split.labels, float))
 
 
 def split_words(text: str) -> list[str]:
     """Lower-case words of a text; line breaks written as HTML marks are none.
-
-    Args:
-        text: the text.
-
-    Returns:
-        Its words, in order.
 
     Examples:
         >>> split_words("It's GOOD,<br />isn't it?")
@@ -229,13 +217,9 @@ def generated_reviews(sizes: tuple[int, int, int], seed: int = 0) -> Splits:
 
     Args:
         sizes: training, validation and test reviews.
-        seed: of the draws.
 
     Returns:
         Splits with texts in object arrays and labels int8, 1 is positive.
-
-    Raises:
-        UserError: if a size is negative.
 
     Examples:
         >>> generated_reviews((3, 1, 1)).train.inputs.shape
@@ -244,27 +228,27 @@ def generated_reviews(sizes: tuple[int, int, int], seed: int = 0) -> Splits:
     if min(sizes) < 0:
         raise UserError(f"sizes {sizes}: a set cannot have a negative number of reviews")
     draw = np.random.default_rng(seed)
-    parts = []
+    splits = []
     for size in sizes:
         labels = draw.integers(0, 2, size).astype(np.int8)
         texts = [_generated_review(draw, int(label)) for label in labels]
-        parts.append(Split(np.array(texts, dtype=object), labels))
-    return Splits(*parts)
+        splits.append(Split(np.array(texts, dtype=object), labels))
+    return Splits(*splits)
 
 
 def _generated_review(draw: np.random.Generator, label: int) -> str:
-    def one(of: Sequence[str]) -> str:
+    def choose(of: Sequence[str]) -> str:
         return of[int(draw.integers(len(of)))]
 
     sentences = []
     for number in range(int(draw.integers(4, 15))):
-        subject = one(_SUBJECTS)
+        subject = choose(_SUBJECTS)
         # The first sentence always judges, so that no review is without an opinion.
         if number and draw.random() > 0.4:
-            sentences.append(one(_NEUTRAL).format(subject))
+            sentences.append(choose(_NEUTRAL).format(subject))
             continue
         positive = (label == 1) == (number == 0 or draw.random() < 0.8)
         negated = draw.random() < 1 / 6
-        word = one(_GOOD if positive != negated else _BAD)
-        sentences.append(one(_OPINIONS).format(subject, f"not {word}" if negated else word))
+        word = choose(_GOOD if positive != negated else _BAD)
+        sentences.append(choose(_OPINIONS).format(subject, f"not {word}" if negated else word))
     return ". ".join(sentences) + "."

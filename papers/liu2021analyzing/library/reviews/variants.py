@@ -1,10 +1,11 @@
 r"""The review classifiers of section 6 of liu2021analyzing: variants of a model as one ensemble.
 
-What distinguishes the variants of a model, the factor of the l1 penalty and the temperature of the
-softmax, are numbers of the model that are not learnt. All variants and replications thus run
-through one compiled program.
+The variants of a model differ in the factor of the l1 penalty and the temperature of the softmax,
+which are arrays of the model that are not learnt. So all variants and replications run through one
+compiled program.
 """
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -14,12 +15,13 @@ import numpy as np
 import optax
 from jaxtyping import Array, Float, Key, PRNGKeyArray
 
+from attlas._jax.compilation import CHEAP_COMPILATION
 from attlas.core.errors import UserError
 from attlas.data.token_sequences import TokenSequences
 from attlas.training.sequence_classifiers import Sets, accuracy, train_classifiers
 from attlas.training.trajectory import Trajectory
 from liu2021analyzing.library.data.distinct_words import distinct_words
-from liu2021analyzing.library.losses.l1_penalty import l1_penalty
+from liu2021analyzing.library.losses import l1_penalty
 from liu2021analyzing.library.models.lstm_reader import LstmReader, make_lstm_reader
 from liu2021analyzing.library.models.recurrent_attention import (
     RecurrentAttention,
@@ -36,14 +38,13 @@ from liu2021analyzing.library.reviews.distinct_word_training import (
     word_accuracies,
 )
 
-_GIVEN = ("strength", "temperature")
+_FIXED = ("strength", "temperature")
 
 
 class ReviewSizes(NamedTuple):
     """Sizes of all models.
 
     Attributes:
-        vocabulary: words V.
         length: words p of a review.
         t: dimension of a word vector, a query, a key and a value.
         hidden: hidden units d of the two layers.
@@ -87,17 +88,9 @@ def make_review_model(
     """One model at its start, in single precision; word vectors start alike for all kinds.
 
     Args:
-        key: random key.
         kind: "mlp", "attention", "lstm" or "recurrent".
-        sizes: of the model.
         strength: factor of the l1 penalty.
-        temperature: what attention logits are divided by; for "attention" alone.
-
-    Returns:
-        The model.
-
-    Raises:
-        UserError: if there is no such kind.
+        temperature: divisor of the attention logits; for "attention" only.
 
     Examples:
         >>> sizes = ReviewSizes(5, 3, 2, 4, 2, 2, (3,))
@@ -120,8 +113,8 @@ def make_review_model(
         network = make_recurrent_attention(second, t, d, sizes.steps, score_units=t, dtype=f32)
     else:
         raise UserError(f"no review model '{kind}': choose mlp, attention, lstm or recurrent")
-    made = make_word_classifier(first, sizes.vocabulary, t, network, f32)
-    return ReviewModel(made.embedding, network, strength)
+    classifier = make_word_classifier(first, sizes.vocabulary, t, network, f32)
+    return ReviewModel(classifier.embedding, network, strength)
 
 
 def train_reviews(
@@ -141,13 +134,11 @@ def train_reviews(
 
     Args:
         models: stacked `ReviewModel`s of one kind.
-        rate: of Adam.
-        train: training reviews.
+        rate: step size of Adam.
         validation: reviews that choose the epoch.
         test: reviews that are read once, after the training.
         keys: one key per member, for the order of the batches.
         batch: reviews per batch.
-        epochs: number of epochs.
 
     Returns:
         The epochs, and the test accuracy of each member at its selected epoch.
@@ -172,18 +163,20 @@ def train_reviews(
     optimizer = optax.chain(optax.adam(rate), fixed)
     with jax.numpy_dtype_promotion("standard"):  # Adam's step count is an integer
         if isinstance(models.network, TwoLayer | SelfAttentionMLP):
-            own, held, tested = (distinct_words(part) for part in (train, validation, test))
-            found = train_word_classifiers(
-                models, optimizer, own, held, keys, batch, epochs, penalty
+            training, validating, tested = (
+                distinct_words(part) for part in (train, validation, test)
             )
-            return found, word_accuracies(found.selected, tested)
-        own, held, tested = (_single(part) for part in (train, validation, test))
+            path = train_word_classifiers(
+                models, optimizer, training, validating, keys, batch, epochs, penalty
+            )
+            return path, word_accuracies(path.selected, tested)
+        training, validating, tested = (_single(part) for part in (train, validation, test))
         # Of the test set only its first review is read before the end.
-        sets = Sets(own, held, jax.tree.map(lambda a: a[:1], tested))
-        found = train_classifiers(
+        sets = Sets(training, validating, jax.tree.map(lambda a: a[:1], tested))
+        path = train_classifiers(
             models, optimizer, sets, keys, batch, epochs, 2.0, penalty=penalty, mean=True
         )
-        return found, np.asarray(_accuracies(found.selected, jax.tree.map(jnp.asarray, tested)))
+        return path, np.asarray(_accuracies(path.selected, jax.tree.map(jnp.asarray, tested)))
 
 
 def _penalised(network: Any) -> tuple[str, ...]:
@@ -195,10 +188,10 @@ def _penalised(network: Any) -> tuple[str, ...]:
 def _is_given(parameters: Any) -> Any:
     """True at the numbers that belong to the variant."""
 
-    def given(path: Any, _: Array) -> bool:
-        return jax.tree_util.keystr(path[-1:], simple=True) in _GIVEN
+    def belongs(path: Any, _: Array) -> bool:
+        return jax.tree_util.keystr(path[-1:], simple=True) in _FIXED
 
-    return jax.tree_util.tree_map_with_path(given, parameters)
+    return jax.tree_util.tree_map_with_path(belongs, parameters)
 
 
 def _single(data: TokenSequences) -> TokenSequences:
@@ -208,3 +201,41 @@ def _single(data: TokenSequences) -> TokenSequences:
 @eqx.filter_jit
 def _accuracies(models: Any, data: TokenSequences) -> Array:
     return eqx.filter_vmap(accuracy, in_axes=(eqx.if_array(0), None))(models, data)
+
+
+def make_review_ensemble(
+    keys: Key[Array, " members"],
+    kind: str,
+    sizes: ReviewSizes,
+    variants: Sequence[tuple[float, float]],
+) -> tuple[ReviewModel, Key[Array, " e"]]:
+    """Every variant at the start of every key: differences between variants are paired.
+
+    Args:
+        keys: one key per replication.
+        kind: "mlp", "attention", "lstm" or "recurrent".
+        variants: factor of the l1 penalty and temperature of the softmax.
+
+    Returns:
+        The stacked models, the replications of the first variant first; and their keys.
+
+    Raises:
+        UserError: if there is no variant, or no such kind of model.
+
+    Examples:
+        >>> keys = jax.random.split(jax.random.key(0), 2)
+        >>> sizes = ReviewSizes(5, 3, 2, 4, 2, 2, (3,))
+        >>> models, own = make_review_ensemble(keys, "mlp", sizes, [(0.0, 1.0), (0.5, 1.0)])
+        >>> models.strength.tolist(), own.shape
+        ([0.0, 0.0, 0.5, 0.5], (4,))
+    """
+    if not variants:
+        raise UserError("no variant of the review model: give at least one pair of numbers")
+    numbers = np.repeat(np.array(variants, np.float32), len(keys), axis=0)
+    repeated = jnp.tile(keys, len(variants))
+
+    def start(key: Array, numbers_of_member: Array) -> ReviewModel:
+        return make_review_model(key, kind, sizes, numbers_of_member[0], numbers_of_member[1])
+
+    models = jax.jit(jax.vmap(start), compiler_options=CHEAP_COMPILATION)(repeated, numbers)
+    return models, repeated

@@ -1,1 +1,1 @@
-"""Training of liu2021analyzing."""
+"""Trained students, translators and region counts behind the experiments."""

@@ -7,17 +7,16 @@ import jax
 import numpy as np
 from jaxtyping import Bool, Float
 
-from liu2021analyzing.library.data.attended_regression import layer_outputs
-from liu2021analyzing.library.data.attended_tasks import attended_tasks
+from liu2021analyzing.library.data.attended_regression import attended_tasks, layer_outputs
+from liu2021analyzing.library.levenberg_marquardt import best_starts, levenberg_marquardt
 from liu2021analyzing.library.models.two_layer import TwoLayer
-from liu2021analyzing.library.solvers.levenberg_marquardt import best_starts, levenberg_marquardt
 
 SHARED = 1024
 """Samples up to which all sizes share one program; a larger one is worth a program of its own."""
 
 
 class AttendedStudents(NamedTuple):
-    """What students have learned, by task of `attended_tasks` and sample size.
+    """Trained students, by task of `attended_tasks` and sample size.
 
     Attributes:
         error: mean square distance from the truth over fresh inputs.
@@ -46,19 +45,14 @@ def train_attended_students(
     of a larger one.
 
     Args:
-        seed: of teacher, inputs, noise and starts.
         s0: sizes of the supports of f.
-        p: inputs.
         d: hidden units, an even number.
-        sizes: of the samples, increasing.
+        sizes: sample sizes, increasing.
         noise: deviation of the labels about a truth of deviation one.
         fresh: inputs of the test.
-        starts: of each student.
-        max_steps: of the damped Gauss-Newton method.
+        starts: number of starts per student.
+        max_steps: steps of the damped Gauss-Newton method.
         at_once: starts that are trained together.
-
-    Returns:
-        Errors and ends.
 
     Examples:
         >>> found = train_attended_students(0, [2], 4, 2, [16, 64], 0.5, 100, 1, 5)
@@ -66,26 +60,29 @@ def train_attended_students(
         ((5, 2), (5, 2))
     """
     n, rng = int(sizes[-1]), np.random.default_rng([seed, p, 1])
-    each = list(attended_tasks(np.random.default_rng([seed, p]), p, d, s0, n, fresh))
-    errors, shape = noise * rng.standard_normal(n), (len(each), len(sizes), starts)
-    W1, w2 = _starts(rng, shape, p, d, [np.sum(u[:n] ** 2) / n for u, _ in each])
-    x, y = (np.stack(a) for a in zip(*((u[:n], t[:n] + errors) for u, t in each), strict=True))
-    parts = [
+    tasks = list(attended_tasks(np.random.default_rng([seed, p]), p, d, s0, n, fresh))
+    errors, shape = noise * rng.standard_normal(n), (len(tasks), len(sizes), starts)
+    W1, w2 = _starts(rng, shape, p, d, [np.sum(u[:n] ** 2) / n for u, _ in tasks])
+    x, y = (np.stack(a) for a in zip(*((u[:n], t[:n] + errors) for u, t in tasks), strict=True))
+    solved = [
         _best(
-            W1[:, some].reshape(len(each), -1, p, d), w2[:, some].reshape(len(each), -1, d),
+            W1[:, some].reshape(len(tasks), -1, p, d), w2[:, some].reshape(len(tasks), -1, d),
             x[:, : sizes[some[-1]]], y[:, : sizes[some[-1]]], np.asarray(sizes)[some],
             max_steps, at_once,
         )
         for some in _sharing(sizes)
     ]  # fmt: skip
-    *layers, risk = (np.concatenate(a, axis=1) for a in zip(*parts, strict=True))
-    found = [
-        [np.mean((layer_outputs(u[n:], *pair) - truth[n:]) ** 2) for pair in zip(*own, strict=True)]
-        for (u, truth), *own in zip(each, *layers, strict=True)
+    *layers, risk = (np.concatenate(a, axis=1) for a in zip(*solved, strict=True))
+    mean_squares = [
+        [
+            np.mean((layer_outputs(u[n:], *pair) - truth[n:]) ** 2)
+            for pair in zip(*student_layers, strict=True)
+        ]
+        for (u, truth), *student_layers in zip(tasks, *layers, strict=True)
     ]
     beginning = np.cumsum(errors**2)[np.asarray(sizes) - 1]
     reached = risk <= beginning / (2 * np.asarray(sizes))
-    return AttendedStudents(np.array(found), reached)
+    return AttendedStudents(np.array(mean_squares), reached)
 
 
 def _best(
@@ -111,8 +108,8 @@ def _best(
         at_once=at_once,
     )
     best = best_starts(ends, starts)
-    found = (best.value.W1, best.value.w2, best.stats["risk"])
-    return [np.asarray(a).reshape(tasks, len(sizes), *a.shape[1:]) for a in found]
+    fields = (best.value.W1, best.value.w2, best.stats["risk"])
+    return [np.asarray(a).reshape(tasks, len(sizes), *a.shape[1:]) for a in fields]
 
 
 def _sharing(sizes: Sequence[int]) -> list[list[int]]:

@@ -1,20 +1,21 @@
 """Students of a self-attention teacher: with and without attention, by sample size and setting."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
+import equinox as eqx
 import jax
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Array, Float
 
 from liu2021analyzing.library.data.standardised_task import StandardisedTask, standardised_task
+from liu2021analyzing.library.levenberg_marquardt import best_starts, levenberg_marquardt
 from liu2021analyzing.library.models.gaussian_self_attention import (
     gaussian_self_attention,
     tempered_output,
 )
 from liu2021analyzing.library.models.self_attention_mlp import SelfAttentionMLP
 from liu2021analyzing.library.models.two_layer import TwoLayer
-from liu2021analyzing.library.training.least_squares_students import on_all_words, student_errors
 
 
 class Shape(NamedTuple):
@@ -22,7 +23,6 @@ class Shape(NamedTuple):
 
     Attributes:
         p: words.
-        t: entries of a word.
         d_q: entries of a query and a key.
         d_v: entries of a value.
         d: hidden units.
@@ -36,11 +36,11 @@ class Shape(NamedTuple):
 
 
 class Setting(NamedTuple):
-    """What a student is given; the plain one has the teacher's d_q and the rest of these numbers.
+    """Settings of a student; the plain one has the teacher's d_q and these defaults.
 
     Attributes:
         d_q: entries of a query and a key.
-        temperature: of its softmax.
+        temperature: temperature of its softmax.
         l1: factor of the l1 penalty on the values and both layers.
         l2: factor of half their squared norm.
     """
@@ -57,15 +57,9 @@ def self_attention_task(
     """Samples of a Gaussian self-attention teacher, whose truth has deviation one.
 
     Args:
-        seed: of the draws.
-        shape: of the teacher.
-        n: samples.
         fresh: inputs of the test.
         noise: deviation of the labels.
-        size: of the entries of its query and key matrices.
-
-    Returns:
-        Samples and truth.
+        size: standard deviation of the entries of its query and key matrices.
 
     Examples:
         >>> self_attention_task(0, Shape(3, 2, 2, 2, 3), 5, 100, 0.5, 1.0).x.shape
@@ -89,16 +83,12 @@ def errors_by_size(
 
     Args:
         task: samples and truth.
-        shape: of the teacher, and of students with self-attention.
+        shape: sizes of the teacher, and of students with self-attention.
         sizes: the numbers n, the last of them the number of samples.
         units: hidden units of students without attention, which read all words as one vector;
             None for students with self-attention.
-        seed: of the starts.
         repeats: starts of each student, of which the best is taken.
         **effort: settings of `levenberg_marquardt`.
-
-    Returns:
-        One error per size.
 
     Examples:
         >>> shape = Shape(3, 2, 2, 2, 3)
@@ -117,7 +107,7 @@ def errors_by_size(
     w2 = rng.standard_normal((count, units)) / np.sqrt(units)
     make = jax.vmap(lambda W1, w2, b2: TwoLayer(W1, w2, b2=b2))
     starts = make(*jax.device_put((W1, w2, np.zeros(count))))
-    return student_errors(task, on_all_words, starts, **options)
+    return student_errors(task, _on_all_words, starts, **options)
 
 
 def errors_by_setting(
@@ -135,14 +125,9 @@ def errors_by_setting(
 
     Args:
         task: samples and truth.
-        shape: of the teacher.
-        settings: of the students.
-        seed: of the starts.
+        settings: one setting per student.
         repeats: starts of each student, of which the best is taken.
         **effort: settings of `levenberg_marquardt`.
-
-    Returns:
-        One error per setting.
 
     Examples:
         >>> shape = Shape(3, 2, 2, 2, 3)
@@ -150,26 +135,87 @@ def errors_by_setting(
         >>> errors_by_setting(task, shape, [Setting(2), Setting(1)], 0, 1, max_steps=3).shape
         (2,)
     """
-    found = np.empty(len(settings))
+    errors = np.empty(len(settings))
     for wide in (False, True):
-        own = [k for k, setting in enumerate(settings) if (setting.d_q != shape.d_q) == wide]
-        if not own:
+        members = [k for k, setting in enumerate(settings) if (setting.d_q != shape.d_q) == wide]
+        if not members:
             continue
-        rows = max(settings[k].d_q for k in own)
-        parts, l1, l2, factors = [], [], [], []
-        for setting in (settings[k] for k in own):
+        rows = max(settings[k].d_q for k in members)
+        stacks, l1, l2, factors = [], [], [], []
+        for setting in (settings[k] for k in members):
             rng = np.random.default_rng([seed, 13])  # the same starts for all
             sizes = shape._replace(d_q=setting.d_q)
-            parts.append(gaussian_self_attention(rng, repeats, *sizes, rows=rows))
+            stacks.append(gaussian_self_attention(rng, repeats, *sizes, rows=rows))
             # Of W_Q, W_K, W_V, W1, w2 and b2 those in the middle have penalties.
-            leaves = [leaf[0].size for leaf in jax.tree.leaves(parts[-1])]
+            leaves = [leaf[0].size for leaf in jax.tree.leaves(stacks[-1])]
             on = np.repeat([0.0, 0.0, 1.0, 1.0, 1.0, 0.0], leaves)
             l1 += [setting.l1 * on] * repeats
             l2 += [setting.l2 * on] * repeats
             factors += [np.sqrt(rows / setting.d_q) / setting.temperature] * repeats
-        starts = jax.tree.map(lambda *each: np.concatenate(each), *parts)
-        found[own] = student_errors(
+        starts = jax.tree.map(lambda *arrays: np.concatenate(arrays), *stacks)
+        errors[members] = student_errors(
             task, tempered_output, starts, np.array(factors), l1=np.array(l1), l2=np.array(l2),
             repeats=repeats, **effort,
         )  # fmt: skip
-    return found
+    return errors
+
+
+@eqx.filter_jit
+def stacked_outputs(
+    predict: Callable[..., Array], networks: Any, x: Float[Array, "n *shape"], *args: Any
+) -> Float[Array, "networks n"]:
+    """predict(network, x_i, *args) for each network and input, in one program.
+
+    Args:
+        predict: output of one network on one input.
+        networks: networks, stacked along a leading axis.
+        *args: further arguments of `predict`, with the leading axis of the networks.
+
+    Examples:
+        >>> import jax.numpy as jnp
+        >>> w = jnp.array([[1.0], [2.0]])
+        >>> stacked_outputs(lambda w, x: w @ x, w, jnp.array([[3.0], [5.0], [7.0]])).tolist()
+        [[3.0, 5.0, 7.0], [6.0, 10.0, 14.0]]
+    """
+
+    def outputs_of(network: Any, *arguments: Any) -> Array:
+        return jax.vmap(lambda sample: predict(network, sample, *arguments))(x)
+
+    return jax.vmap(outputs_of)(networks, *args)
+
+
+def student_errors(
+    task: StandardisedTask,
+    predict: Callable[..., Array],
+    starts: Any,
+    *args: Any,
+    repeats: int,
+    **settings: Any,
+) -> Float[np.ndarray, " students"]:
+    r"""Mean square distance from the truth over fresh inputs, at the end of least training risk.
+
+    Args:
+        task: samples and truth.
+        predict: output predict(network, x, *args) of one network on one input.
+        starts: networks with a leading axis: each student's starts stand together.
+        *args: further arguments of `predict`, with the same leading axis.
+        repeats: starts of each student.
+        **settings: settings of `levenberg_marquardt`: penalties, sample weights, steps.
+
+    Examples:
+        >>> x, y = np.array([[1.0], [2.0]]), np.array([3.0, 6.0])
+        >>> task = StandardisedTask(x, y, np.array([[1.0]]), np.array([2.0]))
+        >>> student_errors(task, lambda w, x: w @ x, np.ones((2, 1)), repeats=2).round(6).tolist()
+        [1.0]
+    """
+    count = jax.tree.leaves(starts)[0].shape[0]
+    x, y = (np.repeat(a[None], count, axis=0) for a in (task.x, task.y))
+    ends = levenberg_marquardt(predict, starts, x, y, *args, **settings)
+    best, best_args = best_starts(ends, repeats).value, [a[::repeats] for a in args]
+    outputs = stacked_outputs(predict, *jax.device_put((best, task.fresh, *best_args)))
+    return np.mean((np.asarray(outputs) - task.truth) ** 2, axis=1)
+
+
+def _on_all_words(network: TwoLayer, x: Float[Array, "t p"]) -> Float[Array, ""]:
+    """The output of a network that reads all words, the columns of x, as one vector."""
+    return network(x.T.reshape(-1))

@@ -9,12 +9,15 @@ import jax
 import numpy as np
 from jaxtyping import Array, Float
 
+from attlas.core.errors import UserError
 from attlas.measures.attention.concentration import concentration
 from attlas.training.gradient_descent import gradient_descent
-from liu2021analyzing.library.data.marked_words import marked_words
-from liu2021analyzing.library.measures.activation_patterns import activation_patterns
-from liu2021analyzing.library.measures.frozen_regions import frozen_regions
-from liu2021analyzing.library.measures.linear_regions import count_linear_regions, sampled_cells
+from liu2021analyzing.library.measures.linear_regions import (
+    activation_patterns,
+    count_linear_regions,
+    frozen_regions,
+    sampled_cells,
+)
 from liu2021analyzing.library.models.self_attention_mlp import SelfAttentionMLP
 
 
@@ -24,11 +27,7 @@ def masked_regions(
     """Numbers of regions of random networks of which the first s0 inputs have weight.
 
     Args:
-        rng: of the weights.
-        n1: hidden units.
-        p: inputs.
-        networks: how many.
-        seed: of the random lines.
+        networks: number of random networks.
 
     Returns:
         By network and s0 = 1 to p: exact, exact without biases, found by random lines.
@@ -38,27 +37,27 @@ def masked_regions(
         >>> found[0, :, :2].tolist()  # of lines: n1 + 1 and 2; of the plane: 7 and 2 n1
         [[4.0, 2.0], [7.0, 6.0]]
     """
-    found = np.zeros((networks, p, 3))
+    counts = np.zeros((networks, p, 3))
     for k in range(networks):
         W = rng.standard_normal((n1, p))
         b, w2 = rng.standard_normal((2, n1))
         for s0 in range(1, p + 1):
-            kept = W[:, :s0]
-            found[k, s0 - 1] = (
-                count_linear_regions(kept, w2, b),
-                count_linear_regions(kept, w2),
-                sampled_cells(kept, b, key=jax.random.key(1000 * seed + k)),
+            leading = W[:, :s0]
+            counts[k, s0 - 1] = (
+                count_linear_regions(leading, w2, b),
+                count_linear_regions(leading, w2),
+                sampled_cells(leading, b, key=jax.random.key(1000 * seed + k)),
             )
-    return found
+    return counts
 
 
 class SoftmaxRegions(NamedTuple):
-    """Of networks behind fixed softmax weights, by network and temperature.
+    """Networks behind fixed softmax weights, by network and temperature.
 
     Attributes:
-        s0: least number of weights that hold most of them.
+        s0: least number of weights that hold 90 % of the norm.
         support: effective number of inputs, one over the sum of squares.
-        met: regions that uniform points meet.
+        met: number of regions that uniform points meet.
     """
 
     s0: Float[np.ndarray, "networks temperatures"]
@@ -77,22 +76,16 @@ def softmax_regions(
     """Regions that uniform points meet where weights are a softmax: no input has weight zero.
 
     Args:
-        rng: of networks, logits and points.
-        n1: hidden units.
-        p: inputs.
-        networks: how many.
-        temperatures: of the softmax.
-        points: in the cube.
-
-    Returns:
-        Concentration and regions.
+        networks: number of random networks.
+        temperatures: temperatures of the softmax.
+        points: number of uniform points of the cube.
 
     Examples:
         >>> found = softmax_regions(np.random.default_rng(0), 3, 2, 1, [0.001, 1000.0], 100)
         >>> found.support.round(2).tolist()
         [[1.0, 2.0]]
     """
-    found = np.zeros((3, networks, len(temperatures)))
+    measured = np.zeros((3, networks, len(temperatures)))
     cube = rng.uniform(-1, 1, (points, p))
     for k in range(networks):
         W, b = rng.standard_normal((n1, p)), 0.3 * rng.standard_normal(n1)
@@ -103,20 +96,20 @@ def softmax_regions(
             of = concentration(f[None])
             # Model (3) has weights of Euclidean norm one.
             met = activation_patterns(W * (f / np.linalg.norm(f))[None, :], b, cube)
-            found[:, k, i] = of.s0[0, 0], of.participation[0], met
-    return SoftmaxRegions(*found)
+            measured[:, k, i] = of.s0[0, 0], of.participation[0], met
+    return SoftmaxRegions(*measured)
 
 
 class TrainedRegions(NamedTuple):
-    """Of one network with self-attention, by record and sharpness of its logits.
+    """One network with self-attention, by record and sharpness of its logits.
 
     Attributes:
-        s0: least number of weights that hold most of them.
+        s0: least number of weights that hold 90 % of the norm.
         support: effective number of inputs.
-        exact: regions of the networks frozen at samples.
-        met: of which uniform points meet these.
-        accuracy: on the samples.
-        loss: by record.
+        exact: regions of the networks whose attention is frozen at samples.
+        met: regions among these that uniform points meet.
+        accuracy: training accuracy.
+        loss: training loss by record.
     """
 
     s0: Float[np.ndarray, " states"]
@@ -140,17 +133,11 @@ def trained_regions(
     """Attention before and after training, and the regions that its frozen networks have.
 
     Args:
-        rng: of samples, start and points.
-        n1: hidden units.
-        p: words.
-        samples: of marked words.
+        samples: number of samples of marked words.
         training: `step_size` and `steps` of gradient descent, whose ends are recorded.
         states: the record, 0 or 1, and the factor of its logits.
         frozen: samples at which attention weights are frozen.
-        points: in the cube.
-
-    Returns:
-        Concentration, regions and accuracy.
+        points: number of uniform points of the cube.
 
     Examples:
         >>> rng, training = np.random.default_rng(0), {"step_size": 0.3, "steps": 3}
@@ -176,9 +163,9 @@ def trained_regions(
 def _xavier(rng: np.random.Generator, p: int, n1: int) -> SelfAttentionMLP:
     """Xavier's uniform start; values of one dimension, queries and keys of two."""
     shapes = ((2, 3), (2, 3), (1, 3), (p, n1), (n1, 1))
-    drawn = [math.sqrt(6 / sum(shape)) * rng.uniform(-1, 1, shape) for shape in shapes]
-    parts = jax.device_put([*drawn[:4], drawn[4][:, 0], np.zeros(n1), np.zeros(())])
-    W_Q, W_K, W_V, W1, w2, b1, b2 = parts
+    matrices = [math.sqrt(6 / sum(shape)) * rng.uniform(-1, 1, shape) for shape in shapes]
+    arrays = jax.device_put([*matrices[:4], matrices[4][:, 0], np.zeros(n1), np.zeros(())])
+    W_Q, W_K, W_V, W1, w2, b1, b2 = arrays
     return SelfAttentionMLP(W_Q, W_K, W_V, W1, w2, b1, b2)
 
 
@@ -188,3 +175,23 @@ def _attention_and_outputs(
 ) -> tuple[Array, Array]:
     """Attention matrices of the samples, column z of query z, and outputs."""
     return jax.vmap(model.attention)(x), jax.vmap(model)(x)
+
+
+def marked_words(
+    rng: np.random.Generator, n: int, p: int
+) -> tuple[Float[np.ndarray, "n 3 p"], Float[np.ndarray, " n"]]:
+    """Samples of p words with a sign, a mark and noise; the label is the sign of the marked word.
+
+    Returns:
+        Words as columns, and labels +-1.
+
+    Examples:
+        >>> x, y = marked_words(np.random.default_rng(0), 4, 5)
+        >>> x[:, 1].sum(axis=1).tolist(), ((x[:, 0] * x[:, 1]).sum(axis=1) == y).tolist()
+        ([1.0, 1.0, 1.0, 1.0], [True, True, True, True])
+    """
+    if n < 1 or p < 1:
+        raise UserError(f"n = {n}, p = {p}: give at least one sample and one word")
+    signs, marked = rng.choice([-1.0, 1.0], (n, p)), rng.integers(p, size=n)
+    x = np.stack([signs, np.eye(p)[marked], rng.uniform(-1, 1, (n, p))], axis=1)
+    return x, signs[np.arange(n), marked]

@@ -11,6 +11,7 @@ import optax
 from jax.tree_util import Partial
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
+from attlas._jax.compilation import CHEAP_COMPILATION
 from attlas.core.errors import UserError
 from attlas.models.networks.translator import Translator
 from attlas.training.course import ClosedForm
@@ -27,13 +28,10 @@ def warm_up_rate(width: int, warm_up: int, factor: float = 1.0) -> optax.Schedul
     Args:
         width: d of the model.
         warm_up: steps w of linear growth.
-        factor: of the rate.
+        factor: the rate is multiplied by it.
 
     Returns:
         Rate by step, the first step being 1.
-
-    Raises:
-        UserError: if a number is not positive.
 
     Examples:
         >>> rate = warm_up_rate(width=4, warm_up=100)
@@ -64,13 +62,9 @@ def train_translator(
     """Train by minibatches of the mean cross-entropy of a target piece, recorded after each epoch.
 
     Args:
-        model: where to start.
+        model: the translator before training.
         optimizer: Adam with a constant rate or `warm_up_rate`, or any other.
-        train: training pairs.
-        validation: validation pairs.
-        key: of the order of the batches.
         batch: pairs per batch.
-        epochs: number of epochs.
         chunk: validation pairs evaluated at once.
         quick_compile: let XLA optimise little, where compiling costs more than training.
 
@@ -111,27 +105,11 @@ def train_translator(
     )
 
 
-def piece_losses(
+def _piece_losses(
     model: Translator, pairs: SentencePairs
 ) -> tuple[Float[Array, "n T"], Float[Array, "n T"]]:
-    """Cross-entropy of each next target piece, and whether its logit is the largest.
-
-    Args:
-        model: the translator.
-        pairs: sentence pairs; the first target piece is given, not asked for.
-
-    Returns:
-        Losses in nats and ones for correct pieces; zero at padding.
-
-    Examples:
-        >>> from attlas.models.networks.translator import make_translator
-        >>> ones = jnp.ones((1, 3), int)
-        >>> pairs = SentencePairs(ones, ones > 0, ones, jnp.array([[True, True, False]]))
-        >>> losses, _ = piece_losses(make_translator(jax.random.key(0), (3, 4), 2, 1, 1, 2), pairs)
-        >>> (losses > 0).tolist()
-        [[True, False]]
-    """
-    source, mask, target, there = (jnp.asarray(each, jnp.int32) for each in pairs)
+    """Cross-entropy of each next target piece, and if its logit is the largest; 0 at padding."""
+    source, mask, target, there = (jnp.asarray(array, jnp.int32) for array in pairs)
     # A row holds one pair: the masks number it.
     return _row_losses(
         model, PackedPairs(source, mask, target[:, :-1], there[:, 1:], target[:, 1:])
@@ -143,9 +121,9 @@ def _row_losses(
 ) -> tuple[Float[Array, "r T"], Float[Array, "r T"]]:
     logits = model(rows.source, rows.source_pair, rows.target, rows.target_pair)
     # Flat, as the readout's product is: three axes would cost a scatter into a transposed copy.
-    logits, asked = logits.reshape(-1, logits.shape[2]), rows.asked.ravel()
-    losses = optax.softmax_cross_entropy_with_integer_labels(logits, asked)
-    right = (jnp.argmax(logits, axis=1).astype(asked.dtype) == asked).astype(losses.dtype)
+    logits, labels = logits.reshape(-1, logits.shape[2]), rows.labels.ravel()
+    losses = optax.softmax_cross_entropy_with_integer_labels(logits, labels)
+    right = (jnp.argmax(logits, axis=1).astype(labels.dtype) == labels).astype(losses.dtype)
     there = rows.target_pair > 0
     return (
         jnp.where(there, losses.reshape(there.shape), 0),
@@ -190,8 +168,43 @@ def _evaluated(
 
     # Pairs that only fill a chunk up count nothing.
     counts = jnp.arange(pairs.source.shape[0] + fill) < pairs.source.shape[0]
-    parts = jax.tree.map(chunked, pairs)
-    parts = parts._replace(target_mask=parts.target_mask & counts.reshape(-1, chunk)[:, :, None])
-    losses, right = jax.lax.map(lambda part: piece_losses(model, part), parts)
-    total = jnp.sum(parts.target_mask[..., 1:]).astype(losses.dtype)
+    chunks = jax.tree.map(chunked, pairs)
+    chunks = chunks._replace(target_mask=chunks.target_mask & counts.reshape(-1, chunk)[:, :, None])
+    losses, right = jax.lax.map(lambda part: _piece_losses(model, part), chunks)
+    total = jnp.sum(chunks.target_mask[..., 1:]).astype(losses.dtype)
     return {"validation": jnp.sum(losses) / total, "accuracy": jnp.sum(right) / total}
+
+
+_losses = jax.jit(_piece_losses)
+_losses_compiled_quickly = jax.jit(_piece_losses, compiler_options=CHEAP_COMPILATION)
+
+
+def translation_scores(
+    model: Translator, pairs: SentencePairs, quick_compile: bool = False, chunk: int = 100
+) -> tuple[float, float]:
+    """Mean cross-entropy of a next target piece, and share of pieces with the largest logit.
+
+    Args:
+        pairs: padded sentence pairs, at least one.
+        quick_compile: compile for a short run.
+        chunk: pairs evaluated at once.
+
+    Returns:
+        Loss in nats, and accuracy.
+
+    Examples:
+        >>> from attlas.models.networks.translator import make_translator
+        >>> ones = np.ones((1, 3), int)
+        >>> pairs = SentencePairs(ones, ones > 0, ones, ones > 0)
+        >>> model = make_translator(jax.random.key(0), (3, 4), 2, 1, 1, 2)
+        >>> loss, accuracy = translation_scores(model, pairs, quick_compile=True)
+        >>> loss > 0, accuracy in (0.0, 0.5, 1.0)
+        (True, True)
+    """
+    losses: Any = _losses_compiled_quickly if quick_compile else _losses
+    sums = np.zeros(2)
+    for start in range(0, pairs.source.shape[0], chunk):
+        part = SentencePairs(*(array[start : start + chunk] for array in pairs))
+        sums += [np.asarray(array).sum(dtype=float) for array in losses(model, part)]
+    loss, accuracy = sums / pairs.target_mask[:, 1:].sum()
+    return float(loss), float(accuracy)

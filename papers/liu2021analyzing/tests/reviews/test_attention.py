@@ -11,8 +11,7 @@ from liu2021analyzing.library.reviews.attention import (
     review_attention,
     review_concentration,
 )
-from liu2021analyzing.library.reviews.ensemble import make_review_ensemble
-from liu2021analyzing.library.reviews.variants import ReviewSizes
+from liu2021analyzing.library.reviews.variants import ReviewSizes, make_review_ensemble
 
 SIZES = ReviewSizes(vocabulary=6, length=9, t=3, hidden=5, state=2, steps=2, readers=(3,))
 KEYS = jax.random.split(jax.random.key(1), 2)

@@ -1,1 +1,1 @@
-"""Bounds of trauger2023sequence."""
+"""Greedy covers, and the single-layer bounds compared over norms and sample sizes."""

@@ -22,10 +22,7 @@ def greedy_cover_errors(steps: int) -> Float[np.ndarray, " steps"]:
     $$E_1=\tfrac14,\qquad E_{t+1}=E_t-E_t^2,\qquad E_K\le\frac1{K+3}$$
 
     Args:
-        steps: K.
-
-    Returns:
-        The squared radii.
+        steps: number K of steps.
 
     Source: derived, sharpens Lemma 3.1 of trauger2023sequence on the l_1 ball.
 
@@ -69,8 +66,8 @@ def greedy_cover_centre(
 
     Args:
         v: point with ||v||_1 <= radius.
-        radius: B.
-        steps: K.
+        radius: radius B of the ball.
+        steps: number K of steps.
 
     Returns:
         The centre, at distance at most B sqrt(E_K) from v.

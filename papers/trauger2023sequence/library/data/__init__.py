@@ -1,1 +1,1 @@
-"""Data of trauger2023sequence."""
+"""Masked words of sentences, and unit sequences that do or do not have a centre."""

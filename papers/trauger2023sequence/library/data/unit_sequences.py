@@ -10,7 +10,6 @@ class UnitSequences(NamedTuple):
     """Sequences and their [CLS] tokens, all of Euclidean length one.
 
     Attributes:
-        tokens: of each sequence.
         queries: the [CLS] token of each.
     """
 
@@ -24,15 +23,7 @@ def make_unit_sequences(
     r"""Draw $x_t=(c+g_t)/\|c+g_t\|_2$ with Gaussian $g_t$ and a centre c of each sequence.
 
     Args:
-        n: sequences.
-        T: tokens of each.
-        d: dimension.
         centred: whether a sequence has a Gaussian centre of its own; all are zero otherwise.
-        seed: of the draw.
-        dtype: of the tokens.
-
-    Returns:
-        The sequences.
 
     Examples:
         >>> tokens, queries = make_unit_sequences(2, 5, 3, centred=True, dtype="float64")
@@ -53,7 +44,6 @@ def repeat_tokens(tokens: Float[np.ndarray, "n T d"], length: int) -> Float[np.n
     Softmax attention is the same function of a sequence and of its repetitions.
 
     Args:
-        tokens: of each sequence.
         length: common length S.
 
     Returns:

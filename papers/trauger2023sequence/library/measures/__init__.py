@@ -1,1 +1,1 @@
-"""Measures of trauger2023sequence."""
+"""Complexity suprema on norm balls, crossings with a threshold, and trends over lengths."""

@@ -16,7 +16,7 @@ def last_crossing(
     of samples from which on the bound is below the threshold.
 
     Args:
-        x: increasing.
+        x: increasing, along the last axis.
         height: h at each x, along the last axis.
 
     Returns:
@@ -33,5 +33,5 @@ def last_crossing(
     start, end = (np.take_along_axis(height, at[..., None], -1)[..., 0] for at in (k, k + 1))
     drop = start - end
     share = start / np.where(drop == 0, 1, drop)
-    found = np.where(last < 0, x[0], x[k] + share * (x[k + 1] - x[k]))
-    return np.where(last == n - 1, np.inf, found)
+    crossings = np.where(last < 0, x[0], x[k] + share * (x[k + 1] - x[k]))
+    return np.where(last == n - 1, np.inf, crossings)

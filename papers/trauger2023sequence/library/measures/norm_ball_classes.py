@@ -17,9 +17,9 @@ from jaxtyping import Array, Float
 from attlas.norms.balls import dual_norm, project, support_point
 
 
-def _move(W: Array, gradient: Array, ball: str, reach: Array, even: Array) -> Array:
-    """One matrix moved by `reach`, in the ball's norm or in Euclidean length."""
-    return W + reach * jnp.where(
+def _move(W: Array, gradient: Array, ball: str, length: Array, even: Array) -> Array:
+    """One matrix moved by `length`, in the ball's norm or in Euclidean length."""
+    return W + length * jnp.where(
         even, support_point(gradient, ball), support_point(gradient, "frobenius")
     )
 
@@ -29,7 +29,6 @@ class LinearClass(eqx.Module):
 
     Attributes:
         ball: name of the norm, of `attlas.norms.balls`.
-        radius: of the ball.
 
     Examples:
         >>> linear = LinearClass("1,1", jnp.array(2.0))
@@ -47,11 +46,7 @@ class LinearClass(eqx.Module):
         """Values on the inputs.
 
         Args:
-            parameters: W.
             inputs: C_1, ..., C_m.
-
-        Returns:
-            The values.
         """
         return jnp.einsum("rd,mrd->m", parameters, inputs)
 
@@ -61,7 +56,6 @@ class LinearClass(eqx.Module):
         r"""The exact suprema (radius / m) ||sum_i sigma_i C_i||_*.
 
         Args:
-            signs: sign vectors.
             inputs: C_1, ..., C_m.
 
         Returns:
@@ -74,37 +68,19 @@ class LinearClass(eqx.Module):
         """Gaussian matrices.
 
         Args:
-            draws: generator.
-            shape: leading axes.
             inputs: C_1, ..., C_m.
-
-        Returns:
-            The matrices.
         """
         return jnp.asarray(draws.standard_normal((*shape, *inputs.shape[1:])), inputs.dtype)
 
     def project(self, parameters: Array) -> Array:
-        """The nearest matrix of the ball.
-
-        Args:
-            parameters: W.
-
-        Returns:
-            The projection.
-        """
+        """The nearest matrix of the ball."""
         return project(parameters, self.ball, self.radius)
 
     def ascend(self, parameters: Array, gradient: Array, step: Array, even: Array) -> Array:
         """One step along the normalised gradient.
 
         Args:
-            parameters: W.
-            gradient: of the objective.
             step: length in radii.
-            even: whether the step is an even one.
-
-        Returns:
-            The moved matrix.
         """
         return _move(parameters, gradient, self.ball, step * self.radius, even)
 
@@ -113,9 +89,6 @@ class LinearClass(eqx.Module):
 
         Args:
             inputs: C_1, ..., C_m.
-
-        Returns:
-            The bound, reached.
         """
         return float(self.radius * jnp.max(dual_norm(inputs, self.ball)))
 
@@ -171,10 +144,6 @@ class AttentionClass(eqx.Module):
 
         Args:
             parameters: W_QK [d, d], v [d, 1] and the sign s.
-            inputs: the sequences.
-
-        Returns:
-            The values.
         """
         W, v, sign = parameters
         logits = jnp.einsum("mtd,md->mt", inputs.tokens, inputs.queries @ W.T)
@@ -187,9 +156,7 @@ class AttentionClass(eqx.Module):
         """Gaussian matrices at twice the radius in Frobenius norm; the first start has W_QK = 0.
 
         Args:
-            draws: generator.
-            shape: leading axes, the last that of the starts.
-            inputs: the sequences.
+            shape: leading axes; the last one counts the starts.
 
         Returns:
             W_QK, v and s, signs in turn.
@@ -203,9 +170,6 @@ class AttentionClass(eqx.Module):
 
     def project(self, parameters: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
         """The nearest parameters of the class.
-
-        Args:
-            parameters: W_QK, v and s.
 
         Returns:
             The projections; the sign as it is.
@@ -223,26 +187,13 @@ class AttentionClass(eqx.Module):
         """One step of W_QK and v along their normalised gradients.
 
         Args:
-            parameters: W_QK, v and s.
-            gradient: of the objective.
             step: length in radii.
-            even: whether the step is an even one.
-
-        Returns:
-            The moved parameters.
         """
         W, v, sign = parameters
         moved = _move(W, gradient[0], self.ball, step * self.radius, even)
         return moved, _move(v, gradient[1], "1,1", step * self.value_radius, even), sign
 
     def largest(self, inputs: Sequences) -> float:
-        r"""The bound B_w B_c L_sigma B_v max |X_tj| on the values.
-
-        Args:
-            inputs: the sequences.
-
-        Returns:
-            The bound.
-        """
+        r"""The bound B_w B_c L_sigma B_v max |X_tj| on the values."""
         scale = self.factor * self.slope * self.value_radius
         return float(scale * jnp.max(jnp.abs(inputs.tokens)))

@@ -13,10 +13,6 @@ def paired_ratio(
 ) -> StudentInterval:
     r"""$\bar y/\bar x$ with the 95 % interval of its linearisation $(y_i-\hat\rho x_i)/\bar x$.
 
-    Args:
-        first: x, one entry per member.
-        last: y, of the same members.
-
     Returns:
         The ratio, and half the width of its interval.
 
@@ -28,4 +24,4 @@ def paired_ratio(
     x, y = np.asarray(first, float), np.asarray(last, float)
     ratio = y.mean() / x.mean()
     left = (y - ratio * x) / x.mean()
-    return StudentInterval(np.asarray(ratio), student_interval(left).reach)
+    return StudentInterval(np.asarray(ratio), student_interval(left).half_width)

@@ -19,7 +19,6 @@ def sum_pooling_suprema(
 
     Args:
         signs: sign vectors, or their averages over repeated examples.
-        tokens: of each sequence.
 
     Returns:
         One value per sign vector.

@@ -16,8 +16,8 @@ class TrendPower(NamedTuple):
 
     Attributes:
         effect: the growth in standard errors of one run a scale.
-        low: the same with the largest spread of a 95 % interval.
-        high: with the least.
+        low: effect with the largest spread of a 95 % interval.
+        high: effect with the smallest spread.
     """
 
     effect: float
@@ -25,22 +25,12 @@ class TrendPower(NamedTuple):
     high: float
 
     def power(self, runs: Float[np.ndarray, " r"]) -> Float[np.ndarray, " r"]:
-        """Chance that a two-sided test at level 5 % sees the growth.
-
-        Args:
-            runs: runs per scale.
-
-        Returns:
-            The chances.
-        """
+        """Chance that a two-sided test at level 5 % sees the growth."""
         moved, z = np.sqrt(runs) * self.effect, stats.norm.ppf(0.975)
         return np.asarray(stats.norm.cdf(moved - z) + stats.norm.cdf(-moved - z))
 
     def limits(self, runs: Float[np.ndarray, " r"]) -> Float[np.ndarray, "3 r"]:
         """The power, and what it is with the largest and the least spread of a 95 % interval.
-
-        Args:
-            runs: runs a scale.
 
         Returns:
             Power, lower and upper limit.
@@ -51,20 +41,17 @@ class TrendPower(NamedTuple):
         """Runs per scale that a power requires, and the limits from the spread's interval.
 
         Args:
-            power: chance wanted, in (.05, 1).
+            power: probability of detection, in (0.05, 1).
 
         Returns:
-            The number, infinite where there is no growth, and its lower and upper limit.
-
-        Raises:
-            UserError: if the power is not in (.05, 1).
+            The number with its lower and upper limit, infinite where there is no growth.
         """
         if not 0.05 < power < 1:
-            raise UserError(f"power = {power} must lie between .05 and 1: choose .8, for instance")
+            raise UserError(f"power = {power} is not between 0.05 and 1: choose 0.8, for instance")
         z = stats.norm.ppf(0.975) + stats.norm.ppf(power)
         effects = (self.effect, self.high, self.low)
-        found = [float((z / each) ** 2) if each > 0 else np.inf for each in effects]
-        return found[0], found[1], found[2]
+        runs = [float((z / effect) ** 2) if effect > 0 else np.inf for effect in effects]
+        return runs[0], runs[1], runs[2]
 
 
 @door_for_records
@@ -78,7 +65,7 @@ def trend_power(
 
     Args:
         values: the runs measured at some scales, one array per scale.
-        growth: what is predicted, up to a factor, at the scales of the test, which may be others.
+        growth: predicted growth up to a factor, at the scales of the planned test.
 
     Returns:
         The power; the effect is 0 where the mean is not positive.
@@ -87,15 +74,15 @@ def trend_power(
         UserError: if no scale has two runs, or the growth is not positive.
 
     Examples:
-        >>> found = trend_power([np.array([0.9, 1.1]), np.array([1.0, 1.2])], np.array([1.0, 1.2]))
-        >>> f"{found.effect:.3f}", f"{found.runs()[0]:.1f}"
+        >>> result = trend_power([np.array([0.9, 1.1]), np.array([1.0, 1.2])], np.array([1.0, 1.2]))
+        >>> f"{result.effect:.3f}", f"{result.runs()[0]:.1f}"
         ('0.955', '8.6')
     """
-    freedom = sum(len(own) - 1 for own in values)
+    freedom = sum(len(run) - 1 for run in values)
     if freedom < 1 or not np.all(growth > 0):
         raise UserError("no scale has two runs, or a growth is not positive: add runs or check it")
     size = np.linalg.norm(growth / growth.mean() - 1)
-    spread = np.sqrt(sum(((own - own.mean()) ** 2).sum() for own in values) / freedom)
+    spread = np.sqrt(sum(((run - run.mean()) ** 2).sum() for run in values) / freedom)
     mean = max(float(np.concatenate(list(values)).mean()), 0.0)
     effect = float(mean * size / spread) if spread > 0 else np.inf
     low, high = np.sqrt(stats.chi2.ppf([0.025, 0.975], freedom) / freedom)

@@ -1,1 +1,1 @@
-"""Models of trauger2023sequence."""
+"""The attention networks of Sections 4.2 and 6."""

@@ -58,24 +58,15 @@ def make_majority_attention(
     key_dim: int = 64,
     dtype: str = "float32",
 ) -> MajorityAttention:
-    r"""The released start: Glorot-uniform kernels, readout N(0, .05^2), zero biases.
+    r"""The released start: Glorot-uniform kernels, readout N(0, 0.05^2), zero biases.
 
     Keras takes the fans of a kernel with three axes as (a, b, c) -> (a b, a c), so that the
-    kernels of queries, keys and values, [d, h, k], start within sqrt(6 / (d h + d k)): .038 for
-    the released sizes, where a plain d x (h k) matrix would have .177.
+    kernels of queries, keys and values, [d, h, k], start within sqrt(6 / (d h + d k)): 0.038 for
+    the released sizes, where a plain d x (h k) matrix would have 0.177.
 
     Args:
-        key: random key.
         d: dimension of the tokens, also of the layer after the ReLU.
-        heads: H.
         key_dim: width of a head.
-        dtype: of all parameters.
-
-    Returns:
-        The model of section 6 of trauger2023sequence.
-
-    Raises:
-        UserError: for a size below one.
 
     Examples:
         >>> model = make_majority_attention(jax.random.key(0))
@@ -105,12 +96,6 @@ def make_majority_attention(
 
 def total_absolute_weight(model: MajorityAttention) -> Float[Array, ""]:
     r"""Sum of |w| over all parameters with the biases: the norm of Figure 1.
-
-    Args:
-        model: one model.
-
-    Returns:
-        The sum.
 
     Examples:
         >>> model = make_majority_attention(jax.random.key(0), 4, 2, 3)

@@ -27,9 +27,6 @@ def pi_norm(rows: Float[Array, "*batch d"]) -> Float[Array, "*batch d"]:
     y / max(1, ||y||_2): a row inside the ball stays as it is, hence Pi_norm has Lipschitz
     constant one; scaling every row to length one would have none at zero.
 
-    Args:
-        rows: vectors along the last axis.
-
     Returns:
         The projections; of length at most one up to rounding.
 
@@ -63,7 +60,6 @@ class Layer(eqx.Module):
 
         Args:
             queries: the tokens whose rows are wanted; X itself for all.
-            X: all tokens.
 
         Returns:
             One row per query.
@@ -95,11 +91,8 @@ class Transformer(eqx.Module):
     def __call__(self, X: Float[Array, "T d"]) -> Float[Array, "T d"]:
         """All rows of the output.
 
-        Args:
-            X: tokens, one per row.
-
         Returns:
-            The rows, each in the unit ball if there is a layer.
+            Hidden states, in the unit ball if there is a layer.
         """
         for layer in self.layers:
             X = layer(X, X)
@@ -109,11 +102,7 @@ class Transformer(eqx.Module):
         """One row of the output; the last layer is computed for it alone.
 
         Args:
-            X: tokens, one per row.
-            position: of the row, not negative.
-
-        Returns:
-            The row.
+            position: row number, not negative.
         """
         for layer in self.layers[:-1]:
             X = layer(X, X)
@@ -127,13 +116,8 @@ def scalar_readout(
     r"""The scalar output w' Y_[CLS] of section 2.6 of trauger2023sequence.
 
     Args:
-        model: the Transformer.
-        w: readout.
         X: tokens, the [CLS] token among them.
-        position: of the [CLS] token; the released code of section 6 puts it last.
-
-    Returns:
-        The output.
+        position: place of the [CLS] token; the released code of Section 6 puts it last.
 
     Examples:
         >>> float(scalar_readout(Transformer(()), jnp.array([1.0, 2.0]), jnp.eye(2), 1))
@@ -155,14 +139,9 @@ def masked_word_readout(
     tau of the output linearly to the vocabulary; softmax and cross-entropy follow.
 
     Args:
-        model: the Transformer.
         W: one row per word.
-        mask: the vector that stands for the masked word.
         X: tokens; row `position` is not read.
         position: tau, of the masked word.
-
-    Returns:
-        The scores.
 
     Raises:
         UserError: if the position is a number outside the sequence.

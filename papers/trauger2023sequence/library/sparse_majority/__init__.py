@@ -1,1 +1,1 @@
-"""Sparse majority of trauger2023sequence."""
+"""Training on sparse majority (Section 6) and the bounds at the trained norms."""

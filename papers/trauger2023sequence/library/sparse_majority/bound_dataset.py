@@ -39,13 +39,9 @@ def majority_bound_dataset(
     r"""`majority_bounds` by cover, version and number of samples, and where they become useful.
 
     Args:
-        norms: of the members, stacked.
-        train: samples that were trained on, the first label of the axis m.
+        train: number of training samples, the first label of the axis m.
         samples: further ones, increasing.
-        bits: T.
-        d: dimension of the tokens.
-        delta: probability that a bound fails.
-        threshold: gap below which a bound is useful.
+        threshold: largest gap at which a bound is useful.
 
     Returns:
         `bound` along member, cover, version and m; `log10_needed`, the logarithm of the number of
@@ -56,23 +52,23 @@ def majority_bound_dataset(
     Examples:
         >>> one, tokens = np.ones((1, 1)), np.ones((1, 3))
         >>> norms = MajorityNorms(np.ones((1, 1, 5)) / 9, one, one[0], one, one, tokens)
-        >>> found = majority_bound_dataset(norms, 300, np.geomspace(1e2, 1e9, 15), 8, 4, 0.05, 0.5)
-        >>> needed = found.log10_needed.sel(member=0, version="sharp")
+        >>> result = majority_bound_dataset(norms, 300, np.geomspace(1e2, 1e9, 15), 8, 4, 0.05, 0.5)
+        >>> needed = result.log10_needed.sel(member=0, version="sharp")
         >>> [f"{float(needed.sel(cover=cover)):.1f}" for cover in ("1,1", "log T", "parameters")]
         ['4.0', '4.3', '4.0']
     """
     m = np.append(float(train), samples)
     with jax.enable_x64(True):
-        found, spread = majority_bounds(
+        bounds, spread = majority_bounds(
             jax.tree.map(jax.device_put, norms), jax.device_put(m), bits, d, delta
         )
-        bound = np.asarray(found)
+        bound = np.asarray(bounds)
     height = np.log(bound[:, : -len(BALLS), 1:] / threshold)
-    arrays = {name: (("member", *DIMS[name]), own) for name, own in norms._asdict().items()}
+    arrays = {name: (("member", *DIMS[name]), norm) for name, norm in norms._asdict().items()}
     return xr.Dataset(
         {
-            "bound": by_cover(bound, "m"),
-            "log10_needed": by_cover(last_crossing(np.log10(samples), height)),
+            "bound": _by_cover(bound, "m"),
+            "log10_needed": _by_cover(last_crossing(np.log10(samples), height)),
             "loss_range": ("member", np.asarray(spread)),
             **arrays,
         },
@@ -80,21 +76,8 @@ def majority_bound_dataset(
     )
 
 
-def by_cover(values: np.ndarray | Array, *dims: str) -> xr.DataArray:
-    """Values of the first rows of `ROWS` by cover and version.
-
-    Args:
-        values: by member, row, and what else there is.
-        dims: names of the axes after the second.
-
-    Returns:
-        NaN where a cover has no such version.
-
-    Examples:
-        >>> found = by_cover(np.arange(9.0)[None])
-        >>> float(found.sel(cover="1,inf", version="corrected")[0])
-        7.0
-    """
+def _by_cover(values: np.ndarray | Array, *dims: str) -> xr.DataArray:
+    """Values by member, row of `ROWS` and `dims`, laid out by cover and version, NaN for none."""
     rows = pd.MultiIndex.from_tuples(ROWS[: values.shape[1]], names=["cover", "version"])
     index = xr.Coordinates.from_pandas_multiindex(rows, "row")
     array = xr.DataArray(np.asarray(values), index, ("member", "row", *dims)).unstack("row")

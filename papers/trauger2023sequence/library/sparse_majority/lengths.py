@@ -28,7 +28,7 @@ class MajorityRuns(NamedTuple):
     """The runs at one length.
 
     Attributes:
-        data: what each run was trained on.
+        data: training data of every run.
         training: the trained ensemble.
     """
 
@@ -52,30 +52,20 @@ def train_majority_lengths(
     apart, and resumed: all that has to be kept is the state.
 
     Args:
-        key: random key.
-        lengths: the T.
         runs: trainings per length.
-        epochs: most epochs of this call.
-        design: of the data.
-        settings: of the training.
-        chunk: epochs between two tests whether all have stopped.
+        epochs: largest number of epochs of this call.
+        chunk: epochs between two checks that all members have stopped.
         resume: states of an earlier call with the same key, for the lengths that continue.
-
-    Returns:
-        For each length its runs.
-
-    Raises:
-        UserError: if there is no length or no run.
 
     Examples:
         >>> design = MajorityDesign(train=8, validation=20, indices=1, dimension=4)
-        >>> found = train_majority_lengths(jax.random.key(0), (2, 3), 2, 3, design, chunk=3)
-        >>> {T: runs.training.history.shape for T, runs in found.items()}
+        >>> result = train_majority_lengths(jax.random.key(0), (2, 3), 2, 3, design, chunk=3)
+        >>> {T: runs.training.history.shape for T, runs in result.items()}
         {2: (2, 3, 5), 3: (2, 3, 5)}
     """
     if not lengths or runs < 1:
         raise UserError(f"{len(lengths)} lengths and {runs} runs: give at least one of each")
-    found = {}
+    runs_of_length = {}
     for T in lengths:
         draws, starts, orders = jax.random.split(jax.random.fold_in(key, T), (3, runs))
         data = make_sparse_majorities(draws, T, design)
@@ -83,6 +73,8 @@ def train_majority_lengths(
         if state is None:
             d = design.dimension
             models = [make_majority_attention(start, d, key_dim=d) for start in starts]
-            state = jax.tree.map(lambda *parts: jnp.stack(parts), *models)
-        found[T] = MajorityRuns(data, train_majority(state, data, orders, epochs, settings, chunk))
-    return found
+            state = jax.tree.map(lambda *leaves: jnp.stack(leaves), *models)
+        runs_of_length[T] = MajorityRuns(
+            data, train_majority(state, data, orders, epochs, settings, chunk)
+        )
+    return runs_of_length

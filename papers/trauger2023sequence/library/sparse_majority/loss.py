@@ -27,7 +27,6 @@ def majority_loss(
     Args:
         logits: z, one row per sequence.
         labels: y, classes 0 and 1.
-        kind: which of the two.
 
     Returns:
         The losses, and 1 where the class has the larger logit (the first one where tied) or 0.

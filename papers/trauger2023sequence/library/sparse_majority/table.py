@@ -29,9 +29,9 @@ class MajorityTable(NamedTuple):
     r"""All that the sequences do not change; column 0 is the denominator of the attention.
 
     Attributes:
-        constant: what [CLS] and a sequence of zeros give to each head.
-        change: what it adds to turn bit t into 1.
-        bias: what the attention layer adds for every sequence.
+        constant: logit and value sums per head for [CLS] and a sequence of zeros.
+        change: change when bit t turns to 1.
+        bias: term of the attention layer that no sequence changes.
         readout: matrix and bias from the ReLU to the logits.
     """
 
@@ -47,13 +47,6 @@ def majority_table(model: MajorityAttention, embedding: BitEmbedding) -> Majorit
     Weights are scaled so that the largest possible weight of a token is 1. As every position is
     in every sequence, the denominator is at least min(w_0, w_1)/max(w_0, w_1): it underflows in
     float32 only where the scores of the two bits differ by over 87, and then the logits are NaN.
-
-    Args:
-        model: one model.
-        embedding: of the bits.
-
-    Returns:
-        The table.
 
     Examples:
         >>> from attlas.data.sparse_majority import make_sparse_majority
@@ -81,7 +74,7 @@ def majority_table(model: MajorityAttention, embedding: BitEmbedding) -> Majorit
     # The shift cancels: no gradient has to pass it.
     largest_bit, shift = jax.lax.stop_gradient((largest_bit, shift))
     place = jnp.exp(scores[:-3] - shift[None])[:, :, None]
-    zero, one = (
+    zero, one_bit = (
         place
         * jnp.exp(scores[bit] - largest_bit)[None, :, None]
         * _with_one(values[:-3] + values[bit][None])
@@ -91,7 +84,7 @@ def majority_table(model: MajorityAttention, embedding: BitEmbedding) -> Majorit
     bias = jnp.einsum("hk,hkd->d", model.value[1], model.output[0]) + model.output[1]
     last = model.readout[0]
     readout = model.dense[0] @ last, model.dense[1] @ last + model.readout[1]
-    return MajorityTable(cls + jnp.sum(zero, axis=0), one - zero, bias, readout)
+    return MajorityTable(cls + jnp.sum(zero, axis=0), one_bit - zero, bias, readout)
 
 
 def _with_one(values: Float[Array, "*t d"]) -> Float[Array, "*t d1"]:
@@ -103,8 +96,7 @@ def table_logits(table: MajorityTable, bits: Int8[Array, "n T"]) -> Float[Array,
     r"""Logits of many sequences from one product with the table.
 
     Args:
-        table: from `majority_table`.
-        bits: sequences.
+        table: result of `majority_table`.
 
     Returns:
         Logits, one row per sequence.

@@ -40,7 +40,7 @@ class MajoritySettings(NamedTuple):
         decay: factor of the rate at each epoch.
         floor: least rate.
         momentum: mu of SGD.
-        optimizer: SGD with momentum, or Adam (.9, .999, 1e-7) with the same rates.
+        optimizer: SGD with momentum, or Adam (0.9, 0.999, 1e-7) with the same rates.
         loss: mean of two binary cross-entropies as released, or the softmax cross-entropy.
         stop_accuracy: training accuracy of an epoch that ends training; above 1, never.
         evaluation: sequences evaluated at once on a CPU.
@@ -70,11 +70,9 @@ class MajorityState(NamedTuple):
         model: parameters after the last epoch.
         moments: velocity of SGD, or the two moments of Adam.
         selected: parameters at the epoch of least validation loss.
-        least: that loss.
-        selected_epoch: that epoch, counted from 1; 0 before the first.
-        epoch: epochs trained.
-        steps: steps made.
-        rate: of the last epoch.
+        least: least validation loss.
+        selected_epoch: epoch of least validation loss, counted from 1; 0 before the first.
+        rate: learning rate of the last epoch.
         stopped: whether the stopping accuracy was reached, or a loss was not finite.
     """
 
@@ -93,11 +91,11 @@ class MajorityTraining(NamedTuple):
     """A trained ensemble.
 
     Attributes:
-        state: where it stands.
-        history: what `MEASURED` names, after each epoch; NaN after a member has stopped, and
-            where an epoch was not validated. The training columns are means over the epoch's
+        state: state from which `train_majority` resumes.
+        history: the quantities in `MEASURED` after each epoch; NaN after a member has stopped,
+            and where an epoch was not validated. The training columns are means over the epoch's
             batches, each before its step.
-        selected: what `MEASURED` names, at the selected parameters on the whole sets.
+        selected: the quantities in `MEASURED` at the selected parameters on the full sets.
     """
 
     state: MajorityState
@@ -113,24 +111,8 @@ class MajorityTraining(NamedTuple):
         return self.selected[:, 1] - self.selected[:, 3]
 
 
-def start_majority(models: MajorityAttention, settings: MajoritySettings) -> MajorityState:
-    """The state before the first epoch.
-
-    Args:
-        models: stacked starts.
-        settings: how they will be trained.
-
-    Returns:
-        The state, with one entry per member.
-
-    Examples:
-        >>> from trauger2023sequence.library.models.majority_attention import (
-        ...     make_majority_attention,
-        ... )
-        >>> models = jax.tree.map(lambda a: a[None], make_majority_attention(jax.random.key(0)))
-        >>> start_majority(models, RELEASED).epoch.tolist()
-        [0]
-    """
+def _start_majority(models: MajorityAttention, settings: MajoritySettings) -> MajorityState:
+    """The state before the first epoch."""
     bias = models.readout[1]
     count = (bias.shape[0],)
     still = jax.tree.map(jnp.zeros_like, models)
@@ -161,18 +143,14 @@ def train_majority(
 
     Args:
         models: stacked starts, or the state that an earlier call returned, to resume.
-        data: from `make_sparse_majorities`.
+        data: sequences and labels from `make_sparse_majorities`.
         keys: e random keys for the order of the batches; epoch n uses fold_in(key, n), so that
             a resumed training is the one that was not interrupted.
-        epochs: most epochs of this call.
-        settings: how.
-        chunk: epochs between two tests whether all have stopped.
+        epochs: largest number of epochs of this call.
+        chunk: epochs between two checks that all members have stopped.
 
     Returns:
         State, history of this call, and the numbers at the selected epoch.
-
-    Raises:
-        UserError: for settings that cannot be used, or counts that do not agree.
 
     Examples:
         >>> from attlas.data.sparse_majority import MajorityDesign, make_sparse_majorities
@@ -184,17 +162,17 @@ def train_majority(
         >>> data = make_sparse_majorities(keys, 2, design)
         >>> starts = [make_majority_attention(key, 4, 1, 2) for key in keys]
         >>> models = jax.tree.map(lambda *parts: jnp.stack(parts), *starts)
-        >>> found = train_majority(models, data, keys, 3, chunk=3)
-        >>> found.history.shape
+        >>> result = train_majority(models, data, keys, 3, chunk=3)
+        >>> result.history.shape
         (2, 3, 5)
     """
-    state = models if isinstance(models, MajorityState) else start_majority(models, settings)
+    state = models if isinstance(models, MajorityState) else _start_majority(models, settings)
     _require_usable(state, data, keys, epochs, chunk, settings)
     stage = new_stage((state, jax.random.key_data(keys)), data)
-    kept = None if stage is None else stage.kept()
+    checkpoint = None if stage is None else stage.kept()
     rows, done = [], 0
-    if kept is not None:
-        state, rows = with_leaves("state", state, kept), [kept["history"]]
+    if checkpoint is not None:
+        state, rows = with_leaves("state", state, checkpoint), [checkpoint["history"]]
         done = rows[0].shape[1]
     while done < epochs and not np.all(state.stopped):
         span = min(chunk, epochs - done) if stage is None else min(chunk, epochs - done, stage.size)
@@ -219,25 +197,25 @@ def _leaves(state: MajorityState, rows: list[np.ndarray]) -> dict[str, np.ndarra
 
 @loop_jit(static_argnames=("settings",))
 def _measure(models: MajorityAttention, data: SparseMajority, settings: MajoritySettings) -> Array:
-    def one(member: tuple[MajorityAttention, SparseMajority]) -> Array:
-        model, own = member
-        table = majority_table(model, own.embedding)
-        parts = ((own.bits, own.labels), (own.validation_bits, own.validation_labels))
-        numbers = [_evaluate(table, *part, settings) for part in parts]
+    def numbers_of_member(member: tuple[MajorityAttention, SparseMajority]) -> Array:
+        model, sets = member
+        table = majority_table(model, sets.embedding)
+        splits = ((sets.bits, sets.labels), (sets.validation_bits, sets.validation_labels))
+        numbers = [_evaluate(table, *part, settings) for part in splits]
         return jnp.stack([*numbers[0], *numbers[1], total_absolute_weight(model)])
 
-    return jax.lax.map(one, (models, data))
+    return jax.lax.map(numbers_of_member, (models, data))
 
 
 def _evaluate(table: Any, bits: Array, labels: Array, settings: MajoritySettings) -> Array:
     """Loss and accuracy over a set, on a CPU in parts that stay in the cache."""
     count = labels.shape[0]
     width = min(settings.evaluation, count) if on_cpu() else count
-    parts = -(-count // width)
-    fill = parts * width - count
-    present = (jnp.arange(parts * width) < count).astype(table.bias.dtype).reshape(parts, width)
-    sequences = jnp.pad(bits, ((0, fill), (0, 0))).reshape(parts, width, -1)
-    classes = jnp.pad(labels, (0, fill)).reshape(parts, width)
+    pieces = -(-count // width)
+    fill = pieces * width - count
+    present = (jnp.arange(pieces * width) < count).astype(table.bias.dtype).reshape(pieces, width)
+    sequences = jnp.pad(bits, ((0, fill), (0, 0))).reshape(pieces, width, -1)
+    classes = jnp.pad(labels, (0, fill)).reshape(pieces, width)
 
     def part(total: Array, now: tuple[Array, Array, Array]) -> tuple[Array, None]:
         loss, right = majority_loss(table_logits(table, now[0]), now[1], settings.loss)
@@ -251,8 +229,8 @@ def _evaluate(table: Any, bits: Array, labels: Array, settings: MajoritySettings
 def _chunk(batch: tuple, length: int, settings: MajoritySettings) -> tuple[MajorityState, Array]:
     """Up to as many epochs as the batch says, and `length` rows of history."""
 
-    def member(own: tuple[MajorityState, SparseMajority, Array, Array]) -> tuple:
-        start, sets, words, span = own
+    def member(inputs: tuple[MajorityState, SparseMajority, Array, Array]) -> tuple:
+        start, sets, words, span = inputs
         key = jax.random.wrap_key_data(words)
 
         def running(carry: tuple[MajorityState, Array]) -> Array:
@@ -341,7 +319,6 @@ def epoch_order(key: PRNGKeyArray, count: int) -> Int[Array, " n"]:
 
     Args:
         key: fold_in(key of the member, epochs before).
-        count: sequences.
 
     Returns:
         Numbers of the sequences in the order of their visit.
@@ -386,8 +363,8 @@ def _require_usable(
     sizes = {"epochs": epochs, "chunk": chunk, "batch": settings.batch}
     sizes |= {"evaluation": settings.evaluation, "validate_every": settings.validate_every}
     if min(sizes.values()) < 1:
-        told = ", ".join(f"{name} = {size}" for name, size in sizes.items())
-        raise UserError(f"{told}: each must be at least 1")
+        numbers = ", ".join(f"{name} = {size}" for name, size in sizes.items())
+        raise UserError(f"{numbers}: each must be at least 1")
     if not (settings.rate > 0 and 0 < settings.decay <= 1 and settings.floor >= 0):
         raise UserError(
             f"rate = {settings.rate}, decay = {settings.decay}, floor = {settings.floor}: give a "

@@ -77,8 +77,8 @@ class MajorityNorms(NamedTuple):
     """What the bounds require; runs may be stacked along a leading axis.
 
     Attributes:
-        query_key: of each M_h: ||.||_{1,1}, largest column, sum of rows, that on the side of
-            [CLS], and largest singular value.
+        query_key: five norms of every M_h: ||.||_{1,1}, largest column, sum of rows, that on the
+            side of [CLS], and largest singular value.
         value: largest l_1 norm of a column of V_h.
         bias: largest |entry| of b.
         readout: ||r||_1 of each logit.
@@ -101,10 +101,7 @@ def reduce_majority(model: MajorityAttention, cls: Float[np.ndarray, " d"]) -> R
 
     Args:
         model: one model; its arrays are read as NumPy arrays in float64.
-        cls: the [CLS] token with its position, x.
-
-    Returns:
-        The reduced weights.
+        cls: x, the [CLS] token with its position.
 
     Examples:
         >>> from trauger2023sequence.library.models.majority_attention import (
@@ -114,27 +111,23 @@ def reduce_majority(model: MajorityAttention, cls: Float[np.ndarray, " d"]) -> R
         >>> reduced.M.shape, reduced.r.shape
         ((2, 4, 4), (4, 2))
     """
-    whole: MajorityAttention = jax.tree.map(lambda a: np.asarray(a, float), model)
-    (query, query_bias), (key, _), (value, value_bias) = whole.query, whole.key, whole.value
+    host: MajorityAttention = jax.tree.map(lambda a: np.asarray(a, float), model)
+    (query, query_bias), (key, _), (value, value_bias) = host.query, host.key, host.value
     keys, queries = (np.moveaxis(np.asarray(kernel), 1, 0) for kernel in (key, query))
     width = np.sqrt(query.shape[-1])
     # On x the added matrix is b_Q itself.
     added = np.asarray(query_bias)[:, None, :] * (cls / (cls @ cls))[None, :, None]
     M = keys @ np.swapaxes(queries + added, 1, 2) / width
-    output, bias = whole.output
+    output, bias = host.output
     V = np.stack([np.asarray(value[:, h]) @ np.asarray(output[h]) for h in range(len(M))])
     b = np.einsum("hk,hke->e", value_bias, output) + bias
-    (dense, dense_bias), (last, last_bias) = whole.dense, whole.readout
-    parts = (M, V, b, dense @ last, dense_bias @ last + last_bias)
-    return ReducedMajority(*(np.asarray(part) for part in parts))
+    (dense, dense_bias), (last, last_bias) = host.dense, host.readout
+    arrays = (M, V, b, dense @ last, dense_bias @ last + last_bias)
+    return ReducedMajority(*(np.asarray(part) for part in arrays))
 
 
 def majority_norms(model: MajorityAttention, embedding: BitEmbedding) -> MajorityNorms:
     r"""Norms of the reduced weights and of all tokens that can occur.
-
-    Args:
-        model: one model.
-        embedding: of its sequences.
 
     Returns:
         The norms, upper values up to the rounding of the reduction.
@@ -149,9 +142,9 @@ def majority_norms(model: MajorityAttention, embedding: BitEmbedding) -> Majorit
         >>> norms.query_key.shape, f"{norms.bias:.0f}"
         ((2, 5), '0')
     """
-    own = jax.tree.map(lambda a: np.asarray(a, float), embedding)
-    places, cls = own.positions[:-1], own.cls + own.positions[-1]
-    contents = np.stack([own.zero, own.one])
+    host = jax.tree.map(lambda a: np.asarray(a, float), embedding)
+    places, cls = host.positions[:-1], host.cls + host.positions[-1]
+    contents = np.stack([host.zero, host.one])
     tokens = np.concatenate([*(places + content[None] for content in contents), cls[None]])
     reduced = reduce_majority(model, cls)
     query_key = []
@@ -174,11 +167,7 @@ def majority_ensemble_norms(models: MajorityAttention, embeddings: BitEmbedding)
     """The norms of each member of an ensemble.
 
     Args:
-        models: stacked.
-        embeddings: of the sequences of each, stacked.
-
-    Returns:
-        The norms, stacked along the members.
+        embeddings: embeddings of every member's sequences, stacked.
 
     Examples:
         >>> from attlas.data.sparse_majority import MajorityDesign, make_sparse_majorities
@@ -194,8 +183,8 @@ def majority_ensemble_norms(models: MajorityAttention, embeddings: BitEmbedding)
     """
     host = jax.tree.map(np.asarray, (models, embeddings))
     members = range(len(jax.tree.leaves(host)[0]))
-    each = [majority_norms(*jax.tree.map(lambda a, k=k: a[k], host)) for k in members]
-    return jax.tree.map(lambda *parts: np.stack(parts), *each)
+    norms = [majority_norms(*jax.tree.map(lambda a, k=k: a[k], host)) for k in members]
+    return jax.tree.map(lambda *leaves: np.stack(leaves), *norms)
 
 
 def majority_bounds(
@@ -211,11 +200,8 @@ def majority_bounds(
     at its largest output, but not in the printed rows.
 
     Args:
-        norms: stacked over runs.
         m: numbers of samples.
-        bits: T; a sequence has one token more.
-        d: dimension of the tokens.
-        delta: probability that a bound fails.
+        bits: T, one less than the tokens of a sequence.
 
     Returns:
         The bounds, and the ranges rho of the loss, which no gap exceeds.
@@ -243,45 +229,45 @@ def _head_bounds(
     """Complexity of one head inside the ReLU by every cover."""
     total, column, row_sum, at_cls, spectral = jnp.asarray(norms)
     factor = jnp.asarray(value)
-    two, one, largest = tokens
+    two, l_1, largest = tokens
     C = {
         "1,1": trauger2023_cover("1,1", total, two, d, d),
-        "1,inf": trauger2023_cover("1,inf", column, one, d, d),
-        "2,1": trauger2023_cover("2,1", row_sum, one, d, d, m),
+        "1,inf": trauger2023_cover("1,inf", column, l_1, d, d),
+        "2,1": trauger2023_cover("2,1", row_sum, l_1, d, d, m),
         "log T": edelman2022_cover(row_sum, two, m * S, d, m),
         "log m": edelman2022_cover(at_cls, two, m, d, m),
     }
-    found = []
+    complexities = []
     for name, constants in ROWS:
         if name == "parameters":
-            found.append(parameter_counting_single(factor, spectral, two, d * d, d, m))
+            complexities.append(parameter_counting_single(factor, spectral, two, d * d, d, m))
         else:
-            found.append(
+            complexities.append(
                 trauger2023_single(
                     factor, C[name], two, d, m, constants=constants, largest_entry=largest
                 )
             )
-    return jnp.stack(found)
+    return jnp.stack(complexities)
 
 
 @partial(jax.jit, static_argnames=("d", "delta"), compiler_options=CHEAP_COMPILATION)
 def _bounds(norms: MajorityNorms, m: Array, S: Array, d: int, delta: float) -> tuple[Array, Array]:
     printed = np.array([constants == "printed" for _, constants in ROWS])
 
-    def one(own: MajorityNorms) -> tuple[Array, Array]:
-        reach = jnp.sum(own.value) * own.tokens[2]
-        spread = jnp.mean(own.readout * (reach + own.bias) + own.constant)
+    def bounds_of_run(run: MajorityNorms) -> tuple[Array, Array]:
+        pooled = jnp.sum(run.value) * run.tokens[2]
+        spread = jnp.mean(run.readout * (pooled + run.bias) + run.constant)
 
         def at(m: Array) -> Array:
             heads = jax.vmap(_head_bounds, (0, 0, None, None, None, None))
-            network = jnp.sum(heads(own.query_key, own.value, own.tokens, m, S, d), axis=0)
-            cut = jnp.where(printed, network, jnp.minimum(network, reach))
-            inside = cut + 2 * own.bias / jnp.sqrt(m)
-            fixed = jnp.mean(own.constant) / jnp.sqrt(m)
-            complexity = jnp.mean(own.readout) * inside + fixed
+            network = jnp.sum(heads(run.query_key, run.value, run.tokens, m, S, d), axis=0)
+            cut = jnp.where(printed, network, jnp.minimum(network, pooled))
+            inside = cut + 2 * run.bias / jnp.sqrt(m)
+            fixed = jnp.mean(run.constant) / jnp.sqrt(m)
+            complexity = jnp.mean(run.readout) * inside + fixed
             return jax.vmap(lambda R: generalisation_gap(R, m, delta, spread))(complexity)
 
         return jax.vmap(at, out_axes=1)(m), spread
 
     # One run at a time: the chains of one have 100 x 48 levels for each row and m.
-    return jax.lax.map(one, norms)
+    return jax.lax.map(bounds_of_run, norms)

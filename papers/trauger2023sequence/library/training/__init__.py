@@ -1,1 +1,1 @@
-"""Training of trauger2023sequence."""
+"""Training on masked words, and the bounds at the trained weights."""

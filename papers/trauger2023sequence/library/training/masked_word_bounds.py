@@ -28,10 +28,6 @@ FROM_ONE_SCORE = ("printed order", "contraction")
 def masked_word_weights(models: MaskedWordModel, member: int) -> TransformerWeights:
     """The weights of one trained model, in double precision.
 
-    Args:
-        models: stacked.
-        member: which.
-
     Returns:
         Its layers and readout.
 
@@ -53,13 +49,6 @@ def masked_word_weights(models: MaskedWordModel, member: int) -> TransformerWeig
 
 def masked_tokens(inputs: WordInputs, data: MaskedWords) -> Float[np.ndarray, "n T d"]:
     """What the network reads, masks in their places, in double precision.
-
-    Args:
-        inputs: of the words.
-        data: samples.
-
-    Returns:
-        The tokens.
 
     Examples:
         >>> from trauger2023sequence.library.training.masked_words import make_word_inputs
@@ -83,11 +72,8 @@ def one_score_gaps(
     r"""Gaps from the complexity of the largest score, by `FROM_ONE_SCORE`.
 
     Args:
-        weights: of the model, one row of the readout per word.
-        X: tokens of the training samples.
-        samples: m.
-        K: words.
-        delta: probability that a bound fails.
+        weights: weight matrices of the model; the readout has one row per word.
+        samples: sample sizes m.
 
     Returns:
         One row per m.
@@ -95,8 +81,8 @@ def one_score_gaps(
     Examples:
         >>> eye = np.eye(4) / 10
         >>> weights = TransformerWeights(((Head(eye, eye, eye),),), np.ones((3, 4)) / 10)
-        >>> found = one_score_gaps(weights, np.ones((5, 2, 4)) / 4, np.array([1e4]), 3, 0.05)
-        >>> found.shape, bool(found[0, 0] < found[0, 1])
+        >>> result = one_score_gaps(weights, np.ones((5, 2, 4)) / 4, np.array([1e4]), 3, 0.05)
+        >>> result.shape, bool(result[0, 0] < result[0, 1])
         ((1, 2), True)
     """
     row = weights.readout[np.linalg.norm(weights.readout, axis=1).argmax()]
@@ -109,16 +95,16 @@ def one_score_gaps(
         for version in ("corrected", "sharp")
     )
 
-    def one(m: Array) -> Array:
+    def gaps_at(m: Array) -> Array:
         first = jnp.minimum(dudley_integral(0.0, printed, m, radius), radius)
         second = dudley_chain(lambda epsilon: sharp / epsilon**2, m, radius)
-        both = (
+        complexities = (
             trauger2023_masked(first, K, constants="printed"),
             trauger2023_masked(second, K, constants="sharp"),
         )
-        return jnp.stack([generalisation_gap(R, m, delta, 2 * math.log(K)) for R in both])
+        return jnp.stack([generalisation_gap(R, m, delta, 2 * math.log(K)) for R in complexities])
 
-    return np.asarray(jax.jit(jax.vmap(one))(samples))
+    return np.asarray(jax.jit(jax.vmap(gaps_at))(samples))
 
 
 def masked_word_bounds(
@@ -134,12 +120,8 @@ def masked_word_bounds(
     Losses are cut off at 2 ln K, the vacuous bound.
 
     Args:
-        models: stacked.
         best: the model whose bounds are computed at all sample sizes.
-        X: tokens of the training samples.
         samples: m, increasing; the training samples are added last.
-        K: words.
-        delta: probability that a bound fails.
 
     Returns:
         `bound` of the best model along samples and cover, and `score_bound` by `FROM_ONE_SCORE`;
@@ -151,18 +133,20 @@ def masked_word_bounds(
         >>> layer = Layer(*(jnp.ones((1, 4, 4)) / 50 for _ in range(3)))
         >>> one = MaskedWordModel(Transformer((layer,)), jnp.ones((3, 4)) / 50)
         >>> models, X = jax.tree.map(lambda a: a[None], one), np.ones((5, 2, 4)) / 4
-        >>> found = masked_word_bounds(models, 0, X, np.array([1e4, 1e6]), 3, 0.05)
-        >>> dict(found.sizes)
+        >>> result = masked_word_bounds(models, 0, X, np.array([1e4, 1e6]), 3, 0.05)
+        >>> dict(result.sizes)
         {'samples': 3, 'cover': 6, 'score': 2, 'model': 1}
     """
     members = range(len(models.readout))
     weights = [masked_word_weights(models, member) for member in members]
-    here = [_entries(each, X, len(X), K, delta) for each in weights]
+    entries_of_model = [_entries(model_weights, X, len(X), K, delta) for model_weights in weights]
     gaps = [[e.gap for e in _entries(weights[best], X, int(m), K, delta)] for m in samples]
-    gaps.append([entry.gap for entry in here[best]])
-    every = np.append(samples, len(X))
-    score = one_score_gaps(weights[best], X, every, K, delta)
-    needed = np.array([[entry.samples_until_nonvacuous for entry in row] for row in here])
+    gaps.append([entry.gap for entry in entries_of_model[best]])
+    sizes = np.append(samples, len(X))
+    score = one_score_gaps(weights[best], X, sizes, K, delta)
+    needed = np.array(
+        [[entry.samples_until_nonvacuous for entry in row] for row in entries_of_model]
+    )
     # The comparison solves it for its entries; the others cross between two sizes tried.
     crossing = last_crossing(np.log(samples), np.log(score[:-1].T / (2 * math.log(K))))
     return xr.Dataset(
@@ -172,7 +156,7 @@ def masked_word_bounds(
             "needed": (("model", "cover"), needed),
             "score_needed": ("score", np.exp(crossing)),
         },
-        {"samples": every, "cover": list(COVERS), "score": list(FROM_ONE_SCORE)},
+        {"samples": sizes, "cover": list(COVERS), "score": list(FROM_ONE_SCORE)},
     )
 
 
@@ -181,5 +165,5 @@ def _entries(
 ) -> list[Entry]:
     """The entries of `COVERS`."""
     entries = compare_bounds(weights, X, m, delta, loss_range=2 * math.log(K)).entries
-    found = {entry.name: entry for entry in entries}
-    return [found[name] for name in COVERS]
+    by_name = {entry.name: entry for entry in entries}
+    return [by_name[name] for name in COVERS]

@@ -68,9 +68,9 @@ class MaskedWordSettings(NamedTuple):
         heads: H.
         k: width of a head's values.
         layers: L.
-        steps: of Adam.
+        steps: steps of Adam.
         batch: samples per step, drawn with replacement.
-        rate: of Adam.
+        rate: learning rate of Adam.
     """
 
     d: int = 32
@@ -89,16 +89,6 @@ def make_word_inputs(
     key: PRNGKeyArray, K: int, T: int, d: int, dtype: str = "float32"
 ) -> WordInputs:
     """Random unit directions for words and positions.
-
-    Args:
-        key: random key.
-        K: words of the vocabulary.
-        T: positions.
-        d: dimension.
-        dtype: of the directions.
-
-    Returns:
-        The inputs.
 
     Examples:
         >>> inputs = make_word_inputs(jax.random.key(0), 5, 3, 8)
@@ -120,24 +110,14 @@ def train_masked_words(
     r"""Train one model for each weight decay, from one start on the same batches.
 
     Args:
-        key: random key, of start and batches.
-        data: training samples.
-        inputs: of the words.
-        decay: decoupled weight decay, one for each model.
-        settings: of network and training.
-
-    Returns:
-        The models, stacked along the decays.
-
-    Raises:
-        UserError: if there is no step or no batch.
+        decay: decoupled weight decay of each model.
 
     Examples:
         >>> data = MaskedWords(np.array([[0, 1]]), np.array([1]), np.array([1]))
         >>> inputs = make_word_inputs(jax.random.key(0), 2, 2, 4)
         >>> settings = MaskedWordSettings(d=4, heads=1, k=2, steps=30, batch=1, rate=0.1)
-        >>> found = train_masked_words(jax.random.key(1), data, inputs, jnp.zeros(1), settings)
-        >>> float(masked_word_losses(found, inputs, data, 5.0)[0].mean()) < 0.1
+        >>> result = train_masked_words(jax.random.key(1), data, inputs, jnp.zeros(1), settings)
+        >>> float(masked_word_losses(result, inputs, data, 5.0)[0].mean()) < 0.1
         True
     """
     if settings.steps < 1 or settings.batch < 1:
@@ -170,10 +150,7 @@ def masked_word_losses(
     r"""Clipped cross-entropies, and 1 where the true word has the largest score.
 
     Args:
-        models: stacked models.
-        inputs: of the words.
-        data: samples.
-        ceiling: M, at which losses are cut off.
+        ceiling: M, the largest loss.
 
     Returns:
         Losses and correctness, by model and sample.
@@ -182,8 +159,8 @@ def masked_word_losses(
         >>> data = MaskedWords(np.array([[0, 1]]), np.array([1]), np.array([1]))
         >>> inputs = make_word_inputs(jax.random.key(0), 2, 2, 4)
         >>> settings = MaskedWordSettings(d=4, heads=1, k=2, steps=1, batch=1)
-        >>> found = train_masked_words(jax.random.key(1), data, inputs, jnp.zeros(3), settings)
-        >>> [a.shape for a in masked_word_losses(found, inputs, data, 5.0)]
+        >>> result = train_masked_words(jax.random.key(1), data, inputs, jnp.zeros(3), settings)
+        >>> [a.shape for a in masked_word_losses(result, inputs, data, 5.0)]
         [(3, 1), (3, 1)]
     """
     return _losses(models, inputs, _on_device(data), jnp.asarray(ceiling, models.readout.dtype))
@@ -211,11 +188,11 @@ def _start(draw: np.random.Generator, s: MaskedWordSettings, inputs: WordInputs)
     return MaskedWordModel(Transformer(layers), normal(s.d**-0.5, K, s.d))
 
 
-def _risk(model: MaskedWordModel, given: tuple[WordInputs, Any], chosen: Array) -> Array:
+def _risk(model: MaskedWordModel, data: tuple[WordInputs, Any], batch: Array) -> Array:
     """Mean cross-entropy of some samples."""
-    inputs, (words, positions, targets) = given
-    scores = jax.vmap(model, in_axes=(None, 0, 0))(inputs, words[chosen], positions[chosen])
-    true = jnp.take_along_axis(scores, targets[chosen][:, None], axis=1)[:, 0]
+    inputs, (words, positions, targets) = data
+    scores = jax.vmap(model, in_axes=(None, 0, 0))(inputs, words[batch], positions[batch])
+    true = jnp.take_along_axis(scores, targets[batch][:, None], axis=1)[:, 0]
     return jnp.mean(jax.nn.logsumexp(scores, axis=1) - true)
 
 
@@ -223,11 +200,11 @@ def _risk(model: MaskedWordModel, given: tuple[WordInputs, Any], chosen: Array) 
 def _losses(models: Any, inputs: WordInputs, data: Any, ceiling: Array) -> tuple[Array, Array]:
     """By model and sample."""
 
-    def one(model: MaskedWordModel, row: Any) -> tuple[Array, Array]:
+    def loss_and_accuracy(model: MaskedWordModel, row: Any) -> tuple[Array, Array]:
         words, position, target = row
         scores = model(inputs, words, position)
         right = (jnp.argmax(scores).astype(target.dtype) == target).astype(scores.dtype)
         return clipped_cross_entropy(scores, target, ceiling), right
 
-    rows = jax.vmap(one, in_axes=(None, 0))
+    rows = jax.vmap(loss_and_accuracy, in_axes=(None, 0))
     return jax.vmap(rows, in_axes=(0, None))(models, data)

@@ -1,4 +1,4 @@
-"""Estimates that come with standard errors of their own."""
+"""Estimates with given standard errors."""
 
 from collections.abc import Callable
 
@@ -10,17 +10,9 @@ from attlas.experiments.panels.panel import Quantity
 def within_errors(
     value: Quantity, error: Quantity, times: float | int = 2
 ) -> Callable[[xr.Dataset], xr.DataArray]:
-    """A quantity between the ends of its standard errors, along an axis `end` of three.
+    """A quantity plus -1, 0 and 1 times `times` standard errors, along a new axis `end`.
 
     Draw it with `band=extremes`.
-
-    Args:
-        value: the estimate.
-        error: its standard error, along the same axes.
-        times: how many errors the ends are away.
-
-    Returns:
-        A function of the data set.
 
     Examples:
         >>> data = xr.Dataset({"y": ("x", [1.0, 5.0]), "error": ("x", [0.5, 1.0])})
@@ -30,7 +22,7 @@ def within_errors(
     """
 
     def ends(data: xr.Dataset) -> xr.DataArray:
-        middle, reach = (data[q] if isinstance(q, str) else q(data) for q in (value, error))
-        return middle + reach * xr.DataArray([-times, 0, times], dims="end")
+        middle, half_width = (data[q] if isinstance(q, str) else q(data) for q in (value, error))
+        return middle + half_width * xr.DataArray([-times, 0, times], dims="end")
 
     return ends

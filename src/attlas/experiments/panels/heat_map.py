@@ -12,16 +12,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class HeatMap(Panel):
-    """A quantity over two axes as colours; the mean over all others.
+    """A quantity over two axes as colours; it is averaged over all others.
 
     Attributes:
-        z: what is drawn.
         x: horizontal axis of the data set.
-        y: vertical one.
-        colour_label: beside the colour bar.
         signed: whether colours diverge from zero.
-        limits: ends of the colours.
-        at: labels at which z is cut first.
+        limits: ends of the colour scale.
+        at: labels at which z is selected.
     """
 
     z: Quantity
@@ -33,30 +30,25 @@ class HeatMap(Panel):
     at: Mapping[str, Any] = field(default_factory=dict, kw_only=True)
 
     @property
-    def shown(self) -> Quantity:
+    def main_quantity(self) -> Quantity:
         """The quantity whose labels the small multiples have."""
         return self.z
 
     def draw(self, axes: "Axes", view: View) -> None:
-        """Draw the map with its colour bar.
-
-        Args:
-            axes: where.
-            view: what.
-        """
+        """Draw the map with its colour bar."""
         z = view.get(self.z, self.at)
         if z is None:
             return
-        whole = z.mean([dim for dim in z.dims if dim not in (self.x, self.y)])
-        whole = whole.transpose(self.y, self.x)
-        reach = float(abs(whole).max())
-        low, high = self.limits or ((-reach, reach) if self.signed else (None, None))
+        averaged = z.mean([dim for dim in z.dims if dim not in (self.x, self.y)])
+        averaged = averaged.transpose(self.y, self.x)
+        largest = float(abs(averaged).max())
+        low, high = self.limits or ((-largest, largest) if self.signed else (None, None))
         image = axes.imshow(
-            whole.values, cmap="RdBu_r" if self.signed else "viridis", vmin=low, vmax=high,
+            averaged.values, cmap="RdBu_r" if self.signed else "viridis", vmin=low, vmax=high,
             aspect="auto", origin="lower", interpolation="nearest",
         )  # fmt: skip
         for name, set_ticks in ((self.x, axes.set_xticks), (self.y, axes.set_yticks)):
-            labels = labels_of(whole, name)
+            labels = labels_of(averaged, name)
             step = max(1, len(labels) // 8)
             texts = [v if isinstance(v, str) else f"{v:g}" for v in labels]
             set_ticks(range(0, len(labels), step), texts[::step])

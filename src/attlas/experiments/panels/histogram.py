@@ -18,14 +18,12 @@ class Histogram(Panel):
     """Shares of a quantity between edges, one outline for each label of the axis of colour.
 
     Attributes:
-        values: what is counted, or the counts.
-        edges: of the bins.
-        counted: the axis of the counts, where `values` are counts already.
+        counted: the axis of the counts, if `values` are counts already.
         colour: axis of the data set with one colour for each label.
-        above: draw the share above each edge in place of the share between two.
+        above: draw the share above each edge instead of the share between two edges.
         filled: label of the one outline that is filled.
-        names: of the labels of colour in the legend.
-        at: labels at which the values are cut first.
+        names: legend of the labels of `colour`.
+        at: labels at which the values are selected.
     """
 
     values: Quantity
@@ -38,24 +36,19 @@ class Histogram(Panel):
     at: Mapping[str, Any] = field(default_factory=dict, kw_only=True)
 
     @property
-    def shown(self) -> Quantity:
+    def main_quantity(self) -> Quantity:
         """The quantity whose labels the small multiples have."""
         return self.values
 
     def draw(self, axes: "Axes", view: View) -> None:
-        """Draw every outline.
-
-        Args:
-            axes: where.
-            view: what.
-        """
+        """Draw every outline."""
         values = view.get(self.values, self.at)
         if values is None:
             return
         labels = view.labels_of(values, self.colour) if self.colour in values.dims else [None]
         shades, edges = colours(labels), np.asarray(self.edges)
-        for own, part in series(values, (self.colour,)):
-            label = own.get(self.colour)
+        for labels_at, part in series(values, (self.colour,)):
+            label = labels_at.get(self.colour)
             if self.counted:
                 counts = part.sum([dim for dim in part.dims if dim != self.counted]).values
             else:

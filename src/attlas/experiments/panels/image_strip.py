@@ -17,13 +17,13 @@ class ImageStrip(Panel):
     """Square pictures in rows, one row for each label of an axis.
 
     Attributes:
-        images: what is drawn; all pictures share one grey scale.
+        images: the pictures; they share one grey scale.
         rows: axis with one row for each label.
         columns: axis with one picture for each label.
         pixels: axis of a picture's pixels, row by row.
         limits: the values that are white and black; the least and the largest when None.
         most: pictures in a row.
-        at: labels at which the pictures are cut first.
+        at: labels at which the pictures are selected.
     """
 
     images: Quantity
@@ -35,17 +35,12 @@ class ImageStrip(Panel):
     at: Mapping[str, Any] = field(default_factory=dict, kw_only=True)
 
     @property
-    def shown(self) -> Quantity:
+    def main_quantity(self) -> Quantity:
         """The quantity whose labels the small multiples have."""
         return self.images
 
     def draw(self, axes: "Axes", view: View) -> None:
-        """Draw all rows as one picture, their labels beside them.
-
-        Args:
-            axes: where.
-            view: what.
-        """
+        """Draw all rows as one picture, their labels beside them."""
         images = view.get(self.images, self.at)
         if images is None:
             return

@@ -22,9 +22,9 @@ class Lines(SeriesPanel):
 
     Attributes:
         dash: axis with one dash for each label.
-        band: what stands for the other axes (members); None draws each of them, thin.
+        band: summary over the other axes (members); None draws each member as a thin line.
         dash_names: names of the labels of dash in the legend.
-        style: of the line, where there is no axis of dash; "o" and other markers draw points.
+        style: line style without an axis of dash; "o" and other markers draw points.
     """
 
     dash: str = field(default="", kw_only=True)
@@ -33,63 +33,66 @@ class Lines(SeriesPanel):
     style: str = field(default="-", kw_only=True)
 
     def draw(self, axes: "Axes", view: View) -> None:
-        """Draw every line with its band.
-
-        Args:
-            axes: where.
-            view: what.
-        """
-        if (found := self.quantities(view)) is None:
+        """Draw every line with its band."""
+        if (quantities := self.quantities(view)) is None:
             return
-        x, y = found
+        x, y = quantities
         shades = colours(view.labels_of(y, self.colour)) if self.colour in y.dims else {}
         dashes = view.labels_of(y, self.dash) if self.dash in y.dims else []
         for labels, part in series(y, (self.colour, self.dash)):
-            own = x.sel({name: v for name, v in labels.items() if name in x.dims})
+            along = x.sel({name: v for name, v in labels.items() if name in x.dims})
             style = DASHES[dashes.index(labels[self.dash])] if dashes else self.style
-            told = [
+            names_shown = [
                 named(names, name, labels[name])
                 for name, names in ((self.colour, self.names), (self.dash, self.dash_names))
                 if name in labels
             ]
             line = {
-                "label": (", ".join(told) or self.label or None) if self.legend else None,
+                "label": (", ".join(names_shown) or self.label or None) if self.legend else None,
                 "color": shades.get(labels.get(self.colour), self.ink),
             }
-            self._line(axes, part, own, style, line)
+            self._line(axes, part, along, style, line)
 
     def _line(
         self, axes: "Axes", y: xr.DataArray, x: xr.DataArray, style: str, look: dict[str, Any]
     ) -> None:
         over = [str(dim) for dim in y.dims if dim not in x.dims]
         if self.band is None or x.ndim > 1:
-            self._each(axes, y, x, style, look)
+            self._thin_lines(axes, y, x, style, look)
             return
         band = self.band(y, over) if over else None
         middle = band.middle if band else y
         at = places(axes, x)
-        kept = np.isfinite(middle.values) & np.isfinite(at)
-        axes.plot(at[kept], middle.values[kept], style, lw=1.4, ms=4, **look)
+        finite = np.isfinite(middle.values) & np.isfinite(at)
+        axes.plot(at[finite], middle.values[finite], style, lw=1.4, ms=4, **look)
         if band and not band.low.equals(band.high):
-            low, high = (e.transpose(*middle.dims).values[kept] for e in (band.low, band.high))
-            axes.fill_between(at[kept], low, high, color=look["color"], alpha=0.2, lw=0)
+            low, high = (e.transpose(*middle.dims).values[finite] for e in (band.low, band.high))
+            axes.fill_between(at[finite], low, high, color=look["color"], alpha=0.2, lw=0)
 
     @staticmethod
-    def _each(
+    def _thin_lines(
         axes: "Axes", y: xr.DataArray, x: xr.DataArray, style: str, look: dict[str, Any]
     ) -> None:
         """One thin line for each member."""
-        own = x.dims[0] if x.ndim == 1 else None
+        axis = x.dims[0] if x.ndim == 1 else None
         x, y = xr.broadcast(x.copy(data=places(axes, x)), y)
-        along = own if own else x.dims[-1]
-        rest = [dim for dim in y.dims if dim != along]
+        along = axis if axis else x.dims[-1]
+        other_axes = [dim for dim in y.dims if dim != along]
         all_x, all_y = (
-            a.transpose(*rest, along).values.reshape(-1, a.sizes[along]) for a in (x, y)
+            a.transpose(*other_axes, along).values.reshape(-1, a.sizes[along]) for a in (x, y)
         )
-        # A place where no member has a value was not recorded; elsewhere NaN is a gap.
+        # A label at which no member has a value was not recorded; elsewhere NaN is a gap.
         finite = np.isfinite(all_y)
-        recorded = np.broadcast_to(finite.any(axis=0), finite.shape) if own else finite
-        for k, (own_x, own_y) in enumerate(zip(all_x, all_y, strict=True)):
-            kept = np.isfinite(own_x) & recorded[k]
+        recorded = np.broadcast_to(finite.any(axis=0), finite.shape) if axis else finite
+        for k, (line_x, line_y) in enumerate(zip(all_x, all_y, strict=True)):
+            shown_at = np.isfinite(line_x) & recorded[k]
             label = {} if k == 0 else {"label": None}
-            axes.plot(own_x[kept], own_y[kept], style, lw=1, ms=3, alpha=0.7, **{**look, **label})
+            axes.plot(
+                line_x[shown_at],
+                line_y[shown_at],
+                style,
+                lw=1,
+                ms=3,
+                alpha=0.7,
+                **{**look, **label},
+            )

@@ -6,19 +6,13 @@ from typing import Any
 PALETTE = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#555555")
 """The colours of Okabe and Ito, in the order in which they are used."""
 INK = "#333333"
-"""Of what is not a series: references, the measured beside its bounds."""
+"""Colour of everything that is not a series: references, measured values beside bounds."""
 DASHES = ("-", "--", ":", "-.")
 MARKERS = "os^Dvphx"
 
 
 def colours(values: Sequence[Any]) -> dict[Any, str]:
-    """One colour for each value: the palette, or shades where there are more.
-
-    Args:
-        values: labels of an axis, in order.
-
-    Returns:
-        Colours by value.
+    """One colour for each label of an axis: the palette, or shades if there are more labels.
 
     Examples:
         >>> colours(["zero", "Gaussian"])

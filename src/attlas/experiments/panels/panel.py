@@ -13,86 +13,59 @@ if TYPE_CHECKING:  # workers import experiments and draw nothing
     from matplotlib.axes import Axes
 
 Formula = Callable[[xr.Dataset], xr.DataArray]
-"""Computes what is shown from the data set."""
+"""Computes a quantity from the data set."""
 Quantity = str | Formula
-"""A variable or coordinate by name, or what a function makes of the data set."""
+"""A variable or coordinate by name, or a function of the data set."""
 Ends = tuple[float | int | None, float | int | None]
-"""Of an axis; None for the one that the data have."""
+"""Limits of an axis; None for the limit of the data."""
 
 
 @dataclass(frozen=True)
 class View:
-    """The data set as one of the small multiples sees it.
-
-    Attributes:
-        data: all of it.
-        labels: where this one stands on the axes of the small multiples.
-    """
+    """The data set `data` with the labels of one of the small multiples."""
 
     data: xr.Dataset
     labels: Mapping[str, Any] = field(default_factory=dict)
 
     def get(self, what: Quantity, at: Mapping[str, Any] | None = None) -> xr.DataArray | None:
-        """A quantity, cut at this view's labels.
-
-        Args:
-            what: name or function.
-            at: further labels to cut at.
-
-        Returns:
-            It, or None where the labels, or the variables it is made of, have no data yet.
-        """
+        """A quantity at this view's labels and those in `at`; None if it has no data yet."""
         try:
-            found = self.data[what] if isinstance(what, str) else what(self.data)
-            found = found if isinstance(found, xr.DataArray) else xr.DataArray(found)
+            quantity = self.data[what] if isinstance(what, str) else what(self.data)
+            quantity = quantity if isinstance(quantity, xr.DataArray) else xr.DataArray(quantity)
             labels = {**self.labels, **(at or {})}
-            return _cut(found, {name: v for name, v in labels.items() if name in found.dims})
+            return _cut(quantity, {name: v for name, v in labels.items() if name in quantity.dims})
         except KeyError:
             return None
 
     def labels_of(self, values: xr.DataArray, name: str) -> list[Any]:
-        """The labels of an axis: all that the data set has, so that each keeps its colour.
-
-        Args:
-            values: a quantity along the axis.
-            name: of the axis.
-
-        Returns:
-            Labels.
-        """
+        """The labels of an axis: all that the data set has, so that each keeps its colour."""
         return labels_of(self.data if name in self.data.dims else values, name)
 
 
-def _cut(found: xr.DataArray, labels: Mapping[str, Any]) -> xr.DataArray:
-    """What `sel` gives, by position where that is known: a table has a cut for each entry."""
-    indexes = found.indexes
+def _cut(quantity: xr.DataArray, labels: Mapping[str, Any]) -> xr.DataArray:
+    """The result of `sel`, by position if possible: a table selects once for each entry."""
+    indexes = quantity.indexes
     if all(name in indexes and np.isscalar(label) for name, label in labels.items()):
         at = {name: indexes[name].get_loc(label) for name, label in labels.items()}
         if all(isinstance(place, int) for place in at.values()):
-            return found.isel(at)
-    return found.sel(labels)
+            return quantity.isel(at)
+    return quantity.sel(labels)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Panel(ABC):
-    """What all kinds of panel share; `a + b` draws b on the axes of a.
+    """The base of all panels; `a + b` draws b on the axes of a.
 
     Attributes:
-        panel: axis of the data set with one pair of axes for each label, side by side.
-        row: the same, one below the other.
-        title: of each pair of axes; `{p:g}` is its label on the axis p. With a mapping, titles by
-            label of the axis `panel`.
-        xlabel: below the axes.
-        ylabel: beside them.
-        xscale: "linear", "log", "log2" (a logarithm whose ticks are powers of two).
-        yscale: the same.
-        xlim: ends of the axis.
-        ylim: ends of the axis.
-        xticks: places of ticks, written as plain numbers, or the axis of the data set whose labels
-            they are; matplotlib's choice when empty.
+        panel: axis of the data set whose labels have small multiples side by side.
+        row: axis of the data set whose labels have small multiples one below the other.
+        title: format string, where `{p:g}` is the label on the axis p; or titles by label of the
+            axis `panel`.
+        xscale: "linear", "log", or "log2" with ticks at powers of two.
+        xticks: ticks, written as plain numbers, or the axis of the data set whose labels they are;
+            matplotlib's choice if empty.
         shared: whether small multiples share their vertical axis.
-        width: of one pair of axes, in units of the usual one.
-        added: layers drawn on the same axes.
+        width: width of one pair of axes; 1 is the usual one.
     """
 
     panel: str = ""
@@ -109,33 +82,21 @@ class Panel(ABC):
     width: float | int = 1.0
     added: tuple["Panel", ...] = ()
 
-    def __add__(self, other: "Panel") -> "Panel":
-        return replace(self, added=(*self.added, other))
+    def __add__(self, layer: "Panel") -> "Panel":
+        return replace(self, added=(*self.added, layer))
 
     @abstractmethod
     def draw(self, axes: "Axes", view: View) -> None:
-        """Draw this layer alone.
-
-        Args:
-            axes: where.
-            view: what.
-        """
+        """Draw this layer alone."""
 
     @property
     @abstractmethod
-    def shown(self) -> Quantity:
+    def main_quantity(self) -> Quantity:
         """The quantity whose labels the small multiples have."""
 
     def views(self, data: xr.Dataset) -> list[list[View]]:
-        """The small multiples, by row.
-
-        Args:
-            data: the data set.
-
-        Returns:
-            Views, at least one.
-        """
-        first = View(data).get(self.shown)
+        """The small multiples, by row."""
+        first = View(data).get(self.main_quantity)
         rows, columns = (
             labels_of(first if first is not None and name in first.dims else data, name)
             if name and (first is not None or name in data.dims)
@@ -151,12 +112,7 @@ class Panel(ABC):
         ]
 
     def draw_all(self, axes: "Axes", view: View) -> None:
-        """Draw all layers, and what the axes say.
-
-        Args:
-            axes: where.
-            view: what.
-        """
+        """Draw all layers, the labels, ticks and titles."""
         for scale, set_scale in ((self.xscale, axes.set_xscale), (self.yscale, axes.set_yscale)):
             if scale == "log2":
                 set_scale("log", base=2)
@@ -179,48 +135,27 @@ class Panel(ABC):
         else:
             title = self.title[view.labels[self.panel]]
         if title:
-            # A logarithm has no number above it that a title would have to avoid: to look for one
-            # lays out all its ticks again.
+            # A logarithmic axis has no number above it to avoid, and looking for one would lay
+            # out all its ticks again.
             height = None if axes.get_yscale() == "linear" else 1.0
             axes.set_title(title, fontsize=10, y=height)
 
 
 def labels_of(data: xr.Dataset | xr.DataArray, name: str) -> list[Any]:
-    """The labels of an axis, as Python has them.
-
-    Args:
-        data: what has it.
-        name: of the axis.
-
-    Returns:
-        Labels; positions where it has none.
-    """
+    """The labels of an axis as a Python list; positions if it has no labels."""
     return data[name].values.tolist() if name in data.coords else list(range(data.sizes[name]))
 
 
 def along(y: xr.DataArray, x: Quantity) -> xr.DataArray | None:
-    """The labels of an axis as far as a quantity has them.
-
-    Args:
-        y: the quantity.
-        x: what it is drawn along.
-
-    Returns:
-        Labels; None where x is not a coordinate of the quantity.
-    """
+    """The labels of the axis x of a quantity; None if x is not a coordinate of it."""
     return y[x] if isinstance(x, str) and x in y.coords else None
 
 
 def places(axes: "Axes", x: xr.DataArray, across: bool = False) -> np.ndarray:
-    """Where the labels of an axis stand: numbers where they are, text at ticks of its own.
+    """Positions of the labels of an axis: numbers as they are, text at ticks added to `axes`.
 
     Args:
-        axes: gets the ticks.
-        x: labels.
         across: whether text stands on the vertical axis, from the top.
-
-    Returns:
-        Numbers, of the shape of x.
     """
     if x.dtype.kind != "U":
         return x.values
@@ -233,15 +168,10 @@ def places(axes: "Axes", x: xr.DataArray, across: bool = False) -> np.ndarray:
 
 
 def named(names: str | Mapping[Any, str], axis: str, label: Any) -> str:
-    """What the legend calls a label.
+    """The name of a label in the legend.
 
     Args:
-        names: a format such as "SVM of q = {q:g}", or names by label; "" for the usual one.
-        axis: of the data set.
-        label: on it.
-
-    Returns:
-        Text.
+        names: a format such as "SVM of q = {q:g}", or names by label; "" for the default.
 
     Examples:
         >>> named("", "p", 1.75), named("SVM of q = {q:g}", "q", 2.0), named("", "start", "zero")
@@ -256,19 +186,11 @@ def named(names: str | Mapping[Any, str], axis: str, label: Any) -> str:
 def series(
     values: xr.DataArray, axes: Sequence[str]
 ) -> Iterator[tuple[dict[str, Any], xr.DataArray]]:
-    """The parts of a quantity by their labels on some axes, as far as it has them.
-
-    Args:
-        values: the quantity.
-        axes: names; empty ones are left out.
-
-    Yields:
-        Labels by axis, and the part.
-    """
-    own = [name for name in axes if name and name in values.dims]
-    shape = [labels_of(values, name) for name in own]
+    """Split a quantity along those of the axes that it has: labels by axis, and the part."""
+    present = [name for name in axes if name and name in values.dims]
+    shape = [labels_of(values, name) for name in present]
     for at in np.ndindex(*map(len, shape)):
         yield (
-            {name: labels[k] for name, labels, k in zip(own, shape, at, strict=True)},
-            values.isel(dict(zip(own, at, strict=True))),
+            {name: labels[k] for name, labels, k in zip(present, shape, at, strict=True)},
+            values.isel(dict(zip(present, at, strict=True))),
         )

@@ -23,14 +23,7 @@ LEGEND_ROW = 0.2
 
 
 def no_values(data: xr.Dataset) -> Mapping[str, Any]:
-    """The values of a caption that says the same of every data set.
-
-    Args:
-        data: any.
-
-    Returns:
-        Nothing.
-    """
+    """The values of a caption that does not depend on the data set."""
     del data
     return {}
 
@@ -44,12 +37,9 @@ class Plot:
     panels have the same, it stands once.
 
     Attributes:
-        title: of the figure.
-        panels: one or several.
-        caption: text with $mathematics$, or a function of the data set that writes it, or that
-            returns the values of its template in the experiment's prose; by default the template
-            needs none.
-        height: of one pair of axes, in units of the usual one.
+        caption: text with $mathematics$, or a function of the data set that returns the text or
+            the values of its template in the experiment's prose; by default the template has none.
+        height: height of one pair of axes; 1 is the usual one.
     """
 
     title: str
@@ -58,14 +48,7 @@ class Plot:
     height: float | int = 1.0
 
     def __call__(self, data: xr.Dataset) -> CaptionedFigure:
-        """Draw the figure.
-
-        Args:
-            data: the data set of an experiment.
-
-        Returns:
-            The figure with its caption.
-        """
+        """Draw the figure of an experiment's data set, with its caption."""
         import matplotlib.pyplot as plt
 
         panels = [self.panels] if isinstance(self.panels, Panel) else list(self.panels)
@@ -77,7 +60,7 @@ class Plot:
         legends = 0
         for row, line, ratios in zip(rows, lines, widths, strict=True):
             columns = row.subfigures(1, len(line), width_ratios=ratios, squeeze=False)[0]
-            entries = [_drawn(c, panel, data) for c, panel in zip(columns, line, strict=True)]
+            entries = [_draw(c, panel, data) for c, panel in zip(columns, line, strict=True)]
             if len(entries) > 1 and all(list(e) == list(entries[0]) for e in entries):
                 columns, entries, ratios = [row], entries[:1], [sum(ratios)]
             legends += max(map(_legend, columns, entries, ratios))
@@ -95,24 +78,24 @@ def _width(panel: Panel, data: xr.Dataset) -> float:
 
 
 def _height(panel: Panel, data: xr.Dataset) -> float:
-    """Rows of small multiples share the numbers below them: each needs less height."""
+    """Relative height; rows of small multiples share the tick labels below and need less each."""
     rows = len(panel.views(data))
     return 1.0 if rows == 1 else 0.8 * rows
 
 
 def _lines_of(panels: Sequence[Panel], data: xr.Dataset) -> list[list[Panel]]:
-    """The panels in lines that are not too wide."""
+    """The panels in lines of at most the full width."""
     lines: list[list[Panel]] = [[]]
     for panel in panels:
-        taken = sum(_width(other, data) for other in lines[-1])
-        if lines[-1] and taken + _width(panel, data) > WIDEST + 0.01:
+        used = sum(_width(neighbour, data) for neighbour in lines[-1])
+        if lines[-1] and used + _width(panel, data) > WIDEST + 0.01:
             lines.append([])
         lines[-1].append(panel)
     return lines
 
 
-def _drawn(figure: "SubFigure", panel: Panel, data: xr.Dataset) -> dict[str, "Artist"]:
-    """Draw a panel's small multiples; the entries of its legend."""
+def _draw(figure: "SubFigure", panel: Panel, data: xr.Dataset) -> dict[str, "Artist"]:
+    """Draw a panel's small multiples; returns the entries of its legend."""
     views = panel.views(data)
     axes = figure.subplots(
         len(views),
@@ -122,8 +105,8 @@ def _drawn(figure: "SubFigure", panel: Panel, data: xr.Dataset) -> dict[str, "Ar
         sharey="row" if panel.shared else False,
     )
     entries: dict[str, "Artist"] = {}
-    for k, (line, own) in enumerate(zip(axes, views, strict=True)):
-        for j, (axis, view) in enumerate(zip(line, own, strict=True)):
+    for k, (line, line_views) in enumerate(zip(axes, views, strict=True)):
+        for j, (axis, view) in enumerate(zip(line, line_views, strict=True)):
             panel.draw_all(axis, view)
             axis.tick_params(labelsize=8.5)
             if j == 0:
@@ -136,10 +119,10 @@ def _drawn(figure: "SubFigure", panel: Panel, data: xr.Dataset) -> dict[str, "Ar
 
 
 def _legend(figure: "SubFigure", entries: dict[str, "Artist"], width: float) -> int:
-    """One legend below the figure, in as few lines as its width allows; how many those are."""
+    """Draw a legend below the figure; returns its number of lines, as few as the width allows."""
     if not entries:
         return 0
-    # What is typeset is shorter than its source.
+    # Typeset mathematics is shorter than its source.
     longest = max(len(re.sub(r"\\[a-z]+|[$\\{}_^]", "", label)) for label in entries)
     columns = max(1, min(len(entries), int(WIDTH * width / (0.55 + 0.068 * longest))))
     rows = math.ceil(len(entries) / columns)

@@ -19,15 +19,11 @@ def reduced(
     """A variable, or its ratio to another, reduced along some of its axes.
 
     Args:
-        name: of the variable.
         how: a reduction of xarray: "max", "min", "mean", "median", "sum".
-        over: axes that are reduced; those that the variable lacks are passed over.
+        over: axes to reduce; those that the variable lacks are ignored.
         at: positions on axes, before the reduction: numbers and slices.
-        over_name: of the variable that it is divided by.
-        floor: the least value shown, so that a logarithm exists.
-
-    Returns:
-        The quantity as a function of the data set.
+        over_name: variable to divide by.
+        floor: lower bound to which values are clipped, so that a logarithm exists.
 
     Examples:
         >>> data = xr.Dataset({"gap": (("step", "test"), [[0.0, 3.0], [2.0, 1.0]])})
@@ -40,8 +36,8 @@ def reduced(
     def quantity(data: xr.Dataset) -> xr.DataArray:
         values = data[name] / data[over_name] if over_name else data[name]
         values = values.isel(at or {})
-        found = getattr(values, how)([axis for axis in over if axis in values.dims])
-        return found if floor is None else found.clip(min=floor)
+        result = getattr(values, how)([axis for axis in over if axis in values.dims])
+        return result if floor is None else result.clip(min=floor)
 
     return quantity
 
@@ -52,16 +48,12 @@ def taken(
     at: Mapping[str, Any] | None = None,
     over_name: str = "",
 ) -> Formula:
-    """A variable, or its ratio to another, cut at labels and positions of its axes.
+    """A variable, or its ratio to another, selected at labels and positions of its axes.
 
     Args:
-        name: of the variable.
-        labels: by axis; an axis that the variable lacks is passed over.
-        at: positions by axis, such as -1 for the last; the same.
-        over_name: of the variable that it is divided by.
-
-    Returns:
-        The quantity as a function of the data set.
+        labels: labels by axis; axes that the variable lacks are ignored.
+        at: positions by axis, such as -1 for the last; axes that the variable lacks are ignored.
+        over_name: variable to divide by.
 
     Examples:
         >>> loss = (("set", "step"), [[3.0, 1.0], [4.0, 2.0]])
@@ -72,7 +64,7 @@ def taken(
 
     def quantity(data: xr.Dataset) -> xr.DataArray:
         values = data[name] / data[over_name] if over_name else data[name]
-        own = {axis: label for axis, label in (labels or {}).items() if axis in values.dims}
-        return values.sel(own).isel(at or {}, missing_dims="ignore")
+        labels_here = {axis: label for axis, label in (labels or {}).items() if axis in values.dims}
+        return values.sel(labels_here).isel(at or {}, missing_dims="ignore")
 
     return quantity

@@ -24,9 +24,6 @@ class Reference(Panel):
             of the panel's axis.
         x: place of a vertical one.
         to: the other end of a strip.
-        label: in the legend.
-        ink: colour.
-        style: of the line.
     """
 
     y: Level | None = None
@@ -37,17 +34,12 @@ class Reference(Panel):
     style: str = field(default=":", kw_only=True)
 
     @property
-    def shown(self) -> Quantity:
-        """No quantity: it is drawn on the axes of another layer."""
+    def main_quantity(self) -> Quantity:
+        """None: a reference is drawn on the axes of another layer."""
         return ""
 
     def draw(self, axes: "Axes", view: View) -> None:
-        """Draw the line.
-
-        Args:
-            axes: where.
-            view: what.
-        """
+        """Draw the line."""
         across = self.y is not None
         level = _number(self.y if across else self.x, view)
         if level is None:
@@ -62,12 +54,12 @@ class Reference(Panel):
 
 
 def _number(level: Level | None, view: View) -> float | None:
-    """A level as this view sees it, the mean over what is not its own."""
+    """The level in a view, averaged over all other axes."""
     if isinstance(level, Mapping):
-        found = [level[v] for v in view.labels.values() if v in level]
-        return found[0] if found else None
+        values = [level[v] for v in view.labels.values() if v in level]
+        return values[0] if values else None
     if callable(level):
-        found = view.get(level)
-        there = [] if found is None else np.asarray(found)[~np.isnan(found)]
+        values = view.get(level)
+        there = [] if values is None else np.asarray(values)[~np.isnan(values)]
         return float(np.mean(there)) if len(there) else None
     return None if level is None else float(level)

@@ -1,4 +1,4 @@
-"""What lines and points share: a quantity along another one, in colours with names."""
+"""The base of lines and points: a quantity along another one, in colours with names."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -15,14 +15,13 @@ class SeriesPanel(Panel):
     """A quantity along another one, one series for each label of an axis.
 
     Attributes:
-        y: what is drawn.
-        x: along what: an axis (of text, too), or a variable.
+        x: an axis (also of text) or a variable.
         colour: axis of the data set with one colour for each label.
-        names: of the labels of colour in the legend.
-        label: in the legend, where there is no axis of colour.
-        ink: colour, where there is no axis of colour.
-        legend: whether the legend names what is drawn.
-        at: labels at which y and x are cut first.
+        names: legend of the labels of `colour`.
+        label: legend without an axis of colour.
+        ink: colour without an axis of colour.
+        legend: whether the series appear in the legend.
+        at: labels at which y and x are selected.
     """
 
     y: Quantity
@@ -35,19 +34,12 @@ class SeriesPanel(Panel):
     at: Mapping[str, Any] = field(default_factory=dict, kw_only=True)
 
     @property
-    def shown(self) -> Quantity:
+    def main_quantity(self) -> Quantity:
         """The quantity whose labels the small multiples have."""
         return self.y
 
     def quantities(self, view: View) -> tuple[xr.DataArray, xr.DataArray] | None:
-        """Both quantities of a view, x first; None where one has not been computed.
-
-        Args:
-            view: of the data set.
-
-        Returns:
-            (x, y) or None.
-        """
+        """The quantities (x, y) of a view; None if one has not been computed."""
         y = view.get(self.y, self.at)
         x = along(y, self.x) if y is not None else None
         x = view.get(self.x, self.at) if x is None else x

@@ -1,4 +1,4 @@
-"""What stands for several members: a middle with a band, or a text in a table."""
+"""Summaries of several members: a middle with a band, or a text in a table."""
 
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
@@ -11,7 +11,7 @@ from attlas.measures.statistics.student_interval import student_interval
 
 
 class Band(NamedTuple):
-    """A middle and the ends of what surrounds it."""
+    """A middle and the ends of an interval around it."""
 
     middle: xr.DataArray
     low: xr.DataArray
@@ -23,14 +23,7 @@ Spread = Callable[[xr.DataArray, Sequence[str]], Band]
 
 
 def quartiles(values: xr.DataArray, over: Sequence[str]) -> Band:
-    """Median and quartiles of the finite values.
-
-    Args:
-        values: any.
-        over: the axes of the members.
-
-    Returns:
-        The band, along the other axes.
+    """Median and quartiles of the finite values over some axes.
 
     Examples:
         >>> [float(end) for end in quartiles(xr.DataArray([1.0, 2.0, 3.0], dims="k"), ["k"])]
@@ -40,93 +33,54 @@ def quartiles(values: xr.DataArray, over: Sequence[str]) -> Band:
 
 
 def extremes(values: xr.DataArray, over: Sequence[str]) -> Band:
-    """Mean, least and largest of the finite values.
-
-    Args:
-        values: any.
-        over: the axes of the members.
-
-    Returns:
-        The band, along the other axes.
-    """
+    """Mean, least and largest of the finite values over some axes."""
     dims = list(over)
     return Band(values.mean(dims), values.min(dims), values.max(dims))
 
 
 def mean_only(values: xr.DataArray, over: Sequence[str]) -> Band:
-    """The mean of the finite values, with no band.
-
-    Args:
-        values: any.
-        over: the axes of the members.
-
-    Returns:
-        The band, whose ends are the mean.
-    """
+    """The mean of the finite values over some axes; the band has no width."""
     mean = values.mean(list(over))
     return Band(mean, mean, mean)
 
 
 def median_only(values: xr.DataArray, over: Sequence[str]) -> Band:
-    """The median of the finite values, with no band.
-
-    Args:
-        values: any.
-        over: the axes of the members.
-
-    Returns:
-        The band, whose ends are the median.
-    """
+    """The median of the finite values over some axes; the band has no width."""
     middle = _quantile(values, over, 0.5)
     return Band(middle, middle, middle)
 
 
 def interval(values: xr.DataArray, over: Sequence[str]) -> Band:
-    """Mean with Student's 95 % interval over the finite values.
+    """Mean of the finite values with Student's 95 % interval; NaN ends for a single member.
 
     Args:
-        values: any.
         over: the axes of the members, which are independent.
-
-    Returns:
-        The band, along the other axes; NaN ends for a single member.
     """
-    rest = [dim for dim in values.dims if dim not in over]
-    flat = values.stack(_member=list(over)).transpose("_member", *rest)
-    found = np.full((2, *flat.shape[1:]), np.nan)
-    for at in np.ndindex(found.shape[1:]):
-        own = flat.values[(slice(None), *at)]
-        own = own[np.isfinite(own)]
-        if len(own):
-            found[(0, *at)], found[(1, *at)] = student_interval(own)
-    middle = flat.isel(_member=0, drop=True).copy(data=found[0])
-    return Band(middle, middle - found[1], middle + found[1])
+    other_axes = [dim for dim in values.dims if dim not in over]
+    flat = values.stack(_member=list(over)).transpose("_member", *other_axes)
+    statistics = np.full((2, *flat.shape[1:]), np.nan)
+    for at in np.ndindex(statistics.shape[1:]):
+        column = flat.values[(slice(None), *at)]
+        column = column[np.isfinite(column)]
+        if len(column):
+            statistics[(0, *at)], statistics[(1, *at)] = student_interval(column)
+    middle = flat.isel(_member=0, drop=True).copy(data=statistics[0])
+    return Band(middle, middle - statistics[1], middle + statistics[1])
 
 
 def geometric_interval(values: xr.DataArray, over: Sequence[str]) -> Band:
     """Geometric mean with Student's 95 % interval of the logarithms.
 
     Args:
-        values: positive.
         over: the axes of the members, which are independent.
-
-    Returns:
-        The band, along the other axes.
     """
-    # The type that NumPy gives a function of a DataArray is lost to type checkers.
-    found = interval(xr.DataArray(np.log(values)), over)
-    return Band(*(xr.DataArray(np.exp(part)) for part in found))
+    # Type checkers do not know the type of NumPy functions of a DataArray.
+    logarithmic = interval(xr.DataArray(np.log(values)), over)
+    return Band(*(xr.DataArray(np.exp(part)) for part in logarithmic))
 
 
 def geometric_extremes(values: xr.DataArray, over: Sequence[str]) -> Band:
-    """Geometric mean, least and largest of the finite values.
-
-    Args:
-        values: positive.
-        over: the axes of the members.
-
-    Returns:
-        The band, along the other axes; NaN where no member has a value.
+    """Geometric mean, least and largest of the finite values; NaN if no member has one.
 
     Examples:
         >>> y = xr.DataArray([1.0, 4.0, np.nan], dims="k")
@@ -139,28 +93,13 @@ def geometric_extremes(values: xr.DataArray, over: Sequence[str]) -> Band:
 
 
 def geometric_mean_only(values: xr.DataArray, over: Sequence[str]) -> Band:
-    """The geometric mean of the finite values, with no band.
-
-    Args:
-        values: positive.
-        over: the axes of the members.
-
-    Returns:
-        The band, whose ends are the mean.
-    """
+    """The geometric mean of the finite values over some axes; the band has no width."""
     middle = geometric_interval(values, over).middle
     return Band(middle, middle, middle)
 
 
 def stated(values: xr.DataArray, over: Sequence[str]) -> Band:
-    """The band that the values hold themselves, along an axis `end`: middle, low and high.
-
-    Args:
-        values: with three entries along `end`.
-        over: that axis.
-
-    Returns:
-        The band, along the other axes.
+    """The band that the values hold along an axis `end`: middle, low and high.
 
     Examples:
         >>> [float(end) for end in stated(xr.DataArray([2.0, 1.0, 5.0], dims="end"), ["end"])]
@@ -170,121 +109,76 @@ def stated(values: xr.DataArray, over: Sequence[str]) -> Band:
     return Band(*(values.isel({axis: k}) for k in range(3)))
 
 
-def mean_and_reach(values: xr.DataArray) -> str:
-    """Mean plus and minus half of Student's 95 % interval over the finite values, as text.
+def mean_and_half_width(values: xr.DataArray) -> str:
+    """Mean ± half the width of Student's 95 % interval over the finite values, as text.
 
-    The one meaning of a plus-minus sign in this atlas; other spreads are named where they stand.
-
-    Args:
-        values: any.
-
-    Returns:
-        Four digits after the point.
+    A plus-minus sign always means this in the atlas; other spreads are named.
 
     Examples:
-        >>> mean_and_reach(xr.DataArray([1.0, 2.0, np.nan]))
+        >>> mean_and_half_width(xr.DataArray([1.0, 2.0, np.nan]))
         '1.5000 ± 6.3531'
     """
-    kept = _finite(values)
-    if len(kept) < 2:
+    finite = _finite(values)
+    if len(finite) < 2:
         return "not available"
-    middle, reach = student_interval(kept)
-    return f"{middle:.4f} ± {reach:.4f}"
+    middle, half_width = student_interval(finite)
+    return f"{middle:.4f} ± {half_width:.4f}"
 
 
 def mean_and_interval(values: xr.DataArray) -> str:
     """Mean with Student's 95 % interval over the finite values, as text.
 
-    Args:
-        values: of independent members.
-
-    Returns:
-        Three digits after the point.
-
     Examples:
         >>> mean_and_interval(xr.DataArray([1.0, 2.0, np.nan]))
         '1.500 [-4.853, 7.853]'
     """
-    kept = _finite(values)
-    if not len(kept):
+    finite = _finite(values)
+    if not len(finite):
         return "not available"
-    middle, reach = student_interval(kept)
-    return f"{middle:.3f} [{middle - reach:.3f}, {middle + reach:.3f}]"
+    middle, half_width = student_interval(finite)
+    return f"{middle:.3f} [{middle - half_width:.3f}, {middle + half_width:.3f}]"
 
 
 def mean_and_range(values: xr.DataArray) -> str:
-    """Mean, least and largest of the finite values, as text.
-
-    Args:
-        values: any.
-
-    Returns:
-        Three significant digits; of a single value, that alone.
+    """Mean, least and largest of the finite values, or the single one, as text.
 
     Examples:
         >>> mean_and_range(xr.DataArray([1.0, 2.0, 6.0])), mean_and_range(xr.DataArray([27.3]))
         ('3 (1 to 6)', '27.3')
     """
-    kept = _finite(values)
-    if not len(kept):
+    finite = _finite(values)
+    if not len(finite):
         return "not available"
-    if len(kept) == 1:
-        return plain_number(float(kept[0]))
-    return f"{kept.mean():.3g} ({kept.min():.3g} to {kept.max():.3g})"
+    if len(finite) == 1:
+        return plain_number(float(finite[0]))
+    return f"{finite.mean():.3g} ({finite.min():.3g} to {finite.max():.3g})"
 
 
 def geometric_mean(values: xr.DataArray) -> str:
-    """Geometric mean with Student's 95 % interval of the logarithms, as text.
-
-    Args:
-        values: positive.
-
-    Returns:
-        Two significant digits.
-    """
-    kept = _finite(values)
-    if not len(kept):
+    """Geometric mean with Student's 95 % interval of the logarithms, as text."""
+    finite = _finite(values)
+    if not len(finite):
         return "not available"
-    mean, reach = student_interval(np.log(kept))
-    low, high = np.exp(mean - reach), np.exp(mean + reach)
-    return f"{np.exp(mean):.2g} [{low:.2g}, {high:.2g}]" if len(kept) > 1 else f"{kept[0]:.2g}"
+    mean, half_width = student_interval(np.log(finite))
+    low, high = np.exp(mean - half_width), np.exp(mean + half_width)
+    return f"{np.exp(mean):.2g} [{low:.2g}, {high:.2g}]" if len(finite) > 1 else f"{finite[0]:.2g}"
 
 
 def mean(values: xr.DataArray) -> float:
-    """Mean of the finite values, NaN without any.
-
-    Args:
-        values: any.
-
-    Returns:
-        One number.
-    """
-    kept = _finite(values)
-    return float(kept.mean()) if len(kept) else np.nan
+    """Mean of the finite values, NaN without any."""
+    finite = _finite(values)
+    return float(finite.mean()) if len(finite) else np.nan
 
 
 def median(values: xr.DataArray) -> float:
-    """Median of the values that are not NaN; infinite ones count.
-
-    Args:
-        values: any.
-
-    Returns:
-        One number.
-    """
+    """Median of the values that are not NaN; infinite ones count."""
     flat = values.values.astype(float).ravel()
-    kept = flat[~np.isnan(flat)]
-    return float(np.median(kept)) if len(kept) else np.nan
+    numbers = flat[~np.isnan(flat)]
+    return float(np.median(numbers)) if len(numbers) else np.nan
 
 
 def at_most(values: xr.DataArray) -> str:
-    """The median of a bound, as text.
-
-    Args:
-        values: the bound, one per member.
-
-    Returns:
-        Two significant digits.
+    """The median of a bound over the members, as text.
 
     Examples:
         >>> at_most(xr.DataArray([1.0, 20.0, 300.0]))
@@ -294,60 +188,32 @@ def at_most(values: xr.DataArray) -> str:
 
 
 def only(values: xr.DataArray) -> object:
-    """The one value there is.
-
-    Args:
-        values: equal in all entries.
-
-    Returns:
-        It, as Python has it; NaN where values differ.
-    """
+    """The common value of all entries as a Python object; NaN if they differ."""
     flat = values.values.ravel()
     return flat[0].item() if len(flat) and np.all(flat == flat[0]) else np.nan
 
 
 def largest(values: xr.DataArray) -> float:
-    """Largest finite value, NaN without any.
-
-    Args:
-        values: any.
-
-    Returns:
-        One number.
-    """
+    """Largest finite value, NaN without any."""
     return float(_finite(values).max(initial=-np.inf)) if len(_finite(values)) else np.nan
 
 
 def least(values: xr.DataArray) -> float:
-    """Least finite value, NaN without any.
-
-    Args:
-        values: any.
-
-    Returns:
-        One number.
-    """
+    """Least finite value, NaN without any."""
     return float(_finite(values).min(initial=np.inf)) if len(_finite(values)) else np.nan
 
 
 def total(values: xr.DataArray) -> int:
-    """How many entries are true, or the sum of counts.
-
-    Args:
-        values: booleans or counts; NaN counts nothing.
-
-    Returns:
-        Their number.
-    """
+    """The number of true entries, or the sum of counts; NaN counts as 0."""
     return int(np.nansum(values.values.astype(float)))
 
 
 def _quantile(values: xr.DataArray, over: Sequence[str], q: float) -> xr.DataArray:
     """A quantile of the finite values, NaN where there are none."""
     none = values.isnull().all(list(over))
-    with np.errstate(invalid="ignore"):  # between infinite values there is none: NaN
-        found = values.where(~none, 0.0).quantile(q, dim=list(over), skipna=True)
-    return found.drop_vars("quantile").where(~none)
+    with np.errstate(invalid="ignore"):  # between infinite values a quantile is NaN
+        quantile = values.where(~none, 0.0).quantile(q, dim=list(over), skipna=True)
+    return quantile.drop_vars("quantile").where(~none)
 
 
 def _finite(values: xr.DataArray) -> np.ndarray:

@@ -19,14 +19,12 @@ Row = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Column:
-    """One column: a quantity at the row's labels, summarised over all that is left.
+    """One column: a quantity at the row's labels, summarised over all other axes.
 
     Attributes:
-        head: of the column.
-        value: the quantity.
-        show: makes one number or text of the entries at a row; their mean unless said otherwise.
-        at: labels at which the quantity is cut first.
-        where: rows that have an entry; all of them when None.
+        show: reduces the entries at a row to one number or text; by default to their mean.
+        at: further labels at which the quantity is selected.
+        where: predicate for rows that have an entry; all when None.
     """
 
     head: str
@@ -36,48 +34,30 @@ class Column:
     where: Callable[[Row], bool] | None = None
 
     def entries(self, view: View, row: Row) -> dict[str, Any]:
-        """The entry at a row.
-
-        Args:
-            view: of the data set.
-            row: its labels.
-
-        Returns:
-            A number or text by head, NaN where there is none.
-        """
+        """The entry at a row, a number or text by head; NaN if there is none."""
         if self.where is not None and not self.where(row):
             return {self.head: np.nan}
-        found = view.get(self.value, {**self.at, **row})
-        return {self.head: np.nan if found is None else self.show(found)}
+        values = view.get(self.value, {**self.at, **row})
+        return {self.head: np.nan if values is None else self.show(values)}
 
 
 @dataclass(frozen=True)
 class Derived:
-    """Columns of what a function makes of all the data at a row.
+    """Columns that a function computes from all the data at a row.
 
     Attributes:
-        heads: of the columns, or of the one.
-        entry_of: makes numbers or texts of the data set, cut at the row's labels; as many as
-            there are heads.
+        entry_of: computes one number or text per head from the data set at the row's labels.
     """
 
     heads: str | tuple[str, ...]
     entry_of: Callable[[xr.Dataset], Any]
 
     def entries(self, view: View, row: Row) -> dict[str, Any]:
-        """The entries at a row.
-
-        Args:
-            view: of the data set.
-            row: its labels.
-
-        Returns:
-            Numbers or texts by head.
-        """
-        found = self.entry_of(view.data.sel(dict(row)))
+        """The entries at a row, numbers or texts by head."""
+        values = self.entry_of(view.data.sel(dict(row)))
         if isinstance(self.heads, str):
-            return {self.heads: found}
-        return dict(zip(self.heads, found, strict=True))
+            return {self.heads: values}
+        return dict(zip(self.heads, values, strict=True))
 
 
 @dataclass(frozen=True)
@@ -85,25 +65,16 @@ class Printed:
     """One column of numbers that were printed or measured elsewhere.
 
     Attributes:
-        head: of the column.
-        numbers: by the row's labels: a tuple, or the one label of rows that have one.
+        numbers: numbers by the row's labels: a tuple, or the label itself if a row has one.
     """
 
     head: str
     numbers: Mapping[Any, Any]
 
     def entries(self, view: View, row: Row) -> dict[str, Any]:
-        """The entry at a row.
-
-        Args:
-            view: of the data set.
-            row: its labels.
-
-        Returns:
-            The number by head, NaN where there is none.
-        """
-        first, *rest = row.values()
-        return {self.head: self.numbers.get((first, *rest) if rest else first, np.nan)}
+        """The entry at a row, by head; NaN if there is none."""
+        first, *others = row.values()
+        return {self.head: self.numbers.get((first, *others) if others else first, np.nan)}
 
 
 @dataclass(frozen=True)
@@ -112,9 +83,8 @@ class Table:
 
     Attributes:
         rows: names of the axes; with a mapping, the heads of their columns by name.
-        columns: of numbers.
-        where: which combinations are rows; all of them when None.
-        of: makes the data set that the table shows; the experiment's own when None.
+        where: predicate that selects combinations as rows; all when None.
+        of: prepares the data set that the table shows; the experiment's own when None.
     """
 
     rows: Sequence[str] | Mapping[str, str]
@@ -123,30 +93,19 @@ class Table:
     of: Callable[[xr.Dataset], xr.Dataset] | None = None
 
     def __call__(self, data: xr.Dataset) -> "pandas.DataFrame":
-        """Make the table.
-
-        Args:
-            data: the data set of an experiment.
-
-        Returns:
-            One column for each axis and each of the columns; empty where an axis has no data.
-        """
+        """Compute the table of an experiment's data set; empty if an axis has no data."""
         return self.beginning(data, None)
 
     def beginning(self, data: xr.Dataset, most: int | None) -> "pandas.DataFrame":
-        """Make the first rows of the table.
+        """Compute the first rows of the table.
 
         Args:
-            data: the data set of an experiment.
-            most: how many; all of them when None.
-
-        Returns:
-            As the whole table.
+            most: maximal number of rows; all when None.
         """
         import pandas as pd
 
         data = self.of(data) if self.of else data
-        view, found = View(data), []
+        view, lines = View(data), []
         heads = dict(self.rows) if isinstance(self.rows, Mapping) else {n: n for n in self.rows}
         if any(name not in data.dims for name in heads):  # nothing has been computed yet
             return pd.DataFrame()
@@ -156,10 +115,10 @@ class Table:
                 line = {heads[name]: label for name, label in row.items()}
                 for column in self.columns:
                     line |= column.entries(view, row)
-                found.append(line)
-            if most is not None and len(found) >= most:
+                lines.append(line)
+            if most is not None and len(lines) >= most:
                 break
-        return pd.DataFrame(found)
+        return pd.DataFrame(lines)
 
 
 def final(
@@ -168,13 +127,8 @@ def final(
     """A quantity at its last label on an axis.
 
     Args:
-        name: of the quantity.
-        along: the axis.
-        by: axes at whose labels the last one may differ: it is the last with any finite entry,
-            so that a member that diverged earlier is NaN and not its last finite value.
-
-    Returns:
-        A function of the data set.
+        by: axes on which the last label may depend. It is the last with any finite entry, so that
+            a member that diverged earlier is NaN and not its last finite value.
 
     Examples:
         >>> y = [[[1.0, 2.0, np.nan], [5.0, np.nan, np.nan]], [[3.0, 4.0, 5.0], [3.0, 4.0, 6.0]]]
@@ -197,11 +151,7 @@ def last_finite(name: Quantity, along: str) -> Callable[[xr.Dataset], xr.DataArr
     """A quantity at the last label at which each of its lines has a finite value.
 
     Args:
-        name: of the quantity, whose missing values are such as were left out (not certified).
-        along: the axis.
-
-    Returns:
-        A function of the data set; NaN where a line has no finite value.
+        name: the quantity; NaN marks entries that were left out (not certified).
 
     Examples:
         >>> data = xr.Dataset({"y": (("k", "R"), [[1.0, 2.0, np.nan], [np.nan] * 3])})

@@ -1,4 +1,4 @@
-"""A waterfall: where a product of factors is made up, step after step on a logarithmic axis."""
+"""A waterfall chart: the factors of a product, step by step on a logarithmic axis."""
 
 import textwrap
 from collections.abc import Sequence
@@ -20,23 +20,18 @@ _LONGEST = 22
 def waterfall(
     labels: Sequence[str],
     factors: Sequence[float | None],
-    whole: float | None = None,
+    total: float | None = None,
     name: str = "the whole",
 ) -> Figure:
-    """Bars that begin where the one above ends; the last is the whole.
+    """Draw bars that begin where the one above ends; the last is the total.
 
     Args:
-        labels: of the steps, plain text.
-        factors: at least 1, None where a step has none.
-        whole: what the steps give together, where it was measured too; a difference to their
-            product has a bar of its own.
-        name: of the whole.
-
-    Returns:
-        The figure.
+        factors: at least 1 each, None for a step without a ratio.
+        total: the measured factor of all steps together, if known; a difference to their product
+            has its own bar.
 
     Examples:
-        >>> figure = waterfall(["a", "b"], [1.5, None], whole=2.0)
+        >>> figure = waterfall(["a", "b"], [1.5, None], total=2.0)
         >>> [text.get_text() for text in figure.axes[0].get_yticklabels()]
         ['a', 'b', 'between the steps', 'the whole']
     """
@@ -44,9 +39,9 @@ def waterfall(
     product = 1.0
     for factor in factors:
         product *= factor or 1.0
-    if whole is not None and whole > 1.001 * product:
-        rows.append(("between the steps", whole / product, PALETTE[4]))
-    end = max(product, whole or 1.0)
+    if total is not None and total > 1.001 * product:
+        rows.append(("between the steps", total / product, PALETTE[4]))
+    end = max(product, total or 1.0)
     figure = Figure(figsize=(WIDTH, EDGE + ROW * (1 + len(rows))), layout="constrained")
     axes = figure.subplots()
     reached = 1.0
@@ -55,8 +50,8 @@ def waterfall(
         reached *= factor or 1.0
         axes.plot([reached] * 2, [place - 0.32, place + 1.32], color=INK, lw=0.6, ls=":", zorder=1)
     _bar(axes, len(rows), 1.0, end, INK)
-    shown = [textwrap.shorten(label, _LONGEST, placeholder="…") for label, _, _ in rows]
-    axes.set_yticks(range(1 + len(rows)), [*shown, name])
+    short_labels = [textwrap.shorten(label, _LONGEST, placeholder="…") for label, _, _ in rows]
+    axes.set_yticks(range(1 + len(rows)), [*short_labels, name])
     axes.tick_params(axis="y", length=0)
     axes.set_ylim(len(rows) + 0.5, -0.5)
     _scale(axes, end)
@@ -81,14 +76,14 @@ def _bar(axes: Axes, place: int, start: float, factor: float | None, colour: str
 
 def _scale(axes: Axes, end: float) -> None:
     """A logarithmic axis with a few round ticks and room for the last number."""
-    reach = max(end, 1.02)
+    largest = max(end, 1.02)
     axes.set_xscale("log")
-    axes.set_xlim(1.0, reach**1.3)
-    if reach > 20:
-        powers = range(1 + len(f"{reach:.0f}"))
+    axes.set_xlim(1.0, largest**1.3)
+    if largest > 20:
+        powers = range(1 + len(f"{largest:.0f}"))
         ticks = [10.0**k for k in powers][:: max(1, len(powers) // 5)]
     else:
-        ticks = [tick for tick in _STEPS if tick <= reach]
+        ticks = [tick for tick in _STEPS if tick <= largest]
         ticks = ticks if len(ticks) < 5 else [tick for tick in ticks if tick in _FEW]
     axes.xaxis.set_major_locator(FixedLocator(ticks))
     axes.xaxis.set_minor_locator(NullLocator())

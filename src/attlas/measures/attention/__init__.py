@@ -1,1 +1,1 @@
-"""What attention does: its rows, concentration, direction and the margins it reaches."""
+"""Measurements of attention: its concentration, positions, direction and spectra."""

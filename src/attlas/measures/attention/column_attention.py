@@ -1,4 +1,4 @@
-r"""Attention that each token receives: the score by which attention sinks are found."""
+r"""The attention that each token receives, a score that identifies attention sinks."""
 
 import jax.numpy as jnp
 from jaxtyping import Array, Float
@@ -11,8 +11,8 @@ def column_attention(weights: ArrayInput, seen: ArrayInput) -> Float[Array, "H T
 
     $$\alpha_k=\frac1{|\{i: k\in S_i\}|}\sum_{i: k\in S_i} a_{ik}$$
 
-    A head has a sink at token k where alpha_k > .3, over T = 64 tokens: the score falls with T.
-    Uniform causal attention has alpha_1 = H_T / T, with H_T the harmonic number, .074 at T = 64;
+    A head has a sink at token k if alpha_k > 0.3 over T = 64 tokens; the score falls with T.
+    Uniform causal attention has alpha_1 = H_T / T, with H_T the harmonic number, 0.074 at T = 64;
     uniform bidirectional attention has 1 / T.
 
     Args:

@@ -1,7 +1,8 @@
 r"""How concentrated attention rows are: (A2) and (A4) of liu2021analyzing, at any scale.
 
-Rows of different lengths come in blocks, so that a million of them need no more memory than a
-block and the results. Selection runs in NumPy on the host, whose sort is ten times XLA's.
+Rows of different lengths are processed in blocks, so that a million of them need only the memory of
+a block and the results. Selection runs in NumPy on the host, whose sort is ten times as fast as
+XLA's.
 """
 
 import math
@@ -16,13 +17,13 @@ from attlas.core.errors import UserError
 
 Norm = Literal["l2", "raw l2", "l1"]
 
-# Rounding that a weight of a row carries besides its share in the row's sum: exp and a division.
+# Rounding of a weight besides its share in the row's sum: exp and a division.
 _ENTRY_ROUNDINGS = 8
 
-# Weights that are worked on at once: a block and its copies stay in a core's own cache.
+# Weights processed at once: a block and its copies fit a core's cache.
 _CACHED = 65_536
 
-# Terms of a running sum that are added before it is looked at.
+# Terms of a running sum that are added as one group.
 _GROUP = 16
 
 
@@ -30,11 +31,10 @@ class Concentration(NamedTuple):
     """One entry per row, in the leading shape of the weights.
 
     Attributes:
-        s0: smallest number of weights that hold all but tau of the norm, last axis tau; 0
-            where no number does, which happens with "raw l2" alone.
-        top_norm: l2 norm of the floor(sqrt(p)) largest weights, as liu2021analyzing plots it.
+        s0: smallest number of weights with all but tau of the norm, last axis tau; 0 if no number
+            has, which happens only with "raw l2".
+        top_norm: l2 norm of the floor(sqrt(p)) largest weights, as plotted in liu2021analyzing.
         relative_top_norm: the same over the l2 norm of the row.
-        top_share: their sum.
         entropy: -sum a log a, in nats.
         effective_support: exp(entropy), the number of equal weights of that entropy.
         participation: 1 / ||a||_2^2, the number of equal weights of that l2 norm.
@@ -60,21 +60,20 @@ def concentration(
 
     $$s_0=\min\{s:\|a_{(1..s)}\|\ge(1-\tau)\|a\|\}$$
 
-    with the l2 norm ("l2"), the l1 norm ("l1"), or the print's ||a_(1..s)||_2 >= 1 - tau
-    ("raw l2"). The last takes rows of l2 norm one for granted, which softmax rows are not: it
-    forces the largest weight to be at least (1 - tau)^2. A threshold that is missed by no more
-    than the rounding of a sum counts as reached.
+    with the l2 norm ("l2"), the l1 norm ("l1"), or the printed condition ||a_(1..s)||_2 >= 1 - tau
+    ("raw l2"). The last assumes rows of l2 norm 1, which softmax rows do not have: it forces the
+    largest weight to be at least (1 - tau)^2. A threshold missed by at most the rounding of a sum
+    counts as reached.
 
     Args:
         weights: rows of attention weights along the last axis, (..., T), each in its first
             `lengths` entries; a list, or an array of NumPy, JAX or torch of any float type.
         lengths: p of each row, broadcast to the leading axes: `np.arange(1, T + 1)` for causal
-            maps; T when None. What lies beyond is not read.
+            maps; T when None. Entries beyond are not read.
         taus: levels, each in (0, 1).
-        norm: whose share counts for s0.
-        eps: rounding unit of the arithmetic that produced the rows, when they come from a
-            coarser one; that of their dtype when None. Half precision is widened to float32,
-            its rounding unit stays.
+        norm: the norm that defines s0.
+        eps: rounding unit of the arithmetic that produced the rows, if coarser than that of their
+            dtype. Half precision is widened to float32 but keeps its rounding unit.
 
     Returns:
         The statistics, of shape (...), and s0 of shape (..., taus).
@@ -93,16 +92,16 @@ def concentration(
         >>> concentration(maps[None, None], np.arange(1, 5)).s0[..., 0].tolist()
         [[[1, 2, 3, 4]]]
     """
-    given = _rows(weights)
-    lead, width = given.shape[:-1], given.shape[-1]
-    sizes = _sizes(given, lengths)
-    flat = given.reshape(-1, width)
+    array = _rows(weights)
+    lead, width = array.shape[:-1], array.shape[-1]
+    sizes = _sizes(array, lengths)
+    flat = array.reshape(-1, width)
     if not all(0 < tau < 1 for tau in taus):
         raise UserError(f"taus = {taus}: choose levels between 0 and 1")
     _require_settings(norm, eps)
-    unit = max(float(jnp.finfo(given.dtype).eps), eps or 0.0)
-    found = _measured(flat, sizes, taus, norm, unit, lead)
-    return Concentration(*(column.reshape((*lead, *column.shape[1:])) for column in found))
+    unit = max(float(jnp.finfo(array.dtype).eps), eps or 0.0)
+    columns = _measured(flat, sizes, taus, norm, unit, lead)
+    return Concentration(*(column.reshape((*lead, *column.shape[1:])) for column in columns))
 
 
 def _measured(
@@ -115,20 +114,20 @@ def _measured(
 ) -> Concentration:
     """The statistics of rows [r, T]."""
     rows, width = flat.shape
-    found = Concentration(np.zeros((rows, len(taus)), np.int32), *np.zeros((6, rows)))
+    statistics = Concentration(np.zeros((rows, len(taus)), np.int32), *np.zeros((6, rows)))
     # Rows that share floor(sqrt(p)) share one slice of largest weights, at little padding.
     roots = np.array([math.isqrt(p) for p in range(width + 1)])[sizes]
     for root in np.unique(roots):
         alike = np.flatnonzero(roots == root)
         step = max(1, _CACHED // (root + 1) ** 2)
         for start in range(0, alike.size, step):
-            chosen = alike[start : start + step]
-            block = _padded(flat, sizes, chosen)
-            _require_distributions(block, sizes[chosen], chosen, unit, lead)
-            parts = _statistics(block, int(root), taus, norm)
-            for column, values in zip(found, parts, strict=True):
-                column[chosen] = values
-    return found
+            indices = alike[start : start + step]
+            block = _padded(flat, sizes, indices)
+            _require_distributions(block, sizes[indices], indices, unit, lead)
+            block_statistics = _statistics(block, int(root), taus, norm)
+            for column, values in zip(statistics, block_statistics, strict=True):
+                column[indices] = values
+    return statistics
 
 
 def streamed_concentration(
@@ -140,9 +139,9 @@ def streamed_concentration(
     """`concentration` of blocks (weights, lengths) that come one at a time.
 
     Args:
-        blocks: what is to be measured; each is dropped before the next is asked for.
+        blocks: blocks to measure; each is dropped before the next is read.
         taus: levels, each in (0, 1).
-        norm: whose share counts for s0.
+        norm: the norm that defines s0.
         eps: rounding unit of the arithmetic that produced the rows; their dtype's when None.
 
     Returns:
@@ -156,10 +155,10 @@ def streamed_concentration(
         >>> streamed_concentration([(rows, None), (rows, None)]).s0.ravel().tolist()
         [4, 4, 4, 4, 4, 4]
     """
-    parts = [concentration(rows, lengths, taus, norm, eps) for rows, lengths in blocks]
-    if not parts:
+    results = [concentration(rows, lengths, taus, norm, eps) for rows, lengths in blocks]
+    if not results:
         raise UserError("no attention rows: give at least one block (weights, lengths)")
-    return Concentration(*(np.concatenate(column) for column in zip(*parts, strict=True)))
+    return Concentration(*(np.concatenate(column) for column in zip(*results, strict=True)))
 
 
 def top_norm(weights: ArrayInput, s0: int, lengths: ArrayInput | None = None) -> np.ndarray:
@@ -167,7 +166,6 @@ def top_norm(weights: ArrayInput, s0: int, lengths: ArrayInput | None = None) ->
 
     Args:
         weights: rows of attention weights, as for `concentration`, (..., T).
-        s0: how many.
         lengths: p of each row, broadcast to the leading axes; T when None.
 
     Returns:
@@ -182,15 +180,15 @@ def top_norm(weights: ArrayInput, s0: int, lengths: ArrayInput | None = None) ->
         >>> top_norm(np.array([[0.1, 0.6, 0.0, 0.3]]), 1).tolist()
         [0.6]
     """
-    given = _rows(weights)
-    sizes = _sizes(given, lengths)
-    rows, width = sizes.size, given.shape[-1]
+    array = _rows(weights)
+    sizes = _sizes(array, lengths)
+    rows, width = sizes.size, array.shape[-1]
     if s0 < 1 or (rows and s0 > sizes.min()):
         least = sizes.min() if rows else width
         raise UserError(f"s0 = {s0} of p = {least} weights: choose s0 from 1 to the least p")
-    block = _padded(given.reshape(-1, width), sizes, np.arange(rows))
+    block = _padded(array.reshape(-1, width), sizes, np.arange(rows))
     top = np.partition(block, block.shape[1] - s0, axis=1)[:, -s0:]
-    return np.sqrt(np.einsum("ij,ij->i", top, top)).reshape(given.shape[:-1])
+    return np.sqrt(np.einsum("ij,ij->i", top, top)).reshape(array.shape[:-1])
 
 
 def _require_settings(norm: str, eps: float | None) -> None:
@@ -200,13 +198,13 @@ def _require_settings(norm: str, eps: float | None) -> None:
 
 
 def _rows(weights: ArrayInput) -> np.ndarray:
-    found = read_array(weights, "weights")
-    if found.ndim < 1 or not jnp.issubdtype(found.dtype, jnp.floating):
+    array = read_array(weights, "weights")
+    if array.ndim < 1 or not jnp.issubdtype(array.dtype, jnp.floating):
         raise UserError(
-            f"weights of shape {found.shape} and type {found.dtype}: give floating numbers, "
+            f"weights of shape {array.shape} and type {array.dtype}: give floating numbers, "
             "rows of attention weights along the last axis"
         )
-    return found
+    return array
 
 
 def _sizes(weights: np.ndarray, lengths: ArrayInput | None) -> np.ndarray:
@@ -231,20 +229,20 @@ def _broadcasts(shape: tuple[int, ...], lead: tuple[int, ...]) -> bool:
     return len(shape) <= len(lead) and all(size in (1, rows) for size, rows in pairs)
 
 
-def _padded(weights: np.ndarray, sizes: np.ndarray, chosen: np.ndarray) -> np.ndarray:
-    """The chosen rows, cut to the longest of them, zero beyond their lengths."""
-    widest = int(sizes[chosen].max(initial=1))
-    block = weights[chosen, :widest]
-    # Sums of half precision would be coarser than what they are checked against.
+def _padded(weights: np.ndarray, sizes: np.ndarray, indices: np.ndarray) -> np.ndarray:
+    """The rows `indices`, truncated to the longest of them, zero beyond their lengths."""
+    widest = int(sizes[indices].max(initial=1))
+    block = weights[indices, :widest]
+    # Sums in half precision would be coarser than the tolerance of their check.
     block = block.astype(working_dtype("float32", block.dtype), copy=False)
-    inside = np.arange(widest) < sizes[chosen][:, None]
+    inside = np.arange(widest) < sizes[indices][:, None]
     return block if inside.all() else np.where(inside, block, np.zeros((), block.dtype))
 
 
 def _require_distributions(
     block: np.ndarray,
     sizes: np.ndarray,
-    chosen: np.ndarray,
+    indices: np.ndarray,
     unit: float,
     lead: tuple[int, ...],
 ) -> None:
@@ -255,7 +253,7 @@ def _require_distributions(
     wrong = np.flatnonzero(~((gap <= allowed) & (block.min(1) >= 0)))
     if wrong.size:
         k = wrong[0]
-        place = tuple(int(i) for i in np.unravel_index(chosen[k], lead))
+        place = tuple(int(i) for i in np.unravel_index(indices[k], lead))
         total = block[k].sum(dtype=np.float64)
         raise UserError(
             f"attention row {place[0] if len(place) == 1 else place} sums to {total:.9g} "
@@ -289,26 +287,28 @@ def _statistics(
 def _support_sizes(
     ordered: np.ndarray, squares: np.ndarray, taus: tuple[float, ...], norm: Norm
 ) -> np.ndarray:
-    """s0 = p minus how many of the smallest weights may go; padding goes first, as zeros do."""
-    # Running sums of groups say in which group the answer lies; only that one is summed term by
-    # term, for a running sum over a whole row costs five times its sort.
+    """s0 = p minus the number of smallest weights that may be dropped; padding zeros go first."""
+    # Running sums of groups tell in which group the answer lies; only that group is summed term by
+    # term, as a running sum over a whole row costs five times its sort.
     rows, width = ordered.shape
     padding = -width % _GROUP
     terms = np.zeros((rows, width + padding), ordered.dtype)
     np.multiply(ordered, 1 if norm == "l1" else ordered, out=terms[:, padding:])
     terms = terms.reshape(rows, -1, _GROUP)
     lost = np.cumsum(terms @ np.ones(_GROUP, terms.dtype), axis=1)
-    total, each = lost[:, -1], np.arange(rows)
+    total, row_indices = lost[:, -1], np.arange(rows)
     slack = width * float(np.finfo(ordered.dtype).eps) * total
-    found = np.zeros((rows, len(taus)), np.int32)
+    sizes_of = np.zeros((rows, len(taus)), np.int32)
     for column, tau in enumerate(taus):
-        kept = {"l1": (1 - tau) * total, "l2": (1 - tau) ** 2 * squares}.get(norm)
-        kept = np.full_like(total, (1 - tau) ** 2) if kept is None else kept
-        may_go = total - kept + slack
-        whole = np.minimum(np.count_nonzero(lost <= may_go[:, None], axis=1), lost.shape[1] - 1)
-        before = np.where(whole > 0, lost[each, whole - 1], 0)
-        inside = before[:, None] + np.cumsum(terms[each, whole], axis=1)
-        gone = whole * _GROUP + np.count_nonzero(inside <= may_go[:, None], axis=1)
+        threshold = {"l1": (1 - tau) * total, "l2": (1 - tau) ** 2 * squares}.get(norm)
+        threshold = np.full_like(total, (1 - tau) ** 2) if threshold is None else threshold
+        may_go = total - threshold + slack
+        full_groups = np.minimum(
+            np.count_nonzero(lost <= may_go[:, None], axis=1), lost.shape[1] - 1
+        )
+        before = np.where(full_groups > 0, lost[row_indices, full_groups - 1], 0)
+        inside = before[:, None] + np.cumsum(terms[row_indices, full_groups], axis=1)
+        gone = full_groups * _GROUP + np.count_nonzero(inside <= may_go[:, None], axis=1)
         sizes = width + padding - gone
-        found[:, column] = np.where(may_go >= 0, np.maximum(sizes, 1), 0)
-    return found
+        sizes_of[:, column] = np.where(may_go >= 0, np.maximum(sizes, 1), 0)
+    return sizes_of

@@ -1,4 +1,4 @@
-r"""How far the direction of one matrix is from that of another."""
+r"""Distances between the directions of two matrices."""
 
 import jax.numpy as jnp
 from jaxtyping import Array, Float
@@ -22,8 +22,8 @@ def direction_divergence(
 
     Args:
         W: trained matrix; a list, or an array of NumPy, JAX or torch, traced or not.
-        target: direction to compare with, of one shape with W, such as the attention SVM's. The
-            wider of the two types is computed in: a float32 W is exact in float64.
+        target: direction to compare with, such as the attention SVM's, of the shape of W. The
+            computation uses the wider of the two types.
         p: exponent of the potential.
 
     Returns:
@@ -48,7 +48,6 @@ def correlation_coefficient(W: ArrayInput, target: ArrayInput) -> Float[Array, "
 
     Args:
         W: first matrix; what `direction_divergence` accepts.
-        target: second matrix.
 
     Returns:
         Cosine in [-1, 1]; NaN if either matrix is zero.

@@ -1,6 +1,6 @@
 r"""Concentration and position of attention maps, as means over the rows of one sequence.
 
-One program for all heads, so that a batch of sequences is a `vmap` and no map is kept.
+One program serves all heads, so that a batch of sequences is a `vmap` and no map is stored.
 """
 
 from typing import NamedTuple
@@ -12,7 +12,7 @@ from jaxtyping import Array, Float
 from attlas.core.arrays import ArrayInput, own_precision, read_mask
 
 NEAR = 4
-"""Tokens up to so many places away are near: positional heads live on them."""
+"""Tokens at most this many places away are near, as the targets of positional heads."""
 
 
 class MapStatistics(NamedTuple):
@@ -20,7 +20,6 @@ class MapStatistics(NamedTuple):
 
     Attributes:
         entropy: -sum a log a, in nats.
-        effective_support: exp(entropy).
         participation: 1 / ||a||_2^2.
         top_1: largest weight, the confidence of a head.
         top_4: sum of the four largest weights, of all where there are fewer.
@@ -54,17 +53,12 @@ def map_statistics(weights: ArrayInput, rows: ArrayInput, special: ArrayInput) -
 
     $$\frac1{|R|}\sum_{i\in R} g(a_i),\qquad a_i=(a_{i1},\dots,a_{iT})$$
 
-    for every g of `MapStatistics`. Maps of equal weights give the null that a head is held
-    against.
+    for every g of `MapStatistics`. Maps of equal weights give the null for comparison.
 
     Args:
         weights: attention maps, [H, T, T]; a list, or an array of NumPy, JAX or torch, traced or
             not. What a row does not see has weight 0.
         rows: R, which rows count, booleans [T]; padding does not.
-        special: which tokens are special, booleans [T].
-
-    Returns:
-        The means.
 
     A `UserError` names an array of another shape or type.
 
@@ -84,7 +78,7 @@ def map_statistics(weights: ArrayInput, rows: ArrayInput, special: ArrayInput) -
         counted = jnp.asarray(read_mask(rows, "rows", (length,)))
         marked = jnp.asarray(read_mask(special, "special", (length,)))
         entropy = jnp.sum(jax.scipy.special.entr(a), axis=-1)
-        # Behind the barrier no slice of it reaches XLA's top_k, which would become a whole sort.
+        # The barrier keeps slices from XLA's top_k, which would otherwise become a full sort.
         largest = jax.lax.optimization_barrier(jax.lax.top_k(a, min(16, length))[0])
         apart = jnp.abs(jnp.arange(length)[:, None] - jnp.arange(length)[None])
         away = (apart > NEAR) & ~marked[None]
@@ -105,5 +99,5 @@ def map_statistics(weights: ArrayInput, rows: ArrayInput, special: ArrayInput) -
             jnp.sum(jnp.where(marked[None, None], a, 0), axis=-1),
         )
         share = counted.astype(a.dtype) / jnp.sum(counted).astype(a.dtype)
-        # A padded row may hold anything, NaN included: it is chosen away, not multiplied away.
-        return MapStatistics(*(jnp.where(counted[None], each, 0) @ share for each in columns))
+        # A padded row may hold anything, NaN included: it is selected away, not multiplied by 0.
+        return MapStatistics(*(jnp.where(counted[None], column, 0) @ share for column in columns))

@@ -14,7 +14,7 @@ from attlas.core.arrays import ArrayInput, read_arrays
 
 
 class ProductSpectrum(NamedTuple):
-    """Of each product L R', in the leading shape of its factors.
+    """The spectrum of each product L R', in the leading shape of its factors.
 
     Attributes:
         singular: singular values, largest first; as many as the smallest side.
@@ -129,7 +129,7 @@ def product_norm(left: ArrayInput, right: ArrayInput) -> Float[np.ndarray, "*hea
         [6.0]
     """
     L, R = read_arrays("*heads d k, *heads e k", np.float64, left=left, right=right)
-    grams = [np.swapaxes(each, -1, -2) @ each for each in (L, R)]
+    grams = [np.swapaxes(factor, -1, -2) @ factor for factor in (L, R)]
     with FACTORISING:
         values, vectors = np.linalg.eigh(grams[0])
         root = np.sqrt(np.maximum(values, 0))[..., None] * np.swapaxes(vectors, -1, -2)

@@ -1,4 +1,4 @@
-r"""How far the rows of a sequence are from being equal: rank collapse, oversmoothing."""
+r"""The distance of hidden states from being equal for all tokens: rank collapse, oversmoothing."""
 
 from typing import NamedTuple
 
@@ -9,7 +9,7 @@ from attlas.core.arrays import ArrayInput, own_precision, read_mask
 
 
 class RankResidual(NamedTuple):
-    """Of the rows X of one sequence.
+    """Distances of the hidden states X of one sequence from equal rows.
 
     Attributes:
         l2: min over c of ||X - 1c'||_F / ||X||_F; the minimiser is the mean row.
@@ -36,7 +36,6 @@ def rank_residual(X: ArrayInput, rows: ArrayInput) -> RankResidual:
 
     Args:
         X: hidden rows, [T, d]; a list, or an array of NumPy, JAX or torch, traced or not.
-        rows: which rows count, booleans [T].
 
     Returns:
         The residuals; the cosine is NaN for one row.
@@ -55,13 +54,13 @@ def rank_residual(X: ArrayInput, rows: ArrayInput) -> RankResidual:
         counted = jnp.asarray(read_mask(rows, "rows", X.shape[:1]))[:, None]
         number = jnp.sum(counted).astype(X.dtype)
         X = jnp.where(counted, X, 0)
-        rest = jnp.where(counted, X - jnp.sum(X, axis=0, keepdims=True) / number, 0)
+        centred = jnp.where(counted, X - jnp.sum(X, axis=0, keepdims=True) / number, 0)
         length = jnp.linalg.norm(X, axis=1, keepdims=True)
         unit = jnp.where(length > 0, X / jnp.where(length > 0, length, 1), 0)
         together = jnp.sum(jnp.sum(unit, axis=0) ** 2) - jnp.sum(unit**2)
         return RankResidual(
-            jnp.linalg.norm(rest) / jnp.linalg.norm(X),
-            _composite(rest) / _composite(X),
+            jnp.linalg.norm(centred) / jnp.linalg.norm(X),
+            _composite(centred) / _composite(X),
             together / (number * (number - 1)),
             jnp.max(jnp.abs(X)),
         )

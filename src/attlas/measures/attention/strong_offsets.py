@@ -1,4 +1,4 @@
-r"""How often a head's confident rows look at each relative position."""
+r"""Counts of the relative positions that a head's confident rows attend to."""
 
 import jax
 import jax.numpy as jnp
@@ -11,7 +11,7 @@ from attlas.core.errors import UserError
 def strong_offsets(
     weights: ArrayInput, rows: ArrayInput, level: float = 0.8
 ) -> Int[Array, "H offsets"]:
-    r"""Counts of rows by the offset of their largest weight, where that weight exceeds a level.
+    r"""Counts of rows by the offset of their largest weight, if that weight exceeds a level.
 
     $$c_o=|\{i\in R:\max_j a_{ij}>\ell,\ \arg\max_j a_{ij}=i+o\}|,\qquad -T<o<T$$
 
@@ -20,8 +20,8 @@ def strong_offsets(
     Args:
         weights: attention maps of one sequence, [H, T, T]; a list, or an array of NumPy, JAX or
             torch, traced or not.
-        rows: R, which rows count, booleans [T]. A row that sees one token alone has no choice.
-        level: what the largest weight must exceed, in [0, 1).
+        rows: R, which rows count, booleans [T]; exclude rows that see only one token.
+        level: threshold for the largest weight, in [0, 1).
 
     Returns:
         Counts for o = 1 - T, ..., T - 1.

@@ -48,17 +48,19 @@ def subspace_overlap(bases: ArrayInput) -> SubspaceOverlap:
         >>> found.overlap.tolist(), found.expected
         ([[1.0, 0.0], [0.0, 1.0]], 0.5)
     """
-    (given,) = read_arrays("H d k", np.float64, bases=bases)
-    _, d, k = given.shape
+    (matrices,) = read_arrays("H d k", np.float64, bases=bases)
+    _, d, k = matrices.shape
     if k > d or d < 2:
-        raise UserError(f"bases has shape {given.shape}: give at least 2 rows and columns <= rows")
+        raise UserError(
+            f"bases has shape {matrices.shape}: give at least 2 rows and columns <= rows"
+        )
     with FACTORISING:
-        U = np.linalg.qr(given).Q
-    # One head against those from it on at a time: no matrix of all pairs of columns.
+        U = np.linalg.qr(matrices).Q
+    # One head against itself and later ones, to avoid a matrix of all pairs of columns.
     heads, side = len(U), U.transpose(1, 0, 2).reshape(d, -1)
     overlap = np.zeros((heads, heads))
-    for head, each in enumerate(U):
-        shared = ((each.T @ side[:, head * k :]) ** 2).sum(axis=0).reshape(-1, k).sum(axis=1) / k
+    for head, basis in enumerate(U):
+        shared = ((basis.T @ side[:, head * k :]) ** 2).sum(axis=0).reshape(-1, k).sum(axis=1) / k
         overlap[head, head:] = overlap[head:, head] = shared
     variance = 2 * (d - k) ** 2 / (d**2 * (d - 1) * (d + 2))
     return SubspaceOverlap(overlap, k / d, variance**0.5)

@@ -2,9 +2,9 @@ r"""Empirical Rademacher complexity of a class of functions, from below.
 
     Rad(F, S) = E_sigma sup_{f in F} (1/m) sum_i sigma_i f(x_i)
 
-of section 2.3 of trauger2023sequence. The expectation is an average over drawn sign vectors. A
-class that is not linear gives the supremum to no formula: projected ascent from many starts finds
-a function of the class, hence a value not above the supremum, and the estimate stands BELOW Rad.
+of section 2.3 of trauger2023sequence. The expectation is an average over random sign vectors. For a
+nonlinear class the supremum has no formula: projected ascent from many starts finds a function of
+the class, hence a value of at most the supremum, and the estimate is a LOWER bound on Rad.
 """
 
 from typing import Any, NamedTuple, Protocol, runtime_checkable
@@ -49,7 +49,7 @@ class FunctionClass(Protocol):
         ...
 
     def largest(self, inputs: Any) -> float:
-        """A bound on |f| on the inputs; infinite where none is known."""
+        """An upper bound on |f| on the inputs; infinite if none is known."""
         ...
 
 
@@ -59,8 +59,8 @@ class Rademacher(NamedTuple):
     Attributes:
         value: mean over sign vectors of the best value found.
         low: lower limit of Student's interval of that mean over sign vectors.
-        high: upper limit; of the mean of the values found, hence no bound on the complexity
-            itself unless the suprema are exact.
+        high: upper limit, for the mean of the values found; it bounds the complexity itself only if
+            the suprema are exact.
         certain: lower confidence limit of the complexity without any assumption on the spread:
             McDiarmid's inequality, as one sign moves one supremum by at most 2 max|f| / m.
         suprema: the best value found for each sign vector.
@@ -88,9 +88,9 @@ def rademacher_complexity(
 ) -> Rademacher:
     r"""A lower estimate of the empirical Rademacher complexity, by projected ascent.
 
-    All sign vectors and starts climb in one program, `chunk` sign vectors at a time. Step t moves
-    by step (1 - t / steps) times the ball's radius; the best value on the way counts.
-    It has many local maxima: compare two numbers of starts before trusting a trend.
+    One program runs all sign vectors and starts, `chunk` sign vectors at a time. Step t moves by
+    step (1 - t / steps) times the ball's radius; the best value on the path counts. There are many
+    local maxima: compare two numbers of starts before trusting a trend.
 
     Args:
         key: random key of signs and starts; the signs do not depend on the other arguments.
@@ -98,17 +98,17 @@ def rademacher_complexity(
         inputs: a pytree of arrays with the leading axis m; a list of numbers is one array.
         sign_vectors: number of drawn sign vectors, at least two.
         starts: starting points for each sign vector.
-        steps: of the ascent, at least zero.
         step: first step in radii.
-        chunk: sign vectors held at a time; what leaves the cache is slower (8: 1.5 times).
+        chunk: sign vectors computed at a time; chunks larger than the cache are slower (8: 1.5
+            times).
         confidence: level of the interval (two sides) and of the certain limit (one side).
-        repeats: how often each example stands in the sample, at no cost: its signs add up.
+        repeats: number of copies of each example in the sample, at no cost: its signs add up.
 
     Returns:
         The estimate, in the units of the functions.
 
     Raises:
-        UserError: for a number too small, a confidence outside (0, 1), or a sample of no use.
+        UserError: if a number is too small, the confidence outside (0, 1), or the sample invalid.
 
     Examples:
         >>> from trauger2023sequence.library.measures.norm_ball_classes import LinearClass
@@ -131,8 +131,8 @@ def rademacher_complexity(
         dtype = jax.tree.leaves(inputs)[0].dtype
         sigma, lengths = jnp.asarray(signs, dtype), jnp.asarray(lengths, dtype)
         how = (draws, shape, min(chunk, sign_vectors))
-        found, largest = _search(function_class, inputs, sigma, lengths, how)
-        return rademacher_estimate(found, repeats * m, largest, confidence)
+        suprema, largest = _search(function_class, inputs, sigma, lengths, how)
+        return rademacher_estimate(suprema, repeats * m, largest, confidence)
 
 
 def _finite(inputs: Any, function_class: Any) -> Any:
@@ -145,24 +145,24 @@ def _search(function_class: FunctionClass, inputs: Any, sigma: Array, lengths: A
     draws, shape, width = how
     try:
         first = function_class.draw(draws, shape, inputs)
-        found = _suprema(function_class, inputs, sigma, first, lengths, width)
-        return found, function_class.largest(inputs)
+        suprema = _suprema(function_class, inputs, sigma, first, lengths, width)
+        return suprema, function_class.largest(inputs)
     except (TypeError, ValueError, OverflowError) as error:
         raise _not_taken(inputs, error) from error
 
 
 def _not_taken(inputs: Any, error: Exception) -> UserError:
-    shown = ", ".join(f"{a.dtype}{list(a.shape)}" for a in jax.tree.leaves(inputs))
+    described = ", ".join(f"{a.dtype}{list(a.shape)}" for a in jax.tree.leaves(inputs))
     reason = str(error).partition("\n")[0]
     return UserError(
-        f"inputs are {shown}, which this class of functions does not take ({reason}): give samples "
-        "and parameters as it reads them"
+        f"inputs are {described}, which this class of functions does not take ({reason}): "
+        "give samples and parameters as it reads them"
     )
 
 
 def _as_array(leaf: Any) -> Array:
-    given = isinstance(leaf, jax.Array | np.ndarray)
-    return jnp.asarray(leaf if given else read_array(leaf, "inputs"))
+    is_array = isinstance(leaf, jax.Array | np.ndarray)
+    return jnp.asarray(leaf if is_array else read_array(leaf, "inputs"))
 
 
 def _sample_size(inputs: Any) -> int:
@@ -178,12 +178,6 @@ def _sample_size(inputs: Any) -> int:
 
 def draw_signs(key: PRNGKeyArray, sign_vectors: int, m: int, repeats: int = 1) -> np.ndarray:
     """Sign vectors, one per row; equal keys give equal signs for every class.
-
-    Args:
-        key: random key.
-        sign_vectors: how many.
-        m: examples.
-        repeats: how often each stands in the sample.
 
     Returns:
         Entries +1 and -1, or the sums of `repeats` of them.
@@ -205,12 +199,7 @@ def rademacher_estimate(
 
     Args:
         suprema: values for s >= 2 independent sign vectors, already divided by m.
-        m: sample size.
         largest: bound on |f| on the sample.
-        confidence: level.
-
-    Returns:
-        The estimate.
 
     Examples:
         >>> found = rademacher_estimate(np.array([0.4, 0.6]), 100, 1.0)
@@ -219,10 +208,12 @@ def rademacher_estimate(
     """
     values = np.asarray(suprema, float)
     count, mean = values.size, float(values.mean())
-    reach = student_interval(values, confidence).reach
+    half_width = student_interval(values, confidence).half_width
     # s m signs, each moving the mean of the true suprema by at most 2 largest / (s m).
     slack = largest * np.sqrt(2 * np.log(1 / (1 - confidence)) / (count * m))
-    return Rademacher(mean, mean - float(reach), mean + float(reach), mean - float(slack), values)
+    return Rademacher(
+        mean, mean - float(half_width), mean + float(half_width), mean - float(slack), values
+    )
 
 
 @one_at_a_time
@@ -252,7 +243,7 @@ def _suprema(
         begin = function_class.project(start)
         even = jnp.arange(lengths.shape[0]) % 2 == 0
         least = jnp.asarray(-jnp.inf, sign.dtype)
-        # The last length is zero: the step is not taken further, its value counts.
+        # The last length is 0: the last value counts without a further step.
         (_, best), _ = jax.lax.scan(climb, (begin, least), (lengths, even))
         return best
 

@@ -60,7 +60,7 @@ def hessian_spectra(
     r"""All Hessian eigenvalues of a stack of models, in one program.
 
     The Hessians of a chunk of models are one vmapped program; while the next chunk is computed,
-    LAPACK takes the eigenvalues of the last one, one thread a core.
+    LAPACK computes the eigenvalues of the previous one, one thread per core.
 
     Args:
         risk: scalar function risk(parameters, *args) of one model.
@@ -89,9 +89,9 @@ def hessian_spectra(
     """
     parameters = as_tree(parameters, "parameters")
     require_real_tree(parameters, "parameters")
-    given = tuple(as_tree(arg, f"argument {k} of the risk") for k, arg in enumerate(args, 1))
+    arguments = tuple(as_tree(arg, f"argument {k} of the risk") for k, arg in enumerate(args, 1))
     with precision_of(parameters):
-        return _spectra(risk, parameters, given, in_axes, hessian)
+        return _spectra(risk, parameters, arguments, in_axes, hessian)
 
 
 def _spectra(
@@ -102,7 +102,7 @@ def _spectra(
     hessian: Callable[..., Array] | None,
 ) -> Solution[np.ndarray]:
     moved, fixed = eqx.partition(parameters, eqx.is_inexact_array)
-    leaves, parts = jax.tree.leaves(moved), []
+    leaves, futures = jax.tree.leaves(moved), []
     if any(leaf.dtype not in (np.float32, np.float64) for leaf in leaves):
         raise UserError("parameters are of half precision, unknown to LAPACK: give float32")
     counts = {leaf.shape[0] if leaf.ndim else 0 for leaf in leaves}
@@ -121,7 +121,7 @@ def _spectra(
     cores = available_cores()
     with threadpool_limits(limits=1, user_api="blas"), ThreadPoolExecutor(cores) as threads:
         for first in range(0, models, width):
-            # The last chunk repeats models rather than compiling another shape.
+            # The last chunk repeats models to avoid compiling another shape.
             index = np.minimum(np.arange(first, first + width), models - 1)
             some = tuple(
                 arg if axis is None else jnp.asarray(arg)[index]
@@ -130,8 +130,8 @@ def _spectra(
             chunk = jax.tree.map(lambda leaf, index=index: leaf[index], moved)
             matrices = np.asarray(_hessians(risk, hessian, chunk, fixed, some, axes))
             pieces = np.array_split(matrices[: models - first], min(cores, models - first))
-            parts += [threads.submit(_eigenvalues, piece) for piece in pieces if len(piece)]
-    return _collected([part.result() for part in parts])
+            futures += [threads.submit(_eigenvalues, piece) for piece in pieces if len(piece)]
+    return _collected([part.result() for part in futures])
 
 
 @eqx.filter_jit
@@ -143,18 +143,18 @@ def _hessians(
     args: tuple[Any, ...],
     axes: tuple[int | None, ...],
 ) -> Array:
-    def one(parameters: Any, *own: Any) -> Array:
+    def of_model(parameters: Any, *arguments: Any) -> Array:
         model = eqx.combine(parameters, fixed)
-        return hessian(model, *own) if hessian else hessian_matrix(risk, model, *own)
+        return hessian(model, *arguments) if hessian else hessian_matrix(risk, model, *arguments)
 
-    return eqx.filter_vmap(one, in_axes=(0, *axes))(moved, *args)
+    return eqx.filter_vmap(of_model, in_axes=(0, *axes))(moved, *args)
 
 
 def _eigenvalues(matrices: np.ndarray) -> dict[str, np.ndarray]:
-    """Eigenvalues of some matrices, with what checks them."""
+    """Eigenvalues of some matrices, with their certificates."""
     size = matrices.shape[1]
     finite = np.all(np.isfinite(matrices), axis=(1, 2))
-    # One matrix with a NaN would make LAPACK refuse them all.
+    # One matrix with a NaN would make LAPACK refuse all of them.
     safe = np.where(finite[:, None, None], matrices, 0)
     values = np.linalg.eigvalsh(safe)
     square = np.einsum("eij,eij->e", safe, safe)
@@ -171,7 +171,7 @@ def _eigenvalues(matrices: np.ndarray) -> dict[str, np.ndarray]:
     }
 
 
-def _collected(parts: list[dict[str, np.ndarray]]) -> Solution[np.ndarray]:
-    whole = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
-    values, result = whole.pop("values"), whole.pop("result")
-    return Solution(values, result, whole)
+def _collected(chunks: list[dict[str, np.ndarray]]) -> Solution[np.ndarray]:
+    joined = {name: np.concatenate([part[name] for part in chunks]) for name in chunks[0]}
+    values, result = joined.pop("values"), joined.pop("result")
+    return Solution(values, result, joined)

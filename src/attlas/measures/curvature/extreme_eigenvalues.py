@@ -1,4 +1,4 @@
-r"""Extreme eigenvalues of a Hessian, with the evidence that they are the extreme ones."""
+r"""Extreme eigenvalues of a Hessian, with evidence that they are extreme."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -46,7 +46,7 @@ class _Ends(NamedTuple):
 
 
 class _Problem(NamedTuple):
-    """What is asked; `target` is the tolerance, or the rounding that hides it.
+    """The problem; `target` is the tolerance, or the rounding error if that is larger.
 
     `part` is the probability with which the bound of one Krylov space may fail at one end.
     """
@@ -63,8 +63,8 @@ class _Problem(NamedTuple):
     part: float
 
     def products(self, rows: np.ndarray) -> np.ndarray:
-        found = hessian_products(self.risk, self.parameters, self.args, jnp.asarray(rows))
-        return np.asarray(found)
+        images = hessian_products(self.risk, self.parameters, self.args, jnp.asarray(rows))
+        return np.asarray(images)
 
 
 def hessian_extremes(
@@ -81,23 +81,22 @@ def hessian_extremes(
 ) -> Solution[Extremes]:
     r"""The `count` smallest and largest eigenvalues of the Hessian of a risk, with enclosures.
 
-    Lanczos from a random start; then again from a fresh one on the complement of the vectors
-    found, until nothing beyond them appears: one Krylov space cannot see copies of an eigenvalue.
-    A residual proves that some eigenvalue is that near; that none lies beyond follows from the
-    second run and `largest_eigenvalue_bound`.
+    Lanczos runs from a random start, then from fresh ones on the complement of the vectors found,
+    until nothing beyond them appears: one Krylov space cannot see copies of an eigenvalue. A
+    residual proves that some eigenvalue is that near; the last run and `largest_eigenvalue_bound`
+    show that none lies beyond.
 
     Args:
-        risk: scalar function risk(parameters, *args); hand data over as `args`.
+        risk: scalar function risk(parameters, *args); pass data as `args`.
         parameters: any pytree of floating arrays (NumPy, JAX, torch), in their own precision.
         *args: further arguments of `risk`.
         count: eigenvalues wanted at each end.
         tolerance: largest residual ||H v - theta v|| over the largest |theta|; when None 1e-6, or
             4 sqrt(P) eps, the rounding of a product, where that is more.
-        width: how far an enclosure may reach past an eigenvalue, over the largest |theta|.
+        width: how far an enclosure may extend beyond an eigenvalue, over the largest |theta|.
         max_steps: largest dimension K of a Krylov space; K vectors are held in memory.
         exact_below: size up to which the whole Hessian is formed instead.
         failure: probability with which the enclosures may fail.
-        key: of the starts.
 
     Returns:
         The eigenvalues. Certificate: `residual`, of real products, one row per end (smallest
@@ -119,20 +118,20 @@ def hessian_extremes(
         rounding = float(np.sqrt(size) * np.finfo(dtype).eps)
         accepted = max(_TOLERANCE, _ROUNDINGS * rounding) if tolerance is None else tolerance
         _require_settings(size, count, accepted, width, max_steps, failure)
-        # Each of the runs, at either end, may be the one that fails.
+        # Each run may fail at either end.
         part = failure / (2 * (count + 2) * len(_levels(size, count, max_steps)))
         sizes = size, count, accepted, max(accepted, rounding), width, max_steps, part
         problem = _Problem(risk, parameters, args, *sizes)
-        # Below, a Krylov space and its complement would not leave room for both ends.
+        # For smaller sizes a Krylov space and its complement leave no room for both ends.
         if size <= max(exact_below, 8 * count):
             return _exact(problem, dtype)
         return _by_lanczos(problem, dtype, failure, jax.random.key(0) if key is None else key)
 
 
 def _read(parameters: Any, args: tuple[Any, ...]) -> tuple[Any, tuple[Any, ...]]:
-    found = as_tree(parameters, "parameters")
-    require_real_tree(found, "parameters")
-    return found, tuple(as_tree(arg, f"argument {k} of the risk") for k, arg in enumerate(args, 1))
+    tree = as_tree(parameters, "parameters")
+    require_real_tree(tree, "parameters")
+    return tree, tuple(as_tree(arg, f"argument {k} of the risk") for k, arg in enumerate(args, 1))
 
 
 def _require_settings(
@@ -149,7 +148,7 @@ def _require_settings(
 
 
 def _size(parameters: Any) -> tuple[int, np.dtype]:
-    """How many numbers are differentiated, and in which type."""
+    """The number of differentiated parameters, and their dtype."""
     flat = ravel_pytree(eqx.filter(parameters, eqx.is_inexact_array))[0]
     if not flat.size:
         raise UserError("parameters hold no floating array: give what the risk depends on")
@@ -162,18 +161,18 @@ def _size(parameters: Any) -> tuple[int, np.dtype]:
 
 
 def _exact(problem: _Problem, dtype: Any) -> Solution[Extremes]:
-    found = hessian_matrix(problem.risk, problem.parameters, *problem.args)
-    matrix = np.asarray(found, float)
+    hessian = hessian_matrix(problem.risk, problem.parameters, *problem.args)
+    matrix = np.asarray(hessian, float)
     if not np.all(np.isfinite(matrix)):
         return _not_finite(problem)
     values, vectors = np.linalg.eigh((matrix + matrix.T) / 2)
     count = problem.count
-    chosen = np.r_[0:count, problem.size - count : problem.size]
-    rows = vectors[:, chosen].T.astype(dtype)
-    residuals = np.linalg.norm(problem.products(rows) - values[chosen, None] * rows, axis=1)
-    ends = _Ends(values[chosen], rows, residuals)
+    indices = np.r_[0:count, problem.size - count : problem.size]
+    rows = vectors[:, indices].T.astype(dtype)
+    residuals = np.linalg.norm(problem.products(rows) - values[indices, None] * rows, axis=1)
+    ends = _Ends(values[indices], rows, residuals)
     scale = float(np.max(np.abs(values)))
-    # A symmetric eigensolver is backward stable; the Hessian's entries carry as much rounding.
+    # A symmetric eigensolver is backward stable; the Hessian's entries have as much rounding.
     width = problem.size * np.finfo(dtype).eps * scale
     enclosure = ends.values[:, None] + width * np.array([[-1.0, 1.0]])
     limited = np.max(residuals) > problem.tolerance * scale
@@ -197,15 +196,15 @@ def _by_lanczos(
         products, steps = products + used, max(steps, pairs.steps)
         if not np.isfinite(pairs.values[0]):
             return _not_finite(problem)
-        chosen = _beyond(problem, pairs, ends if turn else None)
-        if chosen.size:
-            ends = _merged(problem, ends, pairs.vectors(chosen), draws)
+        indices = _beyond(problem, pairs, ends if turn else None)
+        if indices.size:
+            ends = _merged(problem, ends, pairs.vectors(indices), draws)
             products += 6 * count
         else:
             complement = pairs
             if settled:
                 result = _judged(ends, problem.tolerance)
-        if not (chosen.size and settled):
+        if not (indices.size and settled):
             break
     enclosure = _enclosure(problem, ends, complement)
     stats = {"exact": False, "products": products, "steps": steps, "starts": starts}
@@ -213,7 +212,7 @@ def _by_lanczos(
 
 
 def _levels(size: int, count: int, max_steps: int) -> list[int]:
-    """Dimensions of the Krylov spaces that are tried, doubling."""
+    """Dimensions of the successive Krylov spaces, doubling."""
     top = min(max_steps, size - 2 * count)
     levels = [min(max(_FIRST_STEPS, 4 * count), top)]
     while levels[-1] < top:
@@ -224,7 +223,7 @@ def _levels(size: int, count: int, max_steps: int) -> list[int]:
 def _grow(
     problem: _Problem, start: np.ndarray, ends: _Ends | None, levels: list[int]
 ) -> tuple[RitzPairs, bool, int]:
-    """Larger Krylov spaces of one start until the pairs that matter have converged."""
+    """Grow the Krylov space of one start until the relevant pairs have converged."""
     locked = np.zeros((2 * problem.count, problem.size)) if ends is None else ends.vectors
     centre = 0.0 if ends is None else float(ends.values.mean())
     used = 0
@@ -236,27 +235,27 @@ def _grow(
         if not np.isfinite(pairs.values[0]):
             return pairs, False, used
         level = problem.target * _scale(pairs, ends)
-        chosen = _beyond(problem, pairs, ends)
-        settled = bool(np.all(pairs.bounds[chosen] <= level))
+        indices = _beyond(problem, pairs, ends)
+        settled = bool(np.all(pairs.bounds[indices] <= level))
         if ends is not None:
-            # The outermost pair of the complement has to stay inside what was found.
+            # The outermost pair of the complement must lie inside the pairs found.
             low, high = _innermost(problem, ends)
             room = max(level, pairs.values[0] - low), max(level, high - pairs.values[-1])
             settled &= bool(pairs.bounds[0] <= room[0] and pairs.bounds[-1] <= room[1])
-        if settled and (ends is None or chosen.size or _narrow(problem, ends, pairs)):
+        if settled and (ends is None or indices.size or _narrow(problem, ends, pairs)):
             break
     return pairs, settled, used
 
 
 def _narrow(problem: _Problem, ends: _Ends, complement: RitzPairs) -> bool:
-    """Whether the enclosures would be no wider than asked."""
-    lowest, highest = _reach(problem, complement)
+    """Whether the enclosures would be narrow enough."""
+    lowest, highest = _complement_ends(problem, complement)
     low, high = _innermost(problem, ends)
     return bool(max(low - lowest, highest - high) <= problem.width * _scale(complement, ends))
 
 
-def _reach(problem: _Problem, complement: RitzPairs) -> tuple[float, float]:
-    """Where the spectrum of the complement ends, except with the probability of one part."""
+def _complement_ends(problem: _Problem, complement: RitzPairs) -> tuple[float, float]:
+    """Bounds on the complement's spectrum, which fail with probability at most `problem.part`."""
     diagonal, off, inner = (
         complement.diagonal,
         complement.off_diagonal,
@@ -267,8 +266,8 @@ def _reach(problem: _Problem, complement: RitzPairs) -> tuple[float, float]:
 
 
 def _scale(pairs: RitzPairs, ends: _Ends | None) -> float:
-    known = np.abs(pairs.values[[0, -1]]).max()
-    return float(known if ends is None else max(known, np.abs(ends.values).max()))
+    largest = np.abs(pairs.values[[0, -1]]).max()
+    return float(largest if ends is None else max(largest, np.abs(ends.values).max()))
 
 
 def _innermost(problem: _Problem, ends: _Ends) -> tuple[float, float]:
@@ -276,7 +275,7 @@ def _innermost(problem: _Problem, ends: _Ends) -> tuple[float, float]:
 
 
 def _beyond(problem: _Problem, pairs: RitzPairs, ends: _Ends | None) -> np.ndarray:
-    """Indices of the pairs to take in: the ends at first, later only what lies beyond them."""
+    """Indices of the pairs to merge: first both ends, later only pairs beyond them."""
     size, count = pairs.values.size, problem.count
     index = np.arange(size)
     near = (index < count) | (index >= size - count)
@@ -289,7 +288,7 @@ def _beyond(problem: _Problem, pairs: RitzPairs, ends: _Ends | None) -> np.ndarr
 
 
 def _merged(problem: _Problem, ends: _Ends, rows: np.ndarray, draws: np.random.Generator) -> _Ends:
-    """Rayleigh-Ritz in the span of old and new vectors; residuals by products made afresh."""
+    """Rayleigh-Ritz in the span of old and new vectors; residuals from new products."""
     count = problem.count
     held = ends.vectors[np.linalg.norm(ends.vectors, axis=1) > 0]
     # A Krylov space that ended early, as for a multiple of the identity, is filled up.
@@ -301,14 +300,14 @@ def _merged(problem: _Problem, ends: _Ends, rows: np.ndarray, draws: np.random.G
     images = np.concatenate([problem.products(half) for half in np.split(padded, 2)])
     small = (basis @ images[: len(basis)].T).astype(float)
     values, coefficients = np.linalg.eigh((small + small.T) / 2)
-    chosen = np.r_[0:count, len(values) - count : len(values)]
-    vectors = (coefficients[:, chosen].T @ basis).astype(basis.dtype)
-    misses = problem.products(vectors) - values[chosen, None] * vectors
-    return _Ends(values[chosen], vectors, np.linalg.norm(misses, axis=1))
+    indices = np.r_[0:count, len(values) - count : len(values)]
+    vectors = (coefficients[:, indices].T @ basis).astype(basis.dtype)
+    misses = problem.products(vectors) - values[indices, None] * vectors
+    return _Ends(values[indices], vectors, np.linalg.norm(misses, axis=1))
 
 
 def _judged(ends: _Ends, tolerance: float) -> Result:
-    # Lanczos says the tolerance is met: where a real product disagrees, that is rounding.
+    # Lanczos reports convergence: if a real product disagrees, the cause is rounding.
     limited = np.max(ends.residuals) > tolerance * np.abs(ends.values).max()
     return Result.PRECISION if limited else Result.CONVERGED
 
@@ -331,7 +330,7 @@ def _enclosure(problem: _Problem, ends: _Ends, complement: RitzPairs | None) -> 
     if complement is not None:
         # The run is exact for a matrix no further off than twice the roundings of its products.
         drift = 2 * np.sqrt(len(complement.diagonal)) * rounding
-        lowest, highest = _reach(problem, complement)
+        lowest, highest = _complement_ends(problem, complement)
         lowest, highest = lowest - drift, highest + drift
     # ||R||_F, with the rounding of products of this length.
     slack = np.linalg.norm(ends.residuals) + rounding

@@ -1,4 +1,4 @@
-r"""Krylov spaces of a Hessian, off vectors already found: matfree's Lanczos as one program."""
+r"""Krylov spaces of a Hessian, orthogonal to given vectors: matfree's Lanczos as one program."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -20,9 +20,8 @@ class RitzPairs(NamedTuple):
         coefficients: coordinates in `basis`, one column per value.
         bounds: beta_K |s_K|, the residual of each pair in exact arithmetic.
         basis: orthonormal rows that span the space.
-        diagonal: of the tridiagonal matrix.
-        off_diagonal: as long; the last is the remainder that would lead out of the space.
-        steps: dimension that was asked for; the basis is shorter where the space is invariant.
+        off_diagonal: K entries; the last is the norm of the remainder outside the space.
+        steps: requested dimension; the basis is shorter if the space is invariant.
     """
 
     values: np.ndarray
@@ -33,16 +32,9 @@ class RitzPairs(NamedTuple):
     off_diagonal: np.ndarray
     steps: int
 
-    def vectors(self, chosen: np.ndarray) -> np.ndarray:
-        """The chosen Ritz vectors as rows.
-
-        Args:
-            chosen: indices of `values`.
-
-        Returns:
-            One row per index.
-        """
-        weights = jnp.asarray(self.coefficients[:, chosen].T, self.basis.dtype)
+    def vectors(self, indices: np.ndarray) -> np.ndarray:
+        """The Ritz vectors with some indices, as rows."""
+        weights = jnp.asarray(self.coefficients[:, indices].T, self.basis.dtype)
         return np.asarray(weights @ self.basis)
 
 
@@ -57,8 +49,8 @@ def ritz_pairs(
 ) -> RitzPairs:
     r"""Ritz pairs of the Hessian on the complement of the locked vectors.
 
-    The operator is (I - V V') H (I - V V') + c V V': in the middle c of the spectrum the locked
-    directions disturb neither end, should rounding let a part of them in.
+    The operator is (I - V V') H (I - V V') + c V V': with c in the middle of the spectrum the
+    locked directions disturb neither end, even if rounding lets a part of them in.
 
     Args:
         risk: scalar function of the parameters and `args`.
@@ -66,11 +58,10 @@ def ritz_pairs(
         args: further arguments of `risk`.
         start: start vector, [P].
         locked: orthonormal rows V', or rows of zeros.
-        centre: c.
         steps: dimension K of the space, at most P.
 
     Returns:
-        The pairs; values are NaN where the Hessian is not finite.
+        The pairs; values are NaN if the Hessian is not finite.
     """
     dtype = ravel_pytree(eqx.filter(parameters, eqx.is_inexact_array))[0].dtype
     diagonal, off, beta, basis = _lanczos(
@@ -80,8 +71,10 @@ def ritz_pairs(
     main, side = np.asarray(diagonal, float), np.asarray(off, float)
     # A remainder below the rounding of a product, sqrt(P) eps ||H||, is noise, and normalised
     # noise need not be orthogonal to the basis: the space is invariant, and ends there.
-    reached = np.maximum.accumulate(np.abs(main))[: steps - 1]
-    noise = np.flatnonzero(~(side > float(jnp.finfo(dtype).eps) * np.sqrt(len(start)) * reached))
+    size_so_far = np.maximum.accumulate(np.abs(main))[: steps - 1]
+    noise = np.flatnonzero(
+        ~(side > float(jnp.finfo(dtype).eps) * np.sqrt(len(start)) * size_so_far)
+    )
     size = int(noise[0]) + 1 if noise.size else steps
     if not np.isfinite(main[0]):
         nothing = np.full(1, np.nan)
@@ -110,9 +103,6 @@ def hessian_products(
         args: further arguments of `risk`.
         vectors: rows v in the order of `ravel_pytree`.
 
-    Returns:
-        Rows H v.
-
     Examples:
         >>> risk = lambda x: x[0] ** 2 + 3 * x[0] * x[1]
         >>> hessian_products(risk, jnp.zeros(2), (), jnp.eye(2)).tolist()
@@ -124,7 +114,7 @@ def hessian_products(
 def _product(
     risk: Callable[..., Array], parameters: Any, args: tuple[Any, ...]
 ) -> Callable[[Array], Array]:
-    """The map v -> H v; what does not depend on v is computed once."""
+    """The map v -> H v; everything that does not depend on v is computed once."""
     moved, fixed = eqx.partition(parameters, eqx.is_inexact_array)
     flat, unravel = ravel_pytree(moved)
 
@@ -153,7 +143,7 @@ def _lanczos(
 
     vector = start - locked.T @ (locked @ start)
     vector = vector - locked.T @ (locked @ vector)
-    found = tridiag_sym(steps, materialize=False, custom_vjp=False)(deflated, vector)
-    diagonal, off = found.J_small
-    length = jnp.linalg.norm(jnp.asarray(found.residual))
-    return diagonal, off, length, jnp.asarray(found.Q_tall)
+    decomposition = tridiag_sym(steps, materialize=False, custom_vjp=False)(deflated, vector)
+    diagonal, off = decomposition.J_small
+    length = jnp.linalg.norm(jnp.asarray(decomposition.residual))
+    return diagonal, off, length, jnp.asarray(decomposition.Q_tall)

@@ -1,4 +1,4 @@
-r"""What one Lanczos run from a random start proves about the end of a spectrum."""
+r"""The bound on the end of a spectrum from one Lanczos run with a random start."""
 
 import math
 
@@ -6,7 +6,7 @@ import numpy as np
 
 from attlas.core.errors import UserError
 
-# Halvings of the interval that holds the bound: to rounding, whatever its width.
+# Halvings of the interval that contains the bound, enough for any width.
 _HALVINGS = 200
 
 
@@ -53,11 +53,11 @@ def largest_eigenvalue_bound(
     inner = off_diagonal[:-1]
     tridiagonal = np.diag(diagonal) + np.diag(inner, 1) + np.diag(inner, -1)
     low = float(np.linalg.eigvalsh(tridiagonal)[-1])
-    reach = float(np.abs(off_diagonal).max())
+    excess = float(np.abs(off_diagonal).max())
     coefficients = list(zip(diagonal.tolist(), off_diagonal.tolist(), strict=True))
-    while reach > 0 and not _mass_exceeds(low + reach, coefficients, limit):
-        reach *= 2
-    high = low + reach
+    while excess > 0 and not _mass_exceeds(low + excess, coefficients, limit):
+        excess *= 2
+    high = low + excess
     for _ in range(_HALVINGS):
         middle = (low + high) / 2
         if not low < middle < high:

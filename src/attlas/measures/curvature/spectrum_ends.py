@@ -1,4 +1,4 @@
-r"""Both ends of several spectra at once, from a fixed number of products, with what they prove."""
+r"""Both ends of several spectra at once, from a fixed number of products, with enclosures."""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -11,13 +11,11 @@ from attlas.measures.curvature.lanczos_bound import largest_eigenvalue_bound
 
 
 class SpectrumEnds(NamedTuple):
-    """Extreme eigenvalues of B symmetric matrices; the smallest stands before the largest.
+    """Extreme eigenvalues of B symmetric matrices, the smallest before the largest.
 
     Attributes:
-        values: Rayleigh quotients.
         residuals: |H v - theta v|: an eigenvalue lies that near.
         low: lower ends of intervals that hold the extreme eigenvalue.
-        high: upper ends.
         steps: products per matrix.
     """
 
@@ -40,23 +38,21 @@ def spectrum_ends(
 ) -> SpectrumEnds:
     r"""Lanczos on B symmetric matrices in step, with all vectors kept orthogonal.
 
-    A Rayleigh quotient never passes the end of the spectrum; how far the end lies beyond the
-    best of a Krylov space from a random start follows from the recurrence of the run, see
-    `largest_eigenvalue_bound`. Nothing has to converge for the interval to hold: fewer products
-    make it wider. Matrices of at most `steps` rows are formed whole.
+    A Rayleigh quotient never exceeds the end of the spectrum. How far the end lies beyond the best
+    value of a Krylov space from a random start follows from the recurrence of the run, see
+    `largest_eigenvalue_bound`. The intervals hold without convergence: fewer products make them
+    wider. Matrices of at most `steps` rows are formed completely.
 
     Args:
         products: the rows H_b v_b of rows v_b, [B, size] to [B, size], in its own precision.
-        count: B.
         size: number of rows of each matrix.
         steps: K, products per matrix; 2 K B vectors are held in memory.
         failure: probability with which an interval may fail.
-        seed: of the starts.
-        progress: told after each product.
+        progress: called after each product.
 
     Returns:
-        Ends and intervals; NaN where a product is not finite. Rounding is taken as the larger of
-        sqrt(size) eps |theta| and of the asymmetry that the products show.
+        Ends and intervals; NaN if a product is not finite. Rounding is estimated as the larger of
+        sqrt(size) eps |theta| and the asymmetry of the products.
 
     Raises:
         UserError: if a setting is out of its range.
@@ -72,20 +68,20 @@ def spectrum_ends(
             f"count = {count}, size = {size}, steps = {steps}, failure = {failure}: choose count "
             "and size of at least 1, steps of at least 2 and failure between 0 and 1"
         )
-    whole = size <= steps
-    number = size if whole else steps
+    is_complete = size <= steps
+    number = size if is_complete else steps
     draws = np.random.default_rng(seed)
     basis, images = (np.zeros((count, number, size), np.float32) for _ in range(2))
     for step in range(number):
         unit = np.broadcast_to(np.eye(1, size, step), (count, size))
-        rows = unit if whole else _next(basis[:, :step], images[:, :step], draws)
+        rows = unit if is_complete else _next(basis[:, :step], images[:, :step], draws)
         image = products(rows)
         if step == 0:
-            basis, images = (each.astype(image.dtype) for each in (basis, images))
+            basis, images = (array.astype(image.dtype) for array in (basis, images))
         basis[:, step], images[:, step] = rows, image
         progress()
     ends = [_ends(Q, W, failure / 2) for Q, W in zip(basis, images, strict=True)]
-    return SpectrumEnds._make([*(np.stack(each) for each in zip(*ends, strict=True)), number])
+    return SpectrumEnds._make([*(np.stack(array) for array in zip(*ends, strict=True)), number])
 
 
 def _next(
@@ -93,25 +89,25 @@ def _next(
     images: Float[np.ndarray, "B k P"],
     draws: np.random.Generator,
 ) -> Float[np.ndarray, "B P"]:
-    """The last images, orthogonal to what is there; drawn anew where nothing of them is left."""
-    drawn = draws.standard_normal((basis.shape[0], basis.shape[2]))
+    """The last images, made orthogonal to the basis; drawn afresh if nothing remains."""
+    fresh = draws.standard_normal((basis.shape[0], basis.shape[2]))
     if not basis.shape[1]:
-        return drawn / np.linalg.norm(drawn, axis=1, keepdims=True)
-    found = images[:, -1].astype(float)
-    before = np.linalg.norm(found, axis=1)
-    left = _orthogonal(basis, found)
-    # What is left after the first pass is noise where it is of the size of a product's rounding.
+        return fresh / np.linalg.norm(fresh, axis=1, keepdims=True)
+    image = images[:, -1].astype(float)
+    before = np.linalg.norm(image, axis=1)
+    left = _orthogonal(basis, image)
+    # A remainder of the size of a product's rounding after the first pass is noise.
     rounding = np.finfo(basis.dtype).eps * np.sqrt(basis.shape[2])
     spent = ~(np.linalg.norm(left, axis=1) > rounding * before)
-    left[spent] = _orthogonal(basis[spent], drawn[spent])
+    left[spent] = _orthogonal(basis[spent], fresh[spent])
     left = _orthogonal(basis, left / np.linalg.norm(left, axis=1, keepdims=True))
     return left / np.linalg.norm(left, axis=1, keepdims=True)
 
 
 def _orthogonal(basis: np.ndarray, rows: np.ndarray) -> np.ndarray:
     """Rows less their parts in the span of the basis."""
-    parts = np.matmul(basis, rows[:, :, None].astype(basis.dtype))
-    return rows - np.matmul(np.swapaxes(basis, 1, 2), parts)[:, :, 0]
+    components = np.matmul(basis, rows[:, :, None].astype(basis.dtype))
+    return rows - np.matmul(np.swapaxes(basis, 1, 2), components)[:, :, 0]
 
 
 def _ends(
@@ -123,9 +119,9 @@ def _ends(
         nothing = np.full(2, np.nan)
         return nothing, nothing, nothing, nothing
     values, vectors = np.linalg.eigh((small + small.T) / 2)
-    chosen = vectors[:, [0, -1]].T.astype(basis.dtype)
+    coefficients = vectors[:, [0, -1]].T.astype(basis.dtype)
     ends = values[[0, -1]]
-    misses = chosen @ images - ends[:, None] * (chosen @ basis)
+    misses = coefficients @ images - ends[:, None] * (coefficients @ basis)
     eps, scale = np.finfo(basis.dtype).eps, np.abs(ends).max()
     asymmetry = float(np.linalg.norm(small - small.T, 2))
     rounding = max(float(np.sqrt(basis.shape[1]) * eps * scale), asymmetry)
@@ -144,18 +140,18 @@ def _beyond(
 ) -> tuple[float, float]:
     """Bounds on the smallest and the largest eigenvalue, from the run's own recurrence."""
     diagonal, inner = np.diag(small), np.diag(small, 1)
-    rest = images[-1] - small[:, -1].astype(basis.dtype) @ basis
-    off = np.append(np.abs(inner), np.linalg.norm(rest))
-    # What the recurrence misses of the images, as of a matrix that is that near (twice, since a
-    # symmetric change is wanted), and the rounding of the products themselves.
+    remainder = images[-1] - small[:, -1].astype(basis.dtype) @ basis
+    off = np.append(np.abs(inner), np.linalg.norm(remainder))
+    # The recurrence is exact for a matrix this far away (twice, for a symmetric change): its misses
+    # of the images, and the rounding of the products.
     tridiagonal = np.diag(diagonal) + np.diag(inner, 1) + np.diag(inner, -1)
     missed = images - tridiagonal.astype(basis.dtype) @ basis
-    missed[-1] -= rest
+    missed[-1] -= remainder
     drift = 2 * (np.linalg.norm(missed) + np.sqrt(len(basis)) * rounding)
-    # Behind an invariant space the basis was drawn anew: the start's polynomials end there.
+    # Beyond an invariant space the basis was drawn afresh: the start's polynomials end there.
     spent = np.flatnonzero(off <= rounding)
-    kept = int(spent[0]) + 1 if len(spent) else len(off)
-    diagonal, off, size = diagonal[:kept], off[:kept], basis.shape[1]
+    size_used = int(spent[0]) + 1 if len(spent) else len(off)
+    diagonal, off, size = diagonal[:size_used], off[:size_used], basis.shape[1]
     return (
         float(-largest_eigenvalue_bound(-diagonal, off, size, failure) - drift),
         float(largest_eigenvalue_bound(diagonal, off, size, failure) + drift),

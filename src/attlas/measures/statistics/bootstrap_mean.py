@@ -16,9 +16,9 @@ class BootstrapMean(NamedTuple):
     """One entry per column of the values.
 
     Attributes:
-        mean: over the units.
+        mean: mean over the units.
         low: lower end of the percentile interval; NaN where there is one unit.
-        high: its upper end.
+        high: upper end.
     """
 
     mean: Float[np.ndarray, "*shape"]
@@ -33,15 +33,13 @@ def bootstrap_mean(
 
     $$\bar g^{*}=\frac1n\sum_u N_u g_u,\qquad N\sim\text{multinomial}(n;1/n,\dots,1/n)$$
 
-    The unit is what was drawn independently: a sequence, never a row of it. All columns share
-    the draws, so that differences between columns have the intervals of their own bootstrap.
+    A unit must be independent of the others: a sequence, never a row of it. All columns share the
+    draws, so that a difference of columns has its own bootstrap interval.
 
     Args:
         values: one number per unit and column, units first, [n, ...]; a column with a NaN
             gives NaN.
         draws: number of resamples.
-        level: of the interval, in (0, 1).
-        seed: of the draws.
 
     Returns:
         Means and interval ends, in float64.
@@ -58,22 +56,22 @@ def bootstrap_mean(
         >>> float(bootstrap_mean([[3.0]]).low[0])
         nan
     """
-    given = read_array(values, "values")
-    if given.ndim < 1 or given.shape[0] == 0:
-        raise UserError(f"values of shape {given.shape}: give at least one unit, units first")
+    array = read_array(values, "values")
+    if array.ndim < 1 or array.shape[0] == 0:
+        raise UserError(f"values of shape {array.shape}: give at least one unit, units first")
     if not 0 < level < 1 or draws * (1 - level) < 2:
         raise UserError(
             f"level = {level} with {draws} draws: choose a level in (0, 1) and at least "
             "2 / (1 - level) draws"
         )
-    n, shape = given.shape[0], given.shape[1:]
-    flat = given.reshape(n, -1).astype(np.float64)
+    n, shape = array.shape[0], array.shape[1:]
+    flat = array.reshape(n, -1).astype(np.float64)
     ends = np.full((2, flat.shape[1]), np.nan)
     if n > 1:
         counts = np.random.default_rng(seed).multinomial(n, np.full(n, 1 / n), size=draws) / n
         for start in range(0, flat.shape[1], _COLUMNS):
-            part = slice(start, start + _COLUMNS)
+            columns = slice(start, start + _COLUMNS)
             tails = (0.5 * (1 - level), 0.5 * (1 + level))
-            ends[:, part] = np.quantile(counts @ flat[:, part], tails, axis=0)
+            ends[:, columns] = np.quantile(counts @ flat[:, columns], tails, axis=0)
     low, high = ends.reshape(2, *shape)
     return BootstrapMean(flat.mean(axis=0).reshape(shape), low, high)

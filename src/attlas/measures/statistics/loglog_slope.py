@@ -1,9 +1,9 @@
 r"""Slope of a rate in a log-log plot, with a bootstrap interval over replications.
 
-`attlas.measures.statistics.trend.log_slope` requires instances that were followed through all
-scales and takes Student's interval. Here every scale may have runs of its own, in any number, as a
-plot of test error against sample size has: the means (or medians) over the runs are fitted, the
-runs of each scale are resampled.
+`attlas.measures.statistics.trend.log_slope` needs instances that are followed through all scales,
+and uses Student's interval. Here every scale may have different runs, in any number, as in a plot
+of test error against sample size: the means (or medians) over the runs are fitted, and the runs of
+each scale are resampled.
 """
 
 from collections.abc import Sequence
@@ -21,13 +21,10 @@ class LogLogSlope(NamedTuple):
     """Least-squares line log(value) = intercept + slope log(scale).
 
     Attributes:
-        slope: of the centres of the runs.
         low: lower limit of the percentile interval.
-        high: upper limit.
-        intercept: at scale 1.
-        curvature: of the least-squares parabola in log(scale); a power law has none. NaN with
-            fewer than three scales.
-        bootstrap: slopes of the samples.
+        curvature: quadratic coefficient of the least-squares parabola in log(scale), 0 for a power
+            law; NaN with fewer than three scales.
+        bootstrap: slopes of the bootstrap samples.
     """
 
     slope: float
@@ -50,19 +47,13 @@ def loglog_slope(
 
     The runs of each scale are resampled with replacement, independently of the other scales;
     the interval holds the middle `confidence` of the slopes. With few runs per scale (below
-    about five) such intervals are too short: a mean of r values varies by (r - 1) / r of what
-    it should. With one run a scale the interval is the whole line.
+    about five) such intervals are too short: the variance of a mean of r values is (r - 1) / r of
+    the true one. With one run per scale the interval is the whole line.
 
     Args:
         scales: positive, at least two of them different, [s].
-        runs: positive values, one list or array a scale.
-        key: of the bootstrap.
-        centre: what is fitted; the logarithm is taken after it.
-        samples: bootstrap samples.
-        confidence: of the interval.
-
-    Returns:
-        Slope and interval.
+        runs: positive values, one list or array per scale.
+        centre: statistic of the runs at each scale, whose logarithm is fitted.
 
     Raises:
         UserError: if the scales or values do not allow a slope.

@@ -1,4 +1,4 @@
-"""From which scale on something holds."""
+"""The scale from which a condition holds."""
 
 from collections.abc import Sequence
 
@@ -12,14 +12,7 @@ from attlas.core.argument_validation import door_for_records
 def onset(
     scales: Sequence[float | int] | Float[np.ndarray, " s"], holds: Bool[np.ndarray, "*batch s"]
 ) -> Float[np.ndarray, "*batch"]:
-    """The least scale from which on a condition holds at all recorded ones.
-
-    Args:
-        scales: increasing.
-        holds: whether it holds at each.
-
-    Returns:
-        One scale per batch entry; NaN where the condition fails at the last.
+    """The least scale from which a condition holds at all later ones; NaN if it fails at the last.
 
     Examples:
         >>> holds = np.array([[True, False, True], [True, True, True], [True, True, False]])
@@ -28,5 +21,5 @@ def onset(
     """
     fails = ~holds
     last = fails.shape[-1] - 1 - np.argmax(fails[..., ::-1], axis=-1)
-    found = np.append(np.asarray(scales, float), np.nan)
-    return np.asarray(found[np.where(fails.any(axis=-1), last + 1, 0)])
+    candidates = np.append(np.asarray(scales, float), np.nan)
+    return np.asarray(candidates[np.where(fails.any(axis=-1), last + 1, 0)])

@@ -13,10 +13,6 @@ def rank_correlation(
 ) -> Float[np.ndarray, "*shape"]:
     """Spearman's correlation of every row of x with y; equal values share their mean rank.
 
-    Args:
-        x: rows.
-        y: what they are compared with.
-
     Returns:
         Numbers in [-1, 1]; NaN where a row or y is constant.
 

@@ -1,4 +1,4 @@
-r"""How far training moves when one sample is left out."""
+r"""Stability: the change of a trained model when one sample is left out."""
 
 from typing import Any
 
@@ -28,17 +28,21 @@ def model_distances(full: Any, without: Any, recorded: int = 1) -> Float[Array, 
         >>> model_distances(jnp.zeros(2), jnp.array([[3.0, 4.0], [0.0, 0.0]]), recorded=0).tolist()
         [5.0, 0.0]
     """
-    whole = jax.tree.leaves(eqx.filter(full, eqx.is_inexact_array))
-    parts = jax.tree.leaves(eqx.filter(without, eqx.is_inexact_array))
-    shapes, found = [leaf.shape for leaf in whole], [leaf.shape[1:] for leaf in parts]
-    if shapes != found:
+    full_leaves = jax.tree.leaves(eqx.filter(full, eqx.is_inexact_array))
+    without_leaves = jax.tree.leaves(eqx.filter(without, eqx.is_inexact_array))
+    shapes, without_shapes = (
+        [leaf.shape for leaf in full_leaves],
+        [leaf.shape[1:] for leaf in without_leaves],
+    )
+    if shapes != without_shapes:
         raise UserError(
-            f"arrays of {shapes} in full and of {found} after the samples' axis in without: "
+            f"arrays of {shapes} in full and of {without_shapes} after the samples' axis in "
+            "without: "
             "both must come from one training"
         )
     square = sum(
         jnp.sum((part - leaf[None]) ** 2, axis=tuple(range(recorded + 1, part.ndim)))
-        for leaf, part in zip(whole, parts, strict=True)
+        for leaf, part in zip(full_leaves, without_leaves, strict=True)
     )
     return jnp.sqrt(jnp.asarray(square))
 

@@ -1,4 +1,4 @@
-"""The mean of independent runs and how far it may be off."""
+"""The mean of independent runs with Student's confidence interval."""
 
 from typing import NamedTuple
 
@@ -13,12 +13,12 @@ class StudentInterval(NamedTuple):
     """Mean and half the width of its interval.
 
     Attributes:
-        mean: over the first axis.
-        reach: the interval is mean - reach to mean + reach; NaN for a single run.
+        mean: mean over the first axis.
+        half_width: the interval is mean - half_width to mean + half_width; NaN for a single run.
     """
 
     mean: Float[np.ndarray, "*shape"]
-    reach: Float[np.ndarray, "*shape"]
+    half_width: Float[np.ndarray, "*shape"]
 
 
 def student_interval(values: ArrayInput, confidence: float = 0.95) -> StudentInterval:
@@ -29,27 +29,27 @@ def student_interval(values: ArrayInput, confidence: float = 0.95) -> StudentInt
         confidence: c, the level.
 
     Returns:
-        Mean and reach, in the units of the values; NaN where a value is, the reach of one run
-        as well.
+        Mean and half width, in the units of the values; NaN if a value is NaN, and the half width
+        also for a single run.
 
     Raises:
-        UserError: for a number in place of an array, an empty one, or a confidence out of (0, 1).
+        UserError: if the array is empty or a number, or the confidence outside (0, 1).
 
     Examples:
         >>> found = student_interval(np.array([0.0, 1.0, 2.0]))
-        >>> f"{found.mean:.1f} {found.reach:.3f}"
+        >>> f"{found.mean:.1f} {found.half_width:.3f}"
         '1.0 2.484'
     """
     # Imported here: it takes half a second, and experiments are listed without it.
     from scipy import stats
 
-    found = read_array(values, "values")
-    if found.ndim < 1 or not found.size:
-        raise UserError(f"values has shape {found.shape}: give at least one run")
+    runs = read_array(values, "values")
+    if runs.ndim < 1 or not runs.size:
+        raise UserError(f"values has shape {runs.shape}: give at least one run")
     if not 0 < confidence < 1:
         raise UserError(f"confidence = {confidence} is not in (0, 1): choose 0.95")
-    mean, count = np.asarray(found.mean(axis=0)), found.shape[0]
+    mean, count = np.asarray(runs.mean(axis=0)), runs.shape[0]
     if count < 2:
         return StudentInterval(mean, np.full(mean.shape, np.nan))
-    reach = stats.t.ppf((1 + confidence) / 2, count - 1) * found.std(axis=0, ddof=1)
-    return StudentInterval(mean, np.asarray(reach / np.sqrt(count)))
+    half_width = stats.t.ppf((1 + confidence) / 2, count - 1) * runs.std(axis=0, ddof=1)
+    return StudentInterval(mean, np.asarray(half_width / np.sqrt(count)))

@@ -17,8 +17,6 @@ class Slope(NamedTuple):
 
     Attributes:
         mean: mean of the instances' slopes.
-        low: lower limit.
-        high: upper limit.
         slopes: one slope an instance.
     """
 
@@ -72,8 +70,8 @@ def log_slope(
     mean, count = float(slopes.mean()), slopes.size
     if count < 2:
         return Slope(mean, -np.inf, np.inf, slopes)
-    reach = float(student_interval(slopes, confidence).reach)
-    return Slope(mean, mean - reach, mean + reach, slopes)
+    half_width = float(student_interval(slopes, confidence).half_width)
+    return Slope(mean, mean - half_width, mean + half_width, slopes)
 
 
 @door_for_records
@@ -83,7 +81,6 @@ def decay_rate(
     r"""$-d\log v/d\tau$ over the second half of the records, past the transient of the start.
 
     Args:
-        steps: increasing.
         values: positive, records along the last axis.
 
     Returns:
@@ -109,9 +106,6 @@ def extrapolated_limit(values: Float[Array, "*batch 3"]) -> Float[Array, "*batch
 
     Args:
         values: three successive values along the last axis.
-
-    Returns:
-        The limit.
 
     Examples:
         >>> float(extrapolated_limit(jnp.array([3.0, 2.0, 1.5])))

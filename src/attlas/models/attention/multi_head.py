@@ -16,7 +16,7 @@ from attlas.core.errors import UserError
 
 
 class Decoder(StrEnum):
-    """What a head's decoder reads: footnote * of deora2023optimization."""
+    """The tokens that a head's decoder reads: footnote * of deora2023optimization."""
 
     FULL = "full"
     POOLED = "pooled"
@@ -30,7 +30,6 @@ class MultiHead(eqx.Module):
         U: decoders; (H, T, d) for `Decoder.FULL`, (H, d) for the two others: u_h is then read
             at every token (U_h = 1 u_h') or at the last one.
         W: key-query matrices W_h = W_Q W_K'.
-        decoder: which of the three.
 
     Examples:
         >>> model = MultiHead(jnp.ones((1, 2, 2)), jnp.zeros((1, 2, 2)))
@@ -47,9 +46,6 @@ class MultiHead(eqx.Module):
 
         Args:
             X: tokens, one per row.
-
-        Returns:
-            The scalar Phi(X).
         """
         mixed = self.attention(X) @ X
         if self.decoder is Decoder.FULL:
@@ -79,9 +75,6 @@ class MultiHead(eqx.Module):
     def token_decoders(self, tokens: int) -> Float[Array, "H T d"]:
         """The decoders as matrices U_h over all tokens, whatever the kind.
 
-        Args:
-            tokens: T.
-
         Returns:
             U_h of the full form of the same model.
         """
@@ -106,11 +99,7 @@ def make_multi_head(
         heads: H, at least 1.
         tokens: T, at least 1.
         d: embedding dimension, at least 1.
-        decoder: what the decoders read.
         dtype: floating type, JAX's default when None.
-
-    Returns:
-        The model.
 
     Raises:
         UserError: if a size is below 1.
@@ -139,9 +128,6 @@ def head_norms(model: MultiHead) -> Float[Array, " H"]:
     Args:
         model: the parameters, or a difference of parameters.
 
-    Returns:
-        One norm a head.
-
     Examples:
         >>> model = MultiHead(3 * jnp.ones((1, 1)), 4 * jnp.ones((1, 1, 1)), Decoder.LAST)
         >>> head_norms(model).tolist()
@@ -156,9 +142,6 @@ def parameter_norm(model: MultiHead) -> Float[Array, ""]:
 
     Args:
         model: the parameters, or a difference of parameters.
-
-    Returns:
-        The norm.
 
     Examples:
         >>> parameter_norm(make_multi_head(2, 2, 2)).tolist()

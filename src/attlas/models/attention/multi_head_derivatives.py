@@ -14,7 +14,7 @@ from attlas.models.attention.multi_head import Decoder, MultiHead
 
 
 class _Reading(NamedTuple):
-    """What the decoders read: the queries that count, their attention, U_h x_s for each token.
+    """Inputs of the decoders: the relevant queries, their attention, U_h x_s for each token.
 
     r is T for the full and the pooled decoder and 1 for the last token's.
     """
@@ -50,7 +50,6 @@ def model_gradient(model: MultiHead, X: Float[Array, "T d"]) -> MultiHead:
     deora2023optimization; summed over the tokens, or at the last one, for tied decoders.
 
     Args:
-        model: the model.
         X: tokens, one per row.
 
     Returns:
@@ -81,13 +80,9 @@ def mixed_derivative(
     sum_t a_t x_t b' X' softmax'(X W' x_t) X, Lemma 1 of deora2023optimization.
 
     Args:
-        W: key-query matrix.
         X: tokens, one per row.
         a: weights of the rows of nabla_U Phi.
         b: weights of its columns.
-
-    Returns:
-        The matrix of derivatives.
 
     Examples:
         >>> one = jnp.ones(1)
@@ -115,14 +110,9 @@ def second_derivative(
     Lemma 1 of deora2023optimization.
 
     Args:
-        U: decoder.
-        W: key-query matrix.
         X: tokens, one per row.
         c: weights of the rows of nabla_W Phi.
         b: weights of its columns.
-
-    Returns:
-        The matrix of derivatives.
 
     Examples:
         At W = 0, x = (0, 2) and u = 1, the attention (1/2, 1/2) has no third moment.
@@ -153,12 +143,8 @@ def hessian_form(
     W-block is a third central moment of the attention.
 
     Args:
-        model: the model.
         X: tokens, one per row.
         direction: a change of all parameters.
-
-    Returns:
-        <direction, Hessian direction>.
 
     Examples:
         >>> point = MultiHead(jnp.array([[3.0]]), jnp.array([[[0.0]]]), Decoder.LAST)
@@ -181,7 +167,6 @@ def model_hessian(model: MultiHead, X: Float[Array, "T d"]) -> Float[Array, "P P
     moments E_{a_t}[(x'u_t - mean)(x - mean)(x - mean)'], all over sqrt(H).
 
     Args:
-        model: the model.
         X: tokens, one per row.
 
     Returns:

@@ -11,11 +11,8 @@ def turn(
 
     Args:
         x: one row per position.
-        angle: of each pair of each row; coordinates beyond the pairs do not turn.
+        angle: angle of each pair in each row; coordinates beyond the pairs do not turn.
         interleaved: pairs are (0, 1), (2, 3), ...; else (0, r), (1, r + 1), ... with r pairs.
-
-    Returns:
-        The turned rows.
 
     Examples:
         >>> quarter = jnp.full((1, 1), jnp.pi / 2)
@@ -24,12 +21,14 @@ def turn(
     """
     pairs = angle.shape[-1]
     shape = (*(1,) * (x.ndim - 2), *angle.shape)
-    cos, sin = (each.reshape(shape) for each in (jnp.cos(angle), jnp.sin(angle)))
-    turned, rest = x[..., : 2 * pairs], x[..., 2 * pairs :]
+    cos, sin = (values.reshape(shape) for values in (jnp.cos(angle), jnp.sin(angle)))
+    turned, unturned = x[..., : 2 * pairs], x[..., 2 * pairs :]
     if interleaved:
         a, b = turned[..., 0::2], turned[..., 1::2]
-        both = jnp.stack([a * cos - b * sin, b * cos + a * sin], axis=-1).reshape(turned.shape)
+        pairs_turned = jnp.stack([a * cos - b * sin, b * cos + a * sin], axis=-1).reshape(
+            turned.shape
+        )
     else:
         a, b = turned[..., :pairs], turned[..., pairs:]
-        both = jnp.concatenate([a * cos - b * sin, b * cos + a * sin], axis=-1)
-    return jnp.concatenate([both, rest], axis=-1)
+        pairs_turned = jnp.concatenate([a * cos - b * sin, b * cos + a * sin], axis=-1)
+    return jnp.concatenate([pairs_turned, unturned], axis=-1)

@@ -41,12 +41,8 @@ class Block(eqx.Module):
 
     Attributes:
         query: W_Q of all heads.
-        key: W_K.
-        value: W_V.
         output: W_O, from the heads' values back to d.
         up: W_1 of the network.
-        down: W_2.
-        scales: of the two layer norms.
         heads: number of heads, a divisor of d.
         dropout: rate on attention weights, hidden units and both sums.
     """
@@ -71,7 +67,6 @@ class Block(eqx.Module):
         """Apply the block.
 
         Args:
-            x: inputs.
             mask: True at positions that may be attended to.
             first_only: whether only the first position is computed, as a readout needs it.
             key: random key of the dropout; no dropout when None.
@@ -87,8 +82,8 @@ class Block(eqx.Module):
         )
         logits = jnp.einsum("shc,thc->hst", q, k) / math.sqrt(split[2])
         weights = jax.nn.softmax(jnp.where(mask[None, None, :], logits, -jnp.inf), axis=2)
-        kept = _dropout(weights, self.dropout, keys[0])
-        mixed = jnp.einsum("hst,thc->shc", kept, v).reshape(from_.shape) @ self.output
+        dropped_out = _dropout(weights, self.dropout, keys[0])
+        mixed = jnp.einsum("hst,thc->shc", dropped_out, v).reshape(from_.shape) @ self.output
         h = _layer_norm(from_ + _dropout(mixed, self.dropout, keys[1]), self.scales[0])
         hidden = _dropout(jax.nn.gelu(h @ self.up, approximate=False), self.dropout, keys[2])
         out = h + _dropout(hidden @ self.down, self.dropout, keys[3])
@@ -123,9 +118,6 @@ class Encoder(eqx.Module):
             tokens: T token numbers, or T continuous tokens.
             mask: True where a token is, False where padding is.
             key: random key of the dropout; no dropout when None.
-
-        Returns:
-            The logit.
         """
         return self._forward(tokens, mask, key)[0]
 
@@ -133,10 +125,6 @@ class Encoder(eqx.Module):
         self, tokens: Tokens, mask: Bool[Array, " T"]
     ) -> tuple[Float[Array, "H queries keys"], ...]:
         """The attention weights of each block, without dropout.
-
-        Args:
-            tokens: as for a call.
-            mask: as for a call.
 
         Returns:
             For each block [H, T + 1, T + 1], position 0 the first token; the last block
@@ -179,10 +167,8 @@ def make_encoder(
     and first token Gaussian; norms start at one.
 
     Args:
-        key: random key.
         vocabulary: number of token numbers V, or dimension k of continuous tokens.
         length: tokens T of a sequence, padding included.
-        width: d.
         blocks: number of blocks L, at least 1.
         heads: heads of each block, a divisor of d.
         hidden: width of the network in each block.
@@ -190,9 +176,6 @@ def make_encoder(
         deviation: standard deviation of positions and first token. Where attention averages
             many tokens, a small one lets them be heard at the first position.
         dtype: floating type; JAX's default when None.
-
-    Returns:
-        The encoder.
 
     Heads that do not divide the width, a size that is not positive, or a rate outside [0, 1)
     raise a `UserError`.
@@ -205,12 +188,12 @@ def make_encoder(
     """
     sizes = {"vocabulary": vocabulary, "length": length, "width": width, "blocks": blocks}
     _refuse_unusable(sizes | {"heads": heads, "hidden": hidden}, dropout)
-    first, second, third, fourth, *rest = jax.random.split(key, 4 + blocks)
+    first, second, third, fourth, *block_keys = jax.random.split(key, 4 + blocks)
     return Encoder(
         embedding=jax.random.normal(first, (vocabulary, width), dtype),
         start=deviation * jax.random.normal(second, (width,), dtype),
         positions=deviation * jax.random.normal(third, (length + 1, width), dtype),
-        blocks=tuple(_make_block(k, width, hidden, heads, dropout, dtype) for k in rest),
+        blocks=tuple(_make_block(k, width, hidden, heads, dropout, dtype) for k in block_keys),
         readout=_uniform(fourth, (width, 1), dtype)[:, 0],
         dropout=dropout,
     )

@@ -45,9 +45,6 @@ class SingleLayerTransformer(eqx.Module):
         Args:
             X: tokens, one per row.
             x_cls: the [CLS] token, usually a row of X.
-
-        Returns:
-            The scalar.
         """
         pooled = jax.nn.softmax(self.query_key @ x_cls @ X.T, axis=-1) @ X
         hidden = self.activation(jnp.einsum("hd,hdk->hk", pooled, self.value))

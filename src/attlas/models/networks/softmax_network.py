@@ -34,7 +34,6 @@ class SoftmaxNetwork(eqx.Module):
     Attributes:
         W: first layer, one unit a column; trained.
         a: second layer, one output a row; fixed in the paper.
-        activation: which of the three.
 
     Examples:
         >>> network = SoftmaxNetwork(jnp.zeros((3, 2)), jnp.array([[1.0, 2.0]]))
@@ -47,14 +46,7 @@ class SoftmaxNetwork(eqx.Module):
     activation: Activation = eqx.field(static=True, default=Activation.SOFTMAX)
 
     def __call__(self, x: Float[Array, " d"]) -> Float[Array, " k"]:
-        """The outputs on one sample; softmax is safe for logits of any size.
-
-        Args:
-            x: input.
-
-        Returns:
-            All outputs F_l(x).
-        """
+        """The outputs on one sample; softmax is safe for logits of any size."""
         return self.a @ self.hidden(x)
 
     @property
@@ -64,9 +56,6 @@ class SoftmaxNetwork(eqx.Module):
 
     def hidden(self, x: Float[Array, " d"]) -> Float[Array, " m"]:
         """The hidden units with their prefactor.
-
-        Args:
-            x: input.
 
         Returns:
             m softmax(W' x), or m^(-1/2) phi(W' x).
@@ -96,12 +85,7 @@ def symmetric_network(
     Definition 3.7 of gu2024exploring.
 
     Args:
-        key: random key.
-        d: input dimension.
-        m: width, even.
-        outputs: k.
         sigma: standard deviation of the first layer, positive.
-        activation: of the hidden units.
         dtype: floating type, JAX's default when None.
 
     Returns:

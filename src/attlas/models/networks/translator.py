@@ -1,4 +1,4 @@
-r"""Encoder-decoder Transformer (Vaswani et al. 2017) that hands out its attention weights.
+r"""Encoder-decoder Transformer (Vaswani et al. 2017) that returns its attention weights.
 
 The model of experiment 1 of liu2021analyzing: learned word vectors times sqrt(d) plus sinusoidal
 positions, blocks of multi-head attention and a ReLU network, layer norm after each sum.
@@ -22,9 +22,8 @@ class AttentionRows(NamedTuple):
     """Attention weights of one sentence pair; each row belongs to a query and sums to one.
 
     Attributes:
-        encoder: of source words to source words, for each layer and head.
-        decoder: of target words to themselves and the target words before.
-        cross: of target words to source words.
+        encoder: attention of source tokens to source tokens, for each layer and head.
+        decoder: attention of target tokens to themselves and earlier target tokens.
     """
 
     encoder: Rows
@@ -37,9 +36,6 @@ class MultiHeadAttention(eqx.Module):
 
     Attributes:
         query: W_Q of all heads.
-        key: W_K.
-        value: W_V.
-        output: W_O.
         heads: H, a divisor of d.
     """
 
@@ -55,16 +51,7 @@ class MultiHeadAttention(eqx.Module):
         y: Float[Array, "*n T d"],
         seen: Bool[Array, "*n S T"],
     ) -> tuple[Float[Array, "*n S d"], Float[Array, "*n H S T"]]:
-        """What the queries read, and their weights.
-
-        Args:
-            x: queries.
-            y: what they attend to.
-            seen: which query may attend to what.
-
-        Returns:
-            One row per query, and the attention weights.
-        """
+        """The output for each query, and the attention weights."""
         q, k, v = (
             _product(a, w).reshape(*a.shape[:-1], self.heads, -1)
             for a, w in ((x, self.query), (y, self.key), (y, self.value))
@@ -76,14 +63,13 @@ class MultiHeadAttention(eqx.Module):
 
 
 class TranslatorBlock(eqx.Module):
-    r"""Attention to oneself, in the decoder also to the source, and a ReLU network.
+    r"""Self-attention, in the decoder also attention to the source, and a ReLU network.
 
     Attributes:
-        own: attention to oneself.
+        own: self-attention.
         source: attention to the encoder's output; None in the encoder.
         up: first matrix of the network.
-        down: second matrix.
-        scales: of the layer norms, one for each sum.
+        scales: scales of the layer norms, one for each residual sum.
     """
 
     own: MultiHeadAttention
@@ -102,10 +88,8 @@ class TranslatorBlock(eqx.Module):
         """Apply the block.
 
         Args:
-            x: inputs.
-            seen: which position may attend to which.
             memory: the encoder's output, in the decoder.
-            memory_seen: which position may attend to what of it.
+            memory_seen: True where a position may attend to a position of `memory`.
 
         Returns:
             Outputs, and the weights of each attention.
@@ -127,7 +111,7 @@ class Translator(eqx.Module):
         target_words: word vectors of the target language.
         encoder: blocks of the encoder.
         decoder: blocks of the decoder.
-        readout: of the decoder's output, to the target vocabulary.
+        readout: maps the decoder's output to logits over the target vocabulary.
     """
 
     source_words: Float[Array, "V d"]
@@ -143,36 +127,27 @@ class Translator(eqx.Module):
         target: Int[Array, "*n T"],
         target_mask: Bool[Array, "*n T"] | Int[Array, "*n T"] | None = None,
     ) -> Float[Array, "*n T W"]:
-        """The logits of the word after each target word, for one row of words or many.
+        """The logits of the token after each target token, for one row of tokens or many.
 
         Args:
-            source: numbers of the source words, within their vocabulary: compiled programs
-                cannot refuse, and read the last word's vector for a number beyond it.
-            mask: True where a source word is, False where padding is; NaN without any word. Where
-                a row holds several sentence pairs, one after another: the number of the pair a
-                word belongs to, from 1, and 0 for padding.
-            target: numbers of the target words, the first one marking the start.
-            target_mask: the same of the target words; all are of pair 1 when None.
+            source: token numbers of the source, within its vocabulary: compiled programs cannot
+                check them, and read the last token's vector for a number beyond it.
+            mask: True for source tokens, False for padding; the output is NaN without any token. If
+                a row holds several sentence pairs, the number of each token's pair, from 1, and 0
+                for padding.
+            target: token numbers of the target, the first one marking the start.
+            target_mask: the same for the target tokens; all belong to pair 1 when None.
 
         Returns:
-            The row of target word t depends on its pair's target words up to t alone, and on
-            nothing of another pair; what padding gets means nothing.
+            Logits; those at target token t depend only on its pair's source and its pair's target
+            tokens up to t. Logits at padding have no meaning.
         """
         return self._forward(source, mask, target, target_mask)[0]
 
     def attention(
         self, source: Int[Array, " S"], mask: Bool[Array, " S"], target: Int[Array, " T"]
     ) -> AttentionRows:
-        """The attention weights of all layers and heads.
-
-        Args:
-            source: as for a call.
-            mask: as for a call.
-            target: as for a call.
-
-        Returns:
-            Weights; rows of padding positions are there too, and mean nothing.
-        """
+        """The attention weights of all layers and heads; rows of padding have no meaning."""
         return self._forward(source, mask, target, None)[1]
 
     def _forward(
@@ -180,18 +155,18 @@ class Translator(eqx.Module):
     ) -> tuple[Array, AttentionRows]:
         if mask.shape != source.shape:
             raise UserError(f"mask of shape {mask.shape} for source {source.shape}: one per word")
-        own = mask.astype(jnp.int32)
-        there = jnp.ones(target.shape, jnp.int32)
-        there = there if target_mask is None else target_mask.astype(jnp.int32)
-        x = _placed(self.source_words, source, own)
-        seen = _same_pair(own, own)
+        source_pair = mask.astype(jnp.int32)
+        target_pair = jnp.ones(target.shape, jnp.int32)
+        target_pair = target_pair if target_mask is None else target_mask.astype(jnp.int32)
+        x = _placed(self.source_words, source, source_pair)
+        seen = _same_pair(source_pair, source_pair)
         encoded, maps = [], []
         for block in self.encoder:
             x, (weights,) = block(x, seen)
             encoded.append(weights)
-        memory, y = x, _placed(self.target_words, target, there)
-        before = jnp.tril(_same_pair(there, there))
-        across = _same_pair(there, own)
+        memory, y = x, _placed(self.target_words, target, target_pair)
+        before = jnp.tril(_same_pair(target_pair, target_pair))
+        across = _same_pair(target_pair, source_pair)
         for block in self.decoder:
             y, pair = block(y, before, memory, across)
             maps.append(pair)
@@ -211,16 +186,10 @@ def make_translator(
     r"""A model with Xavier's uniform start and Gaussian word vectors of variance 1/d.
 
     Args:
-        key: random key.
         vocabularies: words of the source and of the target language.
-        width: d, even.
         blocks: layers L of the encoder, and of the decoder.
-        heads: of each attention, a divisor of d.
         hidden: width of the network in each block.
         dtype: floating type; JAX's default when None.
-
-    Returns:
-        The model.
 
     Raises:
         UserError: if a size is below 1, the width odd, or no multiple of the heads.
@@ -270,7 +239,7 @@ def _product(x: Float[Array, "*n S d"], w: Float[Array, "d m"]) -> Float[Array, 
 
 
 def _same_pair(query: Int[Array, "*n S"], key: Int[Array, "*n T"]) -> Bool[Array, "*n S T"]:
-    """Which word may attend to which; padding attends to all, so that nothing of it is NaN."""
+    """Which token may attend to which; padding attends to all, which avoids NaN."""
     query, key = query[..., :, None], key[..., None, :]
     return (query == key) | (query == 0)
 

@@ -1,1 +1,1 @@
-"""What the atlas runs in the browser: search, filters, and the meaning of terms."""
+"""The atlas's JavaScript: search, filters, and definitions of terms."""

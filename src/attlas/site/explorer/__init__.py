@@ -1,1 +1,1 @@
-"""The live explorer: JavaScript modules that recompute, and what writes them into one page."""
+"""The live explorer: JavaScript modules, and the code that bundles them into one page."""

@@ -1,4 +1,4 @@
-"""Random numbers of the explorer, drawn by the library when the page is written."""
+"""Random numbers for the explorer, drawn by the library when it writes the page."""
 
 import base64
 from collections.abc import Mapping
@@ -13,42 +13,39 @@ if TYPE_CHECKING:  # models and data, which a page without the explorer does not
     from attlas.data.tokenized_mixture import MixtureSamples, TokenizedMixture
 
 TOKENS, HEAD_SIZE = 24, 4
-"""Of the attention head: the longest text, and the size of a token."""
+"""Largest number of tokens and token dimension of the attention head."""
 MIXTURE_TOKENS, SIZE, IRRELEVANT, SHARE = 4, 8, 3, 0.25
-"""Of the mixture, as the experiments of deora2023optimization have it: T, d, M and zeta."""
+"""T, d, M and zeta of the mixture, as in the experiments of deora2023optimization."""
 SAMPLES, HEADS = 192, 32
-"""Samples to train and to test on; the largest number of heads."""
+"""Number of samples for training and testing, and largest number of heads."""
 
 
 def mixture(S: float, Z: float) -> "tuple[TokenizedMixture, MixtureSamples]":
-    """The mixture of the explorer and its samples, scaled: equal draws for every S and Z.
+    """The explorer's mixture and its samples; all S and Z use the same draws.
 
     Args:
         S: norm of a pattern.
-        Z: norm of the noise, which no pattern's direction has a part in.
-
-    Returns:
-        The distribution, and the samples.
+        Z: norm of the noise, which is orthogonal to all patterns.
     """
     from attlas.data.tokenized_mixture import make_tokenized_mixture, sample_mixture
 
     pattern, sample = jax.random.split(jax.random.key(2023))
-    made = make_tokenized_mixture(pattern, d=SIZE, M=IRRELEVANT, S=S, zeta=SHARE, Z=Z)
-    return made, sample_mixture(sample, made, SAMPLES, MIXTURE_TOKENS, "corners")
+    distribution = make_tokenized_mixture(pattern, d=SIZE, M=IRRELEVANT, S=S, zeta=SHARE, Z=Z)
+    return distribution, sample_mixture(sample, distribution, SAMPLES, MIXTURE_TOKENS, "corners")
 
 
 def mixture_draws() -> dict[str, np.ndarray]:
-    """What the page makes samples of the mixture from, at any S and Z.
+    """The draws from which the page makes samples of the mixture at any S and Z.
 
     Returns:
-        `patterns` of norm one, mu_+ and mu_- first; `labels`, `relevant`, `pattern` and `noise` of
-        norm one; `signs` of the heads in the first step; and the sizes T and d.
+        `patterns` of norm 1, mu_+ and mu_- first; `labels`, `relevant`, `pattern` and `noise` of
+        norm 1; `signs` of the heads in the first step; and the sizes T and d.
     """
     from attlas.optim.one_step import first_phase_steps
 
-    made, samples = mixture(1.0, 1.0)
-    patterns = np.concatenate([made.patterns, made.irrelevant])
-    noise = np.asarray(samples.X) - np.asarray(made.irrelevant)[np.asarray(samples.pattern)]
+    distribution, samples = mixture(1.0, 1.0)
+    patterns = np.concatenate([distribution.patterns, distribution.irrelevant])
+    noise = np.asarray(samples.X) - np.asarray(distribution.irrelevant)[np.asarray(samples.pattern)]
     return {
         "patterns": patterns,
         "labels": np.asarray(samples.y),
@@ -62,11 +59,7 @@ def mixture_draws() -> dict[str, np.ndarray]:
 
 
 def head_draws() -> dict[str, np.ndarray]:
-    """Tokens and matrices of the attention head.
-
-    Returns:
-        `X`, tokens of norm one; `core` and `value`, matrices of spectral norm one.
-    """
+    """Tokens `X` of norm 1, and matrices `core` and `value` of spectral norm 1."""
     draw = generator(jax.random.key(7))
     X = draw.normal(size=(TOKENS, HEAD_SIZE))
     core, value = draw.normal(size=(2, HEAD_SIZE, HEAD_SIZE))
@@ -78,13 +71,7 @@ def head_draws() -> dict[str, np.ndarray]:
 
 
 def encoded(arrays: Mapping[str, np.ndarray]) -> dict[str, str]:
-    """Arrays as the page stores them.
-
-    Args:
-        arrays: by name.
-
-    Returns:
-        Base64 of their numbers in float64, little-endian, row by row.
+    """Arrays as base64 of little-endian float64 numbers, row by row.
 
     Examples:
         >>> encoded({"x": np.array([1.0])})

@@ -9,30 +9,24 @@ from attlas.experiments.panels.palette import PALETTE
 from attlas.experiments.text_file import probe_text_file, write_text_file
 from attlas.site.bundle import bundle, modules
 from attlas.site.explorer.draws import encoded, head_draws, mixture_draws
-from attlas.site.page import own_file, render_template
+from attlas.site.page import render_template, template_file
 
 
 def render_explorer() -> str:
-    """The explorer.
-
-    Returns:
-        A whole document. Its content policy names the hashes of its one style sheet and its one
-        script; nothing else may run, and nothing is loaded.
-    """
+    """The explorer as a document that runs only its script and loads nothing."""
     stored = json.dumps({"head": encoded(head_draws()), "mixture": encoded(mixture_draws())})
     return render_template(
         "explorer.html.j2",
-        style=palette_style() + own_file("explorer.css"),
+        style=palette_style() + template_file("explorer.css"),
         script=bundle(modules("explorer"), "main"),
         stored=Markup(stored),
     )
 
 
 def palette_style() -> str:
-    """The palette of the figures as style: lines `c0`, `c1`, ... and surfaces `f0`, `f1`, ....
+    """The figures' palette as CSS classes: lines `c0`, `c1`, ... and surfaces `f0`, `f1`, ....
 
-    Returns:
-        CSS; on a dark page the colours are mixed with white.
+    On a dark page the colours are mixed with white.
 
     Examples:
         >>> "--series-0: #0072b2" in palette_style()
@@ -52,15 +46,6 @@ def palette_style() -> str:
 
 
 def write_explorer(path: Path) -> Path:
-    """Write the explorer.
-
-    Args:
-        path: the file.
-
-    Returns:
-        The path.
-
-    A `UserError` names a file that cannot be written.
-    """
+    """Write the explorer; raises UserError if the file cannot be written."""
     probe_text_file(path, "--out")
     return write_text_file(path, render_explorer(), "--out")

@@ -1,1 +1,1 @@
-"""Trained classifiers of sparse majority, and what their errors are certified at."""
+"""Training of classifiers of sparse majority, and certified bounds on their errors."""

@@ -1,6 +1,6 @@
-r"""Bounds on the error of models trained in norm balls that were fixed before the data were seen.
+r"""Bounds on the error of models trained in norm balls fixed before the data were seen.
 
-At a margin gamma the ramp loss is 1 / gamma-Lipschitz and above the error, so that for all models
+At a margin gamma the ramp loss is 1 / gamma-Lipschitz and bounds the error, so that for all models
 of a ball
 
     error <= ramp risk + 2 R / gamma + confidence.
@@ -30,7 +30,7 @@ FAMILIES = (
     "Theorem 4.1, fixed [CLS]",
     "parameters, fixed [CLS]",
 )
-"""With a [CLS] token that is the same in every sequence, W_QK x_CLS is all that W_QK does."""
+"""If the [CLS] token is the same in every sequence, only W_QK x_CLS matters of W_QK."""
 
 
 @loop_jit
@@ -41,16 +41,12 @@ def ramp_risks(
     labels: Int[Array, " n"],
     margins: Float[Array, " g"],
 ) -> tuple[Float[Array, " r"], Float[Array, "r g"]]:
-    r"""Accuracy, an output of 0 counting half, and the ramp risk at each margin.
+    r"""Accuracy, where an output of 0 counts half, and the ramp risk at each margin.
 
     $$\frac1n\sum_i\min\Big(1,\max\Big(0,1-\frac{y_if(X_i)}\gamma\Big)\Big)$$
 
     Args:
-        models: stacked.
-        embedding: of the bits.
-        bits: sequences.
         labels: 0 or 1.
-        margins: gamma.
 
     Returns:
         One accuracy and one row of risks per model.
@@ -66,17 +62,17 @@ def ramp_risks(
         [['1.00'], ['0.00', '0.50']]
     """
 
-    def one(model: SingleLayerTransformer) -> Array:
+    def of_model(model: SingleLayerTransformer) -> Array:
         out = majority_outputs(model, embedding, bits)
         signed = jnp.where(labels > 0, out, -out)
         right = jnp.mean((jnp.sign(signed) + 1) / 2)
-        # One margin at a time: all at once would need as many times the memory.
+        # One margin at a time, to save memory.
         gammas = margins.astype(out.dtype)
         ramp = jax.lax.map(lambda g: jnp.mean(jnp.clip(1 - signed / g, 0, 1)), gammas)
         return jnp.append(right, ramp)
 
-    found = jax.lax.map(one, models)
-    return found[:, 0], found[:, 1:]
+    risks = jax.lax.map(of_model, models)
+    return risks[:, 0], risks[:, 1:]
 
 
 @functools.partial(jax.jit, static_argnames=("T", "d"), compiler_options=CHEAP_COMPILATION)
@@ -86,13 +82,7 @@ def ball_complexities(
     """Bounds on the complexity of one layer with ||W_QK||_{1,1} <= r, by `FAMILIES`; at most 1.
 
     Args:
-        radii: r.
-        samples: m.
         T: tokens of a sequence.
-        d: their dimension.
-
-    Returns:
-        The bounds.
 
     Examples:
         >>> found = ball_complexities(np.array([4.0]), np.array([1e8]), 32, 34)
@@ -100,26 +90,21 @@ def ball_complexities(
         ['0.216', '0.070', '0.129', '0.024', '0.054', '0.004']
     """
 
-    def one(r: Array, m: Array) -> Array:
+    def complexity(r: Array, m: Array) -> Array:
         norms = norms_in_ball("1,1", r, d)
-        own = functools.partial(single_layer_bounds, norms, d=d, m=m)
-        corrected = own(covers=("1,1",), constants="corrected")
-        sharp = own(covers=("1,1", m * T, "parameters"))
-        fixed = own(covers=("1,1", "parameters"), rows=1)
+        bounds = functools.partial(single_layer_bounds, norms, d=d, m=m)
+        corrected = bounds(covers=("1,1",), constants="corrected")
+        sharp = bounds(covers=("1,1", m * T, "parameters"))
+        fixed = bounds(covers=("1,1", "parameters"), rows=1)
         return jnp.minimum(jnp.concatenate([corrected, sharp, fixed]), 1.0)
 
-    # At radius 0 nothing is covered; the tiny value keeps the logarithms finite.
-    row = jax.vmap(one, in_axes=(None, 0))
+    # A tiny value instead of radius 0 keeps the logarithms finite.
+    row = jax.vmap(complexity, in_axes=(None, 0))
     return jax.lax.map(lambda r: row(jnp.maximum(r, 1e-9), jnp.asarray(samples)), radii)
 
 
 class CertifiedError(NamedTuple):
-    """Bounds on the error, each at its best margin.
-
-    Attributes:
-        error: the bound.
-        margin: number of the margin.
-    """
+    """Bounds on the error, each at its best margin, and the index of this margin."""
 
     error: Float[np.ndarray, "r m f"]
     margin: Int[np.ndarray, "r m f"]
@@ -139,12 +124,7 @@ def certified_error(
     Args:
         ramp: risk on the sample, by radius and margin.
         complexity: R, by radius, number of samples and family.
-        samples: m.
-        margins: gamma.
         delta: probability that some bound fails.
-
-    Returns:
-        The smallest bounds, and their margins.
 
     Examples:
         >>> parts = np.array([[0.5, 0.6]]), np.full((1, 1, 1), 0.1), np.array([1e9])
@@ -152,8 +132,8 @@ def certified_error(
         >>> f"{found.error.item():.3f}", found.margin.item()
         ('0.800', 1)
     """
-    own = delta / ramp.size
-    tail = np.array([float(generalisation_gap(0.0, m, own)) for m in samples.tolist()])
+    share = delta / ramp.size
+    tail = np.array([float(generalisation_gap(0.0, m, share)) for m in samples.tolist()])
     gap = 2 * complexity[..., None] / margins + tail[None, :, None, None]
     error = ramp[:, None, None] + gap
     return CertifiedError(error.min(axis=-1), error.argmin(axis=-1))

@@ -1,8 +1,8 @@
-r"""The single-layer Transformer of Theorem 4.1 on embedded bits, without a token of any sequence.
+r"""The single-layer Transformer of Theorem 4.1 on embedded bits, without forming token sequences.
 
 Only [CLS] attends and its query is the same in every sequence. A position t with bit b has weight
 u_tb = exp(x_tb' W_QK x_cls), so that numerator and denominator of the attention are linear in the
-bits, and one product of the n x T bits with a T x (d + 1) table gives them. `majority_table` does
+bits and follow from one product of the n x T bits with a T x (d + 1) table. `majority_table` does
 the same for the model of the released program.
 """
 
@@ -19,14 +19,6 @@ def majority_outputs(
 ) -> Float[Array, " n"]:
     r"""Outputs of the model on sequences of bits, equal to those on the tokens up to rounding.
 
-    Args:
-        model: one layer.
-        embedding: of the bits, [CLS] last.
-        bits: sequences.
-
-    Returns:
-        One output per sequence.
-
     Source: section 4.1 of trauger2023sequence; the order of summation derived.
 
     Examples:
@@ -39,8 +31,8 @@ def majority_outputs(
     """
     places = embedding.positions[:-1]
     cls = embedding.cls + embedding.positions[-1]
-    zero, one = places + embedding.zero[None], places + embedding.one[None]
-    tokens = jnp.concatenate([zero, one, cls[None]])
+    of_zero, of_one = places + embedding.zero[None], places + embedding.one[None]
+    tokens = jnp.concatenate([of_zero, of_one, cls[None]])
     scores = jnp.einsum("te,hed,d->ht", tokens, model.query_key, cls)
     weights = jnp.exp(scores - jax.lax.stop_gradient(jnp.max(scores, axis=1, keepdims=True)))
     extended = jnp.concatenate([jnp.ones_like(tokens[:, :1]), tokens], axis=1)

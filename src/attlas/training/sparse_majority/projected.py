@@ -1,9 +1,9 @@
 r"""Projected gradient descent on sparse majority: every norm of Theorem 4.1 stays in its ball.
 
-The class is then fixed before the data are seen, and the bounds on it need no union over norms. The
-l_1 norms of w and of the columns of W_c and W_v are at most one, so that B = 1 and |f| is at
-most the largest entry of a token: what they would gain, the margin loses, as f is homogeneous in
-them.
+The class is fixed before the data are seen, so that bounds on it need no union over norms. The l_1
+norms of w and of the columns of W_c and W_v are at most 1, so that B = 1 and |f| is at most the
+largest entry of a token. Larger norms would gain nothing: f is homogeneous in these matrices, so
+that the margin would scale with them.
 """
 
 from typing import NamedTuple
@@ -29,14 +29,11 @@ class ProjectedSettings(NamedTuple):
     """Settings of the training.
 
     Attributes:
-        steps: of descent.
         batch: sequences per step, drawn with replacement.
-        rate: step size.
-        momentum: of the steps before the projection.
         temperature: tau of the loss tau log(1 + exp(-y f / tau)).
         width: k, columns of W_v.
-        ball: whose norm bounds W_QK.
-        linear: whether the activation is the identity and no rectifier.
+        ball: name of the norm that bounds W_QK.
+        linear: whether the activation is the identity instead of a rectifier.
     """
 
     steps: int = 800
@@ -57,13 +54,7 @@ def project_single_layer(
 ) -> SingleLayerTransformer:
     r"""The nearest model with ||w||_1, ||W_c||_{1,inf}, ||W_v||_{1,inf} <= 1 and ||W_QK|| <= r.
 
-    Args:
-        model: one layer.
-        radius: r.
-        ball: norm of W_QK.
-
-    Returns:
-        The projection, each matrix on its own.
+    `ball` names the norm of W_QK.
 
     Source: norms of Theorem 4.1 of trauger2023sequence, as its proof uses them.
 
@@ -89,16 +80,12 @@ def train_projected(
     radii: Float[Array, " r"],
     settings: ProjectedSettings = USUAL,
 ) -> SingleLayerTransformer:
-    r"""Train one model in each ball, from the same start on the same batches.
+    r"""Train one model in each ball, from the same start on the same batches; stacked by radius.
 
     Args:
-        key: random key, of start and batches.
-        data: one draw; the validation sequences are not read.
+        key: random key of start and batches.
+        data: one draw, whose training sequences are used.
         radii: bounds on the norm of W_QK.
-        settings: of the training.
-
-    Returns:
-        The trained models, stacked along the radii.
 
     Raises:
         UserError: if there is no step, no batch, or a negative radius.
@@ -125,15 +112,15 @@ def train_projected(
             start.w, start.query_key, start.value, start.output, jax.nn.identity
         )
     rows = draw.integers(0, data.labels.shape[0], (settings.steps, settings.batch))
-    # The sequences of the batches alone: the program is then one for every number of samples.
+    # Only the sequences of the batches, so that one program serves all numbers of samples.
     batches = (np.asarray(data.bits)[rows], np.asarray(data.labels)[rows])
     return _train(settings, start, data.embedding, batches, radii)
 
 
 def _start(draw: np.random.Generator, d: int, k: int, dtype: np.dtype) -> SingleLayerTransformer:
-    """Small random weights; attention starts nearly uniform."""
-    # Columns of W_v and rows of W_c come in pairs of opposite sign, so that the output starts odd
-    # in the values: no start is dead after the rectifier or of one sign on all sequences.
+    """Small random weights, so that attention starts nearly uniform."""
+    # Columns of W_v and rows of W_c come in pairs of opposite sign, so that the initial output is
+    # odd in the values: it is neither dead after the rectifier nor of one sign on all sequences.
     half = (k + 1) // 2
     shapes = ((0.3 / d, (d,)), (0.01, (1, d, d)), (0.3, (1, d, half)), (0.3, (1, half, d)))
     w, query_key, value, output = (size * draw.normal(size=shape) for size, shape in shapes)
@@ -144,8 +131,8 @@ def _start(draw: np.random.Generator, d: int, k: int, dtype: np.dtype) -> Single
     return SingleLayerTransformer(w, query_key, value, output)
 
 
-class _Given(NamedTuple):
-    """What embeds the bits, and the temperature of the loss."""
+class _LossInputs(NamedTuple):
+    """The embedding of the bits, and the temperature of the loss."""
 
     embedding: BitEmbedding
     temperature: Array
@@ -155,8 +142,8 @@ Batch = tuple[Int8[Array, "*s b T"], Int[Array, "*s b"]]
 """Sequences and labels, those of a step or with a leading axis of steps."""
 
 
-def _risk(model: SingleLayerTransformer, given: _Given, batch: Batch) -> Array:
-    embedding, tau = given
+def _risk(model: SingleLayerTransformer, inputs: _LossInputs, batch: Batch) -> Array:
+    embedding, tau = inputs
     bits, labels = batch
     out = majority_outputs(model, embedding, bits)
     signs = 2 * labels.astype(out.dtype) - 1
@@ -173,17 +160,17 @@ def _train(
 ) -> SingleLayerTransformer:
     """All models as one program."""
     optimizer = optax.sgd(settings.rate, settings.momentum)
-    given = _Given(embedding, jnp.asarray(settings.temperature, start.w.dtype))
+    inputs = _LossInputs(embedding, jnp.asarray(settings.temperature, start.w.dtype))
 
-    def one(radius: Array) -> SingleLayerTransformer:
+    def train_in_ball(radius: Array) -> SingleLayerTransformer:
         return fit(
             _risk,
             optimizer,
             start,
-            given,
+            inputs,
             record_at=(settings.steps,),
             batches=batches,
             project=lambda model: project_single_layer(model, radius, settings.ball),
         ).last
 
-    return jax.vmap(one)(radii)
+    return jax.vmap(train_in_ball)(radii)

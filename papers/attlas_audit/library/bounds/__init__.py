@@ -1,1 +1,0 @@
-"""Bounds of attlas_audit."""

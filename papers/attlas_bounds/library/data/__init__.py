@@ -1,1 +1,0 @@
-"""Data of attlas_bounds."""

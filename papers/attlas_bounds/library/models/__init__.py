@@ -1,1 +1,0 @@
-"""Models of attlas_bounds."""

@@ -1,1 +1,0 @@
-"""Models of deora2023optimization."""

@@ -1,1 +1,0 @@
-"""Solvers of deora2023optimization."""

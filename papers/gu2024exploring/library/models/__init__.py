@@ -1,1 +1,0 @@
-"""Models of gu2024exploring."""

@@ -1,1 +1,0 @@
-"""Bounds of julistiono2024optimizing."""

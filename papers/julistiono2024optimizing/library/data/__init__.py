@@ -1,1 +1,0 @@
-"""Data of julistiono2024optimizing."""

@@ -1,1 +1,0 @@
-"""Optim of julistiono2024optimizing."""

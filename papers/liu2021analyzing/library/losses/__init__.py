@@ -1,1 +1,0 @@
-"""Losses of liu2021analyzing."""

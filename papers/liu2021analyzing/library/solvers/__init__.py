@@ -1,1 +1,0 @@
-"""Solvers of liu2021analyzing."""

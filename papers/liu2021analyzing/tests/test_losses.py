@@ -1,0 +1,42 @@
+"""The risk against its definition, on the samples that count."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from attlas.core.errors import UserError
+from liu2021analyzing.library.data.attended_regression import layer_outputs
+from liu2021analyzing.library.losses import l1_penalty, squared_risk
+from liu2021analyzing.library.models.two_layer import TwoLayer, make_two_layer
+from liu2021analyzing.library.models.word_classifier import make_word_classifier
+
+
+def test_samples_of_weight_zero_do_not_count_and_all_weights_are_penalised():
+    rng = np.random.default_rng(0)
+    W1, w2 = rng.standard_normal((3, 2)), rng.standard_normal(2)
+    x, y = rng.standard_normal((5, 3)), rng.standard_normal(5)
+    model = TwoLayer(jnp.asarray(W1), jnp.asarray(w2), sharpness=5.0)
+    weights = jnp.array([1.0, 1, 1, 0, 0])
+    found = squared_risk(model, jnp.asarray(x), jnp.asarray(y), weights, 0.1)
+    left = (layer_outputs(x, W1, w2, 5.0) - y)[:3]
+    penalty = 0.05 * (np.sum(W1**2) + np.sum(w2**2))
+    assert float(found) == pytest.approx(np.mean(left**2) / 2 + penalty)
+
+
+@pytest.mark.thorough
+def test_named_parameters_of_a_nested_model_are_penalised_and_no_others():
+    network = make_two_layer(jax.random.key(0), 6, 4, biases=True)
+    model = make_word_classifier(jax.random.key(1), 5, 3, network)
+    value, slope = jax.value_and_grad(l1_penalty)(model, ("W1", "w2"), 0.25)
+    norm = np.abs(network.W1).sum() + np.abs(network.w2).sum()
+    # 28 entries summed.
+    assert np.isclose(float(value), 0.25 * norm, rtol=28 * np.finfo(float).eps)
+    assert np.array_equal(slope.network.W1, 0.25 * np.sign(network.W1))
+    assert float(jnp.max(jnp.abs(slope.embedding))) == 0
+
+
+def test_a_name_that_does_not_occur_is_refused():
+    model = make_two_layer(jax.random.key(0), 2, 2)
+    with pytest.raises(UserError, match="no parameter is named W_Q: there are W1, w2"):
+        l1_penalty(model, ("W1", "W_Q"))
