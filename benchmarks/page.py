@@ -211,17 +211,33 @@ def _flattened(fields: Mapping[str, Any], before: str = "") -> Iterator[tuple[st
 
 
 def _mutants(rows: Sequence[Mapping[str, Any]]) -> str:
-    planted, caught = Counter(row["paper"] for row in rows), Counter()
+    results = ("killed", "survived", "timeout")
+    count = {result: Counter() for result in results}
+    claims, total = Counter(), Counter()
+    first = sum(row["first"] == "killed" for row in rows)
     for row in rows:
-        caught[row["paper"]] += bool(row["claim"])
-    table = [[p, f"{planted[p]}", f"{caught[p]}", f"{planted[p] - caught[p]}"] for p in planted]
-    total, found = planted.total(), caught.total()
-    table.append(["all", f"{total}", f"{found}", f"{total - found}"])
-    heads = ["statements of", "errors planted", "caught by a claim", "true, with a proof"]
+        parts = row["name"].split("/")
+        for place in (parts[2] if parts[0] == "src" else parts[1], "all"):
+            total[place] += 1
+            count[row["result"]][place] += 1
+            claims[place] += row["result"] == "killed" and row["claims"] > 0
+    places = [*sorted(total.keys() - {"all"}), "all"]
+    table = [
+        [place, f"{total[place]}", f"{count['killed'][place] - claims[place]}", f"{claims[place]}"]
+        + [f"{count[result][place]}" for result in results[1:]]
+        for place in places
+    ]
+    heads = [
+        "formulas of", "broken formulas", "caught by a unit test", "by a claim only", "survived",
+        "ended by the clock",
+    ]  # fmt: skip
     return (
-        "## mutants\n\nErrors are planted in the formulas of the library, one at a "
-        "time, and the claims\nare run. What no claim catches is a true statement, and its entry "
-        f"proves it.\n\nCommand: `python -m benchmarks.mutants`.\n\n{_table(heads, table)}\n"
+        "## mutants\n\nOne literal, exponent, sign, index, axis, term, factor or comparison of a "
+        "formula is changed\nat a time, drawn at random in every module, and the unit tests and "
+        "claims that import the module\nare run. `benchmarks/mutants/survivors.py` says of each "
+        "survivor whether it computes the same.\n\n"
+        f"When first tried {first} of the {len(rows)} were caught; for others tests have been "
+        f"written since.\n\nCommand: `python -m benchmarks.mutants`.\n\n{_table(heads, table)}\n"
     )
 
 

@@ -106,7 +106,7 @@ MEASURES = {
     "s0 = 0": (lambda: top_norm(ROWS, 0), "s0 = 0 of p = 4 weights: choose s0 from 1"),
     "unpaired samples": (
         lambda: conditional_covariance(ones(3, 1), ones(2, 1)),
-        r"given has shape \(2, 1\): give \[n d\] with n = 3, as target has",
+        r"regressors has shape \(2, 1\): give \[n d\] with n = 3, as target has",
     ),
     "no sample": (lambda: conditional_covariance(ones(0, 1), ones(0, 1)), "at least one"),
     "no target": (lambda: conditional_covariance(ones(3, 0), ones(3, 1)), "at least one"),
@@ -116,7 +116,7 @@ MEASURES = {
     ),
     "fresh of another width": (
         lambda: conditional_covariance(ones(3, 1), ones(3, 2), (ones(3, 1), ones(3, 1))),
-        r"fresh\[1\] has shape \(3, 1\): give \[m d\] with d = 2, as given has",
+        r"fresh\[1\] has shape \(3, 1\): give \[m d\] with d = 2, as regressors has",
     ),
     "no fresh sample": (
         lambda: conditional_covariance(ones(3, 1), ones(3, 2), (ones(0, 1), ones(0, 2))),
@@ -124,7 +124,7 @@ MEASURES = {
     ),
     "other covariances": (
         lambda: schur_complement(ones(2, 2), ones(2, 3), ones(2, 2)),
-        r"given has shape \(2, 2\): give \[d d\] with d = 3, as cross has",
+        r"regressors has shape \(2, 2\): give \[d d\] with d = 3, as cross has",
     ),
     "starts without axis": (lambda: points(ones()), "every array needs one of all starts"),
     "no start": (lambda: points(ones(0, 2)), "every array needs one of all starts"),
@@ -156,7 +156,7 @@ MEASURES = {
         "risk at the centre is nan: it must be finite",
     ),
     "no direction": (lambda: volume(directions=0), "at least one direction"),
-    "stretch": (lambda: volume(alpha=0.0), "positive reach and stretch"),
+    "stretch": (lambda: volume(alpha=0.0), "positive longest ray and stretch"),
     "rise not a number": (lambda: volume(epsilon=NAN), "epsilon = nan"),
     "centre outside": (lambda: volume(balls=(0.5, 1.0)), "norm 1.0 in a ball of radius 0.5"),
     "centre of NaN": (lambda: volume(first=NAN), "norm nan in a ball"),

@@ -1,27 +1,93 @@
-"""The mutants of `benchmarks.mutants`: each can be made, and the table knows its fate."""
+"""The mutants of `benchmarks.mutants`: what the operators do, how a mutant is named, the table."""
 
 import ast
 
-from benchmarks.mutants.__main__ import read_table
-from benchmarks.mutants.mutant import mutants_of
+import pytest
+from benchmarks.mutants.operators import Mutant, digest, mutants_of
+from benchmarks.mutants.survivors import JUDGED
+from benchmarks.mutants.table import RESULTS, read_table
 
-MUTANTS = list(mutants_of())
+FORMULA = '''
+def bound(x: float, sizes: Array) -> float:
+    """Two times the largest size."""
+    if x < 0:
+        raise ValueError(f"x = {x} is below {0}")
+    require_finite(x, 3)
+    largest = jnp.max(sizes, axis=0)[1]
+    return 2 * largest**0.5 - x
+'''
 
 
-def test_each_changes_its_file_which_still_parses():
-    for _, mutant in MUTANTS:
-        assert mutant.old != mutant.new
-        assert ast.parse(mutant.source()).body, mutant.name
+@pytest.fixture
+def made(tmp_path, monkeypatch):
+    """The mutants of a text, and what each makes of the statement that it changes."""
+    monkeypatch.setattr("benchmarks.mutants.operators.ROOT", tmp_path)
+
+    def changes(text):
+        file = tmp_path / "library.py"
+        file.write_text(text, encoding="utf-8")
+        return {mutant.name: mutant.line() for mutant in mutants_of(file)}
+
+    return changes
 
 
-def test_names_are_unique():
-    names = [(paper, mutant.name) for paper, mutant in MUTANTS]
-    assert len(set(names)) == len(names)
+def test_every_operator_changes_its_node_and_checks_of_arguments_stay(made):
+    assert sorted(made(FORMULA).values()) == sorted([
+        "largest = jnp.min(sizes, axis=0)[1]",
+        "largest = jnp.max(sizes, axis=1)[1]",
+        "largest = jnp.max(sizes, axis=0)[2]",
+        "return 3 * largest ** 0.5 - x",
+        "return 4 * largest ** 0.5 - x",
+        "return 2 * largest ** 1.5 - x",
+        "return 2 * largest ** 0.5 + x",
+        "return 2 * largest ** 0.5",
+        "return -x",
+        "return largest ** 0.5 - x",
+        "return 2 - x",
+    ])  # fmt: skip
 
 
-def test_the_table_holds_the_last_fate_of_every_mutant_and_no_unexplained_survivor():
+@pytest.mark.parametrize(
+    ("formula", "changes"),
+    [
+        ("-x / 3", ["x / 3", "-x", "1 / 3", "-x / 4", "-x / 6"]),
+        ("sqrt(x[-1])", ["x[-1]", "sqrt(x[-1 - 1])"]),
+        ("x <= y < 7", ["x < y < 7", "x <= y <= 7", "x <= y < 8", "x <= y < 14"]),
+        ("mean(x) + 'text'", []),
+        ("x.mean(axis=-1)", ["x.sum(axis=-1)", "x.mean(axis=-1 - 1)"]),
+        ("x ** -y", ["x ** (-y + 1)", "x ** y"]),
+    ],
+)
+def test_operators(made, formula, changes):
+    found = made(f"def f(x, y) -> float:\n    return {formula}\n").values()
+    assert sorted(found) == sorted(f"return {change}" for change in changes)
+
+
+def test_a_mutant_survives_other_names_and_other_lines(made):
+    renamed = FORMULA.replace("largest", "top").replace("2 * top", "(\n        2 * top").replace(
+        "- x", "- x\n    )"
+    )  # fmt: skip
+    assert made(FORMULA).keys() == made(renamed).keys()
+    first, second = (ast.parse(text).body[0] for text in (FORMULA, renamed))
+    assert isinstance(first, ast.FunctionDef)
+    assert isinstance(second, ast.FunctionDef)
+    assert digest(first) == digest(second)
+    other = ast.parse(FORMULA.replace("0.5", "0.6")).body[0]
+    assert isinstance(other, ast.FunctionDef)
+    assert digest(other) != digest(first)
+
+
+def test_a_node_that_is_gone_is_named():
+    gone = Mutant("src/attlas/norms/matrix.py", "frobenius_norm", "sign flipped", 99_999)
+    with pytest.raises(LookupError, match=r"no mutant src/attlas/norms/matrix\.py:frobenius_norm"):
+        gone.changed()
+
+
+def test_the_table_names_each_mutant_once_and_every_judgement_is_of_a_survivor():
     table = read_table()
-    assert {key: fate.digest for key, fate in table.items()} == {
-        (paper, mutant.name): mutant.digest for paper, mutant in MUTANTS
-    }
-    assert [key for key, fate in table.items() if fate.unexplained] == []
+    names = [row.name for row in table]
+    assert len(set(names)) == len(names)
+    assert {row.result for row in table} <= set(RESULTS)
+    assert all(row.by for row in table if row.result == "killed")
+    alive = {row.name for row in table if row.result == "survived"}
+    assert set(JUDGED) == alive

@@ -1,8 +1,7 @@
-"""Wrong constants, exponents and signs in the library's formulas, and the claims that notice them.
+"""Do the tests notice a wrong formula? Operators break one at a time, and tests and claims run.
 
-`python -m benchmarks.mutants` changes one formula at a time, checks the claims whose modules import
-it until one comes out otherwise than declared, and writes `benchmarks/results/mutants.json`. A
-mutant that no claim notices must be a true statement, and its entry says why; any other survivor
-is an error. One file for each paper lists its mutants, and one of `statements` those of formulas
-that stand in its claim files alone: each makes a statement stronger.
+`python -m benchmarks.mutants` draws mutants of every module of formulas of the instrument and of
+the papers' libraries, runs the unit tests of `make test` that import the module, then the claims
+that do, and writes `benchmarks/results/mutants.json`. `survivors.py` says of each survivor whether
+it computes the same, or what test is missing.
 """

@@ -1,139 +1,273 @@
-"""Check claims under one mutant, in a process that has not imported attlas yet."""
+"""Try one mutant in a forked child: put its code in place, run unit tests, then check claims.
 
+The parent has imported the instrument and the libraries of the papers, and has computed nothing:
+JAX has started no threads, so that a fork is safe, and a child costs what its tests cost. Tests
+and claims compute when they are imported, which is left to the children.
+"""
+
+import ast
+import contextlib
+import gc
 import importlib
+import multiprocessing
+import os
+import resource
 import signal
 import sys
-from collections.abc import Collection, Sequence
-from importlib.abc import Loader, MetaPathFinder
-from importlib.machinery import ModuleSpec
-from importlib.util import spec_from_file_location
-from types import CodeType, ModuleType
+import tempfile
+import time
+from collections.abc import Sequence
+from types import FunctionType
 from typing import Any, NamedTuple, NoReturn
 
-from benchmarks.mutants.mutant import ROOT, Fate, Mutant
+import pytest
 
-SECONDS = 400
-"""A mutant whose claims take longer does not end, which is noticed too."""
+from benchmarks.mutants.imports import module_name
+from benchmarks.mutants.operators import ROOT, Function, Mutant, sources
+
 ALPHA = 1e-5
 """Error probability of a verdict, as in a check of the whole atlas."""
+CLAIM_SECONDS = 20
+"""Claims of one mutant are begun for so many seconds of the processor."""
+SECONDS = 240
+"""Seconds of the processor after which a mutant is ended: counted apart, not as killed."""
 
 
-class Changed(MetaPathFinder, Loader):
-    """Imports the changed source in place of the file."""
+_FUNCTIONS: dict[tuple[str, str], list[FunctionType]] = {}
+"""The functions of the process, behind whatever decorators, by file and qualified name."""
 
-    def __init__(self, mutant: Mutant):
-        self.module, self.path = mutant.module, str(mutant.path)
-        self.code: CodeType = compile(mutant.source(), self.path, "exec")
 
-    def find_spec(self, fullname: str, path: object = None, target: object = None):
-        """Our module only; all others are looked for elsewhere."""
-        if fullname != self.module:
-            return None
-        return spec_from_file_location(fullname, self.path, loader=self)
+class Outcome(NamedTuple):
+    """What became of a mutant.
 
-    def create_module(self, spec: ModuleSpec) -> None:
-        """The default."""
+    Attributes:
+        result: "killed", "survived", "timeout", or "failed" where no code could be changed.
+        by: the unit test or the claim that killed it; of what failed, why.
+        claims: number of claims that were checked.
+        all_claims: whether these were all that import the module.
+    """
 
-    def exec_module(self, module: ModuleType) -> None:
-        """Run the changed code as the module."""
-        exec(self.code, vars(module))
+    result: str
+    by: str = ""
+    claims: int = 0
+    all_claims: bool = True
 
 
 class Trial(NamedTuple):
-    """A mutant with the claims that may notice it.
+    """What a child does.
 
     Attributes:
-        paper: whose claims are checked.
-        mutant: the change.
-        modules: names of the claims' modules that import the changed one.
-        first: slugs of claims to try before the others.
+        mutant: the change; none to see that the tests pass without one.
+        tests: paths of unit tests, in the order they are run.
+        claims: names of modules of claims.
+        deselected: tests that fail without a change.
     """
 
-    paper: str
-    mutant: Mutant
-    modules: Collection[str]
-    first: Sequence[str]
+    mutant: Mutant | None
+    tests: Sequence[str]
+    claims: Sequence[str] = ()
+    deselected: Sequence[str] = ()
 
 
-def outcome(trial: Trial) -> Fate:
-    """Check the claims that use a module until one notices that it was changed.
-
-    Args:
-        trial: the mutant and the claims.
-
-    Returns:
-        What became of the mutant.
+def load_libraries() -> None:
+    """Import what the tests of `make test` import, shape checks included.
 
     Raises:
-        RuntimeError: if attlas was imported before the change could be made.
+        RuntimeError: if an import has computed something: a fork would not be safe.
     """
-    paper, mutant, modules, first = trial
-    if mutant.module in sys.modules:
-        raise RuntimeError(f"{mutant.module} was imported before it could be changed")
-    sys.meta_path.insert(0, Changed(mutant))
-    signal.signal(signal.SIGALRM, _stop)
-    signal.alarm(SECONDS)
-
-    def fate(claim: str, defect: str, tried: int) -> Fate:
-        return Fate(paper, mutant.name, mutant.digest, claim, defect, tried, mutant.sharpening)
-
-    slug, tried = "import", 0
-    # Whatever a wrong formula raises is how it is noticed.
-    try:
-        claims = load_claims(paper)
-        files = {importlib.import_module(name).__file__ for name in modules}
-        rest = [slug for slug, claim in claims.items() if claim.place[0] in files]
-        for tried, slug in enumerate(dict.fromkeys((*first, *rest)), 1):
-            if defects := defects_of(claims[slug]):
-                return fate(slug, defects[0], tried)
-    except Exception as error:  # noqa: BLE001
-        told = f"{type(error).__name__}: {error}".replace(f"{ROOT}/", "")
-        return fate(slug, told.splitlines()[0][:200], tried)
-    return fate("", "", tried)
+    importlib.import_module("conftest")
+    for name in ("hypothesis", "scipy.optimize", "scipy.stats", "xarray", "optax", "diffrax"):
+        importlib.import_module(name)
+    for file in sources():
+        importlib.import_module(module_name(file))
+    importlib.import_module("attlas.verify.check")
+    for each in gc.get_objects():
+        if isinstance(each, FunctionType):
+            code = each.__code__
+            _FUNCTIONS.setdefault((code.co_filename, code.co_qualname), []).append(each)
+    gc.collect()
+    gc.freeze()
 
 
-def _stop(number: int, frame: object) -> NoReturn:
-    raise TimeoutError(f"no end within {SECONDS} s")
-
-
-def load_claims(paper: str) -> dict[str, Any]:
-    """The claims of a paper by slug.
+def put_in_place(mutant: Mutant) -> None:
+    """Change the code and the defaults of the function in this process.
 
     Args:
-        paper: its key.
+        mutant: the change.
+
+    Raises:
+        LookupError: if no function has the code that is to be changed.
+    """
+    module = importlib.import_module(mutant.module)
+    file, inner = str(module.__file__), mutant.function
+    changed = _compiled(mutant.changed(), file, dict(vars(module)))
+    matching = _FUNCTIONS.get((file, inner), [])
+    if not matching:
+        raise LookupError(f"no function has the code of {inner}")
+    for each in matching:
+        if each.__code__.co_freevars:
+            raise LookupError(f"{inner} closes over {each.__code__.co_freevars}")
+        each.__code__ = changed.__code__
+        each.__defaults__, each.__kwdefaults__ = changed.__defaults__, changed.__kwdefaults__
+
+
+def _compiled(function: Function, file: str, namespace: dict[str, Any]) -> FunctionType:
+    exec(compile(ast.Module([function], []), file, "exec"), namespace)
+    return namespace[function.name]
+
+
+class _FirstFailure:
+    """A pytest plugin that remembers which tests failed."""
+
+    def __init__(self) -> None:
+        self.failed: list[str] = []
+
+    def pytest_runtest_logreport(self, report: Any) -> None:
+        """Note a test that failed."""
+        if report.failed:
+            self.failed.append(report.nodeid)
+
+    def pytest_collectreport(self, report: Any) -> None:
+        """Note a file that could not be collected."""
+        if report.failed:
+            self.failed.append(report.nodeid)
+
+
+def run_tests(files: Sequence[str], deselected: Sequence[str], *, stop: bool) -> list[str]:
+    """Run unit tests as `make test` does, thorough ones left out.
+
+    Args:
+        files: paths in the repository.
+        deselected: tests that are not run.
+        stop: whether to end at the first that fails.
 
     Returns:
-        Claims by the name that follows the paper's.
+        The tests that failed.
     """
+    plugin = _FirstFailure()
+    with tempfile.TemporaryDirectory() as folder:
+        options = [
+            "-q",
+            "-p",
+            "no:xdist",
+            "-o",
+            f"cache_dir={folder}",
+            f"--basetemp={folder}/tests",
+        ]
+        # Hypothesis was imported by the parent: its own assertions need no rewriting.
+        options += ["-W", "ignore::pytest.PytestAssertRewriteWarning"]
+        options += [f"--deselect={name}" for name in deselected] + ["-x"] * stop
+        status = pytest.main([*options, *(str(ROOT / file) for file in files)], [plugin])
+    if status not in (0, 5) and not plugin.failed:
+        raise RuntimeError(f"pytest ended with {status!r} and no test failed")
+    return plugin.failed
+
+
+def _attempt(trial: Trial) -> Outcome:
+    if trial.mutant is None:
+        failed = run_tests(trial.tests, (), stop=False)
+        failed += _failing_claims(trial.claims)
+        return Outcome("killed" if failed else "survived", "\n".join(failed))
+    try:
+        put_in_place(trial.mutant)
+    except (LookupError, SyntaxError, NameError) as error:
+        return Outcome("failed", f"{type(error).__name__}: {error}")
+    if failed := run_tests(trial.tests, trial.deselected, stop=True):
+        return Outcome("killed", failed[0])
+    return _check_claims(trial.claims)
+
+
+def _check_claims(modules: Sequence[str]) -> Outcome:
+    """Check the claims of some modules until one comes out otherwise than declared."""
+    from attlas.verify.check import check
     from attlas.verify.registry import find_claims
 
-    return {c.name.partition("/")[2]: c for c in find_claims([paper])}
+    _as_users_have_it()
+    begun, tried = time.process_time(), 0
+    # Whatever a wrong formula raises is how it is noticed, also where claims are imported.
+    name = "import"
+    try:
+        papers = dict.fromkeys(module.partition(".")[0] for module in modules)
+        held = {c.name: c for paper in papers for c in find_claims([paper])}
+        files = [importlib.import_module(module).__file__ for module in modules]
+        listed = [c for file in files for c in held.values() if str(c.place[0]) == file]
+        for claim in listed:
+            if time.process_time() - begun > CLAIM_SECONDS:
+                return Outcome("survived", "", tried, all_claims=False)
+            name, tried = claim.name, tried + 1
+            if check(claim, alpha=ALPHA, challenge_rounds=1).defects:
+                return Outcome("killed", name, tried)
+    except Exception:  # noqa: BLE001
+        return Outcome("killed", name, tried)
+    return Outcome("survived", "", tried)
 
 
-def defects_of(claim: Any) -> tuple[str, ...]:
-    """How a claim comes out otherwise than declared, after one round of search.
+def _as_users_have_it() -> None:
+    """JAX without the strictness of the unit tests, in which some claims stop."""
+    import jax
 
-    Args:
-        claim: a claim.
+    jax.config.update("jax_numpy_dtype_promotion", "standard")
+    jax.config.update("jax_numpy_rank_promotion", "allow")
 
-    Returns:
-        One line each.
-    """
+
+def _failing_claims(names: Sequence[str]) -> list[str]:
     from attlas.verify.check import check
+    from attlas.verify.registry import find_claims
 
-    return tuple(check(claim, alpha=ALPHA, challenge_rounds=1).defects)
+    _as_users_have_it()
+    papers = sorted({name.partition("/")[0] for name in names if "/" in name})
+    held = {c.name: c for c in (find_claims(papers) if papers else ())}
+    failing = []
+    for name in names:
+        try:
+            if name in held and check(held[name], alpha=ALPHA, challenge_rounds=1).defects:
+                failing.append(name)
+        except Exception:  # noqa: BLE001 (an error counts as noticing where a formula is changed)
+            failing.append(name)
+    return failing
 
 
-def unsound(noticing: tuple[str, Collection[str]]) -> dict[str, str]:
-    """Claims that come out otherwise than declared though no formula was changed.
+class Child:
+    """A forked process that tries one mutant."""
 
-    Args:
-        noticing: a paper, and the slugs of its claims that noticed mutants.
+    def __init__(self, trial: Trial) -> None:
+        self.trial, self.begun = trial, time.monotonic()
+        self.answer, end = multiprocessing.Pipe(duplex=False)
+        self.number = os.fork()
+        if self.number == 0:
+            _become(trial, end)
+        end.close()
 
-    Returns:
-        Their first defects by slug.
-    """
-    paper, slugs = noticing
-    claims = load_claims(paper)
-    found = {slug: defects_of(claims[slug]) for slug in slugs}
-    return {slug: defects[0] for slug, defects in found.items() if defects}
+    def outcome(self) -> Outcome | None:
+        """What came of it; none while it runs."""
+        late = time.monotonic() - self.begun > 5 * SECONDS
+        if not late and not self.answer.poll():
+            return None
+        try:
+            found = self.answer.recv() if self.answer.poll() else Outcome("timeout")
+        except EOFError:
+            found = None
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.number, signal.SIGKILL)
+        _, status = os.waitpid(self.number, 0)
+        self.answer.close()
+        if found is None:
+            ended = os.WIFSIGNALED(status) and os.WTERMSIG(status)
+            slow = ended in (signal.SIGXCPU, signal.SIGKILL)
+            found = Outcome("timeout") if slow else Outcome("killed", f"ended by signal {ended}")
+        return found
+
+
+def _become(trial: Trial, answer: Any) -> NoReturn:
+    """Try it as the child, whose output nobody reads."""
+    os.setsid()
+    resource.setrlimit(resource.RLIMIT_CPU, (SECONDS, SECONDS + 5))
+    quiet = os.open(os.devnull, os.O_RDWR)
+    for stream in (0, 1, 2):
+        os.dup2(quiet, stream)
+    sys.argv = ["pytest"]
+    try:
+        answer.send(_attempt(trial))
+    except BaseException as error:  # noqa: BLE001 (the parent reports whatever it was)
+        answer.send(Outcome("failed", f"{type(error).__name__}: {error}"[:300]))
+    os._exit(0)

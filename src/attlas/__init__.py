@@ -60,7 +60,7 @@ if TYPE_CHECKING:
     from attlas.bounds.generalisation.held_out_bound import held_out_bound
     from attlas.bounds.generalisation.pac_bayes_kl import pac_bayes_kl
     from attlas.bounds.generalisation.token_bound import token_bound
-    from attlas.claims.claim import Claim, Control, Sides, Source, assume
+    from attlas.claims.claim import Claim, Control, Source, assume
     from attlas.claims.domains.matrices import Orthogonal, Rank, Semidefinite
     from attlas.claims.domains.vectors import (
         Ball,
@@ -73,6 +73,7 @@ if TYPE_CHECKING:
         Simplex,
         Sphere,
     )
+    from attlas.claims.sides import Sides
     from attlas.claims.statement import (
         computed,
         erratum,
@@ -108,7 +109,7 @@ if TYPE_CHECKING:
 _PLACES = {
     "Claim": "claims.claim",
     "Control": "claims.claim",
-    "Sides": "claims.claim",
+    "Sides": "claims.sides",
     "Source": "claims.claim",
     "assume": "claims.claim",
     "Ball": "claims.domains.vectors",

@@ -5,7 +5,7 @@ from functools import partial
 
 import numpy as np
 
-from attlas.claims.perturbed_draws import MovedGenerator, apart, within
+from attlas.claims.perturbed_draws import PerturbedGenerator, apart, within
 from attlas.claims.sampling import shared
 
 
@@ -18,19 +18,19 @@ def drawn(rng):
 
 
 def test_what_is_not_moved_is_what_numpy_draws():
-    found, expected = (drawn(rng) for rng in (MovedGenerator(np.random.default_rng(4)),
+    found, expected = (drawn(rng) for rng in (PerturbedGenerator(np.random.default_rng(4)),
                                               np.random.default_rng(4)))  # fmt: skip
     for one, other in zip(found, expected, strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-15)
 
 
 def test_moved_numbers_stand_at_their_place_and_leave_the_others():
-    first = MovedGenerator(np.random.default_rng(4))
+    first = PerturbedGenerator(np.random.default_rng(4))
     x, u = first.normal(1.0, 2.0, size=3), first.uniform(-1, 3, size=2)
     place, other = first.numbers
     assert (first.law(place), first.law(other)) == ("normal", "uniform")
     moved = {place: first.numbers[place] + 1.5, other: np.array([0.0, 1.0])}
-    again = MovedGenerator(np.random.default_rng(4), moved)
+    again = PerturbedGenerator(np.random.default_rng(4), moved)
     np.testing.assert_allclose(again.normal(1.0, 2.0, size=3), x + 3.0)
     assert again.uniform(-1, 3, size=2).tolist() == [-1.0, 3.0]
     assert again.integers(100) == first.integers(100)
@@ -38,7 +38,7 @@ def test_moved_numbers_stand_at_their_place_and_leave_the_others():
 
 
 def test_an_exponential_number_has_its_law():
-    x = MovedGenerator(np.random.default_rng(0)).exponential(2.0, size=4000)
+    x = PerturbedGenerator(np.random.default_rng(0)).exponential(2.0, size=4000)
     np.testing.assert_allclose([x.mean(), x.std()], 2.0, rtol=0.1)
 
 
@@ -55,18 +55,20 @@ def test_what_several_samplers_share_is_not_kept_from_a_search():
         return rng.normal(size=count)
 
     plain = start(np.random.default_rng(2), 3)
-    first = MovedGenerator(np.random.default_rng(2))
+    first = PerturbedGenerator(np.random.default_rng(2))
     np.testing.assert_array_equal(start(first, 3), plain)
     moved = {place: z + 1 for place, z in first.numbers.items()}
-    np.testing.assert_allclose(start(MovedGenerator(np.random.default_rng(2), moved), 3), plain + 1)
+    np.testing.assert_allclose(
+        start(PerturbedGenerator(np.random.default_rng(2), moved), 3), plain + 1
+    )
     np.testing.assert_array_equal(start(np.random.default_rng(2), 3), plain)
-    kept = partial(shared, moved=False)(start.__wrapped__)
-    still = MovedGenerator(np.random.default_rng(2), moved)
+    kept = partial(shared, perturbed=False)(start.__wrapped__)
+    still = PerturbedGenerator(np.random.default_rng(2), moved)
     np.testing.assert_array_equal(kept(still, 3), plain)
 
 
 def test_a_stream_apart_is_numpys_and_moves_with_the_other():
-    plain, first = np.random.default_rng(4), MovedGenerator(np.random.default_rng(4))
+    plain, first = np.random.default_rng(4), PerturbedGenerator(np.random.default_rng(4))
     expected = apart(plain).normal(size=3)
     seed = np.random.default_rng(4).integers(2**31, size=2)
     np.testing.assert_array_equal(np.random.default_rng(seed.tolist()).normal(size=3), expected)
@@ -74,16 +76,16 @@ def test_a_stream_apart_is_numpys_and_moves_with_the_other():
     # The stream that it came from goes on as if the other one were not there.
     assert plain.random() == first.random()
     moved = {place: z + 1 for place, z in first.numbers.items() if z.ndim}
-    again = apart(MovedGenerator(np.random.default_rng(4), moved))
+    again = apart(PerturbedGenerator(np.random.default_rng(4), moved))
     np.testing.assert_allclose(again.normal(size=3), expected + 1)
 
 
 def test_a_copy_of_a_generator_draws_and_moves_the_same():
-    first = MovedGenerator(np.random.default_rng(4))
+    first = PerturbedGenerator(np.random.default_rng(4))
     copy = deepcopy(first)
     x = copy.normal(size=3)
     np.testing.assert_array_equal(first.normal(size=3), x)
     assert first.numbers is copy.numbers
     moved = {place: z + 1 for place, z in first.numbers.items()}
-    again = deepcopy(MovedGenerator(np.random.default_rng(4), moved))
+    again = deepcopy(PerturbedGenerator(np.random.default_rng(4), moved))
     np.testing.assert_allclose(again.normal(size=3), x + 1)

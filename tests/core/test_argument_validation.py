@@ -6,7 +6,7 @@ import pytest
 from jaxtyping import Array, Bool, Float, Int
 
 from attlas.core.annotations import Beyond
-from attlas.core.argument_validation import door, door_for_records
+from attlas.core.argument_validation import validate_arguments, validate_record_arguments
 from attlas.core.errors import UserError
 from attlas.models.networks.softmax_network import SoftmaxNetwork
 
@@ -43,19 +43,19 @@ def outputs(network: SoftmaxNetwork, x: Float[Array, " d"]) -> Array:
 )
 def test_what_cannot_be_used_is_one_line(x, y, said):
     with pytest.raises(UserError, match=said):
-        door(total)(x, y)
+        validate_arguments(total)(x, y)
 
 
 def test_records_may_be_missing_but_not_of_another_shape():
-    assert np.isnan(door_for_records(total)([[np.nan]], [np.inf]))
+    assert np.isnan(validate_record_arguments(total)([[np.nan]], [np.inf]))
     with pytest.raises(UserError, match=r"^y has shape"):
-        door_for_records(total)([[np.nan]], [1.0, 2.0])
+        validate_record_arguments(total)([[np.nan]], [1.0, 2.0])
 
 
 def test_a_bound_may_be_infinite_and_data_may_not():
-    assert door(lambda_of_bounds, Beyond.INFINITE)(jnp.array([jnp.inf])) == jnp.inf
+    assert validate_arguments(lambda_of_bounds, Beyond.INFINITE)(jnp.array([jnp.inf])) == jnp.inf
     with pytest.raises(UserError, match=r"^x has infinite entries"):
-        door(first, Beyond.INFINITE)([[np.inf]])
+        validate_arguments(first, Beyond.INFINITE)([[np.inf]])
 
 
 def lambda_of_bounds(bounds: Float[Array, " n"]) -> Array:
@@ -63,48 +63,48 @@ def lambda_of_bounds(bounds: Float[Array, " n"]) -> Array:
 
 
 def test_masks_are_booleans_of_the_shape_of_their_array():
-    assert door(marked)([1, 2, 4], [True, False, True]) == 5
+    assert validate_arguments(marked)([1, 2, 4], [True, False, True]) == 5
     with pytest.raises(UserError, match=r"^among has shape \(2,\): give \[n\] with n = 3"):
-        door(marked)([1, 2, 4], [True, False])
+        validate_arguments(marked)([1, 2, 4], [True, False])
     with pytest.raises(UserError, match=r"^among has dtype float64: give booleans$"):
-        door(marked)([1.0], [0.5])
+        validate_arguments(marked)([1.0], [0.5])
     with pytest.raises(UserError, match=r"^among has rows of different lengths"):
-        door(marked)([1, 2], [[True], [True, False]])
+        validate_arguments(marked)([1, 2], [[True], [True, False]])
 
 
 def test_whole_numbers_stay_numpy_and_fractions_are_refused():
-    assert door(counted)([[1.0, 2.0]]).dtype == np.int64
+    assert validate_arguments(counted)([[1.0, 2.0]]).dtype == np.int64
     with pytest.raises(UserError, match="give a whole number"):
-        door(counted)([[1.5, 2.0]])
+        validate_arguments(counted)([[1.5, 2.0]])
 
 
 def test_the_arrays_of_a_model_are_read_by_its_annotations():
     good = SoftmaxNetwork(jnp.zeros((1, 2)), jnp.ones((1, 2)))
     narrow = eqx.tree_at(lambda network: network.a, good, jnp.ones((1, 3)))
     with pytest.raises(UserError, match=r"^network\.a has shape \(1, 3\): give \[k m\] with m = 2"):
-        door(outputs)(narrow, jnp.ones(1))
+        validate_arguments(outputs)(narrow, jnp.ones(1))
     spoilt = SoftmaxNetwork(jnp.array([[0.0, jnp.inf]]), jnp.ones((1, 2)))
     with pytest.raises(UserError, match=r"^network\.W has infinite entries"):
-        door(outputs, Beyond.INFINITE)(spoilt, jnp.ones(1))
+        validate_arguments(outputs, Beyond.INFINITE)(spoilt, jnp.ones(1))
     nothing = eqx.tree_at(lambda network: network.W, good, None)
     with pytest.raises(UserError, match=r"^network\.W has NoneType: give real numbers$"):
-        door(outputs)(nothing, jnp.ones(1))
+        validate_arguments(outputs)(nothing, jnp.ones(1))
     with pytest.raises(UserError, match=r"^network is None: give a SoftmaxNetwork$"):
-        door(outputs)(None, jnp.ones(1))
+        validate_arguments(outputs)(None, jnp.ones(1))
 
 
 def test_float64_is_computed_with_under_the_narrow_default_and_float32_is_followed():
     with jax.enable_x64(False):
-        assert door(first)(np.ones((1, 1))).dtype == np.float64
-        assert door(first)(jnp.ones((1, 1))).dtype == np.float32
+        assert validate_arguments(first)(np.ones((1, 1))).dtype == np.float64
+        assert validate_arguments(first)(jnp.ones((1, 1))).dtype == np.float32
 
 
 @pytest.mark.parametrize("kind", [np.float32, np.float64, np.int64, np.float16])
 def test_records_keep_their_type_where_numpy_computes_in_it(kind):
     own = np.float32 if kind is np.float32 else np.float64
-    for stands in (door, door_for_records):
+    for stands in (validate_arguments, validate_record_arguments):
         assert stands(kept)(np.ones(1, kind)).dtype == own
-    assert door(kept, Beyond.INFINITE)(np.ones(1, kind)).dtype == np.float64
+    assert validate_arguments(kept, Beyond.INFINITE)(np.ones(1, kind)).dtype == np.float64
 
 
 def kept(x: Float[np.ndarray, " n"]) -> np.ndarray:
@@ -112,11 +112,11 @@ def kept(x: Float[np.ndarray, " n"]) -> np.ndarray:
 
 
 def test_what_is_traced_is_handed_on():
-    assert jax.jit(door(first))(jnp.array([[jnp.inf]])).tolist() == [jnp.inf]
+    assert jax.jit(validate_arguments(first))(jnp.array([[jnp.inf]])).tolist() == [jnp.inf]
 
 
 def test_a_whole_number_beyond_float64_is_no_error():
     def size(n: int) -> int:
         return n.bit_length()
 
-    assert door(size)(10**400) == 1329
+    assert validate_arguments(size)(10**400) == 1329

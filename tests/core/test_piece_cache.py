@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from attlas.core.checkpoint import checkpointed
-from attlas.core.piece_cache import kept_pieces
+from attlas.core.piece_cache import cached_pieces
 from attlas.experiments.checkpoint_files import CheckpointFiles
 from attlas.training.ensemble import in_chunks
 from liu2021analyzing.library.levenberg_marquardt import levenberg_marquardt
@@ -24,7 +24,7 @@ def squares(calls, stop_at=None):
             calls.append(k)
             yield {"square": np.array([k**2]), "half": (np.array(k / 2),)}
 
-    return kept_pieces(7, 5, compute, lambda: {"square": 0, "half": (0,)})
+    return cached_pieces(7, 5, compute, lambda: {"square": 0, "half": (0,)})
 
 
 def test_pieces_that_were_kept_are_not_computed_again(tmp_path):
@@ -50,9 +50,9 @@ def test_pieces_of_another_computation_are_not_used(tmp_path):
         return (np.array(k) for k in some)
 
     with checkpointed(CheckpointFiles(tmp_path / "k", {}), 0.0):
-        kept_pieces(1, 2, compute, lambda: 0)
+        cached_pieces(1, 2, compute, lambda: 0)
     with checkpointed(CheckpointFiles(tmp_path / "k", {}), 0.0) as second:
-        kept_pieces(2, 2, compute, lambda: 0)
+        cached_pieces(2, 2, compute, lambda: 0)
     assert (second.resumed, second.made) == (0, 2)
 
 

@@ -131,3 +131,10 @@ def test_bad_draws_are_refused():
         sample_mixture(KEY, MIXTURE, 0, 5)
     with pytest.raises(UserError, match="'loud' is unknown"):
         draw_mixture.__wrapped__(KEY, MIXTURE, 1, 5, "loud")
+
+
+def test_the_bound_of_the_tokens_counts_the_noise_along_a_pattern_twice():
+    # The worst token is nu_1 + z with <z, nu_1> = Z_nu / M: its square is S^2 + 2 Z_nu / M + Z^2.
+    nu, z = np.array([1.5, 0.0]), np.array([0.4 / 3 / 1.5, 0.0])
+    z[1] = np.sqrt(0.8**2 - z[0] ** 2)
+    np.testing.assert_allclose(MIXTURE.R, np.linalg.norm(nu + z), rtol=1e-13)

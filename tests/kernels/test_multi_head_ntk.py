@@ -108,3 +108,32 @@ def test_bad_input_is_refused_in_one_line():
         ntk_gram(model, X[0])
     with pytest.raises(UserError, match="X has dtype complex128"):
         ntk_gram(model, X + 0j)
+
+
+def output(U, W, decoder, X):
+    """H^(-1/2) sum_h <U_h, softmax(X W_h X') X> by loops over heads and tokens."""
+    total = 0.0
+    for u, matrix in zip(U, W, strict=True):
+        for t in range(len(X)) if decoder is not Decoder.LAST else [len(X) - 1]:
+            weights = np.exp(X @ matrix.T @ X[t])
+            read = u[t] if decoder is Decoder.FULL else u
+            total += read @ X.T @ weights / weights.sum()
+    return total / len(U) ** 0.5
+
+
+@pytest.mark.parametrize("decoder", list(Decoder))
+def test_two_samples_by_complex_steps(decoder):
+    model, X = draw(decoder, heads=2, tokens=3, d=2, n=2)
+    U, W = np.asarray(model.U), np.asarray(model.W)
+    flat = np.concatenate([U.ravel(), W.ravel()])
+    # f(x + i h) / h has no difference in which digits could be lost: any h will do.
+    moved = flat + 1e-30j * np.eye(len(flat))
+    gradients = [
+        [output(m[: U.size].reshape(U.shape), m[U.size :].reshape(W.shape), decoder, sample).imag
+         for m in moved]
+        for sample in X
+    ]  # fmt: skip
+    features = np.array(gradients) / 1e-30
+    np.testing.assert_allclose(ntk_gram(model, X), features @ features.T, rtol=1e-12)
+    np.testing.assert_allclose(ntk_gram(model, X[:1], X), features[:1] @ features.T, rtol=1e-12)
+    np.testing.assert_allclose(ntk_features(model, X), features, rtol=1e-11, atol=1e-14)

@@ -354,3 +354,11 @@ def test_parameters_and_state_share_no_memory(p):
     w = jnp.copy(START)
     pieces = [w, *jax.tree.leaves(optimiser.init(w))]
     assert len({piece.unsafe_buffer_pointer() for piece in pieces}) == len(pieces)
+
+
+def test_eps_is_added_to_the_dual_norm():
+    w, gradient = jnp.array([1.0, 1.0]), jnp.array([3.0, 4.0])
+    optimiser = mirror_descent(0.5, 2.0, normalized=True, eps=5.0)
+    change, _ = optimiser.update(gradient, optimiser.init(w), w)
+    # The norm is 5, and with eps 10.
+    assert jnp.allclose(change, jnp.array([-0.15, -0.2]), rtol=1e-13)

@@ -6,7 +6,7 @@ import subprocess
 import pytest
 
 from attlas.projects.loading import load_place
-from attlas.projects.provenance import called, provenance, source_digest
+from attlas.projects.provenance import path_in_repository, provenance, source_digest
 
 GIT = shutil.which("git")
 needs_git = pytest.mark.skipif(
@@ -30,7 +30,7 @@ def test_outside_a_repository_there_is_a_file_and_no_commit(tmp_path):
     assert (found["file"], found["line"]) == ("claims_mine.py", 3)
     assert (found["commit"], found["modified"]) == (None, False)
     (tmp_path / "pyproject.toml").write_text("[tool.attlas]\nkey = 'mine'\n")
-    assert called(f"{file}[cell 3]") == "sub/claims_mine.py[cell 3]"
+    assert path_in_repository(f"{file}[cell 3]") == "sub/claims_mine.py[cell 3]"
 
 
 @needs_git

@@ -10,7 +10,7 @@ from attlas.projects.source import (
     digest_of,
     functions_defined,
     imported,
-    own_files,
+    package_files,
     with_data,
 )
 
@@ -21,7 +21,7 @@ def test_own_imports_are_followed_and_installed_ones_are_not(tmp_path, monkeypat
     main.write_text("import json, numpy\nimport attlas\ndef f():\n    import own_part\n")
     (tmp_path / "own_part.py").write_text("from own_deep import x\n")
     (tmp_path / "own_deep.py").write_text("x = 1\n")
-    files = own_files("own_main", main)
+    files = package_files("own_main", main)
     assert list(files) == ["own_main", "own_part", "own_deep"]
     assert "own_part" not in sys.modules
 
@@ -33,7 +33,7 @@ def test_modules_of_a_package_are_found_without_running_it(tmp_path, monkeypatch
     (tmp_path / "own_package" / "part.py").write_text("")
     main = tmp_path / "own_user.py"
     main.write_text("def f():\n    from own_package.part import x\n")
-    assert list(own_files("own_user", main)) == ["own_user", "own_package", "own_package.part"]
+    assert list(package_files("own_user", main)) == ["own_user", "own_package", "own_package.part"]
 
 
 def test_a_digest_changes_with_any_file_and_not_with_the_folder(tmp_path):
@@ -60,7 +60,7 @@ def test_an_installed_paper_counts_the_modules_of_its_package_that_it_imports():
     from deora2023optimization import corollary_1
 
     name = corollary_1.__name__
-    files = own_files(name, Path(corollary_1.__file__))
+    files = package_files(name, Path(corollary_1.__file__))
     assert next(iter(files)) == name
     assert "deora2023optimization.instances" in files
     assert {each.partition(".")[0] for each in files} == {"deora2023optimization"}

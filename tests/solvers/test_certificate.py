@@ -53,3 +53,54 @@ def test_the_distance_is_unbounded_at_infinity_and_the_power_map_inverts():
     assert np.isinf(distance_bound(np.ones(2), np.ones(2), np.inf)).all()
     u = RNG.normal(size=7)
     np.testing.assert_allclose(power_map(power_map(u, 0.5), 2.0), u, rtol=1e-14)
+
+
+@pytest.mark.parametrize(
+    ("p", "constant"), [(1.25, 0.25), (1.5, 0.5), (2.0, 1.0), (3.0, 2 - np.sqrt(2)), (4.0, 1 / 3)]
+)
+def test_the_distance_has_the_constants_of_uniform_convexity(p, constant):
+    r = max(p, 2)
+    found = distance_bound(np.array([1.3, 2.0]), np.array([1.2, 0.0]), p)
+    np.testing.assert_allclose(
+        found, [((1.3**r - 1.2**r) / constant) ** (1 / r), 2 * constant ** (-1 / r)], rtol=1e-12
+    )
+
+
+def lp_norm(w, p):
+    return np.sum(np.abs(w) ** p, axis=-1) ** (1 / p)
+
+
+@pytest.mark.parametrize("p", [1.1, 1.5, 1.9, 2.0, 2.1, 3.0, 4.5, 8.0])
+def test_no_point_beyond_the_supporting_plane_is_farther_than_the_distance(p):
+    # Every w* is the optimum over the half-space of its own gradient, so that any w there tests
+    # the bound. Entries of w* and of the step range over four orders of magnitude.
+    draw = np.random.default_rng(1)
+    shape = (40_000, 3)
+    best, step = (draw.normal(size=shape) * 10 ** draw.uniform(-2, 2, shape) for _ in range(2))
+    gradient = np.sign(best) * np.abs(best) ** (p - 1)
+    step *= np.sign(np.sum(gradient * step, axis=1, keepdims=True))
+    # Half of the steps lie in the plane itself, where the bound is tight.
+    row, steepest = np.arange(len(best)), np.abs(gradient).argmax(axis=1)
+    slide = np.sum(gradient * step, axis=1) / gradient[row, steepest]
+    step[row[::2], steepest[::2]] -= slide[::2]
+    upper, lower = lp_norm(best + step, p), lp_norm(best, p)
+    # Differences of norms below a millionth are rounding.
+    clear = upper > lower * (1 + 1e-6)
+    assert clear.mean() > 0.5
+    bound = distance_bound(upper[clear], lower[clear], p)
+    assert np.max(lp_norm(step, p)[clear] / bound) <= 1 + 1e-6
+
+
+@pytest.mark.parametrize("p", [1.5, 2.0, 3.0, 4.0])
+def test_the_distance_is_nearly_attained(p):
+    if p <= 2:
+        best, step = np.ones(2), 0.01 * np.array([1.0, -1.0])
+    else:
+        t, a = {3.0: 1 - np.sqrt(0.5), 4.0: 1 / 3}[p], 300.0
+        best, step = np.array([-t, a]), np.array([1.0, (t / a) ** (p - 1)])
+    bound = distance_bound(lp_norm(best + step, p)[None], lp_norm(best, p)[None], p)
+    np.testing.assert_allclose(lp_norm(step, p), bound, rtol=1e-3)
+
+
+def test_the_distance_is_finite_at_large_exponents():
+    assert 1.9 < distance_bound(np.ones(1), np.zeros(1), 3000.0)[0] < 2

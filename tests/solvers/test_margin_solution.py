@@ -36,8 +36,8 @@ def test_certificates_hold_the_violation_and_the_distance():
     assert found.value.shape == (2, 1, 2)
     assert found.certificate["margins"].shape == (2, 2, 1)
     assert found.certificate["violation"][0] == 0.25
-    # The parallelogram identity at p = 2: ||w - w*||^2 <= 2 (||w||^2 - lower^2).
-    np.testing.assert_allclose(found.certificate["distance"][0], np.sqrt(2), rtol=1e-12)
+    # Pythagoras at p = 2: ||w - w*||^2 <= ||w||^2 - lower^2.
+    np.testing.assert_allclose(found.certificate["distance"][0], 1.0, rtol=1e-12)
     assert found.stats["steps"].tolist() == [7, 3]
 
 

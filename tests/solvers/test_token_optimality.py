@@ -7,7 +7,11 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from attlas.data.token_selection import make_separable_selection, optimal_tokens
+from attlas.data.token_selection import (
+    TokenSelection,
+    make_separable_selection,
+    optimal_tokens,
+)
 from attlas.solvers.attention_svm import attention_svm
 from attlas.solvers.token_optimality import (
     attention_margins,
@@ -78,3 +82,22 @@ def test_geometry_against_loops():
     outer = [np.outer(DATA.X[i, t], DATA.z[i]) for i in range(3) for t in range(4)]
     largest = max((np.abs(o) ** 1.5).sum() ** (2 / 3) for o in outer)
     assert float(found.A) == pytest.approx(largest * float(found.norm), rel=1e-12)
+
+
+def test_a_margin_counts_as_one_up_to_a_millionth():
+    # The margins of the tokens are 1 + 4e-7, 1 + 4e-6 and 2 at W = 1, and the score falls along.
+    margin = np.array([0.0, 1 + 4e-7, 1 + 4e-6, 2.0])
+    X, one = jnp.asarray(-margin)[None, :, None], jnp.ones((1, 1))
+    tokens = jnp.array([0])
+    assert support_tokens(X, one, tokens, one).tolist() == [[False, True, False, False]]
+    wider = support_tokens(X, one, tokens, one, tolerance=1e-5)
+    assert wider.tolist() == [[False, True, True, False]]
+
+
+def test_only_support_tokens_decide_local_optimality():
+    # The second token has the larger score: its margin of 1 + 4e-6 counts at tolerance 1e-5 only.
+    X = jnp.array([[[0.0, 0.0], [-1 - 4e-6, 1.0]]])
+    data = TokenSelection(X, jnp.ones(1), jnp.array([[1.0, 0.0]]), jnp.array([0.0, 1.0]))
+    tokens = jnp.array([0])
+    assert bool(is_locally_optimal(data, tokens, jnp.eye(2)))
+    assert not bool(is_locally_optimal(data, tokens, jnp.eye(2), tolerance=1e-5))

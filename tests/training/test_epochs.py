@@ -74,3 +74,39 @@ def test_a_training_stopped_within_an_epoch_makes_no_step_twice(last, stop):
     assert (second.resumed, second.made) == (made, 2 * EPOCHS - made)
     for mine, theirs in zip(jax.tree.leaves(found), jax.tree.leaves(expected), strict=True):
         np.testing.assert_array_equal(np.asarray(mine), np.asarray(theirs))
+
+
+def adam_by_hand(w, batches, rate=0.1):
+    """Weights after each epoch and its mean loss cos(w + x), one step per number x."""
+    first = second = count = 0.0
+    ends, losses = [], []
+    for batch in batches:
+        loss = 0.0
+        for x in batch:
+            gradient, count = -np.sin(w + x), count + 1
+            loss += np.cos(w + x) / len(batch)
+            first = 0.9 * first + 0.1 * gradient
+            second = 0.999 * second + 0.001 * gradient**2
+            size = np.sqrt(second / (1 - 0.999**count)) + 1e-8
+            w = w - rate * first / (1 - 0.9**count) / size
+        ends.append(w)
+        losses.append(loss)
+    return np.array(ends), np.array(losses)
+
+
+def test_the_trajectory_is_that_of_adam_by_hand():
+    with jax.numpy_dtype_promotion("standard"):
+        found = trained()
+    assert found.steps.tolist() == [2, 4, 6]
+    assert found.stopped_at.tolist() == [6] * MEMBERS
+    for member in range(MEMBERS):
+        batches = [2 * member + np.arange(2.0) - epoch for epoch in range(EPOCHS)]
+        ends, losses = adam_by_hand(member + 1.0, batches)
+        right = [np.mean([x in (0, 4) for x in batch]) for batch in batches]
+        np.testing.assert_allclose(found.loss[member], losses, rtol=1e-12)
+        np.testing.assert_allclose(found.last[member], ends[-1], rtol=1e-12)
+        np.testing.assert_allclose(found.observed["train"][member], right, rtol=1e-12)
+        np.testing.assert_allclose(found.observed["validation"][member], np.sin(ends), rtol=1e-12)
+        assert found.selected_at[member] == np.argmax(np.sin(ends))
+        best = ends[np.argmax(np.sin(ends))]
+        np.testing.assert_allclose(found.selected[member], best, rtol=1e-12)

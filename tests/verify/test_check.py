@@ -12,6 +12,7 @@ from attlas.claims.sampling import vmapped
 from attlas.claims.statement import inequality
 from attlas.claims.verdict import Outcome
 from attlas.core.errors import UserError
+from attlas.verify import check as checking
 from attlas.verify.challenge import challenge, replay
 from attlas.verify.check import check
 from attlas.verify.registry import find_claims
@@ -128,3 +129,25 @@ def test_bad_names_and_unchallengeable_claims_are_refused_in_one_line():
         find_claims(["lemma-1x2"])
     with pytest.raises(UserError, match="search_over"):
         challenge(claim(search_over=()))
+
+
+@pytest.fixture
+def cleared(monkeypatch) -> list[int]:
+    """One entry for each time that the programs of JAX are cleared."""
+    times: list[int] = []
+    monkeypatch.setattr(jax, "clear_caches", lambda: times.append(len(times)))
+    monkeypatch.setattr(checking, "_compiled", set())
+    return times
+
+
+def test_few_claims_keep_their_programs_however_often_they_are_checked(cleared):
+    for _ in range(10):
+        for number in range(checking.MAX_CLAIMS):
+            checking._bound_compiled(f"a/{number}")
+    assert cleared == []
+
+
+def test_the_programs_of_many_claims_are_cleared_in_turn(cleared):
+    for number in range(3 * checking.MAX_CLAIMS + 1):
+        checking._bound_compiled(f"a/{number}")
+    assert len(cleared) == 3

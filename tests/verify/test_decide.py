@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from attlas.claims.claim import Claim, Control, Kind, Source, Status
+from attlas.claims.sides import Evidence
 from attlas.claims.verdict import Outcome
-from attlas.verify.decide import decide, tolerance
-from attlas.verify.evidence import Evidence
+from attlas.verify.decide import decide
 
 
 def zeros(rng, count):
@@ -166,7 +166,8 @@ def test_exhaustive_claims_need_no_thirty():
 def test_tolerance_is_rounding_plus_certified_error():
     found = evidence(ONES, 3 * ONES)
     eps = np.finfo(float).eps
-    np.testing.assert_allclose(tolerance(found, 10), 3 * 10 * eps / (1 - 10 * eps))
+    allowed = Kind.IDENTITY.rule.tolerance(found, 10)
+    np.testing.assert_allclose(allowed, 3 * 10 * eps / (1 - 10 * eps))
 
 
 def test_limits_need_four_geometric_scales():

@@ -8,7 +8,7 @@ import numpy as np
 
 from attlas.claims.claim import Control
 from attlas.claims.statement import inequality
-from attlas.verify.space import Arrays, Draws, chosen, space_of
+from attlas.verify.space import Arrays, Draws, select_gained, space_of
 
 
 def drawn(rng, count):
@@ -54,7 +54,7 @@ def test_draws_move_within_their_laws_and_integers_stay():
         found = space.batch(moved)
         np.testing.assert_allclose(found["x"], np.asarray(batch["x"]) / 2)
         np.testing.assert_array_equal(found["k"], batch["k"])
-    kept = chosen(space.blocks, moved, np.array([True, False, False, True]))
+    kept = select_gained(space.blocks, moved, np.array([True, False, False, True]))
     for name, block in kept.items():
         np.testing.assert_array_equal(block.values[0], moved[name].values[0])
         np.testing.assert_array_equal(block.values[1], space.blocks[name].values[1])

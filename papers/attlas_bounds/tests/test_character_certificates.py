@@ -83,3 +83,10 @@ def test_a_head_of_large_age_sees_one_place():
 def test_more_heads_than_places_are_refused():
     with pytest.raises(UserError):
         make_character_attention(jax.random.key(0), 5, 3, 5, 4, 6)
+
+
+def test_the_first_character_is_among_those_that_are_read():
+    model = train_characters(
+        jax.random.key(0), STREAM, 1, SIZE, CharacterDescent(20, 2, 0.1, 1 / 8)
+    )
+    assert int(jnp.argmax(model(jnp.zeros(4, jnp.int8)))) == STREAM[0]

@@ -42,3 +42,14 @@ def test_both_targets_follow_the_printed_formula():
             target = Setting(4.0, 5.0, 2.0, float(own), B_2 + float(own))
             heads = deora2023_stability_heads(target, "sharp")
             np.testing.assert_allclose(found.heads[k, j], heads, rtol=1e-12)
+
+
+def test_both_bounds_are_of_a_direction_of_norm_root_two():
+    K, B_Phi, margin, n = 1e3, 1.5, 0.4, 24.0
+    found = deora2023_corollary_2(
+        4.0, 8.0, 2.0, jnp.ones(1), jnp.array([B_Phi]), jnp.array([margin]), n, jnp.array([K])
+    )
+    square = 2 * ((2 * B_Phi + np.log(K)) / margin) ** 2
+    eta = np.asarray(found.step_size)[0, :, 0]
+    np.testing.assert_allclose(found.training[0, :, 0], 2 / K + 1.25 * square / (eta * K), 1e-13)
+    np.testing.assert_allclose(found.gap[0, :, 0], 17 * square / (eta * n), 1e-13)

@@ -4,6 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from scipy.optimize import nnls
 
 from attlas.core.solution import Result, Solution
 from attlas.models.attention.multi_head import MultiHead, make_multi_head
@@ -20,12 +21,18 @@ from deora2023optimization.library.training.digit_heads import (
 STEPS = (0, 10, 100)
 
 
-@pytest.fixture(scope="module")
-def found() -> DigitHeads:
+def data():
+    """Two tokens of three entries, the first with the label."""
     rng = np.random.default_rng(0)
     y = np.tile([1.0, -1.0], 8)
     X = 0.1 * rng.normal(size=(16, 2, 3))
     X[:, 0, 0] = y
+    return X, y
+
+
+@pytest.fixture(scope="module")
+def found() -> DigitHeads:
+    X, y = data()
     zero = make_multi_head(2, 2, 3)
     models = zero, gaussian_heads(zero, 0.3, [0, 1])
     images, labels = jnp.asarray(X), jnp.asarray(y)
@@ -95,3 +102,14 @@ def test_scores_of_every_row_of_outputs():
     np.testing.assert_allclose(found.loss, [expected, np.log(2)], rtol=1e-14)
     np.testing.assert_allclose(found.accuracy, [1 / 3, 0.0])
     assert found.loss.dtype == np.float64
+
+
+def test_the_margin_of_the_zero_start_is_that_of_mean_tokens(found):
+    # At zero weights grad Phi is H^(-1/2) times the mean token, once for each head and token, and
+    # nothing in W. The margin of a linear classifier is the distance d of the hull of y_i m_i from
+    # zero, and the residual of least squares with the row of ones is d / (1 + d^2)^(1/2).
+    X, y = data()
+    signed = (y[:, None] * X.mean(axis=1))[:8]
+    _, residual = nnls(np.vstack([signed.T, np.ones(8)]), np.array([0.0, 0.0, 0.0, 1.0]))
+    distance = residual / np.sqrt(1 - residual**2)
+    np.testing.assert_allclose(found.ntk[0], np.sqrt(2) * np.sqrt(2) * distance, rtol=1e-6)

@@ -18,12 +18,19 @@ SCHEDULE = (0, 10, 60)
 
 
 @pytest.fixture(scope="module")
-def found() -> MixtureMargins:
+def problem():
+    """The mixture, the samples and the starts: at random, after one step, and at random again."""
     keys = jax.random.split(jax.random.key(0), 5)
     mixture = make_tokenized_mixture(keys[0], d=4, M=1, S=2.0, zeta=0.5)
     train, first = (sample_mixture(key, mixture, 8, 4) for key in keys[1:3])
-    starts = attention_starts(keys[3], first.X, first.y, 2, [0.1], [0, 1])
-    return mixture_margins(mixture, train, starts, 0.3, SCHEDULE, 3, 100, keys[4])
+    return mixture, train, attention_starts(keys[3], first.X, first.y, 2, [0.1], [0, 1])
+
+
+@pytest.fixture(scope="module")
+def found(problem) -> MixtureMargins:
+    return mixture_margins(
+        *problem, 0.3, SCHEDULE, 3, 100, jax.random.split(jax.random.key(0), 5)[4]
+    )
 
 
 @pytest.mark.thorough
@@ -44,6 +51,15 @@ def test_without_noise_the_linear_margin_is_the_printed_one_or_more(found):
 def test_descent_lowers_the_loss_and_separates(found):
     assert (found.loss[:, -1] < found.loss[:, 0]).all()
     assert (found.ntk > 0).all()
+
+
+def test_the_error_is_that_of_the_start_after_one_step(found, problem):
+    # The mean of the step is (zeta / 4) (mu_+ - mu_-) for every token, up to the head's sign.
+    mixture, _, starts = problem
+    mean = np.asarray(mixture.patterns[0] - mixture.patterns[1]) * mixture.zeta / 4
+    U = np.asarray(starts[1].U)
+    apart = min(np.linalg.norm(U[0, 0] - mean), np.linalg.norm(U[0, 0] + mean))
+    np.testing.assert_allclose(found.first_step_error, apart, rtol=0, atol=1e-15)
 
 
 def test_the_error_of_the_first_step_lowers_the_printed_margin(found):

@@ -1,13 +1,14 @@
 """The constants of a start, against the models they are about."""
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
 from attlas.core.errors import UserError
 from attlas.data.tokenized_mixture import make_tokenized_mixture, sample_mixture
 from attlas.kernels.multi_head_ntk import ntk_gram
-from attlas.models.attention.multi_head import make_multi_head
+from attlas.models.attention.multi_head import MultiHead, make_multi_head
 from attlas.optim.one_step import one_step_initialisation
 from attlas.solvers.kernel_svm import kernel_svm
 from attlas.training.risk_gradient import model_outputs
@@ -52,3 +53,17 @@ def test_problems_without_a_head_are_refused():
     head = make_multi_head(1, 3, 4)
     with pytest.raises(UserError, match=r"^X has shape .* with e = 1, as heads has$"):
         start_constants([head], np.ones((2, 2, 3, 4)), np.ones((2, 2)), np.ones((2, 1, 2), int))
+
+
+def test_constants_of_one_token_by_hand():
+    # Samples 3 and -3 of one token: outputs 3 u k / k^(1/2) for k copies of one sign, and the
+    # gradient in U is the token, so that the margin of a direction of norm 2^(1/2) is 3 2^(1/2).
+    heads = [MultiHead(jnp.full((1, 1, 1), u), jnp.zeros((1, 1, 1))) for u in (2.0, 0.1)]
+    X, y = (
+        np.tile(np.array([3.0, -3.0])[None, :, None, None], (2, 1, 1, 1)),
+        np.array([[1.0, -1.0]] * 2),
+    )
+    found = start_constants(heads, X, y, np.array([[[1, 0], [0, 4]]] * 2))
+    np.testing.assert_allclose(found.B_2, [2.0, 1.0], rtol=1e-14)
+    np.testing.assert_allclose(found.B_Phi, [12.0, 1.0], rtol=1e-14)
+    np.testing.assert_allclose(found.margin, np.sqrt(18), rtol=1e-6)

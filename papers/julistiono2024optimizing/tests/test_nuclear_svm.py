@@ -6,7 +6,8 @@ import pytest
 
 from attlas.core.errors import UserError
 from attlas.core.solution import Result
-from julistiono2024optimizing.library.solvers.nuclear_svm import nuclear_svm
+from attlas.solvers.attention_svm import attention_rows
+from julistiono2024optimizing.library.solvers.nuclear_svm import _judge, nuclear_svm
 
 
 def draw(seed, n=3, T=4, d=4):
@@ -69,3 +70,16 @@ def test_float32_is_solved_in_float64():
 def test_large_dimension_is_refused():
     with pytest.raises(UserError, match="d = 40 is above 32"):
         nuclear_svm(np.ones((1, 2, 40)), np.ones((1, 40)), np.array([0]))
+
+
+@pytest.mark.parametrize("scale", [0.25, 1.0, 3.0])
+def test_a_point_of_any_scale_is_judged_at_margin_one(scale):
+    X, z, tokens = draw(0)
+    found = nuclear_svm(X, z, tokens)
+    W, others = np.asarray(found.unwrap()), np.arange(4) != tokens[:, None]
+    dual = found.certificate["dual"][others]
+    rows = attention_rows(X[None], z[None], tokens[None])
+    value, result, certificate = _judge(rows, scale * W, dual, 1e-5)
+    np.testing.assert_allclose(value, W, rtol=1e-12)
+    assert result == Result.CONVERGED
+    assert certificate["norm_upper"] == pytest.approx(np.linalg.norm(W, "nuc"), rel=1e-12)

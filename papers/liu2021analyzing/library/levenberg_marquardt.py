@@ -19,7 +19,7 @@ from jaxtyping import Array, Float
 from attlas._jax.factorising import one_at_a_time
 from attlas._jax.loop_jit import loop_jit
 from attlas.core.errors import UserError
-from attlas.core.piece_cache import kept_pieces
+from attlas.core.piece_cache import cached_pieces
 from attlas.core.solution import Result, Solution
 
 Numbers = Float[np.ndarray, "..."] | Float[Array, "..."]
@@ -118,7 +118,11 @@ def _in_parts(program: Callable[..., Any], data: Any, count: int, together: int)
         rows = np.minimum(np.arange(number * together, (number + 1) * together), count - 1)
         return jax.tree.map(lambda a: jax.device_put(np.asarray(a)[rows]), data)
 
+<<<<<<< HEAD:papers/liu2021analyzing/library/levenberg_marquardt.py
     pieces = kept_pieces(
+=======
+    parts = cached_pieces(
+>>>>>>> kinds:papers/liu2021analyzing/library/solvers/levenberg_marquardt.py
         (data, together), -(-count // together),
         lambda some: (jax.device_get(program(*problems(k))) for k in some),
         like=lambda: jax.eval_shape(program, *problems(0)),

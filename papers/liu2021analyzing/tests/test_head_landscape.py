@@ -35,3 +35,10 @@ def test_curvature_concentration_and_variance_of_two_records():
     assert found.orbit.shape == (1, 2)
     assert np.all(found.orbit > 0)
     assert np.all(found.smallest >= 0)
+    # The units are the positive parts of the output and of its negative, which are never both
+    # positive: their covariance is minus the product of their means.
+    output = 2 * X[0, :, :, 0].mean(axis=1)
+    one, two = np.maximum(output, 0), np.maximum(-output, 0)
+    apart, both = one.var() - two.var(), one.var() + two.var()
+    least = (both - np.hypot(apart, 2 * one.mean() * two.mean())) / 2
+    np.testing.assert_allclose(found.smallest[0, 1], least, rtol=1e-10)

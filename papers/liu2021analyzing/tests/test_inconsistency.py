@@ -13,7 +13,7 @@ from liu2021analyzing.experiments.inconsistency import (
     changes,
     levels,
     limit_of,
-    told,
+    ratio_text,
 )
 
 SWEPT = {"d_q": 2, "queries": [1, 2], "temperatures": [0.2], "l1": [0.1], "l2": [0.1]}
@@ -43,7 +43,7 @@ def advice():
 
 def test_changes_are_ratios_in_pairs():
     data = EXPERIMENT.dataset([advice()])
-    assert told(changes(data).sel(setting="d_q = 1")) == "3.00 [3.00, 3.00]"
+    assert ratio_text(changes(data).sel(setting="d_q = 1")) == "3.00 [3.00, 3.00]"
     shown = by_level(data).sel(sweep="d_q")
     assert shown["at"].values.tolist() == ["1", "2", "4", "8"]
     assert shown.plain.values.tolist() == [0, 1, 0, 0]

@@ -40,3 +40,8 @@ def test_a_name_that_does_not_occur_is_refused():
     model = make_two_layer(jax.random.key(0), 2, 2)
     with pytest.raises(UserError, match="no parameter is named W_Q: there are W1, w2"):
         l1_penalty(model, ("W1", "W_Q"))
+
+
+def test_the_strength_is_that_of_section_6():
+    model = {"W1": jnp.array([1.0, -2.0]), "w2": jnp.array([[3.0], [0.5]]), "b": jnp.ones(2)}
+    np.testing.assert_allclose(l1_penalty(model, ("W1", "w2")), 6.5e-4, rtol=1e-15)

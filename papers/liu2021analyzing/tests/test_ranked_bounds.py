@@ -56,3 +56,9 @@ def test_rows_have_remarks_and_ordered_spreads(audit):
     assert all(least <= median <= most for median, least, most in (row.spread for row in rows))
     lost = rows[0]._replace(values=np.full(2, np.nan))
     assert np.isnan(lost.spread).all()
+
+
+def test_the_orbit_swings_from_its_least_to_its_largest_curvature(audit):
+    (row,) = [row for row in head_rows(audit, 12, 0.5) if "along the orbit" in row.quantity]
+    expected = [max(member) / min(member) for member in audit["land_orbit"].tolist()]
+    np.testing.assert_allclose(row.values, expected, rtol=1e-15)

@@ -13,6 +13,7 @@ from attlas.training.epochs import epoch_orders
 from liu2021analyzing.library.data.packed_pairs import pack_batches
 from liu2021analyzing.library.data.translation_pairs import SentencePairs, load_translation_pairs
 from liu2021analyzing.library.training.translation import (
+    _evaluated,
     train_translator,
     translation_scores,
     warm_up_rate,
@@ -140,3 +141,11 @@ def test_neither_chunks_nor_the_way_of_compiling_matter(pairs):
     whole = translation_scores(MODEL, pairs)
     assert translation_scores(MODEL, pairs, chunk=4) == pytest.approx(whole, rel=1e-14)
     assert translation_scores(MODEL, pairs, quick_compile=True) == pytest.approx(whole, rel=1e-12)
+
+
+def test_pairs_that_fill_up_the_last_chunk_count_nothing(data):
+    model = _model(data)
+    found = _evaluated(3, model, (data.train, jax.tree.map(jnp.asarray, data.validation)))
+    loss, accuracy = _mean_loss(model, data.validation, np.arange(5))
+    np.testing.assert_allclose(found["validation"], loss, rtol=1e-11)
+    np.testing.assert_allclose(found["accuracy"], accuracy, rtol=1e-13)

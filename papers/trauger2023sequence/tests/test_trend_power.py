@@ -49,3 +49,14 @@ def test_limits_surround_the_power():
     middle, low, high = found.limits(np.array([2.0, 20.0]))
     np.testing.assert_array_equal(middle, found.power(np.array([2.0, 20.0])))
     assert np.all((low < middle) & (middle < high))
+
+
+def test_the_interval_of_the_spread_is_that_of_printed_tables():
+    # Two scales of three runs have four degrees of freedom: chi-squared .484419 and 11.143287.
+    values = [np.array([0.8, 1.1, 1.2]), np.array([0.9, 1.0, 1.3])]
+    found = trend_power(values, np.array([1.0, 1.1]))
+    np.testing.assert_allclose(found.low / found.effect, np.sqrt(0.484419 / 4), rtol=1e-6)
+    np.testing.assert_allclose(found.high / found.effect, np.sqrt(11.143287 / 4), rtol=1e-6)
+    # The growth is 1 and 1.1 over 1.05, less 1, the mean 1.05, and the sum of squares 26/150.
+    size = np.sqrt(2) * (0.05 / 1.05)
+    np.testing.assert_allclose(found.effect, 1.05 * size / np.sqrt(26 / 150 / 4), rtol=1e-12)

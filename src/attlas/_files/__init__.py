@@ -1,1 +1,1 @@
-"""Files that are whole or as they were, and files that others wrote, read without trust."""
+"""Files that are written completely or not at all, and files of others, read without trust."""

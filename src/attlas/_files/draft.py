@@ -1,4 +1,4 @@
-"""Files that are whole or as they were: written beside their place, then renamed."""
+"""Files that are written completely or not at all: beside their place, then renamed."""
 
 import contextlib
 import os
@@ -11,14 +11,14 @@ from attlas._files.plain_file import make_folder
 
 @contextlib.contextmanager
 def draft_of(target: Path, *, durable: bool = False) -> Iterator[Path]:
-    """Where the content of a file is written, before it takes the file's name in one step.
+    """The draft of a file, which takes the file's name in one step when the block ends.
 
     Args:
-        target: the file; its folder is made if missing.
-        durable: whether the content is brought to disk before the file is renamed.
+        target: the file; its folder is created if missing.
+        durable: whether the content is flushed to disk before the file is renamed.
 
     Yields:
-        The draft; nothing of it stays where writing fails.
+        The draft; it is removed if writing fails.
 
     Raises:
         OSError: if the system refuses.
@@ -45,13 +45,7 @@ def draft_of(target: Path, *, durable: bool = False) -> Iterator[Path]:
 
 
 def draft_path(target: Path) -> Path:
-    """The draft of a file, another one for each thread of each process that writes it.
-
-    Args:
-        target: the file.
-
-    Returns:
-        A hidden name beside it.
+    """The hidden draft beside a file, a different one for each thread of each process.
 
     Examples:
         >>> draft_path(Path("a.txt")).suffix

@@ -1,4 +1,4 @@
-"""Files that others may have put there: read whole, or refused in one line without trust."""
+"""Files that others may have written: read completely, or refused in one line."""
 
 import os
 import stat
@@ -13,14 +13,10 @@ class Damaged(Exception):
 
 
 def read_plain_file(path: Path, most: int) -> bytes | None:
-    """The content of a regular file of bounded size.
-
-    Args:
-        path: the file; a link to one is followed.
-        most: bytes above which nothing is read.
+    """The content of a regular file, or of a link to one, of at most `most` bytes.
 
     Returns:
-        Its content, or None where nothing has that name.
+        None where nothing has that name.
 
     Raises:
         Damaged: if it is a folder, a pipe, a dangling link, too large or not readable.
@@ -57,23 +53,18 @@ def read_plain_file(path: Path, most: int) -> bytes | None:
 
 def _read(handle: int, size: int) -> bytes:
     """The first bytes of an open file: the system gives no more than 2 GiB at a time."""
-    found = os.read(handle, size)
-    parts = [found]
-    while found and size > sum(map(len, parts)):
-        found = os.read(handle, size - sum(map(len, parts)))
-        parts.append(found)
-    return b"".join(parts)
+    block = os.read(handle, size)
+    blocks = [block]
+    while block and size > sum(map(len, blocks)):
+        block = os.read(handle, size - sum(map(len, blocks)))
+        blocks.append(block)
+    return b"".join(blocks)
 
 
 def stems(folder: Path, suffix: str) -> tuple[str, ...]:
-    """The names of a folder that end in a suffix, without it.
+    """The names of a folder that end in a suffix such as ".json", without it, sorted.
 
-    Args:
-        folder: where.
-        suffix: such as ".json".
-
-    Returns:
-        Sorted names, hidden ones left out; none where the folder does not exist.
+    Hidden names are ignored; a folder that does not exist has none.
 
     Raises:
         Damaged: if it is not a folder, or not readable.
@@ -92,31 +83,22 @@ def stems(folder: Path, suffix: str) -> tuple[str, ...]:
 
 
 def make_folder(folder: Path) -> None:
-    """Make a folder and the missing ones above it, however many.
-
-    Args:
-        folder: which.
+    """Create a folder and the missing ones above it, however many.
 
     Raises:
-        OSError: if one of them cannot be made.
+        OSError: if one of them cannot be created.
     """
     missing = []
     while not folder.is_dir() and folder.parent != folder:
         missing.append(folder)
         folder = folder.parent
     # Not `mkdir(parents=True)`, which calls itself once per level.
-    for each in reversed(missing):
-        each.mkdir(exist_ok=True)
+    for path in reversed(missing):
+        path.mkdir(exist_ok=True)
 
 
 def printable(text: str) -> str:
-    r"""The text on one line, with what a terminal or a page cannot show written out.
-
-    Args:
-        text: any, such as a file name that is not UTF-8.
-
-    Returns:
-        Printable characters.
+    r"""The text on one line, with escapes for what a terminal or a page cannot show.
 
     Examples:
         >>> printable("a\udcff\n\x1b[2J b")

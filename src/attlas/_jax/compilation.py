@@ -1,4 +1,4 @@
-"""How programs are compiled: compiler flags of a process, options of one program, and the cache."""
+"""Compilation: compiler flags of a process, options of one program, and the cache."""
 
 import importlib.metadata
 import os
@@ -32,10 +32,7 @@ LOOP_COMPILATION = {
 
 
 def cheap_flags() -> str:
-    """The compiler flags of a process that compiles much and runs little.
-
-    Returns:
-        Text for XLA_FLAGS that the installed XLA accepts.
+    """XLA_FLAGS for a process that compiles much and runs little.
 
     Examples:
         >>> cheap_flags().startswith("--xla_backend_optimization_level=0")
@@ -45,10 +42,9 @@ def cheap_flags() -> str:
 
 
 def brief_flags() -> str:
-    """The compiler flags of a process that compiles and runs for some seconds each.
+    """XLA_FLAGS for a process whose programs compile and run for some seconds each.
 
-    Returns:
-        Text for XLA_FLAGS; empty where the installed XLA is not of the series that was tried.
+    Empty where the installed XLA is not of the tested series.
 
     Examples:
         >>> brief_flags() in ("", BRIEF_FLAGS)
@@ -58,10 +54,7 @@ def brief_flags() -> str:
 
 
 def sampler_flags() -> str:
-    """The compiler flags of a process that checks claims.
-
-    Returns:
-        Text for XLA_FLAGS that the installed XLA accepts.
+    """XLA_FLAGS for a process that checks claims.
 
     Examples:
         >>> sampler_flags() in (SAMPLER_FLAGS, CHEAP_FLAGS)
@@ -73,9 +66,8 @@ def sampler_flags() -> str:
 def loop_options() -> dict[str, int | bool] | None:
     """The `compiler_options` of a program whose loop runs longer than compiling takes.
 
-    Returns:
-        What takes back the least level in a process under `brief_flags`; None in any other, where
-        the flags are the user's own.
+    They undo the lowest level in a process under `brief_flags`; None in any other process, where
+    the flags are the user's.
 
     Examples:
         >>> loop_options() is None or loop_options() == LOOP_COMPILATION
@@ -90,10 +82,6 @@ def _is_tested_series() -> bool:
 
 
 def compile_cache() -> Path:
-    """The folder of compiled programs: ATTLAS_CACHE, else the user's cache folder.
-
-    Returns:
-        Its path; JAX makes it when it is first written.
-    """
+    """The folder of compiled programs: ATTLAS_CACHE, else the user's cache folder."""
     named = os.environ.get("ATTLAS_CACHE")
     return Path(named or platformdirs.user_cache_dir("attlas", appauthor=False)) / "compiled"

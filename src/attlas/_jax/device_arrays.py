@@ -12,16 +12,13 @@ from jaxtyping import Array
 
 
 def on_device(value: Any) -> Array:
-    """An array of JAX, put there as it is: `jnp.asarray` compiles a program for each shape.
+    """An array of JAX by `device_put`: `jnp.asarray` compiles a program for each shape.
 
-    JAX is given a view of its own. One NumPy object that threads of different precision pass at
-    once gets the wrong one of them: an array that says float64 and holds float32 (jaxlib 0.10.2).
+    JAX gets a view of its own: threads of different precision that pass one NumPy object at once
+    get the wrong one, an array that says float64 and has float32 (jaxlib 0.10.2).
 
     Args:
         value: array of NumPy or JAX, a number, or lists of numbers.
-
-    Returns:
-        The array, in the precision that JAX is in.
 
     Examples:
         >>> on_device(np.arange(3)).tolist()
@@ -31,14 +28,7 @@ def on_device(value: Any) -> Array:
 
 
 def entry(array: Any, index: Any) -> Any:
-    """What stands at an index; on the CPU without the programs that JAX compiles for each shape.
-
-    Args:
-        array: of NumPy or JAX, traced or not.
-        index: as NumPy takes it.
-
-    Returns:
-        An array of the same kind.
+    """The entry at an index of an array, traced or not; on the CPU nothing is compiled.
 
     Examples:
         >>> entry(jnp.arange(6.0).reshape(2, 3), 1).tolist()
@@ -55,12 +45,5 @@ def _is_on_host(array: Array) -> bool:
 
 
 def is_traced(value: Any) -> bool:
-    """Whether it stands for an array in `jit`, `vmap` or `grad`: such a one cannot be waited for.
-
-    Args:
-        value: anything.
-
-    Returns:
-        False for what is no array of JAX.
-    """
+    """Whether it stands for an array in `jit`, `vmap` or `grad`; False for other objects."""
     return isinstance(value, jax.Array) and not hasattr(value, "block_until_ready")

@@ -8,12 +8,6 @@ from jaxtyping import PRNGKeyArray
 def generator(key: PRNGKeyArray) -> np.random.Generator:
     """A NumPy generator seeded by a key; JAX's own draws compile for each new shape.
 
-    Args:
-        key: random key.
-
-    Returns:
-        The generator; equal keys give equal streams.
-
     Examples:
         >>> key = jax.random.key(3)
         >>> bool(generator(key).random() == generator(key).random())
@@ -23,13 +17,7 @@ def generator(key: PRNGKeyArray) -> np.random.Generator:
 
 
 def seed_of(key: PRNGKeyArray) -> tuple[int, ...]:
-    """Integers that stand for a key, which is not hashable, by which draws are kept.
-
-    Args:
-        key: random key.
-
-    Returns:
-        Two integers.
+    """Integers that stand for a key, which is not hashable, as the key of a cache.
 
     Examples:
         >>> len(seed_of(jax.random.key(3)))

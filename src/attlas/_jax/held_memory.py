@@ -1,4 +1,4 @@
-"""What this process holds of the machine's memory, and the most that it held since a moment."""
+"""The memory that this process uses, and the most that it used since a given moment."""
 
 import contextlib
 import sys
@@ -14,10 +14,10 @@ _RESET = Path("/proc/self/clear_refs")
 
 
 def begin_peak() -> int:
-    """Let the peak begin anew, at what the process holds now.
+    """Restart the peak at what the process uses now.
 
     Returns:
-        Bytes that it holds; 0 where the system does not let a peak begin anew.
+        Bytes that it uses; 0 where the system cannot restart a peak.
 
     Examples:
         >>> before = begin_peak()
@@ -31,10 +31,9 @@ def begin_peak() -> int:
 
 
 def peak_memory() -> int:
-    """The most memory that this process held since its peak began, at its start if never.
+    """The most bytes that this process used since its peak began, at its start if never.
 
-    Returns:
-        Bytes; 0 where the system does not say.
+    0 where the system does not say.
 
     Examples:
         >>> peak_memory() > 10**6
@@ -49,7 +48,7 @@ def peak_memory() -> int:
 
 
 def _status(name: str) -> int:
-    """Bytes of one line of what Linux tells of a process, 0 where it has none."""
+    """Bytes of one line of the status of a process in Linux, 0 without it."""
     for line in _STATUS.read_text().splitlines():
         if line.startswith(f"{name}:"):
             return 1024 * int(line.split()[1])

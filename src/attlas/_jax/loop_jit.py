@@ -1,4 +1,4 @@
-"""Compile what loops with the options that loops are worth."""
+"""`jax.jit` with the compiler options that pay for long loops."""
 
 from collections.abc import Callable
 from functools import partial, wraps
@@ -19,17 +19,8 @@ def loop_jit(
 ) -> Callable[..., Any]:
     """`jax.jit` of a function whose loop runs longer than compiling takes.
 
-    It asks for `attlas._jax.compilation.loop_options`.
-
-    JAX takes options of a whole program only: inside another one they are that one's.
-
-    Args:
-        function: to be compiled; a decorator is returned when None.
-        jit: what compiles it, such as `equinox.filter_jit`.
-        settings: for `jit`.
-
-    Returns:
-        The compiled function.
+    It uses `attlas._jax.compilation.loop_options`. JAX takes options of a complete program only:
+    inside another program those of the outer one hold. Without a function it is a decorator.
 
     Examples:
         >>> twice = loop_jit(lambda x: 2 * x)
@@ -38,17 +29,17 @@ def loop_jit(
     """
     if function is None:
         return partial(loop_jit, jit=jit, **settings)
-    inside = jit(function, **settings)
+    nested = jit(function, **settings)
     options = loop_options()
     if options is None:
-        return inside
-    whole = jit(function, compiler_options=options, **settings)
+        return nested
+    looping = jit(function, compiler_options=options, **settings)
 
     @wraps(function)
     def program(*args: Any, **kwargs: Any) -> Any:
         # Under `jit` a new array is a tracer too, whatever the arguments are.
         met = (args, kwargs, jnp.zeros(()))
         traced = any(map(is_traced, jax.tree.leaves(met)))
-        return (inside if traced else whole)(*args, **kwargs)
+        return (nested if traced else looping)(*args, **kwargs)
 
     return program

@@ -15,13 +15,10 @@ if TYPE_CHECKING:  # a check of one file starts no process
 
 
 def available_cores() -> int:
-    """The cores this process may run on: those of its affinity where the system has one.
+    """The number of cores that this process may use, by its affinity where the system has one.
 
-    A container, a batch system or `taskset` may grant fewer than the machine has; a thread for
-    each of the others would only take turns.
-
-    Returns:
-        Their number, at least one.
+    A container, a batch system or `taskset` may grant fewer than the machine has; a thread for each
+    of the others would only take turns.
 
     Examples:
         >>> 1 <= available_cores() <= (os.cpu_count() or 1)
@@ -33,18 +30,15 @@ def available_cores() -> int:
 
 
 def worker_variables(workers: int, brief: bool = False) -> dict[str, str]:
-    """The variables a worker starts under; what the user has set already stays.
+    """The environment variables of a worker; those that the user has set stay.
 
-    Two workers that each use all cores make each other slower: BLAS and XLA get the worker's
-    share of them. On an accelerator, no worker takes all memory at the start.
+    Two workers that each use all cores make each other slower: BLAS and XLA get the worker's share
+    of them. On an accelerator, no worker takes all memory at the start.
 
     Args:
         workers: number of worker processes on this machine.
-        brief: whether compiling takes longer than running: then XLA optimises little and uses
-            its older emitters, see `attlas._jax.compilation`.
-
-    Returns:
-        Variables by name.
+        brief: whether compiling takes longer than running: then XLA optimises little and uses its
+            older emitters, see `attlas._jax.compilation`.
 
     Examples:
         >>> worker_variables(os.cpu_count() or 1)["NPROC"]
@@ -70,14 +64,11 @@ def worker_variables(workers: int, brief: bool = False) -> dict[str, str]:
 def checker_variables(workers: int) -> dict[str, str]:
     """The variables of a process that checks claims: on the CPU, in float64, compiled for samplers.
 
-    What samplers train runs long; the claims themselves, which are most of what is compiled, ask
-    for cheap compilation themselves (`attlas._jax.compilation`).
+    Training in samplers runs long; the claims themselves, most of what is compiled, request cheap
+    compilation (`attlas._jax.compilation`). Variables that the user has set stay.
 
     Args:
         workers: number of such processes on this machine.
-
-    Returns:
-        Variables by name; those the user has set already stay.
 
     Examples:
         >>> "XLA_FLAGS" in checker_variables(2)
@@ -87,10 +78,7 @@ def checker_variables(workers: int) -> dict[str, str]:
 
 
 def auditor_variables() -> dict[str, str]:
-    """The variables of a process that audits a small model: all its programs run once.
-
-    Returns:
-        Variables by name; those the user has set already stay.
+    """The variables of a process that audits a small model, whose programs run once.
 
     Examples:
         >>> auditor_variables().keys() == checker_variables(1).keys()
@@ -106,13 +94,7 @@ def _on_the_cpu(flags: str) -> dict[str, str]:
 
 @contextlib.contextmanager
 def started_under(variables: Mapping[str, str]) -> Iterator[None]:
-    """Environment variables for processes that are started inside; the old ones come back after.
-
-    Args:
-        variables: by name, such as `worker_variables`.
-
-    Yields:
-        Nothing.
+    """Environment variables for processes that start inside; the old values return after it.
 
     Examples:
         >>> with started_under({"ATTLAS_EXAMPLE": "1"}):
@@ -135,20 +117,13 @@ def started_under(variables: Mapping[str, str]) -> Iterator[None]:
 
 @contextlib.contextmanager
 def worker_pool(workers: int) -> "Iterator[ProcessPoolExecutor]":
-    """A pool that leaves no process behind, also when the driver stops in the middle.
-
-    Args:
-        workers: number of processes, spawned as tasks come.
-
-    Yields:
-        The pool.
-    """
+    """A pool that leaves no process behind, also when the driver stops in the middle."""
     import multiprocessing
     from concurrent.futures import ProcessPoolExecutor
 
     before = set(multiprocessing.active_children())
     pool = ProcessPoolExecutor(
-        workers, mp_context=multiprocessing.get_context("spawn"), initializer=start_worker
+        workers, mp_context=multiprocessing.get_context("spawn"), initializer=_start_worker
     )
     try:
         yield pool
@@ -160,10 +135,10 @@ def worker_pool(workers: int) -> "Iterator[ProcessPoolExecutor]":
     pool.shutdown(wait=True)
 
 
-def start_worker() -> None:
-    """Prepare a local worker process: leave Ctrl-C to the driver, and end when it is gone.
+def _start_worker() -> None:
+    """Prepare a local worker process: leave Ctrl-C to the driver, and end with it.
 
-    A pool's workers hold both ends of their queue and would outlive a killed driver.
+    A pool's workers own both ends of their queue and would outlive a killed driver.
     """
     from multiprocessing import parent_process
 

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import ParamSpec, TypeVar
 
 from attlas.core.annotations import Beyond
-from attlas.core.argument_validation import door
+from attlas.core.argument_validation import validate_arguments
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -47,4 +47,4 @@ def closed_form(formula: Callable[P, R]) -> Callable[P, R]:
             ...
         attlas.core.errors.UserError: x has shape (2,): give one number, and use jax.vmap for many
     """
-    return door(formula, Beyond.INFINITE, partial_range=True)
+    return validate_arguments(formula, Beyond.INFINITE, partial_range=True)

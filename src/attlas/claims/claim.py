@@ -1,8 +1,8 @@
 r"""The claim: a numbered statement that runs.
 
 A claim names a statement of a paper, draws instances of it, and computes the two sides of
-its (in)equality on one instance. How sides become a verdict depends on the `Kind` alone and
-is decided in `attlas.verify`; a claim holds no algorithm and no tolerance of its own. Claims
+its (in)equality on one instance. How sides become a verdict depends on the `Kind` alone, whose
+object is in `attlas.claims.kinds`; a claim has no algorithm and no tolerance of its own. Claims
 are written as decorated functions: see `attlas.claims.statement`.
 """
 
@@ -10,27 +10,16 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
-import jax.numpy as jnp
 from jaxtyping import Array, Bool
 
 from attlas.claims.domains.domain import Domain
+from attlas.claims.kinds.kind import Kind
 from attlas.claims.sampling import Instance, Sampler, draw
+from attlas.claims.sides import Sides
 from attlas.claims.verdict import Outcome, Witness
 from attlas.core.named_call import call_by_name
-
-
-class Kind(StrEnum):
-    """What sort of statement it is; `attlas.verify.decide` has one rule for each."""
-
-    IDENTITY = "identity"
-    INEQUALITY = "inequality"
-    LIMIT = "limit"
-    RATE = "rate"
-    EXISTENCE = "existence"
-    PROBABILITY = "probability"
-    EXPECTATION = "expectation"
 
 
 class Source(StrEnum):
@@ -53,48 +42,15 @@ class Status(StrEnum):
     NEW = "new"
 
 
-class Sides(NamedTuple):
-    r"""The two sides of one instance, arrays of one common shape.
-
-    `identity`: left = right. `inequality`: left <= right. `existence`: left <= right says that
-    the object was found. `limit`: left[k] -> right[k] along the last axis, whose scales grow
-    geometrically. `rate`: left[k] = O(right[k]) likewise. `probability`: left in {0, 1} and
-    P(left = 1) >= right. `expectation`: E left <= E right.
-
-    Attributes:
-        left: left side.
-        right: right side.
-        magnitude: size of the terms that were added up to reach the sides, for rounding; the
-            larger side when None.
-        error: certified absolute error of the sides (a solver's gap), beyond rounding.
-        scales: the growing parameter of a limit or rate; the engine fills it in.
-        range: length of an interval that holds left - right, for an expectation; likewise.
-    """
-
-    left: Array
-    right: Array
-    magnitude: Array | None = None
-    error: Array | float = 0.0
-    scales: Array | None = None
-    range: Array | None = None
-
-
 @dataclass(frozen=True)
 class Assumption:
-    """A condition of the statement, as text and as predicate on named arrays of an instance."""
+    """A condition of the statement, as text and as a predicate on named arrays of an instance."""
 
     text: str
     predicate: Callable[..., Any]
 
     def holds(self, instance: Instance) -> Bool[Array, ""]:
-        """Whether the condition holds on one instance.
-
-        Args:
-            instance: arrays by name.
-
-        Returns:
-            A scalar.
-        """
+        """Whether the condition holds on one instance."""
         return call_by_name(self.predicate, instance)
 
 
@@ -104,9 +60,6 @@ def assume(text: str, predicate: Callable[..., Any]) -> Assumption:
     Args:
         text: the condition as a reader sees it; mathematics between dollar signs.
         predicate: its parameters name the arrays that it reads.
-
-    Returns:
-        The assumption.
 
     Examples:
         >>> import jax.numpy as jnp
@@ -185,53 +138,47 @@ class Claim:
 
     Attributes:
         name: `<paper>/<slug>`, unique.
-        paper: key in `references.bib`, or the name of the user's own file.
+        paper: key in `references.bib`, or the name of the user's file.
         locator: "Lemma 13 (L2)", as a reader would look it up.
         statement: LaTeX.
         remark: for the reader; MyST with mathematics between dollar signs.
-        kind: which rule decides.
-        status: relation to the printed text.
-        source: where our text comes from.
         function: computes the two sides; positional parameters name the arrays of the instance,
             keyword-only ones are what a control changes.
         sample: draws a batch of instances; host code and solvers are allowed here.
-        controls: false variants.
         assumptions: conditions; where one fails the instance is NOT_APPLICABLE.
-        domains: of arrays; their conditions are among the assumptions and their projections in
-            `project` already.
-        sizes: what a search may let grow, by name, with the values of a check; `sample` takes
-            others by keyword.
-        quantities: by name, on whose exponents the strength of the check is asked: the name of a
-            size or of an array, or a function of named arrays. With `sizes`, grown ones are
-            evaluated for it, and decide.
-        attained: least tightness that the check or its search must exhibit, None where the
-            statement does not claim to be tight.
+        domains: sets in which arrays lie; their conditions are among the assumptions and their
+            projections in `project` already.
+        sizes: sizes that a search may let grow, by name, with the values of a check; `sample`
+            takes others by keyword.
+        quantities: quantities whose exponents the check should test, by name: the name of a size
+            or of an array, or a function of named arrays. With `sizes`, the check evaluates grown
+            ones too, and they decide.
+        attained: least tightness that the check or its search must show, None if the statement
+            does not claim to be tight.
         search_over: names of the arrays that a challenge may move (inequalities only); without
-            any, it moves the random numbers that `sample` draws, which keeps within its support.
-        project: differentiable map of named arrays into the assumptions, after each move;
-            returns the arrays that it changes.
+            any, it perturbs the random numbers that `sample` draws, within their support.
+        project: differentiable map of named arrays into the assumptions, applied after each step
+            of a search; returns the arrays that it changes.
         recertify: computes solver outputs of a batch of moved instances again, with certificates;
             returns the arrays that it changes.
-        evaluations: of the sides on one instance that a round of attack is granted, where they
-            are dear; None for the usual number.
-        not_attacked: why an inequality has nothing that an attack could move, where neither
-            `search_over` nor the draws reach its arrays.
-        expect: the outcome it must have.
-        count: instances drawn by default.
-        roundings: on the longest path to a side, for the tolerance.
-        enumerates: how many instances the whole domain has, where `sample` lists them all.
+        evaluations: number of evaluations of the sides that a round of attack may use, for claims
+            that take long; None for the default.
+        not_attacked: why an attack has nothing to move, where neither `search_over` nor the draws
+            change the arrays of an inequality.
+        roundings: number of roundings on the longest path to a side, for the tolerance.
+        enumerates: number of instances of the domain, where `sample` lists them all.
         alike: whether the entries of the sides are one statement at several places, such as the
-            entries of a vector identity; else each entry is a component with a control of its own.
-        independent: of a probability or expectation: what each instance, a trial, draws anew.
-        witness: stored instance that is evaluated in place of drawn ones: an erratum's, or the
+            entries of a vector identity; else each entry is a component that needs a control.
+        independent: what each instance, a trial of a probability or expectation, draws anew.
+        witness: stored instance that is evaluated instead of drawn ones: of an erratum, or the
             object of an existence; it supports nothing else.
         proof_step: place in a chain of inequalities.
-        scales: of a limit or rate: the growing parameter.
-        level: of a probability.
-        range: of an expectation: of left minus right.
+        scales: growing parameter of a limit or rate.
+        level: level of a probability.
+        range: range of left - right, for an expectation.
         place: file and line of the definition.
-        home: of a user's own: the file or module by which another process finds it, filled in
-            where it is loaded.
+        home: file or module by which another process finds the claim of a user project, filled in
+            when it is loaded.
     """
 
     name: str
@@ -273,6 +220,7 @@ class Claim:
         return f"Claim({self.name}, {self.locator}, {self.kind}: {self.statement})"
 
     def _repr_html_(self) -> str:
+        # The pages know claims; a claim looks them up when a notebook shows it.
         from attlas.claims.report_text import claim_html
 
         return claim_html(self)
@@ -287,65 +235,41 @@ class Claim:
         Args:
             instance: arrays by name.
             changes: values of keyword-only parameters, as a control gives them.
-
-        Returns:
-            The sides, with the scales of a limit or rate and the level of a probability.
         """
         changes = {} if changes is None else changes
-        found = call_by_name(self.function, instance, changes)
-        if self.kind is Kind.PROBABILITY and self.level is not None:
-            found = found, self._read(self.level, instance, changes)
-        if self.kind is Kind.PROBABILITY and not isinstance(found, Sides):
-            event, level = found
-            found = Sides(jnp.asarray(event, dtype=float), jnp.asarray(level, dtype=float))
-        sides = found if isinstance(found, Sides) else Sides(*found)
-        for detail in ("scales", "range"):
-            given = getattr(self, detail)
-            if given is not None:
-                sides = sides._replace(**{detail: self._read(given, instance, changes)})
+        value = call_by_name(self.function, instance, changes)
+        if self.level is not None:
+            value = value, self._read(self.level, instance, changes)
+        sides = self.kind.rule.sides(value)
+        for name in ("scales", "range"):
+            detail = getattr(self, name)
+            if detail is not None:
+                sides = sides._replace(**{name: self._read(detail, instance, changes)})
         return sides
 
     @staticmethod
-    def _read(given: Any, instance: Instance, changes: Mapping[str, Any]) -> Any:
+    def _read(detail: Any, instance: Instance, changes: Mapping[str, Any]) -> Any:
         """A detail that is a number, the name of an array, or a function of named arrays."""
-        if isinstance(given, str):
-            return instance[given]
-        return call_by_name(given, instance, changes) if callable(given) else given
+        if isinstance(detail, str):
+            return instance[detail]
+        return call_by_name(detail, instance, changes) if callable(detail) else detail
 
     def draw(self, seed: int, count: int, control: Control | None = None) -> Instance:
         """A batch of instances, drawn once in a process for equal arguments.
 
         Args:
-            seed: of the draws.
-            count: number of instances.
-            control: whose sampler is used, if it has one.
-
-        Returns:
-            Arrays with a leading axis.
+            count: number of instances, the leading axis of every array.
+            control: its sampler replaces that of the claim, if it has one.
         """
-        own = None if control is None else control.sample
-        return draw(self.sample if own is None else own, seed, count)
+        sampler = None if control is None else control.sample
+        return draw(self.sample if sampler is None else sampler, seed, count)
 
     def sized(self, **sizes: int) -> "Claim":
-        """The same claim on instances of other sizes.
-
-        Args:
-            **sizes: some of the declared sizes.
-
-        Returns:
-            A claim whose sampler draws them.
-        """
+        """The same claim on instances of other sizes, some of the declared ones."""
         return replace(self, sample=partial(self.sample, **sizes), sizes={**self.sizes, **sizes})
 
-    def moved_inside(self, instance: Instance) -> Instance:
-        """An instance after `project`, which keeps it within the assumptions.
-
-        Args:
-            instance: arrays by name.
-
-        Returns:
-            The instance with the arrays that `project` changed.
-        """
+    def project_instance(self, instance: Instance) -> Instance:
+        """An instance after `project`, which brings it back into the assumptions."""
         if self.project is None:
             return instance
         return {**instance, **call_by_name(self.project, instance)}
@@ -367,8 +291,6 @@ class Erratum:
 
     Attributes:
         paper: key in `references.bib`.
-        locator: where.
-        kind: its class.
         text: what is wrong and what is right.
         claim: name of the claim that shows it; required when refuted.
     """

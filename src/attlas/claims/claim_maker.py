@@ -37,31 +37,30 @@ class Details(TypedDict, total=False):
     Attributes:
         sample: draws instances; not needed beside a witness, nor where `domains` declare the
             shape of every array.
-        domains: where arrays lie, such as `Ball("W", 1.0)`: each draws, is an assumption, and
-            brings back what a search moves.
+        domains: where arrays lie, such as `Ball("W", 1.0)`: each draws instances, is an assumption,
+            and projects an array that a search moved.
         sizes: numbers of the names in the shapes, such as {"n": 4}; a search may let them grow.
-        quantities: names of sizes and arrays, or functions of named arrays by name, on whose
-            exponents the strength of the check is asked.
-        attained: the statement claims to be tight: the least tightness that is exhibited.
+        quantities: names of sizes and arrays, or functions of named arrays by name, whose
+            exponents the check should test.
+        attained: the statement claims to be tight: the least tightness that the check must show.
         controls: false variants, at least one.
         assumptions: conditions, made by `assume`.
         search_over: name or names of the arrays that a challenge moves; by default those with a
             domain where every array has one, else the random numbers of `sample`.
         project: map of named arrays back into the assumptions.
-        recertify: re-solves after a move.
-        evaluations: of a round of attack, where one takes long.
+        recertify: solves again after a step of a search.
+        evaluations: number of evaluations of a round of attack, where one takes long.
         not_attacked: why an attack has nothing to move, such as a training that takes seconds.
-        status: relation to the printed text; as printed where it was found, else what the
-            project's `status` says, and new outside a project.
+        status: relation to the printed text; as printed for `Source.FOUND`, else the `status` of
+            the project, and new outside a project.
         expect: any other outcome than SUPPORTED, with its reason.
-        count: instances.
-        roundings: on the longest path to a side.
-        enumerates: number of instances of the whole domain, where `sample` lists them all.
+        roundings: number of roundings on the longest path to a side.
+        enumerates: number of instances of the domain, where `sample` lists them all.
         alike: whether the entries of the sides are one statement at several places.
-        independent: of a probability or expectation, which must say it: what each instance draws
-            anew, independently of all others, such as "a sample and its labels". The check can
-            tell copies and near-copies, but no other dependence.
-        witness: one stored instance, evaluated in place of drawn ones.
+        independent: what each instance of a probability or expectation draws anew, independently
+            of all others, such as "a sample and its labels"; required there. The check detects
+            copies and near-copies, but no other dependence.
+        witness: one stored instance, evaluated instead of drawn ones.
         proof_step: place in a chain of inequalities.
     """
 
@@ -99,18 +98,12 @@ def claim_maker(
     """The decorator of one kind of claim.
 
     Args:
-        kind: of the claim.
-        locator: where the statement stands; the function's name when empty.
-        source: where our text of it comes from.
-        details: what was given by keyword.
+        locator: place of the statement in the paper; the function's name when empty.
         written: the user's function, where the engine evaluates another one in its place.
         **special: details of one kind alone.
 
-    Returns:
-        Function from a function to its claim.
-
     Raises:
-        UserError: that names the claim, the argument and the remedy.
+        UserError: names the claim, the argument and the remedy.
     """
     if callable(locator):
         raise UserError(
@@ -147,40 +140,42 @@ def claim_maker(
 
 
 def _filled(
-    name: str, kind: Kind, function: Callable[..., Any], given: dict[str, Any]
+    name: str, kind: Kind, function: Callable[..., Any], details: dict[str, Any]
 ) -> dict[str, Any]:
     """The details as tuples, with the sampler that a witness or the domains stand for."""
-    conditions = tuple(given.get("assumptions", ()))
+    conditions = tuple(details.get("assumptions", ()))
     for condition in conditions:
         if not isinstance(condition, Assumption):
             raise UserError(
                 f"claim '{name}': {condition!r} is not an assumption: "
                 "write assume('text', predicate)"
             )
-    domains = tuple(given.get("domains", ()))
+    domains = tuple(details.get("domains", ()))
     refuse_unfit(domains, f"claim '{name}'")
-    sizes = dict(given.get("sizes", {}))
-    searched = given.get("search_over")
+    sizes = dict(details.get("sizes", {}))
+    searched = details.get("search_over")
     if searched is None:
-        searched = _moved_by_default(kind, function, given, domains)
-    if given.get("witness") is not None:
-        given.setdefault("sample", _repeated(given["witness"]))
-    if "sample" not in given and domains:
-        given["sample"] = DeclaredSampler(domains, tuple(sizes.items()))
-    if "sample" not in given:
+        searched = _searched_by_default(kind, function, details, domains)
+    if details.get("witness") is not None:
+        details.setdefault("sample", _repeated(details["witness"]))
+    if "sample" not in details and domains:
+        details["sample"] = DeclaredSampler(domains, tuple(sizes.items()))
+    if "sample" not in details:
         raise UserError(
             f"claim '{name}' draws no instance: give sample=, domains= with shapes, or a witness="
         )
     if domains:
-        given["project"] = projection(domains, given.get("project"))
-    asked = given.get("quantities", ())
-    asked = (asked,) if isinstance(asked, str) else asked
+        details["project"] = projection(domains, details.get("project"))
+    quantities = details.get("quantities", ())
+    quantities = (quantities,) if isinstance(quantities, str) else quantities
     return {
-        **given,
-        "controls": tuple(given.get("controls", ())),
+        **details,
+        "controls": tuple(details.get("controls", ())),
         "domains": domains,
         "sizes": sizes,
-        "quantities": dict(asked) if isinstance(asked, Mapping) else {one: one for one in asked},
+        "quantities": dict(quantities)
+        if isinstance(quantities, Mapping)
+        else {name: name for name in quantities},
         "assumptions": (*(assume(d.condition(), _inside(d)) for d in domains), *conditions),
         "search_over": (searched,) if isinstance(searched, str) else tuple(searched),
     }
@@ -191,19 +186,20 @@ def _inside(domain: Domain) -> Callable[..., Any]:
     return lambda **arrays: domain.holds(arrays)
 
 
-def _moved_by_default(
-    kind: Kind, function: Callable[..., Any], given: Mapping[str, Any], domains: Sequence[Domain]
+def _searched_by_default(
+    kind: Kind, function: Callable[..., Any], details: Mapping[str, Any], domains: Sequence[Domain]
 ) -> tuple[str, ...]:
-    """The arrays with a domain, where moving them leaves no other array behind."""
-    # An array that a sampler computes from others, such as a solution, must move with them:
-    # unless every array that is read is declared, or computed again, the draws move instead.
-    expected = given.get("expect", Expectation()).outcome is Outcome.SUPPORTED
-    if kind is not Kind.INEQUALITY or not expected or given.get("not_attacked"):
+    """The arrays with a domain, where no other array depends on them."""
+    # An array that a sampler computes from others, such as a solution, must change with them:
+    # unless the claim declares every array that it reads, or computes them again, the attack
+    # perturbs the draws instead.
+    expected = details.get("expect", Expectation()).outcome is Outcome.SUPPORTED
+    if not kind.rule.searchable or not expected or details.get("not_attacked"):
         return ()
     names = {domain.name for domain in domains}
     read = parameters(function)
-    whole = "sample" not in given or "recertify" in given
-    if "witness" in given or not (whole or (not read.rest and set(read.arrays) <= names)):
+    redrawn = "sample" not in details or "recertify" in details
+    if "witness" in details or not (redrawn or (not read.takes_all and set(read.arrays) <= names)):
         return ()
     return tuple(domain.name for domain in domains if domain.moves)
 

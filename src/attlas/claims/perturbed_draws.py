@@ -1,8 +1,8 @@
-"""A generator whose draws can be moved: a sampler run again gives a nearby instance.
+"""A generator with perturbed draws: a sampler run again gives a nearby instance.
 
-Every instance of a sampler is a function of the random numbers that it drew. Moving these
-numbers, each within its law's support, reaches every instance that the sampler can give and no
-other: a search needs no description of the domain. Integers, choices and permutations stay.
+Every instance of a sampler is a function of the random numbers that it drew. Perturbing these
+numbers, each within the support of its law, gives every instance that the sampler can give and no
+others: a search needs no description of the domain. Integers, choices and permutations stay.
 """
 
 from copy import deepcopy
@@ -11,30 +11,30 @@ from typing import Any
 import numpy as np
 
 _END = 1e-12
-"""Distance that a uniform number keeps from the ends of its interval."""
+"""Smallest distance of a uniform number from the ends of its interval."""
 _FAR = 8.0
 """Standard deviations within which a normal number stays: a draw beyond has probability 1e-15, and
 far tails overflow where no statement is meant."""
 
 
-class MovedGenerator(np.random.Generator):
-    """A generator that gives normal and uniform numbers by place in its stream.
+class PerturbedGenerator(np.random.Generator):
+    """A generator that gives normal and uniform numbers by their place in its stream.
 
-    The numbers of one call are kept under the state of the stream before it: normal ones in
-    units of their scale, uniform ones in units of their interval. What is not kept is drawn and
-    recorded.
+    The numbers of one call are recorded under the state of the stream before it: normal ones in
+    units of their scale, uniform ones in units of their interval. Places without a record are
+    drawn and recorded.
 
     Attributes:
-        numbers: kept draws by place.
+        numbers: recorded draws by place.
         uniform_at: places of uniform draws.
 
     Examples:
-        >>> first = MovedGenerator(np.random.default_rng(3))
+        >>> first = PerturbedGenerator(np.random.default_rng(3))
         >>> x = first.normal(size=2)
         >>> bool((x == np.random.default_rng(3).normal(size=2)).all())
         True
         >>> moved = {place: z + 1 for place, z in first.numbers.items()}
-        >>> again = MovedGenerator(np.random.default_rng(3), moved)
+        >>> again = PerturbedGenerator(np.random.default_rng(3), moved)
         >>> bool((again.normal(size=2) == x + 1).all())
         True
     """
@@ -45,107 +45,86 @@ class MovedGenerator(np.random.Generator):
         self.uniform_at: set[int] = set()
 
     def plain(self) -> np.random.Generator:
-        """An ordinary generator on the same stream.
-
-        Returns:
-            The generator; what it draws advances this one.
-        """
+        """An ordinary generator on the same stream; what it draws advances this one."""
         return np.random.Generator(self.bit_generator)
 
-    def beside(self, base: np.random.Generator) -> "MovedGenerator":
-        """Another stream whose draws are kept with those of this one.
+    def beside(self, base: np.random.Generator) -> "PerturbedGenerator":
+        """Another stream, whose draws are recorded with those of this one.
 
         Args:
             base: an ordinary generator at the start of that stream.
-
-        Returns:
-            The generator.
         """
-        other = MovedGenerator(base)
-        other.numbers, other.uniform_at = self.numbers, self.uniform_at
-        return other
+        stream = PerturbedGenerator(base)
+        stream.numbers, stream.uniform_at = self.numbers, self.uniform_at
+        return stream
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> "MovedGenerator":
+    def __deepcopy__(self, memo: dict[int, Any]) -> "PerturbedGenerator":
         """The same stream again, from here: NumPy's own copy would be an ordinary generator."""
         return self.beside(np.random.Generator(deepcopy(self.bit_generator, memo)))
 
     def law(self, place: int) -> str:
-        """The law of the numbers at a place.
-
-        Args:
-            place: state of the stream before the call.
-
-        Returns:
-            "uniform" or "normal".
-        """
+        """The law of the numbers at a place, the state of the stream before the call."""
         return "uniform" if place in self.uniform_at else "normal"
 
-    def _kept(self, place: int, drawn: Any) -> Any:
-        known = self.numbers.get(place)
-        if known is None or known.shape != np.shape(drawn):
-            self.numbers[place] = np.array(drawn, dtype=float)
-            return drawn
-        return known if known.ndim else float(known)
+    def _recorded(self, place: int, fresh: Any) -> Any:
+        stored = self.numbers.get(place)
+        if stored is None or stored.shape != np.shape(fresh):
+            self.numbers[place] = np.array(fresh, dtype=float)
+            return fresh
+        return stored if stored.ndim else float(stored)
 
     def _place(self) -> int:
         return self.bit_generator.state["state"]["state"]
 
-    def standard_normal(self, size: Any = None, *rest: Any, **more: Any) -> Any:
-        """As NumPy's, moved."""
+    def standard_normal(self, size: Any = None, *arguments: Any, **options: Any) -> Any:
+        """Standard normal numbers as NumPy draws them, or as recorded."""
         place = self._place()
-        return self._kept(place, super().standard_normal(size, *rest, **more))
+        return self._recorded(place, super().standard_normal(size, *arguments, **options))
 
     def normal(self, loc: Any = 0.0, scale: Any = 1.0, size: Any = None) -> Any:
-        """As NumPy's, moved."""
+        """Normal numbers as NumPy draws them, or as recorded."""
         size = np.broadcast_shapes(np.shape(loc), np.shape(scale)) if size is None else size
         return loc + scale * self.standard_normal(size or None)
 
-    def random(self, size: Any = None, *rest: Any, **more: Any) -> Any:
-        """As NumPy's, moved."""
+    def random(self, size: Any = None, *arguments: Any, **options: Any) -> Any:
+        """Uniform numbers in [0, 1) as NumPy draws them, or as recorded."""
         place = self._place()
         self.uniform_at.add(place)
-        return self._kept(place, super().random(size, *rest, **more))
+        return self._recorded(place, super().random(size, *arguments, **options))
 
     def uniform(self, low: Any = 0.0, high: Any = 1.0, size: Any = None) -> Any:
-        """As NumPy's, moved."""
+        """Uniform numbers as NumPy draws them, or as recorded."""
         size = np.broadcast_shapes(np.shape(low), np.shape(high)) if size is None else size
         return low + (np.asarray(high) - low) * self.random(size if size != () else None)
 
     def exponential(self, scale: Any = 1.0, size: Any = None) -> Any:
-        """By inversion, moved."""
+        """Exponential numbers, by inversion of uniform ones."""
         return -scale * np.log1p(-self.random(np.shape(scale) if size is None else size))
 
 
 def apart(rng: np.random.Generator, seed: Any = None) -> np.random.Generator:
-    """A generator of a stream of its own, whose draws move where those of the other one do.
+    """A separate stream, whose draws are perturbed wherever those of `rng` are.
 
     Args:
         rng: the generator of a sampler.
-        seed: of the stream; by default two draws from `rng`.
-
-    Returns:
-        The generator.
+        seed: seed of the stream; by default two draws from `rng`.
 
     Examples:
-        >>> rng = MovedGenerator(np.random.default_rng(3))
+        >>> rng = PerturbedGenerator(np.random.default_rng(3))
         >>> bool(apart(rng, 5).normal() == np.random.default_rng(5).normal())
         True
         >>> len(rng.numbers)
         1
     """
-    other = np.random.default_rng(rng.integers(2**31, size=2) if seed is None else seed)
-    return rng.beside(other) if isinstance(rng, MovedGenerator) else other
+    stream = np.random.default_rng(rng.integers(2**31, size=2) if seed is None else seed)
+    return rng.beside(stream) if isinstance(rng, PerturbedGenerator) else stream
 
 
 def within(numbers: np.ndarray, law: str) -> np.ndarray:
-    """Moved numbers back to where a draw can be.
+    """Perturbed numbers clipped to where a draw can be.
 
     Args:
-        numbers: moved ones.
-        law: "uniform" in (0, 1), standard "normal", or "free".
-
-    Returns:
-        The nearest ones inside (0, 1), within eight standard deviations, or themselves.
+        law: "uniform" clips to (0, 1), "normal" to eight standard deviations, "free" not at all.
 
     Examples:
         >>> within(np.array([-0.5, 0.5]), "uniform").round(3).tolist()

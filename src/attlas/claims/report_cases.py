@@ -1,4 +1,4 @@
-"""A report as test cases: the claim and each of its controls, failed with the witness shown."""
+"""A report as test cases: the claim and each of its controls; a failure shows its witness."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -35,14 +35,11 @@ class Case:
 
 
 def case_names(slug: str, controls: tuple[str, ...]) -> tuple[str, ...]:
-    """Names of the cases of a claim, before it was checked.
+    """Names of the cases of a claim: its own, then one for each control, all different.
 
     Args:
         slug: the claim's name without its paper.
         controls: descriptions of its controls.
-
-    Returns:
-        The claim's, then one for each control, all different.
 
     Examples:
         >>> case_names("lemma-1", ("half", "half"))
@@ -57,11 +54,8 @@ def case_names(slug: str, controls: tuple[str, ...]) -> tuple[str, ...]:
 def cases(report: "CheckReport") -> tuple[Case, ...]:
     """The cases of a report.
 
-    A control fails where it did not come out as it must, which shows that the check could not
-    have failed; all else that needs investigation fails the claim.
-
-    Args:
-        report: of one check.
+    A control fails where its outcome is not the expected one, which shows that the check could
+    not have failed; every other defect fails the claim.
 
     Returns:
         The claim's case, then one for each control.
@@ -74,26 +68,20 @@ def cases(report: "CheckReport") -> tuple[Case, ...]:
     """
     slug = report.claim.partition("/")[2] or report.claim
     names = case_names(slug, tuple(control.description for control in report.controls))
-    # What attacked successfully is the instance to look at.
+    # A counterexample of the attack is the instance to look at.
     search = report.challenge
     decisive = search.verdict if search and search.violated else report.verdict
-    own = "\n".join(_told(report.claim, report.statement, decisive))
-    found = [Case(names[0], tuple(map(plain, report.own_defects)), own, report.seconds)]
+    detail = "\n".join(_lines(report.claim, report.statement, decisive))
+    test_cases = [Case(names[0], tuple(map(plain, report.claim_defects)), detail, report.seconds)]
     for name, control in zip(names[1:], report.controls, strict=True):
         wrong = () if control.as_expected else (plain(control.defect),)
-        detail = "\n".join(_told(report.claim, report.statement, control.verdict))
-        found.append(Case(name, wrong, detail))
-    return tuple(found)
+        detail = "\n".join(_lines(report.claim, report.statement, control.verdict))
+        test_cases.append(Case(name, wrong, detail))
+    return tuple(test_cases)
 
 
 def witness_text(witness: Mapping[str, np.ndarray]) -> str:
-    """The arrays of a witness as text that Python reads, large ones by shape and range.
-
-    Args:
-        witness: arrays by name.
-
-    Returns:
-        One array after the other, by name.
+    """The arrays of a witness as text that Python reads, sorted; large ones by shape and range.
 
     Examples:
         >>> print(witness_text({"x": np.array([1.0, 0.25]), "W": np.zeros((9, 9))}))
@@ -112,11 +100,11 @@ def _assigned(name: str, array: np.ndarray) -> str:
         low, high = plain_number(float(array.min())), plain_number(float(array.max()))
         return f"{begin}{shape} entries between {low} and {high}"
     # As many digits as make the number again: the witness can be pasted into a test.
-    whole = np.array2string(array, separator=", ", floatmode="unique", max_line_width=96)
-    return begin + whole.replace("\n", "\n" + " " * len(begin))
+    text = np.array2string(array, separator=", ", floatmode="unique", max_line_width=96)
+    return begin + text.replace("\n", "\n" + " " * len(begin))
 
 
-def _told(claim: str, statement: str, verdict: "Verdict") -> Iterator[str]:
+def _lines(claim: str, statement: str, verdict: "Verdict") -> Iterator[str]:
     yield f"claim      {claim}"
     if statement:
         yield f"statement  {printable(statement)}"

@@ -1,29 +1,20 @@
 """Claims, verdicts and reports of a check, as text and as small tables of a notebook."""
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from markupsafe import Markup
 
+from attlas.claims.claim import Claim
 from attlas.claims.strength import outcome_words, strength_sentences
+from attlas.claims.verdict import CheckReport, Verdict
 from attlas.display.numbers import plain_number
 from attlas.display.prose import plain
 from attlas.display.statements import prose, typeset
 from attlas.display.tables import arrays_table, table
 
-if TYPE_CHECKING:
-    from attlas.claims.claim import Claim
-    from attlas.claims.verdict import CheckReport, Verdict
 
-
-def verdict_text(verdict: "Verdict") -> str:
+def verdict_text(verdict: Verdict) -> str:
     """A verdict in one line, without the arrays of its witness.
-
-    Args:
-        verdict: of a claim or a control.
-
-    Returns:
-        Text.
 
     Examples:
         >>> from attlas.claims.verdict import Outcome, Verdict
@@ -33,73 +24,44 @@ def verdict_text(verdict: "Verdict") -> str:
     return f"{verdict.outcome} ({'; '.join(_details(verdict))})"
 
 
-def verdict_html(verdict: "Verdict") -> Markup:
-    """A verdict with the instance that decides it.
-
-    Args:
-        verdict: of a claim or a control.
-
-    Returns:
-        Safe markup.
-    """
-    found = table((), [("outcome", str(verdict.outcome)), *_rows(verdict)])
+def verdict_html(verdict: Verdict) -> Markup:
+    """A verdict with the instance that decides it."""
+    rows = table((), [("outcome", str(verdict.outcome)), *_rows(verdict)])
     if verdict.witness is None:
-        return found
-    return found + arrays_table(verdict.witness, "the instance that decides")
+        return rows
+    return rows + arrays_table(verdict.witness, "the instance that decides")
 
 
-def report_text(report: "CheckReport") -> str:
-    """A report in a line per verdict.
-
-    Args:
-        report: of one check.
-
-    Returns:
-        Text of a few lines.
-    """
+def report_text(report: CheckReport) -> str:
+    """A report with one line per verdict."""
     lines = [f"{report.claim}: {verdict_text(report.verdict)}"]
     lines += [f"  control '{plain(c.description)}': {c.verdict.outcome}" for c in report.controls]
     lines += [f"  {text}" for text in strength_sentences(report)]
     return "\n".join([*lines, *(f"  unexpected: {plain(text)}" for text in report.defects)])
 
 
-def report_html(report: "CheckReport") -> Markup:
-    """A report as a table: the claim, its controls and its challenge.
-
-    Args:
-        report: of one check.
-
-    Returns:
-        Safe markup, with the statement above where the report holds it.
-    """
-    own = report.verdict
-    rows = [("the claim", outcome_words(report), own.slack, own.tightness, own.reason)]
+def report_html(report: CheckReport) -> Markup:
+    """A report as a table: the claim, its controls and its challenge, below the statement."""
+    verdict = report.verdict
+    rows = [("the claim", outcome_words(report), verdict.slack, verdict.tightness, verdict.reason)]
     for control in report.controls:
-        found = control.verdict
+        v = control.verdict
         name = f"control: {control.description}"
-        rows.append((name, str(found.outcome), found.slack, found.tightness, found.reason))
-    if report.challenge:
-        found = report.challenge
-        text = f"{found.starts} starts, {found.evaluations} evaluations, by {found.method}"
-        rows.append(("challenge", str(found.verdict.outcome), None, found.ratio, text))
+        rows.append((name, str(v.outcome), v.slack, v.tightness, v.reason))
+    if search := report.challenge:
+        text = f"{search.starts} starts, {search.evaluations} evaluations, by {search.method}"
+        rows.append(("challenge", str(search.verdict.outcome), None, search.ratio, text))
     heads = ("", "outcome", "slack", "tightness", "reason")
-    applicable = _instances(own)
-    parts = [typeset(report.statement)] if report.statement else []
-    parts.append(table(heads, rows, f"{report.claim}: {applicable}"))
-    parts += [Markup("<p>{}</p>").format(prose(text)) for text in strength_sentences(report)]
-    parts += [Markup("<p>unexpected: {}</p>").format(prose(text)) for text in report.defects]
-    return Markup("").join(parts)
+    applicable = _instances(verdict)
+    blocks = [typeset(report.statement)] if report.statement else []
+    blocks.append(table(heads, rows, f"{report.claim}: {applicable}"))
+    blocks += [Markup("<p>{}</p>").format(prose(text)) for text in strength_sentences(report)]
+    blocks += [Markup("<p>unexpected: {}</p>").format(prose(text)) for text in report.defects]
+    return Markup("").join(blocks)
 
 
-def claim_html(claim: "Claim") -> Markup:
-    """A claim as a reader meets it: its statement, what it assumes, what would be false.
-
-    Args:
-        claim: any claim.
-
-    Returns:
-        Safe markup.
-    """
+def claim_html(claim: Claim) -> Markup:
+    """A claim with its statement, its remark, its assumptions and its controls."""
     rows = [("kind", f"{claim.kind}, {claim.status}, {claim.source}")]
     rows += [("assumes", assumption.text) for assumption in claim.assumptions]
     rows += [("control", control.description) for control in claim.controls]
@@ -107,16 +69,16 @@ def claim_html(claim: "Claim") -> Markup:
     return typeset(claim.statement) + remark + table((), rows, f"{claim.locator}, {claim.name}")
 
 
-def _instances(verdict: "Verdict") -> str:
+def _instances(verdict: Verdict) -> str:
     text = f"{verdict.applicable} of {verdict.tried} instances, seed {verdict.seed}"
     if verdict.distinct and verdict.distinct < verdict.applicable:
         text += f", {verdict.distinct} distinct"
     if verdict.refused_violate:
-        text += f", {verdict.refused_violate} of those refused violate it"
+        text += f", {verdict.refused_violate} of the refused ones violate it"
     return text
 
 
-def _details(verdict: "Verdict") -> Iterator[str]:
+def _details(verdict: Verdict) -> Iterator[str]:
     if verdict.reason:
         yield plain(verdict.reason)
     for name in ("slack", "tightness"):
@@ -126,7 +88,7 @@ def _details(verdict: "Verdict") -> Iterator[str]:
     yield _instances(verdict)
 
 
-def _rows(verdict: "Verdict") -> Iterator[tuple[str, object]]:
+def _rows(verdict: Verdict) -> Iterator[tuple[str, object]]:
     yield "reason", verdict.reason
     yield "slack", verdict.slack
     yield "tightness", verdict.tightness

@@ -1,4 +1,4 @@
-"""Instances of a claim: who makes the generator, moves the arrays and remembers the draws."""
+"""Instances of a claim: its sampler runs once in a process for equal arguments, in float64."""
 
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
@@ -11,7 +11,7 @@ from jaxtyping import Array, PRNGKeyArray
 
 from attlas._jax.device_arrays import on_device
 from attlas._jax.generator import generator
-from attlas.claims.perturbed_draws import MovedGenerator
+from attlas.claims.perturbed_draws import PerturbedGenerator
 from attlas.core.named_call import parameters
 
 Instance = Mapping[str, Array]
@@ -28,7 +28,7 @@ _memory: OrderedDict[Any, Any] = OrderedDict()
 
 
 def _remember(key: Any, compute: Callable[[], Value]) -> Value:
-    """The value kept under a key, computed if it is not there; the oldest are forgotten."""
+    """The value cached under a key, computed if it is not there; the oldest are dropped."""
     try:
         hash(key)
     except TypeError:
@@ -42,7 +42,7 @@ def _remember(key: Any, compute: Callable[[], Value]) -> Value:
 
 
 def _identity(function: Any) -> Any:
-    """What two equal samplers share, also where each claim binds the same options anew."""
+    """A key that equal samplers share, also where each claim binds the same options again."""
     if isinstance(function, partial):
         return _identity(function.func), function.args, tuple(sorted(function.keywords.items()))
     return function
@@ -52,8 +52,7 @@ def draw(sample: Sampler, seed: int, count: int) -> Instance:
     """A batch of instances in float64; equal arguments draw once in a process.
 
     Args:
-        sample: of the first parameter `rng` (a NumPy generator) or `key` (a JAX key), and `count`.
-        seed: of the generator or key.
+        sample: its first parameter is `rng` (a NumPy generator) or `key` (a JAX key), then `count`.
         count: number of instances.
 
     Returns:
@@ -79,18 +78,18 @@ def _state(source: Any) -> str:
     return str(np.asarray(jax.random.key_data(source)).tolist())
 
 
-def shared(function: Callable[..., Value], *, moved: bool = True) -> Callable[..., Value]:
+def shared(function: Callable[..., Value], *, perturbed: bool = True) -> Callable[..., Value]:
     """A computation that several samplers start from, done once in a process for equal draws.
 
     Args:
-        function: of a generator (or a JAX key) and hashable arguments; what it returns is not
-            written to.
-        moved: whether a search repeats it with moved numbers; where False, such as for what takes
-            long, a search leaves it as it was.
+        function: takes a generator (or a JAX key) and hashable arguments; callers must not write
+            to its value.
+        perturbed: whether a search runs it again with perturbed numbers; False for computations
+            that take long.
 
     Returns:
-        The same function. Where it remembers, the generator is left as the computation left it,
-        so that what is drawn next does not depend on it.
+        The same function, cached. A cached call leaves the generator in the state after the
+        computation, so that later draws do not depend on the cache.
 
     Examples:
         >>> calls = []
@@ -106,13 +105,13 @@ def shared(function: Callable[..., Value], *, moved: bool = True) -> Callable[..
     @wraps(function)
     def once(source: Any, *arguments: Any, **options: Any) -> Value:
         def compute() -> tuple[Value, Any]:
-            # What is kept is what an ordinary generator gives, also where a search asks first.
-            plain = source.plain() if isinstance(source, MovedGenerator) else source
+            # The cache holds what an ordinary generator gives, also where a search calls first.
+            plain = source.plain() if isinstance(source, PerturbedGenerator) else source
             value = function(plain, *arguments, **options)
             after = source.bit_generator.state if isinstance(source, np.random.Generator) else None
             return value, after
 
-        if moved and isinstance(source, MovedGenerator):
+        if perturbed and isinstance(source, PerturbedGenerator):
             return function(source, *arguments, **options)
         key = (function, _state(source), arguments, tuple(sorted(options.items())))
         value, after = _remember(key, compute)
@@ -130,10 +129,7 @@ def in_turn(
 
     Args:
         batches: arrays by name with a leading axis of instances; the same names in each.
-        count: instances that are kept at most, all by default; a few have every size.
-
-    Returns:
-        One batch.
+        count: largest number of instances, all by default; the first few have every size.
 
     Examples:
         >>> batches = [{"x": np.full((2, 1), 3.0)}, {"x": np.full((2, 2), 7.0)}]
@@ -143,24 +139,21 @@ def in_turn(
     arrays = [{name: np.asarray(array) for name, array in batch.items()} for batch in batches]
     lengths = [len(next(iter(batch.values()))) for batch in arrays]
     order = np.argsort(np.concatenate([np.arange(n) for n in lengths]), kind="stable")[:count]
-    found = {}
+    interleaved = {}
     for name in arrays[0]:
-        every = [batch[name] for batch in arrays]
-        largest = np.max([array.shape[1:] for array in every], axis=0).astype(int)
-        widths = [[(0, 0), *((0, n) for n in largest - array.shape[1:])] for array in every]
-        padded = [np.pad(array, width) for array, width in zip(every, widths, strict=True)]
-        found[name] = np.concatenate(padded)[order]
-    return found
+        variants = [batch[name] for batch in arrays]
+        largest = np.max([array.shape[1:] for array in variants], axis=0).astype(int)
+        widths = [[(0, 0), *((0, n) for n in largest - array.shape[1:])] for array in variants]
+        padded = [np.pad(array, width) for array, width in zip(variants, widths, strict=True)]
+        interleaved[name] = np.concatenate(padded)[order]
+    return interleaved
 
 
 def vmapped(draw_one: Callable[[PRNGKeyArray], Instance]) -> Sampler:
-    """Turn a function that draws one instance into one that draws a batch.
-
-    Args:
-        draw_one: pure function of a key.
+    """Turn a pure function of a key that draws one instance into a sampler.
 
     Returns:
-        Function of a key and a count, one compiled program per count.
+        Function of a key and a count, with one compiled program per count.
 
     Examples:
         >>> sample = vmapped(lambda key: {"x": jax.random.normal(key, (2,))})

@@ -2,18 +2,19 @@ r"""Decorators that turn a function into a claim.
 
 Positional parameters of the function are the arrays of one instance, read by name; keyword-only
 parameters are what a control changes; the docstring is the statement between `$$`, or a sentence,
-then a remark for the reader. The name comes from the function, the paper from the folder of
-`attlas.claims`, elsewhere from the file. The engine makes the generator, works in float64, maps
-the function over a batch and compiles it.
+then a remark for the reader. The name comes from the function, the paper from the project of its
+file. The engine makes the generator, works in float64, maps the function over a batch and compiles
+it. Every decorator takes `locator`, where the statement stands ("Lemma 13 (L2)", by default the
+name of the function), `source`, where our text of it comes from, and the `Details` by keyword.
 
-A check counts what it can notice. Thirty distinct instances support a claim, or all of a domain
-whose size `enumerates` gives; a stored witness supports only an existence, or shows an erratum.
-Each entry of stacked sides is a component that a control must violate; of those that are `alike`,
-one statement at several places, more than half, and no other one is slacker by far. An identity
-must notice a relative change of 1e-3 in each component. Each instance of a probability or
-expectation is a trial, `independent` says what it draws anew, and copies and near-copies are
-refused; an expectation stays within its range. Limits and rates have four scales, and no
-assumption is NaN where it refuses.
+A check is worth the errors that it detects. Thirty distinct instances support a claim, or all
+instances of a domain whose size `enumerates` gives; a stored witness supports only an existence, or
+shows an erratum. Each entry of stacked sides is a component that a control must violate; of entries
+that are `alike`, one statement at several places, controls violate more than half, and the others
+come at least half as near to their bound. An identity must detect a relative change of 1e-3 in each
+component. Each instance of a probability or expectation is a trial, `independent` says what it
+draws anew, and the check refuses copies and near-copies; an expectation stays within its range.
+Limits and rates have four scales, and no assumption is NaN where it refuses.
 
 Examples:
     The triangle inequality, from definition to verdict:
@@ -34,8 +35,8 @@ Examples:
     ('notebook/triangle', 'inequality', 'SUPPORTED')
 
     Checked on drawn instances with its control, then attacked; the witness of the best ratio is an
-    instance that anyone can evaluate again. Without `search_over`, the random numbers move from
-    which the sampler makes its instances, and nothing else needs to be said:
+    instance that anyone can evaluate again. Without `search_over` the attack perturbs the random
+    numbers from which the sampler makes its instances:
 
     >>> from attlas.verify.challenge import challenge, replay
     >>> from attlas.verify.check import check
@@ -48,8 +49,8 @@ Examples:
     >>> abs(replay(triangle, dict(found.verdict.witness)).tightness - found.ratio) < 1e-9
     True
 
-    A condition of the statement is an assumption; a map of named arrays brings a search back into
-    its domain after each move:
+    A condition of the statement is an assumption; `project` maps named arrays back into the domain
+    after each step of a search:
 
     >>> def into_ball(x):
     ...     return {"x": x / jnp.maximum(1, jnp.linalg.norm(x))}
@@ -65,8 +66,8 @@ Examples:
     >>> found.violated, found.ratio > 0.999
     (False, True)
 
-    A declared domain is all of these in one: it draws instances (no sampler is written where every
-    array has a shape), is the assumption, and brings back what a search moves:
+    A declared domain is all of these in one: it draws instances (without a sampler, if every array
+    has a shape), is the assumption, and is the projection of a search:
 
     >>> from attlas.claims.domains.vectors import Ball
     >>> @inequality(
@@ -81,7 +82,7 @@ Examples:
     >>> challenge(declared, method="covariance", evaluations=640).ratio > 0.999
     True
 
-    What is wrongly written fails when it is defined:
+    A mistake in a definition fails at once:
 
     >>> @inequality(sample=pairs, controls=[Control("half", scale=0.5)])
     ... def misspelt(x, y, *, factor=1.0):
@@ -112,48 +113,21 @@ from attlas.claims.verdict import Outcome
 def identity(
     locator: str = "", source: Source = Source.DERIVED, **details: Unpack[Details]
 ) -> Decorator:
-    """A claim that two sides are equal; the function returns (left, right).
-
-    Args:
-        locator: where the statement stands; the function's name when empty.
-        source: where our text of it comes from.
-        **details: see `Details`.
-
-    Returns:
-        A decorator.
-    """
+    """A claim that two sides are equal; the function returns (left, right)."""
     return claim_maker(Kind.IDENTITY, locator, source, details)
 
 
 def inequality(
     locator: str = "", source: Source = Source.DERIVED, **details: Unpack[Details]
 ) -> Decorator:
-    """A claim that left <= right, elementwise; the function returns (left, right).
-
-    Args:
-        locator: where the statement stands; the function's name when empty.
-        source: where our text of it comes from.
-        **details: see `Details`.
-
-    Returns:
-        A decorator.
-    """
+    """A claim that left <= right, elementwise; the function returns (left, right)."""
     return claim_maker(Kind.INEQUALITY, locator, source, details)
 
 
 def existence(
     locator: str = "", source: Source = Source.DERIVED, **details: Unpack[Details]
 ) -> Decorator:
-    """A claim that something exists; (left, right) with left <= right where it was found.
-
-    Args:
-        locator: where the statement stands; the function's name when empty.
-        source: where our text of it comes from.
-        **details: see `Details`.
-
-    Returns:
-        A decorator.
-    """
+    """A claim that an object exists; the function returns (left, right), found if left <= right."""
     return claim_maker(Kind.EXISTENCE, locator, source, details)
 
 
@@ -167,14 +141,8 @@ def limit(
     """A claim that a sequence tends to a limit; the function returns (sequence, limit).
 
     Args:
-        locator: where the statement stands; the function's name when empty.
-        source: where our text of it comes from.
-        scales: at least four geometrically growing scales along the last axis of the sequence:
+        scales: four or more geometrically growing scales along the last axis of the sequence:
             numbers, the name of an array of the instance, or a function of named arrays.
-        **details: see `Details`.
-
-    Returns:
-        A decorator.
     """
     return claim_maker(Kind.LIMIT, locator, source, details, scales=scales)
 
@@ -186,17 +154,7 @@ def rate(
     scales: Any,
     **details: Unpack[Details],
 ) -> Decorator:
-    """A claim that left = O(right) along growing scales; the function returns (left, right).
-
-    Args:
-        locator: where the statement stands; the function's name when empty.
-        source: where our text of it comes from.
-        scales: as for `limit`.
-        **details: see `Details`.
-
-    Returns:
-        A decorator.
-    """
+    """A claim that left = O(right) along `scales`, see `limit`; returns (left, right)."""
     return claim_maker(Kind.RATE, locator, source, details, scales=scales)
 
 
@@ -210,14 +168,8 @@ def probability(
     """A claim that an event has at least a probability; the function returns the event.
 
     Args:
-        locator: where the statement stands; the function's name when empty.
-        source: where our text of it comes from.
         level: the probability: a number, the name of an array of the instance, or a function of
             named arrays. None when the function returns (event, level).
-        **details: see `Details`.
-
-    Returns:
-        A decorator.
     """
     return claim_maker(Kind.PROBABILITY, locator, source, details, level=level)
 
@@ -232,14 +184,8 @@ def expectation(
     """A claim that E left <= E right; the function returns (left, right).
 
     Args:
-        locator: where the statement stands; the function's name when empty.
-        source: where our text of it comes from.
-        range: length of an interval that holds left - right: a number, the name of an array of
-            the instance, or a function of named arrays.
-        **details: see `Details`.
-
-    Returns:
-        A decorator.
+        range: length of an interval that contains left - right: a number, the name of an array
+            of the instance, or a function of named arrays.
     """
     return claim_maker(Kind.EXPECTATION, locator, source, details, range=range)
 
@@ -256,19 +202,14 @@ def erratum(
     """A printed statement that is false; its control is the corrected one, which must hold.
 
     Args:
-        locator: where the statement stands.
-        source: where our text of it comes from; unless it was found, the erratum is suspected.
-        of: the kind of the statement.
-        reason: why it is violated.
+        source: other than FOUND, the erratum is a suspected one.
+        reason: why the statement is violated.
         corrected: the changes that make it true.
-        **details: see `Details`; usually a `witness`. `controls` are further ones.
-
-    Returns:
-        A decorator.
+        **details: usually with a `witness`; `controls` are further ones.
     """
-    found = source is Source.FOUND
+    printed = source is Source.FOUND
     filled: Details = {
-        "status": Status.ERRATUM if found else Status.SUSPECTED_ERRATUM,
+        "status": Status.ERRATUM if printed else Status.SUSPECTED_ERRATUM,
         "expect": Expectation(Outcome.VIOLATED, reason),
     }
     filled |= details
@@ -289,16 +230,7 @@ def computed(
 
     The function takes `(rng, count)` and keyword-only parameters for the controls, and returns
     the sides with a leading axis. Each control recomputes from the same state of the
-    generator; what they have in common is `attlas.claims.sampling.shared`.
-
-    Args:
-        kind: what the two sides mean.
-        locator: where the statement stands; the function's name when empty.
-        source: where our text of it comes from.
-        **details: see `Details`; neither `sample` nor `search_over`.
-
-    Returns:
-        A decorator.
+    generator; `attlas.claims.sampling.shared` caches what they have in common.
     """
 
     def wrap(function: Callable[..., Any]) -> Claim:
@@ -309,11 +241,14 @@ def computed(
             state, batch = rng.bit_generator.state, {}
             for k, changes in enumerate(variants):
                 rng.bit_generator.state = state
-                found = function(rng, count, **changes)
-                sides = found if isinstance(found, Sides) else Sides(*found)
-                given = {name: part for name, part in sides._asdict().items() if part is not None}
+                value = function(rng, count, **changes)
+                sides = value if isinstance(value, Sides) else Sides(*value)
                 ones = np.ones_like(np.asarray(sides.left), dtype=float)
-                batch |= {f"{name} {k}" if k else name: ones * v for name, v in given.items()}
+                batch |= {
+                    f"{name} {k}" if k else name: ones * side
+                    for name, side in sides._asdict().items()
+                    if side is not None
+                }
             return batch
 
         def read(*, variant: int = 0, **batch: Any) -> Sides:

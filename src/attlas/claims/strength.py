@@ -1,17 +1,14 @@
-"""What a check would have noticed, in words: a verdict is worth what could have broken it."""
+"""How strong a check is, in words: which errors it would have detected."""
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
+from attlas.claims.verdict import CheckReport
 from attlas.display.numbers import plain_number
-
-if TYPE_CHECKING:
-    from attlas.claims.verdict import CheckReport
 
 TIGHT = 0.99
 """Ratio from which an exhibited instance shows that a statement is tight."""
-COARSE = 10.0
-"""Factor from which a constant that would pass is said beside the verdict itself."""
+WEAK_FACTOR = 10.0
+"""Factor from which the verdict itself says that such a wrong constant would pass."""
 _WORDS = {
     "SUPPORTED": "supported",
     "VIOLATED": "violated",
@@ -22,19 +19,12 @@ _WORDS = {
 Limits = tuple[float | None, ...]
 
 
-def limits_of(report: "CheckReport") -> Limits:
-    """The detection limit of each component, by the check and by its search.
-
-    Args:
-        report: of one check.
-
-    Returns:
-        The smaller of the two.
-    """
-    found = report.challenge.detection if report.challenge else ()
-    if len(found) != len(report.detection):
+def limits_of(report: CheckReport) -> Limits:
+    """The detection limit of each component: the smaller one of the check and its search."""
+    attacked = report.challenge.detection if report.challenge else ()
+    if len(attacked) != len(report.detection):
         return report.detection
-    pairs = zip(report.detection, found, strict=True)
+    pairs = zip(report.detection, attacked, strict=True)
     return tuple(min((v for v in pair if v is not None), default=None) for pair in pairs)
 
 
@@ -42,48 +32,35 @@ def passing_factor(limits: Limits) -> float | None:
     """The largest factor by which a right side could be smaller and pass, in the worst component.
 
     Args:
-        limits: smallest relative change of the right side that is noticed, by component.
+        limits: smallest relative change of the right side that is detected, by component.
 
     Returns:
-        1 / (1 - limit); infinite where nothing is noticed, None where there are no components.
+        1 / (1 - limit); infinite if nothing is detected, None without components.
 
     Examples:
         >>> passing_factor((0.5, 0.75, None)), passing_factor((1.5,)), passing_factor(())
         (4.0, inf, None)
     """
-    known = [limit for limit in limits if limit is not None]
-    if not known:
+    finite = [limit for limit in limits if limit is not None]
+    if not finite:
         return None
-    return float("inf") if max(known) >= 1 else 1 / (1 - max(known))
+    return float("inf") if max(finite) >= 1 else 1 / (1 - max(finite))
 
 
-def best_ratio(report: "CheckReport") -> float | None:
-    """The largest ratio that an instance of the check or its search exhibits.
-
-    Args:
-        report: of one check.
-
-    Returns:
-        The ratio, None where there is none.
-    """
-    found = [report.verdict.tightness, report.challenge.ratio if report.challenge else None]
-    return max((ratio for ratio in found if ratio is not None), default=None)
+def best_ratio(report: CheckReport) -> float | None:
+    """The largest left / right of an instance of the check or its search, None without any."""
+    ratios = [report.verdict.tightness, report.challenge.ratio if report.challenge else None]
+    return max((ratio for ratio in ratios if ratio is not None), default=None)
 
 
-def outcome_words(report: "CheckReport") -> str:
+def outcome_words(report: CheckReport) -> str:
     """The outcome with its strength: what would pass, or that tightness was exhibited.
-
-    Args:
-        report: of one check.
-
-    Returns:
-        A few words.
 
     Examples:
         >>> from attlas.claims.verdict import CheckReport, Outcome, Verdict
         >>> held = Verdict(Outcome.SUPPORTED, "", tightness=1e-6)
         >>> outcome_words(CheckReport("a/b", held, (), Outcome.SUPPORTED, detection=(1 - 1e-6,)))
-        'supported, but a constant 1e6 times too small would not be noticed'
+        'supported, but a constant 1e6 times too small would not be detected'
         >>> held = Verdict(Outcome.SUPPORTED, "", tightness=0.9999)
         >>> outcome_words(CheckReport("a/b", held, (), Outcome.SUPPORTED, detection=(1e-4,)))
         'supported and tight, ratio 1 exhibited'
@@ -92,7 +69,7 @@ def outcome_words(report: "CheckReport") -> str:
     if report.verdict.outcome != "SUPPORTED":
         return word
     factor, ratio = passing_factor(limits_of(report)), best_ratio(report)
-    if factor is not None and factor >= COARSE:
+    if factor is not None and factor >= WEAK_FACTOR:
         return f"{word}, but {_passes(factor)}"
     if ratio is not None and ratio >= TIGHT:
         return f"{word} and tight, ratio {plain_number(ratio)} exhibited"
@@ -101,64 +78,56 @@ def outcome_words(report: "CheckReport") -> str:
 
 def _passes(factor: float) -> str:
     if factor == float("inf"):
-        return "no constant that is too small would be noticed"
-    return f"a constant {plain_number(factor)} times too small would not be noticed"
+        return "a constant that is too small would never be detected"
+    return f"a constant {plain_number(factor)} times too small would not be detected"
 
 
 def detection_sentences(limits: Limits) -> Iterator[str]:
-    """What a check would notice, in one sentence.
+    """What a check would detect, in one sentence; none where no component has a size.
 
     Args:
-        limits: smallest relative change of the right side that is noticed, by component.
-
-    Yields:
-        A sentence, or nothing where no component has a size.
+        limits: smallest relative change of the right side that is detected, by component.
 
     Examples:
         >>> list(detection_sentences((0.25, 1e-13)))
         ['detects errors of the right side from 25 %, from 1e−11 % in the best component']
         >>> list(detection_sentences((0.99,)))
-        ['the constant is hardly tested: one 100 times too small would not be noticed']
+        ['the constant is hardly tested: one 100 times too small would not be detected']
     """
-    known = [limit for limit in limits if limit is not None]
+    finite = [limit for limit in limits if limit is not None]
     factor = passing_factor(limits)
     if factor is None:
         return
-    if factor > COARSE:
-        where = " in one component" if len(known) > 1 else ""
+    if factor > WEAK_FACTOR:
+        where = " in one component" if len(finite) > 1 else ""
         size = "that is" if factor == float("inf") else f"{plain_number(factor)} times"
-        yield f"the constant is hardly tested: one {size} too small would not be noticed{where}"
+        yield f"the constant is hardly tested: one {size} too small would not be detected{where}"
         return
-    best = f", from {_percent(min(known))} in the best component" if len(known) > 1 else ""
-    yield f"detects errors of the right side from {_percent(max(known))}{best}"
+    best = f", from {_percent(min(finite))} in the best component" if len(finite) > 1 else ""
+    yield f"detects errors of the right side from {_percent(max(finite))}{best}"
 
 
-def strength_sentences(report: "CheckReport") -> Iterator[str]:
-    """What a check, with its search, would notice, and what was attacked.
-
-    Args:
-        report: of one check.
-
-    Yields:
-        Sentences: the constant, the exponents, the attack.
-    """
+def strength_sentences(report: CheckReport) -> Iterator[str]:
+    """Sentences on the constant and the exponents that would be detected, and on the attack."""
     yield from detection_sentences(limits_of(report))
     for name, limit in report.exponents.items():
         if limit is None:
             yield f"no exponent of {name} is tested"
         else:
             yield f"detects errors of the exponent of {name} from {plain_number(limit)}"
-    found = report.challenge
-    if found is None:
+    search = report.challenge
+    if search is None:
         return
-    told = f"attacked from {found.starts} starts"
-    if found.evaluations:
-        told += f" with {found.evaluations:,} evaluations".replace(",", "\N{NARROW NO-BREAK SPACE}")
-    if found.violated:
-        yield f"{told}: broken" + (f" ({found.certified})" if found.certified else "")
+    text = f"attacked from {search.starts} starts"
+    if search.evaluations:
+        text += f" with {search.evaluations:,} evaluations".replace(
+            ",", "\N{NARROW NO-BREAK SPACE}"
+        )
+    if search.violated:
+        yield f"{text}: broken" + (f" ({search.certified})" if search.certified else "")
         return
-    ratio = "" if found.ratio is None else f", best ratio {plain_number(found.ratio)}"
-    yield f"{told}, by {found.method}{ratio}" + (f"; {found.stopped}" if found.stopped else "")
+    ratio = "" if search.ratio is None else f", best ratio {plain_number(search.ratio)}"
+    yield f"{text}, by {search.method}{ratio}" + (f"; {search.stopped}" if search.stopped else "")
 
 
 def _percent(share: float) -> str:

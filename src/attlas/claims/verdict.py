@@ -1,4 +1,7 @@
-"""What became of a claim: outcomes, verdicts and the report of one check."""
+"""What became of a claim: outcomes, verdicts and the report of one check.
+
+Their texts and pages are looked up in `attlas.claims.report_text` when they are shown.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -28,13 +31,11 @@ class Verdict:
     """One outcome with its numbers.
 
     Attributes:
-        outcome: the answer.
         reason: why, in one sentence.
         slack: smallest rhs - lhs in the statement's units; negative when violated.
         tightness: largest lhs / rhs where both sides are positive, less what rounding and
             certificates allow (above 1 only where violated); None where there is no such ratio.
         applicable: instances on which the assumptions held.
-        tried: instances drawn.
         seed: the seed they were drawn from.
         statistics: further named numbers (confidence limits, extrapolated limits).
         index: place of the deciding instance in its batch, where one instance decides.
@@ -135,7 +136,6 @@ class CheckReport:
         exponents: of each quantity that the author named, the smallest change of its exponent that
             this check would notice; None where no instance shows any.
         faults: what is wrong with the claim itself, whatever its outcome.
-        seconds: wall time.
         statement: LaTeX of the claim, where the report was made by a check of it.
         source: sha256 of the sources that define the claim, as they were when it was checked.
     """
@@ -163,17 +163,17 @@ class CheckReport:
         return report_html(self)
 
     @property
-    def own_defects(self) -> tuple[str, ...]:
+    def claim_defects(self) -> tuple[str, ...]:
         """What needs investigation about the claim itself, whatever its controls gave."""
-        found = list(self.faults)
+        defects = list(self.faults)
         if self.verdict.outcome is not self.expect:
-            found.append(f"{self.verdict.outcome}, expected {self.expect}: {self.verdict.reason}")
+            defects.append(f"{self.verdict.outcome}, expected {self.expect}: {self.verdict.reason}")
         if self.challenge and self.challenge.violated and self.expect is Outcome.SUPPORTED:
-            found.append("the challenge found a counterexample")
-        return tuple(found)
+            defects.append("the challenge found a counterexample")
+        return tuple(defects)
 
     @property
     def defects(self) -> tuple[str, ...]:
         """What needs investigation: empty when all came out as expected."""
         controls = (control.defect for control in self.controls if not control.as_expected)
-        return (*self.own_defects, *controls)
+        return (*self.claim_defects, *controls)

@@ -3,31 +3,26 @@
 import inspect
 from collections.abc import Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from attlas.claims.claim import Claim, Kind
 from attlas.core.errors import UserError, in_short
 from attlas.core.named_call import call_by_name, nearest, parameters
-
-if TYPE_CHECKING:
-    from attlas.claims.claim import Claim
 
 _TRIED = 2
 
 
-def refuse_malformed(claim: "Claim") -> None:
+def refuse_malformed(claim: Claim) -> None:
     """Refuse a claim whose parts do not fit, by its signatures alone.
 
-    Args:
-        claim: as a decorator made it.
-
     Raises:
-        UserError: that names the claim, the argument and the remedy.
+        UserError: names the claim, the argument and the remedy.
     """
-    arrays, options, rest = parameters(claim.function)
+    arrays, options, takes_all = parameters(claim.function)
     where = f"claim '{claim.name}'"
     if not claim.controls:
         raise UserError(
@@ -48,31 +43,18 @@ def refuse_malformed(claim: "Claim") -> None:
                     f"keyword-only parameter of the function: {nearest(name, options)}"
                 )
     for name in claim.search_over:
-        if not rest and name not in arrays and not _takes(claim.project, name):
+        if not takes_all and name not in arrays and not _takes(claim.project, name):
             raise UserError(
                 f"{where}: search_over names '{name}', which the function does not read, "
                 f"nor project: {nearest(name, arrays)}"
             )
-    if claim.search_over and claim.kind != "inequality":
-        raise UserError(f"{where}: search_over is for inequalities: leave it out")
-    if claim.not_attacked and (claim.search_over or claim.kind != "inequality"):
-        raise UserError(
-            f"{where}: not_attacked is for inequalities without search_over: leave it out"
-        )
     if claim.status in ("as printed", "erratum") and claim.source != "found":
         raise UserError(
             f"{where}: status '{claim.status}' needs a statement that was found: give "
             "Source.FOUND, or another status"
         )
     _refuse_undeclared(claim, where)
-    trials = claim.kind in ("probability", "expectation")
-    if trials and not claim.independent.strip():
-        raise UserError(
-            f"{where}: its trials must be independent draws: say what each of them draws anew, "
-            "such as independent='a sample and its labels'"
-        )
-    if claim.independent and not trials:
-        raise UserError(f"{where}: independent is for probabilities and expectations: leave it out")
+    _refuse_unfit_for_kind(claim, where)
     if claim.enumerates is not None and claim.enumerates < 1:
         raise UserError(f"{where}: enumerates={claim.enumerates}: give the number of instances")
     for role, function in {"sample": claim.sample, "project": claim.project}.items():
@@ -80,12 +62,36 @@ def refuse_malformed(claim: "Claim") -> None:
             raise UserError(f"{where}: {role} is not a function: give one")
 
 
-def _refuse_undeclared(claim: "Claim", where: str) -> None:
+def _refuse_unfit_for_kind(claim: Claim, where: str) -> None:
+    """Refuse details that concern other kinds, and trials that nothing calls independent."""
+    rule = claim.kind.rule
+    searchable = " and ".join(kind.rule.plural for kind in Kind if kind.rule.searchable)
+    trials = " and ".join(kind.rule.plural for kind in Kind if kind.rule.trials)
+    if claim.search_over and not rule.searchable:
+        raise UserError(f"{where}: search_over is for {searchable}: leave it out")
+    if claim.not_attacked and (claim.search_over or not rule.searchable):
+        raise UserError(
+            f"{where}: not_attacked is for {searchable} without search_over: leave it out"
+        )
+    if claim.attained is not None and not (0 < claim.attained <= 1 and rule.searchable):
+        raise UserError(
+            f"{where}: attained={claim.attained} is for {searchable}: give a ratio up to 1"
+        )
+    if rule.trials and not claim.independent.strip():
+        raise UserError(
+            f"{where}: its trials must be independent draws: say what each of them draws anew, "
+            "such as independent='a sample and its labels'"
+        )
+    if claim.independent and not rule.trials:
+        raise UserError(f"{where}: independent is for {trials}: leave it out")
+
+
+def _refuse_undeclared(claim: Claim, where: str) -> None:
     """Refuse domains of arrays that nothing reads, and sizes that cannot change."""
-    arrays, _, rest = parameters(claim.function)
+    arrays, _, takes_all = parameters(claim.function)
     named = {name for domain in claim.domains for name in domain.reads()}
     for domain in claim.domains:
-        if not rest and domain.name not in arrays and domain.name not in named:
+        if not takes_all and domain.name not in arrays and domain.name not in named:
             raise UserError(
                 f"{where}: {domain} is a domain of no array that the function reads: "
                 f"{nearest(domain.name, arrays)}"
@@ -98,30 +104,25 @@ def _refuse_undeclared(claim: "Claim", where: str) -> None:
             raise UserError(
                 f"{where}: sample takes no size '{name}': give it as a keyword-only parameter"
             )
-    if claim.attained is not None and not (0 < claim.attained <= 1 and claim.kind == "inequality"):
-        raise UserError(f"{where}: attained={claim.attained}: give an inequality a ratio up to 1")
 
 
 def _takes(function: Any, name: str) -> bool:
     """Whether a function reads an array of this name."""
     if not callable(function):
         return False
-    arrays, _, rest = parameters(function)
-    return rest or name in arrays
+    arrays, _, takes_all = parameters(function)
+    return takes_all or name in arrays
 
 
-def try_out(claim: "Claim") -> None:
+def try_out(claim: Claim) -> None:
     """Draw two instances of a claim and trace its parts, without compiling anything.
 
-    Args:
-        claim: whose signatures fit.
-
     Raises:
-        UserError: that names the claim, the argument and the remedy.
+        UserError: names the claim, the argument and the remedy.
     """
     where = f"claim '{claim.name}'"
     with jax.enable_x64(True):
-        batch = _drawn(claim, where)
+        batch = _two_instances(claim, where)
         instance = {name: jax.ShapeDtypeStruct(v.shape[1:], v.dtype) for name, v in batch.items()}
         for name in parameters(claim.function).options:
             if name in batch:
@@ -140,7 +141,7 @@ def try_out(claim: "Claim") -> None:
         _searchable(claim, instance, where)
 
 
-def _drawn(claim: "Claim", where: str) -> Mapping[str, Any]:
+def _two_instances(claim: Claim, where: str) -> Mapping[str, Any]:
     if claim.witness is not None:
         return {name: np.asarray(value)[None] for name, value in claim.witness().items()}
     try:
@@ -169,16 +170,16 @@ def _traced(function: Any, instance: Mapping[str, Any], where: str) -> Any:
         raise UserError(f"{where} fails on a drawn instance: {in_short(error)}") from error
 
 
-def _traced_sides(claim: "Claim", instance: Mapping[str, Any], where: str) -> None:
+def _traced_sides(claim: Claim, instance: Mapping[str, Any], where: str) -> None:
     for changes in ({}, *(control.changes for control in claim.controls)):
-        found = _traced(partial(claim.function, **changes), instance, where)
-        if claim.kind == "probability" and claim.level is not None:
+        value = _traced(partial(claim.function, **changes), instance, where)
+        if claim.level is not None:
             continue
-        if not isinstance(found, tuple) or len(found) < 2:
+        if not isinstance(value, tuple) or len(value) < 2:
             raise UserError(
-                f"{where}: the function returns {_described(found)}: return the pair (left, right)"
+                f"{where}: the function returns {_described(value)}: return the pair (left, right)"
             )
-        left, right = (jnp.shape(side) for side in tuple(found)[:2])
+        left, right = (jnp.shape(side) for side in tuple(value)[:2])
         try:
             np.broadcast_shapes(left, right)
         except ValueError as error:
@@ -188,13 +189,13 @@ def _traced_sides(claim: "Claim", instance: Mapping[str, Any], where: str) -> No
             ) from error
 
 
-def _described(found: Any) -> str:
-    if found is None:
+def _described(value: Any) -> str:
+    if value is None:
         return "nothing"
-    return f"an array of shape {found.shape}" if hasattr(found, "shape") else f"{found!r}"
+    return f"an array of shape {value.shape}" if hasattr(value, "shape") else f"{value!r}"
 
 
-def _searchable(claim: "Claim", instance: Mapping[str, Any], where: str) -> None:
+def _searchable(claim: Claim, instance: Mapping[str, Any], where: str) -> None:
     for name in claim.search_over:
         if name not in instance:
             raise UserError(
@@ -212,7 +213,7 @@ def _searchable(claim: "Claim", instance: Mapping[str, Any], where: str) -> None
     moved = {name: instance[name] for name in claim.search_over}
 
     def excess(free: Mapping[str, Any], fixed: Mapping[str, Any]) -> Any:
-        sides = claim.sides(claim.moved_inside({**fixed, **free}))
+        sides = claim.sides(claim.project_instance({**fixed, **free}))
         return jnp.sum(sides.left) - jnp.sum(sides.right)
 
     try:

@@ -143,7 +143,7 @@ def _keep(store: "Store", report: "CheckReport") -> None:
 
 
 def _show(claims: "Sequence[Claim]", reports: "dict[str, CheckReport]") -> None:
-    from attlas.claims.strength import COARSE, limits_of, passing_factor
+    from attlas.claims.strength import WEAK_FACTOR, limits_of, passing_factor
     from attlas.cli.tables import say, show_table
     from attlas.display.prose import plain
     from attlas.site.forms import wording_sentence
@@ -155,11 +155,11 @@ def _show(claims: "Sequence[Claim]", reports: "dict[str, CheckReport]") -> None:
             say(f"{claim.name}: {plain(defect)}")
     defective = sum(bool(report.defects) for report in reports.values())
     supported = [r for r in reports.values() if r.verdict.outcome == "SUPPORTED"]
-    coarse = sum((passing_factor(limits_of(r)) or 1.0) >= COARSE for r in supported)
+    coarse = sum((passing_factor(limits_of(r)) or 1.0) >= WEAK_FACTOR for r in supported)
     if coarse:
         say(
             f"{coarse} of {len(supported)} supported claims would not notice a constant "
-            f"{COARSE:g} times too small: see `attlas power CLAIM`"
+            f"{WEAK_FACTOR:g} times too small: see `attlas power CLAIM`"
         )
     if wording := wording_sentence(claims):
         say(wording)

@@ -19,7 +19,7 @@ from attlas.core.axes import Shape
 from attlas.core.errors import UserError
 
 Shapes = dict[str, tuple[str, Shape]]
-"""By the name of an array its axes, as the function writes them, and its shape."""
+"""By the name of an array its axes, as annotated, and its shape."""
 
 Reader = Callable[[Any, str, Shapes], Any]
 
@@ -28,7 +28,7 @@ _BOOLEANS = {"bool", "bool_"}
 
 
 class Beyond(Enum):
-    """What arrays may hold beside finite numbers."""
+    """Values that arrays may have beside finite numbers."""
 
     NOTHING = "nothing"
     INFINITE = "infinity, where it may be the value of a bound"
@@ -37,14 +37,13 @@ class Beyond(Enum):
 
 @cache
 def reader(annotation: Any, beyond: Beyond) -> Reader | None:
-    """What reads an argument of an annotated type.
+    """The reader of an argument of an annotated type: it converts the value or raises `UserError`.
 
     Args:
         annotation: the type: a number, an array of jaxtyping, a model, or a tuple or list of them.
-        beyond: what its arrays may hold beside finite numbers.
 
     Returns:
-        The reader, which raises `UserError`; None for words, functions, keys.
+        None for text, functions and keys, which need no reader.
 
     Examples:
         >>> reader(float, Beyond.NOTHING)(np.float32(2), "x", {})
@@ -52,12 +51,12 @@ def reader(annotation: Any, beyond: Beyond) -> Reader | None:
     """
     options = get_args(annotation) if _is_union(annotation) else (annotation,)
     some = [option for option in options if option is not type(None)]
-    found = _model(some[0]) or _collection(some[0], beyond) if len(some) == 1 else None
-    if found is None:
-        found = _mask(some) or _numbers(some, beyond)
-    if found is None or len(some) == len(options):
-        return found
-    return lambda value, name, shapes: None if value is None else found(value, name, shapes)
+    read_argument = _model(some[0]) or _collection(some[0], beyond) if len(some) == 1 else None
+    if read_argument is None:
+        read_argument = _mask(some) or _numbers(some, beyond)
+    if read_argument is None or len(some) == len(options):
+        return read_argument
+    return lambda value, name, shapes: None if value is None else read_argument(value, name, shapes)
 
 
 def _is_union(annotation: Any) -> bool:
@@ -65,7 +64,7 @@ def _is_union(annotation: Any) -> bool:
 
 
 def _model(annotation: Any) -> Reader | None:
-    """For a model: its arrays must be real, finite and of the shapes that its class writes."""
+    """For a model: its arrays must be real, finite and of the shapes that its class declares."""
     if not (isclass(annotation) and issubclass(annotation, eqx.Module)):
         return None
     kinds = {
@@ -77,22 +76,22 @@ def _model(annotation: Any) -> Reader | None:
     def read_model(value: Any, name: str, shapes: Shapes) -> Any:
         if not isinstance(value, annotation):
             raise UserError(f"{name} is {_kind(value)}: give a {annotation.__name__}")
-        found = {
+        arrays = {
             field: read(getattr(value, field), f"{name}.{field}", shapes)
             for field, read in kinds.items()
             if read
         }
-        found = {field: entry for field, entry in found.items() if entry is not None}
-        # No constructor is called: shapes that do not fit each other are refused behind this.
+        arrays = {field: entry for field, entry in arrays.items() if entry is not None}
+        # No constructor runs: `validate_arguments` compares the shapes afterwards.
         return eqx.tree_at(
-            lambda model: [getattr(model, field) for field in found], value, list(found.values())
+            lambda model: [getattr(model, field) for field in arrays], value, list(arrays.values())
         )
 
     return read_model
 
 
 def _collection(annotation: Any, beyond: Beyond) -> Reader | None:
-    """For a named tuple, a tuple of so many entries, or a list."""
+    """For a named tuple, a tuple of a fixed number of entries, or a list."""
     inside = get_args(annotation)
     if hasattr(annotation, "_fields"):
         kinds = {
@@ -113,27 +112,27 @@ def _collection(annotation: Any, beyond: Beyond) -> Reader | None:
     if get_origin(annotation) not in (tuple, list):
         return None
     count = None if get_origin(annotation) is list else len(inside)
-    readers = [reader(each, beyond) for each in inside]
+    readers = [reader(option, beyond) for option in inside]
 
     def read_entries(value: Any, name: str, shapes: Shapes) -> Any:
         entries = value if isinstance(value, list | tuple) else _entries(value, name)
         if count is not None and len(entries) != count:
             raise UserError(f"{name} has {len(entries)} entries: give {count}")
-        each = readers if count is not None else readers * len(entries)
-        found = (
+        entry_readers = readers if count is not None else readers * len(entries)
+        values = (
             read(entry, f"{name}[{place}]", shapes) if read else entry
-            for place, (read, entry) in enumerate(zip(each, entries, strict=True))
+            for place, (read, entry) in enumerate(zip(entry_readers, entries, strict=True))
         )
-        return tuple(found) if count is not None else list(found)
+        return tuple(values) if count is not None else list(values)
 
     return read_entries
 
 
 def _entries(value: Any, name: str) -> list[Any]:
-    found = read_array(value, name)
-    if found.ndim != 1:
-        raise UserError(f"{name} has shape {found.shape}: give a tuple of numbers")
-    return found.tolist()
+    array = read_array(value, name)
+    if array.ndim != 1:
+        raise UserError(f"{name} has shape {array.shape}: give a tuple of numbers")
+    return array.tolist()
 
 
 def _mask(options: list[Any]) -> Reader | None:
@@ -144,9 +143,9 @@ def _mask(options: list[Any]) -> Reader | None:
     axes = kinds[0].dim_str.strip()
 
     def read(value: Any, name: str, shapes: Shapes) -> Any:
-        found = read_mask(value, name)
-        shapes[name] = axes, found.shape
-        return found
+        mask = read_mask(value, name)
+        shapes[name] = axes, mask.shape
+        return mask
 
     return read
 
@@ -157,13 +156,13 @@ def _numbers(options: list[Any], beyond: Beyond) -> Reader | None:
     plain = [option for option in options if option in (int, float)]
     if not arrays and not plain:
         return None
-    whole = float not in plain and not any(real for _, _, real in arrays)
-    # The widest shape that is written decides: a number or an array of any shape is any shape.
-    every = [axes for _, axes, _ in arrays] or [""]
-    axes = None if None in every else max((axes or "" for axes in every), key=len)
+    integral = float not in plain and not any(real for _, _, real in arrays)
+    # The widest annotated shape decides: a number or an array of any shape is any shape.
+    shapes_written = [axes for _, axes, _ in arrays] or [""]
+    axes = None if None in shapes_written else max((axes or "" for axes in shapes_written), key=len)
     scalar = bool(plain)
     numpy = any(kind is np.ndarray for kind, _, _ in arrays)
-    # The value of a bound is a number or a list of them; what has more axes are data.
+    # The value of a bound is a number or a list of them; arrays of more axes are data.
     bound = beyond is Beyond.INFINITE and not numpy and len((axes or "").split()) < 2
 
     def read(value: Any, name: str, shapes: Shapes) -> Any:
@@ -172,38 +171,38 @@ def _numbers(options: list[Any], beyond: Beyond) -> Reader | None:
         if scalar and type(value) is float:
             if math.isnan(value):
                 raise UserError(f"{name} is NaN: give a number")
-            return _whole(np.asarray(value), name) if whole else value
+            return _integers(np.asarray(value), name) if integral else value
         if value is None:
             raise UserError(f"{name} has NoneType: give real numbers")
-        found = read_array(value, name)
-        if found.size == 0:
-            raise UserError(f"{name} has shape {found.shape}: give at least one number")
-        if found.ndim == 0 or beyond is not Beyond.MISSING:
-            if np.any(np.isnan(found)):
+        array = read_array(value, name)
+        if array.size == 0:
+            raise UserError(f"{name} has shape {array.shape}: give at least one number")
+        if array.ndim == 0 or beyond is not Beyond.MISSING:
+            if np.any(np.isnan(array)):
                 raise UserError(f"{name} is NaN or holds it: give numbers, or clean the data")
-            if not bound and axes and not np.all(np.isfinite(found)):
+            if not bound and axes and not np.all(np.isfinite(array)):
                 raise UserError(f"{name} has infinite entries: clean the data")
-        if axes == "" and found.ndim:
+        if axes == "" and array.ndim:
             raise UserError(
-                f"{name} has shape {found.shape}: give one number, and use jax.vmap for many"
+                f"{name} has shape {array.shape}: give one number, and use jax.vmap for many"
             )
-        if axes and not (scalar and found.ndim == 0):
-            shapes[name] = axes, found.shape
-        if whole:
-            found = _whole(found, name)
-            return found if numpy or isinstance(found, int) else jnp.asarray(found)
+        if axes and not (scalar and array.ndim == 0):
+            shapes[name] = axes, array.shape
+        if integral:
+            array = _integers(array, name)
+            return array if numpy or isinstance(array, int) else jnp.asarray(array)
         if arrays and _is_followed(value) and not numpy and value.dtype.itemsize >= 4:
             return value
-        if scalar and found.ndim == 0:
-            return found.item()
-        dtype = np.float64 if beyond is Beyond.INFINITE else _own_type(found.dtype, numpy)
-        return found.astype(dtype, copy=False) if numpy else jnp.asarray(found, dtype)
+        if scalar and array.ndim == 0:
+            return array.item()
+        dtype = np.float64 if beyond is Beyond.INFINITE else _own_type(array.dtype, numpy)
+        return array.astype(dtype, copy=False) if numpy else jnp.asarray(array, dtype)
 
     return read
 
 
 def _own_type(dtype: Any, numpy: bool) -> Any:
-    """The type that numbers are computed with; integers count as float64."""
+    """The type of the computation; integers count as float64."""
     if not jnp.issubdtype(dtype, jnp.floating):
         return np.float64
     # LAPACK factorises nothing narrower than float32.
@@ -213,31 +212,31 @@ def _own_type(dtype: Any, numpy: bool) -> Any:
 
 
 def _is_followed(value: Any) -> bool:
-    """Whether its type decides: whoever hands over float32 of JAX computes in float32."""
+    """Whether the type decides: float32 of JAX is computed in float32."""
     return isinstance(value, jax.Array) and bool(jnp.issubdtype(value.dtype, jnp.floating))
 
 
-def _whole(found: np.ndarray, name: str) -> np.ndarray | int:
-    """Whole numbers, in whatever type they come: one of them as Python's, of any size."""
-    wrong = ~np.isfinite(found) | (found % 1 != 0)
+def _integers(array: np.ndarray, name: str) -> np.ndarray | int:
+    """Whole numbers of any type: a single one as an integer of Python, of any size."""
+    wrong = ~np.isfinite(array) | (array % 1 != 0)
     if np.any(wrong):
-        verb = "holds" if found.ndim else "="
-        raise UserError(f"{name} {verb} {found[wrong].flat[0]}: give a whole number")
-    if found.ndim == 0:
-        return int(found)
-    if np.any(np.abs(found) >= 2.0**63):
+        verb = "holds" if array.ndim else "="
+        raise UserError(f"{name} {verb} {array[wrong].flat[0]}: give a whole number")
+    if array.ndim == 0:
+        return int(array)
+    if np.any(np.abs(array) >= 2.0**63):
         raise UserError(f"{name} holds whole numbers beyond 64 bits: give smaller ones")
-    return found.astype(np.int64)
+    return array.astype(np.int64)
 
 
 def _types(option: Any) -> set[str]:
     """Names of the types that an annotation of jaxtyping allows; none for any other."""
-    found = getattr(option, "dtypes", ())
-    return set(found) if isinstance(found, list | tuple | set | frozenset) else set()
+    names = getattr(option, "dtypes", ())
+    return set(names) if isinstance(names, list | tuple | set | frozenset) else set()
 
 
 def _arrays(options: list[Any]) -> Iterator[tuple[Any, str | None, bool]]:
-    """Of each array among the types: whose it is, its axes or None for any, whether it is real."""
+    """Of each array among the types: its class, its axes or None for any, whether it is real."""
     for option in options:
         types = _types(option)
         if option in (np.ndarray, jax.Array):

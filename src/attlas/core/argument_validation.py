@@ -1,9 +1,9 @@
-"""The door of functions whose annotations say all: numbers, arrays and models are read by them.
+"""Argument validation by annotations: numbers, arrays and models are converted or refused.
 
-    @door
+    @validate_arguments
     def svm_shortfall(X: Float[np.ndarray, "n T d"], z: Float[np.ndarray, "n d"]): ...
 
-Within `jit`, `vmap` and `grad`, and where one such function calls another, nothing is done.
+Nothing happens within `jit`, `vmap` and `grad`, and where one such function calls another.
 """
 
 import inspect
@@ -33,28 +33,26 @@ class _Thread(threading.local):
 _THREAD = _Thread()
 
 
-def door(
+def validate_arguments(
     function: Callable[P, R], beyond: Beyond = Beyond.NOTHING, *, partial_range: bool = False
 ) -> Callable[P, R]:
-    """Let a function read lists, NumPy, JAX and torch, whatever JAX's default precision.
+    """Let a function accept lists, NumPy, JAX and torch, whatever JAX's default precision.
 
-    What is annotated as a number or an array, also inside a tuple or a model, must be real and of
-    the annotated shape. Arrays keep their floating type, and integers count as float64; where
-    bounds may be infinite, arrays of NumPy are read as float64, too. What is annotated otherwise
-    is handed on as it is, and so are all arguments where one of them is traced: the program that
-    is traced decides.
+    A parameter that is annotated as a number or an array, also inside a tuple or a model, must be
+    real and of the annotated shape. Arrays keep their floating type, and integers count as float64;
+    where bounds may be infinite, arrays of NumPy are converted to float64, too. Other parameters
+    pass unchanged, and so do all arguments where one of them is traced: the traced program decides.
 
     Args:
-        function: of numbers and arrays with annotations.
-        beyond: what its arrays may hold beside finite numbers.
-        partial_range: whether arithmetic fails only where the function is not defined.
+        beyond: values that arrays may have beside finite numbers.
+        partial_range: whether an arithmetic error means that the function is not defined there.
 
     Returns:
         The same function; it raises `UserError`, naming the argument and what to do.
 
     Examples:
         >>> from jaxtyping import Float
-        >>> @door
+        >>> @validate_arguments
         ... def total(x: Float[np.ndarray, "n d"], y: Float[np.ndarray, " n"]) -> float:
         ...     return float(x.sum() + y.sum())
         >>> total([[1, 2]], jnp.ones(1))
@@ -66,9 +64,9 @@ def door(
     """
     signature = inspect.signature(function)
     readers = {
-        name: found
+        name: read_argument
         for name, parameter in signature.parameters.items()
-        if (found := reader(parameter.annotation, beyond))
+        if (read_argument := reader(parameter.annotation, beyond))
     }
     undefined = (ArithmeticError, ValueError) if partial_range else ()
 
@@ -78,11 +76,11 @@ def door(
         traced = any(map(is_traced, jax.tree.leaves((args, kwargs))))
         if _THREAD.inside or traced or (narrow and is_traced(jnp.zeros(()))):
             return function(*args, **kwargs)
-        given = signature.bind(*args, **kwargs)
+        bound = signature.bind(*args, **kwargs)
         with jax.enable_x64(True) if narrow else nullcontext():
-            _read(given.arguments, readers)
+            _read(bound.arguments, readers)
             try:
-                return _computed(function, given)
+                return _computed(function, bound)
             except UserError:
                 raise
             except undefined as error:
@@ -95,15 +93,15 @@ def door(
     return called
 
 
-door_for_records = partial(door, beyond=Beyond.MISSING)
-"""For records of runs: NaN and infinity of a run that is missing or diverged are handed through."""
+validate_record_arguments = partial(validate_arguments, beyond=Beyond.MISSING)
+"""For records of runs: NaN and infinity of a run that is missing or diverged are allowed."""
 
 
-def _computed(function: Callable[..., R], given: inspect.BoundArguments) -> R:
-    """The value of a function; those that it calls meet no such door."""
+def _computed(function: Callable[..., R], bound: inspect.BoundArguments) -> R:
+    """The value of a function; functions that it calls validate nothing."""
     _THREAD.inside = True
     try:
-        return function(*given.args, **given.kwargs)
+        return function(*bound.args, **bound.kwargs)
     finally:
         _THREAD.inside = False
 

@@ -1,18 +1,18 @@
-"""The door for arrays: lists, NumPy, JAX and torch are read, or refused in one line.
+"""Validation of arrays: lists, NumPy, JAX and torch are converted, or refused in one line.
 
-Every public function that takes arrays begins with one of two calls, which say what the arrays
-are called and, as in `einsum`, which of their axes have one size:
+Every public function that takes arrays begins with one of two calls, which name the arrays and, as
+in `einsum`, say which of their axes have one size:
 
     X, z = read_arrays("n T d, n d", np.float64, X=X, z=z)
 
-is for what runs on the host: solvers, certificates, bounds, statistics;
+is for functions on the host: solvers, certificates, bounds, statistics;
 
     with own_precision("n T d, n d", X=X, z=z) as (X, z):
 
-is for what may stand inside `jit`, `vmap` and `grad`. A traced array is known by shape and type
-alone, which are checked while a program is traced and cost nothing when it runs; numbers that
-are at hand must be finite as well. `read_indices` and `read_mask` are for arrays that choose,
-`attlas.core.trees` is for models and parameters. `read_array` and `as_float64` read one array.
+is for functions that may be inside `jit`, `vmap` and `grad`. A traced array has shape and type
+alone, which are checked while a program is traced and cost nothing when it runs; other arrays must
+be finite as well. `read_indices` and `read_mask` are for arrays that select, `attlas.core.trees` is
+for models and parameters. `read_array` and `as_float64` read one array.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -37,7 +37,7 @@ _ACCEPTED = "give a list of numbers, or an array of NumPy, JAX or torch"
 
 @runtime_checkable
 class Convertible(Protocol):
-    """Whatever NumPy can read: its own arrays, torch tensors, data frames."""
+    """Any object that NumPy can read: its arrays, torch tensors, data frames."""
 
     def __array__(self, *args: Any, **settings: Any) -> Any:
         """The numbers as a NumPy array."""
@@ -45,25 +45,19 @@ class Convertible(Protocol):
 
 
 ArrayInput = Convertible | jax.Array | Sequence[Any] | float | int
-"""What the door takes; what is in it is checked there, for a type cannot say it."""
+"""Arrays and numbers that functions accept; `read_array` checks their content."""
 
 
 def read_array(value: ArrayInput, name: str) -> np.ndarray:
-    """Real numbers as a NumPy array, of the type they came in; nothing is copied needlessly.
+    """Real numbers as a NumPy array of the type they have; nothing is copied needlessly.
 
-    The array is a view of the caller's: `on_device` says what JAX does with a shared one.
-
-    Args:
-        value: nested lists, NumPy or JAX of any real type, a torch tensor on any device, or
-            whatever NumPy can read as an array.
-        name: what a message calls it.
-
-    Returns:
-        An array; bfloat16 stays bfloat16.
+    The array is a view of the caller's: `on_device` says what JAX does with a shared one. Accepts
+    nested lists, NumPy or JAX of any real type, a torch tensor on any device, and other objects
+    that NumPy can read as an array; bfloat16 stays bfloat16.
 
     Raises:
         UserError: for ragged lists, text, objects, booleans, complex numbers, masked entries,
-            what `jit`, `vmap` or `grad` is tracing, and a view that no memory could hold.
+            an array that `jit`, `vmap` or `grad` is tracing, and a view that no memory could hold.
 
     Examples:
         >>> read_array([[1.0, 2.0]], "x").tolist(), read_array(jnp.ones(2, "bfloat16"), "x").dtype
@@ -73,18 +67,18 @@ def read_array(value: ArrayInput, name: str) -> np.ndarray:
             ...
         attlas.core.errors.UserError: x has rows of different lengths: give rows of one length
     """
-    found = _as_numpy(value, name)
-    if not is_real(found.dtype):
-        kind = type(value).__name__ if found.dtype == object else f"dtype {found.dtype}"
+    array = _as_numpy(value, name)
+    if not is_real(array.dtype):
+        kind = type(value).__name__ if array.dtype == object else f"dtype {array.dtype}"
         raise UserError(f"{name} has {kind}: give real numbers")
     if np.ma.is_masked(value):
         raise UserError(f"{name} has masked entries: fill or drop them")
-    return found
+    return array
 
 
 def _as_numpy(value: Any, name: str) -> np.ndarray:
     try:
-        found = np.asarray(_on_host(value)).view()
+        array = np.asarray(_on_host(value)).view()
     except jax.errors.TracerArrayConversionError:
         raise UserError(
             f"{name} is traced by jit, vmap or grad, but is needed as numbers: "
@@ -98,22 +92,19 @@ def _as_numpy(value: Any, name: str) -> np.ndarray:
         reason = str(error).partition("\n")[0]
         raise UserError(f"{name} cannot be read as an array ({reason}): {_ACCEPTED}") from None
     # A view that repeats its entries takes no memory until it is computed with.
-    require_memory(8 * found.size, f"{name} of shape {found.shape}", "give a part of it")
-    return found
+    require_memory(8 * array.size, f"{name} of shape {array.shape}", "give a part of it")
+    return array
 
 
 def read_arrays(
     axes: str, dtype: DTypeLike | None = None, /, **arrays: ArrayInput
 ) -> tuple[np.ndarray, ...]:
-    """Finite real arrays of NumPy whose axes fit each other.
+    """Finite real arrays of NumPy whose axes fit each other; none is empty.
 
     Args:
-        axes: the axes of each array, as `require_axes` takes them: "n T d, n d".
-        dtype: the type to convert to; each array keeps its own when None.
-        **arrays: what `read_array` accepts, by the names of a message, in the order of the axes.
-
-    Returns:
-        The arrays, in order; none is empty.
+        axes: the axes of each array, in the order of the keywords: "n T d, n d", see
+            `require_axes`.
+        dtype: the type to convert to; each array keeps its type when None.
 
     Raises:
         UserError: naming the array, what is wrong with it and what to do.
@@ -127,26 +118,17 @@ def read_arrays(
             ...
         attlas.core.errors.UserError: y has shape (2,): give [n] with n = 1, as X has
     """
-    found = {name: read_array(value, name) for name, value in arrays.items()}
-    require_axes(axes, {name: array.shape for name, array in found.items()})
-    for name, array in found.items():
+    converted = {name: read_array(value, name) for name, value in arrays.items()}
+    require_axes(axes, {name: array.shape for name, array in converted.items()})
+    for name, array in converted.items():
         require_finite(array, name)
     if dtype is None:
-        return tuple(found.values())
-    return tuple(array.astype(dtype, copy=False) for array in found.values())
+        return tuple(converted.values())
+    return tuple(array.astype(dtype, copy=False) for array in converted.values())
 
 
 def read_indices(value: ArrayInput, name: str, shape: Shape, below: int) -> np.ndarray | Array:
-    """Whole numbers that choose among `below` entries, traced or not.
-
-    Args:
-        value: what `read_array` accepts, or a traced array.
-        name: what a message calls it.
-        shape: what shape it must have.
-        below: how many there are to choose from, counted from 0.
-
-    Returns:
-        The numbers, of the integer type they came in.
+    """Integers that select among `below` entries, counted from 0; traced or not.
 
     Raises:
         UserError: for another shape, a type that is not integer, or a number out of range.
@@ -159,27 +141,21 @@ def read_indices(value: ArrayInput, name: str, shape: Shape, below: int) -> np.n
             ...
         attlas.core.errors.UserError: tokens holds 3, outside [0, 3): count from 0
     """
-    found = value if isinstance(value, jax.Array) and is_traced(value) else read_array(value, name)
-    if found.shape != shape:
-        raise UserError(f"{name} has shape {found.shape}: give {shape}")
-    if not jnp.issubdtype(found.dtype, jnp.integer):
-        raise UserError(f"{name} has dtype {found.dtype}: give integers")
-    if isinstance(found, np.ndarray) and found.size and not 0 <= found.min() <= found.max() < below:
-        wrong = found[(found < 0) | (found >= below)][0]
+    indices = (
+        value if isinstance(value, jax.Array) and is_traced(value) else read_array(value, name)
+    )
+    if indices.shape != shape:
+        raise UserError(f"{name} has shape {indices.shape}: give {shape}")
+    if not jnp.issubdtype(indices.dtype, jnp.integer):
+        raise UserError(f"{name} has dtype {indices.dtype}: give integers")
+    if isinstance(indices, np.ndarray) and np.any(outside := (indices < 0) | (indices >= below)):
+        wrong = indices[outside][0]
         raise UserError(f"{name} holds {wrong}, outside [0, {below}): count from 0")
-    return found
+    return indices
 
 
 def read_mask(value: ArrayInput, name: str, shape: Shape | None = None) -> np.ndarray | Array:
-    """Booleans that choose entries, traced or not.
-
-    Args:
-        value: lists, NumPy, JAX or torch, or a traced array.
-        name: what a message calls it.
-        shape: what shape it must have; any when None.
-
-    Returns:
-        The booleans.
+    """Booleans that select entries, traced or not, of any shape when `shape` is None.
 
     Raises:
         UserError: for another shape or another type.
@@ -188,24 +164,19 @@ def read_mask(value: ArrayInput, name: str, shape: Shape | None = None) -> np.nd
         >>> read_mask([[True, False]], "relevant", (1, 2)).tolist()
         [[True, False]]
     """
-    found = value if isinstance(value, jax.Array) else _as_numpy(value, name)
-    if found.dtype != bool:
-        raise UserError(f"{name} has dtype {found.dtype}: give booleans")
-    if shape is not None and found.shape != shape:
-        raise UserError(f"{name} has shape {found.shape}: give {shape}")
-    return found
+    mask = value if isinstance(value, jax.Array) else _as_numpy(value, name)
+    if mask.dtype != bool:
+        raise UserError(f"{name} has dtype {mask.dtype}: give booleans")
+    if shape is not None and mask.shape != shape:
+        raise UserError(f"{name} has shape {mask.shape}: give {shape}")
+    return mask
 
 
 def as_float64(value: ArrayInput, name: str, axes: str) -> np.ndarray:
-    """An input as float64, refused unless it is finite, real and of the right rank.
+    """An input as a float64 NumPy array, refused unless it is finite, real and has the given axes.
 
     Args:
-        value: what `read_array` accepts.
-        name: what the message calls it.
-        axes: its axes, as in "n T d".
-
-    Returns:
-        A float64 NumPy array, whatever JAX's default precision.
+        axes: names of the axes, such as "n T d".
 
     Raises:
         UserError: naming the array.
@@ -218,51 +189,44 @@ def as_float64(value: ArrayInput, name: str, axes: str) -> np.ndarray:
             ...
         attlas.core.errors.UserError: z has 1 entries that are NaN or infinite: clean the data
     """
-    found = read_array(value, name)
-    if found.ndim != len(axes.split()):
-        raise UserError(f"{name} has shape {found.shape}: expected axes [{axes}]")
-    require_finite(found, name)
-    return found.astype(np.float64, copy=False)
+    array = read_array(value, name)
+    if array.ndim != len(axes.split()):
+        raise UserError(f"{name} has shape {array.shape}: expected axes [{axes}]")
+    require_finite(array, name)
+    return array.astype(np.float64, copy=False)
 
 
 @cache
 def working_dtype(*dtypes: Any) -> np.dtype:
     """The widest of some types as a floating type: integers are exact, and count as float64.
 
-    Args:
-        *dtypes: real types.
-
     Returns:
-        The one type that all share, or float32 for unlike ones below it.
+        The common type, or float32 for different ones below it.
 
     Examples:
         >>> working_dtype("float32", "int64").name, working_dtype("float16", "bfloat16").name
         ('float64', 'float32')
     """
-    found = {
+    floating = {
         dtype if jnp.issubdtype(dtype, jnp.floating) else np.dtype(np.float64)
         for dtype in map(jnp.dtype, dtypes)
     }
-    if any(dtype.itemsize >= 8 for dtype in found):
+    if any(dtype.itemsize >= 8 for dtype in floating):
         return np.dtype(np.float64)
-    return found.pop() if len(found) == 1 else np.dtype(np.float32)
+    return floating.pop() if len(floating) == 1 else np.dtype(np.float32)
 
 
 @contextmanager
 def own_precision(axes: str | None = None, /, **arrays: ArrayInput) -> Iterator[tuple[Array, ...]]:
-    """Some arrays as JAX's, in the widest type among them even where JAX's default is narrower.
+    """Arrays as JAX's, in the widest floating type among them even where JAX's default is narrower.
 
-    Inside the block float64 input is computed with in float64, and the caller's setting holds
-    again after it. Under JAX's default a traced array decides the type alone: the program that
-    is being traced is one of float32.
+    Inside the block float64 input is computed in float64, and the caller's setting holds again
+    after it. Under JAX's default a traced array decides the type alone: the traced program is in
+    float32.
 
     Args:
-        axes: the axes of each array, as `require_axes` takes them; then arrays that are not
-            traced must be finite, too. Nothing but the type is checked when None.
-        **arrays: what `read_array` accepts, or traced arrays, by the names of a message.
-
-    Yields:
-        The arrays, in order, of one floating type.
+        axes: the axes of each array, see `require_axes`; then arrays that are not traced must be
+            finite, too. Only the type is checked when None.
 
     Raises:
         UserError: naming the array, what is wrong with it and what to do.
@@ -272,28 +236,28 @@ def own_precision(axes: str | None = None, /, **arrays: ArrayInput) -> Iterator[
         ...     print(W.dtype, target.dtype)
         float64 float64
     """
-    found = {
+    inputs = {
         name: value if isinstance(value, jax.Array) else read_array(value, name)
         for name, value in arrays.items()
     }
-    for name, value in found.items():
+    for name, value in inputs.items():
         if not is_real(value.dtype):
             raise UserError(f"{name} has dtype {value.dtype}: give real numbers")
     if axes is not None:
-        require_axes(axes, {name: value.shape for name, value in found.items()})
-        for name, value in found.items():
+        require_axes(axes, {name: value.shape for name, value in inputs.items()})
+        for name, value in inputs.items():
             if not is_traced(value):
                 require_finite(value, name)
-    dtype = working_dtype(*(value.dtype for value in found.values()))
+    dtype = working_dtype(*(value.dtype for value in inputs.values()))
     if dtype != np.float64 or _default_is_float64():
-        yield _as_jax(found.values(), dtype)
+        yield _as_jax(inputs.values(), dtype)
         return
-    if traced := [value.dtype for value in found.values() if is_traced(value)]:
+    if traced := [value.dtype for value in inputs.values() if is_traced(value)]:
         dtype = jax.dtypes.canonicalize_dtype(working_dtype(*traced))
-        yield _as_jax(found.values(), dtype)
+        yield _as_jax(inputs.values(), dtype)
         return
     with jax.enable_x64(True):
-        yield _as_jax(found.values(), dtype)
+        yield _as_jax(inputs.values(), dtype)
 
 
 def _as_jax(arrays: Iterable[Array | np.ndarray], dtype: np.dtype) -> tuple[Array, ...]:
@@ -308,9 +272,6 @@ def _as_jax(arrays: Iterable[Array | np.ndarray], dtype: np.dtype) -> tuple[Arra
 @contextmanager
 def precision_of(tree: Any) -> Iterator[None]:
     """JAX's precision as wide as the arrays of a pytree: float64 in the block if any of them is.
-
-    Args:
-        tree: arrays of NumPy or JAX; other leaves do not count.
 
     Examples:
         >>> with jax.enable_x64(False), precision_of({"W": np.ones(2)}):
@@ -331,36 +292,22 @@ def _default_is_float64() -> bool:
 
 @cache
 def is_real(dtype: Any) -> bool:
-    """Whether a type is one of real numbers; booleans are none.
-
-    Args:
-        dtype: a type of NumPy or JAX.
-
-    Returns:
-        True or false.
-    """
+    """Whether a type of NumPy or JAX is one of real numbers; booleans are not."""
     return bool(jnp.issubdtype(dtype, jnp.floating) or jnp.issubdtype(dtype, jnp.integer))
 
 
 def is_torch(value: Any) -> bool:
-    """Whether it behaves like a torch tensor; torch itself is never imported.
-
-    Args:
-        value: anything.
-
-    Returns:
-        True or false.
-    """
+    """Whether it behaves like a torch tensor; torch itself is never imported."""
     return callable(getattr(value, "detach", None)) and callable(getattr(value, "cpu", None))
 
 
 def _on_host(value: Any) -> Any:
     if is_torch(value):
-        found = value.detach().cpu()
-        if str(found.dtype).endswith("bfloat16"):
+        tensor = value.detach().cpu()
+        if str(tensor.dtype).endswith("bfloat16"):
             # torch hands NumPy no bfloat16; by way of float32 nothing is lost.
-            return np.asarray(found.float()).astype(jnp.bfloat16)
-        return found
+            return np.asarray(tensor.float()).astype(jnp.bfloat16)
+        return tensor
     if isinstance(value, list | tuple) and value and is_torch(value[0]):
-        return [_on_host(each) for each in value]
+        return [_on_host(item) for item in value]
     return value

@@ -19,7 +19,7 @@ def require_axes(axes: str, shapes: Mapping[str, Shape]) -> None:
     Args:
         axes: the axes of each array, arrays separated by commas. A letter stands for one size in
             all arrays, a number for itself, and "*s" for any number of axes, none included.
-        shapes: by the names of a message, in the order of `axes`.
+        shapes: shapes by the names of a message, in the order of `axes`.
 
     Raises:
         UserError: naming the array, its shape and what it should be.
@@ -31,7 +31,7 @@ def require_axes(axes: str, shapes: Mapping[str, Shape]) -> None:
             ...
         attlas.core.errors.UserError: z has shape (5, 4): give [n d] with n = 2, as X has
     """
-    known: dict[str, tuple[int | Shape, str]] = {}
+    sizes_by_axis: dict[str, tuple[int | Shape, str]] = {}
     for wanted, (name, shape) in zip(_parsed(axes), shapes.items(), strict=True):
         sizes = _named(wanted, shape)
         if not sizes and wanted:
@@ -42,20 +42,20 @@ def require_axes(axes: str, shapes: Mapping[str, Shape]) -> None:
                 f"[{' '.join(wanted)}]"
             )
         for axis, size in sizes:
-            expected, owner = known.setdefault(axis, (size, name))
+            expected, owner = sizes_by_axis.setdefault(axis, (size, name))
             if axis.isdigit():
                 expected, owner = int(axis), ""
             if size != expected:
-                shown = axis.lstrip("*")
+                label = axis.lstrip("*")
                 if owner == name:
-                    source = f" with one size for {shown}"
+                    source = f" with one size for {label}"
                 else:
-                    source = f" with {shown} = {expected}, as {owner} has" if owner else ""
+                    source = f" with {label} = {expected}, as {owner} has" if owner else ""
                 raise UserError(f"{name} has shape {shape}: give [{' '.join(wanted)}]{source}")
 
 
 def _named(wanted: tuple[str, ...], shape: Shape) -> list[tuple[str, int | Shape]]:
-    """Each axis with its size, those of a star together; nothing where the rank does not fit."""
+    """Each axis with its size, those of a star together; empty where the rank does not fit."""
     stars = [place for place, axis in enumerate(wanted) if axis.startswith("*")]
     if not stars:
         return list(zip(wanted, shape, strict=True)) if len(wanted) == len(shape) else []

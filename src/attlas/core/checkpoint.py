@@ -1,9 +1,9 @@
-r"""Long computations that resume: their state is kept by the clock, and they go on from it.
+r"""Long computations that resume: they store their state from time to time, and continue from it.
 
-Whoever runs a computation names a keeper of states for it (`checkpointed`); the training loops ask
-for a `Stage` each, in the order in which they run, and offer it their state after each piece of
-work. Where a keeper has the state of a stage, the stage goes on from there: a pure computation
-comes to the same trainings in the same order. Without a keeper nothing is kept and nothing is paid.
+A process provides a store of states for a computation (`checkpointed`); the training loops create a
+`Stage` each, in the order in which they run, and offer it their state after each piece of work.
+Where the store has the state of a stage, it continues from there: a pure computation comes to the
+same trainings in the same order. Without a store there are no states, and no cost.
 """
 
 import contextlib
@@ -27,30 +27,29 @@ MADE = "made"
 
 
 @runtime_checkable
-class Keeper(Protocol):
-    """Where the states of a computation are kept."""
+class CheckpointStore(Protocol):
+    """A store of the states of a computation."""
 
     def read(self, stage: int) -> Named | None:
         """The arrays of a stage, None where there are none that can be used."""
         ...
 
     def write(self, stage: int, arrays: Named) -> None:
-        """Keep the arrays of a stage in place of earlier ones."""
+        """Store the arrays of a stage instead of earlier ones."""
         ...
 
 
 class Checkpoints:
-    """The stages of one computation, and when they are kept.
+    """The stages of one computation, and the times at which their states are stored.
 
     Attributes:
-        keeper: of the states.
-        seconds: at least between two times at which something is kept.
-        resumed: steps that were taken over from the keeper.
-        made: steps that were made here.
+        seconds: least time between two writes.
+        resumed: number of steps that were read from the store.
+        made: number of steps that were computed here.
     """
 
-    def __init__(self, keeper: Keeper, seconds: float):
-        self.keeper = keeper
+    def __init__(self, store: CheckpointStore, seconds: float):
+        self.store = store
         self.seconds = seconds
         self.resumed = 0
         self.made = 0
@@ -59,23 +58,15 @@ class Checkpoints:
         self._ended: dict[int, Named] = {}
 
     def stage(self, origin: Any) -> "Stage":
-        """The next stage.
-
-        Args:
-            origin: what it begins with, a tree of arrays: a kept state of another is not used.
-
-        Returns:
-            The stage.
-        """
+        """The next stage; it uses a stored state only of an equal tree of arrays `origin`."""
         self._stages += 1
         return Stage(self, self._stages - 1, tree_digest(origin))
 
     def offer(self, stage: int, state: Callable[[], Named], is_last: bool) -> None:
-        """Keep the state of a stage if it is time; the last one of a stage waits for that time.
+        """Store the state of a stage if it is time; the last state of a stage waits for that time.
 
         Args:
-            stage: its number.
-            state: makes its arrays.
+            state: returns the arrays of the stage.
             is_last: whether the stage has ended.
         """
         if is_last:
@@ -83,10 +74,10 @@ class Checkpoints:
         if time.monotonic() - self._last < self.seconds:
             return
         for number, arrays in self._ended.items():
-            self.keeper.write(number, arrays)
+            self.store.write(number, arrays)
         self._ended.clear()
         if not is_last:
-            self.keeper.write(stage, state())
+            self.store.write(stage, state())
         self._last = time.monotonic()
 
 
@@ -94,17 +85,13 @@ _CURRENT: ContextVar[Checkpoints | None] = ContextVar("checkpoints", default=Non
 
 
 @contextlib.contextmanager
-def checkpointed(keeper: Keeper, seconds: float) -> Iterator[Checkpoints]:
-    """Let the trainings below, of this thread, keep their states and resume from them.
+def checkpointed(store: CheckpointStore, seconds: float) -> Iterator[Checkpoints]:
+    """Let the trainings of this thread inside the block store their states and resume from them.
 
     Args:
-        keeper: of the states.
-        seconds: at least between two times at which something is kept.
-
-    Yields:
-        What was resumed and made.
+        seconds: least time between two writes.
     """
-    checkpoints = Checkpoints(keeper, seconds)
+    checkpoints = Checkpoints(store, seconds)
     token = _CURRENT.set(checkpoints)
     try:
         yield checkpoints
@@ -113,8 +100,8 @@ def checkpointed(keeper: Keeper, seconds: float) -> Iterator[Checkpoints]:
 
 
 @contextlib.contextmanager
-def not_kept() -> Iterator[None]:
-    """Let the trainings below keep no states: what they are for is kept as a whole."""
+def without_checkpoints() -> Iterator[None]:
+    """Let the trainings inside the block store no states: their result is stored as a whole."""
     token = _CURRENT.set(None)
     try:
         yield
@@ -122,14 +109,11 @@ def not_kept() -> Iterator[None]:
         _CURRENT.reset(token)
 
 
-def is_kept() -> bool:
-    """Whether what runs in this thread keeps states: pieces of it should then be short.
-
-    Returns:
-        False outside `checkpointed`.
+def is_checkpointed() -> bool:
+    """Whether computations in this thread store states: their pieces should then be short.
 
     Examples:
-        >>> is_kept()
+        >>> is_checkpointed()
         False
     """
     return _CURRENT.get() is not None
@@ -148,28 +132,23 @@ class Stage:
 
     @property
     def size(self) -> int:
-        """Steps that the next piece should have, so that states can be kept in time."""
+        """Number of steps of the next piece, so that states can be stored in time."""
         return self._size
 
-    def kept(self) -> Named | None:
-        """The arrays from which to go on.
-
-        Returns:
-            What was offered under this stage; None where it begins.
-        """
-        found = self._checkpoints.keeper.read(self._number)
-        if found is None or str(found[ORIGIN]) != str(self._origin):
+    def restored(self) -> Named | None:
+        """The stored arrays from which to continue; None where the stage begins."""
+        arrays = self._checkpoints.store.read(self._number)
+        if arrays is None or str(arrays[ORIGIN]) != str(self._origin):
             return None
-        self._made = int(found[MADE])
+        self._made = int(arrays[MADE])
         self._checkpoints.resumed += self._made
-        return found
+        return arrays
 
     def offer(self, steps: int, state: Callable[[], Named], is_last: bool = False) -> None:
-        """Say that a piece has ended, which keeps the state if it is time.
+        """Report a piece of `steps` that has ended, and store the state if it is time.
 
         Args:
-            steps: that the piece had.
-            state: makes the arrays from which to go on.
+            state: returns the arrays from which to continue.
             is_last: whether the stage has ended.
         """
         now = time.monotonic()
@@ -181,39 +160,30 @@ class Stage:
             self._size = max(1, self._size // 2)
         self._made += steps
         self._checkpoints.made += steps
-        made = {ORIGIN: self._origin, MADE: np.array(self._made)}
-        self._checkpoints.offer(self._number, lambda: {**state(), **made}, is_last)
+        progress = {ORIGIN: self._origin, MADE: np.array(self._made)}
+        self._checkpoints.offer(self._number, lambda: {**state(), **progress}, is_last)
         self._began = time.monotonic()
 
 
-def new_stage(origin: Any, given: Any = None) -> Stage | None:
-    """The stage of a training that begins, None where no state is kept.
+def new_stage(origin: Any, inputs: Any = None) -> Stage | None:
+    """The stage of a training that begins, None without a store or under a transformation of JAX.
 
     Args:
-        origin: what it begins with, a tree whose arrays tell it from other trainings.
-        given: what else it uses.
-
-    Returns:
-        None also under a transformation of JAX, where there is no state at hand.
+        origin: the start of the training, a tree whose arrays differ from those of other trainings.
+        inputs: further arrays of the training, which may be traced.
 
     Examples:
         >>> new_stage(jnp.zeros(3)) is None
         True
     """
     checkpoints = _CURRENT.get()
-    if checkpoints is None or any(map(is_traced, jax.tree.leaves((origin, given)))):
+    if checkpoints is None or any(map(is_traced, jax.tree.leaves((origin, inputs)))):
         return None
     return checkpoints.stage(origin)
 
 
 def tree_digest(tree: Any) -> str:
-    """The sha256 of the arrays of a tree: types, shapes and content.
-
-    Args:
-        tree: of arrays and numbers; other leaves are left out.
-
-    Returns:
-        64 hexadecimal digits.
+    """The sha256 of the arrays and numbers of a tree: types, shapes and content, as 64 digits.
 
     Examples:
         >>> tree_digest([jnp.zeros(2)]) == tree_digest([jnp.zeros(2), "name"])
@@ -231,14 +201,7 @@ def tree_digest(tree: Any) -> str:
 
 
 def named_leaves(name: str, tree: Any) -> dict[str, np.ndarray]:
-    """The arrays of a tree by name, for a keeper.
-
-    Args:
-        name: of the tree.
-        tree: of arrays and random keys.
-
-    Returns:
-        Arrays by the name of the tree and their number.
+    """The arrays of a tree as `<name>.<number>`, for a store.
 
     Examples:
         >>> named_leaves("w", {"a": jnp.zeros(2)})
@@ -247,24 +210,16 @@ def named_leaves(name: str, tree: Any) -> dict[str, np.ndarray]:
     return {f"{name}.{k}": _plain(leaf) for k, leaf in enumerate(jax.tree.leaves(tree))}
 
 
-def with_leaves(name: str, tree: Any, kept: Named) -> Any:
-    """A tree with the arrays that `named_leaves` gave of one like it.
-
-    Args:
-        name: of the tree.
-        tree: like the one that was kept.
-        kept: arrays by name.
-
-    Returns:
-        The tree; arrays of JAX where it has such, of NumPy elsewhere.
+def with_leaves(name: str, tree: Any, arrays: Named) -> Any:
+    """A tree of the same structure with the arrays of `named_leaves`, of JAX where it has such.
 
     Examples:
         >>> with_leaves("w", {"a": np.zeros(2)}, {"w.0": np.ones(2)})
         {'a': array([1., 1.])}
     """
     leaves, form = jax.tree.flatten(tree)
-    found = [_like(leaf, kept[f"{name}.{k}"]) for k, leaf in enumerate(leaves)]
-    return jax.tree.unflatten(form, found)
+    restored = [_like(leaf, arrays[f"{name}.{k}"]) for k, leaf in enumerate(leaves)]
+    return jax.tree.unflatten(form, restored)
 
 
 def _is_key(leaf: Any) -> bool:

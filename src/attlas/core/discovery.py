@@ -1,4 +1,4 @@
-"""Find objects by scanning a package: no list is kept by hand."""
+"""Find objects by scanning a package: there is no list to extend."""
 
 import importlib
 import pkgutil
@@ -10,15 +10,8 @@ Kind = TypeVar("Kind")
 def scan(package: str, kind: type[Kind]) -> tuple[Kind, ...]:
     """All module-level objects of a class below a package, in order of module and line.
 
-    A tuple at module level counts as its members. An object that is imported into a second
-    module is found once.
-
-    Args:
-        package: dotted name.
-        kind: the class looked for.
-
-    Returns:
-        The objects found, each once.
+    A tuple at module level counts as its members. An object that is imported into a second module
+    is returned once.
 
     Examples:
         >>> from attlas.claims.verdict import Outcome
@@ -26,10 +19,10 @@ def scan(package: str, kind: type[Kind]) -> tuple[Kind, ...]:
         ()
     """
     root = importlib.import_module(package)
-    found: dict[int, Kind] = {}
+    objects: dict[int, Kind] = {}
     for info in sorted(pkgutil.walk_packages(root.__path__, f"{package}."), key=lambda i: i.name):
         for value in vars(importlib.import_module(info.name)).values():
             for item in value if isinstance(value, tuple) else (value,):
                 if isinstance(item, kind):
-                    found.setdefault(id(item), item)
-    return tuple(found.values())
+                    objects.setdefault(id(item), item)
+    return tuple(objects.values())

@@ -1,7 +1,7 @@
 """The one exception that is written for the user.
 
-Bad input is refused with a `UserError` whose text says what was wrong, where, and what
-to do. The command line prints it as one line and exits with code 2.
+Bad input raises a `UserError` whose text says what was wrong, where, and what to do. The command
+line prints it as one line and exits with code 2.
 """
 
 
@@ -19,13 +19,7 @@ class UserError(ValueError):
 
 
 def in_short(error: Exception) -> str:
-    """The kind of an exception and the first line of what it says.
-
-    Args:
-        error: any exception.
-
-    Returns:
-        One line.
+    """The class of an exception and the first line of its message.
 
     Examples:
         >>> in_short(KeyError("x"))

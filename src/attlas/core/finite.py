@@ -1,4 +1,4 @@
-"""Numbers that are neither NaN nor infinite, at the door and behind it."""
+"""Checks that numbers are neither NaN nor infinite, in arguments and in results."""
 
 import jax.numpy as jnp
 import numpy as np
@@ -8,11 +8,7 @@ from attlas.core.errors import UserError
 
 
 def require_finite(array: Array | np.ndarray, name: str) -> None:
-    """Refuse numbers that are NaN or infinite.
-
-    Args:
-        array: numbers that are at hand.
-        name: what a message calls it.
+    """Refuse an array, not traced, with entries that are NaN or infinite.
 
     Raises:
         UserError: saying how many there are.
@@ -25,21 +21,16 @@ def require_finite(array: Array | np.ndarray, name: str) -> None:
         raise UserError(f"{name} has {bad} entries that are NaN or infinite: clean the data")
 
 
-def finite_result(found: np.ndarray, what: str, scaled: str) -> np.ndarray:
+def finite_result(result: np.ndarray, what: str, scaled: str) -> np.ndarray:
     """A result computed from finite numbers, refused where it overflowed.
 
     Args:
-        found: the result.
-        what: what a message calls it.
-        scaled: what to scale down, the end of the message.
-
-    Returns:
-        The result.
+        scaled: the input to scale down, the end of the message.
 
     Raises:
         UserError: if it is not finite.
     """
     # NaN is the least and the largest of numbers that hold one; nothing of their size is made.
-    if found.size and not (np.isfinite(found.min()) and np.isfinite(found.max())):
-        raise UserError(f"{what} exceeds the largest {found.dtype.name}: scale down {scaled}")
-    return found
+    if result.size and not (np.isfinite(result.min()) and np.isfinite(result.max())):
+        raise UserError(f"{what} exceeds the largest {result.dtype.name}: scale down {scaled}")
+    return result

@@ -1,4 +1,4 @@
-"""Names of a package that are imported when they are first used, and cost nothing before."""
+"""Names of a package that are imported when they are first used."""
 
 import importlib
 import sys
@@ -11,14 +11,7 @@ from attlas.core.extras import extra_needed
 def lazy_names(
     package: str, places: Mapping[str, str]
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """The `__getattr__` and `__dir__` of a package whose names stand in modules below it.
-
-    Args:
-        package: its dotted name.
-        places: module of each name, below the package.
-
-    Returns:
-        The two functions.
+    """The `__getattr__` and `__dir__` of a package, by the module below it that defines each name.
 
     Examples:
         >>> find, names = lazy_names("attlas.core", {"UserError": "errors"})

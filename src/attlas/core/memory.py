@@ -1,4 +1,4 @@
-"""What fits the memory of this machine and its device, asked before anything is allocated."""
+"""Memory of this machine and its device, asked before a computation allocates."""
 
 import math
 import os
@@ -16,10 +16,9 @@ _GIB = 2**30
 
 @cache
 def memory_limit() -> int:
-    """Bytes that this process may hold: the machine's, or its control group's where that is less.
+    """Bytes that this process may use: of the machine, or of its control group where that is less.
 
-    Returns:
-        Their number; nothing is refused where the system does not say.
+    2^62 where the system does not say.
 
     Examples:
         >>> memory_limit() > 2**20
@@ -35,11 +34,11 @@ def memory_limit() -> int:
 
 
 class DeviceMemory(NamedTuple):
-    """What a device tells of its own memory, in bytes.
+    """Memory of a device in bytes.
 
     Attributes:
-        limit: what this process may take of it.
-        peak: the most that this process held of it, since its start.
+        limit: memory that this process may use.
+        peak: the most that this process has used since its start.
     """
 
     limit: int
@@ -47,32 +46,27 @@ class DeviceMemory(NamedTuple):
 
 
 def device_memory() -> DeviceMemory | None:
-    """The memory of the device that JAX computes on.
-
-    Returns:
-        None where the device has no memory of its own, as a CPU.
+    """The memory of the device that JAX computes on, None where it has none of its own, as a CPU.
 
     Examples:
         >>> device_memory() is None or device_memory().limit > 2**20
         True
     """
-    told = jax.local_devices()[0].memory_stats()
-    if not told or "bytes_limit" not in told:
+    stats = jax.local_devices()[0].memory_stats()
+    if not stats or "bytes_limit" not in stats:
         return None
-    return DeviceMemory(int(told["bytes_limit"]), int(told.get("peak_bytes_in_use", 0)))
+    return DeviceMemory(int(stats["bytes_limit"]), int(stats.get("peak_bytes_in_use", 0)))
 
 
 def require_memory(size: int, what: str, instead: str, *, on_device: bool = False) -> None:
     """Refuse what can never fit, before the machine swaps or the system kills the process.
 
     Args:
-        size: bytes.
-        what: what would take them.
-        instead: what to do, the end of the message.
-        on_device: whether JAX would hold them: an accelerator has a memory of its own.
+        instead: advice, the end of the message.
+        on_device: whether JAX would allocate it: an accelerator has a memory of its own.
 
     Raises:
-        UserError: if they are more than there are.
+        UserError: if `size` bytes are more than there are.
 
     Examples:
         >>> require_memory(2**80, "the kernel of X", "give fewer samples")
@@ -80,12 +74,12 @@ def require_memory(size: int, what: str, instead: str, *, on_device: bool = Fals
             ...
         attlas.core.errors.UserError: the kernel of X takes 1.126e+15 GiB... give fewer samples
     """
-    own = device_memory() if on_device else None
-    limit = memory_limit() if own is None else min(own.limit, memory_limit())
+    device = device_memory() if on_device else None
+    limit = memory_limit() if device is None else min(device.limit, memory_limit())
     if size > limit:
         # A whole number may be larger than any of float64.
-        shown = size / _GIB if size < 2**1000 else math.inf
-        where = "here" if own is None else "on the device"
+        gibibytes = size / _GIB if size < 2**1000 else math.inf
+        where = "here" if device is None else "on the device"
         raise UserError(
-            f"{what} takes {shown:.4g} GiB, of {limit / _GIB:.4g} GiB {where}: {instead}"
+            f"{what} takes {gibibytes:.4g} GiB, of {limit / _GIB:.4g} GiB {where}: {instead}"
         )

@@ -13,29 +13,23 @@ class Parameters(NamedTuple):
     """The parameters of a function, by the role they have in a claim.
 
     Attributes:
-        arrays: positional ones, the arrays it reads.
-        options: keyword-only ones, what a control may change.
-        rest: whether `**` collects the other arrays of the instance.
+        arrays: positional parameters, the arrays it reads.
+        options: keyword-only parameters, which a control may change.
+        takes_all: whether `**` collects the other arrays of the instance.
     """
 
     arrays: tuple[str, ...]
     options: tuple[str, ...]
-    rest: bool
+    takes_all: bool
 
 
 @lru_cache(maxsize=4096)
 def parameters(function: Callable[..., Any]) -> Parameters:
     """The parameters of a function by their role.
 
-    Args:
-        function: any function with a signature.
-
-    Returns:
-        Names of arrays and options, and whether the rest is taken.
-
     Examples:
         >>> parameters(lambda W, p, *, factor=1.0: W)
-        Parameters(arrays=('W', 'p'), options=('factor',), rest=False)
+        Parameters(arrays=('W', 'p'), options=('factor',), takes_all=False)
     """
     kinds = inspect.Parameter
     listed = inspect.signature(function).parameters.values()
@@ -56,12 +50,8 @@ def call_by_name(
     """Call a function with the arrays that its parameters name.
 
     Args:
-        function: its positional parameters name arrays; with `**rest` it also takes the others.
-        arrays: by name.
-        changes: values of keyword-only parameters; those that it does not have are left out.
-
-    Returns:
-        What the function returns.
+        function: its positional parameters name arrays; with `**` it also takes all others.
+        changes: values of keyword-only parameters; unknown ones are ignored.
 
     Raises:
         UserError: if an array is missing, with the nearest names.
@@ -75,27 +65,20 @@ def call_by_name(
     if missing:
         called = getattr(function, "__name__", "a function")
         raise UserError(f"'{called}' reads '{missing[0]}': {nearest(missing[0], arrays)}")
-    wanted = arrays if named.rest else named.arrays
+    wanted = arrays if named.takes_all else named.arrays
     taken = {name: arrays[name] for name in wanted if name not in named.options}
     options = {k: v for k, v in (changes or {}).items() if k in named.options}
     return function(**taken, **options)
 
 
-def nearest(name: str, known: Mapping[str, Any] | tuple[str, ...]) -> str:
-    """The remedy for a name that is not there.
-
-    Args:
-        name: as it was given.
-        known: the names that there are.
-
-    Returns:
-        A clause that names the nearest ones, or all.
+def nearest(name: str, alternatives: Mapping[str, Any] | tuple[str, ...]) -> str:
+    """The end of an error about an unknown name: the nearest of the alternatives, and all of them.
 
     Examples:
         >>> nearest("weigth", ("weight", "p"))
         'did you mean weight? There are p, weight'
     """
-    names = sorted(known)
+    names = sorted(alternatives)
     near = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
     listed = f"There are {', '.join(names)}" if names else "There are none"
     return f"did you mean {near[0]}? {listed}" if near else listed

@@ -1,4 +1,4 @@
-"""What a solver returns: a value, a result code and a certificate.
+"""The result of a solver: a value, a result code and a certificate.
 
 No solver of attlas returns a bare array, and no unconverged number is shown as a number.
 """
@@ -48,7 +48,7 @@ _ADVICE = {
 
 
 class NotConverged(ArithmeticError):
-    """A value was asked of a `Solution` that has not converged."""
+    """The value of a `Solution` was read that is unconverged."""
 
 
 def _outcome(result: Any) -> str:
@@ -68,9 +68,9 @@ class Solution(eqx.Module, Generic[Value]):
     Attributes:
         value: the answer; meaningful only where `converged`.
         result: integer code of `Result`, one per problem of a batch.
-        certificate: named arrays that bound the error (duality gap, primal violation,
-            residual, confidence interval) or prove infeasibility (Farkas multipliers).
-        stats: named counts and times that are not evidence.
+        certificate: arrays by name that bound the error (duality gap, primal violation, residual,
+            confidence interval) or prove infeasibility (Farkas multipliers).
+        stats: counts and times by name that are not evidence.
 
     Examples:
         >>> found = Solution(1.5, np.asarray(0), {"gap": np.asarray(1e-12)})
@@ -91,8 +91,8 @@ class Solution(eqx.Module, Generic[Value]):
         try:
             value = ", ".join(map(described, jax.tree.leaves(self.value)))
             evidence = (f"{name}={described(array)}" for name, array in self.certificate.items())
-            shown = value if np.ndim(self.result) or np.all(self.converged) else "none"
-            return f"Solution({_outcome(self.result)}; {shown}; {', '.join(evidence)})"
+            answer = value if np.ndim(self.result) or np.all(self.converged) else "none"
+            return f"Solution({_outcome(self.result)}; {answer}; {', '.join(evidence)})"
         except jax.errors.TracerArrayConversionError:
             # Inside a transformation there are no numbers to show.
             return eqx.tree_pformat(self)
@@ -111,9 +111,6 @@ class Solution(eqx.Module, Generic[Value]):
 
     def unwrap(self) -> Value:
         """The value, if every problem converged.
-
-        Returns:
-            The value.
 
         Raises:
             NotConverged: naming the first code that is not `CONVERGED`.

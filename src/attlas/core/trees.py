@@ -1,4 +1,4 @@
-"""Pytrees at the door: models and parameters, whose arrays must be finite real numbers."""
+"""Validation of pytrees: models and parameters, whose arrays must be finite real numbers."""
 
 import sys
 from collections.abc import Iterator
@@ -20,10 +20,6 @@ def as_tree(value: Any, name: str) -> Any:
 
     Args:
         value: a pytree of arrays, one array, or nested lists of numbers, which are one array.
-        name: what a message calls it.
-
-    Returns:
-        The pytree, with NumPy arrays where lists and tensors stood.
 
     Examples:
         >>> as_tree({"W": jnp.ones(2)}, "parameters")["W"].shape
@@ -40,9 +36,7 @@ def as_tree(value: Any, name: str) -> Any:
 def require_real_tree(tree: Any, name: str) -> None:
     """Refuse a pytree with an array that is not of real numbers, or larger than the memory.
 
-    Args:
-        tree: arrays of NumPy or JAX, traced or not; leaves that are no arrays pass.
-        name: what a message calls it.
+    Arrays may be traced; leaves that are no arrays pass.
 
     Raises:
         UserError: naming the array by its path.
@@ -64,11 +58,7 @@ def require_real_tree(tree: Any, name: str) -> None:
 
 
 def require_finite_tree(tree: Any, name: str) -> None:
-    """`require_real_tree`, and refuse numbers at hand that are NaN or infinite.
-
-    Args:
-        tree: arrays of NumPy or JAX, traced or not; leaves that are no arrays pass.
-        name: what a message calls it.
+    """`require_real_tree`, and refuse arrays that are not traced and have NaN or infinite entries.
 
     Examples:
         >>> require_finite_tree({"W": jnp.array([1.0, jnp.nan])}, "model")

@@ -8,14 +8,7 @@ MINUS = "\N{MINUS SIGN}"
 
 
 def plain_number(value: float | int | None, digits: int = 3) -> str:
-    """A number as text.
-
-    Args:
-        value: the number, None where there is none.
-        digits: significant digits.
-
-    Returns:
-        Text with a true minus sign and e-notation outside 1e-4 to 1e5.
+    """A number as text with a true minus sign, and e-notation outside 1e-4 to 1e5; a dash for None.
 
     Examples:
         >>> plain_number(0.000012345), plain_number(-3.0), plain_number(None)
@@ -38,12 +31,6 @@ def plain_number(value: float | int | None, digits: int = 3) -> str:
 def whole_number(value: int) -> Markup:
     """An integer with all its digits, in groups of three.
 
-    Args:
-        value: the number.
-
-    Returns:
-        Safe markup.
-
     Examples:
         >>> print(whole_number(-3), whole_number(10**7).replace(chr(0x202F), " "))
         −3 10 000 000
@@ -56,14 +43,7 @@ def _grouped(text: str) -> str:
 
 
 def number(value: float | int | None, digits: int = 3) -> Markup:
-    """A number as markup, with a raised power of ten.
-
-    Args:
-        value: the number, None where there is none.
-        digits: significant digits.
-
-    Returns:
-        Safe markup.
+    """A number as markup, with a raised power of ten; a dash for None.
 
     Examples:
         >>> print(number(2.5e-16))
@@ -82,13 +62,7 @@ def _trimmed(mantissa: str) -> str:
 
 
 def duration(seconds: float | int | None) -> str:
-    """A time in the unit in which it is read.
-
-    Args:
-        seconds: the time.
-
-    Returns:
-        Its text, a dash where it is unknown.
+    """A time in the unit in which it is read; a dash where it is unknown.
 
     Examples:
         >>> duration(12.3), duration(150), duration(7200), duration(3e5), duration(None)
@@ -104,13 +78,7 @@ def duration(seconds: float | int | None) -> str:
 
 
 def size(count: float | int | None) -> str:
-    """A number of bytes in the unit in which it is read.
-
-    Args:
-        count: bytes.
-
-    Returns:
-        Its text, a dash where it is unknown.
+    """A number of bytes in the unit in which it is read; a dash where it is unknown.
 
     Examples:
         >>> size(2.5e9), size(3e6), size(700), size(None)

@@ -6,20 +6,14 @@ import re
 def plain(text: str) -> str:
     r"""Prose for a terminal or an attribute: mathematics without dollar signs and backslashes.
 
-    Args:
-        text: with $mathematics$ between dollar signs.
-
-    Returns:
-        Its words, the rest as it stands.
-
     Examples:
         >>> plain(r"Theorem 1, $\eta = C_1^2\, C_2$")
         'Theorem 1, eta = C_1^2 C_2'
         >>> plain(r"a risk $$p \le 1$$ for all")
         'a risk p <= 1 for all'
     """
-    text = re.sub(r"\s*\$\$([^$]+)\$\$\s*", lambda found: f" {_read(found.group(1))} ", text)
-    return re.sub(r"\$([^$\n]+)\$", lambda found: _read(found.group(1)), text)
+    text = re.sub(r"\s*\$\$([^$]+)\$\$\s*", lambda match: f" {_read(match.group(1))} ", text)
+    return re.sub(r"\$([^$\n]+)\$", lambda match: _read(match.group(1)), text)
 
 
 def _read(latex: str) -> str:

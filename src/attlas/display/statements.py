@@ -1,9 +1,9 @@
 r"""Statements: LaTeX to MathML that is safe to place in a page.
 
-latex2mathml passes text of `\text{}` and links of `\href{}` through unescaped, so its tree
-(never its string) is taken, stripped to the elements and attributes of presentation MathML,
-and written again with everything escaped. It also lets commands that it does not know
-through as text: here they are an error, which the page shows beside the source.
+latex2mathml passes text of `\text{}` and links of `\href{}` through unescaped, so this module takes
+its tree (never its string), strips it to the elements and attributes of presentation MathML, and
+writes it again with everything escaped. latex2mathml also lets unknown commands through as text:
+here they are an error, which the page shows beside the source.
 """
 
 import html
@@ -86,14 +86,9 @@ class Untypeset(ValueError):
 def typeset(latex: str) -> Markup:
     r"""MathML of a statement, in pieces between which a narrow page may end a line.
 
-    A statement is cut at its outermost `\quad`s, and a long one before outermost relations
-    and terms. A sentence in `\text{}` is prose, with its mathematics between dollar signs.
-
-    Args:
-        latex: mathematics without dollar signs.
-
-    Returns:
-        Safe MathML; where it cannot be made, the source as code with the reason.
+    A statement is cut at its outermost `\quad`s, and a long one before outermost relations and
+    terms. A sentence in `\text{}` is prose, with its mathematics between dollar signs. Where MathML
+    cannot be made, the source follows as code with the reason.
 
     Examples:
         >>> print(typeset("x"))
@@ -108,7 +103,7 @@ def typeset(latex: str) -> Markup:
     if sentence and "$" in sentence.group(1):
         return Markup('<span class="maths"><span>{}</span></span>').format(prose(sentence.group(1)))
     try:
-        parts = [
+        lines = [
             Markup("<wbr>").join(
                 mathml(p, display=True, continued=i > 0) for i, p in enumerate(pieces)
             )
@@ -118,15 +113,12 @@ def typeset(latex: str) -> Markup:
         return Markup(
             '<span class="untypeset"><code>{}</code> <small>not typeset: {}</small></span>'
         ).format(latex, str(reason))
-    spans = (Markup("<span>{}</span>").format(part) for part in parts)
+    spans = (Markup("<span>{}</span>").format(part) for part in lines)
     return Markup('<span class="maths">{}</span>').format(Markup(" ").join(spans))
 
 
 def split(latex: str) -> list[list[str]]:
     r"""Cut mathematics, outside all groups, at quads and before relations and terms.
-
-    Args:
-        latex: mathematics.
 
     Returns:
         For each part between quads its pieces, none empty.
@@ -139,7 +131,7 @@ def split(latex: str) -> list[list[str]]:
         >>> split("a(b + c + d + e)_+")  # a sign below or above is no term
         [['a(b + c + d + e)_+']]
     """
-    parts: list[list[str]] = [[]]
+    lines: list[list[str]] = [[]]
     depth, barred, start, before = 0, False, 0, ""
     for token in _TOKENS.finditer(latex):
         text, place = token.group(), token.start()
@@ -152,18 +144,18 @@ def split(latex: str) -> list[list[str]]:
         elif depth == 0 and not barred:
             long = place - start
             if text in _SPACES:
-                parts[-1].append(latex[start:place])
-                parts.append([])
+                lines[-1].append(latex[start:place])
+                lines.append([])
                 start = token.end()
             elif (text in _RELATIONS and long >= _SHORTEST["relation"] and before != r"\not") or (
                 text in _TERMS and long >= _SHORTEST["term"] and latex[place - 1] not in "_^"
             ):
-                parts[-1].append(latex[start:place])
+                lines[-1].append(latex[start:place])
                 start = place
         before = text
-    parts[-1].append(latex[start:])
-    kept = [[piece.strip() for piece in part if piece.strip()] for part in parts]
-    return [part for part in kept if part] or [[latex]]
+    lines[-1].append(latex[start:])
+    nonempty = [[piece.strip() for piece in part if piece.strip()] for part in lines]
+    return [part for part in nonempty if part] or [[latex]]
 
 
 @cache
@@ -178,18 +170,14 @@ def _refusals() -> tuple[type[Exception], ...]:
 
 @cache
 def mathml(latex: str, display: bool = False, continued: bool = False) -> Markup:
-    r"""One `<math>` element of one piece of mathematics.
+    r"""One `<math>` element of one piece of mathematics, without namespaces, for HTML.
 
     Args:
-        latex: mathematics without dollar signs.
         display: large fractions, and limits above and below sums.
-        continued: it continues a line, so that a first sign stands between terms.
-
-    Returns:
-        Safe markup without namespaces, for HTML.
+        continued: the piece continues a line, so that a first sign is between terms.
 
     Raises:
-        Untypeset: where latex2mathml refuses it or does not know a command of it.
+        Untypeset: if latex2mathml refuses it or does not know one of its commands.
 
     Examples:
         >>> print(mathml(r"\text{<b>}"))
@@ -217,14 +205,10 @@ def mathml(latex: str, display: bool = False, continued: bool = False) -> Markup
 
 
 def prose(text: str) -> Markup:
-    """Plain text with `code` and $mathematics$ in it, as safe markup.
+    """Plain text with `code` and $mathematics$ in it, as safe markup; $$a formula$$ is a line.
 
-    Args:
-        text: what an author wrote; $$a formula$$ stands on a line of its own.
-
-    Returns:
-        Escaped text; code and mathematics are typeset. A number such as -2e-5 in the text has a
-        true minus sign and a raised power, and no line begins with the comma after a formula.
+    A number such as -2e-5 in the text has a true minus sign and a raised power, and no line begins
+    with the comma after a formula.
 
     Examples:
         >>> print(prose("<b> of `x`, $p$"))
@@ -232,33 +216,33 @@ def prose(text: str) -> Markup:
         >>> print(prose("-2e-05 <= 8e+14"))
         −2 × 10<sup>−5</sup> ≤ 8 × 10<sup>14</sup>
     """
-    parts: list[Markup] = []
+    output: list[Markup] = []
     after_formula = False
     for part in re.split(r"(\$\$[^$]+\$\$|\$[^$\n]+\$|`[^`\n]+`)", text):
         if part.startswith("$$") and len(part) > 4:
             formula = typeset(" ".join(part[2:-2].split()))
-            parts.append(Markup('<span class="formula">{}</span>').format(formula))
+            output.append(Markup('<span class="formula">{}</span>').format(formula))
         elif part.startswith("$") and len(part) > 2:
-            formula, before = _inline(part[1:-1]), str(parts[-1]) if parts else ""
+            formula, before = _inline(part[1:-1]), str(output[-1]) if output else ""
             if before.endswith(("(", "[")):
-                parts[-1] = Markup(before[:-1])
-                formula = _kept(formula, opening=before[-1])
-            parts.append(formula)
+                output[-1] = Markup(before[:-1])
+                formula = _unbroken(formula, opening=before[-1])
+            output.append(formula)
             after_formula = True
             continue
         elif part.startswith("`") and len(part) > 2:
-            parts.append(Markup("<code>{}</code>").format(part[1:-1]))
+            output.append(Markup("<code>{}</code>").format(part[1:-1]))
         else:
             signs = _CLOSING.match(part) if after_formula else None
             if signs:
-                parts[-1] = _kept(parts[-1], closing=signs.group())
+                output[-1] = _unbroken(output[-1], closing=signs.group())
                 part = part[signs.end() :]
-            parts.append(_text(part))
+            output.append(_text(part))
         after_formula = False
-    return Markup("").join(parts)
+    return Markup("").join(output)
 
 
-def _kept(formula: Markup, opening: str = "", closing: str = "") -> Markup:
+def _unbroken(formula: Markup, opening: str = "", closing: str = "") -> Markup:
     """A formula whose first or last piece stays on one line with the sign beside it."""
     pieces = str(formula).split("<wbr>")
     place = 0 if opening else -1
@@ -271,22 +255,22 @@ def _text(text: str) -> Markup:
     """Text with its numbers and relations as print has them."""
     for sign, printed in _PRINTED:
         text = sign.sub(printed, text)
-    parts, start = [], 0
-    for found in _POWER.finditer(text):
-        mantissa, sign, power = found.groups()
+    output, start = [], 0
+    for match in _POWER.finditer(text):
+        mantissa, sign, power = match.groups()
         factor = "" if mantissa == "1" else f"{mantissa} × "
         power = "−" * (sign in ("-", "−")) + power
-        parts += [
-            escape(text[start : found.start()]),
+        output += [
+            escape(text[start : match.start()]),
             Markup("{}10<sup>{}</sup>").format(factor, power),
         ]
-        start = found.end()
-    return Markup("").join([*parts, escape(text[start:])])
+        start = match.end()
+    return Markup("").join([*output, escape(text[start:])])
 
 
 def _inline(latex: str) -> Markup:
-    parts = split(latex)
-    pieces = parts[0] if len(parts) == 1 else [latex]
+    lines = split(latex)
+    pieces = lines[0] if len(lines) == 1 else [latex]
     try:
         # A line may end before a relation: browsers do not break mathematics themselves.
         return Markup("<wbr>").join(mathml(p, continued=i > 0) for i, p in enumerate(pieces))
@@ -298,22 +282,22 @@ def _clean(node: ElementTree.Element) -> ElementTree.Element:
     """The node with allowed names only, its text unescaped (writing escapes it again)."""
     if node.tag not in _ELEMENTS:
         raise Untypeset(f"it gives the element '{node.tag}'")
-    kept = {name: value for name, value in node.attrib.items() if name in _ATTRIBUTES}
-    if kept.get("display") == "inline":
-        del kept["display"]
+    attributes = {name: value for name, value in node.attrib.items() if name in _ATTRIBUTES}
+    if attributes.get("display") == "inline":
+        del attributes["display"]
     variant = node.attrib.get("mathvariant", "")
     text = html.unescape(node.text or "")
     if node.tag == "mi" and text in _OPERATORS:
         return _operator(text)
     tag = node.tag
     if tag == "mo" and (text in _LETTERS or (len(text) > 1 and text.isascii() and text.isalpha())):
-        tag, kept = "mi", {}
+        tag, attributes = "mi", {}
     if tag == "mo" and text in _TIGHT:
-        kept |= {"lspace": "0", "rspace": "0"}
+        attributes |= {"lspace": "0", "rspace": "0"}
     # Capital Greek letters stand upright, as TeX sets them.
     if node.tag == "mi" and (variant == "normal" or (len(text) == 1 and "Α" <= text <= "Ω")):
-        kept["mathvariant"] = "normal"
-    new = ElementTree.Element(tag, kept)
+        attributes["mathvariant"] = "normal"
+    new = ElementTree.Element(tag, attributes)
     if text.startswith("\\") and len(text) > 1 and node.tag != "mtext":
         raise Untypeset(f"{text} is not known")
     new.text = "".join(_letter(character, variant) for character in text)
@@ -352,7 +336,7 @@ def _needs_space(before: ElementTree.Element, after: ElementTree.Element) -> boo
 
 
 def _base(node: ElementTree.Element) -> ElementTree.Element:
-    """What carries the scripts, or the node itself."""
+    """The base of scripts, or the node itself."""
     return _base(node[0]) if node.tag in _SCRIPTED and len(node) else node
 
 

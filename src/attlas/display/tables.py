@@ -1,4 +1,4 @@
-"""Tables in HTML, for the atlas and for notebooks: the one place that writes rows and cells."""
+"""Tables in HTML, for the atlas and for notebooks: the only module that writes rows and cells."""
 
 import math
 import numbers
@@ -16,12 +16,12 @@ def table(heads: Sequence[str], rows: Iterable[Sequence[object]], caption: str =
     """A table with its caption; numbers with three digits, all text escaped.
 
     Args:
-        heads: names of the columns, prose; none at all for a table of names and values.
-        rows: the cells: numbers, flags, prose, markup that is safe already, None.
-        caption: what it shows, prose.
+        heads: names of the columns, prose; empty for a table of names and values.
+        rows: cells: numbers, flags, prose, safe markup, None.
+        caption: title of the table, prose.
 
     Returns:
-        Safe markup. A column is right-aligned where all its cells are numbers.
+        Markup. A column is right-aligned where all its cells are numbers.
 
     Examples:
         >>> print(table([], [["loss", 2.0]], "<of> $p$"))  # doctest: +NORMALIZE_WHITESPACE
@@ -30,7 +30,7 @@ def table(heads: Sequence[str], rows: Iterable[Sequence[object]], caption: str =
     """
     body = [tuple(row) for row in rows]
     right = [all(_is_number(row[k]) for row in body) for k in range(len(heads))]
-    parts = [Markup("<caption>{}</caption>\n").format(prose(caption))] if caption else []
+    blocks = [Markup("<caption>{}</caption>\n").format(prose(caption))] if caption else []
     if heads:
         cells = (
             Markup('<th scope="col"{}>{}</th>').format(
@@ -38,11 +38,11 @@ def table(heads: Sequence[str], rows: Iterable[Sequence[object]], caption: str =
             )
             for name, is_right in zip(heads, right, strict=True)
         )
-        parts.append(Markup("<thead><tr>{}</tr></thead>").format(Markup("").join(cells)))
+        blocks.append(Markup("<thead><tr>{}</tr></thead>").format(Markup("").join(cells)))
     aligned = right if heads else [True] * max(map(len, body), default=0)
     lines = (Markup("<tr>{}</tr>").format(Markup("").join(map(cell, row, aligned))) for row in body)
-    parts.append(Markup("<tbody>{}</tbody>").format(Markup("").join(lines)))
-    return Markup("<table>{}</table>").format(Markup("").join(parts))
+    blocks.append(Markup("<tbody>{}</tbody>").format(Markup("").join(lines)))
+    return Markup("<table>{}</table>").format(Markup("").join(blocks))
 
 
 def cell(value: object, aligned: bool = True) -> Markup:
@@ -50,10 +50,7 @@ def cell(value: object, aligned: bool = True) -> Markup:
 
     Args:
         value: a number, a flag, text with `code` and $mathematics$, safe markup, or None.
-        aligned: whether a number stands at the right, as it does not among text.
-
-    Returns:
-        Safe markup.
+        aligned: whether a number is right-aligned, unlike one among text.
 
     Examples:
         >>> print(cell(-3), cell("<b>"), cell(float("nan")))
@@ -79,13 +76,6 @@ def _number_cell(text: Markup, aligned: bool) -> Markup:
 def arrays_table(arrays: Mapping[str, Any], caption: str = "") -> Markup:
     """Arrays by name, each in one row: type, shape, and the value or the range.
 
-    Args:
-        arrays: arrays and numbers of NumPy or JAX by name.
-        caption: what they are, prose.
-
-    Returns:
-        Safe markup.
-
     Examples:
         >>> "<td>2 × 3</td>" in arrays_table({"W": np.ones((2, 3))})
         True
@@ -100,13 +90,7 @@ def arrays_table(arrays: Mapping[str, Any], caption: str = "") -> Markup:
 
 
 def described(value: Any) -> str:
-    """An array or number in a few characters: a number as itself, an array by type and shape.
-
-    Args:
-        value: an array or number of NumPy or JAX.
-
-    Returns:
-        Text.
+    """An array or number in a few characters: a number itself, an array by type and shape.
 
     Examples:
         >>> described(np.asarray(1.5)), described(np.ones((2, 3)))
@@ -119,13 +103,7 @@ def described(value: Any) -> str:
 
 
 def entry(value: object) -> Markup:
-    """One entry of an array, exact where it is an integer or a flag.
-
-    Args:
-        value: a scalar of NumPy.
-
-    Returns:
-        Safe markup.
+    """One entry of an array, exact for an integer or a flag.
 
     Examples:
         >>> print(entry(np.int64(12345)), entry(np.float64(0.5)), entry(np.bool_(True)))

@@ -2,15 +2,14 @@
 
 import difflib
 import os
-import sys
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
 from attlas.core.errors import UserError
 from attlas.experiments.experiment import Experiment
-from attlas.projects.installed import installed_papers
-from attlas.projects.loading import objects_of, objects_of_installed, shown_path
+from attlas.projects.installed import InstalledPaper, installed_papers, known_places
+from attlas.projects.loading import objects_of, objects_of_paper, objects_of_papers, shown_path
 from attlas.projects.places import is_place, is_written_as_place, read_place
 from attlas.projects.project import listed, project_here
 
@@ -111,14 +110,18 @@ def _of_name(name: str) -> Sequence[Experiment]:
 
 
 def _may_be_named(name: str) -> tuple[Experiment, ...]:
-    """The experiments of the project, the listed places, and installed modules of that name."""
+    """The experiments of the project and the listed places, and of installed modules of a name."""
+
+    def named(paper: InstalledPaper) -> list[str]:
+        return [m for m in paper.experiment_modules() if name in (paper.key, m.rpartition(".")[2])]
+
     experiments = [*_of_project(), *_of_environment()]
     for paper in installed_papers():
-        if paper.project is None:
-            continue
-        modules = paper.experiment_modules()
-        named = [m for m in modules if name in (paper.key, m.rpartition(".")[2])]
-        experiments += objects_of_installed(paper, named, Experiment)
+        if paper.project and name == paper.key:
+            experiments += objects_of_paper(paper, named, Experiment)
+        elif paper.project:
+            # Another paper may have the experiment: one that does not load must not hide it.
+            experiments += objects_of_papers([paper], named, Experiment)
     return _named_once(experiments)
 
 
@@ -142,14 +145,7 @@ def _of_environment() -> tuple[Experiment, ...]:
 
 
 def _installed() -> tuple[Experiment, ...]:
-    """The experiments of installed papers; a paper that fails to load is reported and skipped."""
-    experiments: list[Experiment] = []
-    for paper in installed_papers():
-        try:
-            experiments += objects_of_installed(paper, paper.experiment_modules(), Experiment)
-        except UserError as error:
-            sys.stderr.write(f"attlas: {error}: skipping its experiments\n")
-    return tuple(experiments)
+    return objects_of_papers(installed_papers(), InstalledPaper.experiment_modules, Experiment)
 
 
 def _named_once(experiments: Sequence[Experiment]) -> tuple[Experiment, ...]:
@@ -167,8 +163,8 @@ def unknown_experiment(name: str, experiments: Sequence[Experiment]) -> str:
     """The error message for a name that no experiment has, with the nearest names."""
     names = sorted({text for e in experiments for text in (e.name, e.paper)})
     near = difflib.get_close_matches(name, names, n=3, cutoff=0.5)
-    hint = f"did you mean {' or '.join(near)}?" if near else "see `attlas list experiments`"
-    return f"unknown experiment '{name}': {hint}"
+    hint = f"did you mean {' or '.join(near)}?" if near else "see `attlas list experiments`."
+    return f"unknown experiment '{name}': {hint} {known_places()}"
 
 
 def one_named(name: str) -> Experiment:

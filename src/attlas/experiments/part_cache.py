@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from attlas.core.checkpoint import new_stage, not_kept
+from attlas.core.checkpoint import new_stage, without_checkpoints
 from attlas.experiments.record import Layout
 
 if TYPE_CHECKING:  # imports a third of a worker's start
@@ -37,9 +37,9 @@ def cached_part(compute: "Callable[..., xarray.Dataset]", *arguments: Any) -> "x
         return compute(*arguments)
     from attlas.experiments.join import Part, plain_text  # imports xarray
 
-    arrays = stage.kept()
+    arrays = stage.restored()
     if arrays is None:
-        with not_kept():
+        with without_checkpoints():
             dataset = plain_text(compute(*arguments))
         if dataset.attrs:
             raise ValueError(

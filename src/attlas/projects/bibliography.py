@@ -4,27 +4,29 @@ from functools import cache
 from importlib import resources
 
 from attlas.core.errors import UserError
-from attlas.projects.installed import installed_papers
+from attlas.projects.installed import installed_papers, set_aside
 from attlas.projects.references import PROJECT, Reference, parse_references
 
 
 @cache
 def all_references() -> dict[str, Reference]:
-    """The references of the installed papers, and what attlas itself cites.
+    """References of the installed papers and of attlas itself, by key; in order of years.
 
-    Returns:
-        References by key: by year, what the project wrote itself last.
+    Statements of attlas itself come last. A paper whose file cannot be read is set aside.
 
     Examples:
         >>> "julistiono2024optimizing" in all_references()
         True
     """
-    known: dict[str, Reference] = {}
+    references: dict[str, Reference] = {}
     for paper in installed_papers():
-        known |= {} if paper.project is None else paper.project.bibliography()
+        try:
+            references |= {} if paper.project is None else paper.project.bibliography()
+        except UserError as error:
+            set_aside(paper.name, error)
     text = resources.files("attlas").joinpath("references.bib").read_text(encoding="utf-8")
-    known |= parse_references(text)
-    return dict(sorted(known.items(), key=lambda item: _order(item[1])))
+    references |= parse_references(text)
+    return dict(sorted(references.items(), key=lambda item: _order(item[1])))
 
 
 def _order(reference: Reference) -> tuple[bool, int, str]:
@@ -34,20 +36,14 @@ def _order(reference: Reference) -> tuple[bool, int, str]:
 def find_reference(key: str) -> Reference:
     """The reference of a key.
 
-    Args:
-        key: as in `references.bib`.
-
-    Returns:
-        The reference.
-
     Raises:
-        UserError: if there is none.
+        UserError: if no bibliography has it.
 
     Examples:
         >>> find_reference("julistiono2024optimizing").year
         2024
     """
-    known = all_references()
-    if key not in known:
+    references = all_references()
+    if key not in references:
         raise UserError(f"references.bib has no entry '{key}': add it")
-    return known[key]
+    return references[key]

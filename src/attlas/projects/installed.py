@@ -8,7 +8,8 @@ from pathlib import Path
 
 from attlas.core.errors import UserError
 from attlas.projects.places import read_place
-from attlas.projects.project import Project, announced, project_in
+from attlas.projects.project import Project, announced, project_here, project_in
+from attlas.projects.search import say_once
 from attlas.projects.source import dotted_name
 
 
@@ -17,9 +18,9 @@ class InstalledPaper:
     """A package that announces claims.
 
     Attributes:
-        name: of the entry point.
+        name: name of the entry point.
         module: dotted name of the package or module that it announces.
-        project: what the `pyproject.toml` in the package's folder says; None where there is none.
+        project: settings in the `pyproject.toml` in the package's folder, None without one.
     """
 
     name: str
@@ -28,14 +29,11 @@ class InstalledPaper:
 
     @property
     def key(self) -> str:
-        """The key of the paper; the announced name where no project gives one."""
+        """The key of the paper; without a project, the name of the entry point."""
         return self.project.key if self.project and self.project.key else self.name
 
     def claim_modules(self) -> dict[str, Path]:
-        """The modules that may define claims, with their files; nothing is imported.
-
-        Returns:
-            Files by dotted names; none where no project says which they are.
+        """Files of the modules that may define claims, by dotted name; nothing is imported.
 
         Raises:
             UserError: if a pattern of the project matches no file.
@@ -43,25 +41,11 @@ class InstalledPaper:
         return {} if self.project is None else _modules(self.project.claims_or_folder, self.project)
 
     def experiment_modules(self) -> dict[str, Path]:
-        """The modules that may define experiments, with their files; nothing is imported.
-
-        Returns:
-            Files by dotted names; none where no project says which they are.
-
-        Raises:
-            UserError: if a pattern of the project matches no file.
-        """
+        """Files of the modules that may define experiments, likewise."""
         return {} if self.project is None else _modules(self.project.experiments, self.project)
 
     def claim_modules_defining(self, slug: str) -> tuple[str, ...]:
-        """The modules whose text defines a function from which a claim takes its name.
-
-        Args:
-            slug: the claim's name without its paper, such as `lemma-12`.
-
-        Returns:
-            Dotted names, in order.
-        """
+        """The modules whose text defines the function of a claim, such as `lemma-12`."""
         function = re.escape(slug.replace("-", "_"))
         pattern = re.compile(rf"^def _*{function}_*\(", re.MULTILINE)
         return tuple(
@@ -74,24 +58,39 @@ class InstalledPaper:
 def installed_papers() -> tuple[InstalledPaper, ...]:
     """The packages that announce claims, in order of their names; none is imported.
 
-    Returns:
-        Papers; an announced package that cannot be found is left out until it is asked for.
+    A package whose `pyproject.toml` is wrong is named on stderr and set aside.
 
     Examples:
         >>> "julistiono2024optimizing" in [paper.key for paper in installed_papers()]
         True
     """
-    return tuple(_paper(name, module) for name, module in announced())
+    papers = []
+    for name, module in announced():
+        try:
+            papers.append(_paper(name, module))
+        except UserError as error:
+            set_aside(name, error)
+    return tuple(papers)
+
+
+def set_aside(name: str, error: UserError) -> None:
+    """Name an announced package that does not load, and why, on stderr; once in a process."""
+    say_once(f"attlas: the installed '{name}' is set aside: {error}")
+
+
+def known_places() -> str:
+    """Where names of claims and experiments come from, and how others are found."""
+    project = project_here()
+    papers = ", ".join(paper.key for paper in installed_papers()) or "none"
+    place = "no project here" if project is None else f"the project {project.key} here"
+    return (
+        f"There are {place} and the installed papers {papers}: for another paper, install the "
+        "package that announces it, run attlas in its folder, or name its file"
+    )
 
 
 def is_of_installed_paper(filename: str) -> bool:
-    """Whether a file belongs to a package that announces claims.
-
-    Args:
-        filename: absolute; a cell of a notebook has a name of its own.
-
-    Returns:
-        Whether it lies in the folder of one.
+    """Whether a file, by its absolute path, lies in the folder of a package that announces claims.
 
     Examples:
         >>> is_of_installed_paper("claims_mine.py")
@@ -101,13 +100,7 @@ def is_of_installed_paper(filename: str) -> bool:
 
 
 def is_announced(module: str) -> bool:
-    """Whether a module belongs to a package that announces claims.
-
-    Args:
-        module: dotted name.
-
-    Returns:
-        Whether the package, or the module itself, is announced.
+    """Whether a module, or a package that contains it, announces claims.
 
     Examples:
         >>> is_announced("json.decoder")
@@ -128,18 +121,20 @@ def _folders(names: tuple[tuple[str, str], ...]) -> tuple[Path, ...]:
 
 
 def _folder(module: str) -> Path | None:
-    """The folder of a package, found without importing it."""
+    """The folder of a package, found without importing it, nor a package that contains it."""
+    top, *inner = module.split(".")
     try:
-        spec = importlib.util.find_spec(module)
+        spec = importlib.util.find_spec(top)
     except (ImportError, ValueError):
         return None
     if spec is None or not spec.submodule_search_locations:
         return None
-    return Path(next(iter(spec.submodule_search_locations)))
+    folder = Path(next(iter(spec.submodule_search_locations)), *inner)
+    return folder if folder.is_dir() else None
 
 
 def _modules(patterns: tuple[str, ...], project: Project) -> dict[str, Path]:
-    files = [file for each in patterns for file in read_place(each, project.root).files]
+    files = [file for text in patterns for file in read_place(text, project.root).files]
     if any(file.suffix != ".py" for file in files):
         raise UserError(
             f"{project.file}: an installed package defines claims in modules: name .py files"

@@ -1,4 +1,4 @@
-"""Load what a place defines; what goes wrong there is said with the user's own file and line."""
+"""Load the modules of a place; an error there becomes one line with the user's file and line."""
 
 import importlib
 import importlib.util
@@ -17,7 +17,12 @@ from attlas._files.plain_file import printable
 from attlas.core.errors import UserError
 from attlas.core.extras import missing_extra
 from attlas.core.named_call import nearest
-from attlas.projects.installed import InstalledPaper, is_of_installed_paper
+from attlas.projects.installed import (
+    InstalledPaper,
+    is_announced,
+    is_of_installed_paper,
+    set_aside,
+)
 from attlas.projects.notebook import run_cells
 from attlas.projects.places import Place, on_path, read_place
 from attlas.projects.source import (
@@ -25,7 +30,7 @@ from attlas.projects.source import (
     digest_of,
     dotted_name,
     is_installed,
-    own_files,
+    package_files,
     with_data,
 )
 
@@ -34,12 +39,11 @@ Kind = TypeVar("Kind")
 
 @dataclass(frozen=True)
 class Loaded:
-    """A module of the user's, as it was when it ran.
+    """A module of a user project, as it was when it ran.
 
     Attributes:
-        module: the module.
-        home: what finds it in another process: its file, or its dotted name.
-        files: its source, that of the project's modules which it imports, and the project's data.
+        home: its file or its dotted name, by which another process finds it.
+        files: its source, those of the project's modules which it imports, and the project's data.
         digest: sha256 of these when they ran.
     """
 
@@ -53,101 +57,87 @@ _LOADED: dict[str, Loaded] = {}
 
 
 def loaded_home(home: str) -> Loaded | None:
-    """What was loaded from a home in this process.
-
-    Args:
-        home: see `Loaded`.
-
-    Returns:
-        The module with its sources, None where nothing was.
-    """
+    """The module that this process loaded from a home, None if it did not."""
     return _LOADED.get(home)
 
 
 def load_place(place: Place | str) -> tuple[Loaded, ...]:
-    """The modules of a place, each run once; again only when its own sources have changed.
-
-    Args:
-        place: see `attlas.projects.places.read_place`.
+    """The modules of a place, each run once; again only after its own sources have changed.
 
     Returns:
         Modules in order of their files or names.
 
     Raises:
-        UserError: if nothing is there, or what is there cannot be imported: the user's file and
-            line, and what was raised there.
+        UserError: if the place is empty or cannot be imported: the user's file and line, and the
+            error there.
     """
-    found = read_place(place) if isinstance(place, str) else place
-    if not found.module:
-        return tuple(_load(str(path), _module_name(path), path) for path in found.files)
-    top = _load_module(found.module)
+    location = read_place(place) if isinstance(place, str) else place
+    if not location.module:
+        return tuple(_load(str(path), _module_name(path), path) for path in location.files)
+    top = _load_module(location.module)
     below = [info.name for info in _submodules(top.module)]
     return (top, *(_load_module(name) for name in below))
 
 
-def objects_of_module(name: str, kind: type[Kind]) -> tuple[Kind, ...]:
-    """The objects of a class that one importable module defines, those of its submodules left out.
-
-    Args:
-        name: dotted name of the module.
-        kind: the class looked for.
-
-    Returns:
-        Objects in order of lines, each once.
-
-    Raises:
-        UserError: if the module cannot be imported: the file and line, and what was raised there.
-    """
-    return _objects_in([_load_module(name)], "", kind)
+Modules = Callable[[InstalledPaper], Iterable[str]]
+"""Which modules of an installed paper may define objects of a class."""
 
 
-def objects_of_installed(
-    paper: InstalledPaper, modules: Iterable[str], kind: type[Kind]
-) -> tuple[Kind, ...]:
-    """The objects of a class that an installed paper defines.
+def objects_of_paper(paper: InstalledPaper, modules: Modules, kind: type[Kind]) -> tuple[Kind, ...]:
+    """The objects of a class that an installed paper defines, in order of modules and lines.
 
-    Args:
-        paper: announced by a package.
-        modules: those of its modules that may define some; where its project names none, the
-            whole package is loaded.
-        kind: the class looked for.
-
-    Returns:
-        Objects in order of modules and lines, each once.
+    Without a project, which says what its modules are, the package is imported as a whole.
 
     Raises:
         UserError: if a module cannot be imported; the line names the paper.
     """
     try:
-        if paper.project is None:
-            return objects_of(paper.module, kind)
-        return _objects_in(map(_load_module, modules), "", kind)
+        return _objects_of_paper(paper, modules, kind)
     except UserError as error:
         raise UserError(f"the installed '{paper.name}' announces claims: {error}") from error
 
 
+def objects_of_papers(
+    papers: Iterable[InstalledPaper], modules: Modules, kind: type[Kind]
+) -> tuple[Kind, ...]:
+    """The objects of a class that installed papers define; one that does not load is set aside."""
+    objects: list[Kind] = []
+    for paper in papers:
+        try:
+            objects += _objects_of_paper(paper, modules, kind)
+        except UserError as error:
+            set_aside(paper.name, error)
+    return tuple(objects)
+
+
+def _objects_of_paper(
+    paper: InstalledPaper, modules: Modules, kind: type[Kind]
+) -> tuple[Kind, ...]:
+    if paper.project is None:
+        return objects_of(paper.module, kind)
+    return _objects_in(map(_load_module, modules(paper)), "", kind)
+
+
 def objects_of(place: Place | str, kind: type[Kind]) -> tuple[Kind, ...]:
-    """The objects of a class that a place defines, or that it takes from other files of the user.
+    """The objects of a class that a place defines, or that it imports from other files of the user.
 
-    Each gets the attribute `home`, by which another process finds it.
-
-    Args:
-        place: see `attlas.projects.places.read_place`.
-        kind: the class looked for; a tuple at module level counts as its members.
+    Each gets the attribute `home`, by which another process finds it. A tuple at module level
+    counts as its members.
 
     Returns:
         Objects in order of files and lines, each once.
 
     Raises:
-        UserError: see `load_place`; or where the one object that is named is not there.
+        UserError: see `load_place`; or if the place names one object that is missing.
     """
-    found = read_place(place) if isinstance(place, str) else place
-    objects = _objects_in(load_place(found), found.name, kind)
-    if found.name and not objects:
+    location = read_place(place) if isinstance(place, str) else place
+    objects = _objects_in(load_place(location), location.name, kind)
+    if location.name and not objects:
         kinds = kind.__name__.lower()
-        known = _named(found, kind)
+        names = _named(location, kind)
         raise UserError(
-            f"'{found.text}' defines no {kinds} named '{found.name}': {nearest(found.name, known)}"
+            f"'{location.text}' defines no {kinds} named '{location.name}': "
+            f"{nearest(location.name, names)}"
         )
     return objects
 
@@ -165,7 +155,7 @@ def _objects_in(modules: Iterable[Loaded], name: str, kind: type[Kind]) -> tuple
 
 
 def _named(place: Place, kind: type) -> tuple[str, ...]:
-    """The names under which the modules of a place hold objects of a class."""
+    """The names under which the modules of a place define objects of a class."""
     return tuple(
         name
         for loaded in load_place(place)
@@ -175,10 +165,10 @@ def _named(place: Place, kind: type) -> tuple[str, ...]:
 
 
 def _values(module: ModuleType, name: str) -> list[object]:
-    known = vars(module)
+    variables = vars(module)
     if not name:
-        return list(known.values())
-    return [known[name]] if name in known else []
+        return list(variables.values())
+    return [variables[name]] if name in variables else []
 
 
 def _is_of_another_paper(item: object, module: ModuleType) -> bool:
@@ -191,7 +181,7 @@ def _is_of_another_paper(item: object, module: ModuleType) -> bool:
 
 
 def _module_name(path: Path) -> str:
-    """The name of a file as a module; imports beside it are found from then on."""
+    """The name of a file as a module; imports beside it work from then on."""
     name, folder = dotted_name(path)
     on_path(folder)
     taken = sys.modules.get(name)
@@ -217,17 +207,17 @@ def _load_module(name: str) -> Loaded:
 
 
 def _imported(name: str) -> ModuleType:
-    return _told(Path(name), lambda: importlib.import_module(name))
+    return _in_one_line(Path(name), lambda: importlib.import_module(name))
 
 
 def _current(home: str) -> Loaded | None:
-    """What was loaded, unless its sources have changed since; then their modules are forgotten."""
-    known = _LOADED.get(home)
-    if known is None or digest_of(with_data(known.files)) == known.digest:
-        return known
+    """The loaded module, unless its sources have changed since; then Python forgets its modules."""
+    loaded = _LOADED.get(home)
+    if loaded is None or digest_of(with_data(loaded.files)) == loaded.digest:
+        return loaded
     del _LOADED[home]
     importlib.invalidate_caches()
-    for name in known.files:
+    for name in loaded.files:
         sys.modules.pop(name, None)
     return None
 
@@ -235,17 +225,17 @@ def _current(home: str) -> Loaded | None:
 def _remembered(home: str, name: str, path: Path | None, run: Callable[[], ModuleType]) -> Loaded:
     module = run()
     # A folder of modules has no file.
-    files = {} if path is None else with_data(own_files(name, path))
+    files = {} if path is None else with_data(package_files(name, path))
     _LOADED[home] = loaded = Loaded(module, home, files, digest_of(files))
     return loaded
 
 
 def _run_file(name: str, path: Path) -> ModuleType:
-    """Run a file as a module; the one that was imported under its name is kept."""
+    """Run a file as a module; a module that was imported under its name stays."""
     present = sys.modules.get(name)
     if present is not None and getattr(present, "__file__", None) == str(path):
         return present
-    return _told(path, lambda: _execute(name, path))
+    return _in_one_line(path, lambda: _execute(name, path))
 
 
 def _execute(name: str, path: Path) -> ModuleType:
@@ -278,43 +268,51 @@ def _submodules(module: ModuleType) -> list[pkgutil.ModuleInfo]:
     folders = getattr(module, "__path__", None)
     if folders is None:
         return []
-    found = pkgutil.walk_packages(folders, f"{module.__name__}.", onerror=lambda name: None)
-    return sorted((i for i in found if not i.name.endswith("__main__")), key=lambda info: info.name)
+    modules = pkgutil.walk_packages(folders, f"{module.__name__}.", onerror=lambda name: None)
+    return sorted(
+        (i for i in modules if not i.name.endswith("__main__")), key=lambda info: info.name
+    )
 
 
-def _told(path: Path, run: Callable[[], ModuleType]) -> ModuleType:
-    """What `run` gives; what it raises becomes one line with the user's file and line."""
+def _in_one_line(path: Path, run: Callable[[], ModuleType]) -> ModuleType:
+    """The result of `run`; an error becomes one line with the user's file and line."""
     try:
         return run()
+    except ModuleNotFoundError as error:
+        # What a paper of attlas lacks is said of the command as a whole, see `extra_needed`.
+        if is_announced(str(path)) and missing_extra(error, "it"):
+            raise
+        needed = missing_extra(error, "it", "experiments") or _description(error)
+        raise UserError(f"{_where(error, path)}: {needed}") from error
     except SystemExit as error:
         raise UserError(
             f"{_where(error, path)}: it ends the process: put what is to run below "
             "`if __name__ == '__main__':`"
         ) from error
     except Exception as error:
-        raise UserError(f"{_where(error, path)}: {_said(error)}") from error
+        raise UserError(f"{_where(error, path)}: {_description(error)}") from error
 
 
-def _said(error: Exception) -> str:
-    told = printable(str(error))
+def _description(error: Exception) -> str:
+    text = printable(str(error))
     if isinstance(error, UserError):
-        return told
+        return text
     if isinstance(error, SyntaxError):
         return f"{type(error).__name__}: {error.msg}: correct it there"
     if isinstance(error, ModuleNotFoundError):
-        if line := missing_extra(error, "it", "experiments"):
-            return line
-        return f"{told}: install it, or put its folder on PYTHONPATH"
-    return f"{type(error).__name__}: {told}: correct it there" if told else type(error).__name__
+        return f"{text}: install it, or put its folder on PYTHONPATH"
+    return f"{type(error).__name__}: {text}: correct it there" if text else type(error).__name__
 
 
 def _where(error: BaseException, path: Path) -> str:
-    """The user's file and line at which something was raised, the innermost one."""
+    """The user's file and line at which an error was raised, the innermost one."""
     if isinstance(error, SyntaxError) and error.filename and error.lineno:
         return f"{shown_path(error.filename)}:{error.lineno}"
     frames = traceback.extract_tb(error.__traceback__)
-    own = [frame for frame in frames if _is_users(frame.filename)]
-    return f"{shown_path(own[-1].filename)}:{own[-1].lineno}" if own else shown_path(str(path))
+    project_frames = [frame for frame in frames if _is_users(frame.filename)]
+    if not project_frames:
+        return shown_path(str(path))
+    return f"{shown_path(project_frames[-1].filename)}:{project_frames[-1].lineno}"
 
 
 def _is_users(filename: str) -> bool:
@@ -325,13 +323,6 @@ def _is_users(filename: str) -> bool:
 
 
 def shown_path(filename: str) -> str:
-    """A path as the user would write it: relative where it is below the working directory.
-
-    Args:
-        filename: absolute or not.
-
-    Returns:
-        The shorter form.
-    """
+    """A path as the user would write it: relative where it is below the working directory."""
     inside = os.path.relpath(filename) if Path(filename).is_absolute() else filename
     return filename if inside.startswith(os.pardir) else inside

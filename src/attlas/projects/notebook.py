@@ -17,9 +17,6 @@ MOST_BYTES = 256_000_000
 def tagged_cells(path: Path) -> tuple[tuple[int, str], ...]:
     """The code cells of a notebook that are tagged `attlas` or `claims`.
 
-    Args:
-        path: an .ipynb file.
-
     Returns:
         Pairs of the cell's number, counted from 1 over all cells, and its source.
 
@@ -31,7 +28,7 @@ def tagged_cells(path: Path) -> tuple[tuple[int, str], ...]:
         if content is None:
             raise UserError(f"there is no file {path}: name a notebook")
         cells = json.loads(content)["cells"]
-        found = tuple(
+        tagged = tuple(
             (number, _source(cell))
             for number, cell in enumerate(cells, 1)
             if cell["cell_type"] == "code"
@@ -41,23 +38,19 @@ def tagged_cells(path: Path) -> tuple[tuple[int, str], ...]:
         raise UserError(f"{damage}: name a notebook") from damage
     except (KeyError, TypeError, AttributeError, UnicodeDecodeError, json.JSONDecodeError) as error:
         raise UserError(f"{path} is no notebook of version 4: save it again as .ipynb") from error
-    if not found:
+    if not tagged:
         raise UserError(
             f"{path} has no cell tagged 'attlas': tag the cells that define claims (and what they "
             "need) in the notebook's property inspector"
         )
-    return found
+    return tagged
 
 
 def run_cells(path: Path, module: ModuleType) -> None:
     """Run the tagged cells of a notebook in the namespace of a module, in order.
 
-    Lines that only a notebook understands (`%magic`, `!command`) are left out. A cell's file name
-    is `<path>[cell N]`, so that errors and claims name the cell.
-
-    Args:
-        path: an .ipynb file.
-        module: whose namespace the cells share.
+    Lines that only a notebook understands (`%magic`, `!command`) are ignored. A cell's file name is
+    `<path>[cell N]`, so that errors and claims name the cell.
 
     Raises:
         UserError: see `tagged_cells`.
@@ -71,13 +64,7 @@ def run_cells(path: Path, module: ModuleType) -> None:
 
 
 def plain_python(source: str) -> str:
-    r"""The source of a cell without what only a notebook understands; lines keep their numbers.
-
-    Args:
-        source: of a cell.
-
-    Returns:
-        Python.
+    r"""The source of a cell without lines of notebooks alone; the others keep their numbers.
 
     Examples:
         >>> plain_python("%matplotlib inline\nx = 1")

@@ -18,13 +18,13 @@ _NOT_CLAIMS = ("setup.py", "conftest.py", "noxfile.py")
 
 @dataclass(frozen=True)
 class Place:
-    """Where to look.
+    """A place of definitions.
 
     Attributes:
-        text: as the user wrote it.
+        text: text that the user wrote.
         files: Python files and notebooks, absolute.
         module: dotted name of an importable module or package; empty for files.
-        name: the one object that is meant; empty for all.
+        name: name of a single object; empty for all.
     """
 
     text: str
@@ -36,11 +36,7 @@ class Place:
 def is_written_as_place(text: str) -> bool:
     """Whether a text can only mean a place: no claim and no experiment has such a name.
 
-    Args:
-        text: as a user writes it.
-
-    Returns:
-        True for files by their suffix, paths that start with a dot, `~` or `/`, and `where:NAME`.
+    True for files by their suffix, paths that start with a dot, `~` or `/`, and `where:NAME`.
 
     Examples:
         >>> is_written_as_place("claims_mine.py"), is_written_as_place("lemma-12")
@@ -53,12 +49,7 @@ def is_written_as_place(text: str) -> bool:
 def is_place(text: str) -> bool:
     """Whether a text that is no known name means a place.
 
-    Args:
-        text: as a user writes it.
-
-    Returns:
-        True for what is written as one, for a path that exists, and for a module that can be
-        imported.
+    True for text that is written as one, for an existing path, and for an importable module.
 
     Examples:
         >>> is_place("json.decoder"), is_place("lemma-12")
@@ -66,19 +57,16 @@ def is_place(text: str) -> bool:
     """
     if is_written_as_place(text) or (text and Path(text).exists()):
         return True
-    return is_module_name(text) and is_importable(text, Path.cwd())
+    return _is_module_name(text) and is_importable(text, Path.cwd())
 
 
 def read_place(text: str, base: Path | None = None) -> Place:
-    """What a text means as a place.
+    """The place that a text means.
 
     Args:
         text: a file, a folder, a notebook, a pattern, a dotted module, or one of these with
             `:NAME`.
         base: folder that paths are relative to; the working directory by default.
-
-    Returns:
-        The place.
 
     Raises:
         UserError: if nothing is there.
@@ -99,11 +87,11 @@ def read_place(text: str, base: Path | None = None) -> Place:
             raise UserError(f"{head} is neither a Python file nor a notebook: name one")
         return Place(text, (path,), "", name)
     if any(sign in head for sign in "*?["):
-        found = tuple(each for each in sorted(base.glob(head)) if each.suffix in SUFFIXES)
-        if found:
-            return Place(text, found, "", name)
+        matches = tuple(path for path in sorted(base.glob(head)) if path.suffix in SUFFIXES)
+        if matches:
+            return Place(text, matches, "", name)
         raise UserError(f"no Python file matches '{head}' in {base}: correct the pattern")
-    if head.endswith(SUFFIXES) or not is_module_name(head):
+    if head.endswith(SUFFIXES) or not _is_module_name(head):
         raise UserError(f"there is no file or folder '{head}': correct the path")
     if not is_importable(head, base):
         raise UserError(
@@ -113,32 +101,13 @@ def read_place(text: str, base: Path | None = None) -> Place:
     return Place(text, (), head, name)
 
 
-def is_module_name(text: str) -> bool:
-    """Whether a text has the form of a dotted module name.
-
-    Args:
-        text: any.
-
-    Returns:
-        Whether its parts are identifiers.
-
-    Examples:
-        >>> is_module_name("a.b"), is_module_name("lemma-12")
-        (True, False)
-    """
+def _is_module_name(text: str) -> bool:
+    """Whether a text has the form of a dotted module name."""
     return all(part.isidentifier() for part in text.split("."))
 
 
 def is_importable(module: str, base: Path) -> bool:
-    """Whether a module can be found; a folder that holds it goes onto the path of imports.
-
-    Args:
-        module: dotted name.
-        base: folder in which, or in whose `src`, it may stand.
-
-    Returns:
-        Whether an import would find it.
-    """
+    """Whether an import would find a module; `base` or `base/src` joins the import path."""
     top = module.partition(".")[0]
     for folder in (base / "src", base):
         if (folder / top).is_dir() or (folder / f"{top}.py").is_file():
@@ -150,11 +119,7 @@ def is_importable(module: str, base: Path) -> bool:
 
 
 def on_path(folder: Path) -> None:
-    """Let imports find what stands in a folder, before anything that is installed.
-
-    Args:
-        folder: where.
-    """
+    """Let imports search a folder before anything that is installed."""
     if str(folder) not in sys.path:
         sys.path.insert(0, str(folder))
 
@@ -162,33 +127,27 @@ def on_path(folder: Path) -> None:
 def files_of(folder: Path) -> tuple[Path, ...]:
     """The files of a folder in which claims are looked for.
 
-    Those named `claims.py`, `claims_*.py` or `claims*.ipynb`, and all Python files below
-    `claims/`; in a folder called `claims` all its Python files; where there is none of these,
-    every Python file of the folder that imports attlas, but for tests.
-
-    Args:
-        folder: absolute.
-
-    Returns:
-        Files, sorted.
+    Those named `claims.py`, `claims_*.py` or `claims*.ipynb`, and all Python files below `claims/`;
+    in a folder called `claims` all its Python files; without any of these, every Python file of the
+    folder that imports attlas, except tests.
 
     Raises:
         UserError: if there is none.
     """
     named = [*folder.glob("claims.py"), *folder.glob("claims_*.py"), *folder.glob("claims*.ipynb")]
     inside = folder if folder.name == "claims" else folder / "claims"
-    found = {*named, *_below(inside)} if inside.is_dir() else {*named}
-    if not found:
-        found = {each for each in folder.glob("*.py") if _is_tool(each)}
-    if not found:
+    files = {*named, *_below(inside)} if inside.is_dir() else {*named}
+    if not files:
+        files = {path for path in folder.glob("*.py") if _is_tool(path)}
+    if not files:
         raise UserError(
             f"{folder} has no file that imports attlas: write the claims into claims_<topic>.py"
         )
-    return tuple(sorted(found))
+    return tuple(sorted(files))
 
 
 def _below(folder: Path) -> Iterator[Path]:
-    """Python files below a folder, hidden folders left out."""
+    """Python files below a folder, except in hidden folders."""
     for path in folder.rglob("*.py"):
         if not any(part.startswith(".") for part in path.relative_to(folder).parts):
             yield path

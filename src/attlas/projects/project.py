@@ -1,4 +1,4 @@
-"""A project: what the `[tool.attlas]` of the nearest `pyproject.toml` says of a paper."""
+"""A user project: the `[tool.attlas]` of the nearest `pyproject.toml`."""
 
 import os
 import re
@@ -27,19 +27,18 @@ STATUSES = ("new", "reconstructed")
 
 @dataclass(frozen=True)
 class Project:
-    """A paper of one's own, as its `pyproject.toml` describes it.
+    """A user's paper, as its `pyproject.toml` describes it.
 
     Attributes:
-        file: the `pyproject.toml`.
-        key: under which its claims are named, as in `references`; made of the title when only that
-            is given, empty when neither is.
-        title: of the paper; empty when not given.
+        key: paper of its claims, as in `references`; made from the title if only that is given,
+            empty without either.
+        title: title of the paper; empty if missing.
         claims: places of claims, relative to the folder of the file.
         experiments: places of experiments, likewise.
-        references: a BibTeX file, None when not given.
+        references: a BibTeX file, or None.
         data: patterns of the files that claims and experiments read, likewise; a verdict belongs to
             them as it does to the sources.
-        status: of claims that name none and were not read in print, one of `STATUSES`.
+        status: status of claims that declare none and were not read in print, one of `STATUSES`.
     """
 
     file: Path
@@ -58,14 +57,11 @@ class Project:
 
     @property
     def claims_or_folder(self) -> tuple[str, ...]:
-        """The places of claims: the folder itself where none is named."""
+        """The places of claims; without any, the folder itself."""
         return self.claims or (".",)
 
     def bibliography(self) -> dict[str, Reference]:
-        """The project's references by key.
-
-        Returns:
-            References in file order; none where no file is named.
+        """The project's references by key, in file order.
 
         Raises:
             UserError: if the file is missing or cannot be read as BibTeX.
@@ -73,15 +69,12 @@ class Project:
         return {} if self.references is None else read_references(self.references)
 
     def data_files(self) -> dict[str, Path]:
-        """The files that `data` names.
-
-        Returns:
-            Files by their paths relative to the project, in order.
+        """The files that `data` names, by their paths relative to the project, in order.
 
         Raises:
             UserError: if a pattern is absolute, or matches no file.
         """
-        found = {}
+        data = {}
         for pattern in self.data:
             where = f"{self.file}: [tool.attlas] data = [{pattern!r}]"
             if not pattern or Path(pattern).is_absolute():
@@ -90,18 +83,12 @@ class Project:
             if not files:
                 # A misspelt pattern would leave out of the verdict what it was to guard.
                 raise UserError(f"{where} matches no file: correct it, or leave it out")
-            found |= {Path(os.path.relpath(path, self.root)).as_posix(): path for path in files}
-        return dict(sorted(found.items()))
+            data |= {Path(os.path.relpath(path, self.root)).as_posix(): path for path in files}
+        return dict(sorted(data.items()))
 
 
 def read_references(path: Path) -> dict[str, Reference]:
-    """The references of a BibTeX file.
-
-    Args:
-        path: the file.
-
-    Returns:
-        References by key, in file order.
+    """The references of a BibTeX file by key, in file order.
 
     Raises:
         UserError: if the file is missing or cannot be read as BibTeX.
@@ -127,9 +114,8 @@ def read_references(path: Path) -> dict[str, Reference]:
 def project_here() -> Project | None:
     """The project of the working directory, whose claims and experiments run without being named.
 
-    Returns:
-        As `project_of`, except that a project is used only where its folder and file belong to the
-        current user; for root, to root or to who called sudo.
+    As `project_of`, but its folder and file must belong to the current user; for root, to root or
+    to the user who called sudo.
 
     Raises:
         UserError: if the table has an unknown key, or a value of another type.
@@ -138,20 +124,17 @@ def project_here() -> Project | None:
 
 
 def project_of(path: Path) -> Project | None:
-    """The project that a file or folder belongs to.
-
-    Args:
-        path: an absolute path; it need not exist.
+    """The project that a file or folder belongs to, by an absolute path that need not exist.
 
     Returns:
-        What the nearest `pyproject.toml` with a table `[tool.attlas]` says, upwards from `path` to
-        the top of its repository or to below the user's home, as far as folders and files belong
-        to the current user or to the owner of `path`; None where there is none. That of another
-        user is named in a line on stderr.
+        The table `[tool.attlas]` of the nearest `pyproject.toml` that has one, upwards from `path`
+        to the top of its repository or to below the user's home, as far as folders and files belong
+        to the current user or to the owner of `path`; or None. A line on stderr names a file of
+        another user.
 
     Raises:
-        UserError: if the table has a key other than key, title, references, claims, experiments
-            and data (the nearest one is named), or a value of another type than theirs.
+        UserError: if the table has an unknown key (the nearest known one is named), or a value of
+            another type.
 
     Examples:
         >>> project_of(Path("/never/made")) is None
@@ -162,25 +145,19 @@ def project_of(path: Path) -> Project | None:
 
 def _nearest(folder: Path, users: frozenset[int]) -> Project | None:
     """The nearest project upwards that some users own."""
-    for each in candidates(folder, FILE, users):
-        if each.refusal:
-            if say_refused(each):
+    for candidate in candidates(folder, FILE, users):
+        if candidate.refusal:
+            if say_refused(candidate):
                 return None
             continue
-        project = _read(each.file, each.state.st_mtime_ns, each.state.st_size)
+        project = _read(candidate.file, candidate.state.st_mtime_ns, candidate.state.st_size)
         if project is not None:
             return project
     return None
 
 
 def project_in(folder: Path) -> Project | None:
-    """The project whose file lies in a folder itself.
-
-    Args:
-        folder: absolute.
-
-    Returns:
-        What its `pyproject.toml` says; None where there is none with a table `[tool.attlas]`.
+    """The project whose `pyproject.toml` is in a folder itself, None without `[tool.attlas]`.
 
     Raises:
         UserError: see `project_of`.
@@ -197,13 +174,10 @@ def project_in(folder: Path) -> Project | None:
 
 
 def paper_of(filename: str) -> str:
-    """Under which paper a user's own file files its claims and experiments.
-
-    Args:
-        filename: where they are defined; a cell of a notebook is `<path>[cell N]`.
+    """The paper of the claims and experiments in a user's file; cells are `<path>[cell N]`.
 
     Returns:
-        The key of the file's project, else the file's stem; empty where there is no such file.
+        The key of the file's project, else the file's stem; empty without such a file.
 
     Raises:
         UserError: if the project's table has an unknown key, or a value of another type.
@@ -222,13 +196,7 @@ def paper_of(filename: str) -> str:
 
 
 def is_key(text: str) -> bool:
-    """Whether a text can be the key of a paper: in a bibliography, a name and a path.
-
-    Args:
-        text: any.
-
-    Returns:
-        Whether it is made of letters, digits, "-", "_" and ".", a letter or digit first.
+    """Whether a text can be a paper's key: letters, digits, "-", "_", ".", not a sign first.
 
     Examples:
         >>> is_key("doe2026"), is_key("a/b")
@@ -238,13 +206,7 @@ def is_key(text: str) -> bool:
 
 
 def listed(text: str) -> tuple[str, ...]:
-    """The entries of a list in an environment variable.
-
-    Args:
-        text: entries between commas.
-
-    Returns:
-        Those that are not empty.
+    """The entries, between commas, of an environment variable, except empty ones.
 
     Examples:
         >>> listed("a.py, b,,")
@@ -254,10 +216,7 @@ def listed(text: str) -> tuple[str, ...]:
 
 
 def announced() -> tuple[tuple[str, str], ...]:
-    """What installed packages announce by the entry point `attlas.claims`.
-
-    Returns:
-        Pairs of a name and a module that defines claims and experiments, in order of names.
+    """Pairs of name and module of the entry points `attlas.claims`, in order of names.
 
     Examples:
         >>> isinstance(announced(), tuple)
@@ -268,7 +227,7 @@ def announced() -> tuple[tuple[str, str], ...]:
 
 @lru_cache(maxsize=8)
 def _announced(path: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
-    """What packages on a path of imports announce; to read it takes 40 ms."""
+    """Announcements of packages on an import path; reading them takes 40 ms."""
     del path
     return tuple(sorted({(entry.name, entry.value) for entry in entry_points(group=GROUP)}))
 
@@ -310,6 +269,6 @@ def _text(value: Any, where: str) -> str:
 
 
 def _texts(value: Any, where: str) -> tuple[str, ...]:
-    if not isinstance(value, list) or not all(isinstance(each, str) for each in value):
+    if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
         raise UserError(f'{where} = {value!r} is no list of texts: write ["name_*.py"]')
     return tuple(value)

@@ -1,4 +1,4 @@
-"""Whose claim it is: the file, line, sources and commit that a verdict belongs to."""
+"""Provenance: the file, line, sources and commit that a verdict belongs to."""
 
 import linecache
 import shutil
@@ -11,18 +11,18 @@ from typing import Any
 
 from attlas.projects.loading import loaded_home
 from attlas.projects.project import project_of
-from attlas.projects.source import digest_of, dotted_name, own_files, with_data
+from attlas.projects.source import digest_of, dotted_name, package_files, with_data
 
 
 def source_digest(filename: str, home: str = "") -> str:
-    """The sha256 of what defines an object: its module, those it imports, its project's data.
+    """The sha256 of the sources of an object: its module, modules it imports, its project's data.
 
     Args:
-        filename: where it is defined; a cell of a notebook has a name of its own.
-        home: from where it was loaded, if it is a user's own.
+        filename: file of the definition; a cell of a notebook is `<path>[cell N]`.
+        home: file or module that `load_place` loaded, for objects of a user project.
 
     Returns:
-        64 hexadecimal digits, of the sources as they were loaded; empty where there is no source.
+        64 hexadecimal digits, of the sources as they were loaded; empty without a source.
 
     Examples:
         >>> len(source_digest(__file__)), source_digest("<nowhere>")
@@ -33,44 +33,40 @@ def source_digest(filename: str, home: str = "") -> str:
         return loaded.digest
     path = Path(filename.partition("[cell ")[0])
     if path.is_file():
-        # What it imports and reads may have changed while the file itself has not.
-        return digest_of(with_data(own_files(dotted_name(path)[0], path)))
+        # Its imports and data may have changed while the file itself is the same.
+        return digest_of(with_data(package_files(dotted_name(path)[0], path)))
     # A cell of a running notebook is known by line alone.
     text = "".join(linecache.getlines(filename))
     return sha256(text.encode()).hexdigest() if text else ""
 
 
 def provenance(place: tuple[str, int], home: str = "", digest: str = "") -> dict[str, Any]:
-    """Where an object is defined, for the record of what it gave.
+    """The place where an object is defined, for the record of its results.
 
     Args:
         place: file and line.
-        home: from where it was loaded, if it is a user's own.
-        digest: of its sources when they ran; computed now when empty.
+        home: file or module that `load_place` loaded, for objects of a user project.
+        digest: sha256 of its sources when they ran; computed now when empty.
 
     Returns:
-        Plain JSON: the file as it is called in its repository or project, the line, `sha256` of
-        the sources, and the commit of its repository, None where it is in none or was changed
-        since (then `modified` is True).
+        Plain JSON: the file as its repository or project calls it, the line, `sha256` of the
+        sources, and the commit of its repository, None if it is in none or has changed since (then
+        `modified` is True).
     """
     path = Path(place[0].partition("[cell ")[0])
-    told = {"line": place[1], "sha256": digest or source_digest(place[0], home)}
+    source = {"line": place[1], "sha256": digest or source_digest(place[0], home)}
     loaded = loaded_home(home) if home else None
     files = [path] if loaded is None else list(loaded.files.values())
-    return {"file": called(place[0]), **told, **_commit(path, tuple(files))}
+    return {"file": path_in_repository(place[0]), **source, **_commit(path, tuple(files))}
 
 
-def called(filename: str) -> str:
-    """A user's file as its repository or project calls it, without where this machine has it.
+def path_in_repository(filename: str) -> str:
+    """The path of a file relative to its repository, else to its project; else its name alone.
 
-    Args:
-        filename: absolute; a cell of a notebook has a name of its own.
-
-    Returns:
-        A path relative to the repository, outside any to the project; else the name alone.
+    It does not show where this machine has the file.
 
     Examples:
-        >>> called("/never/made/claims_mine.py")
+        >>> path_in_repository("/never/made/claims_mine.py")
         'claims_mine.py'
     """
     path = Path(filename)
@@ -87,7 +83,7 @@ def _commit(path: Path, files: tuple[Path, ...]) -> Mapping[str, Any]:
     root = repository_of(path.parent)
     if root is None:
         return {"commit": None, "modified": False}
-    inside = tuple(str(each) for each in files if each.is_relative_to(root))
+    inside = tuple(str(file) for file in files if file.is_relative_to(root))
     # Commits and edits change what git answers: it is asked again after either.
     marks = (*inside, str(root / ".git" / "index"), str(root / ".git" / "logs" / "HEAD"))
     return _answer(root, inside, tuple(map(_changed, marks)))
@@ -115,23 +111,19 @@ def _changed(file: str) -> int:
 
 @lru_cache(maxsize=1024)
 def repository_of(folder: Path) -> Path | None:
-    """The top folder of the git repository that a folder belongs to.
-
-    Args:
-        folder: absolute.
-
-    Returns:
-        The nearest folder upwards that holds `.git`; None where there is none.
+    """The nearest folder upwards that contains `.git`; None without one.
 
     Examples:
         >>> repository_of(Path("/never/made")) is None
         True
     """
-    return next((each for each in (folder, *folder.parents) if (each / ".git").exists()), None)
+    return next(
+        (parent for parent in (folder, *folder.parents) if (parent / ".git").exists()), None
+    )
 
 
 def _git(folder: Path, *words: str) -> str | None:
-    """What git answers, None where it is not there or refuses."""
+    """The answer of git, None where it is not installed or refuses."""
     git = shutil.which("git")
     if git is None or not folder.is_dir():
         return None

@@ -14,12 +14,9 @@ class Reference:
     """One entry of the bibliography.
 
     Attributes:
-        key: as the source statements cite it.
-        title: of the paper.
         authors: "Family, Given", in the paper's order.
-        year: of first publication.
+        year: year of first publication.
         venue: journal or site.
-        url: where to read it.
     """
 
     key: str
@@ -31,7 +28,7 @@ class Reference:
 
     @property
     def short(self) -> str:
-        """Authors and year as a sentence would cite them; what we wrote goes by its title.
+        """Authors and year as a sentence would cite them; by its title what attlas states itself.
 
         Examples:
             >>> from attlas.projects.bibliography import find_reference
@@ -48,16 +45,10 @@ class Reference:
 
 
 def parse_references(text: str) -> dict[str, Reference]:
-    """Read BibTeX with one field a line and values in braces.
-
-    Args:
-        text: content of a `.bib` file.
-
-    Returns:
-        References by key, in file order.
+    """Read BibTeX with one field a line and values in braces, by key in file order.
 
     Raises:
-        ValueError: for a key that comes twice, or an entry without title, author or year.
+        ValueError: for a key that occurs twice, or an entry without title, author or year.
 
     Examples:
         >>> text = '''@misc{a1,
@@ -68,14 +59,14 @@ def parse_references(text: str) -> dict[str, Reference]:
         >>> parse_references(text)["a1"].title
         'On Tokens'
     """
-    found: dict[str, Reference] = {}
+    references: dict[str, Reference] = {}
     for key, body in _ENTRY.findall(text):
         fields = {name.lower(): value for name, value in _FIELD.findall(body)}
         lacking = {"title", "author", "year"} - fields.keys()
-        if key in found or lacking:
+        if key in references or lacking:
             what = f"lacks {', '.join(sorted(lacking))}" if lacking else "comes twice"
             raise ValueError(f"references: entry '{key}' {what}")
-        found[key] = Reference(
+        references[key] = Reference(
             key=key,
             title=fields["title"].replace("{", "").replace("}", ""),
             authors=tuple(fields["author"].split(" and ")),
@@ -83,4 +74,4 @@ def parse_references(text: str) -> dict[str, Reference]:
             venue=fields.get("journal", fields.get("howpublished", "")),
             url=fields.get("url", ""),
         )
-    return found
+    return references

@@ -1,8 +1,8 @@
-"""Where the file of a project is looked for: upwards, as far as the folders are the user's own.
+"""The search for a project's file: upwards, as far as the folders belong to the user.
 
-What a project names is imported, so that a file that another user left in a folder above must
-not be used. The rule is that of git's `safe.directory`: the folder and the file belong to the
-current user; to root, or to who called sudo, where root runs.
+The modules that a project names are imported, so that a file that another user left in a folder
+above must not be used. The rule is that of git's `safe.directory`: the folder and the file belong
+to the current user; to root, or to the user who called sudo, where root runs.
 """
 
 import os
@@ -20,12 +20,12 @@ _said: set[str] = set()
 
 
 class Candidate(NamedTuple):
-    """A file of the name that is looked for.
+    """A file of the right name.
 
     Attributes:
-        file: where it is.
-        state: of the file.
-        refusal: why it is not to be used, with what to do; empty where it may be.
+        file: its path.
+        state: its status.
+        refusal: why it must not be used, with advice; empty where it may.
     """
 
     file: Path
@@ -36,18 +36,14 @@ class Candidate(NamedTuple):
 def candidates(start: Path, name: str, users: frozenset[int]) -> Iterator[Candidate]:
     """The files of a name in a folder and in those above it, the nearest first.
 
-    The last folder looked into is the one that holds `.git`, or the user's home. A file at home
-    serves the home folder alone. From the first folder of another user on every file is refused,
-    and so is one in a folder like /tmp, into which everybody may write.
+    The last folder is the one that contains `.git`, or the user's home. A file at home serves the
+    home folder alone. From the first folder of another user on every file is refused, and so is one
+    in a folder like /tmp, into which everybody may write.
 
     Args:
-        start: a folder, absolute.
-        name: of the file.
-        users: numbers of the users whose files may be used; where it is empty, as on Windows,
-            whose files have no such numbers, nothing is refused for its owner.
-
-    Yields:
-        Regular files, each with why it is not to be used.
+        start: an absolute path.
+        users: numbers of the users whose files may be used; if empty, as on Windows, whose files
+            have no such numbers, no owner is refused.
     """
     homes, foreign = _homes(), ""
     for folder in (start, *start.parents):
@@ -72,13 +68,10 @@ def candidates(start: Path, name: str, users: frozenset[int]) -> Iterator[Candid
 
 
 def say_refused(candidate: Candidate) -> bool:
-    """Say in one line on stderr, once, that a project's file is not used.
-
-    Args:
-        candidate: one that is refused.
+    """Say once, in one line on stderr, that a refused file with `[tool.attlas]` is not used.
 
     Returns:
-        Whether the file has a table `[tool.attlas]`; nothing is said of one that has none.
+        Whether the file has the table.
     """
     try:
         content = read_plain_file(candidate.file, 4_000_000) or b""
@@ -86,18 +79,22 @@ def say_refused(candidate: Candidate) -> bool:
         return False  # it is not used either way, and what is wrong with it is not ours to say
     if _TABLE.search(content) is None:
         return False
-    line = printable(f"attlas: {candidate.file} is not used: {candidate.refusal}")
-    if line not in _said:
-        _said.add(line)
-        sys.stderr.write(f"{line}\n")
+    say_once(f"attlas: {candidate.file} is not used: {candidate.refusal}")
     return True
 
 
-def current_users() -> frozenset[int]:
-    """The numbers of the users as whom this process may read a project.
+def say_once(text: str) -> None:
+    """Write a line to stderr, the first time in a process."""
+    line = printable(text)
+    if line not in _said:
+        _said.add(line)
+        sys.stderr.write(f"{line}\n")
 
-    Returns:
-        The current user, and for root who called sudo; none on Windows.
+
+def current_users() -> frozenset[int]:
+    """The numbers of the users whose projects this process may read; empty on Windows.
+
+    The current user, and for root the user who called sudo.
 
     Examples:
         >>> len(current_users()) <= 2
@@ -105,20 +102,14 @@ def current_users() -> frozenset[int]:
     """
     if not hasattr(os, "geteuid"):
         return frozenset()
-    own, caller = os.geteuid(), os.environ.get("SUDO_UID", "")
-    return frozenset({own, int(caller)} if own == 0 and caller.isdecimal() else {own})
+    user, caller = os.geteuid(), os.environ.get("SUDO_UID", "")
+    return frozenset({user, int(caller)} if user == 0 and caller.isdecimal() else {user})
 
 
 def users_for(path: Path) -> frozenset[int]:
-    """The users whose files may be used for a file or folder that was named.
+    """The users whose files may be used for a given file or folder: `current_users` and its owner.
 
-    Who names another user's file has decided to trust that user.
-
-    Args:
-        path: what was named; it need not exist.
-
-    Returns:
-        Those of `current_users`, and the owner of `path`.
+    A user who names another user's file has decided to trust that user.
 
     Examples:
         >>> users_for(Path("/never/made")) == current_users()
@@ -129,13 +120,7 @@ def users_for(path: Path) -> frozenset[int]:
 
 
 def owner_of(path: Path) -> int | None:
-    """The number of the user to whom a file or folder belongs.
-
-    Args:
-        path: where; a link is followed.
-
-    Returns:
-        The number, None where there is nothing that can be looked at.
+    """The number of the user to whom a file or folder belongs, None if it cannot be read.
 
     Examples:
         >>> owner_of(Path("/never/made")) is None
@@ -146,14 +131,7 @@ def owner_of(path: Path) -> int | None:
 
 
 def is_theirs(path: Path, users: frozenset[int]) -> bool:
-    """Whether a file or folder belongs to one of some users.
-
-    Args:
-        path: where.
-        users: their numbers; empty where files have no owners.
-
-    Returns:
-        True also where files have no owners.
+    """Whether a file or folder belongs to one of some users; True if files have no owners.
 
     Examples:
         >>> is_theirs(Path(__file__), frozenset()), is_theirs(Path(__file__), frozenset({-1}))
@@ -170,7 +148,7 @@ def _state(path: Path) -> os.stat_result | None:
 
 
 def _homes() -> tuple[Path, Path]:
-    """The user's home as it is called, and without links."""
+    """The user's home by its name, and without links."""
     home = Path(os.path.expanduser("~"))  # noqa: PTH111 (Path raises where there is none)
     return home, Path(os.path.realpath(home))
 

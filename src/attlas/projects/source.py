@@ -1,4 +1,4 @@
-"""Which files a module of one's own is made of, as far as they are its author's; its data too."""
+"""The source files of a user's module, as far as they belong to its project, and its data."""
 
 import ast
 import hashlib
@@ -22,44 +22,41 @@ _DATA = "data:"
 _INSTALLED = ("site-packages", "dist-packages")
 
 
-def own_files(name: str, path: Path) -> dict[str, Path]:
+def package_files(name: str, path: Path) -> dict[str, Path]:
     """The file of a module and those of the modules of its project that it imports.
 
-    What is installed, Python's own library and attlas are left out, but for the modules of the
-    same package. Imports are read off the sources, those inside functions too.
-
-    Args:
-        name: of the module.
-        path: its file, a notebook too.
+    Installed packages, Python's library and attlas are excluded, except modules of the same
+    package. Imports are read from the sources, those inside functions too.
 
     Returns:
-        Files by the names of their modules, the module's own first.
+        Files by the names of their modules, that of the module first.
     """
-    found: dict[str, Path] = {name: path}
+    modules: dict[str, Path] = {name: path}
     todo = [name]
     top = name.partition(".")[0]
     while todo:
         current = todo.pop()
-        package = current if found[current].stem == "__init__" else current.rpartition(".")[0]
-        for each in imported(found[current], package):
-            file = None if each in found else _file_of(each, found)
-            if file is not None and _is_own(file, each.partition(".")[0] == top):
-                found[each] = file
-                todo.append(each)
-    return found
+        package = current if modules[current].stem == "__init__" else current.rpartition(".")[0]
+        for module in imported(modules[current], package):
+            file = None if module in modules else _file_of(module, modules)
+            if file is not None and _is_of_project(file, module.partition(".")[0] == top):
+                modules[module] = file
+                todo.append(module)
+    return modules
 
 
 def with_data(files: dict[str, Path]) -> dict[str, Path]:
     """Files of a module with the data that its project declares, as they are now.
 
     Args:
-        files: by the names of their modules, the module's own first; data among them is left out.
+        files: files by the names of their modules, that of the module first; data among them is
+            replaced.
 
     Returns:
         These, and the files that `data` of `[tool.attlas]` names, by `data:<path>`.
 
     Raises:
-        UserError: if the project's table is wrong, or a pattern of it matches no file.
+        UserError: if the project's table is wrong, or one of its patterns matches no file.
     """
     modules = {name: path for name, path in files.items() if not name.startswith(_DATA)}
     home = next(iter(modules.values()), None)
@@ -74,11 +71,8 @@ def with_data(files: dict[str, Path]) -> dict[str, Path]:
 def dotted_name(path: Path) -> tuple[str, Path]:
     """The name under which a file is a module, by the `__init__.py` of the folders above it.
 
-    One that belongs to another user than the current one and the file's makes no package: it would
-    be run when the file is imported.
-
-    Args:
-        path: absolute.
+    An `__init__.py` of another user than the current one and the file's makes no package: it would
+    run when the file is imported.
 
     Returns:
         Dotted name, and the folder from which it is imported.
@@ -87,28 +81,24 @@ def dotted_name(path: Path) -> tuple[str, Path]:
         >>> dotted_name(Path(__file__))[0]
         'attlas.projects.source'
     """
-    parts = [path.stem]
+    names = [path.stem]
     folder, users = path.parent, users_for(path)
     while (above := folder / "__init__.py").is_file() and is_theirs(above, users):
-        parts.insert(0, folder.name)
+        names.insert(0, folder.name)
         folder = folder.parent
-    if path.stem == "__init__" and len(parts) > 1:
-        parts.pop()
-    return ".".join(parts), folder
+    if path.stem == "__init__" and len(names) > 1:
+        names.pop()
+    return ".".join(names), folder
 
 
 def digest_of(files: dict[str, Path]) -> str:
-    """The sha256 of files by name and content, whichever folder they lie in.
+    """The sha256 of files by name and content, whichever folder they are in; 64 digits.
 
-    Args:
-        files: by the names of their modules, and of data.
-
-    Returns:
-        64 hexadecimal digits; a file that is gone or cannot be read counts by its absence.
+    A file that is gone or cannot be read counts by its absence.
     """
     digest = hashlib.sha256()
     main = next(iter(files), "")
-    for name in sorted(files, key=lambda each: (each != main, each)):
+    for name in sorted(files, key=lambda name: (name != main, name)):
         # The first is the module itself, which may be known by its file or by a dotted name.
         digest.update(b"" if name == main else name.encode())
         digest.update(hashlib.sha256(_content(files[name]) or b"").digest())
@@ -116,11 +106,7 @@ def digest_of(files: dict[str, Path]) -> str:
 
 
 def imported(path: Path, package: str) -> tuple[str, ...]:
-    """The modules that a file may import, by the statements in it.
-
-    Args:
-        path: a Python file or a notebook.
-        package: dotted name of its package, for relative imports; empty for none.
+    """The modules that a file may import, by its statements; `package` resolves relative imports.
 
     Returns:
         Dotted names with those of their packages; `from a import b` gives a.b as well.
@@ -135,7 +121,7 @@ def imported(path: Path, package: str) -> tuple[str, ...]:
 @lru_cache(maxsize=4096)
 def _imported(path: Path, package: str, changed: int, size: int) -> tuple[str, ...]:
     del changed, size
-    found: dict[str, None] = {}
+    modules: dict[str, None] = {}
     for node in (node for _, text in _texts(path) for node in ast.walk(_parsed(text))):
         if isinstance(node, ast.Import):
             named = [alias.name for alias in node.names]
@@ -145,30 +131,23 @@ def _imported(path: Path, package: str, changed: int, size: int) -> tuple[str, .
         else:
             continue
         for name in named:
-            parts = name.split(".")
-            found |= {".".join(parts[: k + 1]): None for k in range(len(parts))}
-    return tuple(found)
+            names = name.split(".")
+            modules |= {".".join(names[: k + 1]): None for k in range(len(names))}
+    return tuple(modules)
 
 
 def _absolute(node: ast.ImportFrom, package: str) -> str:
     if not node.level:
         return node.module or ""
-    parts = package.split(".") if package else []
-    if node.level > len(parts):
+    names = package.split(".") if package else []
+    if node.level > len(names):
         return ""
-    kept = parts[: len(parts) - node.level + 1]
-    return ".".join([*kept, *([node.module] if node.module else [])])
+    base = names[: len(names) - node.level + 1]
+    return ".".join([*base, *([node.module] if node.module else [])])
 
 
 def functions_defined(path: Path) -> Iterator[tuple[str, str]]:
-    """The decorated functions of a file at its top level, also those that a later one hides.
-
-    Args:
-        path: a Python file or a notebook.
-
-    Yields:
-        Name, and `<file>:<line>`.
-    """
+    """The decorated functions of a file at its top level, also those that later ones hide."""
     for name, text in _texts(path):
         for node in _parsed(text).body:
             if isinstance(node, ast.FunctionDef) and node.decorator_list:
@@ -197,10 +176,10 @@ def _content(path: Path) -> bytes | None:
         return None
 
 
-def _file_of(name: str, found: dict[str, Path]) -> Path | None:
-    """The source of a module, loaded or not; nothing is executed to find it."""
+def _file_of(name: str, files: dict[str, Path]) -> Path | None:
+    """The source of a module, loaded or not; nothing is executed."""
     parent, _, last = name.rpartition(".")
-    above = found.get(parent)
+    above = files.get(parent)
     if above is not None and above.stem == "__init__":
         inside = (above.parent / f"{last}.py", above.parent / last / "__init__.py")
         return next((path for path in inside if path.is_file()), None)
@@ -218,7 +197,7 @@ def _file_of(name: str, found: dict[str, Path]) -> Path | None:
     return Path(file) if file and str(file).endswith((".py", ".ipynb")) else None
 
 
-def _is_own(file: Path, same_package: bool) -> bool:
+def _is_of_project(file: Path, same_package: bool) -> bool:
     """Whether a file belongs to the project of another."""
     if file.is_relative_to(PACKAGE):
         return False
@@ -226,13 +205,7 @@ def _is_own(file: Path, same_package: bool) -> bool:
 
 
 def is_installed(file: Path) -> bool:
-    """Whether a file belongs to Python or to a package that was installed.
-
-    Args:
-        file: absolute.
-
-    Returns:
-        True below site-packages and the standard library.
+    """Whether a file belongs to Python or to an installed package: site-packages, standard library.
 
     Examples:
         >>> import json

@@ -23,7 +23,7 @@ from attlas.experiments.verdicts import is_current, read_reports
 from attlas.projects.bibliography import all_references
 from attlas.projects.installed import is_of_installed_paper
 from attlas.projects.project import project_of
-from attlas.projects.provenance import called, repository_of
+from attlas.projects.provenance import path_in_repository, repository_of
 from attlas.projects.references import Reference
 from attlas.site.content import (
     Atlas,
@@ -191,7 +191,7 @@ def source_of(place: tuple[str, int]) -> Source:
         >>> source_of(("/somewhere/notebook.py", 3))
         Source(path='notebook.py', line=3, link='')
     """
-    name, line = called(place[0]), place[1]
+    name, line = path_in_repository(place[0]), place[1]
     root = repository_of(Path(place[0]).parent)
     is_here = root is not None and root == repository_of(_PACKAGE)
     return Source(name, line, f"{name}#L{line}" if is_here else "")

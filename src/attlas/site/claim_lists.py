@@ -3,7 +3,6 @@
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from attlas.claims.claim import Claim, Kind
 from attlas.claims.strength import TIGHT, best_ratio, limits_of, passing_factor
 from attlas.claims.verdict import CheckReport, Outcome
 from attlas.display.numbers import plain_number
@@ -74,12 +73,12 @@ def _placed(entry: ClaimEntry) -> tuple[int, str]:
         return 2, _counterexample(report)
     factor = _factor(report)
     if factor is None:
-        return 1, f"decided as {_kind(entry.claim)}: there is no constant to test"
+        return 1, f"decided as {entry.claim.kind.rule.noun}: no constant is tested"
     if factor > 1 / TIGHT:
         size = "any factor" if factor == float("inf") else f"a factor {plain_number(factor, 3)}"
         return 1, f"would also pass with a right side smaller by {size}{_unattacked(entry)}"
     ratio = best_ratio(report)
-    exact = entry.claim.kind is Kind.IDENTITY or ratio is None
+    exact = entry.claim.kind.rule.equality or ratio is None
     return 0, "exact up to rounding" if exact else f"ratio {plain_number(ratio, 4)}"
 
 
@@ -90,11 +89,6 @@ def _factor(report: CheckReport) -> float | None:
         # A report without detection limits: only the ratio is known.
         return 1 / ratio if ratio > 0 else float("inf")
     return factor
-
-
-def _kind(claim: Claim) -> str:
-    article = "an" if claim.kind.value[0] in "aeiou" else "a"
-    return f"{article} {claim.kind.value}"
 
 
 def _unattacked(entry: ClaimEntry) -> str:

@@ -18,7 +18,7 @@ from jaxtyping import Array, Float
 from attlas._jax.device_arrays import on_device
 from attlas._jax.processes import available_cores
 from attlas.core.errors import UserError
-from attlas.core.piece_cache import kept_pieces
+from attlas.core.piece_cache import cached_pieces
 from attlas.models.attention.multi_head import MultiHead
 
 CACHE_BYTES = 2**22
@@ -124,7 +124,7 @@ def in_chunks(program: Callable[[Any], Out], batch: Any, width: int) -> Out:
     # All at once: a program of short loops runs within its call, so that a first chunk begun here
     # would run alone. The first thread compiles while JAX lets the others wait.
     with ThreadPoolExecutor(threads) as pool:
-        pieces = kept_pieces(
+        pieces = cached_pieces(
             (all_members, width), -(-count // width), lambda some: pool.map(chunk, some),
             like=lambda: jax.eval_shape(program, members(0)),
         )  # fmt: skip

@@ -247,7 +247,7 @@ class _Progress:
     @classmethod
     def resumed(cls, stage: Stage | None, groups: list[_Member]) -> "_Progress":
         """The saved progress, or that of a new training."""
-        stored = None if stage is None else stage.kept()
+        stored = None if stage is None else stage.restored()
         if stored is None:
             return cls(groups, [], 0)
         columns = {name[4:]: column for name, column in stored.items() if name.startswith("row.")}

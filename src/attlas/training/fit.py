@@ -14,7 +14,7 @@ import numpy as np
 import optax
 from jaxtyping import Array, Int
 
-from attlas.core.checkpoint import new_stage, not_kept
+from attlas.core.checkpoint import new_stage, without_checkpoints
 from attlas.core.errors import UserError
 from attlas.core.trees import as_tree, require_real_tree
 from attlas.training.course import ClosedForm, Task
@@ -135,7 +135,7 @@ def _fit(
         results = applied.run(programs.train, (), lengths)
     else:
         renews = arguments["batches"] is not None
-        with not_kept():  # chunks of members write no checkpoints of their own
+        with without_checkpoints():  # chunks of members write no checkpoints of their own
             results = train_in_pieces(stage, programs, applied, np.asarray(lengths), renews)
     path, last, value, norm, seen, code = results
     return Trajectory(

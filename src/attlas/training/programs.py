@@ -134,7 +134,7 @@ def train_in_pieces(
     shapes = applied.shapes(programs.look, (point,))
     records = jax.tree.map(lambda a: np.zeros((len(lengths), *a.shape), a.dtype), shapes)
     done, seen = np.zeros((), int), np.zeros((), int)
-    stored = stage.kept()
+    stored = stage.restored()
     if stored is not None:
         point, records, (done, seen) = (
             with_leaves(name, tree, stored) for name, tree in _named(point, records, done, seen)

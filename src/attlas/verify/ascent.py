@@ -1,8 +1,8 @@
 r"""Multi-start gradient ascent on the relative excess of an inequality.
 
 Adam maximises the score of `attlas.verify.climb` over the arrays of `search_over`. All starts run
-in one compiled program, and the claim's `project` map is applied after each move. Solver outputs
-are frozen during the ascent.
+in one compiled program that applies the claim's `project` map after each step. Solver outputs are
+frozen during the ascent.
 """
 
 from collections.abc import Callable
@@ -23,40 +23,28 @@ STEPS = 150
 
 
 def ascend(claim: Claim, steps: int = STEPS) -> Callable[[Batch], Batch]:
-    """The ascent from every instance of a batch, to be compiled once.
-
-    Args:
-        claim: an inequality with `search_over`.
-        steps: of each start.
-
-    Returns:
-        Function from starting points to the best admissible points of their paths.
-    """
+    """One program from starting points to the best admissible points of their ascents."""
     return jax.jit(jax.vmap(lambda instance: _ascend(claim, instance, steps)))
 
 
 def has_slope(claim: Claim, batch: Batch) -> bool:
-    """Whether JAX differentiates the sides with respect to what moves.
+    """Whether JAX differentiates the sides in the arrays of `search_over`.
 
-    Args:
-        claim: an inequality.
-        batch: instances, for their shapes.
-
-    Returns:
-        False for host computations, integer arrays and claims without `search_over`.
+    False for host computations, integer arrays and claims without `search_over`; of the batch only
+    the shapes are used.
     """
     if not claim.search_over:
         return False
-    one = {k: jax.ShapeDtypeStruct(v.shape[1:], v.dtype) for k, v in batch.items()}
-    moved = {name: one[name] for name in claim.search_over}
+    shapes = {k: jax.ShapeDtypeStruct(v.shape[1:], v.dtype) for k, v in batch.items()}
+    moved = {name: shapes[name] for name in claim.search_over}
 
     def excess(free: Instance, fixed: Instance) -> Array:
-        return _excess(claim, claim.moved_inside({**fixed, **free}))
+        return _excess(claim, claim.project_instance({**fixed, **free}))
 
     try:
-        jax.eval_shape(jax.grad(excess), moved, one)
+        jax.eval_shape(jax.grad(excess), moved, shapes)
     except (TypeError, ValueError, NotImplementedError):
-        # What JAX raises for integers and host computations, for loops and callbacks, and for an
+        # JAX raises these for integers and host computations, for loops and callbacks, and for an
         # operation without a rule. The sides themselves were evaluated before.
         return False
     return True
@@ -80,7 +68,7 @@ def _ascend(claim: Claim, instance: Instance, steps: int) -> Instance:
     """Adam ascent from one instance; returns the best admissible point of the path."""
     frozen = {k: v for k, v in instance.items() if k not in claim.search_over}
     free = {k: instance[k] for k in claim.search_over}
-    # Each array moves relative to its own size, so that no unit has to be guessed; one flat
+    # Each array moves relative to its norm, so that no unit has to be guessed; one flat
     # vector keeps the compiled program small.
     size = {k: jnp.sqrt(jnp.mean(jnp.square(v))) for k, v in free.items()}
     unit = {k: jnp.where(size[k] > 0, size[k], 1) for k in free}
@@ -88,13 +76,13 @@ def _ascend(claim: Claim, instance: Instance, steps: int) -> Instance:
 
     def place(flat: Array) -> Instance:
         moved = unravel(flat)
-        whole = {**frozen, **{k: moved[k] * unit[k] for k in moved}}
-        return claim.moved_inside(whole)
+        arrays = {**frozen, **{k: moved[k] * unit[k] for k in moved}}
+        return claim.project_instance(arrays)
 
     def score(flat: Array) -> tuple[Array, tuple[Array, Array]]:
         placed = place(flat)
-        kept, _ = ravel_pytree({k: placed[k] / unit[k] for k in claim.search_over})
-        return -_excess(claim, placed), (_holds(claim, placed), kept)
+        projected, _ = ravel_pytree({k: placed[k] / unit[k] for k in claim.search_over})
+        return -_excess(claim, placed), (_holds(claim, placed), projected)
 
     optimiser = optax.adam(optax.cosine_decay_schedule(0.1, steps))
 

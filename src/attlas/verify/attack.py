@@ -1,8 +1,8 @@
 r"""Attack an inequality without derivatives, on the program that the check has compiled already.
 
-Each instance of a batch climbs by itself: random moves of adaptive length are kept where the
-relative excess of its component grows and the assumptions hold. What moves is either the arrays of
-`search_over`, brought back by `project` and certified again by `recertify` at the end; or, where a
+Each instance of a batch climbs by itself: it accepts a random move of adaptive length where the
+relative excess of its component grows and the assumptions hold. Moves change either the arrays of
+`search_over`, projected by `project` and certified again by `recertify` at the end; or, where a
 claim names none, the random numbers from which its sampler made the instances. The second never
 leaves the sampler's support, so that every sampled inequality is attacked as it stands.
 
@@ -28,7 +28,7 @@ from attlas.verify.proposals import Covariance, Extremes, Moves, Proposal
 from attlas.verify.searchable import is_searchable
 
 EVALUATIONS = 6400
-"""Of a round of moves, where the claim grants no other number: 100 moves of 64 instances."""
+"""Default evaluations of a round of moves: 100 moves of 64 instances."""
 WITHOUT_SLOPES: dict[str, Callable[[int, np.random.Generator], Proposal]] = {
     "moves": Moves,
     "covariance": Covariance,
@@ -51,19 +51,18 @@ def attack(
     """Search for a violation of an inequality.
 
     Args:
-        claim: an inequality.
-        method: of `WITHOUT_SLOPES`.
         rounds: rounds of fresh starting points.
-        evaluations: of the sides on one instance, in each round; at least one move is made.
-        seed: of the starting points of the first round.
+        evaluations: number of evaluations of the sides on one instance, in each round; at least
+            one move is made.
+        seed: seed of the starting points of the first round.
         program: the claim's compiled program, where a check has it already.
         batch: starting points of the first round, where a check has drawn them already.
-        stop: whether to end earlier, asked after each move.
+        stop: called after each move; the search ends where it is true.
 
     Returns:
-        The tightest instance found; its verdict is VIOLATED when the claim broke. None where
-        nothing moves: see `attlas.verify.searchable`, and where the sampler makes its instances
-        of no normal or uniform number.
+        The tightest instance; its verdict is VIOLATED when the claim broke. None where nothing
+        moves: see `attlas.verify.searchable`, and where the sampler draws no normal or uniform
+        number.
     """
     if not is_searchable(claim):
         return None
@@ -93,30 +92,12 @@ def attack(
 
 
 def granted_evaluations(claim: Claim) -> int:
-    """The evaluations of a round: the claim's own number, or the usual one.
-
-    Args:
-        claim: the claim.
-
-    Returns:
-        Their number.
-    """
+    """The evaluations of a round: the number that the claim declares, or the default."""
     return EVALUATIONS if claim.evaluations is None else claim.evaluations
 
 
 def judge(claim: Claim, program: Program, batch: Batch, seed: int, steps: int) -> ChallengeReport:
-    """Solve again what a search froze, and decide on its end points.
-
-    Args:
-        claim: an inequality.
-        program: its compiled program.
-        batch: end points.
-        seed: of the starting points.
-        steps: moves that were made.
-
-    Returns:
-        The report with its witness.
-    """
+    """Solve again what a search froze, and decide on its end points after `steps` moves."""
     batch, evidence = settled(claim, program, batch)
     verdict = decide(claim, evidence, seed=seed)
     if verdict.index is not None:
@@ -133,16 +114,7 @@ def judge(claim: Claim, program: Program, batch: Batch, seed: int, steps: int) -
 
 
 def settled(claim: Claim, program: Program, batch: Batch) -> tuple[Batch, Evidence]:
-    """The end points of a search with solver outputs solved again, and their sides.
-
-    Args:
-        claim: an inequality.
-        program: its compiled program.
-        batch: end points.
-
-    Returns:
-        The instances and their evidence.
-    """
+    """The end points of a search with solver outputs solved again, and their evidence."""
     if claim.recertify is not None:
         batch = {**batch, **call_by_name(claim.recertify, batch)}
     holds, sides = program(batch)
@@ -152,18 +124,7 @@ def settled(claim: Claim, program: Program, batch: Batch) -> tuple[Batch, Eviden
 def attacked(
     claim: Claim, program: Program, batch: Batch, *, seed: int, evaluations: int | None = None
 ) -> Evidence | None:
-    """The sides at the end points of one round of moves.
-
-    Args:
-        claim: a claim.
-        program: its compiled program.
-        batch: starting points.
-        seed: from which they were drawn.
-        evaluations: of the sides on one instance; those of a round by default.
-
-    Returns:
-        The evidence, None where nothing moves.
-    """
+    """The sides at the end points of one round of moves, None where nothing moves."""
     if not is_searchable(claim):
         return None
     granted = granted_evaluations(claim) if evaluations is None else evaluations
@@ -178,44 +139,29 @@ def _moves(granted: int, batch: Batch) -> int:
 
 
 def better(old: ChallengeReport | None, new: ChallengeReport) -> ChallengeReport:
-    """The report that says more, a violation, else the larger ratio, with the effort of both.
-
-    Args:
-        old: of earlier rounds.
-        new: of this one.
-
-    Returns:
-        One of them, with the evaluations of both and what both would notice.
-    """
+    """The report of a violation, else of the larger ratio, with the evaluations of both."""
     if old is None:
         return new
     more = new.violated or (new.ratio or -np.inf) > (old.ratio or -np.inf)
     return replace(
         new if more else old,
         evaluations=old.evaluations + new.evaluations,
-        detection=noticed_by_either(old.detection, new.detection),
+        detection=smaller_limits(old.detection, new.detection),
     )
 
 
-def noticed_by_either(
-    one: tuple[float | None, ...], other: tuple[float | None, ...]
+def smaller_limits(
+    first: tuple[float | None, ...], second: tuple[float | None, ...]
 ) -> tuple[float | None, ...]:
-    """The smaller limit of each component.
-
-    Args:
-        one: detection limits of a batch.
-        other: of another batch.
-
-    Returns:
-        What the two together notice; the first where they do not list the same components.
+    """The smaller detection limit of each component; `first` if the components differ.
 
     Examples:
-        >>> noticed_by_either((0.5, None), (0.75, 0.1))
+        >>> smaller_limits((0.5, None), (0.75, 0.1))
         (0.5, 0.1)
     """
-    if len(one) != len(other):
-        return one or other
+    if len(first) != len(second):
+        return first or second
     return tuple(
         min((limit for limit in pair if limit is not None), default=None)
-        for pair in zip(one, other, strict=True)
+        for pair in zip(first, second, strict=True)
     )

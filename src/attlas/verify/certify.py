@@ -3,9 +3,9 @@ r"""A proof that a witness violates a claim: the sides in interval arithmetic.
 The program of the sides is evaluated once more, operation by operation, with outward rounding
 (`attlas.verify.intervals`). Where the lower end of left - right - error is positive and every
 assumption certainly holds, the statement is false on the stored numbers, whatever was rounded. Only
-ordinary operations are known; a decomposition, a loop or a special function is "not certified".
-The arrays of the witness are taken as they are: what a solver computed is a number like any other,
-with the certificate that the claim itself adds as `error`.
+ordinary operations have a rule; a decomposition, a loop or a special function is "not certified".
+The arrays of the witness count as exact: the output of a solver is a number like any other, with
+the certificate that the claim itself adds as `error`.
 """
 
 import operator
@@ -19,31 +19,26 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from attlas.claims.claim import Claim, Kind
+from attlas.claims.claim import Claim
+from attlas.claims.kinds.entrywise import CANCELLATION, CANCELLED, Entrywise
 from attlas.claims.sampling import Instance
 from attlas.claims.verdict import ChallengeReport, Outcome, Witness
 from attlas.verify import intervals as iv
-from attlas.verify.decide import CANCELLATION, CANCELLED
 from attlas.verify.intervals import Interval, Truth, Undecided
 
 TOO_CLOSE = "the sides are too close to tell apart"
 LARGEST = 2**20
 """Entries of an array up to which a witness is evaluated."""
-_KINDS = (Kind.INEQUALITY, Kind.EXISTENCE, Kind.IDENTITY)
 
 
 def certify(claim: Claim, witness: Witness) -> str:
     """Prove that an instance violates a claim, where interval arithmetic can.
 
-    Args:
-        claim: an inequality, existence or identity.
-        witness: arrays by name.
-
     Returns:
         "proved by interval arithmetic: ..." or "not certified: ..." with the reason.
     """
-    if claim.kind not in _KINDS:
-        return f"not certified: a {claim.kind} is decided by many instances"
+    if not isinstance(claim.kind.rule, Entrywise):
+        return f"not certified: {claim.kind.rule.noun} is decided by many instances"
     try:
         with jax.enable_x64(True), np.errstate(all="ignore"):
             return _certified(claim, witness)
@@ -53,34 +48,30 @@ def certify(claim: Claim, witness: Witness) -> str:
         return "not certified: a number beyond what 60 digits hold"
 
 
-def proved(claim: Claim, found: ChallengeReport) -> ChallengeReport:
-    """A report whose violation is certified, where it has one.
+def proved(claim: Claim, report: ChallengeReport) -> ChallengeReport:
+    """A report whose violation is certified, if it has one.
 
-    A search drives terms to cancel, and what is left of them is their rounding: a violation below
-    it is none, unless interval arithmetic proves it.
-
-    Args:
-        claim: that was searched.
-        found: the report.
+    A search drives terms to cancel, until only their rounding is left: a violation below it is
+    none, unless interval arithmetic proves it.
 
     Returns:
-        The report with its proof, or with why there is none; INCONCLUSIVE where the sides are too
-        close to tell apart and differ by less than rounding of its numbers or of 1;
+        The report with its proof, or with the reason why there is none; INCONCLUSIVE where the
+        sides are too close to tell apart and differ by less than rounding of its numbers or of 1;
         unchanged where the claim held.
     """
-    witness = found.verdict.witness
-    if not found.violated or witness is None or found.certified:
-        return found
-    found = replace(found, certified=certify(claim, witness))
+    witness = report.verdict.witness
+    if not report.violated or witness is None or report.certified:
+        return report
+    report = replace(report, certified=certify(claim, witness))
     # Constants of the formula are terms as well, such as log 3 in a log-sum-exp at zero.
     largest = max([1.0, *(np.abs(v).max() for v in witness.values() if _is_float(v))])
-    if not found.certified.endswith(TOO_CLOSE) or _excess(claim, witness) > CANCELLED * largest:
-        return found
-    why = f"{found.verdict.reason}; {TOO_CLOSE}"
+    if not report.certified.endswith(TOO_CLOSE) or _excess(claim, witness) > CANCELLED * largest:
+        return report
+    why = f"{report.verdict.reason}; {TOO_CLOSE}"
     if CANCELLATION not in why:
         why += f"; {CANCELLATION}"
-    verdict = replace(found.verdict, outcome=Outcome.INCONCLUSIVE, reason=why)
-    return replace(found, violated=False, verdict=verdict)
+    verdict = replace(report.verdict, outcome=Outcome.INCONCLUSIVE, reason=why)
+    return replace(report, violated=False, verdict=verdict)
 
 
 def _excess(claim: Claim, witness: Witness) -> float:
@@ -96,30 +87,30 @@ def _is_float(value: np.ndarray) -> bool:
 def _certified(claim: Claim, witness: Witness) -> str:
     arrays = {name: jnp.asarray(value) for name, value in witness.items()}
 
-    def parts(instance: Instance) -> tuple[list[Array], tuple[Array, Array, Array]]:
+    def conditions_and_sides(instance: Instance) -> tuple[list[Array], tuple[Array, Array, Array]]:
         sides = claim.sides(instance)
         left, right = (jnp.asarray(side, dtype=float) for side in (sides.left, sides.right))
         holds = [jnp.asarray(a.holds(instance), dtype=bool) for a in claim.assumptions]
         return holds, (left, right, jnp.asarray(sides.error, dtype=float))
 
-    program = jax.make_jaxpr(parts)(arrays)
-    given = [_known(np.asarray(v)) for v in jax.tree.leaves(arrays)]
-    *holds, left, right, error = _evaluate(program.jaxpr, program.consts, given)
+    program = jax.make_jaxpr(conditions_and_sides)(arrays)
+    inputs = [_enclosed(np.asarray(v)) for v in jax.tree.leaves(arrays)]
+    *holds, left, right, error = _evaluate(program.jaxpr, program.consts, inputs)
     for assumption, held in zip(claim.assumptions, holds, strict=True):
         if not _truth(held).must.all():
             raise Undecided(f"the assumption '{assumption.text}' is too close to decide")
     gap = iv.subtract(_interval(left), _interval(right))
-    if claim.kind is Kind.IDENTITY:
+    if claim.kind.rule.equality:
         gap = iv.absolute(gap)
     excess = iv.subtract(gap, _interval(error)).low
     if not excess.size or not excess.max() > 0:
         raise Undecided(TOO_CLOSE)
-    sign = "|left - right|" if claim.kind is Kind.IDENTITY else "left - right"
+    sign = "|left - right|" if claim.kind.rule.equality else "left - right"
     return f"proved by interval arithmetic: {sign} exceeds what is allowed by {excess.max():.3g}"
 
 
-def _known(value: Any) -> Any:
-    """Floats as intervals, anything else as it is; keys of random numbers stay JAX's own."""
+def _enclosed(value: Any) -> Any:
+    """Floats as intervals, other values unchanged; random keys stay keys of JAX."""
     if jnp.issubdtype(value.dtype, jax.dtypes.extended):
         return value
     array = np.asarray(value)
@@ -138,19 +129,19 @@ def _truth(value: Any) -> Truth:
     return Truth(np.asarray(value, dtype=bool), np.asarray(value, dtype=bool))
 
 
-def _evaluate(program: Any, consts: Any, given: list[Any]) -> list[Any]:
+def _evaluate(program: Any, consts: Any, inputs: list[Any]) -> list[Any]:
     """All outputs of a program of JAX, operation by operation."""
-    known: dict[Any, Any] = {}
+    values: dict[Any, Any] = {}
 
     def read(variable: Any) -> Any:
-        return _known(np.asarray(variable.val)) if hasattr(variable, "val") else known[variable]
+        return _enclosed(np.asarray(variable.val)) if hasattr(variable, "val") else values[variable]
 
-    known |= dict(zip(program.constvars, (_known(np.asarray(c)) for c in consts), strict=True))
-    known |= dict(zip(program.invars, given, strict=True))
+    values |= dict(zip(program.constvars, (_enclosed(np.asarray(c)) for c in consts), strict=True))
+    values |= dict(zip(program.invars, inputs, strict=True))
     for equation in program.eqns:
-        inputs = [read(variable) for variable in equation.invars]
-        outputs = _apply(equation, inputs)
-        known |= dict(zip(equation.outvars, outputs, strict=True))
+        operands = [read(variable) for variable in equation.invars]
+        outputs = _apply(equation, operands)
+        values |= dict(zip(equation.outvars, outputs, strict=True))
     return [read(variable) for variable in program.outvars]
 
 
@@ -161,9 +152,9 @@ def _apply(equation: Any, inputs: list[Any]) -> list[Any]:
         closed = hasattr(inner, "consts")
         return _evaluate(inner.jaxpr if closed else inner, inner.consts if closed else (), inputs)
     if not any(isinstance(value, Interval | Truth) for value in inputs):
-        found = equation.primitive.bind(*map(jnp.asarray, inputs), **details)
-        outputs = found if equation.primitive.multiple_results else [found]
-        return [_known(value) for value in outputs]
+        value = equation.primitive.bind(*map(jnp.asarray, inputs), **details)
+        outputs = value if equation.primitive.multiple_results else [value]
+        return [_enclosed(value) for value in outputs]
     for value in equation.outvars:
         if value.aval.size > LARGEST:
             raise Undecided(f"an array of {value.aval.size} entries")
@@ -191,12 +182,12 @@ def _both_ends(equation: Any, inputs: list[Any]) -> list[Any]:
         raise Undecided("a sort of several arrays")
     kind = Truth if any(isinstance(value, Truth) for value in inputs) else Interval
     ends = ("must", "may") if kind is Truth else ("low", "high")
-    found = []
+    results = []
     for end in ends:
-        parts = [jnp.asarray(getattr(v, end) if isinstance(v, kind) else v) for v in inputs]
-        outputs = equation.primitive.bind(*parts, **equation.params)
-        found.append(outputs if equation.primitive.multiple_results else [outputs])
-    return [kind(*map(np.asarray, pair)) for pair in zip(*found, strict=True)]
+        operands = [jnp.asarray(getattr(v, end) if isinstance(v, kind) else v) for v in inputs]
+        outputs = equation.primitive.bind(*operands, **equation.params)
+        results.append(outputs if equation.primitive.multiple_results else [outputs])
+    return [kind(*map(np.asarray, pair)) for pair in zip(*results, strict=True)]
 
 
 def _compare(certain: Callable, possible: Callable) -> Callable[..., Truth]:
@@ -234,12 +225,12 @@ def _binary(operate: Callable[[Interval, Interval], Interval]) -> Callable[..., 
 
 
 def _select(details: Mapping[str, Any], which: Any, *cases: Any) -> Any:
-    """The chosen case, and the hull of both where the choice is open."""
+    """The selected case, and the hull of both where the choice is undecided."""
     del details
     if not isinstance(which, Truth) and np.asarray(which).dtype != bool:
         raise Undecided("a choice among several cases")
-    chosen, (no, yes) = _truth(which), cases
-    must, may = chosen.must, chosen.may
+    choice, (no, yes) = _truth(which), cases
+    must, may = choice.must, choice.may
     if isinstance(no, Truth) or isinstance(yes, Truth) or _interval_free(no, yes):
         no, yes = _truth(no), _truth(yes)
         low = np.where(must, yes.must, np.where(may, no.must & yes.must, no.must))
@@ -276,17 +267,17 @@ def _dot(details: Mapping[str, Any], a: Any, b: Any) -> Interval:
         order, shape = (*batch, *free, *over), x.low.shape
         sizes = [int(np.prod([shape[k] for k in ks])) for ks in (batch, free, over)]
         low, high = (np.transpose(end, order).reshape(sizes) for end in (x.low, x.high))
-        kept = tuple(shape[k] for k in batch), tuple(shape[k] for k in free)
-        return Interval(low, high), *kept
+        sizes_left = tuple(shape[k] for k in batch), tuple(shape[k] for k in free)
+        return Interval(low, high), *sizes_left
 
     (p, batches, rows), (q, _, columns) = ordered(a, over_a, batch_a), ordered(b, over_b, batch_b)
-    found = iv.exact(np.zeros((p.low.shape[0], p.low.shape[1], q.low.shape[1])))
+    sums = iv.exact(np.zeros((p.low.shape[0], p.low.shape[1], q.low.shape[1])))
     for k in range(p.low.shape[2]):
         x = Interval(p.low[:, :, k, None], p.high[:, :, k, None])
         y = Interval(q.low[:, None, :, k], q.high[:, None, :, k])
-        found = iv.add(found, iv.multiply(x, y))
+        sums = iv.add(sums, iv.multiply(x, y))
     shape = (*batches, *rows, *columns)
-    return Interval(found.low.reshape(shape), found.high.reshape(shape))
+    return Interval(sums.low.reshape(shape), sums.high.reshape(shape))
 
 
 def _cumulative(details: Mapping[str, Any], a: Any) -> Interval:

@@ -11,9 +11,9 @@ sizes      random moves on larger instances, where the claim declares `sizes`
 auto       all of these that apply, in turn
 ========== ========================================================================================
 
-The budget is evaluations of the sides on one instance (a step of the ascent counts as one): equal
-seeds and budgets give equal results on equal machines. Seconds only end a search earlier, and the
-report says how many evaluations were made, so that anybody can make them again.
+The budget is a number of evaluations of the sides on one instance (a step of the ascent counts as
+one): equal seeds and budgets give equal results on equal machines. Seconds only end a search
+earlier, and the report counts the evaluations, so that anybody can repeat them.
 """
 
 import itertools
@@ -62,22 +62,22 @@ def challenge(
     Args:
         claim: an inequality, or its name.
         method: one of `METHODS`.
-        evaluations: of the sides on one instance, of all rounds together; rounds of fresh
-            starting points are made until they are spent.
-        seconds: stop after this time, wherever the search is then.
-        rounds: rounds where neither evaluations nor seconds are given.
-        seed: of the starting points of the first round.
+        evaluations: number of evaluations of the sides on one instance, in all rounds together;
+            rounds of fresh starting points follow until they are used up.
+        seconds: limit of wall time, checked after each move.
+        rounds: number of rounds without a limit of evaluations or seconds.
+        seed: seed of the starting points of the first round.
         program: the claim's compiled program, where a check has it already.
         batch: starting points of the first round, where a check has drawn them already.
-        keep: called with the best so far whenever there is a better one, such as to store it.
+        keep: called with the best report whenever there is a better one, such as to store it.
 
     Returns:
-        The tightest instance found; its verdict is VIOLATED when the claim broke. An interrupted
-        search (Ctrl-C) returns the best so far, `stopped` says so.
+        The tightest instance; its verdict is VIOLATED when the claim broke. An interrupted search
+        (Ctrl-C) returns the best report so far, and `stopped` says so.
 
     Raises:
         UserError: if the claim offers nothing to challenge, or not by this method.
-        KeyboardInterrupt: if it came before anything was found.
+        KeyboardInterrupt: if it came before the first report.
     """
     claim = one_claim(claim)
     if method not in METHODS:
@@ -127,7 +127,7 @@ def _slope(claim: Claim, batch: Batch) -> bool:
 
 @dataclass
 class _Search:
-    """One challenge: what it has compiled, and when it must stop."""
+    """One challenge: its compiled programs, and when it must stop."""
 
     claim: Claim
     program: Program
@@ -140,42 +140,37 @@ class _Search:
     climbs: dict[int, Callable[[Batch], Batch]] = field(default_factory=dict)
 
     def late(self) -> bool:
-        """Whether the time is spent."""
+        """Whether the time is over."""
         return self.seconds is not None and time.perf_counter() - self.started >= self.seconds
 
     def ended(self) -> bool:
-        """Whether the claim is broken, or the budget spent; one stage is always made."""
+        """Whether the claim is violated, or the budget used up; one stage always runs."""
         spent = self.late() or self.left < self.claim.count
         return self.best is not None and (self.best.violated or spent)
 
     def stage(self, name: str, seed: int, first: bool) -> None:
-        """One round of one method, and what it is to the best so far.
-
-        Args:
-            name: of the method.
-            seed: of the starting points.
-            first: whether the starting points are those of the check.
+        """One round of one method; `first` starts from the instances of the check.
 
         Raises:
             UserError: if nothing moves.
         """
-        found = self._found(name, seed, first)
-        if found is None:
+        report = self._round(name, seed, first)
+        if report is None:
             if self.best is None:
                 raise UserError(
                     f"claim '{self.claim.name}' has nothing to search over: list arrays in "
                     "`search_over`, or draw normal or uniform numbers from rng in the sampler"
                 )
             return
-        self.left -= found.evaluations
-        found = proved(self.claim, found)
-        new = better(self.best, found)
+        self.left -= report.evaluations
+        report = proved(self.claim, report)
+        new = better(self.best, report)
         is_other = self.best is None or new.verdict is not self.best.verdict
         if self.keep is not None and is_other:
             self.keep(new)
         self.best = new
 
-    def _found(self, name: str, seed: int, first: bool) -> ChallengeReport | None:
+    def _round(self, name: str, seed: int, first: bool) -> ChallengeReport | None:
         claim, granted = self.claim, granted_evaluations(self.claim)
         granted = int(min(granted * _LENGTH.get(name, 1), self.left))
         if name == "sizes":
@@ -201,11 +196,7 @@ class _Search:
 
 
 def replay(claim: Claim | str, witness: dict[str, np.ndarray]) -> Verdict:
-    """Re-evaluate a claim on one stored instance.
-
-    Args:
-        claim: the claim, or its name.
-        witness: arrays by name, as a challenge or check stored them.
+    """Re-evaluate a claim, or the claim of a name, on one stored instance.
 
     Returns:
         The verdict on this instance alone: VIOLATED, NOT_APPLICABLE, or INCONCLUSIVE with

@@ -1,4 +1,4 @@
-r"""The loop of a search without slopes: what is proposed is kept where the excess grows.
+r"""The loop of a search without gradients: an instance accepts a proposal where its score grows.
 
 The score is (left - right) / (|left| + |right| + magnitude) + (left - right - tau) / (|left| +
 |right| + tau), where tau is what rounding allows. The first term has a slope everywhere, but is
@@ -17,19 +17,14 @@ from attlas._jax.device_arrays import on_device
 from attlas.claims.claim import Claim, Sides
 from attlas.verify.evidence import Batch, Program
 from attlas.verify.proposals import Proposal
-from attlas.verify.space import chosen, space_of
+from attlas.verify.space import select_gained, space_of
 
 _BROKEN = 10.0
-"""Added to the score of a violation, so that none is left again for a better ratio."""
+"""Added to the score of a violation, so that no better ratio replaces it."""
 
 
 class Climbed(NamedTuple):
-    """End points of a search.
-
-    Attributes:
-        batch: one end point per instance.
-        moves: that were made; each evaluates every instance once.
-    """
+    """End points of a search, one per instance, after a number of moves of all instances."""
 
     batch: Batch
     moves: int
@@ -48,16 +43,13 @@ def climb(
     """Let each instance of a batch climb by itself.
 
     Args:
-        claim: an inequality.
-        program: its compiled program.
-        batch: starting points.
-        make: the proposal, from the number of instances and a generator.
-        seed: from which the starting points were drawn.
-        moves: how many are made.
-        stop: whether to end before that, asked after each move.
+        make: makes the proposal, from the number of instances and a generator.
+        seed: seed from which the starting points were drawn.
+        moves: largest number of moves; each evaluates every instance once.
+        stop: called after each move; the search ends where it is true.
 
     Returns:
-        The end points; without any move where nothing moves.
+        The end points; zero moves where the claim offers nothing to move.
     """
     space = space_of(claim, batch, seed)
     score = scores(claim, *program(batch))
@@ -67,40 +59,34 @@ def climb(
     done = 0
     while blocks and done < moves and not (done and stop is not None and stop()):
         proposed = proposal.propose(blocks)
-        found = space.batch(proposed)
+        moved = space.batch(proposed)
         done += 1
-        if found is None:
+        if moved is None:
             proposal.learn(blocks, proposed, None)
             continue
-        if done == 1 and not _differ(found, batch):
+        if done == 1 and not _differ(moved, batch):
             return Climbed(batch, 0)
-        new = scores(claim, *program(found))
+        new = scores(claim, *program(moved))
         gained = new > score
         proposal.learn(blocks, proposed, gained)
         if gained.any():
             for name, value in ended.items():
-                value[gained] = np.asarray(found[name])[gained]
-            blocks = space.settled(chosen(blocks, proposed, gained), ended)
+                value[gained] = np.asarray(moved[name])[gained]
+            blocks = space.settled(select_gained(blocks, proposed, gained), ended)
             score = np.where(gained, new, score)
     return Climbed({name: on_device(value) for name, value in ended.items()}, done)
 
 
-def _differ(one: Batch, other: Batch) -> bool:
-    return any(bool(np.any(np.asarray(one[k]) != np.asarray(v))) for k, v in other.items())
+def _differ(first: Batch, second: Batch) -> bool:
+    return any(bool(np.any(np.asarray(first[k]) != np.asarray(v))) for k, v in second.items())
 
 
 def relative_excess(left: Any, right: Any, magnitude: Any, allowed: Any, xp: ModuleType) -> Any:
-    """What a search raises, elementwise: see the head of this module.
+    """The score that a search maximises, elementwise: see the head of this module.
 
     Args:
-        left: left sides.
-        right: right sides.
-        magnitude: of the terms that were added up to reach them.
-        allowed: tau.
-        xp: `numpy`, or `jax.numpy` for a slope.
-
-    Returns:
-        Array of the shape of the sides.
+        magnitude: size of the terms that were added up to reach the sides.
+        xp: `numpy`, or `jax.numpy` for a gradient.
 
     Examples:
         >>> float(relative_excess(3.0, 1.0, 4.0, 0.0, np))
@@ -108,25 +94,24 @@ def relative_excess(left: Any, right: Any, magnitude: Any, allowed: Any, xp: Mod
     """
     size, excess = xp.abs(left) + xp.abs(right), left - right
     plain, certain = size + magnitude, size + allowed
-    found = excess / xp.where(plain > 0, plain, 1)
-    return found + (excess - allowed) / xp.where(certain > 0, certain, 1)
+    ratio = excess / xp.where(plain > 0, plain, 1)
+    return ratio + (excess - allowed) / xp.where(certain > 0, certain, 1)
 
 
 def scores(claim: Claim, holds: Array, sides: tuple[Sides, ...]) -> np.ndarray:
-    """The relative excess that each instance raises: of one component in turn, or the worst.
+    """The score of each instance: of one component in turn, or of the worst.
 
     Args:
-        claim: an inequality.
-        holds: which assumptions hold, shape (count, assumptions).
-        sides: the claim's own first.
+        holds: truth of each assumption, shape (count, assumptions).
+        sides: those of the claim first, then those of its controls.
 
     Returns:
         Array of shape (count,); -inf where an assumption fails or a side is not finite.
     """
-    own = sides[0]
+    claimed = sides[0]
     left, right, magnitude, error = (
         np.asarray(part).reshape(len(holds), -1)
-        for part in (own.left, own.right, own.magnitude, own.error)
+        for part in (claimed.left, claimed.right, claimed.magnitude, claimed.error)
     )
     allowed = claim.roundings * np.finfo(float).eps * magnitude + error
     score = relative_excess(left, right, magnitude, allowed, np)

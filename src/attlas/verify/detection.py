@@ -1,113 +1,77 @@
-r"""What a check would notice: the detection limit of each component, and components without one.
+r"""Which errors a check would detect: the detection limit of each component, and untested ones.
 
-The components of a claim are the entries of its sides (the rows, for a limit or rate): what
-`jnp.stack` put together are statements of their own, and each needs a control that violates it.
-Entries that are one statement at several places, such as the entries of a vector identity, are
-declared `alike`: then controls violate more than half of them, and each of the others is at least
-half as near its bound as those, so that none is slack where its fellows are tested. An entry whose
-sides are zero on every instance states nothing and needs none.
+The components of a claim are the entries of its sides (the rows, for a limit or rate): entries that
+`jnp.stack` put together are separate statements, and each needs a control that violates it. Entries
+that are one statement at several places, such as the entries of a vector identity, are declared
+`alike`: then controls violate more than half of them, and each of the others is at least half as
+near its bound as those, so that none is slack where the others are tested. An entry whose sides are
+zero on every instance states nothing and needs no control.
 """
 
 from collections.abc import Sequence
 
 import numpy as np
 
-from attlas.claims.claim import Claim, Control, Kind
+from attlas.claims.claim import Claim, Control
+from attlas.claims.kinds.entrywise import Entrywise
+from attlas.claims.sides import Evidence, flat
 from attlas.claims.verdict import ChallengeReport, Outcome, Verdict
-from attlas.verify.decide import ENTRYWISE, decide, tolerance
-from attlas.verify.evidence import Evidence
+from attlas.verify.decide import decide
 
-COARSE = 1e-3
-"""Relative change that an identity must notice. Wrong constants of proofs are halves, factors and
-one more or less in sizes of up to hundreds; rounding of sound float64 sides allows about 1e-13."""
-LISTED = 64
+MAX_COMPONENTS = 64
 """Components whose limits are listed; of more only the worst, of alike ones the best place."""
 
 
 def detection_limits(
     claim: Claim, evidence: Evidence, controls: Sequence[Evidence] = ()
 ) -> tuple[float | None, ...]:
-    r"""The smallest relative change of the right side that the check would notice.
+    r"""The smallest relative change of the right side that the check would detect.
 
     For an inequality (right - left + allowed) / |right|, which is 1 - tightness where both sides
-    are positive: a right side too large by the factor 1 / (1 - limit) is where it begins to be
-    noticed. For an identity allowed / |right|, with the entry's size in the controls where both
-    sides vanish. Least over the instances.
-
-    Args:
-        claim: an inequality, existence or identity; others have none.
-        evidence: its sides.
-        controls: sides of its controls.
+    are positive: an error is detected from a right side too large by the factor 1 / (1 - limit).
+    For an identity allowed / |right|, with the entry's size in the controls where both sides
+    vanish. Least over the instances.
 
     Returns:
-        One number per component; of many the worst alone, of alike ones the best place; None for
-        a component whose right side is always zero.
+        One number per component; of more than 64 the worst alone, of alike ones the best; None for
+        a component whose right side is always zero. Empty for other kinds than inequality,
+        existence and identity.
     """
     limits = _limits(claim, evidence, controls)
     if not limits.size:
         return ()
     if claim.alike:
         limits = limits.min(keepdims=True)
-    elif limits.size > LISTED:
+    elif limits.size > MAX_COMPONENTS:
         limits = limits.max(keepdims=True)
     return tuple(float(limit) if np.isfinite(limit) else None for limit in limits)
 
 
 def _limits(claim: Claim, evidence: Evidence, controls: Sequence[Evidence]) -> np.ndarray:
     """The limit of each component, infinite where its right side is always zero."""
-    if claim.kind not in ENTRYWISE or not evidence.applicable.any():
+    rule = claim.kind.rule
+    if not isinstance(rule, Entrywise) or not evidence.applicable.any():
         return np.zeros(0)
-    keep = evidence.applicable
-    left, right, allowed = (
-        array.reshape(len(keep), -1)[keep]
-        for array in (evidence.left, evidence.right, tolerance(evidence, claim.roundings))
-    )
-    margin, size = right - left + allowed, np.abs(right)
-    if claim.kind is Kind.IDENTITY:
-        size = np.maximum(size, np.abs(left))
-        margin, size = allowed, np.where(size > allowed, size, _size_in(controls, size))
-    with np.errstate(invalid="ignore", divide="ignore"):
-        share = np.where(size > 0, np.maximum(margin, 0) / np.where(size > 0, size, 1), np.inf)
-    return np.where(np.isnan(share), np.inf, share).min(axis=0)
+    return rule.detection_limits(evidence, controls, claim.roundings)
 
 
-def _size_in(controls: Sequence[Evidence], like: np.ndarray) -> np.ndarray:
-    """The largest |left - right| that any control gives each component."""
-    found = np.zeros(like.shape[1])
-    for control in controls:
-        gap = np.abs(control.left - control.right).reshape(len(control.left), -1)
-        if gap.shape[1] == like.shape[1]:
-            found = np.maximum(found, np.where(np.isfinite(gap), gap, 0).max(axis=0))
-    return np.broadcast_to(found, like.shape)
-
-
-def uncontrolled(
+def _uncontrolled(
     claim: Claim, evidence: Evidence, controls: Sequence[tuple[Control, Evidence]], alpha: float
 ) -> tuple[tuple[int, ...], ...]:
-    """The components of a claim that no control violates on any instance, and that need one.
-
-    Args:
-        claim: one that expects to be SUPPORTED, else there is nothing to ask.
-        evidence: its sides.
-        controls: its controls with their sides.
-        alpha: error probability of a statistical verdict.
-
-    Returns:
-        Their places in the sides; none for a claim of one component. Of alike ones, where more
-        than half are violated, those alone whose tightness, 1 less the detection limit, is below
-        half of that of every violated one.
-    """
+    """Indices of components of a SUPPORTED claim that need a control and have none."""
     shape = _entries(claim, evidence)
     if claim.expect.outcome is not Outcome.SUPPORTED or np.prod(shape) < 2:
         return ()
     stated = _stated(claim, evidence)
     violated = np.zeros_like(stated)
-    for control, found in controls:
-        if control.expect is Outcome.VIOLATED and _entries(claim, found) == shape:
-            violated |= _violated(claim, found, alpha)
+    for control, sides in controls:
+        if control.expect is Outcome.VIOLATED and _entries(claim, sides) == shape:
+            violated |= _violated(claim, sides, alpha)
     needing = stated & ~violated
+    # Of alike ones, where most are violated, only those need a control whose tightness is below
+    # half of that of every violated one.
     if claim.alike and 2 * (stated & violated).sum() > stated.sum():
-        limits = _limits(claim, evidence, [found for _, found in controls])
+        limits = _limits(claim, evidence, [sides for _, sides in controls])
         if limits.size:
             needing &= 1 - limits < (1 - limits[stated & violated].max()) / 2
     return tuple(
@@ -115,18 +79,14 @@ def uncontrolled(
     )
 
 
-def _scaled(claim: Claim) -> bool:
-    return claim.kind in (Kind.LIMIT, Kind.RATE)
-
-
 def _entries(claim: Claim, evidence: Evidence) -> tuple[int, ...]:
     shape = evidence.left.shape[1:]
-    return shape[:-1] if _scaled(claim) else shape
+    return shape[:-1] if claim.kind.rule.scaled else shape
 
 
 def _rows(claim: Claim, evidence: Evidence, array: np.ndarray) -> np.ndarray:
     """Instances by components by what one component holds."""
-    tail = evidence.left.shape[-1] if _scaled(claim) else 1
+    tail = evidence.left.shape[-1] if claim.kind.rule.scaled else 1
     return array.reshape(len(array), -1, tail)
 
 
@@ -137,14 +97,12 @@ def _stated(claim: Claim, evidence: Evidence) -> np.ndarray:
 
 def _violated(claim: Claim, evidence: Evidence, alpha: float) -> np.ndarray:
     """Which components are violated."""
-    if claim.kind in ENTRYWISE:
-        difference = evidence.left - evidence.right
-        if claim.kind is Kind.IDENTITY:
-            difference = np.abs(difference)
-        excess = (difference - tolerance(evidence, claim.roundings))[evidence.applicable]
-        return np.any(excess.reshape(len(excess), -1) > 0, axis=0)
+    rule = claim.kind.rule
+    if isinstance(rule, Entrywise):
+        excess = rule.difference(evidence) - rule.tolerance(evidence, claim.roundings)
+        return np.any(flat(excess[evidence.applicable]) > 0, axis=0)
     count = int(np.prod(_entries(claim, evidence)))
-    outcomes = [decide(claim, evidence.component(k, _scaled(claim)), alpha=alpha).outcome
+    outcomes = [decide(claim, evidence.component(k, rule.scaled), alpha=alpha).outcome
                 for k in range(count)]  # fmt: skip
     return np.array([outcome is Outcome.VIOLATED for outcome in outcomes])
 
@@ -155,21 +113,11 @@ def faults(
     controls: Sequence[tuple[Control, Evidence]],
     alpha: float,
 ) -> tuple[str, ...]:
-    """What is wrong with a claim itself: components without a control, identities too coarse.
-
-    Args:
-        claim: the claim.
-        evidence: its sides.
-        controls: its controls with their sides.
-        alpha: error probability of a statistical verdict.
-
-    Returns:
-        One sentence for each.
-    """
-    found = []
-    if places := uncontrolled(claim, evidence, controls, alpha):
+    """Sentences on faults of the claim itself: components without a control, coarse identities."""
+    sentences = []
+    if places := _uncontrolled(claim, evidence, controls, alpha):
         total = int(np.prod(_entries(claim, evidence)))
-        shown = ", ".join(str(place[0] if len(place) == 1 else place) for place in places[:4])
+        listed = ", ".join(str(place[0] if len(place) == 1 else place) for place in places[:4])
         more = ", ..." if len(places) > 4 else ""
         remedy = (
             "with alike=True controls must violate more than half of them, and the others must "
@@ -177,41 +125,34 @@ def faults(
             if claim.alike
             else "give each a control, or alike=True if they are one statement at several places"
         )
-        found.append(
-            f"no control violates {len(places)} of its {total} components ({shown}{more}): {remedy}"
+        sentences.append(
+            f"no control violates {len(places)} of its {total} components ({listed}{more}): "
+            f"{remedy}"
         )
-    if claim.kind is Kind.IDENTITY and claim.expect.outcome is Outcome.SUPPORTED:
+    coarsest = claim.kind.rule.coarsest
+    if coarsest is not None and claim.expect.outcome is Outcome.SUPPORTED:
         limits = _limits(claim, evidence, [sides for _, sides in controls])
         worst = limits[np.isfinite(limits)].max(initial=0.0)
-        if worst > COARSE:
-            found.append(
+        if worst > coarsest:
+            sentences.append(
                 f"a relative error of {worst:.2g} in a component would not be noticed: its "
-                "magnitude or certified error is too large for an identity"
+                f"magnitude or certified error is too large for {claim.kind.rule.noun}"
             )
-    return tuple(found)
+    return tuple(sentences)
 
 
 def unattained(
     claim: Claim, verdict: Verdict, search: ChallengeReport | None = None
 ) -> tuple[str, ...]:
-    """A statement that claims to be tight, and no instance shows it.
-
-    Args:
-        claim: whose `attained` says which ratio must be exhibited.
-        verdict: of its check.
-        search: what an attack found.
-
-    Returns:
-        One sentence where none did.
-    """
+    """A sentence on a claim that is declared as tight, where neither check nor search shows it."""
     if claim.attained is None or verdict.outcome is not Outcome.SUPPORTED:
         return ()
-    found = [verdict.tightness, search.ratio if search else None]
-    best = max((ratio for ratio in found if ratio is not None), default=None)
+    ratios = [verdict.tightness, search.ratio if search else None]
+    best = max((ratio for ratio in ratios if ratio is not None), default=None)
     if best is not None and best >= claim.attained:
         return ()
-    shown = "no ratio" if best is None else f"{best:.4g}"
+    text = "no ratio" if best is None else f"{best:.4g}"
     return (
-        f"declared as attained up to {claim.attained:.4g}, but the best instance reaches {shown}: "
+        f"declared as attained up to {claim.attained:.4g}, but the best instance reaches {text}: "
         "add one that attains it to the sampler, or check with --challenge",
     )

@@ -1,7 +1,6 @@
 """Evaluate a claim and its controls on a batch of instances, as one compiled program."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
 
 import jax
 import jax.numpy as jnp
@@ -9,72 +8,17 @@ import numpy as np
 from jaxtyping import Array
 
 from attlas._jax.compilation import CHEAP_COMPILATION
-from attlas.claims.claim import Claim, Kind, Sides
+from attlas.claims.claim import Claim
 from attlas.claims.sampling import Instance
+from attlas.claims.sides import Evidence, Sides
 from attlas.core.named_call import parameters
 
 Batch = Mapping[str, Array | np.ndarray]
 """Arrays by name with a leading axis of instances, of JAX or of NumPy."""
 
 
-@dataclass(frozen=True)
-class Evidence:
-    """The sides of a batch as NumPy arrays; the leading axis is the instance.
-
-    Attributes:
-        left: left sides, shape (count, ...).
-        right: right sides, same shape.
-        magnitude: size of the added terms, same shape.
-        error: certified absolute error, same shape.
-        applicable: which instances satisfy every assumption, shape (count,).
-        scales: growing parameter of limits and rates, or None.
-        range: of expectations, same shape as the sides, or None.
-        failed_assumption: text of the one that failed most often, "" if none failed.
-        distinct: different applicable instances, in the arrays that the claim reads; None where
-            nobody counted, and each is taken to differ.
-    """
-
-    left: np.ndarray
-    right: np.ndarray
-    magnitude: np.ndarray
-    error: np.ndarray
-    applicable: np.ndarray
-    scales: np.ndarray | None = None
-    range: np.ndarray | None = None
-    failed_assumption: str = ""
-    distinct: int | None = None
-
-    def select(self, index: int) -> "Evidence":
-        """The evidence of one instance, as a batch of one."""
-        parts = {part.name: getattr(self, part.name) for part in fields(self)}
-        one = {
-            name: value[index : index + 1]
-            for name, value in parts.items()
-            if isinstance(value, np.ndarray)
-        }
-        return replace(self, **one, distinct=None)
-
-    def component(self, entry: int, scaled: bool) -> "Evidence":
-        """The evidence of one component of the sides; with scales, a component is a row."""
-        names = ("left", "right", "magnitude", "error", "range", *(("scales",) if scaled else ()))
-        tail = self.left.shape[-1:] if scaled else ()
-        one = {}
-        for name in names:
-            if (array := getattr(self, name)) is not None:
-                whole = np.broadcast_to(array, self.left.shape)
-                one[name] = whole.reshape(len(self.left), -1, *tail)[:, entry]
-        return replace(self, **one)
-
-
 def complete(sides: Sides) -> Sides:
-    """Fill in the magnitude and broadcast all parts to one shape.
-
-    Args:
-        sides: what a claim returned.
-
-    Returns:
-        Sides whose arrays share a shape; `scales` stays as it was.
-    """
+    """Fill in the magnitude and broadcast all arrays to one shape; `scales` stay as they are."""
     left, right = (jnp.asarray(side, dtype=float) for side in (sides.left, sides.right))
     shape = np.broadcast_shapes(left.shape, right.shape)
     left, right = jnp.broadcast_to(left, shape), jnp.broadcast_to(right, shape)
@@ -97,36 +41,26 @@ Program = Callable[[Batch], tuple[Array, tuple[Sides, ...]]]
 def compile_program(claim: Claim) -> Program:
     """One program for a claim and all its controls.
 
-    Args:
-        claim: the claim.
-
     Returns:
         Function from a batch to (holds, sides), where `holds` has shape (count, assumptions) and
-        `sides` lists the claim's own sides first, then those of each control in order (a control
-        that changes instances only repeats the claim's).
+        `sides` lists those of the claim first, then those of each control in order (a control that
+        only changes instances repeats those of the claim).
     """
 
-    def one(instance: Instance) -> tuple[Array, tuple[Sides, ...]]:
+    def evaluate(instance: Instance) -> tuple[Array, tuple[Sides, ...]]:
         holds = [jnp.asarray(a.holds(instance), dtype=bool) for a in claim.assumptions]
-        own = complete(claim.sides(instance))
+        claimed = complete(claim.sides(instance))
         changed = tuple(
-            complete(claim.sides(instance, control.changes)) if control.changes else own
+            complete(claim.sides(instance, control.changes)) if control.changes else claimed
             for control in claim.controls
         )
-        return jnp.stack(holds) if holds else jnp.zeros((0,), dtype=bool), (own, *changed)
+        return jnp.stack(holds) if holds else jnp.zeros((0,), dtype=bool), (claimed, *changed)
 
-    return jax.jit(jax.vmap(one), compiler_options=CHEAP_COMPILATION)
+    return jax.jit(jax.vmap(evaluate), compiler_options=CHEAP_COMPILATION)
 
 
 def instance_at(batch: Batch, index: int) -> dict[str, np.ndarray]:
-    """One instance of a batch.
-
-    Args:
-        batch: arrays with a leading axis.
-        index: which one.
-
-    Returns:
-        Its arrays by name.
+    """One instance of a batch, by its index.
 
     Examples:
         >>> instance_at({"x": jnp.array([1.0, 2.0])}, 1)
@@ -136,25 +70,15 @@ def instance_at(batch: Batch, index: int) -> dict[str, np.ndarray]:
     return {name: np.asarray(np.asarray(value)[index]) for name, value in batch.items()}
 
 
-def distinct_rows(claim: Claim, batch: Batch, keep: np.ndarray) -> int:
-    """How many different instances there are, in the arrays that the claim reads.
-
-    A trial of a probability or expectation is the whole draw: there all arrays count, and where
-    most draws agree with another in six digits of the largest number of each array, those that do
-    not are counted: copies with a small offset are no independent draws.
-
-    Args:
-        claim: the claim.
-        batch: arrays with a leading axis.
-        keep: which instances count, shape (count,).
-
-    Returns:
-        Their number.
-    """
+def _distinct_rows(claim: Claim, batch: Batch, keep: np.ndarray) -> int:
+    """How many different instances there are, in the arrays that the claim reads."""
+    # A trial of a probability or expectation is the whole draw: there all arrays count, and where
+    # most draws agree with another in six digits of the largest number of each array, those that
+    # do not are counted: copies with a small offset are no independent draws.
     read = parameters(claim.function)
-    trials = claim.kind in (Kind.PROBABILITY, Kind.EXPECTATION)
-    whole = read.rest or trials
-    names = sorted(batch) if whole else [name for name in read.arrays if name in batch]
+    trials = claim.kind.rule.trials
+    all_arrays = read.takes_all or trials
+    names = sorted(batch) if all_arrays else [name for name in read.arrays if name in batch]
     if not names:
         return int(keep.sum())
     arrays = [np.asarray(batch[name])[keep] for name in names]
@@ -183,26 +107,21 @@ def _in_six_digits(array: np.ndarray) -> np.ndarray:
 def gather(
     claim: Claim, holds: Array, sides: Sides, assumed: bool = True, batch: Batch | None = None
 ) -> Evidence:
-    """Bring one program's output to the host as evidence.
+    """Bring the output of a program to the host as evidence.
 
     Args:
-        claim: the claim, for the texts of its assumptions.
-        holds: which assumptions hold, shape (count, assumptions).
-        sides: completed sides of a batch.
+        holds: truth of each assumption, shape (count, assumptions).
         assumed: whether failing assumptions exclude an instance (not for control instances).
-        batch: the instances, by which different ones are counted.
-
-    Returns:
-        The evidence.
+        batch: the instances, among which different ones are counted.
     """
-    parts = {name: np.asarray(v) for name, v in sides._asdict().items() if v is not None}
-    kept = np.asarray(holds)
+    arrays = {name: np.asarray(v) for name, v in sides._asdict().items() if v is not None}
+    satisfied = np.asarray(holds)
     failed_assumption = ""
-    if claim.assumptions and not kept.all():
-        failed_assumption = claim.assumptions[int(np.argmin(kept.mean(axis=0)))].text
-    count = len(parts["left"])
-    applicable = np.asarray(kept.all(axis=1) if assumed else np.ones(count, dtype=bool))
-    distinct = None if batch is None else distinct_rows(claim, batch, applicable)
+    if claim.assumptions and not satisfied.all():
+        failed_assumption = claim.assumptions[int(np.argmin(satisfied.mean(axis=0)))].text
+    count = len(arrays["left"])
+    applicable = np.asarray(satisfied.all(axis=1) if assumed else np.ones(count, dtype=bool))
+    distinct = None if batch is None else _distinct_rows(claim, batch, applicable)
     return Evidence(
-        **parts, applicable=applicable, failed_assumption=failed_assumption, distinct=distinct
+        **arrays, applicable=applicable, failed_assumption=failed_assumption, distinct=distinct
     )

@@ -1,6 +1,6 @@
-r"""The smallest change of an exponent that a check would notice.
+r"""The smallest change of an exponent that a check would detect.
 
-A statement left <= C q^a with q > 1 that is printed with the exponent a - e is noticed by an
+A statement left <= C q^a with q > 1 that is printed with the exponent a - e is violated on an
 instance where left > right q^{-e}: e > log(right / left) / log q, least over the instances. Where
 q < 1 the exponent a + e makes the right side smaller, and the same holds with |log q|. A claim that
 declares sizes is evaluated on grown ones too: at one size a constant can stand for any power of it.
@@ -12,12 +12,14 @@ from dataclasses import dataclass, replace
 import jax
 import numpy as np
 
-from attlas.claims.claim import Claim, Kind
+from attlas.claims.claim import Claim
+from attlas.claims.kinds.entrywise import Entrywise
+from attlas.claims.sides import Evidence, flat
 from attlas.claims.verdict import Outcome, Verdict
 from attlas.core.errors import UserError
 from attlas.core.named_call import call_by_name, nearest
-from attlas.verify.decide import ENTRYWISE, decide, tolerance
-from attlas.verify.evidence import Batch, Evidence, compile_program, gather
+from attlas.verify.decide import decide
+from attlas.verify.evidence import Batch, compile_program, gather
 from attlas.verify.growth import schedule
 
 LEAST = 8
@@ -37,14 +39,11 @@ def at_grown_sizes(claim: Claim, seed: int, count: int) -> Iterator[Sized]:
     """Evaluate a claim at the sizes of the growth schedule, each with an equal share of instances.
 
     Args:
-        claim: one that declares both `sizes` and `quantities`; for others nothing is evaluated.
-        seed: of the instances.
+        claim: others than those with both `sizes` and `quantities` have nothing to evaluate.
         count: instances of the check.
-
-    Yields:
-        The claim with its sides at each.
     """
-    if claim.kind not in ENTRYWISE or not claim.quantities or claim.witness is not None:
+    unasked = not claim.quantities or claim.witness is not None
+    if unasked or not isinstance(claim.kind.rule, Entrywise):
         return
     steps = list(schedule(claim.sizes)) if claim.sizes else []
     for sizes in steps:
@@ -55,101 +54,77 @@ def at_grown_sizes(claim: Claim, seed: int, count: int) -> Iterator[Sized]:
 
 
 def with_grown(verdict: Verdict, grown: Sequence[Sized], alpha: float) -> Verdict:
-    """The verdict of a check after the claim was evaluated at grown sizes.
-
-    Args:
-        verdict: at the claim's own sizes.
-        grown: of `at_grown_sizes`.
-        alpha: error probability of a statistical verdict.
-
-    Returns:
-        VIOLATED, with the instance, where it is at grown sizes; else the verdict as it was.
-    """
+    """The verdict of a check: VIOLATED, with the instance, where it is at grown sizes."""
     if verdict.outcome is not Outcome.SUPPORTED:
         return verdict
-    for each in grown:
-        found = decide(each.claim, each.evidence, alpha=alpha)
-        if found.outcome is Outcome.VIOLATED and found.index is not None:
-            told = ", ".join(f"{name} = {size}" for name, size in each.claim.sizes.items())
-            instance = {name: np.asarray(v[found.index]) for name, v in each.batch.items()}
+    for sized in grown:
+        grown_verdict = decide(sized.claim, sized.evidence, alpha=alpha)
+        if grown_verdict.outcome is Outcome.VIOLATED and grown_verdict.index is not None:
+            sizes = ", ".join(f"{name} = {size}" for name, size in sized.claim.sizes.items())
+            instance = {name: np.asarray(v[grown_verdict.index]) for name, v in sized.batch.items()}
             numbers = {n: getattr(verdict, n) for n in ("applicable", "tried", "seed", "distinct")}
-            reason = f"at {told}: {found.reason}"
-            return replace(found, reason=reason, index=None, witness=instance, **numbers)
+            reason = f"at {sizes}: {grown_verdict.reason}"
+            return replace(grown_verdict, reason=reason, index=None, witness=instance, **numbers)
     return verdict
 
 
 def exponent_limits(
     claim: Claim, evidence: Evidence, batch: Batch, grown: Sequence[Sized] = ()
 ) -> dict[str, float | None]:
-    """The least change of the exponent of each declared quantity that would be noticed.
+    """The least change of the exponent of each declared quantity that would be detected.
 
     Args:
-        claim: whose `quantities` are declared; an inequality, existence or identity.
-        evidence: its sides.
-        batch: its instances.
-        grown: the same at other sizes, see `at_grown_sizes`.
+        claim: an inequality, existence or identity; other kinds have none.
+        grown: the same claim at other sizes, see `at_grown_sizes`.
 
     Returns:
         By quantity, at the sizes where it is smallest, of the component where it is largest there;
         None where no instance can show any, such as where the quantity is 1 throughout.
     """
-    found: dict[str, list[float]] = {name: [] for name in claim.quantities}
-    if claim.kind not in ENTRYWISE or not evidence.applicable.any():
+    limits_by_name: dict[str, list[float]] = {name: [] for name in claim.quantities}
+    rule = claim.kind.rule
+    if not isinstance(rule, Entrywise) or not evidence.applicable.any():
         return {}
-    for each in (Sized(claim, evidence, batch), *grown):
-        if not each.evidence.applicable.any():
+    for sized in (Sized(claim, evidence, batch), *grown):
+        if not sized.evidence.applicable.any():
             continue
-        for name, values in quantities_of(each.claim, each.batch).items():
-            limit = _limit(each.claim, each.evidence, values)
-            found[name] += [] if limit is None else [limit]
-    return {name: min(limits, default=None) for name, limits in found.items()}
+        for name, values in _quantities_of(sized.claim, sized.batch).items():
+            limit = _limit(rule, sized.evidence, claim.roundings, values)
+            limits_by_name[name] += [] if limit is None else [limit]
+    return {name: min(limits, default=None) for name, limits in limits_by_name.items()}
 
 
-def quantities_of(claim: Claim, batch: Batch) -> dict[str, np.ndarray]:
-    """The declared quantities of each instance.
-
-    Args:
-        claim: the claim.
-        batch: its instances.
-
-    Returns:
-        Arrays of shape (count,) by name.
-
-    Raises:
-        UserError: if one is no scalar, or names neither a size nor an array.
-    """
+def _quantities_of(claim: Claim, batch: Batch) -> dict[str, np.ndarray]:
+    """The declared quantities of each instance, arrays of shape (count,) by name."""
     count = len(next(iter(batch.values())))
-    found = {}
-    for name, asked in claim.quantities.items():
+    values = {}
+    for name, quantity in claim.quantities.items():
         where = f"claim '{claim.name}': the quantity '{name}'"
-        if callable(asked):
-            value = jax.vmap(lambda arrays, asked=asked: call_by_name(asked, arrays) * 1.0)(batch)
-        elif asked in batch:
-            value = batch[asked]
-        elif asked in claim.sizes:
-            value = np.full(count, float(claim.sizes[asked]))
+        if callable(quantity):
+            value = jax.vmap(lambda arrays, q=quantity: call_by_name(q, arrays) * 1.0)(batch)
+        elif quantity in batch:
+            value = batch[quantity]
+        elif quantity in claim.sizes:
+            value = np.full(count, float(claim.sizes[quantity]))
         else:
-            known = (*batch, *claim.sizes)
-            raise UserError(f"{where} is neither a size nor an array: {nearest(asked, known)}")
+            names = (*batch, *claim.sizes)
+            raise UserError(f"{where} is neither a size nor an array: {nearest(quantity, names)}")
         value = np.asarray(value, dtype=float)
         if value.shape != (count,):
             raise UserError(f"{where} has the shape {value.shape[1:]}: give one number")
-        found[name] = value
-    return found
+        values[name] = value
+    return values
 
 
-def _limit(claim: Claim, evidence: Evidence, values: np.ndarray) -> float | None:
+def _limit(rule: Entrywise, evidence: Evidence, roundings: int, values: np.ndarray) -> float | None:
     left, right, allowed = (
-        side.reshape(len(values), -1)[evidence.applicable]
-        for side in (evidence.left, evidence.right, tolerance(evidence, claim.roundings))
+        flat(side)[evidence.applicable]
+        for side in (evidence.left, evidence.right, rule.tolerance(evidence, roundings))
     )
     with np.errstate(all="ignore"):
-        far = np.abs(np.log(values[evidence.applicable]))[:, None]
-        if claim.kind is Kind.IDENTITY:
-            gap = np.log1p(allowed / np.abs(right))
-        else:
-            gap = np.where((left > allowed) & (right > 0), np.log(right / (left - allowed)), np.inf)
-        share = np.where(far > 0, np.maximum(gap, 0) / far, np.inf)
+        size = np.abs(np.log(values[evidence.applicable]))[:, None]
+        margin = np.maximum(rule.exponent_margin(left, right, allowed), 0)
+        share = np.where(size > 0, margin / size, np.inf)
     least = np.where(np.isfinite(share), share, np.inf).min(axis=0)
-    known = least[np.isfinite(least)]
-    return float(known.max()) if known.size else None
+    finite = least[np.isfinite(least)]
+    return float(finite.max()) if finite.size else None

@@ -12,19 +12,13 @@ FACTORS = (2, 4, 8)
 
 
 def schedule(sizes: Mapping[str, int]) -> Iterator[dict[str, int]]:
-    """The sizes that are tried, small ones first.
-
-    Args:
-        sizes: those that a claim declares.
-
-    Yields:
-        Sizes by name: all of them grown, then each alone.
+    """Grown sizes, small ones first: for each factor all sizes together, then each alone.
 
     Examples:
-        >>> tried = list(schedule({"n": 2, "d": 3}))
-        >>> tried[:3]
+        >>> grown = list(schedule({"n": 2, "d": 3}))
+        >>> grown[:3]
         [{'n': 4, 'd': 6}, {'n': 4, 'd': 3}, {'n': 2, 'd': 6}]
-        >>> len(tried)
+        >>> len(grown)
         9
     """
     for factor in FACTORS:
@@ -45,10 +39,9 @@ def grow(
 
     Args:
         claim: an inequality that declares `sizes`.
-        evaluations: of the sides on one instance, at all sizes together; those of a round of
-            moves by default.
-        seed: of the starting points.
-        stop: whether to end earlier, asked after each move.
+        evaluations: number of evaluations of the sides on one instance, at all sizes together;
+            those of a round of moves by default.
+        stop: called after each move; the search ends where it is true.
 
     Returns:
         The tightest instance, the ratio at each size in its verdict's statistics; None where
@@ -58,15 +51,15 @@ def grow(
     total = granted_evaluations(claim) if evaluations is None else evaluations
     share, best = total // max(1, len(sizes)), None
     ratios: dict[str, float] = {}
-    for tried in sizes:
-        grown = claim.sized(**tried)
-        found = attack(grown, evaluations=share, seed=seed, stop=stop)
-        if found is None:
+    for variant in sizes:
+        grown = claim.sized(**variant)
+        report = attack(grown, evaluations=share, seed=seed, stop=stop)
+        if report is None:
             return best
-        if found.ratio is not None:
-            shown = ", ".join(f"{name}={size}" for name, size in tried.items())
-            ratios[f"ratio at {shown}"] = found.ratio
-        best = better(best, found)
+        if report.ratio is not None:
+            label = ", ".join(f"{name}={size}" for name, size in variant.items())
+            ratios[f"ratio at {label}"] = report.ratio
+        best = better(best, report)
         if best.violated or (stop is not None and stop()):
             break
     if best is None:

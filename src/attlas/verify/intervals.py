@@ -1,8 +1,8 @@
-r"""Intervals of float64 with outward rounding: what a computation encloses is true of real numbers.
+r"""Intervals of float64 with outward rounding: each result encloses the real number.
 
 IEEE 754 rounds +, -, *, / and the square root to nearest, so that the next float outward of a
 computed end is beyond the true one. Exponential and logarithm come from `decimal`, whose results
-are correctly rounded at the digits asked for; one more float outward covers their conversion.
+are correctly rounded to 60 digits; one more float outward covers their conversion.
 """
 
 from collections.abc import Callable
@@ -15,21 +15,16 @@ import numpy as np
 
 _DIGITS = Context(prec=60, Emax=10**9, Emin=-(10**9))
 _TINY = 1e-8
-"""Below, expm1, log1p and tanh are enclosed by their series: no digits cancel."""
+"""Size below which series enclose expm1, log1p and tanh: no digits cancel."""
 
 
 class Undecided(Exception):
-    """What interval arithmetic cannot decide; its text says what."""
+    """Interval arithmetic cannot decide; the text says what."""
 
 
 @dataclass(frozen=True)
 class Interval:
-    """Real numbers between two ends, elementwise.
-
-    Attributes:
-        low: lower ends.
-        high: upper ends, same shape.
-    """
+    """Real numbers between two ends, elementwise."""
 
     low: Any
     high: Any
@@ -37,25 +32,14 @@ class Interval:
 
 @dataclass(frozen=True)
 class Truth:
-    """Which conditions certainly hold, and which may.
-
-    Attributes:
-        must: certainly true.
-        may: not certainly false.
-    """
+    """Which conditions certainly hold (`must`), and which are not certainly false (`may`)."""
 
     must: Any
     may: Any
 
 
 def exact(value: Any) -> Interval:
-    """The interval of given floats.
-
-    Args:
-        value: array.
-
-    Returns:
-        Both ends are the floats themselves.
+    """The interval whose both ends are the floats themselves.
 
     Examples:
         >>> exact(2.0).low == exact(2.0).high
@@ -66,14 +50,7 @@ def exact(value: Any) -> Interval:
 
 
 def outward(low: Any, high: Any) -> Interval:
-    """Ends that were rounded to nearest, moved one float outward.
-
-    Args:
-        low: computed lower end.
-        high: computed upper end.
-
-    Returns:
-        An interval that holds both true ends; unbounded where an end is not a number.
+    """Ends that were rounded to nearest, moved one float outward; unbounded where one is NaN.
 
     Examples:
         >>> third = outward(1 / 3, 1 / 3)
@@ -91,7 +68,7 @@ def add(a: Interval, b: Interval) -> Interval:
 
 
 def negate(a: Interval) -> Interval:
-    """An interval with its sign turned, exactly."""
+    """The interval with the opposite sign, exactly."""
     return Interval(-a.high, -a.low)
 
 
@@ -112,9 +89,9 @@ def multiply(a: Interval, b: Interval) -> Interval:
 
 def divide(a: Interval, b: Interval) -> Interval:
     """The quotient; unbounded where the divisor may be zero."""
-    found = _corners(a, b, np.divide)
+    quotient = _corners(a, b, np.divide)
     zero = (b.low <= 0) & (b.high >= 0)
-    low, high = np.where(zero, -np.inf, found.low), np.where(zero, np.inf, found.high)
+    low, high = np.where(zero, -np.inf, quotient.low), np.where(zero, np.inf, quotient.high)
     return Interval(low, high)
 
 
@@ -125,33 +102,19 @@ def absolute(a: Interval) -> Interval:
 
 
 def root(a: Interval) -> Interval:
-    """The square root.
-
-    Args:
-        a: of numbers that are not certainly negative.
-
-    Returns:
-        An enclosure, not below zero.
+    """The square root, not below zero.
 
     Raises:
-        Undecided: if a number is negative.
+        Undecided: if a number is certainly negative.
     """
     if (a.high < 0).any():
         raise Undecided("a square root of a negative number")
-    found = outward(np.sqrt(np.maximum(a.low, 0)), np.sqrt(np.maximum(a.high, 0)))
-    return Interval(np.maximum(found.low, 0.0), found.high)
+    enclosure = outward(np.sqrt(np.maximum(a.low, 0)), np.sqrt(np.maximum(a.high, 0)))
+    return Interval(np.maximum(enclosure.low, 0.0), enclosure.high)
 
 
 def whole_power(a: Interval, power: int) -> Interval:
-    """A power by a whole number.
-
-    Args:
-        a: the base.
-        power: any whole number.
-
-    Returns:
-        An enclosure.
-    """
+    """A power by a whole number."""
     if power < 0:
         return divide(exact(np.ones_like(a.low)), whole_power(a, -power))
     base = absolute(a) if power % 2 == 0 else a
@@ -164,24 +127,17 @@ def whole_power(a: Interval, power: int) -> Interval:
 def power(a: Interval, b: Interval) -> Interval:
     """A power of a positive base: exp(b log a), at 60 digits.
 
-    Args:
-        a: the base.
-        b: the exponent.
-
-    Returns:
-        An enclosure.
-
     Raises:
         Undecided: if the base is not certainly positive.
     """
     if (a.low <= 0).any():
         raise Undecided("a power of a base that may not be positive")
 
-    def one(x: float, y: float) -> float:
-        whole = _DIGITS.multiply(Decimal(y), _DIGITS.ln(Decimal(x)))
-        return float(_DIGITS.exp(whole))
+    def at_point(x: float, y: float) -> float:
+        exponent = _DIGITS.multiply(Decimal(y), _DIGITS.ln(Decimal(x)))
+        return float(_DIGITS.exp(exponent))
 
-    return _corners(a, b, np.vectorize(one, otypes=[float]))
+    return _corners(a, b, np.vectorize(at_point, otypes=[float]))
 
 
 def _rising(
@@ -200,15 +156,15 @@ def _rising(
 
 def _apply(function: Callable[[Decimal], Decimal], x: float) -> float:
     if np.isinf(x):
-        # The limit is not known here: an unbounded end stays one.
+        # The limit is unknown here: an unbounded end stays unbounded.
         return x
     return float(function(Decimal(float(x))))
 
 
 def exponential(a: Interval) -> Interval:
     """The exponential."""
-    found = np.vectorize(lambda x: _apply(_DIGITS.exp, min(x, 1e4)), otypes=[float])
-    ends = outward(found(np.maximum(a.low, -1e4)), found(np.maximum(a.high, -1e4)))
+    elementwise = np.vectorize(lambda x: _apply(_DIGITS.exp, min(x, 1e4)), otypes=[float])
+    ends = outward(elementwise(np.maximum(a.low, -1e4)), elementwise(np.maximum(a.high, -1e4)))
     low = np.where(np.isinf(ends.low), np.finfo(float).max, ends.low)
     return Interval(np.maximum(low, 0.0), ends.high)
 
@@ -216,29 +172,17 @@ def exponential(a: Interval) -> Interval:
 def logarithm(a: Interval) -> Interval:
     """The natural logarithm.
 
-    Args:
-        a: of positive numbers.
-
-    Returns:
-        An enclosure.
-
     Raises:
         Undecided: if a number may not be positive.
     """
     if (a.low <= 0).any():
         raise Undecided("a logarithm of a number that may not be positive")
-    found = np.vectorize(lambda x: _apply(_DIGITS.ln, x), otypes=[float])
-    return outward(found(a.low), found(a.high))
+    elementwise = np.vectorize(lambda x: _apply(_DIGITS.ln, x), otypes=[float])
+    return outward(elementwise(a.low), elementwise(a.high))
 
 
 def logarithm_1p(a: Interval) -> Interval:
     """log(1 + x), by x - x^2 <= log(1 + x) <= x near zero.
-
-    Args:
-        a: of numbers above -1.
-
-    Returns:
-        An enclosure.
 
     Raises:
         Undecided: if a number may not be above -1.
@@ -255,47 +199,39 @@ def logarithm_1p(a: Interval) -> Interval:
 def exponential_m1(a: Interval) -> Interval:
     """exp(x) - 1, by x <= exp(x) - 1 <= x + x^2 near zero."""
     clipped = Interval(np.maximum(a.low, -1e4), np.minimum(a.high, 1e4))
-    found = _rising(
+    enclosure = _rising(
         clipped,
         lambda d: _DIGITS.subtract(_DIGITS.exp(d), Decimal(1)),
         lambda x: (x, float(np.nextafter(x + x * x, 1))),
     )
-    return Interval(np.maximum(found.low, -1.0), found.high)
+    return Interval(np.maximum(enclosure.low, -1.0), enclosure.high)
 
 
 def hyperbolic_tangent(a: Interval) -> Interval:
     """tanh, by |tanh x - x| <= x^2 near zero."""
 
     def large(d: Decimal) -> Decimal:
-        whole = _DIGITS.exp(_DIGITS.multiply(2, d))
-        return _DIGITS.divide(_DIGITS.subtract(whole, Decimal(1)), _DIGITS.add(whole, 1))
+        square = _DIGITS.exp(_DIGITS.multiply(2, d))
+        return _DIGITS.divide(_DIGITS.subtract(square, Decimal(1)), _DIGITS.add(square, 1))
 
     clipped = Interval(np.clip(a.low, -1e4, 1e4), np.clip(a.high, -1e4, 1e4))
-    found = _rising(clipped, large, lambda x: (float(x - x * x), float(x + x * x)))
-    return Interval(np.maximum(found.low, -1.0), np.minimum(found.high, 1.0))
+    enclosure = _rising(clipped, large, lambda x: (float(x - x * x), float(x + x * x)))
+    return Interval(np.maximum(enclosure.low, -1.0), np.minimum(enclosure.high, 1.0))
 
 
 def total(a: Interval, axes: tuple[int, ...], operate: Callable = add) -> Interval:
-    """The sum, or product, over axes.
-
-    Args:
-        a: array of intervals.
-        axes: that are summed.
-        operate: `add` or `multiply`.
-
-    Returns:
-        Intervals without these axes.
+    """The sum (`operate=add`) or product (`multiply`) over axes.
 
     Examples:
         >>> sums = total(exact(np.ones((2, 3))), (1,))
         >>> bool((sums.low <= 3).all() and (sums.high >= 3).all()), sums.low.shape
         (True, (2,))
     """
-    kept = [k for k in range(a.low.ndim) if k not in axes]
-    order = (*axes, *kept)
-    shape = tuple(a.low.shape[k] for k in kept)
+    free = [k for k in range(a.low.ndim) if k not in axes]
+    order = (*axes, *free)
+    shape = tuple(a.low.shape[k] for k in free)
     low = np.transpose(a.low, order).reshape(-1, *shape)
     high = np.transpose(a.high, order).reshape(-1, *shape)
     start = exact(np.zeros(shape) if operate is add else np.ones(shape))
-    found = [Interval(x, y) for x, y in zip(low, high, strict=True)]
-    return reduce(operate, found[1:], found[0]) if found else start
+    terms = [Interval(x, y) for x, y in zip(low, high, strict=True)]
+    return reduce(operate, terms[1:], terms[0]) if terms else start

@@ -29,18 +29,14 @@ def check_group(
     """Check claims one after the other; runs in a worker process.
 
     Args:
-        group: where a user's own claims are found, empty for those of attlas; full claim names.
-        count: instances, or None for each claim's own number.
-        seed: of the instances.
+        group: home of the claims of a user project, empty for installed papers; full claim names.
+        count: instances, or None for the number that each claim declares.
         alpha: error probability granted to each claim.
         challenge_rounds: rounds of attack.
-        stored: instances that earlier searches kept, by claim.
-
-    Returns:
-        The reports.
+        stored: instances of earlier searches, by claim.
 
     Raises:
-        UserError: that names the claim whose parts failed, though two instances could be drawn.
+        UserError: names the claim whose parts failed, though two instances could be drawn.
     """
     from attlas.verify.check import check
     from attlas.verify.registry import claims_at
@@ -78,25 +74,23 @@ def planned_groups(
 ) -> list[partial[list[CheckReport]]]:
     """The calls of `check_group` that check claims, each for the claims of one file.
 
-    Claims of one file stay in one process, where they share trajectories and solutions; the
-    largest files come first.
+    Claims of one file stay in one process, where they share trajectories and solutions; the largest
+    files come first.
 
     Args:
-        claims: found by `attlas.verify.registry.find_claims`.
-        count: instances of each, or None for each claim's own number.
-        seed: of the instances.
+        count: instances of each, or None for the number that each claim declares.
         challenge_rounds: rounds of attack on each inequality.
-        stored: instances that earlier searches kept, by claim; evaluated first.
+        stored: instances of earlier searches, by claim; evaluated first.
 
     Returns:
-        Functions without parameters that other processes can be sent.
+        Functions without parameters that other processes can receive.
     """
     files: dict[tuple[str, str], list[str]] = {}
     for claim in claims:
         files.setdefault((claim.home, claim.home or claim.place[0]), []).append(claim.name)
     groups = [(home, names) for (home, _), names in files.items()]
     groups.sort(key=lambda group: len(group[1]), reverse=True)
-    given = stored or {}
+    witnesses = stored or {}
     return [
         partial(
             check_group,
@@ -105,7 +99,7 @@ def planned_groups(
             seed=seed,
             alpha=RUN_ALPHA / (2 * max(1, len(claims))),
             challenge_rounds=challenge_rounds,
-            stored={name: given[name] for name in names if name in given},
+            stored={name: witnesses[name] for name in names if name in witnesses},
         )
         for home, names in groups
     ]
@@ -120,21 +114,13 @@ def check_all(
     processes: int = 2,
     stored: Mapping[str, Witness] | None = None,
 ) -> Iterator[CheckReport]:
-    """Check claims of the atlas or of one's own files, yielding reports as they come.
+    """Check claims in several processes; see `planned_groups` for the parameters.
 
     Claims of one file are checked in this process, where it was started under
-    `attlas._jax.processes.checker_variables` as a worker is; all others in worker processes.
-
-    Args:
-        claims: found by `attlas.verify.registry.find_claims`.
-        count: instances of each, or None for each claim's own number.
-        seed: of the instances.
-        challenge_rounds: rounds of attack on each inequality.
-        processes: worker processes.
-        stored: instances that earlier searches kept, by claim; evaluated first.
+    `attlas._jax.processes.checker_variables` as a worker is.
 
     Yields:
-        One report for each claim.
+        One report for each claim, in the order in which they finish.
 
     Raises:
         UserError: if a worker process dies.
@@ -157,5 +143,5 @@ def check_all(
     except BrokenProcessPool as error:
         raise UserError(
             "a process that checked claims died (killed, or out of memory): check fewer claims, "
-            "or use --processes 1; finished verdicts are kept"
+            "or use --processes 1; finished verdicts are stored"
         ) from error

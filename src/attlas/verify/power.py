@@ -1,46 +1,45 @@
-r"""The power of a check: which wrong constants it would notice, component by component.
+r"""The power of a check: which wrong constants it would detect, component by component.
 
-The statement is changed by a factor c > 1 against itself: for an inequality, existence or
-expectation left <= right - (1 - 1/c) |right|, which is right / c where it is positive; for a limit
-right / c; for an identity right c and right / c; for a probability failure (1 - right) / c; for a
-rate the exponent of the scale by log10 c. A component notices c where its changed sides come out
-VIOLATED, by the rule of the check itself, on the drawn instances or at the end points of an attack.
+The statement is made too strong by a factor c > 1: for an inequality, existence or expectation left
+<= right - (1 - 1/c) |right|, which is right / c where it is positive; for a limit right / c; for an
+identity right c and right / c; for a probability failure (1 - right) / c; for a rate the exponent
+of the scale by log10 c. A component detects c where its changed sides come out VIOLATED, by the
+rule of the check itself, on the drawn instances or at the end points of an attack.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import jax
 import numpy as np
 
 from attlas._jax.factorising import FACTORISING
-from attlas.claims.claim import Claim, Kind
+from attlas.claims.claim import Claim
+from attlas.claims.sides import Evidence
 from attlas.claims.verdict import Outcome
 from attlas.core.errors import UserError
 from attlas.verify.attack import attacked
 from attlas.verify.check import draw_batch
-from attlas.verify.decide import ENTRYWISE, decide
-from attlas.verify.evidence import Evidence, compile_program, gather
+from attlas.verify.decide import decide
+from attlas.verify.detection import MAX_COMPONENTS
+from attlas.verify.evidence import compile_program, gather
 from attlas.verify.exponents import at_grown_sizes, exponent_limits
 from attlas.verify.registry import one_claim
 
 FACTORS = (1.01, 1.1, 2.0, 10.0, 100.0, 1e3, 1e6)
 """Wrong constants that are tried."""
-LISTED = 64
-"""Components that are told apart; of more, all together."""
 
 
 @dataclass(frozen=True)
 class Power:
-    """Which wrong constants a check notices.
+    """Which wrong constants a check detects.
 
     Attributes:
-        claim: its name.
-        factors: by which the statement was made too strong.
-        drawn: whether each component notices each factor on the drawn instances, shape
+        factors: factors by which the statement was made too strong.
+        drawn: whether each component detects each factor on the drawn instances, shape
             (components, factors).
-        attacked: likewise with the end points of an attack; None where nothing was attacked.
-        exponents: smallest change of the exponent of each declared quantity that is noticed.
+        attacked: the same at the end points of an attack; None without an attack.
+        exponents: smallest change of the exponent of each declared quantity that is detected.
     """
 
     claim: str
@@ -51,12 +50,12 @@ class Power:
 
     @property
     def smallest(self) -> tuple[float | None, ...]:
-        """The smallest factor that each component notices, None where it notices none."""
-        found = self.drawn if self.attacked is None else self.drawn | self.attacked
-        return tuple(self.factors[int(np.argmax(row))] if row.any() else None for row in found)
+        """The smallest factor that each component detects, None where it detects none."""
+        detected = self.drawn if self.attacked is None else self.drawn | self.attacked
+        return tuple(self.factors[int(np.argmax(row))] if row.any() else None for row in detected)
 
     def rows(self) -> Iterator[tuple[str, ...]]:
-        """The table: a row per component, the smallest factor detected, then a cell per factor.
+        """The table: by component the smallest factor detected, and a cell for each factor.
 
         Yields:
             "drawn", "attack" (detected only there) or "passes" by factor.
@@ -73,11 +72,7 @@ class Power:
             yield (str(k), "none" if smallest is None else f"x{smallest:g}", *cells)
 
     def headings(self) -> tuple[str, ...]:
-        """The headings of `rows`.
-
-        Returns:
-            As many as a row has cells.
-        """
+        """The headings of `rows`."""
         return ("component", "detects from", *(f"x{factor:g}" for factor in self.factors))
 
     def __repr__(self) -> str:
@@ -99,18 +94,14 @@ def power(
     alpha: float = 1e-3,
     evaluations: int | None = None,
 ) -> Power:
-    """Sweep wrong constants: which of them would the check notice?
+    """Sweep wrong constants: which of them would the check detect?
 
     Args:
         claim: any claim, or its name.
-        factors: above 1, in growing order.
-        count: instances drawn; the claim's own number by default.
-        seed: of the instances.
+        factors: numbers above 1.
+        count: instances drawn; the number that the claim declares by default.
         alpha: error probability of a statistical verdict.
-        evaluations: of the attack; the claim's own number by default, 0 for none.
-
-    Returns:
-        A table by component and factor.
+        evaluations: evaluations of the attack; the number of the claim by default, 0 for no attack.
 
     Raises:
         UserError: if a factor is not above 1, or no instance is applicable.
@@ -132,7 +123,7 @@ def power(
             raise UserError(
                 f"claim '{claim.name}': no instance satisfies '{evidence.failed_assumption}'"
             )
-        drawn = _noticed(claim, evidence, factors, alpha)
+        drawn = _detected(claim, evidence, factors, alpha)
         grown = list(at_grown_sizes(claim, seed, len(evidence.applicable)))
         exponents = exponent_limits(claim, evidence, batch, grown)
         ended = None
@@ -140,43 +131,28 @@ def power(
             ended = attacked(claim, program, batch, seed=seed, evaluations=evaluations)
         after = None
         if ended is not None:
-            after = _noticed(claim, ended, factors, alpha)
+            after = _detected(claim, ended, factors, alpha)
     return Power(claim.name, factors, drawn, after, exponents)
 
 
-def _noticed(
+def _detected(
     claim: Claim, evidence: Evidence, factors: Sequence[float], alpha: float
 ) -> np.ndarray:
-    """Whether each component notices each factor."""
-    scaled = claim.kind in (Kind.LIMIT, Kind.RATE)
+    """Whether each component detects each factor."""
+    scaled = claim.kind.rule.scaled
     shape = evidence.left.shape[1:-1] if scaled else evidence.left.shape[1:]
     entries = int(np.prod(shape))
-    together = claim.alike or entries > LISTED
-    parts = [evidence] if together else [evidence.component(k, scaled) for k in range(entries)]
+    together = claim.alike or entries > MAX_COMPONENTS
+    components = [evidence] if together else [evidence.component(k, scaled) for k in range(entries)]
     return np.array(
         [
             [
                 any(
                     decide(claim, changed, alpha=alpha).outcome is Outcome.VIOLATED
-                    for changed in _stronger(claim.kind, part, factor)
+                    for changed in claim.kind.rule.stronger(part, factor)
                 )
                 for factor in factors
             ]
-            for part in parts
+            for part in components
         ]
     )
-
-
-def _stronger(kind: Kind, evidence: Evidence, factor: float) -> Iterator[Evidence]:
-    """The evidence of statements that are too strong by a factor."""
-    right = evidence.right
-    if kind is Kind.IDENTITY:
-        yield replace(evidence, right=right * factor)
-    if kind is Kind.PROBABILITY:
-        yield replace(evidence, right=1 - (1 - right) / factor)
-    elif kind is Kind.RATE and evidence.scales is not None:
-        yield replace(evidence, right=right * evidence.scales ** -np.log10(factor))
-    elif (kind in ENTRYWISE and kind is not Kind.IDENTITY) or kind is Kind.EXPECTATION:
-        yield replace(evidence, right=right - (1 - 1 / factor) * np.abs(right))
-    else:
-        yield replace(evidence, right=right / factor)

@@ -1,6 +1,6 @@
-r"""Where a search looks next: random moves, covariance adaptation, coordinate extremes.
+r"""Proposals of a search: random moves, covariance adaptation, coordinate extremes.
 
-Each instance of a batch climbs by itself. A proposal is told which instances gained, and adapts.
+Each instance of a batch climbs by itself. A proposal learns which instances gained, and adapts.
 """
 
 from typing import Any, ClassVar, Protocol, runtime_checkable
@@ -18,39 +18,26 @@ FULL = 48
 
 @runtime_checkable
 class Proposal(Protocol):
-    """What a climb asks for its next points."""
+    """The source of a climb's next points."""
 
     def propose(self, blocks: Blocks) -> Blocks:
-        """Moved numbers.
-
-        Args:
-            blocks: where the instances are.
-
-        Returns:
-            Where to look.
-        """
+        """Moved numbers."""
         ...
 
     def learn(self, blocks: Blocks, proposed: Blocks, gained: np.ndarray | None) -> None:
-        """What became of them.
-
-        Args:
-            blocks: where the instances were.
-            proposed: where was looked.
-            gained: which instances gained; None where there was no instance at all.
-        """
+        """Adapt to the instances that gained; None where no instance could be drawn."""
         ...
 
 
 class Moves:
-    """Random moves of adaptive length: of all numbers, of few, along what helped last, ..."""
+    """Random moves of adaptive length: of all numbers, of a few, along the last success, ..."""
 
     def __init__(self, count: int, rng: np.random.Generator):
         self._rng, self._length, self._done = rng, np.full(count, 0.3), 0
         self._last: dict[Any, np.ndarray] | None = None
 
     def propose(self, blocks: Blocks) -> Blocks:
-        """The next kind of move, of each instance's own length."""
+        """The next type of move, with the length of each instance."""
         rng, move, last = self._rng, _PLAN[self._done % len(_PLAN)], self._last
         self._done += 1
         if move == "again" and last is None:
@@ -68,15 +55,15 @@ class Moves:
             elif move == "again" and last is not None:
                 noise = 1.5 * last[name] + 0.1 * noise
             elif move == "between" and len(x) > 3:
-                one, other = (rng.permutation(len(x)) for _ in range(2))
-                noise = np.minimum(far, 1.0) * (x[one] - x[other]) + 0.1 * noise
+                first, second = (rng.permutation(len(x)) for _ in range(2))
+                noise = np.minimum(far, 1.0) * (x[first] - x[second]) + 0.1 * noise
             elif move == "size":
                 noise = x * np.expm1(far * spread(rng.standard_normal(len(x)), x))
             moved[name] = block.at(within(x + noise, block.law))
         return moved
 
     def learn(self, blocks: Blocks, proposed: Blocks, gained: np.ndarray | None) -> None:
-        """Longer where it helped; the change that helped last, half of it where it did not."""
+        """Longer after a success; the last successful change, half of it after a failure."""
         if gained is None:
             self._length = self._length * 0.7
             return
@@ -112,7 +99,7 @@ class Covariance:
         self._change = np.zeros((self._count, n))
 
     def propose(self, blocks: Blocks) -> Blocks:
-        """A normal change of each instance's own covariance."""
+        """A normal change with the covariance of each instance."""
         if not self._width:
             self._begin(blocks)
         noise = self._rng.standard_normal((self._count, self._width))
@@ -124,7 +111,7 @@ class Covariance:
         return unpacked(blocks, self._step[:, None] * self._change, self._count)
 
     def learn(self, blocks: Blocks, proposed: Blocks, gained: np.ndarray | None) -> None:
-        """Step sizes by the share of successes, covariances by what succeeded."""
+        """Step sizes by the share of successes, covariances by the successful changes."""
         won = np.zeros(self._count, dtype=bool) if gained is None else gained
         n, target, fading = self._width, 2 / 11, 1 / 12
         rate, memory = 2 / (n**2 + 6), 2 / (n + 2)
@@ -164,11 +151,13 @@ class Extremes:
         for k, (name, block) in enumerate(blocks.items()):
             x = block.values.reshape(len(block.values), -1)
             if turn % 4 == 3:
-                here = rng.random(x.shape) < 0.5
+                selected_entries = rng.random(x.shape) < 0.5
             else:
-                here = rng.integers(x.shape[1], size=(len(x), 1)) == np.arange(x.shape[1])
-                here = here & (selected[block.rows] == k)[:, None]
-            values = np.where(here, self._end(x, block.law, turn // len(blocks)), x)
+                selected_entries = rng.integers(x.shape[1], size=(len(x), 1)) == np.arange(
+                    x.shape[1]
+                )
+                selected_entries = selected_entries & (selected[block.rows] == k)[:, None]
+            values = np.where(selected_entries, self._end(x, block.law, turn // len(blocks)), x)
             moved[name] = block.at(within(values, block.law).reshape(block.values.shape))
         return moved
 
@@ -192,14 +181,7 @@ class Extremes:
 
 
 def packed(blocks: Blocks, count: int) -> np.ndarray:
-    """All numbers of each instance in one row, zero where others have more.
-
-    Args:
-        blocks: numbers.
-        count: instances.
-
-    Returns:
-        Array of shape (count, n).
+    """All numbers of each instance in one row, shape (count, n), padded by zeros.
 
     Examples:
         >>> from attlas.verify.space import Block
@@ -217,16 +199,7 @@ def packed(blocks: Blocks, count: int) -> np.ndarray:
 
 
 def unpacked(blocks: Blocks, change: np.ndarray, count: int) -> Blocks:
-    """The numbers after a change of each instance, within their laws.
-
-    Args:
-        blocks: numbers.
-        change: as `packed` orders them, shape (count, n).
-        count: instances.
-
-    Returns:
-        Moved numbers.
-    """
+    """The numbers after a change, shape (count, n) as `packed` orders it, clipped to their laws."""
     used = np.zeros(count, dtype=int)
     moved = {}
     for name, block in blocks.items():

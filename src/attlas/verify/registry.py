@@ -2,7 +2,6 @@
 
 import difflib
 import os
-import sys
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
@@ -12,12 +11,12 @@ import jax
 
 from attlas.claims.claim import Claim, Erratum
 from attlas.core.errors import UserError
-from attlas.projects.installed import InstalledPaper, installed_papers
+from attlas.projects.installed import InstalledPaper, installed_papers, known_places
 from attlas.projects.loading import (
     load_place,
     objects_of,
-    objects_of_installed,
-    objects_of_module,
+    objects_of_paper,
+    objects_of_papers,
     shown_path,
 )
 from attlas.projects.places import is_place, is_written_as_place, read_place
@@ -32,14 +31,14 @@ def find_claims(names: Sequence[str] | str = ()) -> tuple[Claim, ...]:
 
     Names are looked up in the project of the working directory (`[tool.attlas]` in its
     `pyproject.toml`), then in the installed papers (packages that announce claims by the entry
-    point `attlas.claims`) and the places named in ATTLAS_CLAIMS. Of an installed paper only the
+    point `attlas.claims`) and the places that ATTLAS_CLAIMS names. Of an installed paper only the
     modules are imported whose text defines the name.
 
     Args:
         names: claim names, papers, or slugs without the paper; or places: a file, a folder, a
-            notebook with cells tagged `attlas`, a module, each also with `:NAME`. Where there
-            are none: the claims of the project, or outside a project all that there are. One
-            name may be given as it is.
+            notebook with cells tagged `attlas`, a module, each also with `:NAME`. Empty for the
+            claims of the project, or outside a project for all. A single name need not be in a
+            list.
 
     Returns:
         The claims in order of paper and file.
@@ -55,41 +54,35 @@ def find_claims(names: Sequence[str] | str = ()) -> tuple[Claim, ...]:
     if not names:
         installed = () if project_here() is not None else _installed_claims()
         return _named_once((*installed, *_claims_of_project(), *_claims_of_environment()))
-    chosen: dict[str, Claim] = {}
+    selection: dict[str, Claim] = {}
     for name in (names,) if isinstance(names, str) else names:
         for claim in claims_of(name) if is_written_as_place(name) else _claims_named(name):
-            _refuse_twice(chosen.setdefault(claim.name, claim), claim)
-    return tuple(chosen.values())
+            _refuse_twice(selection.setdefault(claim.name, claim), claim)
+    return tuple(selection.values())
 
 
-def one_claim(given: Any) -> Claim:
-    """A claim, or the one that a name means.
-
-    Args:
-        given: a claim, or what `find_claims` takes for exactly one.
-
-    Returns:
-        The claim.
+def one_claim(claim: Any) -> Claim:
+    """The claim itself, or the one that a name means.
 
     Raises:
-        UserError: if it is neither, or the name means several.
+        UserError: if it is neither a claim nor a name, or the name means several.
 
     Examples:
         >>> one_claim("lemma-12").name
         'julistiono2024optimizing/lemma-12'
     """
-    if isinstance(given, Claim):
-        return given
-    if not isinstance(given, str):
+    if isinstance(claim, Claim):
+        return claim
+    if not isinstance(claim, str):
         raise UserError(
-            f"a value of type {type(given).__name__} is no claim: give one claim or its name, "
+            f"a value of type {type(claim).__name__} is no claim: give one claim or its name, "
             "and loop over find_claims for several"
         )
-    first, *others = find_claims(given)
+    first, *others = find_claims(claim)
     if others:
         raise UserError(
-            f"'{given}' names {1 + len(others)} claims: choose one of "
-            f"`attlas list claims {given}`, such as '{first.name}'"
+            f"'{claim}' names {1 + len(others)} claims: choose one of "
+            f"`attlas list claims {claim}`, such as '{first.name}'"
         )
     return first
 
@@ -105,16 +98,13 @@ def _claims_named(name: str) -> Sequence[Claim]:
 
 
 def claims_named(name: str) -> tuple[Claim, ...]:
-    """The claims of a name; those of the project here come before all others.
-
-    Args:
-        name: of a claim, with or without its paper, or the key of a paper.
+    """The claims of a name or of a paper's key; those of the project here come before all others.
 
     Returns:
-        Claims; none where nothing has that name.
+        Claims, none for an unknown name.
 
     Raises:
-        UserError: if a module that may define it cannot be loaded.
+        UserError: if a module that may define the name cannot be loaded.
 
     Examples:
         >>> claims_named("no-such-lemma")
@@ -130,26 +120,29 @@ def claims_named(name: str) -> tuple[Claim, ...]:
 
 def _installed_and_listed(name: str) -> tuple[Claim, ...]:
     """The claims of the installed modules that may define a name, and of the listed places."""
-    paper, slash, slug = name.rpartition("/")
+    key, slash, slug = name.rpartition("/")
     claims: list[Claim] = []
-    for installed in installed_papers():
-        if name == installed.key:
-            claims += _claims_of_installed(installed)
-        elif not slash or paper == installed.key:
-            with jax.enable_x64(True):
-                for module in installed.claim_modules_defining(slug):
-                    claims += objects_of_module(module, Claim)
+    with jax.enable_x64(True):
+        for paper in installed_papers():
+            if name == paper.key:
+                claims += objects_of_paper(paper, InstalledPaper.claim_modules, Claim)
+            elif slash and key == paper.key and paper.project:
+                claims += objects_of_paper(paper, partial(_defining, slug), Claim)
+            elif not slash and paper.project:
+                # Another paper may have the claim: one that does not load must not hide it.
+                claims += objects_of_papers([paper], partial(_defining, slug), Claim)
     return _named_once((*claims, *_claims_of_environment()))
+
+
+def _defining(slug: str, paper: InstalledPaper) -> tuple[str, ...]:
+    return paper.claim_modules_defining(slug)
 
 
 def known_claims() -> tuple[Claim, ...]:
     """Every claim that a name can mean here: of installed papers, of the project, or listed.
 
-    Returns:
-        Claims, each once.
-
     Raises:
-        UserError: if a place that is named somewhere cannot be loaded, or two have one name.
+        UserError: if a listed place cannot be loaded, or two claims have one name.
     """
     return _named_once((*_installed_claims(), *_claims_of_project(), *_claims_of_environment()))
 
@@ -157,39 +150,29 @@ def known_claims() -> tuple[Claim, ...]:
 def claims_at(home: str, names: Sequence[str]) -> tuple[Claim, ...]:
     """Claims by their full names, in a process that is to check them.
 
-    Args:
-        home: as `Claim.home` says.
-        names: full names.
-
-    Returns:
-        The claims.
-
     Raises:
-        UserError: if one is not there.
+        UserError: if one is missing there.
     """
-    found = {claim.name: claim for claim in (claims_of(home) if home else ())}
+    claims = {claim.name: claim for claim in (claims_of(home) if home else ())}
     for name in names:
-        if name not in found:
+        if name not in claims:
             raise UserError(
                 f"the claim '{name}' is defined in this process alone: write it into a file, or "
                 "use `attlas.check`"
             )
-    return tuple(found[name] for name in names)
+    return tuple(claims[name] for name in names)
 
 
 def claims_of(place: str, base: Path | None = None) -> tuple[Claim, ...]:
-    """The claims that a place of the user's defines.
+    """The claims that a place of a user defines, in order of file and line.
 
     Args:
         place: a file, a folder, a notebook, a module, each also with `:NAME`.
         base: folder that paths are relative to; the working directory by default.
 
-    Returns:
-        The claims in order of file and line.
-
     Raises:
-        UserError: if the place does not exist, cannot be imported (with the user's own file and
-            line), defines no claim, or two of one name.
+        UserError: if the place does not exist, cannot be imported (with the user's file and line),
+            defines no claim, or two of one name.
     """
     meant = read_place(place, base)
     with jax.enable_x64(True):
@@ -207,32 +190,24 @@ def claims_of(place: str, base: Path | None = None) -> tuple[Claim, ...]:
 
 
 def find_errata(places: Sequence[str] = ()) -> tuple[Erratum, ...]:
-    """All errata of the papers, or those of some places.
+    """The errata of some places, in order of file.
 
     Args:
-        places: of one's own; when empty those of the project of the working directory, or
-            outside a project those of all installed papers.
-
-    Returns:
-        The errata in order of paper and file.
+        places: without any, the project of the working directory, or outside a project all
+            installed papers.
     """
     if places:
         return tuple(e for place in places for e in objects_of(place, Erratum))
     project = project_here()
     if project is None:
-        return tuple(e for paper in installed_papers() for e in _errata_of_installed(paper))
-    own = [read_place(place, project.root) for place in project.claims_or_folder]
-    return tuple(e for place in own for e in objects_of(place, Erratum))
+        with jax.enable_x64(True):
+            return objects_of_papers(installed_papers(), InstalledPaper.claim_modules, Erratum)
+    locations = [read_place(place, project.root) for place in project.claims_or_folder]
+    return tuple(e for place in locations for e in objects_of(place, Erratum))
 
 
 def errata_of(paper: str) -> tuple[Erratum, ...]:
     """The errata of one paper: of the project of the working directory, or an installed one.
-
-    Args:
-        paper: its key.
-
-    Returns:
-        The errata in order of file.
 
     Examples:
         >>> {erratum.paper for erratum in errata_of("trauger2023sequence")}
@@ -241,17 +216,18 @@ def errata_of(paper: str) -> tuple[Erratum, ...]:
     project = project_here()
     if project is not None and project.key == paper:
         return find_errata()
-    installed = [each for each in installed_papers() if each.key == paper]
-    return tuple(e for each in installed for e in _errata_of_installed(each) if e.paper == paper)
-
-
-def _errata_of_installed(paper: InstalledPaper) -> tuple[Erratum, ...]:
     with jax.enable_x64(True):
-        return tuple(objects_of_installed(paper, paper.claim_modules(), Erratum))
+        errata = [
+            erratum
+            for installed in installed_papers()
+            if installed.key == paper
+            for erratum in objects_of_paper(installed, InstalledPaper.claim_modules, Erratum)
+        ]
+    return tuple(erratum for erratum in errata if erratum.paper == paper)
 
 
 def _claims_of_project() -> tuple[Claim, ...]:
-    """Those of the project of the working directory."""
+    """The claims of the project of the working directory."""
     project = project_here()
     if project is None or (project.experiments and not project.claims):
         return ()
@@ -259,57 +235,38 @@ def _claims_of_project() -> tuple[Claim, ...]:
 
 
 def _claims_of_environment() -> tuple[Claim, ...]:
-    """Those of the places that ATTLAS_CLAIMS lists."""
-    found: list[Claim] = []
+    """The claims of the places that ATTLAS_CLAIMS lists."""
+    claims: list[Claim] = []
     for place in listed(os.environ.get(VARIABLE, "")):
         try:
-            found += claims_of(place)
+            claims += claims_of(place)
         except UserError as error:
             raise UserError(f"{VARIABLE} names '{place}': {error}") from error
-    return tuple(found)
-
-
-def _installed_claims() -> tuple[Claim, ...]:
-    """Those of all installed papers; a paper that does not load is named and set aside."""
-    claims: list[Claim] = []
-    for paper in installed_papers():
-        try:
-            claims += _claims_of_installed(paper)
-        except UserError as error:
-            sys.stderr.write(f"attlas: {error}: this paper is left out\n")
     return tuple(claims)
 
 
-def _claims_of_installed(paper: InstalledPaper) -> tuple[Claim, ...]:
+def _installed_claims() -> tuple[Claim, ...]:
     with jax.enable_x64(True):
-        return tuple(objects_of_installed(paper, paper.claim_modules(), Claim))
+        return objects_of_papers(installed_papers(), InstalledPaper.claim_modules, Claim)
 
 
 def unknown_claim(name: str, claims: Sequence[Claim]) -> str:
-    """The line for a name that no claim has.
-
-    Args:
-        name: what was asked for.
-        claims: all that there are.
-
-    Returns:
-        The text of the error, with the nearest names.
-    """
-    known = {c.name for c in claims} | {c.paper for c in claims}
-    known |= {c.name.split("/", 1)[1] for c in claims}
+    """The error for a name that none of the claims has: nearest names, and where to look."""
+    names = {c.name for c in claims} | {c.paper for c in claims}
+    names |= {c.name.split("/", 1)[1] for c in claims}
     # `lemma-13` means one of `lemma-13-...` before it means a misspelt `lemma-12`.
-    near = sorted((n for n in known if name and name in n), key=lambda n: (len(n), n))[:3]
-    near = near or difflib.get_close_matches(name, sorted(known), n=3, cutoff=0.4)
-    hint = f"did you mean {', '.join(near)}?" if near else "see `attlas list claims`"
-    return f"there is no claim or paper '{name}': {hint}"
+    near = sorted((n for n in names if name and name in n), key=lambda n: (len(n), n))[:3]
+    near = near or difflib.get_close_matches(name, sorted(names), n=3, cutoff=0.4)
+    hint = f"did you mean {', '.join(near)}?" if near else "see `attlas list claims`."
+    return f"there is no claim or paper '{name}': {hint} {known_places()}"
 
 
 def _named_once(claims: Sequence[Claim]) -> tuple[Claim, ...]:
     """The claims, each once; two of one name are refused."""
-    found: dict[str, Claim] = {}
+    unique: dict[str, Claim] = {}
     for claim in claims:
-        _refuse_twice(found.setdefault(claim.name, claim), claim)
-    return tuple(found.values())
+        _refuse_twice(unique.setdefault(claim.name, claim), claim)
+    return tuple(unique.values())
 
 
 def _refuse_twice(first: Claim, second: Claim) -> None:

@@ -1,32 +1,20 @@
 """Which inequalities an attack can move, and why it cannot move the others."""
 
-from attlas.claims.claim import Claim, Kind
+from attlas.claims.claim import Claim
 from attlas.claims.verdict import Outcome
 from attlas.core.named_call import parameters
 
 
 def is_searchable(claim: Claim) -> bool:
-    """Whether an attack has something to move.
-
-    Args:
-        claim: the claim.
-
-    Returns:
-        True for an inequality with `search_over`, or with a sampler that takes `rng`.
-    """
-    return claim.kind is Kind.INEQUALITY and not why_not_attacked(claim)
+    """Whether an attack has something to move: arrays of `search_over`, or draws from `rng`."""
+    return claim.kind.rule.searchable and not why_not_attacked(claim)
 
 
 def why_not_attacked(claim: Claim) -> str:
     """Why an inequality is not attacked, in one short sentence.
 
-    What the definition of the claim shows needs no declaration; the rest is its `not_attacked`.
-
-    Args:
-        claim: the claim.
-
-    Returns:
-        The reason; empty where an attack moves something, and for other kinds of claims.
+    The definition of the claim gives the reason, or its `not_attacked`; empty where an attack moves
+    something, and for other kinds of claims.
 
     Examples:
         >>> from attlas.verify.registry import find_claims
@@ -34,7 +22,7 @@ def why_not_attacked(claim: Claim) -> str:
         >>> tuple(why_not_attacked(find_claims([name])[0]) for name in names)
         ('one stored instance is all that it needs', '')
     """
-    if claim.kind is not Kind.INEQUALITY or claim.search_over:
+    if not claim.kind.rule.searchable or claim.search_over:
         return ""
     if claim.witness is not None:
         return "one stored instance is all that it needs"

@@ -11,7 +11,7 @@ import numpy as np
 from attlas._jax.compilation import CHEAP_COMPILATION
 from attlas._jax.generator import generator
 from attlas.claims.claim import Claim
-from attlas.claims.perturbed_draws import MovedGenerator
+from attlas.claims.perturbed_draws import PerturbedGenerator
 from attlas.core.errors import UserError
 from attlas.verify.evidence import Batch
 
@@ -25,14 +25,7 @@ class Block:
     law: str = "free"
 
     def at(self, values: np.ndarray) -> "Block":
-        """The same block with other numbers.
-
-        Args:
-            values: of the same shape.
-
-        Returns:
-            The block.
-        """
+        """The same block with other numbers of the same shape."""
         return Block(values, self.rows, self.law)
 
 
@@ -41,31 +34,16 @@ Blocks = dict[Any, Block]
 
 @runtime_checkable
 class Space(Protocol):
-    """What a search moves."""
+    """The numbers that a search moves."""
 
     blocks: Blocks
 
     def batch(self, blocks: Blocks) -> Batch | None:
-        """The instances at moved numbers, or None where there are none.
-
-        Args:
-            blocks: moved.
-
-        Returns:
-            A batch of the shapes of the first.
-        """
+        """The instances at moved numbers, of the same shapes; None where the sampler fails."""
         ...
 
     def settled(self, blocks: Blocks, batch: Mapping[str, np.ndarray]) -> Blocks:
-        """The numbers of instances as they came out.
-
-        Args:
-            blocks: moved.
-            batch: the instances, as projections left them.
-
-        Returns:
-            The numbers.
-        """
+        """The numbers of instances after their projection."""
         ...
 
 
@@ -76,7 +54,7 @@ class Arrays:
         self._start = dict(batch)
         self._inside = None
         if claim.project:
-            project = jax.vmap(claim.moved_inside)
+            project = jax.vmap(claim.project_instance)
             self._inside = jax.jit(project, compiler_options=CHEAP_COMPILATION)
         self._unit, self.blocks = {}, {}
         for name in claim.search_over:
@@ -87,10 +65,10 @@ class Arrays:
 
     def batch(self, blocks: Blocks) -> Batch | None:
         """The instances, brought back by `project`."""
-        whole = self._start | {
+        arrays = self._start | {
             name: block.values * self._unit[name] for name, block in blocks.items()
         }
-        return whole if self._inside is None else self._inside(whole)
+        return arrays if self._inside is None else self._inside(arrays)
 
     def settled(self, blocks: Blocks, batch: Mapping[str, np.ndarray]) -> Blocks:
         """The arrays as `project` left them."""
@@ -120,30 +98,30 @@ class Draws:
                 for k, place in enumerate(others)
             }
 
-    def _generator(self, numbers: dict[int, np.ndarray]) -> MovedGenerator:
-        return MovedGenerator(np.random.Generator(deepcopy(self._stream)), numbers)
+    def _generator(self, numbers: dict[int, np.ndarray]) -> PerturbedGenerator:
+        return PerturbedGenerator(np.random.Generator(deepcopy(self._stream)), numbers)
 
     def batch(self, blocks: Blocks) -> Batch | None:
-        """What the sampler makes of moved numbers."""
+        """The instances that the sampler makes from moved numbers."""
         numbers = {
             place: block.values if len(block.rows) == self._count else block.values[0]
             for place, block in blocks.items()
         }
         try:
-            found = self._claim.sample(self._generator(numbers), self._count)
+            drawn_arrays = self._claim.sample(self._generator(numbers), self._count)
         except (ArithmeticError, ValueError, RuntimeError, UserError):
             # A solver of the sampler may not converge on an extreme instance: not a move.
             return None
-        # NumPy's as they are: a program takes them, and `device_put` costs .3 ms for each.
-        found = {
+        # NumPy arrays stay: a program takes them, and `device_put` costs 0.3 ms for each.
+        drawn_arrays = {
             name: value if isinstance(value, jax.Array) else np.asarray(value)
-            for name, value in found.items()
+            for name, value in drawn_arrays.items()
         }
         same = all(
-            found[name].shape == value.shape and found[name].dtype == value.dtype
+            drawn_arrays[name].shape == value.shape and drawn_arrays[name].dtype == value.dtype
             for name, value in self._like.items()
         )
-        return found if same else None
+        return drawn_arrays if same else None
 
     def settled(self, blocks: Blocks, batch: Mapping[str, np.ndarray]) -> Blocks:
         """The numbers themselves: a sampler has no projection."""
@@ -152,28 +130,12 @@ class Draws:
 
 
 def space_of(claim: Claim, batch: Batch, seed: int) -> Space:
-    """The arrays of `search_over`, or where there are none the draws of the sampler.
-
-    Args:
-        claim: an inequality.
-        batch: starting points.
-        seed: from which the sampler drew them.
-
-    Returns:
-        What a search moves.
-    """
+    """The arrays of `search_over`, or without any the draws of the sampler."""
     return Arrays(claim, batch) if claim.search_over else Draws(claim, batch, seed)
 
 
 def spread(mask: np.ndarray, like: np.ndarray) -> np.ndarray:
-    """A number per instance, so that it multiplies blocks.
-
-    Args:
-        mask: of shape (count,).
-        like: an array with a leading axis.
-
-    Returns:
-        The same numbers with as many axes.
+    """A number per instance, shape (count,), with the axes of `like`, so that it multiplies blocks.
 
     Examples:
         >>> spread(np.ones(2), np.ones((2, 3, 4))).shape
@@ -182,17 +144,8 @@ def spread(mask: np.ndarray, like: np.ndarray) -> np.ndarray:
     return mask.reshape(-1, *(1,) * (like.ndim - 1))
 
 
-def chosen(blocks: Blocks, proposed: Blocks, gained: np.ndarray) -> Blocks:
-    """The proposed numbers of the instances that gained, the present ones of the others.
-
-    Args:
-        blocks: present.
-        proposed: after a move.
-        gained: of shape (count,).
-
-    Returns:
-        The numbers to go on from.
-    """
+def select_gained(blocks: Blocks, proposed: Blocks, gained: np.ndarray) -> Blocks:
+    """The proposed numbers of the instances that gained, and the present ones of all others."""
     return {
         name: block.at(
             np.where(spread(gained[block.rows], block.values), proposed[name].values, block.values)

@@ -1,4 +1,4 @@
-"""A stored witness: an instance that an earlier search kept, evaluated again before new ones."""
+"""A stored witness: an instance of an earlier search, evaluated again before new ones."""
 
 from dataclasses import replace
 
@@ -15,16 +15,10 @@ REASON = "stored witness"
 
 
 def replayed(claim: Claim, program: Program, batch: Batch, witness: Witness) -> Verdict | None:
-    """The verdict on a stored instance, without compiling where its shapes are those of a check.
-
-    Args:
-        claim: the claim.
-        program: its compiled program.
-        batch: instances of the check, for their shapes.
-        witness: the stored instance.
+    """The verdict on a stored instance alone; with the shapes of a check nothing is compiled.
 
     Returns:
-        The verdict on this instance alone; None where it does not fit the claim any more.
+        None where the instance does not fit the claim any more.
     """
     if set(witness) != set(batch):
         return None
@@ -45,26 +39,17 @@ def replayed(claim: Claim, program: Program, batch: Batch, witness: Witness) -> 
     return replace(verdict, witness=arrays)
 
 
-def with_stored(claim: Claim, verdict: Verdict, found: Verdict | None) -> Verdict:
-    """The verdict of a check after a stored instance was evaluated.
-
-    Args:
-        claim: the claim.
-        verdict: on the drawn instances.
-        found: on the stored one, None where it did not fit.
-
-    Returns:
-        VIOLATED where the stored instance violates; else the verdict, with the larger tightness.
-    """
-    if found is None or claim.witness is not None:
+def with_stored(claim: Claim, verdict: Verdict, replay: Verdict | None) -> Verdict:
+    """VIOLATED where the stored instance violates; else the verdict, with the larger tightness."""
+    if replay is None or claim.witness is not None:
         return verdict
     numbers = {name: getattr(verdict, name) for name in ("applicable", "tried", "seed", "distinct")}
-    if found.outcome is Outcome.VIOLATED:
-        return replace(found, reason=f"{REASON}: {found.reason}", **numbers)
-    if verdict.outcome is not Outcome.SUPPORTED or found.tightness is None:
+    if replay.outcome is Outcome.VIOLATED:
+        return replace(replay, reason=f"{REASON}: {replay.reason}", **numbers)
+    if verdict.outcome is not Outcome.SUPPORTED or replay.tightness is None:
         return verdict
-    if found.tightness <= (verdict.tightness or -np.inf):
+    if replay.tightness <= (verdict.tightness or -np.inf):
         return verdict
-    told = f"{verdict.reason}, tightest on the {REASON}"
-    tight = {"tightness": found.tightness, "witness": found.witness, "index": None}
-    return replace(verdict, reason=told, **tight)
+    reason = f"{verdict.reason}, tightest on the {REASON}"
+    tight = {"tightness": replay.tightness, "witness": replay.witness, "index": None}
+    return replace(verdict, reason=reason, **tight)

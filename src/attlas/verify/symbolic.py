@@ -3,8 +3,8 @@ r"""A proof of an identity by computer algebra: the program of its sides on symb
 The program of left - right is evaluated once more with a real symbol for each entry of the arrays,
 and exact rational numbers for its constants. Where every entry expands to zero, the identity holds
 for all real numbers on which both sides are defined, at the shapes of the check. Needs sympy
-(`pip install 'attlas[exact]'`). Only ordinary operations on small arrays are known; a maximum is a
-real number of which nothing else is used. A claim that this does not prove may still be true.
+(`pip install 'attlas[exact]'`). Only ordinary operations on small arrays have a rule; a maximum
+counts as an unknown real number. A claim that this does not prove may still be true.
 """
 
 import importlib
@@ -19,7 +19,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from attlas.claims.claim import Claim, Kind
+from attlas.claims.claim import Claim
 from attlas.claims.sampling import Instance
 from attlas.claims.verdict import Outcome, Verdict
 from attlas.verify.evidence import Batch
@@ -33,43 +33,33 @@ OPERATIONS = 400
 
 
 class _NotProvedError(Exception):
-    """What stands in the way of a proof; its text says what."""
+    """The text says what prevents a proof."""
 
 
 def with_proof(claim: Claim, verdict: Verdict, batch: Batch) -> Verdict:
-    """The verdict of an identity with its proof, or why there is none.
+    """The verdict of an identity whose `reason` ends in its proof, or why there is none.
 
-    Args:
-        claim: the claim.
-        verdict: of its check.
-        batch: its instances, for their shapes.
-
-    Returns:
-        The verdict; `reason` ends in "proved symbolically ..." or "not proved symbolically: ...".
-        A violation stays one, and is said to be rounding where the identity is proved. As it was
-        for other kinds and outcomes, and where sympy is not installed.
+    A violation stays one, and `reason` says that it is rounding where the identity is proved. Other
+    kinds and outcomes are unchanged, and so are all without sympy.
     """
     decided = verdict.outcome in (Outcome.SUPPORTED, Outcome.VIOLATED)
-    if claim.kind is not Kind.IDENTITY or not decided or importlib.util.find_spec("sympy") is None:
+    tried = claim.kind.rule.equality and decided
+    if not tried or importlib.util.find_spec("sympy") is None:
         return verdict
-    told = prove(claim, batch)
+    proof = prove(claim, batch)
     if verdict.outcome is Outcome.VIOLATED:
-        if not told.startswith("proved"):
+        if not proof.startswith("proved"):
             return verdict
-        told = f"yet {told}: what differs is rounding"
-    return replace(verdict, reason=f"{verdict.reason}; {told}")
+        proof = f"yet {proof}: what differs is rounding"
+    return replace(verdict, reason=f"{verdict.reason}; {proof}")
 
 
 def prove(claim: Claim, batch: Batch) -> str:
     """Prove an identity symbolically, where its sides are ordinary operations on small arrays.
 
-    Args:
-        claim: an identity.
-        batch: instances, for their shapes.
-
     Returns:
         "proved symbolically for ..." or "not proved symbolically: ..." with the reason. A proof
-        that would prove a control too is none.
+        that would prove a control too does not count.
 
     Raises:
         ModuleNotFoundError: if sympy is not installed.
@@ -82,8 +72,8 @@ def prove(claim: Claim, batch: Batch) -> str:
                 return "not proved symbolically: left - right does not expand to zero"
             for control in claim.controls:
                 if control.changes and _vanishes(_Symbols(algebra), claim, shapes, control.changes):
-                    told = f"the control '{control.description}' would be proved too"
-                    return f"not proved symbolically: {told}"
+                    why = f"the control '{control.description}' would be proved too"
+                    return f"not proved symbolically: {why}"
     except _NotProvedError as reason:
         return f"not proved symbolically: {reason}"
     sizes = ", ".join(f"{k} of shape {v.shape}" for k, v in sorted(shapes.items()) if v.shape)
@@ -101,10 +91,10 @@ class _Symbols:
     def extreme(self, name: str, values: tuple[Any, ...]) -> Any:
         """A real number for the largest or smallest of some; the same for the same ones."""
         end = -self.algebra.oo if name.endswith("max") else self.algebra.oo
-        known = frozenset(value for value in values if value != end)
-        if len(known) == 1:
-            return next(iter(known))
-        key = (name.removeprefix("reduce_"), known)
+        operands = frozenset(value for value in values if value != end)
+        if len(operands) == 1:
+            return next(iter(operands))
+        key = (name.removeprefix("reduce_"), operands)
         return self.opaque.setdefault(key, self.algebra.Dummy(real=True))
 
     def exact(self, value: Any) -> np.ndarray:
@@ -112,7 +102,7 @@ class _Symbols:
         if isinstance(value, np.ndarray) and value.dtype == object:
             return value
         array = np.asarray(value, dtype=float)
-        flat = [self._number(float(each)) for each in array.ravel()]
+        flat = [self._number(float(number)) for number in array.ravel()]
         return _objects(flat, array.shape)
 
     def _number(self, value: float) -> Any:
@@ -125,10 +115,10 @@ class _Symbols:
 
 def _objects(flat: list[Any], shape: tuple[int, ...]) -> np.ndarray:
     """An array of symbols; NumPy would look into them otherwise."""
-    found = np.empty(len(flat), dtype=object)
+    objects = np.empty(len(flat), dtype=object)
     for place, value in enumerate(flat):
-        found[place] = value
-    return found.reshape(shape)
+        objects[place] = value
+    return objects.reshape(shape)
 
 
 def _vanishes(
@@ -147,12 +137,12 @@ def _vanishes(
             raise _NotProvedError(f"'{name}' is an array of {shape.dtype}")
     program = jax.make_jaxpr(gap)(dict(shapes))
     real = symbols.algebra.Dummy
-    given = [
+    symbols_of_arrays = [
         _objects([real(real=True) for _ in range(math.prod(v.shape))], v.shape)
         for v in jax.tree.leaves(dict(shapes))
     ]
-    (found,) = _evaluate(symbols, program.jaxpr, program.consts, given)
-    return all(_is_zero(symbols.algebra, entry) for entry in symbols.exact(found).ravel())
+    (difference,) = _evaluate(symbols, program.jaxpr, program.consts, symbols_of_arrays)
+    return all(_is_zero(symbols.algebra, entry) for entry in symbols.exact(difference).ravel())
 
 
 def _is_zero(algebra: Any, entry: Any) -> bool:
@@ -164,17 +154,17 @@ def _is_zero(algebra: Any, entry: Any) -> bool:
     return algebra.expand(numerator) == 0
 
 
-def _evaluate(symbols: _Symbols, program: Any, consts: Any, given: list[Any]) -> list[Any]:
+def _evaluate(symbols: _Symbols, program: Any, consts: Any, inputs: list[Any]) -> list[Any]:
     """All outputs of a program of JAX, operation by operation."""
-    known: dict[Any, Any] = dict(zip(program.invars, given, strict=True))
-    known |= dict(zip(program.constvars, map(np.asarray, consts), strict=True))
+    values: dict[Any, Any] = dict(zip(program.invars, inputs, strict=True))
+    values |= dict(zip(program.constvars, map(np.asarray, consts), strict=True))
 
     def read(variable: Any) -> Any:
-        return np.asarray(variable.val) if hasattr(variable, "val") else known[variable]
+        return np.asarray(variable.val) if hasattr(variable, "val") else values[variable]
 
     for equation in program.eqns:
         outputs = _apply(symbols, equation, [read(variable) for variable in equation.invars])
-        known |= dict(zip(equation.outvars, outputs, strict=True))
+        values |= dict(zip(equation.outvars, outputs, strict=True))
     return [read(variable) for variable in program.outvars]
 
 
@@ -186,8 +176,8 @@ def _apply(symbols: _Symbols, equation: Any, inputs: list[Any]) -> list[Any]:
         consts = inner.consts if closed else ()
         return _evaluate(symbols, inner.jaxpr if closed else inner, consts, inputs)
     if not any(value.dtype == object for value in inputs):
-        found = equation.primitive.bind(*map(jnp.asarray, inputs), **details)
-        return [*map(np.asarray, found if equation.primitive.multiple_results else [found])]
+        value = equation.primitive.bind(*map(jnp.asarray, inputs), **details)
+        return [*map(np.asarray, value if equation.primitive.multiple_results else [value])]
     if any(math.prod(value.aval.shape) > ENTRIES for value in equation.outvars):
         raise _NotProvedError(f"an array of the program has more than {ENTRIES} entries")
     if name in _MOVING:
@@ -218,24 +208,24 @@ def _moved(symbols: _Symbols, equation: Any, inputs: list[Any]) -> list[Any]:
         for start, value in zip(starts, exact, strict=False)
     ]
     flat = np.concatenate([value.ravel() for value in exact])
-    found = equation.primitive.bind(*places, **equation.params)
-    outputs = found if equation.primitive.multiple_results else [found]
+    positions = equation.primitive.bind(*places, **equation.params)
+    outputs = positions if equation.primitive.multiple_results else [positions]
     return [_objects([flat[k] for k in np.ravel(out)], np.shape(out)) for out in outputs]
 
 
 def _entrywise(
     rule: Callable[..., Any], symbols: _Symbols, details: Mapping[str, Any], inputs: list[Any]
 ) -> np.ndarray:
-    whole = np.broadcast_arrays(*inputs)
-    flat = zip(*(value.ravel() for value in whole), strict=True)
-    return _objects([rule(symbols, details, *entries) for entries in flat], whole[0].shape)
+    operands = np.broadcast_arrays(*inputs)
+    flat = zip(*(value.ravel() for value in operands), strict=True)
+    return _objects([rule(symbols, details, *entries) for entries in flat], operands[0].shape)
 
 
 def _reduced(symbols: _Symbols, name: str, details: Mapping[str, Any], array: Any) -> np.ndarray:
     axes = tuple(details["axes"])
-    kept = tuple(k for k in range(array.ndim) if k not in axes)
-    shape = tuple(array.shape[k] for k in kept)
-    rows = np.transpose(array, (*kept, *axes)).reshape(math.prod(shape), -1)
+    free = tuple(k for k in range(array.ndim) if k not in axes)
+    shape = tuple(array.shape[k] for k in free)
+    rows = np.transpose(array, (*free, *axes)).reshape(math.prod(shape), -1)
     operate = {"reduce_sum": symbols.algebra.Add, "reduce_prod": symbols.algebra.Mul}.get(name)
     if operate is not None:
         return _objects([operate(*row) for row in rows], shape)

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.stats import entropy
 
 from attlas.bounds.generalisation.kl_inverse import (
     bernoulli_kl,
@@ -128,3 +129,12 @@ def test_bad_input_is_one_line(call, said):
     with pytest.raises(UserError, match=said) as caught:
         call()
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("q", "p"), [(0.25, 0.5), (0.9, 0.1), (1e-6, 1e-3), (0.0, 0.3), (1.0, 0.3), (0.4, 0.4)]
+)
+def test_the_divergence_is_that_of_two_coins(q, p):
+    assert bernoulli_kl(q, p) == pytest.approx(
+        entropy([q, 1 - q], [p, 1 - p]), rel=1e-12, abs=1e-15
+    )

@@ -69,3 +69,46 @@ def test_what_the_printed_width_needs_is_said_in_one_line():
         julistiono2024_mu_0(0.25, 1.0, 3.0, constants="printed")
     with pytest.raises(UserError, match="choose one of printed, sharp"):
         julistiono2024_mu_0(0.25, 1.0, 3.0, 4, constants="loose")
+
+
+@pytest.mark.parametrize(
+    ("delta", "A", "p", "d", "width"),
+    [
+        # delta (p - 1) / (4 A d^(1/3)) = 1 / 64 at d = 8, and delta / (8 A) = 1 / 64, 1 / 40.
+        (0.25, 1.0, 1.5, 8, 2 / 3 / 64**2),
+        (0.25, 2.0, 2.0, 3, 1 / 2 / 64**2),
+        (0.25, 2.0, 3.0, 3, 1 / 3 / 64**3),
+        (0.1, 0.5, 4.0, 7, 1 / 4 / 40**4),
+    ],
+)
+def test_printed_width_has_the_values_by_hand(delta, A, p, d, width):
+    found = julistiono2024_mu_0(delta, A, p, d, constants="printed")
+    np.testing.assert_allclose(found, width, rtol=1e-14)
+
+
+@pytest.mark.parametrize("p", [1.1, 1.5, 1.9, 2.0, 2.3, 3.0, 4.7, 8.0])
+def test_sharp_width_is_the_least_divergence_over_the_distance(p):
+    # For p > 2 that of numbers x and y = 1, by search; for p <= 2 that of (1/2) ||.||_p^2, at
+    # (1, 1) and a step along (1, -1) that tends to zero.
+    if p > 2:
+        s = np.linspace(0.5, 9, 400_001)
+        least = np.min((s**p - 1 + p * (s + 1)) / (p * (1 + s) ** p))
+    else:
+        h = 1e-3
+        before, after = 2 ** (2 / p), ((1 + h) ** p + (1 - h) ** p) ** (2 / p)
+        least = (after - before) / 2 / (h**2 * before)
+    found = julistiono2024_mu_0(0.2, 1.5, p)
+    np.testing.assert_allclose(found, least * (0.2 / 6) ** max(p, 2), rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "radius"),
+    [
+        # ||W|| / delta log(T^2 Gamma A / gap): log(16), log(9/2) and log(64).
+        ((2.0, 0.25, 1.0, 1.0, 0.25, 2), 8 * 4 * np.log(2)),
+        ((0.5, 0.1, 0.5, 2.0, 2.0, 3), 5 * np.log(4.5)),
+        ((3.0, 0.2, 2.0, 0.5, 1.0, 8), 15 * 6 * np.log(2)),
+    ],
+)
+def test_radius_has_the_values_by_hand(sizes, radius):
+    np.testing.assert_allclose(julistiono2024_radius(*sizes), radius, rtol=1e-14)

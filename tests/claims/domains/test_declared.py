@@ -37,7 +37,7 @@ def test_one_declaration_draws_filters_and_projects():
     report = check(radius)
     assert report.defects == ()
     assert report.verdict.applicable == 64
-    moved = radius.moved_inside({"R": jnp.asarray(1.0), "x": jnp.array([3.0, 4.0, 0.0])})
+    moved = radius.project_instance({"R": jnp.asarray(1.0), "x": jnp.array([3.0, 4.0, 0.0])})
     np.testing.assert_allclose(moved["x"], [0.6, 0.8, 0.0], rtol=1e-12)
     assert radius.sized(d=5).draw(0, 4)["x"].shape == (4, 5)
 

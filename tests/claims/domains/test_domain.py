@@ -49,7 +49,7 @@ def test_draws_and_projections_lie_in_the_domain(domain: Domain):
     radius = rng.uniform(0.1, 3, size=64)
     x = domain.draw(rng, 64, {}, {"R": radius})
     batch = {"x": jnp.asarray(x, dtype=float), "R": jnp.asarray(radius)}
-    inside, back = (jax.jit(jax.vmap(f)) for f in (domain.holds, domain.brought_back))
+    inside, back = (jax.jit(jax.vmap(f)) for f in (domain.holds, domain.project))
     assert bool(inside(batch).all())
     # What lies inside stays, up to rounding.
     np.testing.assert_allclose(back(batch), batch["x"], rtol=1e-10, atol=1e-12)

@@ -8,7 +8,7 @@ def test_interval_is_that_of_scipy_along_the_first_axis():
     values = np.random.default_rng(0).standard_normal((6, 3))
     found = student_interval(values, 0.9)
     want = stats.t.interval(0.9, 5, values.mean(0), stats.sem(values, axis=0))
-    np.testing.assert_allclose([found.mean - found.half_width, found.mean + found.reach], want)
+    np.testing.assert_allclose([found.mean - found.half_width, found.mean + found.half_width], want)
 
 
 def test_one_run_has_a_mean_and_no_interval():

@@ -14,7 +14,7 @@ import numpy as np
 from jaxtyping import Array, Float, Int8, Key
 
 from attlas.bounds.generalisation.held_out_bound import held_out_bound
-from attlas.core.piece_cache import kept_pieces
+from attlas.core.piece_cache import cached_pieces
 from attlas.data.sparse_majority import SparseMajority
 from attlas.models.networks.single_layer_transformer import SingleLayerTransformer
 from attlas.training.sparse_majority.certified_error import (
@@ -99,7 +99,7 @@ def measured_crossing(
             held_out = map(np.array, _held_out(models, data, winner, m, delta))
             yield (error.min(axis=0), radii[best], *held_out)
 
-    columns = kept_pieces((sizes, radii, margins), len(sizes), rows, like=lambda: (0, 0, 0, 0))
+    columns = cached_pieces((sizes, radii, margins), len(sizes), rows, like=lambda: (0, 0, 0, 0))
     return MeasuredCrossing(*(np.array(column) for column in zip(*columns, strict=True)))
 
 

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 import numpy as np
 from jaxtyping import Array, Float
 
-from attlas.core.argument_validation import door
+from attlas.core.argument_validation import validate_arguments
 from attlas.core.axes import require_axes
-from attlas.core.piece_cache import kept_pieces
+from attlas.core.piece_cache import cached_pieces
 from attlas.core.solution import Result
 from attlas.kernels.multi_head_ntk import ntk_gram
 from attlas.models.attention.multi_head import MultiHead
@@ -15,7 +15,7 @@ from attlas.solvers.kernel_svm import kernel_svm_batch
 from deora2023optimization.library.bounds.deora2023_initialisation import SEPARATOR_NORM
 
 
-@door
+@validate_arguments
 def ntk_margins(
     models: Sequence[MultiHead],
     X: Float[Array | np.ndarray, "e n T d"],
@@ -46,7 +46,7 @@ def ntk_margins(
         [0.0]
     """
     require_axes("e, e n T d", {"models": (len(models),), "X": X.shape})
-    grams = kept_pieces(
+    grams = cached_pieces(
         (models, X), len(models),
         lambda some: (ntk_gram(models[k], X[k]) for k in some), like=lambda: 0,
     )  # fmt: skip

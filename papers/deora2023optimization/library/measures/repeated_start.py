@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Array, Float, Int
 
-from attlas.core.argument_validation import door
+from attlas.core.argument_validation import validate_arguments
 from attlas.core.arrays import read_array
 from attlas.core.axes import require_axes
 from attlas.core.errors import UserError
@@ -29,7 +29,7 @@ class StartConstants(NamedTuple):
     margin: Float[np.ndarray, " e"]
 
 
-@door
+@validate_arguments
 def sign_excess(copies: Int[np.ndarray, "*shape 2"]) -> Float[np.ndarray, "*shape"]:
     """|H_+ - H_-| / sqrt(H): outputs of H heads at the start over those of one.
 
@@ -45,7 +45,7 @@ def sign_excess(copies: Int[np.ndarray, "*shape 2"]) -> Float[np.ndarray, "*shap
     return np.abs(copies[..., 0] - copies[..., 1]) / np.sqrt(copies.sum(axis=-1))
 
 
-@door
+@validate_arguments
 def uniform_outputs(
     head: MultiHead, X: Float[Array | np.ndarray, "n T d"]
 ) -> Float[np.ndarray, " n"]:
@@ -59,7 +59,7 @@ def uniform_outputs(
     return np.abs(np.einsum("htd,nsd->n", U, X) / len(U[0]))
 
 
-@door
+@validate_arguments
 def start_constants(
     heads: Sequence[MultiHead],
     X: Float[np.ndarray, "e n T d"],

@@ -8,7 +8,7 @@ import xarray as xr
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
 from scipy.spatial.distance import cdist
 
-from attlas.core.argument_validation import door_for_records
+from attlas.core.argument_validation import validate_record_arguments
 from gu2024exploring.library.measures.sample_distance import energy_distance, sliced_wasserstein
 
 MEASURES = ("energy distance", "sliced W2")
@@ -31,7 +31,7 @@ class SampleComparison(NamedTuple):
     lost: int
 
 
-@door_for_records
+@validate_record_arguments
 def compare_samples(
     key: PRNGKeyArray,
     points: Float[Array | np.ndarray, "n d"],
@@ -98,7 +98,7 @@ def comparison_dataset(
     )
 
 
-@door_for_records
+@validate_record_arguments
 def lost_samples(
     points: Float[np.ndarray, "n d"], data: Float[np.ndarray, "m d"]
 ) -> Bool[np.ndarray, " n"]:
@@ -115,7 +115,7 @@ def lost_samples(
     return ~np.all(np.abs(points) <= FAR * np.abs(data).max(), axis=1)
 
 
-@door_for_records
+@validate_record_arguments
 def nearest_distances(
     points: Float[np.ndarray, "n d"], data: Float[np.ndarray, "m d"]
 ) -> Float[np.ndarray, " n"]:

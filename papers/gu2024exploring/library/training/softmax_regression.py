@@ -16,7 +16,7 @@ from jaxtyping import Array, Float, Int
 
 from attlas._jax.device_arrays import entry
 from attlas._jax.loop_jit import loop_jit
-from attlas.core.checkpoint import is_kept
+from attlas.core.checkpoint import is_checkpointed
 from attlas.core.errors import UserError
 from attlas.core.solution import Result
 from attlas.models.networks.softmax_network import SoftmaxNetwork
@@ -175,7 +175,7 @@ def train_softmax_networks(
     shared = (None if stacked[0] else X, None if stacked[1] else Y, schedule, X_test)
     # Recorded numbers apart, a network holds its parameters and attention, and their gradients.
     size = 4 * dtype.itemsize * (networks.W[0].size + X.shape[-2] * networks.a.shape[-1])
-    share = 1 if is_kept() else core_share(count)
+    share = 1 if is_checkpointed() else core_share(count)
     usual = share if on_cpu() else accelerator_width(size)
     width = usual if chunk is None else chunk
     trajectory = in_chunks(lambda part: _descend_many(part, shared, keep), batch, width)

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float
 
-from attlas.core.argument_validation import door_for_records
+from attlas.core.argument_validation import validate_record_arguments
 from attlas.core.arrays import ArrayInput, read_array
 from attlas.core.axes import require_axes
 from attlas.core.errors import UserError
@@ -29,7 +29,7 @@ class PathExponents(NamedTuple):
     growth: Float[np.ndarray, " e"]
 
 
-@door_for_records
+@validate_record_arguments
 def interpolated(
     at: Float[np.ndarray, " k"],
     x: Float[np.ndarray, "e s"],
@@ -131,7 +131,7 @@ def _paths(time: ArrayInput, norm: ArrayInput, values: ArrayInput) -> tuple[np.n
     return tuple(arrays.values())
 
 
-@door_for_records
+@validate_record_arguments
 def end_gap(
     time: Float[np.ndarray, "e s"],
     values: Float[np.ndarray, "e s"],
@@ -162,7 +162,7 @@ def end_gap(
     return np.abs(there / values[:, last] - 1)
 
 
-@door_for_records
+@validate_record_arguments
 def entry_times(
     time: Float[np.ndarray, "e s"],
     values: Float[np.ndarray, "e s"],

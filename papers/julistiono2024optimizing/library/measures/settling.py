@@ -3,10 +3,10 @@
 import numpy as np
 from jaxtyping import Float, Int
 
-from attlas.core.argument_validation import door_for_records
+from attlas.core.argument_validation import validate_record_arguments
 
 
-@door_for_records
+@validate_record_arguments
 def settling_times(
     steps: Int[np.ndarray, " s"], values: Float[np.ndarray, "s n"], level: float
 ) -> Float[np.ndarray, " n"]:

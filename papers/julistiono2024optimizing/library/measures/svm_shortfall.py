@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from attlas.core.argument_validation import door
+from attlas.core.argument_validation import validate_arguments
 from attlas.solvers.attention_svm import attention_svm
 from julistiono2024optimizing.library.solvers.nuclear_svm import nuclear_svm
 
@@ -36,7 +36,7 @@ class SvmShortfall(NamedTuple):
     certified: Bool[np.ndarray, " two"]
 
 
-@door
+@validate_arguments
 def svm_shortfall(
     X: Float[np.ndarray, "n T d"], z: Float[np.ndarray, "n d"], W: Float[np.ndarray, "s d d"]
 ) -> SvmShortfall:

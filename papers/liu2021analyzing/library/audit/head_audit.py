@@ -13,8 +13,8 @@ import numpy as np
 
 from attlas.bounds.comparison.compare import compare_bounds
 from attlas.bounds.optimisation.deora2023_loss import deora2023_beta_1
-from attlas.core.checkpoint import not_kept
-from attlas.core.piece_cache import kept_pieces
+from attlas.core.checkpoint import without_checkpoints
+from attlas.core.piece_cache import cached_pieces
 from attlas.models.attention.multi_head import MultiHead
 from liu2021analyzing.library.audit.head_landscape import head_landscape
 from liu2021analyzing.library.audit.head_margins import HeadMargins, head_margins
@@ -148,7 +148,7 @@ def _margins(heads: AuditedHeads, settings: AuditSettings) -> list[HeadMargins]:
         records = [
             jax.tree.map(lambda a, at=(e, k): a[at], heads.path) for k in range(len(heads.steps))
         ]
-        with not_kept():  # the cache has one entry per head
+        with without_checkpoints():  # the cache has one entry per head
             margins = head_margins(
                 records,
                 (heads.X[e], heads.y[e]),
@@ -159,7 +159,7 @@ def _margins(heads: AuditedHeads, settings: AuditSettings) -> list[HeadMargins]:
             )
         return jax.tree.map(np.asarray, margins)
 
-    return kept_pieces(
+    return cached_pieces(
         (heads.path, heads.X),
         len(heads.X),
         lambda some: map(margins_of, some),

@@ -13,7 +13,7 @@ from jaxtyping import Array, Float, Key
 
 from attlas._jax.loop_jit import loop_jit
 from attlas.bounds.optimisation.deora2023_loss import deora2023_beta_2
-from attlas.core.checkpoint import is_kept
+from attlas.core.checkpoint import is_checkpointed
 from attlas.data.tokenized_mixture import make_tokenized_mixture, sample_mixture
 from attlas.measures.statistics.stability import average_model_stability
 from attlas.models.attention.multi_head import Decoder, MultiHead, make_multi_head
@@ -136,7 +136,7 @@ def train_heads(samples: MixtureSamples, descent: Descent, seed: int = 0) -> Aud
     blind[np.arange(1, 1 + descent.left_out), np.arange(descent.left_out)] = 0
     arrays = samples[:4]
     shared = [jax.device_put(a) for a in (blind, np.float64(rate), schedule)]
-    width = 1 if is_kept() else e  # what is kept is a head, not a part of all of them
+    width = 1 if is_checkpointed() else e  # what is kept is a head, not a part of all of them
     trained = in_chunks(lambda part: _train(part[0], part[1], *shared), (heads, arrays), width)
     path, stability, seen = jax.tree.map(np.asarray, trained)
     return AuditedHeads(path, seen, stability, *arrays, samples.R, rate, schedule)

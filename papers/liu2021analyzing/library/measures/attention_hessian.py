@@ -7,13 +7,13 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from attlas.core.argument_validation import door
+from attlas.core.argument_validation import validate_arguments
 from attlas.core.axes import require_axes
 from attlas.losses.logistic import logistic
 from attlas.models.attention.multi_head import Decoder, MultiHead
 
 
-@door
+@validate_arguments
 def attention_risk_hessian(
     model: MultiHead,
     X: Float[Array, "n T d"],

@@ -7,7 +7,7 @@ import jax
 import numpy as np
 from jaxtyping import Bool, Float
 
-from attlas.core.argument_validation import door_for_records
+from attlas.core.argument_validation import validate_record_arguments
 from attlas.core.solution import Solution
 
 KINDS = ("minimum", "saddle", "origin", "outside the balls", "not stationary")
@@ -81,7 +81,7 @@ def first_of_each(
     return first
 
 
-@door_for_records
+@validate_record_arguments
 def at_least_risk(
     values: Float[np.ndarray, " starts"],
     risk: Float[np.ndarray, " starts"],

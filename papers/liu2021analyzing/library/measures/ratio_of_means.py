@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float
 
-from attlas.core.argument_validation import door_for_records
+from attlas.core.argument_validation import validate_record_arguments
 from attlas.measures.statistics.student_interval import student_interval
 
 
@@ -23,7 +23,7 @@ class RatioOfMeans(NamedTuple):
     high: float
 
 
-@door_for_records
+@validate_record_arguments
 def ratio_of_means(
     numerator: Float[np.ndarray, " runs"],
     denominator: Float[np.ndarray, " runs"],

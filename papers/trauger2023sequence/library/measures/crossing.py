@@ -3,10 +3,10 @@
 import numpy as np
 from jaxtyping import Float
 
-from attlas.core.argument_validation import door_for_records
+from attlas.core.argument_validation import validate_record_arguments
 
 
-@door_for_records
+@validate_record_arguments
 def last_crossing(
     x: Float[np.ndarray, " n"], height: Float[np.ndarray, "*batch n"]
 ) -> Float[np.ndarray, "*batch"]:

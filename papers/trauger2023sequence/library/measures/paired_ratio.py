@@ -3,11 +3,11 @@
 import numpy as np
 from jaxtyping import Float
 
-from attlas.core.argument_validation import door_for_records
+from attlas.core.argument_validation import validate_record_arguments
 from attlas.measures.statistics.student_interval import StudentInterval, student_interval
 
 
-@door_for_records
+@validate_record_arguments
 def paired_ratio(
     first: Float[np.ndarray, " runs"], last: Float[np.ndarray, " runs"]
 ) -> StudentInterval:

@@ -3,10 +3,10 @@
 import numpy as np
 from jaxtyping import Float
 
-from attlas.core.argument_validation import door
+from attlas.core.argument_validation import validate_arguments
 
 
-@door
+@validate_arguments
 def sum_pooling_suprema(
     signs: Float[np.ndarray, "s n"], tokens: Float[np.ndarray, "n T d"]
 ) -> Float[np.ndarray, " s"]:

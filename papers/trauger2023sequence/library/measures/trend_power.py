@@ -7,7 +7,7 @@ import numpy as np
 from jaxtyping import Float
 from scipy import stats
 
-from attlas.core.argument_validation import door_for_records
+from attlas.core.argument_validation import validate_record_arguments
 from attlas.core.errors import UserError
 
 
@@ -54,7 +54,7 @@ class TrendPower(NamedTuple):
         return runs[0], runs[1], runs[2]
 
 
-@door_for_records
+@validate_record_arguments
 def trend_power(
     values: Sequence[Float[np.ndarray, "..."]], growth: Float[np.ndarray, " s"]
 ) -> TrendPower:

@@ -17,7 +17,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int, Key, PRNGKeyArray
 
 from attlas._jax.loop_jit import loop_jit
-from attlas.core.checkpoint import named_leaves, new_stage, not_kept, with_leaves
+from attlas.core.checkpoint import named_leaves, new_stage, without_checkpoints, with_leaves
 from attlas.core.errors import UserError
 from attlas.data.sparse_majority import SparseMajority
 from attlas.training.ensemble import in_chunks, on_cpu
@@ -169,7 +169,7 @@ def train_majority(
     state = models if isinstance(models, MajorityState) else _start_majority(models, settings)
     _require_usable(state, data, keys, epochs, chunk, settings)
     stage = new_stage((state, jax.random.key_data(keys)), data)
-    checkpoint = None if stage is None else stage.kept()
+    checkpoint = None if stage is None else stage.restored()
     rows, done = [], 0
     if checkpoint is not None:
         state, rows = with_leaves("state", state, checkpoint), [checkpoint["history"]]
@@ -179,7 +179,7 @@ def train_majority(
         part = partial(_chunk, length=chunk, settings=settings)
         batch = (state, data, jax.random.key_data(keys), np.full(keys.shape[0], span, np.int32))
         # On a CPU a member is a chunk: it stops without waiting, and each core takes the next.
-        with not_kept():  # the stage keeps their states
+        with without_checkpoints():  # the stage keeps their states
             state, row = in_chunks(part, batch, 1 if on_cpu() else keys.shape[0])
         rows.append(np.asarray(row)[:, :span])
         done += span

@@ -1,4 +1,4 @@
-"""What declared domains give a claim: a sampler, a projection, assumptions, arrays to move."""
+"""Declared domains give a claim its sampler and its projection."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -15,10 +15,6 @@ from attlas.core.errors import UserError
 class DeclaredSampler:
     """A sampler of instances whose arrays are all declared, in the order of their declaration.
 
-    Attributes:
-        domains: of all arrays.
-        sizes: by name, as pairs.
-
     Examples:
         >>> from attlas.claims.domains.vectors import Ball
         >>> sample = DeclaredSampler((Ball("x", 1.0, shape="d"),), (("d", 3),))
@@ -32,32 +28,22 @@ class DeclaredSampler:
     sizes: tuple[tuple[str, int], ...] = ()
 
     def __call__(self, rng: np.random.Generator, count: int, **sizes: int) -> dict[str, np.ndarray]:
-        """Draw instances.
-
-        Args:
-            rng: generator.
-            count: number of instances.
-            **sizes: other sizes than the declared ones.
-
-        Returns:
-            Arrays by name, with a leading axis.
-        """
+        """Instances, arrays by name with a leading axis; `sizes` replace declared ones."""
         numbers = {**dict(self.sizes), **sizes}
-        drawn: dict[str, np.ndarray] = {}
+        arrays: dict[str, np.ndarray] = {}
         for domain in self.domains:
-            drawn[domain.name] = domain.draw(rng, count, numbers, drawn)
-        return drawn
+            arrays[domain.name] = domain.draw(rng, count, numbers, arrays)
+        return arrays
 
 
 def projection(domains: Sequence[Domain], after: Any = None) -> Any:
-    """One projection from the declared domains and the author's own.
+    """One projection from the declared domains, in their order, and the author's own.
 
     Args:
-        domains: in order; the parameters of each are taken as they stand by then.
         after: function of all named arrays that is called last, or None.
 
     Returns:
-        Function of all named arrays to those that it changes.
+        Function of all named arrays that returns those that it changes.
 
     Examples:
         >>> import jax.numpy as jnp
@@ -70,7 +56,7 @@ def projection(domains: Sequence[Domain], after: Any = None) -> Any:
         moved = {}
         for domain in domains:
             if domain.moves and domain.name in arrays:
-                moved[domain.name] = domain.brought_back({**arrays, **moved})
+                moved[domain.name] = domain.project({**arrays, **moved})
         if after is not None:
             moved |= after({**arrays, **moved})
         return moved
@@ -79,11 +65,7 @@ def projection(domains: Sequence[Domain], after: Any = None) -> Any:
 
 
 def refuse_unfit(domains: Sequence[Any], where: str) -> None:
-    """Refuse declarations that do not fit together.
-
-    Args:
-        domains: in order.
-        where: the claim, for the error.
+    """Refuse declarations that do not fit together; `where` begins the error.
 
     Raises:
         UserError: if one is no domain, comes twice, or names a parameter that is declared later.
@@ -91,7 +73,7 @@ def refuse_unfit(domains: Sequence[Any], where: str) -> None:
     for k, domain in enumerate(domains):
         if not isinstance(domain, Domain):
             raise UserError(f"{where}: {domain!r} is not a domain: write Ball('x', 1.0)")
-        names = [other.name for other in domains[:k]]
+        names = [earlier.name for earlier in domains[:k]]
         if domain.name in names:
             raise UserError(f"{where}: '{domain.name}' has two domains: keep one")
         later = [name for name in domain.reads() if name in {d.name for d in domains[k:]}]

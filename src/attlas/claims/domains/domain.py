@@ -1,4 +1,4 @@
-"""The declaration of an array's domain: it draws instances, filters them, and brings moves back."""
+"""The domain of an array: it draws instances, is their assumption, and projects into itself."""
 
 import math
 from abc import ABC, abstractmethod
@@ -26,9 +26,8 @@ class Domain(ABC):
     instance that is declared before.
 
     Attributes:
-        name: of the array.
-        shape: of the array on one instance, sizes by number or name; needed where no sampler is
-            written.
+        shape: shape of the array on one instance, sizes by number or name; required without a
+            sampler.
         rows: whether each row, along the last axis, lies in the set by itself.
     """
 
@@ -66,22 +65,12 @@ class Domain(ABC):
         return f"{type(self).__name__}({self.name!r})"
 
     def reads(self) -> tuple[str, ...]:
-        """Names of the arrays that stand for parameters.
-
-        Returns:
-            The names.
-        """
-        given = (getattr(self, name) for name in self.parameters)
-        return tuple(value for value in given if isinstance(value, str))
+        """Names of the arrays that stand for parameters."""
+        values = (getattr(self, name) for name in self.parameters)
+        return tuple(value for value in values if isinstance(value, str))
 
     def sizes(self, sizes: Mapping[str, int]) -> tuple[int, ...]:
-        """The shape in numbers.
-
-        Args:
-            sizes: by name.
-
-        Returns:
-            The shape of the array on one instance.
+        """The shape of the array on one instance, in numbers.
 
         Raises:
             UserError: if it is not declared, or names an unknown size.
@@ -95,50 +84,32 @@ class Domain(ABC):
         return tuple(sizes[size] if isinstance(size, str) else int(size) for size in shape)
 
     def condition(self) -> str:
-        """The condition as a reader sees it.
-
-        Returns:
-            Text with mathematics between dollar signs.
-        """
-        one = f"{self._symbol()}_i" if self.rows else self._symbol()
-        told = self.text(one, {k: self._shown(k) for k in self.parameters})
-        return f"${told}$ for each row" if self.rows else f"${told}$"
+        """The condition as text with mathematics between dollar signs."""
+        element = f"{self._symbol()}_i" if self.rows else self._symbol()
+        text = self.text(element, {k: self._label(k) for k in self.parameters})
+        return f"${text}$ for each row" if self.rows else f"${text}$"
 
     def _symbol(self) -> str:
         return self.name if len(self.name) == 1 else rf"\mathrm{{{self.name}}}"
 
-    def _shown(self, parameter: str) -> str:
+    def _label(self, parameter: str) -> str:
         value = getattr(self, parameter)
         return value if isinstance(value, str) else f"{value:g}"
 
     def _values(self, instance: Mapping[str, Any]) -> dict[str, Any]:
-        given = {name: getattr(self, name) for name in self.parameters}
-        return {k: instance[v] if isinstance(v, str) else v for k, v in given.items()}
+        values = {name: getattr(self, name) for name in self.parameters}
+        return {k: instance[v] if isinstance(v, str) else v for k, v in values.items()}
 
     def holds(self, instance: Instance) -> Bool[Array, ""]:
-        """Whether the array of one instance lies in the domain.
-
-        Args:
-            instance: arrays by name.
-
-        Returns:
-            A scalar.
-        """
+        """Whether the array of one instance lies in the domain."""
         x, values = instance[self.name], self._values(instance)
         if not self.rows:
             return jnp.asarray(self.contains(x, **values))
         inside = jax.vmap(lambda row: jnp.asarray(self.contains(row, **values)))
         return jnp.all(inside(x.reshape(-1, x.shape[-1])))
 
-    def brought_back(self, instance: Instance) -> Array:
-        """The point of the domain that is nearest to the array of one instance.
-
-        Args:
-            instance: arrays by name.
-
-        Returns:
-            An array of the same shape.
-        """
+    def project(self, instance: Instance) -> Array:
+        """The point of the domain that is nearest to the array of one instance."""
         x = instance[self.name]
         values = {k: jnp.asarray(v, x.dtype) for k, v in self._values(instance).items()}
         if not self.rows:
@@ -147,31 +118,25 @@ class Domain(ABC):
         return jax.vmap(lambda row: self.nearest(row, **values))(rows).reshape(x.shape)
 
     def draw(
-        self, rng: np.random.Generator, count: int, sizes: Mapping[str, int], drawn: Mapping
+        self, rng: np.random.Generator, count: int, sizes: Mapping[str, int], arrays: Mapping
     ) -> np.ndarray:
-        """Random points of the domain, its corners and its boundary among them.
+        """Random points of the domain, with corners and boundary points, shape (count, *shape).
 
         Args:
-            rng: generator.
-            count: number of instances.
-            sizes: by name.
-            drawn: arrays of the domains declared before, for parameters that name one.
-
-        Returns:
-            Array of shape (count, *shape).
+            arrays: arrays of the domains declared before, for parameters that name one.
         """
         shape = self.sizes(sizes)
         split = len(shape) - 1 if self.rows else 0
         per = math.prod(shape[:split])
         values = {}
-        for name, value in self._values(drawn).items():
-            one = np.repeat(np.asarray(value, dtype=float).reshape(-1), per)
-            values[name] = one if isinstance(getattr(self, name), str) else float(one[0])
+        for name, value in self._values(arrays).items():
+            repeated = np.repeat(np.asarray(value, dtype=float).reshape(-1), per)
+            values[name] = repeated if isinstance(getattr(self, name), str) else float(repeated[0])
         flat = self.points(rng, count * per, shape[split:], **values)
         return flat.reshape(count, *shape)
 
     @abstractmethod
-    def text(self, one: str, values: Mapping[str, str]) -> str:
+    def text(self, element: str, values: Mapping[str, str]) -> str:
         """The condition on one element, in LaTeX; defined by each domain."""
 
     @abstractmethod
@@ -190,14 +155,7 @@ class Domain(ABC):
 
 
 def per_element(value: Any, like: np.ndarray) -> Any:
-    """A parameter of each of several elements, so that it multiplies them.
-
-    Args:
-        value: one number, or one per element.
-        like: elements along the first axis.
-
-    Returns:
-        The number, or an array of the same number of axes.
+    """A parameter, one number or one per element, with the axes that multiply elements `like`.
 
     Examples:
         >>> per_element(np.ones(3), np.ones((3, 2, 2))).shape
@@ -208,15 +166,7 @@ def per_element(value: Any, like: np.ndarray) -> Any:
 
 
 def directions(rng: np.random.Generator, count: int, shape: tuple[int, ...]) -> np.ndarray:
-    """Unit vectors: every other one along few axes, where the corners of statements lie.
-
-    Args:
-        rng: generator.
-        count: how many.
-        shape: of one.
-
-    Returns:
-        Array of shape (count, *shape) of unit norm.
+    """Unit vectors, shape (count, *shape): every second one along few axes, where corners lie.
 
     Examples:
         >>> x = directions(np.random.default_rng(0), 4, (3,))
@@ -225,7 +175,7 @@ def directions(rng: np.random.Generator, count: int, shape: tuple[int, ...]) -> 
     """
     x = rng.normal(size=(count, *shape)).reshape(count, -1)
     few = rng.uniform(size=x.shape)
-    kept = (few <= few.min(axis=1, keepdims=True)) | (few < 0.25)
-    x = np.where(kept | (np.arange(count) % 2 == 0)[:, None], x, 0.0)
+    nonzero = (few <= few.min(axis=1, keepdims=True)) | (few < 0.25)
+    x = np.where(nonzero | (np.arange(count) % 2 == 0)[:, None], x, 0.0)
     size = np.linalg.norm(x, axis=1, keepdims=True)
     return (x / np.where(size > 0, size, 1)).reshape(count, *shape)

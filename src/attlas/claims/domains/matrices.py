@@ -34,7 +34,7 @@ class Rank(Domain):
 
     Examples:
         >>> x = jnp.diag(jnp.array([3.0, 2.0, 1.0]))
-        >>> jnp.linalg.svd(Rank("W", 1).brought_back({"W": x}))[1].round(6).tolist()
+        >>> jnp.linalg.svd(Rank("W", 1).project({"W": x}))[1].round(6).tolist()
         [3.0, 0.0, 0.0]
     """
 
@@ -47,9 +47,9 @@ class Rank(Domain):
         if not isinstance(self.k, int) or self.k < 1:
             raise UserError(f"{self}: the rank {self.k!r} is not a positive whole number")
 
-    def text(self, one: str, values: Mapping[str, str]) -> str:
+    def text(self, element: str, values: Mapping[str, str]) -> str:
         """The rank is at most k."""
-        return rf"\operatorname{{rank}} {one} \le {self.k}"
+        return rf"\operatorname{{rank}} {element} \le {self.k}"
 
     def contains(self, x: Array) -> Any:
         """Whether the singular values after the k-th are rounding of the first."""
@@ -76,15 +76,15 @@ class Semidefinite(Domain):
 
     Examples:
         >>> x = jnp.diag(jnp.array([1.0, -2.0]))
-        >>> Semidefinite("A").brought_back({"A": x}).tolist()
+        >>> Semidefinite("A").project({"A": x}).tolist()
         [[1.0, 0.0], [0.0, 0.0]]
     """
 
     element_axes: ClassVar[int | None] = 2
 
-    def text(self, one: str, values: Mapping[str, str]) -> str:
+    def text(self, element: str, values: Mapping[str, str]) -> str:
         """A = A^T >= 0."""
-        return rf"{one} = {one}^\top \succeq 0"
+        return rf"{element} = {element}^\top \succeq 0"
 
     def contains(self, x: Array) -> Any:
         """Whether it is exactly symmetric, and no eigenvalue is negative beyond rounding."""
@@ -110,15 +110,15 @@ class Orthogonal(Domain):
 
     Examples:
         >>> x = jnp.array([[0.0, 3.0], [2.0, 0.0]])
-        >>> Orthogonal("Q").brought_back({"Q": x}).round(12).tolist()
+        >>> Orthogonal("Q").project({"Q": x}).round(12).tolist()
         [[0.0, 1.0], [1.0, 0.0]]
     """
 
     element_axes: ClassVar[int | None] = 2
 
-    def text(self, one: str, values: Mapping[str, str]) -> str:
+    def text(self, element: str, values: Mapping[str, str]) -> str:
         """Q^T Q = I."""
-        return rf"{one}^\top {one} = I"
+        return rf"{element}^\top {element} = I"
 
     def contains(self, x: Array) -> Any:
         """Whether the smaller Gram matrix is the identity up to rounding."""

@@ -27,10 +27,6 @@ def inward(x: Array) -> Array:
 def project_ball(x: Array, radius: Array) -> Array:
     """Onto ||x||_2 <= radius, over all entries.
 
-    Args:
-        x: any array.
-        radius: not negative.
-
     Returns:
         x, or x scaled to the boundary.
 
@@ -46,10 +42,6 @@ def project_ball(x: Array, radius: Array) -> Array:
 
 def project_sphere(x: Array, radius: Array) -> Array:
     """Onto ||x||_2 = radius; zero, which is equally far from all of it, goes to the first axis.
-
-    Args:
-        x: any array.
-        radius: positive.
 
     Returns:
         A point of the sphere.
@@ -67,10 +59,6 @@ def project_sphere(x: Array, radius: Array) -> Array:
 def project_simplex(x: Float[Array, " n"], total: Array) -> Float[Array, " n"]:
     r"""Onto x >= 0, sum x = total: max(x - theta, 0), theta from the sorted entries.
 
-    Args:
-        x: vector.
-        total: positive.
-
     Returns:
         A point of the simplex (Duchi et al., 2008).
 
@@ -87,10 +75,6 @@ def project_simplex(x: Float[Array, " n"], total: Array) -> Float[Array, " n"]:
 def project_l1_ball(x: Array, radius: Array) -> Array:
     """Onto sum |x| <= radius.
 
-    Args:
-        x: any array.
-        radius: positive.
-
     Returns:
         x, or the signs of x times a point of the simplex.
 
@@ -106,12 +90,6 @@ def project_l1_ball(x: Array, radius: Array) -> Array:
 def project_ordered(x: Float[Array, " n"]) -> Float[Array, " n"]:
     r"""Onto x_1 <= ... <= x_n: isotonic regression, max_{j <= i} min_{k >= i} mean(x_j, ..., x_k).
 
-    Args:
-        x: vector.
-
-    Returns:
-        A non-decreasing vector.
-
     Examples:
         >>> project_ordered(jnp.array([1.0, 3.0, 2.0])).tolist()
         [1.0, 2.5, 2.5]
@@ -125,8 +103,8 @@ def project_ordered(x: Float[Array, " n"]) -> Float[Array, " n"]:
     mean = jnp.where(last >= first, mean, jnp.inf)
     # Row j, column i: the least mean of x_j..x_k over k >= i.
     least = jnp.flip(_running(jnp.flip(mean, 1), jnp.minimum), 1)
-    found = jnp.max(jnp.where(first <= last, least, -jnp.inf), axis=0)
-    return _running(found[None], jnp.maximum)[0]
+    levels = jnp.max(jnp.where(first <= last, least, -jnp.inf), axis=0)
+    return _running(levels[None], jnp.maximum)[0]
 
 
 def _running(rows: Array, pick) -> Array:
@@ -142,7 +120,6 @@ def project_singular_values(x: Float[Array, "m n"], project) -> Float[Array, "m 
     r"""Onto a set of matrices that is given by their singular values: U diag(project(s)) V^T.
 
     Args:
-        x: matrix.
         project: maps the falling singular values to the nearest allowed ones.
 
     Returns:

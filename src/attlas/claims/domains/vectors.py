@@ -33,9 +33,9 @@ class Real(Domain):
         (2, 3)
     """
 
-    def text(self, one: str, values: Mapping[str, str]) -> str:
+    def text(self, element: str, values: Mapping[str, str]) -> str:
         """The entries are real."""
-        return rf"{one} \in \mathbb{{R}}"
+        return rf"{element} \in \mathbb{{R}}"
 
     def contains(self, x: Array) -> Any:
         """Whether all entries are finite."""
@@ -56,13 +56,9 @@ class Real(Domain):
 class Box(Domain):
     r"""Entries between two ends; an end may be infinite.
 
-    Attributes:
-        low: lower end.
-        high: upper end.
-
     Examples:
         >>> box = Box("p", 1.0, 2.0, shape=())
-        >>> float(box.brought_back({"p": jnp.asarray(3.0)})), box.condition()
+        >>> float(box.project({"p": jnp.asarray(3.0)})), box.condition()
         (2.0, '$1 \\le p \\le 2$')
     """
 
@@ -77,11 +73,11 @@ class Box(Domain):
         if len(numbers) == 2 and not numbers[0] <= numbers[1]:
             raise UserError(f"{self}: low={self.low} is above high={self.high}")
 
-    def text(self, one: str, values: Mapping[str, str]) -> str:
+    def text(self, element: str, values: Mapping[str, str]) -> str:
         """Between the ends, without infinite ones."""
         low = "" if self.low == -np.inf else rf"{values['low']} \le "
         high = "" if self.high == np.inf else rf" \le {values['high']}"
-        return f"{low}{one}{high}"
+        return f"{low}{element}{high}"
 
     def contains(self, x: Array, low: Any, high: Any) -> Any:
         """Whether all entries lie between the ends."""
@@ -105,8 +101,8 @@ class Box(Domain):
         # An unbounded side is drawn over decades, from the finite end where there is one.
         far = 10 ** (_TALL * (2 * u - 1))
         near = np.where(np.isfinite(low), low + far, np.where(np.isfinite(high), high - far, 0.0))
-        whole = np.where(u < 0.5, -1, 1) * 10 ** (2 * _TALL * (np.abs(2 * u - 1) - 0.5))
-        free = np.where(np.isfinite(low) | np.isfinite(high), near, whole)
+        two_sided = np.where(u < 0.5, -1, 1) * 10 ** (2 * _TALL * (np.abs(2 * u - 1) - 0.5))
+        free = np.where(np.isfinite(low) | np.isfinite(high), near, two_sided)
         with np.errstate(invalid="ignore"):
             inner = low + (high - low) * u
         return np.clip(np.where(bounded, inner, free), low, high)
@@ -114,19 +110,21 @@ class Box(Domain):
 
 @dataclass(frozen=True)
 class Positive(Box):
-    """Entries above zero, at least the floor: an open set has no nearest point.
+    """Entries above zero, at least `low`: an open set has no nearest point.
 
     Examples:
-        >>> float(Positive("rate").brought_back({"rate": jnp.asarray(-1.0)})) > 0
+        >>> float(Positive("rate").project({"rate": jnp.asarray(-1.0)})) > 0
         True
     """
 
     low: int | float | str = float(np.finfo(float).eps)
     high: int | float | str = float("inf")
 
-    def text(self, one: str, values: Mapping[str, str]) -> str:
+    def text(self, element: str, values: Mapping[str, str]) -> str:
         """The entries are above zero."""
-        return f"{one} > 0" + ("" if self.high == np.inf else rf", {one} \le {values['high']}")
+        return f"{element} > 0" + (
+            "" if self.high == np.inf else rf", {element} \le {values['high']}"
+        )
 
 
 @dataclass(frozen=True)
@@ -149,13 +147,10 @@ class Ball(Domain):
     The norms 2 (Frobenius), 1 and inf are over all entries, "spectral" and "nuclear" over the
     singular values of a matrix.
 
-    Attributes:
-        radius: of the ball.
-        norm: 1, 2, inf, "spectral" or "nuclear".
 
     Examples:
         >>> ball = Ball("W", 1.0, norm="spectral", shape=(2, 2))
-        >>> back = ball.brought_back({"W": jnp.diag(jnp.array([3.0, 0.5]))})
+        >>> back = ball.project({"W": jnp.diag(jnp.array([3.0, 0.5]))})
         >>> back.round(3).tolist(), bool(ball.holds({"W": back}))
         ([[1.0, 0.0], [0.0, 0.5]], True)
     """
@@ -175,20 +170,13 @@ class Ball(Domain):
         if spectral and (self.rows or self.axes not in (None, 2)):
             raise UserError(f"{self}: the {self.norm} norm is of a matrix: give two axes, no rows")
 
-    def text(self, one: str, values: Mapping[str, str]) -> str:
+    def text(self, element: str, values: Mapping[str, str]) -> str:
         """||x|| <= R."""
         index = {"spectral": r"\sigma", "nuclear": "*", np.inf: r"\infty"}.get(self.norm, self.norm)
-        return rf"\|{one}\|_{{{index}}} \le {values['radius']}"
+        return rf"\|{element}\|_{{{index}}} \le {values['radius']}"
 
     def size(self, x: Array) -> Array:
-        """The norm of one element.
-
-        Args:
-            x: array.
-
-        Returns:
-            A scalar.
-        """
+        """The norm of one element."""
         if isinstance(self.norm, str):
             s = jnp.linalg.svd(x, compute_uv=False)
             return jnp.max(s) if self.norm == "spectral" else jnp.sum(s)
@@ -246,11 +234,8 @@ def _euclidean(rows: np.ndarray) -> np.ndarray:
 class Sphere(Domain):
     """||x||_2 = radius, over all entries, up to the rounding of the norm.
 
-    Attributes:
-        radius: of the sphere.
-
     Examples:
-        >>> Sphere("w", 2.0).brought_back({"w": jnp.array([4.0, 0.0])}).tolist()
+        >>> Sphere("w", 2.0).project({"w": jnp.array([4.0, 0.0])}).tolist()
         [2.0, 0.0]
     """
 
@@ -258,9 +243,9 @@ class Sphere(Domain):
 
     parameters: ClassVar[tuple[str, ...]] = ("radius",)
 
-    def text(self, one: str, values: Mapping[str, str]) -> str:
+    def text(self, element: str, values: Mapping[str, str]) -> str:
         """||x|| = R."""
-        return rf"\|{one}\|_2 = {values['radius']}"
+        return rf"\|{element}\|_2 = {values['radius']}"
 
     def contains(self, x: Array, radius: Any) -> Any:
         """Whether the norm is the radius, up to 4 (n + 4) eps of it."""
@@ -297,9 +282,9 @@ class Simplex(Domain):
     parameters: ClassVar[tuple[str, ...]] = ("total",)
     element_axes: ClassVar[int | None] = 1
 
-    def text(self, one: str, values: Mapping[str, str]) -> str:
+    def text(self, element: str, values: Mapping[str, str]) -> str:
         """The entries are weights."""
-        return rf"{one} \ge 0, \; 1^\top {one} = {values['total']}"
+        return rf"{element} \ge 0, \; 1^\top {element} = {values['total']}"
 
     def contains(self, x: Array, total: Any) -> Any:
         """Whether the entries do, the sum up to 4 (n + 4) eps."""
@@ -325,15 +310,19 @@ class Ordered(Domain):
     """Entries that do not fall: x_1 <= ... <= x_n.
 
     Examples:
-        >>> Ordered("x").brought_back({"x": jnp.array([2.0, 1.0])}).tolist()
+        >>> Ordered("x").project({"x": jnp.array([2.0, 1.0])}).tolist()
         [1.5, 1.5]
     """
 
     element_axes: ClassVar[int | None] = 1
 
-    def text(self, one: str, values: Mapping[str, str]) -> str:
+    def text(self, element: str, values: Mapping[str, str]) -> str:
         """x_1 <= ... <= x_n."""
-        return rf"{one}_1 \le \dots \le {one}_n" if not self.rows else rf"{one} \text{{ rises}}"
+        return (
+            rf"{element}_1 \le \dots \le {element}_n"
+            if not self.rows
+            else rf"{element} \text{{ rises}}"
+        )
 
     def contains(self, x: Array) -> Any:
         """Whether no entry is below the one before it."""
@@ -367,9 +356,9 @@ class OneOf(Domain):
 
     moves: ClassVar[bool] = False
 
-    def text(self, one: str, values: Mapping[str, str]) -> str:
+    def text(self, element: str, values: Mapping[str, str]) -> str:
         """The entries are in the list."""
-        return rf"{one} \in \{{{', '.join(f'{value:g}' for value in self.values)}\}}"
+        return rf"{element} \in \{{{', '.join(f'{value:g}' for value in self.values)}\}}"
 
     def contains(self, x: Array) -> Any:
         """Whether all entries are in the list."""
@@ -377,12 +366,12 @@ class OneOf(Domain):
 
     def nearest(self, x: Array) -> Array:
         """The nearest number of the list."""
-        known = jnp.asarray(self.values, x.dtype)
-        return known[jnp.argmin(self._gaps(x), axis=-1)]
+        numbers = jnp.asarray(self.values, x.dtype)
+        return numbers[jnp.argmin(self._gaps(x), axis=-1)]
 
     def _gaps(self, x: Array) -> Array:
-        known = jnp.asarray(self.values, x.dtype)
-        return jnp.abs(x[..., None] - known.reshape((1,) * x.ndim + (-1,)))
+        numbers = jnp.asarray(self.values, x.dtype)
+        return jnp.abs(x[..., None] - numbers.reshape((1,) * x.ndim + (-1,)))
 
     def points(self, rng: np.random.Generator, count: int, shape: tuple[int, ...]) -> np.ndarray:
         """Each number equally often."""

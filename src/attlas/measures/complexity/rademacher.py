@@ -18,7 +18,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 from attlas._jax.factorising import one_at_a_time
 from attlas._jax.generator import generator
 from attlas._jax.loop_jit import loop_jit
-from attlas.core.argument_validation import door
+from attlas.core.argument_validation import validate_arguments
 from attlas.core.arrays import precision_of, read_array
 from attlas.core.errors import UserError
 from attlas.core.trees import as_tree, require_finite_tree
@@ -191,7 +191,7 @@ def draw_signs(key: PRNGKeyArray, sign_vectors: int, m: int, repeats: int = 1) -
     return generator(key).choice([-1.0, 1.0], (sign_vectors, m))
 
 
-@door
+@validate_arguments
 def rademacher_estimate(
     suprema: Float[Array | np.ndarray, " s"], m: int, largest: float, confidence: float = 0.95
 ) -> Rademacher:

@@ -5,10 +5,10 @@ from collections.abc import Sequence
 import numpy as np
 from jaxtyping import Bool, Float
 
-from attlas.core.argument_validation import door_for_records
+from attlas.core.argument_validation import validate_record_arguments
 
 
-@door_for_records
+@validate_record_arguments
 def onset(
     scales: Sequence[float | int] | Float[np.ndarray, " s"], holds: Bool[np.ndarray, "*batch s"]
 ) -> Float[np.ndarray, "*batch"]:

@@ -4,10 +4,10 @@ import numpy as np
 from jaxtyping import Array, Float
 from scipy import stats
 
-from attlas.core.argument_validation import door_for_records
+from attlas.core.argument_validation import validate_record_arguments
 
 
-@door_for_records
+@validate_record_arguments
 def rank_correlation(
     x: Float[Array | np.ndarray, "*shape n"], y: Float[Array | np.ndarray, " n"]
 ) -> Float[np.ndarray, "*shape"]:

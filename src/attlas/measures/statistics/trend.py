@@ -6,7 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from attlas.core.argument_validation import door_for_records
+from attlas.core.argument_validation import validate_record_arguments
 from attlas.core.arrays import ArrayInput, as_float64, read_array
 from attlas.core.errors import UserError
 from attlas.measures.statistics.student_interval import student_interval
@@ -74,7 +74,7 @@ def log_slope(
     return Slope(mean, mean - half_width, mean + half_width, slopes)
 
 
-@door_for_records
+@validate_record_arguments
 def decay_rate(
     steps: Float[Array | np.ndarray, " s"], values: Float[Array | np.ndarray, "*e s"]
 ) -> Float[np.ndarray, "*e"]:
@@ -96,7 +96,7 @@ def decay_rate(
     return np.asarray(np.log(v[..., middle] / v[..., -1]) / (at[-1] - at[middle]))
 
 
-@door_for_records
+@validate_record_arguments
 def extrapolated_limit(values: Float[Array, "*batch 3"]) -> Float[Array, "*batch"]:
     r"""Aitken's limit of three values at geometric scales.
 

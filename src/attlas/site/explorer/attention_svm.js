@@ -50,12 +50,25 @@ export function certify(rows, w, multipliers, p) {
   };
 }
 
+/** Logarithm of the constant of uniform convexity of the l_p norm, as in the library. */
+function logConvexity(p) {
+  if (p <= 2) return Math.log(p - 1);
+  let low = 0;
+  let high = 1;
+  for (let halving = 0; halving < 60; halving += 1) {
+    const x = (low + high) / 2;
+    if ((p - 2) * x ** (p - 1) + (p - 1) * x ** (p - 2) < 1) low = x;
+    else high = x;
+  }
+  return Math.log1p(low ** (p - 1)) - (p - 1) * Math.log1p(low);
+}
+
 /** Largest possible ||w - w*||_p of a feasible w, by uniform convexity. */
 export function distanceBound(upper, lower, p) {
-  const ratio = Math.min(Math.max(lower / upper, 0), 1);
-  const missing = Math.max(-Math.expm1(p * Math.log(ratio > 0 ? ratio : 1e-300)), 0);
-  if (p <= 2) return upper * Math.sqrt((2 * missing) / (p - 1));
-  return upper * (2 ** (p - 1) * missing) ** (1 / p);
+  const power = Math.max(p, 2);
+  const ratio = Math.min(Math.max(lower / upper, 1e-300), 1);
+  const missing = -Math.expm1(power * Math.log(ratio));
+  return upper * missing ** (1 / power) * Math.exp(-logConvexity(p) / power);
 }
 
 /** One damped Newton method for a smooth convex function with a barrier. */

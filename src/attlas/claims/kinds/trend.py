@@ -5,13 +5,14 @@ each verdict states its resolution: the smallest plateau, or the smallest growin
 have changed it on these very sequences.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 import numpy as np
 
+from attlas.claims.kinds.rule import Rule
+from attlas.claims.sides import Evidence
 from attlas.claims.verdict import Outcome, Verdict
-from attlas.verify.evidence import Evidence
 
 SCALES = 4
 """Scales that a limit or rate needs."""
@@ -23,43 +24,85 @@ _TRIED = np.geomspace(1e-4, 1e4, 33)
 """Sizes of the plateaus and growing parts by which the resolution is found."""
 
 
-def decide_limit(evidence: Evidence, allowed: np.ndarray, alpha: float) -> Verdict:
-    r"""Whether the distances |left - right| tend to zero on most instances.
+class Limit(Rule):
+    """left[k] -> right[k]: the distances |left - right| tend to zero on most instances."""
 
-    Args:
-        evidence: the batch; the last axis of its sides runs over the scales.
-        allowed: what rounding and certificates allow, of the shape of the sides.
-        alpha: error probability of the sign test over instances.
+    noun = "a limit"
+    plural = "limits"
+    scaled = True
 
-    Returns:
-        A verdict; its statistics hold the distances and the resolution.
+    def decide(self, evidence: Evidence, roundings: int, alpha: float) -> Verdict:
+        """The sign test over instances; statistics are the distances and the resolution.
 
-    Raises:
-        ValueError: if the scales do not grow geometrically.
-    """
-    if (few := _too_few(evidence)) is not None:
-        return few
-    left, right, scales = _last(evidence)
-    growth = scales[..., 1:] / scales[..., :-1]
-    if not np.allclose(growth, growth[..., :1], rtol=0.1):
-        raise ValueError("the scales of a limit must grow geometrically")
-    distance = np.abs(left - right)
-    exact = (
-        distance[..., -1] <= allowed[evidence.applicable].reshape((*left.shape[:2], -1))[..., -1]
-    )
+        Raises:
+            ValueError: if the scales do not grow geometrically.
+        """
+        if (few := _too_few(evidence)) is not None:
+            return few
+        left, right, scales = _last(evidence)
+        growth = scales[..., 1:] / scales[..., :-1]
+        if not np.allclose(growth, growth[..., :1], rtol=0.1):
+            raise ValueError("the scales of a limit must grow geometrically")
+        distance = np.abs(left - right)
+        allowed = self.tolerance(evidence, roundings)[evidence.applicable]
+        exact = distance[..., -1] <= allowed.reshape((*left.shape[:2], -1))[..., -1]
 
-    def tends(plateau: float) -> np.ndarray:
-        return np.all(vanishes(distance + plateau * distance[..., -1:]) | exact, axis=1)
+        def tends(plateau: float) -> np.ndarray:
+            return np.all(vanishes(distance + plateau * distance[..., -1:]) | exact, axis=1)
 
-    found = _majority(
-        tends(0.0),
-        alpha,
-        "the distance falls and extrapolates to the limit",
-        "the distance does not extrapolate to the limit",
-    )
-    last = float(np.median(distance[..., -1]))
-    numbers = {f"distance {k + 1}": float(np.median(distance[..., k])) for k in range(SCALES)}
-    return _resolved(found, tends, last, "a plateau above {} would be detected", numbers, -last)
+        verdict = _majority(
+            tends(0.0),
+            alpha,
+            "the distance falls and extrapolates to the limit",
+            "the distance does not extrapolate to the limit",
+        )
+        last = float(np.median(distance[..., -1]))
+        numbers = {f"distance {k + 1}": float(np.median(distance[..., k])) for k in range(SCALES)}
+        text = "a plateau above {} would be detected"
+        return _resolved(verdict, tends, last, text, numbers, -last)
+
+    def stronger(self, evidence: Evidence, factor: float) -> Iterator[Evidence]:
+        """One statement, whose limit is smaller by the factor."""
+        yield replace(evidence, right=evidence.right / factor)
+
+
+class Rate(Rule):
+    """left[k] = O(right[k]): the ratio left / right stays bounded on most instances."""
+
+    noun = "a rate"
+    plural = "rates"
+    scaled = True
+
+    def decide(self, evidence: Evidence, roundings: int, alpha: float) -> Verdict:
+        """The sign test over instances; statistics are the log-log slopes and the resolution."""
+        if (few := _too_few(evidence)) is not None:
+            return few
+        left, right, scales = _last(evidence)
+        if not ((left > 0) & (right > 0)).all():
+            return Verdict(Outcome.INCONCLUSIVE, "a rate needs positive sides")
+        noise = roundings * float(np.finfo(float).eps)
+        grown = scales / scales[..., -1:]
+
+        def complies(part: float) -> np.ndarray:
+            ratio = left / right
+            grows = ratio + part * ratio[..., -1:] * grown
+            return np.all(stays_bounded(grows, scales, noise), axis=1)
+
+        verdict = _majority(
+            complies(0.0), alpha, "the ratio stays bounded", "the ratio keeps growing"
+        )
+        slope = slopes(left / right, scales)
+        numbers = {f"slope {k + 1}": float(np.median(slope[..., k])) for k in range(SCALES - 1)}
+        text = "a part that grows like the scale would be detected above {} of the last ratio"
+        return _resolved(verdict, complies, 1.0, text, numbers, -numbers["slope 3"])
+
+    def stronger(self, evidence: Evidence, factor: float) -> Iterator[Evidence]:
+        """One statement, whose exponent of the scale is smaller by log10 of the factor."""
+        if evidence.scales is None:
+            yield replace(evidence, right=evidence.right / factor)
+        else:
+            shift = evidence.scales ** -np.log10(factor)
+            yield replace(evidence, right=evidence.right * shift)
 
 
 def vanishes(distance: np.ndarray) -> np.ndarray:
@@ -91,37 +134,6 @@ def vanishes(distance: np.ndarray) -> np.ndarray:
     return (step < 0).all(axis=-1) & (after <= last / 2) & (none | fades)
 
 
-def decide_rate(evidence: Evidence, roundings: int, alpha: float) -> Verdict:
-    r"""Whether left / right stays bounded on most instances.
-
-    Args:
-        evidence: the batch; the last axis of its sides runs over the scales.
-        roundings: on the longest path to a side.
-        alpha: error probability of the sign test over instances.
-
-    Returns:
-        A verdict; its statistics hold the slopes and the resolution.
-    """
-    if (few := _too_few(evidence)) is not None:
-        return few
-    left, right, scales = _last(evidence)
-    if not ((left > 0) & (right > 0)).all():
-        return Verdict(Outcome.INCONCLUSIVE, "a rate needs positive sides")
-    noise = roundings * float(np.finfo(float).eps)
-    grown = scales / scales[..., -1:]
-
-    def complies(part: float) -> np.ndarray:
-        ratio = left / right
-        grows = ratio + part * ratio[..., -1:] * grown
-        return np.all(stays_bounded(grows, scales, noise), axis=1)
-
-    found = _majority(complies(0.0), alpha, "the ratio stays bounded", "the ratio keeps growing")
-    slope = slopes(left / right, scales)
-    numbers = {f"slope {k + 1}": float(np.median(slope[..., k])) for k in range(SCALES - 1)}
-    text = "a part that grows like the scale would be detected above {} of the last ratio"
-    return _resolved(found, complies, 1.0, text, numbers, -numbers["slope 3"])
-
-
 def slopes(ratio: np.ndarray, scales: np.ndarray) -> np.ndarray:
     """Log-log slopes between consecutive scales.
 
@@ -138,7 +150,7 @@ def slopes(ratio: np.ndarray, scales: np.ndarray) -> np.ndarray:
 def stays_bounded(ratio: np.ndarray, scales: np.ndarray, noise: float = 0.0) -> np.ndarray:
     r"""Whether a ratio at four scales is bounded: settled without growth, or fading to a constant.
 
-    Settled: the last log-log slope is not positive and rises by no more than .05 over the one
+    Settled: the last log-log slope is not positive and rises by at most 0.05 over the one
     before. Fading: the slopes have one sign and each is at most half of the one before. A ratio
     that still falls fast while its slope rises is a transient and does not comply.
 
@@ -181,16 +193,17 @@ def _last(evidence: Evidence) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def _too_few(evidence: Evidence) -> Verdict | None:
-    given = 0 if evidence.scales is None else evidence.scales.shape[-1]
-    if given >= SCALES:
+    count = 0 if evidence.scales is None else evidence.scales.shape[-1]
+    if count >= SCALES:
         return None
-    why = f"a limit or rate needs {SCALES} scales: {given} are given"
+    why = f"a limit or rate needs {SCALES} scales: {count} are given"
     return Verdict(Outcome.INCONCLUSIVE, why)
 
 
 def _majority(good: np.ndarray, alpha: float, yes: str, no: str) -> Verdict:
     """Sign test of 'the median instance is good', two-sided, exact."""
-    from scipy import stats  # a third of a second to import, so late
+    # Imported here: SciPy's distributions take as long to import as the rest of the claims.
+    from scipy import stats
 
     successes, trials = int(good.sum()), len(good)
     interval = stats.binomtest(successes, trials).proportion_ci(1 - alpha, method="exact")

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
+from attlas.claims.kinds.trend import Limit, Rate, stays_bounded, vanishes
+from attlas.claims.sides import Evidence
 from attlas.claims.verdict import Outcome
-from attlas.verify.evidence import Evidence
-from attlas.verify.trend import decide_limit, decide_rate, stays_bounded, vanishes
 
 N = 10.0 ** np.arange(1, 5)
 
@@ -35,17 +35,17 @@ def test_a_bounded_ratio_is_told_from_growth_and_from_a_transient(ratio, bounded
 
 
 def test_the_resolution_is_the_disturbance_that_would_be_noticed():
-    found = decide_limit(evidence(1 / N, 0 * N), np.zeros((40, 4)), 1e-3)
+    found = Limit().decide(evidence(1 / N, 0 * N), 0, 1e-3)
     plateau = found.statistics["resolution"]
     assert found.outcome is Outcome.SUPPORTED
     assert f"a plateau above {plateau:.2g} would be detected" in found.reason
-    worse = decide_limit(evidence(1 / N + plateau, 0 * N), np.zeros((40, 4)), 1e-3)
+    worse = Limit().decide(evidence(1 / N + plateau, 0 * N), 0, 1e-3)
     assert worse.outcome is Outcome.VIOLATED
     assert plateau < 0.5 / N[-1]
-    settled = decide_rate(evidence(1 / N, 1 / N), 64, 1e-3)
+    settled = Rate().decide(evidence(1 / N, 1 / N), 64, 1e-3)
     part = settled.statistics["resolution"]
     assert 0 < part < 1
-    growing = decide_rate(evidence(1 / N + part / N[-1], 1 / N), 64, 1e-3)
+    growing = Rate().decide(evidence(1 / N + part / N[-1], 1 / N), 64, 1e-3)
     assert growing.outcome is Outcome.VIOLATED
 
 
@@ -53,5 +53,5 @@ def test_one_instance_is_one_trial():
     both = evidence(1 / N, 0 * N)
     rows = {name: np.stack([getattr(both, name)] * 3, axis=1)
             for name in ("left", "right", "magnitude", "error", "scales")}  # fmt: skip
-    found = decide_limit(Evidence(**rows, applicable=both.applicable), np.zeros((40, 3, 4)), 1e-3)
+    found = Limit().decide(Evidence(**rows, applicable=both.applicable), 0, 1e-3)
     assert found.statistics["successes"] == 40

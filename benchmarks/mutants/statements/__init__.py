@@ -1,1 +1,0 @@
-"""Stronger statements: mutants of the formulas that stand in claim files alone."""

@@ -1,0 +1,108 @@
+"""Kinds whose sides are compared entry by entry: inequalities, existences and identities."""
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import ClassVar
+
+import numpy as np
+
+from attlas.claims.kinds.rule import Rule
+from attlas.claims.sides import Evidence, flat
+from attlas.claims.verdict import Outcome, Verdict
+
+CANCELLED = 1e-12
+"""Share of the largest right side up to which an excess may be rounding of terms that cancelled."""
+CANCELLATION = "where terms cancel, return Sides(left, right, magnitude=...) with their size"
+
+
+class Entrywise(Rule):
+    """A statement about each entry of its sides; one instance can violate it.
+
+    Attributes:
+        violation: what instances do that violate it, as in "3 of 64 instances ... beyond rounding".
+    """
+
+    violation: ClassVar[str]
+
+    def difference(self, evidence: Evidence) -> np.ndarray:
+        """What may not exceed the tolerance: left - right, of an identity its absolute value."""
+        difference = evidence.left - evidence.right
+        return np.abs(difference) if self.equality else difference
+
+    def violating(self, evidence: Evidence, roundings: int) -> np.ndarray:
+        """Which instances exceed what is allowed, applicable or not."""
+        with np.errstate(invalid="ignore"):
+            excess = flat(self.difference(evidence) - self.tolerance(evidence, roundings))
+        return np.any(excess > 0, axis=1)
+
+    def compare(self, evidence: Evidence, roundings: int) -> Verdict:
+        """VIOLATED where any applicable difference exceeds what is allowed."""
+        difference, allowed = self.difference(evidence), self.tolerance(evidence, roundings)
+        applicable = evidence.applicable
+        excess = np.where(applicable[:, None], flat(difference - allowed), -np.inf).max(axis=1)
+        broken = int((excess > 0).sum())
+        worst = relative_excess(evidence)
+        index = int(np.argmax(np.where(excess > 0, worst, -np.inf) if broken else worst))
+        if broken:
+            count = int(applicable.sum())
+            why = f"{broken} of {count} instances {self.violation} beyond rounding"
+            # Where terms cancel both sides are small, and their rounding is that of the terms.
+            size = np.where(applicable[:, None], flat(np.abs(evidence.right)), 0).max()
+            if size > 0 and (largest := float(excess.max())) <= CANCELLED * size:
+                why += f", by at most {largest:.2g}; {CANCELLATION}"
+            return Verdict(Outcome.VIOLATED, why, index=index)
+        return Verdict(Outcome.SUPPORTED, "holds on every applicable instance", index=index)
+
+    def detection_limits(
+        self, evidence: Evidence, controls: Sequence[Evidence], roundings: int
+    ) -> np.ndarray:
+        """The smallest relative change of each component that would be noticed.
+
+        Args:
+            controls: sides of the claim's controls.
+            roundings: number of roundings on the longest path to a side.
+
+        Returns:
+            Least over the instances, shape (components,); infinite where the right side is always
+            zero.
+        """
+        left, right, allowed = (
+            flat(array)[evidence.applicable]
+            for array in (evidence.left, evidence.right, self.tolerance(evidence, roundings))
+        )
+        margin, size = self.margin(left, right, allowed, controls)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            share = np.where(size > 0, np.maximum(margin, 0) / np.where(size > 0, size, 1), np.inf)
+        return np.where(np.isnan(share), np.inf, share).min(axis=0)
+
+    @abstractmethod
+    def margin(
+        self, left: np.ndarray, right: np.ndarray, allowed: np.ndarray, controls: Sequence[Evidence]
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """How much the right side may change unnoticed, and the size that it is compared with."""
+
+    @abstractmethod
+    def exponent_margin(
+        self, left: np.ndarray, right: np.ndarray, allowed: np.ndarray
+    ) -> np.ndarray:
+        """Logarithm of the smallest factor by which a right side must change to be noticed."""
+
+
+def relative_excess(evidence: Evidence) -> np.ndarray:
+    r"""The relative excess (left - right) / (|left| + |right| + magnitude), worst per instance.
+
+    Returns:
+        Array of shape (count,); -inf where an instance is not applicable.
+    """
+    size = np.abs(evidence.left) + np.abs(evidence.right) + evidence.magnitude
+    # Instances that an assumption refuses may have no finite sides.
+    with np.errstate(invalid="ignore", over="ignore"):
+        ratio = (evidence.left - evidence.right) / np.where(size > 0, size, 1)
+    return np.where(evidence.applicable, flat(ratio).max(axis=1), -np.inf)
+
+
+def lowered(evidence: Evidence, factor: float) -> Evidence:
+    """The evidence of left <= right - (1 - 1/factor) |right|: right / factor where positive."""
+    right = evidence.right
+    return replace(evidence, right=right - (1 - 1 / factor) * np.abs(right))
