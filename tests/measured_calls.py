@@ -229,6 +229,6 @@ def _records() -> Iterator[Call]:
 
 
 RECORDS = {call.name for call in _records()}
-"""Behind `door_for_records`: NaN and infinity are handed through, none is made of good numbers."""
+"""Behind `validate_record_arguments`: NaN and infinity pass, none is made of good numbers."""
 MORE_CALLS = (*_attention(), *_selections(), *_complexity(), *_kernels(), *_records())
 """All of them."""

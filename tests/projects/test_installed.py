@@ -160,7 +160,7 @@ def test_an_unknown_name_is_answered_with_the_nearest_and_where_to_look(announce
         find(name)
     line = str(raised.value)
     assert near in line.partition("?")[0]
-    assert "There are no project here and the installed papers sound2026, beside: " in line
+    assert "Searched: no project here; installed papers: sound2026, beside. " in line
     assert "install the package that announces it, run attlas in its folder" in line
 
 
@@ -169,5 +169,5 @@ def test_the_project_here_is_named_for_an_unknown_name(announce, tmp_path, monke
     (tmp_path / "claims_mine.py").write_text("import attlas\n")
     monkeypatch.chdir(tmp_path)
     announce("beside_mine", {})
-    with pytest.raises(UserError, match="There are the project mine2026 here and the installed"):
+    with pytest.raises(UserError, match="Searched: the project mine2026 here; installed papers"):
         find_named(["no-such-experiment"])

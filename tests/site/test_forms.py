@@ -86,7 +86,10 @@ def test_pages_say_the_form_before_the_verdict(store, claims, errata, experiment
     assert "suspected, the statement is as recalled" in refuted
     card = text.split(f'id="paper-{PAPER}-erratum-1"')[1].split("</header>")[0]
     assert card.index("suspected") < card.index("refuted")
-    assert "Verdicts on 6 of 6 statements are on our wording of the paper: 6 as recalled." in text
+    assert (
+        "For 6 of 6 statements the verdict is about our wording of the paper: 6 as recalled."
+        in text
+    )
     index = search_index(atlas, Links("", places_of(atlas), "atlas", "atlas.html"))
     assert "suspected: refuted" in index["names"]["status"]
     page = render_paper(paper_page(atlas, "One", {}))

@@ -80,5 +80,5 @@ def test_the_same_records_give_the_same_pages(atlas, pages):
 
 def test_an_empty_atlas_has_a_front_page():
     pages = dict(render_pages(Atlas(papers=()), "atlas.html", "atlas"))
-    assert "No record was found" in pages[""]
+    assert "There are no records" in pages[""]
     assert "No counterexample" in pages[""]

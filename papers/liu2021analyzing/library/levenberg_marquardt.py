@@ -118,11 +118,7 @@ def _in_parts(program: Callable[..., Any], data: Any, count: int, together: int)
         rows = np.minimum(np.arange(number * together, (number + 1) * together), count - 1)
         return jax.tree.map(lambda a: jax.device_put(np.asarray(a)[rows]), data)
 
-<<<<<<< HEAD:papers/liu2021analyzing/library/levenberg_marquardt.py
-    pieces = kept_pieces(
-=======
-    parts = cached_pieces(
->>>>>>> kinds:papers/liu2021analyzing/library/solvers/levenberg_marquardt.py
+    pieces = cached_pieces(
         (data, together), -(-count // together),
         lambda some: (jax.device_get(program(*problems(k))) for k in some),
         like=lambda: jax.eval_shape(program, *problems(0)),

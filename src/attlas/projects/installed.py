@@ -79,13 +79,13 @@ def set_aside(name: str, error: UserError) -> None:
 
 
 def known_places() -> str:
-    """Where names of claims and experiments come from, and how others are found."""
+    """The end of an error about an unknown name: where it was searched, and how to reach others."""
     project = project_here()
+    local = "no project here" if project is None else f"the project {project.key} here"
     papers = ", ".join(paper.key for paper in installed_papers()) or "none"
-    place = "no project here" if project is None else f"the project {project.key} here"
     return (
-        f"There are {place} and the installed papers {papers}: for another paper, install the "
-        "package that announces it, run attlas in its folder, or name its file"
+        f"Searched: {local}; installed papers: {papers}. For another paper install the package "
+        "that announces it, run attlas in its folder, or name its file"
     )
 
 

@@ -137,10 +137,7 @@ def gather(
     audits, unread = stored_audits(store.root)
     warnings += unread
     if unknown and not excerpt:
-        warnings.append(
-            f"The results folder has verdicts of claims that the atlas does not know: "
-            f"{', '.join(unknown)}."
-        )
+        warnings.append(f"There are verdicts of unknown claims: {', '.join(unknown)}.")
     papers = _papers(entries, errata, drawn_entries)
     places = [c.place[0] for c in claims] + [e.source[0] for e in experiments]
     is_user_project = bool(places) and not any(map(is_of_installed_paper, places))

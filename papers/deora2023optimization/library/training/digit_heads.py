@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from attlas.core.argument_validation import door_for_records
+from attlas.core.argument_validation import validate_record_arguments
 from attlas.core.solution import Solution
 from attlas.data.digit_tokens import row_information
 from attlas.data.token_sequences import TokenSequences
@@ -178,7 +178,7 @@ class LogisticScores(NamedTuple):
     accuracy: Float[np.ndarray, "*shape"]
 
 
-@door_for_records
+@validate_record_arguments
 def logistic_scores(
     outputs: Float[Array | np.ndarray, "*shape n"], y: Float[Array | np.ndarray, " n"]
 ) -> LogisticScores:

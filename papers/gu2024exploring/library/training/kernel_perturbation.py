@@ -17,7 +17,7 @@ from jaxtyping import Array, Float
 
 from attlas._jax.loop_jit import loop_jit
 from attlas.bounds.optimisation.gu2024_perturbation import gu2024_kernel_change
-from attlas.core.argument_validation import door
+from attlas.core.argument_validation import validate_arguments
 from attlas.models.networks.softmax_network import Activation, SoftmaxNetwork
 from gu2024exploring.library.kernels.dense_softmax_ntk import dense_softmax_ntk
 
@@ -34,7 +34,7 @@ class KernelChanges(NamedTuple):
     ascended: Float[Array, "s e"]
 
 
-@door
+@validate_arguments
 def kernel_changes(
     network: SoftmaxNetwork,
     X: Float[Array, "n d"],
@@ -63,7 +63,7 @@ def kernel_changes(
     return _changes(network, X, radii, directions, climb)
 
 
-@door
+@validate_arguments
 def aligned_directions(
     X: Float[np.ndarray, "n d"], W: Float[np.ndarray, "d m"]
 ) -> Float[np.ndarray, "2 d m"]:

@@ -14,7 +14,7 @@ import optax
 from jaxtyping import Array, Bool, Float, Int, Key
 
 from attlas._jax.compilation import CHEAP_COMPILATION
-from attlas.core.argument_validation import door_for_records
+from attlas.core.argument_validation import validate_record_arguments
 from attlas.core.errors import UserError
 from attlas.core.solution import Result
 from attlas.data.token_sequences import TokenSequences
@@ -35,7 +35,7 @@ class WeightSizes(NamedTuple):
     near_zero: Float[np.ndarray, " e"]
 
 
-@door_for_records
+@validate_record_arguments
 def weight_sizes(
     weights: Float[Array | np.ndarray, "e *shape"],
     edges: Float[np.ndarray, " edges"],

@@ -14,7 +14,7 @@ import numpy as np
 from jaxtyping import Float, PRNGKeyArray
 
 from attlas._jax.generator import generator
-from attlas.core.argument_validation import door
+from attlas.core.argument_validation import validate_arguments
 from attlas.core.arrays import ArrayInput, as_float64, read_array, read_arrays
 from attlas.core.axes import require_axes
 from attlas.core.errors import UserError
@@ -251,7 +251,7 @@ def _restricted(rows: list[Row], plane: Row, pivot: int) -> Iterable[Row]:
         yield _primitive(lead * row[k] - entry * plane[k] for k in range(len(row)) if k != pivot)
 
 
-@door
+@validate_arguments
 def activation_patterns(
     W: Float[np.ndarray, "n s"], b: Float[np.ndarray, " n"], points: Float[np.ndarray, "m _"]
 ) -> int:
@@ -278,7 +278,7 @@ def activation_patterns(
     return len(np.unique(np.packbits(active, axis=1), axis=0))
 
 
-@door
+@validate_arguments
 def frozen_regions(
     model: SelfAttentionMLP, attention: Float[np.ndarray, "n p p"], points: Float[np.ndarray, "m p"]
 ) -> tuple[float, float]:

@@ -17,7 +17,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int, Key, PRNGKeyArray
 
 from attlas._jax.loop_jit import loop_jit
-from attlas.core.checkpoint import named_leaves, new_stage, without_checkpoints, with_leaves
+from attlas.core.checkpoint import named_leaves, new_stage, with_leaves, without_checkpoints
 from attlas.core.errors import UserError
 from attlas.data.sparse_majority import SparseMajority
 from attlas.training.ensemble import in_chunks, on_cpu
