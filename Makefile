@@ -64,8 +64,8 @@ test-newest:
 	@mkdir -p $(NEWEST)
 	@set -x; { test -x $(NEWEST)/venv/bin/python || $(NEWEST_PYTHON) -m venv $(NEWEST)/venv; } \
 	&& $(NEWEST)/venv/bin/python -m pip install -q --require-hashes -r requirements/installer.txt \
-	&& $(UV_NEWEST) compile pyproject.toml --group test --upgrade --no-annotate --no-header \
-		--no-emit-index-url --no-emit-find-links -q -o $(NEWEST)/lock.txt \
+	&& $(UV_NEWEST) compile pyproject.toml --extra all --group test --upgrade --no-annotate \
+		--no-header --no-emit-index-url --no-emit-find-links -q -o $(NEWEST)/lock.txt \
 	&& $(UV_NEWEST) install -q -r $(NEWEST)/lock.txt \
 	&& $(UV_NEWEST) install -q --no-deps -e . \
 	|| { set +x; echo "the newest versions could not be resolved or installed, see above: no test was run" \
@@ -98,7 +98,8 @@ bench: $(STAMP)
 	$(BIN)/python -m benchmarks; status=$$?; \
 	$(BIN)/python -m benchmarks.page docs/benchmarks.md; exit $$status
 
-# The lock holds hashes for every platform; uv installs it in seconds, pip where uv cannot.
+# The lock holds the extra `all`, with hashes for every platform; uv installs it in seconds, pip
+# where uv cannot.
 $(STAMP): requirements/lock.txt requirements/installer.txt pyproject.toml
 	@test -n "$(PYTHON)" || { echo "no Python 3.11 or newer found: install one or say PYTHON=..." >&2; exit 2; }
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -120,7 +121,7 @@ COMPILE = $(BIN)/uv pip compile --universal --fork-strategy fewest --python-vers
 	--generate-hashes --no-header --upgrade --no-annotate --no-emit-index-url \
 	--no-emit-find-links -q
 lock: $(STAMP)
-	$(COMPILE) pyproject.toml --group test -o requirements/lock.txt
+	$(COMPILE) pyproject.toml --extra all --group test -o requirements/lock.txt
 	$(COMPILE) --group check -c requirements/lock.txt -o requirements/check.txt
 
 # The records of paper scale that are in $(RESULTS), for everyone; commit records/ afterwards.

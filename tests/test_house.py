@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 import attlas
+from attlas.core.extras import extras
 from attlas.projects.bibliography import all_references
 
 ROOT = Path(__file__).parents[1]
@@ -188,7 +189,7 @@ def test_the_lock_names_no_host_and_covers_the_project():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     groups = project["dependency-groups"]
     wanted = [*project["project"]["dependencies"], *groups["test"], *groups["check"]]
-    named = {re.split(r"[\[<>=~ ]", each)[0] for each in wanted}
+    named = {re.split(r"[\[<>=~ ]", each)[0] for each in wanted} | extras()["all"]
     assert named - locked == set()
 
 

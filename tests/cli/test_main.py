@@ -41,12 +41,12 @@ def app_that_raises(error: BaseException) -> typer.Typer:
 
 def test_bad_input_is_one_line_and_code_2(attlas, monkeypatch):
     refusal = UserError("p = 1 is not above 1:\n choose 1 < p < inf")
-    monkeypatch.setattr(command_line, "build_app", lambda: app_that_raises(refusal))
+    monkeypatch.setattr(command_line, "build_app", lambda _: app_that_raises(refusal))
     assert attlas() == (2, "", "attlas: p = 1 is not above 1: choose 1 < p < inf\n")
 
 
 def test_debug_shows_the_traceback(monkeypatch):
-    monkeypatch.setattr(command_line, "build_app", lambda: _with_debug(UserError("wrong")))
+    monkeypatch.setattr(command_line, "build_app", lambda _: _with_debug(UserError("wrong")))
     with pytest.raises(UserError, match="wrong"):
         command_line.main(["--debug"])
 
@@ -62,12 +62,12 @@ def _with_debug(error: BaseException) -> typer.Typer:
 
 
 def test_interrupt_is_code_130(attlas, monkeypatch):
-    monkeypatch.setattr(command_line, "build_app", lambda: app_that_raises(KeyboardInterrupt()))
+    monkeypatch.setattr(command_line, "build_app", lambda _: app_that_raises(KeyboardInterrupt()))
     assert attlas() == (130, "", "attlas: interrupted\n")
 
 
 def test_a_defect_of_ours_is_not_swallowed(monkeypatch):
-    monkeypatch.setattr(command_line, "build_app", lambda: app_that_raises(KeyError("ours")))
+    monkeypatch.setattr(command_line, "build_app", lambda _: app_that_raises(KeyError("ours")))
     with pytest.raises(KeyError):
         command_line.main([])
 
@@ -98,6 +98,28 @@ def test_version(attlas):
 def test_every_command_of_the_contract_is_there():
     named = {command.name for command in command_line.build_app().registered_commands}
     assert named >= {"check", "challenge", "data", "doctor", "list", "report", "run"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "command"),
+    [
+        (("check", "list"), "check"),
+        (("--results", "check", "run", "all"), "run"),
+        (("--debug", "check"), ""),  # all commands are there
+        (("--help",), ""),
+        (("chek",), ""),
+        ((), ""),
+    ],
+)
+def test_a_command_that_is_named_first_is_built_alone(arguments, command):
+    assert command_line.command_of(arguments) == command
+    assert len(command_line.build_app(command).registered_commands) == 1 or not command
+
+
+def test_a_file_that_is_no_command_is_refused_as_any_other_word(attlas):
+    code, _, err = attlas("tables")
+    assert code == 2
+    assert "No such command 'tables'" in err
 
 
 def test_help_imports_nothing_heavy_and_takes_less_than_half_a_second():

@@ -1,16 +1,17 @@
 """Processes we start: a share of the cores, one compilation cache, and an end with the driver."""
 
 import contextlib
-import multiprocessing
 import os
 import threading
 from collections.abc import Iterator, Mapping
-from concurrent.futures import ProcessPoolExecutor
-from multiprocessing import connection, parent_process
 from signal import SIG_IGN, SIGINT, signal
+from typing import TYPE_CHECKING
 
 from attlas._jax.compilation import brief_flags, cheap_flags, compile_cache, sampler_flags
 from attlas._jax.cycles import look_for_cycles_seldom
+
+if TYPE_CHECKING:  # a check of one file starts no process
+    from concurrent.futures import ProcessPoolExecutor
 
 
 def available_cores() -> int:
@@ -115,8 +116,11 @@ def started_under(variables: Mapping[str, str]) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def worker_pool(workers: int) -> Iterator[ProcessPoolExecutor]:
+def worker_pool(workers: int) -> "Iterator[ProcessPoolExecutor]":
     """A pool that leaves no process behind, also when the driver stops in the middle."""
+    import multiprocessing
+    from concurrent.futures import ProcessPoolExecutor
+
     before = set(multiprocessing.active_children())
     pool = ProcessPoolExecutor(
         workers, mp_context=multiprocessing.get_context("spawn"), initializer=_start_worker
@@ -136,6 +140,8 @@ def _start_worker() -> None:
 
     A pool's workers own both ends of their queue and would outlive a killed driver.
     """
+    from multiprocessing import parent_process
+
     signal(SIGINT, SIG_IGN)
     look_for_cycles_seldom()
     parent = parent_process()
@@ -144,5 +150,7 @@ def _start_worker() -> None:
 
 
 def _end_with(sentinel: int) -> None:
+    from multiprocessing import connection
+
     connection.wait([sentinel])
     os._exit(1)

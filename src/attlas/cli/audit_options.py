@@ -5,8 +5,6 @@ from typing import Annotated
 
 import typer
 
-from attlas.audit.deep_level.stable_step import require_step
-from attlas.audit.level import require_level
 from attlas.cli.session import PLACES
 from attlas.core.errors import UserError
 
@@ -70,6 +68,10 @@ def require_used(context: typer.Context, level: str | None, on: str) -> None:
         UserError: if the level is unknown, an option belongs to another one, or the training's
             numbers are out of range.
     """
+    # Here, so that other commands do not import the audit.
+    from attlas.audit.deep_level.stable_step import require_step
+    from attlas.audit.level import require_level
+
     if level is not None:
         require_level(level)
 

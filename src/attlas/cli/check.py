@@ -1,5 +1,6 @@
 """`attlas check`: run claims and their controls."""
 
+import os
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Annotated
 
@@ -68,7 +69,8 @@ def check(
     badge_file: Badge = None,
 ) -> None:
     """Run claims and their controls; exit 1 if a verdict differs from its expectation."""
-    require_machine()  # before JAX is imported
+    require_machine()  # this and the next before JAX is imported
+    _set_variables(on, processes)
     from attlas.experiments.store import Store
     from attlas.experiments.verdicts import FOLDER, write_report
     from attlas.verify.registry import find_claims
@@ -95,6 +97,14 @@ def check(
     files.write(claims, reports, store)
     if any(report.defects for report in reports.values()):
         raise typer.Exit(EXIT_DEFECTS)
+
+
+def _set_variables(on: str, processes: int) -> None:
+    """Let this process be as a worker is, so that it can check the claims of one file itself."""
+    from attlas._jax.processes import checker_variables
+
+    if on == "local":
+        os.environ.update(checker_variables(processes))
 
 
 def _checked(

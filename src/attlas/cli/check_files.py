@@ -95,8 +95,8 @@ def _stored(
     claims: "Sequence[Claim]", store: "Store"
 ) -> "tuple[list[tuple[Claim, CheckReport]], dict[str, str]]":
     """Claims with their stored reports, and the environments of these."""
+    from attlas.experiments.environment import summarise_environment
     from attlas.experiments.verdicts import read_reports
-    from attlas.site.atlas import summarise_environment
 
     stored = {report.claim: (report, metadata) for report, metadata in read_reports(store)}
     results = [stored[claim.name] for claim in claims]

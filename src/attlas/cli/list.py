@@ -38,7 +38,7 @@ def list_(
 
     names = list(what or ())
     kinds = [Listing(names.pop(0))] if names and names[0] in list(Listing) else list(Listing)
-    selection = select(names)
+    selection = select(names, experiments=kinds != [Listing.CLAIMS])
 
     makers = {
         Listing.PAPERS: (("paper", "year", "claims", "experiments", "title"), _papers),

@@ -2,7 +2,7 @@
 
 A file `cli/<name>.py` that defines a function `<name>` (or `<name>_` if Python reserves the
 name) is a command. These files import nothing heavy at the top, so that `--help` answers at
-once; JAX is imported inside the functions.
+once; JAX is imported inside the functions. A command that is named is imported alone.
 """
 
 import contextlib
@@ -24,6 +24,7 @@ from attlas._files.plain_file import printable
 from attlas._jax.cycles import look_for_cycles_seldom
 from attlas.cli.session import EXIT_INTERRUPTED, Session, session_of
 from attlas.core.errors import UserError
+from attlas.core.extras import extra_needed
 
 EXIT_REFUSED = 2
 LONGEST_LINE = 1000
@@ -33,6 +34,15 @@ NOT_OURS = (
     *(errno.EMFILE, errno.ENFILE, errno.ENODEV, errno.ENXIO, errno.ESTALE),
 )
 """System errors that no check of the input can foresee."""
+
+EXTRAS = {
+    "audit": "audit",
+    "explore": "site",
+    "list": "experiments",
+    "report": "site",
+    "run": "experiments",
+}
+"""The extra of attlas that has what a command needs beside the required dependencies."""
 
 REMEDIES = {
     errno.ENAMETOOLONG: "name a shorter path",
@@ -44,8 +54,11 @@ REMEDIES = {
 }
 
 
-def build_app() -> typer.Typer:
-    """The command line with every command of this folder.
+def build_app(named: str = "") -> typer.Typer:
+    """The command line with every command of this folder, or with one.
+
+    Args:
+        named: the command that is to run; all are there where it is empty.
 
     Examples:
         >>> "check" in [command.name for command in build_app().registered_commands]
@@ -59,12 +72,36 @@ def build_app() -> typer.Typer:
         rich_markup_mode=None,
     )
     app.callback()(_start)
-    for info in pkgutil.iter_modules(cli.__path__):
-        module = importlib.import_module(f"{cli.__name__}.{info.name}")
-        function = getattr(module, info.name, None) or getattr(module, f"{info.name}_", None)
-        if callable(function) and info.name != "main":
-            app.command(info.name)(function)
-    return app
+    for name in (named,) if named else _files():
+        module = importlib.import_module(f"{cli.__name__}.{name}")
+        function = getattr(module, name, None) or getattr(module, f"{name}_", None)
+        if callable(function):
+            app.command(name)(function)
+    # A file of this folder need not define a command.
+    return app if app.registered_commands else build_app()
+
+
+def _files() -> tuple[str, ...]:
+    """The modules of this folder that may define a command."""
+    return tuple(info.name for info in pkgutil.iter_modules(cli.__path__) if info.name != "main")
+
+
+def command_of(arguments: Sequence[str]) -> str:
+    """The command that arguments name.
+
+    Args:
+        arguments: of the process.
+
+    Returns:
+        Its name; empty where they do not begin with one, or with the folder of results and one.
+
+    Examples:
+        >>> command_of(["check", "lemma-12"]), command_of(["--help"])
+        ('check', '')
+    """
+    skipped = 2 if list(arguments[:1]) == ["--results"] else 0
+    first = "".join(arguments[skipped : skipped + 1])
+    return first if first in _files() else ""
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -83,7 +120,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
         sys.stdout.reconfigure(errors="backslashreplace")  # a path need not be text
     words = list(sys.argv[1:] if arguments is None else arguments)
     try:
-        code = build_app()(args=words, prog_name="attlas", standalone_mode=False)
+        command = command_of(words)
+        with extra_needed(f"`attlas {command}`" if command else "attlas", EXTRAS.get(command, "")):
+            code = build_app(command)(args=words, prog_name="attlas", standalone_mode=False)
     except UserError as error:
         if "--debug" in words:
             raise

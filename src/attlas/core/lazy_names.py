@@ -5,6 +5,8 @@ import sys
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from attlas.core.extras import extra_needed
+
 
 def lazy_names(
     package: str, places: Mapping[str, str]
@@ -24,7 +26,9 @@ def lazy_names(
     def find(name: str) -> Any:
         if name not in places:
             raise AttributeError(f"module '{package}' has no attribute '{name}'")
-        value = getattr(importlib.import_module(f"{package}.{places[name]}"), name)
+        # An extra bears the name of the folder that needs it.
+        with extra_needed(f"{package}.{name}", places[name].partition(".")[0]):
+            value = getattr(importlib.import_module(f"{package}.{places[name]}"), name)
         vars(sys.modules[package])[name] = value
         return value
 

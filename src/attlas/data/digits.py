@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from attlas.core.errors import UserError
+from attlas.core.extras import missing_extra
 from attlas.data.sources import DataSet, published_manifest, read_verified
 from attlas.data.splits import Split, Splits, split_groups
 
@@ -22,7 +23,8 @@ def _read(_: Path) -> Digits:
     # The table that scikit-learn's load_digits reads: importing the package takes 2 s.
     package = find_spec("sklearn")
     if package is None or package.origin is None:
-        raise UserError("the digits are embedded in scikit-learn, which is not installed")
+        missing = ModuleNotFoundError(name="sklearn")
+        raise UserError(missing_extra(missing, "the data set of digits", "experiments"))
     with gzip.open(Path(package.origin).parent / "datasets/data/digits.csv.gz", "rt") as table:
         rows = np.loadtxt(table, delimiter=",").astype(np.uint8)
     return rows[:, :-1].reshape(-1, 8, 8), rows[:, -1]

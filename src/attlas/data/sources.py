@@ -26,6 +26,7 @@ import platformdirs
 
 from attlas.core.discovery import scan
 from attlas.core.errors import UserError, in_short
+from attlas.core.extras import extra_needed
 
 _UNREADABLE = (OSError, EOFError, zlib.error, lzma.LZMAError, ValueError, KeyError)
 """The exceptions of the parsers on truncated, altered or foreign files."""
@@ -315,7 +316,8 @@ def fetch(dataset: str | DataSet, folder: Path | None = None) -> Path:
 
 
 def _download(dataset: DataSet, room: Path) -> Path:
-    import pooch  # imports requests, for which loading should not wait
+    with extra_needed(f"fetching {dataset.name}", "experiments"):
+        import pooch  # imports requests, for which loading should not wait
 
     pooch.get_logger().setLevel("ERROR")
     staged = room / dataset.name

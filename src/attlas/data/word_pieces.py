@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from attlas.core.errors import UserError
+from attlas.core.extras import extra_needed
 from attlas.data.splits import Split
 from attlas.data.token_sequences import TokenSequences
 
@@ -30,7 +31,8 @@ def train_word_pieces(texts: Sequence[str], vocabulary: int) -> Any:
         >>> pieces.encode("good film").tokens
         ['good', 'film']
     """
-    from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, trainers
+    with extra_needed("a vocabulary of word pieces", "experiments"):
+        from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, trainers
 
     if not len(texts):
         raise UserError("no text to train a vocabulary on: give at least one")

@@ -12,18 +12,8 @@ import unicodedata
 import xml.etree.ElementTree as ElementTree
 from functools import cache
 
-from latex2mathml import exceptions
-from latex2mathml.converter import convert_to_element
 from markupsafe import Markup, escape
 
-# Its exceptions have no class in common.
-_REFUSED = (
-    *(e for e in vars(exceptions).values() if isinstance(e, type) and issubclass(e, Exception)),
-    StopIteration,
-    IndexError,
-    KeyError,
-    ValueError,
-)
 _ELEMENT_NAMES = """
     math mrow mi mn mo mtext mspace ms mfrac msqrt mroot mstyle merror mpadded mphantom
     msub msup msubsup munder mover munderover mmultiscripts mprescripts mtable mtr mtd
@@ -169,6 +159,16 @@ def split(latex: str) -> list[list[str]]:
 
 
 @cache
+def _refusals() -> tuple[type[Exception], ...]:
+    """What latex2mathml raises; its exceptions have no class in common."""
+    from latex2mathml import exceptions
+
+    known = (e for e in vars(exceptions).values() if isinstance(e, type))
+    named = tuple(e for e in known if issubclass(e, Exception))
+    return (*named, StopIteration, IndexError, KeyError, ValueError)
+
+
+@cache
 def mathml(latex: str, display: bool = False, continued: bool = False) -> Markup:
     r"""One `<math>` element of one piece of mathematics, without namespaces, for HTML.
 
@@ -183,12 +183,14 @@ def mathml(latex: str, display: bool = False, continued: bool = False) -> Markup
         >>> print(mathml(r"\text{<b>}"))
         <math><mtext>&lt;b&gt;</mtext></math>
     """
+    from latex2mathml.converter import convert_to_element  # urllib and sax with it, so late
+
     source = latex
     for pattern, spelling in _SPELLINGS:
         source = pattern.sub(spelling, source)
     try:
         tree = convert_to_element(source, xmlns="")
-    except _REFUSED as error:
+    except _refusals() as error:
         reason = str(error) or type(error).__name__.removesuffix("Error")
         raise Untypeset(reason) from None
     clean = _clean(tree)

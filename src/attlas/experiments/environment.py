@@ -6,6 +6,7 @@ import os
 import platform
 import shutil
 import subprocess
+from collections.abc import Iterable, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,14 @@ import attlas
 
 PACKAGE = Path(attlas.__path__[0])
 SHOWING = ("cli/", "display/", "experiments/panels/", "site/")
+_SAID = {
+    "commit": "commit of attlas",
+    "code": "code of attlas (sha256)",
+    "device": "device",
+    "platform": "platform",
+    "flags": "XLA flags",
+    "matmul_precision": "precision of matrix products",
+}
 LIBRARIES = ("attlas", "jax", "jaxlib", "numpy", "scipy", "equinox", "optax")
 
 
@@ -84,13 +93,44 @@ def environment() -> dict[str, Any]:
         ['code', 'commit', 'device', 'flags', 'matmul_precision', 'platform', 'versions']
     """
     device = jax.devices()[0]
-    versions = {name: importlib.metadata.version(name) for name in LIBRARIES}
     return {
         "code": code_hash(),
         "commit": commit(),
-        "versions": {"python": platform.python_version(), **versions},
+        "versions": {"python": platform.python_version(), **_versions()},
         "device": f"{device.platform}: {device.device_kind}",
         "platform": f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores",
         "flags": os.environ.get("XLA_FLAGS", ""),
         "matmul_precision": matmul_precision() or "default",
     }
+
+
+@cache
+def _versions() -> dict[str, str]:
+    """Read once: every verdict carries them, and each is a file to parse."""
+    return {name: importlib.metadata.version(name) for name in LIBRARIES}
+
+
+def summarise_environment(metadata_list: Iterable[Mapping[str, Any]]) -> dict[str, str]:
+    """The environments of records and verdicts: each entry with all its values, as text.
+
+    Examples:
+        >>> summarise_environment([{"device": "cpu", "versions": {"jax": "0.10"}}])
+        {'device': 'cpu', 'jax': '0.10'}
+    """
+    values: dict[str, list[str]] = {}
+    dates = []
+    for metadata in metadata_list:
+        flat = {k: v for k, v in metadata.items() if k in _SAID} | metadata.get("versions", {})
+        for name, value in flat.items():
+            text = "not known" if value is None else str(value) or "none"
+            if name in ("code", "commit") and value:
+                text = text[:12]
+            if text not in values.setdefault(name, []):
+                values[name].append(text)
+        if metadata.get("finished"):
+            dates.append(str(metadata["finished"])[:10])
+    said = {_SAID.get(name, name): ", ".join(sorted(texts)) for name, texts in values.items()}
+    if dates:
+        span = dict.fromkeys((min(dates), max(dates)))
+        said = {"computed": " to ".join(span), **said}
+    return said

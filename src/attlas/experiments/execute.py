@@ -5,6 +5,7 @@ from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass
 
 from attlas.core.errors import UserError
+from attlas.core.extras import extra_needed
 from attlas.experiments.cell import Cell, Scale, scale_named
 from attlas.experiments.checkpoint_files import (
     SECONDS,
@@ -234,7 +235,8 @@ def _backend(
     if on == "local":
         return run_local(tasks, workers, brief, limit.may_begin if limit else None)
     # Only here: the import costs a third of a second.
-    from attlas.experiments.dask_backend import run_dask, scheduler_address
+    with extra_needed(f"`--on {on}`", "cluster"):
+        from attlas.experiments.dask_backend import run_dask, scheduler_address
 
     if on != "dask":
         scheduler_address(on, insecure)

@@ -15,7 +15,6 @@ from attlas.experiments.prose import has_gaps, read_prose, without_gaps, written
 from attlas.experiments.record import Layout, Record
 from attlas.experiments.settings import Settings
 from attlas.projects.project import paper_of, project_of
-from attlas.transformers.attlas_model import StoredForm
 
 if TYPE_CHECKING:  # they cost a worker half of its start, and workers draw nothing
     import matplotlib.figure
@@ -23,6 +22,7 @@ if TYPE_CHECKING:  # they cost a worker half of its start, and workers draw noth
     import xarray
 
     from attlas.experiments.join import Part
+    from attlas.transformers.attlas_model import StoredForm
 
 RESERVED = ("verdicts", "witnesses", "models")
 _CONSTRUCTORS = (__name__, "jaxtyping", "beartype")
@@ -190,7 +190,7 @@ class Experiment:
 
     def computed_with_models(
         self, cell: Cell
-    ) -> tuple[dict[str, np.ndarray], Layout, dict[str, StoredForm]]:
+    ) -> "tuple[dict[str, np.ndarray], Layout, dict[str, StoredForm]]":
         """Compute one cell: arrays by name, their axes, and trained models by name."""
         settings = Settings(cell.settings, seed=cell.seed, dtype=cell.dtype)
         from attlas.experiments.join import plain_text  # an import of xarray

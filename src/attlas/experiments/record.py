@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from attlas.display.tables import arrays_table, described
 from attlas.experiments.cell import Cell, content_digest
 
 if TYPE_CHECKING:
@@ -125,8 +124,12 @@ class Record:
         return Part(variables, frozenset(self.layout.coordinates))
 
     def __repr__(self) -> str:
+        from attlas.display.tables import described
+
         arrays = ", ".join(f"{name}={described(a)}" for name, a in self.arrays.items())
         return f"Record({self.experiment}, {self.cell.label}; {arrays}; key {self.key[:12]})"
 
     def _repr_html_(self) -> str:
+        from attlas.display.tables import arrays_table
+
         return arrays_table(self.arrays, f"{self.experiment}: {self.cell.label}")

@@ -3,16 +3,19 @@
 import re
 from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from attlas._files.plain_file import Damaged, stems
 from attlas.experiments.cell import Cell
-from attlas.transformers.attlas_model import StoredForm, save_model
+
+if TYPE_CHECKING:  # the architectures, which only a run that trained a model needs
+    from attlas.transformers.attlas_model import StoredForm
 
 FOLDER = "models"
 
 
 def write_models(
-    root: Path, experiment: str, key: str, cell: Cell, models: Mapping[str, StoredForm]
+    root: Path, experiment: str, key: str, cell: Cell, models: "Mapping[str, StoredForm]"
 ) -> tuple[Path, ...]:
     """Write the models of one cell: `<root>/models/<experiment>/<key>-<name>/`.
 
@@ -26,6 +29,8 @@ def write_models(
         ValueError: if a name has other characters.
         UserError: if the folder cannot be written.
     """
+    from attlas.transformers.attlas_model import save_model
+
     written = []
     for name, form in models.items():
         if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9.-]*", name):

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from signal import SIG_IGN, SIGINT, signal
 from types import ModuleType
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import jax
 import numpy as np
@@ -28,7 +28,9 @@ from attlas.experiments.record import Layout
 from attlas.projects.loading import load_place, loaded_home
 from attlas.projects.places import is_written_as_place
 from attlas.projects.provenance import provenance
-from attlas.transformers.attlas_model import StoredForm
+
+if TYPE_CHECKING:  # the architectures, which only a cell that trained a model needs
+    from attlas.transformers.attlas_model import StoredForm
 
 
 @dataclass(frozen=True)
@@ -53,7 +55,7 @@ class Computed:
     arrays: dict[str, np.ndarray]
     metadata: dict[str, Any]
     layout: Layout
-    models: dict[str, StoredForm] = field(default_factory=dict)
+    models: "dict[str, StoredForm]" = field(default_factory=dict)
     notes: tuple[str, ...] = ()
 
 

@@ -4,11 +4,11 @@ The mirror map is [grad psi(w)]_j = sign(w_j) |w_j|^{p-1}, and one step reads
 grad psi(w+) = grad psi(w) - eta grad L(w) (l_p-AttGD of julistiono2024optimizing).
 """
 
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-import optax
 from jaxtyping import Array, Bool, Float, Int
 
 from attlas.core.arrays import ArrayInput, own_precision
@@ -23,7 +23,10 @@ from attlas.optim.arguments import (
     require_mirror_exponent,
 )
 
-LearningRate = optax.ScalarOrSchedule | Any
+if TYPE_CHECKING:  # a tenth of a second, which the maps and divergences below do not need
+    import optax
+
+LearningRate = float | Callable[[Any], Any] | Any
 """One eta, or a function of the step number."""
 
 
@@ -273,6 +276,8 @@ class _Rule(NamedTuple):
     def update(
         self, updates: Any, state: Any, params: Any = None
     ) -> tuple[Any, MirrorDescentState]:
+        import optax
+
         if params is None:
             raise UserError("mirror_descent needs the parameters: call update(grads, state, w)")
         exponents = exponent_of_each_leaf(self.p, params)
@@ -329,7 +334,7 @@ def mirror_descent(
     eps: float | Array = 0.0,
     floor: float | Array | None = None,
     weight_decay: float | Array = 0.0,
-) -> optax.GradientTransformation:
+) -> "optax.GradientTransformation":
     r"""l_p mirror descent, plain or dual-normalised (l_p-AttGD of julistiono2024optimizing).
 
     u+ = (1 - eta lambda) u - eta g, w+ = sign(u+) |u+|^{1/(p-1)}, with u = grad psi(w) and weight
@@ -371,5 +376,7 @@ def mirror_descent(
         >>> step(optax.clip_by_global_norm(1.0), mirror_descent(0.25, 3.0))
         [0.0, -0.5]
     """
+    import optax
+
     rule = _Rule(learning_rate, p, normalized, eps, floor, weight_decay).checked()
     return optax.GradientTransformation(rule.init, rule.update)

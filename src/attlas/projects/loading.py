@@ -15,8 +15,14 @@ from typing import TypeVar
 
 from attlas._files.plain_file import printable
 from attlas.core.errors import UserError
+from attlas.core.extras import missing_extra
 from attlas.core.named_call import nearest
-from attlas.projects.installed import InstalledPaper, is_of_installed_paper, set_aside
+from attlas.projects.installed import (
+    InstalledPaper,
+    is_announced,
+    is_of_installed_paper,
+    set_aside,
+)
 from attlas.projects.notebook import run_cells
 from attlas.projects.places import Place, on_path, read_place
 from attlas.projects.source import (
@@ -272,6 +278,12 @@ def _in_one_line(path: Path, run: Callable[[], ModuleType]) -> ModuleType:
     """The result of `run`; an error becomes one line with the user's file and line."""
     try:
         return run()
+    except ModuleNotFoundError as error:
+        # What a paper of attlas lacks is said of the command as a whole, see `extra_needed`.
+        if is_announced(str(path)) and missing_extra(error, "it"):
+            raise
+        needed = missing_extra(error, "it", "experiments") or _description(error)
+        raise UserError(f"{_where(error, path)}: {needed}") from error
     except SystemExit as error:
         raise UserError(
             f"{_where(error, path)}: it ends the process: put what is to run below "

@@ -12,7 +12,7 @@ from attlas.claims.verdict import CheckReport
 from attlas.core.errors import UserError
 from attlas.experiments.audits import stored_audits
 from attlas.experiments.cell import Scale
-from attlas.experiments.environment import code_hash
+from attlas.experiments.environment import code_hash, summarise_environment
 from attlas.experiments.experiment import Experiment
 from attlas.experiments.find import find_experiments
 from attlas.experiments.published import not_run
@@ -192,42 +192,6 @@ def source_of(place: tuple[str, int]) -> Source:
     root = repository_of(Path(place[0]).parent)
     is_here = root is not None and root == repository_of(_PACKAGE)
     return Source(name, line, f"{name}#L{line}" if is_here else "")
-
-
-def summarise_environment(metadata_list: Iterable[Mapping[str, Any]]) -> dict[str, str]:
-    """The environments of records and verdicts: each entry with all its values, as text.
-
-    Examples:
-        >>> summarise_environment([{"device": "cpu", "versions": {"jax": "0.10"}}])
-        {'device': 'cpu', 'jax': '0.10'}
-    """
-    values: dict[str, list[str]] = {}
-    dates = []
-    for metadata in metadata_list:
-        flat = {k: v for k, v in metadata.items() if k in _SAID} | metadata.get("versions", {})
-        for name, value in flat.items():
-            text = "not known" if value is None else str(value) or "none"
-            if name in ("code", "commit") and value:
-                text = text[:12]
-            if text not in values.setdefault(name, []):
-                values[name].append(text)
-        if metadata.get("finished"):
-            dates.append(str(metadata["finished"])[:10])
-    said = {_SAID.get(name, name): ", ".join(sorted(texts)) for name, texts in values.items()}
-    if dates:
-        span = dict.fromkeys((min(dates), max(dates)))
-        said = {"computed": " to ".join(span), **said}
-    return said
-
-
-_SAID = {
-    "commit": "commit of attlas",
-    "code": "code of attlas (sha256)",
-    "device": "device",
-    "platform": "platform",
-    "flags": "XLA flags",
-    "matmul_precision": "precision of matrix products",
-}
 
 
 def _claim_entry(

@@ -28,12 +28,13 @@ class Selection:
     experiments: tuple[Experiment, ...]
 
 
-def select(names: Sequence[str] = ()) -> Selection:
+def select(names: Sequence[str] = (), *, experiments: bool = True) -> Selection:
     """Select claims, errata and experiments, without duplicates, in the order of the names.
 
     Args:
         names: claims, papers or experiments by name, or the user's files and folders; if empty the
             project of the working directory, outside a project everything.
+        experiments: whether to look for them; importing those of the papers needs an extra.
 
     Raises:
         UserError: if a name is unknown, or a place defines nothing.
@@ -44,23 +45,26 @@ def select(names: Sequence[str] = ()) -> Selection:
         {'julistiono2024optimizing'}
     """
     if not names:
-        return Selection(find_claims(), find_errata(), find_experiments())
+        return Selection(find_claims(), find_errata(), find_experiments() if experiments else ())
     claims: dict[str, Claim] = {}
     errata: list[Erratum] = []
-    experiments: dict[str, Experiment] = {}
+    tests: dict[str, Experiment] = {}
     for name in names:
-        objects = _of_place(name) if is_written_as_place(name) else _of_name(name)
+        if is_written_as_place(name):
+            objects = _of_place(name)
+        else:
+            objects = _of_name(name, experiments)
         claims |= {claim.name: claim for claim in objects.claims}
         errata += [erratum for erratum in objects.errata if erratum not in errata]
-        experiments |= {experiment.name: experiment for experiment in objects.experiments}
-    return Selection(tuple(claims.values()), tuple(errata), tuple(experiments.values()))
+        tests |= {experiment.name: experiment for experiment in objects.experiments}
+    return Selection(tuple(claims.values()), tuple(errata), tuple(tests.values()))
 
 
-def _of_name(name: str) -> Selection:
-    claims, experiments = claims_named(name), experiments_named(name)
-    errata = errata_of(name)
-    if claims or errata or experiments:
-        return Selection(claims, errata, experiments)
+def _of_name(name: str, experiments: bool) -> Selection:
+    claims, errata = claims_named(name), errata_of(name)
+    tests = experiments_named(name) if experiments or not claims else ()
+    if claims or errata or tests:
+        return Selection(claims, errata, tests)
     if is_place(name):
         return _of_place(name)
     raise UserError(unknown_claim(name, known_claims()))

@@ -9,6 +9,7 @@ import numpy as np
 
 from attlas._jax.device_arrays import entry
 from attlas.core.errors import UserError
+from attlas.core.extras import extra_needed
 from attlas.display.tables import arrays_table
 
 
@@ -122,7 +123,8 @@ class Trajectory(eqx.Module):
             >>> dict(path.to_xarray().sizes)
             {'step': 2, 'w_0': 2}
         """
-        import xarray as xr  # takes a second to import
+        with extra_needed("Trajectory.to_xarray", "experiments"):
+            import xarray as xr  # takes a second to import
 
         steps = np.asarray(self.steps)
         steps = steps.reshape(-1, steps.shape[-1])[0]

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from attlas.core.errors import UserError
+from attlas.core.extras import extra_needed
 
 _LARGEST = 2**26
 _SPECIAL = ("[PAD]", "[CLS]", "[SEP]", "[MASK]", "<s>", "</s>", "<pad>", "<mask>", "<unk>")
@@ -76,7 +77,8 @@ def _read(folder: Path, kind: Any) -> Tokenizer:
         ("vocab.json", lambda file: _byte_pairs(file, kind)),
     ):
         if (folder / name).is_file():
-            return reader(_capped(folder / name))
+            with extra_needed("the tokenizer of a model", "audit"):
+                return reader(_capped(folder / name))
     for file in sorted(folder.glob("tok*.bin")) if folder.is_dir() else ():
         return _scored_pieces(_capped(file))
     return NO_TOKENIZER

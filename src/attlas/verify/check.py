@@ -1,4 +1,7 @@
-"""Check one claim with its controls."""
+"""Check one claim with its controls.
+
+What most claims do not need (searches, proofs, grown sizes) is imported where it is used.
+"""
 
 import time
 from collections.abc import Mapping
@@ -13,16 +16,11 @@ from attlas._jax.factorising import FACTORISING
 from attlas.claims.claim import Claim, Control
 from attlas.claims.verdict import ChallengeReport, CheckReport, ControlReport, Verdict, Witness
 from attlas.projects.provenance import source_digest
-from attlas.verify.attack import attack
-from attlas.verify.certify import proved
 from attlas.verify.decide import decide
 from attlas.verify.detection import detection_limits, faults, unattained
 from attlas.verify.evidence import Batch, Evidence, Program, compile_program, gather, instance_at
-from attlas.verify.exponents import at_grown_sizes, exponent_limits, with_grown
 from attlas.verify.registry import one_claim
 from attlas.verify.searchable import is_searchable
-from attlas.verify.stored import replayed, with_stored
-from attlas.verify.symbolic import with_proof
 
 MAX_CLAIMS = 32
 """Claims whose programs stay in memory: some 5 MB each, 3 GB for all papers."""
@@ -64,22 +62,19 @@ def check(
         holds, sides = program(batch)
         evidence = gather(claim, holds, sides[0], batch=batch)
         verdict = _with_witness(decide(claim, evidence, alpha=alpha, seed=seed), batch)
-        if stored is not None:
-            verdict = with_stored(claim, verdict, replayed(claim, program, batch, stored))
-        grown = list(at_grown_sizes(claim, seed, len(evidence.applicable)))
-        verdict = with_grown(with_proof(claim, verdict, batch), grown, alpha)
+        verdict = _with_more(claim, verdict, program, batch, stored)
+        verdict, exponents = _at_other_sizes(claim, verdict, evidence, batch, (alpha, seed))
         tried, controls = _controls(claim, program, batch, (holds, sides), alpha=alpha, seed=seed)
         limits = detection_limits(claim, evidence, [control_sides for _, control_sides in controls])
         wrong = [*faults(claim, evidence, controls, alpha)]
         wrong += _undefined_assumptions(claim, batch, holds)
         search, unmoving = _searched(claim, challenge_rounds, seed, program, batch)
-        exponents = exponent_limits(claim, evidence, batch, grown)
     return CheckReport(
         claim=claim.name,
         verdict=verdict,
         controls=tried,
         expect=claim.expect.outcome,
-        challenge=None if search is None else proved(claim, search),
+        challenge=None if search is None else _proved(claim, search),
         detection=limits,
         exponents=exponents,
         faults=(*wrong, *unmoving, *unattained(claim, verdict, search)),
@@ -87,6 +82,34 @@ def check(
         statement=claim.statement,
         source=source_digest(claim.place[0], claim.home),
     )
+
+
+def _with_more(
+    claim: Claim, verdict: Verdict, program: Program, batch: Batch, stored: Witness | None
+) -> Verdict:
+    """The verdict after a stored instance was evaluated, and with the proof of an identity."""
+    if stored is not None:
+        from attlas.verify.stored import replayed, with_stored
+
+        verdict = with_stored(claim, verdict, replayed(claim, program, batch, stored))
+    if claim.kind.rule.equality:
+        from attlas.verify.symbolic import with_proof
+
+        verdict = with_proof(claim, verdict, batch)
+    return verdict
+
+
+def _at_other_sizes(
+    claim: Claim, verdict: Verdict, evidence: Evidence, batch: Batch, drawn: tuple[float, int]
+) -> tuple[Verdict, dict[str, float | None]]:
+    """The verdict after grown sizes, and the least change of each exponent that is detected."""
+    if not claim.quantities:
+        return verdict, {}
+    from attlas.verify.exponents import at_grown_sizes, exponent_limits, with_grown
+
+    alpha, seed = drawn
+    grown = list(at_grown_sizes(claim, seed, len(evidence.applicable)))
+    return with_grown(verdict, grown, alpha), exponent_limits(claim, evidence, batch, grown)
 
 
 def _bound_compiled(claim: str) -> None:
@@ -152,8 +175,16 @@ def _searched(
     """What an attack gave, and whether it is a fault that it moved nothing."""
     if not rounds:
         return None, ()
+    from attlas.verify.attack import attack
+
     search = attack(claim, rounds=rounds, seed=seed, program=program, batch=batch)
     return search, _unmoved(claim, search)
+
+
+def _proved(claim: Claim, search: ChallengeReport) -> ChallengeReport:
+    from attlas.verify.certify import proved
+
+    return proved(claim, search)
 
 
 def _unmoved(claim: Claim, search: ChallengeReport | None) -> tuple[str, ...]:

@@ -1,12 +1,11 @@
-"""Check many claims in a few processes.
+"""Check many claims in a few processes, those of one file in this one.
 
 Compilation is what costs, so the workers compile with the cheap flags and share the
 persistent compilation cache; a check and its control already share one program.
 """
 
+import os
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import as_completed
-from concurrent.futures.process import BrokenProcessPool
 from functools import partial
 from pathlib import Path
 
@@ -117,6 +116,9 @@ def check_all(
 ) -> Iterator[CheckReport]:
     """Check claims in several processes; see `planned_groups` for the parameters.
 
+    Claims of one file are checked in this process, where it was started under
+    `attlas._jax.processes.checker_variables` as a worker is.
+
     Yields:
         One report for each claim, in the order in which they finish.
 
@@ -126,6 +128,13 @@ def check_all(
     groups = planned_groups(
         claims, count=count, seed=seed, challenge_rounds=challenge_rounds, stored=stored
     )
+    if len(groups) == 1 and checker_variables(processes).keys() <= os.environ.keys():
+        # A worker would import everything once more for one file: half of a first answer.
+        yield from groups[0]()
+        return
+    from concurrent.futures import as_completed
+    from concurrent.futures.process import BrokenProcessPool
+
     few = min(processes, len(groups) or 1)
     try:
         with started_under(checker_variables(processes)), worker_pool(few) as pool:

@@ -17,6 +17,7 @@ import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from attlas.core.errors import UserError
+from attlas.core.extras import extra_needed
 from attlas.core.solution import Result, Solution
 from gu2024exploring.library.data.noise_schedule import NoiseSchedule, require_times
 from gu2024exploring.library.diffusion.score_estimation import Estimator
@@ -163,8 +164,9 @@ def _path(
     y: Array,
 ) -> Array:
     """One sample."""
-    import diffrax  # half a second to import, so late
-    import lineax
+    with extra_needed("the solver of an SDE", "experiments"):
+        import diffrax  # half a second to import, so late
+        import lineax
 
     share = 1.0 if method == "sde" else 0.5
 

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, NamedTuple
 
+from attlas.core.extras import extra_needed
 from attlas.display.numbers import plain_number
 from attlas.display.tables import table
 
@@ -106,7 +107,8 @@ class Comparison(NamedTuple):
 
     def to_pandas(self) -> "pd.DataFrame":
         """The table with one row per bound, by name; searches for the samples, as `Entry` says."""
-        import pandas as pd  # a quarter of a second that the bounds themselves do not need
+        with extra_needed("the table of bounds"):
+            import pandas as pd  # a quarter of a second that the bounds themselves do not need
 
         numbers = [part.name for part in fields(Entry) if part.compare]
         names = [*numbers, "vacuous", "samples_until_nonvacuous", "reason"]

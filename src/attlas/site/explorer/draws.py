@@ -2,18 +2,15 @@
 
 import base64
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 import jax
 import numpy as np
 
 from attlas._jax.generator import generator
-from attlas.data.tokenized_mixture import (
-    MixtureSamples,
-    TokenizedMixture,
-    make_tokenized_mixture,
-    sample_mixture,
-)
-from attlas.optim.one_step import first_phase_steps
+
+if TYPE_CHECKING:  # models and data, which a page without the explorer does not need
+    from attlas.data.tokenized_mixture import MixtureSamples, TokenizedMixture
 
 TOKENS, HEAD_SIZE = 24, 4
 """Largest number of tokens and token dimension of the attention head."""
@@ -23,13 +20,15 @@ SAMPLES, HEADS = 192, 32
 """Number of samples for training and testing, and largest number of heads."""
 
 
-def mixture(S: float, Z: float) -> tuple[TokenizedMixture, MixtureSamples]:
+def mixture(S: float, Z: float) -> "tuple[TokenizedMixture, MixtureSamples]":
     """The explorer's mixture and its samples; all S and Z use the same draws.
 
     Args:
         S: norm of a pattern.
         Z: norm of the noise, which is orthogonal to all patterns.
     """
+    from attlas.data.tokenized_mixture import make_tokenized_mixture, sample_mixture
+
     pattern, sample = jax.random.split(jax.random.key(2023))
     distribution = make_tokenized_mixture(pattern, d=SIZE, M=IRRELEVANT, S=S, zeta=SHARE, Z=Z)
     return distribution, sample_mixture(sample, distribution, SAMPLES, MIXTURE_TOKENS, "corners")
@@ -42,6 +41,8 @@ def mixture_draws() -> dict[str, np.ndarray]:
         `patterns` of norm 1, mu_+ and mu_- first; `labels`, `relevant`, `pattern` and `noise` of
         norm 1; `signs` of the heads in the first step; and the sizes T and d.
     """
+    from attlas.optim.one_step import first_phase_steps
+
     distribution, samples = mixture(1.0, 1.0)
     patterns = np.concatenate([distribution.patterns, distribution.irrelevant])
     noise = np.asarray(samples.X) - np.asarray(distribution.irrelevant)[np.asarray(samples.pattern)]
