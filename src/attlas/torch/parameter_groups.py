@@ -21,7 +21,7 @@ def attention_groups(
 
     Each matrix is a block of its own in a normalised step, and a fused one is three: a model takes
     the same step whether its queries, keys and values are stored together or apart. Frozen ones
-    are left out.
+    are left out. The Euclidean group is the last one; none is empty.
 
     For `transformers.Trainer`: `optimizer_cls_and_kwargs=(LpMirrorDescent, {"params":
     attention_groups(model, p=3.0), "lr": 0.1})`.
@@ -33,9 +33,6 @@ def attention_groups(
             one of them.
         show: called with each line that says what was chosen; may be None.
         **settings: further entries of the attention groups, such as lr or normalized.
-
-    Returns:
-        Groups, the Euclidean one last; none is empty.
 
     Raises:
         UserError: if no attention weight is found, or a part is unknown.

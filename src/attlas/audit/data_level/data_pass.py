@@ -61,12 +61,7 @@ class AuditedData(NamedTuple):
 
 
 class DataPass:
-    """One pass through the layers, and what was collected on the way.
-
-    Args:
-        tokens: sequences that `read_sequences` gave.
-        special: numbers of the special tokens.
-    """
+    """One pass through the layers of sequences from `read_sequences`, and what it collected."""
 
     def __init__(
         self,
