@@ -53,7 +53,7 @@ def test_all_levels_are_there_and_follow_the_schema(deep):
     assert {"loss", "rank_correlation", "drift", "explained"} <= found.facts.keys()
     assert found.facts["loss_unit"] == "nats"
     assert found.facts["lazy"] in {"yes", "no"}
-    assert any("0.9 to 1.1 of it" in note for note in found.notes)
+    assert any("0.9 to 1.1 of the change" in note for note in found.notes)
     assert found.facts["selection_rows"] == 2 * 4
     assert np.all((found.heads.locally_optimal >= 0) & (found.heads.locally_optimal <= 1))
     assert np.all(found.heads.locally_optimal_null > 0)
@@ -112,7 +112,7 @@ def shared():
 def test_shared_layers_are_counted_once_and_measured_in_every_layer(shared):
     assert (shared.model["layers"], shared.model["stored layers"]) == (2, 1)
     assert any("2 layers share 1" in note for note in shared.notes)
-    assert any("hidden words" in note for note in shared.notes)
+    assert any("hidden tokens" in note for note in shared.notes)
     _, tensors = small_albert()
     assert shared.model["parameters"] == sum(each.size for each in tensors.values())
     assert shared.heads.entropy.shape == (2, 3)
@@ -126,7 +126,7 @@ def test_a_page_tells_every_quantity_of_level_deep(shared):
     assert {"sink_share_natural", "sink_share_null"} <= numbers["facts"].keys()
     page = render_audit(numbers)
     assert numbers["notes"][1] in page
-    assert "sinks, Sink₁ above 0.3" in page
+    assert "look mostly at the first token (Sink₁ above 0.3)" in page
     for name in numbers["heads"][0].keys() - {"layer", "head"}:
         told = numbers["quantities"][name]
         assert told.get("title") or told["of"] in numbers["quantities"], name
