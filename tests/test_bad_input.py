@@ -225,7 +225,7 @@ def test_a_run_is_refused_before_it_says_anything(capsys, tmp_path, option, said
 def test_a_witness_of_another_version_of_a_claim_is_refused(attlas, tmp_path):
     store = Store(tmp_path / "results")
     other = write_witness(store, LEMMA, {"nothing": np.zeros(2)})
-    assert f"does not fit '{LEMMA}'" in attlas("challenge", "--replay", other)
+    assert f"does not fit the current form of '{LEMMA}'" in attlas("challenge", "--replay", other)
     gone = write_witness(store, "julistiono2024optimizing/lemma-1000", {"x": np.zeros(2)})
     assert "no claim or paper" in attlas("challenge", "--replay", gone)
     packed = arrays_of(other)

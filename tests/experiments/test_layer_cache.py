@@ -131,8 +131,8 @@ def test_an_audit_after_a_stopped_one_of_a_like_model_is_its_own(tmp_path):
         weights_level(load_model(first), CONTEXT, stopping, kept.get_or_compute)
     assert kept.missing(LAYERS) == (2,)
 
-    other = KeptLayers(tmp_path, second, CONTEXT)
-    found = weights_level(load_model(second), CONTEXT, cache=other.keep)
+    other = LayerCache(tmp_path, second, CONTEXT)
+    found = weights_level(load_model(second), CONTEXT, cache=other.get_or_compute)
     fresh = weights_level(load_model(second), CONTEXT)
     for name in fresh:
         np.testing.assert_array_equal(found[name].values, fresh[name].values, err_msg=str(name))

@@ -45,7 +45,7 @@ def test_what_holds_is_told_apart_by_what_a_stronger_statement_would_meet(claims
         "would also pass with a right side smaller by a factor 4, not attacked",
         "would also pass with a right side smaller by any factor, not attacked",
         "would also pass with a right side smaller by a factor 4, not attacked",
-        "decided as a limit: there is no constant to test",
+        "decided as a limit: no constant is tested",
     ]
     assert refuted == open_ == []
 

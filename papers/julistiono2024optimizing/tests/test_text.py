@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from attlas.audit.read_batch import kept_batch
+from attlas.audit.read_batch import stored_batch
 from attlas.core.solution import Result
 from attlas.data.token_sequences import TokenSequences
 from attlas.experiments.cell import Scale
@@ -104,7 +104,7 @@ def test_an_encoder_of_words_is_kept_with_test_sequences_that_it_reads():
     assert name == "member-1"
     # the learned first token is word 5; padding is left out
     assert config["sequences"] == [[5, 3, 1], [5, 2]]
-    batch = kept_batch(config, length=8, most=8)
+    batch = stored_batch(config, length=8, most=8)
     model = load_model(tensors, config=config)
     assert [model.logits(words).shape[0] for words in batch] == [1, 1]
 

@@ -368,6 +368,7 @@ def mirror_descent(
     Examples:
         At p = 2 it is `optax.sgd`. At p = 3 a gradient clipped to (0, 1) moves u to (1, -1/4).
 
+        >>> import optax
         >>> w, g = jnp.array([1.0, 0.0]), jnp.array([0.0, 2.0])
         >>> def step(*rules):
         ...     return optax.chain(*rules).update(g, optax.chain(*rules).init(w), w)[0].tolist()

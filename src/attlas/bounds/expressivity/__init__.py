@@ -1,1 +1,0 @@
-"""Bounds on what a model can represent: the number of its linear regions."""
