@@ -247,7 +247,7 @@ def _kernels() -> Iterator[Call]:
 
 def _statistics() -> Iterator[Call]:
     """Slopes, intervals, covariances and distances."""
-    pairs = {"target": D["X"][0][:, :2], "given": D["X"][1][:, :2]}
+    pairs = {"target": D["X"][0][:, :2], "regressors": D["X"][1][:, :2]}
     yield Call("conditional_covariance", conditional_covariance, pairs)
     yield Call(
         "conditional_covariance of fresh samples",
@@ -255,7 +255,7 @@ def _statistics() -> Iterator[Call]:
         {"z1": D["X"][0][:, 2:], "z2": D["X"][1][:, 2:]},
     )
     yield Call(
-        "schur_complement", schur_complement, {"own": GRAM, "cross": GRAM / 2, "given": GRAM}
+        "schur_complement", schur_complement, {"own": GRAM, "cross": GRAM / 2, "regressors": GRAM}
     )
     yield Call(
         "loglog_slope",

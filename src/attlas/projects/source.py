@@ -5,6 +5,7 @@ import hashlib
 import importlib.util
 import sys
 import sysconfig
+import threading
 from collections.abc import Iterator
 from functools import cache, lru_cache
 from pathlib import Path
@@ -19,6 +20,8 @@ from attlas.projects.search import is_theirs, users_for
 PACKAGE = Path(__file__).parents[1]
 MOST_BYTES = 256_000_000
 _DATA = "data:"
+_PARSING = threading.Lock()
+"""Held while a source is parsed: Python 3.11 counts the depth of a tree once for all threads."""
 _INSTALLED = ("site-packages", "dist-packages")
 
 
@@ -164,7 +167,8 @@ def _texts(path: Path) -> list[tuple[str, str | bytes]]:
 
 def _parsed(text: str | bytes) -> ast.Module:
     try:
-        return ast.parse(text)
+        with _PARSING:
+            return ast.parse(text)
     except (SyntaxError, ValueError):
         return ast.Module([], [])  # whoever loads it hears what is wrong
 
