@@ -255,7 +255,9 @@ def _statistics() -> Iterator[Call]:
         {"z1": D["X"][0][:, 2:], "z2": D["X"][1][:, 2:]},
     )
     yield Call(
-        "schur_complement", schur_complement, {"own": GRAM, "cross": GRAM / 2, "regressors": GRAM}
+        "schur_complement",
+        schur_complement,
+        {"target": GRAM, "cross": GRAM / 2, "regressors": GRAM},
     )
     yield Call(
         "loglog_slope",
