@@ -134,7 +134,7 @@ def test_what_cannot_be_used_is_named_and_the_cell_starts_afresh(
     assert len(store.notes) == 2
     aside = list((tmp_path / "descent" / "quarantine").glob("*.npz"))
     if damage == "other code":
-        assert all("of other code" in note for note in store.notes)
+        assert all("belongs to other code" in note for note in store.notes)
         assert not aside
     else:
         assert all("moved to" in note and "starts again" in note for note in store.notes)

@@ -168,7 +168,10 @@ def _texts(path: Path) -> list[tuple[str, str | bytes]]:
 def _parsed(text: str | bytes) -> ast.Module:
     try:
         with _PARSING:
-            return ast.parse(text)
+            try:
+                return ast.parse(text)
+            except SystemError:  # an import of another thread was parsed meanwhile
+                return ast.parse(text)
     except (SyntaxError, ValueError):
         return ast.Module([], [])  # whoever loads it hears what is wrong
 
