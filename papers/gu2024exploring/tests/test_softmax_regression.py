@@ -126,8 +126,8 @@ def test_rows_of_zeros_change_nothing():
     )
     for k, n in enumerate(sizes):
         alone = train_softmax_network(
-            START, INPUTS[:n], TARGETS[:n], step_size=float(step_size[k]), steps=20, record_at=(0, 5, 20),
-            X_test=MORE,
+            START, INPUTS[:n], TARGETS[:n], step_size=float(step_size[k]), steps=20,
+            record_at=(0, 5, 20), X_test=MORE,
         )  # fmt: skip
         np.testing.assert_allclose(found.test_outputs[k], alone.test_outputs, rtol=0, atol=1e-12)
         np.testing.assert_allclose(found.loss[k], alone.loss, rtol=1e-12)
