@@ -70,6 +70,22 @@ def test_a_commit_made_in_the_meantime_is_seen(tmp_path):
     assert provenance((str(file), 1))["commit"] == git(tmp_path, "rev-parse", "HEAD")
 
 
+@needs_git
+def test_a_folder_becomes_a_repository_and_a_second_checkout_has_commits_of_its_own(tmp_path):
+    first, second = tmp_path / "first", tmp_path / "second"
+    first.mkdir()
+    (first / "claims_twice.py").write_text("x = 1\n")
+    assert provenance((str(first / "claims_twice.py"), 1))["commit"] is None
+    git(first, "init", "-q")
+    git(first, "add", "-A")
+    git(first, "commit", "-q", "-m", "first")
+    git(first, "worktree", "add", "-q", "-b", "other", str(second))
+    place = (str(second / "claims_twice.py"), 1)
+    assert provenance(place)["commit"] == git(second, "rev-parse", "HEAD")
+    git(second, "commit", "-q", "--allow-empty", "-m", "second")
+    assert provenance(place)["commit"] == git(second, "rev-parse", "HEAD")
+
+
 def test_a_digest_is_that_of_the_sources_as_they_were_loaded(tmp_path):
     file = tmp_path / "digest_of_loaded.py"
     file.write_text("x = 1\n")

@@ -85,7 +85,8 @@ def _commit(path: Path, files: tuple[Path, ...]) -> Mapping[str, Any]:
         return {"commit": None, "modified": False}
     inside = tuple(str(file) for file in files if file.is_relative_to(root))
     # Commits and edits change what git answers: it is asked again after either.
-    marks = (*inside, str(root / ".git" / "index"), str(root / ".git" / "logs" / "HEAD"))
+    state = _git_folder(root)
+    marks = (*inside, str(state / "index"), str(state / "logs" / "HEAD"))
     return _answer(root, inside, tuple(map(_changed, marks)))
 
 
@@ -109,7 +110,15 @@ def _changed(file: str) -> int:
         return 0
 
 
-@lru_cache(maxsize=1024)
+def _git_folder(root: Path) -> Path:
+    """Where git keeps the state of a checkout: `.git`, or the folder that the file `.git` names."""
+    mark = root / ".git"
+    if not mark.is_file():
+        return mark
+    text = mark.read_text(encoding="utf-8", errors="replace")
+    return root / text.removeprefix("gitdir:").strip()
+
+
 def repository_of(folder: Path) -> Path | None:
     """The nearest folder upwards that contains `.git`; None without one.
 
