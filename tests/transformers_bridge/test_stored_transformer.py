@@ -81,10 +81,9 @@ def test_heads_add_up_to_the_fused_layer():
     tensors, x = tensors_of(table()), RANDOM.normal(size=(5, 6))
     attention = table().read(tensors, "it").block(0).attention
     heads = attended(attention, attention_weights(attention, jnp.asarray(x)), jnp.asarray(x))
-    paths = ["0.q", "0.k", "0.v", "0.o"]
-    fused = fused_heads(table().stored(tensors), paths, 2, x, causal=False)
+    fused = fused_heads(table(), tensors, 0, x)
     np.testing.assert_allclose(heads, fused, rtol=1e-10, atol=1e-12)
-    wrong = fused_heads(table().stored(tensors), paths, 3, x, causal=False)
+    wrong = fused_heads(table(heads=3), tensors, 0, x)
     assert not np.allclose(heads, wrong, rtol=1e-3)
 
 
