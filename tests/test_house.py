@@ -195,7 +195,8 @@ def test_the_lock_names_no_host_and_covers_the_project():
 
 @pytest.mark.parametrize(
     "page",
-    ["README.md", "CONTRIBUTING.md", "CHANGELOG.md", "docs/benchmarks.md"]
+    ["README.md", "CONTRIBUTING.md", "CHANGELOG.md"]
+    + [f"docs/{page}.md" for page in ("benchmarks", "extending", "internals")]
     + [name(path) for path in sorted((ROOT / "docs" / "log").glob("*.md"))],
 )
 def test_links_of_the_pages_lead_somewhere(page):
