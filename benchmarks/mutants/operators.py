@@ -59,8 +59,7 @@ class Mutant(NamedTuple):
     @property
     def module(self) -> str:
         """Dotted name of the module that is changed."""
-        parts = Path(self.file).with_suffix("").parts[1:]
-        return ".".join(parts)
+        return module_name(ROOT / self.file)
 
     def changed(self) -> Function:
         """The function's tree with the change, without decorators and annotations.
@@ -103,6 +102,11 @@ class Place(NamedTuple):
             setattr(self.parent, self.field, node)
         else:
             getattr(self.parent, self.field)[self.index] = node
+
+
+def module_name(file: Path) -> str:
+    """Dotted name of a source file of the instrument or of a paper."""
+    return ".".join(file.relative_to(ROOT).with_suffix("").parts[1:])
 
 
 def sources() -> list[Path]:

@@ -23,7 +23,7 @@ class Row:
         result: "killed", "survived", "timeout", or "failed" where it could not be tried.
         by: the test or claim that killed it.
         claims: number of claims checked.
-        all_claims: whether these were all that import the module.
+        complete: whether all tests and claims ran that enter the function.
         first: the result of its first trial. A test that is written for a survivor changes the
             result and not this, so that these alone estimate the share of all mutants.
     """
@@ -34,7 +34,7 @@ class Row:
     result: str
     by: str = ""
     claims: int = 0
-    all_claims: bool = True
+    complete: bool = True
     first: str = ""
 
     @property
