@@ -9,8 +9,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from benchmarks.mutants.entered import Entry, functions_entered, renew
+from benchmarks.mutants.judged import judgement
 from benchmarks.mutants.operators import ROOT, Mutant, digest, functions, mutants_of, sources
-from benchmarks.mutants.survivors import JUDGED
 from benchmarks.mutants.table import Row, read_table, summary, write_table
 
 
@@ -20,7 +20,9 @@ def main() -> int:
     count = sys.maxsize if asked.all or asked.only else asked.sample
     chosen = [m for m in drawn(count, asked.seed) if asked.only in m.name]
     if asked.survivors:
-        alive = {row.name for row in read_table() if row.result != "killed"}
+        alive = {
+            row.name for row in read_table() if row.result != "killed" and not judgement(row.name)
+        }
         chosen = [m for m in drawn(sys.maxsize, 0) if m.name in alive and asked.only in m.name]
     if not chosen:
         print("mutants: no mutant has this in its name", file=sys.stderr)
@@ -30,7 +32,8 @@ def main() -> int:
 
     load_libraries()
     entering = functions_entered(renew(asked.processes))
-    table = {row.name: row for row in read_table() if row.current()}
+    existing = {mutant.name for mutant in drawn(sys.maxsize, 0)}
+    table = {row.name: row for row in read_table() if row.current() and row.name in existing}
     if not asked.survivors and not asked.again:
         chosen = [mutant for mutant in chosen if mutant.name not in table]
     begun = time.monotonic()
@@ -47,14 +50,16 @@ def main() -> int:
     table = {name: row for name, row in table.items() if row.by not in wrong}
     write_table(table.values())
     print(summary(table.values()))
-    return int(any(row.result == "survived" and row.name not in JUDGED for row in table.values()))
+    return int(any(row.result != "killed" and not judgement(row.name) for row in table.values()))
 
 
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.mutants", description=__doc__)
     parser.add_argument("--sample", type=int, default=500, help="how many are drawn from all")
     parser.add_argument("--all", action="store_true", help="all mutants: days of a processor")
-    parser.add_argument("--survivors", action="store_true", help="those that survived, again")
+    parser.add_argument(
+        "--survivors", action="store_true", help="survivors that nobody has judged, again"
+    )
     parser.add_argument("--again", action="store_true", help="also those that have been tried")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--only", default="", metavar="TEXT", help="all whose name has it")

@@ -4,8 +4,9 @@ A literal is doubled or shifted by one, an exponent, an index or an axis shifted
 a reduction exchanged, a term of a sum or a factor of a product dropped, a root dropped, a strict
 comparison made weak or the other way round. A mutant is named by its file, function, operator and
 the number of its node in the tree of the function, so that neither a renamed variable nor a line
-that is wrapped anew changes it. Left alone are annotations, docstrings and messages, and the
-checks of arguments: what raises, asserts, or only calls a function that does.
+that is wrapped anew changes it. Left alone are annotations, docstrings and messages, the defaults
+of arguments, which are choices and no formulas, and the checks of arguments: what raises, asserts,
+or only calls a function that does.
 """
 
 import ast
@@ -184,7 +185,8 @@ def _places(function: Function) -> Iterator[Place]:
                 if not isinstance(node, ast.AST):
                     continue
                 number = next(counter)
-                own = "skipped" if role == "skipped" else _role(parent, field, node, role)
+                skipped = role == "skipped" or isinstance(parent, ast.arguments)
+                own = "skipped" if skipped else _role(parent, field, node, role)
                 if own != "skipped":
                     yield Place(number, parent, field, index if many else None, node, own)
                 yield from visit(node, own)
