@@ -152,7 +152,8 @@ def digest(function: Function) -> str:
             node.arg = str(numbers.setdefault(node.arg, len(numbers)))
         elif isinstance(node, ast.Constant) and isinstance(node.value, str):
             node.value = ""
-    return hashlib.sha256(ast.dump(tree).encode()).hexdigest()[:12]
+    # Unparsed, since the fields of a dumped tree depend on the version of Python.
+    return hashlib.sha256(ast.unparse(tree).encode()).hexdigest()[:12]
 
 
 def _returns_numbers(function: Function) -> bool:
