@@ -90,6 +90,16 @@ def checkpointed(store: CheckpointStore, seconds: float) -> Iterator[Checkpoints
 
     Args:
         seconds: least time between two writes.
+
+    Examples:
+        >>> class Nowhere:
+        ...     def read(self, stage):
+        ...         return None
+        ...     def write(self, stage, arrays):
+        ...         pass
+        >>> with checkpointed(Nowhere(), seconds=10.0):
+        ...     is_checkpointed()
+        True
     """
     checkpoints = Checkpoints(store, seconds)
     token = _CURRENT.set(checkpoints)
@@ -101,7 +111,13 @@ def checkpointed(store: CheckpointStore, seconds: float) -> Iterator[Checkpoints
 
 @contextlib.contextmanager
 def without_checkpoints() -> Iterator[None]:
-    """Let the trainings inside the block store no states: their result is stored as a whole."""
+    """Let the trainings inside the block store no states: their result is stored as a whole.
+
+    Examples:
+        >>> with without_checkpoints():
+        ...     is_checkpointed()
+        False
+    """
     token = _CURRENT.set(None)
     try:
         yield

@@ -40,12 +40,6 @@ class TokenSelection(eqx.Module):
 def token_scores(data: TokenSelection) -> Float[Array, "n T"]:
     r"""Token scores gamma_it = y_i v' X_it.
 
-    Args:
-        data: samples and value head.
-
-    Returns:
-        Scores, one row per sample.
-
     Examples:
         >>> token_scores(make_support_selection(jax.random.key(0))).shape
         (1, 2)
@@ -55,9 +49,6 @@ def token_scores(data: TokenSelection) -> Float[Array, "n T"]:
 
 def optimal_tokens(data: TokenSelection) -> Int[Array, " n"]:
     r"""Globally optimal tokens, opt_i = argmax_t gamma_it.
-
-    Args:
-        data: samples and value head.
 
     Returns:
         Index of a token of largest score for each sample; the first one where tied.
@@ -169,9 +160,6 @@ def make_infeasible_selection(
         T: tokens per sample.
         dtype: floating type; JAX's default when None.
 
-    Returns:
-        Samples with `tokens`.
-
     Raises:
         UserError: if n is odd.
 
@@ -209,9 +197,6 @@ def make_support_selection(
         T: tokens per sample.
         d: embedding dimension, at least 2 and at least 4 if T > 2.
         dtype: floating type; JAX's default when None.
-
-    Returns:
-        Samples with `tokens`.
 
     Raises:
         UserError: if n or T do not fit into d dimensions.

@@ -217,7 +217,6 @@ def sample_mixture(
 
     Args:
         T: tokens per sample, with zeta T an integer from 1 to T - 1.
-        noise: kind of noise.
 
     Returns:
         The samples; the positions of relevant tokens are random in each of them.

@@ -10,9 +10,6 @@ def correlation(u: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
     Args:
         u: margins y f.
 
-    Returns:
-        Losses of the same shape.
-
     Examples:
         >>> float(correlation(jnp.array(2.0)))
         -2.0
@@ -26,9 +23,6 @@ def correlation_derivative(u: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
     Args:
         u: margins y f.
 
-    Returns:
-        Array of -1 of the same shape.
-
     Examples:
         >>> float(correlation_derivative(jnp.array(2.0)))
         -1.0
@@ -41,9 +35,6 @@ def correlation_log_slope(u: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
 
     Args:
         u: margins y f.
-
-    Returns:
-        Array of zeros of the same shape.
 
     Examples:
         >>> float(correlation_log_slope(jnp.array(2.0)))

@@ -10,9 +10,6 @@ def exponential(u: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
     Args:
         u: margins y f.
 
-    Returns:
-        Losses of the same shape.
-
     Examples:
         >>> float(exponential(jnp.array(0.0)))
         1.0
@@ -26,9 +23,6 @@ def exponential_derivative(u: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
     Args:
         u: margins y f.
 
-    Returns:
-        Derivatives of the same shape, negative.
-
     Examples:
         >>> float(exponential_derivative(jnp.array(0.0)))
         -1.0
@@ -41,9 +35,6 @@ def exponential_log_slope(u: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
 
     Args:
         u: margins y f.
-
-    Returns:
-        Logarithms of the same shape.
 
     Examples:
         >>> float(exponential_log_slope(jnp.array(1000.0)))

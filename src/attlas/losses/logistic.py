@@ -10,9 +10,6 @@ def logistic(u: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
     Args:
         u: margins y f.
 
-    Returns:
-        Losses of the same shape.
-
     Examples:
         >>> import jax.numpy as jnp
         >>> print(f"{float(logistic(jnp.array(0.0))):.4f}")
@@ -26,9 +23,6 @@ def logistic_derivative(u: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
 
     Args:
         u: margins y f.
-
-    Returns:
-        Derivatives of the same shape, in (-1, 0).
 
     Examples:
         >>> import jax.numpy as jnp

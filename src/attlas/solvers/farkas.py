@@ -62,6 +62,11 @@ def farkas_tolerance(rows: ConstraintOperator) -> float:
 
     Args:
         rows: constraints of one problem.
+
+    Examples:
+        >>> from attlas.solvers.constraints import VectorRows
+        >>> farkas_tolerance(VectorRows(np.ones((1, 3, 5)))) == 8 * 2.0**-52
+        True
     """
     _, m, size = rows.shape
     return (m + size) * float(np.finfo(float).eps)

@@ -153,7 +153,6 @@ def last_slopes(
 
     Args:
         moved: changes of the hidden states.
-        targets: tokens to be predicted.
         counted: True where a token counts for the loss.
         unchanged: hidden states of the unchanged model, for a loss against its own output.
     """

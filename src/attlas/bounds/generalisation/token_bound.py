@@ -130,9 +130,6 @@ def bernstein_exponent(slope: float) -> float:
     Args:
         slope: lambda, in [0, 1).
 
-    Returns:
-        The value; $\lambda^2/2$ near 0.
-
     Examples:
         >>> round(bernstein_exponent(0.5), 6)
         0.193147
