@@ -67,7 +67,6 @@ class Checkpoints:
 
         Args:
             state: returns the arrays of the stage.
-            is_last: whether the stage has ended.
         """
         if is_last:
             self._ended[stage] = state()
@@ -165,7 +164,6 @@ class Stage:
 
         Args:
             state: returns the arrays from which to continue.
-            is_last: whether the stage has ended.
         """
         now = time.monotonic()
         took, self._began = now - self._began, now

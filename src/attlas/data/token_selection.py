@@ -73,7 +73,6 @@ def make_token_selection(
     The synthetic data of julistiono2024optimizing (section 1.6), as in its released code.
 
     Args:
-        T: tokens per sample.
         dtype: floating type; JAX's default when None.
 
     Returns:
@@ -110,7 +109,6 @@ def make_separable_selection(
     scores and hence the optimal tokens do not change; moved tokens leave the sphere.
 
     Args:
-        T: tokens per sample.
         d: embedding dimension, at least 2.
         margin: margin of the planted matrix on every constraint.
         dtype: floating type; JAX's default when None.
@@ -157,7 +155,6 @@ def make_infeasible_selection(
     convex loss the attention stays finite (by Jensen the best weight on a pair is 1/2).
 
     Args:
-        T: tokens per sample.
         dtype: floating type; JAX's default when None.
 
     Raises:
@@ -194,7 +191,6 @@ def make_support_selection(
 
     Args:
         n: samples, at most d.
-        T: tokens per sample.
         d: embedding dimension, at least 2 and at least 4 if T > 2.
         dtype: floating type; JAX's default when None.
 

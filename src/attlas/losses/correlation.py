@@ -5,10 +5,7 @@ from jaxtyping import Array, Float
 
 
 def correlation(u: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
-    r"""Correlation loss l(u) = -u, entrywise.
-
-    Args:
-        u: margins y f.
+    r"""Correlation loss l(u) = -u, of margins u = y f, entrywise.
 
     Examples:
         >>> float(correlation(jnp.array(2.0)))
@@ -20,9 +17,6 @@ def correlation(u: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
 def correlation_derivative(u: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
     r"""Derivative l'(u) = -1, entrywise.
 
-    Args:
-        u: margins y f.
-
     Examples:
         >>> float(correlation_derivative(jnp.array(2.0)))
         -1.0
@@ -32,9 +26,6 @@ def correlation_derivative(u: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
 
 def correlation_log_slope(u: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
     r"""Logarithm of the slope, log(-l'(u)) = 0, entrywise.
-
-    Args:
-        u: margins y f.
 
     Examples:
         >>> float(correlation_log_slope(jnp.array(2.0)))

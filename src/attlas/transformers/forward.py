@@ -226,11 +226,7 @@ def feed(feedforward: Feedforward, x: Float[Array, "T d"]) -> Float[Array, "T d"
 
 
 def attention_input(layer: Layer, x: Float[Array, "T d"]) -> Float[Array, "T d"]:
-    """What the layer's attention reads of the hidden states.
-
-    Args:
-        x: hidden states that enter the layer.
-    """
+    """What the layer's attention reads of the hidden states."""
     return x if layer.norm_placement == "post-norm" else layer.attention_norm(x)
 
 
@@ -240,7 +236,6 @@ def complete_layer(
     """Hidden states after the layer, given what its attention adds (b_O included).
 
     Args:
-        x: hidden states that enter the layer.
         attended: output of the attention, its own or a changed one.
     """
     if layer.norm_placement == "post-norm":
@@ -259,7 +254,6 @@ def apply_layer(
     """One layer on one sequence.
 
     Args:
-        x: hidden states that enter the layer.
         present: False for padding; no padding when None.
 
     Returns:

@@ -42,7 +42,6 @@ def draw_local_selection(
         exponents: p of the SVMs.
         pool: number of problems drawn, with tokens, queries and value heads uniform on the unit
             sphere.
-        T: tokens per sample.
 
     Returns:
         The problems, the best one first; all SVMs of both choices have certificates.

@@ -119,9 +119,5 @@ def mean_loss(
 def last_hidden_states(
     weights: WholeModel, tokens: Int[Array, "n T"], present: Bool[Array, "n T"]
 ) -> Float[Array, "n T d"]:
-    """Hidden states that leave the last layer.
-
-    Args:
-        present: False for padding.
-    """
+    """Hidden states that leave the last layer."""
     return jax.vmap(weights.hidden)(tokens, present)

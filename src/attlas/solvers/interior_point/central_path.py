@@ -100,7 +100,6 @@ def interior_point(path: Path, p: float, target: float, max_steps: int) -> PathE
     """Step until every problem is certified at the target, stuck, or out of steps.
 
     Args:
-        path: iterates at their start.
         p: exponent of the certificate.
         target: relative gap at which a problem leaves.
 
