@@ -16,6 +16,7 @@ def straight_through(model: Model, spacing: Float[Array, ""]) -> Model:
     """The model on a grid, with the slope of the model before it was rounded.
 
     Args:
+        model: any pytree of arrays.
         spacing: spacing of the grid; 0 for no rounding.
 
     Examples:
@@ -37,6 +38,7 @@ def rounded_weights(model: Model, spacing: float) -> tuple[Model, Int[np.ndarray
     """The model on a grid, and the whole numbers that describe it.
 
     Args:
+        model: any pytree of arrays.
         spacing: spacing of the weight grid.
 
     Returns:

@@ -20,6 +20,7 @@ def layer_lipschitz(
     in the place of W_O. The second is the smaller one where heads write in different directions.
 
     Args:
+        heads: certificates of the heads.
         before_output: those before the output projection, or None for the first sum alone.
         output_norm: spectral norm of the output projections of all heads, stacked; an upper value.
 
