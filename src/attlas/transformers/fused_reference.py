@@ -137,6 +137,14 @@ def fused_heads(
 
     Returns:
         (T, d).
+
+    Examples:
+        Zero queries average the values.
+
+        >>> stored = {f"{name}.weight": np.eye(1) for name in "qkvo"}
+        >>> stored["q.weight"] = np.zeros((1, 1))
+        >>> fused_heads(stored, "qkvo", 1, np.array([[1.0], [3.0]]), causal=False).tolist()
+        [[2.0], [2.0]]
     """
     rows = np.asarray(x, np.float64)
     *inward, outward = paths
