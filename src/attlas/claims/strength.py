@@ -20,7 +20,15 @@ Limits = tuple[float | None, ...]
 
 
 def limits_of(report: CheckReport) -> Limits:
-    """The detection limit of each component: the smaller one of the check and its search."""
+    """The detection limit of each component: the smaller one of the check and its search.
+
+    Examples:
+        >>> from attlas.claims.verdict import ChallengeReport, CheckReport, Outcome, Verdict
+        >>> held = Verdict(Outcome.SUPPORTED, "")
+        >>> search = ChallengeReport(0.5, False, 1, 1, held, detection=(0.25, 0.5))
+        >>> limits_of(CheckReport("a/b", held, (), Outcome.SUPPORTED, search, (0.5, 0.125)))
+        (0.25, 0.125)
+    """
     attacked = report.challenge.detection if report.challenge else ()
     if len(attacked) != len(report.detection):
         return report.detection
@@ -48,7 +56,15 @@ def passing_factor(limits: Limits) -> float | None:
 
 
 def best_ratio(report: CheckReport) -> float | None:
-    """The largest left / right of an instance of the check or its search, None without any."""
+    """The largest left / right of an instance of the check or its search, None without any.
+
+    Examples:
+        >>> from attlas.claims.verdict import ChallengeReport, CheckReport, Outcome, Verdict
+        >>> held = Verdict(Outcome.SUPPORTED, "", tightness=0.5)
+        >>> search = ChallengeReport(0.75, False, 1, 1, held)
+        >>> best_ratio(CheckReport("a/b", held, (), Outcome.SUPPORTED, search))
+        0.75
+    """
     ratios = [report.verdict.tightness, report.challenge.ratio if report.challenge else None]
     return max((ratio for ratio in ratios if ratio is not None), default=None)
 
@@ -108,7 +124,14 @@ def detection_sentences(limits: Limits) -> Iterator[str]:
 
 
 def strength_sentences(report: CheckReport) -> Iterator[str]:
-    """Sentences on the constant and the exponents that would be detected, and on the attack."""
+    """Sentences on the constant and the exponents that would be detected, and on the attack.
+
+    Examples:
+        >>> from attlas.claims.verdict import CheckReport, Outcome, Verdict
+        >>> report = ("a/b", Verdict(Outcome.SUPPORTED, ""), (), Outcome.SUPPORTED)
+        >>> list(strength_sentences(CheckReport(*report, detection=(0.25,), exponents={"n": None})))
+        ['detects errors of the right side from 25 %', 'no exponent of n is tested']
+    """
     yield from detection_sentences(limits_of(report))
     for name, limit in report.exponents.items():
         if limit is None:

@@ -82,7 +82,6 @@ def make_tokenized_mixture(
     r"""A mixture with random orthogonal patterns.
 
     Args:
-        key: random key of the patterns.
         d: embedding dimension, at least M + 2.
         M: irrelevant patterns, at least 1.
         S: norm of every pattern.
@@ -125,9 +124,6 @@ def make_tokenized_mixture(
 
 def relevant_count(mixture: TokenizedMixture, T: int) -> int:
     """Number of relevant tokens |R| = zeta T of a sample.
-
-    Args:
-        T: tokens per sample.
 
     Returns:
         The number, at least 1 and below T.
@@ -217,7 +213,6 @@ def sample_mixture(
 
     Args:
         T: tokens per sample, with zeta T an integer from 1 to T - 1.
-        noise: kind of noise.
 
     Returns:
         The samples; the positions of relevant tokens are random in each of them.
@@ -248,7 +243,6 @@ def draw_mixture(
 
     Args:
         key: random key; many keys under `jax.vmap` give many data sets.
-        T: tokens per sample.
         noise: kind of noise, as in `sample_mixture`.
 
     Examples:

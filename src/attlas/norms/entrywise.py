@@ -20,9 +20,6 @@ def dual_exponent(p: float) -> float:
     Args:
         p: exponent, 1 < p <= inf.
 
-    Returns:
-        q with 1/p + 1/q = 1.
-
     Raises:
         UserError: if p <= 1.
 

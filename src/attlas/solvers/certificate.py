@@ -37,11 +37,8 @@ def power_map(u: np.ndarray, exponent: float) -> np.ndarray:
     """sign(u) |u|^exponent, the gradient map of a power potential.
 
     Args:
-        u: any array.
+        u: array of any shape.
         exponent: positive power.
-
-    Returns:
-        Array of the same shape.
 
     Examples:
         >>> power_map(np.array([-2.0, 3.0]), 2.0).tolist()
@@ -58,13 +55,9 @@ def certify(
     """Bound the optimum from both sides, in plain float64.
 
     Args:
-        rows: constraints.
         w: primal points, [b, D], of any scale.
         multipliers: dual points, [b, m]; negative entries count as zero.
         p: exponent, 1 < p <= inf.
-
-    Returns:
-        The certificate.
 
     Examples:
         >>> from attlas.solvers.constraints import VectorRows
@@ -87,9 +80,6 @@ def certificate_of(
         dual: dual points l >= 0, [b, m].
         pull: A'l, [b, D].
         p: exponent, 1 < p <= inf.
-
-    Returns:
-        The certificate.
 
     Examples:
         >>> w, l = np.array([[2.0]]), np.array([[3.0]])

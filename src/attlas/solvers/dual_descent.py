@@ -41,10 +41,14 @@ def dual_descent(rows: ConstraintOperator, p: float, target: float, max_steps: i
         rows: constraints of one problem, the longest row of length about one.
         p: exponent, 1 < p < inf.
         target: relative gap to stop at.
-        max_steps: steps at most.
 
     Returns:
         Multipliers, [1, m].
+
+    Examples:
+        >>> from attlas.solvers.constraints import VectorRows
+        >>> dual_descent(VectorRows(np.eye(2)[None]), 2.0, 1e-6, 50).round(6).tolist()
+        [[1.0, 1.0]]
     """
     m = rows.shape[1]
     count = 0

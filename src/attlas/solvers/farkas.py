@@ -16,9 +16,6 @@ _ACTIVE_SET_ENTRIES = 2_000_000
 def farkas_multipliers(rows: ConstraintOperator) -> tuple[np.ndarray, float]:
     """Convex weights of the rows of one problem whose combination is as short as possible.
 
-    Args:
-        rows: constraints of one problem.
-
     Returns:
         Weights l [m] with 1'l = 1, and the length ||A'l||_2 over that of the longest row.
 
@@ -60,8 +57,10 @@ def _refined(system: np.ndarray, aim: np.ndarray, weights: np.ndarray) -> np.nda
 def farkas_tolerance(rows: ConstraintOperator) -> float:
     """Relative length of A'l below which it is rounding, (m + D) eps.
 
-    Args:
-        rows: constraints of one problem.
+    Examples:
+        >>> from attlas.solvers.constraints import VectorRows
+        >>> farkas_tolerance(VectorRows(np.ones((1, 3, 5)))) == 8 * 2.0**-52
+        True
     """
     _, m, size = rows.shape
     return (m + size) * float(np.finfo(float).eps)

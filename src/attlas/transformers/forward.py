@@ -166,6 +166,11 @@ def seen_softmax(logits: Float[Array, "H S T"], seen: Bool[Array, "S T"]) -> Flo
 
     Returns:
         Rows that sum to one, zero where nothing is seen.
+
+    Examples:
+        >>> seen = jnp.array([[True, False], [True, True]])
+        >>> seen_softmax(jnp.zeros((1, 2, 2)), seen).tolist()
+        [[[1.0, 0.0], [0.5, 0.5]]]
     """
     return jax.nn.softmax(jnp.where(seen[None], logits, -jnp.inf), axis=-1)
 
@@ -221,11 +226,7 @@ def feed(feedforward: Feedforward, x: Float[Array, "T d"]) -> Float[Array, "T d"
 
 
 def attention_input(layer: Layer, x: Float[Array, "T d"]) -> Float[Array, "T d"]:
-    """What the layer's attention reads of the hidden states.
-
-    Args:
-        x: hidden states that enter the layer.
-    """
+    """What the layer's attention reads of the hidden states."""
     return x if layer.norm_placement == "post-norm" else layer.attention_norm(x)
 
 
@@ -235,7 +236,6 @@ def complete_layer(
     """Hidden states after the layer, given what its attention adds (b_O included).
 
     Args:
-        x: hidden states that enter the layer.
         attended: output of the attention, its own or a changed one.
     """
     if layer.norm_placement == "post-norm":
@@ -254,7 +254,6 @@ def apply_layer(
     """One layer on one sequence.
 
     Args:
-        x: hidden states that enter the layer.
         present: False for padding; no padding when None.
 
     Returns:

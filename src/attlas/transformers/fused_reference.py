@@ -127,12 +127,24 @@ def fused_heads(
     Positions may be rotary, groups may share keys, and heads may have norms.
 
     Args:
-        table: names and sizes of the file.
         index: of the layer.
         x: (T, d), the attention's input.
 
     Returns:
         (T, d), in float64.
+
+    Examples:
+        Zero queries average the values.
+
+        >>> from attlas.transformers.stored_transformer import Names
+        >>> names = Names(query="q", key="k", value="v", output="o")
+        >>> table = StoredTransformer(
+        ...     architecture="", names=names, layers=("",), width=1, heads=1, hidden=1, eps=1.0,
+        ...     activation="gelu", norm_placement="pre-norm", biased=(), causal=False,
+        ... )
+        >>> maps = {f"{name}.weight": np.eye(1) for name in "kvo"} | {"q.weight": np.zeros((1, 1))}
+        >>> fused_heads(table, maps, 0, np.array([[1.0], [3.0]])).tolist()
+        [[2.0], [2.0]]
     """
     stored, names, rotary = table.stored(tensors), table.names, table.rotary
     layer = table.layers[index if table.order is None else table.order[index]]

@@ -117,8 +117,6 @@ def random_selection(
 
     Args:
         seen: True where a row sees a token.
-        heads: number of selections.
-        draw: generator of the selections.
 
     Examples:
         >>> random_selection(np.array([[True, False]]), 2, np.random.default_rng(0)).tolist()
@@ -129,11 +127,7 @@ def random_selection(
 
 
 def support_of(selected: SelectedTokens) -> Bool[np.ndarray, "H n T"]:
-    """Support tokens of each selection: those that bind the max-margin matrix.
-
-    Args:
-        selected: selections and their SVM.
-    """
+    """Support tokens of each selection: those that bind the max-margin matrix."""
     return (selected.margins > 0) & (selected.margins <= 1 + SUPPORT)
 
 
@@ -146,7 +140,6 @@ def locally_optimal(
     value. Level data has none: level deep has, see `optimal_selections`.
 
     Args:
-        selected: selections and their SVM.
         scores: gamma_ij of every token for every row.
 
     Returns:

@@ -110,8 +110,6 @@ def tangents(
     """Change of the hidden states that leave a layer, for B changes of the model.
 
     Args:
-        x: hidden states that enter the layer.
-        present: False for padding.
         moved: change of the hidden states that enter.
         vectors: change of the layer's own heads; None where its weights stay.
     """
@@ -153,7 +151,6 @@ def last_slopes(
 
     Args:
         moved: changes of the hidden states.
-        targets: tokens to be predicted.
         counted: True where a token counts for the loss.
         unchanged: hidden states of the unchanged model, for a loss against its own output.
     """
@@ -187,8 +184,6 @@ def earlier_slopes(
     """Slopes in the hidden states that enter a layer, from those that leave it.
 
     Args:
-        x: hidden states that enter the layer.
-        present: False for padding.
         moved: change of the hidden states that enter.
         later: slopes in the hidden states that leave.
         vectors: change of the layer's own heads; None where its weights stay.

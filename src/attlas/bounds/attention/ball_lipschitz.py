@@ -37,9 +37,6 @@ def ball_lipschitz(
         value_norm: ||V||, an upper value; of any shape, as all that follows.
         query_bias: |c|, with rotary positions.
 
-    Returns:
-        The bound, rounded up.
-
     Source: derived, papers/attlas_audit/proofs/certificates.md.
 
     Examples:

@@ -33,9 +33,6 @@ def largest_logit(
         key_bias: |a|, how the queries' bias weighs keys.
         query_bias: |c|, how the keys' bias weighs queries.
 
-    Returns:
-        The bound, rounded up.
-
     Source: derived, papers/attlas_audit/proofs/certificates.md.
 
     Examples:

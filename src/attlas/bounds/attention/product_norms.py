@@ -24,9 +24,6 @@ def product_norms(
         left: L: W_Q, or W_V.
         right: R: W_K, or the transpose of W_O.
 
-    Returns:
-        The norms, rounded up.
-
     Source: derived, see `attlas.norms.product`.
 
     Examples:
@@ -39,7 +36,9 @@ def product_norms(
 
 
 @closed_form
-def bias_norms(W: Float[Array, "*heads d k"], b: Float[Array, "*heads k"]) -> Array:
+def bias_norms(
+    W: Float[Array, "*heads d k"], b: Float[Array, "*heads k"]
+) -> Float[Array, "*heads"]:
     r"""|W b| of each head, rounded up: how a bias of queries weighs keys, W_K b_Q, and such.
 
     Examples:

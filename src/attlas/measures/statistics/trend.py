@@ -39,7 +39,6 @@ def log_slope(
     Args:
         scales: positive scales, (s,) common to all instances or one row each, (e, s).
         values: positive values, one row per instance, (e, s).
-        confidence: level of the interval.
 
     Returns:
         The slope; with one instance the interval is the whole line.
@@ -82,9 +81,6 @@ def decay_rate(
 
     Args:
         values: positive, records along the last axis.
-
-    Returns:
-        One rate per batch entry.
 
     Examples:
         >>> steps = np.arange(5.0)
