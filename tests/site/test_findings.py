@@ -12,7 +12,7 @@ from attlas.claims.claim import Source as Text
 from attlas.claims.verdict import Outcome
 from attlas.experiments.find import find_experiments
 from attlas.site.content import ClaimEntry, Evidence, ExperimentEntry, Source
-from attlas.site.findings import FILE, findings_of, read_findings
+from attlas.site.findings import FILE, QUESTIONS, findings_of, read_findings
 from attlas.verify.registry import find_claims
 
 PLACE = Source("own.py", 1, "")
@@ -99,6 +99,24 @@ def test_every_name_of_the_prose_exists(folder):
     known = {e.name: e for e in find_experiments() if e.paper == folder.name}
     # That the values are there is seen where the experiment runs, in tests/experiments.
     assert set(re.findall(r'value\("(.*?)", "', prose)) <= known.keys()
+
+
+def test_every_name_of_the_answers_exists():
+    folders = sorted(path.parent for path in PAPERS[0].parent.glob(f"*/{QUESTIONS}"))
+    prose = " ".join(" ".join(items) for items in read_findings(folders, QUESTIONS).values())
+    slugs = re.findall(r'(?:holds|fails|tightness|loss)\("(.*?)"', prose)
+    assert {*slugs} <= {claim.name for claim in find_claims()}
+    named = {*re.findall(r'value\("(.*?)", "', prose)}
+    assert named
+    assert named <= {experiment.name for experiment in find_experiments()}
+
+
+def test_papers_that_answer_one_question_answer_it_together(tmp_path):
+    for name in ("first", "second"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / QUESTIONS).write_text(f"## Which?\n\n- The {name}.\n", "utf-8")
+    folders = [tmp_path / "second", tmp_path / "first"]
+    assert read_findings(folders, QUESTIONS) == {"Which?": ("The second.", "The first.")}
 
 
 def test_every_paper_has_findings():
