@@ -202,6 +202,7 @@ def test_samples_that_known_attention_saves_are_read_off_the_record():
     data = at.load("sample_complexity", results="published")
     error = data.error.mean("member").sel(weights="fixed")
     settings = [(p, s0) for p in data.p.values for s0 in data.s0.values if s0 < p]
+    said = one_named("sample_complexity").answer(data)
     for p, s0 in settings:
         known, plain = (error.sel(p=p, s0=s0, student=name).values for name in STUDENTS)
         n = data.n.sel(p=p).values.astype(float)
@@ -209,5 +210,13 @@ def test_samples_that_known_attention_saves_are_read_off_the_record():
         reached = np.exp(np.interp(-np.log(plain[-1]), -np.log(known), np.log(n)))
         factor, ratio = n[-1] / reached, p / s0
         assert 0.9 < factor / ratio < 1.6, (p, s0)
-        assert factor < 0.6 * ratio**2 or known[0] < plain[-1], (p, s0)
+        place = rf"(?:^|; )([^;]*) for \$p = {p:g}\$, \$s_0 = {s0:g}\$"
+        (told,) = re.findall(place, str(said["one"]))
+        if known[0] < plain[-1]:
+            assert told.startswith("at least")
+        else:
+            assert float(told.split(" ")[0]) == pytest.approx(factor, rel=0.05)
     assert len(settings) == 9
+    assert said["within"] == ""
+    assert said["clear"]
+    assert not said["saves_moving"]
