@@ -10,8 +10,6 @@ from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 
-import pytest
-
 import attlas
 from attlas.core.extras import extras
 from attlas.projects.bibliography import all_references
@@ -204,7 +202,7 @@ def markdown_pages() -> list[Path]:
 
 
 def test_links_of_the_pages_lead_somewhere():
-    """As a code host shows the pages; `docs/extensions/claims.py` leads some to pages of the site."""
+    """As a code host shows them; for the site `docs/extensions/claims.py` replaces some."""
     dead = [
         (name(page), link)
         for page in markdown_pages()

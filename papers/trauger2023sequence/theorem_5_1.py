@@ -132,11 +132,12 @@ def theorem_5_1_printed(size, *, power=0.5):
     \max_s \mathbb{E} \sup_{W_s,Y} \sum_{i=1}^m \epsilon_i W_s Y_i, \quad
     \tilde O(\sqrt K) = O(\sqrt K \ln^2 K)$$
 
-    On own words with $m = K = 10^3$ to $10^{12}$, by the closed form of theorem-5-1-own-words: a
-    power of the logarithm makes no difference. $K$ is the right order (theorem-5-1-contraction).
-    Foster and Rakhlin bound the right side by the worst sample, for which words have
-    $B\, \mathbb{E}|S_m| / m$ in place of $B / m$: then the witness is no contradiction
-    (theorem-5-1-worst-sample), and $\sqrt K$ is needed (theorem-5-1-sqrt-k-needed).
+    Read as in Foster and Rakhlin, with the worst sample on the right, the display agrees with the
+    witness below: there a word has $B\, \mathbb{E}|S_m| / m$ (theorem-5-1-worst-sample), and
+    $\sqrt K$ is needed (theorem-5-1-sqrt-k-needed). With the same sample on both sides, as it is
+    printed, it holds with $K$ in place of $\sqrt K$ (theorem-5-1-contraction) and is false with
+    $\sqrt K$: in a sample of $m = K = 10^3$ to $10^{12}$ in which every word occurs once, a word
+    has $B / m$ by the closed form of theorem-5-1-own-words, and no power of the logarithm helps.
     """
     K = jnp.asarray(_VOCABULARIES)
     return _own_words(K, size), K**power * jnp.log(K) ** 2
