@@ -212,6 +212,19 @@ def test_links_of_the_pages_lead_somewhere():
     assert dead == []
 
 
+def test_norms_in_tables_keep_their_bars():
+    r"""In a table `\|` is one bar, also within a formula; `\lVert` and `\rVert` are two."""
+    single = [
+        (name(page), formula)
+        for page in markdown_pages()
+        for line in page.read_text(encoding="utf-8").splitlines()
+        if line.startswith("|")
+        for formula in re.findall(r"(?<!\\)\$[^$]*\$", line)
+        if r"\|" in formula
+    ]
+    assert single == []
+
+
 def test_make_targets_of_the_pages_exist():
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
     targets = set(re.findall(r"^([a-z]+):", makefile, re.MULTILINE))
