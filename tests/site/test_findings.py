@@ -121,3 +121,11 @@ def test_papers_that_answer_one_question_answer_it_together(tmp_path):
 
 def test_every_paper_has_findings():
     assert len(PAPERS) == 6  # five papers, and the bounds of our own
+
+
+@pytest.mark.parametrize("folder", PAPERS, ids=lambda folder: folder.name)
+def test_a_file_of_findings_says_that_it_is_a_template_and_what_writes_the_page(folder):
+    said = (folder / FILE).read_text(encoding="utf-8").partition("\n## ")[0]
+    assert said.startswith(f"# Findings of {folder.name}: a template\n")
+    assert f"\nattlas check {folder.name}\n" in said
+    assert f"\nattlas report {folder.name} --records published --out {folder.name}.html\n" in said

@@ -1,7 +1,8 @@
 """Findings of a paper: what holds, what does not, what it requires, what to use instead.
 
 The prose is in `findings.md` beside the paper's claims: a section for each question, an item for
-each finding, which is a Jinja template that names its evidence:
+each finding, which is a Jinja template that names its evidence (what precedes the first section is
+for a reader of that file and is not shown):
 
     - {{ holds("direction-theorem") }} The direction is that of the SVM of the same $p$, for
       {{ value("direction", "own") }} of {{ value("direction", "total") }} exponents.
