@@ -111,6 +111,14 @@ def test_every_name_of_the_answers_exists():
     assert named <= {experiment.name for experiment in find_experiments()}
 
 
+@pytest.mark.parametrize(
+    "file", sorted(PAPERS[0].parent.glob(f"*/{QUESTIONS}")), ids=lambda file: file.parent.name
+)
+def test_a_file_of_answers_says_that_it_is_a_template(file):
+    title = f"# Questions that {file.parent.name} answers: a template\n"
+    assert file.read_text(encoding="utf-8").startswith(title)
+
+
 def test_papers_that_answer_one_question_answer_it_together(tmp_path):
     for name in ("first", "second"):
         (tmp_path / name).mkdir()
