@@ -72,7 +72,7 @@ def trauger2023_bracket(
     if constants == "printed":
         scale = kappa * B_x**2 * jnp.sqrt(C / m)
         # the product tends to 0 with C and with B_x
-        ratio = jnp.where(scale > 0, B_x / jnp.where(scale > 0, scale, 1), 1)
+        ratio = jnp.where(scale > 0, B_x / scale, 1)
         flat = B_x * jnp.sqrt(math.log(2 * d) / jnp.asarray(m))
         return scale * (1 + jnp.log(ratio)) + flat
     A, D = math.log(2 * d), kappa**2 * B_x**4 * C
