@@ -9,6 +9,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import numpy as np
 import pytest
 from benchmarks.interleave import RESULTS
 from benchmarks.page import benchmarks_page, peers_of, rounded, times_faster
@@ -225,3 +226,36 @@ def test_samples_that_known_attention_saves_are_read_off_the_record():
     assert said["within"] == ""
     assert said["clear"]
     assert not said["saves_moving"]
+
+
+def test_reviews_gain_nothing_by_attending():
+    """Self-attention against its control of equal weights, paired, and how far it spreads."""
+    data = at.load("reviews", results="published")
+    pair = 100 * (
+        data.accuracy.sel(model="self-attention") - data.accuracy.sel(model="equal weights")
+    ).transpose("member", "n")
+    z = pair.mean("member") / (pair.std("member", ddof=1) / np.sqrt(data.sizes["member"]))
+    assert float(abs(z).max()) < 2.26  # Student's 95 % of ten pairs
+    assert "equal weights are as good" in answer("reviews")
+    assert "spread over 130.0 of 130.0" in answer("reviews")
+
+
+def test_the_norm_of_the_largest_weights_is_told_in_both_readings():
+    assert numbers(answer("concentration")) >= {0.909, 0.938, 0.489}
+
+
+def test_the_gap_of_sparse_majority_grows_in_the_ranks_of_its_runs():
+    data = at.load("sparse_majority", results="published")
+    gap = data.shown.sel(quantity="validation minus training loss").transpose("T", "member")
+    ranks = gap.values.ravel().argsort().argsort().reshape(gap.shape)
+    rng = np.random.default_rng(0)
+    trend = (ranks.mean(1) * (np.arange(10) - 4.5)).sum()
+    shuffled = [rng.permutation(ranks.ravel()).reshape(gap.shape).mean(1) for _ in range(4000)]
+    chance = np.mean([(each * (np.arange(10) - 4.5)).sum() >= trend for each in shuffled])
+    assert chance < 0.02
+    assert "The loss gap grows with $T$" in answer("sparse_majority")
+    assert "$T = 20$, carries much of it" in answer("sparse_majority")
+
+
+def test_not_every_training_moves_attention_to_the_relevant_tokens():
+    assert answer("attention").startswith("In most trainings from every start, not in all")

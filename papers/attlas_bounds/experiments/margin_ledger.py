@@ -93,7 +93,7 @@ def ledger(data: xr.Dataset) -> dict[str, object]:
     ends = [data.isel(T=0)] + ([data.isel(T=-1)] if data.sizes["T"] > 1 else [])
     return {
         "each": [{"T": int(case["T"]), "rows": gains(case.needed)} for case in ends],
-        "margin": f"{float(ends[0].margin):.2g}",
+        "margins": ", ".join(f"{float(m):.2g} for $T = {int(m['T'])}$" for m in data.margin),
     }
 
 

@@ -128,8 +128,13 @@ def answer(data: xr.Dataset) -> dict[str, object]:
     gain = (last / data.zeta).median(over)
     best, worst = int(gain.argmax("start")), int(gain.argmin("start"))
     return {
-        "every": bool((2 * grown > runs).all()),
+        "every": bool((grown == runs).all()),
+        "mostly": bool((2 * grown > runs).all()),
         "never": bool((2 * grown <= runs).all()),
+        "by_start": ", ".join(
+            f"{int(k)} of {int(of)} from {name}"
+            for name, k, of in zip(grown.start.values, grown, runs, strict=True)
+        ),
         "grown": int(grown.sum()),
         "runs": int(runs.sum()),
         "most": f"{gain.values[best]:.1f}",

@@ -222,7 +222,11 @@ def mean_of(quantity: panels.Formula) -> panels.Formula:
 
 
 def answer(data: xr.Dataset) -> dict[str, object]:
-    """From how many reviews on self-attention is better, and the variant that gains most."""
+    """From how many reviews on self-attention is better, and whether better than its control.
+
+    The control are equal weights: a gain over the MLP that they have too is one of averaging and
+    of the value map, and not of attention.
+    """
     gaps = gap(data).transpose("member", "model", "n")
     mean, half = student_interval(gaps.values)
     names = gaps.model.values.tolist()
@@ -230,9 +234,15 @@ def answer(data: xr.Dataset) -> dict[str, object]:
     clear = mean[plain] > half[plain]
     texts = [f"{m:+.1f} ± {r:.1f}" for m, r in zip(mean[:, -1], half[:, -1], strict=True)]
     best = int(mean[:, -1].argmax())
-    first = onset(data.n.values, clear)
+    first, control = onset(data.n.values, clear), against_equal_weights(data)
+    attending = control is not None and bool(np.all(control[0] > control[1], where=clear))
     return {
         "first": f"{float(first):,.0f}" if np.isfinite(first) else "",
+        "attending": attending,
+        "control": ", ".join(f"{m:+.2f} ± {r:.2f}" for m, r in zip(*control, strict=True))
+        if control
+        else "",
+        "support": support_text(data),
         "plain": texts[plain],
         "recurrent": texts[names.index("recurrent attention")],
         "best": names[best],
@@ -241,6 +251,24 @@ def answer(data: xr.Dataset) -> dict[str, object]:
         "n": f"{int(data.n[-1]):,}",
         "members": data.sizes["member"],
     }
+
+
+def against_equal_weights(data: xr.Dataset) -> tuple[np.ndarray, np.ndarray] | None:
+    """Points of self-attention above equal weights: means and half widths of intervals by n."""
+    if "equal weights" not in data.model:
+        return None
+    values = percent(data).transpose("n", "member", "model")
+    pair = values.sel(model="self-attention", drop=True) - values.sel(
+        model="equal weights", drop=True
+    )
+    interval = student_interval(pair.transpose("member", "n").values)
+    return interval.mean, interval.half_width
+
+
+def support_text(data: xr.Dataset) -> str:
+    """How many words self-attention spreads over, and how many equal weights do."""
+    one = data.sel(model="self-attention", statistic="effective support").isel(n=-1)
+    return f"{float(one.concentration.mean()):.1f} of {float(one.uniform):.1f}"
 
 
 EXPERIMENT = Experiment(

@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 import xarray as xr
 from jaxtyping import Array
-from scipy.stats import spearmanr
+from scipy.stats import linregress, spearmanr
+from scipy.stats import t as student
 
 from attlas.data.sparse_majority import MajorityDesign
 from attlas.experiments import panels
@@ -49,6 +50,8 @@ WEIGHTS, LOSS_GAP, ACCURACY_GAP, ACCURACY = QUANTITIES = (
 )  # fmt: skip
 GAPS = {"loss gap": LOSS_GAP, "accuracy gap": ACCURACY_GAP}
 GROWTH = np.sqrt(np.log(64 * 300 * (np.array(RELEASED_LENGTHS) + 1)))
+RISE = f"{100 * (GROWTH[-1] / GROWTH[0] - 1):.1f}"
+"""By how many percent that grows from the first length to the last."""
 r"""$\sqrt{\log(d m T)}$ at the paper's lengths, in the released settings."""
 BOUNDS = {"version": list(VERSIONS[:2])}
 """All but the printed rows, which are no bounds."""
@@ -131,6 +134,7 @@ def learnt(data: xr.Dataset) -> dict[str, object]:
         "stopped": int(data.stopped.sum()), "runs": data.stopped.size,
         "validate_every": data.attrs["validate_every"],
         "trends": trends(data) if data.sizes["T"] > 2 else "",
+        "largest_runs": trend_of_largest(data),
     }  # fmt: skip
 
 
@@ -145,6 +149,48 @@ def trends(data: xr.Dataset) -> str:
         correlation, p = spearmanr(lengths, values, nan_policy="omit")
         texts.append(f"{correlation:.2f} ($p$ = {p:.1g}) for the {name}")
     return ", ".join(texts)
+
+
+def growth(data: xr.Dataset) -> dict[str, object]:
+    """How the loss gap changes with T over all runs, and without the shortest length."""
+    if data.sizes["T"] < 3:
+        names = ("grows", "grows_later", "shortest", "trend", "later", "slope", "factor")
+        return dict.fromkeys(names, "")
+    gaps = of(LOSS_GAP)(data).transpose("T", "member")
+    lengths = np.broadcast_to(data["T"].values[:, None], gaps.shape)
+    every, later = _trend(lengths, gaps.values), _trend(lengths[1:], gaps.values[1:])
+    return {
+        "grows": every["p"] < 0.05 and every["correlation"] > 0,
+        "grows_later": later["p"] < 0.05 and later["correlation"] > 0,
+        "shortest": int(data["T"][0]),
+        "trend": f"{every['correlation']:.2f} ($p$ = {every['p']:.1g})",
+        "later": f"{later['correlation']:.2f} ($p$ = {later['p']:.1g})",
+        "slope": f"{every['slope']:.3f} ± {every['half_width']:.3f}",
+        "factor": f"{every['factor']:.1f}",
+    }
+
+
+def trend_of_largest(data: xr.Dataset) -> str:
+    """The rank correlation of the largest gap of each length, which the paper's figure shows."""
+    if data.sizes["T"] < 3:
+        return ""
+    largest = of(LOSS_GAP)(data).max("member")
+    correlation, p = spearmanr(data["T"].values, largest.values)
+    return f"{correlation:.2f} ($p$ = {p:.1g})"
+
+
+def _trend(lengths: np.ndarray, gaps: np.ndarray) -> dict[str, float]:
+    """Spearman's correlation, and the line in log T with its 95 % half width and its rise."""
+    finite = np.isfinite(gaps)
+    T, gap = lengths[finite], gaps[finite]
+    correlation, p = spearmanr(T, gap)
+    line = linregress(np.log(T), gap)
+    ends = line.intercept + line.slope * np.log([T.min(), T.max()])
+    return {
+        "correlation": float(correlation), "p": float(p), "slope": float(line.slope),
+        "half_width": float(line.stderr * student.ppf(0.975, len(T) - 2)),
+        "factor": float(ends[1] / ends[0]),
+    }  # fmt: skip
 
 
 def sizes(data: xr.Dataset) -> dict[str, object]:
@@ -190,8 +236,7 @@ def runs_needed(data: xr.Dataset) -> dict[str, object]:
         needed, low, high = detected(data, name).runs()
         count = f"{needed:,.0f} [{low:,.0f}, {high:,.0f}]"
         texts.append(f"{count if np.isfinite(needed) else 'infinitely many'} for the {name}")
-    rise = f"{100 * (GROWTH[-1] / GROWTH[0] - 1):.1f}"
-    return {**departures(data), "rise": rise, "needed": " and ".join(texts)}
+    return {**departures(data), "rise": RISE, "needed": " and ".join(texts)}
 
 
 def mean_and_range_text(values: xr.DataArray) -> str:
@@ -231,17 +276,22 @@ def stopped(reached: bool, **look: Any) -> Lines:
 
 
 def answer(data: xr.Dataset) -> dict[str, object]:
-    """The bound that needs the fewest samples, and the runs that would show a log T."""
+    """The bound that needs the fewest samples, and whether the gap grows with T."""
     sharp = data.log10_needed.sel(version="sharp")
     needed = {cover: float(np.nanmedian(sharp.sel(cover=cover))) for cover in COVERS}
     cover = min(needed, key=lambda name: needed[name])
     runs, low, high = detected(data, "loss gap").runs()
     count = f"{runs:,.0f} [{low:,.0f}, {high:,.0f}]"
-    return sizes(data) | {
-        "name": NAMES[cover],
-        "fewest": f"$10^{{{needed[cover]:.1f}}}$",
-        "runs": count if np.isfinite(runs) else "infinitely many",
-    }
+    return (
+        sizes(data)
+        | (growth(data) if data.sizes["T"] > 2 else {"trend": ""})
+        | {
+            "rise": RISE,
+            "name": NAMES[cover],
+            "fewest": f"$10^{{{needed[cover]:.1f}}}$",
+            "runs": count if np.isfinite(runs) else "infinitely many",
+        }
+    )
 
 
 LN_2 = Reference(y=GUESS, style="-.", label="loss of guessing, $\\ln 2$")
