@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 import attlas
-from attlas.core.extras import extras
+from attlas.core.errors import extras
 from attlas.projects.bibliography import all_references
 
 ROOT = Path(__file__).parents[1]

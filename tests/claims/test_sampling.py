@@ -5,7 +5,7 @@ from functools import partial
 import jax
 import numpy as np
 
-from attlas._jax.generator import generator
+from attlas._jax.device_arrays import generator
 from attlas.claims import sampling
 from attlas.claims.sampling import draw, in_turn, shared, vmapped
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from attlas._files.plain_file import printable
 from attlas.display.numbers import plain_number
-from attlas.display.prose import plain
+from attlas.display.terminal import plain
 
 if TYPE_CHECKING:
     from attlas.claims.verdict import CheckReport, Verdict

@@ -9,10 +9,8 @@ import jax
 import numpy as np
 from jaxtyping import Array, PRNGKeyArray
 
-from attlas._jax.device_arrays import on_device
-from attlas._jax.generator import generator
-from attlas.claims.perturbed_draws import PerturbedGenerator
-from attlas.core.named_call import parameters
+from attlas._jax.device_arrays import generator, on_device
+from attlas.core.names import parameters
 
 Instance = Mapping[str, Array]
 """One instance: arrays by name. A batch of instances has a leading axis on every array."""
@@ -101,6 +99,8 @@ def shared(function: Callable[..., Value], *, perturbed: bool = True) -> Callabl
         >>> bool((first == again).all()), calls
         (True, [3])
     """
+    # Few claims share what they draw.
+    from attlas.claims.perturbed_draws import PerturbedGenerator
 
     @wraps(function)
     def once(source: Any, *arguments: Any, **options: Any) -> Value:

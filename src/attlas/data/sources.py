@@ -25,8 +25,7 @@ from typing import Any
 import platformdirs
 
 from attlas.core.discovery import scan
-from attlas.core.errors import UserError, in_short
-from attlas.core.extras import extra_needed
+from attlas.core.errors import UserError, extra_needed, in_short
 
 _UNREADABLE = (OSError, EOFError, zlib.error, lzma.LZMAError, ValueError, KeyError)
 """The exceptions of the parsers on truncated, altered or foreign files."""

@@ -14,8 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int, Int8, Key, PRNGKeyArray
 
-from attlas._jax.device_arrays import on_device
-from attlas._jax.generator import generator
+from attlas._jax.device_arrays import generator, on_device
 from attlas.core.errors import UserError
 
 

@@ -8,7 +8,8 @@ from typing import Any, Protocol
 
 from attlas.core.errors import UserError
 from attlas.data.sources import as_if_present
-from attlas.experiments.cell import DTYPES, Cell, Scale, canonical_json
+from attlas.experiments.cell import DTYPES, Cell, Scale
+from attlas.experiments.packed import canonical_json
 from attlas.experiments.settings import KINDS, Settings, checked
 
 LAYOUT = ("members", "block", "seed", "dtype")

@@ -13,8 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from attlas._files.draft import draft_of
-from attlas._files.plain_file import Damaged, printable, read_plain_file
+from attlas._files.plain_file import Damaged, draft_of, printable, read_plain_file
 from attlas.core.errors import UserError
 from attlas.experiments.environment import code_hash
 from attlas.experiments.packed import pack_arrays, unpack_arrays

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from attlas.claims.claim import Erratum
 from attlas.claims.strength import best_ratio
-from attlas.display.prose import plain
+from attlas.display.terminal import plain
 from attlas.site.anchors import anchor
 from attlas.site.content import BROKEN, MARKS, Atlas, ClaimEntry, Findings, PaperEntry
 from attlas.site.glossary import glossary

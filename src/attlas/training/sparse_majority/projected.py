@@ -14,7 +14,7 @@ import numpy as np
 import optax
 from jaxtyping import Array, Float, Int, Int8, PRNGKeyArray
 
-from attlas._jax.generator import generator
+from attlas._jax.device_arrays import generator
 from attlas._jax.loop_jit import loop_jit
 from attlas.core.errors import UserError
 from attlas.data.sparse_majority import BitEmbedding, SparseMajority
