@@ -64,9 +64,6 @@ def audit_checkpoints(
         checkpoints: step and path of each, at least one.
         level: level of the last checkpoint; the others are audited at level data at most.
         progress: called with the part, how much of it is done, and of how much.
-
-    Returns:
-        The audit of the last checkpoint, with `curves`.
     """
     rows = []
     below = "data" if level == "deep" else level

@@ -84,7 +84,6 @@ class Control:
         description: what is changed, as a reader sees it.
         sample: instances in place of the claim's own.
         expect: the outcome that it must have.
-        changes: values of keyword-only parameters.
 
     Examples:
         >>> Control("right side halved", factor=0.5).changes

@@ -52,13 +52,10 @@ def case_names(slug: str, controls: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def cases(report: "CheckReport") -> tuple[Case, ...]:
-    """The cases of a report.
+    """The cases of a report: the claim's, then one for each control.
 
     A control fails where its outcome is not the expected one, which shows that the check could
     not have failed; every other defect fails the claim.
-
-    Returns:
-        The claim's case, then one for each control.
 
     Examples:
         >>> from attlas.claims.verdict import CheckReport, Outcome, Verdict

@@ -133,7 +133,6 @@ class CheckReport:
         claim: the claim's name.
         verdict: the claim's own verdict.
         controls: the verdicts of the controls that its author declared.
-        expect: the outcome that the claim expects.
         challenge: the search for a counterexample, if one was made.
         detection: for each component of the sides, the smallest relative change of the right side
             that this check would notice, by `attlas.verify.evidence`; None where it has no size.

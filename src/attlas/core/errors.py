@@ -73,7 +73,6 @@ def missing_extra(error: ImportError, by: str, extra: str = "") -> str:
     """The line for an import that failed, where an extra of attlas would install what is missing.
 
     Args:
-        error: of the import.
         by: what needs it.
         extra: the one that is named if it has the dependency; else the smallest that has it.
 

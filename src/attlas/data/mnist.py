@@ -24,9 +24,6 @@ def read_idx(path: Path) -> np.ndarray:
     Args:
         path: the file; two zero bytes, type code 8, the number of axes, then their sizes.
 
-    Returns:
-        Array of uint8.
-
     Raises:
         ValueError: if the header or the length is not that of an IDX file of bytes.
     """

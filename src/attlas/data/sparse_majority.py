@@ -145,9 +145,6 @@ def make_sparse_majorities(
         keys: one random key per run.
         T: bits per sequence.
 
-    Returns:
-        The draws; each run has sequences, hidden positions and embedding of its own.
-
     Examples:
         >>> keys = jax.random.split(jax.random.key(0), 2)
         >>> make_sparse_majorities(keys, 9, MajorityDesign(validation=5)).bits.shape

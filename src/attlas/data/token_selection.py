@@ -43,9 +43,6 @@ def token_scores(data: TokenSelection) -> Float[Array, "n T"]:
     Args:
         data: samples and value head.
 
-    Returns:
-        Scores, one row per sample.
-
     Examples:
         >>> token_scores(make_support_selection(jax.random.key(0))).shape
         (1, 2)
@@ -209,9 +206,6 @@ def make_support_selection(
         T: tokens per sample.
         d: embedding dimension, at least 2 and at least 4 if T > 2.
         dtype: floating type; JAX's default when None.
-
-    Returns:
-        Samples with `tokens`.
 
     Raises:
         UserError: if n or T do not fit into d dimensions.

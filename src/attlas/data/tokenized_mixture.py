@@ -81,7 +81,6 @@ def make_tokenized_mixture(
     r"""A mixture with random orthogonal patterns.
 
     Args:
-        key: random key of the patterns.
         d: embedding dimension, at least M + 2.
         M: irrelevant patterns, at least 1.
         S: norm of every pattern.

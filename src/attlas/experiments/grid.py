@@ -39,7 +39,6 @@ class Grid:
 
     Attributes:
         each: values of each axis. An axis of lists (sizes computed together) has one cell per list.
-        fixed: settings of all cells.
         smoke: axes and settings that differ at the smallest scale; a function if they depend on
             which data are present.
         paper: axes and settings that differ at the paper's own scale; if the paper has none, at the

@@ -79,9 +79,6 @@ def write_report(
         claim: the claim; its file, line, sources and commit are stored with the report.
         measured_in: environment of the process that checked; by default this one's.
 
-    Returns:
-        Path of the JSON file.
-
     Raises:
         UserError: if the folder cannot be written or the disk is full.
     """

@@ -54,9 +54,6 @@ def write_witness(
     Args:
         facts: plain JSON about the search: ratio, seed, steps.
 
-    Returns:
-        Path of the JSON file.
-
     Raises:
         UserError: if the folder cannot be written or the disk is full.
     """

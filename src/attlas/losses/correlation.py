@@ -7,12 +7,6 @@ from jaxtyping import Array, Float
 def correlation(u: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
     r"""Correlation loss l(u) = -u, entrywise.
 
-    Args:
-        u: margins y f.
-
-    Returns:
-        Losses of the same shape.
-
     Examples:
         >>> float(correlation(jnp.array(2.0)))
         -2.0
@@ -23,12 +17,6 @@ def correlation(u: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
 def correlation_derivative(u: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
     r"""Derivative l'(u) = -1, entrywise.
 
-    Args:
-        u: margins y f.
-
-    Returns:
-        Array of -1 of the same shape.
-
     Examples:
         >>> float(correlation_derivative(jnp.array(2.0)))
         -1.0
@@ -38,12 +26,6 @@ def correlation_derivative(u: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
 
 def correlation_log_slope(u: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
     r"""Logarithm of the slope, log(-l'(u)) = 0, entrywise.
-
-    Args:
-        u: margins y f.
-
-    Returns:
-        Array of zeros of the same shape.
 
     Examples:
         >>> float(correlation_log_slope(jnp.array(2.0)))

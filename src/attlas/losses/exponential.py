@@ -7,12 +7,6 @@ from jaxtyping import Array, Float
 def exponential(u: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
     r"""Exponential loss l(u) = exp(-u), entrywise.
 
-    Args:
-        u: margins y f.
-
-    Returns:
-        Losses of the same shape.
-
     Examples:
         >>> float(exponential(jnp.array(0.0)))
         1.0
@@ -23,12 +17,6 @@ def exponential(u: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
 def exponential_derivative(u: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
     r"""Derivative l'(u) = -exp(-u), entrywise.
 
-    Args:
-        u: margins y f.
-
-    Returns:
-        Derivatives of the same shape, negative.
-
     Examples:
         >>> float(exponential_derivative(jnp.array(0.0)))
         -1.0
@@ -38,12 +26,6 @@ def exponential_derivative(u: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
 
 def exponential_log_slope(u: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
     r"""Logarithm of the slope, log(-l'(u)) = -u, entrywise.
-
-    Args:
-        u: margins y f.
-
-    Returns:
-        Logarithms of the same shape.
 
     Examples:
         >>> float(exponential_log_slope(jnp.array(1000.0)))

@@ -7,12 +7,6 @@ from jaxtyping import Array, Float
 def logistic(u: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
     r"""Logistic loss l(u) = log(1 + exp(-u)), entrywise, without overflow.
 
-    Args:
-        u: margins y f.
-
-    Returns:
-        Losses of the same shape.
-
     Examples:
         >>> import jax.numpy as jnp
         >>> print(f"{float(logistic(jnp.array(0.0))):.4f}")
@@ -24,12 +18,6 @@ def logistic(u: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
 def logistic_derivative(u: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
     r"""Derivative l'(u) = -1 / (1 + exp(u)), entrywise.
 
-    Args:
-        u: margins y f.
-
-    Returns:
-        Derivatives of the same shape, in (-1, 0).
-
     Examples:
         >>> import jax.numpy as jnp
         >>> float(logistic_derivative(jnp.array(0.0)))
@@ -40,9 +28,6 @@ def logistic_derivative(u: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
 
 def logistic_log_slope(u: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
     r"""Logarithm of the slope, log(-l'(u)) = -log(1 + exp(u)), entrywise.
-
-    Args:
-        u: margins y f.
 
     Returns:
         Logarithms of the same shape; they stay finite where l' itself underflows.

@@ -86,9 +86,6 @@ def dual_norm(C: Matrices, ball: str) -> Float[Array, "*batch"]:
     Args:
         ball: name of the primal norm.
 
-    Returns:
-        The dual norms, in the units of C.
-
     Examples:
         >>> C = jnp.array([[1.0, -2.0], [3.0, 0.0]])
         >>> float(dual_norm(C, "1,1")), float(dual_norm(C, "1,inf"))

@@ -60,9 +60,6 @@ def row_norm(
         p: outer exponent, 1 <= p <= inf.
         upper: whether to add the rounding allowance, so that the value is an upper bound.
 
-    Returns:
-        The norms, in the units of W.
-
     Examples:
         >>> W = jnp.array([[3.0, 4.0], [0.0, 1.0]])
         >>> float(row_norm(W, 2, 1)), float(row_norm(W, 1, float("inf")))
@@ -76,9 +73,6 @@ def frobenius_norm(W: Float[Array, "*batch r d"], *, upper: bool = False) -> Flo
 
     Args:
         upper: whether to add the rounding allowance, so that the value is an upper bound.
-
-    Returns:
-        The norms, in the units of W.
 
     Examples:
         >>> float(frobenius_norm(jnp.array([[3.0, 0.0], [0.0, 4.0]])))
@@ -99,9 +93,6 @@ def spectral_norm(W: Float[Array, "*batch r d"], *, upper: bool = False) -> Floa
     Args:
         upper: whether to give the certified upper bound instead; infinite if no V is found.
 
-    Returns:
-        The norms, in the units of W.
-
     Examples:
         >>> print(f"{float(spectral_norm(jnp.array([[0.0, 2.0], [1.0, 0.0]]))):.12f}")
         2.000000000000
@@ -121,9 +112,6 @@ def operator_norm(
         q: exponent of the arguments.
         p: exponent of the values.
         upper: whether to add the rounding allowance, so that the value is an upper bound.
-
-    Returns:
-        The norms, in the units of W.
 
     Raises:
         UserError: if q -> p has no closed form.

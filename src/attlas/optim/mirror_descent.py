@@ -61,9 +61,6 @@ def potential_gradient(
     Args:
         p: exponent, above 1.
 
-    Returns:
-        The dual variable, of the same shape.
-
     Examples:
         >>> potential_gradient(jnp.array([2.0, 0.0, -3.0]), 3.0).tolist()
         [4.0, 0.0, -9.0]
@@ -80,9 +77,6 @@ def inverse_potential_gradient(
     Args:
         u: dual variable, any shape.
         p: exponent, above 1.
-
-    Returns:
-        The primal variable, of the same shape.
 
     Examples:
         >>> inverse_potential_gradient(jnp.array([4.0, 0.0, -9.0]), 3.0).tolist()
@@ -105,9 +99,6 @@ def mirror_step(
     Args:
         gradient: g, of the same shape.
         p: exponent, above 1.
-
-    Returns:
-        w+, of the same shape.
 
     Examples:
         >>> mirror_step(jnp.array([1.0, 0.0]), jnp.array([-6.0, 2.0]), 0.5, 3.0).tolist()

@@ -63,7 +63,6 @@ def write_atlas(
     Equal records give equal pages, whenever they are written.
 
     Args:
-        results: the store, or the results folder.
         out: the front page; its folder is created if missing. The pages of papers and experiments
             go into a folder beside it that has its name without the suffix.
         names: what to show, see `attlas.site.selection.select`.

@@ -40,9 +40,6 @@ def power_map(u: np.ndarray, exponent: float) -> np.ndarray:
         u: any array.
         exponent: positive power.
 
-    Returns:
-        Array of the same shape.
-
     Examples:
         >>> power_map(np.array([-2.0, 3.0]), 2.0).tolist()
         [-4.0, 9.0]
@@ -62,9 +59,6 @@ def certify(
         w: primal points, [b, D], of any scale.
         multipliers: dual points, [b, m]; negative entries count as zero.
         p: exponent, 1 < p <= inf.
-
-    Returns:
-        The certificate.
 
     Examples:
         >>> from attlas.solvers.constraints import VectorRows
@@ -87,9 +81,6 @@ def certificate_of(
         dual: dual points l >= 0, [b, m].
         pull: A'l, [b, D].
         p: exponent, 1 < p <= inf.
-
-    Returns:
-        The certificate.
 
     Examples:
         >>> w, l = np.array([[2.0]]), np.array([[3.0]])

@@ -48,7 +48,7 @@ def _kind(rule: Configuration) -> str:
 def rotary_frequencies(
     config: Configuration, size: int, *, theta_key: str = "rope_theta"
 ) -> np.ndarray:
-    r"""Angle per position of each pair of coordinates.
+    r"""Angle per position of each pair of coordinates, in float64.
 
     $$\omega_i=\theta^{-2i/r},\quad i<r/2$$
 
@@ -60,9 +60,6 @@ def rotary_frequencies(
         config: configuration with `rope_parameters`, or `rope_theta` and `rope_scaling`.
         size: r, number of coordinates that turn.
         theta_key: older name of the base.
-
-    Returns:
-        The frequencies in float64.
 
     Raises:
         UserError: if the configuration asks for another rule.

@@ -28,7 +28,7 @@ VARIABLE = "ATTLAS_CLAIMS"
 
 
 def find_claims(names: Sequence[str] | str = ()) -> tuple[Claim, ...]:
-    """Claims by name or by place.
+    """Claims by name or by place, in order of paper and file.
 
     Names are looked up in the project of the working directory (`[tool.attlas]` in its
     `pyproject.toml`), then in the installed papers (packages that announce claims by the entry
@@ -40,9 +40,6 @@ def find_claims(names: Sequence[str] | str = ()) -> tuple[Claim, ...]:
             notebook with cells tagged `attlas`, a module, each also with `:NAME`. Empty for the
             claims of the project, or outside a project for all. A single name need not be in a
             list.
-
-    Returns:
-        The claims in order of paper and file.
 
     Raises:
         UserError: for an unknown name, with the nearest ones; for a place without claims, or that

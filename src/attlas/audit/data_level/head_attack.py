@@ -76,14 +76,9 @@ def ball_attack(
     Args:
         attention: scale, rotation and norms of the layer.
         head: one entry of `ReducedHeads`.
-        y: tokens where the ascent starts.
         seen: True where the row's token sees the column's.
         radius: largest norm of a token.
         start: the first direction.
-        steps: steps of the ascent.
-
-    Returns:
-        The best gain, its tokens and its direction.
     """
     small, narrow, rows = _in_float32((attention, head, y))
     ball = jnp.asarray(radius, jnp.float32)

@@ -88,7 +88,6 @@ def shuffled(
 
     Args:
         special: numbers of the special tokens.
-        draw: generator of the order.
 
     Examples:
         >>> found = shuffled(np.array([1, 7, 8, 9]), [1], np.random.default_rng(0))

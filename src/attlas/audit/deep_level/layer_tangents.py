@@ -187,10 +187,8 @@ def earlier_slopes(
     """Slopes in the hidden states that enter a layer, from those that leave it.
 
     Args:
-        x: hidden states that enter the layer.
         present: False for padding.
         moved: change of the hidden states that enter.
-        later: slopes in the hidden states that leave.
         vectors: change of the layer's own heads; None where its weights stay.
 
     Returns:

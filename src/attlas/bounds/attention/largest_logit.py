@@ -15,7 +15,7 @@ def largest_logit(
     query_bias: Number = 0.0,
     constant: Number = 0.0,
 ) -> Array:
-    r"""An upper value of the |logits| of tokens of norm at most R.
+    r"""An upper value of the |logits| of tokens of norm at most R, rounded up.
 
     $$|x'Ay+a'y+c'x+e|\le R^2\|A\|+R|a|+R|c|+|e|,\qquad A=sW_QW_K',\
     a=sW_Kb_Q,\ c=sW_Qb_K,\ e=s\,b_Q'b_K$$
@@ -32,9 +32,6 @@ def largest_logit(
         radius: R, as `normalised_radius` gives it, or sqrt(d) where the norm is folded in.
         key_bias: |a|, how the queries' bias weighs keys.
         query_bias: |c|, how the keys' bias weighs queries.
-
-    Returns:
-        The bound, rounded up.
 
     Source: derived, papers/attlas_audit/proofs/certificates.md.
 

@@ -54,8 +54,6 @@ class MatrixNorms(NamedTuple):
     """Norms of M, which maps its inputs by x -> M x.
 
     Attributes:
-        rows: rows of M.
-        columns: columns of M.
         rank: largest rank the parametrisation allows.
         spectral: largest singular value.
         total: ||M||_{1,1}, the sum of all |entries|.

@@ -69,7 +69,6 @@ def perceptron_cover(
     ||w||^2 B_x^2 / eps^2 of them, and a centre is named by its updates.
 
     Args:
-        w: the linear function.
         X: points, one per row.
         epsilon: distance wanted, above 0.
 

@@ -37,7 +37,6 @@ class RiskBound:
 
     Attributes:
         name: the label in tables.
-        bound: upper bound on the risk.
         empirical: the mean loss on the sample that the bound uses.
         n: its size.
         delta: probability that the bound fails.

@@ -14,9 +14,6 @@ def inward(x: Array) -> Array:
     Args:
         x: array that is scaled, n entries.
 
-    Returns:
-        A number just below 1.
-
     Examples:
         >>> bool(1 - 1e-5 < inward(jnp.ones(3)) < 1)
         True
@@ -26,9 +23,6 @@ def inward(x: Array) -> Array:
 
 def project_ball(x: Array, radius: Array) -> Array:
     """Onto ||x||_2 <= radius, over all entries.
-
-    Returns:
-        x, or x scaled to the boundary.
 
     Examples:
         >>> project_ball(jnp.array([3.0, 4.0]), jnp.asarray(1.0)).round(3).tolist()
@@ -42,9 +36,6 @@ def project_ball(x: Array, radius: Array) -> Array:
 
 def project_sphere(x: Array, radius: Array) -> Array:
     """Onto ||x||_2 = radius; zero, which is equally far from all of it, goes to the first axis.
-
-    Returns:
-        A point of the sphere.
 
     Examples:
         >>> project_sphere(jnp.zeros(2), jnp.asarray(2.0)).tolist()

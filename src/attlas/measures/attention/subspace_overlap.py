@@ -36,9 +36,6 @@ def subspace_overlap(bases: ArrayInput) -> SubspaceOverlap:
         bases: one matrix per head, (H, d, k), whose columns are independent and span what
             the head reads or writes.
 
-    Returns:
-        The overlaps and their reference.
-
     Raises:
         UserError: if there are more columns than rows, or fewer than two rows.
 

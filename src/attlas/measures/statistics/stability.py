@@ -18,9 +18,6 @@ def model_distances(full: Any, without: Any, recorded: int = 1) -> Float[Array, 
         without: the same with a leading axis, one entry per sample that was left out.
         recorded: number of leading axes of `full` that are recorded steps, not parameters.
 
-    Returns:
-        One distance a sample and recorded step.
-
     Raises:
         UserError: if the two do not have the same arrays but for the leading axis.
 
@@ -57,9 +54,6 @@ def average_model_stability(full: Any, without: Any, recorded: int = 1) -> Float
         full: parameters trained on all samples; floating arrays may start with recorded axes.
         without: the same with a leading axis, one entry per sample that was left out.
         recorded: number of leading axes of `full` that are recorded steps, not parameters.
-
-    Returns:
-        One number per recorded step.
 
     Examples:
         >>> full, without = jnp.zeros((1, 2)), jnp.array([[[3.0, 4.0]], [[0.0, 0.0]]])

@@ -52,9 +52,6 @@ def model_gradient(model: MultiHead, X: Float[Array, "T d"]) -> MultiHead:
     Args:
         X: tokens, one per row.
 
-    Returns:
-        The gradient, of the model's own structure.
-
     Examples:
         >>> model = MultiHead(jnp.array([[3.0]]), jnp.array([[[0.0]]]), Decoder.LAST)
         >>> slope = model_gradient(model, jnp.array([[0.0], [2.0]]))

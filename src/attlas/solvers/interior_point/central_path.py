@@ -107,9 +107,6 @@ def interior_point(path: Path, p: float, target: float, max_steps: int) -> PathE
         p: exponent of the certificate.
         target: relative gap at which a problem leaves.
         max_steps: steps at most.
-
-    Returns:
-        The best points, by certificate.
     """
     b, m, size = path.rows.shape
     best = PathEnd(np.zeros((b, size)), np.zeros((b, m)), np.full(b, np.inf), np.zeros(b, int))
