@@ -106,7 +106,6 @@ def apart(rng: np.random.Generator, seed: Any = None) -> np.random.Generator:
     """A separate stream, whose draws are perturbed wherever those of `rng` are.
 
     Args:
-        rng: the generator of a sampler.
         seed: seed of the stream; by default two draws from `rng`.
 
     Examples:

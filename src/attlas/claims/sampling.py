@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 import jax
 import numpy as np
-from jaxtyping import Array, PRNGKeyArray
+from jaxtyping import Array
 
 from attlas._jax.device_arrays import generator, on_device
 from attlas.core.names import parameters
@@ -147,22 +147,3 @@ def in_turn(
         padded = [np.pad(array, width) for array, width in zip(variants, widths, strict=True)]
         interleaved[name] = np.concatenate(padded)[order]
     return interleaved
-
-
-def vmapped(draw_one: Callable[[PRNGKeyArray], Instance]) -> Sampler:
-    """Turn a pure function of a key that draws one instance into a sampler.
-
-    Returns:
-        Function of a key and a count, with one compiled program per count.
-
-    Examples:
-        >>> sample = vmapped(lambda key: {"x": jax.random.normal(key, (2,))})
-        >>> sample(jax.random.key(0), 3)["x"].shape
-        (3, 2)
-    """
-    batch = jax.jit(jax.vmap(draw_one))
-
-    def sample(key: PRNGKeyArray, count: int) -> Instance:
-        return batch(jax.random.split(key, count))
-
-    return sample

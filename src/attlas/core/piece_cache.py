@@ -24,7 +24,6 @@ def cached_pieces(
 
     Args:
         origin: a tree whose arrays differ from those of other computations.
-        count: number of pieces.
         compute: gives the pieces of some numbers in their order, trees of NumPy arrays.
         like: gives a tree of the structure of a piece, whose leaves are not read; called only if
             some pieces are stored.

@@ -86,7 +86,6 @@ def load_imdb(folder: Path | None = None, seed: int = 0, validation: int = 2_500
     Args:
         folder: data folder; `ATTLAS_DATA` or the cache when None.
         seed: seed of the split and of the order of the training reviews.
-        validation: number of validation reviews.
 
     Returns:
         Splits with texts in object arrays [n] and labels [n] int8, 1 is positive.

@@ -60,7 +60,6 @@ def load_mnist(folder: Path | None = None, seed: int = 0, validation: int = 10_0
 
     Args:
         folder: data folder; `ATTLAS_DATA` or the cache when None.
-        validation: number of validation images.
 
     Returns:
         Splits with inputs [n, 28, 28] uint8 and labels [n] uint8.

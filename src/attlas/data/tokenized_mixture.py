@@ -124,9 +124,6 @@ def make_tokenized_mixture(
 def relevant_count(mixture: TokenizedMixture, T: int) -> int:
     """Number of relevant tokens |R| = zeta T of a sample.
 
-    Args:
-        T: tokens per sample.
-
     Returns:
         The number, at least 1 and below T.
 

@@ -66,7 +66,6 @@ class LayerCache:
     constructor reads the files once.
 
     Args:
-        root: the results folder.
         source: folder or file of the model.
         context: n of the certificates.
         on_note: receives one line for each damaged file.

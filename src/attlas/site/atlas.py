@@ -105,7 +105,6 @@ def gather(
     """Collect claims, errata and experiments with their results; papers as in the bibliography.
 
     Args:
-        store: the results folder.
         claims: all claims when None; likewise errata and experiments.
         excerpt: whether verdicts of other claims may exist in the store.
         published: further records, see `write_atlas`.

@@ -35,7 +35,6 @@ def active_set(
         p: exponent, 1 < p < inf.
         start: multipliers of any scale, [1, m].
         target: relative gap at which to stop.
-        max_steps: steps at most.
         point: feasible up to its scale, [1, D]; above p = 2 the steps start there, where w is free
             of the multipliers.
 

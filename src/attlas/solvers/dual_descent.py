@@ -41,7 +41,6 @@ def dual_descent(rows: ConstraintOperator, p: float, target: float, max_steps: i
         rows: constraints of one problem, the longest row of length about one.
         p: exponent, 1 < p < inf.
         target: relative gap to stop at.
-        max_steps: steps at most.
 
     Returns:
         Multipliers, [1, m].

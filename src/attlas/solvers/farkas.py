@@ -16,9 +16,6 @@ _ACTIVE_SET_ENTRIES = 2_000_000
 def farkas_multipliers(rows: ConstraintOperator) -> tuple[np.ndarray, float]:
     """Convex weights of the rows of one problem whose combination is as short as possible.
 
-    Args:
-        rows: constraints of one problem.
-
     Returns:
         Weights l [m] with 1'l = 1, and the length ||A'l||_2 over that of the longest row.
 

@@ -62,7 +62,6 @@ def global_margin(
         starts: number of starts, at least 3.
         steps: ascent steps of each start.
         tolerance: relative distance within which the three best starts must agree.
-        key: random key of the starts.
 
     Returns:
         The margin. `Result.MAX_STEPS` if fewer than three starts agree on it, or if it is not

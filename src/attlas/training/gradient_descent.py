@@ -146,7 +146,6 @@ def gradient_descent(
 
     Args:
         model: the start, `MultiHead` or any Equinox module from tokens to a scalar.
-        steps: number of steps.
         record_at: increasing step numbers to record; log-spaced ones when None.
         loss: name of a margin loss.
         weights: weights of the samples, by default 1; the risk is still divided by n.
@@ -190,7 +189,6 @@ def gradient_descent_ensemble(
     Args:
         models: starts along a leading axis of every parameter.
         step_size: eta, one for all or one per model.
-        steps: number of steps.
         record_at: increasing step numbers to record; log-spaced ones when None.
         loss: name of a margin loss.
         chunk: models per chunk; by default as many as fit the cache.

@@ -186,11 +186,7 @@ def head_outputs(
 def attended(
     attention: Attention, weights: Float[Array, "H S T"], x: Float[Array, "T d"]
 ) -> Float[Array, "S out"]:
-    """What the attention adds: the sum of `head_outputs` and b_O, without one block per head.
-
-    Args:
-        x: the attention's input.
-    """
+    """What the attention adds: the sum of `head_outputs` and b_O, without one block per head."""
     return unite_heads(attention, mix_values(attention, weights, projections(attention, x).values))
 
 
@@ -221,11 +217,7 @@ def feed(feedforward: Feedforward, x: Float[Array, "T d"]) -> Float[Array, "T d"
 
 
 def attention_input(layer: Layer, x: Float[Array, "T d"]) -> Float[Array, "T d"]:
-    """What the layer's attention reads of the hidden states.
-
-    Args:
-        x: hidden states that enter the layer.
-    """
+    """What the layer's attention reads of the hidden states."""
     return x if layer.norm_placement == "post-norm" else layer.attention_norm(x)
 
 
@@ -235,7 +227,6 @@ def complete_layer(
     """Hidden states after the layer, given what its attention adds (b_O included).
 
     Args:
-        x: hidden states that enter the layer.
         attended: output of the attention, its own or a changed one.
     """
     if layer.norm_placement == "post-norm":

@@ -128,11 +128,7 @@ def random_selection(
 
 
 def support_of(selected: SelectedTokens) -> Bool[np.ndarray, "H n T"]:
-    """Support tokens of each selection: those that bind the max-margin matrix.
-
-    Args:
-        selected: selections and their SVM.
-    """
+    """Support tokens of each selection: those that bind the max-margin matrix."""
     return (selected.margins > 0) & (selected.margins <= 1 + SUPPORT)
 
 
@@ -145,7 +141,6 @@ def locally_optimal(
     value. Level data has none: level deep has, see `optimal_selections`.
 
     Args:
-        selected: selections and their SVM.
         scores: gamma_ij of every token for every row.
 
     Returns:

@@ -110,9 +110,7 @@ def tangents(
     """Change of the hidden states that leave a layer, for B changes of the model.
 
     Args:
-        x: hidden states that enter the layer.
         present: False for padding.
-        moved: change of the hidden states that enter.
         vectors: change of the layer's own heads; None where its weights stay.
     """
 
@@ -152,7 +150,6 @@ def last_slopes(
     """Slopes of the mean loss in the hidden states that leave the last layer.
 
     Args:
-        moved: changes of the hidden states.
         targets: tokens to be predicted.
         counted: True where a token counts for the loss.
         unchanged: hidden states of the unchanged model, for a loss against its own output.
@@ -188,7 +185,6 @@ def earlier_slopes(
 
     Args:
         present: False for padding.
-        moved: change of the hidden states that enter.
         vectors: change of the layer's own heads; None where its weights stay.
 
     Returns:

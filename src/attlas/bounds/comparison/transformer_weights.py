@@ -147,7 +147,6 @@ def matrix_norms(M: ArrayInput, rank: int | None = None) -> MatrixNorms:
     r"""All norms of one matrix, as certified upper values.
 
     Args:
-        M: the matrix of x -> M x.
         rank: largest rank its factors allow, where it is a product.
 
     Examples:

@@ -108,9 +108,6 @@ def encode_symbols(symbols: Iterable[int], alphabet: int) -> bytes:
 def decode_symbols(code: bytes, count: int, alphabet: int) -> Int[np.ndarray, " count"]:
     """The symbols that `encode_symbols` wrote.
 
-    Args:
-        alphabet: size of the alphabet.
-
     Examples:
         >>> decode_symbols(encode_symbols([3, 1, 2], 4), 3, 4).tolist()
         [3, 1, 2]

@@ -16,7 +16,6 @@ class Condition(NamedTuple):
     """An assumption of a bound.
 
     Attributes:
-        text: the condition.
         checked: whether the code checked it; otherwise the caller declares it.
     """
 

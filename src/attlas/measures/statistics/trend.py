@@ -34,7 +34,6 @@ def log_slope(
     Args:
         scales: positive scales, (s,) common to all instances or one row each, (e, s).
         values: positive values, one row per instance, (e, s).
-        confidence: level of the interval.
 
     Returns:
         The slope; with one instance the interval is the whole line.

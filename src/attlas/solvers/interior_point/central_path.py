@@ -106,7 +106,6 @@ def interior_point(path: Path, p: float, target: float, max_steps: int) -> PathE
         path: iterates at their start.
         p: exponent of the certificate.
         target: relative gap at which a problem leaves.
-        max_steps: steps at most.
     """
     b, m, size = path.rows.shape
     best = PathEnd(np.zeros((b, size)), np.zeros((b, m)), np.full(b, np.inf), np.zeros(b, int))

@@ -83,7 +83,6 @@ def train_projected(
     r"""Train one model in each ball, from the same start on the same batches; stacked by radius.
 
     Args:
-        key: random key of start and batches.
         data: one draw, whose training sequences are used.
         radii: bounds on the norm of W_QK.
 
