@@ -13,7 +13,7 @@ from attlas.claims.strength import outcome_words
 from attlas.claims.verdict import CheckReport, Outcome
 from attlas.experiments.experiment import Experiment
 from attlas.projects.references import Reference
-from attlas.site.anchors import anchor
+from attlas.site.links import anchor
 from attlas.verify.searchable import why_not_attacked
 
 

@@ -17,9 +17,9 @@ from attlas.experiments.experiment import CaptionedFigure, Experiment
 from attlas.experiments.load import of_scale
 from attlas.experiments.record import Record
 from attlas.projects.loading import source_digest
-from attlas.site.anchors import anchor
 from attlas.site.content import Drawing, ExperimentEntry, Source
 from attlas.site.figures import embed
+from attlas.site.links import anchor
 from attlas.site.tables import table_html
 from attlas.site.thumbnails import thumbnail
 
