@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.interleave import RESULTS
+from benchmarks.mutants.judged import judgement
 
 _INTRODUCTION = """\
 # Benchmarks
@@ -211,34 +212,35 @@ def _flattened(fields: Mapping[str, Any], before: str = "") -> Iterator[tuple[st
 
 
 def _mutants(rows: Sequence[Mapping[str, Any]]) -> str:
-    results = ("killed", "survived", "timeout")
-    count = {result: Counter() for result in results}
-    claims, total = Counter(), Counter()
-    first = sum(row["first"] == "killed" for row in rows)
+    names = ("mutants", "test", "claim", "judged", "survived", "timeout")
+    count = {name: Counter() for name in names}
     for row in rows:
         parts = row["name"].split("/")
         for place in (parts[2] if parts[0] == "src" else parts[1], "all"):
-            total[place] += 1
-            count[row["result"]][place] += 1
-            claims[place] += row["result"] == "killed" and row["claims"] > 0
-    places = [*sorted(total.keys() - {"all"}), "all"]
-    table = [
-        [place, f"{total[place]}", f"{count['killed'][place] - claims[place]}", f"{claims[place]}"]
-        + [f"{count[result][place]}" for result in results[1:]]
-        for place in places
-    ]
+            count["mutants"][place] += 1
+            count[_column_of(row)][place] += 1
+    places = [*sorted(count["mutants"].keys() - {"all"}), "all"]
+    table = [[place, *(f"{count[name][place]}" for name in names)] for place in places]
     heads = [
-        "formulas of", "broken formulas", "caught by a unit test", "by a claim only", "survived",
-        "ended by the clock",
+        "formulas of", "mutants", "killed by a unit test", "by a claim only",
+        "no error, judged", "survived", "ended by the clock",
     ]  # fmt: skip
+    first = sum(row["first"] == "killed" for row in rows)
     return (
         "## mutants\n\nOne literal, exponent, sign, index, axis, term, factor or comparison of a "
-        "formula is changed\nat a time, drawn at random in every module, and the unit tests and "
-        "claims that import the module\nare run. `benchmarks/mutants/survivors.py` says of each "
-        "survivor whether it computes the same.\n\n"
-        f"When first tried {first} of the {len(rows)} were caught; for others tests have been "
+        "formula is changed\nat a time, drawn at random from all, and the unit tests and claims "
+        "that enter its function are run.\nThe files in `benchmarks/mutants/survivors` say of each "
+        "mutant that is judged why it is no error.\n\n"
+        f"When first tried {first:,} of the {len(rows):,} were killed; for others tests have been "
         f"written since.\n\nCommand: `python -m benchmarks.mutants`.\n\n{_table(heads, table)}\n"
     )
+
+
+def _column_of(row: Mapping[str, Any]) -> str:
+    """Column of the table of mutants in which a row counts."""
+    if row["result"] == "killed":
+        return "claim" if row["claims"] else "test"
+    return "judged" if judgement(row["name"]) else row["result"]
 
 
 def _table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

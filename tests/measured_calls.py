@@ -57,7 +57,6 @@ from liu2021analyzing.library.measures.linear_regions import (
     sampled_cells,
 )
 from liu2021analyzing.library.measures.point_kinds import at_least_risk
-from liu2021analyzing.library.measures.ratio_of_means import ratio_of_means
 from liu2021analyzing.library.models.self_attention_mlp import SelfAttentionMLP
 from trauger2023sequence.library.measures.crossing import last_crossing
 from trauger2023sequence.library.measures.paired_ratio import paired_ratio
@@ -199,9 +198,6 @@ def _records() -> Iterator[Call]:
     """Statistics of records: a run that is missing or diverged shows in the result."""
     runs = {"first": RISING, "last": 3 * RISING}
     yield Call("paired_ratio", paired_ratio, runs)
-    yield Call(
-        "ratio_of_means", ratio_of_means, {"numerator": RISING, "denominator": RISING[::-1].copy()}
-    )
     yield Call("rank_correlation", rank_correlation, {"x": BOTH["y"], "y": RISING})
     yield Call("last_crossing", last_crossing, {"x": RISING, "height": BOTH["y"] - 1.5})
     values = {"values": np.array([[0.0, 1.0], [1.0, 1.0], [1.0, 2.0]])}

@@ -1,14 +1,27 @@
-"""Small checkpoints of the causal architectures, drawn at random: what a file would hold.
+"""A small checkpoint of every architecture, drawn at random: what a file would hold.
 
-Names and shapes are written out by hand, as the libraries save them, and not asked of the readers.
+An architecture needs an entry of `CONFIGURATIONS`: its sizes are those of every generic test. The
+shapes of the causal models are written out by hand, as the libraries save them, and not asked of
+the readers; the other readers are asked for the tensors that they require.
 """
 
+from collections.abc import Mapping
 from typing import Any
+from unittest import mock
 
+import jax
 import numpy as np
 
+from attlas.core.errors import UserError
+from attlas.models.networks.encoder import make_encoder
+from attlas.models.networks.translator import make_translator
+from attlas.transformers.architecture_table import architecture_table
+from attlas.transformers.attlas_model import stored_form
+from attlas.transformers.load_model import load_model
+from attlas.transformers.stored_tensors import StoredTensors
+
 V, D, H, G, K, M, L, T = 13, 12, 4, 2, 6, 10, 2, 16
-"""Words, width, heads, groups, coordinates of a head, units, layers, positions."""
+"""Vocabulary, width, heads, groups, coordinates of a head, units, layers, positions."""
 
 LLAMA = {
     "hidden_size": D,
@@ -20,7 +33,14 @@ LLAMA = {
     "vocab_size": V,
     "max_position_embeddings": T,
 }
-CONFIGS: dict[str, dict[str, Any]] = {
+ENCODER = {
+    "hidden_size": D,
+    "num_attention_heads": 3,
+    "num_hidden_layers": L,
+    "intermediate_size": M,
+}
+BERT = ENCODER | {"vocab_size": V, "max_position_embeddings": T}
+CONFIGURATIONS: dict[str, dict[str, Any]] = {
     "llama": LLAMA | {"attention_bias": True, "mlp_bias": True, "rope_theta": 30.0},
     "mistral": LLAMA | {"sliding_window": 3},
     "qwen2": LLAMA | {"use_sliding_window": True, "sliding_window": 3, "max_window_layers": 1},
@@ -54,6 +74,18 @@ CONFIGS: dict[str, dict[str, Any]] = {
         "max_position_embeddings": T,
         "word_embed_proj_dim": 8,
     },
+    "albert": BERT | {"embedding_size": 6, "type_vocab_size": 2},
+    "bert": BERT | {"type_vocab_size": 2},
+    "roberta": BERT | {"type_vocab_size": 1},
+    "distilbert": {
+        "dim": D,
+        "n_heads": 3,
+        "n_layers": L,
+        "hidden_dim": M,
+        "vocab_size": V,
+        "max_position_embeddings": T,
+    },
+    "vit": ENCODER | {"image_size": 6, "patch_size": 2, "num_channels": 1},
 }
 
 
@@ -153,50 +185,55 @@ def _opt_shapes() -> dict[str, tuple[int, ...]]:
     return shapes | {f"{norm}.{part}": (D,) for norm in norms for part in ("weight", "bias")}
 
 
+SHAPES = {
+    **{kind: _llama_shapes(kind) for kind in ("llama", "mistral", "qwen2", "qwen3", "gemma")},
+    "llama2.c": _llama2c_shapes(),
+    "gpt2": _gpt2_shapes(),
+    "gpt_neox": _gpt_neox_shapes(),
+    "opt": _opt_shapes(),
+}
+
+
+class _RequiredShapes(Exception):
+    """Stops a reader as soon as it says which tensors it requires."""
+
+
+def _required_shapes(kind: str, config: Mapping[str, Any]) -> dict[str, tuple[int, ...]]:
+    """What the reader of an architecture requires of a file."""
+
+    def stop(self: StoredTensors, tensors: Any, shapes: Any, *, prefixes=("",), **_: Any) -> None:
+        raise _RequiredShapes({prefixes[0] + name: shape for name, shape in shapes.items()})
+
+    with mock.patch.object(StoredTensors, "__init__", stop):
+        try:
+            architecture_table()[kind].read(config, {}, "asked")
+        except _RequiredShapes as required:
+            return required.args[0]
+    raise AssertionError(f"{kind} reads no tensors")
+
+
 def random_checkpoint(kind: str, seed: int = 0) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    """Configuration and tensors of a model.
+    """Configuration and float64 tensors of a model.
 
     Args:
         kind: its model_type.
         seed: of the draw.
     """
-    shapes = {
-        "llama2.c": _llama2c_shapes,
-        "gpt2": _gpt2_shapes,
-        "gpt_neox": _gpt_neox_shapes,
-        "opt": _opt_shapes,
-    }
-    found = shapes[kind]() if kind in shapes else _llama_shapes(kind)
+    if kind in ("attlas_encoder", "attlas_translator"):
+        sizes, key = {"width": 6, "blocks": 2, "heads": 3, "hidden": 8}, jax.random.key(0)
+        encoder = make_encoder(key, 9, 5, **sizes)
+        translator = make_translator(key, (9, 9), **sizes)
+        config, stored = stored_form(encoder if kind == "attlas_encoder" else translator)
+        shapes = {name: np.shape(tensor) for name, tensor in stored.items()}
+    else:
+        assert kind in CONFIGURATIONS, f"{kind}: add its sizes to CONFIGURATIONS"
+        config = {"model_type": kind} | CONFIGURATIONS[kind]
+        shapes = SHAPES.get(kind) or _required_shapes(kind, config)
     draw = np.random.default_rng(seed)
-    tensors = {
+    return dict(config), {
         name: draw.normal(size=shape) * (1.6 / min(shape) ** 0.5 if len(shape) == 2 else 1.0)
-        for name, shape in found.items()
+        for name, shape in shapes.items()
     }
-    return {"model_type": kind} | CONFIGS[kind], tensors
-
-
-def head_layout_difference(reader: Any, kind: str) -> float:
-    """Largest difference between the sum over heads and the fused attention, relative to it.
-
-    Args:
-        reader: module of the architecture.
-        kind: its model_type.
-    """
-    import jax.numpy as jnp
-
-    from attlas.transformers.forward import attention_weights, head_outputs
-
-    config, tensors = random_checkpoint(kind)
-    model = reader.read(config, tensors, "random")
-    rows = np.random.default_rng(1).normal(size=(5, model.width))
-    worst = 0.0
-    for index in range(model.layers):
-        attention, x = model.layer(index).attention, jnp.asarray(rows)
-        heads = head_outputs(attention, attention_weights(attention, x), x)
-        whole = reader.fused_attention(config, tensors, index, rows)
-        difference = np.abs(np.asarray(heads.sum(axis=0) + attention.b_O[None]) - whole).max()
-        worst = max(worst, float(difference / np.abs(whole).max()))
-    return worst
 
 
 def refusal(kind: str, change: dict[str, Any]) -> str:
@@ -206,9 +243,6 @@ def refusal(kind: str, change: dict[str, Any]) -> str:
         kind: its model_type.
         change: of the configuration.
     """
-    from attlas.core.errors import UserError
-    from attlas.transformers.load_model import load_model
-
     config, tensors = random_checkpoint(kind)
     try:
         model = load_model(tensors, config=config | change)

@@ -14,6 +14,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from attlas.transformers.architecture_table import architecture_table
+
 TOLERANCE = {"float32": 1e-5, "float64": 1e-10}
 
 
@@ -97,50 +99,58 @@ def draw_input(config, task, dtype, length, seed):
     return tokens
 
 
-def watch_attention(model, attention, output):
-    """Lists that will hold what each layer's attention reads and returns."""
-    read, returned = [], []
+def watch_attention(torch, model):
+    """Lists that will hold what each layer's attention reads and returns.
+
+    A layer's attention reads what enters the outermost module whose class is an `Attention`, and
+    returns what leaves its last linear map: dropout, a residual connection or a norm may follow.
+    """
+    read, returned, outermost = [], [], ()
 
     def note_input(module, args, kwargs):
         rows = args[0] if args else kwargs["hidden_states"]
         read.append(rows[0].numpy())
 
     def note_output(module, args, found):
-        found = found[0] if isinstance(found, tuple) else found
         returned.append(found[0].numpy())
 
     for name, module in model.named_modules():
-        if name.endswith(f".{attention}"):
+        if type(module).__name__.endswith("Attention") and not name.startswith(outermost or "."):
+            outermost += (f"{name}.",)
+            maps = [
+                each
+                for each in module.modules()
+                if isinstance(each, torch.nn.Linear) or type(each).__name__ == "Conv1D"
+            ]
             module.register_forward_pre_hook(note_input, with_kwargs=True)
-        if name.endswith(f".{output}"):
-            module.register_forward_hook(note_output)
+            maps[-1].register_forward_hook(note_output)
     return read, returned
 
 
-def random_reference(
-    kind,
-    dtype,
-    length=9,
-    seed=0,
-    attention="self_attn",
-    output=None,
-    task="CausalLM",
-    **settings,
-):
-    """A model of an architecture and its outputs.
+def task_of(kind, config):
+    """The task whose class of the library holds everything that we read of the architecture."""
+    from transformers.models.auto.modeling_auto import MODEL_FOR_MASKED_LM_MAPPING_NAMES
+
+    if hasattr(config, "image_size"):
+        return "ImageClassification"
+    return "MaskedLM" if kind in MODEL_FOR_MASKED_LM_MAPPING_NAMES else "CausalLM"
+
+
+def random_reference(kind, dtype, length=9, seed=0, **settings):
+    """A model of an architecture and its outputs; special tokens that nobody reads are left out.
 
     Args:
         kind: its model_type.
         dtype: "float32" or "float64".
         length: of the sequence.
         seed: of weights and tokens.
-        attention: name of the module of a layer that reads what the attention reads.
-        output: name of the module that returns what the attention returns; the same when None.
-        task: of the library's class of the model.
         settings: of the configuration.
     """
     torch, transformers = libraries()
-    config = transformers.AutoConfig.for_model(kind, **settings)
+    special = {"bos_token_id", "eos_token_id", "pad_token_id"}
+    unread = dict.fromkeys(special - set(architecture_table()[kind].SETTINGS[kind].read))
+    config = transformers.AutoConfig.for_model(kind, **(unread | settings))
+    task = task_of(kind, config)
     mode = float32_read_as_float64(torch) if dtype == "float64" else nullcontext()
     tokens = draw_input(config, task, dtype, length, seed)
     with mode, torch.no_grad():
@@ -150,9 +160,10 @@ def random_reference(
             .eval()
         )
         draw_weights(torch, model, seed)
-        read, returned = watch_attention(model, attention, output or attention)
+        read, returned = watch_attention(torch, model)
         found = model(torch.tensor(tokens)[None], output_attentions=True, output_hidden_states=True)
     assert found.logits.dtype == getattr(torch, dtype)
+    assert len(read) == len(returned) == len(found.attentions)
     return Reference(
         config=json.loads(config.to_json_string()),
         tensors={name: tensor.numpy() for name, tensor in model.state_dict().items()},

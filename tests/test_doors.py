@@ -12,11 +12,7 @@ import attlas as at
 
 HERE = Path(__file__).parent
 STATEMENTS = {
-    *("Claim", "Control", "Sides", "Source", "assume"),
-    *("identity", "inequality", "limit", "rate", "probability", "expectation", "existence"),
-    *("computed", "erratum"),
-    *("Ball", "Box", "Sphere", "Simplex", "Ordered", "Positive", "Nonnegative", "Real", "OneOf"),
-    *("Rank", "Semidefinite", "Orthogonal"),
+    name for name in at.__all__ if getattr(at, name).__module__.startswith("attlas.claims.")
 }
 """What a claim is written with: it is computed by `check`, `challenge`, `power` and `replay`."""
 WITHOUT_ARRAYS = STATEMENTS | {

@@ -4,8 +4,9 @@ A literal is doubled or shifted by one, an exponent, an index or an axis shifted
 a reduction exchanged, a term of a sum or a factor of a product dropped, a root dropped, a strict
 comparison made weak or the other way round. A mutant is named by its file, function, operator and
 the number of its node in the tree of the function, so that neither a renamed variable nor a line
-that is wrapped anew changes it. Left alone are annotations, docstrings and messages, and the
-checks of arguments: what raises, asserts, or only calls a function that does.
+that is wrapped anew changes it. Left alone are annotations, docstrings and messages, the defaults
+of arguments, which are choices and no formulas, and the checks of arguments: what raises, asserts,
+or only calls a function that does.
 """
 
 import ast
@@ -59,8 +60,7 @@ class Mutant(NamedTuple):
     @property
     def module(self) -> str:
         """Dotted name of the module that is changed."""
-        parts = Path(self.file).with_suffix("").parts[1:]
-        return ".".join(parts)
+        return module_name(ROOT / self.file)
 
     def changed(self) -> Function:
         """The function's tree with the change, without decorators and annotations.
@@ -105,6 +105,11 @@ class Place(NamedTuple):
             getattr(self.parent, self.field)[self.index] = node
 
 
+def module_name(file: Path) -> str:
+    """Dotted name of a source file of the instrument or of a paper."""
+    return ".".join(file.relative_to(ROOT).with_suffix("").parts[1:])
+
+
 def sources() -> list[Path]:
     """The files whose functions are changed."""
     folders = [*FOLDERS, *sorted((ROOT / "papers").glob("*/library"))]
@@ -147,7 +152,8 @@ def digest(function: Function) -> str:
             node.arg = str(numbers.setdefault(node.arg, len(numbers)))
         elif isinstance(node, ast.Constant) and isinstance(node.value, str):
             node.value = ""
-    return hashlib.sha256(ast.dump(tree).encode()).hexdigest()[:12]
+    # Unparsed, since the fields of a dumped tree depend on the version of Python.
+    return hashlib.sha256(ast.unparse(tree).encode()).hexdigest()[:12]
 
 
 def _returns_numbers(function: Function) -> bool:
@@ -180,7 +186,8 @@ def _places(function: Function) -> Iterator[Place]:
                 if not isinstance(node, ast.AST):
                     continue
                 number = next(counter)
-                own = "skipped" if role == "skipped" else _role(parent, field, node, role)
+                skipped = role == "skipped" or isinstance(parent, ast.arguments)
+                own = "skipped" if skipped else _role(parent, field, node, role)
                 if own != "skipped":
                     yield Place(number, parent, field, index if many else None, node, own)
                 yield from visit(node, own)

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from benchmarks.mutants.judged import judgement
 from benchmarks.mutants.operators import ROOT, digest, functions
 
 TABLE = Path(__file__).parents[1] / "results" / "mutants.json"
@@ -23,7 +24,7 @@ class Row:
         result: "killed", "survived", "timeout", or "failed" where it could not be tried.
         by: the test or claim that killed it.
         claims: number of claims checked.
-        all_claims: whether these were all that import the module.
+        complete: whether all tests and claims ran that enter the function.
         first: the result of its first trial. A test that is written for a survivor changes the
             result and not this, so that these alone estimate the share of all mutants.
     """
@@ -34,7 +35,7 @@ class Row:
     result: str
     by: str = ""
     claims: int = 0
-    all_claims: bool = True
+    complete: bool = True
     first: str = ""
 
     @property
@@ -64,14 +65,17 @@ def read_table() -> list[Row]:
 def write_table(rows: Iterable[Row]) -> None:
     """Write the table, in the order of the names."""
     listed = [asdict(row) for row in sorted(rows, key=lambda row: row.name)]
-    TABLE.write_text(json.dumps(listed, indent=1) + "\n", "utf-8")
+    lines = ",\n".join(json.dumps(row) for row in listed)
+    TABLE.write_text(f"[\n{lines}\n]\n", "utf-8")
 
 
 def summary(rows: Iterable[Row]) -> str:
-    """Counts of the results, of the killed by what."""
+    """Counts of the results, of the killed by what, of the survivors how many are judged."""
     rows = list(rows)
     count, first = Counter(row.result for row in rows), Counter(row.first for row in rows)
     claims = sum(row.by_claim for row in rows)
+    judged = sum(row.result != "killed" and bool(judgement(row.name)) for row in rows)
     lines = [f"{name}: {count[name]} of {len(rows)}" for name in RESULTS if count[name]]
     lines.append(f"of the killed {claims} by claims, the others by unit tests")
+    lines.append(f"of the others {judged} are judged to be no errors")
     return "\n".join([*lines, f"killed when first tried: {first['killed']} of {len(rows)}"])

@@ -9,6 +9,7 @@ import ast
 import contextlib
 import gc
 import importlib
+import math
 import multiprocessing
 import os
 import resource
@@ -16,20 +17,21 @@ import signal
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 from types import FunctionType
 from typing import Any, NamedTuple, NoReturn
 
 import pytest
 
-from benchmarks.mutants.imports import module_name
-from benchmarks.mutants.operators import ROOT, Function, Mutant, sources
+from benchmarks.mutants.entered import Entry
+from benchmarks.mutants.operators import ROOT, Function, Mutant, module_name, sources
 
 ALPHA = 1e-5
 """Error probability of a verdict, as in a check of the whole atlas."""
-CLAIM_SECONDS = 20
-"""Claims of one mutant are begun for so many seconds of the processor."""
-SECONDS = 240
+TEST_SECONDS, CLAIM_SECONDS = 30, 20
+"""The tests and the claims of one mutant take about so many seconds of the processor at most."""
+SECONDS = 120
 """Seconds of the processor after which a mutant is ended: counted apart, not as killed."""
 
 
@@ -44,29 +46,56 @@ class Outcome(NamedTuple):
         result: "killed", "survived", "timeout", or "failed" where no code could be changed.
         by: the unit test or the claim that killed it; of what failed, why.
         claims: number of claims that were checked.
-        all_claims: whether these were all that import the module.
+        complete: whether all tests and claims ran that enter the function.
     """
 
     result: str
     by: str = ""
     claims: int = 0
-    all_claims: bool = True
+    complete: bool = True
 
 
 class Trial(NamedTuple):
     """What a child does.
 
     Attributes:
-        mutant: the change; none to see that the tests pass without one.
-        tests: paths of unit tests, in the order they are run.
-        claims: names of modules of claims.
-        deselected: tests that fail without a change.
+        mutant: the change.
+        tests: node ids of unit tests, in the order they are run.
+        claims: full names of claims.
+        all_entering: whether these are all tests and claims that enter the function.
     """
 
-    mutant: Mutant | None
+    mutant: Mutant
     tests: Sequence[str]
-    claims: Sequence[str] = ()
-    deselected: Sequence[str] = ()
+    claims: Sequence[str]
+    all_entering: bool
+
+
+def trial_of(mutant: Mutant, entries: Sequence[Entry]) -> Trial:
+    """Choose what is run for a mutant among the tests and claims that enter its function.
+
+    The examples of its own file come first, then the tests named after it, then the quickest.
+    """
+    path = Path(mutant.file)
+
+    def order(entry: Entry) -> tuple[bool, bool, float]:
+        place = entry.name.partition("::")[0]
+        return place != mutant.file, path.stem not in Path(place).stem, entry.seconds
+
+    tests = _within([e for e in sorted(entries, key=order) if e.is_test], TEST_SECONDS)
+    claims = _within([e for e in sorted(entries, key=order) if not e.is_test], CLAIM_SECONDS)
+    complete = len(tests) + len(claims) == len(entries)
+    return Trial(mutant, tests, claims, complete)
+
+
+def _within(entries: Sequence[Entry], seconds: float) -> list[str]:
+    names, spent = [], 0.0
+    for entry in entries:
+        if names and spent + entry.seconds > seconds:
+            continue
+        names.append(entry.name)
+        spent += entry.seconds
+    return names
 
 
 def load_libraries() -> None:
@@ -133,76 +162,69 @@ class _FirstFailure:
             self.failed.append(report.nodeid)
 
 
-def run_tests(files: Sequence[str], deselected: Sequence[str], *, stop: bool) -> list[str]:
+def run_pytest(tests: Sequence[str], options: Sequence[str], plugin: object) -> int:
     """Run unit tests as `make test` does, thorough ones left out.
 
     Args:
-        files: paths in the repository.
-        deselected: tests that are not run.
+        tests: files, or node ids of tests, in the repository.
+        options: further options of pytest.
+        plugin: what watches the tests.
+
+    Returns:
+        pytest's exit status.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        quiet = ["-q", "-p", "no:xdist", "-o", f"cache_dir={folder}", f"--basetemp={folder}/tests"]
+        # Hypothesis was imported by the parent: its own assertions need no rewriting.
+        quiet += ["-W", "ignore::pytest.PytestAssertRewriteWarning"]
+        return pytest.main([*quiet, *options, *(f"{ROOT}/{test}" for test in tests)], [plugin])
+
+
+def run_tests(tests: Sequence[str], *, stop: bool) -> list[str]:
+    """Run unit tests, and say which failed.
+
+    Args:
+        tests: files, or node ids of tests, in the repository.
         stop: whether to end at the first that fails.
 
     Returns:
         The tests that failed.
+
+    Raises:
+        RuntimeError: if pytest could not run them.
     """
     plugin = _FirstFailure()
-    with tempfile.TemporaryDirectory() as folder:
-        options = [
-            "-q",
-            "-p",
-            "no:xdist",
-            "-o",
-            f"cache_dir={folder}",
-            f"--basetemp={folder}/tests",
-        ]
-        # Hypothesis was imported by the parent: its own assertions need no rewriting.
-        options += ["-W", "ignore::pytest.PytestAssertRewriteWarning"]
-        options += [f"--deselect={name}" for name in deselected] + ["-x"] * stop
-        status = pytest.main([*options, *(str(ROOT / file) for file in files)], [plugin])
+    status = run_pytest(tests, ["-x"] * stop, plugin) if tests else 5
     if status not in (0, 5) and not plugin.failed:
         raise RuntimeError(f"pytest ended with {status!r} and no test failed")
     return plugin.failed
 
 
-def _attempt(trial: Trial) -> Outcome:
-    if trial.mutant is None:
-        failed = run_tests(trial.tests, (), stop=False)
-        failed += _failing_claims(trial.claims)
-        return Outcome("killed" if failed else "survived", "\n".join(failed))
+def attempt(trial: Trial) -> Outcome:
+    """Put the mutant in place, run the tests, then check the claims."""
     try:
         put_in_place(trial.mutant)
     except (LookupError, SyntaxError, NameError) as error:
         return Outcome("failed", f"{type(error).__name__}: {error}")
-    if failed := run_tests(trial.tests, trial.deselected, stop=True):
+    if failed := run_tests(trial.tests, stop=True):
         return Outcome("killed", failed[0])
-    return _check_claims(trial.claims)
-
-
-def _check_claims(modules: Sequence[str]) -> Outcome:
-    """Check the claims of some modules until one comes out otherwise than declared."""
-    from attlas.verify.check import check
-    from attlas.verify.registry import find_claims
-
-    _as_users_have_it()
     begun, tried = time.process_time(), 0
-    # Whatever a wrong formula raises is how it is noticed, also where claims are imported.
-    name = "import"
-    try:
-        papers = dict.fromkeys(module.partition(".")[0] for module in modules)
-        held = {c.name: c for paper in papers for c in find_claims([paper])}
-        files = [importlib.import_module(module).__file__ for module in modules]
-        listed = [c for file in files for c in held.values() if str(c.place[0]) == file]
-        for claim in listed:
-            if time.process_time() - begun > CLAIM_SECONDS:
-                return Outcome("survived", "", tried, all_claims=False)
-            name, tried = claim.name, tried + 1
-            if check(claim, alpha=ALPHA, challenge_rounds=1).defects:
-                return Outcome("killed", name, tried)
-    except Exception:  # noqa: BLE001
-        return Outcome("killed", name, tried)
-    return Outcome("survived", "", tried)
+    for tried, name in enumerate(trial.claims, 1):
+        if failing_claims([name]):
+            return Outcome("killed", name, tried)
+        if time.process_time() - begun > 2 * CLAIM_SECONDS:
+            break
+    complete = trial.all_entering and tried == len(trial.claims)
+    return Outcome("survived", "", tried, complete=complete)
 
 
-def _as_users_have_it() -> None:
+def fail_anyway(names: Sequence[str]) -> list[str]:
+    """Those of some tests and claims that fail as things are, without a change."""
+    tests = [name for name in names if ".py" in name]
+    return [*run_tests(tests, stop=False), *failing_claims([n for n in names if n not in tests])]
+
+
+def as_users_have_it() -> None:
     """JAX without the strictness of the unit tests, in which some claims stop."""
     import jax
 
@@ -210,56 +232,90 @@ def _as_users_have_it() -> None:
     jax.config.update("jax_numpy_rank_promotion", "allow")
 
 
-def _failing_claims(names: Sequence[str]) -> list[str]:
+def has_defects(claim: Any) -> bool:
+    """Whether a claim comes out otherwise than it says; an error is one way to notice."""
     from attlas.verify.check import check
+
+    try:
+        return bool(check(claim, alpha=ALPHA, challenge_rounds=1).defects)
+    except Exception:  # noqa: BLE001 (whatever a wrong formula raises is how it is noticed)
+        return True
+
+
+def failing_claims(names: Sequence[str]) -> list[str]:
+    """Those of some claims that come out otherwise than they say."""
     from attlas.verify.registry import find_claims
 
-    _as_users_have_it()
-    papers = sorted({name.partition("/")[0] for name in names if "/" in name})
-    held = {c.name: c for c in (find_claims(papers) if papers else ())}
-    failing = []
-    for name in names:
-        try:
-            if name in held and check(held[name], alpha=ALPHA, challenge_rounds=1).defects:
-                failing.append(name)
-        except Exception:  # noqa: BLE001 (an error counts as noticing where a formula is changed)
-            failing.append(name)
-    return failing
+    as_users_have_it()
+    try:
+        papers = sorted({name.partition("/")[0] for name in names})
+        held = {c.name: c for paper in papers for c in find_claims([paper])}
+    except Exception:  # noqa: BLE001 (claims that compute at import notice a wrong formula there)
+        return list(names)
+    return [name for name in names if name in held and has_defects(held[name])]
 
 
-class Child:
-    """A forked process that tries one mutant."""
+class _Child:
+    """A forked process that computes one thing."""
 
-    def __init__(self, trial: Trial) -> None:
-        self.trial, self.begun = trial, time.monotonic()
+    def __init__(self, function: Callable[[Any], Any], argument: Any) -> None:
+        self.begun = time.monotonic()
         self.answer, end = multiprocessing.Pipe(duplex=False)
         self.number = os.fork()
         if self.number == 0:
-            _become(trial, end)
+            _become(function, argument, end)
         end.close()
 
-    def outcome(self) -> Outcome | None:
+    def outcome(self) -> Any:
         """What came of it; none while it runs."""
         late = time.monotonic() - self.begun > 5 * SECONDS
         if not late and not self.answer.poll():
             return None
         try:
-            found = self.answer.recv() if self.answer.poll() else Outcome("timeout")
+            answer = self.answer.recv() if self.answer.poll() else Outcome("timeout")
         except EOFError:
-            found = None
+            answer = None
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self.number, signal.SIGKILL)
         _, status = os.waitpid(self.number, 0)
         self.answer.close()
-        if found is None:
+        if answer is None:
             ended = os.WIFSIGNALED(status) and os.WTERMSIG(status)
             slow = ended in (signal.SIGXCPU, signal.SIGKILL)
-            found = Outcome("timeout") if slow else Outcome("killed", f"ended by signal {ended}")
-        return found
+            answer = Outcome("timeout") if slow else Outcome("killed", f"ended by signal {ended}")
+        return answer
 
 
-def _become(trial: Trial, answer: Any) -> NoReturn:
-    """Try it as the child, whose output nobody reads."""
+def run_children(
+    jobs: Sequence[tuple[Any, Callable[[Any], Any]]], processes: int, minutes: float = math.inf
+) -> Iterator[tuple[Any, Any]]:
+    """Compute each job in a forked child of its own, some at a time.
+
+    Args:
+        jobs: arguments and what is computed of each.
+        processes: number of children at a time.
+        minutes: after which none is begun.
+
+    Yields:
+        The arguments and what came of each, as they end: an outcome "timeout" or "failed" where
+        nothing did.
+    """
+    waiting, running, begun = list(jobs), [], time.monotonic()
+    while waiting or running:
+        if time.monotonic() - begun > 60 * minutes:
+            waiting.clear()
+        while waiting and len(running) < processes:
+            argument, function = waiting.pop(0)
+            running.append((argument, _Child(function, argument)))
+        time.sleep(0.02)
+        for argument, child in tuple(running):
+            if (outcome := child.outcome()) is not None:
+                running.remove((argument, child))
+                yield argument, outcome
+
+
+def _become(function: Callable[[Any], Any], argument: Any, answer: Any) -> NoReturn:
+    """Compute it as the child, whose output nobody reads."""
     os.setsid()
     resource.setrlimit(resource.RLIMIT_CPU, (SECONDS, SECONDS + 5))
     quiet = os.open(os.devnull, os.O_RDWR)
@@ -267,7 +323,7 @@ def _become(trial: Trial, answer: Any) -> NoReturn:
         os.dup2(quiet, stream)
     sys.argv = ["pytest"]
     try:
-        answer.send(_attempt(trial))
+        answer.send(function(argument))
     except BaseException as error:  # noqa: BLE001 (the parent reports whatever it was)
         answer.send(Outcome("failed", f"{type(error).__name__}: {error}"[:300]))
     os._exit(0)

@@ -1,5 +1,6 @@
 """One page for each paper: its statements as they are checked, and its errata."""
 
+import re
 from itertools import groupby
 from pathlib import Path
 
@@ -19,6 +20,37 @@ _KINDS = {
     "gap": "A step is missing",
     "typo": "Misprints",
 }
+
+
+_SOURCE = re.compile(r"(?<=\]\()(?:\.\./)+papers/([^)\s]+)(?=\))")
+_PAGES = {"README.md#errata": "/errata.md", "README.md": "/papers/index.md"}
+
+
+def page_of(source: str) -> str:
+    """The page of the site that is made from a source of the papers.
+
+    Args:
+        source: path in `papers`, with a fragment if there is one.
+
+    Returns:
+        Path from the top of the site's sources.
+
+    Examples:
+        >>> page_of("gu2024exploring/README.md"), page_of("gu2024exploring/proofs/diffusion.md")
+        ('/papers/gu2024exploring.md', '/papers/gu2024exploring/proofs/diffusion.md')
+    """
+    return _PAGES.get(source, f"/papers/{source.replace('/README.md', '.md')}")
+
+
+def link_pages(app: Sphinx, page: str, text: list[str]) -> None:
+    """Lead links to sources of the papers, which a code host shows, to pages of the site.
+
+    Args:
+        app: Sphinx.
+        page: name of the page.
+        text: its source, the only entry, which is replaced.
+    """
+    text[0] = _SOURCE.sub(lambda link: page_of(link[1]), text[0])
 
 
 def paper_page(
@@ -133,6 +165,7 @@ def write_pages(app: Sphinx) -> None:
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
-    """Write before Sphinx looks for sources."""
+    """Write before Sphinx looks for sources, and lead links to what was written."""
     app.connect("builder-inited", write_pages)
+    app.connect("source-read", link_pages)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

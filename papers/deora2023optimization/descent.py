@@ -210,7 +210,7 @@ def equation_15(*, power=0.5, **pair):
     \max_{\theta \in [\theta_1, \theta_2]} \widehat L(\theta)$$
 
     $\beta_3$ is loose by $6 d / 0.77$, and Corollary 1 (3) adds curvatures of samples whose signs
-    differ: no instance tests its constants, which are those of formula-corollary-1.
+    differ: no instance tests its constants, which are tested beside the formula.
     """
     H = len(pair["U"]) * pair["copies"]
     smallest = jnp.min(_on_segment(pair, risk_curvature).smallest)

@@ -46,8 +46,8 @@ def margin_order(X, mu, nu, S, zeta, M, *, corrected=False):
     r"""$$T = 10,\ \zeta = \tfrac{1}{2},\ M = 1,\ S = 4,\ z = p = 0: \quad
     \gamma_{attn} = \tfrac{S \sqrt T}{\sqrt 2} \ge \gamma_\star$$
 
-    Both margins are computed on the model as well. Without noise the order holds exactly
-    for $S^3 \le 4 \sqrt{M+1} / (\sqrt T \zeta^2)$, see margin-order-condition.
+    Without noise the order holds exactly for $S^3 \le 4 \sqrt{M+1} / (\sqrt T \zeta^2)$
+    (margin-order-condition); this $S$ is beyond. Both margins are computed on the model as well.
     """
     mix, T = Mixture(mu=mu, nu=nu, S=S, M=M), len(X)
     on_features = u_part(mix, X) + w_part(mix, X, zeta / 4 * mix.oracle)

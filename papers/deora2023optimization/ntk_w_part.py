@@ -320,7 +320,7 @@ def proposition_2_p_term(*, share=1.0, **instance):
     \overline{W}_\star \rangle \Big| \le P T^{5/2} (S+Z)^3$$
 
     Loose by a factor of 16 at $T = 2$, and more by $T^{3/2}$: see the sharpened claim. Its constant
-    is that of formula-proposition-2.
+    is tested beside the formula.
     """
     mix = Mixture(**instance)
     return _error_term(mix, share * mix.P * mix.T**2.5 * (mix.S + mix.Z) ** 3)

@@ -106,7 +106,7 @@ def theorem_1_curvature(*, slope=1.0, **run):
 
     Exact eigenvalues of the Hessian of all heads at start and end. The product of the
     ratios here and in theorem-1-rho is the certified step size over the step 1/curvature. No run
-    tests the constants, which are those of formula-corollary-1.
+    tests the constants, which are tested beside the formula.
     """
     points = [(run["U"], run["W"]), (run["U_last"], run["W_last"])]
     met = jnp.stack([risk_curvature(run, *point).largest for point in points])
@@ -125,9 +125,9 @@ def theorem_1_rho(**run):
     \alpha^2,\quad \alpha = 3\sqrt d R^2 [3\sqrt T R^3 x + 2\sqrt T R],\quad R \ge 1$$
 
     $\rho$ is 120 to 1,900 times the smoothness that it stands for, which is at least 12 times the
-    largest curvature (theorem-1-curvature): no run tests its constants, which are those of
-    formula-theorem-1. It uses $R \ge 1$: for shorter tokens it falls
-    below $\beta_2$, so that $1/\rho$ is not a safe step (theorem-1-short-tokens).
+    largest curvature (theorem-1-curvature): no run tests its constants, which are
+    tested beside the formula. It uses $R \ge 1$: for shorter tokens it falls below $\beta_2$, so
+    that $1/\rho$ is not a safe step (theorem-1-short-tokens).
     """
     numbers = conditions(run)
     return reached(run).smooth, deora2023_rho(numbers.setting, numbers.H, "printed")

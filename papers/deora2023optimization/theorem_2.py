@@ -200,7 +200,7 @@ def stability_average(*, power=0, **run):
     \frac{9\|\theta-\theta_0\|^2}{4\eta}\right)$$
 
     For each training set by itself: both steps before it together, 25 times too large: no
-    instance tests the constants, which are those of formula-theorem-2.
+    instance tests the constants, which are tested beside the formula.
     """
     values = measured(run)
     return values.stability, run["eta"] ** power * _stability(run, values, "printed")
@@ -261,7 +261,7 @@ def theorem_2_sharp(*, power=0, **run):
 
     The factor $\eta \beta_1^2$, at most 1, is kept: the bound stays finite for small steps. It is
     45 times the gap at the least, where the printed one is 900 times: no instance tests the
-    constants, which are those of formula-theorem-2-sharp.
+    constants, which are tested beside the formula.
     """
     values = measured(run)
     stability = values.expected(_stability(run, values, "sharp"))
@@ -330,8 +330,8 @@ def theorem_2_informative(D, K, p, H, *, power=0):
 
     Equal tokens whose label is positive with probability $p$. At $D = .6$, $K = 16$ and 39 heads
     and $p = .754$ the bound is 0.270 and the gap 0.0039; the printed constants require 1e5 heads,
-    and their bound is 30. At least 36 times the gap: the constants are those of
-    formula-theorem-2-sharp, no instance tests them.
+    and their bound is 30. At least 36 times the gap: no instance tests the
+    constants, which are tested beside the formula.
     """
     eta, bound = _informative_bound(D, K, p, H, power)
     run = {"X": jnp.ones((2, 1, 1)), "y": jnp.array([1.0, -1.0]), "U": jnp.zeros((1, 1, 1))}

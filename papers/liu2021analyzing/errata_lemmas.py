@@ -65,12 +65,12 @@ EIGENVALUE_FROM_ABOVE = _flaw(
     "Lemma 1.1 and (A.L.5)",
     ErratumClass.REFUTED,
     r"'By (A.L.5)' the proof inverts the covariance of the features, of which (A.L.5) bounds the "
-    r"largest, $C_\lambda$. It needs the smallest: for one unit, $W = s W^*$ and $w = 0$ the "
-    "features span the teacher's, all of (A.L.1) to (A.L.6) hold, the error is fixed, and the "
-    r"gradient is of order $s$, so that no hidden constant makes it $O(\gamma)$. If $S$ is meant "
-    "to keep the eigenvalue away from 0, that is the assumption which is missing. Right is "
-    r"$E u^2 \le \|g\|^2 / \lambda_{\min} + \|w^*\|^2 \lambda_{\max}(\mathrm{Var}(\Phi^*|\Phi))$, "
-    r"so that the sample sizes have $\lambda \gamma^2$ in place of $\gamma^2$.",
+    r"largest eigenvalue, $C_\lambda$. If $S$ is meant to keep the smallest away from 0, the lemma "
+    r"stands, as $E u^2 \le \|g\|^2 / \lambda_{\min} + \|w^*\|^2 "
+    r"\lambda_{\max}(\mathrm{Var}(\Phi^*|\Phi))$; that assumption is missing, and the sample sizes "
+    r"have $\lambda \gamma^2$ in place of $\gamma^2$. Without it: for one unit, $W = s W^*$ and "
+    "$w = 0$ the features span the teacher's, all of (A.L.1) to (A.L.6) hold, the error is fixed, "
+    r"and the gradient is of order $s$, so that no hidden constant makes it $O(\gamma)$.",
     claim="liu2021analyzing/lemma-1-1-printed",
 )
 

@@ -187,11 +187,12 @@ def lemma_1_1_printed(s, ws, *, divided=False):
     r"""$$\mathrm{Var}(\Phi^* | \Phi) = 0,\ \lambda_{\max}(\Sigma_\Phi) \le C_\lambda: \quad
     \|E[u \Phi]\|_2 \ge 10^{-3} \sqrt{C_\lambda\, E u^2}$$
 
-    The paper has 'at least $O(\gamma)$' where $E u^2 \ge \gamma^2$; $10^{-3} \sqrt{C_\lambda}$
-    stands for its constant. One unit, $W = s W^*$ with $s$ from $1/8$ to $1/4096$ and $w = 0$: the
-    features span the teacher's, (A3) holds with 0, all norms are bounded, and the gradient is
-    exactly $s \sqrt{C_\lambda} \sqrt{E u^2}$, so that no constant helps; see lemma-1-1 for the
-    right one.
+    With the smallest eigenvalue in place of the largest it holds (lemma-1-1), and so it does where
+    the set $S$, which the paper leaves open, keeps that one away from 0. As printed, 'at least
+    $O(\gamma)$' where $E u^2 \ge \gamma^2$, no constant helps; $10^{-3} \sqrt{C_\lambda}$ stands
+    for it. One unit, $W = s W^*$ with $s$ from $1/8$ to $1/4096$ and $w = 0$: the features span
+    the teacher's, (A3) holds with 0, all norms are bounded, and the gradient is exactly
+    $s \sqrt{C_\lambda} \sqrt{E u^2}$.
     """
 
     def units(shrink):

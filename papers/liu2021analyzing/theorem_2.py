@@ -169,8 +169,9 @@ def theorem_2_dominance(sizes, *, dominated=False):
     r"""$$p = 130,\ t = 100,\ \tau = 0: \quad
     \frac{n(s_0 = 130)}{n(s_0 = 11)} = \left( \frac{130}{11} \right)^2$$
 
-    Section 6's sizes: concentration lowers the printed bound by 1.23, not by 140. And the bound of
-    the features has no $\sqrt{s_0} + \tau \sqrt{p}$ in truth (theorem-2-features).
+    True of the first term of the printed size, which decides where $s_0 > \sqrt{p}\, t$. At the
+    sizes of Section 6 the other term decides: concentration lowers the printed bound by 1.23, not
+    by 140. And the features need no $\sqrt{s_0} + \tau \sqrt{p}$ at all (theorem-2-features).
     """
     k = np.array([130, 11]) + np.sqrt(130) * 100
     logs = np.log(2 * k / 1e-3)

@@ -121,7 +121,7 @@ def gap_confidence_printed(X, M, law, shares, m, *, power=0.0):
     \ge 1 - \delta$$
 
     $m = 400$, $\delta = 0.1$, exact risks and complexities. The bound is 0.60 in the mean, the
-    gap 0.026: constants are held by section-2-formulas.
+    gap 0.026: the constants are tested beside the formula, not here.
     """
     return _within(X, M, law, shares, m, "printed", power)
 
@@ -134,7 +134,7 @@ def gap_confidence(X, M, law, shares, m, *, power=0.0):
 
     $c$ is the length of the interval of the losses. As the class holds the negatives, both sides
     of the gap are seen. The bound is 0.24 in the mean, against 0.60 printed; the largest gap of
-    256 samples is 0.4 of it: constants are held by section-2-formulas.
+    256 samples is 0.4 of it: the constants are tested beside the formula, not here.
     """
     return _within(X, M, law, shares, m, "sharp", power)
 

@@ -146,7 +146,7 @@ def lemma_3_4(W, centre, X, B, B_x, epsilon, size, *, share=1.0):
 
     Centres are built by a perceptron in each row on the scaled basis vectors, $\theta = 1.5$. Both
     the distance and the description of the centre are compared; the description that is really
-    used is less than half of its bound, whose logarithm section-3-formulas holds.
+    used is less than half of its bound, whose logarithm is tested beside the formula.
     """
     return _constructed(W, centre, X, B, B_x, epsilon, size, COLUMNS, share)
 

@@ -60,8 +60,8 @@ def theorem_4_1(radius, B_x, B, m, rademacher, summed, *, repeats=None):
     \quad c_1 = 1+\sqrt 2,\quad c_2 = \sqrt 2 (1+\sqrt 2)^2$$
 
     $d = 1$ with the cover of an interval, $C = (B_{QK} B_x)^2 \ln 2$, $d = 2$ and 4 with that of
-    Lemma 3.6. At best a sixteenth of the bound is reached: its constants are tested by
-    section-4-1-formulas and by the steps of the proof, not here.
+    Lemma 3.6. At best a sixteenth of the bound is reached: its constants are tested
+    beside the formula and by the steps of the proof, not here.
     """
 
     def bound(d, radius, B_x, B, m):

@@ -66,8 +66,10 @@ def theorem_4_1_transposes(w, query_key, value, output, token, *, transposed=Tru
     r"""$$\|W_c^\top\|_{1,\infty} \le B_c,\quad \|W_v^\top\|_{1,\infty} \le B_v \;\Rightarrow\;
     \hat R \le 2 B_w B_c L_\sigma B_v \,\mathrm{chain}$$
 
-    $d = k = 256$, $W_v$ the identity, tokens $(1, \dots, 1) / 16$, $m = 300$; the constants are
-    those of the chain. With both transposes the class is $\sqrt d$ too large, with one $k$.
+    Without the two transposes, as in the proof, it holds (theorem-4-1). With them, and with
+    Section 2.1's norms of columns, the class is $\sqrt d$ too large: $d = k = 256$, $W_v$ the
+    identity, tokens $(1, \dots, 1) / 16$, $m = 300$, and the constants of the chain. Norms of rows
+    would save the theorem and refute Lemma 3.3, on which it rests.
     """
     largest = row_norm if transposed else column_norm
     c, v = (largest(W, 1, float("inf")) for W in (output, value))
@@ -141,9 +143,10 @@ def theorem_4_1_negative(norm, *, constants: Constants = "printed"):
     0 < \hat R \le c B \Big( \frac{2B_x^2\sqrt C}{\sqrt m} \Big( 1 +
     \ln \frac{\sqrt m}{2B_x\sqrt C} \Big) + B_x \sqrt{\frac{\ln 2d}{m}} \Big)$$
 
-    On sequences of equal tokens $e_1$ the complexity of the class is at least
-    $B\, \mathbb{E}|S_m| / m = 0.046 B$. A negative bracket is wrong for every constant $c$. The
-    corrected one is 1 there, the trivial bound.
+    It holds for $2 B_x \sqrt C \le \sqrt m - \sqrt{\ln 2d}$, hence as an order for $m \to \infty$;
+    elsewhere the corrected bracket is 1, the trivial bound. As it is stated, for all $m > d$, the
+    bracket can be negative, which is wrong for every constant $c$: on sequences of equal tokens
+    $e_1$ the complexity of the class is at least $B\, \mathbb{E}|S_m| / m = 0.046 B$.
     """
     C = trauger2023_cover("1,1", norm, 1.0, 64, 64)
     bracket = trauger2023_bracket(C, 1.0, 64, _M, constants=constants)

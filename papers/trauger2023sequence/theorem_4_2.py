@@ -359,7 +359,7 @@ def theorem_4_2_complexity(norms, B_w, m, rademacher, *, power=1.0):
 
     Corrected costs with 1 for the softmax, tokens in the unit ball, $m = 2^{11}$ to $2^{27}$. The
     complexity is a lower one, without sampling; at best a fiftieth of the bound is reached: its
-    constants are tested by section-4-2-formulas and theorem-4-2-parts, not here.
+    constants are tested beside the formula and by theorem-4-2-parts, not here.
     """
     right = []
     for depth, d in _CASES:

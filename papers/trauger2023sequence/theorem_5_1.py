@@ -38,7 +38,7 @@ def sizes(rng, count):
 
 
 def score_classes(rng, count):
-    """Functions with K scores on six samples: near ones, free signs, random ones, own words."""
+    """K scores on six samples: near ones, free signs, random ones, and each word once."""
     size = 10.0 ** rng.uniform(-2, 1, (count, 1, 1, 1))
     scores = size * rng.normal(size=(count, len(_CORNERS), _SAMPLES, _WORDS))
     # a class of few effective functions: a common matrix of scores and small deviations
@@ -80,8 +80,9 @@ def theorem_5_1_contraction(scores, ceiling, *, words=None):
     r"""$$\hat R(\ell_M \circ F) \le 2K \max_{s \le K} \hat R(F_s), \quad
     F_s = \{ x \mapsto f(x)_s : f \in F \}$$
 
-    The contraction of Maurer, exact on six samples. On own words (theorem-5-1-own-words) half of
-    it is nearly reached, $K - 1$, so that $K$ is the right power and $2 \sqrt K$ is false.
+    The contraction of Maurer, exact on six samples. Where each word occurs once
+    (theorem-5-1-own-words) half of it is nearly reached, $K - 1$, so that $K$ is the right power
+    and $2 \sqrt K$ is false.
     """
     word = _of_a_word(scores)
     right = 2 * words * word if words else trauger2023_masked(word, _WORDS, constants="sharp")
@@ -89,12 +90,12 @@ def theorem_5_1_contraction(scores, ceiling, *, words=None):
 
 
 def _own_words(K, B):
-    """The ratio of the two complexities on own words."""
+    """The ratio of the two complexities where each word occurs once."""
     return K * (1 + (jnp.log1p(jnp.expm1(-B) / K) - jnp.log1p(jnp.expm1(B) / K)) / (2 * B))
 
 
 @identity(
-    "Theorem 5.1 on own words",
+    "Theorem 5.1, where each word occurs once",
     sample=sizes,
     status=Status.NEW,
     roundings=16 * _ROUNDINGS,
@@ -124,7 +125,7 @@ def theorem_5_1_own_words(size, *, limit=False):
     sample=sizes,
     scales=_VOCABULARIES,
     status=Status.ERRATUM,
-    expect=Expectation(Outcome.VIOLATED, r"on own words the ratio grows like $K$"),
+    expect=Expectation(Outcome.VIOLATED, r"where each word occurs once the ratio grows like $K$"),
     controls=[Control("$K$ itself", power=1.0, expect=Outcome.SUPPORTED)],
 )
 def theorem_5_1_printed(size, *, power=0.5):
@@ -132,11 +133,12 @@ def theorem_5_1_printed(size, *, power=0.5):
     \max_s \mathbb{E} \sup_{W_s,Y} \sum_{i=1}^m \epsilon_i W_s Y_i, \quad
     \tilde O(\sqrt K) = O(\sqrt K \ln^2 K)$$
 
-    On own words with $m = K = 10^3$ to $10^{12}$, by the closed form of theorem-5-1-own-words: a
-    power of the logarithm makes no difference. $K$ is the right order (theorem-5-1-contraction).
-    Foster and Rakhlin bound the right side by the worst sample, for which words have
-    $B\, \mathbb{E}|S_m| / m$ in place of $B / m$: then the witness is no contradiction
-    (theorem-5-1-worst-sample), and $\sqrt K$ is needed (theorem-5-1-sqrt-k-needed).
+    Read as in Foster and Rakhlin, with the worst sample on the right, the display agrees with the
+    witness below: there a word has $B\, \mathbb{E}|S_m| / m$ (theorem-5-1-worst-sample), and
+    $\sqrt K$ is needed (theorem-5-1-sqrt-k-needed). With the same sample on both sides, as it is
+    printed, it holds with $K$ in place of $\sqrt K$ (theorem-5-1-contraction) and is false with
+    $\sqrt K$: in a sample of $m = K = 10^3$ to $10^{12}$ in which every word occurs once, a word
+    has $B / m$ by the closed form of theorem-5-1-own-words, and no power of the logarithm helps.
     """
     K = jnp.asarray(_VOCABULARIES)
     return _own_words(K, size), K**power * jnp.log(K) ** 2
@@ -146,7 +148,7 @@ on_sizes = partial(inequality, sample=sizes, status=Status.NEW, roundings=_ROUND
 
 
 @on_sizes(
-    "Theorem 5.1 on own words, the worst sample for a word",
+    "Theorem 5.1, where each word occurs once, and the worst sample",
     controls=[Control("the sample at hand", worst=False)],
 )
 def theorem_5_1_worst_sample(size, *, worst=True):
@@ -154,7 +156,7 @@ def theorem_5_1_worst_sample(size, *, worst=True):
     \hat R(F_s), \quad F = \{ W = {\rm diag}(\pm B) \},\ m = K$$
 
     One input $m$ times gives a word $B\, \mathbb{E}|S_m| / m$: with the right side of Foster and
-    Rakhlin own words are no contradiction to $\sqrt K$.
+    Rakhlin a sample in which each word occurs once does not contradict $\sqrt K$.
     """
     scores = size * jnp.asarray(_OWN)
     word = exact_complexity(size * jnp.asarray(_FREE[:, :, 0])) if worst else _of_a_word(scores)

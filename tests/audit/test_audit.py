@@ -4,7 +4,6 @@ import dataclasses
 
 import numpy as np
 import pytest
-from every_checkpoint import random_checkpoint as any_checkpoint
 from random_checkpoints import random_checkpoint
 from random_transformer import random_transformer
 
@@ -92,7 +91,7 @@ def test_findings_name_what_was_done(deep):
 
 def small_albert():
     """One stored layer that is passed twice, and a head that predicts hidden words."""
-    config, tensors = any_checkpoint("albert")
+    config, tensors = random_checkpoint("albert")
     rng, narrow = np.random.default_rng(0), config["embedding_size"]
     shapes = {"dense.weight": (narrow, config["hidden_size"]), "bias": config["vocab_size"]}
     shapes |= dict.fromkeys(("dense.bias", "LayerNorm.weight", "LayerNorm.bias"), narrow)
@@ -136,7 +135,7 @@ def test_a_page_tells_every_quantity_of_level_deep(shared):
 
 
 def test_offsets_that_are_too_many_to_enumerate_are_told(monkeypatch):
-    config, tensors = any_checkpoint("llama")
+    config, tensors = random_checkpoint("llama")
     turning = load_model(tensors, config=config)
     every = audit(turning)
     assert not any("relative positions are too many" in note for note in every.notes)
@@ -179,7 +178,7 @@ def test_what_cannot_be_audited_is_refused_in_one_line(given, said):
 
 
 def test_images_have_no_level_of_words():
-    config, tensors = any_checkpoint("vit")
+    config, tensors = random_checkpoint("vit")
     for level in ("data", "deep"):
         with pytest.raises(UserError, match="reads images"):
             audit(load_model(tensors, config=config), SEQUENCES, level=level)

@@ -5,7 +5,7 @@ import json
 import jax
 import numpy as np
 import pytest
-from every_checkpoint import random_checkpoint
+from random_checkpoints import random_checkpoint
 
 from attlas.cli import audit as command
 from attlas.cli.main import main

@@ -1,10 +1,11 @@
-"""A new paper checks green at once, shows every kind of claim, and is never written over."""
+"""A new paper checks green at once, shows every decorator, and is never written over."""
 
 import json
 import tomllib
 
 import pytest
 
+import attlas as at
 from attlas.claims import statement
 from attlas.claims.claim import Kind
 from attlas.cli.main import main
@@ -14,7 +15,8 @@ from attlas.experiments.find import find_experiments, find_named
 from attlas.verify.check import check
 from attlas.verify.registry import find_claims
 
-DECORATORS = {*map(str, Kind), "computed", "erratum"}
+DECORATORS = {name for name in at.__all__ if getattr(at, name).__module__ == statement.__name__}
+"""Those that `attlas` names; a further kind of claim may have one in the module alone."""
 
 
 @pytest.fixture
@@ -35,7 +37,7 @@ def run(*arguments):
 @pytest.mark.thorough
 def test_every_claim_and_control_of_a_new_paper_comes_out_as_expected(paper):
     claims = find_claims()
-    assert {claim.kind for claim in claims} == set(Kind)
+    assert {claim.kind for claim in claims} == {kind for kind in Kind if kind in DECORATORS}
     assert {claim.paper for claim in claims} == {"doe2026"}
     assert [(c.name, d) for c in claims for d in check(c).defects] == []
 
@@ -43,7 +45,6 @@ def test_every_claim_and_control_of_a_new_paper_comes_out_as_expected(paper):
 def test_every_decorator_is_shown(paper):
     text = (paper / "claims_example.py").read_text()
     assert {name for name in DECORATORS if f"@at.{name}(" not in text} == set()
-    assert {name for name in DECORATORS if not hasattr(statement, name)} == set()
 
 
 def test_the_project_names_its_experiment_and_reference(paper):

@@ -12,7 +12,7 @@ from attlas.claims.claim import Source as Text
 from attlas.claims.verdict import Outcome
 from attlas.experiments.find import find_experiments
 from attlas.site.content import ClaimEntry, Evidence, ExperimentEntry, Source
-from attlas.site.findings import FILE, findings_of, read_findings
+from attlas.site.findings import FILE, QUESTIONS, findings_of, read_findings
 from attlas.verify.registry import find_claims
 
 PLACE = Source("own.py", 1, "")
@@ -101,5 +101,39 @@ def test_every_name_of_the_prose_exists(folder):
     assert set(re.findall(r'value\("(.*?)", "', prose)) <= known.keys()
 
 
+def test_every_name_of_the_answers_exists():
+    folders = sorted(path.parent for path in PAPERS[0].parent.glob(f"*/{QUESTIONS}"))
+    prose = " ".join(" ".join(items) for items in read_findings(folders, QUESTIONS).values())
+    slugs = re.findall(r'(?:holds|fails|tightness|loss)\("(.*?)"', prose)
+    assert {*slugs} <= {claim.name for claim in find_claims()}
+    named = {*re.findall(r'value\("(.*?)", "', prose)}
+    assert named
+    assert named <= {experiment.name for experiment in find_experiments()}
+
+
+@pytest.mark.parametrize(
+    "file", sorted(PAPERS[0].parent.glob(f"*/{QUESTIONS}")), ids=lambda file: file.parent.name
+)
+def test_a_file_of_answers_says_that_it_is_a_template(file):
+    title = f"# Questions that {file.parent.name} answers: a template\n"
+    assert file.read_text(encoding="utf-8").startswith(title)
+
+
+def test_papers_that_answer_one_question_answer_it_together(tmp_path):
+    for name in ("first", "second"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / QUESTIONS).write_text(f"## Which?\n\n- The {name}.\n", "utf-8")
+    folders = [tmp_path / "second", tmp_path / "first"]
+    assert read_findings(folders, QUESTIONS) == {"Which?": ("The second.", "The first.")}
+
+
 def test_every_paper_has_findings():
     assert len(PAPERS) == 6  # five papers, and the bounds of our own
+
+
+@pytest.mark.parametrize("folder", PAPERS, ids=lambda folder: folder.name)
+def test_a_file_of_findings_says_that_it_is_a_template_and_what_writes_the_page(folder):
+    said = (folder / FILE).read_text(encoding="utf-8").partition("\n## ")[0]
+    assert said.startswith(f"# Findings of {folder.name}: a template\n")
+    assert f"\nattlas check {folder.name}\n" in said
+    assert f"\nattlas report {folder.name} --records published --out {folder.name}.html\n" in said

@@ -6,7 +6,7 @@ from functools import partial
 import equinox as eqx
 import numpy as np
 import pytest
-from every_checkpoint import random_checkpoint
+from random_checkpoints import random_checkpoint
 from random_transformer import random_transformer
 
 from attlas.core.errors import UserError

@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from every_checkpoint import random_checkpoint
+from random_checkpoints import random_checkpoint
 
 from attlas.core.errors import UserError
 from attlas.transformers.architecture_table import architecture_table

@@ -3,7 +3,7 @@
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from every_checkpoint import random_checkpoint
+from random_checkpoints import random_checkpoint
 
 from attlas.transformers.architectures import bert, llama
 from attlas.transformers.canonical import Rotary
@@ -77,14 +77,24 @@ def test_shapes_of_grouped_gated_layers_name_every_tensor_once():
     assert len(shapes) == 7 + 3 + 4
 
 
-def test_heads_add_up_to_the_fused_layer():
-    tensors, x = tensors_of(table()), RANDOM.normal(size=(5, 6))
-    attention = table().read(tensors, "it").block(0).attention
+@pytest.mark.parametrize(
+    "change",
+    [
+        {},
+        {"scales": (0.2,)},
+        {"causal": True, "windows": (2,)},
+        {"layers": ("1.", "0."), "order": (1, 0)},
+        {"rotary": Rotary(np.ones(1), interleaved=True)},
+    ],
+)
+def test_heads_add_up_to_the_fused_layer(change):
+    plan = table(**change)
+    tensors, x = tensors_of(plan), RANDOM.normal(size=(5, 6))
+    attention = plan.read(tensors, "it").block(0).attention
     heads = attended(attention, attention_weights(attention, jnp.asarray(x)), jnp.asarray(x))
-    paths = ["0.q", "0.k", "0.v", "0.o"]
-    fused = fused_heads(table().stored(tensors), paths, 2, x, causal=False)
+    fused = fused_heads(plan, tensors, 0, x)
     np.testing.assert_allclose(heads, fused, rtol=1e-10, atol=1e-12)
-    wrong = fused_heads(table().stored(tensors), paths, 3, x, causal=False)
+    wrong = fused_heads(table(**change | {"heads": 3, "rotary": None}), tensors, 0, x)
     assert not np.allclose(heads, wrong, rtol=1e-3)
 
 

@@ -35,7 +35,7 @@ def repeated_token_ceiling(radius: Number, tokens: Number) -> Array:
 
 
 @closed_form
-def yudin2025_jacobian(weights: Float[Array, "*rows T"]) -> Array:
+def yudin2025_jacobian(weights: Float[Array, "*rows T"]) -> Float[Array, "*rows"]:
     r"""An upper bound on || diag p - p p' ||_2 from the two largest weights of each row.
 
     $$\|\operatorname{diag}p-pp'\|_2\le p_{(1)}\,(1-p_{(1)}+p_{(2)})$$
@@ -47,7 +47,7 @@ def yudin2025_jacobian(weights: Float[Array, "*rows T"]) -> Array:
         weights: rows of at least two weights that sum to one.
 
     Returns:
-        The bound per row, rounded up.
+        A vector with the bound of each row, rounded up.
 
     Source: yudin2025pay (recalled).
 

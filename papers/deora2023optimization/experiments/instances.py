@@ -29,9 +29,6 @@ def draw_mixture(
     Args:
         settings: settings of a cell, with those of `MIXTURE`.
         keys: one key for the mixture, then one for each set of samples.
-
-    Returns:
-        The mixture and the sets.
     """
     bounds = {name: settings[name] for name in MIXTURE if name != "T"}
     mixture = make_tokenized_mixture(keys[0], **bounds)
@@ -46,9 +43,6 @@ def draw_phases(
 
     Args:
         settings: settings of a cell: d, M, S, zeta, T, and the sizes n and first.
-
-    Returns:
-        The mixture, n samples, and samples of the first phase.
     """
     s, bound = settings, NOISE * settings["S"] ** 2
     mixture = make_tokenized_mixture(
@@ -63,9 +57,6 @@ def draw_phases(
 
 def member_keys(member: int) -> tuple[PRNGKeyArray, PRNGKeyArray]:
     """Keys of a member's samples, and of the signs of its first step.
-
-    Args:
-        member: number of the member.
 
     Returns:
         Both keys, the same for every sparsity and number of heads.

@@ -40,11 +40,7 @@ class RepeatedHeads(eqx.Module):
     copies: Int[Array, "*e G"]
 
     def __call__(self, X: Float[Array, "T d"]) -> Float[Array, ""]:
-        """The output on one sample.
-
-        Args:
-            X: tokens, one per row.
-        """
+        """The output on one sample."""
         copies = self.copies.astype(X.dtype)
         mixed = self.distinct.attention(X) @ X
         outputs = jnp.sum(self.U * mixed, axis=(-2, -1))

@@ -30,6 +30,14 @@ def test_values_by_hand():
     np.testing.assert_allclose(deora2023_exponential_loss(0.1, 2.0, 0.5, 10, 3.0), 0.7)
 
 
+def test_root_by_hand():
+    # q = e: r^2 = 1 + 2 e, and the logarithm is 1; T = 4, R = 2, D = 1/2
+    r = (1 + 2 * np.e) ** 0.5
+    curvature = 16 * np.linalg.norm([[0, 1], [1, 4 * 3**-1.5 * 4 * (r / 2 + 0.3)]], 2)
+    found = deora2023_exponential_root(Setting(4, 9, 2.0, 0.5, 0.3), np.e)
+    np.testing.assert_allclose(found, (0.5 + np.e) * curvature / 4, rtol=1e-12)
+
+
 def test_no_growth_needs_fewer_heads_than_its_best():
     """(1 + 2 q) / (2 log q) is least at q = 3.18, where it is q itself."""
     setting = Setting(2, 2, 1.0, 1e-9, 1e3)

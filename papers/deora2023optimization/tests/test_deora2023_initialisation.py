@@ -76,6 +76,67 @@ def test_heads_make_taylor_loss_at_most_epsilon_and_no_fewer_do():
     assert at <= math.log1p(0.01) < fewer
 
 
+@pytest.mark.parametrize(
+    ("B_Phi", "margin", "logarithm", "scale"), [(1.5, 0.5, 2.0, 10), (2, 4, 0, 1), (0.5, 2, 3, 2)]
+)
+def test_scale_and_distance_by_hand(B_Phi, margin, logarithm, scale):
+    epsilon = math.exp(-logarithm)
+    found = deora2023_target_scale(B_Phi, margin, epsilon)
+    np.testing.assert_allclose(found, scale, rtol=1e-14)
+    distances = [
+        float(deora2023_target_distance(B_Phi, margin, epsilon, norm)) for norm in (1.0, 3.0)
+    ]
+    np.testing.assert_allclose(distances, [scale, 3 * scale], rtol=1e-14)
+    found = deora2023_target_distance(B_Phi, margin, epsilon)
+    np.testing.assert_allclose(found**2, 2 * scale**2, rtol=1e-14)
+    setting = Start(4, 9, 2.0, 0.7, B_Phi, margin).towards(epsilon, 3.0)
+    assert setting[:3] == (4, 9, 2.0)
+    np.testing.assert_allclose(setting[3:], [3 * scale, 0.7 + 3 * scale], rtol=1e-14)
+
+
+@pytest.mark.parametrize(
+    ("B_Phi", "margin", "norm", "version", "target", "heads"),
+    [
+        # c = 1 at epsilon = 1; x = 2, beta_3 = 2 * 6 * 8 * 73 or 2 * 8 * 17, over 2 B_Phi = 4
+        (2.0, 4.0, 1.0, "printed", 7008 // 4, 18 * 96 * 181),
+        (2.0, 4.0, 1.0, "dimension_free", 272 // 4, 18 * 16 * 41),
+        # a separator of norm 2: x = 3, beta_3 = 96 * 109; along the paths 9, 96 * 325
+        (2.0, 4.0, 2.0, "printed", 4 * 96 * 109 // 4, 18 * 4 * 96 * 325),
+        # outputs of 1/128 leave the descent behind
+        (2.0**-7, 2.0**-6, 1.0, "printed", 7008 * 64, 7008 * 64),
+    ],
+)
+def test_heads_by_hand(B_Phi, margin, norm, version, target, heads):
+    start = Start(4, 9, 2.0, 1.0, B_Phi, margin)
+    assert float(deora2023_target_heads(start, 1.0, version, norm)) == target**2
+    assert float(deora2023_corollary_2_heads(start, 1, version, norm)) == heads**2
+
+
+def test_few_heads_are_rounded_up():
+    # R = 1/4, x = 2: beta_3 = (1/64) * 5/4, squared over 4; and with outputs of 1/50, over 1/25
+    small = Start(1, 1, 0.25, 1.0, 2.0, 4.0)
+    assert float(deora2023_target_heads(small, 1.0, "dimension_free", 1.0)) == 1
+    start = small._replace(B_Phi=0.005, margin=0.01)
+    assert float(deora2023_target_heads(start, 1.0, "dimension_free", 1.0)) == 4  # 1.953^2
+
+
+def test_risk_of_the_target_by_hand():
+    # c = 8: m = -1 + 4 - (8^2 norm^2 / 2) (1/4) / 8
+    for norm, m in ((1.0, 2.0), (SEPARATOR_NORM, 1.0), (2.0, -1.0)):
+        found = deora2023_target_loss(1.0, 0.5, math.exp(-2), 0.25, 64, norm)
+        np.testing.assert_allclose(found, math.log1p(math.exp(-m)), rtol=1e-13)
+
+
+def test_bounds_of_corollary_2_by_hand():
+    K = math.exp(2)  # g_0 = (2 + 2) / 0.5 = 8
+    training = deora2023_corollary_2_training(1.0, 0.5, 0.25, K)
+    np.testing.assert_allclose(training, (2 + 5 * 64) / K, rtol=1e-14)
+    printed = deora2023_corollary_2_gap(1.0, 0.5, 0.25, K, 4, constants="printed")
+    np.testing.assert_allclose(printed, 17 * 64, rtol=1e-14)
+    gap = deora2023_corollary_2_gap(1.0, 0.5, 0.25, K, 8)
+    np.testing.assert_allclose(gap, (2 + 9 * 64) / 2, rtol=1e-14)
+
+
 @pytest.mark.parametrize("norm", [1.0, SEPARATOR_NORM])
 def test_corollary_2_is_both_theorems_at_the_target(norm):
     B, gamma, eta, K, n = 1.3, 0.6, 0.2, 50, 30
@@ -107,6 +168,14 @@ def test_step_of_corollary_2_is_one_of_its_limits():
     distance = float(deora2023_target_distance(1.0, 0.5, 0.1))
     rho = float(deora2023_rho(Setting(2, 2, 1.0, distance, 1.0 + distance), heads, "printed"))
     np.testing.assert_allclose(step, 1 / rho, rtol=1e-14)
+    # D = 1, x = 5: alpha = 3 * 3 * 4 (3 * 2 * 8 * 5 + 2 * 2 * 2) = 36 * 248, (24 + 4) alpha^2
+    by_hand = deora2023_corollary_2_step(Start(4, 9, 2.0, 1.0, 2.0, 4.0), 1, 16, "printed", 1.0)
+    np.testing.assert_allclose(by_hand, 1 / (28 * (36 * 248) ** 2), rtol=1e-14)
+    unit = deora2023_corollary_2_step(Start(1, 1, 0.01, 1.0, 1.0, 0.1), 1, 9, "sharp")
+    assert float(unit) == 1
+    # 4 log(3)^2 / (9 log 4)
+    first = deora2023_corollary_2_step(Start(1, 1, 0.01, 1.0, math.log(3), 3.0), 1, 9)
+    np.testing.assert_allclose(first, 4 * math.log(3) ** 2 / (9 * math.log(4)), rtol=1e-14)
     # small margins make the first two limits active only; large ones the third
     third = float(deora2023_corollary_2_step(Start(1, 1, 0.01, 1.0, 1.0, 4.0), 2, 9))
     np.testing.assert_allclose(third, 4 / (16 * math.log1p(math.e)), rtol=1e-14)

@@ -193,6 +193,67 @@ def test_what_the_paper_leaves_open_scales():
     np.testing.assert_allclose([right, printed], [2 * (0.9 - 0.02), 2 * (0.9 - 0.04)])
 
 
+@pytest.mark.parametrize(
+    ("formula", "args", "value"),
+    [
+        (deora2023_token_radius, (3.0, 2.0, 3.0, 2), 4),
+        (deora2023_token_radius, (0.0, 2.0, 5.0, 1), 14**0.5),
+        (deora2023_first_step_slope, (0.3, "printed"), 0.15),
+        (deora2023_first_step_slope, (0.3,), 0.075),
+        # C = 3 times 5, times 1/2 + 3/4
+        (deora2023_first_step_error, (2.0, 1.0, 4, 16, math.exp(-9), 3.0), 18.75),
+        (deora2023_decoder_bound, (9, 2.0, 0.5, 0.3, "corrected"), 3 * 2.5),
+        (deora2023_decoder_bound, (9, 32**0.5, 0.5, 0.25), 3 * 1.0),
+        # tails sqrt(2 * 8) = 4, of one side and of two
+        (deora2023_output_bound, (9, 2.0, 2.0, 0.5, 0.3, 10, 10 * math.exp(-8), "printed"), 180),
+        (deora2023_output_bound, (9, 2.0, 2.0, 0.5, 0.3, 10, 20 * math.exp(-8), "corrected"), 180),
+        (deora2023_output_bound, (9, 2.0, 32**0.5, 0.5, 0.25, 10, 20 * math.exp(-8)), 72),
+        (deora2023_gamma_attention, (8, 2.0, 0.1, 0.5), 3.6 - 0.1),
+        (deora2023_gamma_attention, (8, 2.0, 0.1, 0.5, "printed"), 4 * (0.9 - 0.05)),
+        (deora2023_gamma_linear, (8, 2.0, 0.25, 0.5), 4 * (0.25 - 1.5 / 8)),
+        # 8 * 2 / (3 * 4) log(4 / epsilon) at epsilon = 4 e^-3
+        (deora2023_saturation, (2.0, 0.2, 1, 4 * math.exp(-3), 0.0, 0.0, "printed"), 4),
+        # (4 - 0.5) (4 - 0.5) - 4 * 0.25, the gap of the logits, and 4 (1 - 0.2) / 0.2
+        (deora2023_saturation, (2.0, 0.2, 1, 0.2, 0.25, 0.5), 8 / 11.25 * math.log(16)),
+        # 0.5 * 16 * 3 * 1.25 * 4 / 4.1 = 29.27, squared
+        (deora2023_separability_heads, (3, 2.0, 1.0, 0.25, 4.1, 10, 10 * math.exp(-8), 0.5), 857),
+        (deora2023_separability_heads, (3, 2.0, 1.0, 0.25, 4.1, 10, 0.1, 0.0), 1),
+        (deora2023_margin_crossover, (16, 0.25, 8), 48 ** (1 / 3)),
+    ],
+)
+def test_values_by_hand(formula, args, value):
+    np.testing.assert_allclose(formula(*args), value, rtol=1e-13)
+
+
+@pytest.mark.parametrize(
+    ("Z_mu", "Z_nu", "noise"),
+    [
+        (0.0, 0.0, 0.0),
+        # 7 Z S^2 + 12 Z^2 + 16 Z^3 / S^2 at the larger Z
+        (0.25, 0.125, 7 + 0.75 + 0.0625),
+        (0.125, 0.5, 14 + 3 + 0.5),
+    ],
+)
+def test_gamma_star_by_hand(Z_mu, Z_nu, noise):
+    T, S, zeta, M, Z, P = 16, 2.0, 0.25, 7, 1.5, 0.01
+    # T (1 - zeta) zeta / (4 * 4) = 3 / 16 and zeta S^4 = 4; S sqrt(T) / sqrt(2) = 4 sqrt(2)
+    clean = 3 / 16 * (4 - noise) + 32**0.5 * (0.25 - 1.5 * Z_mu / 4)
+    radius = (4 + 2.25 + 2 * Z_nu / 7) ** 0.5
+    errors = {
+        "printed": 0.01 * 4**5 * 3.5**3,
+        "corrected": 0.01 * 4**5 * 3.5**3,
+        "sharp": 0.01 * 16 * radius**3,
+    }
+    for constants, error in errors.items():
+        found = deora2023_gamma_star(T, S, zeta, M, Z_mu, Z_nu, Z, P, constants)
+        np.testing.assert_allclose(found, clean - error, rtol=1e-12)
+
+
+def test_gamma_star_without_noise_by_hand():
+    found = deora2023_gamma_star(16, 2.0, 0.25, 7, P=0.01, constants="printed")
+    np.testing.assert_allclose(found, 0.75 + 32**0.5 / 4 - 0.01 * 4**5 * 2**3, rtol=1e-12)
+
+
 def test_formulas_follow_the_dtype():
     zeta, size = jnp.asarray(0.5, "float32"), jnp.asarray(2.0, "float32")
     values = (

@@ -17,7 +17,7 @@ from attlas.experiments.experiment import Experiment
 from attlas.experiments.grid import Grid
 from attlas.experiments.panels import PALETTE, Lines, Points, Reference, power_of_means
 from attlas.experiments.settings import Settings
-from liu2021analyzing.library.measures.ratio_of_means import ratio_of_means
+from liu2021analyzing.library.measures.samples_saved import SamplesSaved, samples_saved
 from liu2021analyzing.library.training.attended_students import train_attended_students
 
 NOISE = 0.5
@@ -61,32 +61,35 @@ def run(s: Settings, key: Array) -> xr.Dataset:
     return xr.Dataset({**arrays, "n": ("multiple", n)}, dict(zip(axes, labels, strict=False)))
 
 
-def ratios(data: xr.Dataset) -> xr.DataArray:
-    """Errors times n at the two largest n, without f over with f, and the interval."""
-    scaled = (data.error * data.n).isel(multiple=slice(-2, None)).mean("multiple", skipna=False)
-    equal, by_comparison = scaled.sel(weights="equal", student="attention", drop=True), []
+def saved(data: xr.Dataset) -> xr.DataArray:
+    """Times by which the student that knows f needs fewer samples, its interval, if censored."""
+    equal, by_comparison = data.error.sel(weights="equal", student="attention", drop=True), []
     for compared in COMPARED:
-        task = scaled.sel(weights=compared.split(", ")[1], drop=True)
+        task = data.error.sel(weights=compared.split(", ")[1], drop=True)
         plain = equal if compared.startswith("own") else task.sel(student="no attention", drop=True)
         known_f = task.sel(student="attention", drop=True)
+        core = ["multiple", "member"]
         by_comparison.append(
             xr.apply_ufunc(
-                lambda a, b: np.array(ratio_of_means(a, b)), plain, known_f, vectorize=True,
-                input_core_dims=[["member"], ["member"]], output_core_dims=[["end"]],
+                lambda a, b, n: np.array(samples_saved(a, b, n), dtype=float),
+                plain, known_f, data.n.astype(float), vectorize=True,
+                input_core_dims=[core, core, ["multiple"]], output_core_dims=[["end"]],
             )
         )  # fmt: skip
-    return xr.concat(by_comparison, "compared").assign_coords(compared=list(COMPARED))
+    table = xr.concat(by_comparison, "compared").assign_coords(compared=list(COMPARED))
+    return table.where(np.isfinite(table.isel(end=0)))
 
 
 def pairs(data: xr.Dataset) -> xr.DataArray:
-    """The same by $p / s_0$, without the floor of one task that moves."""
-    table = ratios(data).isel(compared=slice(3)).stack(pair=["p", "s0"]).dropna("pair", how="all")
+    """The same by $p / s_0$, without one task that moves: there no attention has a floor."""
+    table = saved(data).isel(compared=slice(3)).stack(pair=["p", "s0"]).dropna("pair", how="all")
     return table.reset_index("pair").assign_coords(factor=table.p / table.s0)
 
 
-def interval_text(value: float, low: float, high: float) -> str:
-    """An interval, as text."""
-    return f"{value:.2f} [{low:.2f}, {high:.2f}]" if np.isfinite(value) else "not available"
+def saved_text(ends: xr.DataArray) -> str:
+    """A ratio of numbers of samples with its interval, as text."""
+    value, low, high, censored = ends.values
+    return SamplesSaved(value, low, high, censored=censored == 1).text()
 
 
 def slope(errors: xr.DataArray) -> str:
@@ -100,10 +103,10 @@ def entries(row: xr.Dataset) -> tuple[object, ...]:
     """What the table says of one comparison."""
     compared = str(row.compared.values)
     weights, factor = compared.split(", ")[1], float(row.p / row.s0)
-    corrected = "a floor, no ratio of n" if compared == COMPARED[3] else "1"
+    corrected = "none: a floor without f" if compared == COMPARED[3] else "1"
     errors = row.error.sel(weights=weights)
     return (
-        interval_text(*row.ratio.values),
+        saved_text(row.saved),
         factor**2,
         f"{factor:g}" if weights == "fixed" else corrected,
         slope(errors.sel(student="attention")),
@@ -139,15 +142,18 @@ def factors(data: xr.Dataset) -> dict[str, object]:
         return f"$p = {int(at.p)}$, $s_0 = {int(at.s0)}$"
 
     separate, shared, moving = (
-        "; ".join(
-            f"{interval_text(*ratio.values)} for {place(ratio)}"
-            for ratio in rows.transpose("pair", "end")
-        )
+        "; ".join(f"{saved_text(ends)} for {place(ends)}" for ends in rows.transpose("pair", "end"))
         for rows in pairs(data).transpose("compared", ...)
     )
-    high = pairs(data).isel(end=2).max("compared").transpose("pair")
-    within = ", ".join(place(at) for at in high if at >= at.factor**2)
-    return {"own": separate, "one": shared, "moving": moving, "within": within}
+    fixed = pairs(data).sel(compared=list(COMPARED[:2])).isel(end=2).transpose("pair", ...)
+    reached = [ends for ends in fixed if (ends >= ends.factor**2).any()]
+    within = [place(ends) for ends in reached if np.isfinite(ends).all()]
+    unresolved = [place(ends) for ends in reached if not np.isfinite(ends).all()]
+    span = float(data["multiple"][-1] / data["multiple"][0])
+    return {
+        "own": separate, "one": shared, "moving": moving, "within": ", ".join(within),
+        "unresolved": ", ".join(unresolved), "span": f"{span:g}",
+    }  # fmt: skip
 
 
 def curves(student: str, weights: Sequence[str], named: str = "", **options: Any) -> Points:
@@ -173,22 +179,37 @@ def ends(data: xr.Dataset) -> xr.DataArray:
 
 
 def answer(data: xr.Dataset) -> dict[str, object]:
-    """The range of the factors over p and s0, by what the support does."""
+    """The factors over p and s0, how they lie to $p/s_0$, and what a moving support does."""
     measured = pairs(data)
-    shared = measured.sel(compared=COMPARED[1]).transpose("end", "pair").values
+    shared = measured.sel(compared=COMPARED[1]).transpose("end", "pair")
     moving = measured.sel(compared=COMPARED[2]).transpose("end", "pair").values[0]
+    resolved = shared.where(shared.isel(end=3) == 0, drop=True)
+    ratio = (resolved.isel(end=0) / resolved.factor).values
     return factors(data) | {
-        "clear": bool((shared[1] > 1).all()),
-        "fixed": f"{shared[0].min():.2g} to {shared[0].max():.2g}",
+        "clear": bool((shared.isel(end=1) > 1).all()),
+        "fixed": "; ".join(
+            _range_text(group, f"$p/s_0 = {factor:g}$")
+            for factor, group in shared.transpose("pair", "end").groupby("factor")
+        ),
+        "to_ratio": f"{ratio.min():.2g} to {ratio.max():.2g}" if ratio.size else "",
         "moving": f"{moving.min():.2f} to {moving.max():.2f}",
-        "factors": f"{float(measured.factor.min()):g} to {float(measured.factor.max()):g}",
+        "saves_moving": bool((measured.sel(compared=COMPARED[2]).isel(end=1) > 1).any()),
         "members": data.sizes["member"],
     }
 
 
+def _range_text(group: xr.DataArray, where: str) -> str:
+    """The range of the factors at one $p/s_0$, as text."""
+    value, low, _, censored = group.transpose("end", "pair").values
+    if censored.any():
+        return f"at least {low.min():.2g} for {where}"
+    ends = sorted({f"{value.min():.2g}", f"{value.max():.2g}"}, key=float)
+    return f"{' to '.join(ends)} for {where}"
+
+
 GUIDES = guide("p", "--", "$\\sigma^2pd/n$"), guide("s0", ":", "$\\sigma^2s_0d/n$")
 HEADS = (
-    "ratio of errors", "paper (p/s0)^2", "corrected", "slope with attention", "largest n",
+    "times fewer samples", "paper (p/s0)^2", "corrected", "slope with attention", "largest n",
     "error without",
 )  # fmt: skip
 EXPERIMENT = Experiment(
@@ -199,7 +220,7 @@ EXPERIMENT = Experiment(
     answer=answer,
     table=panels.Table(
         ["p", "s0", "compared"], [panels.Derived(HEADS, entries)],
-        where=lambda row: row["s0"] < row["p"], of=lambda data: data.assign(ratio=ratios(data)),
+        where=lambda row: row["s0"] < row["p"], of=lambda data: data.assign(saved=saved(data)),
     ),
     figures=[
         panels.Plot(
@@ -223,7 +244,8 @@ EXPERIMENT = Experiment(
         panels.Plot(
             "How many times fewer samples",
             Points(
-                pairs, "factor", colour="compared", band=panels.stated, dodge=0.12, width=1.8,
+                lambda data: pairs(data).isel(end=slice(3)), "factor", colour="compared",
+                band=panels.stated, dodge=0.12, width=1.8,
                 names={name: f"measured: {name}" for name in COMPARED}, xscale="log2",
                 yscale="log2", xlabel="$p/s_0$", ylabel="samples without / with attention",
             )

@@ -5,7 +5,7 @@ import xarray as xr
 
 from attlas.experiments.cell import Scale
 from attlas.experiments.record import Record
-from liu2021analyzing.experiments.sample_complexity import EXPERIMENT, pairs, ratios, slope
+from liu2021analyzing.experiments.sample_complexity import EXPERIMENT, factors, pairs, saved, slope
 
 
 def test_a_support_of_all_that_counts_is_reported_beside_the_papers_factor():
@@ -16,7 +16,7 @@ def test_a_support_of_all_that_counts_is_reported_beside_the_papers_factor():
     record = Record("sample_complexity", cell, arrays, {}, "k", layout)
     rows = EXPERIMENT.shown_table([record]).to_dict("records")
     assert [row["paper (p/s0)^2"] for row in rows] == [4.0] * 4
-    assert [row["corrected"] for row in rows] == ["2", "2", "1", "a floor, no ratio of n"]
+    assert [row["corrected"] for row in rows] == ["2", "2", "1", "none: a floor without f"]
 
 
 def known(p=(8.0, 16.0), s0=(2.0, 8.0)):
@@ -35,12 +35,16 @@ def known(p=(8.0, 16.0), s0=(2.0, 8.0)):
     return xr.Dataset(data, coordinates)
 
 
-def test_ratios_of_errors_are_those_of_samples():
-    found = ratios(known()).isel(end=0)
-    np.testing.assert_allclose(found.sel(p=16, s0=2), [8, 8, 1, 1])
+def test_factors_are_those_of_samples_as_far_as_the_grid_spans():
+    found = saved(known())
+    np.testing.assert_allclose(found.sel(p=16, s0=8).isel(end=0), [2, 2, 1, 1])
+    # An eighth of the samples, of a grid that spans a factor of 4.
+    np.testing.assert_allclose(found.sel(p=16, s0=2).isel(end=[0, 3]), [[4, 1]] * 2 + [[1, 0]] * 2)
+    told = factors(known())
+    assert (told["within"], told["unresolved"]) == ("", "$p = 8$, $s_0 = 2$, $p = 16$, $s_0 = 2$")
     shown = pairs(known())
     assert shown.factor.values.tolist() == [4.0, 8.0, 2.0]
-    np.testing.assert_allclose(shown.sel(compared="own tasks, fixed").isel(end=0), [4, 8, 2])
+    np.testing.assert_allclose(shown.sel(compared="own tasks, fixed").isel(end=0), [4, 4, 2])
 
 
 def test_slopes_are_taken_where_there_are_errors():

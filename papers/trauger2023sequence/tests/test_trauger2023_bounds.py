@@ -14,6 +14,7 @@ from attlas.data.sparse_majority import MajorityDesign, make_sparse_majority
 from trauger2023sequence.library.models.majority_attention import make_majority_attention
 from trauger2023sequence.library.sparse_majority.trauger2023_bounds import (
     ROWS,
+    MajorityNorms,
     majority_bounds,
     majority_norms,
     reduce_majority,
@@ -74,6 +75,48 @@ def test_bounds_are_those_of_the_comparison_without_biases():
         # Both are the same sums of a few hundred roundings; the printed rows are differences.
         assert float(bounds[0, k, 0]) == pytest.approx(2 * complexity + tail, rel=1e-10), label
         assert version == "printed" or complexity <= trivial
+
+
+def two_heads(query_key):
+    """Readouts of norm 1 and 3 with constants 0.5 and 1.5; tokens of norms 2, 3 and 0.5."""
+    parts = (query_key, [2.0, 3.0], 0.25, [1.0, 3.0], [0.5, 1.5], [2.0, 3.0, 0.5])
+    return MajorityNorms(*(jnp.asarray(part) for part in parts))
+
+
+def stacked(*norms):
+    return jax.tree.map(lambda *parts: jnp.stack(parts), *norms)
+
+
+def test_bounds_by_hand():
+    """The trivial one of every row, and the printed bracket where its logarithm is whole."""
+    m, C = 1e4, 4 * np.log(33)  # the entropy coefficient of a norm of 1, at d = 4 and B_x = 2
+    # 2 B_x^2 sqrt(C / m) is B_x / e and B_x / e^2 at these two
+    small = np.array([np.exp(-1.0), np.exp(-2.0)]) * 100 / 4 / np.sqrt(C)
+    printed = two_heads(np.ones((2, 5)) * small[:, None])
+    norms = stacked(two_heads(np.full((2, 5), 1e9)), printed)
+    bounds, rho = majority_bounds(norms, jnp.array([m, 4 * m]), T, 4, 2 / np.exp(2))
+    # |V_1| b + |V_2| b = 2.5; the loss averages 1 * 2.75 + 0.5 and 3 * 2.75 + 1.5
+    np.testing.assert_allclose(rho, [6.5, 6.5], rtol=1e-14)
+    trivial = np.array([2 * 2.5 + 2 * (0.5 + 0.5) / root for root in (100, 200)])
+    tail = 3 * 6.5 / np.array([100, 200])
+    sharp = [k for k, (_, version) in enumerate(ROWS) if version == "sharp"]
+    found = np.asarray(bounds[0])[sharp]
+    np.testing.assert_allclose(found, np.tile(2 * trivial + tail, (len(sharp), 1)), rtol=1e-13)
+    flat = 2 * np.sqrt(np.log(8) / m)
+    heads = 2 * (2 * 2 / np.e + flat) + 3 * (3 * 2 / np.e**2 + flat)
+    complexity = 2 * (heads + 0.5 / 100) + 1 / 100
+    printed = bounds[1, ROWS.index(("1,1", "printed")), 0]
+    np.testing.assert_allclose(printed, 2 * complexity + tail[0], rtol=1e-13)
+
+
+def test_a_row_reads_the_norm_of_its_cover():
+    readers = {"1,1": 0, "1,inf": 1, "2,1": 2, "log T": 2, "log m": 3, "parameters": 4}
+    flat = np.full((2, 5), 0.01)
+    changed = [flat] + [flat * np.where(np.arange(5) == k, 2, 1) for k in range(5)]
+    bounds, _ = majority_bounds(stacked(*map(two_heads, changed)), jnp.array([1e6]), T, 4, DELTA)
+    for k, (name, version) in enumerate(ROWS):
+        raised = [float(bounds[1 + norm, k, 0]) > float(bounds[0, k, 0]) for norm in range(5)]
+        assert raised == [norm == readers[name] for norm in range(5)], (name, version)
 
 
 def test_biases_raise_every_bound():

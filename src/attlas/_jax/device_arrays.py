@@ -18,7 +18,7 @@ def on_device(value: Any) -> Array:
     get the wrong one, an array that says float64 and has float32 (jaxlib 0.10.2).
 
     Args:
-        value: array of NumPy or JAX, a number, or lists of numbers.
+        value: array of any shape of NumPy or JAX, a number, or lists of numbers.
 
     Examples:
         >>> on_device(np.arange(3)).tolist()

@@ -66,8 +66,8 @@ def after(value: Array, done: Array) -> Array:
     it plans what runs when.
 
     Args:
-        done: norms, none negative, from the factorisation before it; where one is NaN, so is the
-            value.
+        done: norms of any shape, none negative, from the factorisation before it; where one is
+            NaN, so is the value.
 
     Examples:
         >>> after(jnp.ones(2), jnp.zeros(3)).tolist()

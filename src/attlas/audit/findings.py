@@ -69,7 +69,7 @@ def robust_score(values: np.ndarray) -> np.ndarray:
     """Distance from the median in units of the spread, 1.4826 times the median distance.
 
     Args:
-        values: an array, whose NaN entries stay NaN.
+        values: an array of any shape, whose NaN entries stay NaN.
 
     Returns:
         Scores; infinite where more than half of the values are one number.

@@ -39,7 +39,6 @@ def text_batch(
     Args:
         text: one document per line.
         length: largest number of tokens of a sequence.
-        most: largest number of sequences.
         source: name of the text in an error message.
 
     Returns:
@@ -121,7 +120,6 @@ def stored_batch(config: Mapping[str, Any], *, length: int, most: int) -> list[n
 
     Args:
         length: largest number of tokens of a sequence.
-        most: largest number of sequences.
 
     Returns:
         Vectors of whole numbers; none for other models.
@@ -152,7 +150,6 @@ def token_batch(file: Path, *, length: int, most: int) -> TokenBatch:
         file: .npz with `ids`, all tokens one after the other, and `lengths`; .npy of shape
             (n, T); or a text with the numbers of one sequence per line.
         length: largest number of tokens of a sequence.
-        most: largest number of sequences.
 
     Returns:
         The sequences; of a longer one the first `length` tokens.

@@ -176,7 +176,6 @@ def sequence_losses(
 
     Args:
         hidden: hidden states that leave the last layer.
-        targets: tokens to be predicted.
         counted: True where a token counts for the loss.
         unchanged: the same hidden states of the unchanged model: the loss is the divergence from
             them, or the distance where the model has no LM head.
@@ -222,8 +221,14 @@ def token_loss(
     """Mean cross-entropy of the counted tokens, in nats.
 
     Args:
-        tokens: tokens to be predicted.
         where: True where a token counts for the loss.
+
+    Examples:
+        Equal logits of four tokens cost log 4 each; the token that does not count costs nothing.
+
+        >>> logits, tokens = jnp.array([[0.0] * 4, [9.0, 0.0, 0.0, 0.0]]), jnp.array([2, 1])
+        >>> print(f"{token_loss(logits, tokens, jnp.array([True, False])) / jnp.log(4):.6f}")
+        1.000000
     """
     target = jnp.take_along_axis(logits, tokens[:, None], axis=-1)[:, 0]
     return _mean(jax.nn.logsumexp(logits, axis=-1) - target, where)

@@ -235,7 +235,6 @@ class Claim:
         """The two sides on one instance.
 
         Args:
-            instance: arrays by name.
             changes: values of keyword-only parameters, as a control gives them.
         """
         changes = {} if changes is None else changes

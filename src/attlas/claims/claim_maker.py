@@ -104,6 +104,12 @@ def claim_maker(
 
     Raises:
         UserError: names the claim, the argument and the remedy.
+
+    Examples:
+        >>> claim_maker(Kind.IDENTITY, len, Source.DERIVED, {})
+        Traceback (most recent call last):
+            ...
+        attlas.core.errors.UserError: claim 'len' has no control: write @identity(sample=..., ...
     """
     if callable(locator):
         raise UserError(

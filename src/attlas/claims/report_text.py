@@ -25,7 +25,13 @@ def verdict_text(verdict: Verdict) -> str:
 
 
 def verdict_html(verdict: Verdict) -> Markup:
-    """A verdict with the instance that decides it."""
+    """A verdict with the instance that decides it.
+
+    Examples:
+        >>> from attlas.claims.verdict import Outcome, Verdict
+        >>> "held" in verdict_html(Verdict(Outcome.SUPPORTED, "held"))
+        True
+    """
     rows = table((), [("outcome", str(verdict.outcome)), *_rows(verdict)])
     if verdict.witness is None:
         return rows
@@ -33,7 +39,15 @@ def verdict_html(verdict: Verdict) -> Markup:
 
 
 def report_text(report: CheckReport) -> str:
-    """A report with one line per verdict."""
+    """A report with one line per verdict.
+
+    Examples:
+        >>> from attlas.claims.verdict import CheckReport, Outcome, Verdict
+        >>> held = Verdict(Outcome.SUPPORTED, "held", applicable=64, tried=64)
+        >>> print(report_text(CheckReport("a/b", held, (), Outcome.VIOLATED)))
+        a/b: SUPPORTED (held; 64 of 64 instances, seed 0)
+          unexpected: SUPPORTED, expected VIOLATED: held
+    """
     lines = [f"{report.claim}: {verdict_text(report.verdict)}"]
     lines += [f"  control '{plain(c.description)}': {c.verdict.outcome}" for c in report.controls]
     lines += [f"  {text}" for text in strength_sentences(report)]
@@ -41,7 +55,14 @@ def report_text(report: CheckReport) -> str:
 
 
 def report_html(report: CheckReport) -> Markup:
-    """A report as a table: the claim, its controls and its challenge, below the statement."""
+    """A report as a table: the claim, its controls and its challenge, below the statement.
+
+    Examples:
+        >>> from attlas.claims.verdict import CheckReport, Outcome, Verdict
+        >>> held = Verdict(Outcome.SUPPORTED, "held", applicable=64, tried=64)
+        >>> "<caption>a/b: 64" in report_html(CheckReport("a/b", held, (), Outcome.SUPPORTED))
+        True
+    """
     verdict = report.verdict
     rows = [("the claim", outcome_words(report), verdict.slack, verdict.tightness, verdict.reason)]
     for control in report.controls:
@@ -61,7 +82,14 @@ def report_html(report: CheckReport) -> Markup:
 
 
 def claim_html(claim: Claim) -> Markup:
-    """A claim with its statement, its remark, its assumptions and its controls."""
+    """A claim with its statement, its remark, its assumptions and its controls.
+
+    Examples:
+        >>> from attlas.claims.claim import Claim, Kind, Source, Status
+        >>> words = ("a/b", "a", "Lemma 1", "$x = x$", "", Kind.IDENTITY, Status.NEW, Source.FOUND)
+        >>> "Lemma 1, a/b" in claim_html(Claim(*words, abs, dict, ()))
+        True
+    """
     rows = [("kind", f"{claim.kind}, {claim.status}, {claim.source}")]
     rows += [("assumes", assumption.text) for assumption in claim.assumptions]
     rows += [("control", control.description) for control in claim.controls]

@@ -51,7 +51,6 @@ def draw(sample: Sampler, seed: int, count: int) -> Instance:
 
     Args:
         sample: its first parameter is `rng` (a NumPy generator) or `key` (a JAX key), then `count`.
-        count: number of instances.
 
     Returns:
         Arrays on the device, by name.

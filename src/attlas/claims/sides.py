@@ -92,7 +92,12 @@ class Evidence:
 
 
 def flat(array: np.ndarray) -> np.ndarray:
-    """An array with a leading axis of instances as a matrix: a row is an instance."""
+    """An array with a leading axis of instances as a matrix: a row is an instance.
+
+    Examples:
+        >>> flat(np.zeros((4, 2, 3))).shape, flat(np.zeros(4)).shape
+        ((4, 6), (4, 1))
+    """
     return array.reshape(len(array), -1)
 
 

@@ -113,21 +113,51 @@ from attlas.claims.verdict import Outcome
 def identity(
     locator: str = "", source: Source = Source.DERIVED, **details: Unpack[Details]
 ) -> Decorator:
-    """A claim that two sides are equal; the function returns (left, right)."""
+    """A claim that two sides are equal; the function returns (left, right).
+
+    Examples:
+        >>> draw = lambda rng, count: {"x": rng.normal(size=count)}
+        >>> @identity(sample=draw, controls=[Control("no 2x", factor=0.0)])
+        ... def square(x, *, factor=2.0):
+        ...     "$$(x + 1)^2 = x^2 + 2x + 1$$"
+        ...     return (x + 1) ** 2, x**2 + factor * x + 1
+        >>> square.function(3.0), square.function(3.0, factor=0.0)
+        ((16.0, 16.0), (16.0, 10.0))
+    """
     return claim_maker(Kind.IDENTITY, locator, source, details)
 
 
 def inequality(
     locator: str = "", source: Source = Source.DERIVED, **details: Unpack[Details]
 ) -> Decorator:
-    """A claim that left <= right, elementwise; the function returns (left, right)."""
+    r"""A claim that left <= right, elementwise; the function returns (left, right).
+
+    Examples:
+        >>> draw = lambda rng, count: {"x": rng.normal(size=count)}
+        >>> @inequality(sample=draw, controls=[Control("4x", factor=4.0)])
+        ... def tangent(x, *, factor=2.0):
+        ...     r"$$2x \le x^2 + 1$$"
+        ...     return factor * x, x**2 + 1
+        >>> tangent.function(1.0), tangent.function(1.0, factor=4.0)
+        ((2.0, 2.0), (4.0, 2.0))
+    """
     return claim_maker(Kind.INEQUALITY, locator, source, details)
 
 
 def existence(
     locator: str = "", source: Source = Source.DERIVED, **details: Unpack[Details]
 ) -> Decorator:
-    """A claim that an object exists; the function returns (left, right), found if left <= right."""
+    """A claim that an object exists; the function returns (left, right), found if left <= right.
+
+    Examples:
+        >>> zero = lambda: {"x": np.array(1.0)}
+        >>> @existence(witness=zero, controls=[Control("x^2 + 1", shift=1.0)])
+        ... def has_zero(x, *, shift=-1.0):
+        ...     "$$x^2 - 1$$ has a zero."
+        ...     return abs(x**2 + shift), 0 * x
+        >>> [float(side) for side in has_zero.function(**zero())]
+        [0.0, 0.0]
+    """
     return claim_maker(Kind.EXISTENCE, locator, source, details)
 
 
@@ -138,11 +168,20 @@ def limit(
     scales: Any,
     **details: Unpack[Details],
 ) -> Decorator:
-    """A claim that a sequence tends to a limit; the function returns (sequence, limit).
+    r"""A claim that a sequence tends to a limit; the function returns (sequence, limit).
 
     Args:
         scales: four or more geometrically growing scales along the last axis of the sequence:
             numbers, the name of an array of the instance, or a function of named arrays.
+
+    Examples:
+        >>> draw, n = lambda rng, count: {"x": rng.normal(size=count)}, 10.0 ** np.arange(4)
+        >>> @limit(scales=n, sample=draw, controls=[Control("to 1", goal=1.0)])
+        ... def vanishes(x, *, goal=0.0):
+        ...     r"$$x / n \to 0$$"
+        ...     return x / n, goal * np.ones(4)
+        >>> [side.tolist() for side in vanishes.function(1.0)]
+        [[1.0, 0.1, 0.01, 0.001], [0.0, 0.0, 0.0, 0.0]]
     """
     return claim_maker(Kind.LIMIT, locator, source, details, scales=scales)
 
@@ -154,7 +193,17 @@ def rate(
     scales: Any,
     **details: Unpack[Details],
 ) -> Decorator:
-    """A claim that left = O(right) along `scales`, see `limit`; returns (left, right)."""
+    """A claim that left = O(right) along `scales`, see `limit`; returns (left, right).
+
+    Examples:
+        >>> draw, n = lambda rng, count: {"x": rng.normal(size=count)}, 10.0 ** np.arange(4)
+        >>> @rate(scales=n, sample=draw, controls=[Control("of order 1/n", power=-1)])
+        ... def grows_linearly(x, *, power=1):
+        ...     "$$n + x = O(n)$$"
+        ...     return n + x, n**power
+        >>> [side.tolist() for side in grows_linearly.function(1.0)]
+        [[2.0, 11.0, 101.0, 1001.0], [1.0, 10.0, 100.0, 1000.0]]
+    """
     return claim_maker(Kind.RATE, locator, source, details, scales=scales)
 
 
@@ -165,11 +214,20 @@ def probability(
     level: Any = None,
     **details: Unpack[Details],
 ) -> Decorator:
-    """A claim that an event has at least a probability; the function returns the event.
+    r"""A claim that an event has at least a probability; the function returns the event.
 
     Args:
         level: the probability: a number, the name of an array of the instance, or a function of
             named arrays. None when the function returns (event, level).
+
+    Examples:
+        >>> draw, never = lambda rng, n: {"t": rng.uniform(size=n)}, Control("never", most=0.0)
+        >>> @probability(level=0.5, sample=draw, independent="a number", controls=[never])
+        ... def often(t, *, most=0.75):
+        ...     r"$$P(t < 3/4) \ge 1/2$$"
+        ...     return t < most
+        >>> often.level, often.function(0.7), often.function(0.7, most=0.0)
+        (0.5, True, False)
     """
     return claim_maker(Kind.PROBABILITY, locator, source, details, level=level)
 
@@ -181,11 +239,20 @@ def expectation(
     range: Any,
     **details: Unpack[Details],
 ) -> Decorator:
-    """A claim that E left <= E right; the function returns (left, right).
+    r"""A claim that E left <= E right; the function returns (left, right).
 
     Args:
         range: length of an interval that contains left - right: a number, the name of an array
             of the instance, or a function of named arrays.
+
+    Examples:
+        >>> draw, less = lambda rng, n: {"t": rng.uniform(size=n)}, Control("less", most=0.1)
+        >>> @expectation(range=1.0, sample=draw, independent="a number", controls=[less])
+        ... def mean_of_uniform(t, *, most=0.6):
+        ...     r"$$E t \le 0.6$$"
+        ...     return t, most
+        >>> mean_of_uniform.range, mean_of_uniform.function(0.5)
+        (1.0, (0.5, 0.6))
     """
     return claim_maker(Kind.EXPECTATION, locator, source, details, range=range)
 
@@ -199,13 +266,24 @@ def erratum(
     corrected: Control,
     **details: Unpack[Details],
 ) -> Decorator:
-    """A printed statement that is false; its control is the corrected one, which must hold.
+    r"""A printed statement that is false; its control is the corrected one, which must hold.
 
     Args:
         source: other than FOUND, the erratum is a suspected one.
         reason: why the statement is violated.
         corrected: the changes that make it true.
         **details: usually with a `witness`; `controls` are further ones.
+
+    Examples:
+        >>> draw = lambda rng, count: {"x": rng.normal(size=count)}
+        >>> @erratum(sample=draw, reason="x = -1", corrected=Control("of |x|", size=abs))
+        ... def root_of_square(x, *, size=lambda x: x):
+        ...     r"$$|x| \le x$$"
+        ...     return abs(x), size(x)
+        >>> root_of_square.function(-1.0), root_of_square.function(-1.0, size=abs)
+        ((1.0, -1.0), (1.0, 1.0))
+        >>> root_of_square.expect.outcome.value, root_of_square.controls[0].expect.value
+        ('VIOLATED', 'SUPPORTED')
     """
     printed = source is Source.FOUND
     filled: Details = {
@@ -226,11 +304,19 @@ def erratum(
 def computed(
     kind: Kind, locator: str = "", source: Source = Source.DERIVED, **details: Unpack[Details]
 ) -> Decorator:
-    """A claim whose sides a host computation gives at once, for a whole batch.
+    r"""A claim whose sides a host computation gives at once, for a whole batch.
 
     The function takes `(rng, count)` and keyword-only parameters for the controls, and returns
     the sides with a leading axis. Each control recomputes from the same state of the
     generator; `attlas.claims.sampling.shared` caches what they have in common.
+
+    Examples:
+        >>> @computed(Kind.INEQUALITY, controls=[Control("half", factor=0.5)])
+        ... def square_is_positive(rng, count, *, factor=1.0):
+        ...     r"$$0 \le x^2$$"
+        ...     return 1 - factor * np.ones(count), rng.normal(size=count) ** 2
+        >>> sorted(square_is_positive.sample(np.random.default_rng(0), 2))
+        ['error', 'error 1', 'left', 'left 1', 'right', 'right 1']
     """
 
     def wrap(function: Callable[..., Any]) -> Claim:

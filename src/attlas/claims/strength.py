@@ -22,7 +22,15 @@ _WORDS = {
 
 
 def best_ratio(report: CheckReport) -> float | None:
-    """The largest left / right of an instance of the check or its search, None without any."""
+    """The largest left / right of an instance of the check or its search, None without any.
+
+    Examples:
+        >>> from attlas.claims.verdict import ChallengeReport, CheckReport, Outcome, Verdict
+        >>> held = Verdict(Outcome.SUPPORTED, "", tightness=0.5)
+        >>> search = ChallengeReport(0.75, False, 1, 1, held)
+        >>> best_ratio(CheckReport("a/b", held, (), Outcome.SUPPORTED, search))
+        0.75
+    """
     ratios = [report.verdict.tightness, report.challenge.ratio if report.challenge else None]
     return max((ratio for ratio in ratios if ratio is not None), default=None)
 
@@ -82,7 +90,14 @@ def detection_sentences(limits: Limits) -> Iterator[str]:
 
 
 def strength_sentences(report: CheckReport) -> Iterator[str]:
-    """Sentences on the constant and the exponents that would be detected, and on the attack."""
+    """Sentences on the constant and the exponents that would be detected, and on the attack.
+
+    Examples:
+        >>> from attlas.claims.verdict import CheckReport, Outcome, Verdict
+        >>> report = ("a/b", Verdict(Outcome.SUPPORTED, ""), (), Outcome.SUPPORTED)
+        >>> list(strength_sentences(CheckReport(*report, detection=(0.25,), exponents={"n": None})))
+        ['detects errors of the right side from 25 %', 'no exponent of n is tested']
+    """
     yield from detection_sentences(limits_of(report))
     for name, limit in report.exponents.items():
         if limit is None:

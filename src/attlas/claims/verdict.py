@@ -183,7 +183,14 @@ class CheckReport:
 
 
 def limits_of(report: CheckReport) -> Limits:
-    """The detection limit of each component: the smaller one of the check and its search."""
+    """The detection limit of each component: the smaller one of the check and its search.
+
+    Examples:
+        >>> held = Verdict(Outcome.SUPPORTED, "")
+        >>> search = ChallengeReport(0.5, False, 1, 1, held, detection=(0.25, 0.5))
+        >>> limits_of(CheckReport("a/b", held, (), Outcome.SUPPORTED, search, (0.5, 0.125)))
+        (0.25, 0.125)
+    """
     attacked = report.challenge.detection if report.challenge else ()
     if len(attacked) != len(report.detection):
         return report.detection

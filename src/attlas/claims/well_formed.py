@@ -21,6 +21,14 @@ def refuse_malformed(claim: Claim) -> None:
 
     Raises:
         UserError: names the claim, the argument and the remedy.
+
+    Examples:
+        >>> from attlas.claims.claim import Source, Status
+        >>> words = ("a/b", "a", "Lemma 1", "$x = x$", "", Kind.IDENTITY, Status.NEW, Source.FOUND)
+        >>> refuse_malformed(Claim(*words, lambda x: (x, x), dict, ()))
+        Traceback (most recent call last):
+            ...
+        attlas.core.errors.UserError: claim 'a/b' has no control: can its check fail? Give ...
     """
     arrays, options, takes_all = parameters(claim.function)
     where = f"claim '{claim.name}'"
@@ -119,6 +127,15 @@ def try_out(claim: Claim) -> None:
 
     Raises:
         UserError: names the claim, the argument and the remedy.
+
+    Examples:
+        >>> from attlas.claims.claim import Source, Status, assume
+        >>> words = ("a/b", "a", "Lemma 1", "$x = x$", "", Kind.IDENTITY, Status.NEW, Source.FOUND)
+        >>> draw, positive = lambda rng, n: {"x": np.ones((n, 3))}, assume("x > 0", lambda x: x > 0)
+        >>> try_out(Claim(*words, lambda x: (x, x), draw, (), (positive,)))
+        Traceback (most recent call last):
+            ...
+        attlas.core.errors.UserError: claim 'a/b': the assumption 'x > 0' gives no single truth ...
     """
     where = f"claim '{claim.name}'"
     with jax.enable_x64(True):

@@ -49,7 +49,7 @@ ArrayInput = Convertible | jax.Array | Sequence[Any] | float | int
 
 
 def read_array(value: ArrayInput, name: str) -> np.ndarray:
-    """Real numbers as a NumPy array of the type they have; nothing is copied needlessly.
+    """Real numbers of any shape as a NumPy array of their type; nothing is copied needlessly.
 
     The array is a view of the caller's: `on_device` says what JAX does with a shared one. Accepts
     nested lists, NumPy or JAX of any real type, a torch tensor on any device, and other objects
@@ -128,7 +128,7 @@ def read_arrays(
 
 
 def read_indices(value: ArrayInput, name: str, shape: Shape, below: int) -> np.ndarray | Array:
-    """Integers that select among `below` entries, counted from 0; traced or not.
+    """Integers (any shape) that select among `below` entries, counted from 0; traced or not.
 
     Raises:
         UserError: for another shape, a type that is not integer, or a number out of range.
@@ -218,7 +218,7 @@ def working_dtype(*dtypes: Any) -> np.dtype:
 
 @contextmanager
 def own_precision(axes: str | None = None, /, **arrays: ArrayInput) -> Iterator[tuple[Array, ...]]:
-    """Arrays as JAX's, in the widest floating type among them even where JAX's default is narrower.
+    """JAX arrays of any shape, in their widest floating type even where its default is narrower.
 
     Inside the block float64 input is computed in float64, and the caller's setting holds again
     after it. Under JAX's default a traced array decides the type alone: the traced program is in
@@ -292,12 +292,22 @@ def _default_is_float64() -> bool:
 
 @cache
 def is_real(dtype: Any) -> bool:
-    """Whether a type of NumPy or JAX is one of real numbers; booleans are not."""
+    """Whether a type of NumPy or JAX is one of real numbers; booleans are not.
+
+    Examples:
+        >>> is_real(np.float32), is_real(jnp.int8), is_real(bool), is_real(complex)
+        (True, True, False, False)
+    """
     return bool(jnp.issubdtype(dtype, jnp.floating) or jnp.issubdtype(dtype, jnp.integer))
 
 
 def is_torch(value: Any) -> bool:
-    """Whether it behaves like a torch tensor; torch itself is never imported."""
+    """Whether it behaves like a torch tensor; torch itself is never imported.
+
+    Examples:
+        >>> is_torch(np.zeros(2)), is_torch([1.0])
+        (False, False)
+    """
     return callable(getattr(value, "detach", None)) and callable(getattr(value, "cpu", None))
 
 

@@ -67,7 +67,6 @@ class Checkpoints:
 
         Args:
             state: returns the arrays of the stage.
-            is_last: whether the stage has ended.
         """
         if is_last:
             self._ended[stage] = state()
@@ -90,6 +89,16 @@ def checkpointed(store: CheckpointStore, seconds: float) -> Iterator[Checkpoints
 
     Args:
         seconds: least time between two writes.
+
+    Examples:
+        >>> class Nowhere:
+        ...     def read(self, stage):
+        ...         return None
+        ...     def write(self, stage, arrays):
+        ...         pass
+        >>> with checkpointed(Nowhere(), seconds=10.0):
+        ...     is_checkpointed()
+        True
     """
     checkpoints = Checkpoints(store, seconds)
     token = _CURRENT.set(checkpoints)
@@ -101,7 +110,13 @@ def checkpointed(store: CheckpointStore, seconds: float) -> Iterator[Checkpoints
 
 @contextlib.contextmanager
 def without_checkpoints() -> Iterator[None]:
-    """Let the trainings inside the block store no states: their result is stored as a whole."""
+    """Let the trainings inside the block store no states: their result is stored as a whole.
+
+    Examples:
+        >>> with without_checkpoints():
+        ...     is_checkpointed()
+        False
+    """
     token = _CURRENT.set(None)
     try:
         yield
@@ -149,7 +164,6 @@ class Stage:
 
         Args:
             state: returns the arrays from which to continue.
-            is_last: whether the stage has ended.
         """
         now = time.monotonic()
         took, self._began = now - self._began, now

@@ -19,13 +19,21 @@ _MIRROR = "https://ossci-datasets.s3.amazonaws.com/mnist"
 
 
 def read_idx(path: Path) -> np.ndarray:
-    """A gzipped IDX file of unsigned bytes.
+    """A gzipped IDX file of unsigned bytes, of any shape.
 
     Args:
         path: the file; two zero bytes, type code 8, the number of axes, then their sizes.
 
     Raises:
         ValueError: if the header or the length is not that of an IDX file of bytes.
+
+    Examples:
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     file = Path(folder) / "numbers.gz"
+        ...     _ = file.write_bytes(gzip.compress(bytes([0, 0, 8, 1, 0, 0, 0, 2, 7, 9])))
+        ...     read_idx(file).tolist()
+        [7, 9]
     """
     content = gzip.decompress(path.read_bytes())
     if content[:3] != b"\0\0\x08":

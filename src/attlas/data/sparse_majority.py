@@ -86,7 +86,7 @@ def sinusoidal_positions(count: int, d: int, paired: bool = False) -> np.ndarray
         paired: replace the exponent's i by 2 floor(i/2): the encoding of Vaswani et al. (2017).
 
     Returns:
-        Positions, one per row, in float64.
+        Positions [count, d] in float64.
 
     Examples:
         >>> sinusoidal_positions(2, 2).round(3).tolist()

@@ -34,11 +34,11 @@ def split_groups(groups: np.ndarray, sizes: tuple[int, ...], seed: int) -> tuple
     remaining examples of the group are not used.
 
     Args:
-        groups: n group numbers; examples of one group never stand in two sets.
+        groups: group numbers [n]; examples of one group never stand in two sets.
         sizes: wanted sizes of all sets but the last, which takes what remains.
 
     Returns:
-        One index array for each size, and one more.
+        One vector of indices for each size, and one more.
 
     Raises:
         UserError: if nothing remains for the last set.

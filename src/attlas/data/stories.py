@@ -75,8 +75,5 @@ def load_stories(folder: Path | None = None) -> Stories:
 
     Args:
         folder: data folder; `ATTLAS_DATA` or the cache when None.
-
-    Returns:
-        The content of the set.
     """
     return read_verified(STORIES, folder)

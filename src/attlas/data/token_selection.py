@@ -40,9 +40,6 @@ class TokenSelection(eqx.Module):
 def token_scores(data: TokenSelection) -> Float[Array, "n T"]:
     r"""Token scores gamma_it = y_i v' X_it.
 
-    Args:
-        data: samples and value head.
-
     Examples:
         >>> token_scores(make_support_selection(jax.random.key(0))).shape
         (1, 2)
@@ -52,9 +49,6 @@ def token_scores(data: TokenSelection) -> Float[Array, "n T"]:
 
 def optimal_tokens(data: TokenSelection) -> Int[Array, " n"]:
     r"""Globally optimal tokens, opt_i = argmax_t gamma_it.
-
-    Args:
-        data: samples and value head.
 
     Returns:
         Index of a token of largest score for each sample; the first one where tied.
@@ -79,7 +73,6 @@ def make_token_selection(
     The synthetic data of julistiono2024optimizing (section 1.6), as in its released code.
 
     Args:
-        T: tokens per sample.
         dtype: floating type; JAX's default when None.
 
     Returns:
@@ -116,7 +109,6 @@ def make_separable_selection(
     scores and hence the optimal tokens do not change; moved tokens leave the sphere.
 
     Args:
-        T: tokens per sample.
         d: embedding dimension, at least 2.
         margin: margin of the planted matrix on every constraint.
         dtype: floating type; JAX's default when None.
@@ -163,11 +155,7 @@ def make_infeasible_selection(
     convex loss the attention stays finite (by Jensen the best weight on a pair is 1/2).
 
     Args:
-        T: tokens per sample.
         dtype: floating type; JAX's default when None.
-
-    Returns:
-        Samples with `tokens`.
 
     Raises:
         UserError: if n is odd.
@@ -203,7 +191,6 @@ def make_support_selection(
 
     Args:
         n: samples, at most d.
-        T: tokens per sample.
         d: embedding dimension, at least 2 and at least 4 if T > 2.
         dtype: floating type; JAX's default when None.
 

@@ -212,7 +212,6 @@ def sample_mixture(
 
     Args:
         T: tokens per sample, with zeta T an integer from 1 to T - 1.
-        noise: kind of noise.
 
     Returns:
         The samples; the positions of relevant tokens are random in each of them.
@@ -243,7 +242,6 @@ def draw_mixture(
 
     Args:
         key: random key; many keys under `jax.vmap` give many data sets.
-        T: tokens per sample.
         noise: kind of noise, as in `sample_mixture`.
 
     Examples:

@@ -54,6 +54,12 @@ def show_table(
         rows: cells as plain text; they are not interpreted as markup.
         always: headings of columns besides the first that are never left out.
         elsewhere: another way to see columns that are left out, besides a wider terminal.
+
+    Examples:
+        >>> show_table(("claim",), [("mine/a",)])
+        claim
+        ------
+        mine/a
     """
     from rich.console import Console
     from rich.text import Text
@@ -73,12 +79,22 @@ def show_table(
 
 
 def say(text: str) -> None:
-    """Print a sentence, with line breaks between words to fit the terminal."""
+    """Print a sentence, with line breaks between words to fit the terminal.
+
+    Examples:
+        >>> say("1 claim checked")
+        1 claim checked
+    """
     sys.stdout.write("\n".join(_wrapped(text, terminal_width(), fold=False)) + "\n")
 
 
 def terminal_width() -> int | None:
-    """The number of columns of the terminal, None if the output is a file or a pipe."""
+    """The number of columns of the terminal, None if the output is a file or a pipe.
+
+    Examples:
+        >>> terminal_width() is None
+        True
+    """
     from rich.console import Console
 
     return Console().width if sys.stdout.isatty() else None

@@ -59,6 +59,10 @@ def layer_values(path: str, digest: str, index: int, context: int) -> dict[str, 
 
     Args:
         context: n of the certificates.
+
+    Examples:
+        >>> layer_values("/no/model", "", 0, 8)
+        "/no/model does not exist there: copy the model's files to the same path"
     """
     place = Path(path)
     if not place.exists():

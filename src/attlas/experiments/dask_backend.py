@@ -148,9 +148,6 @@ def scheduler_address(on: str, insecure: bool = False) -> str:
         on: "dask://HOST:PORT" or "tls://HOST:PORT".
         insecure: allow another machine without TLS.
 
-    Returns:
-        An address that dask understands.
-
     Raises:
         UserError: if it is not an address, or a remote one without TLS.
 

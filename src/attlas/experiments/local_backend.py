@@ -29,7 +29,6 @@ def run_local(
     identifies the one that kills its process.
 
     Args:
-        workers: number of processes.
         brief: whether compiling takes longer than running, see `worker_variables`.
         may_begin: called with a task's index when a process is free; the task is skipped if False.
 

@@ -72,10 +72,6 @@ def _chunk(shape: GramShape, samples: int, heads: int) -> int:
 def tile_bytes(shape: GramShape, samples: int, heads: int) -> int:
     """Bytes of all working arrays of a plan.
 
-    Args:
-        samples: samples per tile.
-        heads: heads per block.
-
     Returns:
         Features, accumulators, scratch of the feature function and parameters in its layout.
 

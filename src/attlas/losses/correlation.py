@@ -5,7 +5,7 @@ from jaxtyping import Array, Float
 
 
 def correlation(u: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
-    r"""Correlation loss l(u) = -u, entrywise.
+    r"""Correlation loss l(u) = -u, of margins u = y f, entrywise.
 
     Examples:
         >>> float(correlation(jnp.array(2.0)))

@@ -5,7 +5,7 @@ from jaxtyping import Array, Float
 
 
 def exponential(u: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
-    r"""Exponential loss l(u) = exp(-u), entrywise.
+    r"""Exponential loss l(u) = exp(-u), of margins u = y f, entrywise.
 
     Examples:
         >>> float(exponential(jnp.array(0.0)))

@@ -5,7 +5,7 @@ from jaxtyping import Array, Float
 
 
 def logistic(u: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
-    r"""Logistic loss l(u) = log(1 + exp(-u)), entrywise, without overflow.
+    r"""Logistic loss l(u) = log(1 + exp(-u)), of margins u = y f, entrywise, without overflow.
 
     Examples:
         >>> import jax.numpy as jnp

@@ -45,7 +45,7 @@ def product_spectral_norm(
     which is close for the factors of K = O R.
 
     Args:
-        core: `orthogonal_core(K)`, where it is at hand.
+        core: `orthogonal_core(K)`, a matrix and two scalars, where it is at hand.
 
     Examples:
         >>> Q, K = jnp.array([[3.0], [4.0]]), jnp.array([[0.0], [2.0], [0.0]])

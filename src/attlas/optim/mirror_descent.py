@@ -134,7 +134,7 @@ def bregman(w: ArrayInput, v: ArrayInput, p: float | Float[Array, ""]) -> Float[
 
 
 def bregman_sum(w: Array, v: Array, p: float | Array) -> Float[Array, ""]:
-    """`bregman` of arrays that were read already; NaN where one is.
+    """`bregman` of arrays of any shape that were read already; NaN where one is.
 
     Args:
         v: second point, of the same shape and type.

@@ -329,7 +329,12 @@ def _is_users(filename: str) -> bool:
 
 
 def shown_path(filename: str) -> str:
-    """A path as the user would write it: relative where it is below the working directory."""
+    """A path as the user would write it: relative where it is below the working directory.
+
+    Examples:
+        >>> shown_path(str(Path("claims.py").resolve())), shown_path("/claims.py")
+        ('claims.py', '/claims.py')
+    """
     inside = os.path.relpath(filename) if Path(filename).is_absolute() else filename
     return filename if inside.startswith(os.pardir) else inside
 

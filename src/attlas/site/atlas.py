@@ -149,7 +149,7 @@ def gather(
         tuple(warnings),
         tuple(audits),
         monitors,
-        () if excerpt or is_user_project else answered_questions(entries, drawn_entries),
+        () if excerpt else answered_questions(entries, drawn_entries),
         ", ".join(paper.heading for paper in papers) if is_user_project else "",
     )
 

@@ -38,7 +38,6 @@ def experiment_entries(inputs: Sequence[ExperimentRecords], code: str) -> list[E
     here.
 
     Args:
-        inputs: experiments with their records.
         code: hash of the running code.
 
     Raises:

@@ -1,7 +1,8 @@
 """Findings of a paper: what holds, what does not, what it requires, what to use instead.
 
 The prose is in `findings.md` beside the paper's claims: a section for each question, an item for
-each finding, which is a Jinja template that names its evidence:
+each finding, which is a Jinja template that names its evidence (what precedes the first section is
+for a reader of that file and is not shown):
 
     - {{ holds("direction-theorem") }} The direction is that of the SVM of the same $p$, for
       {{ value("direction", "own") }} of {{ value("direction", "total") }} exponents.
@@ -12,8 +13,7 @@ and `broken_steps` those of printed proofs, with their counterexamples. A findin
 evidence is missing or contradicts it, so that no sentence outlives its records.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from importlib import resources
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -130,7 +130,7 @@ def findings_of(
 
     The prose is in the folder of the claims' files.
     """
-    sections = read_findings({Path(entry.claim.place[0]).parent for entry in claims})
+    sections = read_findings(_folders(claims))
     grounds = _Grounds(claims, experiments, lambda entry: entry.slug)
     return tuple(section for section in _written(sections, grounds) if section.findings)
 
@@ -140,16 +140,21 @@ def answered_questions(
 ) -> tuple[Findings, ...]:
     """Users' questions with the answers that the records of all papers support, if any.
 
-    The prose is in `questions.md` beside this file, in the form of findings with full names of
-    claims.
+    The prose is in `questions.md` beside the claims, in the form of findings with full names of
+    claims. Papers that answer the same question answer it together.
 
     Examples:
-        >>> [asked.title for asked in answered_questions((), ())][:2]
-        ['Which p should I choose?', 'Do more heads help?']
+        >>> answered_questions((), ())
+        ()
     """
-    text = resources.files("attlas.site").joinpath(QUESTIONS).read_text("utf-8")
+    sections = read_findings(_folders(claims), QUESTIONS)
     grounds = _Grounds(claims, experiments, lambda entry: entry.claim.name)
-    return tuple(_written(_sections(text), grounds))
+    return tuple(_written(sections, grounds))
+
+
+def _folders(claims: Sequence[ClaimEntry]) -> list[Path]:
+    """Folders of the claims' files, in the order of the claims."""
+    return list(dict.fromkeys(Path(entry.claim.place[0]).parent for entry in claims))
 
 
 def _written(sections: Mapping[str, tuple[str, ...]], grounds: _Grounds) -> Iterator[Findings]:
@@ -158,14 +163,18 @@ def _written(sections: Mapping[str, tuple[str, ...]], grounds: _Grounds) -> Iter
         yield Findings(title, tuple(finding for finding in findings if finding is not None))
 
 
-def read_findings(folders: set[Path]) -> Mapping[str, tuple[str, ...]]:
-    """The templates of a paper's findings by section, each on one line.
+def read_findings(folders: Iterable[Path], name: str = FILE) -> Mapping[str, tuple[str, ...]]:
+    """The templates of papers' findings, or answers, by section, each on one line.
+
+    Args:
+        folders: where the files of that name are.
+        name: of the files.
 
     Examples:
-        >>> read_findings({Path("no such folder")})
+        >>> read_findings([Path("no such folder")])
         {}
     """
-    files = sorted(folder / FILE for folder in folders if (folder / FILE).is_file())
+    files = [folder / name for folder in folders if (folder / name).is_file()]
     sections: dict[str, tuple[str, ...]] = {}
     for file in files:
         for title, items in _sections(file.read_text(encoding="utf-8")).items():

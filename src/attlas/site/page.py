@@ -86,7 +86,12 @@ def packed_data(value: object) -> str:
 
 @cache
 def template_file(name: str) -> str:
-    """A file beside the templates."""
+    """A file beside the templates.
+
+    Examples:
+        >>> "<html" in template_file("base.html.j2")
+        True
+    """
     return resources.files("attlas.site").joinpath(f"templates/{name}").read_text("utf-8")
 
 

@@ -37,7 +37,6 @@ def attention_svm(
         tokens: selected token alpha_i of each sample, integers in [0, T), [n].
         p: exponent, 1 < p <= inf. The minimiser is unique for p < inf.
         tolerance: largest relative duality gap that counts as converged.
-        max_steps: interior-point steps at most.
 
     Returns:
         W_mm, scaled so that its smallest margin is 1, or NaN where infeasible. Certificate:
@@ -86,7 +85,6 @@ def attention_svm_batch(
         tokens: selected tokens, [b, n].
         p: exponent, 1 < p <= inf, common to the batch.
         tolerance: largest relative duality gap that counts as converged.
-        max_steps: interior-point steps of one problem at most.
 
     Returns:
         As `attention_svm`, every array with a leading batch axis.
@@ -129,6 +127,11 @@ def attention_rows(X: np.ndarray, z: np.ndarray, tokens: np.ndarray) -> Attentio
         X: tokens, [b, n, T, d], float64.
         z: queries, [b, n, d].
         tokens: selected tokens, [b, n].
+
+    Examples:
+        >>> X, z = np.array([[[[2.0], [-1.0]]]]), np.ones((1, 1, 1))
+        >>> attention_rows(X, z, np.zeros((1, 1), int)).apply(np.ones((1, 1))).tolist()
+        [[3.0]]
     """
     index = _others(tokens, X.shape[2])
     best = np.take_along_axis(X, tokens[..., None, None], axis=2)
@@ -148,6 +151,10 @@ def scatter_others(values: np.ndarray, tokens: np.ndarray, shape: tuple[int, ...
         values: one number per constraint, [b, n (T - 1)] or without batch.
         tokens: selected tokens, [b, n].
         shape: shape of the tokens X, [b, n, T, d].
+
+    Examples:
+        >>> scatter_others(np.array([[5.0, 6.0]]), np.array([[1]]), (1, 1, 3, 2)).tolist()
+        [[[5.0, 0.0, 6.0]]]
     """
     b, n, size, _ = shape
     full = np.zeros((b, n, size))
@@ -161,6 +168,12 @@ def check_problem(X: np.ndarray, z: np.ndarray, tokens: np.ndarray) -> None:
 
     Args:
         X: tokens, [b, n, T, d].
+
+    Examples:
+        >>> check_problem(np.ones((1, 1, 2, 3)), np.ones((1, 1, 3)), np.full((1, 1), 2))
+        Traceback (most recent call last):
+            ...
+        attlas.core.errors.UserError: tokens holds 2, outside [0, 2): give 0-based token indices
     """
     b, n, size, d = X.shape
     if 0 in (b, n, d):

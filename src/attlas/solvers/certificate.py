@@ -37,7 +37,7 @@ def power_map(u: np.ndarray, exponent: float) -> np.ndarray:
     """sign(u) |u|^exponent, the gradient map of a power potential.
 
     Args:
-        u: any array.
+        u: array of any shape.
         exponent: positive power.
 
     Examples:
@@ -55,7 +55,6 @@ def certify(
     """Bound the optimum from both sides, in plain float64.
 
     Args:
-        rows: constraints.
         w: primal points, [b, D], of any scale.
         multipliers: dual points, [b, m]; negative entries count as zero.
         p: exponent, 1 < p <= inf.

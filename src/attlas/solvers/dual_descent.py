@@ -44,6 +44,11 @@ def dual_descent(rows: ConstraintOperator, p: float, target: float, max_steps: i
 
     Returns:
         Multipliers, [1, m].
+
+    Examples:
+        >>> from attlas.solvers.constraints import VectorRows
+        >>> dual_descent(VectorRows(np.eye(2)[None]), 2.0, 1e-6, 50).round(6).tolist()
+        [[1.0, 1.0]]
     """
     m = rows.shape[1]
     count = 0

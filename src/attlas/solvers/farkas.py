@@ -57,8 +57,10 @@ def _refined(system: np.ndarray, aim: np.ndarray, weights: np.ndarray) -> np.nda
 def farkas_tolerance(rows: ConstraintOperator) -> float:
     """Relative length of A'l below which it is rounding, (m + D) eps.
 
-    Args:
-        rows: constraints of one problem.
+    Examples:
+        >>> from attlas.solvers.constraints import VectorRows
+        >>> farkas_tolerance(VectorRows(np.ones((1, 3, 5)))) == 8 * 2.0**-52
+        True
     """
     _, m, size = rows.shape
     return (m + size) * float(np.finfo(float).eps)

@@ -41,7 +41,6 @@ def kernel_svm(
             says how much of it is rounding, the computation is in float64.
         y: labels, +1 or -1, [n].
         tolerance: largest relative distance of the two bounds that counts as converged.
-        max_steps: interior-point steps at most.
 
     Returns:
         gamma, NaN if not separable. Certificate: `lower` <= gamma <= `upper`, their relative
@@ -82,7 +81,6 @@ def kernel_svm_batch(
         K: Gram matrices, [b, n, n].
         y: labels, +1 or -1, [b, n].
         tolerance: largest relative distance of the two bounds that counts as converged.
-        max_steps: interior-point steps of one problem at most.
 
     Returns:
         As `kernel_svm`, every array with a leading batch axis.

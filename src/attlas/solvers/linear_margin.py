@@ -26,7 +26,6 @@ def linear_margin(
         X: tokens, [n, T, d].
         y: labels, +1 or -1, [n].
         tolerance: largest relative duality gap that counts as converged.
-        max_steps: interior-point steps at most.
 
     Returns:
         gamma_lin, NaN if not separable. Certificate: `lower` <= gamma_lin <= `upper`, their

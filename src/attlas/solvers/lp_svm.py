@@ -31,7 +31,6 @@ def lp_svm(
         y: labels, +1 or -1, [n].
         p: exponent, 1 < p <= inf.
         tolerance: largest relative duality gap that counts as converged.
-        max_steps: interior-point steps at most.
 
     Returns:
         v_mm with the certificate of `attention_svm`, in float64; `dual`, `margins` and `farkas`
@@ -66,7 +65,6 @@ def lp_svm_batch(
         y: labels, +1 or -1, [b, n].
         p: exponent, 1 < p <= inf, common to the batch.
         tolerance: largest relative duality gap that counts as converged.
-        max_steps: interior-point steps of one problem at most.
 
     Returns:
         As `lp_svm`, every array with a leading batch axis.

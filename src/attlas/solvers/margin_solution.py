@@ -41,8 +41,13 @@ def to_solution(
         shape_rows: [b, m] to the shape of multipliers.
         single: drop the batch axis.
 
-    Returns:
-        The solution, in float64.
+    Examples:
+        >>> from attlas.solvers.constraints import VectorRows
+        >>> from attlas.solvers.max_margin import max_margin
+        >>> answer = max_margin(VectorRows(np.eye(2)[None]), 2.0, 1e-8, 50)
+        >>> found = to_solution(answer, 2.0, lambda w: w, lambda rows: rows, single=True)
+        >>> found.unwrap().round(9).tolist(), f"{found.certificate['norm_upper'] ** 2:.6f}"
+        ([1.0, 1.0], '2.000000')
     """
     value, result = shape_value(answer.w), answer.result
     infeasible = answer.result == Result.INFEASIBLE.value

@@ -77,7 +77,12 @@ def max_margin(rows: ConstraintOperator, p: float, tolerance: float, max_steps: 
     Args:
         p: exponent, 1 < p <= inf.
         tolerance: largest relative gap that counts as converged.
-        max_steps: interior-point steps of one problem at most.
+
+    Examples:
+        >>> from attlas.solvers.constraints import VectorRows
+        >>> found = max_margin(VectorRows(np.array([[[3.0, 4.0]]])), 2.0, 1e-8, 50)
+        >>> found.w.round(9).tolist(), found.upper.round(9).tolist()
+        ([[0.12, 0.16]], [0.2])
     """
     b, m, _ = rows.shape
     longest = rows.lengths().max(axis=-1)

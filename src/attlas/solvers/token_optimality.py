@@ -92,7 +92,7 @@ def is_locally_optimal(
 
     Args:
         data: samples, labels, queries and value head.
-        tokens: selected token of each sample.
+        tokens: selected token of each sample, [n].
         W: the solution W_mm of `attention_svm` for these tokens.
 
     Returns:

@@ -125,6 +125,11 @@ def block_scales(
         eps: added to the norm.
         floor: norm at or below which nothing moves; the smallest normal number over its rounding
             unit when None.
+
+    Examples:
+        >>> grads = [[torch.tensor([3.0, -4.0])], [torch.zeros(1)]]
+        >>> [round(float(row[0]), 6) for row in block_scales(grads, 2.0, "tensor", 0.0, None)]
+        [0.2, 0.0]
     """
     norms = [[dual_norm(view, p) for view in views] for views in grads]
     if block is None:

@@ -76,11 +76,7 @@ class Monitor:
             self._write("", "w")
 
     def __call__(self, step: int) -> dict[str, Any] | None:
-        """Measure and write a line at every k-th step, and do nothing at the others.
-
-        Returns:
-            The line, or None.
-        """
+        """Measure and write a line at every k-th step, and do nothing at the others."""
         if step % self.every:
             return None
         line = self.measure(step)

@@ -41,6 +41,13 @@ def works_of(
         params: its parameters that have a gradient.
         duals: the mirror variable of each; the parameter itself where it is its own.
         compiling: whether numbers must be tensors, because a compiler would make constants of them.
+
+    Examples:
+        >>> w = torch.tensor([4.0])
+        >>> w.grad = torch.tensor([2.0])
+        >>> rule = dict(p=2.0, lr=0.5, weight_decay=0.2, normalized=False, maximize=False)
+        >>> works_of(rule, [w], [w], compiling=False)[0].moves
+        [Move(dual=tensor([4.]), grad=tensor([2.]), step=0.5, decay=0.9)]
     """
     if not params:
         return []
@@ -89,6 +96,13 @@ def run_steps(works: list[Work], foreach: bool | None) -> None:
 
     Args:
         foreach: whether to make one call for all tensors; None decides by their device.
+
+    Examples:
+        >>> w, grad = torch.tensor([4.0]), torch.tensor([2.0])
+        >>> identity = power_of(1.0, w.dtype)
+        >>> run_steps([Work(w, w, True, identity, None, [Move(w, grad, 0.5, 1.0)])], None)
+        >>> w.tolist()
+        [3.0]
     """
     if foreach is None:
         foreach = all(work.w.device.type not in ("cpu", "meta") for work in works)
@@ -111,20 +125,45 @@ def _steps(work: Work) -> None:
 
 
 def whole_step(work: Work) -> None:
-    """Move the mirror variable of one parameter and write its image."""
+    """Move the mirror variable of one parameter and write its image.
+
+    Examples:
+        With p = 3, w is the root of its mirror variable, 9 - 0.5 times 10 = 4.
+
+        >>> w, dual, grad = torch.tensor([3.0]), torch.tensor([9.0]), torch.tensor([10.0])
+        >>> root = power_of(0.5, w.dtype)
+        >>> whole_step(Work(w, dual, False, root, None, [Move(dual, grad, 0.5, 1.0)]))
+        >>> w.tolist(), dual.tolist()
+        ([2.0], [4.0])
+    """
     move_dual(work)
     if not work.in_place:
         _write_images([work.w], [work.dual], work.power, foreach=False)
 
 
 def move_dual(work: Work) -> None:
-    """Move the mirror variable of one parameter, and nothing else."""
+    """Move the mirror variable of one parameter, and nothing else.
+
+    Examples:
+        >>> dual, grad = torch.tensor([9.0]), torch.tensor([10.0])
+        >>> identity = power_of(1.0, dual.dtype)
+        >>> move_dual(Work(dual, dual, True, identity, None, [Move(dual, grad, 0.5, 1.0)]))
+        >>> dual.tolist()
+        [4.0]
+    """
     for move in work.moves:
         _move(*move)
 
 
 def pushed(work: Work) -> Tensor:
-    """Where a parameter has a gradient, in blocks that move at all."""
+    """Where a parameter has a gradient, in blocks that move at all.
+
+    Examples:
+        >>> dual, grad = torch.ones(2), torch.tensor([10.0, 0.0])
+        >>> identity = power_of(1.0, dual.dtype)
+        >>> pushed(Work(dual, dual, True, identity, None, [Move(dual, grad, 0.5, 1.0)])).tolist()
+        [True, False]
+    """
     result = torch.zeros_like(work.dual, dtype=torch.bool)
     for part, move in zip(block_views(result, work.block), work.moves, strict=True):
         step = move.step

@@ -111,6 +111,13 @@ def course_of(arguments: dict[str, Any], frozen: Any, task: Task) -> Course:
     Args:
         arguments: trained params, data, batches and optimizer of `attlas.training.fit.fit`.
         frozen: all parameters that are not trained.
+
+    Examples:
+        >>> task = Task(lambda x, data: (x - data) ** 2 / 2, None, None, keep=True)
+        >>> start = {"params": jnp.array(0.0), "data": jnp.array(4.0), "batches": None}
+        >>> course = course_of({**start, "optimizer": optax.sgd(0.5)}, None, task)
+        >>> float(course.advance(course.begin()).params)
+        2.0
     """
     data, batches, optimizer = (arguments[name] for name in ("data", "batches", "optimizer"))
     created: Any = optimizer() if callable(optimizer) else optimizer

@@ -50,7 +50,12 @@ def cache_width(model: Any, X: Float[Array, "n *shape"]) -> int:
 
 
 def on_cpu() -> bool:
-    """Whether JAX computes on a CPU, where chunks should fit the cache."""
+    """Whether JAX computes on a CPU, where chunks should fit the cache.
+
+    Examples:
+        >>> on_cpu() == (jax.devices()[0].platform == "cpu")
+        True
+    """
     return jax.default_backend() == "cpu"
 
 

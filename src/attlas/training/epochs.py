@@ -102,7 +102,6 @@ def fit_epochs(
         optimizer: optax transformation on all parameters.
         models: stacked models, with a leading axis of members on every array.
         evaluate: evaluate(model, data) returns named accuracies; "validation" selects the epoch.
-        batch: samples per batch.
         width: members per program, a divisor of their number; fewer on several devices.
         stop_accuracy: training accuracy at which a member stops; no member does when None.
         quick_compile: compile with few optimisations, if compiling costs more than training.

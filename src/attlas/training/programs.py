@@ -124,11 +124,8 @@ def train_in_pieces(
     """Run a training with checkpoints at time intervals, resuming from an existing one.
 
     Args:
-        lengths: steps before each record, since the previous record.
+        lengths: steps before each record, since the previous record, [records].
         renews: whether the sum of losses restarts after each record.
-
-    Returns:
-        The results of `Programs.train`.
     """
     point = _strong(applied.run(programs.begin, ()))
     shapes = applied.shapes(programs.look, (point,))

@@ -116,7 +116,6 @@ def train_classifiers(
         optimizer: optax transformation on all parameters.
         sets: training, validation and test sequences.
         keys: e random keys, for the order of the batches and for dropout.
-        batch: sequences per batch.
         stop_accuracy: training accuracy at which a member stops; above 1 none does.
         chunk: sequences evaluated at once.
         quick_compile: compile with few optimisations, if compiling costs more than training.
@@ -197,7 +196,6 @@ def accuracy(
 
     Args:
         model: called as model(tokens, mask).
-        data: sequences and labels.
         chunk: sequences evaluated at once.
 
     Examples:

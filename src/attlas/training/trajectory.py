@@ -164,7 +164,7 @@ def log_spaced(steps: int, count: int = 33) -> tuple[int, ...]:
 
 
 def recording_schedule(steps: int | None, record_at: Any) -> np.ndarray:
-    """Check the steps to record; log-spaced ones if there are none.
+    """The checked vector of steps to record; log-spaced ones if there are none.
 
     Args:
         steps: the last step; the last of `record_at` when None.

@@ -43,7 +43,6 @@ def read_checkpoint(path: str | os.PathLike[str], dtype: np.dtype | None = None)
     a .bin file is llama2.c's.
 
     Args:
-        path: folder or file.
         dtype: type in which floating numbers are read; the file's, at least float32, when None.
 
     Raises:

@@ -166,6 +166,11 @@ def seen_softmax(logits: Float[Array, "H S T"], seen: Bool[Array, "S T"]) -> Flo
 
     Returns:
         Rows that sum to one, zero where nothing is seen.
+
+    Examples:
+        >>> seen = jnp.array([[True, False], [True, True]])
+        >>> seen_softmax(jnp.zeros((1, 2, 2)), seen).tolist()
+        [[[1.0, 0.0], [0.5, 0.5]]]
     """
     return jax.nn.softmax(jnp.where(seen[None], logits, -jnp.inf), axis=-1)
 
@@ -245,7 +250,6 @@ def apply_layer(
     """One layer on one sequence.
 
     Args:
-        x: hidden states that enter the layer.
         present: False for padding; no padding when None.
 
     Returns:

@@ -4,7 +4,7 @@ Nothing here goes through the canonical form. Queries, keys and values of all he
 each, as in the file; heads come apart by reshaping the projected rows.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import numpy as np
 
@@ -117,47 +117,35 @@ def linear(stored: Mapping[str, np.ndarray], path: str, rows: np.ndarray) -> np.
 
 
 def fused_heads(
-    stored: Mapping[str, np.ndarray],
-    paths: Sequence[str],
-    heads: int,
-    x: np.ndarray,
-    *,
-    causal: bool,
-) -> np.ndarray:
-    """Attention whose queries, keys, values and output are four maps of the file.
-
-    Args:
-        paths: query, key, value and output maps, in that order.
-        heads: number of heads, without groups.
-        x: (T, d), the attention's input.
-        causal: whether later tokens are hidden.
-
-    Returns:
-        (T, d).
-    """
-    rows = np.asarray(x, np.float64)
-    *inward, outward = paths
-    queries, keys, values = (apart(linear(stored, path, rows), heads) for path in inward)
-    scale = (rows.shape[1] // heads) ** -0.5
-    mixed = mixed_values(queries, keys, values, scale=scale, causal=causal)
-    return linear(stored, outward, mixed)
-
-
-def fused_rotary_heads(
     table: StoredTransformer, tensors: Mapping[str, np.ndarray], index: int, x: np.ndarray
 ) -> np.ndarray:
-    """Attention of Llama's kind: rotary positions, grouped keys, perhaps norms of the heads.
+    """Attention whose queries, keys, values and output are four maps of the file, outputs first.
+
+    Positions may be rotary, groups may share keys, and heads may have norms.
 
     Args:
-        table: names and sizes of the file.
+        index: of the layer.
         x: (T, d), the attention's input.
 
     Returns:
         (T, d), in float64.
+
+    Examples:
+        Zero queries average the values.
+
+        >>> from attlas.transformers.stored_transformer import Names
+        >>> names = Names(query="q", key="k", value="v", output="o")
+        >>> table = StoredTransformer(
+        ...     architecture="", names=names, layers=("",), width=1, heads=1, hidden=1, eps=1.0,
+        ...     activation="gelu", norm_placement="pre-norm", biased=(), causal=False,
+        ... )
+        >>> maps = {f"{name}.weight": np.eye(1) for name in "kvo"} | {"q.weight": np.zeros((1, 1))}
+        >>> fused_heads(table, maps, 0, np.array([[1.0], [3.0]])).tolist()
+        [[2.0], [2.0]]
     """
-    stored, names, layer = table.stored(tensors), table.names, table.layers[index]
-    states, rotary, groups = np.asarray(x, np.float64), table.rotary, table.groups or table.heads
-    assert rotary is not None
+    stored, names, rotary = table.stored(tensors), table.names, table.rotary
+    layer = table.layers[index if table.order is None else table.order[index]]
+    states, groups = np.asarray(x, np.float64), table.groups or table.heads
 
     def prepared(path: str, norm: str, blocks: int) -> np.ndarray:
         projected = apart(linear(stored, layer + path, states), blocks)
@@ -165,6 +153,8 @@ def fused_rotary_heads(
             gain = stored[f"{layer}{norm}.weight"].astype(np.float64) + table.gain_shift
             size = np.sqrt(np.mean(projected**2, axis=-1, keepdims=True) + table.eps)
             projected = gain * projected / size
+        if rotary is None:
+            return projected
         return turned(projected, np.asarray(rotary.frequencies), interleaved=rotary.interleaved)
 
     queries = prepared(names.query, names.query_norm, table.heads)
@@ -172,7 +162,8 @@ def fused_rotary_heads(
         queries,
         prepared(names.key, names.key_norm, groups),
         apart(linear(stored, layer + names.value, states), groups),
-        scale=queries.shape[-1] ** -0.5,
+        scale=queries.shape[-1] ** -0.5 if table.scales is None else table.scales[index],
+        causal=table.causal,
         window=None if table.windows is None else table.windows[index],
     )
     return linear(stored, layer + names.output, mixed)

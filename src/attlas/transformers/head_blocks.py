@@ -10,7 +10,7 @@ from attlas.transformers.canonical import Attention, Dense, Norm, Rotary
 
 
 def dense(W: np.ndarray, b: np.ndarray | None, *, outputs_first: bool = True) -> Dense:
-    """A map x W + b of stored arrays.
+    """A map x W + b of a stored matrix and vector.
 
     Args:
         b: the bias, or None for none.

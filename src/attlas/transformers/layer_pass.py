@@ -29,12 +29,7 @@ _BLOCKS = 4
 def leave_layer(
     layer: Layer, x: Float[Array, "n T d"], present: Bool[Array, "n T"]
 ) -> Float[Array, "n T d"]:
-    """One layer on many sequences of one length, padded at the end.
-
-    Args:
-        x: hidden states that enter the layer.
-        present: False for padding.
-    """
+    """One layer on many sequences of one length, padded at the end."""
     heads, length = len(layer.attention.group), x.shape[1]
     block = blocks(layer.attention, length)[0].stop
     together = max(1, _CACHE // (heads * block * length * x.dtype.itemsize))
@@ -56,7 +51,6 @@ def attended_by_blocks(
 
     Args:
         x: the attention's input.
-        present: False for padding.
     """
     projected = projections(attention, x)
     queries, keys = placed(attention, projected.queries, projected.keys)

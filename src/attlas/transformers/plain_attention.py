@@ -72,6 +72,14 @@ def plain_fused(
 
     Returns:
         (T, d).
+
+    Examples:
+        Zero queries average the values.
+
+        >>> maps = {name: np.eye(1) for name in ("query", "key", "value", "output")}
+        >>> maps["query"] = np.zeros((1, 1))
+        >>> plain_fused(maps, "", 1, np.array([[1.0], [3.0]])).tolist()
+        [[2.0], [2.0]]
     """
     rows = np.asarray(x, np.float64)
     W_Q, W_K, W_V, W_O = (

@@ -48,7 +48,7 @@ def _kind(rule: Configuration) -> str:
 def rotary_frequencies(
     config: Configuration, size: int, *, theta_key: str = "rope_theta"
 ) -> np.ndarray:
-    r"""Angle per position of each pair of coordinates, in float64.
+    r"""Angle per position of each pair of coordinates, a float64 vector.
 
     $$\omega_i=\theta^{-2i/r},\quad i<r/2$$
 

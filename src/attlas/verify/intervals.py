@@ -63,17 +63,35 @@ def outward(low: Any, high: Any) -> Interval:
 
 
 def add(a: Interval, b: Interval) -> Interval:
-    """The sum of two intervals."""
+    """The sum of two intervals.
+
+    Examples:
+        >>> total = add(exact(2.0), Interval(np.array(1.0), np.array(4.0)))
+        >>> print(f"{total.low:.6f} {total.high:.6f}", bool(total.low < 3), bool(total.high > 6))
+        3.000000 6.000000 True True
+    """
     return outward(a.low + b.low, a.high + b.high)
 
 
 def negate(a: Interval) -> Interval:
-    """The interval with the opposite sign, exactly."""
+    """The interval with the opposite sign, exactly.
+
+    Examples:
+        >>> opposite = negate(Interval(1.0, 2.0))
+        >>> opposite.low, opposite.high
+        (-2.0, -1.0)
+    """
     return Interval(-a.high, -a.low)
 
 
 def subtract(a: Interval, b: Interval) -> Interval:
-    """The difference of two intervals."""
+    """The difference of two intervals.
+
+    Examples:
+        >>> difference = subtract(exact(5.0), Interval(1.0, 2.0))
+        >>> print(f"{difference.low:.6f} {difference.high:.6f}")
+        3.000000 4.000000
+    """
     return add(a, negate(b))
 
 
@@ -83,12 +101,24 @@ def _corners(a: Interval, b: Interval, operate: Callable[..., Any]) -> Interval:
 
 
 def multiply(a: Interval, b: Interval) -> Interval:
-    """The product of two intervals: its ends are products of ends."""
+    """The product of two intervals: its ends are products of ends.
+
+    Examples:
+        >>> product = multiply(Interval(-1.0, 2.0), Interval(3.0, 4.0))
+        >>> print(f"{product.low:.6f} {product.high:.6f}")
+        -4.000000 8.000000
+    """
     return _corners(a, b, np.multiply)
 
 
 def divide(a: Interval, b: Interval) -> Interval:
-    """The quotient; unbounded where the divisor may be zero."""
+    """The quotient; unbounded where the divisor may be zero.
+
+    Examples:
+        >>> quotient = divide(exact(6.0), Interval(np.array([2.0, -1.0]), np.array([3.0, 1.0])))
+        >>> quotient.low.round(12).tolist(), quotient.high.round(12).tolist()
+        ([2.0, -inf], [3.0, inf])
+    """
     quotient = _corners(a, b, np.divide)
     zero = (b.low <= 0) & (b.high >= 0)
     low, high = np.where(zero, -np.inf, quotient.low), np.where(zero, np.inf, quotient.high)
@@ -96,7 +126,13 @@ def divide(a: Interval, b: Interval) -> Interval:
 
 
 def absolute(a: Interval) -> Interval:
-    """The absolute value, exactly."""
+    """The absolute value, exactly.
+
+    Examples:
+        >>> size = absolute(Interval(-3.0, 2.0))
+        >>> print(size.low, size.high)
+        0.0 3.0
+    """
     low = np.maximum(0.0, np.maximum(a.low, -a.high))
     return Interval(low, np.maximum(np.abs(a.low), np.abs(a.high)))
 
@@ -106,6 +142,11 @@ def root(a: Interval) -> Interval:
 
     Raises:
         Undecided: if a number is certainly negative.
+
+    Examples:
+        >>> length = root(Interval(np.array(4.0), np.array(9.0)))
+        >>> print(f"{length.low:.6f} {length.high:.6f}")
+        2.000000 3.000000
     """
     if (a.high < 0).any():
         raise Undecided("a square root of a negative number")
@@ -114,7 +155,13 @@ def root(a: Interval) -> Interval:
 
 
 def whole_power(a: Interval, power: int) -> Interval:
-    """A power by a whole number."""
+    """A power by a whole number.
+
+    Examples:
+        >>> cube = whole_power(Interval(-3.0, 2.0), 3)
+        >>> print(f"{cube.low:.6f} {cube.high:.6f}")
+        -27.000000 8.000000
+    """
     if power < 0:
         return divide(exact(np.ones_like(a.low)), whole_power(a, -power))
     base = absolute(a) if power % 2 == 0 else a
@@ -129,6 +176,11 @@ def power(a: Interval, b: Interval) -> Interval:
 
     Raises:
         Undecided: if the base is not certainly positive.
+
+    Examples:
+        >>> length = power(exact(9.0), exact(0.5))
+        >>> print(f"{length.low:.6f} {length.high:.6f}", bool(length.low < 3 < length.high))
+        3.000000 3.000000 True
     """
     if (a.low <= 0).any():
         raise Undecided("a power of a base that may not be positive")
@@ -162,7 +214,13 @@ def _apply(function: Callable[[Decimal], Decimal], x: float) -> float:
 
 
 def exponential(a: Interval) -> Interval:
-    """The exponential."""
+    """The exponential.
+
+    Examples:
+        >>> one = exponential(exact(0.0))
+        >>> print(f"{one.low:.6f} {one.high:.6f}", bool(one.low < 1 < one.high))
+        1.000000 1.000000 True
+    """
     elementwise = np.vectorize(lambda x: _apply(_DIGITS.exp, min(x, 1e4)), otypes=[float])
     ends = outward(elementwise(np.maximum(a.low, -1e4)), elementwise(np.maximum(a.high, -1e4)))
     low = np.where(np.isinf(ends.low), np.finfo(float).max, ends.low)
@@ -174,6 +232,11 @@ def logarithm(a: Interval) -> Interval:
 
     Raises:
         Undecided: if a number may not be positive.
+
+    Examples:
+        >>> zero = logarithm(exact(1.0))
+        >>> bool(-1e-300 < zero.low < 0 < zero.high < 1e-300)
+        True
     """
     if (a.low <= 0).any():
         raise Undecided("a logarithm of a number that may not be positive")
@@ -186,6 +249,11 @@ def logarithm_1p(a: Interval) -> Interval:
 
     Raises:
         Undecided: if a number may not be above -1.
+
+    Examples:
+        >>> small = logarithm_1p(exact(1e-20))
+        >>> print(f"{small.low:.6e} {small.high:.6e}")
+        1.000000e-20 1.000000e-20
     """
     if (a.low <= -1).any():
         raise Undecided("a logarithm of a number that may not be positive")
@@ -197,7 +265,13 @@ def logarithm_1p(a: Interval) -> Interval:
 
 
 def exponential_m1(a: Interval) -> Interval:
-    """exp(x) - 1, by x <= exp(x) - 1 <= x + x^2 near zero."""
+    """exp(x) - 1, by x <= exp(x) - 1 <= x + x^2 near zero.
+
+    Examples:
+        >>> small = exponential_m1(exact(1e-20))
+        >>> print(f"{small.low:.6e} {small.high:.6e}")
+        1.000000e-20 1.000000e-20
+    """
     clipped = Interval(np.maximum(a.low, -1e4), np.minimum(a.high, 1e4))
     enclosure = _rising(
         clipped,
@@ -208,7 +282,13 @@ def exponential_m1(a: Interval) -> Interval:
 
 
 def hyperbolic_tangent(a: Interval) -> Interval:
-    """tanh, by |tanh x - x| <= x^2 near zero."""
+    """tanh, by |tanh x - x| <= x^2 near zero.
+
+    Examples:
+        >>> ends = hyperbolic_tangent(exact(np.log(2)))
+        >>> print(f"{ends.low:.6f} {ends.high:.6f}")  # (4 - 1) / (4 + 1)
+        0.600000 0.600000
+    """
 
     def large(d: Decimal) -> Decimal:
         square = _DIGITS.exp(_DIGITS.multiply(2, d))

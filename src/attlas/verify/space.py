@@ -145,7 +145,7 @@ def spread(mask: np.ndarray, like: np.ndarray) -> np.ndarray:
 
 
 def select_gained(blocks: Blocks, proposed: Blocks, gained: np.ndarray) -> Blocks:
-    """The proposed numbers of the instances that gained, and the present ones of all others."""
+    """The proposed numbers where an instance `gained`, a vector; the present ones of all others."""
     return {
         name: block.at(
             np.where(spread(gained[block.rows], block.values), proposed[name].values, block.values)

@@ -3,7 +3,7 @@
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from every_checkpoint import random_checkpoint
+from random_checkpoints import random_checkpoint
 from random_transformer import random_attention
 
 from attlas.audit.audit import audit

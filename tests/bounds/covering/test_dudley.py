@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from dudley_by_search import least_chain, least_integral
 
 from attlas.bounds.covering.dudley import (
     CONSTANTS,
@@ -39,6 +40,49 @@ def test_delta_is_the_best_of_a_fine_grid(constants, split):
         best = float(dudley_integral(A, D, m, R, constants=constants, split=split))
         # the grid is 0.35 % apart and the function is convex: second order in the distance
         assert values.min() * (1 - 1e-4) <= best <= values.min() * (1 + 1e-12)
+
+
+def test_sharp_constants_make_a_link_least_over_its_cell_of_the_integral():
+    # (epsilon_{j-1} + epsilon_j) sqrt(2) over epsilon_j - epsilon_{j+1}, by the ratio of levels
+    ratio = np.linspace(2, 3, 10**6)
+    links = math.sqrt(2) * (ratio + 1) / (1 - 1 / ratio)
+    best = [ratio[np.argmin(links)], links.min()]
+    np.testing.assert_allclose(CONSTANTS["sharp"], best, rtol=1e-6)
+    assert CONSTANTS["printed"] == (1, 1)
+    assert CONSTANTS["classical"] == (4, 12)
+
+
+@pytest.mark.parametrize(
+    ("name", "c_1", "c_2"),
+    [("printed", 1, 1), ("classical", 4, 12), ("sharp", 2.41421356237, 8.24264068712)],
+)
+@pytest.mark.parametrize(
+    ("A", "D", "m", "R"),
+    [
+        (2.0, 0.5, 1e3, 1.5),
+        (0.0, 3.0, 1e5, 0.7),
+        (7.0, 1e-4, 400, 2.0),
+        (900.0, 1.0, 300, 2.0),  # entropies above m: no delta below R is better
+        (0.5, 1e4, 300, 2.0),
+        (4.0, 0.0, 1e4, 3.0),
+        (0.0, 0.0, 10, 2.0),
+        (1.0, 2.0, 10, 0.0),
+    ],
+)
+def test_bounds_are_the_least_by_quadrature_and_search(A, D, m, R, name, c_1, c_2):
+    root = least_integral(lambda e: math.sqrt(A + D / e**2), m, R, c_1, c_2) if R else 0
+    split = least_integral(lambda e: math.sqrt(A) + math.sqrt(D) / e, m, R, c_1, c_2) if R else 0
+    found = [dudley_integral(A, D, m, R, constants=name, split=each) for each in (False, True)]
+    np.testing.assert_allclose(found, [root, split], rtol=1e-9, atol=1e-15)
+
+
+@pytest.mark.parametrize(
+    ("A", "D", "m", "R"),
+    [(0.0, 2.0, 1e4, 1.0), (3.0, 0.1, 500, 4.0), (1.5, 0.0, 1e6, 0.3), (0.0, 1e3, 20, 0.5)],
+)
+def test_chain_level_by_level(A, D, m, R):
+    found = dudley_chain(lambda e: A + D / e**2, m, R)
+    np.testing.assert_allclose(found, least_chain(lambda e: A + D / e**2, m, R), rtol=1e-12)
 
 
 def test_order_of_the_four_bounds():

@@ -1,8 +1,15 @@
 """The perceptron behind the log T cover."""
 
-import numpy as np
+import math
 
-from attlas.bounds.covering.edelman2022_cover import edelman2022_cover, perceptron_cover
+import numpy as np
+import pytest
+
+from attlas.bounds.covering.edelman2022_cover import (
+    GRID_RATIOS,
+    edelman2022_cover,
+    perceptron_cover,
+)
 
 
 def test_perceptron_covers_within_its_count():
@@ -47,3 +54,36 @@ def test_points_that_are_all_zero_are_covered_by_zero():
     centre, updates = perceptron_cover(np.array([1.0, -2.0]), np.zeros((3, 2)), 0.1)
     assert updates == 0
     np.testing.assert_array_equal(centre, np.zeros(2))
+
+
+def by_counting(norm, B_x, points, k, m, ratios):
+    """Nats for each unit of (B B_x / epsilon)^2: names of updates and of the rows' lengths."""
+    names = math.log(2 * k * points + 1)
+    if k == 1:
+        return (norm * B_x) ** 2 * names
+    totals = []
+    for ratio in ratios:
+        cells, end = 1, ratio
+        while end < max(m / 2, 2) * (1 - 1e-12):
+            cells, end = cells + 1, end * ratio
+        totals.append(ratio * names + math.log(cells))
+    return (norm * B_x) ** 2 * min(totals)
+
+
+@pytest.mark.parametrize(
+    ("norm", "B_x", "points", "k", "m"),
+    [
+        (2.0, 3.0, 100, 1, 300),
+        (2.0, 3.0, 100, 4, 300),
+        (0.5, 1.0, 1, 2, 10**6),
+        (1.0, 0.3, 10**6, 50, 10**4),
+        (1.0, 1.0, 3, 2, 1),  # a chain of one sample: lengths up to twice the least
+        (0.0, 1.0, 3, 2, 100),
+    ],
+)
+def test_coefficient_by_counting(norm, B_x, points, k, m):
+    found = float(edelman2022_cover(norm, B_x, points, k, m))
+    by_grid = by_counting(norm, B_x, points, k, m, GRID_RATIOS)
+    np.testing.assert_allclose(found, by_grid, rtol=1e-13)
+    finer = by_counting(norm, B_x, points, k, m, np.geomspace(1.003, 4, 4000))
+    assert 0.99 * by_grid <= finer <= by_grid * 1.001

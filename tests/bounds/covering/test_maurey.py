@@ -1,5 +1,7 @@
 """Lemma 3.1: the sparsifier meets the corrected bound; the printed one fails below 1."""
 
+import itertools
+
 import jax
 import numpy as np
 import pytest
@@ -31,6 +33,26 @@ def test_printed_bound_is_refuted_below_one():
     errors = [(0.5 - count) ** 2 for count in (0, 1)]
     assert min(errors) == 0.25 > float(maurey_bound(0.5, 1.0, 0.5, 1, constants="printed")) == 0.0
     assert np.sum((0.5 - maurey_sparsify(alpha, V, 1, constants="corrected")[0]) ** 2) == 0.25
+
+
+@pytest.mark.parametrize("k", [1, 2, 4])
+@pytest.mark.parametrize(("gamma", "b"), [(1.0, 1.0), (0.4, 3.0)])
+def test_bound_is_the_expected_error_over_all_draws(gamma, b, k):
+    """Atoms of one length b, drawn k times: with the zero for 1 - gamma, or scaled by gamma."""
+    V = b * np.array([[0.6, 0.8], [1.0, 0.0], [0.0, -1.0]])
+    alpha = gamma * np.array([0.5, 0.2, 0.3])
+    f = alpha @ V
+    with_zero = np.vstack([V, np.zeros(2)]), np.append(alpha, 1 - gamma)
+    expected = []
+    for atoms, law in ((gamma * V, alpha / gamma), with_zero):
+        draws = [list(each) for each in itertools.product(range(len(law)), repeat=k)]
+        errors = [np.sum((f - atoms[each].mean(0)) ** 2) for each in draws]
+        expected.append(np.dot([np.prod(law[each]) for each in draws], errors))
+    for constants, value in zip(("sharp", "corrected"), expected, strict=True):
+        bound = maurey_bound(gamma, b, float(np.linalg.norm(f)), k, constants=constants)
+        np.testing.assert_allclose(bound, value, rtol=1e-13)
+    printed = maurey_bound(gamma, b, float(np.linalg.norm(f)), k, constants="printed")
+    np.testing.assert_allclose(printed, expected[0], rtol=1e-13)
 
 
 def test_expected_error_of_the_sample_is_the_variance():

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from attlas.bounds.covering.edelman2022_cover import perceptron_cover
+from attlas.bounds.covering.edelman2022_cover import edelman2022_cover, perceptron_cover
 from attlas.bounds.covering.trauger2023_cover import (
     covering_lower_bound,
     trauger2023_cover,
@@ -47,6 +47,49 @@ def test_printed_orientation_of_lemma_3_4_is_refuted_by_volumes():
         for k in (64, 4096)
     ]
     assert ratios[1] > 30 * ratios[0]
+
+
+@pytest.mark.parametrize(
+    ("ball", "constants", "B", "B_x", "k", "d", "value"),
+    [
+        # (B B_x)^2 and the signed unit matrices with the zero: 2 * 3 * 4 + 1, 2 * 4 * 3 + 1, 3
+        ("1,1", "sharp", 2.0, 3.0, 3, 4, 36 * math.log(25)),
+        ("1,1", "printed", 3.0, 0.5, 4, 3, 2.25 * math.log(25)),
+        ("1,1", "corrected", 1.0, 1.0, 1, 1, math.log(3)),
+        # four columns, of 2 * 3 + 1 signed unit vectors each; then one of 2 * 5 + 1
+        ("1,inf", "sharp", 2.0, 3.0, 3, 4, 4 * 36 * math.log(7)),
+        ("1,inf", "printed", 0.5, 4.0, 5, 1, 4 * math.log(11)),
+        ("2,1", "printed", 2.0, 3.0, 3, 4, 36 * math.log(12)),
+        ("2,1", "printed", 2.0, 3.0, 1, 1, 0.0),
+        # one row: each update of the perceptron is one of 2 * 5 signed unit vectors or none
+        ("2,1", "sharp", 2.0, 3.0, 1, 5, 36 * math.log(11)),
+        ("1,1", "sharp", 0.0, 3.0, 3, 4, 0.0),
+    ],
+)
+def test_coefficients_are_numbers_of_atoms(ball, constants, B, B_x, k, d, value):
+    found = trauger2023_cover(ball, B, B_x, k, d, constants=constants)
+    np.testing.assert_allclose(found, value, rtol=1e-14)
+
+
+def test_row_cover_has_the_perceptron_of_all_rows_and_unit_vectors():
+    found = trauger2023_cover("2,1", 2.0, 3.0, 3, 4, 5000.0)
+    np.testing.assert_allclose(found, edelman2022_cover(2.0, 3.0, 3, 4, 5000.0), rtol=1e-15)
+
+
+@pytest.mark.parametrize("k", [1, 2, 5])
+def test_lower_bound_is_a_ratio_of_volumes(k):
+    def log_volume(radius):
+        return k / 2 * math.log(math.pi) - math.lgamma(k / 2 + 1) + k * math.log(radius)
+
+    # the images of the ball of radius B at one input of length B_x, and a ball of radius epsilon
+    expected = log_volume(2.0 * 3.0) - log_volume(0.4)
+    np.testing.assert_allclose(covering_lower_bound(2.0, 3.0, k, 0.4), expected, rtol=1e-14)
+
+
+@pytest.mark.parametrize(("centres", "k"), [(7, 1), (7, 3), (2, 10)])
+def test_a_product_of_covers_has_the_product_of_their_sizes(centres, k):
+    found = trauger2023_mapping_entropy(math.log(centres), k)
+    np.testing.assert_allclose(found, math.log(centres**k), rtol=1e-14)
 
 
 @pytest.mark.parametrize("q", [1.0, 2.0, 4.0])

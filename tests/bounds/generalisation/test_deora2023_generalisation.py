@@ -100,13 +100,62 @@ def highest(c, cells=500):
     return np.linalg.solve(matrix, ends).max()
 
 
+def comparison(c):
+    """Factors of L(theta) and D^2 / eta in the regret, and the squared radius of the iterates."""
+    at_one, slope = solutions(c)
+    # L(theta) >= at_one L_k + slope <grad L_k, theta - theta_k>, summed over the steps
+    b = at_one / slope
+    return 1 / at_one, 1.5 / b, 1 + 2 / slope + 2 * (1 - b)
+
+
+@pytest.mark.parametrize(
+    ("n", "beta_1", "target_loss", "distance", "eta", "steps", "regret"),
+    [
+        (10, 3.0, 0.1, 2.0, 0.5, 10, 2 + 18),
+        (4, 0.5, 0.0, 2.0, 0.25, 7, 36),
+        (25, 2.0, 0.3, 0.0, 0.2, 40, 24),
+        (1, 1.0, 0.5, 1.0, 9.0, 3, 3 + 0.25),
+    ],
+)
+def test_printed_constants_by_hand(n, beta_1, target_loss, distance, eta, steps, regret):
+    path = (target_loss, distance, eta, steps)
+    np.testing.assert_allclose(deora2023_regret(*path, "printed"), regret, rtol=1e-14)
+    stability = deora2023_stability(n, beta_1, *path, "dimension_free")
+    np.testing.assert_allclose(stability, 2 * eta * beta_1 / n * regret, rtol=1e-14)
+    for slope in (1.0, 2.25):
+        gap = deora2023_generalisation_gap(n, *path, slope, "printed")
+        np.testing.assert_allclose(gap, 4 * slope / n * regret, rtol=1e-14)
+    assert float(deora2023_stability_gap(3.0, 0.25)) == 1.5
+
+
+def test_sharp_constants_from_the_comparison():
+    loss, distance, squared_radius = comparison(STABILITY_CURVATURE)
+    regret = loss * 40 * 0.3 + distance * 1.5**2 / 0.2
+    found = deora2023_regret(0.3, 1.5, 0.2, 40)
+    np.testing.assert_allclose(found, regret, rtol=1e-12)
+    grown = deora2023_amplification()  # a number that the test of the amplification derives
+    found = deora2023_stability(25, 2.0, 0.3, 1.5, 0.2, 40)
+    np.testing.assert_allclose(found, grown * 0.2 * 2 / 25 * regret, rtol=1e-12)
+    found = deora2023_generalisation_gap(25, 0.3, 1.5, 0.2, 40, 0.7)
+    np.testing.assert_allclose(found, 2 * grown * 0.7 / 25 * regret, rtol=1e-12)
+    # T = 4, R = 2: the norm of the two blocks of a head's Hessian at the largest head
+    size = 4 * (squared_radius**0.5 * 0.5 + 0.1)
+    beta_3 = 2 * 8 * np.linalg.norm([[0, 1], [1, 4 * 3**-1.5 * size]], 2)
+    heads = deora2023_stability_heads(Setting(4, 9, 2.0, 0.5, 0.1))
+    root = squared_radius / STABILITY_CURVATURE * beta_3 / 4
+    assert float(heads) == np.ceil(root**2)
+
+
+def test_printed_heads_by_hand():
+    # x = 2 and D^2 = 1/4; beta_3 = 2 * 6 * 8 * 73
+    heads = deora2023_stability_heads(Setting(4, 9, 2.0, 0.5, 0.5), "printed")
+    assert float(heads) == (72 * 7008 // 4) ** 2
+
+
 def test_the_amplification_is_what_the_steps_of_two_trajectories_add_up_to():
     """Derived again from the comparison along segments, with eta = D = K L(theta) = 1."""
-    at_one, slope = solutions(STABILITY_CURVATURE)
-    # L(theta) >= at_one L_k + slope <grad L_k, theta - theta_k>, summed over the steps
-    a, b = 1 / slope, at_one / slope
-    squared_radius = 1 + 2 * a + 2 * (1 - b)
-    regret = a / b + 1 / (2 * b) + 1 / b  # L_0 and D^2 are 1 at most
+    loss, path, squared_radius = comparison(STABILITY_CURVATURE)
+    regret = loss + path  # L_0 and D^2 are 1 at most
     root_of_heads = squared_radius / STABILITY_CURVATURE
     # the trajectories are at most twice as far apart as each is from the target
     growth = highest(4 * STABILITY_CURVATURE) * 2 * regret / root_of_heads

@@ -4,6 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from dudley_by_search import least_chain
 
 from attlas.bounds.covering.trauger2023_allocation import trauger2023_allocation
 from attlas.bounds.generalisation.trauger2023_deep import (
@@ -73,6 +74,44 @@ def test_corrected_closed_form_is_the_allocation_and_the_printed_is_not():
         for constants in ("printed", "corrected")
     )
     assert printed < 0.6 * corrected
+
+
+@pytest.mark.parametrize(
+    ("constants", "norms", "lipschitz", "L", "root"),
+    [
+        # C_1 = 8, C_x = 27; norms are B_c, B_v, B_QK, B_w, and all products are cubes.
+        # 3 (2 * 4 * 0.5 * 2)^(2/3) + 2 (1 + (2 * 0.5)^(2/3)): B_QK stands in alpha alone
+        ("printed", (4.0, 0.5, 3.0, 2.0), 1.0, 1, 3 * 4 + 2 * 2),
+        # lambda B_v = 4; alpha = 64, 8, 1; the terms of eta are at 8 alpha, 64 alpha, 8 alpha
+        ("printed", (4.0, 0.5, 0.25, 8.0), 2.0, 1, 3 * 16 + 2 * (1 + 4)),
+        ("printed", (4.0, 0.5, 0.25, 8.0), 2.0, 2, 3 * 64 + 2 * 5 + 2 * 24),
+        ("printed", (4.0, 0.5, 0.25, 8.0), 2.0, 3, 3 * 256 + 2 * 5 + 2 * (24 + 96)),
+        # L_sigma B_c = 8 in place of L_sigma B_v = 1, and the first layer has its alpha
+        ("corrected", (4.0, 0.5, 0.25, 8.0), 2.0, 1, 3 * 16 + 2 * (1 + 4 + 16)),
+        ("corrected", (4.0, 0.5, 0.25, 8.0), 2.0, 2, 3 * 64 + 2 * (1 + 16 + 64) + 2 * 36),
+        # lambda B_v = 8, growth 8 (1 + 2 * 3.5) = 64
+        ("sharp", (4.0, 1.0, 3.5, 8.0), 2.0, 1, 3 * 16 + 2 * (1 + 4 + 16)),
+        ("sharp", (4.0, 1.0, 3.5, 8.0), 2.0, 2, 3 * 256 + 2 * (1 + 64 + 256) + 2 * 36),
+        ("printed", (4.0, 0.5, 0.25, 0.0), 2.0, 3, 2),
+    ],
+)
+def test_entropy_of_equal_layers_by_hand(constants, norms, lipschitz, L, root):
+    found = trauger2023_deep_entropy(8.0, 27.0, norms, L, lipschitz, constants=constants)
+    np.testing.assert_allclose(found, root**3, rtol=1e-13)
+
+
+@pytest.mark.parametrize(
+    ("C", "beta", "m", "radius", "total"),
+    [
+        ([8.0, 1.0], [1.0, 8.0], 1e5, 2.0, (2 + 4) ** 3),
+        ([27.0], [0.125], 400, 0.5, (3 / 4) ** 3),
+        ([1.0, 1.0, 64.0], [1.0, 8.0, 1.0], 1e4, 3.0, (1 + 4 + 4) ** 3),
+    ],
+)
+def test_complexity_is_the_chain_over_the_total(C, beta, m, radius, total):
+    found = trauger2023_deep(jnp.array(C), jnp.array(beta), m, radius)
+    chain = least_chain(lambda epsilon: total / epsilon**2, m, radius)
+    np.testing.assert_allclose(found, chain, rtol=1e-11)
 
 
 def test_amplification_and_heads():

@@ -42,6 +42,14 @@ def test_contraction_of_free_signs_lies_between_the_order_and_the_bound(K):
     assert 0.5 * (1 - 1 / K) * float(trauger2023_masked(word, K)) > complexity
 
 
+@pytest.mark.parametrize(
+    ("K", "R", "printed", "sharp"), [(1, 0.25, 0.5, 0.5), (9, 0.25, 1.5, 4.5), (100, 2.0, 40, 400)]
+)
+def test_contractions_by_hand(K, R, printed, sharp):
+    assert float(trauger2023_masked(R, K, constants="printed")) == printed
+    assert float(trauger2023_masked(R, K)) == sharp
+
+
 def test_network_is_paid_for_once():
     one = jnp.ones((1, 1))
     parts = trauger2023_parts(one, one, one, 1.0, 1.0)

@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from dudley_by_search import least_chain, least_integral
 
 from attlas.bounds.covering.dudley import dudley_integral
 from attlas.bounds.covering.trauger2023_cover import trauger2023_cover
@@ -64,6 +65,78 @@ def test_alphas_of_the_corollaries():
     C = trauger2023_cover("1,1", 3.0, 0.7, 8, 8)
     alpha = float(trauger2023_alpha("1,1", 3.0, 8, constants="corrected"))
     np.testing.assert_allclose(0.7 * alpha, 2 * np.sqrt(float(C)))
+
+
+@pytest.mark.parametrize(
+    ("ball", "logarithm"),
+    # signed unit matrices and the zero; for "1,inf" those of a column, for each of six columns
+    [("1,1", math.log(2 * 6 * 6 + 1)), ("1,inf", 6 * math.log(2 * 6 + 1))],
+)
+def test_alphas_without_their_print(ball, logarithm):
+    for constants, kappa in (("corrected", 2), ("sharp", 1)):
+        alpha = trauger2023_alpha(ball, 3.0, 6, constants=constants)
+        np.testing.assert_allclose(alpha, kappa * 3 * math.sqrt(logarithm), rtol=1e-14)
+
+
+CLASSES = [  # C, B_x, d, m; the attention is then 2 B_x^2 sqrt(C) / sqrt(m) of 0.02 to 300
+    (3.0, 0.8, 4, 1e4),
+    (0.5, 3.0, 64, 1e6),
+    (20.0, 1.5, 2, 3e5),
+    (1e4, 2.0, 8, 500),
+]
+
+
+@pytest.mark.parametrize(("C", "B_x", "d", "m"), CLASSES)
+def test_brackets_are_the_least_by_quadrature_and_search(C, B_x, d, m):
+    flat, steep = math.sqrt(math.log(2 * d)), 2 * B_x**2 * math.sqrt(C)
+    # the printed one integrates the first root up to B_x from 0, and has any delta
+    printed = least_integral(lambda e: steep / e, m, B_x, most=1e4) + B_x * flat / math.sqrt(m)
+    corrected = least_integral(lambda e: flat + steep / e, m, B_x)
+    sharp = least_integral(lambda e: math.hypot(flat, steep / 2 / e), m, B_x)
+    for constants, value in (("printed", printed), ("corrected", corrected), ("sharp", sharp)):
+        found = trauger2023_bracket(C, B_x, d, m, constants=constants)
+        np.testing.assert_allclose(found, value, rtol=1e-9)
+
+
+@pytest.mark.parametrize(("C", "B_x", "d", "m"), CLASSES)
+def test_bounds_of_the_class_are_those_by_search(C, B_x, d, m):
+    B, b, flat = 0.7, 0.6 * B_x, math.log(2 * d)
+
+    def root(e):
+        return math.sqrt(flat + 4 * B_x**4 * C / e**2)
+
+    link = 2**0.5 * (1 + 2**0.5) ** 2
+    corrected = 2 * B * min(B_x, least_integral(root, m, B_x, 1 + 2**0.5, link))
+    sharp, few = (
+        2 * B * least_chain(lambda e, r=r: flat + (r * B_x) ** 2 * C / e**2, m, r) for r in (B_x, b)
+    )
+    found = [
+        trauger2023_single(B, C, B_x, d, m, constants="corrected"),
+        trauger2023_single(B, C, B_x, d, m),
+        trauger2023_single(B, C, B_x, d, m, largest_entry=b),
+    ]
+    np.testing.assert_allclose(found, [corrected, sharp, few], rtol=1e-9)
+
+
+@pytest.mark.parametrize("constants", ["printed", "corrected", "sharp"])
+def test_without_keys_and_queries_the_signs_of_the_entries_remain(constants):
+    """C = 0: attention is a mean, and its 2 d signed entries are all there is to cover."""
+    m, d, B_x, B = 1e4, 8, 3.0, 0.5
+    massart = B_x * math.sqrt(math.log(2 * d) / m)
+    bracket = trauger2023_bracket(0.0, B_x, d, m, constants=constants)
+    np.testing.assert_allclose(bracket, massart, rtol=1e-9)
+    factor = {"printed": 1, "corrected": 2 * 2**0.5 * (1 + 2**0.5) ** 2, "sharp": 2 * 2**0.5}
+    found = float(trauger2023_single(B, 0.0, B_x, d, m, constants=constants))
+    # the chain ends at the finest level of its grid
+    assert factor[constants] * B * massart * (1 - 1e-12) <= found
+    assert found <= factor[constants] * B * massart * (1 + 1e-4)
+    assert float(trauger2023_single(B, 0.0, 0.0, d, m, constants=constants)) == 0
+
+
+def test_printed_bound_is_the_bracket_times_the_norms():
+    found = trauger2023_single(0.7, 3.0, 0.8, 4, 1e4, constants="printed")
+    bracket = trauger2023_bracket(3.0, 0.8, 4, 1e4, constants="printed")
+    np.testing.assert_allclose(found, 0.7 * float(bracket), rtol=1e-14)
 
 
 def test_sharp_bound_stands_above_a_sampled_class():

@@ -5,6 +5,7 @@ import itertools
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 from jax.flatten_util import ravel_pytree
 
 from attlas.bounds.optimisation.deora2023_loss import (
@@ -73,6 +74,47 @@ def test_bounds_grow_with_every_argument():
         assert deora2023_beta_2(2, 2, 1.1, 1.0, 8, version) < base
     assert deora2023_beta_3(2, 9, 1.1, 1.0, "printed") > deora2023_beta_3(2, 2, 1.1, 1.0, "printed")
     assert float(jax.grad(lambda x: deora2023_beta_3(2, 2, 1.0, x, "sharp"))(1.0)) > 0
+
+
+def sharp_curvature(s):
+    """The norm of the two blocks of a Hessian, without sqrt(T) R^3: 1 off the diagonal."""
+    p = np.linspace(0, 0.5, 10**6)
+    third = np.max(p * (2 - 2 * p) ** 3 - (1 - p) * (2 * p) ** 3)
+    return np.linalg.norm([[0, 1], [1, third * s]], 2)
+
+
+@pytest.mark.parametrize(
+    ("version", "x", "beta_1", "beta_3"),
+    [
+        # T = 4, d = 9, R = 2
+        ("printed", 3.0, 4 * (2 * 12 + 1), 2 * 6 * 8 * (3 * 3 * 12 + 1)),
+        ("corrected", 0.5, 4 * (2 * 2 + 1), 2 * 6 * 8 * (3 * 3 * 2 + 1)),
+        ("printed", 0.0, 4, 2 * 6 * 8),
+        ("dimension_free", 3.0, 4 * (2 * 12 + 1), 2 * 8 * (2 * 12 + 1)),
+        ("dimension_free", 0.0, 4, 2 * 8),
+        ("sharp", 3.0, 4 * 12, 2 * 8 * sharp_curvature(12)),
+        ("sharp", 0.2, 4, 2 * 8 * sharp_curvature(0.8)),
+    ],
+)
+def test_values_by_hand(version, x, beta_1, beta_3):
+    np.testing.assert_allclose(deora2023_beta_1(4, 2.0, x, version), beta_1, rtol=1e-14)
+    np.testing.assert_allclose(deora2023_beta_3(4, 9, 2.0, x, version), beta_3, rtol=1e-11)
+    smoothness = [deora2023_beta_2(4, 9, 2.0, x, H, version) for H in (1, 16)]
+    by_hand = [beta_3 + beta_1**2 / 4, beta_3 / 4 + beta_1**2 / 4]
+    np.testing.assert_allclose(smoothness, by_hand, rtol=1e-11)
+
+
+@pytest.mark.parametrize(
+    ("version", "c", "factor"),
+    [
+        *(("printed", c, q) for c, q in ((0.0, 1.0), (0.5, 4 / 3), (1.0, 2.0), (1.5, 4.0))),
+        ("sharp", 0.0, 1.0),
+        ("sharp", (np.pi / 2) ** 2, 2**0.5),
+        ("sharp", (2 * np.pi / 3) ** 2, 2.0),
+    ],
+)
+def test_quasi_convexity_by_hand(version, c, factor):
+    np.testing.assert_allclose(deora2023_quasi_convexity(c, version), factor, rtol=1e-14)
 
 
 def test_comparison_on_segments():

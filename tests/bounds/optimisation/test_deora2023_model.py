@@ -154,6 +154,64 @@ def test_hand_computed_values():
     )
 
 
+# R = 5, m = 4, T = 4, d = 2; ||X u_t|| = 4, 8, 0, 1 with the sum 13 and the squares' sum 9^2.
+FOUR = jnp.array([[3.0, 4.0], [0.0, 1.0], [0.0, 0.0], [-4.0, -3.0]])
+READ = jnp.array([[1.0, 0.0], [0.0, 2.0], [0.0, 0.0], [-1.0, 1.0]])
+
+
+def third_moment():
+    """The largest third central moment of a law on +-1, by search."""
+    p = np.linspace(0, 0.5, 10**6)
+    return np.max(p * (2 - 2 * p) ** 3 - (1 - p) * (2 * p) ** 3)
+
+
+def block_norm(mixed, corner):
+    return np.linalg.norm([[0.0, mixed], [mixed, corner]], 2)
+
+
+@pytest.mark.parametrize(
+    ("version", "decoder", "scale", "value"),
+    [
+        ("printed", Decoder.FULL, 1.0, 2 * 25 * 13 + 2 * 5),
+        ("printed", Decoder.FULL, 0.0, 2 * 5),
+        ("printed", Decoder.POOLED, 1.0, 2 * 25 * 13 + 4 * 5),
+        ("dimension_free", Decoder.LAST, 1.0, 2 * 25 * 13 + 5),
+        ("sharp", Decoder.FULL, 1.0, 2 * 5 * (5 * 9)),
+        ("sharp", Decoder.FULL, 0.01, 2 * 5),
+        ("sharp", Decoder.POOLED, 1.0, 4 * 5 * (5 * 9 / 2)),
+        ("sharp", Decoder.LAST, 1.0, 5 * (5 * 9)),
+    ],
+)
+def test_gradient_by_hand(version, decoder, scale, value):
+    found = deora2023_gradient(FOUR, scale * READ, version, decoder)
+    np.testing.assert_allclose(found, value, rtol=1e-14)
+
+
+@pytest.mark.parametrize(
+    ("version", "decoder", "value"),
+    [
+        ("printed", Decoder.FULL, 12 * 25 * 16 * 13 + 2 * 8**0.5 * 25 * 4),
+        ("corrected", Decoder.LAST, 12 * 25 * 16 * 13 + 2 * 2**0.5 * 25 * 4),
+        ("dimension_free", Decoder.FULL, 2 * 625 * 13 + 2 * 125),
+        ("dimension_free", Decoder.POOLED, 2 * 625 * 13 + 4 * 125),
+        ("sharp", Decoder.FULL, block_norm(2 * 125, 625 * 13 * third_moment())),
+        ("sharp", Decoder.LAST, block_norm(125, 625 * 13 * third_moment())),
+    ],
+)
+def test_hessian_by_hand(version, decoder, value):
+    found = deora2023_hessian(FOUR, READ, version, decoder)
+    np.testing.assert_allclose(found, value, rtol=1e-11)
+
+
+def test_heads_by_hand():
+    """The largest of four heads, in the Hessian over the root of four; not the last one."""
+    U = jnp.stack([0 * READ, READ / 100, 2 * READ, READ])
+    gradient = deora2023_multi_head_gradient(FOUR, U, "printed", Decoder.LAST)
+    np.testing.assert_allclose(gradient, 2 * 25 * 26 + 5, rtol=1e-14)
+    hessian = deora2023_multi_head_hessian(FOUR, U, "dimension_free", Decoder.POOLED)
+    np.testing.assert_allclose(hessian, (2 * 625 * 26 + 4 * 125) / 2, rtol=1e-14)
+
+
 @pytest.mark.thorough
 def test_bounds_follow_the_dtype_and_have_derivatives_at_zero():
     X, zero = jnp.ones((2, 1), "float32").at[1].set(0), jnp.zeros((2, 1), "float32")

@@ -1,5 +1,7 @@
 """Theorem 1 with the certified number of heads, run; and the printed constants."""
 
+import math
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -8,6 +10,7 @@ import pytest
 from attlas.bounds.optimisation.deora2023_training import (
     TRAINING_CURVATURE,
     Setting,
+    deora2023_certified_heads,
     deora2023_head_condition,
     deora2023_head_norm_bound,
     deora2023_heads_factor,
@@ -111,6 +114,75 @@ def test_printed_values_by_hand():
     assert heads == sorted(heads, reverse=True)
     # d enters the printed condition only
     assert float(deora2023_head_condition(setting._replace(d=8))) == heads[2]
+
+
+SETTING = Setting(4, 9, 2.0, 0.5, 0.5)
+
+
+def third_of_pi():
+    """w = pi / 3: w / sin w is 2 pi / (3 sqrt 3), and w / tan w half of it."""
+    return (np.pi / 3) ** 2, 3 + 2 * np.pi / (3 * 3**0.5)
+
+
+def test_factors_by_hand():
+    c, squared_radius = third_of_pi()
+    np.testing.assert_allclose(deora2023_radius_factor("sharp", c) ** 2, squared_radius)
+    np.testing.assert_allclose(deora2023_heads_factor("sharp", c), squared_radius / c)
+    assert deora2023_radius_factor("corrected") == 3
+    assert deora2023_heads_factor("dimension_free") == 18
+    largest = deora2023_head_norm_bound(2.0, 5.0, "sharp", c)
+    np.testing.assert_allclose(largest, 2 * squared_radius**0.5 + 5)
+    assert float(deora2023_head_norm_bound(2.0, 5.0, "printed")) == 11
+
+
+@pytest.mark.parametrize(
+    ("factor", "version", "heads"),
+    [
+        # x = 2 and D^2 = 1/4; beta_3 = 2 * 6 * 8 * 73 and 2 * 8 * 17
+        (18.0, "printed", (18 * 7008 // 4) ** 2),
+        (18.0, "dimension_free", (18 * 272 // 4) ** 2),
+        (1e-3, "printed", 4),  # 1.752^2 = 3.07
+        (0.0, "printed", 1),
+    ],
+)
+def test_certified_heads_by_hand(factor, version, heads):
+    assert float(deora2023_certified_heads(SETTING, factor, version)) == heads
+    if factor == 18:
+        assert float(deora2023_head_condition(SETTING, version)) == heads
+
+
+def test_sharp_heads_by_hand():
+    c, squared_radius = third_of_pi()
+    size = 4 * (squared_radius**0.5 / 2 + 0.5)
+    beta_3 = 2 * 8 * np.linalg.norm([[0, 1], [1, 4 * 3**-1.5 * size]], 2)
+    heads = np.ceil((7.0 * beta_3 / 4) ** 2)
+    assert float(deora2023_certified_heads(SETTING, 7.0, "sharp", c)) == heads
+
+
+def test_step_constants_by_hand():
+    # x = 2: alpha = 3 * 3 * 4 (3 * 2 * 8 * 2 + 2 * 2 * 2) = 3744; at H = 16, 2 * 6 * 8 / 4 = 24
+    printed = deora2023_rho(SETTING, 16, "printed")
+    np.testing.assert_allclose(printed, (24 + 4 * 4 / 4) * 3744**2, rtol=1e-14)
+    # beta_1 = 2 * 2 * 17 = 68 and beta_3 = 272
+    free = deora2023_rho(SETTING, 16, "dimension_free")
+    np.testing.assert_allclose(free, 272 / 4 + 68**2 / 4, rtol=1e-14)
+    limits = deora2023_step_limits(4.0, 3.0, 10, 0.3, 0.5)
+    expected = {"unit": 1, "smoothness": 0.25, "target_loss": 3, "start_loss": 18}
+    assert {name: round(float(limit), 12) for name, limit in limits.items()} == expected
+
+
+def test_training_loss_by_hand():
+    # twice 0.3, and 5 D^2 / (4 eta K) = 45 / 40
+    printed = deora2023_training_loss(0.3, 3.0, 0.5, 20, "printed")
+    np.testing.assert_allclose(printed, 0.6 + 1.125, rtol=1e-14)
+    # the solutions cos w and sin(w) / w of g'' = -c g at 1, by their power series
+    even, odd = (
+        sum((-TRAINING_CURVATURE) ** k / math.factorial(2 * k + i) for k in range(12))
+        for i in (0, 1)
+    )
+    sharp = deora2023_training_loss(0.3, 3.0, 0.5, 20)
+    # L(theta) >= even L_k + odd <grad L_k, theta - theta_k>, summed over the steps
+    np.testing.assert_allclose(sharp, 0.3 / even + (1.5 * odd / even - 1) * 9 / 10, rtol=1e-13)
 
 
 def test_step_limits_name_the_active_one():

@@ -56,11 +56,11 @@ def test_a_stronger_probability_leaves_less_room_for_failures():
     np.testing.assert_allclose(changed.right, 0.95)
 
 
-def test_the_example_of_contributing_is_a_kind_that_the_engine_checks():
-    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
-    (code,) = re.findall(r"## A new kind of claim.*?```python\n(.*?)```", text, re.DOTALL)
+def test_the_example_of_the_guide_is_a_kind_that_the_engine_checks():
+    text = (ROOT / "docs" / "extending.md").read_text(encoding="utf-8")
+    (code,) = re.findall(r"## A kind of claim.*?```python\n(.*?)```", text, re.DOTALL)
     names = {}
-    exec(compile(code, "CONTRIBUTING.md", "exec"), names)
+    exec(compile(code, "extending.md", "exec"), names)
     kind = SimpleNamespace(rule=names["Strict"]())
 
     def draws(rng, count):

@@ -3,7 +3,7 @@
 import pytest
 from reference_transformers import TOLERANCE, concentration, differences, random_reference
 
-from attlas.transformers.architectures import albert, bert, distilbert, vit
+from attlas.transformers.architectures import albert, bert, vit
 
 SMALL = {
     "hidden_size": 24,
@@ -12,62 +12,25 @@ SMALL = {
     "intermediate_size": 20,
 }
 TEXT = {**SMALL, "vocab_size": 31, "max_position_embeddings": 20}
-SELF = {"attention": "attention.self", "output": "attention.output.dense", "task": "MaskedLM"}
-ALBERT = {"attention": "attention", "output": "attention.dense", "task": "MaskedLM"}
 CASES = {
-    "bert": (bert, "bert", {**TEXT, **SELF}),
-    "bert, tanh units": (bert, "bert", {**TEXT, **SELF, "hidden_act": "gelu_new"}),
-    "roberta": (bert, "roberta", {**TEXT, **SELF, "layer_norm_eps": 1e-5}),
-    "distilbert": (
-        distilbert,
-        "distilbert",
-        {
-            "dim": 24,
-            "n_layers": 2,
-            "n_heads": 4,
-            "hidden_dim": 20,
-            "vocab_size": 31,
-            "max_position_embeddings": 20,
-            "attention": "attention",
-            "task": "MaskedLM",
-        },
-    ),
-    "albert": (albert, "albert", {**TEXT, **ALBERT, "embedding_size": 10}),
+    "bert, tanh units": (bert, "bert", {**TEXT, "hidden_act": "gelu_new"}),
+    "roberta": (bert, "roberta", {**TEXT, "layer_norm_eps": 1e-5}),
     "albert, two groups of two": (
         albert,
         "albert",
         {
             **TEXT,
-            **ALBERT,
             "embedding_size": 10,
             "num_hidden_layers": 3,
             "num_hidden_groups": 2,
             "inner_group_num": 2,
         },
     ),
-    "vit": (
-        vit,
-        "vit",
-        {
-            **SMALL,
-            "image_size": 8,
-            "patch_size": 4,
-            "attention": "attention",
-            "task": "ImageClassification",
-        },
-    ),
+    "vit": (vit, "vit", {**SMALL, "image_size": 8, "patch_size": 4}),
     "vit, no biases of queries": (
         vit,
         "vit",
-        {
-            **SMALL,
-            "image_size": 6,
-            "patch_size": 2,
-            "num_channels": 1,
-            "qkv_bias": False,
-            "attention": "attention",
-            "task": "ImageClassification",
-        },
+        {**SMALL, "image_size": 6, "patch_size": 2, "num_channels": 1, "qkv_bias": False},
     ),
 }
 

@@ -1,8 +1,7 @@
 """GPT-NeoX against transformers, randomly drawn."""
 
-import numpy as np
 import pytest
-from random_checkpoints import head_layout_difference, refusal
+from random_checkpoints import refusal
 from reference_transformers import TOLERANCE, concentration, differences, random_reference
 
 from attlas.transformers.architectures import gpt_neox
@@ -14,8 +13,6 @@ SMALL = {
     "intermediate_size": 20,
     "vocab_size": 31,
     "max_position_embeddings": 64,
-    "bos_token_id": None,
-    "eos_token_id": None,
 }
 CASES = {
     "as published": {},
@@ -36,15 +33,9 @@ CASES = {
 @pytest.mark.parametrize("dtype", TOLERANCE)
 @pytest.mark.parametrize("case", CASES)
 def test_agrees_with_transformers(case, dtype):
-    reference = random_reference("gpt_neox", dtype, attention="attention", **(SMALL | CASES[case]))
+    reference = random_reference("gpt_neox", dtype, **(SMALL | CASES[case]))
     assert concentration(reference) > 1.5  # no test of uniform maps
     assert max(differences(gpt_neox, reference).values()) <= TOLERANCE[dtype]
-
-
-@pytest.mark.thorough
-def test_sum_over_heads_is_the_fused_attention():
-    # Sums of at most 72 terms in float64, three in a row.
-    assert head_layout_difference(gpt_neox, "gpt_neox") <= 3 * 72 * np.finfo(np.float64).eps
 
 
 @pytest.mark.parametrize(
@@ -52,7 +43,7 @@ def test_sum_over_heads_is_the_fused_attention():
     [{"use_parallel_residual": False}, {"rope_parameters": {"partial_rotary_factor": 0.5}}],
 )
 def test_another_reading_is_noticed(change):
-    reference = random_reference("gpt_neox", "float32", attention="attention", **SMALL)
+    reference = random_reference("gpt_neox", "float32", **SMALL)
     reference.config |= change
     found = differences(gpt_neox, reference)
     assert found["logits"] > 100 * TOLERANCE["float32"]
@@ -60,7 +51,7 @@ def test_another_reading_is_noticed(change):
 
 def test_older_names_are_the_same_model():
     settings = SMALL | {"rope_parameters": {"rope_theta": 20.0, "partial_rotary_factor": 0.5}}
-    reference = random_reference("gpt_neox", "float32", attention="attention", **settings)
+    reference = random_reference("gpt_neox", "float32", **settings)
     del reference.config["rope_parameters"]
     reference.config |= {"rotary_emb_base": 20, "rotary_pct": 0.5}
     reference.tensors["embed_out.weight"] = reference.tensors.pop("lm_head.weight")

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from random_checkpoints import head_layout_difference, refusal
+from random_checkpoints import refusal
 from reference_transformers import TOLERANCE, concentration, differences, random_reference
 
 from attlas.transformers.architectures import opt
@@ -14,9 +14,6 @@ SMALL = {
     "ffn_dim": 20,
     "vocab_size": 31,
     "max_position_embeddings": 20,
-    "pad_token_id": None,
-    "bos_token_id": None,
-    "eos_token_id": None,
 }
 CASES = {
     "as published": {},
@@ -37,11 +34,6 @@ def test_agrees_with_transformers(case, dtype):
     reference = random_reference("opt", dtype, **(SMALL | CASES[case]))
     assert concentration(reference) > 1.5  # no test of uniform maps
     assert max(differences(opt, reference).values()) <= TOLERANCE[dtype]
-
-
-def test_sum_over_heads_is_the_fused_attention():
-    # Sums of at most 72 terms in float64, three in a row.
-    assert head_layout_difference(opt, "opt") <= 3 * 72 * np.finfo(np.float64).eps
 
 
 def test_another_first_position_is_noticed():

@@ -60,9 +60,6 @@ class AdderCertificate(NamedTuple):
 def wrong_places(adder: Adder, data: Additions) -> Bool[Array, "n P"]:
     """Whether each digit of each sum is wrong, ties and numbers that are not finite included.
 
-    Returns:
-        True where a digit is wrong.
-
     Examples:
         >>> from attlas_bounds.library.addition.adder import make_adder
         >>> adder = jax.tree.map(jnp.zeros_like, make_adder(jax.random.key(0), 1, 1))

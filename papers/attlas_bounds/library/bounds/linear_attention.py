@@ -69,7 +69,6 @@ def measure_margins(
     """Evaluate a function on a labelled sample, in float64.
 
     Args:
-        attention: the attention function.
         inputs: tokens, (n, T, d).
         cls: (d,) where it is the same in every sequence and known beforehand, else (n, d).
         labels: -1 or 1.

@@ -85,7 +85,7 @@ def local_deviation(complexity: Number, risk: Number, m: Number, cost: Number) -
         risk: the training risk r.
         cost: x, the supremum is above V with probability at most e^-x.
 
-    Source: Bousquet (2002), Theorem 2.3, for increments of at most r.
+    Source: Bousquet (2002), Theorem 2.3, for increments of at most r; entrywise.
 
     Examples:
         >>> print(f"{float(local_deviation(0.0, 0.25, 200.0, 4.0)):.5f}")
@@ -108,7 +108,7 @@ def localised_risk(empirical: Number, deviation: Number, risk: Number) -> Array:
         risk: the training risk r.
 
     Returns:
-        The bound, 1 where V is not below r.
+        The bound entrywise, 1 where V is not below r.
 
     Source: Bartlett, Bousquet and Mendelson (2005), adapted; papers/attlas_bounds/proofs/bounds.md.
 

@@ -128,9 +128,6 @@ def deora2023_gap_by_target(
         risk: training loss after the last step.
         n: samples of a set.
 
-    Returns:
-        Bounds and heads demanded.
-
     Source: Theorem 2 and Corollary 2 of deora2023optimization.
 
     Examples:

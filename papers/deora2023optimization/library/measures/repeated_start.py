@@ -53,6 +53,14 @@ def uniform_outputs(
 
     Args:
         head: a model of one head with W = 0.
+
+    Examples:
+        Both rows of U weigh the mean token, 4.
+
+        >>> import jax.numpy as jnp
+        >>> head = MultiHead(jnp.ones((1, 2, 1)), jnp.zeros((1, 1, 1)))
+        >>> uniform_outputs(head, np.array([[[3.0], [5.0]]])).tolist()
+        [8.0]
     """
     U = read_array(head.U, "head.U")
     require_axes("h T d, n T d", {"head.U": U.shape, "X": X.shape})
@@ -73,6 +81,14 @@ def start_constants(
     Args:
         heads: the head after the first step, one per problem.
         copies: heads of each sign, for several numbers of heads.
+
+    Examples:
+        >>> import jax.numpy as jnp
+        >>> head = MultiHead(jnp.array([[[3.0], [4.0]]]), jnp.zeros((1, 1, 1)))
+        >>> X, y, copies = np.ones((1, 1, 2, 1)), np.ones((1, 1)), np.array([[[1, 0]]])
+        >>> found = start_constants([head], X, y, copies)
+        >>> found.B_2.tolist(), found.B_Phi.tolist()
+        ([5.0], [7.0])
     """
     require_axes("e, e n T d", {"heads": (len(heads),), "X": X.shape})
     grams = np.stack([ntk_gram(head, samples) for head, samples in zip(heads, X, strict=True)])

@@ -40,9 +40,6 @@ def head_scaling(step: float, heads: int) -> HeadScaling:
         step: eta, the step size of one head, positive.
         heads: H, at least 1.
 
-    Returns:
-        Factor of the start and both step sizes.
-
     Raises:
         UserError: if there is no head, or the step is not positive and finite.
 

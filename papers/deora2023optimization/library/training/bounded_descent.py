@@ -62,7 +62,6 @@ def descend_beside_bounds(
     """Train once, measure every record, and evaluate the bounds there.
 
     Args:
-        start: parameters before training.
         y: labels, -1 or 1.
         R: bound on the norm of a token, at least 1.
         schedule: recorded steps, the last one the end.

@@ -81,14 +81,9 @@ def train_demanded_heads(
         heads: the head after the first step, one per problem.
         train: training samples, stacked by problem.
         test: test samples, stacked by problem.
-        counts: numbers of heads.
         sizes: T, d and R of the data.
-        steps: number of gradient steps.
         horizons: further values of K for the corollary.
         records: recorded parameters of each training.
-
-    Returns:
-        The trainings with the corollary.
     """
     pairs, few = list(zip(keys, heads, strict=True)), len(counts)
     models = stacked([repeat_signed_heads(*pair, counts) for pair in pairs])

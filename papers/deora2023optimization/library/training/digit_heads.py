@@ -110,7 +110,7 @@ def certified_margin(solution: Solution) -> float:
     """The maximal margin as a number, also for data that are not separable.
 
     Args:
-        found: solution of one problem, by `kernel_svm` or `linear_margin`.
+        solution: of one problem, by `kernel_svm` or `linear_margin`.
 
     Returns:
         The margin for norm 1; 0 for data that are not separable; NaN without a certificate.

@@ -177,6 +177,11 @@ def draw_digit_regression(
         classes: digits to keep.
         repeats: pairs per training digit.
         held_repeats: pairs per validation and test digit.
+
+    Examples:
+        >>> data = draw_digit_regression(0, classes=(0, 1), components=2, repeats=3, held_repeats=1)
+        >>> len(data.train.x) == 3 * len(data.digits.train)
+        True
     """
     digits = load_digit_components(components, seed, tuple(classes), whiten=False)
     schedule = make_noise_schedule(*RATE, T=T)

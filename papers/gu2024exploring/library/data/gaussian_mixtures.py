@@ -171,8 +171,10 @@ def log_density(mixture: GaussianMixture, x: Float[Array, " d"]) -> Float[Array,
 def responsibilities(mixture: GaussianMixture, x: Float[Array, " d"]) -> Float[Array, " K"]:
     """The probability that a point came from each component.
 
-    Returns:
-        Probabilities, sum 1.
+    Examples:
+        >>> mixture = make_gaussian_mixture([1, 3], [[-1.0], [1.0]], [1.0, 1.0])
+        >>> responsibilities(mixture, jnp.zeros(1)).round(12).tolist()
+        [0.25, 0.75]
     """
     return jax.nn.softmax(_log_joint(mixture, x))
 
@@ -318,9 +320,6 @@ def fitted_gaussian(points: Float[np.ndarray, "n d"]) -> GaussianMixture:
 
     Args:
         points: more than d points in general position.
-
-    Returns:
-        A mixture of one component.
 
     Examples:
         >>> law = fitted_gaussian(np.array([[1.0], [5.0]]))

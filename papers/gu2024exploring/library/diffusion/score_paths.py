@@ -194,9 +194,6 @@ def held_out_errors(
 def mean_square(gaps: Float[np.ndarray, "*s n d"]) -> Float[np.ndarray, "*s"]:
     """Mean over points of the squared length.
 
-    Returns:
-        One number for each set of points.
-
     Examples:
         >>> mean_square(np.array([[3.0, 4.0], [0.0, 1.0]])).item()
         13.0

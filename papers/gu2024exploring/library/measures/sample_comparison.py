@@ -104,9 +104,6 @@ def lost_samples(
 ) -> Bool[np.ndarray, " n"]:
     """Which samples have a coordinate ten times farther out than all data, or no number.
 
-    Returns:
-        One boolean per sample.
-
     Examples:
         >>> points = np.array([[9.0, 0.0], [0.0, 11.0], [np.nan, 0.0]])
         >>> lost_samples(points, np.ones((1, 2))).tolist()

@@ -51,7 +51,7 @@ def sliced_wasserstein(
     r"""(mean over directions theta of W_p(<theta, x>, <theta, y>)^p)^(1/p).
 
     On a line the optimal coupling is that of equal quantiles, so that sorting solves it exactly,
-    also for samples of two sizes. Directions are uniform on the sphere.
+    also for samples x [n, d] and y [m, d] of two sizes. Directions are uniform on the sphere.
 
     Args:
         key: random key of the directions and of the jackknife's groups.
@@ -142,6 +142,7 @@ def energy_distance(
     r"""2 E||X - Y|| - E||X - X'|| - E||Y - Y'||, zero only for equal laws.
 
     Args:
+        x: sample, [n, d]; y: another, [m, d].
         unbiased: leave out the pairs of a point with itself (U-statistic; may be negative);
             otherwise they count (V-statistic; never negative, zero for equal sets).
         memory: bytes of distances in memory at a time.

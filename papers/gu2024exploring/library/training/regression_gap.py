@@ -68,7 +68,7 @@ def regression_gap(
     Args:
         network: the start, with one output.
         step_size: eta of the training; regression with H makes steps of m eta for softmax.
-        steps: step number of each record, the first 0.
+        steps: step number of each record, a vector, the first 0.
 
     Examples:
         >>> from gu2024exploring.library.training.sign_regression import draw_network
@@ -120,7 +120,7 @@ def train_beside_regression(
 
     Args:
         fraction: step size over the largest stable one.
-        records: step number of each record, the first 0.
+        records: step number of each record, a vector, the first 0.
 
     Returns:
         Gaps, changes and bounds with a leading axis of networks.

@@ -44,6 +44,14 @@ def svm_shortfall(
 
     Args:
         W: the path, its last entry the end.
+
+    Examples:
+        One constraint: its matrix of rank one, at any length, minimises both norms.
+
+        >>> X, z = np.array([[[1.0, 0.0], [-1.0, 0.0]]]), np.array([[0.0, 1.0]])
+        >>> found = svm_shortfall(X, z, np.array([[[0.0, 3.0], [0.0, 0.0]]]))
+        >>> bool(np.abs(found.shortfall).max() < 1e-6), found.tokens.tolist()
+        (True, [0])
     """
     samples = np.arange(len(z))
     scores = np.einsum("ntd,sdc,nc->snt", X, W, z)

@@ -42,10 +42,14 @@ def draw_local_selection(
         exponents: p of the SVMs.
         pool: number of problems drawn, with tokens, queries and value heads uniform on the unit
             sphere.
-        T: tokens per sample.
 
     Returns:
         The problems, the best one first; all SVMs of both choices have certificates.
+
+    Examples:
+        >>> found = draw_local_selection(0, count=1, exponents=[2.0], pool=20)
+        >>> found.best.shape, bool((found.best != found.local).any())
+        ((1, 2), True)
     """
     draw = np.random.default_rng(seed)
     X, z = (_on_sphere(draw.normal(size=(pool, n, *shape))) for shape in ((T, d), (d,)))

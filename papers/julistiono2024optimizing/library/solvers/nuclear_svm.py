@@ -42,7 +42,6 @@ def nuclear_svm(
         z: queries, [n, d].
         tokens: selected token of each sample, [n].
         tolerance: largest relative duality gap that counts as converged.
-        max_steps: interior-point steps at most.
 
     Returns:
         W_* with smallest margin 1 (the minimiser need not be unique), NaN where infeasible.

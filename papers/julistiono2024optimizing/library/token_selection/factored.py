@@ -36,9 +36,6 @@ class SphereSelection(NamedTuple):
 def draw_sphere_selection(rng: np.random.Generator, n: int, T: int, d: int) -> SphereSelection:
     """One problem: uniform directions for tokens, queries and value head, random labels.
 
-    Args:
-        T: tokens per sample.
-
     Examples:
         >>> drawn = draw_sphere_selection(np.random.default_rng(0), 2, 3, 4)
         >>> drawn.X.shape, np.linalg.norm(drawn.v).round(12).tolist()

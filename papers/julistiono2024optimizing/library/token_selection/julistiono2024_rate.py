@@ -14,11 +14,8 @@ def julistiono2024_rate(x: np.ndarray, p: float) -> np.ndarray:
     Source: Lemma 29 and the rate theorem of julistiono2024optimizing.
 
     Args:
-        x: norm of W, above 1; or log k.
+        x: norm of W, above 1; or log k. The rate is taken entrywise.
         p: exponent of the training, above 1.
-
-    Returns:
-        The rate, of the shape of x.
 
     Examples:
         >>> julistiono2024_rate(np.array([100.0]), 1.5).tolist()

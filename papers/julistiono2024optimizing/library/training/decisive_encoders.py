@@ -172,7 +172,6 @@ def train_decisive_encoders(
         shape: arguments of `make_encoder`.
         optimizer: optax transformation on all parameters.
         keys: random keys of starts, batches and dropout, one per member.
-        epochs: largest number of epochs.
         stop_accuracy: training accuracy at which a member stops.
         edges: bin edges of log10 |w|.
         quick_compile: let XLA optimise little, where compiling costs more than training.

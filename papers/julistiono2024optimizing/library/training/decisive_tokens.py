@@ -109,9 +109,6 @@ def review_pieces(
         length: number of pieces per review.
         counts: numbers of training, validation and test reviews; 0 for all.
         dtype: floating type of the labels.
-
-    Returns:
-        The reviews, and twelve sentences.
     """
     splits = [
         random_part(split, count, seed)

@@ -48,7 +48,7 @@ def audit_dataset(a: Mapping[str, np.ndarray], steps: np.ndarray) -> xr.Dataset:
 
     Args:
         a: arrays of `audit_heads` and of `training_facts`.
-        steps: numbers of the recorded steps.
+        steps: vector of the recorded steps.
 
     Returns:
         The same arrays with labels; heads are members.

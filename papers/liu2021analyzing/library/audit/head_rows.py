@@ -60,7 +60,7 @@ def theorem_2_applies(a: Mapping[str, np.ndarray], version: str = "_sharp") -> n
         version: "_sharp", or "" for the printed constants.
 
     Returns:
-        One boolean per head and record.
+        One boolean per head and record, [H, R].
 
     Examples:
         >>> audit = {"bound_stability_heads": np.zeros((1, 2)), "rate": np.array(0.1)}

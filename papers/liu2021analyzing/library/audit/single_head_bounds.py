@@ -155,9 +155,6 @@ def head_sample_sizes(
         smallest: smallest positive eigenvalue of the covariance of the two units' outputs.
         gamma: root of the squared error allowed.
 
-    Returns:
-        Sample sizes by name.
-
     Source: Theorems 1 and 2 and Corollary 1 of liu2021analyzing (found); corrected (derived).
 
     Examples:

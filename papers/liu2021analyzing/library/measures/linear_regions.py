@@ -121,10 +121,6 @@ def sampled_cells(
     Args:
         W: normals, one per row.
         b: offsets; zero when None.
-        lines: number of random lines.
-
-    Returns:
-        The number of different sign vectors seen.
 
     Examples:
         >>> import jax
@@ -159,7 +155,7 @@ def arrangement(W: Matrix, b: Vector | None) -> tuple[np.ndarray, np.ndarray]:
         b: offsets; zero when None.
 
     Returns:
-        Both in double precision.
+        W [n, d] and b [n] in double precision.
 
     Raises:
         UserError: if shapes do not fit or an entry is not finite.

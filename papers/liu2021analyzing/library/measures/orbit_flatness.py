@@ -104,7 +104,6 @@ def orbit_curvature(
         risk: scalar function risk(first, second, *args).
         first: pytree of the arrays of the first layer.
         second: pytree of the arrays of the second layer.
-        *args: further arguments of `risk`.
 
     Returns:
         One eigenvalue a scale, with the certificate of `hessian_spectra`.
@@ -137,7 +136,6 @@ def orbit_extent(
         risk: scalar function risk(first, second, *args).
         first: pytree of the arrays of the first layer.
         second: pytree of the arrays of the second layer.
-        *args: further arguments of `risk`.
         epsilon: rise of the risk allowed, positive.
         most: largest scale tried, above 1, and the inverse of the least.
 
@@ -185,12 +183,10 @@ def flat_volume(
         risk: scalar function risk(first, second, *args).
         first: pytree of the arrays of the first layer.
         second: pytree of the arrays of the second layer.
-        *args: further arguments of `risk`.
         epsilon: rise of the risk allowed.
         balls: C_1 and C_2, radii beyond which the layers may not go; none when None.
         alpha: stretch of the directions. At T_alpha theta the same draws as at theta with
             alpha = 1 show the volume to be alpha^(P1 - P2) times as large.
-        directions: number of sampled directions.
         longest: longest ray, in units of T_alpha u.
 
     Returns:

@@ -35,7 +35,7 @@ def point_kinds(
         zero: points of at most so large norms are at the origin.
 
     Returns:
-        One of `KINDS` for each start.
+        One of `KINDS` for each start, [starts].
 
     Examples:
         >>> from liu2021analyzing.library.measures.stationary_points import stationary_points
@@ -63,8 +63,7 @@ def first_of_each(
     """Which ends are the first of their kind and risk: symmetries of a network keep its risk.
 
     Args:
-        kind: kind of each point, see `point_kinds`.
-        risk: risk at each point.
+        kind: kind of each point, [starts], see `point_kinds`.
         decimals: risks that agree so far are one.
 
     Returns:
@@ -90,8 +89,6 @@ def at_least_risk(
     """A value at the end of least risk.
 
     Args:
-        values: value at each point.
-        risk: risk at each point.
         among: the ends that count.
 
     Returns:

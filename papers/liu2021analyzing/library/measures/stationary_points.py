@@ -50,7 +50,6 @@ def stationary_points(
             has no Hessian at its kinks, take softplus.
         starts: pytree whose floating arrays have a leading axis of starts; lists of numbers are
             one array.
-        *args: further arguments of `risk`.
         in_axes: 0 for each argument that has an axis of starts, None for one shared by all; all
             are shared when left out.
         tolerance: largest ||g|| accepted; when None 1e-10, or 64 eps if that is more.

@@ -159,6 +159,14 @@ def attention_dataset(
 
     Returns:
         One variable per field; counts of rows are those of all variants.
+
+    Examples:
+        >>> one, sizes = np.zeros(2, np.int32), np.array([2, 4])
+        >>> rows = np.array([[1.0, 0.0, 0.0, 0.0], [0.4, 0.4, 0.1, 0.1]])
+        >>> found = attention_summary([(rows, sizes)], RowPlaces(one, one, one, one, one, sizes))
+        >>> data = attention_dataset({"softmax": found}, [0.1])
+        >>> data.s0.dims[-2:], data.s0.values[0, 0].ravel().tolist()
+        (('norm', 'tau'), [1.5, 2.0])
     """
     fields = list(summaries.values())
     return xr.Dataset(
@@ -190,6 +198,14 @@ def means_over_rows(data: xr.Dataset) -> xr.Dataset:
     Returns:
         `mean`, `s0_root`, `unreached` and the number of `rows`, by `attention`: "all" and the
         kinds.
+
+    Examples:
+        >>> one, sizes = np.zeros(2, np.int32), np.array([2, 4])
+        >>> rows = np.array([[1.0, 0.0, 0.0, 0.0], [0.4, 0.4, 0.1, 0.1]])
+        >>> found = attention_summary([(rows, sizes)], RowPlaces(one, one, one, one, one, sizes))
+        >>> means = means_over_rows(attention_dataset({"softmax": found}, [0.1]))
+        >>> means.rows.sel(attention="all").values.tolist()
+        2
     """
     means_by_kind = []
     for name, kinds in ((ALL, list(KINDS)), *((kind, [kind]) for kind in KINDS)):
@@ -210,6 +226,14 @@ def mean_over_all_rows(data: xr.Dataset, name: str) -> xr.DataArray:
 
     Returns:
         The mean, along the axes that are not of the rows.
+
+    Examples:
+        >>> one, sizes = np.zeros(2, np.int32), np.array([2, 4])
+        >>> rows = np.array([[1.0, 0.0, 0.0, 0.0], [0.4, 0.4, 0.1, 0.1]])
+        >>> found = attention_summary([(rows, sizes)], RowPlaces(one, one, one, one, one, sizes))
+        >>> data = attention_dataset({"softmax": found}, [0.1])
+        >>> mean_over_all_rows(data, "s0_root").values.ravel().tolist()
+        [1.0, 1.25]
     """
     return _over_rows(data[name], data.rows)
 
@@ -228,6 +252,15 @@ def means_of_short_and_long(data: xr.Dataset, mass: str) -> tuple[int, xr.DataAr
 
     Returns:
         The length up to which rows are short, and the means by `rows`: "short", "long".
+
+    Examples:
+        >>> one, sizes = np.zeros(2, np.int32), np.array([2, 4])
+        >>> rows = np.array([[1.0, 0.0, 0.0, 0.0], [0.4, 0.4, 0.1, 0.1]])
+        >>> found = attention_summary([(rows, sizes)], RowPlaces(one, one, one, one, one, sizes))
+        >>> data = attention_dataset({"softmax": found}, [0.1])
+        >>> middle, means = means_of_short_and_long(data, "l1 share")
+        >>> middle, means.values.ravel().tolist()
+        (2, [1.0, 0.8])
     """
     counts = data.rows_by_length.fillna(0)
     by_length = counts.sum([dim for dim in counts.dims if dim != "length"])

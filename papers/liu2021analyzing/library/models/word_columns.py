@@ -8,7 +8,7 @@ from attlas.core.errors import UserError
 def require_columns(
     x: Array, t: int, p: int | None = None, mask: Bool[Array, "*shape"] | None = None
 ) -> None:
-    """Refuse an input whose shape a model was not made for; costs nothing once compiled.
+    """Refuse an input x that is not [t, p], as a model reads it; costs nothing once compiled.
 
     Args:
         t: entries of a word that the model reads.

@@ -31,9 +31,6 @@ def digit_cells(first: Int[np.ndarray, " n"]) -> Bool[np.ndarray, "n 16"]:
     Args:
         first: number of the digit's first cell, see `place_in_grid`.
 
-    Returns:
-        True at the digit's cells.
-
     Examples:
         >>> np.flatnonzero(digit_cells(np.array([5]))).tolist()
         [5, 6, 9, 10]

@@ -48,7 +48,6 @@ def train_word_classifiers(
         models: stacked `WordClassifier`s of a `TwoLayer` or a `SelfAttentionMLP`.
         optimizer: optax transformation on all parameters.
         keys: e random keys, for the order of the batches.
-        batch: texts per batch.
         penalty: added to the loss of a model; `l1_penalty` for example.
         width: members a program runs at once, a divisor of e; 1 on a CPU and e elsewhere if None.
         chunk: validation texts evaluated at once.
@@ -124,7 +123,6 @@ def word_accuracies(
     """Share of texts whose logit has the sign of their class, for each member.
 
     Args:
-        data: texts and labels.
         chunk: texts evaluated at once.
         width: members evaluated at once; 1 on a CPU and all elsewhere when None.
 

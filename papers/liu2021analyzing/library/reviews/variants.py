@@ -138,7 +138,6 @@ def train_reviews(
         validation: reviews that choose the epoch.
         test: reviews that are read once, after the training.
         keys: one key per member, for the order of the batches.
-        batch: reviews per batch.
 
     Returns:
         The epochs, and the test accuracy of each member at its selected epoch.

@@ -82,7 +82,6 @@ def errors_by_size(
     """Test errors of students trained on the first n samples.
 
     Args:
-        task: samples and truth.
         shape: sizes of the teacher, and of students with self-attention.
         sizes: the numbers n, the last of them the number of samples.
         units: hidden units of students without attention, which read all words as one vector;
@@ -124,7 +123,6 @@ def errors_by_setting(
     and key matrices have further rows of zeros.
 
     Args:
-        task: samples and truth.
         settings: one setting per student.
         repeats: starts of each student, of which the best is taken.
         **effort: settings of `levenberg_marquardt`.
@@ -195,7 +193,6 @@ def student_errors(
     r"""Mean square distance from the truth over fresh inputs, at the end of least training risk.
 
     Args:
-        task: samples and truth.
         predict: output predict(network, x, *args) of one network on one input.
         starts: networks with a leading axis: each student's starts stand together.
         *args: further arguments of `predict`, with the same leading axis.

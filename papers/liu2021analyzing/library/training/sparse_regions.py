@@ -26,9 +26,6 @@ def masked_regions(
 ) -> Float[np.ndarray, "networks p counted"]:
     """Numbers of regions of random networks of which the first s0 inputs have weight.
 
-    Args:
-        networks: number of random networks.
-
     Returns:
         By network and s0 = 1 to p: exact, exact without biases, found by random lines.
 
@@ -76,8 +73,6 @@ def softmax_regions(
     """Regions that uniform points meet where weights are a softmax: no input has weight zero.
 
     Args:
-        networks: number of random networks.
-        temperatures: temperatures of the softmax.
         points: number of uniform points of the cube.
 
     Examples:

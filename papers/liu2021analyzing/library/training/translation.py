@@ -62,9 +62,7 @@ def train_translator(
     """Train by minibatches of the mean cross-entropy of a target piece, recorded after each epoch.
 
     Args:
-        model: the translator before training.
         optimizer: Adam with a constant rate or `warm_up_rate`, or any other.
-        batch: pairs per batch.
         chunk: validation pairs evaluated at once.
         quick_compile: let XLA optimise little, where compiling costs more than training.
 

@@ -133,9 +133,6 @@ class SmallestBound(NamedTuple):
     def shares(self, bounds: int) -> Float[np.ndarray, " bounds"]:
         """The part of the non-vacuous plane, in logarithms, where each bound is smallest.
 
-        Args:
-            bounds: number of bounds.
-
         Returns:
             Shares that add up to 1; NaN where all of the plane is vacuous.
         """

@@ -52,9 +52,6 @@ class MaskedSplit(NamedTuple):
 def split_words(text: str) -> list[str]:
     """The words of a text in lower case: letters, with apostrophes inside.
 
-    Returns:
-        Its words in order.
-
     Examples:
         >>> split_words("It's 5 o'clock: go!")
         ["it's", "o'clock", 'go']

@@ -57,9 +57,6 @@ class LinearClass(eqx.Module):
 
         Args:
             inputs: C_1, ..., C_m.
-
-        Returns:
-            One supremum a sign vector.
         """
         sums = jnp.einsum("sm,mrd->srd", signs, inputs)
         return self.radius * dual_norm(sums, self.ball) / inputs.shape[0]

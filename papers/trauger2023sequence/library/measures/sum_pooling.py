@@ -20,9 +20,6 @@ def sum_pooling_suprema(
     Args:
         signs: sign vectors, or their averages over repeated examples.
 
-    Returns:
-        One value per sign vector.
-
     Examples:
         >>> sum_pooling_suprema(np.array([[1.0, 1.0]]), np.ones((2, 3, 1))).tolist()
         [1.5]

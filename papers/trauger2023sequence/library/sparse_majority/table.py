@@ -98,9 +98,6 @@ def table_logits(table: MajorityTable, bits: Int8[Array, "n T"]) -> Float[Array,
     Args:
         table: result of `majority_table`.
 
-    Returns:
-        Logits, one row per sequence.
-
     Examples:
         >>> from attlas.data.sparse_majority import make_sparse_majority
         >>> from trauger2023sequence.library.models.majority_attention import (

@@ -28,9 +28,6 @@ FROM_ONE_SCORE = ("printed order", "contraction")
 def masked_word_weights(models: MaskedWordModel, member: int) -> TransformerWeights:
     """The weights of one trained model, in double precision.
 
-    Returns:
-        Its layers and readout.
-
     Examples:
         >>> from trauger2023sequence.library.models.transformer import Layer, Transformer
         >>> layer = Layer(jnp.ones((1, 4, 4)), jnp.ones((1, 4, 2)), jnp.ones((1, 2, 4)))
@@ -73,10 +70,6 @@ def one_score_gaps(
 
     Args:
         weights: weight matrices of the model; the readout has one row per word.
-        samples: sample sizes m.
-
-    Returns:
-        One row per m.
 
     Examples:
         >>> eye = np.eye(4) / 10

@@ -380,7 +380,7 @@ def _centred(offsets: np.ndarray, widest: int) -> np.ndarray:
 
 
 def share_of_certificate(reached: ArrayInput, certified: ArrayInput) -> np.ndarray:
-    """The attack over the certificate.
+    """The attack over the certificate, entrywise.
 
     Args:
         certified: bounds on them, of the same shape.

@@ -45,7 +45,6 @@ def local_attack(
         head: one entry of `ReducedHeads`.
         y: tokens in the head's coordinates.
         seen: True where the row's token sees the column's.
-        start: the first direction.
         steps: iterations, each one product with J and one with J'.
 
     Returns:
@@ -78,7 +77,6 @@ def ball_attack(
         head: one entry of `ReducedHeads`.
         seen: True where the row's token sees the column's.
         radius: largest norm of a token.
-        start: the first direction.
     """
     small, narrow, rows = _in_float32((attention, head, y))
     ball = jnp.asarray(radius, jnp.float32)

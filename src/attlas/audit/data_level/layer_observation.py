@@ -56,9 +56,6 @@ def observe_layer(
     """One layer on a block.
 
     Args:
-        x: hidden states that enter the layer.
-        present: False for padding.
-        special: True for special tokens.
         picked: rows of the maps that are returned, by number.
     """
 
@@ -95,10 +92,6 @@ def observe_columns(
 ) -> tuple[Float[Array, "b T d"], Float[Array, "b H T"]]:
     """One layer on a block, of which only the attention that tokens receive is returned.
 
-    Args:
-        x: hidden states that enter the layer.
-        present: False for padding.
-
     Returns:
         The hidden states that leave, and alpha_k of `column_attention`.
     """
@@ -115,11 +108,7 @@ def observe_columns(
 
 @eqx.filter_jit
 def observe_hidden_states(x: Float[Array, "b T d"], present: Bool[Array, "b T"]) -> RankResidual:
-    """Residuals of hidden states that no attention reads.
-
-    Args:
-        present: False for padding.
-    """
+    """Residuals of hidden states that no attention reads."""
     return jax.vmap(rank_residual)(x, present)
 
 
@@ -143,8 +132,6 @@ def observe_uniform(
 
     Args:
         attention: a layer's heads, of which only the mask is used.
-        present: False for padding.
-        special: True for special tokens.
     """
     dtype = attention.W_Q.dtype
 

@@ -152,7 +152,6 @@ def spread_rows(useful: Int[np.ndarray, " m"], rows: int) -> Int[np.ndarray, " n
 
     Args:
         useful: numbers of the rows, at least one.
-        rows: largest number of rows.
 
     Examples:
         >>> spread_rows(np.arange(10), 2).tolist(), spread_rows(np.arange(1), 2).tolist()

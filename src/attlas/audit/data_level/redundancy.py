@@ -35,7 +35,6 @@ def redundancy(maps: Sequence[np.ndarray], *, draws: int, level: float, seed: in
 
     Args:
         maps: picked rows of the maps of every head, [M, R, T] per sequence; widths may differ.
-        level: level of the intervals.
 
     Examples:
         >>> one = np.array([[[1.0, 0.0], [0.0, 1.0]], [[1.0, 0.0], [0.0, 1.0]]])

@@ -117,7 +117,6 @@ def random_selection(
 
     Args:
         seen: True where a row sees a token.
-        heads: number of selections.
 
     Examples:
         >>> random_selection(np.array([[True, False]]), 2, np.random.default_rng(0)).tolist()

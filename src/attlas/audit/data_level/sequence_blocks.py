@@ -86,9 +86,6 @@ def shuffled(
 ) -> Int[np.ndarray, " T"]:
     """The same tokens in another order; special ones stay where they are.
 
-    Args:
-        special: numbers of the special tokens.
-
     Examples:
         >>> found = shuffled(np.array([1, 7, 8, 9]), [1], np.random.default_rng(0))
         >>> int(found[0]), sorted(found.tolist())
@@ -104,10 +101,6 @@ def repeated(
     tokens: Int[np.ndarray, " T"], special: Sequence[int], draw: np.random.Generator
 ) -> Int[np.ndarray, " T"]:
     """One token of the sequence, not a special one if there is another, at every position.
-
-    Args:
-        special: numbers of the special tokens.
-        draw: generator of the repeated token.
 
     Examples:
         >>> repeated(np.array([1, 7]), [1], np.random.default_rng(0)).tolist()
@@ -125,9 +118,6 @@ def sequence_blocks(
     """The sequences in blocks, the short ones first, as they enter the first layer.
 
     All blocks have one number of rows; where sequences are lacking, the last one is repeated.
-
-    Args:
-        special: numbers of the special tokens.
     """
     lengths = np.array([tokens.size for tokens in sequences])
     order = np.argsort(lengths, kind="stable")

@@ -229,12 +229,7 @@ def _pass(
 def mean_head_outputs(
     layer: Layer, x: Float[Array, "n T d"], present: Bool[Array, "n T"]
 ) -> Float[Array, "H d"]:
-    """Mean output of each head over the tokens of a batch.
-
-    Args:
-        x: hidden states that enter the layer.
-        present: False for padding.
-    """
+    """Mean output of each head over the tokens of a batch."""
 
     def total(carry: Array, row: tuple[Array, Array]) -> tuple[Array, None]:
         rows, there = row

@@ -149,7 +149,7 @@ def deep_level(
 
 
 def certain_sign(low: ArrayInput, high: ArrayInput) -> np.ndarray:
-    """The sign of what lies in an interval.
+    """The sign of what lies in an interval, entrywise.
 
     Returns:
         1 or -1; 0 where the interval holds 0, or is none.

@@ -107,8 +107,7 @@ def mean_loss(
     """Mean over sequences of the loss per sequence.
 
     Args:
-        present: False for padding.
-        targets: tokens to be predicted.
+        present: False for padding, [n, T], as `tokens`, `targets` and `counted`.
         counted: True where a token counts for the loss.
         unchanged: last hidden states of the unchanged model, for a loss against its own output.
     """
@@ -120,9 +119,5 @@ def mean_loss(
 def last_hidden_states(
     weights: WholeModel, tokens: Int[Array, "n T"], present: Bool[Array, "n T"]
 ) -> Float[Array, "n T d"]:
-    """Hidden states that leave the last layer.
-
-    Args:
-        present: False for padding.
-    """
+    """Hidden states that leave the last layer."""
     return jax.vmap(weights.hidden)(tokens, present)

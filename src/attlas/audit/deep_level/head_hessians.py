@@ -40,11 +40,7 @@ class HeadHessians:
         return sum(int(np.prod(shape)) for shape in self._shapes(stored))
 
     def together(self, stored: int) -> int:
-        """How many heads' vectors are taken at once, so that what they change stays small.
-
-        Returns:
-            Their number, at least one.
-        """
+        """How many heads' vectors are taken at once, so that what they change stays small."""
         passed = len(self.whole.order) - self.whole.order.index(stored) + 1
         heads, length = len(self.whole.layers[stored].attention.group), self.batch.tokens.shape[1]
         rows = self.rows[0]
@@ -58,7 +54,6 @@ class HeadHessians:
 
         Args:
             stored: number of the layer that the heads stand in.
-            heads: numbers of the heads.
         """
         group = np.array(self.whole.layers[stored].attention.group)[heads]
         shapes = self._shapes(stored)

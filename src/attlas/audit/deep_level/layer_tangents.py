@@ -110,7 +110,6 @@ def tangents(
     """Change of the hidden states that leave a layer, for B changes of the model.
 
     Args:
-        present: False for padding.
         vectors: change of the layer's own heads; None where its weights stay.
     """
 
@@ -150,7 +149,6 @@ def last_slopes(
     """Slopes of the mean loss in the hidden states that leave the last layer.
 
     Args:
-        targets: tokens to be predicted.
         counted: True where a token counts for the loss.
         unchanged: hidden states of the unchanged model, for a loss against its own output.
     """
@@ -184,7 +182,6 @@ def earlier_slopes(
     """Slopes in the hidden states that enter a layer, from those that leave it.
 
     Args:
-        present: False for padding.
         vectors: change of the layer's own heads; None where its weights stay.
 
     Returns:

@@ -43,7 +43,6 @@ def model_sharpness(
     r"""Largest eigenvalue of the Hessian of the mean loss in all weights, with its interval.
 
     Args:
-        learning_rate: step size eta.
         max_steps: largest dimension of a Krylov space.
 
     Raises:

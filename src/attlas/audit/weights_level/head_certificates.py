@@ -125,7 +125,6 @@ def enumerates_offsets(attention: Attention, context: int) -> bool:
     r"""Whether the certificates see every relative position, or the product of two norms.
 
     Args:
-        attention: heads of one layer.
         context: largest number n of tokens.
 
     Returns:

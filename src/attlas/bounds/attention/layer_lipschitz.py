@@ -11,7 +11,7 @@ def layer_lipschitz(
     heads: Float[Array, "*layers H"],
     before_output: Float[Array, "*layers H"] | None = None,
     output_norm: Float[Array, "*layers"] | float | None = None,
-) -> Array:
+) -> Float[Array, "*layers"]:
     r"""An upper value of the Lipschitz constant of the sum of heads, rounded up.
 
     $$\|J\|\le\min\Big(\sum_h\|J_h\|,\ \|[W_O^{(1)};\dots;W_O^{(H)}]\|\sqrt{\sum_h\|J'_h\|^2}\Big)$$

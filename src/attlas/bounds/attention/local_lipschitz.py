@@ -71,9 +71,6 @@ def local_lipschitz(
         queries: q_i, of each token, biases, norms and rotations included.
         values: W_V' x_j, with bias or without.
         W_Q: the query projection, which acts on what the Jacobian is taken by.
-        W_K: the key projection.
-        W_V: the value projection.
-        W_O: the output projection.
         scale: s, of the logits.
         query_maps: T_i, how q_i changes with W_Q' x_i: the rotation of position i, times the
             Jacobian of a query norm where there is one; None for the identity.

@@ -28,9 +28,6 @@ def normalised_radius(gain: Float[Array, "*norms d"], bias: Float[Array, "*norms
         gain: elementwise factor of the norm.
         bias: elementwise shift; zeros where there is none.
 
-    Returns:
-        The radius of each norm, rounded up.
-
     Source: derived, papers/attlas_audit/proofs/certificates.md.
 
     Examples:

@@ -36,7 +36,9 @@ def product_norms(
 
 
 @closed_form
-def bias_norms(W: Float[Array, "*heads d k"], b: Float[Array, "*heads k"]) -> Array:
+def bias_norms(
+    W: Float[Array, "*heads d k"], b: Float[Array, "*heads k"]
+) -> Float[Array, "*heads"]:
     r"""|W b| of each head, rounded up: how a bias of queries weighs keys, W_K b_Q, and such.
 
     Examples:

@@ -20,9 +20,6 @@ def sink_gain(mean_mass: Number, tokens: Number) -> Array:
         mean_mass: alpha, the mean of any one column over the n rows; of any shape.
         tokens: n, the number of rows.
 
-    Returns:
-        The floor, rounded down.
-
     Source: derived, papers/attlas_audit/proofs/certificates.md.
 
     Examples:

@@ -112,7 +112,16 @@ def union_costs(
     grids: Sequence[tuple[WeightNorms, int | None]],
     nats: Callable[[WeightNorms, int], Costs],
 ) -> Float[np.ndarray, "grids bounds"]:
-    """Nats of the norms that each bound uses; none for norms that were fixed in advance."""
+    """Nats of the norms that each bound uses; none for norms that were fixed in advance.
+
+    Examples:
+        >>> from attlas.bounds.comparison.transformer_weights import MatrixNorms
+        >>> fixed = WeightNorms((), MatrixNorms(*[0.0] * len(MatrixNorms._fields)), masked=False)
+        >>> bound = NormBound("", "", "", lambda network, m: Complexity(m), lambda nats: 2 * nats)
+        >>> union_costs([bound], [(fixed, None), (fixed, 3)], lambda norms, resolution: resolution)
+        array([[0.],
+               [6.]])
+    """
     rows = []
     for norms, resolution in grids:
         costs = None if resolution is None else nats(norms, resolution)
@@ -125,6 +134,12 @@ def least_samples(bounds: Sequence[NormBound], weights: TransformerWeights, m: i
 
     Raises:
         UserError: if a condition of a theorem does not hold.
+
+    Examples:
+        >>> need = TheoremCondition(lambda weights, m: m > 5, "only {m} samples", lambda weights: 6)
+        >>> bound = NormBound("", "", "", lambda network, m: Complexity(m), float, (need,))
+        >>> least_samples([bound], TransformerWeights(((),), np.ones(2)), 9)
+        6
     """
     conditions = dict.fromkeys(condition for bound in bounds for condition in bound.conditions)
     for condition in conditions:

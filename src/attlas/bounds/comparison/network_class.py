@@ -87,7 +87,17 @@ class NetworkCosts(NamedTuple):
 def network_class(
     norms: WeightNorms, tokens: Inputs, lipschitz: float, loss_range: float
 ) -> NetworkClass:
-    """The class of one grid of norms, on the device."""
+    """The class of one grid of norms, on the device.
+
+    Examples:
+        >>> from attlas.bounds.comparison.transformer_weights import Head, TransformerWeights
+        >>> from attlas.bounds.comparison.weight_norms import weight_norms
+        >>> head = Head(np.eye(2), np.eye(2), np.eye(2))
+        >>> norms = weight_norms(TransformerWeights(((head,),), np.array([3.0, 4.0])))
+        >>> found = network_class(norms, Inputs(T=4, l2=1.0, l1=1.0, largest=1.0), 1.0, 2.0)
+        >>> print(f"{found.radius:.6f}", found.norms["rows"].tolist())
+        5.000000 [1.0, 2.0, 2.0, 2.0]
+    """
     matrices = _matrices(norms)
     recursion = {
         constants: _recursion(norms, tokens.l2, lipschitz, constants) for constants in _COSTS
@@ -123,7 +133,14 @@ def network_class(
 
 
 def counting(norms: dict[str, Array], l2: Float[Array, " n"]) -> tuple[Array, Array]:
-    """Free parameters of every matrix, whole or as two factors, and scales of their cells."""
+    """Free parameters of every matrix, whole or as two factors, and scales of their cells.
+
+    Examples:
+        >>> norms = {"rows": 4.0, "columns": 4.0, "rank": 1.0, "spectral": 3.0}
+        >>> norms = {name: jnp.array([value]) for name, value in norms.items()}
+        >>> [array.tolist() for array in counting(norms, jnp.ones(1))]
+        [[8.0], [12.0]]
+    """
     full = norms["rows"] * norms["columns"]
     low = norms["rank"] * (norms["rows"] + norms["columns"])
     factor = jnp.where(full <= low, 2.0, 4.0)
@@ -136,13 +153,30 @@ def _counted(norms: dict[str, Array], l2: Array, beta: Array, radius: Array) -> 
 
 
 def network_costs(norms: WeightNorms, resolution: int) -> NetworkCosts:
-    """The nats of all norms on one grid."""
+    """The nats of all norms on one grid.
+
+    Examples:
+        >>> from attlas.bounds.comparison.transformer_weights import Head, TransformerWeights
+        >>> from attlas.bounds.comparison.weight_norms import weight_norms
+        >>> head = Head(np.eye(2), np.eye(2), np.eye(2))
+        >>> nats = network_costs(weight_norms(TransformerWeights(((head,),), np.ones(2))), 3)
+        >>> nats.norms["spectral"].shape, f"{nats.orientation / math.log(2):.6f}"
+        ((4,), '1.000000')
+    """
     nats = norm_grid_cost(np.array([matrix[3:] for matrix in _matrices(norms)]), resolution)
     return NetworkCosts(dict(zip(MatrixNorms._fields[3:], nats.T, strict=True)), norms.masked)
 
 
 def part_names(norms: WeightNorms) -> tuple[str, ...]:
-    """Names of the matrices in the order of a class, such as "W_QK of layer 1, head 2"."""
+    """Names of the matrices in the order of a class, such as "W_QK of layer 1, head 2".
+
+    Examples:
+        >>> from attlas.bounds.comparison.transformer_weights import Head, TransformerWeights
+        >>> from attlas.bounds.comparison.weight_norms import weight_norms
+        >>> head = Head(np.eye(2), np.eye(2), np.eye(2))
+        >>> part_names(weight_norms(TransformerWeights(((head,),), np.ones(2))))
+        ('the readout', 'W_c of layer 1', 'W_v of layer 1', 'W_QK of layer 1')
+    """
     names = ["the readout"]
     for layer, heads in enumerate(norms.layers, 1):
         for number in range(1, len(heads) + 1):

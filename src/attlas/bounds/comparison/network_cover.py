@@ -59,7 +59,13 @@ def by_cover(
     cost: Callable[[NetworkCosts], float],
     constants: Constants,
 ) -> NormBound[NetworkClass, NetworkCosts]:
-    """The bound of covers of all matrices, with the resolutions of Lemma E.1."""
+    """The bound of covers of all matrices, with the resolutions of Lemma E.1.
+
+    Examples:
+        >>> unit = by_cover("all", "by Lemma 1", lambda network, m: m, lambda nats: 0.0, "sharp")
+        >>> unit.label, unit.reason.format(theorem="Theorem 4.2"), unit.cost(None)
+        ('all sharp', 'Theorem 4.2, by Lemma 1', 0.0)
+    """
     integral, words = (_chain, SHARP) if constants == "sharp" else (_dudley, CORRECTED)
 
     def value(network: NetworkClass, m: Array) -> Complexity:

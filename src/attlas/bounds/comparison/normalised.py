@@ -149,6 +149,15 @@ def normalised(
         loss_range: length of the interval of the losses, for a readout of K rows.
 
     Source: Theorems 4.2 and 5.1 of trauger2023sequence; constants derived.
+
+    Examples:
+        >>> from attlas.bounds.comparison.transformer_weights import Head, TransformerWeights
+        >>> from attlas.bounds.comparison.weight_norms import weight_norms
+        >>> head = Head(np.eye(2), np.eye(2), np.eye(2))
+        >>> norms = weight_norms(TransformerWeights(((head,),), np.array([3.0, 4.0])))
+        >>> rows = normalised([(norms, None)], Inputs(4, 1.0, 1.0, 1.0), 100, 1.0, 2.0)
+        >>> rows.bounds[0].label, f"{rows.values(np.full(len(rows.bounds), 100.0))[0, 0]:.6f}"
+        ('trivial', '5.000000')
     """
     first = grids[0][0]
     networks = [network_class(norms, tokens, lipschitz, loss_range) for norms, _ in grids]

@@ -128,7 +128,6 @@ def single_layer_bounds(
     Args:
         covers: a ball; "parameters" for parameter counting; or the number of points of the cover
             of Edelman et al. (2022): m T for all tokens, m for the [CLS] tokens alone.
-        d: dimension of the tokens.
         constants: constants of Theorem 4.1; parameter counting always uses the chain.
         rows: number of rows of W_QK, d if None. One, if [CLS] is the same in every sequence and
             attention depends on the vector W_QK x_CLS alone.

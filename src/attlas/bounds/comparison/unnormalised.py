@@ -252,6 +252,17 @@ def unnormalised(
         m: samples at which shares are computed.
 
     Source: Theorem 4.1 of trauger2023sequence; constants derived.
+
+    Examples:
+        The readout adds an entry of size one times 3 to one times 4.
+
+        >>> from attlas.bounds.comparison.transformer_weights import Head, TransformerWeights
+        >>> from attlas.bounds.comparison.weight_norms import weight_norms
+        >>> head = Head(np.eye(2), np.eye(2), np.eye(2))
+        >>> norms = weight_norms(TransformerWeights(((head,),), np.array([3.0, 4.0])))
+        >>> rows = unnormalised([(norms, None)], Inputs(4, 1.0, 1.0, 1.0), 100, 1.0)
+        >>> rows.part_names, f"{rows.values(np.full(len(rows.bounds), 100.0))[0, 0]:.6f}"
+        (('head 1',), '7.000000')
     """
     classes = [_heads(norms, tokens, lipschitz) for norms, _ in grids]
     # a formula with its constant unknown is no bound and is shown as it comes out

@@ -46,7 +46,7 @@ def entropy_integral(
     Here R is `upper`.
 
     Args:
-        lower: delta > 0.
+        lower: delta; 0 only where D or R is.
         split: integrate sqrt(A) + sqrt(D) / eps instead, as the paper does.
 
     Examples:
@@ -57,10 +57,15 @@ def entropy_integral(
     """
     lower, upper = jnp.asarray(lower), jnp.asarray(upper)
     root = jnp.sqrt(jnp.asarray(D))
+    # Without D, and on an empty interval at 0, the logarithms would be those of 0 / 0.
+    counted = (root > 0) & (upper > 0)
+    safe, below, above = (jnp.where(counted, each, 1) for each in (root, lower, upper))
     if split:
-        return jnp.sqrt(jnp.asarray(A)) * (upper - lower) + root * jnp.log(upper / lower)
+        logarithms = jnp.log(above / below)
+        return jnp.sqrt(jnp.asarray(A)) * (upper - lower) + jnp.where(counted, safe * logarithms, 0)
     low, high = (jnp.sqrt(A * edge**2 + D) for edge in (lower, upper))
-    return high - low + root * (jnp.log((root + low) / lower) - jnp.log((root + high) / upper))
+    logarithms = jnp.log((safe + low) / below) - jnp.log((safe + high) / above)
+    return high - low + jnp.where(counted, safe * logarithms, 0)
 
 
 @closed_form

@@ -153,7 +153,6 @@ def deora2023_stability_gap(lipschitz: Number, stability: Number) -> Float[Array
 
     Args:
         lipschitz: G, of the loss of one sample in the parameters.
-        stability: the expected average stability.
 
     Source: Lemma 3 of deora2023optimization (found).
 

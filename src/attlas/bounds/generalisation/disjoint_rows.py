@@ -15,7 +15,7 @@ def require_disjoint(training: ArrayInput, held_out: ArrayInput) -> None:
     from a finite set, repetitions are part of the law: there, this is not to be asked.
 
     Args:
-        training: examples along the first axis, all that belongs to one in its row.
+        training: examples [n, ...], all that belongs to one in its row.
 
     Raises:
         UserError: naming the first row that is in both, and how many are.

@@ -31,7 +31,6 @@ def monte_carlo_losses(
         loss: from weights to one number, such as the mean error on a sample; traced by JAX. Arrays
             of a `jax.tree_util.Partial` are arguments of the program; those that a function closes
             over are constants, which XLA folds for seconds where they are large.
-        posterior: the law of the weights.
         key: JAX random key; the same key gives the same draws.
         at_once: networks that are evaluated together; memory grows with it.
 

@@ -13,7 +13,6 @@ def occam_gap(parameters: int, bits: int, m: int | float, delta: float) -> float
     Args:
         parameters: P, stored numbers, shared ones once.
         bits: b of each.
-        m: number of independent samples.
 
     Returns:
         The gap; vacuous where it is 1 or more.

@@ -73,9 +73,6 @@ def encode(arrays: Sequence[ArrayInput], levels: int) -> bytes:
 def decode(file: bytes) -> list[np.ndarray]:
     """The arrays that a file holds, float32 as everyone who decodes it has them, bit for bit.
 
-    Returns:
-        Arrays of whole multiples of their scales.
-
     Raises:
         UserError: if the file is cut short or is followed by something.
 

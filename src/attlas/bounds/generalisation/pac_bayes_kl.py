@@ -65,7 +65,7 @@ def pac_bayes_kl(
         key: JAX random key that was not used to choose the posterior.
         draws: N, at confidence `delta_draws`.
         delta_draws: $\delta_2$; a fifth of delta when None.
-        split: indices of the examples that chose the prior, and of the n in the loss.
+        split: vector of indices of the examples that chose the prior, and of the n in the loss.
         trivial: risk that is reached without data, such as that of guessing.
 
     Returns:

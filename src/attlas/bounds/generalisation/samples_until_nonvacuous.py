@@ -22,7 +22,6 @@ def samples_until_nonvacuous(
     Args:
         informative: whether each bound is, each at its own m.
         least: smallest m that the bounds allow.
-        count: number of bounds.
 
     Returns:
         Samples at which each was found non-vacuous, whole numbers up to 1e15; infinite where it is

@@ -57,7 +57,6 @@ def token_bound(
 
     Args:
         probabilities: p_i of the token that came, in the order of the stream, by the decoded model.
-        vocabulary: number of tokens in the vocabulary.
         bits: b, such as `8 * len(occam_code.encode(...))`.
         delta: probability of failure, in (0, 1).
         smoothings: grid of alpha, fixed in advance.
@@ -129,9 +128,6 @@ def bernstein_exponent(slope: float) -> float:
 
     Args:
         slope: lambda, in [0, 1).
-
-    Returns:
-        The value; $\lambda^2/2$ near 0.
 
     Examples:
         >>> round(bernstein_exponent(0.5), 6)

@@ -71,7 +71,10 @@ def trauger2023_bracket(
     C, B_x = jnp.asarray(C), jnp.asarray(B_x)
     if constants == "printed":
         scale = kappa * B_x**2 * jnp.sqrt(C / m)
-        return scale * (1 + jnp.log(B_x / scale)) + B_x * jnp.sqrt(math.log(2 * d) / jnp.asarray(m))
+        # the product tends to 0 with C and with B_x
+        ratio = jnp.where(scale > 0, B_x / scale, 1)
+        flat = B_x * jnp.sqrt(math.log(2 * d) / jnp.asarray(m))
+        return scale * (1 + jnp.log(ratio)) + flat
     A, D = math.log(2 * d), kappa**2 * B_x**4 * C
     split = constants == "corrected"
     return dudley_integral(A, D, m, B_x, constants="printed", split=split)

@@ -69,6 +69,13 @@ def refuse_unfit(domains: Sequence[Any], where: str) -> None:
 
     Raises:
         UserError: if one is no domain, comes twice, or names a parameter that is declared later.
+
+    Examples:
+        >>> from attlas.claims.domains.vectors import Ball
+        >>> refuse_unfit([Ball("x", 1.0), Ball("x", 2.0)], "claim 'a/b'")
+        Traceback (most recent call last):
+            ...
+        attlas.core.errors.UserError: claim 'a/b': 'x' has two domains: keep one
     """
     for k, domain in enumerate(domains):
         if not isinstance(domain, Domain):

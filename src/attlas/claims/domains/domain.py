@@ -155,7 +155,7 @@ class Domain(ABC):
 
 
 def per_element(value: Any, like: np.ndarray) -> Any:
-    """A parameter, one number or one per element, with the axes that multiply elements `like`.
+    """A parameter, a scalar or one per element, with the axes that multiply elements `like`.
 
     Examples:
         >>> per_element(np.ones(3), np.ones((3, 2, 2))).shape

@@ -11,8 +11,7 @@ from jaxtyping import Array, Float
 def inward(x: Array) -> Array:
     """The factor 1 - 4 n eps by which n squares added up in floating point stay below their bound.
 
-    Args:
-        x: array that is scaled, n entries.
+    The array x, which is scaled, has any shape of n entries.
 
     Examples:
         >>> bool(1 - 1e-5 < inward(jnp.ones(3)) < 1)
@@ -22,7 +21,7 @@ def inward(x: Array) -> Array:
 
 
 def project_ball(x: Array, radius: Array) -> Array:
-    """Onto ||x||_2 <= radius, over all entries.
+    """Onto ||x||_2 <= radius, over all entries of an x of any shape.
 
     Examples:
         >>> project_ball(jnp.array([3.0, 4.0]), jnp.asarray(1.0)).round(3).tolist()
@@ -35,7 +34,7 @@ def project_ball(x: Array, radius: Array) -> Array:
 
 
 def project_sphere(x: Array, radius: Array) -> Array:
-    """Onto ||x||_2 = radius; zero, which is equally far from all of it, goes to the first axis.
+    """Onto ||x||_2 = radius, for x of any shape; zero, equally far from it, goes to an axis.
 
     Examples:
         >>> project_sphere(jnp.zeros(2), jnp.asarray(2.0)).tolist()
@@ -47,7 +46,7 @@ def project_sphere(x: Array, radius: Array) -> Array:
     return radius * jnp.where(squares > 0, x / norm, first)
 
 
-def project_simplex(x: Float[Array, " n"], total: Array) -> Float[Array, " n"]:
+def project_simplex(x: Float[Array, " n"], total: Float[Array, ""]) -> Float[Array, " n"]:
     r"""Onto x >= 0, sum x = total: max(x - theta, 0), theta from the sorted entries.
 
     Returns:
@@ -64,7 +63,7 @@ def project_simplex(x: Float[Array, " n"], total: Array) -> Float[Array, " n"]:
 
 
 def project_l1_ball(x: Array, radius: Array) -> Array:
-    """Onto sum |x| <= radius.
+    """Onto sum |x| <= radius, for x of any shape.
 
     Returns:
         x, or the signs of x times a point of the simplex.

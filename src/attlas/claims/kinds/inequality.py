@@ -93,6 +93,11 @@ def relative_excess(evidence: Evidence) -> np.ndarray:
 
     Returns:
         Array of shape (count,); -inf where an instance is not applicable.
+
+    Examples:
+        >>> left, right, zero = np.array([3.0, 3.0]), np.array([1.0, 1.0]), np.zeros(2)
+        >>> relative_excess(Evidence(left, right, zero, zero, np.array([True, False]))).tolist()
+        [0.5, -inf]
     """
     size = np.abs(evidence.left) + np.abs(evidence.right) + evidence.magnitude
     # Instances that an assumption refuses may have no finite sides.
@@ -102,7 +107,13 @@ def relative_excess(evidence: Evidence) -> np.ndarray:
 
 
 def lowered(evidence: Evidence, factor: float) -> Evidence:
-    """The evidence of left <= right - (1 - 1/factor) |right|: right / factor where positive."""
+    """The evidence of left <= right - (1 - 1/factor) |right|: right / factor where positive.
+
+    Examples:
+        >>> one = np.ones(2)
+        >>> lowered(Evidence(one, np.array([4.0, -4.0]), one, one, one > 0), 2.0).right.tolist()
+        [2.0, -6.0]
+    """
     right = evidence.right
     return replace(evidence, right=right - (1 - 1 / factor) * np.abs(right))
 

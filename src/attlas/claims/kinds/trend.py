@@ -146,6 +146,11 @@ def slopes(ratio: np.ndarray, scales: np.ndarray) -> np.ndarray:
 
     Returns:
         Slopes of shape (..., k - 1).
+
+    Examples:
+        >>> n = np.array([1.0, 10.0, 1000.0])
+        >>> slopes(5 / n**2, n).round(12).tolist()
+        [-2.0, -2.0]
     """
     return np.diff(np.log(ratio), axis=-1) / np.diff(np.log(scales), axis=-1)
 

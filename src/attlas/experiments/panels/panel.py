@@ -152,7 +152,7 @@ def along(y: xr.DataArray, x: Quantity) -> xr.DataArray | None:
 
 
 def places(axes: "Axes", x: xr.DataArray, across: bool = False) -> np.ndarray:
-    """Positions of the labels of an axis: numbers as they are, text at ticks added to `axes`.
+    """Positions [k] of the labels of an axis: numbers as they are, text at ticks added to `axes`.
 
     Args:
         across: whether text stands on the vertical axis, from the top.

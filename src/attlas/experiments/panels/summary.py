@@ -155,7 +155,12 @@ def mean_and_range(values: xr.DataArray) -> str:
 
 
 def geometric_mean(values: xr.DataArray) -> str:
-    """Geometric mean with Student's 95 % interval of the logarithms, as text."""
+    """Geometric mean with Student's 95 % interval of the logarithms, as text.
+
+    Examples:
+        >>> geometric_mean(xr.DataArray([2.0])), geometric_mean(xr.DataArray([4.0, 4.0]))
+        ('2', '4 [4, 4]')
+    """
     finite = _finite(values)
     if not len(finite):
         return "not available"
@@ -165,13 +170,23 @@ def geometric_mean(values: xr.DataArray) -> str:
 
 
 def mean(values: xr.DataArray) -> float:
-    """Mean of the finite values, NaN without any."""
+    """Mean of the finite values, NaN without any.
+
+    Examples:
+        >>> mean(xr.DataArray([1.0, 3.0, np.nan]))
+        2.0
+    """
     finite = _finite(values)
     return float(finite.mean()) if len(finite) else np.nan
 
 
 def median(values: xr.DataArray) -> float:
-    """Median of the values that are not NaN; infinite ones count."""
+    """Median of the values that are not NaN; infinite ones count.
+
+    Examples:
+        >>> median(xr.DataArray([1.0, 5.0, np.inf, np.nan]))
+        5.0
+    """
     flat = values.values.astype(float).ravel()
     numbers = flat[~np.isnan(flat)]
     return float(np.median(numbers)) if len(numbers) else np.nan
@@ -194,17 +209,32 @@ def only(values: xr.DataArray) -> object:
 
 
 def largest(values: xr.DataArray) -> float:
-    """Largest finite value, NaN without any."""
+    """Largest finite value, NaN without any.
+
+    Examples:
+        >>> largest(xr.DataArray([1.0, 3.0, np.inf]))
+        3.0
+    """
     return float(_finite(values).max(initial=-np.inf)) if len(_finite(values)) else np.nan
 
 
 def least(values: xr.DataArray) -> float:
-    """Least finite value, NaN without any."""
+    """Least finite value, NaN without any.
+
+    Examples:
+        >>> least(xr.DataArray([1.0, 3.0, -np.inf]))
+        1.0
+    """
     return float(_finite(values).min(initial=np.inf)) if len(_finite(values)) else np.nan
 
 
 def total(values: xr.DataArray) -> int:
-    """The number of true entries, or the sum of counts; NaN counts as 0."""
+    """The number of true entries, or the sum of counts; NaN counts as 0.
+
+    Examples:
+        >>> total(xr.DataArray([True, False, True])), total(xr.DataArray([2.0, np.nan]))
+        (2, 2)
+    """
     return int(np.nansum(values.values.astype(float)))
 
 

@@ -104,9 +104,6 @@ def rademacher_complexity(
         confidence: level of the interval (two sides) and of the certain limit (one side).
         repeats: number of copies of each example in the sample, at no cost: its signs add up.
 
-    Returns:
-        The estimate, in the units of the functions.
-
     Raises:
         UserError: if a number is too small, the confidence outside (0, 1), or the sample invalid.
 
@@ -180,7 +177,7 @@ def draw_signs(key: PRNGKeyArray, sign_vectors: int, m: int, repeats: int = 1) -
     """Sign vectors, one per row; equal keys give equal signs for every class.
 
     Returns:
-        Entries +1 and -1, or the sums of `repeats` of them.
+        Entries +1 and -1, [sign_vectors, m], or the sums of `repeats` of them.
 
     Examples:
         >>> draw_signs(jax.random.key(0), 2, 3).shape

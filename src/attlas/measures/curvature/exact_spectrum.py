@@ -30,7 +30,6 @@ def hessian_matrix(risk: Callable[..., Array], parameters: Any, *args: Any) -> F
 
     Args:
         parameters: any pytree; its floating arrays are what is differentiated.
-        *args: further arguments of `risk`.
 
     Returns:
         The matrix, by products with the unit vectors, forward over reverse.
@@ -65,7 +64,6 @@ def hessian_spectra(
         risk: scalar function risk(parameters, *args) of one model.
         parameters: pytree whose floating arrays have a leading axis of models; lists of numbers
             are one array.
-        *args: further arguments of `risk`.
         in_axes: 0 for each argument that has an axis of models, None for one shared by all;
             all are shared when left out.
         hessian: closed form hessian(parameters, *args) of the matrix, such as

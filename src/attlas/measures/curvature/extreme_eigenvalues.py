@@ -89,7 +89,6 @@ def hessian_extremes(
     Args:
         risk: scalar function risk(parameters, *args); pass data as `args`.
         parameters: any pytree of floating arrays (NumPy, JAX, torch), in their own precision.
-        *args: further arguments of `risk`.
         count: eigenvalues wanted at each end.
         tolerance: largest residual ||H v - theta v|| over the largest |theta|; when None 1e-6, or
             4 sqrt(P) eps, the rounding of a product, where that is more.

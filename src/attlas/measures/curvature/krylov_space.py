@@ -55,13 +55,19 @@ def ritz_pairs(
     Args:
         risk: scalar function of the parameters and `args`.
         parameters: any pytree; its floating arrays are what is differentiated.
-        args: further arguments of `risk`.
         start: start vector, [P].
         locked: orthonormal rows V', or rows of zeros.
         steps: dimension K of the space, at most P.
 
     Returns:
         The pairs; values are NaN if the Hessian is not finite.
+
+    Examples:
+        |x|^2 / 2 has the Hessian I, whose Krylov space ends after one vector.
+
+        >>> risk, start, locked = lambda x: (x @ x) / 2, np.array([1.0, 0.0]), np.zeros((1, 2))
+        >>> ritz_pairs(risk, jnp.zeros(2), (), start, locked, 0.0, 2).values.tolist()
+        [1.0]
     """
     dtype = ravel_pytree(eqx.filter(parameters, eqx.is_inexact_array))[0].dtype
     diagonal, off, beta, basis = _lanczos(
@@ -100,7 +106,6 @@ def hessian_products(
     Args:
         risk: scalar function of the parameters and `args`.
         parameters: any pytree; its floating arrays are what is differentiated.
-        args: further arguments of `risk`.
         vectors: rows v in the order of `ravel_pytree`.
 
     Examples:

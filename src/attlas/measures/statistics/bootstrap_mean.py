@@ -39,7 +39,6 @@ def bootstrap_mean(
     Args:
         values: one number per unit and column, units first, [n, ...]; a column with a NaN
             gives NaN.
-        draws: number of resamples.
 
     Returns:
         Means and interval ends, in float64.

@@ -42,11 +42,7 @@ class MultiHead(eqx.Module):
     decoder: Decoder = eqx.field(static=True, default=Decoder.FULL)
 
     def __call__(self, X: Float[Array, "T d"]) -> Float[Array, ""]:
-        """The output on one sample.
-
-        Args:
-            X: tokens, one per row.
-        """
+        """The output on one sample."""
         mixed = self.attention(X) @ X
         if self.decoder is Decoder.FULL:
             total = jnp.sum(self.U * mixed)
@@ -63,9 +59,6 @@ class MultiHead(eqx.Module):
 
     def attention(self, X: Float[Array, "T d"]) -> Float[Array, "H T T"]:
         """Attention matrices softmax(X W_h X'), row by row.
-
-        Args:
-            X: tokens, one per row.
 
         Returns:
             One row-stochastic matrix per head; row t belongs to the query x_t.

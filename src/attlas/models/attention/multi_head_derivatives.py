@@ -49,9 +49,6 @@ def model_gradient(model: MultiHead, X: Float[Array, "T d"]) -> MultiHead:
     nabla_{W_h} Phi = H^(-1/2) sum_t x_t u_t' X' softmax'(X W_h' x_t) X, Lemma 1 of
     deora2023optimization; summed over the tokens, or at the last one, for tied decoders.
 
-    Args:
-        X: tokens, one per row.
-
     Examples:
         >>> model = MultiHead(jnp.array([[3.0]]), jnp.array([[[0.0]]]), Decoder.LAST)
         >>> slope = model_gradient(model, jnp.array([[0.0], [2.0]]))
@@ -77,7 +74,6 @@ def mixed_derivative(
     sum_t a_t x_t b' X' softmax'(X W' x_t) X, Lemma 1 of deora2023optimization.
 
     Args:
-        X: tokens, one per row.
         a: weights of the rows of nabla_U Phi.
         b: weights of its columns.
 
@@ -107,7 +103,6 @@ def second_derivative(
     Lemma 1 of deora2023optimization.
 
     Args:
-        X: tokens, one per row.
         c: weights of the rows of nabla_W Phi.
         b: weights of its columns.
 
@@ -140,7 +135,6 @@ def hessian_form(
     W-block is a third central moment of the attention.
 
     Args:
-        X: tokens, one per row.
         direction: a change of all parameters.
 
     Examples:
@@ -162,9 +156,6 @@ def model_hessian(model: MultiHead, X: Float[Array, "T d"]) -> Float[Array, "P P
     Block-diagonal over the heads; within a head the U-block is zero, the entries of the
     (U, W)-block are x_t Cov_{a_t}(X), those of the W-block x_t x_t' times the third central
     moments E_{a_t}[(x'u_t - mean)(x - mean)(x - mean)'], all over sqrt(H).
-
-    Args:
-        X: tokens, one per row.
 
     Returns:
         The symmetric matrix, parameters in the order ravel(U), ravel(W).

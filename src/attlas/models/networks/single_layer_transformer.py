@@ -43,7 +43,6 @@ class SingleLayerTransformer(eqx.Module):
         """The output on one example.
 
         Args:
-            X: tokens, one per row.
             x_cls: the [CLS] token, usually a row of X.
         """
         pooled = jax.nn.softmax(self.query_key @ x_cls @ X.T, axis=-1) @ X

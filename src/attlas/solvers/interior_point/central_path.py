@@ -53,9 +53,6 @@ def longest_step(*pairs: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
     Args:
         *pairs: positive points and their directions, [b, k] each.
 
-    Returns:
-        Step lengths, [b].
-
     Examples:
         >>> longest_step((np.ones((1, 2)), np.array([[-4.0, 1.0]]))).tolist()
         [0.25]
@@ -103,9 +100,15 @@ def interior_point(path: Path, p: float, target: float, max_steps: int) -> PathE
     """Step until every problem is certified at the target, stuck, or out of steps.
 
     Args:
-        path: iterates at their start.
         p: exponent of the certificate.
         target: relative gap at which a problem leaves.
+
+    Examples:
+        >>> from attlas.solvers.constraints import VectorRows
+        >>> from attlas.solvers.interior_point.lp_interior_point import LpInteriorPoint
+        >>> path = LpInteriorPoint(VectorRows(np.eye(2)[None]), 2.0, np.ones((1, 2)))
+        >>> interior_point(path, 2.0, 1e-9, 50).w.round(9).tolist()
+        [[1.0, 1.0]]
     """
     b, m, size = path.rows.shape
     best = PathEnd(np.zeros((b, size)), np.zeros((b, m)), np.full(b, np.inf), np.zeros(b, int))

@@ -38,11 +38,7 @@ class LinearInteriorPoint:
         self.l = np.repeat(t / m, m, axis=1)
 
     def keep(self, index: np.ndarray) -> None:
-        """Drop all problems but some.
-
-        Args:
-            index: positions that stay.
-        """
+        """Drop all problems but some."""
         self.rows = self.rows.take(index)
         for name in ("w", "a", "c", "s", "x", "y", "l"):
             setattr(self, name, getattr(self, name)[index])

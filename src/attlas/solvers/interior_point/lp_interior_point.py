@@ -103,11 +103,7 @@ class LpInteriorPoint:
         self.p, self.q = p, dual_exponent(p)
 
     def keep(self, index: np.ndarray) -> None:
-        """Drop all problems but some.
-
-        Args:
-            index: positions that stay.
-        """
+        """Drop all problems but some."""
         self.rows = self.rows.take(index)
         self.l, self.w, self.s = self.l[index], self.w[index], self.s[index]
 

@@ -73,10 +73,7 @@ def fused_attention(
     config: Mapping[str, Any], tensors: Mapping[str, np.ndarray], index: int, x: np.ndarray
 ) -> np.ndarray:
     """A layer's attention (T, d) on x (T, d) from the file's own matrices, in NumPy float64."""
-    table = _table(config)
-    layer = f"encoder.layer.{index}.attention."
-    paths = [*(f"{layer}self.{role}" for role in ("query", "key", "value")), f"{layer}output.dense"]
-    return fused_heads(table.stored(tensors), paths, table.heads, x, causal=False)
+    return fused_heads(_table(config), tensors, index, x)
 
 
 def _table(config: Mapping[str, Any]) -> StoredTransformer:

@@ -53,9 +53,7 @@ def fused_attention(
     config: Mapping[str, Any], tensors: Mapping[str, np.ndarray], index: int, x: np.ndarray
 ) -> np.ndarray:
     """A layer's attention (T, d) on x (T, d) from the file's own matrices, in NumPy float64."""
-    table = _table(config)
-    paths = [f"transformer.layer.{index}.attention.{role}_lin" for role in ("q", "k", "v", "out")]
-    return fused_heads(table.stored(tensors), paths, table.heads, x, causal=False)
+    return fused_heads(_table(config), tensors, index, x)
 
 
 def _table(config: Mapping[str, Any]) -> StoredTransformer:

@@ -9,7 +9,7 @@ from attlas.core.errors import UserError
 from attlas.transformers.activations import ACTIVATIONS
 from attlas.transformers.canonical import Rotary
 from attlas.transformers.configuration import Configuration
-from attlas.transformers.fused_reference import fused_rotary_heads
+from attlas.transformers.fused_reference import fused_heads
 from attlas.transformers.rotary_frequencies import rotary_frequencies, rotary_rule
 from attlas.transformers.settings import Settings
 from attlas.transformers.stored_transformer import Names, StoredTransformer
@@ -83,7 +83,7 @@ def fused_attention(
     config: Mapping[str, Any], tensors: Mapping[str, np.ndarray], index: int, x: np.ndarray
 ) -> np.ndarray:
     """A layer's attention (T, d) on x (T, d) from the file's own matrices, in NumPy float64."""
-    return fused_rotary_heads(_table(config), tensors, index, x)
+    return fused_heads(_table(config), tensors, index, x)
 
 
 def _table(config: Mapping[str, Any]) -> StoredTransformer:

@@ -77,12 +77,7 @@ def fused_attention(
     config: Mapping[str, Any], tensors: Mapping[str, np.ndarray], index: int, x: np.ndarray
 ) -> np.ndarray:
     """A layer's attention (T, d) on x (T, d) from the file's own matrices, in NumPy float64."""
-    table = _table(config, tensors)
-    names = table.names
-    paths = [
-        table.layers[index] + path for path in (names.query, names.key, names.value, names.output)
-    ]
-    return fused_heads(table.stored(tensors), paths, table.heads, x, causal=False)
+    return fused_heads(_table(config, tensors), tensors, index, x)
 
 
 def _table(config: Mapping[str, Any], tensors: Mapping[str, np.ndarray]) -> StoredTransformer:
