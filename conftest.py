@@ -5,8 +5,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
 
-from attlas._jax.compilation import cheap_flags
-from attlas._jax.cycles import look_for_cycles_seldom
+from attlas._jax.processes import cheap_flags, look_for_cycles_seldom
 
 look_for_cycles_seldom()
 ROOT = Path(__file__).parent

@@ -21,7 +21,7 @@ import jax.numpy as jnp  # noqa: E402
 import numpy as np  # noqa: E402
 import torch  # noqa: E402
 
-from attlas._jax.generator import generator  # noqa: E402
+from attlas._jax.device_arrays import generator  # noqa: E402
 from attlas.measures.complexity.rademacher import draw_signs, rademacher_complexity  # noqa: E402
 from trauger2023sequence.library.measures.norm_ball_classes import AttentionClass, Sequences  # noqa: E402
 

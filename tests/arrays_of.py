@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from attlas.experiments.arrays_file import arrays_files
+from attlas.experiments.packed import arrays_files
 
 
 def arrays_of(path: Path) -> Path:

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
-from attlas._jax.generator import generator, seed_of
+from attlas._jax.device_arrays import generator, seed_of
 from attlas.data import token_selection, tokenized_mixture
 from attlas.data.sparse_majority import MajorityDesign, make_sparse_majority
 from attlas.models.attention.multi_head import Decoder, MultiHead

@@ -40,7 +40,6 @@ NOT_FINITE = ("NaN", "infinity", "minus infinity, jax", "all NaN")
 DOCUMENTED = {
     "bregman": OVERFLOW,
     "conditional_covariance of fresh samples": OVERFLOW,
-    "correlation_coefficient": ("zeros",),
     "decoder_margin": ("zeros", *OVERFLOW),
     "descend_in_ball": ("zeros", *OVERFLOW),
     "descent_loss": OVERFLOW,

@@ -13,7 +13,6 @@ from attlas.bounds.comparison.transformer_weights import Head
 from attlas.data.token_selection import TokenSelection
 from attlas.kernels.multi_head_ntk import ntk_features
 from attlas.measures.attention.concentration import top_norm
-from attlas.measures.attention.direction import correlation_coefficient
 from attlas.measures.curvature.exact_spectrum import hessian_spectra
 from attlas.measures.statistics.loglog_slope import loglog_slope
 from attlas.measures.statistics.student_interval import student_interval
@@ -26,7 +25,7 @@ from attlas.solvers.global_margin import global_margin, margin_upper_bound
 from attlas.solvers.kernel_svm import kernel_svm_batch
 from attlas.solvers.linear_margin import linear_margin
 from attlas.solvers.lp_svm import lp_svm_batch
-from attlas.solvers.token_optimality import attention_margins, is_globally_optimal, support_tokens
+from attlas.solvers.token_optimality import attention_margins, support_tokens
 from deora2023optimization.library.measures.margins import (
     decoder_margin,
     homogeneous_margin,
@@ -156,12 +155,6 @@ def _solvers() -> Iterator[Call]:
     )
     yield Call("attention_margins", attention_margins, {**SELECTION, "W": SQUARE})
     yield Call("support_tokens", support_tokens, {**SELECTION, "W": SQUARE})
-    yield Call(
-        "is_globally_optimal",
-        lambda tokens, **a: is_globally_optimal(TokenSelection(**a), tokens),
-        {**D, "tokens": SELECTED},
-        tuple(D),
-    )
 
 
 def _directions() -> Iterator[Call]:
@@ -171,7 +164,6 @@ def _directions() -> Iterator[Call]:
     yield Call("mirror_descent", _step, {name: np.asarray(x) for name, x in numbers.items()})
     yield Call("entrywise_norm", lambda array: entrywise_norm(array, 3.0), {"array": SQUARE})
     yield Call("direction_divergence", lambda **a: at.direction_divergence(**a, p=3.0), PAIR)
-    yield Call("correlation_coefficient", correlation_coefficient, PAIR)
     rows = np.full((2, 4), 0.25)
     yield Call("concentration", at.concentration, {"weights": rows, "lengths": np.array([4, 4])})
     yield Call("top_norm", lambda **a: top_norm(**a, s0=2), {"weights": rows})

@@ -11,7 +11,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import attlas
-from attlas.core.extras import extras
+from attlas.core.errors import extras
 from attlas.projects.bibliography import all_references
 
 ROOT = Path(__file__).parents[1]

@@ -18,7 +18,7 @@ from attlas.bounds.optimisation.deora2023_loss import (
 )
 from attlas.claims.claim import Control, Sides, Source, assume
 from attlas.claims.statement import inequality
-from attlas.core.named_call import call_by_name
+from attlas.core.names import call_by_name
 from deora2023optimization.instances import (
     ROUNDINGS,
     grouped_heads,

@@ -22,7 +22,7 @@ import jax.numpy as jnp
 import numpy as np
 from scipy.optimize import least_squares
 
-from attlas._jax.generator import seed_of
+from attlas._jax.device_arrays import seed_of
 from attlas.claims.sampling import shared
 from attlas.measures.statistics.loglog_slope import loglog_slope
 from liu2021analyzing.library.measures.stationary_points import stationary_points

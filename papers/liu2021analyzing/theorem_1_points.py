@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from attlas._jax.generator import generator
+from attlas._jax.device_arrays import generator
 from attlas.claims.claim import Control, Expectation, ProofStep, Sides, Source, Status, assume
 from attlas.claims.statement import identity, inequality
 from attlas.claims.verdict import Outcome

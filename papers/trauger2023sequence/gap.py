@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.scipy.special import gammaln
 
-from attlas._jax.generator import generator
+from attlas._jax.device_arrays import generator
 from attlas.bounds.covering.trauger2023_cover import trauger2023_cover
 from attlas.bounds.generalisation.generalisation_gap import generalisation_gap
 from attlas.bounds.generalisation.trauger2023_single import trauger2023_single

@@ -50,7 +50,7 @@ Examples:
 
 from typing import TYPE_CHECKING
 
-from attlas.core.lazy_names import lazy_names
+from attlas.core.names import lazy_names
 
 if TYPE_CHECKING:
     from attlas.audit.audit import audit

@@ -6,19 +6,20 @@ import jax
 import jax.numpy as jnp
 import pytest
 
-from attlas._jax.compilation import (
+from attlas._jax.compilation import CHEAP_COMPILATION
+from attlas._jax.processes import (
     BRIEF_FLAGS,
-    CHEAP_COMPILATION,
     CHEAP_FLAGS,
     CHEAPER_FLAGS,
     SAMPLER_FLAGS,
     TESTED_SERIES,
     brief_flags,
     cheap_flags,
+    checker_variables,
     compile_cache,
     sampler_flags,
+    worker_variables,
 )
-from attlas._jax.processes import checker_variables, worker_variables
 
 
 @pytest.mark.parametrize(

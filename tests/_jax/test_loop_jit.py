@@ -5,8 +5,9 @@ import jax
 import jax.numpy as jnp
 import pytest
 
-from attlas._jax.compilation import BRIEF_FLAGS, LOOP_COMPILATION, loop_options
+from attlas._jax.compilation import LOOP_COMPILATION, loop_options
 from attlas._jax.loop_jit import loop_jit
+from attlas._jax.processes import BRIEF_FLAGS
 
 
 def squares(x, count):

@@ -1,15 +1,17 @@
 """Worker processes leave Ctrl-C to their driver and never outlive it."""
 
+import gc
 import multiprocessing
 import os
 import signal
 import subprocess
 import sys
 import time
+import weakref
 
 import pytest
 
-from attlas._jax.processes import available_cores, worker_pool
+from attlas._jax.processes import available_cores, look_for_cycles_seldom, worker_pool
 
 COUNT = """
 import os
@@ -47,3 +49,22 @@ def test_a_driver_that_stops_in_the_middle_does_not_wait_for_its_workers():
         stop_in_the_middle()
     assert time.monotonic() - started < 60
     assert set(multiprocessing.active_children()) <= before
+
+
+class _Ring:
+    def __init__(self):
+        self.own = self
+
+
+def test_a_worker_looks_seldom():
+    look_for_cycles_seldom()
+    with worker_pool(1) as pool:
+        assert pool.submit(gc.get_threshold).result() == gc.get_threshold()
+
+
+def test_cycles_are_freed_in_the_end():
+    look_for_cycles_seldom()
+    gone = weakref.ref(_Ring())
+    kept = [[] for _ in range(2 * gc.get_threshold()[0])]
+    assert len(kept) > gc.get_threshold()[0]
+    assert gone() is None

@@ -5,9 +5,9 @@ from functools import partial
 import jax
 import numpy as np
 
-from attlas._jax.generator import generator
+from attlas._jax.device_arrays import generator
 from attlas.claims import sampling
-from attlas.claims.sampling import draw, in_turn, shared, vmapped
+from attlas.claims.sampling import draw, in_turn, shared
 
 
 def test_equal_arguments_draw_once_and_others_again():
@@ -67,13 +67,6 @@ def test_old_draws_are_forgotten():
     for seed in range(3 * sampling._REMEMBERED):
         draw(sample, seed, 1)
     assert len(sampling._memory) == sampling._REMEMBERED
-
-
-def test_a_batch_by_jax_is_one_row_per_key():
-    sample = vmapped(lambda key: {"x": jax.random.normal(key)})
-    keys = jax.random.split(jax.random.key(1), 3)
-    one_by_one = [float(jax.random.normal(key)) for key in keys]
-    np.testing.assert_allclose(sample(jax.random.key(1), 3)["x"], one_by_one, rtol=1e-15)
 
 
 def test_batches_of_several_sizes_take_turns_and_are_padded_by_zeros():

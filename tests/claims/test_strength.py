@@ -7,12 +7,17 @@ import pytest
 from attlas.claims.strength import (
     best_ratio,
     detection_sentences,
-    limits_of,
     outcome_words,
-    passing_factor,
     strength_sentences,
 )
-from attlas.claims.verdict import ChallengeReport, CheckReport, Outcome, Verdict
+from attlas.claims.verdict import (
+    ChallengeReport,
+    CheckReport,
+    Outcome,
+    Verdict,
+    limits_of,
+    passing_factor,
+)
 
 HELD = Verdict(Outcome.SUPPORTED, "held", tightness=0.5, applicable=64, tried=64)
 

@@ -16,7 +16,6 @@ from attlas.experiments.schema import violations
 from attlas.experiments.store import Store
 from attlas.experiments.verdicts import read_reports
 from attlas.experiments.witness import write_witness
-from attlas.verify import pool
 
 LEMMA = "julistiono2024optimizing/lemma-12"
 
@@ -77,7 +76,7 @@ def test_check_writes_verdict_and_json_from_worker_processes(attlas, tmp_path):
     ids=["verdict differs", "control passes"],
 )
 def test_check_leaves_with_1_when_something_differs(attlas, monkeypatch, tmp_path, stand_in):
-    monkeypatch.setattr(pool, "check_all", stand_in)
+    monkeypatch.setattr("attlas.verify.check.check_all", stand_in)
     code, out, _ = attlas("--results", tmp_path, "check", LEMMA)
     assert code == 1
     assert "0 as expected, 1 unexpected" in out
@@ -90,7 +89,7 @@ def test_what_the_verdicts_are_worth_is_said_below_the_table(attlas, monkeypatch
         for claim in claims:
             yield CheckReport(claim.name, verdict, (), Outcome.SUPPORTED, detection=(0.99,))
 
-    monkeypatch.setattr(pool, "check_all", check_all)
+    monkeypatch.setattr("attlas.verify.check.check_all", check_all)
     _, out, _ = attlas("--results", tmp_path, "check", LEMMA, "trauger2023sequence/lemma-3-2")
     assert "2 of 2 supported claims would not notice a constant 10 times too small: see" in out
     assert "For 1 of 2 statements the verdict is about our wording of the paper: 1 as r" in out
@@ -109,7 +108,7 @@ def test_a_results_folder_that_cannot_be_written_is_refused_before_anything_runs
     attlas, monkeypatch, tmp_path
 ):
     (tmp_path / "file").write_text("")
-    monkeypatch.setattr(pool, "check_all", reports_of(Outcome.SUPPORTED))
+    monkeypatch.setattr("attlas.verify.check.check_all", reports_of(Outcome.SUPPORTED))
     code, out, err = attlas("--results", tmp_path / "file", "check", LEMMA)
     assert (code, out, err.count("\n")) == (2, "", 1)
     code, out, err = attlas("check", LEMMA, "--json", tmp_path / "none" / "file.json")
@@ -154,7 +153,7 @@ def test_a_stored_witness_is_replayed_and_forgotten(attlas, monkeypatch, tmp_pat
         seen.append(sorted(stored))
         yield from reports_of(Outcome.SUPPORTED)(claims)
 
-    monkeypatch.setattr(pool, "check_all", check_all)
+    monkeypatch.setattr("attlas.verify.check.check_all", check_all)
     write_witness(Store(tmp_path), LEMMA, {"W": np.zeros((4, 4)), "p": np.array(2.0)})
     assert attlas("--results", tmp_path, "check", LEMMA)[0] == 0
     code, out, _ = attlas("--results", tmp_path, "check", LEMMA, "--forget")
@@ -180,7 +179,7 @@ def test_defects_are_what_the_exit_code_follows():
 
 
 def test_every_file_that_is_asked_for_is_written(attlas, monkeypatch, tmp_path):
-    monkeypatch.setattr(pool, "check_all", reports_of(Outcome.VIOLATED))
+    monkeypatch.setattr("attlas.verify.check.check_all", reports_of(Outcome.VIOLATED))
     names = {"--latex": "t.tex", "--markdown": "t.md", "--junit": "t.xml", "--badge": "t.svg"}
     options = [part for option, name in names.items() for part in (option, tmp_path / name)]
     code, _, err = attlas("--results", tmp_path / "results", "check", LEMMA, *options)
@@ -193,7 +192,7 @@ def test_every_file_that_is_asked_for_is_written(attlas, monkeypatch, tmp_path):
 
 
 def test_a_badge_of_another_form_is_refused_before_anything_runs(attlas, monkeypatch, tmp_path):
-    monkeypatch.setattr(pool, "check_all", reports_of(Outcome.SUPPORTED))
+    monkeypatch.setattr("attlas.verify.check.check_all", reports_of(Outcome.SUPPORTED))
     code, out, err = attlas("check", LEMMA, "--badge", tmp_path / "badge.png")
     assert (code, out, err.count("\n")) == (2, "", 1)
     assert ".svg" in err

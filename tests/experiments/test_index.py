@@ -28,9 +28,9 @@ def written(tmp_path, monkeypatch):
 def count_full_tests(monkeypatch):
     """How often a text is held against its schema."""
     met = []
-    from attlas.experiments import pair
+    from attlas.experiments import schema
 
-    monkeypatch.setattr(pair, "first_violation", lambda *args: met.append(args) or "")
+    monkeypatch.setattr(schema, "first_violation", lambda *args: met.append(args) or "")
     return met
 
 

@@ -10,9 +10,8 @@ from arrays_of import arrays_of
 
 from attlas._files.plain_file import Damaged
 from attlas.core.errors import UserError
-from attlas.experiments.packed import pack_arrays
+from attlas.experiments.packed import SCHEMA, pack_arrays
 from attlas.experiments.pair import probe_folder, quarantine, read_pair, write_pair
-from attlas.experiments.record import SCHEMA
 
 ARRAYS = {
     "file": np.arange(6.0).reshape(2, 3),

@@ -13,12 +13,12 @@ import numpy as np
 import pytest
 from arrays_of import arrays_of
 
-from attlas._files.plain_file import Damaged
+from attlas._files import plain_file
+from attlas._files.plain_file import Damaged, folder_lock
 from attlas.core.errors import UserError
-from attlas.experiments import folder_lock
-from attlas.experiments.arrays_file import arrays_files
 from attlas.experiments.cell import Cell
 from attlas.experiments.environment import environment
+from attlas.experiments.packed import arrays_files
 from attlas.experiments.pair import STALE_SECONDS, probe_folder, quarantine, read_pair, write_pair
 from attlas.experiments.record import Layout, Record, record_key
 from attlas.experiments.store import Store
@@ -108,7 +108,7 @@ def folder(request, tmp_path):
 
 @pytest.fixture
 def no_locks(monkeypatch):
-    monkeypatch.setattr(folder_lock, "fcntl", None)
+    monkeypatch.setattr(plain_file, "fcntl", None)
 
 
 @pytest.mark.thorough
@@ -130,7 +130,7 @@ def test_a_reader_beside_two_writers_always_finds_a_whole_pair(folder):
 @pytest.mark.parametrize("locks", ["with locks", "without locks"])
 def test_a_reader_beside_a_writer_always_finds_a_whole_pair(folder, locks, monkeypatch):
     if locks == "without locks":
-        monkeypatch.setattr(folder_lock, "fcntl", None)
+        monkeypatch.setattr(plain_file, "fcntl", None)
 
     def rewrite():
         for k in range(61):
@@ -280,15 +280,15 @@ def test_a_lock_keeps_others_waiting_and_its_holder_not(tmp_path):
     order = []
 
     def other():
-        with folder_lock.folder_lock(tmp_path) as is_held:
+        with folder_lock(tmp_path) as is_held:
             order.append(("other", is_held))
 
     waiting = threading.Thread(target=other)
-    with folder_lock.folder_lock(tmp_path) as first, folder_lock.folder_lock(tmp_path) as second:
+    with folder_lock(tmp_path) as first, folder_lock(tmp_path) as second:
         waiting.start()
         waiting.join(0.2)
         order.append(("holder", first and second))
     waiting.join()
     assert order == [("holder", True), ("other", True)]
-    with folder_lock.folder_lock(tmp_path / "absent") as is_held:
+    with folder_lock(tmp_path / "absent") as is_held:
         assert not is_held

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from attlas._jax.generator import generator
+from attlas._jax.device_arrays import generator
 from attlas.norms.product import product_entries, product_spectral_norm
 
 SPECTRAL = jax.jit(product_spectral_norm)

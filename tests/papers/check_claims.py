@@ -9,8 +9,7 @@ from attlas._jax.processes import checker_variables
 if __name__ == "__main__":  # before JAX starts
     os.environ.update(checker_variables(2))
 
-from attlas.verify.check import check
-from attlas.verify.pool import RUN_ALPHA
+from attlas.verify.check import RUN_ALPHA, check
 from attlas.verify.registry import find_claims
 
 

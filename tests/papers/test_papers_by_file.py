@@ -20,7 +20,7 @@ from attlas.claims.verdict import Outcome
 from attlas.projects.installed import installed_papers
 from attlas.projects.project import project_of
 from attlas.verify.check import check
-from attlas.verify.decide import MINIMUM
+from attlas.verify.evidence import MINIMUM
 from attlas.verify.registry import find_claims
 
 ROOT = Path(__file__).parents[2] / "papers"

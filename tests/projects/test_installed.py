@@ -5,7 +5,8 @@ import pytest
 from attlas.core.errors import UserError
 from attlas.experiments.find import find_experiments, find_named
 from attlas.projects.bibliography import all_references
-from attlas.projects.installed import installed_papers, is_announced, is_of_installed_paper
+from attlas.projects.installed import installed_papers, is_of_installed_paper
+from attlas.projects.project import is_announced
 from attlas.verify.registry import errata_of, find_claims, find_errata
 
 BROKEN = "1 / 0\n\n\ndef lemma_12(x):\n    pass\n"
@@ -48,7 +49,8 @@ def announce(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path / "elsewhere")
     monkeypatch.syspath_prepend(tmp_path)
     modules = {}
-    monkeypatch.setattr("attlas.projects.installed.announced", lambda: tuple(modules.items()))
+    for module in ("installed", "project"):
+        monkeypatch.setattr(f"attlas.projects.{module}.announced", lambda: tuple(modules.items()))
     all_references.cache_clear()
 
     def write(name, files, module=""):

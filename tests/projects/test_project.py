@@ -3,7 +3,8 @@
 import pytest
 
 from attlas.core.errors import UserError
-from attlas.projects.project import paper_of, project_of, read_references
+from attlas.projects.project import paper_of, project_of
+from attlas.projects.references import read_references
 
 WHOLE = """
 [tool.attlas]

@@ -1,6 +1,6 @@
 """Anchors are fragments of a page, whatever an object is called."""
 
-from attlas.site.anchors import anchor
+from attlas.site.links import anchor
 
 
 def test_signs_become_hyphens():

@@ -10,9 +10,8 @@ from tests.site.conftest import PAPER, toy_claim
 
 import attlas.claims
 import attlas.experiments
-from attlas.claims.claim import Claim, Source, Status
+from attlas.claims.claim import OUR_WORDING, Claim, Form, Source, Status, form_of, wording_sentence
 from attlas.site.atlas import gather
-from attlas.site.forms import OUR_WORDING, Form, form_of, wording_sentence
 from attlas.site.links import Links
 from attlas.site.pages import places_of, render_single
 from attlas.site.paper import paper_page, render_paper

@@ -13,8 +13,7 @@ import numpy as np
 import pytest
 from arrays_of import arrays_of
 
-from attlas.experiments.arrays_file import new_arrays_file
-from attlas.experiments.packed import pack_arrays
+from attlas.experiments.packed import new_arrays_file, pack_arrays
 from attlas.experiments.pair import seal
 from attlas.site.atlas import gather
 from attlas.site.pages import render_single

@@ -15,7 +15,6 @@ from attlas.data.token_selection import (
 from attlas.solvers.attention_svm import attention_svm
 from attlas.solvers.token_optimality import (
     attention_margins,
-    is_globally_optimal,
     is_locally_optimal,
     support_tokens,
 )
@@ -28,7 +27,6 @@ DATA = make_separable_selection(jax.random.key(1), n=3, T=4, d=5)
 def test_globally_optimal_tokens_are_locally_optimal(p):
     tokens = optimal_tokens(DATA)
     found = attention_svm(DATA.X, DATA.z, tokens, p)
-    assert bool(is_globally_optimal(DATA, tokens))
     assert bool(is_locally_optimal(DATA, tokens, found.unwrap()))
 
 

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from attlas.claims.claim import Claim, Control, Expectation, Sides, assume
-from attlas.claims.sampling import vmapped
 from attlas.claims.statement import inequality
 from attlas.claims.verdict import Outcome
 from attlas.core.errors import UserError
@@ -18,10 +17,9 @@ from attlas.verify.check import check
 from attlas.verify.registry import find_claims
 
 
-@vmapped
-def pairs(key):
+def pairs(key, count):
     """Two Gaussian vectors."""
-    x, y = jax.random.normal(key, (2, 5))
+    x, y = jax.random.normal(key, (2, count, 5))
     return {"x": x, "y": y}
 
 

@@ -8,7 +8,7 @@ import pytest
 from attlas.claims.claim import Claim, Control, Kind, Source, Status
 from attlas.claims.sides import Evidence
 from attlas.claims.verdict import Outcome
-from attlas.verify.decide import decide
+from attlas.verify.evidence import decide
 
 
 def zeros(rng, count):

@@ -11,8 +11,7 @@ import numpy as np
 import xarray as xr
 from jaxtyping import Array
 
-from attlas._jax.device_arrays import entry
-from attlas._jax.generator import generator
+from attlas._jax.device_arrays import entry, generator
 from attlas.core.errors import UserError
 from attlas.experiments import panels
 from attlas.experiments.experiment import Experiment

@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
-from attlas._jax.generator import generator
+from attlas._jax.device_arrays import generator
 from attlas.core.errors import UserError
 from attlas.models.attention.multi_head import MultiHead, head_norms
 

@@ -13,8 +13,8 @@ run such programs from one thread, or under `FACTORISING`.
 
 import threading
 from collections.abc import Callable
-from functools import wraps
-from typing import ParamSpec, TypeVar
+from functools import partial, wraps
+from typing import Any, ParamSpec, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -41,17 +41,21 @@ def one_at_a_time(program: Callable[Args, Value]) -> Callable[Args, Value]:
 
     @wraps(program)
     def waiting(*args: Args.args, **kwargs: Args.kwargs) -> Value:
-        with FACTORISING:
-            return jax.block_until_ready(program(*args, **kwargs))
+        return _alone(program, *args, **kwargs)
 
     return waiting
 
 
+def _alone(program: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    with FACTORISING:
+        return jax.block_until_ready(program(*args, **kwargs))
+
+
 # For functions that run outside of a compiled program as well as inside one.
-cholesky = one_at_a_time(jnp.linalg.cholesky)
-eigh = one_at_a_time(jnp.linalg.eigh)
-qr = one_at_a_time(jnp.linalg.qr)
-svd = one_at_a_time(jnp.linalg.svd)
+cholesky = partial(_alone, jnp.linalg.cholesky)
+eigh = partial(_alone, jnp.linalg.eigh)
+qr = partial(_alone, jnp.linalg.qr)
+svd = partial(_alone, jnp.linalg.svd)
 
 
 def after(value: Array, done: Array) -> Array:

@@ -6,20 +6,23 @@ object is in `attlas.claims.kinds`; a claim has no algorithm and no tolerance of
 are written as decorated functions: see `attlas.claims.statement`.
 """
 
-from collections.abc import Callable, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from jaxtyping import Array, Bool
 
-from attlas.claims.domains.domain import Domain
 from attlas.claims.kinds.kind import Kind
 from attlas.claims.sampling import Instance, Sampler, draw
 from attlas.claims.sides import Sides
 from attlas.claims.verdict import Outcome, Witness
-from attlas.core.named_call import call_by_name
+from attlas.core.names import call_by_name
+
+if TYPE_CHECKING:  # most claims declare none
+    from attlas.claims.domains.domain import Domain
 
 
 class Source(StrEnum):
@@ -81,7 +84,6 @@ class Control:
         description: what is changed, as a reader sees it.
         sample: instances in place of the claim's own.
         expect: the outcome that it must have.
-        changes: values of keyword-only parameters.
 
     Examples:
         >>> Control("right side halved", factor=0.5).changes
@@ -193,7 +195,7 @@ class Claim:
     sample: Sampler
     controls: tuple[Control, ...]
     assumptions: tuple[Assumption, ...] = ()
-    domains: tuple[Domain, ...] = ()
+    domains: "tuple[Domain, ...]" = ()
     sizes: Mapping[str, int] = field(default_factory=dict)
     quantities: Mapping[str, Any] = field(default_factory=dict)
     attained: float | None = None
@@ -303,3 +305,52 @@ class Erratum:
     def __post_init__(self):
         if self.kind is ErratumClass.REFUTED and not self.claim:
             raise ValueError(f"erratum at {self.locator}: a refuted statement needs a witness")
+
+
+class Form(StrEnum):
+    """Whose wording a verdict is about; it is stated before the verdict."""
+
+    PRINTED = "as printed"
+    RECALLED = "as recalled"
+    RECONSTRUCTED = "as reconstructed"
+    OURS = "corrected, sharpened or new"
+
+
+OUR_WORDING = (Form.RECALLED, Form.RECONSTRUCTED)
+"""Forms of a paper's statement in our wording."""
+
+
+def form_of(claim: Claim) -> Form:
+    """The form of a claim's statement; `PRINTED` only if we read it in the paper.
+
+    Examples:
+        >>> from attlas.verify.registry import one_claim
+        >>> form_of(one_claim("trauger2023sequence/lemma-3-2")).value
+        'as printed'
+        >>> form_of(one_claim("gu2024exploring/theorem-6-6")).value
+        'as recalled'
+    """
+    if claim.status in (Status.AS_PRINTED, Status.ERRATUM):
+        return Form.PRINTED
+    if claim.status in (Status.CORRECTED, Status.SHARPENED):
+        return Form.OURS
+    if claim.source is Source.RECALLED:
+        return Form.RECALLED
+    return Form.OURS if claim.status is Status.NEW else Form.RECONSTRUCTED
+
+
+def wording_sentence(claims: Iterable[Claim]) -> str:
+    """A sentence on the number of recalled or reconstructed statements; empty without any.
+
+    Examples:
+        >>> from attlas.verify.registry import find_claims
+        >>> wording_sentence(find_claims(["gu2024exploring/theorem-6-6"]))
+        'For 1 of 1 statements the verdict is about our wording of the paper: 1 as recalled.'
+    """
+    forms = [form_of(claim) for claim in claims]
+    numbers = Counter(form for form in forms if form in OUR_WORDING)
+    if not numbers:
+        return ""
+    kinds = ", ".join(f"{numbers[form]} {form}" for form in OUR_WORDING if numbers[form])
+    number = f"{numbers.total()} of {len(forms)}"
+    return f"For {number} statements the verdict is about our wording of the paper: {kinds}."

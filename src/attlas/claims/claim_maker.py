@@ -3,7 +3,7 @@
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypedDict
+from typing import TYPE_CHECKING, Any, TypedDict
 
 import numpy as np
 
@@ -18,15 +18,15 @@ from attlas.claims.claim import (
     Status,
     assume,
 )
-from attlas.claims.domains.declared import DeclaredSampler, projection, refuse_unfit
-from attlas.claims.domains.domain import Domain
 from attlas.claims.sampling import Sampler
 from attlas.claims.verdict import Outcome, Witness
 from attlas.claims.well_formed import refuse_malformed, try_out
 from attlas.core.errors import UserError
-from attlas.core.named_call import parameters
-from attlas.projects.installed import is_announced
-from attlas.projects.project import paper_of, project_of
+from attlas.core.names import parameters
+from attlas.projects.project import is_announced, paper_of, project_of
+
+if TYPE_CHECKING:  # most claims declare none
+    from attlas.claims.domains.domain import Domain
 
 Decorator = Callable[[Callable[..., Any]], Claim]
 
@@ -67,7 +67,7 @@ class Details(TypedDict, total=False):
     sample: Sampler
     controls: Sequence[Control]
     assumptions: Sequence[Assumption]
-    domains: Sequence[Domain]
+    domains: "Sequence[Domain]"
     sizes: Mapping[str, int]
     quantities: Sequence[str] | Mapping[str, Any]
     attained: float
@@ -157,21 +157,25 @@ def _filled(
                 "write assume('text', predicate)"
             )
     domains = tuple(details.get("domains", ()))
-    refuse_unfit(domains, f"claim '{name}'")
+    if domains:
+        from attlas.claims.domains.declared import refuse_unfit
+
+        refuse_unfit(domains, f"claim '{name}'")
     sizes = dict(details.get("sizes", {}))
     searched = details.get("search_over")
     if searched is None:
         searched = _searched_by_default(kind, function, details, domains)
     if details.get("witness") is not None:
         details.setdefault("sample", _repeated(details["witness"]))
-    if "sample" not in details and domains:
-        details["sample"] = DeclaredSampler(domains, tuple(sizes.items()))
+    if domains:
+        from attlas.claims.domains.declared import DeclaredSampler, projection
+
+        details.setdefault("sample", DeclaredSampler(domains, tuple(sizes.items())))
+        details["project"] = projection(domains, details.get("project"))
     if "sample" not in details:
         raise UserError(
             f"claim '{name}' draws no instance: give sample=, domains= with shapes, or a witness="
         )
-    if domains:
-        details["project"] = projection(domains, details.get("project"))
     quantities = details.get("quantities", ())
     quantities = (quantities,) if isinstance(quantities, str) else quantities
     return {
@@ -187,13 +191,16 @@ def _filled(
     }
 
 
-def _inside(domain: Domain) -> Callable[..., Any]:
+def _inside(domain: "Domain") -> Callable[..., Any]:
     """The condition of a domain, as a predicate on named arrays."""
     return lambda **arrays: domain.holds(arrays)
 
 
 def _searched_by_default(
-    kind: Kind, function: Callable[..., Any], details: Mapping[str, Any], domains: Sequence[Domain]
+    kind: Kind,
+    function: Callable[..., Any],
+    details: Mapping[str, Any],
+    domains: "Sequence[Domain]",
 ) -> tuple[str, ...]:
     """The arrays with a domain, where no other array depends on them."""
     # An array that a sampler computes from others, such as a solution, must change with them:

@@ -8,7 +8,7 @@ import numpy as np
 
 from attlas._files.plain_file import printable
 from attlas.display.numbers import plain_number
-from attlas.display.prose import plain
+from attlas.display.terminal import plain
 
 if TYPE_CHECKING:
     from attlas.claims.verdict import CheckReport, Verdict
@@ -52,13 +52,10 @@ def case_names(slug: str, controls: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def cases(report: "CheckReport") -> tuple[Case, ...]:
-    """The cases of a report.
+    """The cases of a report: the claim's, then one for each control.
 
     A control fails where its outcome is not the expected one, which shows that the check could
     not have failed; every other defect fails the claim.
-
-    Returns:
-        The claim's case, then one for each control.
 
     Examples:
         >>> from attlas.claims.verdict import CheckReport, Outcome, Verdict

@@ -8,9 +8,9 @@ from attlas.claims.claim import Claim
 from attlas.claims.strength import outcome_words, strength_sentences
 from attlas.claims.verdict import CheckReport, Verdict
 from attlas.display.numbers import plain_number
-from attlas.display.prose import plain
 from attlas.display.statements import prose, typeset
 from attlas.display.tables import arrays_table, table
+from attlas.display.terminal import plain
 
 
 def verdict_text(verdict: Verdict) -> str:

@@ -7,12 +7,10 @@ from typing import Any, TypeVar
 
 import jax
 import numpy as np
-from jaxtyping import Array, PRNGKeyArray
+from jaxtyping import Array
 
-from attlas._jax.device_arrays import on_device
-from attlas._jax.generator import generator
-from attlas.claims.perturbed_draws import PerturbedGenerator
-from attlas.core.named_call import parameters
+from attlas._jax.device_arrays import generator, on_device
+from attlas.core.names import parameters
 
 Instance = Mapping[str, Array]
 """One instance: arrays by name. A batch of instances has a leading axis on every array."""
@@ -100,6 +98,8 @@ def shared(function: Callable[..., Value], *, perturbed: bool = True) -> Callabl
         >>> bool((first == again).all()), calls
         (True, [3])
     """
+    # Few claims share what they draw.
+    from attlas.claims.perturbed_draws import PerturbedGenerator
 
     @wraps(function)
     def once(source: Any, *arguments: Any, **options: Any) -> Value:
@@ -146,22 +146,3 @@ def in_turn(
         padded = [np.pad(array, width) for array, width in zip(variants, widths, strict=True)]
         interleaved[name] = np.concatenate(padded)[order]
     return interleaved
-
-
-def vmapped(draw_one: Callable[[PRNGKeyArray], Instance]) -> Sampler:
-    """Turn a pure function of a key that draws one instance into a sampler.
-
-    Returns:
-        Function of a key and a count, with one compiled program per count.
-
-    Examples:
-        >>> sample = vmapped(lambda key: {"x": jax.random.normal(key, (2,))})
-        >>> sample(jax.random.key(0), 3)["x"].shape
-        (3, 2)
-    """
-    batch = jax.jit(jax.vmap(draw_one))
-
-    def sample(key: PRNGKeyArray, count: int) -> Instance:
-        return batch(jax.random.split(key, count))
-
-    return sample

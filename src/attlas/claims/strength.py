@@ -2,57 +2,23 @@
 
 from collections.abc import Iterator
 
-from attlas.claims.verdict import CheckReport
+from attlas.claims.verdict import (
+    WEAK_FACTOR,
+    CheckReport,
+    Limits,
+    limits_of,
+    passing_factor,
+)
 from attlas.display.numbers import plain_number
 
 TIGHT = 0.99
 """Ratio from which an exhibited instance shows that a statement is tight."""
-WEAK_FACTOR = 10.0
-"""Factor from which the verdict itself says that such a wrong constant would pass."""
 _WORDS = {
     "SUPPORTED": "supported",
     "VIOLATED": "violated",
     "INCONCLUSIVE": "inconclusive",
     "NOT_APPLICABLE": "not applicable",
 }
-
-Limits = tuple[float | None, ...]
-
-
-def limits_of(report: CheckReport) -> Limits:
-    """The detection limit of each component: the smaller one of the check and its search.
-
-    Examples:
-        >>> from attlas.claims.verdict import ChallengeReport, CheckReport, Outcome, Verdict
-        >>> held = Verdict(Outcome.SUPPORTED, "")
-        >>> search = ChallengeReport(0.5, False, 1, 1, held, detection=(0.25, 0.5))
-        >>> limits_of(CheckReport("a/b", held, (), Outcome.SUPPORTED, search, (0.5, 0.125)))
-        (0.25, 0.125)
-    """
-    attacked = report.challenge.detection if report.challenge else ()
-    if len(attacked) != len(report.detection):
-        return report.detection
-    pairs = zip(report.detection, attacked, strict=True)
-    return tuple(min((v for v in pair if v is not None), default=None) for pair in pairs)
-
-
-def passing_factor(limits: Limits) -> float | None:
-    """The largest factor by which a right side could be smaller and pass, in the worst component.
-
-    Args:
-        limits: smallest relative change of the right side that is detected, by component.
-
-    Returns:
-        1 / (1 - limit); infinite if nothing is detected, None without components.
-
-    Examples:
-        >>> passing_factor((0.5, 0.75, None)), passing_factor((1.5,)), passing_factor(())
-        (4.0, inf, None)
-    """
-    finite = [limit for limit in limits if limit is not None]
-    if not finite:
-        return None
-    return float("inf") if max(finite) >= 1 else 1 / (1 - max(finite))
 
 
 def best_ratio(report: CheckReport) -> float | None:

@@ -10,6 +10,10 @@ from enum import StrEnum
 import numpy as np
 
 Witness = Mapping[str, np.ndarray]
+Limits = tuple[float | None, ...]
+"""The smallest relative change of the right side that a check detects, by component."""
+WEAK_FACTOR = 10.0
+"""Factor from which the verdict itself says that such a wrong constant would pass."""
 
 
 class Outcome(StrEnum):
@@ -129,10 +133,9 @@ class CheckReport:
         claim: the claim's name.
         verdict: the claim's own verdict.
         controls: the verdicts of the controls that its author declared.
-        expect: the outcome that the claim expects.
         challenge: the search for a counterexample, if one was made.
         detection: for each component of the sides, the smallest relative change of the right side
-            that this check would notice, by `attlas.verify.detection`; None where it has no size.
+            that this check would notice, by `attlas.verify.evidence`; None where it has no size.
         exponents: of each quantity that the author named, the smallest change of its exponent that
             this check would notice; None where no instance shows any.
         faults: what is wrong with the claim itself, whatever its outcome.
@@ -177,3 +180,38 @@ class CheckReport:
         """What needs investigation: empty when all came out as expected."""
         controls = (control.defect for control in self.controls if not control.as_expected)
         return (*self.claim_defects, *controls)
+
+
+def limits_of(report: CheckReport) -> Limits:
+    """The detection limit of each component: the smaller one of the check and its search.
+
+    Examples:
+        >>> held = Verdict(Outcome.SUPPORTED, "")
+        >>> search = ChallengeReport(0.5, False, 1, 1, held, detection=(0.25, 0.5))
+        >>> limits_of(CheckReport("a/b", held, (), Outcome.SUPPORTED, search, (0.5, 0.125)))
+        (0.25, 0.125)
+    """
+    attacked = report.challenge.detection if report.challenge else ()
+    if len(attacked) != len(report.detection):
+        return report.detection
+    pairs = zip(report.detection, attacked, strict=True)
+    return tuple(min((v for v in pair if v is not None), default=None) for pair in pairs)
+
+
+def passing_factor(limits: Limits) -> float | None:
+    """The largest factor by which a right side could be smaller and pass, in the worst component.
+
+    Args:
+        limits: smallest relative change of the right side that is detected, by component.
+
+    Returns:
+        1 / (1 - limit); infinite if nothing is detected, None without components.
+
+    Examples:
+        >>> passing_factor((0.5, 0.75, None)), passing_factor((1.5,)), passing_factor(())
+        (4.0, inf, None)
+    """
+    finite = [limit for limit in limits if limit is not None]
+    if not finite:
+        return None
+    return float("inf") if max(finite) >= 1 else 1 / (1 - max(finite))

@@ -11,7 +11,7 @@ import numpy as np
 
 from attlas.claims.claim import Claim, Kind
 from attlas.core.errors import UserError, in_short
-from attlas.core.named_call import call_by_name, nearest, parameters
+from attlas.core.names import call_by_name, nearest, parameters
 
 _TRIED = 2
 

@@ -27,8 +27,7 @@ from attlas.cli.audit_options import (
     Workers,
     require_used,
 )
-from attlas.cli.machine import require_machine
-from attlas.cli.session import session_of
+from attlas.cli.session import require_machine, session_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from attlas.cli.machine import require_machine
-from attlas.cli.session import EXIT_INTERRUPTED, session_of
+from attlas.cli.session import EXIT_INTERRUPTED, require_machine, session_of
 
 if TYPE_CHECKING:
     from attlas.claims.claim import Claim
@@ -57,11 +56,10 @@ def challenge(
 
 
 def _search(context: typer.Context, name: str | None, options: dict) -> "tuple[Claim, Verdict]":
-    from attlas.cli.tables import number
     from attlas.core.errors import UserError
-    from attlas.display.prose import plain
-    from attlas.experiments.store import Store
-    from attlas.experiments.witness import FOLDER, keep_witness, witness_file
+    from attlas.display.terminal import number, plain
+    from attlas.experiments.store import WITNESSES, Store
+    from attlas.experiments.witness import keep_witness, witness_file
     from attlas.verify.challenge import challenge as search
     from attlas.verify.registry import one_claim
 
@@ -69,7 +67,7 @@ def _search(context: typer.Context, name: str | None, options: dict) -> "tuple[C
         raise UserError("challenge needs a CLAIM, or --replay FILE: see `attlas list claims`")
     claim = one_claim(name)
     store = Store(session_of(context).results)
-    store.prepare(FOLDER)
+    store.prepare(WITNESSES)
     before = _stored_best(claim, store)
 
     def keep(report: "ChallengeReport") -> None:
@@ -114,7 +112,7 @@ def _stored_best(claim: "Claim", store: "Store") -> "Verdict | None":
 
 def _replay(name: str | None, file: Path) -> "tuple[Claim, Verdict]":
     from attlas.core.errors import UserError
-    from attlas.display.prose import plain
+    from attlas.display.terminal import plain
     from attlas.experiments.witness import read_witness
     from attlas.verify.challenge import replay
     from attlas.verify.registry import one_claim
@@ -136,7 +134,7 @@ def _replay(name: str | None, file: Path) -> "tuple[Claim, Verdict]":
 
 
 def _show(verdict: "Verdict") -> None:
-    from attlas.cli.tables import number
+    from attlas.display.terminal import number
 
     typer.echo(f"verdict     {verdict.outcome}: {verdict.reason}")
     typer.echo(f"slack       {number(verdict.slack)}")

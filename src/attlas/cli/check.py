@@ -1,18 +1,19 @@
 """`attlas check`: run claims and their controls."""
 
 import os
+import sys
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from attlas.cli.check_files import Badge, CheckFiles, Json, Junit, Latex, Markdown
-from attlas.cli.machine import require_machine
-from attlas.cli.session import PLACES, session_of
+from attlas.cli.session import PLACES, require_machine, session_of
 
 if TYPE_CHECKING:
     from attlas.claims.claim import Claim
     from attlas.claims.verdict import CheckReport, Witness
+    from attlas.cli.check_files import CheckFiles
     from attlas.experiments.store import Store
 
 COLUMNS = (
@@ -35,6 +36,25 @@ On = Annotated[
     typer.Option(metavar=PLACES, help="Where the claims run."),
 ]
 Insecure = Annotated[bool, typer.Option("--insecure", help="Allow a remote scheduler without TLS.")]
+Json = Annotated[
+    Path | None, typer.Option("--json", metavar="FILE", help="Write the reports as JSON too.")
+]
+Latex = Annotated[
+    Path | None, typer.Option("--latex", metavar="FILE", help="Write the table in LaTeX too.")
+]
+Markdown = Annotated[
+    Path | None, typer.Option("--markdown", metavar="FILE", help="Write the table in Markdown too.")
+]
+Junit = Annotated[
+    Path | None,
+    typer.Option("--junit", metavar="FILE", help="Write a test case per claim and control too."),
+]
+Badge = Annotated[
+    Path | None,
+    typer.Option(
+        "--badge", metavar="FILE.svg|.json", help="Write a badge too: a picture or an endpoint."
+    ),
+]
 
 
 def check(
@@ -76,8 +96,7 @@ def check(
     from attlas.verify.registry import find_claims
 
     claims = find_claims(names or ())
-    files = CheckFiles(json_file, latex_file, markdown_file, junit_file, badge_file)
-    files.probe()
+    files = _requested(json_file, latex_file, markdown_file, junit_file, badge_file)
     store = Store(session_of(context).results)
     store.prepare(FOLDER)
     reports: dict[str, CheckReport] = {}
@@ -94,9 +113,21 @@ def check(
         reports[report.claim] = report
         _show_progress(len(reports), len(claims))
     _show(claims, reports)
-    files.write(claims, reports, store)
+    if files is not None:
+        files.write(claims, reports, store)
     if any(report.defects for report in reports.values()):
         raise typer.Exit(EXIT_DEFECTS)
+
+
+def _requested(*paths: Path | None) -> "CheckFiles | None":
+    """The files that a check is to write, each of which can be written; None without any."""
+    if not any(paths):
+        return None
+    from attlas.cli.check_files import CheckFiles
+
+    files = CheckFiles(*paths)
+    files.probe()
+    return files
 
 
 def _set_variables(on: str, processes: int) -> None:
@@ -112,7 +143,7 @@ def _checked(
 ) -> "Iterator[tuple[CheckReport, dict | None]]":
     """Reports as they come, each with the environment of its worker on a cluster."""
     if on == "local":
-        from attlas.verify.pool import check_all
+        from attlas.verify.check import check_all
 
         yield from ((report, None) for report in check_all(claims, processes=processes, **options))
         return
@@ -123,6 +154,10 @@ def _checked(
 
 def _stored(store: "Store", claims: "Sequence[Claim]", forget: bool) -> "dict[str, Witness]":
     """The stored instances of earlier searches, by claim; with `forget` they are deleted first."""
+    from attlas.experiments.store import WITNESSES
+
+    if not forget and not (store.root / WITNESSES).is_dir():
+        return {}
     from attlas.experiments.witness import forget_witness, stored_witnesses
 
     if forget:
@@ -136,17 +171,16 @@ def _stored(store: "Store", claims: "Sequence[Claim]", forget: bool) -> "dict[st
 
 def _keep(store: "Store", report: "CheckReport") -> None:
     """Store a counterexample, which every later check evaluates first."""
-    from attlas.experiments.witness import keep_witness
-
     if report.challenge is not None and report.challenge.violated:
+        from attlas.experiments.witness import keep_witness
+
         keep_witness(store, report.claim, report.challenge)
 
 
 def _show(claims: "Sequence[Claim]", reports: "dict[str, CheckReport]") -> None:
-    from attlas.claims.strength import WEAK_FACTOR, limits_of, passing_factor
-    from attlas.cli.tables import say, show_table
-    from attlas.display.prose import plain
-    from attlas.site.forms import wording_sentence
+    from attlas.claims.claim import wording_sentence
+    from attlas.claims.verdict import WEAK_FACTOR, limits_of, passing_factor
+    from attlas.display.terminal import plain, say, show_table
 
     rows = [_row(claim, reports[claim.name]) for claim in claims]
     show_table(COLUMNS, rows, always=("verdict",), elsewhere="`--json FILE`")
@@ -171,8 +205,7 @@ def _show(claims: "Sequence[Claim]", reports: "dict[str, CheckReport]") -> None:
 
 
 def _row(claim: "Claim", report: "CheckReport") -> tuple[str, ...]:
-    from attlas.cli.tables import number
-    from attlas.display.prose import plain
+    from attlas.display.terminal import number, plain
 
     good = sum(control.as_expected for control in report.controls)
     search = report.challenge
@@ -196,8 +229,8 @@ def _row(claim: "Claim", report: "CheckReport") -> tuple[str, ...]:
 
 def _detected(report: "CheckReport") -> str:
     """The smallest factor at which the check detects a too small right side, worst component."""
-    from attlas.claims.strength import limits_of, passing_factor
-    from attlas.cli.tables import number
+    from attlas.claims.verdict import limits_of, passing_factor
+    from attlas.display.terminal import number
 
     factor = passing_factor(limits_of(report))
     if factor is None:
@@ -207,8 +240,6 @@ def _detected(report: "CheckReport") -> str:
 
 def _show_progress(done: int, total: int) -> None:
     """Overwrite one line, on a terminal only."""
-    import sys
-
     if sys.stderr.isatty():
         end = "\n" if done == total else ""
         typer.echo(f"\rchecked {done} of {total}{end}", err=True, nl=False)

@@ -4,34 +4,12 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
-
-import typer
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from attlas.claims.claim import Claim
     from attlas.claims.verdict import CheckReport
     from attlas.experiments.store import Store
-
-Json = Annotated[
-    Path | None, typer.Option("--json", metavar="FILE", help="Write the reports as JSON too.")
-]
-Latex = Annotated[
-    Path | None, typer.Option("--latex", metavar="FILE", help="Write the table in LaTeX too.")
-]
-Markdown = Annotated[
-    Path | None, typer.Option("--markdown", metavar="FILE", help="Write the table in Markdown too.")
-]
-Junit = Annotated[
-    Path | None,
-    typer.Option("--junit", metavar="FILE", help="Write a test case per claim and control too."),
-]
-Badge = Annotated[
-    Path | None,
-    typer.Option(
-        "--badge", metavar="FILE.svg|.json", help="Write a badge too: a picture or an endpoint."
-    ),
-]
 
 
 @dataclass(frozen=True)

@@ -37,8 +37,8 @@ def _selected(names: tuple[str, ...]) -> tuple:
 
 
 def _list(names: tuple[str, ...], folder: Path | None) -> None:
-    from attlas.cli.tables import show_table
     from attlas.data.sources import data_folder, is_present
+    from attlas.display.terminal import show_table
 
     rows = []
     for data_set in _selected(names):
@@ -53,8 +53,8 @@ def _list(names: tuple[str, ...], folder: Path | None) -> None:
 
 
 def _verify(names: tuple[str, ...], folder: Path | None) -> None:
-    from attlas.cli.tables import show_table
     from attlas.data.sources import require_sound, verify
+    from attlas.display.terminal import show_table
 
     findings = verify(folder, names)
     rows = [(finding.name, finding.state.value, finding.detail) for finding in findings]

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import typer
 
-from attlas.cli.machine import jax_refusal
-from attlas.cli.session import session_of
+from attlas.cli.session import jax_refusal, session_of
 
 Row = tuple[str, str, str]
 """An item, its value here, and the command that fixes it (empty when fine)."""
@@ -16,7 +15,7 @@ Row = tuple[str, str, str]
 
 def doctor(context: typer.Context) -> None:
     """Show versions, devices, precision, data, folders, and what is missing."""
-    from attlas.cli.tables import show_table
+    from attlas.display.terminal import show_table
 
     rows = [*_versions(), *_arithmetic(), *_folders(session_of(context).results), *_data()]
     show_table(("item", "value", "fix"), rows, always=("value", "fix"))
@@ -56,7 +55,7 @@ def _arithmetic() -> Iterator[Row]:
 
 
 def _folders(results: Path) -> Iterator[Row]:
-    from attlas._jax.compilation import compile_cache
+    from attlas._jax.processes import compile_cache
 
     for name, folder, fix in (
         ("results folder", results, "name another with --results DIR"),

@@ -33,7 +33,7 @@ def list_(
     ] = None,
 ) -> None:
     """List papers, claims and experiments: all, or those of a paper, file, folder or module."""
-    from attlas.cli.tables import show_table
+    from attlas.display.terminal import show_table
     from attlas.site.selection import select
 
     names = list(what or ())
@@ -73,7 +73,7 @@ def _papers(selection: "Selection") -> list[tuple[str, ...]]:
 
 def _claims(selection: "Selection") -> list[tuple[str, ...]]:
     from attlas.claims.claim import Claim
-    from attlas.display.prose import plain
+    from attlas.display.terminal import plain
     from attlas.verify.searchable import is_searchable, why_not_attacked
 
     def attacked(claim: Claim) -> str:
@@ -88,7 +88,7 @@ def _claims(selection: "Selection") -> list[tuple[str, ...]]:
 
 
 def _experiments(selection: "Selection") -> list[tuple[str, ...]]:
-    from attlas.display.prose import plain
+    from attlas.display.terminal import plain
 
     return [(e.name, plain(e.question) or "-", e.paper) for e in selection.experiments]
 

@@ -21,10 +21,9 @@ import typer.exceptions
 
 from attlas import cli
 from attlas._files.plain_file import printable
-from attlas._jax.cycles import look_for_cycles_seldom
+from attlas._jax.processes import look_for_cycles_seldom
 from attlas.cli.session import EXIT_INTERRUPTED, Session, session_of
-from attlas.core.errors import UserError
-from attlas.core.extras import extra_needed
+from attlas.core.errors import UserError, extra_needed
 
 EXIT_REFUSED = 2
 LONGEST_LINE = 1000

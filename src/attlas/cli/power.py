@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from attlas.cli.machine import require_machine
+from attlas.cli.session import require_machine
 
 
 def power(
@@ -25,8 +25,7 @@ def power(
     from attlas._jax.processes import checker_variables
 
     os.environ.update(checker_variables(1))
-    from attlas.cli.tables import say, show_table
-    from attlas.display.prose import plain
+    from attlas.display.terminal import plain, say, show_table
     from attlas.verify.power import FACTORS
     from attlas.verify.power import power as sweep
     from attlas.verify.registry import one_claim

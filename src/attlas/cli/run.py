@@ -4,8 +4,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from attlas.cli.machine import require_machine
-from attlas.cli.session import PLACES, Session, session_of
+from attlas.cli.session import PLACES, Session, require_machine, session_of
 
 if TYPE_CHECKING:
     from attlas.experiments.execute import RunSummary

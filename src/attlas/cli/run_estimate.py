@@ -19,8 +19,8 @@ def show_estimate(
     Args:
         workers: processes that would share the cells.
     """
-    from attlas.cli.tables import say, show_table
     from attlas.display.numbers import duration, size
+    from attlas.display.terminal import say, show_table
     from attlas.experiments.cost import estimate
     from attlas.experiments.environment import environment
     from attlas.experiments.published import not_run
@@ -68,8 +68,8 @@ def show_estimate(
 
 def _say_together(estimates: "Sequence[Estimate]", workers: int) -> None:
     """Print the total time of the estimated cells, and where they were measured."""
-    from attlas.cli.tables import say
     from attlas.display.numbers import duration
+    from attlas.display.terminal import say
 
     seconds = [entry.seconds for entry in estimates if entry.seconds is not None]
     if seconds:

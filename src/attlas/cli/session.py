@@ -1,9 +1,17 @@
-"""The global options, passed from the application to its commands."""
+"""What every command begins with: the global options, and a machine on which JAX starts."""
 
+import os
+import subprocess
+import sys
+import tempfile
 from dataclasses import dataclass
 from pathlib import Path
+from textwrap import shorten
 
 import typer
+
+from attlas._files.plain_file import make_folder
+from attlas.core.errors import UserError
 
 PLACES = "local|dask|dask://HOST:PORT|tls://HOST:PORT"
 """Values of `--on`."""
@@ -24,3 +32,67 @@ def session_of(context: typer.Context, opened: Session | None = None) -> Session
     if opened is not None:
         context.obj = opened
     return context.obj if isinstance(context.obj, Session) else Session()
+
+
+USUAL = {
+    "JAX_PLATFORMS": ("", "cpu"),
+    "XLA_FLAGS": ("",),
+}
+"""Values of variables under which JAX is known to start; others are tried first."""
+_START = """
+import sys
+try:
+    import jax
+    jax.devices()
+except Exception as error:
+    sys.exit(str(error) or type(error).__name__)
+"""
+
+
+def require_machine() -> None:
+    """Refuse, in one line, a machine on which every claim and cell would fail.
+
+    Raises:
+        UserError: if the cache of compiled programs or the folder of temporary files cannot be
+            written, or JAX does not start under the variables that the user has set.
+    """
+    from attlas._jax.processes import compile_cache
+
+    if "JAX_COMPILATION_CACHE_DIR" not in os.environ:
+        remedy = "name another with ATTLAS_CACHE=DIR"
+        _require_folder("the cache of compiled programs", compile_cache(), remedy)
+    if "TMPDIR" in os.environ:
+        folder = Path(os.environ["TMPDIR"])
+        if not folder.is_dir():
+            raise UserError(f"TMPDIR {folder} is not a folder: name one that is, or unset it")
+        _require_folder("TMPDIR", folder, "name another, or unset it")
+    refusal = jax_refusal()
+    if refusal:
+        raise UserError(f"{refusal}: unset the variable")
+
+
+def _require_folder(what: str, folder: Path, remedy: str) -> None:
+    try:
+        make_folder(folder)
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        why = error.strerror or str(error)
+        raise UserError(f"{what} {folder} cannot be written ({why}): {remedy}") from error
+
+
+def jax_refusal() -> str:
+    """Why JAX does not start under the user's variables; empty if it starts or has started."""
+    unusual = [n for n, usual in USUAL.items() if os.environ.get(n, usual[0]) not in usual]
+    if not unusual or "jax" in sys.modules:
+        return ""
+    # In another process: a wrong flag ends the process, and this one should not hold a device.
+    done = subprocess.run(
+        [sys.executable, "-c", _START], capture_output=True, text=True, errors="replace"
+    )
+    if not done.returncode:
+        return ""
+    settings = " and ".join(f"{name}={os.environ[name]}" for name in unusual)
+    lines = [line for line in done.stderr.splitlines() if line.strip()] or ["no reason given"]
+    why = shorten(lines[-1], 160, placeholder=" ...")
+    return f"JAX does not start with {settings} ({why})"

@@ -1,8 +1,18 @@
-"""The one exception that is written for the user.
+"""The one exception that is written for the user, and its line for a dependency that is missing.
 
 Bad input raises a `UserError` whose text says what was wrong, where, and what to do. The command
-line prints it as one line and exits with code 2.
+line prints it as one line and exits with code 2. Where an optional dependency is missing, the line
+names the extra of attlas that has it.
 """
+
+import contextlib
+import importlib.util
+import re
+from collections.abc import Iterator
+from functools import cache
+
+_DISTRIBUTIONS = {"sklearn": "scikit-learn"}
+"""Packages that are imported under another name than they are installed."""
 
 
 class UserError(ValueError):
@@ -27,3 +37,80 @@ def in_short(error: Exception) -> str:
     """
     said = str(error).strip()
     return f"{type(error).__name__}: {said.splitlines()[0] if said else ''}"
+
+
+@contextlib.contextmanager
+def extra_needed(by: str, extra: str = "") -> Iterator[None]:
+    """Refuse a missing optional dependency, of whatever is imported inside, in one line.
+
+    Args:
+        by: what needs it.
+        extra: see `missing_extra`.
+
+    Yields:
+        Nothing.
+
+    Raises:
+        UserError: that names what is missing and its extra; other errors pass.
+
+    Examples:
+        >>> with extra_needed("this", "site"):
+        ...     import no_such_package
+        Traceback (most recent call last):
+            ...
+        ModuleNotFoundError: No module named 'no_such_package'
+    """
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        line = missing_extra(error, by, extra)
+        if not line:
+            raise
+        raise UserError(line) from error
+
+
+def missing_extra(error: ImportError, by: str, extra: str = "") -> str:
+    """The line for an import that failed, where an extra of attlas would install what is missing.
+
+    Args:
+        by: what needs it.
+        extra: the one that is named if it has the dependency; else the smallest that has it.
+
+    Returns:
+        Such as "`attlas report` needs matplotlib: pip install 'attlas[site]'"; empty where the
+        package is installed, or no extra has it.
+
+    Examples:
+        >>> missing_extra(ModuleNotFoundError(name="no_such_package"), "this")
+        ''
+    """
+    package = (error.name or "").partition(".")[0]
+    distribution = _DISTRIBUTIONS.get(package, package)
+    holding = [name for name, names in extras().items() if distribution in names]
+    if not holding or importlib.util.find_spec(package) is not None:
+        return ""
+    chosen = extra if extra in holding else holding[0]
+    return f"{by} needs {distribution}: pip install 'attlas[{chosen}]'"
+
+
+@cache
+def extras() -> dict[str, frozenset[str]]:
+    """What each extra of attlas installs beside the required dependencies.
+
+    Returns:
+        Names of distributions by the name of the extra, the smallest extra first.
+
+    Examples:
+        >>> sorted(extras()["cluster"])
+        ['dask', 'distributed']
+    """
+    from importlib import metadata  # a third of what `attlas --help` takes, so late
+
+    found: dict[str, set[str]] = {}
+    for requirement in metadata.requires("attlas") or ():
+        named = re.match(r"[A-Za-z0-9._-]+", requirement)
+        extra = re.search(r"extra == ['\"]([^'\"]+)", requirement)
+        if named and extra:
+            found.setdefault(extra[1], set()).add(named[0].lower().replace("_", "-"))
+    smallest = sorted(found, key=lambda name: (len(found[name]), name))
+    return {name: frozenset(found[name]) for name in smallest}

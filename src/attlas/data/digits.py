@@ -11,8 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from attlas.core.errors import UserError
-from attlas.core.extras import missing_extra
+from attlas.core.errors import UserError, missing_extra
 from attlas.data.sources import DataSet, published_manifest, read_verified
 from attlas.data.splits import Split, Splits, split_groups
 

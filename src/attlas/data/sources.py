@@ -9,9 +9,11 @@ changed pixel does not. Sets are found by scanning this package for `DataSet` ob
 import contextlib
 import difflib
 import hashlib
+import importlib
 import json
 import lzma
 import os
+import pkgutil
 import tempfile
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -20,13 +22,11 @@ from dataclasses import dataclass
 from enum import StrEnum
 from importlib import resources
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import platformdirs
 
-from attlas.core.discovery import scan
-from attlas.core.errors import UserError, in_short
-from attlas.core.extras import extra_needed
+from attlas.core.errors import UserError, extra_needed, in_short
 
 _UNREADABLE = (OSError, EOFError, zlib.error, lzma.LZMAError, ValueError, KeyError)
 """The exceptions of the parsers on truncated, altered or foreign files."""
@@ -338,3 +338,27 @@ def _fix(dataset: DataSet) -> str:
     if dataset.remotes:
         return f"run `attlas data fetch {dataset.name}` or name another folder with --data-dir"
     return "name a folder that holds it with --data-dir or ATTLAS_DATA"
+
+
+Kind = TypeVar("Kind")
+
+
+def scan(package: str, kind: type[Kind]) -> tuple[Kind, ...]:
+    """All module-level objects of a class below a package, in order of module and line.
+
+    A tuple at module level counts as its members. An object that is imported into a second module
+    is returned once.
+
+    Examples:
+        >>> from attlas.claims.verdict import Outcome
+        >>> scan("attlas.core", Outcome)
+        ()
+    """
+    root = importlib.import_module(package)
+    objects: dict[int, Kind] = {}
+    for info in sorted(pkgutil.walk_packages(root.__path__, f"{package}."), key=lambda i: i.name):
+        for value in vars(importlib.import_module(info.name)).values():
+            for item in value if isinstance(value, tuple) else (value,):
+                if isinstance(item, kind):
+                    objects.setdefault(id(item), item)
+    return tuple(objects.values())

@@ -14,8 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int, Int8, Key, PRNGKeyArray
 
-from attlas._jax.device_arrays import on_device
-from attlas._jax.generator import generator
+from attlas._jax.device_arrays import generator, on_device
 from attlas.core.errors import UserError
 
 
@@ -145,9 +144,6 @@ def make_sparse_majorities(
     Args:
         keys: one random key per run.
         T: bits per sequence.
-
-    Returns:
-        The draws; each run has sequences, hidden positions and embedding of its own.
 
     Examples:
         >>> keys = jax.random.split(jax.random.key(0), 2)

@@ -15,8 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
-from attlas._jax.device_arrays import on_device
-from attlas._jax.generator import generator
+from attlas._jax.device_arrays import generator, on_device
 from attlas.core.errors import UserError
 
 Noise = Literal["none", "uniform", "corners", "adversarial"]

@@ -6,8 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from attlas.core.errors import UserError
-from attlas.core.extras import extra_needed
+from attlas.core.errors import UserError, extra_needed
 from attlas.data.splits import Split
 from attlas.data.token_sequences import TokenSequences
 

@@ -1,6 +1,5 @@
 """A cell: one point of an experiment's grid, and the three scales of a grid."""
 
-import hashlib
 import json
 import math
 from collections.abc import Mapping
@@ -9,6 +8,7 @@ from enum import StrEnum
 from typing import Any
 
 from attlas.core.errors import UserError
+from attlas.experiments.packed import canonical_json
 
 DTYPES = ("float64", "float32")
 
@@ -39,38 +39,6 @@ def scale_named(name: str) -> Scale:
     if name not in tuple(Scale):
         raise UserError(f"unknown scale '{name}': choose {', '.join(Scale)}")
     return Scale(name)
-
-
-_ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False)
-
-
-def canonical_json(value: object) -> str:
-    """The canonical JSON text of a value: ASCII, sorted keys, no spaces, no NaN or infinity.
-
-    Raises:
-        UserError: if the value is not plain JSON.
-
-    Examples:
-        >>> canonical_json({"p": 1.75, "n": [1, 2]})
-        '{"n":[1,2],"p":1.75}'
-    """
-    try:
-        return _ENCODER.encode(value)
-    except (TypeError, ValueError) as error:
-        raise UserError(
-            f"settings {value!r} are not plain JSON ({error}): use numbers, strings, lists; "
-            "write an infinite exponent as the text 'inf'"
-        ) from None
-
-
-def content_digest(value: object) -> str:
-    """The sha256 of the canonical JSON text of a value, in hexadecimal digits.
-
-    Examples:
-        >>> content_digest({"p": 2, "n": 6}) == content_digest({"n": 6, "p": 2})
-        True
-    """
-    return hashlib.sha256(canonical_json(value).encode()).hexdigest()
 
 
 @dataclass(frozen=True)

@@ -17,12 +17,10 @@ from typing import Any
 
 import numpy as np
 
-from attlas._files.draft import draft_of
-from attlas._files.plain_file import Damaged, make_folder, read_plain_file
+from attlas._files.plain_file import Damaged, draft_of, make_folder, read_plain_file
 from attlas.core.checkpoint import tree_digest
 from attlas.core.errors import UserError
-from attlas.experiments.cell import content_digest
-from attlas.experiments.packed import LARGEST_FILE, pack_arrays, unpack_arrays
+from attlas.experiments.packed import LARGEST_FILE, content_digest, pack_arrays, unpack_arrays
 
 FOLDER = "checkpoints"
 SECONDS = 60.0

@@ -12,7 +12,7 @@ from attlas.core.errors import UserError
 from attlas.experiments.compatibility import run_if_compatible
 from attlas.experiments.dask_backend import dask_client, ended, require_workers
 from attlas.experiments.environment import environment
-from attlas.verify.pool import planned_groups
+from attlas.verify.check import planned_groups
 
 _ONE_AT_A_TIME = threading.Lock()
 """A worker may have several threads; a check drops compiled programs that others may hold."""

@@ -4,8 +4,7 @@ import contextlib
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass
 
-from attlas.core.errors import UserError
-from attlas.core.extras import extra_needed
+from attlas.core.errors import UserError, extra_needed
 from attlas.experiments.cell import Cell, Scale, scale_named
 from attlas.experiments.checkpoint_files import (
     SECONDS,

@@ -8,7 +8,8 @@ from typing import Any, Protocol
 
 from attlas.core.errors import UserError
 from attlas.data.sources import as_if_present
-from attlas.experiments.cell import DTYPES, Cell, Scale, canonical_json
+from attlas.experiments.cell import DTYPES, Cell, Scale
+from attlas.experiments.packed import canonical_json
 from attlas.experiments.settings import KINDS, Settings, checked
 
 LAYOUT = ("members", "block", "seed", "dtype")
@@ -38,7 +39,6 @@ class Grid:
 
     Attributes:
         each: values of each axis. An axis of lists (sizes computed together) has one cell per list.
-        fixed: settings of all cells.
         smoke: axes and settings that differ at the smallest scale; a function if they depend on
             which data are present.
         paper: axes and settings that differ at the paper's own scale; if the paper has none, at the

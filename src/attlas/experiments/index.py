@@ -12,9 +12,8 @@ import json
 from functools import cache
 from pathlib import Path
 
-from attlas._files.draft import draft_of
-from attlas._files.plain_file import Damaged, read_plain_file
-from attlas.experiments.cell import canonical_json, content_digest
+from attlas._files.plain_file import Damaged, draft_of, read_plain_file
+from attlas.experiments.packed import canonical_json, content_digest
 from attlas.experiments.schema import schema
 
 NAME = ".index.json"

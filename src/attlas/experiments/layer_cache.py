@@ -13,8 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from attlas._files.draft import draft_of
-from attlas._files.plain_file import Damaged, printable, read_plain_file
+from attlas._files.plain_file import Damaged, draft_of, printable, read_plain_file
 from attlas.core.errors import UserError
 from attlas.experiments.environment import code_hash
 from attlas.experiments.packed import pack_arrays, unpack_arrays
@@ -67,7 +66,6 @@ class LayerCache:
     constructor reads the files once.
 
     Args:
-        root: the results folder.
         source: folder or file of the model.
         context: n of the certificates.
         on_note: receives one line for each damaged file.

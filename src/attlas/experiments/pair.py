@@ -1,10 +1,10 @@
 """A file pair on disk, arrays in `.npz` and metadata in `.json`, written atomically.
 
 The JSON file is the commit point. Both files are written as drafts and synchronised to disk. The
-arrays then get a name of their own, see `attlas.experiments.arrays_file`, the JSON file replaces
+arrays then get a name of their own, see `attlas.experiments.packed`, the JSON file replaces
 its predecessor in one step, and only then the predecessor's arrays are deleted. So a reader always
 sees the old pair or the new one, even if the writer dies. A reader who sees a JSON file without its
-arrays reads again under `attlas.experiments.folder_lock`.
+arrays reads again under `folder_lock`.
 
 The JSON file holds the checksum of the arrays' file and a seal over its own text, which detect
 truncated or altered files. A seal does not prove that we wrote a file: a document that does not fit
@@ -19,26 +19,27 @@ import time
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from attlas._files.draft import draft_path
-from attlas._files.plain_file import Damaged, make_folder, read_plain_file
+from attlas._files.plain_file import Damaged, draft_path, folder_lock, make_folder, read_plain_file
 from attlas.core.errors import UserError
-from attlas.experiments.arrays_file import (
+from attlas.experiments.packed import (
+    LARGEST_FILE,
+    SCHEMA,
     arrays_file,
     arrays_files,
+    content_digest,
     is_named_by_content,
     new_arrays_file,
+    pack_arrays,
     pair_stem,
+    unpack_arrays,
 )
-from attlas.experiments.cell import content_digest
-from attlas.experiments.folder_lock import folder_lock
-from attlas.experiments.index import Index
-from attlas.experiments.packed import LARGEST_FILE, pack_arrays, unpack_arrays
-from attlas.experiments.record import SCHEMA
-from attlas.experiments.schema import first_violation
+
+if TYPE_CHECKING:
+    from attlas.experiments.index import Index
 
 STALE_SECONDS = 3600.0
 """Age at which the unfinished files of a dead process are deleted."""
@@ -144,7 +145,7 @@ def _is_stale(path: Path) -> bool:
 
 
 def read_pair(
-    folder: Path, stem: str, kind: str, index: Index | None = None
+    folder: Path, stem: str, kind: str, index: "Index | None" = None
 ) -> tuple[dict[str, Any], dict[str, np.ndarray]] | None:
     """Read one pair and verify its seal, its schema and its checksum.
 
@@ -170,7 +171,7 @@ def read_pair(
 
 
 def _read(
-    folder: Path, stem: str, kind: str, index: Index | None
+    folder: Path, stem: str, kind: str, index: "Index | None"
 ) -> tuple[dict[str, Any], dict[str, np.ndarray]] | None:
     path = folder / f"{stem}.json"
     text = read_plain_file(path, LARGEST_TEXT)
@@ -217,6 +218,8 @@ def _document(path: Path, text: bytes, kind: str) -> dict[str, Any]:
         raise Damaged(f"{path} is a {document.get('kind')!s:.20}, not a {kind}")
     if document.get("seal") != seal(document):
         raise Damaged(f"{path} was altered (its seal does not fit)")
+    from attlas.experiments.schema import first_violation  # a first check reads nothing
+
     broken = first_violation(document, kind)
     if broken:
         raise Damaged(f"{path} does not fit its schema ({broken})")

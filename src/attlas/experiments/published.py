@@ -15,12 +15,13 @@ from attlas._files.plain_file import Damaged, read_plain_file
 from attlas.core.errors import UserError
 from attlas.data.sources import is_present, list_sets
 from attlas.display.numbers import duration, plain_number
-from attlas.experiments.cell import Scale, canonical_json
+from attlas.experiments.cell import Scale
 from attlas.experiments.cost import Estimate, estimate
 from attlas.experiments.environment import environment
 from attlas.experiments.experiment import Experiment
 from attlas.experiments.find import find_experiments
 from attlas.experiments.load import of_scale
+from attlas.experiments.packed import canonical_json
 from attlas.experiments.pair import remove_pair
 from attlas.experiments.record import record_key
 from attlas.experiments.store import PUBLISHED, Store

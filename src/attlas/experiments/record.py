@@ -6,15 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from attlas.experiments.cell import Cell, content_digest
+from attlas.experiments.cell import Cell
+from attlas.experiments.packed import SCHEMA, content_digest
 
 if TYPE_CHECKING:
     import xarray
 
     from attlas.experiments.join import Part
-
-SCHEMA = 2
-"""Version of the record files; other versions are refused. Since 2 arrays have axes."""
 
 
 def record_key(experiment: str, revision: int, cell: Cell) -> str:

@@ -40,9 +40,6 @@ def run(
         workers: processes on this machine.
         progress: called at each event; silent when None.
 
-    Returns:
-        The data set of `load`: labelled arrays with the grid as coordinates.
-
     Raises:
         UserError: if the experiment, the scale or a setting is unknown, the name stands for
             several experiments, or a cell failed; the other cells are then on disk.

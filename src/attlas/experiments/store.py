@@ -4,16 +4,19 @@ import contextlib
 import os
 from collections.abc import Callable, Collection
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from attlas._files.plain_file import Damaged, printable, stems
+from attlas._files.plain_file import Damaged, folder_lock, printable, stems
 from attlas.core.errors import UserError
-from attlas.experiments.cell import Cell
-from attlas.experiments.folder_lock import folder_lock
-from attlas.experiments.index import Index
 from attlas.experiments.pair import probe_folder, quarantine, read_pair, write_pair
-from attlas.experiments.record import Layout, Record, record_key
+
+if TYPE_CHECKING:  # a check of claims reads and writes no record
+    from attlas.experiments.cell import Cell
+    from attlas.experiments.index import Index
+    from attlas.experiments.record import Record
 
 FOLDER = "attlas-results"
+WITNESSES = "witnesses"
 PUBLISHED = "published"
 """The name of the published records where a results folder is expected."""
 _CHECKOUT = Path(__file__).parents[2]
@@ -87,9 +90,11 @@ class Store:
         if self.on_note is not None:
             self.on_note(line)
 
-    def index(self, experiment: str) -> Index:
+    def index(self, experiment: str) -> "Index":
         """The index of an experiment's records, see `attlas.experiments.index`."""
         if experiment not in self._indexes:
+            from attlas.experiments.index import Index
+
             self._indexes[experiment] = Index(self.root / experiment, "record")
         return self._indexes[experiment]
 
@@ -97,7 +102,7 @@ class Store:
         """Create the folder of an experiment; raises UserError if it cannot be written."""
         probe_folder(self.root / experiment)
 
-    def write(self, record: Record) -> Path:
+    def write(self, record: "Record") -> Path:
         """Write one record atomically; returns the path of its JSON file.
 
         Raises:
@@ -121,7 +126,7 @@ class Store:
         }
         return write_pair(self.root / record.experiment, record.key, document, record.arrays)
 
-    def read(self, experiment: str, key: str) -> Record | None:
+    def read(self, experiment: str, key: str) -> "Record | None":
         """Read and verify one record; None if the cell is not finished.
 
         Raises:
@@ -132,6 +137,9 @@ class Store:
         pair = read_pair(folder, key, "record", self.index(experiment))
         if pair is None:
             return None
+        from attlas.experiments.cell import Cell
+        from attlas.experiments.record import Layout, Record, record_key
+
         document, arrays = pair
         cell = Cell(**document["cell"])
         metadata = document["metadata"]
@@ -145,7 +153,7 @@ class Store:
             raise Damaged(f"{folder / key}.json is not a data set ({misfit})")
         return Record(experiment, cell, arrays, metadata, key, layout)
 
-    def read_or_quarantine(self, experiment: str, key: str) -> Record | None:
+    def read_or_quarantine(self, experiment: str, key: str) -> "Record | None":
         """Read one record, or None; a damaged one is reported and moved to `quarantine/`."""
         folder = self.root / experiment
         with contextlib.suppress(Damaged):
@@ -174,7 +182,7 @@ class Store:
             self.note(f"{damage}: ignored")
             return ()
 
-    def records(self, experiment: str, but: Collection[str] = ()) -> tuple[Record, ...]:
+    def records(self, experiment: str, but: Collection[str] = ()) -> "tuple[Record, ...]":
         """All good records of an experiment, of every revision and code, in order of their cells.
 
         Damaged ones are noted but not moved. If there are many, an index is written beside them.
@@ -203,6 +211,6 @@ class Store:
         return f"Store({str(self.root)!r})"
 
 
-def _order(cell: Cell) -> str:
+def _order(cell: "Cell") -> str:
     """A sort key that keeps the seeds of equal settings together; settings sort as text."""
     return f"{sorted(cell.settings.items())} {cell.dtype} {cell.seed:09d}"

@@ -4,8 +4,7 @@ import errno
 import os
 from pathlib import Path
 
-from attlas._files.draft import draft_of
-from attlas._files.plain_file import OPEN_AT_ONCE
+from attlas._files.plain_file import OPEN_AT_ONCE, draft_of
 from attlas.core.errors import UserError
 
 

@@ -13,10 +13,10 @@ from attlas._files.plain_file import Damaged
 from attlas.claims.claim import Claim
 from attlas.claims.verdict import ChallengeReport, CheckReport, ControlReport, Outcome, Verdict
 from attlas.core.errors import UserError
-from attlas.experiments.environment import environment
+from attlas.experiments.environment import environment, provenance
 from attlas.experiments.pair import read_pair, write_pair
 from attlas.experiments.store import Store
-from attlas.projects.provenance import provenance, source_digest
+from attlas.projects.loading import source_digest
 
 FOLDER = "verdicts"
 

@@ -10,13 +10,11 @@ import numpy as np
 from attlas._files.plain_file import Damaged
 from attlas.claims.verdict import ChallengeReport
 from attlas.core.errors import UserError
-from attlas.experiments.arrays_file import pair_stem
 from attlas.experiments.environment import environment
+from attlas.experiments.packed import pair_stem
 from attlas.experiments.pair import read_pair, remove_pair, write_pair
-from attlas.experiments.store import Store
+from attlas.experiments.store import WITNESSES, Store
 from attlas.experiments.verdicts import claim_place
-
-FOLDER = "witnesses"
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,7 +39,7 @@ def witness_file(store: Store, claim: str) -> Path:
         >>> print(witness_file(Store(Path("results")), "mine/triangle"))
         results/witnesses/mine/triangle.json
     """
-    folder, stem = claim_place(store.root / FOLDER, claim)
+    folder, stem = claim_place(store.root / WITNESSES, claim)
     return folder / f"{stem}.json"
 
 

@@ -22,12 +22,11 @@ from attlas.core.errors import UserError
 from attlas.core.memory import device_memory
 from attlas.experiments.cell import Cell
 from attlas.experiments.checkpoint_files import CheckpointFiles, Checkpointing
-from attlas.experiments.environment import environment
+from attlas.experiments.environment import environment, provenance
 from attlas.experiments.experiment import Experiment
 from attlas.experiments.record import Layout
 from attlas.projects.loading import load_place, loaded_home
 from attlas.projects.places import is_written_as_place
-from attlas.projects.provenance import provenance
 
 if TYPE_CHECKING:  # the architectures, which only a cell that trained a model needs
     from attlas.transformers.attlas_model import StoredForm

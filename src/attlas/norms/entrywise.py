@@ -17,9 +17,6 @@ from attlas.core.errors import UserError
 def dual_exponent(p: float) -> float:
     r"""The dual exponent q = p / (p - 1), with q = 1 at p = inf.
 
-    Args:
-        p: exponent, 1 < p <= inf.
-
     Raises:
         UserError: if p <= 1.
 
@@ -125,9 +122,6 @@ def batch_norm(array: np.ndarray, p: float) -> np.ndarray:
 
     Args:
         p: exponent, 1 <= p <= inf.
-
-    Returns:
-        Norms, [b].
 
     Examples:
         >>> batch_norm(np.array([[3.0, -4.0], [0.0, 0.0]]), 2.0).tolist()

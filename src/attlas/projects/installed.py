@@ -7,9 +7,8 @@ from functools import cache
 from pathlib import Path
 
 from attlas.core.errors import UserError
-from attlas.projects.places import read_place
+from attlas.projects.places import read_place, say_once
 from attlas.projects.project import Project, announced, project_here, project_in
-from attlas.projects.search import say_once
 from attlas.projects.source import dotted_name
 
 
@@ -97,16 +96,6 @@ def is_of_installed_paper(filename: str) -> bool:
         False
     """
     return any(Path(filename).is_relative_to(folder) for folder in _folders(announced()))
-
-
-def is_announced(module: str) -> bool:
-    """Whether a module, or a package that contains it, announces claims.
-
-    Examples:
-        >>> is_announced("json.decoder")
-        False
-    """
-    return any(module == name or module.startswith(f"{name}.") for _, name in announced())
 
 
 @cache

@@ -2,6 +2,7 @@
 
 import importlib
 import importlib.util
+import linecache
 import os
 import pkgutil
 import sys
@@ -11,20 +12,14 @@ from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 from types import ModuleType
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from attlas._files.plain_file import printable
-from attlas.core.errors import UserError
-from attlas.core.extras import missing_extra
-from attlas.core.named_call import nearest
-from attlas.projects.installed import (
-    InstalledPaper,
-    is_announced,
-    is_of_installed_paper,
-    set_aside,
-)
+from attlas.core.errors import UserError, missing_extra
+from attlas.core.names import nearest
 from attlas.projects.notebook import run_cells
 from attlas.projects.places import Place, on_path, read_place
+from attlas.projects.project import is_announced
 from attlas.projects.source import (
     PACKAGE,
     digest_of,
@@ -33,6 +28,9 @@ from attlas.projects.source import (
     package_files,
     with_data,
 )
+
+if TYPE_CHECKING:  # a file of a user concerns none
+    from attlas.projects.installed import InstalledPaper
 
 Kind = TypeVar("Kind")
 
@@ -79,11 +77,13 @@ def load_place(place: Place | str) -> tuple[Loaded, ...]:
     return (top, *(_load_module(name) for name in below))
 
 
-Modules = Callable[[InstalledPaper], Iterable[str]]
+Modules = Callable[["InstalledPaper"], Iterable[str]]
 """Which modules of an installed paper may define objects of a class."""
 
 
-def objects_of_paper(paper: InstalledPaper, modules: Modules, kind: type[Kind]) -> tuple[Kind, ...]:
+def objects_of_paper(
+    paper: "InstalledPaper", modules: Modules, kind: type[Kind]
+) -> tuple[Kind, ...]:
     """The objects of a class that an installed paper defines, in order of modules and lines.
 
     Without a project, which says what its modules are, the package is imported as a whole.
@@ -98,9 +98,11 @@ def objects_of_paper(paper: InstalledPaper, modules: Modules, kind: type[Kind]) 
 
 
 def objects_of_papers(
-    papers: Iterable[InstalledPaper], modules: Modules, kind: type[Kind]
+    papers: "Iterable[InstalledPaper]", modules: Modules, kind: type[Kind]
 ) -> tuple[Kind, ...]:
     """The objects of a class that installed papers define; one that does not load is set aside."""
+    from attlas.projects.installed import set_aside
+
     objects: list[Kind] = []
     for paper in papers:
         try:
@@ -111,7 +113,7 @@ def objects_of_papers(
 
 
 def _objects_of_paper(
-    paper: InstalledPaper, modules: Modules, kind: type[Kind]
+    paper: "InstalledPaper", modules: Modules, kind: type[Kind]
 ) -> tuple[Kind, ...]:
     if paper.project is None:
         return objects_of(paper.module, kind)
@@ -174,7 +176,11 @@ def _values(module: ModuleType, name: str) -> list[object]:
 def _is_of_another_paper(item: object, module: ModuleType) -> bool:
     """Whether a module only imports an object that an installed paper defines."""
     place = getattr(item, "place", None) or getattr(item, "source", None)
-    if not isinstance(place, tuple) or not is_of_installed_paper(place[0]):
+    if not isinstance(place, tuple) or place[0] == getattr(module, "__file__", None):
+        return False
+    from attlas.projects.installed import is_of_installed_paper
+
+    if not is_of_installed_paper(place[0]):
         return False
     top = module.__name__.partition(".")[0]
     return dotted_name(Path(place[0]))[0].partition(".")[0] != top
@@ -331,3 +337,29 @@ def shown_path(filename: str) -> str:
     """
     inside = os.path.relpath(filename) if Path(filename).is_absolute() else filename
     return filename if inside.startswith(os.pardir) else inside
+
+
+def source_digest(filename: str, home: str = "") -> str:
+    """The sha256 of the sources of an object: its module, modules it imports, its project's data.
+
+    Args:
+        filename: file of the definition; a cell of a notebook is `<path>[cell N]`.
+        home: file or module that `load_place` loaded, for objects of a user project.
+
+    Returns:
+        64 hexadecimal digits, of the sources as they were loaded; empty without a source.
+
+    Examples:
+        >>> len(source_digest(__file__)), source_digest("<nowhere>")
+        (64, '')
+    """
+    loaded = loaded_home(home) if home else None
+    if loaded is not None:
+        return loaded.digest
+    path = Path(filename.partition("[cell ")[0])
+    if path.is_file():
+        # Its imports and data may have changed while the file itself is the same.
+        return digest_of(with_data(package_files(dotted_name(path)[0], path)))
+    # A cell of a running notebook is known by line alone.
+    text = "".join(linecache.getlines(filename))
+    return sha256(text.encode()).hexdigest() if text else ""

@@ -8,13 +8,15 @@ from dataclasses import dataclass
 from functools import lru_cache
 from importlib.metadata import entry_points
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from attlas._files.plain_file import Damaged, read_plain_file
 from attlas.core.errors import UserError
-from attlas.core.named_call import nearest
-from attlas.projects.references import Reference, parse_references
-from attlas.projects.search import candidates, current_users, say_refused, users_for
+from attlas.core.names import nearest
+from attlas.projects.places import candidates, current_users, say_refused, users_for
+
+if TYPE_CHECKING:
+    from attlas.projects.references import Reference
 
 GROUP = "attlas.claims"
 FILE = "pyproject.toml"
@@ -60,12 +62,14 @@ class Project:
         """The places of claims; without any, the folder itself."""
         return self.claims or (".",)
 
-    def bibliography(self) -> dict[str, Reference]:
+    def bibliography(self) -> "dict[str, Reference]":
         """The project's references by key, in file order.
 
         Raises:
             UserError: if the file is missing or cannot be read as BibTeX.
         """
+        from attlas.projects.references import read_references
+
         return {} if self.references is None else read_references(self.references)
 
     def data_files(self) -> dict[str, Path]:
@@ -85,30 +89,6 @@ class Project:
                 raise UserError(f"{where} matches no file: correct it, or leave it out")
             data |= {Path(os.path.relpath(path, self.root)).as_posix(): path for path in files}
         return dict(sorted(data.items()))
-
-
-def read_references(path: Path) -> dict[str, Reference]:
-    """The references of a BibTeX file by key, in file order.
-
-    Raises:
-        UserError: if the file is missing or cannot be read as BibTeX.
-
-    Examples:
-        >>> read_references(Path("/never/written.bib"))
-        Traceback (most recent call last):
-            ...
-        attlas.core.errors.UserError: there is no file /never/written.bib: write the references ...
-    """
-    try:
-        content = read_plain_file(path, MOST_BYTES)
-    except Damaged as damage:
-        raise UserError(f"{damage}: name a BibTeX file") from damage
-    if content is None:
-        raise UserError(f"there is no file {path}: write the references there")
-    try:
-        return parse_references(content.decode("utf-8"))
-    except ValueError as error:
-        raise UserError(f"{path} cannot be read as BibTeX ({error}): correct it") from error
 
 
 def project_here() -> Project | None:
@@ -272,3 +252,13 @@ def _texts(value: Any, where: str) -> tuple[str, ...]:
     if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
         raise UserError(f'{where} = {value!r} is no list of texts: write ["name_*.py"]')
     return tuple(value)
+
+
+def is_announced(module: str) -> bool:
+    """Whether a module, or a package that contains it, announces claims.
+
+    Examples:
+        >>> is_announced("json.decoder")
+        False
+    """
+    return any(module == name or module.startswith(f"{name}.") for _, name in announced())

@@ -2,11 +2,17 @@
 
 import re
 from dataclasses import dataclass
+from pathlib import Path
+
+from attlas._files.plain_file import Damaged, read_plain_file
+from attlas.core.errors import UserError
 
 _ENTRY = re.compile(r"@\w+\s*\{\s*([^,\s]+)\s*,(.*?)^\}", re.DOTALL | re.MULTILINE)
 _FIELD = re.compile(r"^\s*(\w+)\s*=\s*\{(.*?)\},?\s*$", re.MULTILINE)
 PROJECT = "The attlas project"
 """Author of what attlas proves itself."""
+
+MOST_BYTES = 4_000_000
 
 
 @dataclass(frozen=True)
@@ -75,3 +81,27 @@ def parse_references(text: str) -> dict[str, Reference]:
             url=fields.get("url", ""),
         )
     return references
+
+
+def read_references(path: Path) -> dict[str, Reference]:
+    """The references of a BibTeX file by key, in file order.
+
+    Raises:
+        UserError: if the file is missing or cannot be read as BibTeX.
+
+    Examples:
+        >>> read_references(Path("/never/written.bib"))
+        Traceback (most recent call last):
+            ...
+        attlas.core.errors.UserError: there is no file /never/written.bib: write the references ...
+    """
+    try:
+        content = read_plain_file(path, MOST_BYTES)
+    except Damaged as damage:
+        raise UserError(f"{damage}: name a BibTeX file") from damage
+    if content is None:
+        raise UserError(f"there is no file {path}: write the references there")
+    try:
+        return parse_references(content.decode("utf-8"))
+    except ValueError as error:
+        raise UserError(f"{path} cannot be read as BibTeX ({error}): correct it") from error

@@ -14,8 +14,8 @@ from types import ModuleType
 from attlas._files.plain_file import Damaged, read_plain_file
 from attlas.core.errors import UserError
 from attlas.projects.notebook import plain_python, tagged_cells
+from attlas.projects.places import is_theirs, users_for
 from attlas.projects.project import project_of
-from attlas.projects.search import is_theirs, users_for
 
 PACKAGE = Path(__file__).parents[1]
 MOST_BYTES = 256_000_000

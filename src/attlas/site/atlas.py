@@ -12,7 +12,12 @@ from attlas.claims.verdict import CheckReport
 from attlas.core.errors import UserError
 from attlas.experiments.audits import stored_audits
 from attlas.experiments.cell import Scale
-from attlas.experiments.environment import code_hash, summarise_environment
+from attlas.experiments.environment import (
+    code_hash,
+    path_in_repository,
+    repository_of,
+    summarise_environment,
+)
 from attlas.experiments.experiment import Experiment
 from attlas.experiments.find import find_experiments
 from attlas.experiments.published import not_run
@@ -23,7 +28,6 @@ from attlas.experiments.verdicts import is_current, read_reports
 from attlas.projects.bibliography import all_references
 from attlas.projects.installed import is_of_installed_paper
 from attlas.projects.project import project_of
-from attlas.projects.provenance import path_in_repository, repository_of
 from attlas.projects.references import Reference
 from attlas.site.content import (
     Atlas,
@@ -59,7 +63,6 @@ def write_atlas(
     Equal records give equal pages, whenever they are written.
 
     Args:
-        results: the store, or the results folder.
         out: the front page; its folder is created if missing. The pages of papers and experiments
             go into a folder beside it that has its name without the suffix.
         names: what to show, see `attlas.site.selection.select`.

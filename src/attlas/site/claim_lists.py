@@ -3,8 +3,8 @@
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from attlas.claims.strength import TIGHT, best_ratio, limits_of, passing_factor
-from attlas.claims.verdict import CheckReport, Outcome
+from attlas.claims.strength import TIGHT, best_ratio
+from attlas.claims.verdict import CheckReport, Outcome, limits_of, passing_factor
 from attlas.display.numbers import plain_number
 from attlas.site.content import ClaimEntry
 from attlas.site.evidence_level import EvidenceLevel, evidence_level

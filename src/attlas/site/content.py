@@ -7,14 +7,13 @@ from typing import Any, NamedTuple
 
 from markupsafe import Markup
 
-from attlas.claims.claim import Claim, Erratum, Status
+from attlas.claims.claim import OUR_WORDING, Claim, Erratum, Form, Status, form_of, wording_sentence
 from attlas.claims.claim import Source as Text
 from attlas.claims.strength import outcome_words
 from attlas.claims.verdict import CheckReport, Outcome
 from attlas.experiments.experiment import Experiment
 from attlas.projects.references import Reference
-from attlas.site.anchors import anchor
-from attlas.site.forms import OUR_WORDING, Form, form_of, wording_sentence
+from attlas.site.links import anchor
 from attlas.verify.searchable import why_not_attacked
 
 

@@ -13,7 +13,7 @@ from attlas._jax.processes import available_cores, started_under, worker_pool, w
 from attlas.core.errors import UserError
 from attlas.experiments.experiment import Experiment
 from attlas.experiments.record import Record
-from attlas.projects.installed import is_announced
+from attlas.projects.project import is_announced
 from attlas.site.content import ExperimentEntry, Source
 from attlas.site.experiment_pages import experiment_entry
 

@@ -11,15 +11,15 @@ from markupsafe import Markup
 
 from attlas._files.plain_file import printable
 from attlas.core.errors import UserError
-from attlas.display.prose import plain
+from attlas.display.terminal import plain
 from attlas.experiments.cell import Scale
 from attlas.experiments.experiment import CaptionedFigure, Experiment
 from attlas.experiments.load import of_scale
 from attlas.experiments.record import Record
-from attlas.projects.provenance import source_digest
-from attlas.site.anchors import anchor
+from attlas.projects.loading import source_digest
 from attlas.site.content import Drawing, ExperimentEntry, Source
 from attlas.site.figures import embed
+from attlas.site.links import anchor
 from attlas.site.tables import table_html
 from attlas.site.thumbnails import thumbnail
 

@@ -8,7 +8,7 @@ from importlib import resources
 from markupsafe import Markup
 
 from attlas.display.statements import prose
-from attlas.site.anchors import anchor
+from attlas.site.links import anchor
 
 _FENCE = re.compile(r"```\{glossary\}\n(.*?)```", re.S)
 _EMPHASIS = re.compile(r"\*([A-Za-z][A-Za-z -]*)\*")

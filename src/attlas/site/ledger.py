@@ -7,7 +7,7 @@ from dataclasses import replace
 from markupsafe import Markup
 
 from attlas.display.numbers import plain_number
-from attlas.display.prose import plain
+from attlas.display.terminal import plain
 from attlas.experiments.panels.waterfall import waterfall
 from attlas.site.content import Chain, ChainLink, ClaimEntry, paper_order
 from attlas.site.figures import embed

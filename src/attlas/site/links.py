@@ -1,5 +1,6 @@
 """Links from one page of the atlas to the objects on the others."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from urllib.parse import quote
@@ -53,3 +54,13 @@ class Links:
             '../src/attlas/claims/claim.py#L7'
         """
         return f"../{link}" if self.file else link
+
+
+def anchor(kind: str, name: str) -> str:
+    """The fragment of an address at which a page shows an object.
+
+    Examples:
+        >>> anchor("claim", "a2020b/lemma-13 (L2)")
+        'claim-a2020b-lemma-13-L2'
+    """
+    return f"{kind}-{re.sub(r'[^A-Za-z0-9]+', '-', name).strip('-')}"

@@ -12,9 +12,9 @@ from matplotlib.figure import Figure
 from attlas._files.plain_file import Damaged, printable, read_plain_file
 from attlas.experiments.panels.palette import colours
 from attlas.experiments.store import Store
-from attlas.site.anchors import anchor
 from attlas.site.content import Drawing
 from attlas.site.figures import embed
+from attlas.site.links import anchor
 
 SCHEMA = "attlas.monitor/1"
 SUFFIX = ".monitor.jsonl"

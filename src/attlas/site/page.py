@@ -13,8 +13,8 @@ from markupsafe import Markup
 from attlas.claims.strength import strength_sentences
 from attlas.claims.verdict import Outcome
 from attlas.display.numbers import number, plain_number
-from attlas.display.prose import plain
 from attlas.display.statements import prose, typeset
+from attlas.display.terminal import plain
 from attlas.site.content import MARKS
 from attlas.site.links import Links
 from attlas.site.tables import witness_html

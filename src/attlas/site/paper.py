@@ -7,8 +7,7 @@ from pathlib import Path
 from attlas.experiments.store import Store
 from attlas.experiments.text_file import write_text_file
 from attlas.projects.installed import is_of_installed_paper
-from attlas.projects.project import read_references
-from attlas.projects.references import Reference
+from attlas.projects.references import Reference, read_references
 from attlas.site.atlas import gather, references_of
 from attlas.site.claim_lists import ClaimList, claim_lists
 from attlas.site.content import Atlas, ClaimEntry, PaperEntry, paper_order

@@ -6,11 +6,10 @@ from typing import Any, NamedTuple
 
 from attlas.claims.claim import Erratum
 from attlas.claims.strength import best_ratio
-from attlas.display.prose import plain
-from attlas.site.anchors import anchor
+from attlas.display.terminal import plain
 from attlas.site.content import BROKEN, MARKS, Atlas, ClaimEntry, Findings, PaperEntry
 from attlas.site.glossary import glossary
-from attlas.site.links import Links
+from attlas.site.links import Links, anchor
 from attlas.site.theorems import Theorem, theorems_of
 
 SHOWN, HIDDEN = 100, 80

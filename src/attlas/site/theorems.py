@@ -5,12 +5,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from attlas.claims.claim import Status
+from attlas.claims.claim import Form, Status
 from attlas.claims.strength import best_ratio
-from attlas.site.anchors import anchor
 from attlas.site.content import ClaimEntry, Finding, PaperEntry
 from attlas.site.evidence_level import EvidenceLevel, counts, evidence_level, sentence
-from attlas.site.forms import Form
+from attlas.site.links import anchor
 
 REQUIREMENTS = "What it asks for"
 """The section of the findings on the requirements of the theorems."""

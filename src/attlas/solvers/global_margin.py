@@ -12,7 +12,7 @@ import numpy as np
 import optax
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from attlas._jax.generator import generator
+from attlas._jax.device_arrays import generator
 from attlas._jax.loop_jit import loop_jit
 from attlas.core.arrays import ArrayInput, as_float64
 from attlas.core.errors import UserError

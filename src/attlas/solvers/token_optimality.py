@@ -1,4 +1,4 @@
-r"""Which selections of tokens are optimal: support tokens, locally and globally optimal ones."""
+r"""Which selections of tokens are optimal: support tokens, and local optimality."""
 
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
@@ -110,29 +110,6 @@ def is_locally_optimal(
     scores, best = _scores(data, tokens)
     support = support_tokens(data.X, data.z, tokens, W, tolerance)
     return jnp.all(jnp.where(support, best > scores, True)) & jnp.all(jnp.isfinite(jnp.asarray(W)))
-
-
-def is_globally_optimal(data: TokenSelection, tokens: ArrayInput) -> Bool[Array, ""]:
-    r"""Whether every selected token has the largest score of its sample.
-
-    Globally optimal: gamma_{i a_i} = max_t gamma_it for all i.
-
-    Args:
-        data: samples, labels, queries and value head.
-        tokens: selected token of each sample, [n].
-
-    A `UserError` names data that cannot be used or tokens that are none.
-
-    Source: section 1.1 of julistiono2024optimizing.
-
-    Examples:
-        >>> X = jnp.array([[[1.0, 0.0], [-1.0, 0.0]]])
-        >>> data = TokenSelection(X, jnp.ones(1), jnp.array([[0.0, 1.0]]), jnp.array([1.0, 0.0]))
-        >>> bool(is_globally_optimal(data, jnp.array([1])))
-        False
-    """
-    scores, best = _scores(data, tokens)
-    return jnp.all(best >= scores)
 
 
 def _scores(data: TokenSelection, tokens: ArrayInput) -> tuple[Array, Array]:

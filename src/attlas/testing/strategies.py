@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from attlas.claims.claim import Claim
-from attlas.core.named_call import call_by_name
+from attlas.core.names import call_by_name
 
 _SEEDS = 2**32 - 1
 

@@ -7,7 +7,7 @@ of attlas imports torch, and none imports this folder.
 
 from typing import TYPE_CHECKING
 
-from attlas.core.lazy_names import lazy_names
+from attlas.core.names import lazy_names
 
 if TYPE_CHECKING:
     from attlas.torch.lp_mirror_descent import LpMirrorDescent

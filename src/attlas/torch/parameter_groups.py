@@ -28,7 +28,6 @@ def attention_groups(
 
     Args:
         model: a torch.nn or Hugging Face model; see `attlas.torch.attention_weights`.
-        p: exponent of the attention weights.
         parts: roles among "query", "key", "value", "output"; a fused tensor is included if it holds
             one of them.
         show: called with each line that says what was chosen; may be None.

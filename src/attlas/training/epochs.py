@@ -57,7 +57,6 @@ def epoch_orders(keys: Key[Array, " e"], size: int, batch: int) -> Iterator[np.n
     host, as sorting random bits would take a third of a compilation.
 
     Args:
-        keys: one random key per member.
         size: examples of the training set.
         batch: examples per batch, at most `size`.
 

@@ -8,8 +8,7 @@ import jax
 import numpy as np
 
 from attlas._jax.device_arrays import entry
-from attlas.core.errors import UserError
-from attlas.core.extras import extra_needed
+from attlas.core.errors import UserError, extra_needed
 from attlas.display.tables import arrays_table
 
 

@@ -9,8 +9,7 @@ from typing import Any
 import equinox as eqx
 import numpy as np
 
-from attlas._files.draft import draft_of
-from attlas._files.plain_file import make_folder, printable
+from attlas._files.plain_file import draft_of, make_folder, printable
 from attlas.core.arrays import read_array
 from attlas.core.errors import UserError
 from attlas.models.networks.encoder import Encoder

@@ -21,7 +21,6 @@ class AttlasTensors:
     Attributes:
         name: what the user called the model.
         config: parsed config.json.
-        tensors: tensors of the file, by name.
 
     Examples:
         >>> AttlasTensors("model", {"heads": 0}, {}).size("heads")

@@ -135,7 +135,6 @@ class Layer(eqx.Module):
     """One layer: attention, feedforward, and where their norms stand.
 
     Attributes:
-        attention: the heads.
         attention_norm: norm of the attention's input (pre-norm, parallel) or of its residual sum
             (post-norm).
         feedforward: the units between layers.
@@ -206,7 +205,6 @@ class PatchEmbedding(eqx.Module):
 
     Attributes:
         patches: from the pixels of a patch, channel first, row by row.
-        token: the class token.
         positions: one row per token.
         size: side of a patch in pixels.
         grid: rows and columns of patches; None for as many rows as columns.

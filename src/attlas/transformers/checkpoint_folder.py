@@ -28,7 +28,6 @@ class Checkpoint:
     Attributes:
         name: the path as the user gave it.
         config: parsed config.json, with `model_type`.
-        tensors: by name.
     """
 
     name: str

@@ -25,7 +25,6 @@ def folded_matrix(
     The projection on mean zero stands for LayerNorm only, whose u has mean zero.
 
     Args:
-        W: matrices that act on what the layer reads.
         norm: the norm before, or None.
         projection: W_e and b_e between norm and layer, or None.
 

@@ -191,11 +191,7 @@ def head_outputs(
 def attended(
     attention: Attention, weights: Float[Array, "H S T"], x: Float[Array, "T d"]
 ) -> Float[Array, "S out"]:
-    """What the attention adds: the sum of `head_outputs` and b_O, without one block per head.
-
-    Args:
-        x: the attention's input.
-    """
+    """What the attention adds: the sum of `head_outputs` and b_O, without one block per head."""
     return unite_heads(attention, mix_values(attention, weights, projections(attention, x).values))
 
 

@@ -35,9 +35,6 @@ def turned(rows: np.ndarray, frequencies: np.ndarray, *, interleaved: bool = Fal
         frequencies: angle per position of each pair.
         interleaved: pairs are neighbours; else a half is paired with the other half.
 
-    Returns:
-        The turned rows; coordinates beyond the pairs stay.
-
     Examples:
         >>> rows = np.array([[[1.0, 0.0], [1.0, 0.0]]])
         >>> turned(rows, np.array([np.pi / 2])).round(12).tolist()

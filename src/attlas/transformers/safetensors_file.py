@@ -73,7 +73,6 @@ class SafetensorsFile:
     """The tensors of one file by name, known by the header alone until they are read.
 
     Attributes:
-        path: of the file.
         tensors: where each lies, in the order of the header.
         metadata: texts that the writer added.
     """

@@ -107,7 +107,6 @@ class StoredTransformer:
         causal: whether a token sees those up to itself only.
         scales: factor of the logits of each layer; k^(-1/2) when None.
         windows: tokens that each layer sees, up to the token itself; all when None.
-        rotary: rotary positions, or None.
         embedding_scale: factor of a token's row.
         tied: whether the embedding is the LM head too, where the file has no other.
         required: shapes of further tensors that must be there.

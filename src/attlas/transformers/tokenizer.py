@@ -6,8 +6,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from attlas.core.errors import UserError
-from attlas.core.extras import extra_needed
+from attlas.core.errors import UserError, extra_needed
 
 _LARGEST = 2**26
 _SPECIAL = ("[PAD]", "[CLS]", "[SEP]", "[MASK]", "<s>", "</s>", "<pad>", "<mask>", "<unk>")

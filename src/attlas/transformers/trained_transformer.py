@@ -40,8 +40,6 @@ class TrainedTransformer:
         context: largest number of tokens, or None where positions set no limit.
         stored_layer: for each layer, which stored layer it uses; ALBERT has twelve times 0.
         read_layer: reads a stored layer; a `LayerReader` where its parts can be read alone.
-        read_embedding: reads the embedding.
-        read_readout: reads the readout.
         parameters: number of stored numbers, shared ones once.
         fused_attention: a layer's attention from the file's own matrices, (layer, x) to (T, d), for
             `check_head_layout`; None for a model that was put together by hand.
@@ -156,11 +154,7 @@ class TrainedTransformer:
         return embed(self.embedding, self.read_tokens(tokens))
 
     def attention(self, tokens: ArrayInput) -> Float[Array, "L H T T"]:
-        """Attention maps of all layers.
-
-        Returns:
-            One map per layer and head; rows sum to one.
-        """
+        """Attention maps of all layers."""
         return jnp.stack([weights for _, _, weights, _ in self.steps(tokens)])
 
     def hidden(self, tokens: ArrayInput) -> Float[Array, "layers T d"]:

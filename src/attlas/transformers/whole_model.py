@@ -25,7 +25,6 @@ class WholeModel(eqx.Module):
 
     Attributes:
         embedding: from tokens to hidden states.
-        layers: the stored layers.
         readout: from hidden states to logits.
         order: which stored layer each layer uses.
     """

@@ -8,8 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from attlas._files.draft import draft_of
-from attlas._files.plain_file import printable
+from attlas._files.plain_file import draft_of, printable
 from attlas.core.arrays import ArrayInput, read_array
 from attlas.core.errors import UserError
 from attlas.transformers.safetensors_file import DTYPES

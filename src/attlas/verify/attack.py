@@ -19,11 +19,18 @@ import numpy as np
 from attlas._jax.factorising import FACTORISING
 from attlas.claims.claim import Claim
 from attlas.claims.verdict import ChallengeReport, Outcome
-from attlas.core.named_call import call_by_name
+from attlas.core.names import call_by_name
 from attlas.verify.climb import climb
-from attlas.verify.decide import decide
-from attlas.verify.detection import detection_limits
-from attlas.verify.evidence import Batch, Evidence, Program, compile_program, gather, instance_at
+from attlas.verify.evidence import (
+    Batch,
+    Evidence,
+    Program,
+    compile_program,
+    decide,
+    detection_limits,
+    gather,
+    instance_at,
+)
 from attlas.verify.proposals import Covariance, Extremes, Moves, Proposal
 from attlas.verify.searchable import is_searchable
 

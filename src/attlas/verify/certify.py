@@ -20,7 +20,7 @@ import numpy as np
 from jaxtyping import Array
 
 from attlas.claims.claim import Claim
-from attlas.claims.kinds.entrywise import CANCELLATION, CANCELLED, Entrywise
+from attlas.claims.kinds.inequality import CANCELLATION, CANCELLED, Entrywise
 from attlas.claims.sampling import Instance
 from attlas.claims.verdict import ChallengeReport, Outcome, Witness
 from attlas.verify import intervals as iv

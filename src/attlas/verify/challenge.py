@@ -29,12 +29,11 @@ from attlas._jax.factorising import FACTORISING
 from attlas.claims.claim import Claim
 from attlas.claims.verdict import ChallengeReport, Verdict
 from attlas.core.errors import UserError
-from attlas.core.named_call import nearest
+from attlas.core.names import nearest
 from attlas.verify.ascent import STEPS, ascend, has_slope
 from attlas.verify.attack import WITHOUT_SLOPES, attack, better, granted_evaluations, judge
 from attlas.verify.certify import proved
-from attlas.verify.decide import decide
-from attlas.verify.evidence import Batch, Program, compile_program, gather
+from attlas.verify.evidence import Batch, Program, compile_program, decide, gather
 from attlas.verify.growth import grow
 from attlas.verify.registry import one_claim
 

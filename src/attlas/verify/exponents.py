@@ -13,13 +13,12 @@ import jax
 import numpy as np
 
 from attlas.claims.claim import Claim
-from attlas.claims.kinds.entrywise import Entrywise
+from attlas.claims.kinds.inequality import Entrywise
 from attlas.claims.sides import Evidence, flat
 from attlas.claims.verdict import Outcome, Verdict
 from attlas.core.errors import UserError
-from attlas.core.named_call import call_by_name, nearest
-from attlas.verify.decide import decide
-from attlas.verify.evidence import Batch, compile_program, gather
+from attlas.core.names import call_by_name, nearest
+from attlas.verify.evidence import Batch, compile_program, decide, gather
 from attlas.verify.growth import schedule
 
 LEAST = 8

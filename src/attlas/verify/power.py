@@ -20,9 +20,7 @@ from attlas.claims.verdict import Outcome
 from attlas.core.errors import UserError
 from attlas.verify.attack import attacked
 from attlas.verify.check import draw_batch
-from attlas.verify.decide import decide
-from attlas.verify.detection import MAX_COMPONENTS
-from attlas.verify.evidence import compile_program, gather
+from attlas.verify.evidence import MAX_COMPONENTS, compile_program, decide, gather
 from attlas.verify.exponents import at_grown_sizes, exponent_limits
 from attlas.verify.registry import one_claim
 

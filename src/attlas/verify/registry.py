@@ -1,17 +1,15 @@
 """Find claims and errata: of installed papers, of a user's project, and at any place."""
 
-import difflib
 import os
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import jax
 
 from attlas.claims.claim import Claim, Erratum
 from attlas.core.errors import UserError
-from attlas.projects.installed import InstalledPaper, installed_papers, known_places
 from attlas.projects.loading import (
     load_place,
     objects_of,
@@ -23,11 +21,14 @@ from attlas.projects.places import is_place, is_written_as_place, read_place
 from attlas.projects.project import listed, project_here
 from attlas.projects.source import functions_defined
 
+if TYPE_CHECKING:  # a file of a user concerns none
+    from attlas.projects.installed import InstalledPaper
+
 VARIABLE = "ATTLAS_CLAIMS"
 
 
 def find_claims(names: Sequence[str] | str = ()) -> tuple[Claim, ...]:
-    """Claims by name or by place.
+    """Claims by name or by place, in order of paper and file.
 
     Names are looked up in the project of the working directory (`[tool.attlas]` in its
     `pyproject.toml`), then in the installed papers (packages that announce claims by the entry
@@ -39,9 +40,6 @@ def find_claims(names: Sequence[str] | str = ()) -> tuple[Claim, ...]:
             notebook with cells tagged `attlas`, a module, each also with `:NAME`. Empty for the
             claims of the project, or outside a project for all. A single name need not be in a
             list.
-
-    Returns:
-        The claims in order of paper and file.
 
     Raises:
         UserError: for an unknown name, with the nearest ones; for a place without claims, or that
@@ -120,6 +118,8 @@ def claims_named(name: str) -> tuple[Claim, ...]:
 
 def _installed_and_listed(name: str) -> tuple[Claim, ...]:
     """The claims of the installed modules that may define a name, and of the listed places."""
+    from attlas.projects.installed import InstalledPaper, installed_papers
+
     key, slash, slug = name.rpartition("/")
     claims: list[Claim] = []
     with jax.enable_x64(True):
@@ -134,7 +134,7 @@ def _installed_and_listed(name: str) -> tuple[Claim, ...]:
     return _named_once((*claims, *_claims_of_environment()))
 
 
-def _defining(slug: str, paper: InstalledPaper) -> tuple[str, ...]:
+def _defining(slug: str, paper: "InstalledPaper") -> tuple[str, ...]:
     return paper.claim_modules_defining(slug)
 
 
@@ -200,6 +200,8 @@ def find_errata(places: Sequence[str] = ()) -> tuple[Erratum, ...]:
         return tuple(e for place in places for e in objects_of(place, Erratum))
     project = project_here()
     if project is None:
+        from attlas.projects.installed import InstalledPaper, installed_papers
+
         with jax.enable_x64(True):
             return objects_of_papers(installed_papers(), InstalledPaper.claim_modules, Erratum)
     locations = [read_place(place, project.root) for place in project.claims_or_folder]
@@ -216,6 +218,8 @@ def errata_of(paper: str) -> tuple[Erratum, ...]:
     project = project_here()
     if project is not None and project.key == paper:
         return find_errata()
+    from attlas.projects.installed import InstalledPaper, installed_papers
+
     with jax.enable_x64(True):
         errata = [
             erratum
@@ -246,12 +250,18 @@ def _claims_of_environment() -> tuple[Claim, ...]:
 
 
 def _installed_claims() -> tuple[Claim, ...]:
+    from attlas.projects.installed import InstalledPaper, installed_papers
+
     with jax.enable_x64(True):
         return objects_of_papers(installed_papers(), InstalledPaper.claim_modules, Claim)
 
 
 def unknown_claim(name: str, claims: Sequence[Claim]) -> str:
     """The error for a name that none of the claims has: nearest names, and where to look."""
+    import difflib
+
+    from attlas.projects.installed import known_places
+
     names = {c.name for c in claims} | {c.paper for c in claims}
     names |= {c.name.split("/", 1)[1] for c in claims}
     # `lemma-13` means one of `lemma-13-...` before it means a misspelt `lemma-12`.

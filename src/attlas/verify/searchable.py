@@ -2,7 +2,7 @@
 
 from attlas.claims.claim import Claim
 from attlas.claims.verdict import Outcome
-from attlas.core.named_call import parameters
+from attlas.core.names import parameters
 
 
 def is_searchable(claim: Claim) -> bool:

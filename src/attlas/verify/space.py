@@ -9,7 +9,7 @@ import jax
 import numpy as np
 
 from attlas._jax.compilation import CHEAP_COMPILATION
-from attlas._jax.generator import generator
+from attlas._jax.device_arrays import generator
 from attlas.claims.claim import Claim
 from attlas.claims.perturbed_draws import PerturbedGenerator
 from attlas.core.errors import UserError

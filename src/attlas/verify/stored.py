@@ -7,8 +7,7 @@ import numpy as np
 from attlas._jax.device_arrays import on_device
 from attlas.claims.claim import Claim
 from attlas.claims.verdict import Outcome, Verdict, Witness
-from attlas.verify.decide import decide
-from attlas.verify.evidence import Batch, Program, compile_program, gather
+from attlas.verify.evidence import Batch, Program, compile_program, decide, gather
 
 REASON = "stored witness"
 """How the reason of a verdict begins where a stored instance decided."""

@@ -11,13 +11,10 @@ import numpy as np
 import pytest
 
 from attlas.claims.claim import Control
-from attlas.claims.kinds.entrywise import Entrywise
-from attlas.claims.kinds.identity import Identity
-from attlas.claims.kinds.inequality import Existence, Inequality
+from attlas.claims.kinds.inequality import Entrywise, Existence, Identity, Inequality
 from attlas.claims.kinds.kind import Kind
-from attlas.claims.kinds.rule import Rule
-from attlas.claims.kinds.trials import Expectation, Probability
-from attlas.claims.sides import Evidence
+from attlas.claims.kinds.trend import Expectation, Probability
+from attlas.claims.sides import Evidence, Rule
 from attlas.claims.statement import inequality
 from attlas.claims.verdict import Outcome
 from attlas.verify.check import check

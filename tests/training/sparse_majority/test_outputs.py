@@ -1,7 +1,7 @@
 import jax
 import numpy as np
 
-from attlas._jax.generator import generator
+from attlas._jax.device_arrays import generator
 from attlas.data.sparse_majority import MajorityDesign, make_sparse_majority
 from attlas.models.networks.single_layer_transformer import SingleLayerTransformer
 from attlas.training.sparse_majority.outputs import majority_outputs

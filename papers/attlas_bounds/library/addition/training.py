@@ -14,7 +14,7 @@ import numpy as np
 import optax
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
-from attlas._jax.generator import generator
+from attlas._jax.device_arrays import generator
 from attlas.training.fit import Ensemble, fit
 from attlas_bounds.library.addition.adder import Adder, make_adder
 from attlas_bounds.library.addition.sums import Additions

@@ -15,7 +15,7 @@ import numpy as np
 import optax
 from jaxtyping import Array, Float, Int, Int8, Key, PRNGKeyArray
 
-from attlas._jax.generator import generator
+from attlas._jax.device_arrays import generator
 from attlas.bounds.generalisation.token_bound import token_bound
 from attlas.core.errors import UserError
 from attlas.training.fit import fit

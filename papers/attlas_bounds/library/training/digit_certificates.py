@@ -14,7 +14,7 @@ import optax
 from jax.tree_util import Partial
 from jaxtyping import Array, Float, Key
 
-from attlas._jax.generator import generator
+from attlas._jax.device_arrays import generator
 from attlas._jax.loop_jit import loop_jit
 from attlas.bounds.generalisation.gaussian_weights import (
     GaussianPrior,

@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from attlas._jax.generator import generator
+from attlas._jax.device_arrays import generator
 from attlas.core.errors import UserError
 from gu2024exploring.library.data.gaussian_mixtures import GaussianMixture, posterior_mean, sample
 from gu2024exploring.library.data.noise_schedule import NoiseSchedule, require_times

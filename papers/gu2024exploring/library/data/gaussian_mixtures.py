@@ -14,8 +14,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
+from attlas._jax.device_arrays import generator
 from attlas._jax.factorising import eigh
-from attlas._jax.generator import generator
 from attlas.core.errors import UserError
 from gu2024exploring.library.data.noise_schedule import NoiseSchedule
 

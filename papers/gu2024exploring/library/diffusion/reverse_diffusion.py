@@ -16,8 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from attlas.core.errors import UserError
-from attlas.core.extras import extra_needed
+from attlas.core.errors import UserError, extra_needed
 from attlas.core.solution import Result, Solution
 from gu2024exploring.library.data.noise_schedule import NoiseSchedule, require_times
 from gu2024exploring.library.diffusion.score_estimation import Estimator

@@ -12,7 +12,7 @@ import numpy as np
 from jaxtyping import PRNGKeyArray
 from scipy.spatial.distance import cdist
 
-from attlas._jax.generator import generator
+from attlas._jax.device_arrays import generator
 from attlas.core.arrays import ArrayInput, as_float64
 from attlas.core.errors import UserError
 

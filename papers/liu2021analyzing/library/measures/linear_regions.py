@@ -13,7 +13,7 @@ from fractions import Fraction
 import numpy as np
 from jaxtyping import Float, PRNGKeyArray
 
-from attlas._jax.generator import generator
+from attlas._jax.device_arrays import generator
 from attlas.core.argument_validation import validate_arguments
 from attlas.core.arrays import ArrayInput, as_float64, read_array, read_arrays
 from attlas.core.axes import require_axes

@@ -18,7 +18,7 @@ import numpy as np
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from attlas._jax.generator import generator
+from attlas._jax.device_arrays import generator
 from attlas.core.errors import UserError
 from attlas.core.solution import Solution
 from attlas.measures.curvature.exact_spectrum import hessian_spectra

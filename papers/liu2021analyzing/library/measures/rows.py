@@ -13,7 +13,7 @@ import numpy as np
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from attlas._jax.compilation import CHEAP_COMPILATION
-from attlas._jax.generator import generator
+from attlas._jax.device_arrays import generator
 from attlas.core.errors import UserError
 from attlas.models.networks.translator import AttentionRows, Translator
 from liu2021analyzing.library.data.translation_pairs import SentencePairs

@@ -15,8 +15,7 @@ import optax
 from jax.tree_util import Partial
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
-from attlas._jax.device_arrays import on_device
-from attlas._jax.generator import generator
+from attlas._jax.device_arrays import generator, on_device
 from attlas.bounds.generalisation.trauger2023_masked import clipped_cross_entropy
 from attlas.core.errors import UserError
 from attlas.training.fit import Ensemble, fit

@@ -75,7 +75,6 @@ def ball_attack(
     Args:
         attention: scale, rotation and norms of the layer.
         head: one entry of `ReducedHeads`.
-        y: tokens where the ascent starts.
         seen: True where the row's token sees the column's.
         radius: largest norm of a token.
     """

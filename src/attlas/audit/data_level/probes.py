@@ -30,7 +30,6 @@ class ProbedLayer(NamedTuple):
     """A layer as it is read: what stands before its heads, and hidden states of some sequences.
 
     Attributes:
-        attention: its heads.
         norm: the norm whose gain and bias are folded into them, or None.
         projection: what stands between norm and heads, or None.
         layer_norm: the norm that the layer applies before it attends, or None.

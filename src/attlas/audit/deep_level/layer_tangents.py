@@ -110,7 +110,6 @@ def tangents(
     """Change of the hidden states that leave a layer, for B changes of the model.
 
     Args:
-        moved: change of the hidden states that enter.
         vectors: change of the layer's own heads; None where its weights stay.
     """
 
@@ -150,7 +149,6 @@ def last_slopes(
     """Slopes of the mean loss in the hidden states that leave the last layer.
 
     Args:
-        moved: changes of the hidden states.
         counted: True where a token counts for the loss.
         unchanged: hidden states of the unchanged model, for a loss against its own output.
     """
@@ -184,8 +182,6 @@ def earlier_slopes(
     """Slopes in the hidden states that enter a layer, from those that leave it.
 
     Args:
-        moved: change of the hidden states that enter.
-        later: slopes in the hidden states that leave.
         vectors: change of the layer's own heads; None where its weights stay.
 
     Returns:

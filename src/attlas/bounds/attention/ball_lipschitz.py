@@ -23,7 +23,7 @@ def ball_lipschitz(
     key_bias: Number = 0.0,
     query_bias: Number = 0.0,
 ) -> Array:
-    r"""An upper value of the Lipschitz constant of a head on the ball of radius R.
+    r"""An upper value of the Lipschitz constant of a head on the ball of radius R, rounded up.
 
     $$\|V\|\Big[\sqrt n\,\Big(1+\tfrac4{3\sqrt3}R\,(\|A\|R+|a|)\Big)+R\,(\|A\|R+|c|)\Big]$$
 
@@ -58,7 +58,7 @@ def ball_lipschitz(
 def castin2024_lipschitz(
     value_norm: Number, core_norm: Number, radius: Number, tokens: Number
 ) -> Array:
-    r"""The bound of Castin, Ablin and Peyre on the same constant, without biases.
+    r"""The bound of Castin, Ablin and Peyre on the same constant, without biases, rounded up.
 
     $$\sqrt3\,\|V\|\sqrt{\|A\|^2R^4(4n+1)+n}$$
 
@@ -66,9 +66,6 @@ def castin2024_lipschitz(
 
     Args:
         value_norm: ||V||; of any shape, as all that follows.
-
-    Returns:
-        The bound, rounded up.
 
     Source: Theorem 3.3 of castin2024smooth (recalled).
 

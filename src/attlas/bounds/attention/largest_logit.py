@@ -15,7 +15,7 @@ def largest_logit(
     query_bias: Number = 0.0,
     constant: Number = 0.0,
 ) -> Array:
-    r"""An upper value of the |logits| of tokens of norm at most R.
+    r"""An upper value of the |logits| of tokens of norm at most R, rounded up.
 
     $$|x'Ay+a'y+c'x+e|\le R^2\|A\|+R|a|+R|c|+|e|,\qquad A=sW_QW_K',\
     a=sW_Kb_Q,\ c=sW_Qb_K,\ e=s\,b_Q'b_K$$

@@ -12,7 +12,7 @@ def layer_lipschitz(
     before_output: Float[Array, "*layers H"] | None = None,
     output_norm: Float[Array, "*layers"] | float | None = None,
 ) -> Float[Array, "*layers"]:
-    r"""An upper value of the Lipschitz constant of the sum of heads.
+    r"""An upper value of the Lipschitz constant of the sum of heads, rounded up.
 
     $$\|J\|\le\min\Big(\sum_h\|J_h\|,\ \|[W_O^{(1)};\dots;W_O^{(H)}]\|\sqrt{\sum_h\|J'_h\|^2}\Big)$$
 
@@ -20,7 +20,6 @@ def layer_lipschitz(
     in the place of W_O. The second is the smaller one where heads write in different directions.
 
     Args:
-        heads: certificates of the heads.
         before_output: those before the output projection, or None for the first sum alone.
         output_norm: spectral norm of the output projections of all heads, stacked; an upper value.
 

@@ -15,7 +15,7 @@ _many = one_at_a_time(jax.jit(jax.vmap(product_spectral_norm)))
 def product_norms(
     left: Float[Array, "*heads d k"], right: Float[Array, "*heads e k"]
 ) -> Float[Array, "*heads"]:
-    r"""An upper value of ||L R'||_{2->2} of each head, from k x k eigenvectors.
+    r"""An upper value of ||L R'||_{2->2} of each head, from k x k eigenvectors, rounded up.
 
     See `product_spectral_norm`: the eigenvalue routine is not trusted, its result is verified and
     what rounding may have hidden is added, of order eps ||L||_F ||R||_F in all.

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, NamedTuple
 
-from attlas.core.extras import extra_needed
+from attlas.core.errors import extra_needed
 from attlas.display.numbers import plain_number
 from attlas.display.tables import table
 

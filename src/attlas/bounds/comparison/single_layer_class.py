@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from attlas._jax.generator import generator
+from attlas._jax.device_arrays import generator
 from attlas.bounds.closed_form import closed_form
 from attlas.bounds.comparison.transformer_weights import matrix_norms
 from attlas.bounds.constants import Constants

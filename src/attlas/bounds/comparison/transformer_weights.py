@@ -54,8 +54,6 @@ class MatrixNorms(NamedTuple):
     """Norms of M, which maps its inputs by x -> M x.
 
     Attributes:
-        rows: rows of M.
-        columns: columns of M.
         rank: largest rank the parametrisation allows.
         spectral: largest singular value.
         total: ||M||_{1,1}, the sum of all |entries|.
@@ -149,7 +147,6 @@ def matrix_norms(M: ArrayInput, rank: int | None = None) -> MatrixNorms:
     r"""All norms of one matrix, as certified upper values.
 
     Args:
-        M: the matrix of x -> M x.
         rank: largest rank its factors allow, where it is a product.
 
     Examples:

@@ -31,7 +31,6 @@ class WeightNorms(NamedTuple):
     """Norms of all matrices.
 
     Attributes:
-        layers: heads of each layer.
         readout: of the readout as a matrix of one row per token of the vocabulary.
         masked: whether the readout has a row for each token of a vocabulary.
     """

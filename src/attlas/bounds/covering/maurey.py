@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
-from attlas._jax.generator import generator
+from attlas._jax.device_arrays import generator
 from attlas.bounds.closed_form import closed_form
 from attlas.bounds.constants import Constants, require_constants
 from attlas.bounds.covering.dudley import Number

@@ -16,7 +16,6 @@ class Condition(NamedTuple):
     """An assumption of a bound.
 
     Attributes:
-        text: the condition.
         checked: whether the code checked it; otherwise the caller declares it.
     """
 
@@ -37,7 +36,6 @@ class RiskBound:
 
     Attributes:
         name: the label in tables.
-        bound: upper bound on the risk.
         empirical: the mean loss on the sample that the bound uses.
         n: its size.
         delta: probability that the bound fails.

@@ -1,13 +1,121 @@
-"""Inequalities, and the existence of an object that satisfies one."""
+"""Kinds whose sides are compared entry by entry: inequalities, existences and identities."""
 
+from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from typing import ClassVar
 
 import numpy as np
 
-from attlas.claims.kinds.entrywise import Entrywise, lowered
-from attlas.claims.sides import Evidence, flat
+from attlas.claims.sides import Evidence, Rule, flat
 from attlas.claims.verdict import Outcome, Verdict
+
+CANCELLED = 1e-12
+"""Share of the largest right side up to which an excess may be rounding of terms that cancelled."""
+CANCELLATION = "where terms cancel, return Sides(left, right, magnitude=...) with their size"
+
+
+class Entrywise(Rule):
+    """A statement about each entry of its sides; one instance can violate it.
+
+    Attributes:
+        violation: what instances do that violate it, as in "3 of 64 instances ... beyond rounding".
+    """
+
+    violation: ClassVar[str]
+
+    def difference(self, evidence: Evidence) -> np.ndarray:
+        """What may not exceed the tolerance: left - right, of an identity its absolute value."""
+        difference = evidence.left - evidence.right
+        return np.abs(difference) if self.equality else difference
+
+    def violating(self, evidence: Evidence, roundings: int) -> np.ndarray:
+        """Which instances exceed what is allowed, applicable or not."""
+        with np.errstate(invalid="ignore"):
+            excess = flat(self.difference(evidence) - self.tolerance(evidence, roundings))
+        return np.any(excess > 0, axis=1)
+
+    def compare(self, evidence: Evidence, roundings: int) -> Verdict:
+        """VIOLATED where any applicable difference exceeds what is allowed."""
+        difference, allowed = self.difference(evidence), self.tolerance(evidence, roundings)
+        applicable = evidence.applicable
+        excess = np.where(applicable[:, None], flat(difference - allowed), -np.inf).max(axis=1)
+        broken = int((excess > 0).sum())
+        worst = relative_excess(evidence)
+        index = int(np.argmax(np.where(excess > 0, worst, -np.inf) if broken else worst))
+        if broken:
+            count = int(applicable.sum())
+            why = f"{broken} of {count} instances {self.violation} beyond rounding"
+            # Where terms cancel both sides are small, and their rounding is that of the terms.
+            size = np.where(applicable[:, None], flat(np.abs(evidence.right)), 0).max()
+            if size > 0 and (largest := float(excess.max())) <= CANCELLED * size:
+                why += f", by at most {largest:.2g}; {CANCELLATION}"
+            return Verdict(Outcome.VIOLATED, why, index=index)
+        return Verdict(Outcome.SUPPORTED, "holds on every applicable instance", index=index)
+
+    def detection_limits(
+        self, evidence: Evidence, controls: Sequence[Evidence], roundings: int
+    ) -> np.ndarray:
+        """The smallest relative change of each component that would be noticed.
+
+        Args:
+            controls: sides of the claim's controls.
+            roundings: number of roundings on the longest path to a side.
+
+        Returns:
+            Least over the instances, shape (components,); infinite where the right side is always
+            zero.
+        """
+        left, right, allowed = (
+            flat(array)[evidence.applicable]
+            for array in (evidence.left, evidence.right, self.tolerance(evidence, roundings))
+        )
+        margin, size = self.margin(left, right, allowed, controls)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            share = np.where(size > 0, np.maximum(margin, 0) / np.where(size > 0, size, 1), np.inf)
+        return np.where(np.isnan(share), np.inf, share).min(axis=0)
+
+    @abstractmethod
+    def margin(
+        self, left: np.ndarray, right: np.ndarray, allowed: np.ndarray, controls: Sequence[Evidence]
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """How much the right side may change unnoticed, and the size that it is compared with."""
+
+    @abstractmethod
+    def exponent_margin(
+        self, left: np.ndarray, right: np.ndarray, allowed: np.ndarray
+    ) -> np.ndarray:
+        """Logarithm of the smallest factor by which a right side must change to be noticed."""
+
+
+def relative_excess(evidence: Evidence) -> np.ndarray:
+    r"""The relative excess (left - right) / (|left| + |right| + magnitude), worst per instance.
+
+    Returns:
+        Array of shape (count,); -inf where an instance is not applicable.
+
+    Examples:
+        >>> left, right, zero = np.array([3.0, 3.0]), np.array([1.0, 1.0]), np.zeros(2)
+        >>> relative_excess(Evidence(left, right, zero, zero, np.array([True, False]))).tolist()
+        [0.5, -inf]
+    """
+    size = np.abs(evidence.left) + np.abs(evidence.right) + evidence.magnitude
+    # Instances that an assumption refuses may have no finite sides.
+    with np.errstate(invalid="ignore", over="ignore"):
+        ratio = (evidence.left - evidence.right) / np.where(size > 0, size, 1)
+    return np.where(evidence.applicable, flat(ratio).max(axis=1), -np.inf)
+
+
+def lowered(evidence: Evidence, factor: float) -> Evidence:
+    """The evidence of left <= right - (1 - 1/factor) |right|: right / factor where positive.
+
+    Examples:
+        >>> one = np.ones(2)
+        >>> lowered(Evidence(one, np.array([4.0, -4.0]), one, one, one > 0), 2.0).right.tolist()
+        [2.0, -6.0]
+    """
+    right = evidence.right
+    return replace(evidence, right=right - (1 - 1 / factor) * np.abs(right))
 
 
 class Inequality(Entrywise):
@@ -65,3 +173,55 @@ class Existence(Inequality):
     plural = "existences"
     searchable = False
     single_instance = True
+
+
+class Identity(Entrywise):
+    """left = right, entry by entry.
+
+    `coarsest`: wrong constants of proofs are halves, factors and one more or less in sizes of up to
+    hundreds; rounding of sound float64 sides allows about 1e-13.
+    """
+
+    noun = "an identity"
+    plural = "identities"
+    equality = True
+    coarsest = 1e-3
+    violation = "differ"
+
+    def decide(self, evidence: Evidence, roundings: int, alpha: float) -> Verdict:
+        """VIOLATED where any two sides differ beyond rounding; the statistic is |left - right|."""
+        del alpha
+        residual, allowed = self.difference(evidence), self.tolerance(evidence, roundings)
+        verdict = self.compare(evidence, roundings)
+        worst = float(flat(residual)[evidence.applicable].max())
+        slack = float(flat(allowed - residual)[evidence.applicable].min())
+        return replace(verdict, slack=slack, statistics={"residual": worst})
+
+    def stronger(self, evidence: Evidence, factor: float) -> Iterator[Evidence]:
+        """Two statements: the right side larger, and smaller, by the factor."""
+        yield replace(evidence, right=evidence.right * factor)
+        yield replace(evidence, right=evidence.right / factor)
+
+    def margin(
+        self, left: np.ndarray, right: np.ndarray, allowed: np.ndarray, controls: Sequence[Evidence]
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """The tolerance beside the larger side, or beside the controls where both sides vanish."""
+        size = np.maximum(np.abs(right), np.abs(left))
+        return allowed, np.where(size > allowed, size, _largest_gap(controls, size))
+
+    def exponent_margin(
+        self, left: np.ndarray, right: np.ndarray, allowed: np.ndarray
+    ) -> np.ndarray:
+        """log(1 + allowed / |right|)."""
+        del left
+        return np.log1p(allowed / np.abs(right))
+
+
+def _largest_gap(controls: Sequence[Evidence], like: np.ndarray) -> np.ndarray:
+    """The largest |left - right| that any control gives each component."""
+    largest = np.zeros(like.shape[1])
+    for control in controls:
+        gap = flat(np.abs(control.left - control.right))
+        if gap.shape[1] == like.shape[1]:
+            largest = np.maximum(largest, np.where(np.isfinite(gap), gap, 0).max(axis=0))
+    return np.broadcast_to(largest, like.shape)

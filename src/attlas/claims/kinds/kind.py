@@ -3,11 +3,9 @@
 from enum import StrEnum
 from typing import Self
 
-from attlas.claims.kinds.identity import Identity
-from attlas.claims.kinds.inequality import Existence, Inequality
-from attlas.claims.kinds.rule import Rule
-from attlas.claims.kinds.trend import Limit, Rate
-from attlas.claims.kinds.trials import Expectation, Probability
+from attlas.claims.kinds.inequality import Existence, Identity, Inequality
+from attlas.claims.kinds.trend import Expectation, Limit, Probability, Rate
+from attlas.claims.sides import Rule
 
 
 class Kind(StrEnum):

@@ -18,11 +18,9 @@ class ImageStrip(Panel):
 
     Attributes:
         images: the pictures; they share one grey scale.
-        rows: axis with one row for each label.
         columns: axis with one picture for each label.
         pixels: axis of a picture's pixels, row by row.
         limits: the values that are white and black; the least and the largest when None.
-        most: pictures in a row.
         at: labels at which the pictures are selected.
     """
 

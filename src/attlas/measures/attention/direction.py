@@ -1,6 +1,5 @@
 r"""Distances between the directions of two matrices."""
 
-import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from attlas.core.arrays import ArrayInput, own_precision
@@ -32,6 +31,7 @@ def direction_divergence(
     A `UserError` names an array that cannot be read or is not finite, or unequal shapes.
 
     Examples:
+        >>> import jax.numpy as jnp
         >>> W = jnp.array([[1.0, 2.0], [0.0, -1.0]])
         >>> float(direction_divergence(2 * W, W, 3.0)) < 1e-30
         True
@@ -41,20 +41,3 @@ def direction_divergence(
     require_mirror_exponent(p)
     with own_precision("*s, *s", W=W, target=target) as (W, target):
         return bregman_sum(target / entrywise_norm(target, p), W / entrywise_norm(W, p), p)
-
-
-def correlation_coefficient(W: ArrayInput, target: ArrayInput) -> Float[Array, ""]:
-    r"""Cosine of the angle, <W, target> / (||W||_2 ||target||_2).
-
-    Args:
-        W: first matrix; what `direction_divergence` accepts.
-
-    Returns:
-        Cosine in [-1, 1]; NaN if either matrix is zero.
-
-    Examples:
-        >>> print(f"{float(correlation_coefficient(jnp.eye(2), jnp.ones((2, 2)))):.6f}")
-        0.707107
-    """
-    with own_precision("*s, *s", W=W, target=target) as (W, target):
-        return jnp.sum(W / entrywise_norm(W, 2.0) * (target / entrywise_norm(target, 2.0)))

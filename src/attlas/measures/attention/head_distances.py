@@ -25,9 +25,6 @@ def head_distances(maps: ArrayInput, others: ArrayInput | None = None) -> Float[
             traced or not.
         others: the rows of the second head of a pair; those of `maps` when None.
 
-    Returns:
-        Symmetric distances with zeros on the diagonal.
-
     Raises:
         UserError: if `others` has another shape; arrays are checked, too.
 

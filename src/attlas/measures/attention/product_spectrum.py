@@ -71,7 +71,7 @@ class ProductSpectrum(NamedTuple):
 
 
 def product_spectrum(left: ArrayInput, right: ArrayInput) -> ProductSpectrum:
-    r"""Singular values and eigenvalues of L R' of each head.
+    r"""Singular values and eigenvalues of L R' of each head, in float64.
 
     $$L=Q_1R_1,\ R=Q_2R_2:\quad\sigma_i(LR')=\sigma_i(R_1R_2'),\qquad
     \lambda_i(LR')=\lambda_i(R'L)$$
@@ -85,9 +85,6 @@ def product_spectrum(left: ArrayInput, right: ArrayInput) -> ProductSpectrum:
         left: L, (..., d, k): W_Q, or W_V.
         right: R, (..., e, k): W_K, or the transpose of W_O; only square products have
             eigenvalues, those of others are NaN.
-
-    Returns:
-        The spectra, in float64.
 
     Examples:
         >>> found = product_spectrum([[[3.0], [0.0]]], [[[0.0], [2.0]]])
@@ -109,7 +106,7 @@ def product_spectrum(left: ArrayInput, right: ArrayInput) -> ProductSpectrum:
 
 
 def product_norm(left: ArrayInput, right: ArrayInput) -> Float[np.ndarray, "*heads"]:
-    r"""The largest singular value of L R' of each head alone, from k x k Gram matrices.
+    r"""The largest singular value of L R' of each head alone, from k x k Gram matrices, in float64.
 
     $$\|LR'\|_{2\to2}^2=\lambda_{\max}(C\,R'R\,C'),\qquad C'C=L'L$$
 
@@ -120,9 +117,6 @@ def product_norm(left: ArrayInput, right: ArrayInput) -> Float[np.ndarray, "*hea
     Args:
         left: L, (..., d, k).
         right: R, (..., e, k).
-
-    Returns:
-        The norms, in float64.
 
     Examples:
         >>> product_norm([[[3.0], [0.0]]], [[[0.0], [2.0]]]).tolist()

@@ -15,8 +15,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
+from attlas._jax.device_arrays import generator
 from attlas._jax.factorising import one_at_a_time
-from attlas._jax.generator import generator
 from attlas._jax.loop_jit import loop_jit
 from attlas.core.argument_validation import validate_arguments
 from attlas.core.arrays import precision_of, read_array

@@ -29,7 +29,6 @@ def hessian_matrix(risk: Callable[..., Array], parameters: Any, *args: Any) -> F
     r"""The Hessian of a scalar function, rows and columns in the order of `ravel_pytree`.
 
     Args:
-        risk: scalar function risk(parameters, *args).
         parameters: any pytree; its floating arrays are what is differentiated.
 
     Returns:

@@ -10,7 +10,7 @@ import numpy as np
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, PRNGKeyArray
 
-from attlas._jax.generator import generator
+from attlas._jax.device_arrays import generator
 from attlas.core.arrays import precision_of
 from attlas.core.errors import UserError
 from attlas.core.solution import Result, Solution

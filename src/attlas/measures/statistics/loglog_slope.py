@@ -12,7 +12,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 from jaxtyping import Array, PRNGKeyArray
 
-from attlas._jax.generator import generator
+from attlas._jax.device_arrays import generator
 from attlas.core.arrays import ArrayInput, as_float64
 from attlas.core.errors import UserError
 

@@ -13,12 +13,7 @@ from attlas.measures.statistics.student_interval import student_interval
 
 
 class Slope(NamedTuple):
-    """Mean slope across instances, with a two-sided confidence interval.
-
-    Attributes:
-        mean: mean of the instances' slopes.
-        slopes: one slope an instance.
-    """
+    """Mean slope across instances, with a two-sided confidence interval."""
 
     mean: float
     low: float

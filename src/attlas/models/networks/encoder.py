@@ -95,9 +95,7 @@ class Encoder(eqx.Module):
 
     Attributes:
         embedding: rows of the vocabulary [V, d], or a linear map of continuous tokens [k, d].
-        start: the first token.
         positions: one vector for each of the T + 1 positions.
-        blocks: the blocks, in order.
         readout: weights of the logit.
         dropout: rate on the embedded sequence; the blocks hold their own.
     """

@@ -88,9 +88,6 @@ def symmetric_network(
         sigma: standard deviation of the first layer, positive.
         dtype: floating type, JAX's default when None.
 
-    Returns:
-        The network; its output is zero at every input, up to rounding.
-
     Raises:
         UserError: if m is odd or below 2, a size is below 1, or sigma is not positive.
 

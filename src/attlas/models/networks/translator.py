@@ -109,8 +109,6 @@ class Translator(eqx.Module):
     Attributes:
         source_words: word vectors of the source language.
         target_words: word vectors of the target language.
-        encoder: blocks of the encoder.
-        decoder: blocks of the decoder.
         readout: maps the decoder's output to logits over the target vocabulary.
     """
 

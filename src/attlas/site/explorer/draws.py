@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import jax
 import numpy as np
 
-from attlas._jax.generator import generator
+from attlas._jax.device_arrays import generator
 
 if TYPE_CHECKING:  # models and data, which a page without the explorer does not need
     from attlas.data.tokenized_mixture import MixtureSamples, TokenizedMixture

@@ -103,9 +103,6 @@ def interior_point(path: Path, p: float, target: float, max_steps: int) -> PathE
         p: exponent of the certificate.
         target: relative gap at which a problem leaves.
 
-    Returns:
-        The best points, by certificate.
-
     Examples:
         >>> from attlas.solvers.constraints import VectorRows
         >>> from attlas.solvers.interior_point.lp_interior_point import LpInteriorPoint

@@ -14,7 +14,7 @@ import numpy as np
 import optax
 from jaxtyping import Array, Float, Int, Int8, PRNGKeyArray
 
-from attlas._jax.generator import generator
+from attlas._jax.device_arrays import generator
 from attlas._jax.loop_jit import loop_jit
 from attlas.core.errors import UserError
 from attlas.data.sparse_majority import BitEmbedding, SparseMajority
@@ -83,7 +83,6 @@ def train_projected(
     r"""Train one model in each ball, from the same start on the same batches; stacked by radius.
 
     Args:
-        key: random key of start and batches.
         data: one draw, whose training sequences are used.
         radii: bounds on the norm of W_QK.
 

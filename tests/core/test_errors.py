@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from attlas.core.errors import UserError
-from attlas.core.extras import extra_needed, extras, missing_extra
+from attlas.core.errors import UserError, extra_needed, extras, missing_extra
 
 ROOT = Path(__file__).parents[2]
 

@@ -2,7 +2,7 @@
 
 import sys
 
-from attlas.core.discovery import scan
+from attlas.data.sources import scan
 
 
 class Mark:

@@ -11,10 +11,10 @@ import pytest
 from attlas._jax.processes import checker_variables
 from attlas.claims.claim import Status
 from attlas.claims.verdict import ChallengeReport, CheckReport, ControlReport, Outcome, Verdict
-from attlas.cli import tables
 from attlas.cli.check import COLUMNS, _row
 from attlas.cli.main import main
-from attlas.cli.tables import layout
+from attlas.display import terminal
+from attlas.display.terminal import layout, plain
 from attlas.verify.registry import find_claims
 
 WIDTHS = (60, 80, 100, 120, 200)
@@ -133,7 +133,7 @@ def test_no_command_breaks_a_word(command, width, capsys, monkeypatch, tmp_path)
     monkeypatch.setenv("ATTLAS_DATA", "/data")
 
     def words(width):
-        monkeypatch.setattr(tables, "terminal_width", lambda: width)
+        monkeypatch.setattr(terminal, "terminal_width", lambda: width)
         with pytest.raises(SystemExit) as left:
             main(command)
         assert not left.value.code
@@ -178,3 +178,16 @@ def _read(end):
         return os.read(end, 65536)
     except OSError:  # Linux says so where the other end is closed
         return b""
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("plain & simple", "plain & simple"),
+        (r"$\left(x\right) \leq y$, then $\ge$", "left(xright) <= y, then >="),
+        (r"for $\|W\|_{p,p}\,\mathrm{sharp}$", "for ||W||_{p,p} sharp"),
+        ("a price of $5", "a price of $5"),
+    ],
+)
+def test_mathematics_is_read_without_dollars_and_backslashes(text, shown):
+    assert plain(text) == shown

@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from attlas.cli import main as command_line
-from attlas.cli.machine import jax_refusal, require_machine
+from attlas.cli.session import jax_refusal, require_machine
 from attlas.core.errors import UserError
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from attlas.experiments.find import find_experiments
-from attlas.projects import search
+from attlas.projects import places
 from attlas.projects.project import project_here, project_of
 from attlas.projects.source import dotted_name
 from attlas.verify.registry import _claims_of_project, find_errata
@@ -22,8 +22,8 @@ RAN = "raise SystemExit('the code of another user ran')\n"
 def another(monkeypatch):
     """Say of some paths that another user owns them, whoever runs the tests."""
     theirs: set[Path] = set()
-    real, stranger = search.owner_of, os.geteuid() + 4321
-    monkeypatch.setattr(search, "owner_of", lambda p: stranger if p in theirs else real(p))
+    real, stranger = places.owner_of, os.geteuid() + 4321
+    monkeypatch.setattr(places, "owner_of", lambda p: stranger if p in theirs else real(p))
     return lambda *paths: theirs.update(paths)
 
 
@@ -129,9 +129,9 @@ def test_who_names_a_file_of_another_user_trusts_that_user(below, tmp_path, anot
 def test_root_takes_the_files_of_who_called_sudo(monkeypatch):
     monkeypatch.setattr(os, "geteuid", lambda: 0)
     monkeypatch.setenv("SUDO_UID", "1000")
-    assert search.current_users() == {0, 1000}
+    assert places.current_users() == {0, 1000}
     monkeypatch.setattr(os, "geteuid", lambda: 1001)
-    assert search.current_users() == {1001}
+    assert places.current_users() == {1001}
 
 
 def test_where_files_have_no_owners_every_folder_is_looked_into(

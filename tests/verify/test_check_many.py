@@ -8,7 +8,7 @@ from concurrent.futures.process import BrokenProcessPool
 import pytest
 
 from attlas.core.errors import UserError
-from attlas.verify import pool
+from attlas.verify import check as checks
 from attlas.verify.registry import claims_at, find_claims
 
 OWN = """
@@ -35,9 +35,9 @@ def test_a_killed_process_is_one_line(monkeypatch):
             future.set_exception(BrokenProcessPool("terminated abruptly"))
             return future
 
-    monkeypatch.setattr(pool, "worker_pool", lambda workers: contextlib.nullcontext(Dying()))
+    monkeypatch.setattr(checks, "worker_pool", lambda workers: contextlib.nullcontext(Dying()))
     with pytest.raises(UserError, match=r"died .*--processes 1") as caught:
-        list(pool.check_all(find_claims(["lemma-12"])))
+        list(checks.check_all(find_claims(["lemma-12"])))
     assert "\n" not in str(caught.value)
 
 
@@ -47,7 +47,7 @@ def test_a_sampler_that_fails_on_many_instances_is_one_line(tmp_path, monkeypatc
     file.write_text(OWN.replace("size=count", "size=count if count < 8 else 'many'"))
     (claim,) = find_claims([str(file)])
     with pytest.raises(UserError, match=r"claims_few.py:\d+: claim .* fails on 8 .* with ") as said:
-        pool.check_group((str(file), [claim.name]), 8, 0, 0.1, 0, {})
+        checks.check_group((str(file), [claim.name]), 8, 0, 0.1, 0, {})
     assert "\n" not in str(said.value)
 
 
@@ -58,7 +58,7 @@ def test_own_claims_are_checked_in_worker_processes(tmp_path, monkeypatch):
     file.write_text(OWN)
     (claim,) = find_claims([str(file)])
     before = dict(os.environ)
-    (report,) = pool.check_all([claim], processes=1)
+    (report,) = checks.check_all([claim], processes=1)
     assert (report.claim, report.defects) == ("claims_own/squares", ())
     assert len(report.source) == 64
     assert dict(os.environ) == before

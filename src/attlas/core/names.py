@@ -1,12 +1,13 @@
-"""Call a function with the arrays that its parameters name."""
+"""What names stand for: arrays that parameters name, modules imported at their first use."""
 
-import difflib
+import importlib
 import inspect
+import sys
 from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from attlas.core.errors import UserError
+from attlas.core.errors import UserError, extra_needed
 
 
 class Parameters(NamedTuple):
@@ -78,7 +79,36 @@ def nearest(name: str, alternatives: Mapping[str, Any] | tuple[str, ...]) -> str
         >>> nearest("weigth", ("weight", "p"))
         'did you mean weight? There are p, weight'
     """
+    import difflib  # for an error alone
+
     names = sorted(alternatives)
     near = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
     listed = f"There are {', '.join(names)}" if names else "There are none"
     return f"did you mean {near[0]}? {listed}" if near else listed
+
+
+def lazy_names(
+    package: str, places: Mapping[str, str]
+) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """The `__getattr__` and `__dir__` of a package, by the module below it that defines each name.
+
+    Examples:
+        >>> find, names = lazy_names("attlas.core", {"UserError": "errors"})
+        >>> find("UserError").__name__, "UserError" in names()
+        ('UserError', True)
+        >>> find("Other")
+        Traceback (most recent call last):
+            ...
+        AttributeError: module 'attlas.core' has no attribute 'Other'
+    """
+
+    def find(name: str) -> Any:
+        if name not in places:
+            raise AttributeError(f"module '{package}' has no attribute '{name}'")
+        # An extra bears the name of the folder that needs it.
+        with extra_needed(f"{package}.{name}", places[name].partition(".")[0]):
+            value = getattr(importlib.import_module(f"{package}.{places[name]}"), name)
+        vars(sys.modules[package])[name] = value
+        return value
+
+    return find, lambda: sorted({*vars(sys.modules[package]), *places})

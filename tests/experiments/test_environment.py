@@ -5,8 +5,8 @@ import subprocess
 
 import pytest
 
-from attlas.projects.loading import load_place
-from attlas.projects.provenance import path_in_repository, provenance, source_digest
+from attlas.experiments.environment import path_in_repository, provenance
+from attlas.projects.loading import load_place, source_digest
 
 GIT = shutil.which("git")
 needs_git = pytest.mark.skipif(

@@ -1,4 +1,7 @@
-"""Tables for the terminal that break no word; in a file or pipe no line is broken."""
+"""Text where nothing can be typeset: tables that break no word, prose without LaTeX.
+
+In a file or pipe no line is broken.
+"""
 
 import re
 import sys
@@ -51,6 +54,12 @@ def show_table(
         rows: cells as plain text; they are not interpreted as markup.
         always: headings of columns besides the first that are never left out.
         elsewhere: another way to see columns that are left out, besides a wider terminal.
+
+    Examples:
+        >>> show_table(("claim",), [("mine/a",)])
+        claim
+        ------
+        mine/a
     """
     from rich.console import Console
     from rich.text import Text
@@ -70,12 +79,22 @@ def show_table(
 
 
 def say(text: str) -> None:
-    """Print a sentence, with line breaks between words to fit the terminal."""
+    """Print a sentence, with line breaks between words to fit the terminal.
+
+    Examples:
+        >>> say("1 claim checked")
+        1 claim checked
+    """
     sys.stdout.write("\n".join(_wrapped(text, terminal_width(), fold=False)) + "\n")
 
 
 def terminal_width() -> int | None:
-    """The number of columns of the terminal, None if the output is a file or a pipe."""
+    """The number of columns of the terminal, None if the output is a file or a pipe.
+
+    Examples:
+        >>> terminal_width() is None
+        True
+    """
     from rich.console import Console
 
     return Console().width if sys.stdout.isatty() else None
@@ -245,3 +264,25 @@ def _paragraphs(
             for part in _wrapped(f"{heading}: {cell}", width - 2, fold=True):
                 yield [("  ", ""), (part, STYLES.get(cell, ""))]
         yield []
+
+
+def plain(text: str) -> str:
+    r"""Prose for a terminal or an attribute: mathematics without dollar signs and backslashes.
+
+    Examples:
+        >>> plain(r"Theorem 1, $\eta = C_1^2\, C_2$")
+        'Theorem 1, eta = C_1^2 C_2'
+        >>> plain(r"a risk $$p \le 1$$ for all")
+        'a risk p <= 1 for all'
+    """
+    text = re.sub(r"\s*\$\$([^$]+)\$\$\s*", lambda match: f" {_read(match.group(1))} ", text)
+    return re.sub(r"\$([^$\n]+)\$", lambda match: _read(match.group(1)), text)
+
+
+def _read(latex: str) -> str:
+    spoken = re.sub(r"\\[,;:!]|\\q?quad|~", " ", latex)
+    named = r"\\(?:mathrm|operatorname|text|mathcal|hat|bar|tilde)\s*\{([^{}]*)\}"
+    spoken = re.sub(named, r"\1", spoken)
+    spoken = re.sub(r"\\leq?(?![a-zA-Z])", "<=", spoken.replace(r"\|", "||"))
+    spoken = re.sub(r"\\geq?(?![a-zA-Z])", ">=", spoken)
+    return re.sub(r"\s+", " ", re.sub(r"\\([a-zA-Z]+)", r"\1", spoken)).strip()
