@@ -104,3 +104,6 @@ def test_relu_entries_of_parallel_and_zero_inputs():
         V = gu2024_limit_variance(X, 0.7, Activation.RELU, same_output=False)
         # The arc cosine at 1 has the root of the rounding as its error.
         np.testing.assert_allclose(V[0], [0.5, 0.5, 0.0, 0.25], atol=1e-7)
+        K = softmax_ntk_limit(X[:1], X, 0.7, Activation.RELU)
+        expected = (x @ x) * np.array([0.5, 1.5, 0.0, 0.0])
+        np.testing.assert_allclose(K[0], expected, atol=1e-7 * (x @ x))

@@ -236,3 +236,17 @@ def test_relu_bounds_count_the_units_that_can_change(R):
         expected = abs(SAMPLES[i] @ SAMPLES[j]) * share
         np.testing.assert_allclose(found[:, i, :, j], np.full((2, 2), expected), rtol=1e-12)
     assert len(shares) > 2 or R < 0.1
+
+
+def test_a_relu_unit_that_a_step_brings_to_zero_can_change():
+    network = SoftmaxNetwork(jnp.array([[0.5, 1.0]]), jnp.ones((1, 2)), Activation.RELU)
+    bound = gu2024_kernel_change(network, jnp.ones((1, 1)), 0.5)
+    np.testing.assert_array_equal(bound, [[0.5]])
+
+
+def test_softmax_bounds_at_logits_beyond_the_range_of_exponentials():
+    # All the mass on two of four units: the overlap is 4 (1/4 + 1/4), and both <a, S> are 0.
+    W = jnp.array([[2000.0, 2000.0, -2000.0, 0.0]])
+    network = SoftmaxNetwork(W, jnp.array([[1.0, -1.0, 1.0, 1.0]]))
+    bound = gu2024_kernel_change(network, jnp.ones((1, 1)), 0.25)
+    np.testing.assert_allclose(bound, [[2 * 1.25**2 * np.expm1(1.0)]], rtol=1e-14)
