@@ -206,7 +206,7 @@ def lemma_b_1_part_9(alpha, alpha_moved, B, R, m, rounding, *, squared=False):
     r"""$$|\alpha_i^{-1} - \tilde{\alpha}_i^{-1}| \le \frac{2R}{m} \exp(3B + 2R)$$
 
     Takes a large change and small sums together, which do not meet: loose by $2 e^{2B} \ge 14.8$,
-    which all logits at $-B$ reach. The constant is tested by lemma-b-1-formulas alone.
+    which all logits at $-B$ reach: no instance tests the constant.
     """
     right = _bound(9, B, R, m) * (R if squared else 1.0)
     magnitude = rounding / jnp.minimum(alpha, alpha_moved)
@@ -256,7 +256,7 @@ def lemma_b_1_part_12(B, R, S, S_moved, m, rounding, *, squared=False):
 
     Two terms of the proof, $2 R e^{2B+R}$ and $2 R e^{4B+3R}$, give the factor 4;
     $(e^{2R} - 1) e^{2B} / m$ is true and approached (part-12-sharp): at best a fifteenth of this.
-    The constant is tested by lemma-b-1-formulas alone, as those of part 13.
+    No instance tests the constant, nor those of part 13.
     """
     right = _bound(12, B, R, m) * (R if squared else 1.0)
     return Sides(jnp.abs(S - S_moved), right, magnitude=rounding * S)

@@ -7,6 +7,7 @@ rate 1 - m eta lambda / 2 from the four parts of a step, and the width from D < 
 from functools import partial
 
 import jax.numpy as jnp
+import numpy as np
 
 from attlas.bounds.optimisation.gu2024_convergence import (
     gu2024_movement,
@@ -17,9 +18,24 @@ from attlas.bounds.optimisation.gu2024_convergence import (
 )
 from attlas.claims.claim import Control, Source, Status, assume
 from attlas.claims.statement import inequality
-from gu2024exploring.formulas_convergence import numbers
 from gu2024exploring.one_step import ROUNDINGS, points, take, within_unit_ball
 from gu2024exploring.trajectories import COUNT, SLOW, curves
+
+
+def numbers(rng, count):
+    """Sizes of 3 to 1000 samples, the first where the width is least; e^{18 B} can be written."""
+    drawn = {
+        "lam": 10 ** rng.uniform(-3, 0, count),
+        "delta": 10 ** rng.uniform(-3, np.log10(0.3), count),
+        "n": np.floor(10 ** rng.uniform(0.5, 3, count)),
+        "d": np.floor(rng.uniform(1, 9, count)),
+        "m": np.floor(10 ** rng.uniform(1, 6, count)),
+        "B": rng.uniform(1, 4, count),
+    }
+    for name, end in {"n": 3, "d": 1, "delta": 0.3, "B": 1}.items():
+        drawn[name][0] = end
+    return drawn
+
 
 claim_of_step = partial(
     inequality, source=Source.RECALLED, sample=numbers, count=48, roundings=512
@@ -58,7 +74,7 @@ def lemma_e_2_width(n, d, lam, delta, B, *, less=0.0):
 
     $D = 8 e^{3B} \sqrt{nd} \|F(0) - Y\| / (m \lambda)$ against $R = \lambda / (2nd e^{10B})$, and
     what lemma-e-3-sharp needs for $|C_0| \le .1 m \eta \lambda \|u\|^2$, with $P \le e^{2B + 2R}$,
-    $c \le 2$, $\|F\| \le 2 \sqrt n$. $16\, e^{13B}$ would be enough: a hundredth is reached.
+    $c \le 2$, $\|F\| \le 2 \sqrt n$. $16\, e^{13B}$ would be enough: a fiftieth is reached.
     """
     m = 10 ** gu2024_width_at_radius_log10(n, d, lam, B, delta) * jnp.exp(-less * B)
     D = gu2024_movement(n, d, m, lam, B, gu2024_start(n, d, "printed"))

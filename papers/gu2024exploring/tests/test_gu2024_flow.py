@@ -4,11 +4,16 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from scipy.optimize import brentq
 
 from attlas.bounds.optimisation.gu2024_convergence import gu2024_width_log10
+from attlas.bounds.optimisation.gu2024_perturbation import gu2024_kernel_change
 from attlas.kernels.softmax_network_ntk import softmax_ntk
-from attlas.models.networks.softmax_network import symmetric_network
-from gu2024exploring.library.bounds.gu2024_flow import gu2024_flow_certificate
+from attlas.models.networks.softmax_network import SoftmaxNetwork, symmetric_network
+from gu2024exploring.library.bounds.gu2024_flow import (
+    gu2024_flow_certificate,
+    gu2024_flow_movement,
+)
 from gu2024exploring.library.training.softmax_regression import Keep, train_softmax_network
 
 X = jnp.array([[1.0, 0.0], [0.0, 1.0]])
@@ -43,3 +48,50 @@ def test_the_radius_uses_up_half_of_lambda_and_narrow_networks_are_not_certified
     assert float(found.ratio) > 1
     np.testing.assert_allclose(found.width, 16 * found.ratio, rtol=1e-12)
     assert np.isinf(float(gu2024_flow_certificate(network, X, Y, 0.0).ratio))
+
+
+@pytest.mark.parametrize(
+    ("k", "m", "length", "smallest"),
+    [(1, 4, 1.0, 0.5), (1, 50, 0.5, 0.1), (3, 6, 0.4, 0.02), (1, 4, 0.05, 0.25)],
+)
+def test_certificate_of_equal_units_by_hand(k, m, length, smallest):
+    """Two orthogonal inputs; every share m S_ir is 1, and F(0) = 0."""
+    network = SoftmaxNetwork(jnp.zeros((2, m)), jnp.asarray([[1.0, -1.0] * (m // 2)] * k))
+    inputs, targets = jnp.diag(jnp.array([length, 2 * length])), jnp.full((2, k), 0.3)
+
+    def excess(R):
+        entries = [(x * (1 + x * R)) ** 2 * np.expm1(4 * x * R) for x in (length, 2 * length)]
+        return k * np.hypot(*entries) - smallest / 2
+
+    R = brentq(excess, 0, 1 / length, xtol=1e-15)
+    # P = (length^2 + (2 length)^2)^{1/2} and ||Y|| = 0.3 (2 k)^{1/2}.
+    start = 2 * np.sqrt(5) * length * np.sqrt(k) * 0.3 * np.sqrt(2 * k) / (m * smallest)
+    moved = start * (1 + 2 * length * R) * np.exp(4 * length * R)
+    found = gu2024_flow_certificate(network, inputs, targets, smallest)
+    np.testing.assert_allclose(found, (R, moved, moved / R, m * moved / R), rtol=1e-11)
+    at_start = gu2024_flow_movement(network, inputs, targets, smallest, 0.0)
+    np.testing.assert_allclose(at_start, start, rtol=1e-12)
+
+
+@pytest.mark.parametrize("R", [0.0, 0.2, 0.9])
+def test_movement_and_radius_of_a_network_without_symmetry_by_loops(R):
+    rng = np.random.default_rng(4)
+    W, a, smallest = 1.5 * rng.normal(size=(3, 5)), rng.uniform(-1, 1, (2, 5)), 0.3
+    inputs = rng.normal(size=(3, 3)) * np.array([[0.2], [0.4], [0.1]])
+    targets = rng.normal(size=(3, 2))
+    lengths, squares, means, error = [], np.zeros(5), [], 0.0
+    for x, y in zip(inputs, targets, strict=True):
+        units = np.array([np.exp(x @ w) for w in W.T])
+        share = 5 * units / units.sum()
+        lengths.append(np.sqrt(x @ x))
+        squares += (lengths[-1] * share) ** 2
+        means += [min(abs(row @ share) / 5 + R * lengths[-1], 1) for row in a]
+        error += sum((row @ share - aim) ** 2 for row, aim in zip(a, y, strict=True))
+    root = np.sqrt(2 * max(squares) * error)
+    moved = 2 * (1 + max(means)) * np.exp(2 * R * max(lengths)) * root / (5 * smallest)
+    network = SoftmaxNetwork(jnp.asarray(W), jnp.asarray(a))
+    given = network, jnp.asarray(inputs), jnp.asarray(targets), smallest
+    np.testing.assert_allclose(gu2024_flow_movement(*given, R), moved, rtol=1e-12)
+    found = gu2024_flow_certificate(*given)
+    change = np.linalg.norm(gu2024_kernel_change(network, given[1], found.radius))
+    np.testing.assert_allclose(change, smallest / 2, rtol=1e-11)

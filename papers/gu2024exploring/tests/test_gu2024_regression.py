@@ -3,6 +3,7 @@
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from scipy.linalg import expm
 
 from attlas.core.errors import UserError
 from gu2024exploring.library.bounds.gu2024_regression import (
@@ -66,6 +67,66 @@ def test_one_sample_attains_the_bound():
     rho = smallest - eps_H
     bound = gu2024_regression_gap(y, row, smallest, eps_H, eps_test, contraction=rho)
     np.testing.assert_allclose(network - kernel, bound, rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("start", "smallest", "kernel_change", "test_change", "options", "logs", "bound"),
+    [
+        # start^2 / (eps_H m lambda) = e^logs: C start (eps_test / lambda + logs^2 eps_H / lambda^2)
+        (1.0, 1.0, 0.5, 0.25, {}, 0, 0.25),
+        (2.0, 0.5, 0.25, 0.5, {}, 2, 2 * (1 + 4)),
+        (2.0, 0.5, 0.25, 0.5, {"C": 3.0}, -1, 6 * (1 + 1)),
+        (6.0, 2.0, 0.5, 0.1, {}, 3, 6 * (0.05 + 9 * 0.125)),
+    ],
+)
+def test_printed_bound_by_hand(start, smallest, kernel_change, test_change, options, logs, bound):
+    width = start**2 / (kernel_change * smallest) / np.exp(logs)
+    found = gu2024_regression_gap(
+        start, 7.0, smallest, kernel_change, test_change, m=width, constants="printed", **options
+    )
+    np.testing.assert_allclose(found, bound, rtol=1e-13)
+
+
+def worst_case(start, row, rate, smallest, eps_H, eps_test):
+    """The flow that the proof compares with, as a matrix, and its start.
+
+    r is the residual, e = |u - v| and g the gap: r' = -rate r, e' = -smallest e + eps_H r,
+    g' = eps_test r + row e.
+    """
+    slopes = np.array([[-rate, 0, 0], [eps_H, -smallest, 0], [eps_test, row, 0]])
+    return slopes, np.array([start, 0, 0])
+
+
+@pytest.mark.parametrize("time", [0.0, 0.1, 2.0, 30.0])
+@pytest.mark.parametrize(
+    ("start", "row", "smallest", "eps_H", "eps_test"),
+    [(1.5, 2.0, 0.7, 0.3, 0.2), (0.3, 0.5, 2.0, 1.0, 0.0), (4.0, 0.7, 0.1, 0.02, 1.0)],
+)
+def test_bounds_in_time_are_the_flow_of_the_worst_case(start, row, smallest, eps_H, eps_test, time):
+    sizes = row, smallest, eps_H, eps_test
+    slopes, first = worst_case(start, row, smallest / 2, smallest, eps_H, eps_test)
+    found = gu2024_regression_gap_in_time(jnp.array([time]), start, *sizes)
+    np.testing.assert_allclose(found, [(expm(time * slopes) @ first)[2]], rtol=1e-11)
+    slopes, first = worst_case(start, row, 0, 0, eps_H, eps_test)
+    found = gu2024_coupling(time, start, row, eps_H, eps_test)
+    np.testing.assert_allclose(found, (expm(time * slopes) @ first)[2], rtol=1e-11)
+
+
+@pytest.mark.parametrize("share", [None, 0.5, 0.9, 0.2])
+@pytest.mark.parametrize(
+    ("start", "row", "smallest", "eps_H", "eps_test"),
+    [(1.5, 2.0, 0.7, 0.3, 0.2), (0.3, 0.5, 2.0, 1.0, 0.0), (4.0, 0.7, 0.1, 0.02, 1.0)],
+)
+def test_bound_at_all_times_is_the_end_of_the_worst_case(
+    start, row, smallest, eps_H, eps_test, share
+):
+    rho = smallest * (0.5 if share is None else share)
+    slopes, first = worst_case(start, row, rho, smallest, eps_H, eps_test)
+    ends = np.linalg.solve(slopes[:2, :2], -first[:2])  # integrals of r and e over all times
+    found = gu2024_regression_gap(
+        start, row, smallest, eps_H, eps_test, contraction=None if share is None else rho
+    )
+    np.testing.assert_allclose(found, slopes[2, :2] @ ends, rtol=1e-12)
 
 
 def test_the_printed_bound_scales_wrongly_with_the_kernel():

@@ -22,6 +22,21 @@ def test_the_approximation_peaks_where_its_derivative_vanishes_and_then_falls():
     np.testing.assert_allclose(far[1] / far[0], 1e4 ** (-1 / d) * logs, rtol=1e-9)
 
 
+@pytest.mark.parametrize(
+    ("R_H", "d", "options", "A"),
+    [
+        # sqrt(R_H) / Lambda = e^3, e^3, e^6, e and e; Lambda = 1, 1/2 and then d^{1/2}.
+        (math.exp(6), 3, {"scale": 1.0}, 3 * math.exp(-2)),
+        (math.exp(6) / 4, 6, {"scale": 0.5, "c_1": 4.0}, 6 * math.exp(-1)),
+        (4 * math.exp(12), 4, {}, 2 * 6 * math.exp(-3)),
+        (9 * math.exp(2), 9, {"c_1": 2.0}, 6 * math.exp(-2 / 9)),
+        (math.exp(2), 1, {"c_1": 0.5}, 0.5 * math.exp(-2)),
+    ],
+)
+def test_the_approximation_by_hand(R_H, d, options, A):
+    np.testing.assert_allclose(gu2024_approximation(R_H, d, **options), A, rtol=1e-13)
+
+
 N = math.exp(3) - 1
 """Here e (n + 1) = e^4, whose logarithm to the power 3/2 is 8."""
 DELTA = math.log(N) * math.exp(-5)
@@ -40,14 +55,21 @@ def test_the_complexity_with_the_inside_of_its_logarithm_given():
     np.testing.assert_allclose(found, [3, 19], rtol=1e-12)
 
 
-def test_the_terms_where_the_approximation_is_one():
-    # sqrt(R_H) = e Lambda: A = c_1 Lambda / e with Lambda = sqrt(2) at d = 2.
-    c_1, R_H = math.e / math.sqrt(2), 2 * math.exp(2)
-    terms = gu2024_score_error(N, 2, 0.1, DELTA, R_H, 0.25, c_1=c_1)
+@pytest.mark.parametrize(
+    ("options", "A"),
+    [
+        ({"c_1": math.e / math.sqrt(2)}, 1.0),
+        ({"c_1": 3 * math.e / math.sqrt(2)}, 3.0),
+        ({}, math.sqrt(2) / math.e),
+    ],
+)
+def test_the_terms_by_hand(options, A):
+    # sqrt(R_H) = e Lambda: A = c_1 Lambda / e with Lambda = sqrt(2) at d = 2, and c_1 = 1.
+    terms = gu2024_score_error(N, 2, 0.1, DELTA, 2 * math.exp(2), 0.25, **options)
     assert float(terms["early_stopping"]) == 0.25
     found = [float(terms[name]) for name in ("approximation_squared", "approximation")]
-    np.testing.assert_allclose(found, [2, 2], rtol=1e-12)
-    squares = {"coupling": 100, "complexity": 4245**2 / N, "mixed": 2 * 4245}
+    np.testing.assert_allclose(found, [2 * A**2, 2 * A], rtol=1e-12)
+    squares = {"coupling": 100, "complexity": 4245**2 / N, "mixed": 2 * A * 4245}
     found = [N * float(terms[name]) ** 2 for name in squares]
     np.testing.assert_allclose(found, list(squares.values()), rtol=1e-12)
     assert len(terms) == 6

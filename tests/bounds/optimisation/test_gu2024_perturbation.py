@@ -1,5 +1,8 @@
 """The sharpened perturbation bounds hold for attacks, and are nearly attained."""
 
+import itertools
+import math
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -121,7 +124,129 @@ def test_the_printed_lemma_grows_as_its_exponent():
     np.testing.assert_allclose(exponential, 3 * 5 * 0.01 * np.exp(4), rtol=1e-12)
 
 
-def test_the_printed_lemma_reads_its_radius_from_the_weights():
-    network = SoftmaxNetwork(jnp.array([[3.0, -1.0]]), jnp.array([[1.0, -1.0]]))
-    bound = gu2024_kernel_change(network, jnp.ones((1, 1)), 0.01, constants="printed")
-    np.testing.assert_allclose(bound, [[0.01 * np.exp(30)]], rtol=1e-12)
+@pytest.mark.parametrize(
+    ("activation", "W", "R", "entry"),
+    [
+        (Activation.SOFTMAX, [3.0, -1.0], 0.01, 0.01 * np.exp(30)),
+        (Activation.SOFTMAX, [1.0, -2.0], 0.02, 0.02 * np.exp(20)),
+        (Activation.SOFTMAX, [0.5, -0.2], 0.01, 0.01 * np.exp(10)),
+        (Activation.EXPONENTIAL, [1.0, -2.0], 0.02, 0.06 * np.exp(4)),
+        (Activation.RELU, [1.0, -2.0], 0.02, 0.04),
+    ],
+)
+def test_the_printed_lemma_reads_its_radius_from_the_weights(activation, W, R, entry):
+    network = SoftmaxNetwork(jnp.array([W]), jnp.array([[1.0, -1.0]]), activation)
+    bound = gu2024_kernel_change(network, jnp.ones((1, 1)), R, constants="printed")
+    np.testing.assert_allclose(bound, [[entry]], rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("e_B", "e_R", "m", "inside", "over_R"),
+    [
+        # Parts 4, 5, 10 and 11; parts 7, 8, 9, 12 and 13 over R.
+        (2, 3, 5, (2, 6, 4 / 5, 36 / 5), (12, 60, 144 / 5, 1728 / 5, 1728)),
+        (3, 2, 4, (3, 6, 9 / 4, 9), (12, 48, 54, 2592 / 4, 2592)),
+        (2, 2, 1, (2, 4, 4, 16), (8, 8, 64, 512, 512)),
+    ],
+)
+def test_basic_bounds_by_hand(e_B, e_R, m, inside, over_R):
+    B, R = np.log(e_B), np.log(e_R)
+    found = gu2024_basic_bounds(B, R, m)
+    assert [*found] == [*range(1, 14)]
+    for parts, expected in (
+        ((1, 2, 3, 6), (B, B + R, R, 2 * R)),
+        ((4, 5, 10, 11), inside),
+        ((7, 8, 9, 12, 13), R * np.array(over_R)),
+    ):
+        np.testing.assert_allclose([found[part] for part in parts], expected, rtol=1e-14)
+
+
+@pytest.mark.parametrize("R", [0.01, 0.3, 1.0, 4.0])
+def test_relative_bounds_are_what_the_worst_change_does(R):
+    # A part of the mass is lifted by R, and the others are lowered by R.
+    mass = np.concatenate([[1e-12], np.linspace(1e-4, 1, 400_001)])
+    lifted = mass * np.exp(R) / (mass * np.exp(R) + (1 - mass) * np.exp(-R))
+    change = lifted - mass
+    alike = max(abs(np.exp(moved) - 1) for moved in (-R, R))  # all units move alike
+    worst = {7: alike, 8: alike, 9: alike, 12: (change / mass).max(), 13: 2 * change.max()}
+    found = gu2024_relative_bounds(R)
+    assert found.keys() == worst.keys()
+    for part, value in worst.items():
+        np.testing.assert_allclose(found[part], value, rtol=1e-7)
+
+
+SAMPLES = np.array([[0.6, 0.0, 0.8], [0.3, -0.2, 0.1], [-0.7, 0.5, 0.2], [0.0, 0.0, 0.0]])
+WEIGHTS = np.array([[0.9, -0.4, 1.2, 0.1, -1.5], [0.2, 0.7, -0.9, 1.1, 0.3], [-1, 0.5, 0.8, 2, 0]])
+SECOND = np.array([[1.0, -1.0, 0.5, -0.8, 1.0], [-0.3, 0.2, 0.0, 0.1, -0.4]])
+
+
+def blocks(activation, R):
+    """The sharp bound at these weights, an entry for (output, sample, output, sample)."""
+    network = SoftmaxNetwork(jnp.asarray(WEIGHTS), jnp.asarray(SECOND), activation)
+    bound = gu2024_kernel_change(network, jnp.asarray(SAMPLES), R)
+    return np.asarray(bound).reshape(2, len(SAMPLES), 2, len(SAMPLES))
+
+
+@pytest.mark.parametrize("R", [0.01, 0.4, 1.1])
+def test_softmax_bounds_by_loops(R):
+    m = WEIGHTS.shape[1]
+    found, capped = blocks(Activation.SOFTMAX, R), []
+    for i, p, j, q in itertools.product(range(len(SAMPLES)), range(2), repeat=2):
+        factor, shares = abs(sum(SAMPLES[i] * SAMPLES[j])), []
+        for sample, output in ((SAMPLES[i], p), (SAMPLES[j], q)):
+            units = [math.exp(sum(sample * WEIGHTS[:, r])) for r in range(m)]
+            shares.append([unit / sum(units) for unit in units])
+            mean = abs(sum(a * s for a, s in zip(SECOND[output], shares[-1], strict=True)))
+            capped.append(mean + R * math.hypot(*sample) > 1)
+            factor *= 2 if capped[-1] else 1 + mean + R * math.hypot(*sample)
+        overlap = m * sum(s * t for s, t in zip(*shares, strict=True))
+        spread = math.exp(2 * R * (math.hypot(*SAMPLES[i]) + math.hypot(*SAMPLES[j]))) - 1
+        np.testing.assert_allclose(found[p, i, q, j], factor * overlap * spread, rtol=1e-12)
+    assert any(capped) == (R > 1)
+
+
+@pytest.mark.parametrize("R", [0.01, 0.4, 1.1])
+def test_exponential_bounds_are_attained_along_the_sum_of_two_samples(R):
+    found = blocks(Activation.EXPONENTIAL, R)
+
+    def kernel(W):
+        a = jnp.ones((1, W.shape[1]))
+        return softmax_ntk(SoftmaxNetwork(jnp.asarray(W), a, Activation.EXPONENTIAL), SAMPLES)
+
+    for i, j in itertools.product(range(3), repeat=2):
+        sums = SAMPLES[i] + SAMPLES[j]
+        moved = WEIGHTS + R * (sums / np.linalg.norm(sums))[:, None]
+        change = abs(kernel(moved) - kernel(WEIGHTS))[i, j]
+        np.testing.assert_allclose(found[:, i, :, j], np.full((2, 2), change), rtol=1e-11)
+    np.testing.assert_array_equal(found[:, 3], 0)
+
+
+@pytest.mark.parametrize("R", [0.01, 0.4, 1.1])
+def test_relu_bounds_count_the_units_that_can_change(R):
+    # The product of two slopes at the four corners of the logits that a step of length R reaches.
+    found, m, shares = blocks(Activation.RELU, R), WEIGHTS.shape[1], set()
+    for i, j in itertools.product(range(len(SAMPLES)), repeat=2):
+        ends = [
+            [[x @ w + side * R * np.linalg.norm(x) for side in (-1, 1)] for w in WEIGHTS.T]
+            for x in (SAMPLES[i], SAMPLES[j])
+        ]
+        corners = [{s > 0 and t > 0 for s in ends[0][r] for t in ends[1][r]} for r in range(m)]
+        share = sum(len(products) == 2 for products in corners) / m
+        shares.add(share)
+        expected = abs(SAMPLES[i] @ SAMPLES[j]) * share
+        np.testing.assert_allclose(found[:, i, :, j], np.full((2, 2), expected), rtol=1e-12)
+    assert len(shares) > 2 or R < 0.1
+
+
+def test_a_relu_unit_that_a_step_brings_to_zero_can_change():
+    network = SoftmaxNetwork(jnp.array([[0.5, 1.0]]), jnp.ones((1, 2)), Activation.RELU)
+    bound = gu2024_kernel_change(network, jnp.ones((1, 1)), 0.5)
+    np.testing.assert_array_equal(bound, [[0.5]])
+
+
+def test_softmax_bounds_at_logits_beyond_the_range_of_exponentials():
+    # All the mass on two of four units: the overlap is 4 (1/4 + 1/4), and both <a, S> are 0.
+    W = jnp.array([[2000.0, 2000.0, -2000.0, 0.0]])
+    network = SoftmaxNetwork(W, jnp.array([[1.0, -1.0, 1.0, 1.0]]))
+    bound = gu2024_kernel_change(network, jnp.ones((1, 1)), 0.25)
+    np.testing.assert_allclose(bound, [[2 * 1.25**2 * np.expm1(1.0)]], rtol=1e-14)
