@@ -37,7 +37,6 @@ def paper():
         entry("best", "Theorem 10, sharpened", tightness=0.75, status=Status.SHARPENED),
         entry("new", "Theorem 10, its size", tightness=1.0, status=Status.NEW),
         entry("one", "Theorem 1"),
-        entry("formulas", "Theorem 1, formulas", place=("/x/formulas_of_one.py", 1)),
         entry("lemma", "Lemma 1"),
         entry("f-recalled", "Theorem F.2, its rate", source=Text.RECALLED),
         entry("f-suspect", "Theorem F.2, unit", Outcome.VIOLATED, status=Status.SUSPECTED_ERRATUM),

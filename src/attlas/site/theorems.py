@@ -3,7 +3,6 @@
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from attlas.claims.claim import Form, Status
 from attlas.claims.strength import best_ratio
@@ -67,15 +66,11 @@ class Theorem:
 
 
 def theorems_of(paper: PaperEntry) -> tuple[Theorem, ...]:
-    """The theorems of a paper that have claims, by number, the appendix's last.
-
-    Claims in files `formulas*`, which compare formulas of the library with the printed ones, are
-    excluded.
-    """
+    """The theorems of a paper that have claims, by number, the appendix's last."""
     groups: dict[str, list[ClaimEntry]] = {}
     for entry in paper.claims:
         name = theorem_name(entry.claim.locator)
-        if name and not Path(entry.claim.place[0]).stem.startswith("formulas"):
+        if name:
             groups.setdefault(name, []).append(entry)
     requirements = [
         f for section in paper.findings if section.title == REQUIREMENTS for f in section.findings
