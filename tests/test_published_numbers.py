@@ -214,7 +214,9 @@ def test_samples_that_known_attention_saves_are_read_off_the_record():
     """The n at which attention has the error that no attention has at the largest n."""
     data = at.load("sample_complexity", results="published")
     measured = pictures().sparse_saving(data)
-    said = one_named("sample_complexity").answer(data)
+    experiment = one_named("sample_complexity")
+    assert experiment.answer
+    said = experiment.answer(data)
     told = [entry.split(" for ")[0] for entry in str(said["one"]).split("; ")]
     for (ratio, factor, least), text in zip(measured, told, strict=True):
         assert 0.9 < factor / ratio < 1.6, ratio

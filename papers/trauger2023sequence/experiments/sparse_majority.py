@@ -184,7 +184,7 @@ def _trend(lengths: np.ndarray, gaps: np.ndarray) -> dict[str, float]:
     finite = np.isfinite(gaps)
     T, gap = lengths[finite], gaps[finite]
     correlation, p = spearmanr(T, gap)
-    line = linregress(np.log(T), gap)
+    line: Any = linregress(np.log(T), gap)  # its fields are named; the stubs have a tuple
     ends = line.intercept + line.slope * np.log([T.min(), T.max()])
     return {
         "correlation": float(correlation), "p": float(p), "slope": float(line.slope),
