@@ -183,11 +183,11 @@ def _trend(lengths: np.ndarray, gaps: np.ndarray) -> dict[str, float]:
     """Spearman's correlation, and the line in log T with its 95 % half width and its rise."""
     finite = np.isfinite(gaps)
     T, gap = lengths[finite], gaps[finite]
-    correlation, p = spearmanr(T, gap)
+    ranks: Any = spearmanr(T, gap)
     line: Any = linregress(np.log(T), gap)  # its fields are named; the stubs have a tuple
     ends = line.intercept + line.slope * np.log([T.min(), T.max()])
     return {
-        "correlation": float(correlation), "p": float(p), "slope": float(line.slope),
+        "correlation": float(ranks.statistic), "p": float(ranks.pvalue), "slope": float(line.slope),
         "half_width": float(line.stderr * student.ppf(0.975, len(T) - 2)),
         "factor": float(ends[1] / ends[0]),
     }  # fmt: skip
