@@ -9,10 +9,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import entropy
 
+from attlas.bounds.generalisation import kl_inverse
 from attlas.bounds.generalisation.kl_inverse import (
     bernoulli_kl,
     kl_lower_inverse,
     kl_upper_inverse,
+    near_kl_inverse,
 )
 from attlas.core.errors import UserError
 
@@ -71,6 +73,29 @@ def test_lower_inverse_is_the_next_float_below_the_truth(q, c):
     assert Decimal(math.nextafter(found, 1.0)) >= truth
 
 
+def test_bisection_in_double_precision_leaves_few_floats_to_sixty_digits(monkeypatch):
+    guesses, search = [], kl_inverse.first_float
+
+    def noted(holds, guess, **direction):
+        guesses.append(guess)
+        return search(holds, guess, **direction)
+
+    monkeypatch.setattr(kl_inverse, "first_float", noted)
+    cases = [(0.0, 1e-9), (0.003, 0.04), (0.15, 1e-5), (0.5, 2.0), (0.97, 0.3), (1e-310, 0.7)]
+    for q, c in cases:
+        for inverse, start in ((kl_upper_inverse, q), (kl_lower_inverse, 1 - q)):
+            found = inverse(start, c)
+            # downward the distance is taken from a larger number
+            loss = (32 * found + (found < start)) * np.finfo(float).eps
+            assert abs(guesses.pop() - found) <= loss
+
+
+def test_rough_inverses_are_right_to_nine_digits():
+    q, c = np.array([(q, c) for q, c in CASES] + [(1.0, 0.3), (0.2, 900.0), (0.3, 0.0)]).T
+    exact = [kl_upper_inverse(*case) for case in zip(q, c, strict=True)]
+    np.testing.assert_allclose(near_kl_inverse(q, c), exact, atol=1e-9)
+
+
 def test_the_last_midpoint_of_a_bisection_is_below_the_truth_in_about_half_of_the_cases():
     """The inverse of a published code base: what it certifies is not what was proved."""
     short = [1 - Decimal(last_midpoint(q, c)) / true_inverse(q, c, 1) for q, c in CASES]
@@ -110,7 +135,7 @@ def test_extremes():
     assert kl_lower_inverse(0.2, 1e4) == 0.0
     assert kl_upper_inverse(0.3, 0.0) == kl_lower_inverse(0.3, 0.0) == 0.3
     assert bernoulli_kl(0.0, 0.0) == bernoulli_kl(1.0, 1.0) == 0.0
-    assert bernoulli_kl(0.5, 1.0) == math.inf
+    assert bernoulli_kl(0.5, 1.0) == bernoulli_kl(0.5, 0.0) == bernoulli_kl(1.0, 0.0) == math.inf
     np.testing.assert_allclose(bernoulli_kl(1e-310, 0.5), math.log(2), rtol=1e-15)
 
 

@@ -99,11 +99,10 @@ def near_kl_inverse(
         >>> near_kl_inverse(np.array([0.0]), np.array([1.0])).round(6).tolist()
         [0.632121]
     """
-    low, high = np.minimum(q, 1.0), np.ones_like(q)
+    low, high = q, np.ones_like(q)
     for _ in range(30):
         p = (low + high) / 2
-        inside = np.clip(p, 1e-300, 1 - 1e-16)
-        below = kl_div(q, inside) + kl_div(1 - q, 1 - inside) <= c
+        below = kl_div(q, p) + kl_div(1 - q, 1 - p) <= c
         low, high = np.where(below, p, low), np.where(below, high, p)
     return low
 
