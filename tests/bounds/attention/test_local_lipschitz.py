@@ -123,6 +123,7 @@ def test_allowances_are_those_of_the_proof(maps, squarings, monkeypatch, coarse_
     expected = parts(head, turns, cores, top, norm, eps)
     # the powers of many matrices are taken in float32
     np.testing.assert_allclose(found, expected, rtol=1e-9 if squarings is None else 2e-5)
+    np.testing.assert_allclose(found.by_values, expected[0], rtol=1e-12)
     np.testing.assert_allclose(found.total, sum(found) * (1 + 4 * eps), rtol=1e-12)
 
 

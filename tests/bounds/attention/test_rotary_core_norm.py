@@ -96,18 +96,18 @@ def test_allowances_are_those_of_the_proof(monkeypatch, coarse_rounding):
 
     monkeypatch.setattr(module, "orthogonal_core", poor_core)
     jax.clear_caches()
-    rng, theta, n = np.random.default_rng(5), np.array([0.004, 0.0011]), 23
-    Q, K = rng.normal(size=(2, 6, 4))
+    rng, theta, n = np.random.default_rng(9), np.array([0.002, 0.0005]), 23
+    Q, K = rng.normal(size=(2, 3, 4))
     found = float(rotary_core_norm(Q, K, theta, n))
     jax.clear_caches()
     (C, D), ((b, r), (key_b, key_r)) = (np.linalg.qr(W)[1] for W in (Q, K)), additions
-    loss, top, skipped = 4 * (4 + 2) * eps, 0.0, 0
+    loss, top, largest = 3 * (3 + 2) * eps, 0.0, 0.0
     for m in np.random.default_rng(0).permutation(n):
         size = np.linalg.norm(turned(C, m * theta, interleaved=False) @ D.T, 2)
-        skipped += top < size < top * (1 + loss) ** 0.5
+        largest = max(largest, size)
         top = top if size < top * (1 + loss) ** 0.5 else size
-    assert skipped > 1
+    assert top < largest
     c, d = np.linalg.norm(C), np.linalg.norm(D)
-    top = top * (1 + 2 * loss) + (2 * 22 * 0.004 + 16 + 4) * eps * c * d
+    top = top * (1 + 2 * loss) + (2 * 22 * 0.002 + 16 + 4) * eps * c * d
     expected = top * (1 + b) * (1 + key_b) + (d * (1 + key_b) + key_r) * r + c * (1 + b) * key_r
     np.testing.assert_allclose(found, expected * (1 + 16 * eps), rtol=1e-10)

@@ -26,20 +26,21 @@ CASES = [
 ]
 
 
-def divergence(q, p):
-    """The definition, with 60 digits."""
+def divergence(q, p, slack=0):
+    """The definition, with 60 digits; less a share of the sizes of its terms."""
     Q = Decimal(q)
     heads = Q * (Q / p).ln() if q > 0 else Decimal(0)
-    return heads + ((1 - Q) * ((1 - Q) / (1 - p)).ln() if q < 1 else Decimal(0))
+    tails = (1 - Q) * ((1 - Q) / (1 - p)).ln() if q < 1 else Decimal(0)
+    return heads + tails - slack * (abs(heads) + abs(tails))
 
 
-def true_inverse(q, c, end):
+def true_inverse(q, c, end, slack=0):
     """Bisection of decimals, from q towards 0 or 1, to 55 digits."""
     with localcontext(PRECISE):
         near, far = Decimal(q), Decimal(end)
         for _ in range(190):
             middle = (near + far) / 2
-            if divergence(q, middle) <= Decimal(c):
+            if divergence(q, middle, slack) <= Decimal(c):
                 near = middle
             else:
                 far = middle
@@ -88,6 +89,15 @@ def test_bisection_in_double_precision_leaves_few_floats_to_sixty_digits(monkeyp
             # downward the distance is taken from a larger number
             loss = (32 * found + (found < start)) * np.finfo(float).eps
             assert abs(guesses.pop() - found) <= loss
+
+
+def test_a_bias_counts_as_beyond_only_by_more_than_the_rounding_of_both_terms(monkeypatch):
+    slack = Decimal("0.01")
+    monkeypatch.setattr(kl_inverse, "_SLACK", slack)
+    for q, c in ((0.02, 0.3), (0.5, 0.04), (0.97, 0.002), (0.0, 0.04)):
+        found = kl_upper_inverse(q, c), kl_lower_inverse(1 - q, c)
+        truth = true_inverse(q, c, 1, slack), true_inverse(1 - q, c, 0, slack)
+        np.testing.assert_allclose(found, [float(p) for p in truth], rtol=1e-15)
 
 
 def test_rough_inverses_are_right_to_nine_digits():

@@ -1,6 +1,7 @@
 """PAC-Bayes with draws: the formula step by step, its account of delta, the split, bad input."""
 
 import math
+from decimal import Context, Decimal, localcontext
 
 import jax
 import jax.numpy as jnp
@@ -27,6 +28,10 @@ def error(w):
     return jnp.mean((X @ w > 0) != (X[:, 0] > 0), dtype=X.dtype)
 
 
+def no_loss(w):
+    return 0 * w[0]
+
+
 def inverse(q, c):
     """By a root finder on the definition."""
 
@@ -47,6 +52,26 @@ def test_the_bound_is_its_formula():
     np.testing.assert_allclose([bound.empirical, bound.complexity], [mean, nats], rtol=1e-12)
     np.testing.assert_allclose(bound.at(400.0), bound.bound, rtol=1e-15)
     assert [c.checked for c in bound.conditions] == [False, False, True]
+
+
+def test_no_rounding_takes_a_limit_below_what_sixty_digits_give():
+    """Without losses the limits are -expm1 of minus the nats per example."""
+    for draws in (20, 23):
+        for n in (8, *range(100, 108)):
+            bound = pac_bayes_kl(no_loss, LAW, PRIOR, n, 0.05, KEY, draws=draws)
+            assert bound.empirical == 0
+            second = bound.shares[1][1]
+            nats = float(gaussian_kl(LAW, PRIOR).min())
+            with localcontext(Context(prec=60)):
+                drawn = 1 - (Decimal(second).ln() / draws).exp()
+                first = Decimal((0.05 - second) / 3)
+                cost = (Decimal(nats) + (2 * Decimal(n).sqrt() / first).ln()) / n
+
+                def excess(p, q=drawn, cost=cost):
+                    return q * (q / p).ln() + (1 - q) * ((1 - q) / (1 - p)).ln() - cost
+
+                for p, sign in ((bound.bound, 1), (bound.bound * (1 - 2**-46), -1)):
+                    assert sign * excess(Decimal(p)) >= 0
 
 
 def test_all_of_delta_is_accounted_for():

@@ -168,20 +168,14 @@ def _reaches(q: float | int, c: float | int, upward: bool):
 def _divergence(q: float | int, step: float | int) -> float:
     """kl(q || q + step) as a sum of two terms that are not negative."""
     if not -q < step < 1 - q:
-        return 0.0 if step == 0 else math.inf
+        return math.inf
     return max(_excess(q, step) + _excess(1 - q, -step), 0.0)
 
 
 def _excess(q: float | int, step: float | int) -> float:
     """The term q (x - ln(1 + x)) with x = step / q, at least 0, and its limit for q = 0."""
-    if q == 0:
-        return step
-    x = step / q
-    if x <= -1:
-        return math.inf
-    if x == math.inf:
-        return step - q * (math.log(step) - math.log(q))
-    return q * _log_excess(x)
+    x = step / q if q > 0 else math.inf
+    return q * _log_excess(x) if x < math.inf else step
 
 
 def _log_excess(x: float) -> float:
