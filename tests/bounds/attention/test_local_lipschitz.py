@@ -59,7 +59,7 @@ def spectral(M):
 
 def parts(head, maps, cores, top, norm, eps):
     """The three parts, token by token, with C, beta and rho of W_O', W_Q and W_K."""
-    P, q, k, v, W_Q, _, W_V, _ = head
+    P, q, k, v, _, _, W_V, _ = head
     (C_O, beta_O, rho_O), (C_Q, beta_Q, rho_Q), (C_K, beta_K, rho_K) = cores
     T, S = (np.eye(K)[None].repeat(N, 0) if m is None else m for m in maps)
     size_T, size_S = (1.0 if m is None else max(map(np.linalg.norm, m)) for m in maps)

@@ -42,5 +42,5 @@ def test_tokens_scaled_to_the_bound_may_be_above_it_by_their_rounding():
             found = measure_inputs(token, d, 1.0)
             assert 1 + (slack - 1) * eps <= found.l2
             token[..., 1] = 1 + (slack + 1) * eps
-            with pytest.raises(UserError, match="B_x = 1.0, but a token has norm 1: raise B_x"):
+            with pytest.raises(UserError, match=r"B_x = 1\.0, but a token has norm 1: raise"):
                 measure_inputs(token, d, 1.0)

@@ -61,7 +61,7 @@ def test_no_rounding_takes_a_bound_below_what_sixty_digits_give(bits):
     """For losses of zero, where the inverse is -expm1(-nats / n)."""
     for n in range(5000, 5040):
         with localcontext(Context(prec=60)):
-            nats = bits * Decimal(2).ln() - Decimal(0.05).ln()
+            nats = bits * Decimal(2).ln() - Decimal("0.05").ln()
             truth = 1 - (-nats / n).exp()
         found = Decimal(compression_bound(0.0, n, bits, 0.05).bound)
         assert truth <= found <= truth * (1 + Decimal(2) ** -47)

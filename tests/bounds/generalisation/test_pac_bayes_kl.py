@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from scipy import optimize
 
+from attlas.bounds.generalisation import pac_bayes_kl as module
 from attlas.bounds.generalisation.gaussian_weights import (
     GaussianPrior,
     GaussianWeights,
@@ -26,10 +27,6 @@ KEY = jax.random.key(3)
 
 def error(w):
     return jnp.mean((X @ w > 0) != (X[:, 0] > 0), dtype=X.dtype)
-
-
-def no_loss(w):
-    return 0 * w[0]
 
 
 def inverse(q, c):
@@ -54,24 +51,28 @@ def test_the_bound_is_its_formula():
     assert [c.checked for c in bound.conditions] == [False, False, True]
 
 
-def test_no_rounding_takes_a_limit_below_what_sixty_digits_give():
-    """Without losses the limits are -expm1 of minus the nats per example."""
-    for draws in (20, 23):
-        for n in (8, *range(100, 108)):
-            bound = pac_bayes_kl(no_loss, LAW, PRIOR, n, 0.05, KEY, draws=draws)
-            assert bound.empirical == 0
-            second = bound.shares[1][1]
-            nats = float(gaussian_kl(LAW, PRIOR).min())
-            with localcontext(Context(prec=60)):
-                drawn = 1 - (Decimal(second).ln() / draws).exp()
-                first = Decimal((0.05 - second) / 3)
-                cost = (Decimal(nats) + (2 * Decimal(n).sqrt() / first).ln()) / n
+def test_what_is_inverted_is_above_its_formula_by_its_roundings(monkeypatch):
+    asked, invert = [], module.kl_upper_inverse
+    monkeypatch.setattr(module, "kl_upper_inverse", lambda *a: asked.append(a) or invert(*a))
+    nats, eps = float(gaussian_kl(LAW, PRIOR).min()), np.finfo(float).eps
+    for k in range(12):
+        n, delta = 400 + k, 0.05 + 0.001 * k
+        bound = pac_bayes_kl(error, LAW, PRIOR, n, delta, KEY, draws=50)
+        (mean, drawn), (limit, cost) = asked[-2:]
+        np.testing.assert_allclose(mean, bound.empirical * (1 + 64 * eps), rtol=2 * eps)
+        assert limit == invert(mean, drawn)
+        second = bound.shares[1][1]
+        with localcontext(Context(prec=60)):
+            first = Decimal((delta - second) / 3)
+            exact = -Decimal(second).ln() / 50
+            both = (Decimal(nats) + (2 * Decimal(n).sqrt() / first).ln()) / n
+            assert exact <= Decimal(drawn) <= exact * (1 + Decimal(2) ** -49)
+            assert both <= Decimal(cost) <= both * (1 + Decimal(2) ** -48)
 
-                def excess(p, q=drawn, cost=cost):
-                    return q * (q / p).ln() + (1 - q) * ((1 - q) / (1 - p)).ln() - cost
 
-                for p, sign in ((bound.bound, 1), (bound.bound * (1 - 2**-46), -1)):
-                    assert sign * excess(Decimal(p)) >= 0
+def test_losses_of_one_are_no_error():
+    bound = pac_bayes_kl(lambda w: 1 + 0 * w[0], LAW, PRIOR, 400, 0.05, KEY, draws=2)
+    assert (bound.bound, bound.empirical) == (1.0, 1.0)
 
 
 def test_all_of_delta_is_accounted_for():
