@@ -54,6 +54,17 @@ def test_the_radius_is_the_least_dual_bound_with_its_allowance(coarse_rounding):
     assert normalised_radius([0.0, 0.0, 0.0], [0.0, 0.0, 0.0]) == 3 * tiny
 
 
+def test_coordinates_of_all_sizes_stand_side_by_side():
+    g, b = np.array([1.5, 1e-170, 1e-3]), np.array([0.2, 0.0, 1e-4])
+    np.testing.assert_allclose(normalised_radius(g, b), dual(g, b), rtol=1e-12)
+
+
+def test_a_product_that_vanishes_leaves_the_triangle_inequality():
+    """g b squared is the least number there is: no step from the pole is left to search in."""
+    g, b = np.array([1.0, 0.0, 0.0]), np.array([2e-162, 0.0, 0.5])
+    np.testing.assert_allclose(normalised_radius(g, b), 3**0.5 + 0.5, rtol=1e-12)
+
+
 @pytest.mark.parametrize("size", [1e-200, 1e200])
 def test_sizes_whose_squares_are_no_numbers(size):
     g, b = np.array([1.5, -0.7, 0.4]), np.array([0.2, 0.9, 0.0])
