@@ -60,8 +60,8 @@ def test_coordinates_of_all_sizes_stand_side_by_side():
 
 
 def test_a_product_that_vanishes_leaves_the_triangle_inequality():
-    """g b squared is the least number there is: no step from the pole is left to search in."""
-    g, b = np.array([1.0, 0.0, 0.0]), np.array([2e-162, 0.0, 0.5])
+    """g b squared over d is below all numbers: no step from the pole is left to search in."""
+    g, b = np.array([1.0, 0.0, 0.0]), np.array([1.6e-154, 0.0, 0.5])
     np.testing.assert_allclose(normalised_radius(g, b), 3**0.5 + 0.5, rtol=1e-12)
 
 
