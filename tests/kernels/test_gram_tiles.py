@@ -35,3 +35,47 @@ def test_a_budget_for_nothing_is_refused_with_what_is_needed():
 
 def test_ranges_cover_an_axis_once():
     assert [list(range(7))[r] for r in ranges(7, 3)] == [[0, 1, 2], [3, 4, 5], [6]]
+
+
+@pytest.mark.parametrize("widths", [(5,), (5, 11)])
+@pytest.mark.parametrize("symmetric", [True, False])
+@pytest.mark.parametrize("samples", [3, 9])
+def test_bytes_are_those_of_the_arrays(widths, symmetric, samples):
+    columns = 9 if symmetric else 7
+    shape = GramShape(9, columns, symmetric, 13, widths, scratch=17, parameters=19, itemsize=4)
+    heads, i, j = 2, samples, min(samples, columns)
+    joined = len(widths) == 2
+    one = samples == 9
+    tokens = [i] if one and symmetric else [i, j]
+    arrays = [(n, heads * width) for n in tokens for width in widths]  # features
+    arrays += [(i, j)] * (len(widths) - one)  # accumulators; one tile is the output itself
+    arrays += [(i, j), *((n, 11) for n in tokens)] if joined else []  # last tokens, their products
+    arrays += [(samples, heads * 17), (heads, 19)]  # scratch of all samples, and parameters
+    arrays += [(1, heads * 17)]  # a buffer of NumPy
+    assert tile_bytes(shape, samples, heads) == 4 * sum(a * b for a, b in arrays)
+
+
+def test_scratch_stays_in_the_cache_and_holds_a_sample_at_least():
+    shape = GramShape(5000, 5000, True, 6, (4,), scratch=100, parameters=1, itemsize=8)
+    plan = plan_tiles(shape, 10**9)
+    assert (plan.samples, plan.heads, plan.chunk) == (5000, 6, 2**19 // (100 * 6 * 8))
+    assert plan_tiles(shape._replace(scratch=10**6), 10**9).chunk == 1
+    assert plan_tiles(shape._replace(widths=(3000, 1000)), 10**10).heads == 8192 // 4000
+    assert plan_tiles(shape._replace(widths=(9000,)), 10**10).heads == 1
+
+
+@pytest.mark.parametrize("budget", [30_000, 90_000, 200_000, 270_000, 400_000, 700_000])
+def test_plans_are_the_first_that_fit_among_all(budget):
+    """One tile with the most heads; else an eighth of them, or fewer where a tile is too small."""
+    shape = GramShape(90, 70, False, 24, (40, 60), 120, 60, 8)
+    plan = plan_tiles(shape, budget)
+    blocks = [24, 12, 6, 3, 1]
+    if whole := [heads for heads in blocks if tile_bytes(shape, 90, heads) <= budget]:
+        assert (plan.samples, plan.heads) == (90, whole[0])
+        return
+    fitting = {
+        heads: max((n for n in range(1, 90) if tile_bytes(shape, n, heads) <= budget), default=0)
+        for heads in blocks[3:]
+    }
+    heads = 3 if 8 * fitting[3] >= 90 else 1
+    assert (plan.samples, plan.heads) == (fitting[heads], heads)

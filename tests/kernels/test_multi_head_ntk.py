@@ -10,6 +10,7 @@ import pytest
 from jax.flatten_util import ravel_pytree
 
 from attlas.core.errors import UserError
+from attlas.kernels import multi_head_ntk as module
 from attlas.kernels.multi_head_ntk import ntk_features, ntk_gram
 from attlas.models.attention.multi_head import Decoder, MultiHead
 
@@ -94,6 +95,26 @@ def test_tokens_of_another_number():
     both = ntk_gram(model, X, longer)
     ours, theirs = (np.asarray(ntk_features(model, jnp.asarray(x))) for x in (X, longer))
     assert np.max(np.abs(both - ours @ theirs.T)) <= 4 * rounding(model, theirs)
+
+
+@pytest.mark.parametrize("decoder", list(Decoder))
+def test_tiles_of_rows_and_columns_join_to_the_whole(decoder):
+    model, X = draw(decoder)
+    with pytest.raises(UserError, match="memory = 1 bytes holds no tile") as refusal:
+        ntk_gram(model, X, memory=1)
+    least = int(re.findall(r"\d+", str(refusal.value))[-1])
+    for columns in (None, X[:4], np.concatenate([X, 2 * X])):
+        for budget in (least, 3 * least):
+            tiled = ntk_gram(model, X, columns, memory=budget)
+            np.testing.assert_allclose(tiled, ntk_gram(model, X, columns), rtol=1e-12, atol=1e-12)
+
+
+def test_features_are_refused_by_the_bytes_that_they_have(monkeypatch):
+    model, X = draw(Decoder.FULL)
+    sizes = []
+    monkeypatch.setattr(module, "require_memory", lambda size, *_, **__: sizes.append(size))
+    made = ntk_features(model, jnp.asarray(X)), ntk_gram(model, X, X[:4])
+    assert sizes == [array.nbytes for array in made]
 
 
 def test_bad_input_is_refused_in_one_line():

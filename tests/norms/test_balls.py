@@ -63,3 +63,50 @@ def test_bad_input_is_refused():
         project(jnp.eye(2), "1,1", -1.0)
     with pytest.raises(UserError, match="unknown"):
         project(jnp.eye(2), "1,2", 1.0)
+
+
+NUMPY_NORMS = {
+    "1,1": (lambda M: np.abs(M).sum(), lambda M: np.abs(M).max()),
+    "2,1": (
+        lambda M: np.linalg.norm(M, axis=0).sum(),
+        lambda M: np.linalg.norm(M, axis=0).max(),
+    ),
+    "1,inf": (lambda M: np.abs(M).sum(axis=0).max(), lambda M: np.abs(M).max(axis=0).sum()),
+    "spectral": (lambda M: np.linalg.norm(M, 2), lambda M: np.linalg.norm(M, "nuc")),
+    "frobenius": (np.linalg.norm, np.linalg.norm),
+}
+
+
+@pytest.mark.parametrize("ball", BALLS)
+def test_the_four_maps_by_their_definitions(ball):
+    """Each matrix has its own radius: two inside their ball, one outside, and a zero matrix."""
+    array = np.concatenate([W, np.zeros((1, 4, 3))])
+    norm, dual = NUMPY_NORMS[ball]
+    norms, duals = (np.array([f(M) for M in array]) for f in (norm, dual))
+    np.testing.assert_allclose(ball_norm(jnp.asarray(array), ball), norms, rtol=1e-13)
+    np.testing.assert_allclose(dual_norm(jnp.asarray(array), ball), duals, rtol=1e-13)
+    points = np.asarray(support_point(jnp.asarray(array), ball))
+    for M, point, size in zip(W, points, duals, strict=False):
+        np.testing.assert_allclose(np.sum(M * point), size, rtol=1e-12)
+        np.testing.assert_allclose(norm(point), 1, rtol=1e-12)
+    radii = norms * [0.4, 1.0, 1.7, 1.0] + [0, 0, 0, 0.9]
+    nearest = np.asarray(project(jnp.asarray(array), ball, jnp.asarray(radii)))
+    # P is nearest if and only if <M - P, P> = radius ||M - P||_* and ||P|| = radius.
+    rest = array[0] - nearest[0]
+    np.testing.assert_allclose(np.sum(rest * nearest[0]), radii[0] * dual(rest), rtol=1e-11)
+    np.testing.assert_allclose(norm(nearest[0]), radii[0], rtol=1e-12)
+    np.testing.assert_allclose(nearest[1:], array[1:], rtol=1e-12, atol=1e-15)
+    assert np.abs(project(jnp.asarray(array), ball, 0.0)).max() < 1e-14
+
+
+@pytest.mark.parametrize("ball", BALLS)
+def test_a_small_matrix_of_one_column_keeps_its_direction_and_zero_stays(ball):
+    column = jnp.zeros((3, 2)).at[:, 0].set(jnp.array([0.3, -0.2, 0.1]))
+    half = project(column, ball, 0.5 * ball_norm(column, ball))
+    assert np.all(np.asarray(half)[:, 1] == 0)
+    np.testing.assert_allclose(ball_norm(half, ball), 0.5 * ball_norm(column, ball), rtol=1e-13)
+    assert np.all(np.asarray(project(jnp.zeros((3, 2)), ball, 0.0)) == 0)
+    point = np.asarray(support_point(jnp.zeros((3, 2)), ball))
+    assert np.isfinite(point).all()
+    if ball in ("1,1", "1,inf"):
+        np.testing.assert_allclose(ball_norm(jnp.asarray(point), ball), 1)

@@ -8,6 +8,7 @@ import pytest
 
 from attlas._jax.device_arrays import generator
 from attlas.core.errors import UserError
+from attlas.norms import matrix as module
 from attlas.norms.matrix import (
     column_norm,
     frobenius_norm,
@@ -67,6 +68,76 @@ def test_entries_that_are_not_finite_show():
             spectral_norm(bad, upper=True),
         ):
             assert not np.isfinite(norm)
+
+
+def test_upper_values_are_raised_by_their_count_of_roundings(coarse_rounding):
+    eps, tiny = coarse_rounding(module, 1e-3), np.finfo(float).tiny
+    raised = 1 + (3 + 4 + 40) * eps
+    for q, p in ((1, 1), (2, 1), (3, 2)):
+        exact = [np.linalg.norm(np.linalg.norm(each, q, axis=0), p) for each in W]
+        found = column_norm(jnp.asarray(W), q, p, upper=True)
+        np.testing.assert_allclose(found, np.array(exact) * raised, rtol=50 * EPS)
+        turned = row_norm(jnp.asarray(W).swapaxes(1, 2), q, p, upper=True)
+        np.testing.assert_array_equal(turned, found)
+    for norm, exact in (
+        (operator_norm(jnp.asarray(W[0]), 1, 2, upper=True), np.linalg.norm(W[0], axis=0).max()),
+        (operator_norm(jnp.asarray(W[0]), 2, INF, upper=True), np.linalg.norm(W[0], axis=1).max()),
+        (frobenius_norm(jnp.asarray(W[0]), upper=True), np.linalg.norm(W[0])),
+    ):
+        np.testing.assert_allclose(norm, exact * raised, rtol=50 * EPS)
+    assert float(frobenius_norm(jnp.zeros((3, 4)), upper=True)) == 47 * tiny
+
+
+@pytest.mark.parametrize("shape", [(2, 7, 3), (3, 5), (4, 4)])
+def test_spectral_upper_value_is_that_of_its_proof_for_any_basis(
+    shape, monkeypatch, coarse_rounding
+):
+    """With a coarse rounding, and a basis that is far from the eigenvectors'."""
+    draws = generator(jax.random.key(4))
+    W, noise = draws.standard_normal(shape), 0.02 * draws.standard_normal((min(shape[-2:]),) * 2)
+
+    def rough(gram):
+        values, V = jnp.linalg.eigh(gram)
+        return values, V + jnp.broadcast_to(noise, V.shape)
+
+    eps = coarse_rounding(module, 1e-3)
+    monkeypatch.setattr(module, "eigh", rough)
+
+    def frobenius(M):
+        return np.linalg.norm(M) * (1 + (sum(M.shape) + 40) * eps)
+
+    def rows(M):
+        return np.abs(M).sum(axis=1).max() * (1 + (sum(M.shape) + 40) * eps)
+
+    def upper(A):
+        A = A.T if A.shape[0] < A.shape[1] else A
+        (r, d), unit = A.shape, np.abs(A).max()
+        A = A / unit
+        V = np.asarray(jnp.linalg.eigh(A.T @ A)[1]) + noise
+        B, basis = A @ V, frobenius(V)
+        skew = rows(V.T @ V - np.eye(d)) + (d + 4) / 2 * eps * basis**2
+        square = rows(B.T @ B) + (r + 4) / 2 * eps * frobenius(B) ** 2
+        turned = square**0.5 + (d + 4) / 2 * eps * frobenius(A) * basis
+        return (turned / (1 - skew) ** 0.5 + eps * frobenius(A)) * unit * (1 + 20 * eps)
+
+    expected = [upper(A) for A in W.reshape(-1, *shape[-2:])]
+    found = np.ravel(jax.jit(lambda A: spectral_norm(A, upper=True))(W))
+    np.testing.assert_allclose(found, expected, rtol=1e-12)
+    assert np.all(found >= np.linalg.norm(W, 2, axis=(-2, -1)))
+
+
+def test_spectral_upper_value_without_a_basis_is_infinite(monkeypatch):
+    monkeypatch.setattr(module, "eigh", lambda gram: (gram, 2.0**0.5 * jnp.eye(3)))
+    assert spectral_norm(jnp.asarray(W[0]), upper=True) == INF
+    monkeypatch.setattr(module, "eigh", lambda gram: (gram, 1.4 * jnp.eye(3)))
+    assert np.linalg.norm(W[0], 2) < spectral_norm(jnp.asarray(W[0]), upper=True) < INF
+
+
+@pytest.mark.parametrize("size", [1e-200, 1e200])
+def test_spectral_upper_value_of_squares_that_are_no_numbers(size):
+    found = float(spectral_norm(jnp.asarray(W[0] * size), upper=True))
+    assert 1 <= found / np.linalg.norm(W[0] * size, 2) < 1 + 1e-12
+    assert float(spectral_norm(jnp.zeros((2, 3)), upper=True)) == 0
 
 
 @pytest.mark.thorough

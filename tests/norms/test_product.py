@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from attlas._jax.device_arrays import generator
-from attlas.norms.product import product_entries, product_spectral_norm
+from attlas.norms import product as module
+from attlas.norms.product import orthogonal_core, product_entries, product_spectral_norm
 
 SPECTRAL = jax.jit(product_spectral_norm)
 
@@ -49,3 +50,36 @@ def test_zero_factors_give_zero():
     zeros = jnp.zeros((3, 2))
     assert float(SPECTRAL(zeros, zeros)) == pytest.approx(0, abs=1e-100)
     assert float(product_entries(zeros, zeros).max()) < 1e-100
+
+
+def test_allowances_of_products_are_those_of_their_terms(coarse_rounding):
+    Q, K = (M.astype(float) for M in factors(2, ((4, 3), (5, 3)), np.float64))
+    eps, tiny = coarse_rounding(module, 1e-3), np.finfo(float).tiny
+    share = 11 / 2 * eps
+    expected = np.abs(Q @ K.T) + share * (1 + 2 * share) * np.abs(Q) @ np.abs(K).T
+    found = product_entries(jnp.asarray(Q), jnp.asarray(K))
+    np.testing.assert_allclose(found, expected, rtol=1e-13)
+    zeros = jnp.zeros((2, 3))
+    np.testing.assert_array_equal(product_entries(zeros, zeros), 11 * tiny)
+    R, beta, rho = np.array(factors(3, ((6, 3),), np.float64)[0]), 1.3, 0.2
+    lost = 7 / 2 * eps * np.linalg.norm(Q) * np.linalg.norm(R)
+    expected = (np.linalg.norm(Q @ R.T, 2) + lost) * beta + np.linalg.norm(Q) * rho
+    core = jnp.asarray(R), jnp.asarray(beta), jnp.asarray(rho)
+    found = jax.jit(lambda Q, K, core: product_spectral_norm(Q, K, core))(Q, K, core)
+    np.testing.assert_allclose(found, expected * (1 + 8 * eps), rtol=1e-12)
+
+
+@pytest.mark.parametrize("shape", [(7, 3), (3, 5)])
+def test_factors_that_are_not_orthogonal_are_measured(shape, monkeypatch, coarse_rounding):
+    (W, shift), c = factors(4, (shape, shape), np.float64), min(shape)
+    O, C = np.linalg.qr(W)
+    O, C = O + 0.05 * shift[:, :c], C * 1.01
+    monkeypatch.setattr(module, "qr", lambda W: (jnp.asarray(O), jnp.asarray(C)))
+    eps = coarse_rounding(module, 1e-3)
+    core, beta, rho = jax.jit(lambda W: orthogonal_core(W))(W)
+    np.testing.assert_array_equal(core, C)
+    skew = np.linalg.norm(O.T @ O - np.eye(c), 1)
+    skew += (shape[0] + 4) / 2 * eps * np.linalg.norm(O) ** 2
+    np.testing.assert_allclose(beta, (1 + skew) ** 0.5, rtol=1e-12)
+    lost = (c + 6) / 2 * eps * (np.linalg.norm(O) + 1) * np.linalg.norm(C)
+    np.testing.assert_allclose(rho, np.linalg.norm(W - O @ C) + lost, rtol=1e-12)

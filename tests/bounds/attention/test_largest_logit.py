@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from attlas.bounds.attention import largest_logit as module
 from attlas.bounds.attention.largest_logit import largest_logit
 
 
@@ -12,3 +13,11 @@ def test_singular_vectors_attain_it():
     bound = float(largest_logit(s[0], 3.0))
     np.testing.assert_allclose(bound, logit, rtol=1e-13)
     assert largest_logit(s[0], 3.0, 1.0, 2.0, 0.5) > bound + 9.4
+
+
+def test_every_term_and_the_allowance(coarse_rounding):
+    eps = coarse_rounding(module, 1e-3)
+    found = float(largest_logit(0.7, 3.0, 1.3, 2.1, 0.4))
+    np.testing.assert_allclose(
+        found, (9 * 0.7 + 3 * 1.3 + 3 * 2.1 + 0.4) * (1 + 8 * eps), rtol=1e-14
+    )

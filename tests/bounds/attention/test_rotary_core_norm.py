@@ -1,10 +1,13 @@
 """The largest norm over offsets, against dense products turned by complex numbers."""
 
+import jax
 import numpy as np
 import pytest
 
+from attlas.bounds.attention import rotary_core_norm as module
 from attlas.bounds.attention.rotary_core_norm import rotary_core_norm
 from attlas.core.errors import UserError
+from attlas.norms.product import orthogonal_core
 
 
 def turned(W, angle, interleaved):
@@ -68,3 +71,43 @@ def test_sizes_whose_squares_are_no_numbers(size):
 def test_angles_that_there_are_not_are_one_line(pairs, tokens, said):
     with pytest.raises(UserError, match=said):
         rotary_core_norm(np.ones((2, 3)), np.ones((2, 3)), np.ones(pairs), tokens)
+
+
+@pytest.mark.parametrize("causal", [True, False])
+@pytest.mark.parametrize("sign", [-1, 1])
+def test_the_last_offset_is_seen_and_none_beyond(sign, causal):
+    """|cos(m - 7 s)| on one pair: largest at the end of the offsets, and larger beyond it."""
+    angle = 0.1
+    key = np.array([[np.cos(7 * angle), sign * np.sin(7 * angle)]])
+    found = rotary_core_norm(np.array([[1.0, 0.0]]), key, [angle], 7, causal=causal)
+    best = 1 if sign > 0 or not causal else 7
+    np.testing.assert_allclose(found, np.cos(best * angle), rtol=1e-10)
+
+
+def test_allowances_are_those_of_the_proof(monkeypatch, coarse_rounding):
+    """With a coarse rounding, and factors that are far from orthonormal ones."""
+    eps, additions = coarse_rounding(module, 1e-4), [(0.1, 0.03), (0.2, 0.12)]
+    waiting = iter(additions)
+
+    def poor_core(W):
+        C, beta, rho = orthogonal_core(W)
+        more_beta, more_rho = next(waiting)
+        return C, beta + more_beta, rho + more_rho
+
+    monkeypatch.setattr(module, "orthogonal_core", poor_core)
+    jax.clear_caches()
+    rng, theta, n = np.random.default_rng(9), np.array([0.002, 0.0005]), 23
+    Q, K = rng.normal(size=(2, 3, 4))
+    found = float(rotary_core_norm(Q, K, theta, n))
+    jax.clear_caches()
+    (C, D), ((b, r), (key_b, key_r)) = (np.linalg.qr(W)[1] for W in (Q, K)), additions
+    loss, top, largest = 3 * (3 + 2) * eps, 0.0, 0.0
+    for m in np.random.default_rng(0).permutation(n):
+        size = np.linalg.norm(turned(C, m * theta, interleaved=False) @ D.T, 2)
+        largest = max(largest, size)
+        top = top if size < top * (1 + loss) ** 0.5 else size
+    assert top < largest
+    c, d = np.linalg.norm(C), np.linalg.norm(D)
+    top = top * (1 + 2 * loss) + (2 * 22 * 0.002 + 16 + 4) * eps * c * d
+    expected = top * (1 + b) * (1 + key_b) + (d * (1 + key_b) + key_r) * r + c * (1 + b) * key_r
+    np.testing.assert_allclose(found, expected * (1 + 16 * eps), rtol=1e-10)

@@ -4,6 +4,7 @@ from fractions import Fraction
 
 import numpy as np
 
+from attlas.bounds.attention import sink_gain as module
 from attlas.bounds.attention.sink_gain import sink_gain
 
 
@@ -19,3 +20,8 @@ def test_the_gain_is_never_above_the_root_by_rounding():
     assert all(Fraction(gain) ** 2 <= n for n, gain in gains.items())
     # Rounded to the nearest number, half of the roots would be too large.
     assert sum(Fraction(float(np.sqrt(n))) ** 2 > n for n in gains) > 50
+
+
+def test_the_gain_is_lowered_by_its_count_of_roundings(coarse_rounding):
+    eps = coarse_rounding(module, 1e-3)
+    np.testing.assert_allclose(sink_gain(0.3, 7), 0.3 * 7**0.5 * (1 - 4 * eps), rtol=1e-14)

@@ -132,7 +132,7 @@ def test_samples_needed_are_where_the_bound_leaves_the_trivial_one():
 def test_the_gap_is_the_sum_of_its_terms_and_norms_fixed_in_advance_cost_nothing(model):
     w = weights()
     measured, fixed = (
-        compare_bounds(w, X, 10**5, 0.05, model=model, norms=norms)
+        compare_bounds(w, X, 10**5, 0.05, model=model, norms=norms, loss_lipschitz=1.5)
         for norms in ("measured", "fixed")
     )
     tail = 3 * math.sqrt(math.log(2 / 0.05) / (2 * 10**5))
@@ -140,12 +140,28 @@ def test_the_gap_is_the_sum_of_its_terms_and_norms_fixed_in_advance_cost_nothing
         assert one.rademacher == other.rademacher
         assert other.union == other.union_cost == 0
         assert one.confidence == pytest.approx(tail, rel=1e-14)
-        assert one.gap == pytest.approx(2 * one.rademacher + tail + one.union, rel=1e-14)
+        assert one.gap == pytest.approx(3 * one.rademacher + tail + one.union, rel=1e-14)
         assert one.union > 0 if one.is_bound else one.union == 0
     for one in measured.entries:
         for word in ("union bound over norm grids", "confidence", "largest:"):
             assert (word in one.reason) == one.is_bound
         assert "\n" not in one.reason
+
+
+def test_a_readout_of_rows_bounds_the_losses_themselves():
+    table = compare_bounds(
+        weights(words=3), X, 10**5, 0.05, norms="fixed", loss_lipschitz=1.5, loss_range=2.0
+    )
+    tail = 6 * math.sqrt(math.log(2 / 0.05) / (2 * 10**5))
+    for entry in table.entries:
+        assert entry.gap == pytest.approx(2 * entry.rademacher + tail, rel=1e-14)
+
+
+def test_a_chain_that_stops_at_its_radius_says_nothing_but_for_rounding():
+    values = 2.0 * np.array([1, 1, 1 - 1e-12, 1 - 0.9e-9, 1 - 1.2e-9, 0.5])
+    gaps = comparison._Gaps(*[values] * 5)
+    found = comparison._informed(gaps).tolist()
+    assert found == [True, False, False, False, True, True]
 
 
 def test_the_union_term_by_hand_for_the_trivial_entry():

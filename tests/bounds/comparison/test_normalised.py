@@ -31,3 +31,13 @@ def test_length_enters_the_logarithm_alone():
             assert value < long[name] < 2 * value
         elif name.startswith(("trivial", *BALLS, "parameters")):
             assert long[name] == value
+
+
+def test_shares_are_parts_of_one():
+    weights = TransformerWeights(((HEAD, HEAD),), np.array([0.3, 0.2]))
+    with jax.enable_x64(True):
+        table = normalised([(weight_norms(weights), None)], INPUTS, SAMPLES, 1.0, 1.0)
+    sums = np.sum(table.shares, axis=1)
+    assert np.all(np.isclose(sums, 1, rtol=1e-13) | (sums == 0))
+    assert sums[0] == 0
+    assert np.all(sums[1:] > 0)

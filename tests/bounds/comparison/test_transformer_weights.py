@@ -59,3 +59,11 @@ def test_bad_weights_are_refused_in_one_line():
         with pytest.raises(UserError, match=words) as caught:
             check_weights(weights)
         assert "\n" not in str(caught.value)
+
+
+def test_the_rank_is_at_most_the_sides_and_what_the_factors_allow():
+    M = np.arange(15.0).reshape(5, 3)
+    assert [matrix_norms(M, rank).rank for rank in (None, 2, 9)] == [3, 2, 3]
+    assert matrix_norms(M.T).rank == 3
+    found = matrix_norms(M)
+    assert (found.rows, found.columns) == (5, 3)

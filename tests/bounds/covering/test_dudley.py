@@ -8,9 +8,14 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from dudley_by_search import least_chain, least_integral
+from scipy.integrate import quad
+from scipy.optimize import minimize_scalar
 
 from attlas.bounds.covering.dudley import (
     CONSTANTS,
+    LEVELS,
+    RATIOS,
+    chain_levels,
     dudley_chain,
     dudley_integral,
     entropy_integral,
@@ -135,3 +140,57 @@ def test_single_precision_is_followed():
     radius = jnp.asarray(1.0, "float32")
     D = jnp.asarray(1.0, "float32")
     assert dudley_chain(lambda e: D / e**2, 1000, radius).dtype == jnp.float32
+
+
+@pytest.mark.parametrize("constants", ["printed", "classical", "sharp"])
+@pytest.mark.parametrize("split", [False, True])
+def test_the_least_value_is_that_of_a_search_with_quadrature(constants, split):
+    A, D, R, m = 3.0, 0.4, 1.7, 20_000
+    c_1, c_2 = CONSTANTS[constants]
+
+    def root(e):
+        return math.sqrt(A) + math.sqrt(D) / e if split else math.sqrt(A + D / e**2)
+
+    def value(t):
+        return c_1 * math.exp(t) + c_2 * quad(root, math.exp(t), R, epsrel=1e-12)[0] / math.sqrt(m)
+
+    found = minimize_scalar(value, bounds=(-9, math.log(R)), method="bounded")
+    best = dudley_integral(A, D, m, R, constants=constants, split=split)
+    np.testing.assert_allclose(best, found.fun, rtol=1e-9)
+    array = dudley_integral(A, D, jnp.asarray(float(m)), R, constants=constants, split=split)
+    np.testing.assert_allclose(array, best, rtol=1e-14)
+
+
+@pytest.mark.parametrize("split", [False, True])
+def test_delta_is_the_radius_where_the_entropy_is_too_large(split):
+    for A, D, m in ((4.0, 0.01, 4), (9.0, 0.01, 4), (0.0, 40.0, 4)):
+        found = dudley_integral(A, D, m, 1.5, constants="printed", split=split)
+        np.testing.assert_allclose(found, 1.5, rtol=1e-15)
+
+
+def test_the_chain_is_the_least_over_ratios_and_lengths():
+    levels = np.asarray(chain_levels(jnp.asarray(1.3)))
+    powers = RATIOS[:, None] ** -np.arange(1.0, LEVELS + 1)
+    np.testing.assert_allclose(levels, 1.3 * np.maximum(powers, 1e-15), rtol=1e-13)
+
+    def entropy(e):
+        return 0.7 + 0.3 / e**1.5
+
+    for m in (3, 40, 5000):
+        best = 1.3
+        for ratio, row in zip(RATIOS, levels, strict=True):
+            total = 0.0
+            for j, level in enumerate(row):
+                if entropy(level) > m / 2:
+                    break
+                before = row[j - 1] if j else 1.3
+                if before <= 1.4e-15:
+                    break
+                assert math.isclose(before, ratio * level, rel_tol=1e-12)
+                total += (before + level) * math.sqrt(2 * entropy(level) / m)
+                best = min(best, level + total)
+        np.testing.assert_allclose(dudley_chain(entropy, m, 1.3), best, rtol=1e-12)
+    exact = dudley_chain(lambda e: jnp.full_like(e, 6.0), 12, 100.0)
+    assert exact == 100
+    edge = dudley_chain(lambda e: jnp.where(e < 1, 1e9, 6.0), 12.0, 1.5)
+    np.testing.assert_allclose(edge, min(1.5, 1 + 2.5 * 1.0), rtol=1e-14)

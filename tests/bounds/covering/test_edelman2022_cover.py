@@ -87,3 +87,25 @@ def test_coefficient_by_counting(norm, B_x, points, k, m):
     np.testing.assert_allclose(found, by_grid, rtol=1e-13)
     finer = by_counting(norm, B_x, points, k, m, np.geomspace(1.003, 4, 4000))
     assert 0.99 * by_grid <= finer <= by_grid * 1.001
+
+
+@pytest.mark.parametrize(("k", "m"), [(1, 500), (3, 500), (6, 70), (3, 3)])
+def test_the_coefficient_is_the_least_over_the_ratios(k, m):
+    size = math.log(2 * k * 90 + 1)
+    cells = math.log(max(m / 2, 2))
+    costs = [ratio * size + math.log(math.ceil(cells / math.log(ratio))) for ratio in GRID_RATIOS]
+    expected = (1.3 * 0.7) ** 2 * (size if k == 1 else min(costs))
+    np.testing.assert_allclose(edelman2022_cover(1.3, 0.7, 90, k, m), expected, rtol=1e-13)
+
+
+def test_updates_go_to_the_worst_point_by_the_same_step():
+    X = np.random.default_rng(3).normal(size=(9, 4)) * np.arange(1, 10)[:, None]
+    w, u, count = np.array([0.4, -1.1, 0.3, 0.7]), np.zeros(4), 0
+    longest = max(x @ x for x in X)
+    while max(errors := [abs((w - u) @ x) for x in X]) > 1.9:
+        x = X[errors.index(max(errors))]
+        u, count = u + 1.9 / longest * x * (1 if (w - u) @ x > 0 else -1), count + 1
+    centre, updates = perceptron_cover(w, X, 1.9)
+    assert updates == count > 3
+    np.testing.assert_allclose(centre, u, rtol=1e-12)
+    assert perceptron_cover(np.array([0.5, 0.0]), np.eye(2), 0.5)[1] == 0

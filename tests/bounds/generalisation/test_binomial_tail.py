@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from attlas.bounds.generalisation import binomial_tail
 from attlas.bounds.generalisation.binomial_tail import (
     binomial_lower_limit,
     binomial_upper_limit,
@@ -70,6 +71,41 @@ def test_nine_errors_of_a_billion_where_the_incomplete_beta_function_loses_digit
             return sum(terms, Decimal(0)).ln()
 
         assert tail_at(found) <= level < tail_at(math.nextafter(found, 0.0))
+
+
+def test_a_limit_is_beyond_the_level_by_more_than_the_rounding_of_the_tail(monkeypatch):
+    monkeypatch.setattr(binomial_tail, "_SLACK", Decimal("0.01"))
+    for k, n, delta in ((7, 40, 0.05), (1, 9, 0.3), (30, 33, 1e-4)):
+        for found in (binomial_upper_limit(k, n, delta), 1 - binomial_lower_limit(n - k, n, delta)):
+            log = math.log(tail(k, n, found))
+            np.testing.assert_allclose(log + 0.01 * (1 + abs(log)), math.log(delta), rtol=1e-12)
+
+
+def test_the_search_begins_beside_the_limit(monkeypatch):
+    """To six digits where double precision reaches, and by Chernoff's exponent where not."""
+    guesses, search = [], binomial_tail.first_float
+
+    def noted(holds, guess, **direction):
+        guesses.append(guess)
+        return search(holds, guess, **direction)
+
+    monkeypatch.setattr(binomial_tail, "first_float", noted)
+    for k, n, bits in ((7, 10_000, 30), (3, 50, 5)):
+        np.testing.assert_allclose(binomial_upper_limit(k, n, 0.05, bits), guesses[-1], rtol=1e-6)
+    found = binomial_lower_limit(7, 50, 0.05)
+    np.testing.assert_allclose(found, guesses[-1], rtol=1e-6)
+    found, nats = binomial_upper_limit(400, 1000, 0.05, 1000), 1000 * math.log(2) - math.log(0.05)
+    # all errors among the first k examples, the others right
+    np.testing.assert_allclose(guesses[-1], 0.4 + 0.6 * (1 - math.exp(-nats / 600)), rtol=1e-13)
+    np.testing.assert_allclose(guesses[-1], found, rtol=0.1)
+
+
+@pytest.mark.parametrize("n", [998, 999, 1000, 1001, 1700])
+def test_logarithms_of_factorials_are_right_on_both_sides_of_stirlings_series(n):
+    half = Decimal("0.5")
+    with localcontext(Context(prec=60)):
+        exact = Decimal(sum(math.comb(n, j) for j in range(n // 3 + 1))).ln() - n * Decimal(2).ln()
+        assert abs(log_binomial_tail(n // 3, n, half, half) - exact) < Decimal("1e-48")
 
 
 def test_no_error_of_10010_is_three_in_ten_thousand():

@@ -1,6 +1,7 @@
 """Occam's bound in kl form: the table of adders, its two forms, its coverage over a class."""
 
 import math
+from decimal import Context, Decimal, localcontext
 
 import numpy as np
 import pytest
@@ -53,6 +54,17 @@ def test_it_holds_for_all_models_at_once_and_a_shorter_code_would_not():
 
     assert 0.4 * delta < fails(6) <= delta
     assert fails(4) > delta
+
+
+@pytest.mark.parametrize("bits", [0, 7, 100, 1234])
+def test_no_rounding_takes_a_bound_below_what_sixty_digits_give(bits):
+    """For losses of zero, where the inverse is -expm1(-nats / n)."""
+    for n in range(5000, 5040):
+        with localcontext(Context(prec=60)):
+            nats = bits * Decimal(2).ln() - Decimal("0.05").ln()
+            truth = 1 - (-nats / n).exp()
+        found = Decimal(compression_bound(0.0, n, bits, 0.05).bound)
+        assert truth <= found <= truth * (1 + Decimal(2) ** -47)
 
 
 def test_it_is_vacuous_where_guessing_is_as_good():

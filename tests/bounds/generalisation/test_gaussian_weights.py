@@ -69,3 +69,13 @@ def test_bad_input_is_one_line(law, prior, said):
     with pytest.raises(UserError, match=said) as caught:
         gaussian_kl(law, prior)
     assert "\n" not in str(caught.value)
+
+
+def test_what_is_added_is_the_rounding_of_all_terms():
+    """The law is the prior itself: 0 and the allowance, of n + 16 roundings of the terms' sizes."""
+    eps = np.finfo(float).eps
+    found = gaussian_kl(GaussianWeights(np.arange(6.0), 1.0), GaussianPrior(np.arange(6.0), [1.0]))
+    np.testing.assert_allclose(found, [22 * eps * 6], rtol=1e-12)
+    found = gaussian_kl(GaussianWeights(np.arange(6.0), 4.0), GaussianPrior(np.arange(6.0), [4.0]))
+    size = 6 + 2 * 6 * np.log(4)
+    np.testing.assert_allclose(found, [22 * eps * size], atol=8 * eps * np.log(4))

@@ -9,10 +9,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import entropy
 
+from attlas.bounds.generalisation import kl_inverse
 from attlas.bounds.generalisation.kl_inverse import (
     bernoulli_kl,
     kl_lower_inverse,
     kl_upper_inverse,
+    near_kl_inverse,
 )
 from attlas.core.errors import UserError
 
@@ -24,20 +26,21 @@ CASES = [
 ]
 
 
-def divergence(q, p):
-    """The definition, with 60 digits."""
+def divergence(q, p, slack=0):
+    """The definition, with 60 digits; less a share of the sizes of its terms."""
     Q = Decimal(q)
     heads = Q * (Q / p).ln() if q > 0 else Decimal(0)
-    return heads + ((1 - Q) * ((1 - Q) / (1 - p)).ln() if q < 1 else Decimal(0))
+    tails = (1 - Q) * ((1 - Q) / (1 - p)).ln() if q < 1 else Decimal(0)
+    return heads + tails - slack * (abs(heads) + abs(tails))
 
 
-def true_inverse(q, c, end):
+def true_inverse(q, c, end, slack=0):
     """Bisection of decimals, from q towards 0 or 1, to 55 digits."""
     with localcontext(PRECISE):
         near, far = Decimal(q), Decimal(end)
         for _ in range(190):
             middle = (near + far) / 2
-            if divergence(q, middle) <= Decimal(c):
+            if divergence(q, middle, slack) <= Decimal(c):
                 near = middle
             else:
                 far = middle
@@ -69,6 +72,38 @@ def test_lower_inverse_is_the_next_float_below_the_truth(q, c):
     found, truth = kl_lower_inverse(1 - q, c), true_inverse(1 - q, c, 0)
     assert Decimal(found) <= truth
     assert Decimal(math.nextafter(found, 1.0)) >= truth
+
+
+def test_bisection_in_double_precision_leaves_few_floats_to_sixty_digits(monkeypatch):
+    guesses, search = [], kl_inverse.first_float
+
+    def noted(holds, guess, **direction):
+        guesses.append(guess)
+        return search(holds, guess, **direction)
+
+    monkeypatch.setattr(kl_inverse, "first_float", noted)
+    cases = [(0.0, 1e-9), (0.003, 0.04), (0.15, 1e-5), (0.5, 2.0), (0.97, 0.3), (1e-310, 0.7)]
+    for q, c in cases:
+        for inverse, start in ((kl_upper_inverse, q), (kl_lower_inverse, 1 - q)):
+            found = inverse(start, c)
+            # downward the distance is taken from a larger number
+            loss = (32 * found + (found < start)) * np.finfo(float).eps
+            assert abs(guesses.pop() - found) <= loss
+
+
+def test_a_bias_counts_as_beyond_only_by_more_than_the_rounding_of_both_terms(monkeypatch):
+    slack = Decimal("0.01")
+    monkeypatch.setattr(kl_inverse, "_SLACK", slack)
+    for q, c in ((0.02, 0.3), (0.5, 0.04), (0.97, 0.002), (0.0, 0.04)):
+        found = kl_upper_inverse(q, c), kl_lower_inverse(1 - q, c)
+        truth = true_inverse(q, c, 1, slack), true_inverse(1 - q, c, 0, slack)
+        np.testing.assert_allclose(found, [float(p) for p in truth], rtol=1e-15)
+
+
+def test_rough_inverses_are_right_to_nine_digits():
+    q, c = np.array([(q, c) for q, c in CASES] + [(1.0, 0.3), (0.2, 900.0), (0.3, 0.0)]).T
+    exact = [kl_upper_inverse(*case) for case in zip(q, c, strict=True)]
+    np.testing.assert_allclose(near_kl_inverse(q, c), exact, atol=1e-9)
 
 
 def test_the_last_midpoint_of_a_bisection_is_below_the_truth_in_about_half_of_the_cases():
@@ -110,7 +145,7 @@ def test_extremes():
     assert kl_lower_inverse(0.2, 1e4) == 0.0
     assert kl_upper_inverse(0.3, 0.0) == kl_lower_inverse(0.3, 0.0) == 0.3
     assert bernoulli_kl(0.0, 0.0) == bernoulli_kl(1.0, 1.0) == 0.0
-    assert bernoulli_kl(0.5, 1.0) == math.inf
+    assert bernoulli_kl(0.5, 1.0) == bernoulli_kl(0.5, 0.0) == bernoulli_kl(1.0, 0.0) == math.inf
     np.testing.assert_allclose(bernoulli_kl(1e-310, 0.5), math.log(2), rtol=1e-15)
 
 

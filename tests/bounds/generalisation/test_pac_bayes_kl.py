@@ -1,6 +1,7 @@
 """PAC-Bayes with draws: the formula step by step, its account of delta, the split, bad input."""
 
 import math
+from decimal import Context, Decimal, localcontext
 
 import jax
 import jax.numpy as jnp
@@ -8,6 +9,7 @@ import numpy as np
 import pytest
 from scipy import optimize
 
+from attlas.bounds.generalisation import pac_bayes_kl as module
 from attlas.bounds.generalisation.gaussian_weights import (
     GaussianPrior,
     GaussianWeights,
@@ -47,6 +49,30 @@ def test_the_bound_is_its_formula():
     np.testing.assert_allclose([bound.empirical, bound.complexity], [mean, nats], rtol=1e-12)
     np.testing.assert_allclose(bound.at(400.0), bound.bound, rtol=1e-15)
     assert [c.checked for c in bound.conditions] == [False, False, True]
+
+
+def test_what_is_inverted_is_above_its_formula_by_its_roundings(monkeypatch):
+    asked, invert = [], module.kl_upper_inverse
+    monkeypatch.setattr(module, "kl_upper_inverse", lambda *a: asked.append(a) or invert(*a))
+    nats, eps = float(gaussian_kl(LAW, PRIOR).min()), np.finfo(float).eps
+    for k in range(12):
+        n, delta = 400 + k, 0.05 + 0.001 * k
+        bound = pac_bayes_kl(error, LAW, PRIOR, n, delta, KEY, draws=50)
+        (mean, drawn), (limit, cost) = asked[-2:]
+        np.testing.assert_allclose(mean, bound.empirical * (1 + 64 * eps), rtol=2 * eps)
+        assert limit == invert(mean, drawn)
+        second = bound.shares[1][1]
+        with localcontext(Context(prec=60)):
+            first = Decimal((delta - second) / 3)
+            exact = -Decimal(second).ln() / 50
+            both = (Decimal(nats) + (2 * Decimal(n).sqrt() / first).ln()) / n
+            assert exact <= Decimal(drawn) <= exact * (1 + Decimal(2) ** -49)
+            assert both <= Decimal(cost) <= both * (1 + Decimal(2) ** -48)
+
+
+def test_losses_of_one_are_no_error():
+    bound = pac_bayes_kl(lambda w: 1 + 0 * w[0], LAW, PRIOR, 400, 0.05, KEY, draws=2)
+    assert (bound.bound, bound.empirical) == (1.0, 1.0)
 
 
 def test_all_of_delta_is_accounted_for():

@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 
+from attlas.bounds.generalisation import token_bound as module
 from attlas.bounds.generalisation.token_bound import (
     SLOPES,
     bernstein_exponent,
@@ -43,6 +44,37 @@ def test_the_bound_is_its_formula():
     assert min(forms) < forms[-1]
     more = token_bound(p, 7, bits, delta, smoothings=[0.1, 0.2])
     assert more.bound < found.bound * (1 + math.log(2) / cost)
+
+
+def test_the_best_smoothing_and_what_roundings_add(monkeypatch):
+    monkeypatch.setattr(module, "_SAFE", 1.01)
+    p, delta, bits, words, grid = (
+        np.random.default_rng(1).beta(5, 1, 900),
+        0.05,
+        40,
+        11,
+        (0.4, 0.02),
+    )
+    choices = len(grid) * (len(SLOPES) + 1)
+    cost = (bits * math.log(2) + math.log(choices / delta)) * 1.01
+    for N in (900, 9000, 60):
+        bounds = []
+        for alpha in grid:
+            loss = -np.log2((1 - alpha) * p + alpha / words)
+            least, worst = -math.log2(1 - alpha + alpha / words), -math.log2(alpha / words)
+            Z = (loss - least) / (worst - least)
+            V = sum((z - np.mean([0.5, *Z[:k]])) ** 2 for k, z in enumerate(Z)) / 900
+            psi = {s: -math.log(1 - s) - s for s in SLOPES}
+            forms = [(psi[s] * V + cost / N) / s for s in SLOPES] + [math.sqrt(cost / N / 2)]
+            bounds.append((least + (worst - least) * min(1, Z.mean() + 1.01 * min(forms)), loss))
+        found = token_bound(p, words, bits, delta, smoothings=grid)
+        best = min(bounds, key=lambda pair: pair[0])
+        np.testing.assert_allclose(found.at(float(N)), best[0], rtol=1e-12)
+        if N == 900:
+            np.testing.assert_allclose(found.empirical, best[1].mean(), rtol=1e-12)
+            np.testing.assert_allclose(found.complexity, bits * math.log(2), rtol=1e-14)
+            np.testing.assert_allclose(found.trivial, math.log2(words), rtol=1e-14)
+            assert f"{choices} choices" in found.shares[0][0]
 
 
 def test_it_holds_on_streams_with_memory_about_as_often_as_it_says():

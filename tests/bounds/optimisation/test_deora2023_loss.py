@@ -159,3 +159,29 @@ def test_formulas_follow_the_dtype_and_trace():
         )
         np.testing.assert_allclose(batch[1], deora2023_beta_2(2, 3, 1.5, 2.0, 4, version))
     assert deora2023_quasi_convexity(largest / 4, "sharp").dtype == jnp.float32
+
+
+def test_all_constants_by_hand():
+    T, d, R, x, heads = 3, 5, 1.7, 0.9, 7
+    s = 4 / (3 * 3**0.5) * R**2 * x
+    first = {
+        "printed": 3**0.5 * R * (2 * R**2 * x + 1),
+        "dimension_free": 3**0.5 * R * (2 * R**2 * x + 1),
+        "sharp": 3**0.5 * R * R**2 * x,
+    }
+    third = {
+        "printed": 2 * 15**0.5 * R**3 * (3 * 5**0.5 * R**2 * x + 1),
+        "dimension_free": 3**0.5 * R**3 * (2 * R**2 * x + 1),
+        "sharp": 3**0.5 * R**3 * (s + (s**2 + 4) ** 0.5) / 2,
+    }
+    for version in VERSIONS:
+        second = third[version] / heads**0.5 + first[version] ** 2 / 4
+        found = (
+            deora2023_beta_1(T, R, x, version),
+            deora2023_beta_2(T, d, R, x, heads, version),
+            deora2023_beta_3(T, d, R, x, version),
+        )
+        np.testing.assert_allclose(found, [first[version], second, third[version]], rtol=1e-14)
+    np.testing.assert_allclose(deora2023_beta_1(T, R, 0.1), 3**0.5 * R, rtol=1e-14)
+    printed = deora2023_quasi_convexity(0.8, "printed"), deora2023_quasi_convexity(0.8)
+    np.testing.assert_allclose(printed, [1 / 0.6, 1 / np.cos(0.8**0.5 / 2)], rtol=1e-14)

@@ -212,6 +212,37 @@ def test_heads_by_hand():
     np.testing.assert_allclose(hessian, (2 * 625 * 26 + 4 * 125) / 2, rtol=1e-14)
 
 
+def test_sharp_values_of_every_decoder_by_hand():
+    """R = 5, ||X u||_inf = 3 and 8 and 2 for the rows of U; one u is read at all tokens."""
+    X = jnp.array([[3.0, 4.0], [1.0, 0.0], [0.0, -2.0]])
+    u = jnp.array([1.0, 0.0])
+    U = jnp.stack([u, 2 * jnp.array([0.0, 1.0]), -u / 1.5])
+    full = 3**0.5 * 5 * 5 * (3**2 + 8**2 + 2**2) ** 0.5
+    np.testing.assert_allclose(deora2023_gradient(X, U), full, rtol=1e-14)
+    pooled = jnp.stack([u] * 3)
+    np.testing.assert_allclose(
+        deora2023_gradient(X, pooled, decoder=Decoder.POOLED), 3 * 5 * 5 * 3, rtol=1e-14
+    )
+    only = jnp.stack([0 * u, 0 * u, u])
+    last = deora2023_gradient(X, only, decoder=Decoder.LAST)
+    np.testing.assert_allclose(last, 5 * 5 * 3, rtol=1e-14)
+    small = deora2023_gradient(X, 1e-3 * U)
+    np.testing.assert_allclose(small, 3**0.5 * 5, rtol=1e-14)
+    for decoder, heads, tokens, total in (
+        (Decoder.FULL, U, 3, 13),
+        (Decoder.POOLED, pooled, 9, 9),
+        (Decoder.LAST, only, 1, 3),
+    ):
+        c = 4 / (3 * 3**0.5) * 5**4 * total
+        expected = (c + (c**2 + 4 * tokens * 5**6) ** 0.5) / 2
+        found = deora2023_hessian(X, heads, decoder=decoder)
+        np.testing.assert_allclose(found, expected, rtol=1e-13)
+    several = jnp.stack([0.1 * U, U, 0.5 * U])
+    found = deora2023_multi_head_gradient(X, several), deora2023_multi_head_hessian(X, several)
+    one = deora2023_gradient(X, U), deora2023_hessian(X, U) / 3**0.5
+    np.testing.assert_allclose(found, one, rtol=1e-14)
+
+
 @pytest.mark.thorough
 def test_bounds_follow_the_dtype_and_have_derivatives_at_zero():
     X, zero = jnp.ones((2, 1), "float32").at[1].set(0), jnp.zeros((2, 1), "float32")

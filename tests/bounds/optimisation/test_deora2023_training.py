@@ -200,3 +200,47 @@ def test_formulas_follow_the_dtype():
         assert deora2023_head_condition(setting, version).dtype == jnp.float32
         assert deora2023_rho(setting, 9, version).dtype == jnp.float32
         assert deora2023_training_loss(one, one, 0.1, 9, version).dtype == jnp.float32
+
+
+def test_all_versions_by_hand():
+    T, d, R, far, largest, H = 3, 5, 1.3, 1.7, 0.6, 11
+    setting, w = Setting(T, d, R, far, largest), TRAINING_CURVATURE**0.5
+    sharp_radius = (3 + 2 * w / np.sin(w) - 2 * w / np.tan(w)) ** 0.5
+    radii = {"printed": 3, "dimension_free": 3, "sharp": sharp_radius}
+    for version, r in radii.items():
+        x = r * far + largest
+        s = 4 / (3 * 3**0.5) * R**2 * x
+        curvature = {
+            "printed": 2 * (T * d) ** 0.5 * R**3 * (3 * d**0.5 * R**2 * x + 1),
+            "dimension_free": T**0.5 * R**3 * (2 * R**2 * x + 1),
+            "sharp": T**0.5 * R**3 * (s + (s**2 + 4) ** 0.5) / 2,
+        }[version]
+        slope = T**0.5 * R * (R**2 * x if version == "sharp" else 2 * R**2 * x + 1)
+        factor = r**2 / TRAINING_CURVATURE if version == "sharp" else 18
+        alpha = 3 * d**0.5 * R**2 * (3 * T**0.5 * R**3 * x + 2 * T**0.5 * R)
+        rho = curvature / H**0.5 + slope**2 / 4
+        if version == "printed":
+            rho = (2 * (T * d) ** 0.5 * R**3 / H**0.5 + T * R**2 / 4) * alpha**2
+        np.testing.assert_allclose(deora2023_radius_factor(version), r, rtol=1e-14)
+        np.testing.assert_allclose(deora2023_heads_factor(version), factor, rtol=1e-14)
+        np.testing.assert_allclose(deora2023_head_norm_bound(far, largest, version), x, rtol=1e-14)
+        heads = np.ceil((factor * curvature * far**2) ** 2)
+        np.testing.assert_allclose(deora2023_head_condition(setting, version), heads, rtol=1e-12)
+        np.testing.assert_allclose(deora2023_rho(setting, H, version), rho, rtol=1e-14)
+        ends = (1 + r) * far, r * far
+        np.testing.assert_allclose(deora2023_iterate_distance(far, version), ends, rtol=1e-14)
+        loss, path = (
+            (1 / np.cos(w), 3 * np.tan(w) / (2 * w) - 1) if version == "sharp" else (2, 5 / 4)
+        )
+        expected = loss * 0.3 + path * far**2 / (0.07 * 13)
+        found = deora2023_training_loss(0.3, far, 0.07, 13, version)
+        np.testing.assert_allclose(found, expected, rtol=1e-13)
+    assert deora2023_head_condition(Setting(1, 1, 0.01, 0.01, 0.01)) == 1
+    limits = deora2023_step_limits(2.5, far, 13, 0.3, 0.8)
+    hand = {"unit": 1, "smoothness": 0.4, "target_loss": far**2 / 3.9, "start_loss": far**2 / 0.8}
+    for name, limit in hand.items():
+        np.testing.assert_allclose(limits[name], limit, rtol=1e-14)
+    root = 0.5**0.5
+    at_half = 3 + 2 * root / np.sin(root) - 2 * root / np.tan(root)
+    np.testing.assert_allclose(deora2023_radius_factor("sharp", 0.5), at_half**0.5, rtol=1e-14)
+    np.testing.assert_allclose(deora2023_heads_factor("sharp", 0.5), at_half / 0.5, rtol=1e-14)

@@ -250,3 +250,59 @@ def test_softmax_bounds_at_logits_beyond_the_range_of_exponentials():
     network = SoftmaxNetwork(W, jnp.array([[1.0, -1.0, 1.0, 1.0]]))
     bound = gu2024_kernel_change(network, jnp.ones((1, 1)), 0.25)
     np.testing.assert_allclose(bound, [[2 * 1.25**2 * np.expm1(1.0)]], rtol=1e-14)
+
+
+def test_the_printed_lemma_of_softmax_by_its_radius():
+    network = SoftmaxNetwork(jnp.array([[3.0, -1.0]]), jnp.array([[1.0, -1.0]]))
+    bound = gu2024_kernel_change(network, jnp.ones((1, 1)), 0.01, constants="printed")
+    np.testing.assert_allclose(bound, [[0.01 * np.exp(30)]], rtol=1e-12)
+
+
+def test_the_thirteen_parts_by_hand():
+    B, R, m, e = 0.7, 0.03, 11, np.exp
+    hand = [
+        B, B + R, R, e(B), e(B + R), 2 * R, 2 * R * e(B + R), m * 2 * R * e(B + R),
+        2 * R * e(3 * B + 2 * R) / m, e(2 * B) / m, e(2 * B + 2 * R) / m,
+        4 * R * e(4 * B + 3 * R) / m, 4 * R * e(4 * B + 3 * R),
+    ]  # fmt: skip
+    found = gu2024_basic_bounds(B, R, m)
+    np.testing.assert_allclose([found[k] for k in range(1, 14)], hand, rtol=1e-14)
+    sharp = gu2024_relative_bounds(0.4)
+    once, twice, tanh = np.exp(0.4) - 1, np.exp(0.8) - 1, 2 * np.tanh(0.2)
+    expected = [once, once, once, twice, tanh]
+    np.testing.assert_allclose([sharp[k] for k in (7, 8, 9, 12, 13)], expected, rtol=1e-14)
+
+
+@pytest.mark.parametrize("activation", list(Activation))
+def test_the_sharp_lemma_entry_by_entry(activation):
+    rng = np.random.default_rng(8)
+    d, m, k, n, R = 2, 7, 3, 4, 0.23
+    W, a, X = rng.normal(size=(d, m)), rng.uniform(-1, 1, (k, m)), rng.normal(size=(n, d))
+    expected = np.empty((k, n, k, n))
+    for l, i, p, j in np.ndindex(k, n, k, n):
+        x, y, size = X[i], X[j], abs(X[i] @ X[j])
+        moves = [R * np.linalg.norm(z) for z in (x, y)]
+        if activation is Activation.EXPONENTIAL:
+            mean = np.mean(np.exp(W.T @ (x + y)))
+            expected[l, i, p, j] = size * mean * (np.exp(R * np.linalg.norm(x + y)) - 1)
+        elif activation is Activation.RELU:
+            ends = [
+                {z @ w > -s, z @ w > s} for w in W.T for z, s in zip((x, y), moves, strict=True)
+            ]
+            pairs = zip(ends[::2], ends[1::2], strict=True)
+            products = [{u and v for u in one for v in other} for one, other in pairs]
+            expected[l, i, p, j] = size * np.mean([len(values) == 2 for values in products])
+        else:
+            S, T = (np.exp(z @ W) / np.exp(z @ W).sum() for z in (x, y))
+            heights = [
+                1 + min(1, abs(head @ share) + s)
+                for head, share, s in zip((a[l], a[p]), (S, T), moves, strict=True)
+            ]
+            size *= m * (S @ T) * np.prod(heights) * (np.exp(2 * sum(moves)) - 1)
+            expected[l, i, p, j] = size
+    network = SoftmaxNetwork(jnp.asarray(W), jnp.asarray(a), activation)
+    found = np.asarray(gu2024_kernel_change(network, jnp.asarray(X), R))
+    np.testing.assert_allclose(found, expected.reshape(k * n, k * n), rtol=1e-12)
+    if activation is Activation.SOFTMAX:
+        large = gu2024_kernel_change(network, jnp.asarray(300 * X), 1e-6)
+        assert np.all(np.isfinite(np.asarray(large)))

@@ -277,7 +277,7 @@ def compare_bounds(
     loss = _Loss(loss_lipschitz if weights.readout.ndim == 1 else 1.0, loss_range, delta)
     risks = _certificates(weights, m, delta, evaluation, (certificates, held_out, training_risk))
     with jax.enable_x64(True):
-        tokens = measure_inputs(inputs, weights.readout.shape[-1], B_x)
+        tokens = measure_inputs(inputs, weights.readout.shape[-1], B_x, m)
         rows = _rows(_grids(weights, norms), tokens, m, model, lipschitz, loss_range)
         entries = _entries(rows, loss, m, least) + certificate_entries(risks, loss_range)
     about = tokens.l2, risks.true_gap, risks.shares(delta), _ABOUT[model]

@@ -66,16 +66,18 @@ def _token_norms(X: Float[Array, "N d"]) -> tuple[Array, Array, Array, Array]:
     return row_norm(X, 2, _INF), l2, l1, column_norm(X, _INF, _INF)
 
 
-def measure_inputs(inputs: ArrayInput, d: int, B_x: float | None) -> Inputs:
+def measure_inputs(inputs: ArrayInput, d: int, B_x: float | None, m: int = 1) -> Inputs:
     """Norms of the tokens, checked and certified.
 
     Args:
         inputs: samples of shape (n, T, d).
         B_x: bound on the Euclidean norms known in advance; None to measure it.
+        m: number of samples that the norms are to hold for.
 
     Returns:
         The norms, upper values in the default precision or wider; B_x where it is given, raised
-        by the rounding of tokens that were scaled to it.
+        by the rounding of tokens that were scaled to it, and what follows from it for the other
+        norms where fewer samples than m are at hand.
 
     Raises:
         UserError: if the shape does not fit, an entry is not finite or B_x is exceeded.
@@ -108,4 +110,6 @@ def measure_inputs(inputs: ArrayInput, d: int, B_x: float | None) -> Inputs:
             f"B_x = {B_x}, but a token has norm {plain:.6g}: raise B_x or scale the data"
         )
     bound = max(B_x, l2)
-    return Inputs(X.shape[1], bound, min(l1, math.sqrt(d) * bound), min(largest, bound))
+    if len(X) < m:
+        l1, largest = math.sqrt(d) * bound * (1 + 2**-51), bound
+    return Inputs(X.shape[1], bound, l1, largest)

@@ -99,11 +99,10 @@ def near_kl_inverse(
         >>> near_kl_inverse(np.array([0.0]), np.array([1.0])).round(6).tolist()
         [0.632121]
     """
-    low, high = np.minimum(q, 1.0), np.ones_like(q)
+    low, high = q, np.ones_like(q)
     for _ in range(30):
         p = (low + high) / 2
-        inside = np.clip(p, 1e-300, 1 - 1e-16)
-        below = kl_div(q, inside) + kl_div(1 - q, 1 - inside) <= c
+        below = kl_div(q, p) + kl_div(1 - q, 1 - p) <= c
         low, high = np.where(below, p, low), np.where(below, high, p)
     return low
 
@@ -169,20 +168,14 @@ def _reaches(q: float | int, c: float | int, upward: bool):
 def _divergence(q: float | int, step: float | int) -> float:
     """kl(q || q + step) as a sum of two terms that are not negative."""
     if not -q < step < 1 - q:
-        return 0.0 if step == 0 else math.inf
+        return math.inf
     return max(_excess(q, step) + _excess(1 - q, -step), 0.0)
 
 
 def _excess(q: float | int, step: float | int) -> float:
     """The term q (x - ln(1 + x)) with x = step / q, at least 0, and its limit for q = 0."""
-    if q == 0:
-        return step
-    x = step / q
-    if x <= -1:
-        return math.inf
-    if x == math.inf:
-        return step - q * (math.log(step) - math.log(q))
-    return q * _log_excess(x)
+    x = step / q if q > 0 else math.inf
+    return q * _log_excess(x) if x < math.inf else step
 
 
 def _log_excess(x: float) -> float:
