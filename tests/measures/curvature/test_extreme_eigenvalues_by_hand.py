@@ -222,10 +222,12 @@ def test_the_enclosure_from_a_complement_of_one_step():
     high = [-9 + rounding, -4 + rounding, highest + drift + slack, max(7, highest + drift) + slack]
     found = _enclosure(problem, ends, complement)
     np.testing.assert_allclose(found, np.stack([low, high], axis=1), rtol=1e-12)
-    longer = ritz([0.5], 0.0, [0.5] * 3, [0.2, 0.1, 0.1])
+    longer = ritz([0.5], 0.0, [0.5] * 3, [3.0, 2.0, 4.0])
     wide = _enclosure(problem, ends, longer)
-    wider = _complement_ends(problem, longer)
-    assert wide[1, 0] == pytest.approx(min(-4, wider[0] - np.sqrt(3) * drift) - slack, rel=1e-12)
+    lowest, highest = _complement_ends(problem, longer)
+    assert lowest < -4
+    assert wide[1, 0] == pytest.approx(lowest - np.sqrt(3) * drift - slack, rel=1e-12)
+    assert wide[2, 1] == pytest.approx(highest + np.sqrt(3) * drift + slack, rel=1e-12)
     unknown = _enclosure(problem, ends, None)
     assert np.isinf(unknown).tolist() == [[True, False]] * 2 + [[False, True]] * 2
 
