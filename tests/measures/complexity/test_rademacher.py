@@ -82,7 +82,7 @@ def test_limits_are_those_of_student_and_of_mcdiarmid():
 
 def test_signs_have_the_moments_of_sums_of_fair_signs():
     """Mean, variance and fourth moment within five standard errors of 30,000 entries."""
-    for repeats in (1, 5):
+    for repeats in (1, 2, 5):
         signs = draw_signs(KEY, 300, 100, repeats)
         assert set(np.unique(signs)) == set(np.arange(-repeats, repeats + 1, 2.0))
         assert abs(signs.mean()) <= 5 * np.sqrt(repeats / 30000)
@@ -253,6 +253,8 @@ def test_bad_input_is_refused():
         rademacher_complexity(KEY, linear, jnp.ones((2, 1, 1)), sign_vectors=1)
     with pytest.raises(UserError, match="NaN or infinite"):
         rademacher_complexity(KEY, linear, jnp.full((2, 1, 1), jnp.nan))
+    with pytest.raises(UserError, match=r"leading axes \[0\]"):
+        rademacher_complexity(KEY, linear, jnp.float64(1.0))
 
 
 @pytest.mark.parametrize("name", ["starts", "chunk", "repeats", "steps"])

@@ -179,3 +179,38 @@ def test_rows_stay_orthogonal_when_images_lie_almost_in_the_span():
     spectrum_ends(noted, 1, 32, steps=6)
     gram = np.array(asked) @ np.array(asked).T
     np.testing.assert_allclose(gram, np.eye(6), rtol=0, atol=32 * np.finfo(float).eps)
+
+
+def test_one_product_that_is_not_finite_spoils_its_own_matrix_alone():
+    H, calls = np.stack([np.diag([1.0, 2, 3]), np.diag([4.0, 5, 7])]), []
+
+    def spoilt(rows):
+        calls.append(rows)
+        return products(H)(rows) * np.array([[np.nan if len(calls) == 2 else 1.0], [1.0]])
+
+    found = spectrum_ends(spoilt, 2, 3)
+    for field in found[:4]:
+        assert field.shape == (2, 2)
+        assert np.isnan(field[0]).all()
+    assert found.values[1].tolist() == [4, 7]
+
+
+@pytest.mark.parametrize(("remainder", "is_fresh"), [(20, True), (60, False)])
+def test_a_remainder_of_the_rounding_of_a_product_is_replaced(remainder, is_fresh):
+    """The rounding is sqrt(100) eps times the length of the image, 3: 30 eps."""
+    draws, asked = np.random.default_rng(4), []
+    start, fresh = draws.standard_normal((2, 100))
+    start /= np.linalg.norm(start)
+    other = np.random.default_rng(1).standard_normal(100)
+    other -= (other @ start) * start
+    other /= np.linalg.norm(other)
+
+    def almost_invariant(rows):
+        asked.append(rows[0])
+        return 3 * rows + remainder * np.finfo(float).eps * other * (len(asked) == 1)
+
+    spectrum_ends(almost_invariant, 1, 100, steps=2, seed=4)
+    fresh -= (fresh @ start) * start
+    wanted = fresh / np.linalg.norm(fresh) if is_fresh else other
+    # What remains is rounded to a few eps.
+    assert asked[1] @ wanted > (1 - 1e-12 if is_fresh else 0.95)
