@@ -160,6 +160,12 @@ def test_the_rounding_allowed_is_that_of_a_sum_of_the_row(excess, s0):
     assert concentration(row, taus=(0.125,), norm="l1").s0.tolist() == [s0]
 
 
+def test_a_level_next_to_one_leaves_one_weight():
+    for width in (4, 16, 40):
+        row = np.full(width, 1 / width)
+        assert concentration(row, taus=(1 - 2.0**-53,)).s0.tolist() == [1]
+
+
 ALL_SETS = (np.arange(2**9)[:, None] >> np.arange(9)) % 2 == 1
 
 

@@ -1,5 +1,7 @@
 """Each step of the search for extreme eigenvalues against numbers written out."""
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -84,7 +86,7 @@ def test_the_settings_of_a_problem(monkeypatch):
     """Sizes above 8 count go to Lanczos, each of whose spaces may fail at either end."""
     monkeypatch.setattr(extreme_eigenvalues, "_by_lanczos", lambda *a: Solution(a, 0, {}, {}))
 
-    def problem(size, dtype, **settings):
+    def problem(size, dtype, **settings) -> Any:
         return hessian_extremes(
             lambda x: jnp.sum(x**2), np.zeros(size, dtype), exact_below=0, **settings
         ).value
