@@ -1,11 +1,15 @@
 """The mutants of `benchmarks.mutants`: what the operators do, how a mutant is named, the table."""
 
 import ast
+import threading
 
 import pytest
+from benchmarks.mutants.entered import profiled
 from benchmarks.mutants.judged import reasons
 from benchmarks.mutants.operators import ROOT, Mutant, digest, mutants_of
 from benchmarks.mutants.table import RESULTS, read_table
+
+from attlas.data.sparse_majority import sinusoidal_positions
 
 FORMULA = '''
 def bound(x: float, sizes: Array, power: float = 7) -> float:
@@ -101,3 +105,12 @@ def test_every_judgement_is_of_a_mutant_that_exists_and_says_what_it_is():
     assert not reasons().keys() - existing
     for reason in reasons().values():
         assert reason.startswith(("Equivalent", "Cost", "True"))
+
+
+def test_a_function_that_a_thread_enters_is_noted():
+    entered: set[tuple[str, str]] = set()
+    with profiled(entered):
+        thread = threading.Thread(target=sinusoidal_positions, args=(2, 3))
+        thread.start()
+        thread.join()
+    assert ("src/attlas/data/sparse_majority.py", "sinusoidal_positions") in entered

@@ -14,6 +14,7 @@ import importlib
 import json
 import math
 import sys
+import threading
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -51,7 +52,7 @@ class Entry(NamedTuple):
 
 @contextmanager
 def profiled(entered: set[_Key]) -> Iterator[None]:
-    """Note the functions of the instrument and of the papers that are called meanwhile."""
+    """Note the functions that are called meanwhile, also in threads that begin meanwhile."""
 
     def note(frame: FrameType, event: str, _: object) -> None:
         if event == "call":
@@ -61,10 +62,12 @@ def profiled(entered: set[_Key]) -> Iterator[None]:
 
     before = sys.getprofile()
     sys.setprofile(note)
+    threading.setprofile(note)
     try:
         yield
     finally:
         sys.setprofile(before)
+        threading.setprofile(before)
 
 
 def _empty_caches() -> None:

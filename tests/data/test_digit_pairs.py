@@ -6,6 +6,7 @@ import pytest
 
 from attlas.core.errors import UserError
 from attlas.data.digit_pairs import load_digit_pairs
+from attlas.data.digits import load_digits
 from attlas.data.labelled_tokens import require_labelled_tokens
 
 
@@ -57,3 +58,32 @@ def test_a_linear_rule_learns_the_pair():
 def test_bad_settings_are_refused(settings, message):
     with pytest.raises(UserError, match=message):
         load_digit_pairs(**settings)
+
+
+@pytest.mark.parametrize("classes", [(7, 4), None])
+def test_images_alternate_and_are_divided_by_the_longest_token(classes):
+    splits = load_digits(2, tuple(range(10)))
+    found = load_digit_pairs(classes, R=2.5, count=7, seed=2)
+    labels = (7, 4) if classes else ((1, 3, 5, 7, 9), (0, 2, 4, 6, 8))
+
+    def images(split, side):
+        return split.inputs[np.isin(split.labels, labels[side])].astype(float)
+
+    first, second = (images(splits.train, side) for side in (0, 1))
+    train = [(second if k % 2 else first)[k // 2] for k in range(7)]
+    test = splits.test.inputs[np.isin(splits.test.labels, np.ravel(labels))].astype(float)
+    longest = np.sqrt(max(np.sum(np.square(part), axis=-1).max() for part in (train, test)))
+    np.testing.assert_allclose(found.X_train, np.array(train) / longest * 2.5, rtol=1e-14)
+    np.testing.assert_allclose(found.X_test, test / longest * 2.5, rtol=1e-14)
+    assert found.y_train.tolist() == [1, -1, 1, -1, 1, -1, 1]
+    right = np.isin(splits.test.labels, labels[0])[np.isin(splits.test.labels, np.ravel(labels))]
+    assert np.array_equal(found.y_test, np.where(right, 1, -1))
+
+
+def test_all_pairs_may_be_asked_for_and_no_more():
+    labels = load_digits(0, tuple(range(10))).train.labels
+    most = 2 * min((labels == 3).sum(), (labels == 8).sum())
+    assert len(load_digit_pairs(count=int(most)).X_train) == most
+    for count in (0, int(most) + 1):
+        with pytest.raises(UserError, match=f"choose 1 to {most}"):
+            load_digit_pairs(count=count)

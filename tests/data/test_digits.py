@@ -40,3 +40,21 @@ def test_images_that_cannot_be_cut_are_refused():
         cut_tokens(np.zeros((2, 6, 6)), "patches")
     with pytest.raises(UserError, match="tokens = 'columns' is unknown"):
         cut_tokens(np.zeros((2, 4, 4)), "columns")
+
+
+@pytest.mark.parametrize("classes", [tuple(range(10)), (3, 8), (0, 6, 9)])
+def test_a_fifth_of_the_images_validate_and_a_fifth_test(classes):
+    splits = load_digits(4, classes)
+    sizes = [split.labels.size for split in splits]
+    assert sizes[1:] == [sum(sizes) // 5] * 2
+    assert len({image.tobytes() for split in splits for image in split.inputs}) == sum(sizes)
+    assert all(split.inputs.shape == (n, 8, 8) for split, n in zip(splits, sizes, strict=True))
+
+
+def test_patches_stand_in_reading_order():
+    images = np.arange(3 * 12 * 12).reshape(3, 12, 12)
+    found = cut_tokens(images, "patches")
+    for k in range(16):
+        row, column = 3 * (k // 4), 3 * (k % 4)
+        patch = images[:, row : row + 3, column : column + 3]
+        assert np.array_equal(found[:, k], patch.reshape(3, 9))

@@ -3,6 +3,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from attlas._jax.generator import generator
 from attlas.core.errors import UserError
 from attlas.data.sparse_majority import (
     MajorityDesign,
@@ -90,3 +91,23 @@ def test_runs_differ_in_everything():
 def test_bad_designs_are_refused(T, change, said):
     with pytest.raises(UserError, match=said):
         make_sparse_majority(KEY, T, SMALL._replace(**change))
+
+
+@pytest.mark.parametrize("order", [1.0, 2.0, 3.0])
+def test_draws_are_those_of_the_generator(order):
+    """Positions, then bits, then three uniform vectors, each cleared of those before."""
+    data = make_sparse_majority(KEY, 11, SMALL._replace(embedding_order=order), "float64")
+    draw = generator(KEY)
+    assert np.array_equal(data.indices, draw.choice(11, 5, replace=False))
+    bits = draw.integers(0, 2, (100, 11), dtype=np.int8)
+    assert np.array_equal(data.bits, bits[:40])
+    assert np.array_equal(data.validation_bits, bits[40:])
+    raw = draw.uniform(-1, 1, (3, 16))
+    # Gram and Schmidt by least squares on the vectors before.
+    for k, found in enumerate((data.embedding.zero, data.embedding.one, data.embedding.cls)):
+        before = raw[:k].T
+        free = raw[k] - before @ np.linalg.lstsq(before, raw[k])[0] if k else raw[0]
+        norm = np.sum(np.abs(free) ** order) ** (1 / order)
+        np.testing.assert_allclose(found, free / norm, rtol=0, atol=64 * EPS)
+    scaled = make_sparse_majority(KEY, 11, SMALL._replace(position_scale=0.25), "float64")
+    np.testing.assert_array_equal(scaled.embedding.positions, sinusoidal_positions(12, 16) / 4)

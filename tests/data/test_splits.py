@@ -24,3 +24,25 @@ def test_equal_examples_stay_on_one_side(seed):
 def test_too_large_a_size_is_refused():
     with pytest.raises(UserError, match="leave nothing of 5 examples"):
         split_groups(np.arange(5), (3, 2), seed=0)
+
+
+@pytest.mark.parametrize("sizes", [(17, 9), (4, 20), (3, 3, 3)])
+def test_groups_are_distributed_in_a_shuffled_order(sizes):
+    """One example after the other; a set that is full waits for the next group."""
+    groups = np.random.default_rng(1).integers(0, 12, 45)
+    numbers = sorted(set(groups.tolist()))
+    order = np.random.default_rng(6).permutation(len(numbers))
+    line = [i for k in order for i in np.flatnonzero(groups == numbers[k])]
+    wanted, at = [], 0
+    for size in sizes:
+        wanted.append(line[at : at + size])
+        at += size
+        while groups[line[at]] == groups[line[at - 1]]:
+            at += 1
+    found = split_groups(groups, sizes, seed=6)
+    assert [part.tolist() for part in found] == [*wanted, line[at:]]
+
+
+def test_a_first_set_may_be_empty():
+    parts = split_groups(np.repeat([0, 1], 3), (0, 3), seed=0)
+    assert [part.size for part in parts] == [0, 3, 3]

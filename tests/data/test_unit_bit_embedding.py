@@ -3,8 +3,9 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 
-from attlas.data.sparse_majority import MajorityDesign, make_sparse_majority
+from attlas.data.sparse_majority import BitEmbedding, MajorityDesign, make_sparse_majority
 from attlas.data.unit_bit_embedding import one_hot_bits, scaled_to_unit
 
 EPS = np.finfo(np.float32).eps
@@ -29,3 +30,26 @@ def test_scaled_tokens_have_norm_at_most_one_and_keep_their_directions():
     assert 0.9 < largest <= 1 + 8 * EPS
     ratio = np.asarray(embedding.cls) / np.asarray(scaled.cls)
     np.testing.assert_allclose(ratio, ratio[0], rtol=8 * EPS)
+
+
+def test_one_hot_tokens_are_those_of_the_formula():
+    tokens = np.asarray(one_hot_bits(3)(jnp.array([1, 0, 1], jnp.int8)))
+    root = np.float32(np.sqrt(0.5))
+    wanted = np.zeros((4, 5), np.float32)
+    for t, sign in enumerate((1, -1, 1)):
+        wanted[t, t], wanted[t, 3] = root, sign * root
+    wanted[3, 4] = 1
+    np.testing.assert_allclose(tokens, wanted, rtol=2 * EPS)
+
+
+@pytest.mark.parametrize("longest", ["zero", "one", "cls"])
+def test_the_scale_is_the_longest_content_at_any_position(longest):
+    draws = np.random.default_rng(1)
+    fields = {name: draws.normal(size=4) for name in ("zero", "one", "cls")}
+    fields[longest] *= 7
+    positions = draws.normal(size=(3, 4))
+    arrays = {name: jnp.asarray(a) for name, a in (fields | {"positions": positions}).items()}
+    scaled = scaled_to_unit(BitEmbedding(*arrays.values()))
+    scale = max(np.sqrt(np.sum((c + p) ** 2)) for c in fields.values() for p in positions)
+    for name, array in arrays.items():
+        np.testing.assert_allclose(getattr(scaled, name), array / scale, rtol=1e-14)

@@ -43,3 +43,14 @@ def test_sentences_come_in_balanced_pairs():
         assert (good.label, bad.label) == (1, 0)
         assert good.text[: good.start] == bad.text[: bad.start]
         assert good.text[good.end :] == bad.text[bad.end :]
+
+
+def test_a_quarter_of_the_pieces_are_the_most_frequent_letters():
+    """Of two letters as frequent the first in the alphabet; d is only seen at the beginning."""
+    texts = ["abc abc abc ab", "ab a c", "d d d", "bee e"]
+    counts = {letter: "".join(texts).count(letter) for letter in "abcde"}
+    assert counts == {"a": 6, "b": 6, "c": 4, "d": 3, "e": 3}
+    pieces = train_word_pieces(texts, 19).get_vocab()
+    assert {piece for piece in pieces if len(piece) == 1} == set("abcd")
+    assert {piece for piece in pieces if piece[:2] == "##" and len(piece) == 3} == {"##b", "##c"}
+    assert {piece for piece in train_word_pieces(texts, 3).get_vocab() if len(piece) == 1} == {"a"}

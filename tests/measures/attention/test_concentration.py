@@ -153,6 +153,19 @@ def test_a_threshold_that_rounding_misses_counts_as_reached(norm, tau, s0):
     assert concentration(np.full((1, 10), 0.1), taus=(tau,), norm=norm).s0.item() == s0
 
 
+@pytest.mark.parametrize(("excess", "s0"), [(5, 4), (8, 5)])
+def test_the_rounding_allowed_is_that_of_a_sum_of_the_row(excess, s0):
+    # The sum is 1 + e; the least weight may go if 1/8 + e <= (1 + e) / 8 + 5 eps, e <= 5.7 eps.
+    row = np.r_[0.125 + excess * np.finfo(float).eps, np.full(4, 7 / 32)]
+    assert concentration(row, taus=(0.125,), norm="l1").s0.tolist() == [s0]
+
+
+def test_a_level_next_to_one_leaves_one_weight():
+    for width in (4, 16, 40):
+        row = np.full(width, 1 / width)
+        assert concentration(row, taus=(1 - 2.0**-53,)).s0.tolist() == [1]
+
+
 ALL_SETS = (np.arange(2**9)[:, None] >> np.arange(9)) % 2 == 1
 
 

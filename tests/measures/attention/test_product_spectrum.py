@@ -4,7 +4,11 @@ import numpy as np
 import pytest
 
 from attlas.core.errors import UserError
-from attlas.measures.attention.product_spectrum import product_norm, product_spectrum
+from attlas.measures.attention.product_spectrum import (
+    ProductSpectrum,
+    product_norm,
+    product_spectrum,
+)
 
 DRAW = np.random.default_rng(5)
 
@@ -80,3 +84,30 @@ def test_the_norm_alone_is_that_of_the_dense_product(shape):
     np.testing.assert_allclose(
         product_norm(L, R), np.linalg.norm(dense, 2, axis=(1, 2)), rtol=1e-12
     )
+
+
+def test_every_share_of_a_spectrum_by_hand():
+    singular, eigenvalues = np.array([[5.0, 3, 1, 0]]), np.array([[2 + 1j, 2 - 1j, -1, 0]])
+    found = ProductSpectrum(singular, eigenvalues, np.zeros(1))
+    entropy = -sum(s / 9 * np.log(s / 9) for s in (5, 3, 1))
+    moduli = 2 * np.sqrt(5) + 1
+    expected = {
+        "frobenius": np.sqrt(35),
+        "nuclear": 9,
+        "stable_rank": 35 / 25,
+        "effective_rank": np.exp(entropy),
+        "nuclear_share": 9 / (2 * np.sqrt(35)),
+        # The squares of the eigenvalues: 3 + 4i, 3 - 4i and 1.
+        "symmetric_share": (1 + 7 / 35) / 2,
+        "positivity": 3 / moduli,
+    }
+    assert {name: getattr(found, name) for name in expected} == pytest.approx(expected, rel=1e-14)
+
+
+@pytest.mark.parametrize("shape", [(7, 5, 3), (4, 6, 5)])
+def test_the_error_is_that_of_factors_product_and_core(shape):
+    d, e, k = shape
+    L, R = DRAW.normal(size=(2, d, k)), DRAW.normal(size=(2, e, k))
+    sizes = [np.sqrt(np.sum(a**2) * np.sum(b**2)) for a, b in zip(L, R, strict=True)]
+    bound = 4 * (max(d, e) + k) * k**0.5 * 2.0**-52 * np.array(sizes)
+    np.testing.assert_allclose(product_spectrum(L, R).error, bound, rtol=1e-14)

@@ -9,7 +9,6 @@ from attlas.measures.attention.strong_offsets import strong_offsets
 T = 6
 
 
-@pytest.mark.thorough
 def test_counts_by_offset():
     rows = np.arange(T) > 0
     maps = np.stack([np.eye(T, k=-1), np.eye(T, k=2), np.full((T, T), 1 / T)])

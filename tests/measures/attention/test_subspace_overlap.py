@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import scipy.linalg
+import scipy.stats
 
 from attlas.core.errors import UserError
 from attlas.measures.attention.subspace_overlap import subspace_overlap
@@ -48,3 +49,14 @@ def test_a_line_in_the_plane_has_the_variance_of_a_squared_cosine():
 def test_shapes_without_subspaces_are_refused(shape):
     with pytest.raises(UserError, match="bases has shape"):
         subspace_overlap(np.ones(shape))
+
+
+@pytest.mark.parametrize(("d", "k"), [(5, 1), (7, 3), (8, 8), (9, 4)])
+def test_the_reference_is_that_of_a_diagonal_of_constant_trace(d, k):
+    """Diagonal entries of a projection: Beta(k / 2, (d - k) / 2), and their sum is k."""
+    found = subspace_overlap(DRAW.normal(size=(1, d, k)))
+    variance = scipy.stats.beta(k / 2, (d - k) / 2).var() if k < d else 0.0
+    covariance = -variance / (d - 1)
+    of_sum = k * variance + k * (k - 1) * covariance
+    assert found.deviation == pytest.approx(np.sqrt(of_sum) / k, rel=1e-12)
+    assert found.expected == k / d

@@ -1,7 +1,9 @@
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from scipy import stats
 
 from attlas._jax.device_arrays import generator
 from attlas.core.errors import UserError
@@ -20,6 +22,82 @@ from trauger2023sequence.library.measures.norm_ball_classes import (
 
 EPS = np.finfo(float).eps
 KEY = jax.random.key(0)
+
+
+class TanhClass(eqx.Module):
+    """The functions x -> tanh(w x) with |w_k| <= radius; odd steps are half as long."""
+
+    radius: float
+
+    def __call__(self, parameters, inputs):
+        return jnp.tanh(inputs @ parameters)
+
+    def draw(self, draws, shape, inputs):
+        return jnp.asarray(3 * draws.standard_normal((*shape, inputs.shape[1])))
+
+    def project(self, parameters):
+        return jnp.clip(parameters, -self.radius, self.radius)
+
+    def ascend(self, parameters, gradient, step, even):
+        return parameters + step * gradient / jnp.where(even, 1, 2)
+
+    def largest(self, inputs):
+        return float(jnp.tanh(self.radius * jnp.abs(inputs).sum(axis=1).max()))
+
+
+@pytest.mark.parametrize(("steps", "repeats", "starts"), [(0, 1, 4), (3, 5, 1)])
+def test_ascent_is_the_loop_written_out(steps, repeats, starts):
+    x = np.random.default_rng(1).standard_normal((5, 2))
+    sizes = {"sign_vectors": 3, "starts": starts, "steps": steps, "step": 0.7, "repeats": repeats}
+    found = rademacher_complexity(KEY, TanhClass(2.0), x, **sizes, chunk=2, confidence=0.8)
+    signs = draw_signs(KEY, 3, 5, repeats) / repeats
+    start = 3 * generator(jax.random.fold_in(KEY, 1)).standard_normal((3, starts, 2))
+    best = np.full((3, starts), -np.inf)
+    for s in range(3):
+        for k in range(starts):
+            w = np.clip(start[s, k], -2, 2)
+            for t in range(steps + 1):
+                best[s, k] = max(best[s, k], np.sum(signs[s] * np.tanh(x @ w)) / 5)
+                gradient = (signs[s] * (1 - np.tanh(x @ w) ** 2)) @ x / 5
+                length = 0.7 * (steps - t) / steps if steps else 0.0
+                w = np.clip(w + length * gradient * (0.5 if t % 2 else 1.0), -2, 2)
+    np.testing.assert_allclose(found.suprema, best.max(axis=1), rtol=100 * EPS)
+    # One sign of 3 * 5 * repeats moves the mean by c: McDiarmid's exp(-2 t^2 / (sum c^2)) = 0.2.
+    signs_drawn = 15 * repeats
+    moves = 2 * np.tanh(2 * np.abs(x).sum(axis=1).max()) / signs_drawn
+    probability = np.exp(-2 * (found.value - found.certain) ** 2 / (signs_drawn * moves**2))
+    assert probability == pytest.approx(0.2, rel=100 * EPS)
+
+
+def test_limits_are_those_of_student_and_of_mcdiarmid():
+    suprema = np.array([0.3, 0.8, 0.45, 0.7, 0.62])
+    found = rademacher_estimate(suprema, 7, 3.0, 0.9)
+    low, high = stats.t.interval(0.9, 4, np.mean(suprema), stats.sem(suprema))
+    assert found[:3] == pytest.approx((np.mean(suprema), low, high), rel=100 * EPS)
+    # 35 signs, each of which moves the mean by at most 6 / 35
+    assert np.exp(-2 * (found.value - found.certain) ** 2 * 35 / 36) == pytest.approx(
+        0.1, rel=1e-12
+    )
+
+
+def test_signs_have_the_moments_of_sums_of_fair_signs():
+    """Mean, variance and fourth moment within five standard errors of 30,000 entries."""
+    for repeats in (1, 2, 5):
+        signs = draw_signs(KEY, 300, 100, repeats)
+        assert set(np.unique(signs)) == set(np.arange(-repeats, repeats + 1, 2.0))
+        assert abs(signs.mean()) <= 5 * np.sqrt(repeats / 30000)
+        fourth = 3 * repeats**2 - 2 * repeats
+        spread = np.sqrt((fourth - repeats**2) / 30000)
+        assert abs(np.mean(signs**2) - repeats) <= 5 * spread + 1e-12
+
+
+def test_a_class_that_refuses_the_inputs_is_quoted_by_its_first_line():
+    class Refusing(TanhClass):
+        def draw(self, draws, shape, inputs):
+            raise ValueError("wrong width\nmore")
+
+    with pytest.raises(UserError, match=r"float64\[4, 3\], .* \(wrong width\)"):
+        rademacher_complexity(KEY, Refusing(1.0), np.ones((4, 3)))
 
 
 @pytest.mark.thorough
@@ -175,3 +253,16 @@ def test_bad_input_is_refused():
         rademacher_complexity(KEY, linear, jnp.ones((2, 1, 1)), sign_vectors=1)
     with pytest.raises(UserError, match="NaN or infinite"):
         rademacher_complexity(KEY, linear, jnp.full((2, 1, 1), jnp.nan))
+    with pytest.raises(UserError, match=r"leading axes \[0\]"):
+        rademacher_complexity(KEY, linear, jnp.float64(1.0))
+
+
+@pytest.mark.parametrize("name", ["starts", "chunk", "repeats", "steps"])
+def test_the_smallest_numbers_are_taken_and_none_below(name):
+    smallest = {"sign_vectors": 2, "starts": 1, "steps": 0, "chunk": 1, "repeats": 1}
+    found = rademacher_complexity(KEY, TanhClass(1.0), np.ones((2, 1)), **smallest)
+    assert found.suprema.shape == (2,)
+    with pytest.raises(UserError, match="choose two sign vectors"):
+        rademacher_complexity(
+            KEY, TanhClass(1.0), np.ones((2, 1)), **smallest | {name: smallest[name] - 1}
+        )

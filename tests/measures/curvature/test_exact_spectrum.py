@@ -54,3 +54,40 @@ def test_the_matrix_is_the_hessian():
 def test_stacks_of_different_lengths_are_refused():
     with pytest.raises(UserError, match="leading axes"):
         hessian_spectra(quadratic, {"a": jnp.zeros((2, 3)), "b": jnp.zeros((3, 3))})
+
+
+def test_the_certificate_is_that_of_an_eigensolver_that_errs(monkeypatch):
+    """Eigenvalues that are 0.01 off, of a small matrix, one of zeros and one not symmetric."""
+    draws = np.random.default_rng(4)
+    stack = draws.standard_normal((3, 5, 5)).astype("float32")
+    stack = (stack + stack.transpose(0, 2, 1)).astype(float)
+    stack[0] /= 16
+    stack[1] = 0
+    stack[2, 3, 1] += 0.25
+    values, norms = np.linalg.eigvalsh(stack), np.linalg.norm(stack, axis=(1, 2))
+    solver = np.linalg.eigvalsh
+    monkeypatch.setattr(np.linalg, "eigvalsh", lambda matrices: solver(matrices) + 0.01)
+    found = hessian_spectra(
+        quadratic, jnp.zeros((3, 5)), stack, in_axes=(0,), hessian=lambda x, matrix: matrix
+    )
+    assert np.array_equal(found.value, values + 0.01)
+    evidence = found.certificate
+    np.testing.assert_allclose(evidence["rounding"], 5 * 2.0**-52 * norms, rtol=1e-14)
+    # The sum is 0.05 off, over sqrt(5) |H|; the sum of squares by 0.02 trace + 0.0005, over |H|^2.
+    np.testing.assert_allclose(evidence["trace"][[0, 2]], 0.05 / np.sqrt(5) / norms[[0, 2]])
+    np.testing.assert_allclose(evidence["trace"][1], 0.05 / np.sqrt(5))
+    square = np.trace(stack, axis1=1, axis2=2) * 0.02 + 5e-4
+    square[2] += np.sum(values[2] ** 2) - norms[2] ** 2
+    scale = np.where(norms > 0, norms, 1) ** 2
+    np.testing.assert_allclose(evidence["square"], np.abs(square) / scale, rtol=1e-9)
+    assert evidence["asymmetry"].tolist() == pytest.approx([0, 0, 0.25], abs=1e-15)
+
+
+def test_one_model_and_what_is_none():
+    stack, values = matrices()
+    found = hessian_spectra(quadratic, jnp.zeros((1, 6)), stack[:1], in_axes=(0,))
+    np.testing.assert_allclose(found.value, values[:1], rtol=0, atol=1e-13)
+    with pytest.raises(UserError, match="argument 1 of the risk"):
+        hessian_spectra(quadratic, jnp.zeros((1, 6)), [[1.0], [1.0, 2.0]])
+    with pytest.raises(UserError, match="leading axes"):
+        hessian_spectra(quadratic, jnp.float64(1.0), stack)

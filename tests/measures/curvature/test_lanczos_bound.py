@@ -74,3 +74,26 @@ def test_it_lies_within_the_bound_that_knows_no_recurrence():
 def test_bad_arguments_are_refused(lengths, size, failure):
     with pytest.raises(UserError, match="choose"):
         largest_eigenvalue_bound(np.ones(lengths[0]), np.ones(lengths[1]), size, failure)
+
+
+@pytest.mark.parametrize("failure", [0.02, 1e-6])
+def test_one_and_two_steps_by_hand(failure):
+    limit = 2 * 29 / np.pi / failure**2
+    # 1 + (x - a)^2 / b^2 = limit
+    found = largest_eigenvalue_bound(np.array([0.7]), np.array([0.3]), 30, failure)
+    assert found == pytest.approx(0.7 + 0.3 * np.sqrt(limit - 1), rel=1e-14)
+    # With p_1 = (x - a) / b and p_2 = ((x - c) p_1 - b) / d a polynomial of degree four.
+    a, c, b, d = 0.7, -0.4, 0.3, 1.1
+    first = np.polynomial.Polynomial([-a / b, 1 / b])
+    second = (np.polynomial.Polynomial([-c, 1]) * first - b) / d
+    roots = (1 + first**2 + second**2 - limit).roots()
+    truth = roots[np.abs(roots.imag) < 1e-9 * np.abs(roots)].real.max()
+    found = largest_eigenvalue_bound(np.array([a, c]), np.array([b, d]), 30, failure)
+    assert found == pytest.approx(truth, rel=1e-12)
+
+
+def test_an_invariant_space_bounds_by_its_largest_value():
+    diagonal, off = np.array([0.7, -0.4, 1.9]), np.array([0.3, 1.1, 0.0])
+    tridiagonal = np.diag(diagonal) + np.diag(off[:2], 1) + np.diag(off[:2], -1)
+    found = largest_eigenvalue_bound(diagonal, off, 30, 0.1)
+    assert found == pytest.approx(np.linalg.eigvalsh(tridiagonal)[-1], rel=1e-14)

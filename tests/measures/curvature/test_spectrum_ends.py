@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy import optimize
 
 from attlas.core.errors import UserError
 from attlas.measures.curvature.spectrum_ends import spectrum_ends
@@ -95,3 +96,121 @@ def test_settings_out_of_range_are_refused(wrong):
     given = {"count": 1, "size": 3} | wrong
     with pytest.raises(UserError, match="choose count"):
         spectrum_ends(lambda rows: rows, **given)
+
+
+def polynomial_bound(diagonal, off, size, failure):
+    """Where sum p_j^2 reaches 2 (n - 1) / (pi failure^2), p_j the polynomials of the recurrence."""
+
+    def excess(x):
+        terms = [1.0, (x - diagonal[0]) / off[0]]
+        for j in range(1, len(diagonal)):
+            terms.append(((x - diagonal[j]) * terms[j] - off[j - 1] * terms[j - 1]) / off[j])
+        return sum(p**2 for p in terms) - 2 * (size - 1) / np.pi / failure**2
+
+    return optimize.brentq(excess, diagonal.max() + np.abs(off[:-1]).max(), 1e3, xtol=1e-14)
+
+
+def in_basis_of(start, small):
+    """A matrix that is `small` in an orthonormal basis that begins with the start."""
+    draws = np.random.default_rng(6).standard_normal((start.size, len(small) - 1))
+    basis = np.linalg.qr(np.column_stack([start, draws]))[0]
+    return basis @ small @ basis.T
+
+
+# Products that are not symmetric: what rounding would hide shows in the interval. Of the second
+# matrix the second remainder, 0.01, is below the asymmetry: the recurrence ends there.
+ASYMMETRIC = (
+    [[0.5, 1.3, 0.02, 0, 0], [1.3, -2, 0.7, 0, 0], [0, 0.7, 1, 0.4, 0], [0, 0, 0.4, 3, 0.6],
+     [0, 0, 0, 0.6, -1]],
+    [[0.5, 1.3, 0.05, 0, 0], [1.3, -2, 0.01, 0, 0], [0, 0.01, 1, 0.4, 0], [0, 0, 0.4, 3, 0.6],
+     [0, 0, 0, 0.6, -1]],
+)  # fmt: skip
+
+
+def test_the_interval_from_four_products_by_hand():
+    starts, calls = np.random.default_rng(5).standard_normal((2, 11)), []
+    H = np.stack([in_basis_of(*pair) for pair in zip(starts, np.array(ASYMMETRIC), strict=True)])
+    found = spectrum_ends(
+        products(H), 2, 11, steps=4, failure=2e-3, seed=5, progress=lambda: calls.append(1)
+    )
+    assert (found.steps, len(calls)) == (4, 4)
+    for b, used in enumerate((4, 2)):
+        small = np.array(ASYMMETRIC[b])[:4, :4]
+        values, vectors = np.linalg.eigh((small + small.T) / 2)
+        ends = vectors[:, [0, -1]]
+        # The images of the Ritz vectors have a part outside the space, of the remainder 0.6.
+        misses = np.vstack([small @ ends - ends * values[[0, -1]], 0.6 * ends[3]])
+        np.testing.assert_allclose(found.values[b], values[[0, -1]], rtol=1e-12)
+        np.testing.assert_allclose(found.residuals[b], np.linalg.norm(misses, axis=0), rtol=1e-9)
+        # The only entries off the symmetric tridiagonal: 0.02, or 0.05.
+        rounding = (0.02, 0.05)[b]
+        # The inner ends are a rounding away, the outer by the recurrence and twice its misses.
+        assert found.low[b, 1] == pytest.approx(values[-1] - rounding, rel=1e-12)
+        assert found.high[b, 0] == pytest.approx(values[0] + rounding, rel=1e-12)
+        drift = 2 * (rounding + np.sqrt(4) * rounding)
+        diagonal, off = np.diag(small)[:used], np.array([1.3, (0.7, 0.01)[b], 0.4, 0.6])[:used]
+        high = polynomial_bound(diagonal, off, 11, 1e-3) + drift
+        low = -polynomial_bound(-diagonal, off, 11, 1e-3) - drift
+        assert (found.low[b, 0], found.high[b, 1]) == pytest.approx((low, high), rel=1e-9)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_the_rounding_of_symmetric_products_is_counted(dtype):
+    """Diagonal matrices formed completely: sqrt(n) eps times the largest |eigenvalue| around."""
+    H = np.stack([np.diag([-1.0, 3.0, 2.0]), np.diag([-7.0, 0.5, 1.0])]).astype(dtype)
+    found = spectrum_ends(lambda rows: products(H)(rows.astype(dtype)), 2, 3)
+    rounding = np.sqrt(3) * float(np.finfo(dtype).eps) * np.array([[3.0], [7.0]])
+    assert found.values.tolist() == [[-1, 3], [-7, 1]]
+    np.testing.assert_allclose(found.high, found.values + rounding, rtol=2e-16)
+    np.testing.assert_allclose(found.low, found.values - rounding, rtol=2e-16)
+
+
+def test_rows_stay_orthogonal_when_images_lie_almost_in_the_span():
+    """What each product is asked of is a unit vector orthogonal to all before."""
+    draws, asked = np.random.default_rng(8), []
+    small = np.diag(np.r_[np.full(30, 1.0), 1 + 1e-9, 1 - 1e-9])
+    basis = np.linalg.qr(draws.standard_normal((32, 32)))[0]
+    H = basis @ small @ basis.T
+
+    def noted(rows):
+        asked.append(rows[0])
+        return rows @ H
+
+    spectrum_ends(noted, 1, 32, steps=6)
+    gram = np.array(asked) @ np.array(asked).T
+    np.testing.assert_allclose(gram, np.eye(6), rtol=0, atol=32 * np.finfo(float).eps)
+
+
+def test_one_product_that_is_not_finite_spoils_its_own_matrix_alone():
+    H, calls = np.stack([np.diag([1.0, 2, 3]), np.diag([4.0, 5, 7])]), []
+
+    def spoilt(rows):
+        calls.append(rows)
+        return products(H)(rows) * np.array([[np.nan if len(calls) == 2 else 1.0], [1.0]])
+
+    found = spectrum_ends(spoilt, 2, 3)
+    for field in found[:4]:
+        assert field.shape == (2, 2)
+        assert np.isnan(field[0]).all()
+    assert found.values[1].tolist() == [4, 7]
+
+
+@pytest.mark.parametrize(("remainder", "is_fresh"), [(20, True), (60, False)])
+def test_a_remainder_of_the_rounding_of_a_product_is_replaced(remainder, is_fresh):
+    """The rounding is sqrt(100) eps times the length of the image, 3: 30 eps."""
+    draws, asked = np.random.default_rng(4), []
+    start, fresh = draws.standard_normal((2, 100))
+    start /= np.linalg.norm(start)
+    other = np.random.default_rng(1).standard_normal(100)
+    other -= (other @ start) * start
+    other /= np.linalg.norm(other)
+
+    def almost_invariant(rows):
+        asked.append(rows[0])
+        return 3 * rows + remainder * np.finfo(float).eps * other * (len(asked) == 1)
+
+    spectrum_ends(almost_invariant, 1, 100, steps=2, seed=4)
+    fresh -= (fresh @ start) * start
+    wanted = fresh / np.linalg.norm(fresh) if is_fresh else other
+    # What remains is rounded to a few eps.
+    assert asked[1] @ wanted > (1 - 1e-12 if is_fresh else 0.95)

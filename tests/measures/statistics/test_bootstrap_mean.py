@@ -38,3 +38,24 @@ def test_one_unit_has_no_interval_and_bad_settings_are_refused():
         bootstrap_mean(np.ones((0, 2)))
     with pytest.raises(UserError, match=r"level = 0\.99 with 100 draws"):
         bootstrap_mean(np.ones((5, 2)), draws=100, level=0.99)
+
+
+@pytest.mark.parametrize("columns", [3, 700])
+def test_ends_are_quantiles_of_the_resampled_means(columns):
+    values = np.random.default_rng(6).normal(size=(5, columns)) ** 3
+    found = bootstrap_mean(values[..., None], draws=201, level=0.8, seed=9)
+    numbers = np.random.default_rng(9).multinomial(5, np.full(5, 1 / 5), size=201)
+    assert found.low.shape == (columns, 1)
+    for k in (0, 1, columns - 1):
+        means = sorted(
+            sum(n * v for n, v in zip(row, values[:, k], strict=True)) / 5 for row in numbers
+        )
+        # Of 201 means the 20th and the 180th from the smallest, counted from 0.
+        ends = found.low[k, 0], found.high[k, 0]
+        assert ends == pytest.approx((means[20], means[180]), rel=1e-12)
+        assert found.mean[k, 0] == pytest.approx(values[:, k].mean(), rel=1e-12)
+
+
+def test_two_units_have_an_interval():
+    found = bootstrap_mean(np.array([1.0, 4.0]))
+    assert (float(found.low), float(found.mean), float(found.high)) == (1, 2.5, 4)

@@ -4,6 +4,7 @@ import jax
 import numpy as np
 import pytest
 
+from attlas._jax.generator import generator
 from attlas.core.errors import UserError
 from attlas.measures.statistics.loglog_slope import loglog_slope
 from attlas.measures.statistics.trend import log_slope
@@ -67,3 +68,31 @@ def test_curvature_shows_what_is_no_power():
 def test_bad_input_is_refused(scales, runs, message):
     with pytest.raises(UserError, match=message):
         loglog_slope(scales, runs, KEY)
+
+
+@pytest.mark.parametrize("centre", ["mean", "median"])
+def test_line_and_interval_are_those_written_out(centre):
+    draw, statistic = np.random.default_rng(3), getattr(np, centre)
+    x = np.array([1.0, 3.0, 4.0, 11.0])
+    runs = [np.exp(draw.standard_normal(size)) for size in (3, 1, 4, 2)]
+    found = loglog_slope(x, runs, KEY, centre, samples=41, confidence=0.8)
+    line = np.polyfit(np.log(x), np.log([statistic(group) for group in runs]), 1)
+    assert (found.slope, found.intercept) == pytest.approx(tuple(line), rel=1e-12)
+    parabola = np.polyfit(np.log(x), np.log([statistic(group) for group in runs]), 2)
+    assert found.curvature == pytest.approx(parabola[0], rel=1e-10)
+    generated = generator(KEY)
+    again = [group[generated.integers(group.size, size=(41, group.size))] for group in runs]
+    slopes = [
+        np.polyfit(np.log(x), np.log([statistic(group[k]) for group in again]), 1)[0]
+        for k in range(41)
+    ]
+    np.testing.assert_allclose(found.bootstrap, slopes, rtol=1e-11, atol=1e-13)
+    # Of 41 slopes the fifth and the 37th.
+    limits = sorted(slopes)[4], sorted(slopes)[36]
+    assert (found.low, found.high) == pytest.approx(limits, rel=1e-11)
+
+
+def test_two_scales_have_a_line_and_no_parabola():
+    found = loglog_slope([1, 4], [[2.0, 2.0], [1.0, 1.0]], KEY)
+    assert found.slope == pytest.approx(-0.5, rel=1e-14)
+    assert np.isnan(found.curvature)

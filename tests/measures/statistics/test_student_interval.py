@@ -15,3 +15,10 @@ def test_one_run_has_a_mean_and_no_interval():
     found = student_interval(np.array([[1.0, 2.0]]))
     assert found.mean.tolist() == [1.0, 2.0]
     assert np.isnan(found.half_width).all()
+
+
+def test_two_runs_have_an_interval():
+    # The quantile of one degree of freedom is the tangent: t = tan(pi c / 2).
+    found = student_interval(np.array([1.0, 4.0]), 0.9)
+    half = np.tan(np.pi * 0.45) * 1.5
+    np.testing.assert_allclose([found.mean, found.half_width], [2.5, half], rtol=1e-12)

@@ -13,7 +13,7 @@ from attlas.models.attention.multi_head import (
     parameter_norm,
 )
 
-H, T, D = 2, 3, 2
+H, T, D = 2, 3, 4
 
 
 def draw(decoder):

@@ -166,7 +166,7 @@ def _sample_size(inputs: Any) -> int:
     """M, the leading axis of all arrays of a sample."""
     leaves = jax.tree.leaves(inputs)
     sizes = {leaf.shape[0] if leaf.ndim else 0 for leaf in leaves}
-    if len(sizes) != 1 or min(leaf.size for leaf in leaves) < 1:
+    if len(sizes) != 1 or 0 in sizes or min(leaf.size for leaf in leaves) < 1:
         raise UserError(
             f"leading axes {sorted(sizes)} of the sample: give m examples in each array"
         )

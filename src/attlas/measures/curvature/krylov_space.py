@@ -77,7 +77,7 @@ def ritz_pairs(
     main, side = np.asarray(diagonal, float), np.asarray(off, float)
     # A remainder below the rounding of a product, sqrt(P) eps ||H||, is noise, and normalised
     # noise need not be orthogonal to the basis: the space is invariant, and ends there.
-    size_so_far = np.maximum.accumulate(np.abs(main))[: steps - 1]
+    size_so_far = np.maximum.accumulate(np.abs(main))[:-1]
     noise = np.flatnonzero(
         ~(side > float(jnp.finfo(dtype).eps) * np.sqrt(len(start)) * size_so_far)
     )
@@ -85,9 +85,9 @@ def ritz_pairs(
     if not np.isfinite(main[0]):
         nothing = np.full(1, np.nan)
         return RitzPairs(nothing, np.ones((1, 1)), nothing, basis[:1], nothing, nothing, steps)
-    tridiagonal = np.diag(main[:size])
-    tridiagonal += np.diag(side[: size - 1], 1) + np.diag(side[: size - 1], -1)
-    values, coefficients = np.linalg.eigh(tridiagonal)
+    # The lower triangle is what the eigensolver reads.
+    lower = np.diag(main[:size]) + np.diag(side[: size - 1], -1)
+    values, coefficients = np.linalg.eigh(lower, UPLO="L")
     last = float(beta) if size == steps else np.nan_to_num(side[size - 1])
     bounds = last * np.abs(coefficients[-1])
     off_diagonal = np.append(side[: size - 1], last)

@@ -50,9 +50,9 @@ def largest_eigenvalue_bound(
             "choose as many of each, a size of at least 2 and a failure between 0 and 1"
         )
     limit = 2 * (size - 1) / math.pi / failure**2
-    inner = off_diagonal[:-1]
-    tridiagonal = np.diag(diagonal) + np.diag(inner, 1) + np.diag(inner, -1)
-    low = float(np.linalg.eigvalsh(tridiagonal)[-1])
+    # The lower triangle is what the eigensolver reads.
+    lower = np.diag(diagonal) + np.diag(off_diagonal[:-1], -1)
+    low = float(np.linalg.eigvalsh(lower, UPLO="L")[-1])
     excess = float(np.abs(off_diagonal).max())
     coefficients = list(zip(diagonal.tolist(), off_diagonal.tolist(), strict=True))
     while excess > 0 and not _mass_exceeds(low + excess, coefficients, limit):
