@@ -80,22 +80,30 @@ def gap_of(h):
 
 
 def test_problems_are_followed_until_they_are_certified_stuck_or_no_number():
+    near, nearer = 1 + 2e-7, 1 + 1e-7
     script = [
         [1.5, 1.5, 1.5, 1.5],
-        [1.1, 1.2, np.nan, 1.4],
-        [1.0, 1.2, 1.0, 1.3],
-        [7.0, 1.2, 7.0, 1.2],
-        [7.0, 1.2, 7.0, 1.15],
+        [1.1, near, np.nan, 1.4],
+        [1.0, near, 1.0, 1.3],
+        [7.0, near, 7.0, 1.2],
+        [7.0, near, 7.0, 1.15],
         [7.0, 1.9, 7.0, 1.3],
-        [7.0, 1.0, 7.0, 1.12],
-        [7.0, 1.0, 7.0, 1.11],
+        [7.0, nearer, 7.0, 1.12],
+        [7.0, nearer, 7.0, 1.11],
     ]
-    end = interior_point(Script(script), 2.0, 1e-3, 8)
+    end = interior_point(Script(script), 2.0, 1e-9, 8)
     # Certified in step 3; stuck since step 2; no number in step 2; better in the last step.
     assert end.steps.tolist() == [3, 6, 2, 8]
-    np.testing.assert_allclose(end.w[:, 0], [1.0, 1.2, 1.5, 1.11])
-    np.testing.assert_allclose(end.multipliers[:, 1], [0.0, 0.2, 0.5, 0.11], atol=1e-12)
-    np.testing.assert_allclose(end.gap, [gap_of(h) for h in (0.0, 0.2, 0.5, 0.11)], atol=1e-12)
+    np.testing.assert_allclose(end.w[:, 0], [1.0, near, 1.5, 1.11], rtol=1e-15)
+    np.testing.assert_allclose(end.multipliers[:, 1], [0.0, 2e-7, 0.5, 0.11], rtol=1e-8)
+    gaps = [gap_of(h) for h in (0.0, near - 1, 0.5, 0.11)]
+    np.testing.assert_allclose(end.gap, gaps, rtol=0, atol=1e-15)
+
+
+def test_a_problem_far_from_its_solution_has_more_patience():
+    thrown_back = [[1.2], *[[1.3]] * 11, [1.1], *[[1.3]] * 15]
+    assert interior_point(Script(thrown_back), 2.0, 1e-9, 28).steps[0] == 25
+    np.testing.assert_allclose(interior_point(Script(thrown_back), 2.0, 1e-9, 28).w[0, 0], 1.1)
 
 
 def test_no_step_is_made_beyond_the_largest_number():
@@ -111,9 +119,9 @@ def test_a_gap_of_the_target_is_small_enough():
 
 
 def test_a_path_of_an_easier_problem_is_not_stuck():
-    script = [[1.2], *[[1.3]] * 6, [1.1]]
-    assert interior_point(Script(script), 2.0, 1e-3, 8).steps[0] == 5
-    assert interior_point(Script(script, ready_after=4), 2.0, 1e-3, 8).steps[0] == 8
+    script = [[1 + 2e-7], *[[1.3]] * 6, [1 + 1e-7]]
+    assert interior_point(Script(script), 2.0, 1e-9, 8).steps[0] == 5
+    assert interior_point(Script(script, ready_after=4), 2.0, 1e-9, 8).steps[0] == 8
     # Nor is one without a certificate yet.
     assert interior_point(Script([[-1.0]] * 7 + [[1.1]]), 2.0, 1e-3, 8).steps[0] == 8
 
