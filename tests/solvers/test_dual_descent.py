@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from attlas.solvers import dual_descent as module
 from attlas.solvers.certificate import certify
 from attlas.solvers.constraints import VectorRows
 from attlas.solvers.dual_descent import dual_descent, primal_point
@@ -29,3 +30,61 @@ def test_the_gap_that_was_asked_for_is_reached(p):
     l = dual_descent(rows, p, 1e-2, 4000)
     assert (l >= 0).all()
     assert certify(rows, primal_point(rows.adjoint(l), p), l, p).gap[0] <= 1e-2
+
+
+@pytest.mark.parametrize("p", [1.4, 2.7])
+def test_what_is_minimised_is_minus_the_dual_from_its_best_equal_multipliers(monkeypatch, p):
+    A, q = 0.4 * RNG.normal(size=(5, 3)), p / (p - 1)
+    seen = {}
+
+    def minimize(objective, start, **options):
+        seen.update(options, objective=objective, start=start)
+        return type("Answer", (), {"x": start + 1})
+
+    monkeypatch.setattr(module, "minimize", minimize)
+    answer = dual_descent(VectorRows(A[None]), p, 1e-3, 7)
+    assert seen["options"]["maxiter"] == 7
+    assert seen["options"]["maxfun"] == 14
+    np.testing.assert_array_equal(answer, seen["start"][None] + 1)
+
+    def loss(l):
+        return np.linalg.norm(A.T @ l, q) ** 2 / 2 - l.sum()
+
+    l, step = RNG.random(5), 1e-6
+    value, slope = seen["objective"](l)
+    np.testing.assert_allclose(value, loss(l), rtol=1e-13)
+    numerical = [(loss(l + step * e) - loss(l - step * e)) / (2 * step) for e in np.eye(5)]
+    np.testing.assert_allclose(slope, numerical, rtol=1e-6, atol=1e-8)
+    level = seen["start"][0]
+    np.testing.assert_array_equal(seen["start"], np.full(5, level))
+    # The derivative of the loss of t (1, ..., 1) at the start.
+    assert abs(level * np.linalg.norm(A.sum(axis=0), q) ** 2 - 5) <= 1e-12
+    # Rows that cancel have no best multiple.
+    dual_descent(VectorRows(np.array([[[1.0], [-1.0]]])), p, 1e-3, 7)
+    assert seen["start"].tolist() == [1e6, 1e6]
+
+
+@pytest.mark.parametrize(("target", "count"), [(1e-2, 20), (1e-3, 30), (0.0, 35)])
+def test_every_tenth_step_the_certificate_is_compared_with_the_target(monkeypatch, target, count):
+    gaps, steps = iter([0.5, 1e-2, 1e-3]), []
+
+    def minimize(objective, start, callback, **_):
+        result = type("Answer", (), {"x": start})
+        for step in range(1, 36):
+            steps.append(step)
+            try:
+                callback(result)
+            except StopIteration:
+                break
+        return result
+
+    monkeypatch.setattr(module, "minimize", minimize)
+    monkeypatch.setattr(
+        module, "certify", lambda *_: type("Certificate", (), {"gap": np.array([next(gaps)])})
+    )
+    dual_descent(VectorRows(np.eye(2)[None]), 2.0, target, 99)
+    assert steps[-1] == count
+
+
+def test_a_pull_of_zero_has_the_point_zero():
+    assert primal_point(np.array([[0.0, 0.0], [3.0, 4.0]]), 2.0).tolist() == [[0, 0], [3, 4]]

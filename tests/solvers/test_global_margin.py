@@ -1,14 +1,18 @@
 """The search for the global margin against a grid, closed forms and its upper bound."""
 
+import itertools
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from attlas._jax.generator import generator
 from attlas.core.errors import UserError
 from attlas.core.solution import Result
 from attlas.models.attention.multi_head import Decoder, MultiHead, parameter_norm
+from attlas.solvers import global_margin as module
 from attlas.solvers.global_margin import global_margin, margin_upper_bound
 from attlas.solvers.kernel_svm import kernel_svm, kernel_svm_batch
 
@@ -126,3 +130,136 @@ def test_bad_input_is_one_line(change, message):
     with pytest.raises(UserError, match=message) as caught:
         global_margin(given.pop("X"), given.pop("y"), given.pop("heads"), key=KEY, **given)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("decoder", "reads"), [(Decoder.FULL, 3**0.5), (Decoder.POOLED, 3.0), (Decoder.LAST, 1.0)]
+)
+def test_the_ceiling_is_the_least_over_pairs_and_weights_of_the_longest_mean(decoder, reads):
+    for seed in range(3):
+        X, y = (np.asarray(a) for a in draw(seed, n=4, T=3, d=2, shift=2.0))
+        least = min(
+            max(np.linalg.norm((1 - w) * y[i] * s + w * y[j] * t) for s in X[i] for t in X[j])
+            for i, j in itertools.product(range(4), repeat=2)
+            for w in np.linspace(0, 1, 21)
+        )
+        bound = margin_upper_bound(X, y, decoder, radius=1.7)
+        np.testing.assert_allclose(bound, 1.7 * reads * least, rtol=1e-12)
+
+
+@pytest.mark.parametrize("decoder", list(Decoder))
+def test_starts_are_random_directions_whose_share_of_W_grows(decoder):
+    X = jnp.ones((5, 3, 2))
+    models = module._first_models(X, 4, decoder, 1.7, 6, KEY)
+    rng = generator(KEY)
+    shape = (6, 4, 3, 2) if decoder is Decoder.FULL else (6, 4, 2)
+    parts = rng.normal(size=shape), rng.normal(size=(6, 4, 2, 2))
+    for k in range(6):
+        share = 0.9 * k / 5
+        for found, part, size in zip(
+            (models.U[k], models.W[k]), parts, (np.sqrt(1 - share**2), share), strict=True
+        ):
+            exact = 1.7 * size * part[k] / np.sqrt(np.sum(part[k] ** 2))
+            np.testing.assert_allclose(found, exact, rtol=1e-13, atol=1e-15)
+
+
+def test_the_best_start_counts_if_two_others_reach_it():
+    models = MultiHead(jnp.zeros((1, 1, 1)), jnp.zeros((1, 1, 1)))
+    models = jax.tree.map(lambda a: jnp.arange(4.0).reshape(4, 1, 1, 1) + a[None], models)
+    values = np.array([0.5, 2.0, 1.6, 1.9])
+    for tolerance, agreeing, code in (
+        (0.21, 3, Result.CONVERGED),
+        (0.19, 2, Result.MAX_STEPS),
+        (0.04, 1, Result.MAX_STEPS),
+    ):
+        found = module._best(models, values, 2.5, tolerance)
+        assert float(found.value) == found.certificate["lower"] == 2.0
+        np.testing.assert_allclose(found.certificate["spread"], 0.2, rtol=1e-14)
+        assert found.certificate["upper"] == 2.5
+        assert found.stats["agreeing"] == agreeing
+        assert float(found.stats["model"].W[0, 0, 0]) == 1.0
+        assert int(found.result) == code
+    below = module._best(models, values - 4, 2.5, 0.25)
+    assert int(below.result) == Result.MAX_STEPS
+    np.testing.assert_allclose(below.certificate["spread"], 0.2, rtol=1e-14)
+    assert below.stats["agreeing"] == 3
+    none = module._best(models, np.zeros(4), 2.5, 0.5)
+    assert none.certificate["spread"] == np.inf
+    assert int(none.result) == Result.MAX_STEPS
+    edge = module._best(models, np.array([1.0, 0.75, 0.75, 0.5]), 2.5, 0.25)
+    assert int(edge.result) == Result.CONVERGED
+    assert edge.stats["agreeing"] == 3
+
+
+def outputs(U, W, X):
+    """Phi of every sample by loops over heads, for complex parameters too."""
+    total = 0
+    for U_h, W_h in zip(U, W, strict=True):
+        powers = np.exp(X @ W_h @ X.transpose(0, 2, 1))
+        total = total + np.sum(U_h * (powers / powers.sum(axis=2, keepdims=True) @ X), axis=(1, 2))
+    return total / np.sqrt(len(W))
+
+
+def test_the_best_decoders_have_the_margin_of_the_kernel_svm_where_it_is_positive():
+    X, y = draw(2)
+    rng = np.random.default_rng(3)
+    U, W = rng.normal(size=(3, 2, 3, 2)), 0.4 * rng.normal(size=(3, 2, 2, 2))
+    W[2] *= 1.69 / np.linalg.norm(W[2])
+    models = jax.vmap(MultiHead)(jnp.asarray(U), jnp.asarray(W))
+    found = module._best_decoders(models, X, y, 1.7)
+    np.testing.assert_array_equal(found.W, W)
+    X, y = np.asarray(X), np.asarray(y)
+    for k in range(3):
+        units = np.eye(12).reshape(12, 2, 3, 2)
+        features = np.stack([outputs(unit, W[k], X) for unit in units], axis=1)
+        size = np.sqrt(1.7**2 - np.sum(W[k] ** 2))
+        np.testing.assert_allclose(np.linalg.norm(found.U[k]), size, rtol=1e-12)
+        margin = size * kernel_svm(features @ features.T, y).unwrap()
+        reached = (y * outputs(np.asarray(found.U[k]), W[k], X)).min()
+        np.testing.assert_allclose(reached, margin, rtol=1e-9)
+    # Nothing separates a sample from itself: the decoders stay.
+    same = module._best_decoders(models, jnp.asarray(X[[0, 0]]), jnp.array([1.0, -1.0]), 1.7)
+    np.testing.assert_array_equal(same.U, U)
+    # Nor does a W beyond the radius leave anything.
+    assert not module._best_decoders(models, jnp.asarray(X), jnp.asarray(y), 0.1).U.any()
+
+
+def test_the_ascent_is_projected_adam_on_a_growing_sharpness(monkeypatch):
+    monkeypatch.setattr(module, "_STEP", 9.0)
+    X, y = draw(6, n=3, T=2, d=2, shift=0.5)
+    rng, steps, radius, unit = np.random.default_rng(1), 5, 1.6, 0.8
+    U, W = rng.normal(size=(3, 1, 2, 2)), rng.normal(size=(3, 1, 2, 2))
+    models = jax.vmap(MultiHead)(jnp.asarray(U), jnp.asarray(W))
+    found = module._ascend(models, X, y, jnp.asarray(unit), jnp.asarray(radius), steps)
+    X, y, kept = np.asarray(X), np.asarray(y), []
+
+    def margins(point):
+        U, W = radius * point.reshape(2, 1, 2, 2)
+        return y * outputs(U, W, X)
+
+    for k in range(3):
+        point = np.concatenate([U[k].ravel(), W[k].ravel()])
+        point /= np.linalg.norm(point)
+        first, second, met = np.zeros(8), np.zeros(8), []
+        for step in range(steps):
+            met.append(point)
+            sharpness = 3 * 1000 ** (step / (steps - 1))
+            slope = np.zeros(8)
+            for index in range(8):
+                moved = point.astype(complex)
+                moved[index] += 1e-30j
+                powers = -sharpness * margins(moved) / unit
+                highest = powers.real.max()
+                slope[index] = np.log(np.sum(np.exp(powers - highest))).imag / sharpness / 1e-30
+            slope -= (slope @ point) * point
+            first, second = 0.9 * first + 0.1 * slope, 0.999 * second + 0.001 * slope**2
+            size = np.sqrt(second / (1 - 0.999 ** (step + 1))) + 1e-8
+            rate = 9.0 / np.sqrt(8) * (1 + np.cos(np.pi * step / steps)) / 2
+            point = point - rate * first / (1 - 0.9 ** (step + 1)) / size
+            point /= np.linalg.norm(point)
+        best = int(np.argmax([margins(point).min() for point in met]))
+        kept.append(best)
+        exact = radius * met[best]
+        np.testing.assert_allclose(found.U[k].ravel(), exact[:4], rtol=0, atol=1e-10)
+        np.testing.assert_allclose(found.W[k].ravel(), exact[4:], rtol=0, atol=1e-10)
+    assert len(set(kept)) > 1

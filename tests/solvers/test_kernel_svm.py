@@ -7,6 +7,7 @@ from scipy import sparse
 
 from attlas.core.errors import UserError
 from attlas.core.solution import NotConverged, Result
+from attlas.solvers import kernel_svm as module
 from attlas.solvers.kernel_svm import kernel_svm, kernel_svm_batch
 from attlas.solvers.lp_svm import lp_svm
 
@@ -180,3 +181,128 @@ def test_bad_input_is_one_line(change, message):
             given["K"], given["y"], tolerance=given["tolerance"], max_steps=given["max_steps"]
         )
     assert "\n" not in str(caught.value)
+
+
+def rounding_level(K, n, eps):
+    """What of the eigenvalues of K over its diagonal may be rounding."""
+    length = np.sqrt(np.diag(K))
+    cosines = K / np.outer(length, length)
+    skew = np.abs(cosines - cosines.T).max()
+    values = np.linalg.eigvalsh((cosines + cosines.T) / 2)
+    return max(n * eps * values[-1], 2 * max(-values[0], n * skew))
+
+
+def doubtful_matrix(kind, phi):
+    """A Gram matrix with more rounding than that of its type, and the unit of its type."""
+    K, n = 3.7 * phi @ phi.T, len(phi)
+    if kind == "single":
+        return np.float32(K), np.finfo(np.float32).eps
+    if kind == "skew":
+        K[1, 2] += 1e-9
+    if kind == "negative eigenvalue":
+        vectors = np.linalg.qr(phi[:, :n])[0]
+        K = 3.7 * vectors @ np.diag([*np.arange(1.0, n), -1e-9]) @ vectors.T
+        K = (K + K.T) / 2
+    return K, np.finfo(float).eps
+
+
+@pytest.mark.parametrize("kind", ["single", "skew", "negative eigenvalue"])
+def test_rounding_is_that_of_the_type_of_asymmetry_or_of_negative_eigenvalues(kind):
+    phi, y = draw(8, n=5, features=7)
+    K, eps = doubtful_matrix(kind, phi)
+    found, K = kernel_svm(K, y), np.float64(K)
+    dual = found.certificate["dual"]
+    square = (dual * y) @ K @ (dual * y)
+    doubt = rounding_level(K, 5, eps) * np.sum(dual**2 * np.diag(K))
+    np.testing.assert_allclose(found.certificate["upper"], np.sqrt(square), rtol=1e-12)
+    # A difference of 1e-10 of numbers of size one has six digits.
+    rounding = np.sqrt(square + doubt) - np.sqrt(square)
+    np.testing.assert_allclose(found.certificate["rounding"], rounding, rtol=1e-4)
+    margins = y * (((K + K.T) / 2) @ (dual * y)) / np.sqrt(square)
+    np.testing.assert_allclose(found.certificate["margins"], margins, rtol=1e-12)
+    assert found.certificate["lower"] == found.certificate["margins"].min()
+    gap = 1 - found.certificate["lower"] / found.certificate["upper"]
+    np.testing.assert_allclose(found.certificate["gap"], abs(gap), rtol=0, atol=1e-15)
+
+
+@pytest.mark.parametrize("size", [4.0, 0.25])
+def test_without_a_margin_the_bound_is_the_length_of_the_proof_and_its_rounding(size):
+    # Two samples as near to each other as single precision tells, of labels +-1.
+    apart = 2.0**-22
+    K = np.float32([[1.0, 1 - apart], [1 - apart, 1.0]])
+    found = kernel_svm(size * K, np.array([1.0, -1.0]))
+    assert int(found.result) == Result.INFEASIBLE
+    square, eps = apart / 2, float(np.finfo(np.float32).eps)
+    doubt = 2 * eps * (2 - apart) / 2
+    np.testing.assert_allclose(found.certificate["farkas"], [0.5, 0.5], rtol=1e-12)
+    upper = np.sqrt(size * (square + doubt))
+    np.testing.assert_allclose(found.certificate["upper"], upper, rtol=1e-9)
+    np.testing.assert_allclose(found.certificate["farkas_residual"], np.sqrt(square), rtol=1e-9)
+    assert found.certificate["lower"] == 0
+    assert np.isnan(found.certificate["dual"]).all()
+
+
+def test_a_sample_of_length_zero_has_the_rounding_of_one_of_length_one():
+    found = kernel_svm(np.diag([0.0, 1.0, 1.0]), np.ones(3))
+    np.testing.assert_allclose(found.certificate["farkas"], [1, 0, 0], atol=1e-15)
+    upper = np.sqrt(3 * np.finfo(float).eps)
+    np.testing.assert_allclose(found.certificate["upper"], upper, rtol=1e-12)
+
+
+def test_ranks_and_margins_of_a_batch():
+    drawn = [draw(seed, n=5, features=9, rank=rank) for seed, rank in ((1, 2), (2, 4), (3, None))]
+    phi, y = (np.stack(arrays) for arrays in zip(*drawn, strict=True))
+    K = phi @ phi.transpose(0, 2, 1)
+    found = kernel_svm_batch(K, y)
+    assert found.stats["rank"].tolist() == [2, 4, 5]
+    expected = [quadratic_program(gram, labels) for gram, labels in zip(K, y, strict=True)]
+    np.testing.assert_allclose(found.unwrap(), expected, rtol=1e-7)
+
+
+def test_an_eigenvalue_counts_if_it_is_above_rounding():
+    vectors = np.linalg.qr(np.random.default_rng(0).normal(size=(6, 6)))[0]
+    for least, rank in ((1e-13, 6), (1e-17, 5)):
+        K = vectors @ np.diag([1.0, 1, 1, 1, 1, least]) @ vectors.T
+        assert kernel_svm((K + K.T) / 2, np.ones(6)).stats["rank"] == rank
+
+
+@pytest.mark.parametrize(
+    ("single", "resisting", "farkas", "weights", "result"),
+    [
+        # The exact weights are (0.8, 0.2), and squared lengths 0.8, 0.82, 1.25 and 4.
+        (False, True, (0.5, 0.5), (0.82, 0.18), Result.MAX_STEPS),
+        (False, False, (0.8, 0.2), (0.82, 0.18), Result.PRECISION),
+        (False, True, (0.8, 0.2), (0.8, 0.2), Result.CONVERGED),
+        (True, True, (0.5, 0.5), (0.8 + 1e-8, 0.2 - 1e-8), Result.PRECISION),
+    ],
+)
+def test_a_problem_that_resists_takes_the_weights_of_the_proof_if_they_are_shorter(
+    monkeypatch, single, resisting, farkas, weights, result
+):
+    engine, given = module.max_margin, (0.8 + 1e-8, 0.2 - 1e-8) if single else (0.82, 0.18)
+
+    def stopped(rows, *options):
+        answer = engine(rows, *options)
+        code = Result.MAX_STEPS if resisting else Result.CONVERGED
+        multipliers = answer.multipliers.copy()
+        multipliers[1] = 3 * np.array(given)
+        return answer._replace(multipliers=multipliers, result=np.array([0, code.value]))
+
+    monkeypatch.setattr(module, "max_margin", stopped)
+    monkeypatch.setattr(module, "farkas_multipliers", lambda rows: (np.array(farkas), 0.0))
+    K = np.array([[[2.0, 0.5], [0.5, 1.0]], [[1.0, 0.0], [0.0, 4.0]]])
+    found = kernel_svm_batch(np.float32(K) if single else K, np.ones((2, 2)), tolerance=1e-9)
+    assert found.result.tolist() == [0, result.value]
+    np.testing.assert_allclose(found.certificate["dual"][1], weights, rtol=1e-12)
+
+
+def test_multipliers_that_are_all_zero_count_as_equal_weights(monkeypatch):
+    engine = module.max_margin
+
+    def nothing(rows, *options):
+        answer = engine(rows, *options)
+        return answer._replace(multipliers=-answer.multipliers)
+
+    monkeypatch.setattr(module, "max_margin", nothing)
+    found = kernel_svm(np.diag([1.0, 2.0, 5.0]), np.ones(3))
+    np.testing.assert_allclose(found.certificate["dual"], np.full(3, 1 / 3), rtol=1e-15)

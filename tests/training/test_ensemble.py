@@ -8,7 +8,7 @@ import pytest
 from attlas.core.errors import UserError
 from attlas.models.attention.multi_head import make_multi_head
 from attlas.training import ensemble
-from attlas.training.ensemble import cache_width, in_chunks
+from attlas.training.ensemble import accelerator_width, cache_width, core_share, in_chunks
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
@@ -60,3 +60,34 @@ def test_no_trainings_are_refused():
 def test_chunks_are_of_the_width_that_was_measured(size, width):
     samples = jnp.ones((100, *size[1:]), jnp.float32)
     assert cache_width(make_multi_head(*size), samples) == width
+
+
+def test_the_width_follows_from_the_bytes_of_attention_readout_and_two_rows():
+    # 13 5 7 3 (2 5 / 7 + 2) 8 = 37440 bytes a model: 112.03 of them in 4 MiB.
+    model = make_multi_head(3, 5, 7)
+    assert cache_width(model, jnp.ones((13, 5, 7))) == 112
+    assert cache_width(model, jnp.ones((11, 5, 7))) == 128
+    # One head and one token for other models: 1000 4 (2 / 4 + 2) 8 = 80000 bytes, 52.4 of them.
+    assert cache_width(None, jnp.ones((1000, 4))) == 52
+    assert cache_width(None, jnp.ones((10**6, 4))) == 1
+
+
+def test_other_devices_take_many_at_once(monkeypatch):
+    monkeypatch.setattr(ensemble, "on_cpu", lambda: False)
+    assert cache_width(None, jnp.ones((1000, 4))) == 2**30 // 80000
+    assert accelerator_width(2.0**31) == 1
+    assert core_share(7) == 7
+
+
+@pytest.mark.parametrize(("count", "cores", "share"), [(7, 3, 3), (6, 3, 2), (1, 8, 1)])
+def test_every_core_takes_one_chunk(monkeypatch, count, cores, share):
+    monkeypatch.setattr(ensemble, "available_cores", lambda: cores)
+    assert core_share(count) == share
+
+
+@pytest.mark.parametrize(
+    ("count", "most", "threads", "devices", "width"),
+    [(10, 4, 1, 2, 4), (10, 6, 1, 3, 6), (21, 8, 4, 4, 8), (2, 8, 1, 8, 8), (9, 3, 5, 1, 2)],
+)
+def test_chunks_are_multiples_of_the_devices(count, most, threads, devices, width):
+    assert ensemble._even_width(count, most, threads, devices) == width

@@ -6,6 +6,7 @@ import pytest
 
 from attlas.core.checkpoint import checkpointed
 from attlas.core.errors import UserError
+from attlas.core.solution import Result
 from attlas.training.epochs import epoch_orders, fit_epochs
 
 
@@ -110,3 +111,36 @@ def test_the_trajectory_is_that_of_adam_by_hand():
         assert found.selected_at[member] == np.argmax(np.sin(ends))
         best = ends[np.argmax(np.sin(ends))]
         np.testing.assert_allclose(found.selected[member], best, rtol=1e-12)
+
+
+def test_the_first_of_equal_epochs_is_selected_and_an_accuracy_stops_where_it_is_reached():
+    # Entries count as right where they are positive: 3, 1, 3 of 4 for one member, 2, 2, 2.
+    rows = np.array([[[1, 1], [1, -1]], [[1, -1], [-1, 1]]], float)
+    epochs = [rows, np.array([[[1, -1], [-1, -1]], rows[1]]), rows]
+
+    def run(stop):
+        return fit_epochs(
+            lambda w, _, x: (jnp.sum(w * x), jnp.sum(x > 0)), optax.sgd(1.0), jnp.zeros((2, 2)),
+            None, epochs, batch=2, width=2, stop_accuracy=stop,
+            evaluate=lambda w, _: {"validation": jnp.float64(0.5)},
+        )  # fmt: skip
+
+    found = run(None)
+    assert found.observed["train"].tolist() == [[0.75, 0.25, 0.75], [0.5] * 3]
+    assert found.selected_at.tolist() == [0, 0]
+    assert found.selected.tolist() == [[-2.0, 0.0], [0.0, 0.0]]
+    assert found.last.tolist() == [[-4.0, 2.0], [0.0, 0.0]]
+    found = run(0.75)
+    assert found.stopped_at.tolist() == [2, 6]
+    assert found.result.tolist() == [Result.CONVERGED.value, Result.MAX_STEPS.value]
+    assert found.last.tolist() == [[-2.0, 0.0], [0.0, 0.0]]
+
+
+def test_one_entry_that_is_no_number_is_a_divergence():
+    found = fit_epochs(
+        lambda w, _, x: (jnp.sum(w * x), jnp.sum(x > 0)), optax.sgd(1.0), jnp.zeros((3, 2)), None,
+        [np.array([[[1.0, np.nan]], [[1.0, 2.0]], [[1.0, np.inf]]])], batch=1, width=3,
+        evaluate=lambda w, _: {"validation": jnp.float64(0.5)},
+    )  # fmt: skip
+    bad = Result.NOT_FINITE.value
+    assert found.result.tolist() == [bad, Result.MAX_STEPS.value, bad]

@@ -205,6 +205,33 @@ def test_single_precision_stays_single():
     assert {a.dtype.name for a in jax.tree.leaves((path.params, path.loss))} == {"float32"}
 
 
+@pytest.mark.parametrize("record_at", [(1,), (0, 1), (2, 3)])
+def test_a_loss_that_is_no_number_has_its_code_after_every_number_of_steps(record_at):
+    rule = ClosedForm(lambda w, _, batch: (batch * np.inf, 0 * w))
+    # The loss is infinite or 0 / 0, while the parameters stay.
+    for batches in (np.ones(3), np.zeros(3)):
+        path = fit(rule, optax.sgd(0.1), jnp.ones(2), batches=batches, record_at=record_at)
+        assert int(path.result) == Result.NOT_FINITE
+
+
+def test_full_batches_record_the_loss_and_the_gradient_before_the_step():
+    a = np.array([0.5, 1.5, 0.25])
+    path = fit(lambda w, a: jnp.sum(a * w**2) / 2, optax.sgd(0.4, momentum=0.7), jnp.ones(3),
+               jnp.asarray(a), steps=9, record_at=(0, 2, 3, 7))  # fmt: skip
+    w, velocity, points = np.ones(3), np.zeros(3), []
+    for _ in range(8):
+        points.append(w)
+        velocity = 0.7 * velocity + a * w
+        w = w - 0.4 * velocity
+    for record, k in enumerate((0, 2, 3, 7)):
+        np.testing.assert_allclose(path.params[record], points[k], rtol=1e-13)
+        np.testing.assert_allclose(path.loss[record], a @ points[k] ** 2 / 2, rtol=1e-13)
+        norm = np.linalg.norm(a * points[k])
+        np.testing.assert_allclose(path.gradient_norm[record], norm, rtol=1e-13)
+    np.testing.assert_allclose(path.last, points[7], rtol=1e-13)
+    assert int(path.result) == Result.MAX_STEPS
+
+
 @pytest.mark.parametrize("batches", [None, np.zeros((60, 1), int)])
 @pytest.mark.parametrize("keep", [True, False])
 def test_divergence_has_its_code(batches, keep):

@@ -36,6 +36,7 @@ def test_pieces_grow_while_they_are_brief_and_their_steps_add_up(slow, monkeypat
     def run(program, moving, *fixed):
         if program is COMPILED.advance:
             counts.append(int(fixed[0]))
+            assert sum(counts) <= LENGTHS.sum()
         return program({}, given, None, task, *moving, *fixed)
 
     def shapes(program, moving):
@@ -49,3 +50,29 @@ def test_pieces_grow_while_they_are_brief_and_their_steps_add_up(slow, monkeypat
     assert len(counts) == LENGTHS.sum() if slow else len(counts) < 14
     np.testing.assert_array_equal(path[:, 0], 0.5 ** (np.cumsum(LENGTHS) - 1.0))
     np.testing.assert_array_equal(last, path[-1])
+
+
+def test_the_losses_of_batches_are_averaged_from_record_to_record():
+    batches, lengths = jnp.array([4.0, -1.0, 3.0, 0.5, 2.0]), np.array([0, 2, 3], np.int32)
+    given = {
+        "params": jnp.array(8.0),
+        "data": None,
+        "batches": batches,
+        "optimizer": optax.sgd(0.5),
+    }
+    task = Task(lambda w, _, b: (w - b) ** 2 / 2, None, None, True)
+
+    def run(program, moving, *fixed):
+        return program({}, given, None, task, *moving, *fixed)
+
+    checkpoints = Checkpoints(Nothing(), 1e9)
+    checkpoints.offer = lambda *_: None
+    applied = Applied(run, lambda program, moving: run(program, moving), False)
+    found = train_in_pieces(checkpoints.stage(batches), COMPILED, applied, lengths, True)
+    path, losses = [8.0], []
+    for b in batches.tolist():
+        losses.append((path[-1] - b) ** 2 / 2)
+        path.append(path[-1] + 0.5 * (b - path[-1]))
+    assert found[0].tolist() == [path[0], path[2], path[5]]
+    assert found[1] == path[5]
+    np.testing.assert_allclose(found[2], [np.nan, np.mean(losses[:2]), np.mean(losses[2:])])

@@ -9,7 +9,13 @@ from attlas.core.errors import UserError
 from attlas.core.solution import Result
 from attlas.data.token_sequences import TokenSequences
 from attlas.optim.mirror_descent import mirror_descent
-from attlas.training.sequence_classifiers import Sets, held_out_accuracies, train_classifiers
+from attlas.training.sequence_classifiers import (
+    Sets,
+    accuracy,
+    held_out_accuracies,
+    train_classifiers,
+)
+from attlas.training.trajectory import Trajectory
 
 
 class Linear(eqx.Module):
@@ -41,7 +47,10 @@ def test_full_batch_training_is_mirror_descent():
     X, y = SETS.train.tokens[:, 0], 2 * SETS.train.labels - 1
     for member in range(2):
         w = np.asarray(_start().w[member])
-        for _ in range(5):
+        for epoch in range(5):
+            loss = np.mean(np.log1p(np.exp(-y * (X @ w))))
+            assert np.isclose(found.loss[member, epoch], loss, rtol=1e-12)
+            assert found.train[member, epoch] == np.mean(y * (X @ w) > 0)
             gradient = -(y / (1 + np.exp(y * (X @ w)))) @ X
             u = np.sign(w) * w**2 - 0.01 * gradient
             w = np.sign(u) * np.sqrt(np.abs(u))
@@ -161,3 +170,37 @@ def test_a_width_that_does_not_divide_is_refused():
         train_classifiers(_start(), optax.sgd(0.1), SETS, KEYS, 8, 1, at_once=3)
     with pytest.raises(UserError, match="width = 3 does not divide 2 members"):
         train_classifiers(_start(), optax.sgd(0.1), SETS, KEYS, 8, 1, width=3)
+
+
+@pytest.mark.parametrize("at_once", [None, 2])
+def test_a_summed_loss_has_its_penalty_once_and_is_reported_per_sequence(at_once):
+    found = train_classifiers(
+        _start(), optax.sgd(0.01), SETS, KEYS, 32, 2, stop_accuracy=2.0, at_once=at_once,
+        penalty=lambda model: 0.7 * jnp.sum(model.w**2),
+    )  # fmt: skip
+    X, y = SETS.train.tokens[:, 0], 2 * SETS.train.labels - 1
+    for member in range(2):
+        w = np.asarray(_start().w[member])
+        for epoch in range(2):
+            loss = np.sum(np.log1p(np.exp(-y * (X @ w)))) + 0.7 * np.sum(w**2)
+            assert np.isclose(found.loss[member, epoch], loss / 32, rtol=1e-12)
+            w = w - 0.01 * (-(y / (1 + np.exp(y * (X @ w)))) @ X + 1.4 * w)
+        assert np.allclose(found.last.w[member], w, rtol=1e-12)
+
+
+def test_accuracies_at_the_selected_the_last_and_the_best_epoch():
+    test = np.array([[0.2, 0.9, np.nan], [0.5, 0.1, 0.3]])
+    path = Trajectory(
+        np.array([4, 8, 12]), None, None, selected_at=np.array([0, 1]), observed={"test": test}
+    )
+    found = held_out_accuracies(path)
+    assert [a.tolist() for a in found] == [[0.2, 0.1], [0.9, 0.3], [0.9, 0.5]]
+
+
+def test_a_logit_of_zero_or_no_number_is_wrong_whatever_the_label_in_chunks_too():
+    logits = np.array([0.0, 0.0, np.nan, 2.0, -2.0, 0.1, -0.1])
+    labels = np.array([0.0, 1.0, 1.0, 1.0, 1.0, 0.0, 0.0])
+    data = TokenSequences(logits[:, None, None], np.ones((7, 1), bool), labels)
+    for chunk in (3, 7, 500):
+        found = accuracy(lambda tokens, mask: jnp.sum(tokens), data, chunk)
+        assert np.isclose(found, 2 / 7, rtol=1e-15)

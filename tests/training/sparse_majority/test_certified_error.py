@@ -17,7 +17,6 @@ from attlas.training.sparse_majority.certified_error import (
 from attlas.training.sparse_majority.outputs import majority_outputs
 
 
-@pytest.mark.thorough
 def test_ramp_risk_is_that_of_the_outputs_and_above_the_error():
     rng = np.random.default_rng(0)
 
@@ -27,18 +26,30 @@ def test_ramp_risk_is_that_of_the_outputs_and_above_the_error():
     embedding = BitEmbedding(normal(4), normal(4), normal(4), normal(7, 4))
     shapes = ((4,), (1, 4, 4), (1, 4, 3), (1, 3, 4))
     each = [SingleLayerTransformer(*(normal(*shape) for shape in shapes)) for _ in range(2)]
+    # Outputs of zero count half, and their ramp is one.
+    each.append(SingleLayerTransformer(jnp.zeros(4), *jax.tree.leaves(each[0])[1:]))
     models = jax.tree.map(lambda *parts: jnp.stack(parts), *each)
     bits = jnp.asarray(rng.integers(0, 2, (50, 6)), jnp.int8)
     labels, margins = jnp.asarray(rng.integers(0, 2, 50)), jnp.array([0.05, 0.5, 5.0])
     accuracy, ramp = ramp_risks(models, embedding, bits, labels, margins)
-    for k in range(2):
+    for k in range(3):
         out = np.asarray(majority_outputs(each[k], embedding, bits))
         signed = out * np.where(np.asarray(labels) > 0, 1, -1)
         risks = [np.clip(1 - signed / margin, 0, 1).mean() for margin in (0.05, 0.5, 5.0)]
         np.testing.assert_allclose(ramp[k], risks, rtol=1e-12)
-        assert float(accuracy[k]) == pytest.approx(np.mean(signed > 0))
+        assert float(accuracy[k]) == pytest.approx(np.mean(signed > 0) if k < 2 else 0.5)
     assert np.all(np.diff(ramp, axis=1) >= 0)
     assert np.all(np.asarray(ramp)[:, 0] >= 1 - np.asarray(accuracy))
+
+
+def test_parameters_alone_are_counted_in_every_ball_and_a_vacuous_bound_is_one():
+    radii, samples, d = np.array([0.0, 0.3, 7.0]), np.array([1e2, 1e8]), 6
+    found = np.asarray(ball_complexities(radii, samples, 5, d))
+    counted = dict(zip(FAMILIES, np.moveaxis(found, 2, 0), strict=True))
+    for r, radius in enumerate((1e-9, *radii[1:])):
+        bound = parameter_counting_single(1.0, radius, 1.0, d, d, samples[1])
+        assert counted["parameters, fixed [CLS]"][r, 1] == pytest.approx(float(bound), rel=1e-12)
+        assert found[r, 0].max() == 1.0
 
 
 @pytest.mark.thorough

@@ -10,8 +10,9 @@ from scipy.linalg import cho_factor, cho_solve
 from attlas.solvers.certificate import certify
 from attlas.solvers.constraints import ConstraintOperator
 
-# Steps without a better certificate after which a problem is given up: rounding rules.
-_PATIENCE = 4
+# Steps without a better certificate after which a problem is given up. Below some gap rounding
+# rules; above it an entry of w may have passed zero, which throws the steps back for p < 2.
+_PATIENCE, _LONG_PATIENCE, _ROUNDING_GAP = 4, 12, 1e-6
 # Order above which one Cholesky factor for two right sides beats two LU solutions.
 _LARGE_SYSTEM = 64
 
@@ -125,7 +126,8 @@ def interior_point(path: Path, p: float, target: float, max_steps: int) -> PathE
         best.gap[at], best.steps[alive] = gap[better], count
         waiting = better | ~np.isfinite(best.gap[alive]) | (not path.ready)
         stale[alive] = np.where(waiting, 0, stale[alive] + 1)
-        going = finite & (best.gap[alive] > target) & (stale[alive] < _PATIENCE)
+        patience = np.where(best.gap[alive] < _ROUNDING_GAP, _PATIENCE, _LONG_PATIENCE)
+        going = finite & (best.gap[alive] > target) & (stale[alive] < patience)
         if not going.all():
             alive = alive[going]
             if not len(alive):

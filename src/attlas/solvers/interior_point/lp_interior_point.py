@@ -35,7 +35,9 @@ def on_ray(rows: ConstraintOperator, multipliers: np.ndarray, q: float) -> np.nd
         [[1.0, 1.0]]
     """
     power = np.sum(np.abs(rows.adjoint(multipliers)) ** q, axis=-1)
-    level = (multipliers.sum(axis=-1) / np.maximum(power, 1e-300)) ** (1 / (q - 1))
+    # Rows that cancel have an infinite level, which is clipped.
+    with np.errstate(over="ignore"):
+        level = (multipliers.sum(axis=-1) / np.maximum(power, 1e-300)) ** (1 / (q - 1))
     return multipliers * np.clip(level, 1e-6, 1e6)[:, None]
 
 
