@@ -58,10 +58,7 @@ class LogExcessLoss(eqx.Module):
         best = jnp.max(scores, axis=1)
         attention = jnp.einsum("ntd,nd->nt", data.X, data.z @ W.T)
         weight = jax.nn.log_softmax(attention, axis=1)
-        missing = best[:, None] - scores
-        log_missing = jnp.log(jnp.where(missing > 0, missing, 1))
-        terms = jnp.where(missing > 0, weight + log_missing, -jnp.inf)
-        shortfall = jax.nn.logsumexp(terms, axis=1)
+        shortfall = jax.nn.logsumexp(weight + jnp.log(best[:, None] - scores), axis=1)
         nodes = jnp.asarray((_NODES + 1) / 2, W.dtype)
         at = best[:, None] - jnp.exp(shortfall)[:, None] * nodes[None, :]
         shares = jnp.log(jnp.asarray(_WEIGHTS / 2, W.dtype))
