@@ -46,7 +46,7 @@ def linear(v, W):
     return jnp.sum(PULL * v) + jnp.sum(TILT * W) + jnp.sum(v) * jnp.sum(W)
 
 
-@pytest.mark.parametrize("p", [1.4, 2.0, 3.5])
+@pytest.mark.parametrize("p", [1.4, 2.0, 2.5])
 @pytest.mark.usefixtures("no_descent")
 def test_a_start_lies_on_its_spheres_and_its_certificate_is_by_hand(p):
     start = (jnp.asarray(HEAD), jnp.asarray(100 * MATRIX))

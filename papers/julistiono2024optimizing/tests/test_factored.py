@@ -57,7 +57,9 @@ def test_problems_are_normal_vectors_divided_by_their_lengths():
     drawn, rng = draw_sphere_selection(np.random.default_rng(8), 3, 4, 5), np.random.default_rng(8)
     X, z, v = rng.normal(size=(3, 4, 5)), rng.normal(size=(3, 5)), rng.normal(size=5)
     for found, plain in ((drawn.X, X), (drawn.z, z), (drawn.v, v)):
-        np.testing.assert_allclose(found, plain / np.sqrt((plain**2).sum(-1))[..., None], rtol=1e-15)
+        np.testing.assert_allclose(
+            found, plain / np.sqrt((plain**2).sum(-1))[..., None], rtol=1e-15
+        )
     np.testing.assert_array_equal(drawn.y, np.where(rng.integers(0, 2, 3) == 1, 1.0, -1.0))
     labels = draw_sphere_selection(np.random.default_rng(0), 200, 2, 2).y
     assert set(labels.tolist()) == {-1.0, 1.0}

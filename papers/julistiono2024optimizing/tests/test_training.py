@@ -43,9 +43,7 @@ def ensemble(e=2, n=3, T=4, d=5):
 
 def risk(W, v, X, y, z, loss):
     """The mean of l(y v' X' softmax(X W z)), sample by sample."""
-    margins = [
-        y[i] * (jax.nn.softmax(X[i] @ (W @ z[i])) @ X[i]) @ v for i in range(len(y))
-    ]
+    margins = [y[i] * (jax.nn.softmax(X[i] @ (W @ z[i])) @ X[i]) @ v for i in range(len(y))]
     return sum(margin_loss(loss).value(m) for m in margins) / len(y)
 
 

@@ -24,7 +24,8 @@ from julistiono2024optimizing.library.solvers.ball_minimum import (
     ball_minimum,
 )
 
-# Gauss-Legendre on [0, 1]: exact to rounding for slopes of margin losses over score ranges.
+# Gauss-Legendre on [-1, 1]: slopes of margin losses are integrated to rounding over shortfalls up
+# to 5, and to 1e-8 over one of 10 (the logistic slope has its poles at +-i pi).
 _NODES, _WEIGHTS = (np.polynomial.legendre.leggauss(16)[i] for i in (0, 1))
 # Roundings of the objective's sums over samples, tokens and nodes, and of its descent.
 _ROUNDINGS = 1000 * np.finfo(float).eps
