@@ -96,7 +96,7 @@ def loop(p, radius, steps, head_radius, loss):
 @pytest.mark.parametrize(
     ("p", "radius", "steps", "head_radius", "loss", "length"),
     [
-        (3.0, 0.4, 100, None, "logistic", 1.0),
+        (3.0, 0.4, 40, None, "logistic", None),
         (1.5, 20.0, 4, 2.5, "exponential", 0.025),
         (3.0, 2.0, 30, 0.5, "exponential", None),
     ],

@@ -73,7 +73,7 @@ def test_unknowns_of_any_scale_are_lifted():
         np.testing.assert_allclose(found, 3 * expected / size(expected, 1.05), rtol=1e-12)
 
 
-@pytest.mark.parametrize("p", [2.0, 3.0])
+@pytest.mark.parametrize("p", [2.0, 2.5])
 def test_a_start_with_a_zero_is_left(p):
     end = ball_minimum(jnp.sum, [(jnp.array([1.0, 0.0, 0.5]),)], jnp.array([2.0]), p, 60)
     np.testing.assert_allclose(end.blocks[0], -2 / 3 ** (1 / p), rtol=1e-6)

@@ -191,15 +191,19 @@ def test_steps_stop_at_the_first_order_rounding_error_of_the_gradient(factor):
 @pytest.mark.parametrize(("normalized", "joint"), [(True, True), (True, False), (False, True)])
 def test_a_problem_without_any_gradient_stays_where_it_is(normalized, joint):
     data, W0 = ensemble(), np.random.default_rng(3).normal(size=(2, 5, 5))
-    data = TokenSelection(data.X.at[0].set(0), data.y, data.z, data.v)
+    # The other one has tokens in a single direction, and a value head that starts at zero.
+    X = data.X.at[0].set(0).at[1, :, :, jnp.array([0, 1, 3, 4])].set(0)
+    data = TokenSelection(X, data.y, data.z, data.v)
+    v0 = data.v.at[1].set(0)
     path = train_selection_ensemble(
         data, W0, p=2.0, learning_rate=0.3, steps=2, record_at=(2,), normalized=normalized,
-        joint=joint, v0=data.v, eps=0.1 * joint,
+        joint=joint, v0=v0 if joint else None, eps=0.1 * joint,
     )  # fmt: skip
     np.testing.assert_array_equal(path.W[0, 0], W0[0])
     assert (np.asarray(path.W[1, 0]) != W0[1]).any()
     if joint:
         np.testing.assert_array_equal(path.v[0, 0], data.v[0])
+        assert np.flatnonzero(path.v[1, 0]).tolist() == [2]
     rests = Result.GRADIENT_BELOW_ROUNDING if normalized else Result.MAX_STEPS
     assert path.result.tolist() == [rests, Result.MAX_STEPS]
     assert path.stopped_at.tolist() == [0 if normalized else 2, 2]
