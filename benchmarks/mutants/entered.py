@@ -60,7 +60,7 @@ def profiled(entered: set[_Key]) -> Iterator[None]:
             if code.co_filename.startswith(_ROOTS):
                 entered.add((code.co_filename[len(f"{ROOT}/") :], code.co_qualname))
 
-    before = sys.getprofile()
+    before = sys.getprofile(), threading.getprofile()
     sys.setprofile(note)
     threading.setprofile(note)
     try:
@@ -68,6 +68,12 @@ def profiled(entered: set[_Key]) -> Iterator[None]:
     finally:
         sys.setprofile(before)
         threading.setprofile(before)
+    threading.setprofile(note)  # Ensembles are traced in threads that begin meanwhile.
+    try:
+        yield
+    finally:
+        sys.setprofile(before[0])
+        threading.setprofile(before[1])
 
 
 def _empty_caches() -> None:

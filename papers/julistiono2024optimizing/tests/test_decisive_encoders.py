@@ -1,5 +1,6 @@
 """Attention, accuracies and weights of encoders on digits whose decisive row is known."""
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -39,7 +40,6 @@ def encoders(blocks):
     return jax.vmap(make)(jax.random.split(jax.random.key(0), 3))
 
 
-@pytest.mark.thorough
 def test_shares_are_those_of_the_last_block_without_the_readout():
     models, rng = encoders(2), np.random.default_rng(0)
     mask = np.array([[True] * 4, [True, True, False, False]])
@@ -48,9 +48,8 @@ def test_shares_are_those_of_the_last_block_without_the_readout():
     assert share.shape == (3, 2, 4)
     assert np.all(share[:, 1, 2:] == 0)  # padding
     second = jax.tree.map(lambda a: a[1], models)
-    heads = np.asarray(second.attention(jnp.asarray(data.tokens[0]), jnp.asarray(mask[0]))[-1])[
-        :, 0
-    ]
+    attention = eqx.filter_jit(lambda model, *given: model.attention(*given)[-1])
+    heads = np.asarray(attention(second, jnp.asarray(data.tokens[0]), jnp.asarray(mask[0])))[:, 0]
     mean = heads.mean(axis=0)[1:]
     np.testing.assert_allclose(share[1, 0], mean / mean.sum(), rtol=1e-6)
 
@@ -81,7 +80,6 @@ def found():
     return trained()
 
 
-@pytest.mark.thorough
 def test_attention_on_the_decisive_row_is_that_of_its_place(found):
     # Shares of a row add up to one; float32 sums of eight numbers.
     assert np.allclose(found.by_place.sum(axis=1), 1, atol=16 * np.finfo("f4").eps)

@@ -5,10 +5,52 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from attlas.data.token_selection import make_support_selection
+from attlas.data.token_selection import TokenSelection, make_support_selection
 from attlas.norms.entrywise import entrywise_norm
 from julistiono2024optimizing.library.token_selection.flow import mirror_flow
+from julistiono2024optimizing.library.token_selection.gradient import selection_loss
 from julistiono2024optimizing.library.token_selection.training import train_selection
+
+
+def size(a, exponent):
+    return np.sum(np.abs(a) ** exponent) ** (1 / exponent)
+
+
+@pytest.mark.parametrize("traced", [False, True])
+@pytest.mark.parametrize(("p", "first"), [(1.5, 0.05), (3.0, 0.6)])
+def test_rescaled_steps_and_their_clock_are_those_of_a_loop(p, first, traced):
+    rng, schedule, step = np.random.default_rng(9), (0, 2, 3), 0.7
+    arrays = (rng.normal(size=(3, 4, 5)), np.array([1.0, -1, 1]), rng.normal(size=(3, 5)))
+    data = TokenSelection(*(jnp.asarray(a) for a in (*arrays, rng.normal(size=5))))
+    W = first * rng.normal(size=(5, 5))
+    exponent = jnp.asarray(p) if traced else p
+    path = mirror_flow(data, jnp.asarray(W), p=exponent, steps=3, step=step, record_at=schedule)
+    slope, q, time, norms = jax.jit(jax.grad(selection_loss)), p / (p - 1), 0.0, []
+    for k in range(4):
+        G, norm = np.asarray(slope(jnp.asarray(W), data)), size(W, p)
+        if k in schedule:
+            at = schedule.index(k)
+            np.testing.assert_allclose(path.W[at], W, rtol=1e-10, atol=1e-12)
+            assert float(path.norm[at]) == pytest.approx(norm, rel=1e-12)
+            assert float(path.log_gradient_norm[at]) == pytest.approx(np.log(size(G, q)), rel=1e-11)
+            clock = np.log(time) if time > 0 else -np.inf
+            assert float(path.log_time[at]) == pytest.approx(clock, rel=1e-11)
+        length = (p - 1) * step * max(norm, 1) ** (p - 2)
+        dual = np.sign(W) * np.abs(W) ** (p - 1) - length * G / size(G, q)
+        W, time = np.sign(dual) * np.abs(dual) ** (1 / (p - 1)), time + length / size(G, q)
+        norms.append(norm)
+    np.testing.assert_array_equal(path.last["W"], path.W[-1])
+    assert max(norms) > 1 and (p > 2 or min(norms) < 1)  # noqa: PT018
+
+
+def test_without_a_gradient_nothing_moves_and_no_time_passes():
+    rng = np.random.default_rng(2)
+    X = np.repeat(rng.normal(size=(2, 1, 4)), 3, axis=1)
+    data = TokenSelection(*(jnp.asarray(a) for a in (X, np.ones(2), X[:, 0], X[0, 0])))
+    W0 = jnp.asarray(rng.normal(size=(4, 4)))
+    path = mirror_flow(data, W0, p=2.0, steps=2, record_at=(0, 2))
+    np.testing.assert_array_equal(path.W, np.stack([W0, W0]))
+    assert path.log_time.tolist() == path.log_gradient_norm.tolist() == [-np.inf, -np.inf]
 
 
 @pytest.mark.thorough

@@ -83,3 +83,51 @@ def test_a_point_of_any_scale_is_judged_at_margin_one(scale):
     np.testing.assert_allclose(value, W, rtol=1e-12)
     assert result == Result.CONVERGED
     assert certificate["norm_upper"] == pytest.approx(np.linalg.norm(W, "nuc"), rel=1e-12)
+
+
+def test_certificate_of_any_point_and_multipliers_is_by_hand():
+    X, z, tokens = draw(0, n=3, T=4, d=5)
+    rng, others = np.random.default_rng(6), np.arange(4) != tokens[:, None]
+    solved = nuclear_svm(X, z, tokens)
+    W = 2.5 * (np.asarray(solved.unwrap()) + 0.01 * rng.normal(size=(5, 5)))
+    dual = 3 * solved.certificate["dual"][others] + 0.1 * rng.random(9)
+    rows = attention_rows(X[None], z[None], tokens[None])
+    A = [
+        np.outer(X[i, tokens[i]] - X[i, t], z[i])
+        for i in range(3) for t in range(4) if t != tokens[i]
+    ]  # fmt: skip
+    margins = np.array([np.sum(a * W) for a in A])
+    assert margins.min() > 0
+    lower = dual.sum() / np.linalg.norm(sum(l * a for l, a in zip(dual, A, strict=True)), 2)
+    upper = np.linalg.svd(W, compute_uv=False).sum() / margins.min()
+    value, result, certificate = _judge(rows, W, dual, 1e-6)
+    assert result == Result.MAX_STEPS
+    np.testing.assert_allclose(value, W / margins.min(), rtol=1e-12)
+    np.testing.assert_allclose(certificate["margins"], margins / margins.min(), rtol=1e-11)
+    for name, expected in (
+        ("norm_lower", lower),
+        ("norm_upper", upper),
+        ("gap", upper / lower - 1),
+    ):
+        assert certificate[name] == pytest.approx(expected, rel=1e-11)
+    np.testing.assert_allclose(certificate["dual"], dual * lower / dual.sum(), rtol=1e-11)
+    assert certificate["violation"] < 1e-14
+    assert not certificate["farkas"].any()
+    assert certificate["farkas"].shape == (9,)
+    assert np.isnan(certificate["farkas_residual"])
+    # A tolerance that is met exactly is met.
+    assert _judge(rows, W, dual, float(certificate["gap"]))[1] == Result.CONVERGED
+
+
+@pytest.mark.parametrize("sign", [-1.0, 0.0])
+def test_a_point_without_a_margin_and_multipliers_of_zero_certify_nothing(sign):
+    X, z, tokens = draw(0)
+    rows = attention_rows(X[None], z[None], tokens[None])
+    W = sign * np.asarray(nuclear_svm(X, z, tokens).unwrap())
+    value, result, certificate = _judge(rows, W, np.zeros(9), 1e-6)
+    assert result == Result.MAX_STEPS
+    assert np.isnan(value).all()
+    assert np.isnan(certificate["margins"]).all()
+    assert certificate["norm_upper"] == certificate["gap"] == np.inf
+    assert certificate["norm_lower"] == 0
+    np.testing.assert_array_equal(certificate["dual"], np.zeros(9))

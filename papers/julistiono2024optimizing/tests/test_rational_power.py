@@ -1,5 +1,6 @@
 """Roots by iteration against the ordinary power."""
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -20,6 +21,25 @@ def test_against_the_power(exponent, dtype):
     # At most two roots and nine products; the exponent's own rounding counts log(x) ~ 58 times.
     error = np.abs(found / expected - 1)
     assert np.max(error) <= (32 if dtype == np.float32 else 96) * info.eps
+
+
+@pytest.mark.parametrize("exponent", [3 / 5, 3 / 7, 5 / 8, 11 / 12, 5 / 16, 7 / 18, 41.0, 1e-12])
+def test_other_fractions_are_ordinary_powers(exponent):
+    x = jnp.geomspace(0.1, 10.0, 7)
+    np.testing.assert_allclose(rational_power(x, exponent), x**exponent, rtol=1e-13)
+    assert " pow " in str(jax.make_jaxpr(lambda x: rational_power(x, exponent))(x))
+    assert rational_power(jnp.zeros(1), exponent)[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("exponent", "roots"),
+    [(3.0, 0), (1.5, 1), (2 / 3, 0), (0.75, 2), (7 / 6, 1), (10 / 9, 0), (40.0, 0), (20 / 3, 0)],
+)
+def test_simple_fractions_need_no_power(exponent, roots):
+    """An exponential and a logarithm per entry cost ten times as much as the roots."""
+    program = str(jax.make_jaxpr(lambda x: rational_power(x, exponent))(jnp.ones(3)))
+    assert " pow " not in program
+    assert program.count(" sqrt ") == roots
 
 
 def test_zero_and_the_smallest_numbers():

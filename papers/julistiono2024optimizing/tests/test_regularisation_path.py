@@ -7,15 +7,23 @@ import pytest
 
 from attlas.core.errors import UserError
 from attlas.core.solution import Result
-from attlas.data.token_selection import make_separable_selection, optimal_tokens, token_scores
+from attlas.data.token_selection import (
+    TokenSelection,
+    make_separable_selection,
+    optimal_tokens,
+    token_scores,
+)
 from attlas.losses.logistic import logistic
 from attlas.losses.margin_loss import margin_loss
 from attlas.norms.entrywise import entrywise_norm
 from attlas.solvers.attention_svm import attention_svm
 from attlas.solvers.lp_svm import lp_svm
-from julistiono2024optimizing.library.solvers.ball_minimum import Cone
+from julistiono2024optimizing.library.solvers.ball_minimum import CONE_SLACK, BallMinimum, Cone
 from julistiono2024optimizing.library.solvers.regularisation_path import (
     LogExcessLoss,
+    LogJointLoss,
+    _directions,
+    _solution,
     joint_regularisation_path,
     regularisation_path,
 )
@@ -119,3 +127,85 @@ def test_bad_input_is_one_line(change, message):
     with pytest.raises(UserError, match=message) as caught:
         regularisation_path(DATA, given.pop("radii"), given.pop("p"), **given)
     assert "\n" not in str(caught.value)
+
+
+RNG = np.random.default_rng(14)
+SIZED = TokenSelection(
+    *(jnp.asarray(a) for a in (
+        RNG.normal(size=(3, 4, 5)), np.array([1.0, -1, -1]), RNG.normal(size=(3, 5)),
+        RNG.normal(size=5),
+    ))
+)  # fmt: skip
+LOSSES = {"logistic": lambda m: np.log1p(np.exp(-m)), "exponential": lambda m: np.exp(-m)}
+
+
+def weights(W):
+    h = np.einsum("ntd,de,ne->nt", SIZED.X, W, SIZED.z)
+    raised = np.exp(h - h.max(axis=1, keepdims=True))
+    return raised / raised.sum(axis=1, keepdims=True)
+
+
+@pytest.mark.parametrize("name", ["logistic", "exponential"])
+def test_both_objectives_are_logarithms_of_risks(name):
+    """Shortfalls of about 3, so that slopes vary along them."""
+    W, v, loss = RNG.normal(size=(5, 5)), RNG.normal(size=5), LOSSES[name]
+    scores = np.asarray(SIZED.y)[:, None] * (np.asarray(SIZED.X) @ np.asarray(SIZED.v))
+    excess = np.mean(loss(np.sum(weights(W) * scores, axis=1)) - loss(scores.max(axis=1)))
+    found = LogExcessLoss(SIZED, margin_loss(name))(jnp.asarray(W))
+    assert float(found) == pytest.approx(np.log(excess), rel=1e-11)
+    margins = np.asarray(SIZED.y) * np.einsum("nt,ntd,d->n", weights(W), SIZED.X, v)
+    found = LogJointLoss(SIZED, margin_loss(name))(jnp.asarray(v), jnp.asarray(W))
+    assert float(found) == pytest.approx(np.log(np.mean(loss(margins))), rel=1e-12)
+
+
+def test_starts_of_a_local_path_are_near_the_centre_of_its_cone():
+    centre = jnp.asarray(RNG.normal(size=(5, 5)))
+    plain = _directions(KEY, 2, 3, SIZED, None)
+    assert plain.shape == (2, 3, 5, 5)
+    # 150 standard normal numbers: six standard errors of mean and variance.
+    assert abs(float(plain.mean())) < 6 / 150**0.5
+    assert abs(float(plain.var()) - 1) < 6 * (2 / 150) ** 0.5
+    near = _directions(KEY, 2, 3, SIZED, Cone(centre, jnp.array(0.1)))
+    shaken = (near - centre[None, None]) / jnp.abs(centre).max()
+    np.testing.assert_allclose(shaken, 0.01 * plain, rtol=0, atol=1e-14)
+
+
+def test_joint_points_lie_on_the_spheres_of_their_pairs():
+    data = TokenSelection(SIZED.X[:2, :3], SIZED.y[:2], SIZED.z[:2], SIZED.v)
+    path = joint_regularisation_path(
+        data, [(0.5, 1.5), (0.7, 3.0)], 3.0, key=KEY, starts=2, max_steps=3
+    )
+    v, W = path.value
+    norms = np.sum(np.abs(v) ** 3, axis=1) ** (1 / 3)
+    np.testing.assert_allclose(norms, [0.5, 0.7], rtol=1e-12)
+    np.testing.assert_allclose(np.sum(np.abs(W) ** 3, axis=(1, 2)) ** (1 / 3), [1.5, 3], rtol=1e-12)
+    objective = LogJointLoss(data, margin_loss("logistic"))
+    values = [float(objective(jnp.asarray(v[k]), jnp.asarray(W[k]))) for k in range(2)]
+    np.testing.assert_allclose(path.certificate["log_excess"], values, rtol=1e-10)
+
+
+def test_codes_of_points_at_and_beyond_every_limit():
+    rounding = 1000 * np.finfo(float).eps
+    rows = [
+        # value, relative gap, gap, cone excess, code
+        (-3.0, 1e-4, 1.0, -1.0, Result.CONVERGED),
+        (-3.0, 1.01e-4, 1.0, -1.0, Result.MAX_STEPS),
+        (-3.0, 1e-5, 1.0, CONE_SLACK, Result.CONVERGED),
+        (-3.0, 1e-5, 1.0, 1.01 * CONE_SLACK, Result.MAX_STEPS),
+        (-3.0, 0.5, 4 * rounding, -1.0, Result.GRADIENT_BELOW_ROUNDING),
+        (-3.0, 0.5, 4.01 * rounding, -1.0, Result.MAX_STEPS),
+        (-3.0, 1e-5, rounding, -1.0, Result.CONVERGED),
+        (np.nan, 1e-5, 1.0, -1.0, Result.NOT_FINITE),
+        (-np.inf, 0.5, 1.0, -1.0, Result.NOT_FINITE),
+    ]
+    minima = [
+        BallMinimum((), value, relative, gap, excess, k, 10 + k)
+        for k, (value, relative, gap, excess, _) in enumerate(rows)
+    ]
+    found = _solution(np.zeros(9), minima, 1e-4)
+    assert found.result.tolist() == [int(row[-1]) for row in rows]
+    names = ("log_excess", "relative_gap", "frank_wolfe_gap", "cone_excess")
+    for column, name in enumerate(names):
+        np.testing.assert_array_equal(found.certificate[name], [row[column] for row in rows])
+    assert found.certificate["starts_agreeing"].tolist() == list(range(9))
+    assert found.stats["evaluations"].tolist() == list(range(10, 19))

@@ -158,7 +158,7 @@ def end_gap(
     if not points.size:
         return np.full(len(time), np.nan)
     last = int(points[-1])
-    there = interpolated(time[0, last : last + 1], other_time, other_values)[:, 0]
+    there = interpolated(time[0, [last]], other_time, other_values)[:, 0]
     return np.abs(there / values[:, last] - 1)
 
 

@@ -66,7 +66,7 @@ def svm_shortfall(
     certified = np.array([bool(svm.converged) for svm in svms])
     solved = [svm if svm.converged else None for svm in svms]
     values = [
-        np.full(W.shape[1:], np.nan) if svm is None else np.asarray(svm.value) for svm in solved
+        np.full_like(W[0], np.nan) if svm is None else np.asarray(svm.value) for svm in solved
     ]
     goals = [value / np.linalg.norm(value) for value in values]
     units = [np.nan if svm is None else float(svm.certificate["norm_upper"]) for svm in solved]

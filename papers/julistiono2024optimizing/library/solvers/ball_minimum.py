@@ -66,10 +66,9 @@ def _on_spheres(unknowns: Blocks, radii: Array, p: Array) -> Blocks:
     power = jnp.where(p < 2, 1 / (p - 1), 1.0)
 
     def lift(x: Array, radius: Array) -> Array:
-        size = jnp.abs(x) / jnp.max(jnp.abs(x))
-        moving = size > 0
-        grown = jnp.where(moving, jnp.where(moving, size, 1.0) ** power, 0.0)
-        u = jnp.sign(x) * grown
+        scaled = x / jnp.max(jnp.abs(x))
+        # Not |x|^1 with its sign, whose derivative at zero is computed as zero.
+        u = jnp.where(p < 2, jnp.sign(x) * jnp.abs(scaled) ** power, scaled)
         return radius * u / _flat_norm(u, p)
 
     return tuple(lift(x, radii[i]) for i, x in enumerate(unknowns))
@@ -173,7 +172,7 @@ CONE_SLACK = 1e-3
 
 def _descend(objective, start, radii, exponent, max_steps, cone) -> BallMinimum:
     power = jnp.where(exponent < 2, exponent - 1, 1.0)
-    unknowns = tuple(jnp.sign(x) * jnp.abs(x / jnp.max(jnp.abs(x))) ** power for x in start)
+    unknowns = tuple(jnp.sign(x) * jnp.abs(x) ** power for x in start)
     shapes, dtype = tuple(x.shape for x in unknowns), unknowns[0].dtype
     arrays, others = eqx.partition(
         (objective, radii, exponent, cone), lambda leaf: isinstance(leaf, (Array, np.ndarray))

@@ -42,7 +42,7 @@ def _log_gradient(
     G, scale = scaled_gradient(W, data.X, data.z, token_scores(data), margin_loss(loss))
     norm = entrywise_norm(G, dual_exponent(p) if isinstance(p, float) else p / (p - 1))
     unit = G / jnp.where(norm > 0, norm, 1)
-    return unit, scale + jnp.where(norm > 0, jnp.log(jnp.where(norm > 0, norm, 1)), -jnp.inf)
+    return unit, scale + jnp.log(norm)
 
 
 def _flow(

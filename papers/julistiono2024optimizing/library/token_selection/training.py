@@ -75,7 +75,7 @@ def _norm(array: Array, exponent: float) -> Array:
     # A product with ones: inside a sum XLA takes the powers one after the other.
     powers = rational_power(jnp.abs(array), exponent).reshape(len(array), -1)
     total = jnp.expand_dims(powers @ jnp.ones(powers.shape[1], powers.dtype), axes)
-    return jnp.where(total > 0, jnp.where(total > 0, total, 1) ** (1 / exponent), 0)
+    return total ** (1 / exponent)
 
 
 class _Gradient(NamedTuple):
@@ -124,9 +124,7 @@ def _step(carry: _Carry, v: Array, problem: _Problem, rule: _Rule) -> _Carry:
     if rule.normalized:
         norm = _norm(gradient.G, q)
         clear = norm > gradient.noise
-        factor = jnp.where(
-            clear, rate / (jnp.where(clear, norm, 1) + problem.eps / gradient.scale), 0
-        )
+        factor = jnp.where(clear, rate / (norm + problem.eps / gradient.scale), 0)
     else:
         clear = jnp.isfinite(gradient.scale)
         factor = rate * gradient.scale
@@ -136,10 +134,10 @@ def _step(carry: _Carry, v: Array, problem: _Problem, rule: _Rule) -> _Carry:
             "bn,bnt,bntd->bd", gradient.slope * problem.y, gradient.weights, problem.X
         )
         size = jnp.max(jnp.abs(pull), axis=1, keepdims=True)
-        pull = pull / jnp.where(size > 0, size, 1)
+        size = jnp.where(size > 0, size, 1)
+        pull = pull / size
         norm_v = _norm(pull, q)
-        total = norm_v + problem.eps[:, :, 0] / jnp.where(size > 0, size, 1)
-        unit = jnp.where(norm_v > 0, pull / jnp.where(norm_v > 0, total, 1), 0)
+        unit = jnp.where(norm_v > 0, pull / (norm_v + problem.eps[:, :, 0] / size), 0)
         change = unit if rule.normalized else pull * size
         dual_v = dual_v - rate[:, :, 0] * change
         # Attention has no gradient at v = 0; the head that moves will give it one.
@@ -195,7 +193,7 @@ def _package(
     records: tuple[Array, ...], last: _Carry, schedule: np.ndarray, rule: _Rule
 ) -> Trajectory:
     W, loss, norm, attention, v = records
-    finite = jnp.all(jnp.isfinite(W), axis=(1, 2, 3)) & jnp.all(jnp.isfinite(loss), axis=1)
+    finite = jnp.all(jnp.isfinite(loss), axis=1)
     ended = jnp.where(
         last.moving[:, 0, 0], Result.MAX_STEPS.value, Result.GRADIENT_BELOW_ROUNDING.value
     )
