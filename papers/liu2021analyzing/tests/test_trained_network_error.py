@@ -23,6 +23,7 @@ def test_it_is_the_finite_class_at_the_stated_radius():
     expected = (max(math.sqrt(2) * (a + r), 4 * B * math.sqrt(2 * L / n)) + r) ** 2
     assert trained_network_error(n, P, B, noise, s, delta) == pytest.approx(expected, rel=1e-12)
 
+
 def test_a_finite_class_and_its_centres_add_up():
     """Both sides of the maximum, by the quadratic's root, and an excess in its place."""
     for n, L, M, C, r, tau in (
@@ -41,7 +42,7 @@ def test_a_cover_that_one_centre_makes_costs_nothing():
     n, B, C, delta = 3, 0.004, 5.0, 0.2
     b0 = 2 * C * math.sqrt(2 / n)
     r = b0**2 / 4 / (b0 + 4 * C)
-    assert 3 * B < r
+    assert r > 3 * B
     expected = finite_class_error(n, math.log(2 / delta), 2 * B, C, r)
     assert trained_network_error(n, 4, B, C, delta=delta) == pytest.approx(expected, rel=1e-12)
 
