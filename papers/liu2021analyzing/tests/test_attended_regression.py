@@ -82,3 +82,34 @@ def test_tasks_start_with_equal_weights_and_have_labels_of_one_size():
     # Both students of a task have its truth, and fixed and moving weights are different tasks.
     np.testing.assert_array_equal(tasks[1][1], tasks[2][1])
     assert np.abs(tasks[1][1] - tasks[5][1]).max() > 0.1
+
+
+def test_tasks_are_those_of_the_stated_draws():
+    """Weights, inputs and truths of each task from the generator's stream, sample by sample."""
+    p, d, n, fresh, sizes = 5, 6, 4, 9, (2, 3)
+    tasks = list(attended_tasks(np.random.default_rng(3), p, d, sizes, n, fresh))
+    draw = np.random.default_rng(3)
+    half, w2 = draw.standard_normal((p, 3)), draw.choice([-1.0, 1.0], 3)
+    x, M = draw.uniform(-1, 1, (n + fresh, p)), draw.standard_normal((p, p))
+    signs = np.array([1.0, -1.0, 1.0, -1.0, 1.0])
+    M = M - M.sum(axis=1)[:, None] / p
+    expected = [(x / 5**0.5,)]
+    for moving in (False, True):
+        for s0 in sizes:
+            attended = np.zeros_like(x)
+            for row, sample in zip(attended, x, strict=True):
+                places = np.argsort(-M @ np.abs(sample))[:s0] if moving else np.arange(s0)
+                row[places] = sample[places] / s0**0.5
+            expected.append((attended, x))
+    at = 0
+    for inputs in expected:
+        u = inputs[0]
+        mirrored = (signs * u) @ half
+        truth = (np.maximum(u @ half, 0) - np.maximum(mirrored, 0)) @ w2
+        centred = truth[n:] - truth[n:].sum() / fresh
+        truth /= ((centred**2).sum() / fresh) ** 0.5
+        for read in inputs:
+            np.testing.assert_allclose(tasks[at][0], read, rtol=1e-13)
+            np.testing.assert_allclose(tasks[at][1], truth, rtol=1e-11, atol=1e-13)
+            at += 1
+    assert at == len(tasks)

@@ -1,8 +1,13 @@
 """Students of an attended teacher come near it once the samples are many."""
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 
-from liu2021analyzing.library.training.attended_students import train_attended_students
+from liu2021analyzing.library.data.attended_regression import attended_tasks
+from liu2021analyzing.library.levenberg_marquardt import levenberg_marquardt
+from liu2021analyzing.library.models.two_layer import TwoLayer
+from liu2021analyzing.library.training.attended_students import _sharing, train_attended_students
 
 
 def test_students_that_read_what_the_teacher_reads_learn_it():
@@ -15,3 +20,37 @@ def test_students_that_read_what_the_teacher_reads_learn_it():
     assert found.reached[[0, 1, 3], 1].all()
     # A support that moves is not a two-layer network of this width.
     assert moving_unknown[1] > 10 * knowing[2, 1]
+
+
+def test_students_are_those_of_the_stated_draws_and_their_best_start_counts():
+    """Each student trained alone on its own samples, from the same generators' streams."""
+    p, d, sizes, noise, fresh, starts, steps = 3, 2, [4, 7], 0.3, 11, 3, 2
+    found = train_attended_students(5, [2], p, d, sizes, noise, fresh, starts, steps)
+    tasks = list(attended_tasks(np.random.default_rng([5, p]), p, d, [2], 7, fresh))
+    draw = np.random.default_rng([5, p, 1])
+    errors = 0.3 * draw.standard_normal(7)
+    W1 = draw.standard_normal((5, 2, starts, p * d))
+    w2 = draw.standard_normal((5, 2, starts, d)) / d**0.5
+    for j, n in enumerate(sizes):
+        x, y = np.stack([u[:n] for u, _ in tasks]), np.stack([t[:n] + errors[:n] for _, t in tasks])
+        size = np.array([np.sqrt(np.sum(u[:7] ** 2) / 7) for u, _ in tasks])
+        first = (W1[:, j] / size[:, None, None]).reshape(5 * starts, p, d)
+        ends = levenberg_marquardt(
+            TwoLayer.__call__,
+            jax.vmap(TwoLayer)(jnp.asarray(first), jnp.asarray(w2[:, j].reshape(-1, d))),
+            np.repeat(x, starts, axis=0), np.repeat(y, starts, axis=0), max_steps=steps,
+        )  # fmt: skip
+        risks = np.asarray(ends.stats["risk"]).reshape(5, starts)
+        for k, (u, truth) in enumerate(tasks):
+            best = starts * k + risks[k].argmin()
+            a, b = np.asarray(ends.value.W1)[best], np.asarray(ends.value.w2)[best]
+            own = np.mean((np.maximum(u[:n] @ a, 0) @ b - y[k]) ** 2) / 2
+            np.testing.assert_allclose(risks[k].min(), own, rtol=1e-9)
+            apart = np.mean((np.maximum(u[7:] @ a, 0) @ b - truth[7:]) ** 2)
+            np.testing.assert_allclose(found.error[k, j], apart, rtol=1e-7)
+            assert found.reached[k, j] == (2 * own <= np.mean(errors[:n] ** 2))
+
+
+def test_sizes_beyond_the_shared_program_stand_alone():
+    assert _sharing([16, 1024, 1025, 4096]) == [[0, 1], [2], [3]]
+    assert _sharing([1025]) == [[0]]

@@ -26,3 +26,11 @@ def test_other_tokens_are_refused():
     empty = TokenSequences(np.zeros((0, 3), int), np.zeros((0, 3), bool), np.zeros(0))
     with pytest.raises(UserError, match="are not texts"):
         distinct_words(empty)
+
+
+def test_the_table_is_no_wider_than_a_multiple_that_holds_the_longest_text():
+    tokens = np.arange(1, 17)[None, :]
+    for length, width in ((7, 8), (8, 16), (15, 16), (16, 16)):
+        mask = np.arange(16)[None, :] < length  # padding counts as a word where there is some
+        found = distinct_words(TokenSequences(tokens, mask, np.ones(1)))
+        assert found.words.shape == (1, width)

@@ -52,3 +52,19 @@ def test_sizes_of_draws():
     assert float(jnp.std(models.W1)) == pytest.approx(1.0, rel=0.1)  # sqrt(6 / (3 * 2))
     np.testing.assert_allclose(jnp.sum(models.w2**2, axis=1), 1.0, rtol=1e-12)
     assert not np.asarray(models.b2).any()
+
+
+def test_weights_are_those_of_the_stated_draws():
+    models = gaussian_self_attention(np.random.default_rng(5), 2, 3, 4, 2, 5, 7, size=1.7, rows=3)
+    draw = np.random.default_rng(5)
+    for k in range(2):
+        queries = 1.7 * draw.standard_normal((2, 2, 4))
+        for name, matrix in zip(("W_Q", "W_K"), queries, strict=True):
+            padded = np.vstack([matrix, np.zeros((1, 4))])
+            np.testing.assert_allclose(getattr(models, name)[k], padded, rtol=1e-14)
+        np.testing.assert_array_equal(models.W_V[k], draw.standard_normal((5, 4)))
+        W1 = draw.standard_normal((15, 7)) * (6 / 15) ** 0.5
+        np.testing.assert_allclose(models.W1[k], W1, rtol=1e-14)
+        w2 = draw.choice([-1.0, 1.0], 7) / 7**0.5
+        np.testing.assert_allclose(models.w2[k], w2, rtol=1e-14)
+    np.testing.assert_array_equal(models.b2, [0.0, 0.0])

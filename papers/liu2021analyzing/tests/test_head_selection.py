@@ -2,6 +2,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from scipy.optimize import nnls
 
 from attlas.bounds.optimisation.julistiono2024_cone import julistiono2024_radius
 from attlas.data.token_selection import TokenSelection, make_separable_selection
@@ -60,3 +61,63 @@ def test_tokens_that_nothing_selects_have_no_margin():
     assert found.margin[0] == 0
     assert not found.locally_optimal[0]
     assert np.isinf(found.radius[0])
+
+
+def svm(X, tokens):
+    """Least ||W||_F with (x_sel - x_t)' W z >= 1, by non-negative least squares (LDP)."""
+    n, T, d = X.shape
+    pairs = [(i, t) for i in range(n) for t in range(T) if t != tokens[i]]
+    rows = np.array([np.outer(X[i, tokens[i]] - X[i, t], X[i, -1]).ravel() for i, t in pairs])
+    E = np.vstack([rows.T, np.ones(len(rows))])
+    f = np.r_[np.zeros(d * d), 1.0]
+    residual = E @ nnls(E, f)[0] - f
+    W = -residual[:-1] / residual[-1]
+    return W.reshape(d, d), dict(zip(pairs, rows @ W, strict=True))
+
+
+def test_every_number_against_its_definition():
+    """Three heads: cones of a certain width, tokens chosen against the scores, and one mixed."""
+    rng = np.random.default_rng(11)
+    e, s, n, T, d = 3, 2, 3, 4, 5
+    X, y = rng.normal(size=(e, n, T, d)), np.array([[1.0, -1, 1], [-1, -1, 1], [1, 1, -1]])
+    X[0] *= 0.3
+    U, W = rng.normal(size=(e, s, 1, d)), rng.normal(size=(e, s, 1, d, d))
+    head = jax.vmap(jax.vmap(lambda u, w: MultiHead(u, w, Decoder.LAST)))
+    scores = y[..., None] * np.einsum("entd,ed->ent", X, U[:, -1, 0])
+    best = scores.argmax(axis=2)
+    tokens = np.array([best[0], scores[1].argmin(axis=1), best[2]])
+    tokens[2, 0] = scores[2, 0].argmin()
+    found = head_selection(head(jnp.asarray(U), jnp.asarray(W)), X, y, tokens)
+    np.testing.assert_allclose(found.best_scores, [1, 0, 2 / 3], rtol=1e-14)
+    assert found.gap.max() < 1e-6
+    for m in range(e):
+        target, margins = svm(X[m], tokens[m])
+        norm = np.linalg.norm(target)
+        assert found.margin[m] == pytest.approx(1 / norm, rel=1e-6)
+        ideal = np.linalg.norm(svm(X[m], best[m])[0])
+        assert found.optimal_margin[m] == pytest.approx(1 / ideal, rel=1e-6)
+        for k in range(s):
+            apart = W[m, k, 0].T / np.linalg.norm(W[m, k, 0]) - target / norm
+            assert found.divergence[m, k] == pytest.approx((apart**2).sum() / 2, rel=1e-5)
+        support = {pair for pair, margin in margins.items() if margin < 1 + 1e-6}
+        assert 0 < len(support) < len(margins)
+        gap = min(scores[m, i, tokens[m, i]] - scores[m, i, t] for i, t in support)
+        assert found.locally_optimal[m] == (gap > 0)
+        if gap <= 0:
+            assert np.isinf(found.radius[m])
+            continue
+        apart = [
+            min([margin for (i, t), margin in margins.items() if i == at and (i, t) not in support],
+                default=np.inf)
+            - max([margin for (i, t), margin in margins.items() if (i, t) in support and i == at],
+                  default=-np.inf)
+            for at in range(n)
+        ]  # fmt: skip
+        delta = min(min(apart) / 4, 0.25)
+        A = norm * max(
+            max(np.linalg.norm(x) for x in X[m, i]) * np.linalg.norm(X[m, i, -1]) for i in range(n)
+        )
+        spread = max(scores[m, i].max() - scores[m, i].min() for i in range(n))
+        radius = julistiono2024_radius(norm, delta, A, spread, gap, T)
+        assert found.radius[m] == pytest.approx(float(radius), rel=1e-4)
+    assert found.locally_optimal.tolist() == [True, False, False]

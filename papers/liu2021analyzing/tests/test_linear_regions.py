@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from attlas._jax.generator import generator
 from attlas.core.errors import UserError
 from liu2021analyzing.library.bounds.liu2021_regions import (
     liu2021_central_regions_maximum,
@@ -14,6 +15,7 @@ from liu2021analyzing.library.bounds.liu2021_regions import (
 )
 from liu2021analyzing.library.measures.cell_enumeration import enumerate_cells
 from liu2021analyzing.library.measures.linear_regions import (
+    _signs,
     activation_patterns,
     count_cells,
     count_linear_regions,
@@ -179,3 +181,47 @@ def test_one_input_with_all_attention_leaves_half_lines():
     points = np.array([[-3.0, 5.0], [-1.5, 0.0], [-1.5, 9.0], [4.0, 0.0]])
     # Offsets 0, -1 and -2 on the first value cut a line into four; the points meet three.
     assert frozen_regions(model, first_word, points) == (4.0, 3.0)
+
+
+def test_cells_on_the_stated_lines_by_flips_of_signs():
+    """Far out the signs are those of the speeds; each crossing flips one."""
+    draw = np.random.default_rng(4)
+    W, b = draw.standard_normal((5, 3)), 6 * draw.standard_normal(5)
+    W[3] = 0.0
+    for lines in (1, 4):
+        stream = generator(KEY)
+        kept = [0, 1, 2, 4]
+        extent = 1 + max(abs(b[k]) / np.linalg.norm(W[k]) for k in kept)
+        seen = set()
+        for _ in range(lines):
+            start, direction = extent * stream.standard_normal((2, 3))
+            speed, height = W[kept] @ direction, W[kept] @ start + b[kept]
+            signs = -np.sign(speed)
+            seen.add(tuple(signs))
+            for k in np.argsort(-height / speed):
+                signs[k] *= -1
+                seen.add(tuple(signs))
+        assert sampled_cells(W, b, key=KEY, lines=lines) == len(seen)
+
+
+def test_points_within_rounding_of_a_hyperplane_are_left_out():
+    """Threshold (d + 2) eps (|w| |x| + |b|) = 12 eps, for a value that is computed exactly."""
+    eps, normals, offsets = np.finfo(float).eps, np.array([[1.0, 1.0], [1.0, 0.0]]), [0.5, 0.0]
+    for steps, count in ((0, 0), (11, 0), (13, 1)):
+        points = np.array([[1.0, -1.5 + steps * eps]])
+        assert len(_signs(points, normals, np.array(offsets))) == count
+
+
+def test_a_unit_is_inactive_on_its_hyperplane():
+    on_it, below = [0.0, 1.0], [-1.0, 1.0]
+    assert activation_patterns(np.eye(2), np.zeros(2), np.array([on_it, below])) == 1
+
+
+def test_frozen_regions_are_means_over_inputs():
+    one = jnp.ones((1, 1))
+    W1 = jnp.array([[1.0, 2.0, 0.0], [0.0, 0.0, 1.0]])
+    model = SelfAttentionMLP(one, one, one, W1, jnp.ones(3))
+    both, first = np.eye(2), np.array([[1.0, 1.0], [0.0, 0.0]])
+    points = np.array([[1.0, 1.0], [-1.0, 1.0], [-1.0, -1.0]])
+    # Two lines through zero make four cells, of which points meet three; one line makes two.
+    assert frozen_regions(model, np.stack([both, first]), points) == (3.0, 2.5)

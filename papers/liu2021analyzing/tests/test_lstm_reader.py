@@ -38,3 +38,19 @@ def test_sizes_of_the_paper_and_of_none():
     assert [matrix.shape for matrix in model.layers] == [(64, 64), (64, 20), (20, 1)]
     with pytest.raises(UserError, match="cell = 0"):
         make_lstm_reader(jax.random.key(0), t=3, cell=0)
+
+
+def test_the_start_is_xaviers_and_forget_gates_begin_with_one():
+    """Deviations sqrt(2 / (m + n)) within five errors of that of a uniform law."""
+    model = make_lstm_reader(jax.random.key(3), t=30, cell=20, hidden=(50, 40))
+    fans = [(model.W, 80 + 30), (model.U, 80 + 20)]
+    fans += [(matrix, sum(matrix.shape)) for matrix in model.layers[:2]]
+    for matrix, fan in fans:
+        values = np.asarray(matrix) / np.sqrt(2 / fan)
+        # A uniform law of variance 1 has fourth moment 9/5.
+        assert abs(np.mean(values**2) - 1) < 5 * np.sqrt(0.8 / values.size)
+        assert np.sqrt(3) * 0.97 < np.abs(values).max() <= np.sqrt(3) * (1 + 1e-12)
+    expected = np.zeros((2, 80))
+    expected[:, 20:40] = 1
+    np.testing.assert_array_equal(model.b, expected)
+    assert [bias.tolist() for bias in model.biases] == [[0.0] * 50, [0.0] * 40, [0.0]]

@@ -7,9 +7,12 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from attlas._jax.generator import generator
 from attlas.core.errors import UserError
 from attlas.measures.curvature.exact_spectrum import hessian_matrix
 from liu2021analyzing.library.measures.orbit_flatness import (
+    _RADII,
+    _first_exit,
     flat_volume,
     orbit_curvature,
     orbit_extent,
@@ -108,3 +111,70 @@ def test_unbounded_sets_are_said_to_be_capped():
 def test_a_fall_of_the_risk_is_refused():
     with pytest.raises(UserError, match="epsilon = 0"):
         orbit_extent(lambda a, b: a[0] * b[0], jnp.ones(1), jnp.ones(1), epsilon=0.0)
+
+
+def test_volume_with_balls_against_the_rays_own_quadratics():
+    """Every ray leaves where the first of three quadratics is met; draws are the stated stream."""
+    a, b = np.array([0.3, -0.2]), np.array([0.5, 0.1, -0.4])
+    balls, alpha, epsilon, longest, count = (1.1, 1.3), 1.4, 0.6, 0.9, 37
+    found = flat_volume(
+        lambda a, b: 2.0 * jnp.sum(a**2) + jnp.sum(b**2) / 3.0 + 5.0,
+        jnp.asarray(a), jnp.asarray(b), epsilon=epsilon, key=KEY, balls=balls, alpha=alpha,
+        directions=count, longest=longest,
+    )  # fmt: skip
+    draws = generator(KEY).standard_normal((count, 5))
+    radii = []
+    for ray in draws:
+        ray = ray / np.sqrt(np.sum(ray**2))
+        u, v = ray[:2] * alpha, ray[2:] / alpha
+        forms = (
+            (2 * u @ u + v @ v / 3, 4 * a @ u + 2 * b @ v / 3, -epsilon),
+            (u @ u, 2 * a @ u, a @ a - balls[0] ** 2),
+            (v @ v, 2 * b @ v, b @ b - balls[1] ** 2),
+        )
+        radii.append(min(longest, *(max(np.roots(form)) for form in forms)))
+    powers = np.array(radii) ** 5
+    assert found.capped == np.mean(np.array(radii) == longest)
+    assert 0 < found.capped < 0.9
+    volume = alpha ** (2 - 3) * math.pi**2.5 / math.gamma(3.5) * powers.mean()
+    assert found.log_volume == pytest.approx(math.log(volume), rel=1e-9)
+    effective = powers.sum() ** 2 / np.sum(powers**2)
+    assert found.effective_directions == pytest.approx(effective, rel=1e-9)
+
+
+def test_the_extent_is_above_the_risk_at_the_centre():
+    """Risk (ab)^2 + (a - b)^2 = 1 + 1/4 at (1, 1/2), and a at scale alpha is a alpha, b / alpha."""
+    low, high = orbit_extent(
+        lambda a, b: (a[0] * b[0] - 1.5) ** 2 + (a[0] - b[0]) ** 2,
+        jnp.array([1.0]), jnp.array([0.5]), epsilon=0.75,
+    )  # fmt: skip
+    # (alpha - 1 / (2 alpha))^2 = 1: alpha^2 -+ alpha - 1/2 = 0
+    expected = [(math.sqrt(3) - 1) / 2, (math.sqrt(3) + 1) / 2]
+    assert (low, high) == pytest.approx(expected, rel=1e-9)
+
+
+@pytest.mark.parametrize("place", [0, 1, 2, 3, 7])
+def test_an_exit_is_sought_on_half_octaves_and_then_between_two(place):
+    """A narrow gap at one radius of the grid is seen, decoys between the radii are not."""
+    longest = 6.0
+    grid = [longest * 2 ** (-k / 2) for k in range(_RADII)][::-1]
+    gap = grid[place]
+    # Half of the gap is itself on the grid, but below the least radius.
+    decoys = jnp.array([0.5] if place == 1 else [0.75, 0.677])
+
+    def outside(r):
+        hidden = jnp.abs(r / gap - decoys) < 1e-3
+        return (jnp.abs(r / gap - 1) < 1e-4) | jnp.any(hidden)
+
+    if place == 0:
+        expected = _first_exit(lambda r: r > gap / 3, jnp.array(longest))
+        assert float(expected) == pytest.approx(gap / 3, rel=1e-6)
+        return
+    found = float(_first_exit(outside, jnp.array(longest)))
+    assert found == pytest.approx(gap * (1 - 1e-4), rel=1e-6)
+
+
+def test_the_last_radius_of_the_grid_is_the_longest():
+    found = float(_first_exit(lambda r: r > 0.9999 * 6.0, jnp.array(6.0)))
+    assert found == pytest.approx(0.9999 * 6.0, rel=1e-6)
+    assert float(_first_exit(lambda r: r > 6.0, jnp.array(6.0))) == 6.0

@@ -36,3 +36,16 @@ def test_the_minimum_of_least_risk_is_none_where_there_is_no_minimum():
     values, risk = np.array([5.0, 6.0, 7.0]), np.array([0.3, 0.1, np.nan])
     assert at_least_risk(values, risk, np.array([True, True, False])) == 6.0
     assert np.isnan(at_least_risk(values, risk, np.zeros(3, bool)))
+
+
+def test_boundaries_belong_to_the_kind_that_the_arguments_name():
+    """At the tolerance a point is stationary, at `zero` the origin, at `ball` inside it."""
+    arrays = np.array([[3.0, 4.0], [0.0, 0.5], [6.0, 8.0], [0.0, 5.0]])[:, None, :]
+    certificate = {
+        "gradient_norm": np.array([1e-8, 0.0, 0.0, 0.0]),
+        "smallest": np.array([0.0, 0.0, 0.0, -1e-12]),
+        "rounding": np.full(4, 1e-12),
+    }
+    found = Solution((arrays,), np.zeros(4), certificate)
+    kinds = point_kinds(found, [5.0], tolerance=1e-8, ball=2.0, zero=0.1)
+    assert kinds.tolist() == ["minimum", "origin", "minimum", "minimum"]

@@ -1,5 +1,7 @@
 """Counts of regions against the known maxima and against each other."""
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -8,6 +10,8 @@ from liu2021analyzing.library.bounds.liu2021_regions import (
     liu2021_central_regions_maximum,
     liu2021_regions,
 )
+from liu2021analyzing.library.measures.linear_regions import sampled_cells
+from liu2021analyzing.library.training import sparse_regions
 from liu2021analyzing.library.training.sparse_regions import (
     marked_words,
     masked_regions,
@@ -49,3 +53,82 @@ def test_marks_and_labels():
     assert (np.abs(x[:, 2]) <= 1).all()
     with pytest.raises(UserError, match="n = 0"):
         marked_words(np.random.default_rng(1), 0, 3)
+
+
+def test_softmax_networks_are_those_of_the_stated_draws():
+    n1, p, temperatures, points = 4, 3, (0.7, 2.5), 13
+    found = softmax_regions(np.random.default_rng(6), n1, p, 2, temperatures, points)
+    draw = np.random.default_rng(6)
+    cube = 2 * draw.random((points, p)) - 1
+    for k in range(2):
+        W, b = draw.standard_normal((n1, p)), 0.3 * draw.standard_normal(n1)
+        logits = draw.standard_normal(p)
+        for i, temperature in enumerate(temperatures):
+            f = np.exp(logits / temperature)
+            ordered = np.sort(f)[::-1] / np.sqrt(np.sum(f**2))
+            s0 = 1 + np.sum(np.sqrt(np.cumsum(ordered**2)) < 0.9)
+            support = np.sum(f) ** 2 / np.sum(f**2)
+            signs = {tuple(W @ (x * f / np.linalg.norm(f)) + b > 0) for x in cube}
+            measured = found.s0[k, i], found.support[k, i], found.met[k, i]
+            np.testing.assert_allclose(measured, (s0, support, len(signs)), rtol=1e-12)
+
+
+def test_masked_networks_are_those_of_the_stated_draws():
+    """Of the plane by the faces of an arrangement: 1 + lines + crossings."""
+    found = masked_regions(np.random.default_rng(2), 3, 2, 2, seed=4)
+    draw = np.random.default_rng(2)
+    for k in range(2):
+        W = draw.standard_normal((3, 2))
+        b = draw.standard_normal((2, 3))[0]
+        for s0 in (1, 2):
+            met = sampled_cells(W[:, :s0], b, key=jax.random.key(4000 + k))
+            assert found[k, s0 - 1].tolist() == [(4, 7)[s0 - 1], (2, 6)[s0 - 1], met]
+
+
+def test_one_step_of_training_by_hand(monkeypatch):
+    """Draws, Xavier's limits, a gradient step, attention columns and accuracy from definitions."""
+    n1, p, samples, frozen, points = 5, 3, 6, 2, 7
+    calls = []
+
+    def frozen_regions(model, weights, cube):
+        calls.append((model, weights, cube))
+        return len(calls), len(calls) / 2
+
+    monkeypatch.setattr(sparse_regions, "frozen_regions", frozen_regions)
+    training, states = {"step_size": 0.4, "steps": 2}, [(0, 1.0), (1, 3.0)]
+    draw = np.random.default_rng(8)
+    found = trained_regions(draw, n1, p, samples, training, states, frozen, points)
+    draw = np.random.default_rng(8)
+    x, y = marked_words(draw, samples, p)
+    shapes = ((2, 3), (2, 3), (1, 3), (p, n1), (n1, 1))
+    start = [np.sqrt(6 / (m + n)) * (2 * draw.random((m, n)) - 1) for m, n in shapes]
+    parameters = [jnp.asarray(a) for a in (*start[:4], start[4][:, 0], np.zeros(n1), 0.0)]
+    cube = 2 * draw.random((points, p)) - 1
+
+    def forward(parameters, x):
+        W_Q, W_K, W_V, W1, w2, b1, b2 = parameters
+        weights = jax.nn.softmax((W_K @ x).T @ (W_Q @ x) / jnp.sqrt(2.0), axis=0)
+        hidden = jnp.maximum((W_V @ x @ weights).T.reshape(-1) @ W1 + b1, 0)
+        return hidden @ w2 + b2, weights
+
+    def loss(parameters):
+        outputs = jax.vmap(lambda x: forward(parameters, x)[0])(x)
+        return jnp.mean(jnp.log1p(jnp.exp(-y * outputs)))
+
+    value, slope = jax.jit(jax.value_and_grad(loss))(parameters)
+    later = [a - 0.4 * g for a, g in zip(parameters, slope, strict=True)]
+    np.testing.assert_allclose(found.loss, [value, loss(later)], rtol=1e-10)
+    later[0] = 3.0 * later[0]
+    for k, each in enumerate((parameters, later)):
+        outputs, weights = jax.jit(jax.vmap(forward, (None, 0)))(each, x)
+        columns = np.swapaxes(np.asarray(weights), 1, 2).reshape(-1, p)
+        support = np.mean(1 / np.sum(columns**2, axis=1))
+        ordered = -np.sort(-columns, axis=1)
+        share = np.cumsum(ordered**2, axis=1) / np.sum(columns**2, axis=1)[:, None]
+        s0 = np.mean(1 + np.sum(share < 0.9**2, axis=1))
+        accuracy = np.mean(np.sign(outputs) == y)
+        measured = [getattr(found, name)[k] for name in ("s0", "support", "accuracy")]
+        np.testing.assert_allclose(measured, (s0, support, accuracy), rtol=1e-9)
+        assert (found.exact[k], found.met[k]) == (k + 1, (k + 1) / 2)
+        np.testing.assert_allclose(calls[k][1], weights[:frozen], rtol=1e-9)
+        np.testing.assert_allclose(calls[k][2], cube, rtol=0, atol=1e-15)

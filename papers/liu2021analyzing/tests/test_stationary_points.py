@@ -7,7 +7,11 @@ import pytest
 
 from attlas.core.errors import UserError
 from attlas.core.solution import Result
-from liu2021analyzing.library.measures.stationary_points import stationary_points
+from liu2021analyzing.library.measures.stationary_points import (
+    _default_tolerance,
+    _descend,
+    stationary_points,
+)
 
 
 def double_well(x, tilt):
@@ -85,4 +89,55 @@ def test_the_rounding_of_an_eigenvalue_is_that_of_the_hessian():
     found = stationary_points(double_well, jnp.asarray([[1.2, 0.3]]), 0.0)
     # The Hessian at (1, 0) is diag(2, 1).
     rounding = 2 * float(np.finfo(float).eps) * np.sqrt(5.0)
-    assert float(found.certificate["rounding"][0]) == pytest.approx(rounding)
+    assert float(found.certificate["rounding"][0]) == pytest.approx(rounding, rel=1e-7, abs=0)
+
+
+def test_the_largest_eigenvalue_is_the_last():
+    found = stationary_points(double_well, jnp.asarray([[1.2, 0.3]]), 0.0)
+    assert float(found.certificate["largest"][0]) == pytest.approx(2.0, rel=1e-8)
+    assert float(found.certificate["smallest"][0]) == pytest.approx(1.0, rel=1e-8)
+
+
+def test_the_tolerance_left_open_is_a_multiple_of_single_precision_s_rounding():
+    assert _default_tolerance([jnp.ones(2, jnp.float32)]) == 64 * 2.0**-23
+    assert _default_tolerance([jnp.ones(2, jnp.float64)]) == 1e-10
+
+
+def test_a_number_without_an_axis_of_starts_is_refused():
+    with pytest.raises(UserError, match="every array needs one"):
+        stationary_points(lambda x: x**2, jnp.float64(1.0))
+
+
+def hills(x):
+    """Steep along one axis: some damped steps raise the gradient."""
+    return jnp.sin(3 * x[0]) + x[0] * x[1] / 2 + x[1] ** 4 / 4 - x[1]
+
+
+@pytest.mark.parametrize("steps", [1, 9])
+def test_damped_steps_by_hand(steps):
+    x, damping, taken = np.array([0.9, -1.6]), 1e-3, 0
+    rejected = 0
+
+    def gradient(x):
+        return np.array([3 * np.cos(3 * x[0]) + x[1] / 2, x[0] / 2 + x[1] ** 3 - 1])
+
+    for _ in range(steps):
+        H = np.array([[-9 * np.sin(3 * x[0]), 0.5], [0.5, 3 * x[1] ** 2]])
+        mu = damping * np.linalg.norm(H, 2) ** 2
+        trial = x - np.linalg.solve(H @ H + mu * np.eye(2), H @ gradient(x))
+        if np.linalg.norm(gradient(trial)) < np.linalg.norm(gradient(x)):
+            x, damping, taken = trial, damping / 3, taken + 1
+        else:
+            damping, rejected = 4 * damping, rejected + 1
+    point, count = _descend(hills, jnp.array([0.9, -1.6]), jnp.array(1e-200), steps)
+    np.testing.assert_allclose(point, x, rtol=1e-9)
+    assert int(count) == taken
+    assert steps == 1 or rejected
+
+
+def test_steps_end_below_half_the_tolerance_and_without_a_descent():
+    bowl = jax.jit(lambda x: jnp.sum(x**2) / 2, inline=True)
+    start = jnp.array([0.6, 0.8])  # a gradient of norm 1
+    assert [int(_descend(bowl, start, jnp.array(t), 1)[1]) for t in (1.9, 2.1)] == [1, 0]
+    # A slope without curvature stays as it is: no step is taken.
+    assert int(_descend(lambda x: x[0], start, jnp.array(1e-9), 3)[1]) == 0

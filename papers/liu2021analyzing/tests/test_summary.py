@@ -6,6 +6,7 @@ from attlas.core.errors import UserError
 from liu2021analyzing.library.measures.rows import RowPlaces
 from liu2021analyzing.library.measures.summary import (
     MEASURES,
+    attention_dataset,
     attention_summary,
     mean_over_all_rows,
     means_of_short_and_long,
@@ -127,3 +128,46 @@ def test_short_and_long_halves_share_no_row():
     assert middle == 2
     np.testing.assert_allclose(means.sel(rows="short"), (2 * 3 + 4 * 2) / 6)
     np.testing.assert_allclose(means.sel(rows="long"), 1.0)
+
+
+def test_one_hot_rows_stand_in_the_last_bin_and_lengths_end_with_the_longest(drawn):
+    places = drawn[0]
+    found = attention_summary([(np.eye(9)[np.zeros(200, int)], places.length)], places, bins=7)
+    assert found.rows_by_length.shape == (3, 10)
+    assert found.by_length.shape[:2] == (3, 10)
+    assert found.histogram.shape == (3, 3, 7)
+    expected = np.bincount(places.kind)[:, None, None] * np.eye(7)[6]
+    np.testing.assert_array_equal(found.histogram, np.broadcast_to(expected, (3, 3, 7)))
+    assert found.high.tolist() == [1.0, 1.0]
+
+
+def test_axes_are_named_and_variants_stacked(drawn):
+    places, rows = drawn
+    equal = (np.arange(9) < places.length[:, None]) / places.length[:, None]
+    own = [attention_summary([(a, places.length)], places, TAUS) for a in (rows, equal)]
+    data = attention_dataset({"a": own[0], "b": own[1]}, TAUS)
+    assert data.layer.values.tolist() == [1, 2]
+    assert data.length.values.tolist() == list(range(10))
+    assert data.tau.values.tolist() == list(TAUS)
+    for k, name in enumerate("ab"):
+        chosen = data.sel(variant=name, kind="decoder", layer=2, head=1)
+        np.testing.assert_array_equal(chosen["mean"], own[k].mean[1, 1, 1])
+        l1 = data.s0.sel(variant=name, norm="l1", tau=TAUS[0])
+        np.testing.assert_array_equal(l1, own[k].s0[..., 1, 0])
+        lengths = data.by_length.sel(variant=name, length=4, mass="l1 share")
+        np.testing.assert_array_equal(lengths, own[k].by_length[:, 4, 2])
+        assert data.high.sel(variant=name, share_and_least="least") == own[k].high[1]
+    np.testing.assert_array_equal(data.rows, own[0].rows)
+    np.testing.assert_array_equal(data.rows_by_length, own[0].rows_by_length)
+
+
+def test_lengths_without_a_count_weigh_nothing():
+    counts = xr.DataArray([[np.nan, 1.0, 1.0], [np.nan, 3.0, np.nan]], dims=("kind", "length"),
+                          coords={"length": range(3)})  # fmt: skip
+    masses = xr.DataArray(
+        [[[7.0], [3.0], [2.0]], [[7.0], [1.0], [9.0]]], dims=("kind", "length", "mass")
+    )
+    data = xr.Dataset({"rows_by_length": counts, "by_length": masses}, {"mass": ["raw l2"]})
+    middle, means = means_of_short_and_long(data, "raw l2")
+    assert middle == 1
+    assert means.values.tolist() == [(3 + 3 * 1) / 4, 2.0]

@@ -1,5 +1,6 @@
 from itertools import islice
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -14,6 +15,7 @@ from liu2021analyzing.library.data.packed_pairs import pack_batches
 from liu2021analyzing.library.data.translation_pairs import SentencePairs, load_translation_pairs
 from liu2021analyzing.library.training.translation import (
     _evaluated,
+    _value_and_gradient,
     train_translator,
     translation_scores,
     warm_up_rate,
@@ -117,11 +119,14 @@ def pairs():
     return SentencePairs(source * mask, mask, target * target_mask, target_mask)
 
 
+_logits = jax.jit(lambda *arrays: MODEL(*arrays))
+
+
 def by_hand(pairs):
     """Piece by piece, from the logits alone."""
     losses, right = [], []
     for row, mask, target, counts in zip(*pairs, strict=True):
-        logits = np.asarray(MODEL(*map(jnp.asarray, (row, mask, target[:-1]))))
+        logits = np.asarray(_logits(*map(jnp.asarray, (row, mask, target[:-1]))))
         for place in range(int(counts.sum()) - 1):
             asked = target[place + 1]
             losses.append(np.log(np.exp(logits[place]).sum()) - logits[place, asked])
@@ -129,7 +134,6 @@ def by_hand(pairs):
     return np.mean(losses), np.mean(right)
 
 
-@pytest.mark.thorough
 def test_scores_are_means_over_the_pieces_that_count(pairs):
     loss, accuracy = translation_scores(MODEL, pairs)
     expected = by_hand(pairs)
@@ -149,3 +153,49 @@ def test_pairs_that_fill_up_the_last_chunk_count_nothing(data):
     loss, accuracy = _mean_loss(model, data.validation, np.arange(5))
     np.testing.assert_allclose(found["validation"], loss, rtol=1e-11)
     np.testing.assert_allclose(found["accuracy"], accuracy, rtol=1e-13)
+
+
+def test_a_batch_counts_every_piece_of_its_pairs(pairs):
+    """Four of the six pairs, two in one row; the last row holds the pair of number zero alone."""
+    chosen = [jnp.asarray(array[[3, 1, 5, 0]]) for array in pairs]
+    expected, gradient = STEP(MODEL, *chosen)
+    wide = SentencePairs(*(jnp.asarray(np.pad(array, ((0, 0), (0, 4)))) for array in pairs))
+    program = eqx.filter_jit(_value_and_gradient)
+    rows = [[3, -1], [1, -1], [5, -1], [-1, -1], [0, -1]]
+    for numbers in (rows, [*rows[:2], [5, 0], [-1, -1], [-1, -1]]):
+        value, slope = program(MODEL, (wide, wide), jnp.array(numbers))
+        assert float(value) == pytest.approx(float(expected), rel=1e-12)
+        for mine, theirs in zip(jax.tree.leaves(slope), jax.tree.leaves(gradient), strict=True):
+            np.testing.assert_allclose(mine, theirs, rtol=1e-8, atol=1e-13)
+
+
+def test_epochs_are_the_stated_orders_and_steps(pairs):
+    """Two epochs of three batches against gradient steps on padded pairs, one by one."""
+    train = SentencePairs(*(np.concatenate([array, array[:1]]) for array in pairs))
+    with jax.numpy_dtype_promotion("standard"):
+        found = train_translator(
+            MODEL, optax.sgd(0.2), train, pairs, KEY, 2, 2, chunk=4, quick_compile=True
+        )
+    model, losses, generator = MODEL, [], epoch_orders(KEY[None], 7, 2)
+    for _ in range(2):
+        own = []
+        for rows in next(generator)[0]:
+            value, slope = STEP(model, *(jnp.asarray(array[rows]) for array in train))
+            model = jax.tree.map(lambda a, g: a - 0.2 * g, model, slope)
+            own.append(float(value))
+        losses.append(np.mean(own))
+    np.testing.assert_allclose(found.loss, losses, rtol=1e-9)
+    for mine, theirs in zip(jax.tree.leaves(found.last), jax.tree.leaves(model), strict=True):
+        np.testing.assert_allclose(mine, theirs, rtol=1e-7, atol=1e-11)
+    scores = translation_scores(model, pairs)
+    measured = [float(found.validation[-1]), float(found.accuracy[-1])]
+    assert measured == pytest.approx(scores, rel=1e-9)
+
+
+def _padded_loss(model, source, mask, target, there):
+    logits = jax.vmap(lambda *arrays: model(*arrays))(source, mask, target[:, :-1])
+    chosen = jnp.take_along_axis(jax.nn.log_softmax(logits), target[:, 1:, None], axis=2)[..., 0]
+    return -jnp.sum(jnp.where(there[:, 1:], chosen, 0)) / jnp.sum(there[:, 1:]).astype(float)
+
+
+STEP = jax.jit(jax.value_and_grad(_padded_loss))

@@ -51,7 +51,7 @@ def point_kinds(
     sizes = np.stack([np.linalg.norm(array.reshape(len(array), -1), axis=1) for array in arrays])
     extent = np.max(sizes / np.array(norms)[:, None], axis=0)
     kind = np.where(least < -rounding, _SADDLE, _MINIMUM)
-    kind[extent < zero] = _ORIGIN
+    kind[extent <= zero] = _ORIGIN
     kind[extent > ball] = _OUTSIDE
     kind[~(slope <= tolerance)] = _LOST
     return np.array(KINDS)[kind]
