@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from attlas._jax.generator import generator
+from attlas._jax.device_arrays import generator
 from attlas.core.errors import UserError
 from attlas.core.solution import Result
 from attlas.models.attention.multi_head import Decoder, MultiHead, parameter_norm

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from attlas._jax.generator import generator
+from attlas._jax.device_arrays import generator
 from attlas.core.errors import UserError
 from liu2021analyzing.library.bounds.liu2021_regions import (
     liu2021_central_regions_maximum,

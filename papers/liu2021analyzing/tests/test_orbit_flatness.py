@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from attlas._jax.generator import generator
+from attlas._jax.device_arrays import generator
 from attlas.core.errors import UserError
 from attlas.measures.curvature.exact_spectrum import hessian_matrix
 from liu2021analyzing.library.measures.orbit_flatness import (

@@ -4,7 +4,7 @@ import jax
 import numpy as np
 import pytest
 
-from attlas._jax.generator import generator
+from attlas._jax.device_arrays import generator
 from attlas.core.errors import UserError
 from attlas.measures.statistics.loglog_slope import loglog_slope
 from attlas.measures.statistics.trend import log_slope
