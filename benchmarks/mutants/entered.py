@@ -62,12 +62,6 @@ def profiled(entered: set[_Key]) -> Iterator[None]:
 
     before = sys.getprofile(), threading.getprofile()
     sys.setprofile(note)
-    threading.setprofile(note)
-    try:
-        yield
-    finally:
-        sys.setprofile(before)
-        threading.setprofile(before)
     threading.setprofile(note)  # Ensembles are traced in threads that begin meanwhile.
     try:
         yield
