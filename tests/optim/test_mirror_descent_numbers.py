@@ -29,6 +29,7 @@ def test_the_divergence_of_two_numbers_has_nearly_all_digits():
     """Within 1/16 of each other, or 3/p of that, all digits; beyond what the subtraction leaves."""
     pairs = [(v * (1 + sign * t), v) for t in RATIOS for v in (0.7, -1.9) for sign in (1, -1)]
     pairs += [(0.0, 0.7), (0.0, -1.9), (0.7, 0.0), (-1.9, 0.0), (0.0, 0.0)]
+    pairs += [(1.0, 0.3), (0.3, 1.0), (1.0, 1.01)]
     exponents = (1.1, 1.5, 2.9, 3.7, 10.5, 100.3)
     w, v = (jnp.asarray(part) for part in zip(*pairs, strict=True))
     of_pairs = jax.vmap(bregman_sum, (0, 0, None))
@@ -41,8 +42,18 @@ def test_the_divergence_of_two_numbers_has_nearly_all_digits():
             assert abs(value - exact) <= room, (a, b, p)
 
 
+def test_the_slope_of_the_divergence_is_the_difference_of_the_mirror_maps():
+    w = np.array([0.7, -0.3, 0.0, 1.2, 1.0, 0.0, -1.49, 1.0])
+    v = np.array([0.2, 0.9, 1.3, 0.0, 0.4, 0.0, -1.5, 1.0])
+    slope = jax.jit(jax.vmap(jax.grad(bregman_sum), (None, None, 0)))
+    exponents = jnp.array([1.5, 2.9])
+    for row, p in zip(slope(jnp.asarray(w), jnp.asarray(v), exponents), (1.5, 2.9), strict=True):
+        exact = np.sign(w) * np.abs(w) ** (p - 1) - np.sign(v) * np.abs(v) ** (p - 1)
+        np.testing.assert_allclose(row, exact, rtol=0, atol=1e-13)
+
+
 def test_the_potential_and_its_maps_have_their_definition():
-    w, g, p = np.array([[0.3, -1.7, 2.2], [0.0, 0.9, -0.4]]), np.array([0.5, -1.5, 0.25]), 2.7
+    w, g, p = np.array([[0.3, -1.7, 1.0], [0.0, 0.9, -0.4]]), np.array([0.5, -1.5, 0.25]), 2.7
     exact = np.sum(np.abs(w) ** p) / p
     np.testing.assert_allclose(potential(jnp.asarray(w), p), exact, rtol=8 * EPS)
     u = np.sign(w) * np.abs(w) ** (p - 1) - 0.3 * g

@@ -7,6 +7,7 @@ import pytest
 from attlas.core.checkpoint import checkpointed
 from attlas.core.errors import UserError
 from attlas.core.solution import Result
+from attlas.training import epochs
 from attlas.training.epochs import epoch_orders, fit_epochs
 
 
@@ -116,12 +117,12 @@ def test_the_trajectory_is_that_of_adam_by_hand():
 def test_the_first_of_equal_epochs_is_selected_and_an_accuracy_stops_where_it_is_reached():
     # Entries count as right where they are positive: 3, 1, 3 of 4 for one member, 2, 2, 2.
     rows = np.array([[[1, 1], [1, -1]], [[1, -1], [-1, 1]]], float)
-    epochs = [rows, np.array([[[1, -1], [-1, -1]], rows[1]]), rows]
+    batches = [rows, np.array([[[1, -1], [-1, -1]], rows[1]]), rows]
 
     def run(stop):
         return fit_epochs(
             lambda w, _, x: (jnp.sum(w * x), jnp.sum(x > 0)), optax.sgd(1.0), jnp.zeros((2, 2)),
-            None, epochs, batch=2, width=2, stop_accuracy=stop,
+            None, batches, batch=2, width=2, stop_accuracy=stop,
             evaluate=lambda w, _: {"validation": jnp.float64(0.5)},
         )  # fmt: skip
 
@@ -134,6 +135,10 @@ def test_the_first_of_equal_epochs_is_selected_and_an_accuracy_stops_where_it_is
     assert found.stopped_at.tolist() == [2, 6]
     assert found.result.tolist() == [Result.CONVERGED.value, Result.MAX_STEPS.value]
     assert found.last.tolist() == [[-2.0, 0.0], [0.0, 0.0]]
+
+
+def test_members_on_many_devices_run_alone():
+    assert [epochs._shared_width(4, 4, devices) for devices in (1, 2, 8)] == [4, 2, 1]
 
 
 def test_one_entry_that_is_no_number_is_a_divergence():

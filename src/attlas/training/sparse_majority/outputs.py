@@ -2,8 +2,8 @@ r"""The single-layer Transformer of Theorem 4.1 on embedded bits, without formin
 
 Only [CLS] attends and its query is the same in every sequence. A position t with bit b has weight
 u_tb = exp(x_tb' W_QK x_cls), so that numerator and denominator of the attention are linear in the
-bits and follow from one product of the n x T bits with a T x (d + 1) table. `majority_table` does
-the same for the model of the released program.
+bits and follow from one product of n x (2 T + 1) bits with a table of d + 1 columns.
+`majority_table` does the same for the model of the released program.
 """
 
 import jax
@@ -37,10 +37,9 @@ def majority_outputs(
     weights = jnp.exp(scores - jax.lax.stop_gradient(jnp.max(scores, axis=1, keepdims=True)))
     extended = jnp.concatenate([jnp.ones_like(tokens[:, :1]), tokens], axis=1)
     table = weights[:, :, None] * extended[None]
-    T = places.shape[0]
-    constant = jnp.sum(table[:, :T], axis=1) + table[:, -1]
-    sums = jnp.einsum("nt,hte->nhe", bits.astype(tokens.dtype), table[:, T:-1] - table[:, :T])
-    sums = sums + constant[None]
+    # Absent tokens are left out, not subtracted: the sum of those present may be far smaller.
+    present = jnp.concatenate([1 - bits, bits, jnp.ones_like(bits[:, :1])], axis=1)
+    sums = jnp.einsum("nt,hte->nhe", present.astype(tokens.dtype), table)
     pooled = sums[..., 1:] / sums[..., :1]
     hidden = model.activation(jnp.einsum("nhd,hdk->nhk", pooled, model.value))
     return jnp.einsum("nhk,hkd,d->n", hidden, model.output, model.w)
