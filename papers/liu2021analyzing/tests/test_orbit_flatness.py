@@ -168,10 +168,10 @@ def test_an_exit_is_sought_on_half_octaves_and_then_between_two(place):
 
     if place == 0:
         expected = _first_exit(lambda r: r > gap / 3, jnp.array(longest))
-        assert float(expected) == pytest.approx(gap / 3, rel=1e-6)
+        assert float(expected) == pytest.approx(gap / 3, rel=1e-6, abs=0)
         return
     found = float(_first_exit(outside, jnp.array(longest)))
-    assert found == pytest.approx(gap * (1 - 1e-4), rel=1e-6)
+    assert found == pytest.approx(gap * (1 - 1e-4), rel=1e-6, abs=0)
 
 
 def test_the_last_radius_of_the_grid_is_the_longest():

@@ -57,3 +57,14 @@ def test_all_words_are_seen_without_a_mask():
 def test_bad_sizes_are_refused(change, said):
     with pytest.raises(UserError, match=said):
         make_recurrent_attention(jax.random.key(0), **({"t": 3, "d": 2, "steps": 2} | change))
+
+
+def test_the_score_starts_within_xaviers_limits():
+    """sqrt(6 / (m + n)) bounds each matrix of sizes m and n, and many draws come near it."""
+    keys = jax.random.split(jax.random.key(7), 60)
+    make = jax.jit(jax.vmap(lambda key: make_recurrent_attention(key, 2, 4, 2, 5, 3)))
+    model = make(keys)
+    sizes = ((model.W_s, 10), (model.W_c, 7), (model.score.V_s, 8), (model.score.V_x, 5))
+    for matrix, size in (*sizes, (model.score.v, 4)):
+        limit = np.sqrt(6 / size)
+        assert 0.95 * limit < float(abs(matrix).max()) <= limit
