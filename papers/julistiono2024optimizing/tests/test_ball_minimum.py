@@ -141,6 +141,17 @@ def test_outside_the_cone_the_heaviest_penalty_enters_the_certificate(p):
 
 
 @pytest.mark.usefixtures("no_descent")
+def test_the_penalty_has_a_gradient_where_an_entry_is_zero():
+    centre, W, width = np.array([2.0, 1.0, -1.0]) / 6**0.5, np.array([0.6, 0.0, 0.8]), 0.2
+    cone = Cone(jnp.asarray(centre), jnp.asarray(width))
+    end = ball_minimum(lambda w: 0 * w[0], [(jnp.asarray(W),)], jnp.ones(1), 2.0, 0, cone)
+    excess = (1 - centre @ W) / width - 1
+    slope = -2 * 3e4 * excess / width * (centre - (centre @ W) * W)
+    assert end.cone_excess == pytest.approx(excess, rel=1e-12)
+    assert end.frank_wolfe_gap == pytest.approx(np.linalg.norm(slope), rel=1e-10)
+
+
+@pytest.mark.usefixtures("no_descent")
 def test_a_point_in_the_cone_wins_over_lower_ones_outside():
     cone = Cone(jnp.array([3.0, 0.0]), jnp.array(0.1))
 

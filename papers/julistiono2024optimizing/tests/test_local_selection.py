@@ -3,6 +3,7 @@
 import itertools
 
 import numpy as np
+import pytest
 
 from attlas.solvers.attention_svm import attention_svm_batch
 from julistiono2024optimizing.library.solvers.local_selection import draw_local_selection
@@ -24,10 +25,11 @@ def test_local_choices_are_locally_and_not_globally_optimal():
         assert (scores <= chosen)[support].all()
 
 
-def test_problems_are_those_of_the_pool_with_most_room():
-    pool, n, T, d, exponents = 7, 2, 3, 4, (2.0, 3.0)
-    found = draw_local_selection(5, 3, exponents, pool, n, T, d)
-    rng = np.random.default_rng(5)
+@pytest.mark.parametrize("seed", [5, 8])
+def test_problems_are_those_of_the_pool_with_most_room(seed):
+    pool, n, T, d, exponents = 12, 2, 3, 4, (2.0, 3.0)
+    found = draw_local_selection(seed, 3, exponents, pool, n, T, d)
+    rng = np.random.default_rng(seed)
     X, z, v = (rng.normal(size=(pool, *s)) for s in ((n, T, d), (n, d), (d,)))
     X, z, v = (a / np.sqrt(np.sum(a**2, -1))[..., None] for a in (X, z, v))
     y = rng.choice([-1.0, 1.0], (pool, n))

@@ -25,7 +25,6 @@ def found(request, problems):
     )
 
 
-@pytest.mark.thorough
 def test_certified_points_turn_to_the_svm_of_their_own_exponent(found):
     own, other = found[1].divergence
     assert found[1].certified.all()

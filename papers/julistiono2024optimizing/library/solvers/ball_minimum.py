@@ -81,7 +81,9 @@ def _cone_excess(cone: Cone | None, W: Array, p: Array) -> Array:
     unit = W / _flat_norm(W, p)
     centre = cone.centre / _flat_norm(cone.centre, p)
     size = jnp.abs(unit)
-    slope = jnp.sign(unit) * jnp.where(size > 0, jnp.where(size > 0, size, 1.0) ** (p - 1), 0.0)
+    # |u|^{p - 2} u, whose derivative at zero is 1 for p = 2; for p < 2, where it is infinite, zero.
+    weight = jnp.where(size > 0, size, 1.0) ** (p - 2)
+    slope = unit * jnp.where((size > 0) | (p == 2), weight, 0.0)
     return (1 - jnp.sum(slope * centre)) / cone.width - 1
 
 
