@@ -191,13 +191,13 @@ def test_a_complement_grows_until_its_ends_lie_inside(monkeypatch):
 def test_merging_is_rayleigh_ritz_in_the_span_of_all(known):
     """Of four vectors and three, or of one alone, filled up to four from the generator."""
     draws = np.random.default_rng(3)
-    before = np.linalg.qr(draws.standard_normal((12, 4)))[0].T * (known > 0)
+    before = np.linalg.qr(draws.standard_normal((12, 4)))[0].T[:known]
     rows = draws.standard_normal((3 if known else 1, 12))
     found = _merged(
         a_problem(), _Ends(np.zeros(4), before, np.zeros(0)), rows, np.random.default_rng(9)
     )
     filling = np.random.default_rng(9).standard_normal((0 if known else 3, 12))
-    basis = np.linalg.svd(np.concatenate([before[:known], rows, filling]))[2]
+    basis = np.linalg.svd(np.concatenate([before, rows, filling]))[2]
     basis = basis[: known + len(rows) + len(filling)]
     values = np.linalg.eigvalsh(basis @ np.diag(WEIGHTS) @ basis.T)[[0, 1, -2, -1]]
     np.testing.assert_allclose(found.values, values, rtol=0, atol=1e-13)

@@ -185,7 +185,7 @@ def _by_lanczos(
 ) -> Solution[Extremes]:
     count, draws = problem.count, generator(key)
     rounds, levels = count + 2, _levels(problem.size, count, problem.max_steps)
-    ends = _Ends(np.zeros(2 * count), np.zeros((2 * count, problem.size), dtype), np.zeros(0))
+    ends = _Ends(np.zeros(0), np.zeros((0, problem.size), dtype), np.zeros(0))
     result, complement = Result.MAX_STEPS, None
     products = steps = starts = 0
     for turn in range(rounds):
@@ -289,11 +289,10 @@ def _beyond(problem: _Problem, pairs: RitzPairs, ends: _Ends | None) -> np.ndarr
 def _merged(problem: _Problem, ends: _Ends, rows: np.ndarray, draws: np.random.Generator) -> _Ends:
     """Rayleigh-Ritz in the span of old and new vectors; residuals from new products."""
     count = problem.count
-    held = ends.vectors[np.linalg.norm(ends.vectors, axis=1) > 0]
     # A Krylov space that ended early, as for a multiple of the identity, is filled up.
-    short = max(0, 2 * count - len(held) - len(rows))
+    short = max(0, 2 * count - len(ends.vectors) - len(rows))
     filling = draws.standard_normal((short, problem.size)).astype(rows.dtype)
-    basis = np.linalg.qr(np.concatenate([held, rows, filling]).T)[0].T
+    basis = np.linalg.qr(np.concatenate([ends.vectors, rows, filling]).T)[0].T
     padded = np.zeros((4 * count, problem.size), basis.dtype)
     padded[: len(basis)] = basis
     images = np.concatenate([problem.products(half) for half in np.split(padded, 2)])
