@@ -65,7 +65,7 @@ def test_scratch_stays_in_the_cache_and_holds_a_sample_at_least():
     assert plan_tiles(shape._replace(widths=(9000,)), 10**10).heads == 1
 
 
-@pytest.mark.parametrize("rows", [88, 9])
+@pytest.mark.parametrize("rows", [88, 9, 7])
 @pytest.mark.parametrize("blocks", [[24, 12, 6, 3, 1], [8, 4, 2, 1], [1]])
 def test_plans_are_the_first_that_fit_among_all(rows, blocks):
     """One tile with the most heads; else an eighth of them, or fewer where a tile is too small."""
