@@ -28,6 +28,7 @@ def test_a_budget_for_nothing_is_refused_with_what_is_needed():
     with pytest.raises(UserError, match="give at least") as refused:
         plan_tiles(SHAPE, 100)
     least = int(str(refused.value).rsplit(" ", 1)[1])
+    assert least == min(tile_bytes(SHAPE, samples, 1) for samples in (1, 90))
     assert plan_tiles(SHAPE, least).heads == 1
     with pytest.raises(UserError):
         plan_tiles(SHAPE, least - 1)
@@ -39,7 +40,7 @@ def test_ranges_cover_an_axis_once():
 
 @pytest.mark.parametrize("widths", [(5,), (5, 11)])
 @pytest.mark.parametrize("symmetric", [True, False])
-@pytest.mark.parametrize("samples", [3, 9])
+@pytest.mark.parametrize("samples", [3, 8, 9])
 def test_bytes_are_those_of_the_arrays(widths, symmetric, samples):
     columns = 9 if symmetric else 7
     shape = GramShape(9, columns, symmetric, 13, widths, scratch=17, parameters=19, itemsize=4)
@@ -64,18 +65,22 @@ def test_scratch_stays_in_the_cache_and_holds_a_sample_at_least():
     assert plan_tiles(shape._replace(widths=(9000,)), 10**10).heads == 1
 
 
-@pytest.mark.parametrize("budget", [30_000, 90_000, 200_000, 270_000, 400_000, 700_000])
-def test_plans_are_the_first_that_fit_among_all(budget):
+@pytest.mark.parametrize("rows", [88, 9, 7])
+@pytest.mark.parametrize("blocks", [[24, 12, 6, 3, 1], [8, 4, 2, 1], [1]])
+def test_plans_are_the_first_that_fit_among_all(rows, blocks):
     """One tile with the most heads; else an eighth of them, or fewer where a tile is too small."""
-    shape = GramShape(90, 70, False, 24, (40, 60), 120, 60, 8)
-    plan = plan_tiles(shape, budget)
-    blocks = [24, 12, 6, 3, 1]
-    if whole := [heads for heads in blocks if tile_bytes(shape, 90, heads) <= budget]:
-        assert (plan.samples, plan.heads) == (90, whole[0])
-        return
-    fitting = {
-        heads: max((n for n in range(1, 90) if tile_bytes(shape, n, heads) <= budget), default=0)
-        for heads in blocks[3:]
-    }
-    heads = 3 if 8 * fitting[3] >= 90 else 1
-    assert (plan.samples, plan.heads) == (fitting[heads], heads)
+    shape = GramShape(rows, rows - 3, False, blocks[0], (40, 60), 120, 60, 8)
+    sizes = {h: [tile_bytes(shape, n, h) for n in range(1, rows + 1)] for h in blocks}
+    exact = {size for of_heads in sizes.values() for size in of_heads}
+    for budget in sorted(exact | {size - 1 for size in exact}):
+        if budget < min(sizes[1][0], sizes[1][-1]):
+            continue
+        plan = plan_tiles(shape, budget)
+        if whole := [heads for heads in blocks if sizes[heads][-1] <= budget]:
+            assert (plan.samples, plan.heads) == (rows, whole[0])
+            continue
+        for heads in blocks[3:] or blocks[-1:]:
+            fitting = sum(size <= budget for size in sizes[heads][:-1])
+            if 8 * fitting >= rows:
+                break
+        assert (plan.samples, plan.heads) == (fitting, heads)

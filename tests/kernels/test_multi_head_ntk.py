@@ -11,6 +11,7 @@ from jax.flatten_util import ravel_pytree
 
 from attlas.core.errors import UserError
 from attlas.kernels import multi_head_ntk as module
+from attlas.kernels.gram_tiles import GramShape, GramTiles
 from attlas.kernels.multi_head_ntk import ntk_features, ntk_gram
 from attlas.models.attention.multi_head import Decoder, MultiHead
 
@@ -107,6 +108,32 @@ def test_tiles_of_rows_and_columns_join_to_the_whole(decoder):
         for budget in (least, 3 * least):
             tiled = ntk_gram(model, X, columns, memory=budget)
             np.testing.assert_allclose(tiled, ntk_gram(model, X, columns), rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("decoder", list(Decoder))
+def test_a_plan_is_made_for_the_sizes_of_the_arrays(decoder, monkeypatch):
+    model, X = draw(decoder, heads=5, tokens=4, d=2)
+    shapes, parts, add = [], [], module._add_heads
+    tiles = GramTiles(samples=5, heads=2, chunk=3)
+    monkeypatch.setattr(module, "plan_tiles", lambda shape, _: shapes.append(shape) or tiles)
+    monkeypatch.setattr(module, "_add_heads", lambda *a: parts.append(a[-1].shape) or add(*a))
+    other = X[:4] if decoder is Decoder.FULL else np.concatenate([X, X], axis=1)[:4]
+    ntk_gram(model, X)
+    ntk_gram(model, X, other)
+    u, w = {"full": (8, 4), "pooled": (2, 4), "last": (2, 2)}[decoder.value]
+    for shape, columns, tokens in ((shapes[0], 7, 4), (shapes[1], 4, other.shape[1])):
+        queries = 1 if decoder is Decoder.LAST else tokens
+        assert shape == GramShape(
+            rows=7,
+            columns=columns,
+            symmetric=columns == 7,
+            heads=5,
+            widths=(u, w) if decoder is Decoder.LAST else (u + w,),
+            scratch=queries * (3 * tokens + 2 * 2 + 4),
+            parameters=2 * 2 + (4 * 2 if decoder is Decoder.FULL else 2),
+            itemsize=8,
+        )
+    assert parts == [(5, 5), (5, 2), (2, 2), (5, 4), (2, 4)]
 
 
 def test_features_are_refused_by_the_bytes_that_they_have(monkeypatch):

@@ -106,6 +106,8 @@ def test_a_small_matrix_of_one_column_keeps_its_direction_and_zero_stays(ball):
     assert np.all(np.asarray(half)[:, 1] == 0)
     np.testing.assert_allclose(ball_norm(half, ball), 0.5 * ball_norm(column, ball), rtol=1e-13)
     assert np.all(np.asarray(project(jnp.zeros((3, 2)), ball, 0.0)) == 0)
+    point = support_point(column, ball)
+    np.testing.assert_allclose(jnp.sum(point * column), dual_norm(column, ball), rtol=1e-13)
     point = np.asarray(support_point(jnp.zeros((3, 2)), ball))
     assert np.isfinite(point).all()
     if ball in ("1,1", "1,inf"):

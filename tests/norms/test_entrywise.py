@@ -29,3 +29,11 @@ def test_the_three_norms_are_one_to_rounding_and_do_not_overflow(p):
     np.testing.assert_allclose(vector_norm(jnp.asarray(rows), p, axis=-1), whole, rtol=rtol)
     np.testing.assert_allclose(batch_norm(rows, p), whole, rtol=rtol)
     np.testing.assert_allclose(whole[1], np.linalg.norm(rows[1], p), rtol=rtol)
+
+
+@pytest.mark.parametrize("p", [1.0, 1.75, 2.0, 3.0, float("inf")])
+def test_zero_has_norm_zero(p):
+    rows = np.zeros((2, 3))
+    assert entrywise_norm(jnp.asarray(rows), p) == 0
+    assert vector_norm(jnp.asarray(rows), p, axis=-1).tolist() == [0, 0]
+    assert batch_norm(rows, p).tolist() == [0, 0]

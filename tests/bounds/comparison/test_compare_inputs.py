@@ -1,5 +1,8 @@
 """Norms of the tokens of a comparison, measured or known in advance."""
 
+import itertools
+from fractions import Fraction
+
 import numpy as np
 import pytest
 
@@ -29,8 +32,15 @@ def test_a_norm_known_in_advance_bounds_the_others_for_samples_that_are_not_at_h
     np.testing.assert_allclose(few[1:], [bound, 3**0.5 * bound, bound], rtol=4 * EPS)
     worst = np.full((1, 6, 3), bound / 3**0.5)
     assert measure_inputs(worst, 3, None).l1 < few.l1 * (1 + 70 * EPS)
-    assert few.l1 >= worst[0, 0].sum()
+    for d, size in itertools.product((2, 3, 5, 7, 11), np.linspace(1, 2, 9)):
+        norm = Fraction(measure_inputs(np.zeros((1, 1, d)), d, float(size), m=2).l1)
+        assert 1 <= norm**2 / (d * Fraction(size) ** 2) <= 1 + Fraction(1, 2**49)
     assert measure_inputs(X, 3, bound, m=4) == measure_inputs(X, 3, bound)
+
+
+def test_a_norm_that_is_exceeded_is_the_euclidean_one():
+    with pytest.raises(UserError, match=r"B_x = 4\.9, but a token has norm 5: raise"):
+        measure_inputs([[[3.0, 4.0], [1.0, 1.0]]], 2, 4.9)
 
 
 def test_tokens_scaled_to_the_bound_may_be_above_it_by_their_rounding():

@@ -108,6 +108,12 @@ def test_logarithms_of_factorials_are_right_on_both_sides_of_stirlings_series(n)
         assert abs(log_binomial_tail(n // 3, n, half, half) - exact) < Decimal("1e-48")
 
 
+def test_a_limit_beside_one_is_below_it():
+    delta = 1 - 2**-53
+    assert binomial_lower_limit(10, 10, delta) == delta
+    assert 0 < binomial_upper_limit(0, 10**15, delta) < 1e-30
+
+
 def test_no_error_of_10010_is_three_in_ten_thousand():
     found = binomial_upper_limit(0, 10_010, 0.05)
     np.testing.assert_allclose(found, -math.expm1(math.log(0.05) / 10_010), rtol=1e-14)

@@ -38,6 +38,14 @@ def test_a_statement_that_always_holds_gives_the_other_end():
 
 
 @pytest.mark.parametrize("downward", [False, True])
+def test_the_last_end_is_not_asked_where_it_is_the_guess(downward):
+    asked, end = [], 0.0 if downward else 1.0
+    point = first_float(lambda x: bool(asked.append(x)), end, downward=downward)
+    assert point == end
+    assert end not in asked
+
+
+@pytest.mark.parametrize("downward", [False, True])
 def test_an_end_that_the_search_meets_is_asked_and_returned(downward):
     """Seven floats from the first end: strides of 1, 2 and 4 lead to it."""
     asked, guess = [], 1.0 if downward else 0.0

@@ -170,5 +170,5 @@ def dudley_chain(
     entropy = log_cover(levels)
     pays = entropy <= jnp.asarray(m, radius.dtype) / 2
     root = jnp.sqrt(2 * jnp.where(pays, entropy, 1) / m)
-    links = jnp.where(pays, (ratios[:, None] + 1) * levels * root, 2 * radius)
+    links = jnp.where(pays, (ratios[:, None] + 1) * levels * root, radius)
     return jnp.minimum(radius, jnp.min(levels + jnp.cumsum(links, axis=1)))

@@ -52,7 +52,7 @@ def edelman2022_cover(
     size = jnp.log(jnp.asarray(2 * k * points + 1, square.dtype))
     cells = jnp.log(jnp.maximum(jnp.asarray(m, square.dtype) / 2, 2.0))
     grid = jnp.asarray(GRID_RATIOS, square.dtype)
-    lengths = jnp.log(jnp.maximum(jnp.ceil(cells / jnp.log(grid)), 1))
+    lengths = jnp.log(jnp.ceil(cells / jnp.log(grid)))
     return square * jnp.min(grid * size + lengths)
 
 

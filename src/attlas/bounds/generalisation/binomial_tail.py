@@ -123,8 +123,8 @@ def _log_tail(errors: int, n: int, p: Decimal, complement: Decimal) -> Decimal:
         ratio = odds * k / (n - k + 1)
         term *= ratio
         total += term
-        # The ratios fall with k: what is left is below a geometric series.
-        if ratio < 1 and term * ratio < (1 - ratio) * total * Decimal("1e-50"):
+        # The ratios fall with k: what is left is below a geometric series, where they are below 1.
+        if term * ratio < (1 - ratio) * total * Decimal("1e-50"):
             break
     return first + total.ln()
 
@@ -155,7 +155,7 @@ def _at_most(
     """Whether k errors or fewer are at most as likely as the level; of 1 - p where mirrored."""
 
     def rare(p: float) -> bool:
-        if p in (0.0, 1.0):
+        if p == 1.0:
             return False
         sides = Decimal(p), 1 - Decimal(p)
         tail = _log_tail(errors, n, *(sides[::-1] if mirrored else sides))

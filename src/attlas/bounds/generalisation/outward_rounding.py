@@ -32,7 +32,7 @@ def first_float(holds: Callable[[float], bool], guess: float, *, downward: bool 
         return (place - last) * step >= 0 or holds(_float(place))
 
     first = top - last
-    place = min(max(_bits(min(max(guess, 0.0), 1.0)), 0), top)
+    place = min(max(_bits(guess), 0), top)
     stride = step
     if right(place):
         good, bad = place, place - stride
