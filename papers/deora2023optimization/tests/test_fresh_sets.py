@@ -9,7 +9,7 @@ import pytest
 from attlas.core.errors import UserError
 from attlas.data.tokenized_mixture import make_tokenized_mixture, sample_mixture
 from attlas.losses.logistic import logistic
-from attlas.models.attention.multi_head import make_multi_head
+from attlas.models.attention.multi_head import MultiHead, make_multi_head
 from attlas.training.gradient_descent import gradient_descent
 from deora2023optimization.library.repeated_heads import RepeatedHeads
 from deora2023optimization.library.training.fresh_sets import crossed_losses, fresh_sets
@@ -74,3 +74,52 @@ def test_sets_that_make_no_whole_groups_are_refused(size):
     )
     with pytest.raises(UserError, match=f"6 sets in groups of {size}"):
         crossed_losses(models, np.ones((6, 2, 2, 3)), np.ones((6, 2)), size)
+
+
+def output_by_definition(U, W, x):
+    """H^(-1/2) sum_h <U_h, softmax(x W_h x') x>."""
+    total = 0.0
+    for u, w in zip(U, W, strict=True):
+        weights = np.exp(x @ w @ x.T)
+        total += np.sum(u * (weights / weights.sum(axis=1, keepdims=True) @ x))
+    return total / np.sqrt(len(U))
+
+
+def losses_by_definition(U, W, X, y):
+    return [np.log1p(np.exp(-b * output_by_definition(U, W, x))) for x, b in zip(X, y, strict=True)]
+
+
+def test_the_losses_of_every_record_are_means_with_their_standard_errors():
+    rng = np.random.default_rng(1)
+    X, y = rng.normal(size=(3, 5, 4, 2)), rng.choice([-1.0, 1.0], (3, 5))
+    X_test, y_test = rng.normal(size=(7, 4, 2)), rng.choice([-1.0, 1.0], 7)
+    start = MultiHead(*(jnp.asarray(rng.normal(size=(3, rows, 2))) for rows in (4, 2)))
+    found = fresh_sets(
+        start, *map(jnp.asarray, (X, y, X_test, y_test)), step_size=0.5, steps=2, record_at=(0, 2)
+    )
+    for e, s in np.ndindex(3, 2):
+        U, W = (np.asarray(a[e, s]) for a in (found.path.params.U, found.path.params.W))
+        losses = losses_by_definition(U, W, X_test, y_test)
+        mean = sum(losses) / 7
+        deviation = np.sqrt(sum((a - mean) ** 2 for a in losses) / 7)
+        training = np.mean(losses_by_definition(U, W, X[e], y[e]))
+        values = [a[e, s] for a in (found.test_loss, found.test_error, found.gap)]
+        np.testing.assert_allclose(values, (mean, deviation / 7**0.5, mean - training), rtol=1e-11)
+    assert np.all(found.path.loss[:, 1] < found.path.loss[:, 0])
+
+
+def test_crossed_losses_are_means_over_the_other_sets_of_a_group():
+    rng = np.random.default_rng(2)
+    X, y = rng.normal(size=(6, 5, 4, 2)), rng.choice([-1.0, 1.0], (6, 5))
+    U, W = rng.normal(size=(6, 1, 4, 2)), rng.normal(size=(6, 1, 2, 2))
+    found = crossed_losses(jax.vmap(MultiHead)(jnp.asarray(U), jnp.asarray(W)), X, y, 3)
+    for g in range(2):
+        losses = {
+            (i, j): np.mean(losses_by_definition(U[i], W[i], X[j], y[j]))
+            for i in range(3 * g, 3 * g + 3)
+            for j in range(3 * g, 3 * g + 3)
+        }
+        training = sum(a for (i, j), a in losses.items() if i == j) / 3
+        crossed = sum(a for (i, j), a in losses.items() if i != j) / 6
+        values = found.training[g], found.crossed[g], found.gap[g]
+        np.testing.assert_allclose(values, (training, crossed, crossed - training), rtol=1e-11)

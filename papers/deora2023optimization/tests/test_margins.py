@@ -54,3 +54,18 @@ def test_zero_parameters_have_no_margin_at_a_norm():
 def test_a_norm_is_positive():
     with pytest.raises(UserError, match="positive"):
         normalised_margin(MODEL, X, y, norm=0.0)
+
+
+@pytest.mark.parametrize("order", [1.0, 3.0])
+def test_the_homogeneous_margin_by_loops(order):
+    outputs = []
+    for x in np.asarray(X):
+        total = 0.0
+        for u, w in zip(np.asarray(MODEL.U), np.asarray(MODEL.W), strict=True):
+            weights = np.exp(x @ w @ x.T)
+            total += np.sum(u * (weights / weights.sum(axis=1, keepdims=True) @ x))
+        outputs.append(total / np.sqrt(2))
+    norm = np.sqrt(np.sum(np.asarray(MODEL.U) ** 2) + np.sum(np.asarray(MODEL.W) ** 2))
+    least = min(np.asarray(y) * outputs)
+    found = homogeneous_margin(MODEL, X, y, order)
+    np.testing.assert_allclose(found, least / norm**order, rtol=1e-12)

@@ -67,3 +67,11 @@ def test_constants_of_one_token_by_hand():
     np.testing.assert_allclose(found.B_2, [2.0, 1.0], rtol=1e-14)
     np.testing.assert_allclose(found.B_Phi, [12.0, 1.0], rtol=1e-14)
     np.testing.assert_allclose(found.margin, np.sqrt(18), rtol=1e-6)
+
+
+def test_uniform_attention_weighs_the_mean_token():
+    rng = np.random.default_rng(0)
+    U, X = rng.normal(size=(1, 3, 4)), rng.normal(size=(5, 3, 4))
+    head = MultiHead(jnp.asarray(U), jnp.zeros((1, 4, 4)))
+    expected = [abs(sum(u @ x.mean(axis=0) for u in U[0])) for x in X]
+    np.testing.assert_allclose(uniform_outputs(head, X), expected, rtol=1e-12)

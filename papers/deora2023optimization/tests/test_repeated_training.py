@@ -110,3 +110,31 @@ def test_attention_has_a_step_of_its_own(problem):
     np.testing.assert_array_equal(plain.train, same.train)
     np.testing.assert_array_equal(moved.train[..., 0], plain.train[..., 0])
     assert np.all(moved.train[..., 1] < plain.train[..., 1])
+
+
+def test_losses_and_attention_of_heads_at_rest_are_means_over_all_heads(problem):
+    """At a step size of 0, from the definition with every copy written out."""
+    heads, train, test = problem
+    root = np.sqrt(np.maximum(COPIES, 1))[..., None, None]
+    scaled = jnp.asarray(root * heads)
+    models = RepeatedHeads(scaled[..., :T, :], scaled[..., T:, :], jnp.asarray(COPIES))
+    found = train_repeated_heads(models, 0 * RATES, train, test, SCHEDULE)
+    for e, k in np.ndindex(PROBLEMS, MODELS):
+        every = np.repeat(heads[e, k], COPIES[e, k], axis=0)
+        attention, margins_of = [], []
+        for part in (train, test):
+            margins_of.append([])
+            for x, label in zip(np.asarray(part.X[e]), np.asarray(part.y[e]), strict=True):
+                output = 0.0
+                for one in every:
+                    units = np.exp(x @ one[T:] @ x.T)
+                    shares = units / units.sum(axis=1, keepdims=True)
+                    output += np.sum(one[:T] * (shares @ x)) / np.sqrt(len(every))
+                    if part is test:
+                        attention.append(shares[:, 0].mean())
+                margins_of[-1].append(label * output)
+        losses = [np.mean(np.log1p(np.exp(-np.array(a)))) for a in margins_of]
+        wrong = np.mean(np.array(margins_of[1]) <= 0)
+        for values, expected in zip(found[:3], (*losses, wrong), strict=True):
+            np.testing.assert_allclose(values[e, k], [expected] * len(SCHEDULE), rtol=1e-12)
+        np.testing.assert_allclose(found.relevant[e, k], np.mean(attention), rtol=1e-12)

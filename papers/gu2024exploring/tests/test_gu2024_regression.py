@@ -1,5 +1,7 @@
 """The sharpened Theorem F.2 along flows of kernels that change, and where it is attained."""
 
+from decimal import Decimal, localcontext
+
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -169,3 +171,17 @@ def test_the_coupling_of_fixed_kernels_is_that_of_one_sample_and_below_the_other
     exact = start * (row * (t + np.expm1(-eps_H * t) / eps_H) + t * eps_test)
     assert np.allclose(bound, exact, rtol=1e-5, atol=1e-9)
     assert np.all(bound <= gu2024_coupling(times, start, row, eps_H, eps_test) * (1 + 1e-6))
+
+
+def test_the_coupling_of_fixed_kernels_keeps_its_digits_at_short_times():
+    """In 40 digits, on both sides of where the series takes over."""
+    start, row, eps_H, eps_test = 1.5, 2.0, 0.7, 0.3
+    for x, rtol in ((1e-6, 1e-14), (9.9e-4, 2e-14), (1.01e-3, 1e-12), (0.8, 1e-14), (3.0, 1e-14)):
+        t = x / eps_H
+        with localcontext(prec=40):
+            passed, change = Decimal(t), Decimal(eps_H)
+            share = float(passed - (1 - (-passed * change).exp()) / change)
+        exact, alone = (start * (t * e + row * share) for e in (eps_test, 0))
+        found = [float(gu2024_coupling(t, start, row, eps_H, e, fixed=True))
+                 for e in (eps_test, 0.0)]  # fmt: skip
+        np.testing.assert_allclose(found, (exact, alone), rtol=rtol)

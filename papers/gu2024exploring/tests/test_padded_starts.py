@@ -7,6 +7,7 @@ import pytest
 from attlas.models.networks.softmax_network import Activation
 from gu2024exploring.library.training.padded_starts import (
     copied_units,
+    even_divisors,
     padded_start,
     relative_losses,
 )
@@ -92,3 +93,8 @@ def test_groups_are_read_off_at_their_own_times():
             )
             # One program for many trainings sums in another order.
             assert value == pytest.approx(float(alone.loss[0, 1] / alone.loss[0, 0]), rel=1e-9)
+
+
+def test_even_divisors_by_trial():
+    assert even_divisors(20) == [2, 4, 10, 20]
+    assert even_divisors(18) == [2, 6, 18]

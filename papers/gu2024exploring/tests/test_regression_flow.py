@@ -7,6 +7,8 @@ from scipy.linalg import expm
 from attlas.core.errors import UserError
 from gu2024exploring.library.kernels.regression_flow import descent_loss, regression_flow
 
+EPS = float(np.finfo(float).eps)
+
 
 def problem():
     rng = np.random.default_rng(0)
@@ -73,3 +75,27 @@ def test_the_loss_of_descent_is_that_of_steps_made_one_by_one():
         expected.append(np.sum((u - y) ** 2) / np.sum(y**2))
         u = u - kernel @ (u - y) / np.linalg.eigvalsh(kernel)[-1]
     np.testing.assert_allclose(descent_loss(kernel, y, np.arange(4)), expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("largest", "apart", "fits"),
+    [(3, 0.97, True), (3, 1.03, False), (0.25, 0.9, True), (0.25, 2.0, False)],
+)
+def test_a_kernel_may_be_asymmetric_by_the_rounding_of_a_gram_product(largest, apart, fits):
+    n = 7
+    kernel = largest * np.eye(n)
+    kernel[0, 1] = apart * n * EPS * largest
+    if fits:
+        assert regression_flow(kernel, np.ones((n, 1))).cut == 0
+    else:
+        with pytest.raises(UserError, match="not symmetric"):
+            regression_flow(kernel, np.ones((n, 1)))
+
+
+def test_the_cut_is_the_most_negative_eigenvalue():
+    turn = np.linalg.qr(np.random.default_rng(4).normal(size=(3, 3)))[0]
+    kernel = turn @ np.diag([-0.3, 0.5, 2.0]) @ turn.T
+    flow = regression_flow((kernel + kernel.T) / 2, np.ones((3, 1)))
+    np.testing.assert_allclose(flow.cut, -0.3, rtol=1e-13)
+    np.testing.assert_allclose(flow.eigenvalues, [0, 0.5, 2.0], rtol=1e-13)
+    assert regression_flow(np.diag([0.3, 0.5]), np.ones((2, 1))).cut == 0

@@ -152,6 +152,42 @@ def test_overflow_has_a_code():
     assert np.all(found.result == Result.NOT_FINITE)
 
 
+STEEP = make_noise_schedule(0.5, 6.0, T=1.5)
+
+
+def pulled(t, x, strength):
+    return -strength * x
+
+
+def pulled_samples(method, strength, start, steps):
+    found = sample(
+        pulled, STEEP, jax.random.key(4), *start.shape, args=(strength,), method=method,
+        steps=steps, T0=0.1, y_T=jnp.asarray(start),
+    )  # fmt: skip
+    assert found.stats["evaluations"] == {"sde": 2, "ode": 6}[method] * steps
+    return np.asarray(found.unwrap())
+
+
+def test_the_flow_under_a_linear_score_is_an_exponential():
+    """dy = g (y / 2 - c y / 2) dtau, with the integral of the linear rate g."""
+    start, integral = np.array([[1.0, -2.0, 0.3]]), 0.5 * 1.4 + 5.5 / 1.5 * (1.5**2 - 0.1**2) / 2
+    found = pulled_samples("ode", 0.4, start, 24)
+    np.testing.assert_allclose(found, start * np.exp(0.3 * integral), rtol=1e-6)
+
+
+def test_the_sde_under_a_linear_score_has_the_drift_and_the_noise_of_the_rate():
+    """One noise and two starts: their distance is exp(int g (1 / 2 - c)); no drift at c = 1 / 2."""
+    integral = 0.5 * 1.4 + 5.5 / 1.5 * (1.5**2 - 0.1**2) / 2
+    start = np.zeros((2000, 2))
+    noise = pulled_samples("sde", 0.5, start, 4)
+    # The relative error of a variance of 4,000 normal draws is (2 / 4000)^(1/2).
+    assert abs(np.mean(noise**2) / integral - 1) <= 5 * np.sqrt(2 / 4000)
+    apart = np.tile([1.0, -2.0], (2000, 1))
+    gap = pulled_samples("sde", 0.4, apart, 4) - pulled_samples("sde", 0.4, start, 4)
+    # Four steps of a method of order 2 without noise.
+    np.testing.assert_allclose(gap, apart * np.exp(0.1 * integral), rtol=5e-3)
+
+
 @pytest.mark.parametrize("ends", [(0.5, 3.0), (3.0, 0.5), (1.0, 1.0)])
 def test_the_times_are_uniform_in_the_ratio_of_noise_to_signal(ends):
     schedule = make_noise_schedule(*ends, T=2.0)

@@ -3,6 +3,7 @@ import numpy as np
 import pytest
 from scipy import special, stats
 
+from attlas._jax.device_arrays import generator
 from attlas.core.errors import UserError
 from gu2024exploring.library.measures.sample_distance import energy_distance, sliced_wasserstein
 
@@ -155,3 +156,96 @@ def test_bad_samples_are_refused():
             sliced_wasserstein(KEY, x, other)
     with pytest.raises(UserError, match="p = 0"):
         sliced_wasserstein(KEY, x, x, p=0)
+
+
+def transport_on_a_line(x, y, p):
+    """W_p^p by the north-west corner rule: masses in whole numbers of 1 / (n m)."""
+    x, y = sorted(x), sorted(y)
+    cost, i, j, left, right = 0.0, 0, 0, len(y), len(x)
+    while i < len(x) and j < len(y):
+        mass = min(left, right)
+        cost += mass * abs(x[i] - y[j]) ** p
+        left, right = left - mass, right - mass
+        if left == 0:
+            i, left = i + 1, len(y)
+        if right == 0:
+            j, right = j + 1, len(x)
+    return cost / (len(x) * len(y))
+
+
+@pytest.mark.parametrize(("n", "m", "p"), [(5, 7, 3), (24, 23, 2), (6, 6, 2), (45, 22, 1)])
+def test_the_sliced_distance_and_its_error_by_leaving_out_groups(n, m, p):
+    """The same directions and groups, every transport by itself; at most 20 groups."""
+    projections, count = 6, min(20, n, m)
+    x, y = DRAWS.normal(size=(n, 3)), DRAWS.exponential(size=(m, 3))
+    draws = generator(KEY)
+    directions = draws.standard_normal((projections, 3))
+    directions = np.array([theta / np.sqrt(theta @ theta) for theta in directions])
+    groups = [draws.permutation(np.arange(size) % count) for size in (n, m)]
+    costs = [
+        [
+            transport_on_a_line(x[groups[0] != g] @ theta, y[groups[1] != g] @ theta, p)
+            for theta in directions
+        ]
+        for g in (-1, *range(count))
+    ]
+    value, *without = (np.mean(row) ** (1 / p) for row in costs)
+    sampling = sum((one - sum(without) / count) ** 2 for one in without) * (count - 1) / count
+    spread = np.sum((np.array(costs[0]) - np.mean(costs[0])) ** 2) / (projections - 1)
+    # The error of the mean cost, by the derivative of its root of order p.
+    direction = np.sqrt(spread / projections) * np.mean(costs[0]) ** (1 / p - 1) / p
+    found = sliced_wasserstein(KEY, x, y, p=p, projections=projections)
+    np.testing.assert_allclose(found, (value, np.hypot(np.sqrt(sampling), direction)), rtol=1e-11)
+
+
+def test_the_error_of_equal_sets_is_that_of_leaving_out_groups():
+    x = DRAWS.normal(size=(4, 1))
+    shuffled = x[[2, 0, 3, 1]]
+    draws = generator(KEY)
+    draws.standard_normal((128, 1))
+    groups = [draws.permutation(np.arange(4)) for _ in range(2)]
+    without = [
+        transport_on_a_line(x[groups[0] != g, 0], shuffled[groups[1] != g, 0], 2) ** 0.5
+        for g in range(4)
+    ]
+    error = np.sqrt(3 / 4 * sum((one - sum(without) / 4) ** 2 for one in without))
+    assert error > 0.1
+    np.testing.assert_allclose(sliced_wasserstein(KEY, x, shuffled), (0.0, error), rtol=1e-12)
+
+
+def mean_distances(x, y):
+    """The means over pairs: across both samples, within each, and within over other points."""
+    across = sum(np.linalg.norm(a - b) for a in x for b in y) / (len(x) * len(y))
+    within = [sum(np.linalg.norm(a - b) for a in z for b in z) for z in (x, y)]
+    every = [w / len(z) ** 2 for w, z in zip(within, (x, y), strict=True)]
+    pairs = [w / (len(z) * (len(z) - 1)) for w, z in zip(within, (x, y), strict=True)]
+    return 2 * across - sum(every), 2 * across - sum(pairs)
+
+
+@pytest.mark.parametrize("degenerate", [True, False])
+def test_the_energy_distance_and_the_larger_of_its_errors_by_loops(degenerate):
+    """At equal laws double centring gives the error, at far ones leaving out."""
+    x = np.array([[0.1, 0.0, 0.3], [1.2, 0.1, 0.0], [0.9, 1.0, 0.2], [0.0, 1.3, 1.0]])
+    y = np.concatenate([x, x[:2] + 0.05, x[2:] - 0.04])
+    if not degenerate:
+        rng = np.random.default_rng(3)
+        x, y = rng.normal(size=(7, 2)), rng.normal(size=(5, 2)) + 3
+    n, m = len(x), len(y)
+    biased, unbiased = mean_distances(x, y)
+    both = np.concatenate([x, y])
+    distances = np.array([[np.linalg.norm(a - b) for a in both] for b in both])
+    centring = np.eye(n + m) - 1 / (n + m)
+    h = centring @ distances @ centring
+    at_equal_laws = (1 / n + 1 / m) * np.sqrt(2 * np.mean(h**2))
+    variance = 0.0
+    for without in (
+        [mean_distances(np.delete(x, i, axis=0), y)[1] for i in range(n)],
+        [mean_distances(x, np.delete(y, i, axis=0))[1] for i in range(m)],
+    ):
+        size = len(without)
+        variance += (size - 1) / size * np.sum((without - np.mean(without)) ** 2)
+    assert bool(at_equal_laws > np.sqrt(variance)) is degenerate
+    error = max(at_equal_laws, np.sqrt(variance))
+    np.testing.assert_allclose(energy_distance(x, y), (unbiased, error), rtol=1e-12)
+    found = energy_distance(x, y, unbiased=False, memory=1)
+    np.testing.assert_allclose(found, (biased, error), rtol=1e-12)

@@ -16,6 +16,7 @@ from gu2024exploring.library.training.softmax_regression import (
     train_softmax_networks,
 )
 
+EPS = float(np.finfo(float).eps)
 DRAW = np.random.default_rng(2)
 D, M, K, N = 3, 8, 2, 4
 X = jnp.asarray(DRAW.normal(size=(N, D)) / 2)
@@ -141,3 +142,102 @@ def test_what_zeros_would_change_is_refused():
     for sizes in ((), (0, 2), (7,)):
         with pytest.raises(UserError, match="1 to the 6 samples"):
             train_on_nested(START, INPUTS, TARGETS, sizes, step_size=np.ones(len(sizes)), steps=1)
+
+
+def softmax_outputs(W, a, X):
+    """Outputs m <a_l, S_i> and shares S, from the definition."""
+    units = np.exp(X @ W)
+    S = units / units.sum(axis=1, keepdims=True)
+    return W.shape[1] * S @ a.T, S
+
+
+def softmax_steps(W, a, X, Y, X_test, eta):
+    """What is recorded after 0, 1, ..., 3 steps, by loops over outputs and samples."""
+    start, m, records = W, W.shape[1], []
+
+    def features(W):
+        F, S = softmax_outputs(W, a, X)
+        return F, m * S[None] * (a[:, None, :] - F.T[:, :, None] / m)
+
+    first = features(start)[1]
+    for _ in range(4):
+        F, phi = features(W)
+        gradient = np.einsum("il,lir,id->dr", F - Y, phi, X)
+        change = [np.einsum("lir,kjr,ij->likj", f, f, X @ X.T) / m for f in (phi, first)]
+        records.append({
+            "loss": np.sum((F - Y) ** 2) / 2,
+            "movement": max(np.linalg.norm(W - start, axis=0)),
+            "largest_step": eta * max(np.linalg.norm(gradient, axis=0)),
+            "outputs": F,
+            "test_outputs": softmax_outputs(W, a, X_test)[0],
+            "drift": np.sqrt(np.sum((change[0] - change[1]) ** 2)),
+            "W": W,
+        })  # fmt: skip
+        W = W - eta * gradient
+    return records
+
+
+def recorded(path, name, *at):
+    values = path.loss if name == "loss" else path.observed.get(name)
+    return np.asarray(path.W if name == "W" else values)[at]
+
+
+@pytest.mark.parametrize("own", ["X", "Y"])
+def test_networks_make_the_steps_of_the_definition(own):
+    """Samples of each network with shared targets, and the other way round; records 0, 1 and 3."""
+    networks = jax.vmap(SoftmaxNetwork)(W[:2], A[:2])
+    samples = jnp.stack([X, X / 2]) if own == "X" else X
+    targets = jnp.stack([Y, -Y / 3]) if own == "Y" else Y
+    path = train_softmax_networks(
+        networks, samples, targets, step_size=jnp.array([0.03, 0.02]), steps=3,
+        record_at=(0, 1, 3), X_test=Z, keep=Keep(weights=True, drift=True), chunk=1,
+    )  # fmt: skip
+    for e, eta in enumerate((0.03, 0.02)):
+        x, y = (np.asarray(a[e] if a.ndim == 3 else a) for a in (samples, targets))
+        steps = softmax_steps(*(np.asarray(a[e]) for a in (W, A)), x, y, np.asarray(Z), eta)
+        for slot, step in enumerate((0, 1, 3)):
+            for name, value in steps[step].items():
+                np.testing.assert_allclose(
+                    recorded(path, name, e, slot), value, rtol=1e-11, atol=1e-13
+                )
+    assert path.steps.tolist() == [0, 1, 3]
+    assert path.result.tolist() == [Result.MAX_STEPS.value] * 2
+    np.testing.assert_array_equal(path.last.W, path.W[:, -1])
+
+
+def test_one_network_makes_the_steps_of_the_definition():
+    path = train_softmax_network(
+        SoftmaxNetwork(W[2], A[2]), X, Y, step_size=0.03, steps=3, record_at=(1, 2)
+    )
+    steps = softmax_steps(*map(np.asarray, (W[2], A[2], X, Y, Z)), 0.03)
+    for slot, step in enumerate((1, 2)):
+        for name in ("loss", "movement", "largest_step", "outputs"):
+            np.testing.assert_allclose(recorded(path, name, slot), steps[step][name], rtol=1e-11)
+    assert set(path.observed) == {"movement", "largest_step", "outputs"}
+
+
+def test_nested_sets_make_the_steps_of_the_definition():
+    sizes, eta, a = (2, 5), np.array([0.02, 0.01]), np.asarray(START.a)
+    path = train_on_nested(
+        START, INPUTS, TARGETS, sizes, step_size=eta, steps=3, record_at=(0, 1, 3), X_test=MORE
+    )
+    for k, n in enumerate(sizes):
+        steps = softmax_steps(
+            np.asarray(START.W), a, *(np.asarray(b[:n]) for b in (INPUTS, TARGETS)),
+            np.asarray(MORE), eta[k],
+        )  # fmt: skip
+        for slot, step in enumerate((0, 1, 3)):
+            for name in ("loss", "movement", "largest_step", "test_outputs"):
+                np.testing.assert_allclose(
+                    recorded(path, name, k, slot), steps[step][name], rtol=1e-11, atol=1e-13
+                )
+
+
+def test_a_second_layer_may_be_unbalanced_by_rounding():
+    almost, far = (
+        SoftmaxNetwork(START.W, START.a.at[1, 0].add(share * 16 * EPS)) for share in (0.8, 1.3)
+    )
+    call = {"step_size": np.ones(1), "steps": 1}
+    assert train_on_nested(almost, INPUTS, TARGETS, (6,), **call).loss.shape[0] == 1
+    with pytest.raises(UserError, match="does not sum to zero"):
+        train_on_nested(far, INPUTS, TARGETS, (6,), **call)

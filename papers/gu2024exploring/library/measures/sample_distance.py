@@ -84,8 +84,7 @@ def sliced_wasserstein(
     groups = [draws.permutation(np.arange(size) % count) for size in (len(x), len(y))]
     powers = np.concatenate(list(_powers(x, y, theta, groups, p, memory)), axis=1)
     values = powers.mean(axis=1) ** (1 / p)
-    left_out = values[1:]
-    sampling = (count - 1) / count * np.sum((left_out - left_out.mean()) ** 2)
+    sampling = (count - 1) * values[1:].var()
     value = float(values[0])
     if value == 0:
         return Distance(0.0, float(np.sqrt(sampling)))
@@ -127,7 +126,7 @@ def _line_distance(x: np.ndarray, y: np.ndarray, p: int) -> np.ndarray:
     if n == m:
         return np.mean(np.abs(x - y) ** p, axis=0)
     # Levels in units of 1 / (n m), as integers: no level is missed by rounding.
-    levels = np.union1d(np.arange(1, n + 1) * m, np.arange(1, m + 1) * n)
+    levels = np.union1d(np.arange(1, n) * m, np.arange(1, m + 1) * n)
     width = np.diff(levels, prepend=0) / (n * m)
     return width @ np.abs(x[(levels - 1) // m] - y[(levels - 1) // n]) ** p
 
@@ -171,9 +170,9 @@ def energy_distance(
     variance = 0.0
     sides = ((n, m, across.rows, within[0].rows), (m, n, across.columns, within[1].rows))
     for size, opposite, rows, same in sides:
-        without = 2 * (total[0] - rows) / ((size - 1) * opposite)
-        without -= (same.sum() - 2 * same) / ((size - 1) * (size - 2))
-        variance += (size - 1) / size * np.sum((without - without.mean()) ** 2)
+        # The value without each point, up to a constant.
+        without = 2 * (same / (size - 2) - rows / opposite) / (size - 1)
+        variance += (size - 1) * without.var()
     error = max(np.sqrt(variance), _error_at_equal_laws(across, within))
     return Distance(float(value), float(error))
 
