@@ -14,6 +14,7 @@ import importlib
 import json
 import math
 import sys
+import threading
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -59,12 +60,14 @@ def profiled(entered: set[_Key]) -> Iterator[None]:
             if code.co_filename.startswith(_ROOTS):
                 entered.add((code.co_filename[len(f"{ROOT}/") :], code.co_qualname))
 
-    before = sys.getprofile()
+    before, in_threads = sys.getprofile(), threading.getprofile()
     sys.setprofile(note)
+    threading.setprofile(note)  # chunks of members run in threads that start meanwhile
     try:
         yield
     finally:
         sys.setprofile(before)
+        threading.setprofile(in_threads)
 
 
 def _empty_caches() -> None:
