@@ -1,5 +1,6 @@
 """The reduced weights are the trained function, and their bounds those of the comparison."""
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -40,14 +41,19 @@ def instance(biases: float):
 
 def test_reduced_weights_are_the_same_function():
     model, data = instance(0.7)
+    model = jax.tree.map(lambda a: 2 * a, model)
+    raised = model.output[0], model.output[1] + 4  # otherwise the ReLU is 0 nearly everywhere
+    model = eqx.tree_at(lambda m: m.output, model, raised)
     X = np.asarray(jax.vmap(data.embedding)(data.bits))
     reduced = reduce_majority(model, X[0, -1])
     inside = reduced.b[None]
     for M, V in zip(reduced.M, reduced.V, strict=True):
         weights = np.asarray(jax.nn.softmax(X @ (M @ X[0, -1]), axis=1))
         inside = inside + np.einsum("nt,ntd->nd", weights, X) @ V
+    assert np.any(inside > 0, axis=0).sum() >= 2
     logits = np.maximum(inside, 0) @ reduced.r + reduced.c
     expected = np.asarray(jax.vmap(model)(jnp.asarray(X)))
+    assert np.ptp(expected, axis=0).min() > 0.01
     assert np.abs(logits - expected).max() < 1e3 * np.finfo(float).eps * np.abs(expected).max()
 
 
