@@ -16,6 +16,7 @@ from attlas.bounds.generalisation.kl_inverse import kl_upper_inverse
 from attlas.bounds.generalisation.trauger2023_single import trauger2023_single
 from attlas.core.errors import UserError
 from attlas.models.networks.single_layer_transformer import SingleLayerTransformer
+from attlas_bounds.library.bounds import linear_attention
 from attlas_bounds.library.bounds.linear_attention import LinearAttention, measure_margins
 from attlas_bounds.library.bounds.margin_bounds import (
     GRID,
@@ -99,6 +100,16 @@ def test_norms_of_a_sample_by_their_definitions(two_heads):
         LinearAttention(np.ones(2), np.eye(2)), np.array([[[1.0, -1.0]]]), x[:2], [1]
     )
     assert zero.error == 1.0
+
+
+@pytest.mark.parametrize("block", [40, 130])
+def test_diameters_are_the_same_in_blocks_of_one_or_two_sequences(two_heads, block, monkeypatch):
+    """A sequence has 4 x 4 differences of three entries."""
+    sample, X, x = two_heads
+    monkeypatch.setattr(linear_attention, "_BLOCK", block)
+    own = LinearAttention(sample.readouts, sample.query_keys)
+    found = measure_margins(own, X[:5], x, np.ones(5)).diameter
+    np.testing.assert_allclose(found, sample.diameter[:5], rtol=1e-15)
 
 
 def test_tokens_met_are_root_mean_squares_over_the_sample(two_heads):

@@ -192,6 +192,21 @@ def test_a_member_whose_loss_is_not_finite_stops_alone(trained):
     assert train_majority(stopped, DATA, KEYS, 3, SETTINGS).history.shape == (2, 0, 5)
 
 
+@pytest.mark.parametrize(("on_cpu", "width"), [(True, 1), (False, 2)])
+def test_members_run_together_but_for_a_cpu(on_cpu, width, monkeypatch):
+    asked = []
+
+    def in_chunks(part, batch, members):
+        asked.append((members, batch[3].tolist()))
+        return batch[0]._replace(stopped=jnp.ones(2, bool)), np.zeros((2, CHUNK, 5))
+
+    monkeypatch.setattr(training, "on_cpu", lambda: on_cpu)
+    monkeypatch.setattr(training, "in_chunks", in_chunks)
+    monkeypatch.setattr(training, "_measure", lambda *given: np.zeros((2, 5)))
+    assert train_majority(MODELS, DATA, KEYS, 3, SETTINGS, chunk=CHUNK).history.shape == (2, 3, 5)
+    assert asked == [(width, [3, 3])]
+
+
 @pytest.mark.parametrize("optimizer", ["sgd", "adam"])
 def test_a_step_of_the_optimiser_is_that_of_keras(optimizer):
     draw, settings = np.random.default_rng(1), SETTINGS._replace(optimizer=optimizer)
