@@ -14,6 +14,7 @@ from attlas_bounds.library.bounds.linear_attention import LinearAttention, measu
 from attlas_bounds.library.bounds.pac_bayes_margin import (
     Lengths,
     Noise,
+    _grouped,
     noise_threshold,
     pac_bayes_margin,
     perturbed_softmax,
@@ -49,7 +50,7 @@ def test_threshold_of_several_heads_and_tokens_by_hand():
     side, spread = upper_quantile(0.005), upper_quantile(0.01 / (2 * 3 * 12))
     for k, (token, diameter, cls) in enumerate(zip(*lengths, strict=True)):
         moved = 0.3 * token * side + diameter * math.tanh(0.2 * diameter * cls * spread / 4)
-        assert found[k] == pytest.approx(math.sqrt(3) * moved * SAFE, rel=1e-13)
+        assert found[k] == pytest.approx(math.sqrt(3) * moved * SAFE, rel=1e-13, abs=0)
     one = noise_threshold(lengths, 3, 1, Noise(0.3, 0.2, 0.01))
     np.testing.assert_allclose(one, math.sqrt(3) * 0.3 * side * lengths.token, rtol=1e-11)
 
@@ -83,6 +84,8 @@ def test_the_bound_is_the_least_over_all_scales_and_tails(m):
         for norms in (own.length, own.diameter, np.linalg.norm(own.cls, axis=1))
     )
     assert cls[0] == 1 + 1e-6
+    for found, norms in zip(_grouped(own).lengths, (token, diameter, cls), strict=True):
+        np.testing.assert_allclose(np.unique(found), np.unique(norms), rtol=1e-13)
     scales = np.array([2.0 ** (k / 2) for k in range(-24, 9)])
     eta = np.array([0.3, 0.1, 0.03, 0.01, 3e-3, 1e-3, 1e-4])
     side, spread = ([upper_quantile(e / n) for e in eta] for n in (2, 2 * 2 * 12))
@@ -98,7 +101,7 @@ def test_the_bound_is_the_least_over_all_scales_and_tails(m):
     risk = kl_upper_inverse(float(losses.flat[best]), float(costs.flat[best]))
     bound = pac_bayes_margin(own, 0.03)
     assert risk < 0.95
-    assert bound.at(m) == pytest.approx(risk / (1 - eta[best % 7]) * SAFE, rel=1e-13)
+    assert bound.at(m) == pytest.approx(risk / (1 - eta[best % 7]) * SAFE, rel=1e-13, abs=0)
     assert bound.at(3.0) == bound.at(8.0)
 
 
