@@ -1,11 +1,26 @@
+from types import SimpleNamespace
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from attlas._jax.generator import generator
+from attlas.bounds.generalisation.gaussian_weights import GaussianPrior, GaussianWeights
 from attlas.bounds.generalisation.held_out_bound import held_out_bound
 from attlas.data.digit_pairs import DigitPairs
-from attlas_bounds.library.training.digit_certificates import PRIORS, DigitDescent, certify_digits
+from attlas.models.attention.multi_head import MultiHead
+from attlas_bounds.library.training import digit_certificates as module
+from attlas_bounds.library.training.digit_certificates import (
+    PRIORS,
+    DigitDescent,
+    _best_posterior,
+    _error_rate,
+    _errors_of_draws,
+    _trained,
+    _trial_errors,
+    certify_digits,
+)
 
 DESCENT = DigitDescent(heads=1, records=(60,), rate=0.1, draws=200)
 
@@ -50,3 +65,171 @@ def test_only_the_first_n_images_are_read():
         for each in (data, other)
     )
     assert one == two
+
+
+def drawn(seed, count, T=3, d=2):
+    """Two heads, images of which the second is zero, and labels."""
+    rng = np.random.default_rng(seed)
+    model = MultiHead(
+        jnp.asarray(rng.normal(size=(2, T, d))), jnp.asarray(rng.normal(size=(2, d, d)))
+    )
+    X = rng.normal(size=(count, T, d))
+    X[1] = 0
+    return model, jnp.asarray(X), jnp.asarray(rng.choice([-1.0, 1.0], count))
+
+
+def plain_signs(model, X, y):
+    """y times the sum over heads of <U_h, softmax(X W_h X') X>, an image at a time."""
+    found = []
+    for tokens, label in zip(np.asarray(X), np.asarray(y), strict=True):
+        out = 0.0
+        for U, W in zip(np.asarray(model.U), np.asarray(model.W), strict=True):
+            weights = np.exp(tokens @ W @ tokens.T)
+            out += (U * (weights / weights.sum(axis=1)[:, None] @ tokens)).sum()
+        found.append(label * out)
+    return np.array(found)
+
+
+def moved(model, noise, scale):
+    return jax.tree.map(lambda a, b: jnp.asarray(np.asarray(a) + scale * b), model, noise)
+
+
+def test_an_output_of_zero_is_an_error():
+    model, X, y = drawn(0, 11)
+    wrong = plain_signs(model, X, y) <= 0
+    assert wrong[1]
+    assert 1 < wrong.sum() < 11
+    assert float(_error_rate(model, X, y)) == pytest.approx(wrong.sum() / 11)
+
+
+def test_trial_errors_are_means_over_the_draws_at_each_scale():
+    model, X, y = drawn(1, 13)
+    rng = np.random.default_rng(2)
+    noise = jax.tree.map(lambda a: rng.normal(size=(3, *a.shape)), model)
+    found = _trial_errors(noise, model, jnp.array([0.2, 1.5]), X, y)
+    expected = [
+        np.mean([
+            plain_signs(moved(model, jax.tree.map(lambda a, k=k: a[k], noise), scale), X, y) <= 0
+            for k in range(3)
+        ])
+        for scale in (0.2, 1.5)
+    ]  # fmt: skip
+    np.testing.assert_allclose(found, expected, rtol=1e-14)
+    assert expected[0] != expected[1]
+
+
+@pytest.mark.parametrize("count", [3, 4, 10])
+def test_errors_of_draws_count_every_image_once_with_weights_of_its_own(count, monkeypatch):
+    monkeypatch.setattr(module, "_AT_ONCE", 4)
+    model, X, y = drawn(3, count)
+    draws, wrong = generator(jax.random.key(6)), 0
+    for first in range(0, count, 4):
+        at = max(0, min(first, count - 4))  # the last images are read with those before them
+        leaves, form = jax.tree.flatten(model)
+        many = [draws.standard_normal((min(4, count), *a.shape)) for a in leaves]
+        for k in range(first - at, min(4, count)):
+            noise = jax.tree.unflatten(form, [a[k] for a in many])
+            part = slice(at + k, at + k + 1)
+            wrong += int(plain_signs(moved(model, noise, 0.8), X[part], y[part])[0] <= 0)
+    assert _errors_of_draws(jax.random.key(6), GaussianWeights(model, 0.8), X, y) == wrong
+    assert 0 < wrong < count
+
+
+def test_the_posterior_has_the_least_bound_in_the_form_of_pinsker(monkeypatch):
+    rng = np.random.default_rng(4)
+    model, X, y = drawn(4, 30)
+    centres = [model, jax.tree.map(lambda a: 2 * a, model)]
+    picked, now = set(), {}
+
+    def number(centre):
+        return 0 if centre is model else 1
+
+    def errors_of(noise, centre, *given):
+        return now["errors"][number(centre)]
+
+    def kl(law, prior):
+        return now["nats"][number(law.mean), module.SCALES.index(law.scale)] + np.array([7, 0, 3])
+
+    monkeypatch.setattr(module, "_trial_errors", errors_of)
+    monkeypatch.setattr(module, "gaussian_kl", kl)
+    for _ in range(150):
+        errors, nats = rng.uniform(0, 0.5, (2, 6)), rng.uniform(0.01, 4, (2, 6))
+        now.update(errors=errors, nats=nats)
+        law = _best_posterior(jax.random.key(0), centres, GaussianPrior(model, (1.0,)), X, y)
+        c = nats / 30
+        best = np.unravel_index(np.argmin(errors + np.sqrt(2 * c * errors) + 2 * c), (2, 6))
+        assert (number(law.mean), module.SCALES.index(law.scale)) == best
+        picked.add(best)
+    assert len(picked) == 12
+
+
+@pytest.mark.parametrize(("n", "rows"), [(3, 5), (7, 7), (9, 9)])
+def test_weights_are_trained_on_the_first_n_of_the_images(n, rows, monkeypatch):
+    monkeypatch.setattr(module, "_PADDED", 5)
+    asked = {}
+
+    def fit(loss, optimizer, start, samples, record_at):
+        asked.update(samples=samples, records=record_at, start=start, optimizer=optimizer)
+        return SimpleNamespace(params=jax.tree.map(lambda a: jnp.stack([a, 3 * a]), start))
+
+    monkeypatch.setattr(module, "fit", fit)
+    model, X, y = drawn(5, 9)
+    first, second = _trained(model, X, y, n, DigitDescent(2, (0, 8), 0.07, 5))
+    jax.tree.map(np.testing.assert_array_equal, first, model)
+    jax.tree.map(lambda a, b: np.testing.assert_array_equal(a, 3 * b), second, model)
+    samples = asked["samples"]
+    np.testing.assert_array_equal(samples.X, X[:rows])
+    np.testing.assert_array_equal(samples.y, y[:rows])
+    np.testing.assert_allclose(samples.weights, [rows / n] * n + [0.0] * (rows - n))
+    assert asked["records"] == (0, 8)
+    optimizer = asked["optimizer"]()
+    with jax.numpy_dtype_promotion("standard"):
+        move, _ = optimizer.update(jnp.array(1.0), optimizer.init(jnp.array(1.0)))
+    assert float(move) == pytest.approx(-0.07, rel=1e-6)
+
+
+@pytest.mark.parametrize(("prior", "first"), [(PRIORS[0], 0), (PRIORS[1], 8)])
+def test_a_certificate_judges_the_images_that_the_prior_has_not_seen(prior, first, monkeypatch):
+    data, asked = pairs(), {}
+
+    def trained(start, X, y, n, descent):
+        return [jax.tree.map(lambda a, k=k: a + n + k, start) for k in (0, 100)]
+
+    def best(key, centres, grid, X, y):
+        asked.update(centres=centres, grid=grid, X=X, y=y)
+        return GaussianWeights(centres[-1], 0.3)
+
+    def limit(loss, law, grid, n, delta, key, **named):
+        asked.update(named, error=loss(law.mean), n=n, delta=delta)
+        return SimpleNamespace(bound=0.31, empirical=0.21, complexity=5.5)
+
+    monkeypatch.setattr(module, "_trained", trained)
+    monkeypatch.setattr(module, "_best_posterior", best)
+    monkeypatch.setattr(module, "pac_bayes_kl", limit)
+    monkeypatch.setattr(module, "_errors_of_draws", lambda key, law, X, y: 7)
+    found = certify_digits(jax.random.key(3), data, 17, prior, DESCENT, 0.05)
+    assert found == (0.31, 0.21, 5.5, 0.3, 7 / 100, held_out_bound(7, 100, 0.05).bound)
+    draws = generator(jax.random.split(jax.random.key(3), 4)[0])
+    noise = [0.1 * draws.standard_normal((1, 1, 2, 2))[0] for _ in range(2)]
+    start = MultiHead(*map(jnp.asarray, noise))
+    centre = 108 * bool(first)
+    for own, shift in zip(asked["centres"], (0, 17, 117), strict=True):
+        jax.tree.map(
+            lambda a, b, shift=shift: np.testing.assert_allclose(a, b + centre + shift, rtol=1e-14),
+            own,
+            start,
+        )
+    jax.tree.map(np.testing.assert_array_equal, asked["grid"].mean, asked["centres"][0])
+    np.testing.assert_array_equal(asked["X"], data.X_train[first:17])
+    np.testing.assert_array_equal(asked["y"], data.y_train[first:17])
+    assert (asked["n"], asked["delta"], asked["trivial"], asked["draws"]) == (
+        17 - first,
+        0.05,
+        0.5,
+        200,
+    )
+    if not first:
+        assert asked["split"] is None
+        return
+    one, two = asked["split"]
+    assert (one.tolist(), two.tolist()) == (list(range(8)), list(range(8, 17)))

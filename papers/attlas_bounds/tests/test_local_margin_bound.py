@@ -3,6 +3,7 @@
 import math
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -15,7 +16,7 @@ from attlas_bounds.library.bounds.local_margin_bound import (
     local_margin_bound,
     localised_risk,
 )
-from attlas_bounds.library.bounds.margin_bounds import cover_margin_bound
+from attlas_bounds.library.bounds.margin_bounds import GRID, cover_coefficient, cover_margin_bound
 
 
 def sample(n=200, margin=1.0, wrong=0):
@@ -38,12 +39,69 @@ def test_the_complexity_is_above_its_own_chain_and_falls_with_the_risk():
     assert again <= found[1] <= 1.1 * again
 
 
+@pytest.mark.parametrize(
+    ("coefficient", "risk", "m"), [(2.0, 0.3, 1e4), (0.7, 0.02, 1e6), (50.0, 1.0, 3.0)]
+)
+def test_the_complexity_is_the_last_of_three_chains(coefficient, risk, m):
+    psi = 1.0
+
+    def cover(epsilon):
+        epsilon = np.asarray(epsilon)
+        return coefficient / 0.81 / epsilon**2 + np.log(np.ceil(5 / epsilon))
+
+    with jax.enable_x64(True):
+        for _ in range(3):
+            psi = min(psi, float(dudley_chain(cover, m, math.sqrt(risk + 2 * psi))))
+    assert float(local_complexity(coefficient, risk, m)) == pytest.approx(psi, rel=1e-12)
+    assert (psi == 1) == (m == 3)
+
+
+def test_risk_is_not_divided_by_what_is_zero_but_for_rounding():
+    near, apart = (0.2 * (1 - part * 2**-30) for part in (0.75, 1.5))
+    assert float(localised_risk(0.0, near, 0.2)) == 1.0
+    assert float(localised_risk(0.0, apart, 0.2)) == apart
+    assert float(localised_risk(0.5, 0.1, 0.15)) == 1.0
+
+
+@pytest.mark.parametrize("m", [1e9, 1e12])
+def test_the_bound_is_the_least_over_margins_and_radii(m):
+    rng = np.random.default_rng(4)
+    a, M = rng.normal(size=(2, 3)), 0.2 * rng.normal(size=(2, 3, 3))
+    X, x = rng.uniform(-0.5, 0.5, (50, 4, 3)), np.array([0.3, -0.4, 0.2])
+    f = measure_margins(LinearAttention(a, M), X, x, np.ones(50)).margins
+    own = measure_margins(LinearAttention(a, M), X, x, np.sign(f) * np.where(f > 0.9, -1, 1))
+    bound = local_margin_bound(own, 0.9, 0.03)
+    norm = float(np.abs(own.query_keys).sum())
+    gamma = cover_coefficient(0.9, float(min(g for g in GRID if g >= norm)), 2, 3)
+    x = math.log(81 * 13 * 6 / 0.03)
+    margins = [2.0**k for k in range(-10, 3)]
+    pairs = [(g, 4.0**-k) for g in margins for k in range(6)]
+    psis = jax.vmap(lambda D, r: local_complexity(D, r, m))(
+        jnp.array([gamma / g**2 for g, _ in pairs]), jnp.array([r for _, r in pairs])
+    )
+    found = []
+    for (g, r), psi in zip(pairs, np.asarray(psis), strict=True):
+        losses = [min(1, max(0, 1 - f / np.abs(a).sum() / g)) for f in own.margins]
+        empirical = sum(losses) / 50
+        V = 2 * psi + math.sqrt(2 * x * r * (1 + 4 * psi) / m) + r * x / (3 * m)
+        found.append(1.0 if r <= V else min(1, max(empirical + V, r / (r - V) * empirical)))
+    assert 0.05 < min(found) < 0.9
+    assert bound.at(m) == pytest.approx(min(found), rel=1e-10)
+    assert bound.complexity == pytest.approx(math.log(81 * 13 * 6), rel=1e-14)
+    large = own._replace(query_keys=1e5 * own.query_keys)
+    assert local_margin_bound(large, 0.9, 0.03).at(1e300) == 1.0
+
+
 def test_deviation_and_risk_by_hand():
     V = float(local_deviation(0.02, 0.25, 100.0, 2.0))
     by_hand = 0.04 + math.sqrt(4 * (0.25 + 0.02) / 100) + 0.5 / 300
-    assert math.isclose(V, by_hand, rel_tol=1e-6)
-    assert math.isclose(float(localised_risk(0.3, 0.1, 0.2)), 0.6, rel_tol=1e-6)
-    assert math.isclose(float(localised_risk(0.0, 0.1, 0.2)), 0.1, rel_tol=1e-6)
+    assert math.isclose(V, by_hand, rel_tol=1e-13)
+    V = float(local_deviation(0.03, 0.35, 170.0, 2.6))
+    by_hand = 0.06 + math.sqrt(5.2 * 0.35 * 1.12 / 170) + 0.91 / 510
+    assert math.isclose(V, by_hand, rel_tol=1e-13)
+    assert math.isclose(float(localised_risk(0.3, 0.1, 0.2)), 0.6, rel_tol=1e-13)
+    assert math.isclose(float(localised_risk(0.3, 0.02, 0.7)), 0.32, rel_tol=1e-13)
+    assert math.isclose(float(localised_risk(0.0, 0.1, 0.2)), 0.1, rel_tol=1e-13)
     assert float(localised_risk(0.0, 0.2, 0.2)) == 1.0
 
 

@@ -18,6 +18,13 @@ def test_value_is_rounded_and_slope_is_that_of_the_identity():
     np.testing.assert_allclose(straight_through(w, jnp.array(0.0))["b"], 0.76)
 
 
+@pytest.mark.parametrize("spacing", [0.3, 1.0, 2.5])
+def test_rounding_is_to_the_nearest_multiple(spacing):
+    w = np.array([-7.1, -0.4, 0.1, 1.3, 1.7, 6.2])
+    seen = straight_through([jnp.asarray(w)], jnp.array(spacing))[0]
+    np.testing.assert_allclose(seen, [spacing * round(v / spacing) for v in w], rtol=1e-14)
+
+
 def test_whole_numbers_times_the_spacing_are_the_weights():
     w = [jnp.array([[0.3, -1.1]]), jnp.array([2.0])]
     on_grid, numbers = rounded_weights(w, 0.25)

@@ -50,7 +50,6 @@ def test_two_bounds_are_equal_at_the_break_even_ratio():
     assert float(first) == pytest.approx(float(second), rel=1e-12)
 
 
-@pytest.mark.thorough
 def test_a_point_is_the_bound_of_the_library():
     B, m, d = np.array([0.5, 2.0]), np.array([1e4, 1e7]), 16
     found = bounds_in_plane(LayerNorms(3.0, 1.0, 2.0, 1.0, 4.0), B, m, (1, 50), d)

@@ -32,3 +32,15 @@ def test_count_is_at_most_the_printed_one_without_a_ceiling():
 def test_first_radius_is_attained():
     # e_1 lies at 1/2 of the centre e_1 / 2, and no step leaves the origin at 1/2 of (1/2, 1/2)...
     np.testing.assert_allclose(greedy_cover_centre(np.array([0.0, -1.0]), 1.0, 1), [0.0, -0.5])
+
+
+def test_a_step_is_made_from_half_its_size_on():
+    """Steps of 1/2, 1/4 and 3/16 of the radius, of 4."""
+    for v, steps, expected in (
+        ([0.9, -0.9], 1, [0, 0]),
+        ([-1.1, 0.9], 1, [-2, 0]),
+        ([1.1, 0.8], 2, [1, 0]),
+        ([0.3, 0.45], 2, [0, 0]),
+        ([0.3, 0.45], 3, [0, 0.75]),
+    ):
+        np.testing.assert_allclose(greedy_cover_centre(np.array(v), 4.0, steps), expected)

@@ -6,8 +6,11 @@ import numpy as np
 import pytest
 
 from attlas.bounds.comparison.compare import compare_bounds
+from attlas.bounds.comparison.comparison import Comparison, Entry
 from attlas.bounds.comparison.transformer_weights import Head, TransformerWeights
-from trauger2023sequence.library.data.masked_words import load_masked_words
+from trauger2023sequence.library.data.masked_words import MaskedWords, load_masked_words
+from trauger2023sequence.library.models.transformer import Layer, Transformer
+from trauger2023sequence.library.training import masked_word_bounds as masked_word_bounds_module
 from trauger2023sequence.library.training.masked_word_bounds import (
     COVERS,
     masked_tokens,
@@ -16,6 +19,7 @@ from trauger2023sequence.library.training.masked_word_bounds import (
     one_score_gaps,
 )
 from trauger2023sequence.library.training.masked_words import (
+    MaskedWordModel,
     MaskedWordSettings,
     make_word_inputs,
     train_masked_words,
@@ -38,6 +42,50 @@ def test_contraction_is_that_of_the_compared_complexity():
     assert found[0] == pytest.approx(2 * 2 * np.sqrt(3) * table["1,1 corrected"] + tail, rel=2e-3)
     # the threshold by which the entropy is told has four digits
     assert found[1] == pytest.approx(2 * 2 * 3 * table["1,1 sharp"] + tail, rel=2e-3)
+
+
+def test_masks_stand_in_their_places():
+    inputs = make_word_inputs(jax.random.key(0), 5, 3, 4)
+    words, places = np.asarray(inputs.words, float), np.asarray(inputs.positions, float)
+    data = MaskedWords(np.array([[0, 5, 2], [4, 1, 5]]), np.array([2, 0]), np.array([2, 4]))
+    found = masked_tokens(inputs, data)
+    for row, numbers in enumerate([[0, 5, 6], [6, 1, 5]]):
+        for t, number in enumerate(numbers):
+            np.testing.assert_allclose(found[row, t], 0.5 * (words[number] + places[t]))
+    assert data.words.tolist() == [[0, 5, 2], [4, 1, 5]]
+
+
+def test_bounds_are_laid_out_by_model_size_and_cover_and_cross_the_vacuous_loss(monkeypatch):
+    """Bounds from one score fall like a root of m through 2 ln K at known sizes."""
+    K, sizes, crossings = 7, np.array([1e2, 1e4, 1e6, 1e8]), np.array([3e3, 5e6])
+
+    def compared(weights, X, m, delta, loss_range):
+        assert loss_range == pytest.approx(np.log(K * K), rel=1e-14)
+        first, zeros = weights.readout[0, 0], [0.0] * 5
+        rows = [
+            Entry(name, 0.0, first + k / m, 0.0, True, "", *zeros, "", lambda k=k: first * k, str)
+            for k, name in enumerate([*COVERS, "trivial"])
+        ]
+        return Comparison(tuple(rows[::-1]), m, delta, 1.0)
+
+    def scored(weights, X, samples, K, delta):
+        assert weights.readout[0, 0] == 20.0
+        return 2 * np.log(K) * np.sqrt(crossings / samples[:, None])
+
+    monkeypatch.setattr(masked_word_bounds_module, "compare_bounds", compared)
+    monkeypatch.setattr(masked_word_bounds_module, "one_score_gaps", scored)
+    one = Layer(jnp.ones((1, 4, 4)), jnp.ones((1, 4, 2)), jnp.ones((1, 2, 4)))
+    members = [MaskedWordModel(Transformer((one,)), w * jnp.ones((K, 4))) for w in (10, 20, 30)]
+    models = jax.tree.map(lambda *parts: jnp.stack(parts), *members)
+    found = masked_word_bounds(models, 1, np.ones((11, 2, 4)), sizes, K, 0.05)
+    m, k = np.append(sizes, 11), np.arange(6)
+    np.testing.assert_array_equal(found.samples, m)
+    np.testing.assert_allclose(found.bound, 20 + k / m[:, None], rtol=1e-14)
+    np.testing.assert_allclose(
+        found.score_bound, scored(masked_word_weights(models, 1), 0, m, K, 0)
+    )
+    np.testing.assert_allclose(found.needed, np.outer([10.0, 20.0, 30.0], k))
+    np.testing.assert_allclose(found.score_needed, crossings, rtol=1e-12)
 
 
 @pytest.mark.thorough

@@ -3,6 +3,8 @@ import pytest
 
 from attlas.core.errors import UserError
 from attlas.data.generated_sentences import generated_sentences
+from attlas.data.splits import split_groups
+from trauger2023sequence.library.data import masked_words as masked_words_module
 from trauger2023sequence.library.data.masked_words import (
     frequency_baseline,
     frequent_words,
@@ -38,6 +40,64 @@ def test_positions_are_uniform_over_known_words():
     assert count[2] == 0
     # sixty fair coins have a deviation of 3.9
     assert abs(count[0] - 30) < 4 * 3.9
+
+
+TRIPLES = [f"{a} {b} {c}" for a in "abc" for b in "bac" for c in "cab"]
+
+
+@pytest.mark.parametrize(("texts", "train", "test"), [(23, 14, 9), (3, 2, 1), (9, 9, 0)])
+def test_texts_are_dealt_out_in_the_ratio_of_the_samples(texts, train, test):
+    """Every text is one window: the samples are all that there are."""
+    sentences = TRIPLES[:texts]
+    held, remaining = split_groups(np.arange(texts), (max(1, test),), 5)
+    if test == 0:  # one text at least is not for training
+        with pytest.raises(UserError, match="8 training and 1 test samples"):
+            make_masked_words(sentences, 2, 3, train, test, seed=5)
+        train = 8
+    split = make_masked_words(sentences, 2, 3, train, test, seed=5)
+    vocabulary = frequent_words([sentences[k] for k in remaining], 2)
+    assert split.vocabulary == vocabulary
+    first = mask_words([sentences[k] for k in remaining], vocabulary, 3, 5)
+    second = mask_words([sentences[k] for k in held], vocabulary, 3, 6)
+    for mine, theirs in zip(split.train, first, strict=True):
+        np.testing.assert_array_equal(mine, theirs[:train])
+    for mine, theirs in zip(split.test, second, strict=True):
+        np.testing.assert_array_equal(mine, theirs[:test])
+
+
+def test_a_window_of_the_training_texts_is_no_test_sample():
+    split = make_masked_words([f"a b c {triple}" for triple in TRIPLES[6:18]], 3, 3, 8, 2, seed=1)
+    train, test = (set(map(tuple, part.words.tolist())) for part in split[:2])
+    assert tuple(split.vocabulary.index(letter) for letter in "abc") in train
+    assert not train & test
+    assert len(test) == 2
+
+
+def test_short_texts_are_left_out_and_windows_do_not_overlap():
+    found = mask_words(["a b", "b a c d a x a", "x y z", "a c d"], ("d", "a"), 3, seed=7)
+    assert found.words.tolist() == [[2, 1, 2], [0, 1, 2], [1, 2, 0]]
+    chance = np.random.default_rng(7).random((3, 3))
+    expected = [1, 0 if chance[1, 0] > chance[1, 1] else 1, 0 if chance[2, 0] > chance[2, 2] else 2]
+    assert found.positions.tolist() == expected
+    assert found.targets.tolist() == [row[k] for row, k in zip(found.words, expected, strict=True)]
+
+
+@pytest.mark.parametrize(("T", "words"), [(5, 16), (20, 20)])
+def test_twice_as_many_sentences_as_samples_are_generated(T, words, monkeypatch):
+    asked = []
+
+    def sentences(*arguments):
+        asked.append(arguments)
+        return [" ".join([*TRIPLES[k:], *TRIPLES[:k]][:7]) for k in range(27)]
+
+    monkeypatch.setattr(masked_words_module, "generated_sentences", sentences)
+    found = load_masked_words("generated", 2, T, train=7, test=4, seed=3)
+    assert asked == [(22, 3, words)]
+    expected = make_masked_words(sentences(), 2, T, 7, 4, 3)
+    for mine, theirs in zip(
+        (*found.train, *found.test), (*expected.train, *expected.test), strict=True
+    ):
+        np.testing.assert_array_equal(mine, theirs)
 
 
 def test_words_and_vocabulary():

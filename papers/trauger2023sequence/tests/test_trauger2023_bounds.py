@@ -1,5 +1,6 @@
 """The reduced weights are the trained function, and their bounds those of the comparison."""
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -9,6 +10,10 @@ from attlas.bounds.comparison.bound_table import Inputs
 from attlas.bounds.comparison.transformer_weights import Head, TransformerWeights
 from attlas.bounds.comparison.unnormalised import unnormalised
 from attlas.bounds.comparison.weight_norms import weight_norms
+from attlas.bounds.covering.edelman2022_cover import edelman2022_cover
+from attlas.bounds.covering.parameter_counting import parameter_counting_single
+from attlas.bounds.covering.trauger2023_cover import trauger2023_cover
+from attlas.bounds.generalisation.trauger2023_single import trauger2023_single
 from attlas.core.errors import UserError
 from attlas.data.sparse_majority import MajorityDesign, make_sparse_majority
 from trauger2023sequence.library.models.majority_attention import make_majority_attention
@@ -34,17 +39,21 @@ def instance(biases: float):
     return model, make_sparse_majority(jax.random.key(1), T, DESIGN, "float64")
 
 
-@pytest.mark.thorough
 def test_reduced_weights_are_the_same_function():
     model, data = instance(0.7)
+    model = jax.tree.map(lambda a: 2 * a, model)
+    raised = model.output[0], model.output[1] + 4  # otherwise the ReLU is 0 nearly everywhere
+    model = eqx.tree_at(lambda m: m.output, model, raised)
     X = np.asarray(jax.vmap(data.embedding)(data.bits))
     reduced = reduce_majority(model, X[0, -1])
     inside = reduced.b[None]
     for M, V in zip(reduced.M, reduced.V, strict=True):
         weights = np.asarray(jax.nn.softmax(X @ (M @ X[0, -1]), axis=1))
         inside = inside + np.einsum("nt,ntd->nd", weights, X) @ V
+    assert np.any(inside > 0, axis=0).sum() >= 2
     logits = np.maximum(inside, 0) @ reduced.r + reduced.c
     expected = np.asarray(jax.vmap(model)(jnp.asarray(X)))
+    assert np.ptp(expected, axis=0).min() > 0.01
     assert np.abs(logits - expected).max() < 1e3 * np.finfo(float).eps * np.abs(expected).max()
 
 
@@ -107,6 +116,66 @@ def test_bounds_by_hand():
     complexity = 2 * (heads + 0.5 / 100) + 1 / 100
     printed = bounds[1, ROWS.index(("1,1", "printed")), 0]
     np.testing.assert_allclose(printed, 2 * complexity + tail[0], rtol=1e-13)
+
+
+def test_sharp_rows_are_theorem_4_1_of_their_covers():
+    """Each cover with the norm, the length and the points that are its own, a run at a time."""
+    norms = two_heads(np.arange(1, 11).reshape(2, 5) * 1e-3)
+    m, S, d = 1e6, T + 1, 5
+    bounds, _ = majority_bounds(stacked(norms), jnp.array([m]), T, d, DELTA)
+    two, one_norm, largest = 2.0, 3.0, 0.5
+    for k, (name, version) in enumerate(ROWS):
+        heads = []
+        for value, (total, column, row_sum, at_cls, spectral) in zip(
+            [2.0, 3.0], np.asarray(norms.query_key), strict=True
+        ):
+            if name == "parameters":
+                heads.append(parameter_counting_single(value, spectral, two, d * d, d, m))
+                continue
+            C = {
+                "1,1": lambda n=total: trauger2023_cover("1,1", n, two, d, d),
+                "1,inf": lambda n=column: trauger2023_cover("1,inf", n, one_norm, d, d),
+                "2,1": lambda n=row_sum: trauger2023_cover("2,1", n, one_norm, d, d, m),
+                "log T": lambda n=row_sum: edelman2022_cover(n, two, m * S, d, m),
+                "log m": lambda n=at_cls: edelman2022_cover(n, two, m, d, m),
+            }[name]()
+            heads.append(
+                trauger2023_single(value, C, two, d, m, constants=version, largest_entry=largest)
+            )
+        network = float(sum(heads))
+        network = network if version == "printed" else min(network, 5 * largest)
+        # readouts of norms 1 and 3, constants 0.5 and 1.5, max|b| = 0.25
+        complexity = 2 * (network + 2 * 0.25 / 1e3) + 1 / 1e3
+        tail = 3 * 6.5 * np.sqrt(np.log(2 / DELTA) / (2 * m))
+        np.testing.assert_allclose(bounds[0, k, 0], 2 * complexity + tail, rtol=1e-12)
+        assert network < 5 * largest, name
+
+
+def test_norms_are_those_of_the_reduced_weights_and_of_all_tokens():
+    model, data = instance(0.6)
+    embedding = jax.tree.map(np.asarray, data.embedding)
+    own = np.stack([embedding.zero, embedding.one])
+    tokens = [place + content for place in embedding.positions[:-1] for content in own]
+    cls = embedding.cls + embedding.positions[-1]
+    tokens.append(cls)
+    reduced = reduce_majority(model, cls)
+    norms = majority_norms(model, data.embedding)
+    assert len(tokens) == 2 * T + 1
+    for head, (M, V) in enumerate(zip(reduced.M, reduced.V, strict=True)):
+        columns, rows = (np.sqrt((M**2).sum(axis)).sum() for axis in (0, 1))
+        largest = [np.abs(M).sum(axis).max() for axis in (0, 1)]
+        found = norms.query_key[head]
+        assert found[0] == pytest.approx(np.abs(M).sum(), rel=1e-13)
+        assert found[1] == pytest.approx(min(largest), rel=1e-13)
+        assert found[2] == pytest.approx(min(columns, rows), rel=1e-13)
+        assert found[3] == pytest.approx(rows, rel=1e-13)
+        assert found[4] == pytest.approx(np.linalg.svd(M)[1][0], rel=1e-13)
+        assert norms.value[head] == pytest.approx(np.abs(V).sum(axis=0).max(), rel=1e-13)
+    assert norms.bias == pytest.approx(np.abs(reduced.b).max(), rel=1e-14)
+    np.testing.assert_allclose(norms.readout, np.abs(reduced.r).sum(axis=0), rtol=1e-14)
+    np.testing.assert_allclose(norms.constant, np.abs(reduced.c), rtol=1e-14)
+    expected = [max(np.linalg.norm(token, order) for token in tokens) for order in (2, 1, np.inf)]
+    np.testing.assert_allclose(norms.tokens, expected, rtol=1e-14)
 
 
 def test_a_row_reads_the_norm_of_its_cover():

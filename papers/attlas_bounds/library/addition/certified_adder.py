@@ -143,7 +143,9 @@ def adder_norm_bounds(adder: Adder, data: Additions, m: int, delta: float) -> Co
     width, places = adder.start.shape[0], data.sums.shape[1]
     digits = np.asarray(adder.digits, float)
     x = digits[np.asarray(data.operands)].sum(axis=2)
-    longest = np.sqrt(np.max(np.sum(x**2, axis=-1)) + 1 + (places - 1) ** 2)
+    # The first token, at place 0, is among those that are read.
+    squares = np.sum(np.asarray(adder.start, float) ** 2), np.sum(x**2, axis=-1).max()
+    longest = np.sqrt(1 + max(squares[0], squares[1] + (places - 1) ** 2))
     constant = np.zeros((width + 2, 1))
     constant[width] = longest
     key = np.zeros((width + 2, 1))

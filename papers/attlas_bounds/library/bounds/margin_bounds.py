@@ -191,11 +191,11 @@ def _cover(
 
     def at(m: float) -> float:
         cost = (nats + union) / m * _SAFE
+        if not np.isfinite(cost).all():  # a norm is above the grid
+            return 1.0
         if deviation == "Hoeffding":
             return min(1.0, float(np.min(below + np.sqrt(cost / 2))) * _SAFE)
         k = int(np.argmin(near_kl_inverse(below, cost)))
-        if below[k] >= 1 or not math.isfinite(cost[k]):
-            return 1.0
         return min(1.0, kl_upper_inverse(float(below[k]), float(cost[k])) * _SAFE)
 
     best = int(np.argmin(below + np.sqrt(nats / len(sample.margins))))

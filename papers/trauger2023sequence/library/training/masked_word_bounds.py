@@ -55,7 +55,7 @@ def masked_tokens(inputs: WordInputs, data: MaskedWords) -> Float[np.ndarray, "n
     """
     words, places = (np.asarray(a, float) for a in (inputs.words, inputs.positions))
     numbers = data.words.copy()
-    numbers[np.arange(len(numbers)), data.positions] = len(words) - 1
+    numbers[np.arange(len(numbers)), data.positions] = -1  # the mask is the last word
     return (words[numbers] + places[None]) / 2
 
 

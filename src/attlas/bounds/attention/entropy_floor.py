@@ -78,7 +78,6 @@ def range_entropy_floor(radius: Number, tokens: Number) -> Array:
     z, T = _broadcast(radius, tokens)
     width = 2 * z
     low = jnp.exp(-width)
-    # Below, the quotient is noise; 1/2 is off by width / 6: entropies change by width^4 / 72.
     # Below, the quotient is noise; 1/2 is off by width / 6, entropies then by width^4 / 72.
     wide = width > 1e-4
     ratio = low * (width - 1 + low) / jnp.where(wide, 1 - low, 1.0) ** 2
