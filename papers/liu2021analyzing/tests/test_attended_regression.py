@@ -113,3 +113,9 @@ def test_tasks_are_those_of_the_stated_draws():
             np.testing.assert_allclose(tasks[at][1], truth, rtol=1e-11, atol=1e-13)
             at += 1
     assert at == len(tasks)
+
+
+def test_output_weights_have_size_one_and_both_signs():
+    w2 = balanced_layers(np.random.default_rng(0), 3, 40)[1]
+    assert set(w2[:20].tolist()) == {-1.0, 1.0}
+    np.testing.assert_array_equal(w2[20:], -w2[:20])
