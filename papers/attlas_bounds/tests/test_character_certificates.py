@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from attlas._jax.generator import generator
+from attlas._jax.device_arrays import generator
 from attlas.bounds.generalisation.token_bound import token_bound
 from attlas.core.errors import UserError
 from attlas_bounds.library.bounds.whole_number_prior import whole_number_bits

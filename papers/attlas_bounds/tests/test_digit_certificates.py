@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from attlas._jax.generator import generator
+from attlas._jax.device_arrays import generator
 from attlas.bounds.generalisation.gaussian_weights import GaussianPrior, GaussianWeights
 from attlas.bounds.generalisation.held_out_bound import held_out_bound
 from attlas.data.digit_pairs import DigitPairs

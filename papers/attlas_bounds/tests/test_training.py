@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from attlas._jax.generator import generator
+from attlas._jax.device_arrays import generator
 from attlas.training.fit import Ensemble
 from attlas_bounds.library.addition import training
 from attlas_bounds.library.addition.adder import make_adder

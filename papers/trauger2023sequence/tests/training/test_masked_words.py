@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from attlas._jax.generator import generator
+from attlas._jax.device_arrays import generator
 from attlas.core.errors import UserError
 from trauger2023sequence.library.data.masked_words import MaskedWords
 from trauger2023sequence.library.models.transformer import masked_word_readout
