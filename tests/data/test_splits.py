@@ -46,3 +46,8 @@ def test_groups_are_distributed_in_a_shuffled_order(sizes):
 def test_a_first_set_may_be_empty():
     parts = split_groups(np.repeat([0, 1], 3), (0, 3), seed=0)
     assert [part.size for part in parts] == [0, 3, 3]
+
+
+def test_no_examples_are_refused():
+    with pytest.raises(UserError, match="leave nothing of 0 examples"):
+        split_groups(np.zeros(0, int), (0,), seed=0)
