@@ -86,7 +86,11 @@ def test_an_answer_that_fails_is_named(store, claims, errata, experiments):
 
 def test_findings_stand_at_the_head_of_their_paper(store, claims, errata, experiments, monkeypatch):
     prose = {"What holds": ('{{ holds("plain") }} It is plain: $x$.',)}
-    monkeypatch.setattr(findings, "read_findings", lambda folders: prose)
+    monkeypatch.setattr(
+        findings,
+        "read_findings",
+        lambda folders, name=findings.FILE: prose if name == findings.FILE else {},
+    )
     atlas = gather(store, claims, errata, experiments)
     ((title, (finding,)),) = atlas.papers[0].findings
     assert (title, finding.text) == ("What holds", "It is plain: $x$.")

@@ -86,6 +86,12 @@ def pairs(data: xr.Dataset) -> xr.DataArray:
     return table.reset_index("pair").assign_coords(factor=table.p / table.s0)
 
 
+def drawn(data: xr.Dataset) -> xr.DataArray:
+    """The factors with their intervals; one without a limit ends at what the grid of n spans."""
+    span = float(data["multiple"][-1] / data["multiple"][0])
+    return pairs(data).isel(end=slice(3)).clip(max=span)
+
+
 def saved_text(ends: xr.DataArray) -> str:
     """A ratio of numbers of samples with its interval, as text."""
     value, low, high, censored = ends.values
@@ -244,7 +250,7 @@ EXPERIMENT = Experiment(
         panels.Plot(
             "How many times fewer samples",
             Points(
-                lambda data: pairs(data).isel(end=slice(3)), "factor", colour="compared",
+                drawn, "factor", colour="compared",
                 band=panels.stated, dodge=0.12, width=1.8,
                 names={name: f"measured: {name}" for name in COMPARED}, xscale="log2",
                 yscale="log2", xlabel="$p/s_0$", ylabel="samples without / with attention",
