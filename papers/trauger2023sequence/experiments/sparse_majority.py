@@ -284,7 +284,7 @@ def answer(data: xr.Dataset) -> dict[str, object]:
     count = f"{runs:,.0f} [{low:,.0f}, {high:,.0f}]"
     return (
         sizes(data)
-        | (growth(data) if data.sizes["T"] > 2 else {"trend": ""})
+        | growth(data)
         | {
             "rise": RISE,
             "name": NAMES[cover],
