@@ -10,6 +10,7 @@ from benchmarks.mutants.operators import ROOT, Mutant, digest, mutants_of
 from benchmarks.mutants.table import RESULTS, read_table
 
 from attlas.data.sparse_majority import sinusoidal_positions
+from attlas.verify.registry import find_claims
 
 FORMULA = '''
 def bound(x: float, sizes: Array, power: float = 7) -> float:
@@ -114,3 +115,9 @@ def test_a_function_that_a_thread_enters_is_noted():
         thread.start()
         thread.join()
     assert ("src/attlas/data/sparse_majority.py", "sinusoidal_positions") in entered
+
+
+@pytest.mark.thorough
+def test_claims_that_killed_a_mutant_are_there():
+    claims = {claim.name for claim in find_claims()}
+    assert {row.by for row in read_table() if row.by_claim and ".py" not in row.by} <= claims

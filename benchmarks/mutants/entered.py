@@ -108,13 +108,13 @@ class EnteredFunctions:
     def pytest_runtest_protocol(self, item: pytest.Item) -> Any:
         """Note what a test enters."""
         _empty_caches()
-        begun, own = time.process_time(), self.entered.setdefault(item.nodeid, set())
-        with profiled(own):
+        begun, functions = time.process_time(), self.entered.setdefault(item.nodeid, set())
+        with profiled(functions):
             outcome = yield
         self.seconds[item.nodeid] = time.process_time() - begun
         for name in getattr(item, "fixturenames", ()):
-            own |= self._of_fixtures[name]
-        own |= self._of_files[item.nodeid.partition("::")[0]]
+            functions |= self._of_fixtures[name]
+        functions |= self._of_files[item.nodeid.partition("::")[0]]
         return outcome
 
     def pytest_runtest_logreport(self, report: Any) -> None:
@@ -125,9 +125,9 @@ class EnteredFunctions:
     def rows(self) -> dict[str, tuple[float, list[_Key]]]:
         """Seconds and functions of the tests that passed."""
         return {
-            name: (round(self.seconds.get(name, 0.0), 2), sorted(own))
-            for name, own in self.entered.items()
-            if name not in self.failed and own
+            name: (round(self.seconds.get(name, 0.0), 2), sorted(functions))
+            for name, functions in self.entered.items()
+            if name not in self.failed and functions
         }
 
 
@@ -159,11 +159,11 @@ def entered_by_claims(module: str) -> dict[str, tuple[float, list[_Key]]]:
         if str(claim.place[0]) != file:
             continue
         _empty_caches()
-        begun, own = time.process_time(), set()
-        with profiled(own):
+        begun, functions = time.process_time(), set()
+        with profiled(functions):
             defects = has_defects(claim)
         if not defects:
-            rows[claim.name] = round(time.process_time() - begun, 2), sorted(own)
+            rows[claim.name] = round(time.process_time() - begun, 2), sorted(functions)
     return rows
 
 
@@ -215,13 +215,17 @@ def renew(processes: int, only: str = "", minutes: float = math.inf) -> dict[str
         for name in units
         if name not in current
     ]
+    TABLE.parent.mkdir(parents=True, exist_ok=True)
+    written = time.monotonic()
     for k, (name, rows) in enumerate(run_children(jobs, processes, minutes)):
         if isinstance(rows, dict):
             table[name] = {"digest": _digest(name), "rows": rows}
-            TABLE.parent.mkdir(parents=True, exist_ok=True)
+        count = len(rows) if isinstance(rows, dict) else rows
+        print(f"{k + 1} of {len(jobs)}: {name}: {count}", flush=True)
+        if time.monotonic() - written > 10:
             TABLE.write_text(json.dumps(table), "utf-8")
-        print(f"{k + 1} of {len(jobs)}: {name}: {len(rows) if isinstance(rows, dict) else rows}",
-              flush=True)  # fmt: skip
+            written = time.monotonic()
+    TABLE.write_text(json.dumps(table), "utf-8")
     return table
 
 

@@ -209,8 +209,8 @@ def attempt(trial: Trial) -> Outcome:
     if failed := run_tests(trial.tests, stop=True):
         return Outcome("killed", failed[0])
     begun, tried = time.process_time(), 0
-    for tried, name in enumerate(trial.claims, 1):
-        if failing_claims([name]):
+    for tried, name in enumerate(failing_claims(trial.claims), 1):
+        if name:
             return Outcome("killed", name, tried)
         if time.process_time() - begun > 2 * CLAIM_SECONDS:
             break
@@ -221,7 +221,8 @@ def attempt(trial: Trial) -> Outcome:
 def fail_anyway(names: Sequence[str]) -> list[str]:
     """Those of some tests and claims that fail as things are, without a change."""
     tests = [name for name in names if ".py" in name]
-    return [*run_tests(tests, stop=False), *failing_claims([n for n in names if n not in tests])]
+    claims = [name for name in names if name not in tests]
+    return [*run_tests(tests, stop=False), *filter(None, failing_claims(claims))]
 
 
 def as_users_have_it() -> None:
@@ -242,17 +243,19 @@ def has_defects(claim: Any) -> bool:
         return True
 
 
-def failing_claims(names: Sequence[str]) -> list[str]:
-    """Those of some claims that come out otherwise than they say."""
+def failing_claims(names: Sequence[str]) -> Iterator[str]:
+    """For each of some claims its name where it comes out otherwise than it says, else nothing."""
     from attlas.verify.registry import find_claims
 
     as_users_have_it()
     try:
         papers = sorted({name.partition("/")[0] for name in names})
-        held = {c.name: c for paper in papers for c in find_claims([paper])}
+        claims = {claim.name: claim for paper in papers for claim in find_claims([paper])}
     except Exception:  # noqa: BLE001 (claims that compute at import notice a wrong formula there)
-        return list(names)
-    return [name for name in names if name in held and has_defects(held[name])]
+        yield from names
+        return
+    for name in names:
+        yield name if name in claims and has_defects(claims[name]) else ""
 
 
 class _Child:

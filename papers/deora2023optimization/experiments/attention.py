@@ -132,7 +132,7 @@ def answer(data: xr.Dataset) -> dict[str, object]:
         "mostly": bool((2 * grown > runs).all()),
         "never": bool((2 * grown <= runs).all()),
         "by_start": ", ".join(
-            f"{int(k)} of {int(of)} from {name}"
+            f"{name} {int(k)}/{int(of)}"
             for name, k, of in zip(grown.start.values, grown, runs, strict=True)
         ),
         "grown": int(grown.sum()),

@@ -193,11 +193,8 @@ def differences(data: xr.Dataset) -> dict[str, object]:
 
 def concentration(data: xr.Dataset) -> dict[str, object]:
     """Shares of the largest weights, and self-attention against equal weights."""
-    ends = ""
-    if "equal weights" in data.model:
-        pair = largest(data).sel(model=["self-attention", "equal weights"])
-        mean, half = student_interval(-pair.diff("model").squeeze("model").values)
-        ends = f"{mean:+.1f} ± {half:.1f}"
+    control = against_equal_weights(data)
+    ends = control[-1] if control else ""
     return {**size(data), "probe": PROBE, "shares": means_text(share(data), 2), "difference": ends}
 
 
@@ -227,42 +224,42 @@ def answer(data: xr.Dataset) -> dict[str, object]:
     The control are equal weights: a gain over the MLP that they have too is one of averaging and
     of the value map, and not of attention.
     """
-    gaps = gap(data).transpose("member", "model", "n")
-    mean, half = student_interval(gaps.values)
-    names = gaps.model.values.tolist()
-    plain = names.index("self-attention")
-    clear = mean[plain] > half[plain]
-    texts = [f"{m:+.1f} ± {r:.1f}" for m, r in zip(mean[:, -1], half[:, -1], strict=True)]
-    best = int(mean[:, -1].argmax())
-    first, control = onset(data.n.values, clear), against_equal_weights(data)
+    mean, half = student_interval(
+        gap(data).sel(model="self-attention").transpose("member", "n").values
+    )
+    clear = mean > half
+    first, control = onset(data.n.values, clear), equal_weights_interval(data)
     attending = control is not None and bool(np.all(control[0] > control[1], where=clear))
     return {
         "first": f"{float(first):,.0f}" if np.isfinite(first) else "",
         "attending": attending,
-        "control": ", ".join(f"{m:+.2f} ± {r:.2f}" for m, r in zip(*control, strict=True))
-        if control
-        else "",
+        "control": ", ".join(against_equal_weights(data)),
         "support": support_text(data),
-        "plain": texts[plain],
-        "recurrent": texts[names.index("recurrent attention")],
-        "best": names[best],
-        "most": texts[best],
+        "plain": f"{mean[-1]:+.1f} ± {half[-1]:.1f}",
         "text": TEXTS[data.attrs["text"]].split(" (")[0],
         "n": f"{int(data.n[-1]):,}",
         "members": data.sizes["member"],
     }
 
 
-def against_equal_weights(data: xr.Dataset) -> tuple[np.ndarray, np.ndarray] | None:
+def equal_weights_interval(data: xr.Dataset) -> tuple[np.ndarray, np.ndarray] | None:
     """Points of self-attention above equal weights: means and half widths of intervals by n."""
     if "equal weights" not in data.model:
         return None
     values = percent(data).transpose("n", "member", "model")
-    pair = values.sel(model="self-attention", drop=True) - values.sel(
-        model="equal weights", drop=True
+    attention, control = (
+        values.sel(model=name, drop=True) for name in ("self-attention", "equal weights")
     )
-    interval = student_interval(pair.transpose("member", "n").values)
+    interval = student_interval((attention - control).transpose("member", "n").values)
     return interval.mean, interval.half_width
+
+
+def against_equal_weights(data: xr.Dataset) -> list[str]:
+    """The same as texts, one for each n."""
+    interval = equal_weights_interval(data)
+    if interval is None:
+        return []
+    return [f"{mean:+.2f} ± {half:.2f}" for mean, half in zip(*interval, strict=True)]
 
 
 def support_text(data: xr.Dataset) -> str:

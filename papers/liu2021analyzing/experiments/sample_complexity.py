@@ -61,7 +61,7 @@ def run(s: Settings, key: Array) -> xr.Dataset:
     return xr.Dataset({**arrays, "n": ("multiple", n)}, dict(zip(axes, labels, strict=False)))
 
 
-def saved(data: xr.Dataset) -> xr.DataArray:
+def saving_factors(data: xr.Dataset) -> xr.DataArray:
     """Times by which the student that knows f needs fewer samples, its interval, if censored."""
     equal, by_comparison = data.error.sel(weights="equal", student="attention", drop=True), []
     for compared in COMPARED:
@@ -82,17 +82,22 @@ def saved(data: xr.Dataset) -> xr.DataArray:
 
 def pairs(data: xr.Dataset) -> xr.DataArray:
     """The same by $p / s_0$, without one task that moves: there no attention has a floor."""
-    table = saved(data).isel(compared=slice(3)).stack(pair=["p", "s0"]).dropna("pair", how="all")
+    table = (
+        saving_factors(data)
+        .isel(compared=slice(3))
+        .stack(pair=["p", "s0"])
+        .dropna("pair", how="all")
+    )
     return table.reset_index("pair").assign_coords(factor=table.p / table.s0)
 
 
-def drawn(data: xr.Dataset) -> xr.DataArray:
+def factors_in_figure(data: xr.Dataset) -> xr.DataArray:
     """The factors with their intervals; one without a limit ends at what the grid of n spans."""
     span = float(data["multiple"][-1] / data["multiple"][0])
     return pairs(data).isel(end=slice(3)).clip(max=span)
 
 
-def saved_text(ends: xr.DataArray) -> str:
+def factor_text(ends: xr.DataArray) -> str:
     """A ratio of numbers of samples with its interval, as text."""
     value, low, high, censored = ends.values
     return SamplesSaved(value, low, high, censored=censored == 1).text()
@@ -112,7 +117,7 @@ def entries(row: xr.Dataset) -> tuple[object, ...]:
     corrected = "none: a floor without f" if compared == COMPARED[3] else "1"
     errors = row.error.sel(weights=weights)
     return (
-        saved_text(row.saved),
+        factor_text(row.factor_of_samples),
         factor**2,
         f"{factor:g}" if weights == "fixed" else corrected,
         slope(errors.sel(student="attention")),
@@ -148,7 +153,7 @@ def factors(data: xr.Dataset) -> dict[str, object]:
         return f"$p = {int(at.p)}$, $s_0 = {int(at.s0)}$"
 
     separate, shared, moving = (
-        "; ".join(f"{saved_text(ends)} for {place(ends)}" for ends in rows.transpose("pair", "end"))
+        "; ".join(f"{factor_text(row)} for {place(row)}" for row in rows.transpose("pair", "end"))
         for rows in pairs(data).transpose("compared", ...)
     )
     fixed = pairs(data).sel(compared=list(COMPARED[:2])).isel(end=2).transpose("pair", ...)
@@ -226,7 +231,8 @@ EXPERIMENT = Experiment(
     answer=answer,
     table=panels.Table(
         ["p", "s0", "compared"], [panels.Derived(HEADS, entries)],
-        where=lambda row: row["s0"] < row["p"], of=lambda data: data.assign(saved=saved(data)),
+        where=lambda row: row["s0"] < row["p"],
+        of=lambda data: data.assign(factor_of_samples=saving_factors(data)),
     ),
     figures=[
         panels.Plot(
@@ -250,7 +256,7 @@ EXPERIMENT = Experiment(
         panels.Plot(
             "How many times fewer samples",
             Points(
-                drawn, "factor", colour="compared",
+                factors_in_figure, "factor", colour="compared",
                 band=panels.stated, dodge=0.12, width=1.8,
                 names={name: f"measured: {name}" for name in COMPARED}, xscale="log2",
                 yscale="log2", xlabel="$p/s_0$", ylabel="samples without / with attention",

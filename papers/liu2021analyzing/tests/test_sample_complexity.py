@@ -5,7 +5,13 @@ import xarray as xr
 
 from attlas.experiments.cell import Scale
 from attlas.experiments.record import Record
-from liu2021analyzing.experiments.sample_complexity import EXPERIMENT, factors, pairs, saved, slope
+from liu2021analyzing.experiments.sample_complexity import (
+    EXPERIMENT,
+    factors,
+    pairs,
+    saving_factors,
+    slope,
+)
 
 
 def test_a_support_of_all_that_counts_is_reported_beside_the_papers_factor():
@@ -36,7 +42,7 @@ def known(p=(8.0, 16.0), s0=(2.0, 8.0)):
 
 
 def test_factors_are_those_of_samples_as_far_as_the_grid_spans():
-    found = saved(known())
+    found = saving_factors(known())
     np.testing.assert_allclose(found.sel(p=16, s0=8).isel(end=0), [2, 2, 1, 1])
     # An eighth of the samples, of a grid that spans a factor of 4.
     np.testing.assert_allclose(found.sel(p=16, s0=2).isel(end=[0, 3]), [[4, 1]] * 2 + [[1, 0]] * 2)

@@ -75,8 +75,8 @@ def samples_saved(
     value = float(_ratios(plain.mean(1, keepdims=True), known.mean(1, keepdims=True), n)[0])
     if np.isnan(value):
         return SamplesSaved(value, value, value, censored=False)
-    drawn = np.random.default_rng(seed).multinomial(runs, np.full(runs, 1 / runs), RESAMPLES)
-    ratios = _ratios(plain @ drawn.T / runs, known @ drawn.T / runs, n)
+    counts = np.random.default_rng(seed).multinomial(runs, np.full(runs, 1 / runs), RESAMPLES)
+    ratios = _ratios(plain @ counts.T / runs, known @ counts.T / runs, n)
     tail, span = (1 - confidence) / 2, n[-1] / n[0]
     low, high = np.quantile(ratios, [tail, 1 - tail], method="inverted_cdf")
     high = np.inf if high >= span else high
