@@ -4,11 +4,15 @@ Nothing here goes through the canonical form. Queries, keys and values of all he
 each, as in the file; heads come apart by reshaping the projected rows.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from typing import Any
 
 import numpy as np
 
 from attlas.transformers.stored_transformer import StoredTransformer
+from attlas.transformers.trained_transformer import TrainedTransformer
+
+_Tensors = Mapping[str, np.ndarray]
 
 
 def apart(rows: np.ndarray, heads: int) -> np.ndarray:
@@ -167,3 +171,26 @@ def fused_heads(
         window=None if table.windows is None else table.windows[index],
     )
     return linear(stored, layer + names.output, mixed)
+
+
+def readers(
+    table: Callable[[Mapping[str, Any]], StoredTransformer],
+) -> tuple[
+    Callable[[Mapping[str, Any], _Tensors, str], TrainedTransformer],
+    Callable[[Mapping[str, Any], _Tensors, int, np.ndarray], np.ndarray],
+]:
+    """`read` and `fused_attention` of an architecture with four maps in each layer's attention.
+
+    Args:
+        table: from config.json.
+    """
+
+    def read(config: Mapping[str, Any], tensors: _Tensors, name: str) -> TrainedTransformer:
+        return table(config).read(tensors, name)
+
+    def fused_attention(
+        config: Mapping[str, Any], tensors: _Tensors, index: int, x: np.ndarray
+    ) -> np.ndarray:
+        return fused_heads(table(config), tensors, index, x)
+
+    return read, fused_attention
