@@ -201,9 +201,6 @@ def limits_of(report: CheckReport) -> Limits:
 def passing_factor(limits: Limits) -> float | None:
     """The largest factor by which a right side could be smaller and pass, in the worst component.
 
-    Args:
-        limits: smallest relative change of the right side that is detected, by component.
-
     Returns:
         1 / (1 - limit); infinite if nothing is detected, None without components.
 

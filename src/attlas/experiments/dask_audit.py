@@ -57,9 +57,6 @@ def compute_layers_on_dask(
 def layer_values(path: str, digest: str, index: int, context: int) -> dict[str, np.ndarray] | str:
     """Compute one layer of the model on the worker's disk; returns its values or an error line.
 
-    Args:
-        context: n of the certificates.
-
     Examples:
         >>> layer_values("/no/model", "", 0, 8)
         "/no/model does not exist there: copy the model's files to the same path"

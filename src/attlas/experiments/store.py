@@ -187,9 +187,6 @@ class Store:
 
         Damaged ones are noted but not moved. If there are many, an index is written beside them.
 
-        Args:
-            but: keys of records to skip.
-
         Raises:
             UserError: if a record was written under another schema.
         """

@@ -48,13 +48,7 @@ class GramTiles(NamedTuple):
 
 
 def ranges(size: int, step: int) -> Iterator[slice]:
-    """Consecutive ranges of an axis.
-
-    Args:
-        step: length of a range; the last one may be shorter.
-
-    Yields:
-        The ranges.
+    """Consecutive ranges of length `step` of an axis; the last one may be shorter.
 
     Examples:
         >>> list(ranges(5, 3))

@@ -150,9 +150,6 @@ def gradient_descent(
         loss: name of a margin loss.
         weights: weights of the samples, by default 1; the risk is still divided by n.
 
-    Returns:
-        The recorded steps, in the dtype of the samples.
-
     Examples:
         >>> from attlas.models.attention.multi_head import make_multi_head
         >>> X = jnp.array([[[1.0]], [[-1.0]]])

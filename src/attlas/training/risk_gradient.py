@@ -33,9 +33,6 @@ def risk_gradient(
         X: samples along the first axis.
         loss: name of a margin loss.
 
-    Returns:
-        The risk, and a model that holds the gradient.
-
     Examples:
         >>> model = MultiHead(jnp.zeros((1, 1, 1)), jnp.zeros((1, 1, 1)))
         >>> value, slope = risk_gradient(model, jnp.ones((2, 1, 1)), jnp.ones(2), jnp.ones(2))

@@ -16,13 +16,7 @@ _Tensors = Mapping[str, np.ndarray]
 
 
 def apart(rows: np.ndarray, heads: int) -> np.ndarray:
-    """Rows of all heads side by side to one block per head.
-
-    Args:
-        rows: (T, heads k).
-
-    Returns:
-        (heads, T, k).
+    """Rows (T, heads k) of all heads side by side to one block per head, (heads, T, k).
 
     Examples:
         >>> apart(np.arange(4.0)[None], 2).tolist()
@@ -131,9 +125,6 @@ def fused_heads(
         index: of the layer.
         x: (T, d), the attention's input.
 
-    Returns:
-        (T, d), in float64.
-
     Examples:
         Zero queries average the values.
 
@@ -179,11 +170,7 @@ def readers(
     Callable[[Mapping[str, Any], _Tensors, str], TrainedTransformer],
     Callable[[Mapping[str, Any], _Tensors, int, np.ndarray], np.ndarray],
 ]:
-    """`read` and `fused_attention` of an architecture with four maps in each layer's attention.
-
-    Args:
-        table: from config.json.
-    """
+    """`read` and `fused_attention` of an architecture with four maps in each layer's attention."""
 
     def read(config: Mapping[str, Any], tensors: _Tensors, name: str) -> TrainedTransformer:
         return table(config).read(tensors, name)

@@ -48,9 +48,6 @@ def repeated_lm_head(
         names: names of the LM head; the first that the file has counts.
         tied: whether the configuration ties them.
 
-    Returns:
-        The numbers of the embedding, or 0.
-
     Examples:
         >>> both = {"in": np.eye(2), "out": np.eye(2)}
         >>> stored = StoredTensors(both, dict.fromkeys(both, (2, 2)))

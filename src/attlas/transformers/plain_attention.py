@@ -70,9 +70,6 @@ def plain_fused(
         attention: prefix of the names of W_Q, W_K, W_V and W_O.
         x: (T, d), the attention's input.
 
-    Returns:
-        (T, d).
-
     Examples:
         Zero queries average the values.
 

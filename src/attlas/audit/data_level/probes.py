@@ -148,10 +148,7 @@ def svm_space(attention: Attention) -> str:
 
 
 def spread_rows(useful: Int[np.ndarray, " m"], rows: int) -> Int[np.ndarray, " n"]:
-    """Some of the rows, at equal distances.
-
-    Args:
-        useful: numbers of the rows, at least one.
+    """Some of the rows, of which there is at least one, at equal distances.
 
     Examples:
         >>> spread_rows(np.arange(10), 2).tolist(), spread_rows(np.arange(1), 2).tolist()

@@ -70,9 +70,6 @@ def reduce_heads(attention: Attention) -> ReducedHeads:
 def read_rows(heads: ReducedHeads, x: Float[Array, "T d"]) -> Float[Array, "H T r"]:
     """Tokens in the coordinates of each head.
 
-    Args:
-        x: the attention's input.
-
     Returns:
         One row per head and token, no longer than the token itself.
     """

@@ -124,9 +124,6 @@ def head_certificates(
 def enumerates_offsets(attention: Attention, context: int) -> bool:
     r"""Whether the certificates see every relative position, or the product of two norms.
 
-    Args:
-        context: largest number n of tokens.
-
     Returns:
         False where positions rotate and n k^3 is so large that ||W_Q|| ||W_K|| stands for the
         largest norm over offsets; it is never smaller. Normalised queries or keys need no product.
