@@ -131,7 +131,6 @@ class CheckReport:
 
     Attributes:
         claim: the claim's name.
-        verdict: the claim's own verdict.
         controls: the verdicts of the controls that its author declared.
         challenge: the search for a counterexample, if one was made.
         detection: for each component of the sides, the smallest relative change of the right side

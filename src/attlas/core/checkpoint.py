@@ -83,9 +83,6 @@ _CURRENT: ContextVar[Checkpoints | None] = ContextVar("checkpoints", default=Non
 def checkpointed(store: CheckpointStore, seconds: float) -> Iterator[Checkpoints]:
     """Let the trainings of this thread inside the block store their states and resume from them.
 
-    Args:
-        seconds: least time between two writes.
-
     Examples:
         >>> class Nowhere:
         ...     def read(self, stage):

@@ -70,7 +70,6 @@ class Store:
     A record is `<root>/<experiment>/<key>.json` with the `.npz` file of its arrays beside it.
 
     Attributes:
-        root: the results folder.
         notes: one line for each damaged pair so far.
         on_note: called with each such line.
     """

@@ -44,7 +44,6 @@ def ball_norm(W: Matrices, ball: str, *, upper: bool = False) -> Float[Array, "*
     r"""The norm whose ball is meant.
 
     Args:
-        ball: name of the norm.
         upper: whether to add the rounding allowance.
 
     Examples:
@@ -58,7 +57,6 @@ def project(W: Matrices, ball: str, radius: Radius) -> Matrices:
     r"""The nearest matrix, in Frobenius distance, with norm at most the radius.
 
     Args:
-        ball: name of the norm.
         radius: radius of the ball, at least 0; one number or one for each matrix.
 
     Raises:

@@ -144,7 +144,6 @@ def attention_weights(
     """Attention maps: the softmax of the logits over the tokens that a token sees.
 
     Args:
-        x: the attention's input.
         present: False for padding; no padding when None.
 
     Returns:
@@ -178,7 +177,6 @@ def head_outputs(
 
     Args:
         weights: attention weights, the layer's or others.
-        x: the attention's input.
     """
     mixed = mix_values(attention, weights, projections(attention, x).values)
     return jnp.einsum("hiv,hvd->hid", mixed, attention.W_O)

@@ -122,7 +122,6 @@ def fused_heads(
     Positions may be rotary, groups may share keys, and heads may have norms.
 
     Args:
-        index: of the layer.
         x: (T, d), the attention's input.
 
     Examples:

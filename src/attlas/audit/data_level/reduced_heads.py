@@ -112,8 +112,6 @@ def head_output(
 
     Args:
         attention: scale, rotation and norms of the layer.
-        head: one entry of `ReducedHeads`.
-        y: tokens in the head's coordinates.
         seen: True where the row's token sees the column's.
     """
     weights = head_maps(attention, head, y, seen)[2]

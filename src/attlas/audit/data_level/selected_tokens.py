@@ -67,7 +67,6 @@ def selected_tokens(
     something beside that of another selection only: hand over random tokens for the null.
 
     Args:
-        heads: tokens, rows and matrices.
         tokens: selected by each head; those of largest logit when None.
 
     Source: ($\ell_p$-AttSVM) at p = 2 of julistiono2024optimizing, on rows of one sequence.

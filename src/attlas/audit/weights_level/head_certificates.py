@@ -84,7 +84,6 @@ def head_certificates(
     Args:
         folded: heads that read the normalised token, `folded_attention`, in float64.
         norm: the norm; without one no ball holds every token, and the bounds are infinite.
-        context: largest number n of tokens.
         radius: radius of the ball; that of the norm when None.
 
     Returns:

@@ -190,7 +190,6 @@ def gu2024_steps(
 
     Args:
         rate: m eta lambda / 2 in the theorem, below 1.
-        epsilon: squared error wanted.
         start: ||F(0) - Y||_F^2; the printed n d when None.
 
     Source: proof of Theorem 4.2 of gu2024exploring (derived).
