@@ -25,10 +25,7 @@ class Damaged(Exception):
 
 
 def read_plain_file(path: Path, most: int) -> bytes | None:
-    """The content of a regular file, or of a link to one, of at most `most` bytes.
-
-    Returns:
-        None where nothing has that name.
+    """The content of a regular file, or of a link to one, of at most `most` bytes; None if absent.
 
     Raises:
         Damaged: if it is a folder, a pipe, a dangling link, too large or not readable.

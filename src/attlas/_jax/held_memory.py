@@ -14,10 +14,7 @@ _RESET = Path("/proc/self/clear_refs")
 
 
 def begin_peak() -> int:
-    """Restart the peak at what the process uses now.
-
-    Returns:
-        Bytes that it uses; 0 where the system cannot restart a peak.
+    """Restart the peak at the bytes that the process uses now, and return them; 0 if impossible.
 
     Examples:
         >>> before = begin_peak()

@@ -46,10 +46,8 @@ class AuditOptions(NamedTuple):
         curvature_sequences: number of these, the shortest, for the Hessian extremes.
         samples: m at which bounds are evaluated.
         bits: bits of a stored number.
-        seed: seed of all random draws.
         learning_rate: step size of the training; level deep reports its product with the sharpness.
         optimizer: optimiser of the training, "sgd".
-        momentum: its momentum.
         source: name of the sequences on the page, such as that of a file.
     """
 

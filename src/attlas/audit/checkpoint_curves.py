@@ -21,9 +21,6 @@ _STEP = re.compile(r"(\d+)$")
 def checkpoints_of(folder: Path) -> tuple[tuple[int, Path], ...]:
     """The checkpoints of a folder: subfolders with config.json whose names end in a number.
 
-    Args:
-        folder: such as a trainer writes: checkpoint-500, checkpoint-1000, ...
-
     Returns:
         Step and path, in order of the steps; none where the folder is a model itself.
 

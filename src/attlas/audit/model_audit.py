@@ -73,11 +73,7 @@ class ModelAudit:
         return {**lists, "not claimed": list(NOT_CLAIMED)}
 
     def to_json(self) -> dict[str, Any]:
-        """The audit as plain data, by the published schema "audit".
-
-        Returns:
-            Numbers that are not finite are null.
-        """
+        """The audit as plain data, by the published schema "audit"; what is not finite is null."""
         described = {
             name: {key: str(text) for key, text in variable.attrs.items()}
             for data in (self.heads, self.depths)

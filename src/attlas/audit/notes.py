@@ -47,7 +47,6 @@ def notes_of(
     Args:
         tokens: sequences that were read; None at level weights.
         batch: those of them that have a loss, likewise.
-        facts: numbers of the whole model.
         source: name of the sequences; may be empty.
         context: relative positions of the certificates.
         protocol: protocol of sinks, certificates and intervals; empty at level weights.

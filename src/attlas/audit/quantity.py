@@ -29,7 +29,6 @@ class Quantity(NamedTuple):
         title: what a reader sees, prose.
         formula: in $...$, or empty.
         meaning: what a large or a small value says, prose.
-        evidence: how it is known.
         null: name of the variable that holds its reference value, or empty.
         unit: what it is counted in, as said after a number, or empty.
         column: title of its column in the table of heads, or empty for none.

@@ -77,10 +77,7 @@ def text_batch(
 
 
 def read_text(file: Path) -> str:
-    """A text file.
-
-    Args:
-        file: a file in UTF-8.
+    """A text file in UTF-8.
 
     Raises:
         UserError: if the file is not UTF-8 text.
@@ -116,13 +113,7 @@ def default_text() -> str:
 
 
 def stored_batch(config: Mapping[str, Any], *, length: int, most: int) -> list[np.ndarray]:
-    """Sequences that a run of attlas stored in the configuration of the model it trained.
-
-    Args:
-        length: largest number of tokens of a sequence.
-
-    Returns:
-        Vectors of whole numbers; none for other models.
+    """Sequences that a run of attlas stored in its model's configuration; none of other models.
 
     Raises:
         UserError: if the stored sequences are not numbers.

@@ -113,31 +113,19 @@ def judged_batch(
 
 
 def sequences_of(batch: JudgedBatch, members: Int[np.ndarray, " m"]) -> JudgedBatch:
-    """Some sequences of a batch, padded to the longest of them alone.
-
-    Args:
-        members: numbers of the wanted sequences.
-    """
+    """Some sequences of a batch, padded to the longest of them alone."""
     length = int(batch.present[members].sum(axis=1).max())
     return JudgedBatch(batch.kind, *(part[members, :length] for part in batch[1:]))
 
 
 def similar_lengths(batch: JudgedBatch) -> list[Int[np.ndarray, " m"]]:
-    """The sequences of a batch in groups of similar lengths, so that little is padded.
-
-    Returns:
-        Their numbers, those of the shortest group first.
-    """
+    """Numbers of sequences in groups of similar lengths, the shortest first: little is padded."""
     group = (batch.present.sum(axis=1) - 1) // _SIMILAR
     return [np.flatnonzero(group == label) for label in np.unique(group)]
 
 
 def shortest_sequences(batch: JudgedBatch, count: int) -> JudgedBatch:
-    """The shortest sequences of a batch, the first of equal ones.
-
-    Args:
-        count: number of sequences; all where there are fewer.
-    """
+    """The `count` shortest sequences of a batch, or all; the first of equal ones."""
     return sequences_of(
         batch, np.sort(np.argsort(batch.present.sum(axis=1), kind="stable")[:count])
     )
@@ -219,9 +207,6 @@ def token_loss(
     logits: Float[Array, "T V"], tokens: Int[Array, " T"], where: Bool[Array, " T"]
 ) -> Float[Array, ""]:
     """Mean cross-entropy of the counted tokens, in nats.
-
-    Args:
-        where: True where a token counts for the loss.
 
     Examples:
         Equal logits of four tokens cost log 4 each; the token that does not count costs nothing.

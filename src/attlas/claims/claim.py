@@ -232,11 +232,7 @@ class Claim:
         return self.function(*arrays, **changes)
 
     def sides(self, instance: Instance, changes: Mapping[str, Any] | None = None) -> Sides:
-        """The two sides on one instance.
-
-        Args:
-            changes: values of keyword-only parameters, as a control gives them.
-        """
+        """The two sides on one instance."""
         changes = {} if changes is None else changes
         value = call_by_name(self.function, instance, changes)
         if self.level is not None:

@@ -32,7 +32,7 @@ Decorator = Callable[[Callable[..., Any]], Claim]
 
 
 class Details(TypedDict, total=False):
-    """What every decorator takes by keyword; see `attlas.claims.claim.Claim`.
+    """What every decorator takes by keyword; `attlas.claims.claim.Claim` describes the others.
 
     Attributes:
         sample: draws instances; not needed beside a witness, nor where `domains` declare the
@@ -49,19 +49,12 @@ class Details(TypedDict, total=False):
             domain where every array has one, else the random numbers of `sample`.
         project: map of named arrays back into the assumptions.
         recertify: solves again after a step of a search.
-        evaluations: number of evaluations of a round of attack, where one takes long.
-        not_attacked: why an attack has nothing to move, such as a training that takes seconds.
         status: relation to the printed text; as printed for `Source.FOUND`, else the `status` of
             the project, and new outside a project.
         expect: any other outcome than SUPPORTED, with its reason.
-        roundings: number of roundings on the longest path to a side.
-        enumerates: number of instances of the domain, where `sample` lists them all.
-        alike: whether the entries of the sides are one statement at several places.
         independent: what each instance of a probability or expectation draws anew, independently
             of all others, such as "a sample and its labels"; required there. The check detects
             copies and near-copies, but no other dependence.
-        witness: one stored instance, evaluated instead of drawn ones.
-        proof_step: place in a chain of inequalities.
     """
 
     sample: Sampler

@@ -49,11 +49,7 @@ class PerturbedGenerator(np.random.Generator):
         return np.random.Generator(self.bit_generator)
 
     def beside(self, base: np.random.Generator) -> "PerturbedGenerator":
-        """Another stream, whose draws are recorded with those of this one.
-
-        Args:
-            base: an ordinary generator at the start of that stream.
-        """
+        """Another stream from its start `base`, whose draws are recorded with those of this one."""
         stream = PerturbedGenerator(base)
         stream.numbers, stream.uniform_at = self.numbers, self.uniform_at
         return stream

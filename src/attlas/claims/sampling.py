@@ -52,9 +52,6 @@ def draw(sample: Sampler, seed: int, count: int) -> Instance:
     Args:
         sample: its first parameter is `rng` (a NumPy generator) or `key` (a JAX key), then `count`.
 
-    Returns:
-        Arrays on the device, by name.
-
     Examples:
         >>> draw(lambda rng, count: {"x": rng.integers(5, 6, size=count)}, 0, 2)["x"].tolist()
         [5, 5]

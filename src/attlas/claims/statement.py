@@ -270,7 +270,6 @@ def erratum(
 
     Args:
         source: other than FOUND, the erratum is a suspected one.
-        reason: why the statement is violated.
         corrected: the changes that make it true.
         **details: usually with a `witness`; `controls` are further ones.
 

@@ -67,9 +67,6 @@ def _passes(factor: float) -> str:
 def detection_sentences(limits: Limits) -> Iterator[str]:
     """What a check would detect, in one sentence; none where no component has a size.
 
-    Args:
-        limits: smallest relative change of the right side that is detected, by component.
-
     Examples:
         >>> list(detection_sentences((0.25, 1e-13)))
         ['detects errors of the right side from 25 %, from 1e−11 % in the best component']

@@ -131,7 +131,6 @@ class CheckReport:
 
     Attributes:
         claim: the claim's name.
-        verdict: the claim's own verdict.
         controls: the verdicts of the controls that its author declared.
         challenge: the search for a counterexample, if one was made.
         detection: for each component of the sides, the smallest relative change of the right side
@@ -200,9 +199,6 @@ def limits_of(report: CheckReport) -> Limits:
 
 def passing_factor(limits: Limits) -> float | None:
     """The largest factor by which a right side could be smaller and pass, in the worst component.
-
-    Args:
-        limits: smallest relative change of the right side that is detected, by component.
 
     Returns:
         1 / (1 - limit); infinite if nothing is detected, None without components.

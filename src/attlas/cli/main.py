@@ -54,10 +54,7 @@ REMEDIES = {
 
 
 def build_app(named: str = "") -> typer.Typer:
-    """The command line with every command of this folder, or with one.
-
-    Args:
-        named: the command that is to run; all are there where it is empty.
+    """The command line with every command of this folder, or with the named one alone.
 
     Examples:
         >>> "check" in [command.name for command in build_app().registered_commands]
@@ -88,9 +85,6 @@ def _files() -> tuple[str, ...]:
 def command_of(arguments: Sequence[str]) -> str:
     """The command that arguments name.
 
-    Args:
-        arguments: of the process.
-
     Returns:
         Its name; empty where they do not begin with one, or with the folder of results and one.
 
@@ -104,11 +98,7 @@ def command_of(arguments: Sequence[str]) -> str:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run the command and exit: 0 done, 1 unexpected verdict, 2 refused input, 130 interrupted.
-
-    Args:
-        arguments: those of the process when None.
-    """
+    """Run the command and exit: 0 done, 1 unexpected verdict, 2 refused input, 130 interrupted."""
     # Claims, solvers and bounds use float64; JAX reads this variable on import.
     precision = os.environ.setdefault("JAX_ENABLE_X64", "1")
     if precision.lower() not in ("0", "1", "false", "true", "off", "on", "no", "yes"):

@@ -15,9 +15,6 @@ def show_estimate(
     """Print time, memory and disk of the unfinished cells, estimated from existing records.
 
     If those of the results folder do not suffice, the published ones are read too.
-
-    Args:
-        workers: processes that would share the cells.
     """
     from attlas.display.numbers import duration, size
     from attlas.display.terminal import say, show_table

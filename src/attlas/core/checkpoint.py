@@ -63,11 +63,7 @@ class Checkpoints:
         return Stage(self, self._stages - 1, tree_digest(origin))
 
     def offer(self, stage: int, state: Callable[[], Named], is_last: bool) -> None:
-        """Store the state of a stage if it is time; the last state of a stage waits for that time.
-
-        Args:
-            state: returns the arrays of the stage.
-        """
+        """Store the state of a stage if it is time; the last one of a stage waits for that time."""
         if is_last:
             self._ended[stage] = state()
         if time.monotonic() - self._last < self.seconds:
@@ -86,9 +82,6 @@ _CURRENT: ContextVar[Checkpoints | None] = ContextVar("checkpoints", default=Non
 @contextlib.contextmanager
 def checkpointed(store: CheckpointStore, seconds: float) -> Iterator[Checkpoints]:
     """Let the trainings of this thread inside the block store their states and resume from them.
-
-    Args:
-        seconds: least time between two writes.
 
     Examples:
         >>> class Nowhere:
@@ -160,11 +153,7 @@ class Stage:
         return arrays
 
     def offer(self, steps: int, state: Callable[[], Named], is_last: bool = False) -> None:
-        """Report a piece of `steps` that has ended, and store the state if it is time.
-
-        Args:
-            state: returns the arrays from which to continue.
-        """
+        """Report a piece of `steps` that has ended, and store the state if it is time."""
         now = time.monotonic()
         took, self._began = now - self._began, now
         # From one step on pieces grow: a step takes microseconds here, and minutes there.

@@ -43,13 +43,6 @@ def in_short(error: Exception) -> str:
 def extra_needed(by: str, extra: str = "") -> Iterator[None]:
     """Refuse a missing optional dependency, of whatever is imported inside, in one line.
 
-    Args:
-        by: what needs it.
-        extra: see `missing_extra`.
-
-    Yields:
-        Nothing.
-
     Raises:
         UserError: that names what is missing and its extra; other errors pass.
 

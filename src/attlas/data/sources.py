@@ -223,7 +223,6 @@ def verify(folder: Path | None = None, names: tuple[str, ...] = ()) -> tuple[Fin
     """Compare the sets of a data folder with their manifests.
 
     Args:
-        folder: data folder, see `data_folder`.
         names: sets to verify; all when empty.
 
     Returns:
@@ -260,7 +259,6 @@ def require_sound(findings: tuple[Finding, ...], folder: Path | None = None) -> 
     """Check that no set is damaged, and that the folder has a set besides the embedded ones.
 
     Args:
-        findings: result of `verify`.
         folder: the data folder, for the message.
 
     Raises:
@@ -284,10 +282,6 @@ def require_sound(findings: tuple[Finding, ...], folder: Path | None = None) -> 
 
 def fetch(dataset: str | DataSet, folder: Path | None = None) -> Path:
     """Download a set from its official source and verify it; a failure leaves no files.
-
-    Args:
-        dataset: the set or its name.
-        folder: data folder, see `data_folder`.
 
     Raises:
         UserError: if the set has no source, the download fails, the folder cannot be

@@ -48,10 +48,7 @@ def token_scores(data: TokenSelection) -> Float[Array, "n T"]:
 
 
 def optimal_tokens(data: TokenSelection) -> Int[Array, " n"]:
-    r"""Globally optimal tokens, opt_i = argmax_t gamma_it.
-
-    Returns:
-        Index of a token of largest score for each sample; the first one where tied.
+    r"""Globally optimal tokens, opt_i = argmax_t gamma_it; the first one where tied.
 
     Examples:
         >>> data = make_separable_selection(jax.random.key(0), n=3, T=4, d=5)
@@ -153,9 +150,6 @@ def make_infeasible_selection(
     In a pair X_2 = -X_1, z_2 = z_1 and y_2 = -y_1: the scores and the optimal tokens are equal and
     the constraints of the attention SVM opposite, so that it is infeasible; for T = 2 and a
     convex loss the attention stays finite (by Jensen the best weight on a pair is 1/2).
-
-    Args:
-        dtype: floating type; JAX's default when None.
 
     Raises:
         UserError: if n is odd.

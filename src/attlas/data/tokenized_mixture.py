@@ -122,10 +122,7 @@ def make_tokenized_mixture(
 
 
 def relevant_count(mixture: TokenizedMixture, T: int) -> int:
-    """Number of relevant tokens |R| = zeta T of a sample.
-
-    Returns:
-        The number, at least 1 and below T.
+    """Number of relevant tokens |R| = zeta T of a sample, at least 1 and below T.
 
     Raises:
         UserError: if zeta T is no such integer.

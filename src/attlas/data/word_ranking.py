@@ -7,9 +7,6 @@ from collections.abc import Iterable
 def words_by_frequency(words: Iterable[str]) -> tuple[str, ...]:
     """The distinct words by falling frequency, ties in the order of the alphabet.
 
-    Args:
-        words: running words of all texts.
-
     Examples:
         >>> words_by_frequency(["b", "a", "a", "c", "b"])
         ('a', 'b', 'c')

@@ -21,7 +21,6 @@ def audited_model(root: Path, named: str | None) -> Path:
     """Path of the model to audit.
 
     Args:
-        root: the results folder.
         named: the user's choice; None for the first model that a run left.
 
     Raises:

@@ -27,12 +27,11 @@ def compute_layers_on_dask(
 ) -> None:
     """Compute the layers that the cache lacks on a dask cluster, and store each as it finishes.
 
-    Workers elsewhere need attlas installed and the model's files under the same path.
+    Workers elsewhere need attlas installed and the model's files under the same path. Backend and
+    workers are those of `attlas.experiments.dask_backend.run_dask`.
 
     Args:
         source: folder or file of the model.
-        workers: processes of a local cluster.
-        insecure: allow a scheduler on another machine without TLS.
         progress: called with the number of finished layers and of all layers.
 
     Raises:
@@ -56,9 +55,6 @@ def compute_layers_on_dask(
 
 def layer_values(path: str, digest: str, index: int, context: int) -> dict[str, np.ndarray] | str:
     """Compute one layer of the model on the worker's disk; returns its values or an error line.
-
-    Args:
-        context: n of the certificates.
 
     Examples:
         >>> layer_values("/no/model", "", 0, 8)

@@ -196,11 +196,9 @@ def _quiet() -> Iterator[None]:
 def dask_client(
     on: str, workers: int, insecure: bool, variables: Mapping[str, str] | None = None
 ) -> Iterator[Client]:
-    """A client of a new local cluster or of a running scheduler.
+    """A client of a new local cluster or of a running scheduler, as `run_dask` uses it.
 
     Args:
-        workers: processes of a local cluster.
-        insecure: allow a scheduler on another machine without TLS.
         variables: environment of the processes of a local cluster; by default `worker_variables`.
 
     Raises:

@@ -32,12 +32,10 @@ def check_on_dask(
     """Check claims on a dask cluster, yielding reports as they come.
 
     Remote workers need the same attlas, and the user's files with everything they import and read.
+    Backend and workers are those of `attlas.experiments.dask_backend.run_dask`.
 
     Args:
         claims: found by `attlas.verify.registry.find_claims`.
-        on: "dask" for a local cluster; "dask://HOST:PORT" or "tls://HOST:PORT".
-        workers: processes of a local cluster.
-        insecure: allow a scheduler on another machine without TLS.
         count: instances per claim; by default each claim's own number.
         challenge_rounds: rounds of attack on each inequality.
         stored: instances from earlier searches, by claim; evaluated first.

@@ -142,7 +142,6 @@ def provenance(place: tuple[str, int], home: str = "", digest: str = "") -> dict
     """The place where an object is defined, for the record of its results.
 
     Args:
-        place: file and line.
         home: file or module that `load_place` loaded, for objects of a user project.
         digest: sha256 of its sources when they ran; computed now when empty.
 

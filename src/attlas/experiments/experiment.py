@@ -204,9 +204,6 @@ class Experiment:
 
         Settings that all cells share become attributes. Other settings, except lists, become
         coordinates along the axis on which they depend. Cells not yet computed are NaN.
-
-        Args:
-            records: records of one grid, at least one.
         """
         from attlas.experiments.join import join_parts
 
@@ -223,11 +220,7 @@ class Experiment:
         return joined.assign_attrs({**shared, "experiment": self.name})
 
     def shown_table(self, records: Sequence[Record]) -> "pandas.DataFrame":
-        """The table of some records.
-
-        Args:
-            records: records of one grid, at least one.
-        """
+        """The table of the records of a grid, at least one."""
         return self.tabulated(self.dataset(records))
 
     def tabulated(self, data: "xarray.Dataset", most: int | None = None) -> "pandas.DataFrame":
@@ -246,11 +239,7 @@ class Experiment:
         return pd.concat(frames, ignore_index=True)
 
     def shown_figures(self, records: Sequence[Record]) -> tuple[CaptionedFigure, ...]:
-        """The figures of some records.
-
-        Args:
-            records: records of one grid, at least one.
-        """
+        """The figures of the records of a grid, at least one."""
         return self.drawn(self.dataset(records))
 
     def drawn(self, data: "xarray.Dataset") -> tuple[CaptionedFigure, ...]:

@@ -79,10 +79,7 @@ def find_named(names: Sequence[str]) -> tuple[Experiment, ...]:
 
 
 def experiments_named(name: str) -> tuple[Experiment, ...]:
-    """The experiments of a name; of installed papers it imports only modules of that name.
-
-    Args:
-        name: an experiment's name or the key of a paper.
+    """The experiments of a name or a paper; of installed papers it imports only modules so named.
 
     Raises:
         UserError: if a module that may define it cannot be loaded.

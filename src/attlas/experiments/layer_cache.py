@@ -71,7 +71,6 @@ class LayerCache:
         on_note: receives one line for each damaged file.
 
     Attributes:
-        context: n of the certificates.
         resumed: layers read from disk.
     """
 

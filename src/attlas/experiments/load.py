@@ -29,7 +29,6 @@ def load(
     """The results of a grid's cells as one data set with the grid as coordinates.
 
     Args:
-        experiment: its name, or the experiment.
         scale: the grid; by default the most complete one, and of equally complete ones the largest.
         settings: other values of some settings, as `attlas run --set` takes them.
         results: results folder; the default one when None.
@@ -75,7 +74,6 @@ def load_records(
     """The records of an experiment's current revision, cell by cell.
 
     Args:
-        experiment: its name, or the experiment.
         scale: only the cells of this grid, in its order; by default all records.
         results: results folder; the default one when None.
 

@@ -150,7 +150,6 @@ def read_pair(
     """Read one pair and verify its seal, its schema and its checksum.
 
     Args:
-        stem: file name without suffix.
         kind: the schema: "record", "verdict" or "witness".
         index: texts that were verified before.
 

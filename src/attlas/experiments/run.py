@@ -32,7 +32,6 @@ def run(
     calling program, so a script must call under `if __name__ == "__main__":`.
 
     Args:
-        experiment: its name, or the experiment.
         scale: "smoke", "quick" or "paper".
         settings: other values of some settings, as `attlas run --set` takes them.
         results: results folder; the default one when None.

@@ -70,7 +70,6 @@ class Store:
     A record is `<root>/<experiment>/<key>.json` with the `.npz` file of its arrays beside it.
 
     Attributes:
-        root: the results folder.
         notes: one line for each damaged pair so far.
         on_note: called with each such line.
     """
@@ -186,9 +185,6 @@ class Store:
         """All good records of an experiment, of every revision and code, in order of their cells.
 
         Damaged ones are noted but not moved. If there are many, an index is written beside them.
-
-        Args:
-            but: keys of records to skip.
 
         Raises:
             UserError: if a record was written under another schema.

@@ -20,7 +20,6 @@ def write_models(
     """Write the models of one cell: `<root>/models/<experiment>/<key>-<name>/`.
 
     Args:
-        root: the results folder.
         key: key of the cell's record; its first twelve digits begin the folder's name.
         cell: recorded in config.json.
         models: configuration and tensors by name; names have letters, digits, points and dashes.

@@ -163,9 +163,6 @@ def import_refusal(modules: Sequence[str]) -> str:
 def package_sources(modules: Sequence[str]) -> str:
     """The sha256 of the loaded sources of modules outside attlas; empty if there are none.
 
-    Args:
-        modules: dotted names or files that can be imported.
-
     Examples:
         >>> package_sources(["attlas.experiments.grid"])
         ''

@@ -18,7 +18,6 @@ class GramShape(NamedTuple):
         rows: samples of the first set.
         columns: samples of the second set.
         symmetric: whether both sets are the same.
-        heads: number of heads.
         widths: features per head, one number for each Gram matrix that is accumulated.
         scratch: floats that the feature function holds for one sample and head.
         parameters: parameters of one head, which are laid out anew for each block.
@@ -48,13 +47,7 @@ class GramTiles(NamedTuple):
 
 
 def ranges(size: int, step: int) -> Iterator[slice]:
-    """Consecutive ranges of an axis.
-
-    Args:
-        step: length of a range; the last one may be shorter.
-
-    Yields:
-        The ranges.
+    """Consecutive ranges of length `step` of an axis; the last one may be shorter.
 
     Examples:
         >>> list(ranges(5, 3))

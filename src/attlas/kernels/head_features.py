@@ -56,9 +56,6 @@ def feature_widths(decoder: Decoder, tokens: int, d: int) -> tuple[int, int]:
     Of the last token's decoder, nabla_W Phi = x_T w' has rank one: w is its feature, and the
     inner products of the x_T join in the Gram matrix.
 
-    Args:
-        decoder: "full", "pooled" or "last", the tokens that are decoded.
-
     Examples:
         >>> [feature_widths(decoder, 10, 20) for decoder in Decoder]
         [(200, 400), (20, 400), (20, 20)]
@@ -69,9 +66,6 @@ def feature_widths(decoder: Decoder, tokens: int, d: int) -> tuple[int, int]:
 
 def scratch_width(decoder: Decoder, tokens: int, d: int) -> int:
     """Floats that `write_features` holds at once, for one sample and one head.
-
-    Args:
-        decoder: "full", "pooled" or "last", the tokens that are decoded.
 
     Returns:
         The number: logits, two arrays of their size, the queries and their mixtures, and the

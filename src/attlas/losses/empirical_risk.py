@@ -24,7 +24,6 @@ def empirical_risk(
 
     Args:
         model: maps one sample to its scalar output.
-        X: samples along the first axis.
         y: labels, +1 or -1.
         weights: weights of the samples; all 1 if None.
 

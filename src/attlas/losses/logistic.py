@@ -27,10 +27,7 @@ def logistic_derivative(u: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
 
 
 def logistic_log_slope(u: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
-    r"""Logarithm of the slope, log(-l'(u)) = -log(1 + exp(u)), entrywise.
-
-    Returns:
-        Logarithms of the same shape; they stay finite where l' itself underflows.
+    r"""Logarithm of the slope, log(-l'(u)) = -log(1 + exp(u)), entrywise; finite if l' underflows.
 
     Examples:
         >>> import jax.numpy as jnp

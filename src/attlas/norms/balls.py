@@ -44,7 +44,6 @@ def ball_norm(W: Matrices, ball: str, *, upper: bool = False) -> Float[Array, "*
     r"""The norm whose ball is meant.
 
     Args:
-        ball: name of the norm.
         upper: whether to add the rounding allowance.
 
     Examples:
@@ -58,7 +57,6 @@ def project(W: Matrices, ball: str, radius: Radius) -> Matrices:
     r"""The nearest matrix, in Frobenius distance, with norm at most the radius.
 
     Args:
-        ball: name of the norm.
         radius: radius of the ball, at least 0; one number or one for each matrix.
 
     Raises:
@@ -97,9 +95,6 @@ def dual_norm(C: Matrices, ball: str) -> Float[Array, "*batch"]:
 def support_point(C: Matrices, ball: str) -> Matrices:
     r"""A point of the unit ball where <W, C> is largest; the direction of steepest ascent.
 
-    Args:
-        ball: name of the norm.
-
     Returns:
         One maximiser per matrix: of several largest entries or columns the first.
 
@@ -117,9 +112,6 @@ def project_entrywise(W: Matrices, radius: Radius) -> Matrices:
 
     The ball of Lemma 3.6 of trauger2023sequence.
 
-    Args:
-        radius: radius of the ball, at least 0.
-
     Examples:
         >>> project_entrywise(jnp.array([[3.0, -1.0], [0.5, 0.0]]), 2.0).tolist()
         [[2.0, -0.0], [0.0, 0.0]]
@@ -133,9 +125,6 @@ def project_each_column(W: Matrices, radius: Radius) -> Matrices:
 
     The ball of Lemma 3.3 of trauger2023sequence: the LARGEST of the column sums. It is not the
     ball of the sum of the rows' largest entries, which others write (1,inf).
-
-    Args:
-        radius: radius of the ball, at least 0.
 
     Examples:
         >>> project_each_column(jnp.array([[3.0, 0.5], [1.0, 0.5]]), 2.0).tolist()

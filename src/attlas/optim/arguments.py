@@ -21,9 +21,6 @@ Exponent = float | Any | Callable[[Any], Any]
 def number(value: Any, name: str) -> Any:
     """A scalar as a float where its value can be seen, unchanged where it is traced.
 
-    Args:
-        value: a real number of Python, NumPy or JAX.
-
     Raises:
         UserError: if it is not a single real number.
 
@@ -111,13 +108,7 @@ def mirror_exponents(p: Exponent) -> Exponent:
 
 
 def exponent_of_each_leaf(p: Exponent, params: Any) -> Any:
-    """The tree of exponents that belongs to a tree of parameters.
-
-    Args:
-        p: exponents from `mirror_exponents`.
-
-    Returns:
-        One exponent per leaf, a float or a traced scalar.
+    """The tree of exponents of a tree of parameters: one per leaf, a float or a traced scalar.
 
     Raises:
         UserError: if p is not a prefix of the parameters' tree, or a function made a bad exponent.
@@ -135,13 +126,7 @@ def exponent_of_each_leaf(p: Exponent, params: Any) -> Any:
 
 
 def in_dtype_of(array: Array, p: float | Array) -> float | Array:
-    """An exponent ready for the powers of an array; a traced one out of range becomes NaN.
-
-    Args:
-        p: a float, or a traced scalar.
-
-    Returns:
-        The float, or the scalar in the array's dtype.
+    """A scalar exponent ready for the powers of an array; a traced one out of range becomes NaN.
 
     Examples:
         >>> in_dtype_of(jnp.ones(2), 3.0)

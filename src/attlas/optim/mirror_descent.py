@@ -39,10 +39,7 @@ def _signed_power(x: Array, exponent: float | Array) -> Array:
 
 
 def potential(w: Float[Array, "*shape"], p: float | Float[Array, ""]) -> Float[Array, ""]:
-    r"""The potential psi(w) = (1/p) sum |w|^p (Def. 1 of julistiono2024optimizing).
-
-    Args:
-        p: exponent, above 1.
+    r"""The potential psi(w) = (1/p) sum |w|^p, p > 1 (Def. 1 of julistiono2024optimizing).
 
     Examples:
         >>> float(potential(jnp.array([3.0, -4.0]), 2.0))
@@ -56,10 +53,7 @@ def potential(w: Float[Array, "*shape"], p: float | Float[Array, ""]) -> Float[A
 def potential_gradient(
     w: Float[Array, "*shape"], p: float | Float[Array, ""]
 ) -> Float[Array, "*shape"]:
-    r"""The mirror map u = grad psi(w) = sign(w) |w|^{p-1}, entrywise.
-
-    Args:
-        p: exponent, above 1.
+    r"""The mirror map u = grad psi(w) = sign(w) |w|^{p-1}, p > 1, entrywise.
 
     Examples:
         >>> potential_gradient(jnp.array([2.0, 0.0, -3.0]), 3.0).tolist()

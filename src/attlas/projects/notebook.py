@@ -15,10 +15,7 @@ MOST_BYTES = 256_000_000
 
 
 def tagged_cells(path: Path) -> tuple[tuple[int, str], ...]:
-    """The code cells of a notebook that are tagged `attlas` or `claims`.
-
-    Returns:
-        Pairs of the cell's number, counted from 1 over all cells, and its source.
+    """The number, counted from 1, and source of each code cell tagged `attlas` or `claims`.
 
     Raises:
         UserError: if the file is missing, is no notebook, or has no tagged cell.

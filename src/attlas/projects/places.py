@@ -183,7 +183,6 @@ class Candidate(NamedTuple):
     """A file of the right name.
 
     Attributes:
-        state: its status.
         refusal: why it must not be used, with advice; empty where it may.
     """
 

@@ -37,9 +37,6 @@ def experiment_entries(inputs: Sequence[ExperimentRecords], code: str) -> list[E
     The second process finds experiments of installed papers by module and name; others are drawn
     here.
 
-    Args:
-        code: hash of the running code.
-
     Raises:
         UserError: if the second process dies.
     """

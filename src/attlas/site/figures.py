@@ -44,9 +44,6 @@ _GREY = re.compile(r"#([0-9a-f]{2})\1\1")
 def embed(figure: Figure, alt: str) -> Markup:
     """The figure as an `<svg>`, or an `<img>` with a data URL; the figure is not changed.
 
-    Args:
-        alt: description for readers who cannot see the figure.
-
     Examples:
         >>> figure = Figure(figsize=(2, 1))
         >>> _ = figure.subplots().plot([0, 1])

@@ -168,7 +168,6 @@ def read_findings(folders: Iterable[Path], name: str = FILE) -> Mapping[str, tup
 
     Args:
         folders: where the files of that name are.
-        name: of the files.
 
     Examples:
         >>> read_findings([Path("no such folder")])

@@ -79,17 +79,8 @@ def attention_svm_batch(
     Small problems step together through one batched interior point and leave it one by one;
     each has its own result code and certificate, equal to those of `attention_svm`.
 
-    Args:
-        X: tokens, [b, n, T, d].
-        z: queries, [b, n, d].
-        tokens: selected tokens, [b, n].
-        p: exponent, 1 < p <= inf, common to the batch.
-        tolerance: largest relative duality gap that counts as converged.
-
-    Returns:
-        As `attention_svm`, every array with a leading batch axis.
-
-    A `UserError` names shapes, values, tokens or options that make no problem.
+    Arguments, result and errors are those of `attention_svm`, every array with a leading batch
+    axis, X [b, n, T, d]; p is common to the batch.
 
     Source: ($\ell_p$-AttSVM) of julistiono2024optimizing.
 
@@ -164,10 +155,7 @@ def scatter_others(values: np.ndarray, tokens: np.ndarray, shape: tuple[int, ...
 
 
 def check_problem(X: np.ndarray, z: np.ndarray, tokens: np.ndarray) -> None:
-    """Check the arrays of an attention SVM.
-
-    Args:
-        X: tokens, [b, n, T, d].
+    """Check the arrays of an attention SVM of tokens X [b, n, T, d].
 
     Examples:
         >>> check_problem(np.ones((1, 1, 2, 3)), np.ones((1, 1, 3)), np.full((1, 1), 2))

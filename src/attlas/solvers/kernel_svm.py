@@ -77,15 +77,8 @@ def kernel_svm_batch(
 
     $$\gamma^{(b)}=\max_{\|\theta\|\le1}\min_i y^{(b)}_i\langle\phi^{(b)}_i,\theta\rangle$$
 
-    Args:
-        K: Gram matrices, [b, n, n].
-        y: labels, +1 or -1, [b, n].
-        tolerance: largest relative distance of the two bounds that counts as converged.
-
-    Returns:
-        As `kernel_svm`, every array with a leading batch axis.
-
-    A `UserError` names shapes, values, labels, a matrix that is not a Gram matrix, or options.
+    Arguments, result and errors are those of `kernel_svm`, every array with a leading batch axis,
+    K [b, n, n].
 
     Source: Assumption P3 of Definition 1 of deora2023optimization, for NTK features.
 

@@ -60,16 +60,8 @@ def lp_svm_batch(
 
     $$v_{mm}^{(b)}=\arg\min_v \|v\|_p\ \text{s.t.}\ y^{(b)}_i x_i^{(b)\top} v\ge1$$
 
-    Args:
-        x: features, [b, n, d].
-        y: labels, +1 or -1, [b, n].
-        p: exponent, 1 < p <= inf, common to the batch.
-        tolerance: largest relative duality gap that counts as converged.
-
-    Returns:
-        As `lp_svm`, every array with a leading batch axis.
-
-    A `UserError` names shapes, values, labels or options that make no problem.
+    Arguments, result and errors are those of `lp_svm`, every array with a leading batch axis,
+    x [b, n, d]; p is common to the batch.
 
     Source: ($\ell_p$-SVM) of julistiono2024optimizing.
 

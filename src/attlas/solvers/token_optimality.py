@@ -22,9 +22,6 @@ def attention_margins(
         tokens: selected token of each sample, [n].
         W: key-query matrix, [d, d].
 
-    Returns:
-        Margins, in the widest type among X, z and W.
-
     A `UserError` names an array that cannot be read, is not finite or does not fit the others.
 
     Source: constraints of ($\ell_p$-AttSVM), julistiono2024optimizing.

@@ -11,10 +11,7 @@ from attlas.torch.blocks import require_block
 
 
 def require_arguments(group: Mapping[str, Any]) -> None:
-    """Check that a parameter group can be trained.
-
-    Args:
-        group: a complete parameter group of a torch optimiser.
+    """Check that a complete parameter group of a torch optimiser can be trained.
 
     Raises:
         UserError: naming the first value that is wrong.

@@ -49,9 +49,6 @@ class AttentionWeight(NamedTuple):
 def attention_weights(model: nn.Module) -> list[AttentionWeight]:
     """The matrices of queries, keys, values and outputs of a model, each once.
 
-    Args:
-        model: a torch.nn or Hugging Face model.
-
     Returns:
         The weights in the order of the modules; biases are none of them.
 

@@ -54,9 +54,6 @@ def require_block(block: Any, shapes: Sequence[Sequence[int]]) -> None:
 def block_views(tensor: Tensor, block: Any) -> list[Tensor]:
     """The blocks of one tensor as views of it.
 
-    Args:
-        tensor: a parameter, its gradient or its mirror variable.
-
     Returns:
         One view for each block; the tensor itself where it is not cut.
 

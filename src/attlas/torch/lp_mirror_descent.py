@@ -110,9 +110,6 @@ class LpMirrorDescent(torch.optim.Optimizer):
     def add_param_group(self, param_group: dict[str, Any]) -> None:
         """Add parameters, which train by the defaults where the group sets no others.
 
-        Args:
-            param_group: "params" and what differs from the defaults.
-
         Raises:
             UserError: for a value out of range; nothing is added then.
         """
@@ -146,14 +143,7 @@ class LpMirrorDescent(torch.optim.Optimizer):
 
     @torch.no_grad()
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
-        """One step for every parameter that has a gradient.
-
-        Args:
-            closure: computes the loss again, with gradients.
-
-        Returns:
-            What the closure returned, else None.
-        """
+        """One step for every parameter that has a gradient; returns what the closure returns."""
         loss = None
         if closure is not None:
             with torch.enable_grad():

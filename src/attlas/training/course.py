@@ -181,7 +181,6 @@ def value_and_gradient(
 
     Args:
         loss: loss(model, data), or a `ClosedForm`.
-        frozen: all parameters that are not trained.
         has_aux: whether the value is a pair of a loss and auxiliary output.
 
     Examples:

@@ -72,11 +72,9 @@ def descend(
 
     Args:
         model: the start; its floating arrays are trained.
-        X: samples along the first axis.
         weights: weights of the samples; the risk is still divided by n.
         step_size: eta, in the dtype of the model.
         schedule: increasing step numbers to record; training ends at the last.
-        loss: name of a margin loss.
 
     Examples:
         >>> model = MultiHead(jnp.zeros((1, 1, 1)), jnp.zeros((1, 1, 1)))
@@ -95,7 +93,6 @@ def require_trainable(model: Any, X: Array, y: Array, step_size: Any, loss: str)
     Args:
         model: the start, with no axis before those of its parameters.
         X: samples (n, T, d).
-        loss: name of a margin loss.
 
     Raises:
         UserError: if the model does not fit the tokens, the step size is not positive and finite,
@@ -150,9 +147,6 @@ def gradient_descent(
         loss: name of a margin loss.
         weights: weights of the samples, by default 1; the risk is still divided by n.
 
-    Returns:
-        The recorded steps, in the dtype of the samples.
-
     Examples:
         >>> from attlas.models.attention.multi_head import make_multi_head
         >>> X = jnp.array([[[1.0]], [[-1.0]]])
@@ -190,7 +184,6 @@ def gradient_descent_ensemble(
         models: starts along a leading axis of every parameter.
         step_size: eta, one for all or one per model.
         record_at: increasing step numbers to record; log-spaced ones when None.
-        loss: name of a margin loss.
         chunk: models per chunk; by default as many as fit the cache.
 
     Returns:

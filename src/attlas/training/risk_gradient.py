@@ -30,11 +30,7 @@ def risk_gradient(
 
     Args:
         model: `MultiHead`, or any Equinox module from a sample to a scalar.
-        X: samples along the first axis.
         loss: name of a margin loss.
-
-    Returns:
-        The risk, and a model that holds the gradient.
 
     Examples:
         >>> model = MultiHead(jnp.zeros((1, 1, 1)), jnp.zeros((1, 1, 1)))
@@ -65,7 +61,6 @@ def model_outputs(model: Any, X: Float[Array, "n *shape"]) -> Float[Array, " n"]
 
     Args:
         model: `MultiHead`, or any module from a sample to a scalar.
-        X: samples along the first axis.
 
     Examples:
         >>> model_outputs(jnp.sum, jnp.ones((2, 3))).tolist()

@@ -196,7 +196,6 @@ def accuracy(
 
     Args:
         model: called as model(tokens, mask).
-        chunk: sequences evaluated at once.
 
     Examples:
         >>> data = TokenSequences(jnp.zeros((2, 1, 1)), jnp.ones((2, 1), bool), jnp.array([0.0, 1]))

@@ -43,9 +43,6 @@ class Architecture(Protocol):
 def architecture_table() -> Mapping[str, Architecture]:
     """All architectures by the values of `model_type` that they read.
 
-    Returns:
-        Modules; adding an architecture is adding a module.
-
     Raises:
         TypeError: if a module lacks one of the three names.
         ValueError: if two modules read one `model_type`.

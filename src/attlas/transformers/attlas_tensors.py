@@ -35,10 +35,7 @@ above 0
     tensors: Mapping[str, np.ndarray]
 
     def size(self, key: str) -> int:
-        """A whole number of the configuration.
-
-        Returns:
-            The number, at least 1.
+        """A whole number of the configuration, at least 1.
 
         Raises:
             UserError: if the value is not one.

@@ -150,14 +150,7 @@ class Layer(eqx.Module):
 
 
 class AttentionBlock(eqx.Module):
-    """A layer without its feedforward units, most of its numbers: all that level weights reads.
-
-    Attributes:
-        attention: see `Layer`.
-        attention_norm: see `Layer`.
-        feedforward_norm: see `Layer`.
-        norm_placement: see `NormPlacement`.
-    """
+    """A `Layer` without its feedforward units, most of its numbers: what level weights reads."""
 
     attention: Attention
     attention_norm: Norm

@@ -12,7 +12,8 @@ from attlas.core.errors import UserError
 class Configuration:
     """A model's configuration; every value is read by its type.
 
-    A key whose value is null counts as absent, as in the reference library.
+    A key whose value is null counts as absent, as in the reference library: it has the default, and
+    without one it is required.
 
     Attributes:
         values: the parsed file.
@@ -34,23 +35,14 @@ number from 1 on: correct config.json
         return self.values.get(key) is not None
 
     def count(self, key: str, default: int | None = None, *, least: int = 1) -> int:
-        """A whole number.
-
-        Args:
-            default: value of an absent key; None where the key is required.
-            least: smallest that is allowed.
-        """
+        """A whole number, at least `least`."""
         value = self._value(key, default)
         if isinstance(value, bool) or not isinstance(value, int) or value < least:
             raise self._wrong(key, f"a whole number from {least} on")
         return value
 
     def number(self, key: str, default: float | None = None) -> float:
-        """A finite number above 0.
-
-        Args:
-            default: value of an absent key; None where the key is required.
-        """
+        """A finite number above 0."""
         value = self._value(key, default)
         real = isinstance(value, int | float) and not isinstance(value, bool)
         if not real or not math.isfinite(value) or value <= 0:
@@ -58,22 +50,14 @@ number from 1 on: correct config.json
         return float(value)
 
     def flag(self, key: str, default: bool) -> bool:
-        """True or false.
-
-        Args:
-            default: value of an absent key.
-        """
+        """True or false."""
         value = self._value(key, default)
         if not isinstance(value, bool):
             raise self._wrong(key, "true or false")
         return value
 
     def word(self, key: str, default: str | None = None) -> str:
-        """A string.
-
-        Args:
-            default: value of an absent key; None where the key is required.
-        """
+        """A string."""
         value = self._value(key, default)
         if not isinstance(value, str):
             raise self._wrong(key, "a string")
@@ -81,9 +65,6 @@ number from 1 on: correct config.json
 
     def choice(self, key: str, supported: Sequence[str], default: str | None = None) -> str:
         """One of several strings.
-
-        Args:
-                default: value of an absent key; None where the key is required.
 
         Raises:
             UserError: naming key, value and what is supported.
@@ -97,11 +78,7 @@ number from 1 on: correct config.json
         return word
 
     def section(self, key: str) -> "Configuration":
-        """The values below a key.
-
-        Returns:
-            Them; none where the key is absent.
-        """
+        """The values below a key; none where it is absent."""
         value = self._value(key, {})
         if not isinstance(value, Mapping):
             raise self._wrong(key, "a table of values")
@@ -124,10 +101,7 @@ number from 1 on: correct config.json
             )
 
     def divides(self, key: str, part: int, total: int, of: str) -> int:
-        """The quotient of two numbers of the file.
-
-        Args:
-            of: the name of that.
+        """How many times the number `part` of a key goes into the number `total` of the key `of`.
 
         Raises:
             UserError: if the division leaves a rest.

@@ -133,11 +133,7 @@ def compare_heads(
 
 
 def attention_logits(attention: Attention, x: Float[Array, "T d"]) -> Float[Array, "H T T"]:
-    """Logits before the mask.
-
-    Args:
-        x: the attention's input, after the norm of a pre-norm layer.
-    """
+    """Logits before the mask."""
     projected = projections(attention, x)
     return compare_heads(attention, projected.queries, projected.keys)
 
@@ -148,7 +144,6 @@ def attention_weights(
     """Attention maps: the softmax of the logits over the tokens that a token sees.
 
     Args:
-        x: the attention's input.
         present: False for padding; no padding when None.
 
     Returns:
@@ -182,7 +177,6 @@ def head_outputs(
 
     Args:
         weights: attention weights, the layer's or others.
-        x: the attention's input.
     """
     mixed = mix_values(attention, weights, projections(attention, x).values)
     return jnp.einsum("hiv,hvd->hid", mixed, attention.W_O)
@@ -203,11 +197,7 @@ def mix_values(
 
 
 def unite_heads(attention: Attention, mixed: Float[Array, "H S v"]) -> Float[Array, "S out"]:
-    """What the attention adds, from the mixed values of its heads; b_O included.
-
-    Args:
-        mixed: values that `mix_values` averaged.
-    """
+    """What the attention adds, from the mixed values of its heads; b_O included."""
     heads, v, d = attention.W_O.shape
     rows = jnp.swapaxes(mixed, 0, 1).reshape(-1, heads * v)
     return rows @ attention.W_O.reshape(heads * v, d) + attention.b_O[None]
@@ -229,11 +219,7 @@ def attention_input(layer: Layer, x: Float[Array, "T d"]) -> Float[Array, "T d"]
 def complete_layer(
     layer: Layer, x: Float[Array, "T d"], attended: Float[Array, "T d"]
 ) -> Float[Array, "T d"]:
-    """Hidden states after the layer, given what its attention adds (b_O included).
-
-    Args:
-        attended: output of the attention, its own or a changed one.
-    """
+    """Hidden states after the layer, given what its attention adds (b_O included)."""
     if layer.norm_placement == "post-norm":
         middle = layer.attention_norm(x + attended)
         return layer.feedforward_norm(middle + feed(layer.feedforward, middle))
@@ -247,13 +233,10 @@ def complete_layer(
 def apply_layer(
     layer: Layer, x: Float[Array, "T d"], present: Bool[Array, " T"] | None = None
 ) -> tuple[Float[Array, "T d"], Float[Array, "H T T"]]:
-    """One layer on one sequence.
+    """One layer on one sequence: the hidden states that leave, and the attention maps.
 
     Args:
         present: False for padding; no padding when None.
-
-    Returns:
-        The hidden states that leave, and the attention maps.
     """
     read = attention_input(layer, x)
     weights = attention_weights(layer.attention, read, present)

@@ -4,21 +4,19 @@ Nothing here goes through the canonical form. Queries, keys and values of all he
 each, as in the file; heads come apart by reshaping the projected rows.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from typing import Any
 
 import numpy as np
 
 from attlas.transformers.stored_transformer import StoredTransformer
+from attlas.transformers.trained_transformer import TrainedTransformer
+
+_Tensors = Mapping[str, np.ndarray]
 
 
 def apart(rows: np.ndarray, heads: int) -> np.ndarray:
-    """Rows of all heads side by side to one block per head.
-
-    Args:
-        rows: (T, heads k).
-
-    Returns:
-        (heads, T, k).
+    """Rows (T, heads k) of all heads side by side to one block per head, (heads, T, k).
 
     Examples:
         >>> apart(np.arange(4.0)[None], 2).tolist()
@@ -124,11 +122,7 @@ def fused_heads(
     Positions may be rotary, groups may share keys, and heads may have norms.
 
     Args:
-        index: of the layer.
         x: (T, d), the attention's input.
-
-    Returns:
-        (T, d), in float64.
 
     Examples:
         Zero queries average the values.
@@ -167,3 +161,22 @@ def fused_heads(
         window=None if table.windows is None else table.windows[index],
     )
     return linear(stored, layer + names.output, mixed)
+
+
+def readers(
+    table: Callable[[Mapping[str, Any]], StoredTransformer],
+) -> tuple[
+    Callable[[Mapping[str, Any], _Tensors, str], TrainedTransformer],
+    Callable[[Mapping[str, Any], _Tensors, int, np.ndarray], np.ndarray],
+]:
+    """`read` and `fused_attention` of an architecture with four maps in each layer's attention."""
+
+    def read(config: Mapping[str, Any], tensors: _Tensors, name: str) -> TrainedTransformer:
+        return table(config).read(tensors, name)
+
+    def fused_attention(
+        config: Mapping[str, Any], tensors: _Tensors, index: int, x: np.ndarray
+    ) -> np.ndarray:
+        return fused_heads(table(config), tensors, index, x)
+
+    return read, fused_attention

@@ -48,9 +48,6 @@ def attended_by_blocks(
 
     Under a causal mask a block reads the keys up to its own end: with four of them five eighths
     of the map are computed.
-
-    Args:
-        x: the attention's input.
     """
     projected = projections(attention, x)
     queries, keys = placed(attention, projected.queries, projected.keys)

@@ -28,7 +28,6 @@ def read_attention(read_layer: Callable[[int], Layer], stored: int) -> Attention
 
     Args:
         read_layer: a `LayerReader`; of any other reader, the whole layer is read.
-        stored: number of the stored layer.
     """
     if isinstance(read_layer, LayerReader):
         return read_layer.block(stored)

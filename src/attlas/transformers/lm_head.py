@@ -46,10 +46,6 @@ def repeated_lm_head(
     Args:
         embedding: name of the tensor with one row per token of the vocabulary.
         names: names of the LM head; the first that the file has counts.
-        tied: whether the configuration ties them.
-
-    Returns:
-        The numbers of the embedding, or 0.
 
     Examples:
         >>> both = {"in": np.eye(2), "out": np.eye(2)}

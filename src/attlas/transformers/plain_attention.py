@@ -22,7 +22,6 @@ def plain_layers(
     """The layers in canonical form.
 
     Args:
-        stored: the model's tensors.
         attention: prefix of the names of W_Q, W_K, W_V and W_O, by the layer's number.
         layer: prefix of the names of feedforward and norms, by the layer's number.
     """
@@ -69,9 +68,6 @@ def plain_fused(
     Args:
         attention: prefix of the names of W_Q, W_K, W_V and W_O.
         x: (T, d), the attention's input.
-
-    Returns:
-        (T, d).
 
     Examples:
         Zero queries average the values.

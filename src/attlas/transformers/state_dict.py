@@ -46,9 +46,6 @@ def module_config(module: Any, config: Any = None) -> dict[str, Any]:
 def tensors_of_state(state: Mapping[Any, Any], name: str) -> dict[str, Unread]:
     """The tensors of a state dict; each is converted on access.
 
-    Args:
-        state: arrays of NumPy, JAX or torch by name.
-
     Returns:
         Tensors by name, without the prefix of a wrapper.
 

@@ -72,19 +72,11 @@ class TrainedTransformer:
         return self.read_layer(self.stored_layer[index])
 
     def block(self, index: int) -> AttentionBlock:
-        """Attention and norms of a layer, without its feedforward units.
-
-        Args:
-            index: number of the layer, 0 after the embedding.
-        """
+        """Attention and norms of a layer, without its feedforward units."""
         return self.stored_block(self.stored_layer[index])
 
     def stored_block(self, stored: int) -> AttentionBlock:
-        """The same of a stored layer, which several layers may share.
-
-        Args:
-            stored: number of the stored layer.
-        """
+        """The same of a stored layer, which several layers may share."""
         return read_attention(self.read_layer, stored)
 
     @cached_property
@@ -164,11 +156,7 @@ class TrainedTransformer:
         return jnp.stack(rows)
 
     def logits(self, tokens: ArrayInput) -> Float[Array, "..."]:
-        """Logits of the next (or masked) token at each token; of the classes for vision models.
-
-        Returns:
-            One row of `vocabulary` logits per token; one vector for classes.
-        """
+        """Logits of the next (or masked) token at each token; of the classes for vision models."""
         readout = self.output_layer()
         x = self.embed(tokens)
         for *_, leaving in self.steps(tokens):
@@ -194,10 +182,7 @@ class TrainedTransformer:
         return self.readout
 
     def read_tokens(self, tokens: ArrayInput) -> Int[Array, " T"]:
-        """One sequence, checked.
-
-        Args:
-            tokens: a vector of token numbers.
+        """One sequence of token numbers, a vector, checked.
 
         Raises:
             UserError: if tokens are not whole numbers within the vocabulary, or too many.

@@ -57,7 +57,6 @@ def check(
     """Draw instances of a claim, decide it, and try its controls on the same program.
 
     Args:
-        claim: the claim, or its name.
         count: instances drawn; the number that the claim declares by default.
         alpha: error probability of a statistical verdict.
         challenge_rounds: rounds of `attlas.verify.attack` on an inequality, in addition.
@@ -251,7 +250,6 @@ def check_group(
         group: home of the claims of a user project, empty for installed papers; full claim names.
         count: instances, or None for the number that each claim declares.
         alpha: error probability granted to each claim.
-        challenge_rounds: rounds of attack.
         stored: instances of earlier searches, by claim.
 
     Raises:

@@ -95,7 +95,6 @@ def power(
     """Sweep wrong constants: which of them would the check detect?
 
     Args:
-        claim: any claim, or its name.
         factors: numbers above 1.
         count: instances drawn; the number that the claim declares by default.
         alpha: error probability of a statistical verdict.

@@ -98,9 +98,6 @@ def _claims_named(name: str) -> Sequence[Claim]:
 def claims_named(name: str) -> tuple[Claim, ...]:
     """The claims of a name or of a paper's key; those of the project here come before all others.
 
-    Returns:
-        Claims, none for an unknown name.
-
     Raises:
         UserError: if a module that may define the name cannot be loaded.
 

@@ -86,9 +86,13 @@ def test_titles_by_label_and_powers_of_two(data, axes):
 
 
 def test_a_kind_of_panel_owes_its_drawing():
-    incomplete = type("Incomplete", (Panel,), {"draw": Lines.draw})
-    with pytest.raises(TypeError, match=r"abstract method '?main_quantity"):
-        incomplete()
+    with pytest.raises(TypeError, match=r"abstract method '?draw"):
+        type("Incomplete", (Panel,), {})()
+
+
+def test_the_first_positional_field_of_a_panel_is_its_main_quantity():
+    assert Lines("y", "step", ylabel="loss").main_quantity == "y"
+    assert Reference(2.0).main_quantity == ""  # it is drawn on the axes of another layer
 
 
 def test_text_stands_at_ticks_of_its_own(data, axes):

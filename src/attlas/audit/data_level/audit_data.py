@@ -27,9 +27,6 @@ def audit_data(
         sequences: vectors of token numbers, of any lengths.
         progress: called with the number of layers done, and of all layers.
 
-    Returns:
-        Tables whose variables carry their descriptions, and what was done.
-
     Examples:
         See `tests/audit/data_level/test_audit_data.py`.
 

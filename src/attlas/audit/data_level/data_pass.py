@@ -382,9 +382,6 @@ def _centred(offsets: np.ndarray, widest: int) -> np.ndarray:
 def share_of_certificate(reached: ArrayInput, certified: ArrayInput) -> np.ndarray:
     """The attack over the certificate, entrywise.
 
-    Args:
-        certified: bounds on them, of the same shape.
-
     Returns:
         The ratios; NaN where nothing can be reached (a head without logits or values) and where
         the certificate is infinite, beside which a ratio of 0 would look like slack.

@@ -22,7 +22,6 @@ class DataSettings(NamedTuple):
         pair_heads: heads of the model up to which pairs of different layers are compared.
         draws: of the bootstrap.
         level: of its intervals.
-        seed: of everything that is drawn.
     """
 
     special: tuple[int, ...] | None = None

@@ -42,8 +42,6 @@ def local_attack(
 
     Args:
         attention: scale, rotation and norms of the layer.
-        head: one entry of `ReducedHeads`.
-        y: tokens in the head's coordinates.
         seen: True where the row's token sees the column's.
         steps: iterations, each one product with J and one with J'.
 
@@ -74,7 +72,6 @@ def ball_attack(
 
     Args:
         attention: scale, rotation and norms of the layer.
-        head: one entry of `ReducedHeads`.
         seen: True where the row's token sees the column's.
         radius: largest norm of a token.
     """

@@ -21,8 +21,6 @@ def local_certificate(
 
     Args:
         attention: scale, rotation and norms of the layer.
-        head: one entry of `ReducedHeads`.
-        y: tokens in the head's coordinates.
         seen: True where the row's token sees the column's; at least one per row.
     """
     queries, keys, weights = head_maps(attention, head, y, seen)

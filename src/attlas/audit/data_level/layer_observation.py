@@ -128,11 +128,7 @@ class UniformObservation(NamedTuple):
 def observe_uniform(
     attention: Attention, present: Bool[Array, "b T"], special: Bool[Array, "b T"]
 ) -> UniformObservation:
-    """The null: every visible token has the same weight.
-
-    Args:
-        attention: a layer's heads, of which only the mask is used.
-    """
+    """The null: every visible token has the same weight; of the heads only the mask is used."""
     dtype = attention.W_Q.dtype
 
     def of_sequence(present: Array, special: Array) -> UniformObservation:

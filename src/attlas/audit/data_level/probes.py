@@ -72,7 +72,6 @@ def smooth_heads(layer: ProbedLayer, local_steps: int, ball_steps: int) -> Smoot
 
     Args:
         layer: heads and hidden states, in float64.
-        local_steps: steps of the power iteration.
         ball_steps: steps of the ascent, which starts at the first sequence.
     """
     attention = folded_attention(layer.attention, layer.norm, layer.projection)
@@ -105,8 +104,6 @@ def selected_by_heads(
     """The attention SVM of the tokens that each head selects in some rows of each sequence.
 
     Args:
-        layer: folded heads and normalised tokens.
-        sequences: number of sequences that are used.
         rows: number of rows, at equal distances among those that see two tokens or more.
         draw: generator of the random selections that are the null.
 
@@ -148,10 +145,7 @@ def svm_space(attention: Attention) -> str:
 
 
 def spread_rows(useful: Int[np.ndarray, " m"], rows: int) -> Int[np.ndarray, " n"]:
-    """Some of the rows, at equal distances.
-
-    Args:
-        useful: numbers of the rows, at least one.
+    """Some of the rows, of which there is at least one, at equal distances.
 
     Examples:
         >>> spread_rows(np.arange(10), 2).tolist(), spread_rows(np.arange(1), 2).tolist()

@@ -70,9 +70,6 @@ def reduce_heads(attention: Attention) -> ReducedHeads:
 def read_rows(heads: ReducedHeads, x: Float[Array, "T d"]) -> Float[Array, "H T r"]:
     """Tokens in the coordinates of each head.
 
-    Args:
-        x: the attention's input.
-
     Returns:
         One row per head and token, no longer than the token itself.
     """
@@ -115,8 +112,6 @@ def head_output(
 
     Args:
         attention: scale, rotation and norms of the layer.
-        head: one entry of `ReducedHeads`.
-        y: tokens in the head's coordinates.
         seen: True where the row's token sees the column's.
     """
     weights = head_maps(attention, head, y, seen)[2]

@@ -67,7 +67,6 @@ def selected_tokens(
     something beside that of another selection only: hand over random tokens for the null.
 
     Args:
-        heads: tokens, rows and matrices.
         tokens: selected by each head; those of largest logit when None.
 
     Source: ($\ell_p$-AttSVM) at p = 2 of julistiono2024optimizing, on rows of one sequence.
@@ -115,9 +114,6 @@ def random_selection(
 ) -> Int[np.ndarray, "H n"]:
     """Selections that mean nothing: one visible token per row, all equally likely.
 
-    Args:
-        seen: True where a row sees a token.
-
     Examples:
         >>> random_selection(np.array([[True, False]]), 2, np.random.default_rng(0)).tolist()
         [[0], [0]]
@@ -138,9 +134,6 @@ def locally_optimal(
 
     Scores gamma need a loss: the fall of the loss as the head's output moves along a token's
     value. Level data has none: level deep has, see `optimal_selections`.
-
-    Args:
-        scores: gamma_ij of every token for every row.
 
     Returns:
         One answer per head and row; false without a certified SVM.

@@ -40,10 +40,7 @@ class SequenceBlock(NamedTuple):
 
 
 def read_sequences(model: TrainedTransformer, sequences: Sequence[ArrayInput]) -> list[np.ndarray]:
-    """The sequences, checked.
-
-    Args:
-        sequences: vectors of token numbers, of any lengths.
+    """The sequences of token numbers, checked.
 
     Raises:
         UserError: if there is no sequence, one that the model cannot read (named by its place),

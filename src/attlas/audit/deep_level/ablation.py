@@ -164,9 +164,6 @@ def ablate_together(
     Args:
         heads: layer and head of each that is replaced.
         replacement: one of `REPLACEMENTS`; means are those of the model as it is changed below.
-
-    Returns:
-        The losses before and after, in the unit of the batch.
     """
     present = jnp.asarray(batch.present)
     way = REPLACEMENTS.index(replacement)

@@ -149,10 +149,7 @@ def deep_level(
 
 
 def certain_sign(low: ArrayInput, high: ArrayInput) -> np.ndarray:
-    """The sign of what lies in an interval, entrywise.
-
-    Returns:
-        1 or -1; 0 where the interval holds 0, or is none.
+    """The sign of what lies in an interval, entrywise: 1 or -1; 0 where it holds 0, or is none.
 
     Examples:
         >>> certain_sign([1.0, -2.0, -1.0, 0.0], [2.0, -1.0, 1.0, 3.0]).tolist()

@@ -50,11 +50,7 @@ class HeadHessians:
     def products(
         self, stored: int, heads: np.ndarray
     ) -> Callable[[Float[np.ndarray, "B P"]], Float[np.ndarray, "B P"]]:
-        """The map from one vector per head to H v in that head's own weights.
-
-        Args:
-            stored: number of the layer that the heads stand in.
-        """
+        """The map from one vector per head of a stored layer to H v in that head's own weights."""
         group = np.array(self.whole.layers[stored].attention.group)[heads]
         shapes = self._shapes(stored)
         cuts = np.cumsum([np.prod(shape) for shape in shapes])[:-1]

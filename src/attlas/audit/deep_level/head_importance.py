@@ -22,9 +22,6 @@ def head_importance(model: TrainedTransformer, batch: JudgedBatch) -> Float[np.n
     Levy and Neubig (2019). It is the slope at the full head, not the loss without it. A loss
     that compares with the unchanged model has none: it is least there.
 
-    Args:
-        batch: sequences and their loss, "next token" or "masked token".
-
     Raises:
         UserError: if the loss compares the model with itself.
 

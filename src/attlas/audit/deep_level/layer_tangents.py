@@ -181,9 +181,6 @@ def earlier_slopes(
 ) -> tuple[Slopes, HeadVectors | None]:
     """Slopes in the hidden states that enter a layer, from those that leave it.
 
-    Args:
-        vectors: change of the layer's own heads; None where its weights stay.
-
     Returns:
         The slopes, and the change of the loss's gradient in each vector's own head.
     """

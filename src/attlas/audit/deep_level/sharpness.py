@@ -20,7 +20,6 @@ class Sharpness(NamedTuple):
         sharpness: largest eigenvalue; NaN where it did not converge.
         sharpness_low: lower end of the interval that holds it.
         sharpness_high: its upper end.
-        step_times_sharpness: learning rate times the eigenvalue.
         threshold: the product above which a quadratic is left by this optimiser.
     """
 

@@ -41,9 +41,6 @@ def stable_threshold(optimizer: str, momentum: float = 0.0) -> float:
 def require_step(learning_rate: float | None, optimizer: str, momentum: float) -> None:
     """Check that a training has a threshold.
 
-    Args:
-        learning_rate: step size eta, or None.
-
     Raises:
         UserError: if the learning rate is not above 0 and finite, or the optimiser has no
             threshold.

@@ -84,7 +84,6 @@ def head_certificates(
     Args:
         folded: heads that read the normalised token, `folded_attention`, in float64.
         norm: the norm; without one no ball holds every token, and the bounds are infinite.
-        context: largest number n of tokens.
         radius: radius of the ball; that of the norm when None.
 
     Returns:
@@ -123,9 +122,6 @@ def head_certificates(
 
 def enumerates_offsets(attention: Attention, context: int) -> bool:
     r"""Whether the certificates see every relative position, or the product of two norms.
-
-    Args:
-        context: largest number n of tokens.
 
     Returns:
         False where positions rotate and n k^3 is so large that ||W_Q|| ||W_K|| stands for the

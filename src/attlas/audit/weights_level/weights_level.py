@@ -181,11 +181,7 @@ def weights_level(
 
 @threadpool_limits.wrap(limits=1, user_api="blas")  # see `attlas.audit.audit`
 def layer_weights(model: TrainedTransformer, index: int, context: int) -> dict[str, np.ndarray]:
-    """The values of one layer's heads.
-
-    Args:
-        context: largest number n of tokens of the certificates.
-    """
+    """The values of one layer's heads."""
     block = model.block(index)
     norm, projection = model.input_norm(index, block)
     with jax.enable_x64(True):

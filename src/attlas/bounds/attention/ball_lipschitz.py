@@ -31,11 +31,8 @@ def ball_lipschitz(
     attention and sliding windows too. With rotary positions ||A|| is `rotary_core_norm`, |a| is
     s ||W_K|| |b_Q| and |c| is s ||W_Q|| |b_K|; without them the keys' bias cancels and |c| is 0.
 
-    Here ||A|| is `core_norm`, R `radius`, n `tokens` and |a| `key_bias`.
-
-    Args:
-        value_norm: ||V||, an upper value; of any shape, as all that follows.
-        query_bias: |c|, with rotary positions.
+    Here ||V|| is `value_norm`, ||A|| `core_norm`, R `radius`, n `tokens`, |a| `key_bias` and |c|
+    `query_bias`, all of any shape.
 
     Source: derived, papers/attlas_audit/proofs/certificates.md.
 
@@ -62,10 +59,7 @@ def castin2024_lipschitz(
 
     $$\sqrt3\,\|V\|\sqrt{\|A\|^2R^4(4n+1)+n}$$
 
-    Here ||A|| is `core_norm`, R `radius` and n `tokens`.
-
-    Args:
-        value_norm: ||V||; of any shape, as all that follows.
+    Here ||V|| is `value_norm`, ||A|| `core_norm`, R `radius` and n `tokens`, all of any shape.
 
     Source: Theorem 3.3 of castin2024smooth (recalled).
 

@@ -63,7 +63,6 @@ class NormBound(Generic[Network, Costs]):
     Attributes:
         label: its name in the table.
         reason: theorem and cover, in words.
-        constants: which, in words.
         value: the bound from the class and a traced m; with an `integral`, the D of its entropy
             D / eps^2. Only the proportions of its contributions count.
         cost: nats of the norms that it uses, from the nats of all norms.

@@ -48,9 +48,6 @@ def certificate_entries(risks: Certificates, loss_range: float) -> tuple[Entry, 
     That of a held-out set is less the training risk where this is known. `trivial` is the risk
     without data less the same, so that an entry is vacuous where its bound is.
 
-    Args:
-        loss_range: length of the interval of the losses in the table.
-
     Raises:
         UserError: if the table is not about losses in [0, 1], or a bound is not.
 

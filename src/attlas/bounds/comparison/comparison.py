@@ -18,13 +18,11 @@ class Entry:
     """One bound.
 
     Attributes:
-        name: which.
         rademacher: bound on the empirical Rademacher complexity of the outputs (or losses) of the
             class at the norms of the weights.
         gap: bound on true minus empirical risk, complexity + confidence + union.
         trivial: upper bound on any gap, the range of the loss.
         is_bound: false where a constant of the source is unknown and was set to 1.
-        constants: name of the constants used.
         log10_samples: log10 of the samples at which the complexity of a deep class falls below its
             trivial value; NaN for other rows.
         complexity: 2 L R, the first term of the gap.
@@ -77,7 +75,6 @@ class Comparison(NamedTuple):
     """The entries in order, and what they share.
 
     Attributes:
-        entries: one per bound.
         m: samples.
         delta: probability that some entry fails.
         B_x: largest Euclidean norm of a token used.

@@ -40,7 +40,6 @@ def evaluate(
     r"""Count errors, write the weights as files that decode, and bound both.
 
     Args:
-        evaluation: the model on its examples.
         delta: probability of failure of each bound.
 
     Returns:

@@ -46,11 +46,7 @@ class LayerNorms(NamedTuple):
     token: Number
 
     def scaled(self, factor: Number) -> "LayerNorms":
-        """The norms of W times a factor, with the same tokens.
-
-        Args:
-            factor: a number, at least 0.
-        """
+        """The norms of W times a factor >= 0, with the same tokens."""
         total, column, row_sum, spectral, token = self
         return LayerNorms(
             factor * total, factor * column, factor * row_sum, factor * spectral, token
@@ -93,12 +89,9 @@ def norms_in_ball(ball: str, radius: Number, d: int) -> LayerNorms:
 
 
 def norms_of_dense_matrix(key: PRNGKeyArray, d: int) -> LayerNorms:
-    r"""The norms of a Gaussian matrix scaled to a sum 1 of Euclidean row norms, and dense tokens.
+    r"""The norms of a Gaussian d x d matrix scaled to a sum 1 of row norms, and dense tokens.
 
     A token of Euclidean norm 1 in a Gaussian direction has the l_1 norm $\sqrt{2d/\pi}$, nearly.
-
-    Args:
-        d: rows and columns.
 
     Examples:
         >>> norms = norms_of_dense_matrix(jax.random.key(0), 64)

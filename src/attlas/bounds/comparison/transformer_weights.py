@@ -166,9 +166,6 @@ def query_key_norms(query_key: Matrix | tuple[Matrix, Matrix]) -> MatrixNorms:
 
     $$|x^\top(W-\hat W)y|\le\min\big(\|x\|\|(W-\hat W)y\|,\ \|y\|\|(W-\hat W)^\top x\|\big)$$
 
-    Args:
-        query_key: W_QK, or the pair W_Q, W_K.
-
     Returns:
         The norms; column, row_sum, row and row_length are the smaller of the two orientations,
         column_sum is that of W_QK as it stands.
@@ -207,9 +204,6 @@ def cls_row_sum(head: Head) -> float:
 
 def read_weights(weights: TransformerWeights) -> TransformerWeights:
     """The same weights as NumPy arrays of the types they came in.
-
-    Args:
-        weights: a Transformer, its matrices in any form that `read_array` accepts.
 
     A `UserError` names a head that is not made of three matrices, or an array that is not numeric.
 

@@ -40,11 +40,7 @@ class WeightNorms(NamedTuple):
     masked: bool
 
     def rounded(self, resolution: int) -> "WeightNorms":
-        """Every norm raised to the next point of a grid, `attlas.bounds.covering.norm_grid`.
-
-        Args:
-            resolution: s, for 2^s points per octave.
-        """
+        """Every norm raised to the next point of a grid, `attlas.bounds.covering.norm_grid`."""
         layers = tuple(
             tuple(HeadNorms(*(_rounded(norms, resolution) for norms in head)) for head in heads)
             for heads in self.layers

@@ -35,9 +35,6 @@ def round_up_norm(norm: Float[np.ndarray, "..."], resolution: int) -> Float[np.n
 
     Here s is `resolution`.
 
-    Args:
-        norm: norms, at least 0.
-
     Returns:
         Values at least the norms and at most 1 + 2^-s times them.
 
@@ -58,9 +55,6 @@ def norm_grid_cost(norm: Float[np.ndarray, "..."], resolution: int) -> Float[np.
     $$\ln\frac1{p_j}=s\ln2+\ln\tfrac32+\ln\big((|k|+1)(|k|+2)\big)$$
 
     Here s is `resolution`.
-
-    Args:
-        norm: norms, at least 0.
 
     Source: derived, papers/trauger2023sequence/proofs/union.md.
 

@@ -60,13 +60,7 @@ class _Counts:
 
 
 def encode_symbols(symbols: Iterable[int], alphabet: int) -> bytes:
-    """Bytes from which `decode_symbols` reads the symbols.
-
-    Args:
-        symbols: whole numbers from 0 to alphabet - 1.
-
-    Returns:
-        The code; empty for no symbols.
+    """Bytes from which `decode_symbols` reads the symbols 0, ..., alphabet - 1; empty for none.
 
     Raises:
         UserError: for a symbol outside the alphabet, or an alphabet of no or too many symbols.

@@ -43,9 +43,6 @@ def deora2023_stability_heads(
     The two trajectories are at most 6 ||theta - theta_0|| apart, and Proposition 4 is used on the
     segment between them; the paper says "same up to constants" as Theorem 1.
 
-    Returns:
-        A whole number as a float.
-
     Source: Theorem 2 of deora2023optimization (constant derived).
 
     Examples:
@@ -63,9 +60,6 @@ def deora2023_amplification(constants: HeadConstants = "sharp") -> float:
 
     $$2\ \text{(printed)},\qquad e^A,\ A=\frac{2q\,(1/\cos w+(3-2b)/(2b)+1)}f,\
     q=\frac1{\cos w}\ \text{(sharp)}$$
-
-    Args:
-        constants: the printed ones unless "sharp".
 
     Source: section 6.2 of deora2023optimization (found); "sharp" derived.
 

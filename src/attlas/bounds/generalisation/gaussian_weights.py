@@ -76,10 +76,6 @@ def gaussian_kl(posterior: GaussianWeights, prior: GaussianPrior) -> Float[np.nd
 
     $$\sum_i\frac{\sigma_i^2+(\mu_i-\mu^0_i)^2}{2\lambda^2}-\frac12+\ln\frac\lambda{\sigma_i}$$
 
-    Args:
-        posterior: weights as they are drawn.
-        prior: law of the same pytree.
-
     Returns:
         Nats in float64, one for each scale.
 

@@ -14,9 +14,6 @@ def occam_gap(parameters: int, bits: int, m: int | float, delta: float) -> float
         parameters: P, stored numbers, shared ones once.
         bits: b of each.
 
-    Returns:
-        The gap; vacuous where it is 1 or more.
-
     Source: Occam's razor bound (Blumer et al., 1987), with equal codes.
 
     Examples:

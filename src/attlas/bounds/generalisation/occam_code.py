@@ -42,9 +42,6 @@ def encode(arrays: Sequence[ArrayInput], levels: int) -> bytes:
             the architecture, are not part of the file.
         levels: L, at least 1.
 
-    Returns:
-        The file; its length in bits is 8 times the number of bytes.
-
     Raises:
         UserError: where there is no array, an entry is not finite or too large, or L is.
 

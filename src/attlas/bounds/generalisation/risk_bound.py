@@ -106,9 +106,6 @@ def require_unit_loss(loss: float | int, name: str = "loss") -> None:
 def require_sample(n: float | int, delta: float, trivial: float | int) -> None:
     """Check the sample size, the probability of failure and the trivial risk of a bound.
 
-    Args:
-        trivial: the risk that is reached without data.
-
     Examples:
         >>> require_sample(0, 0.05, 1.0)
         Traceback (most recent call last):

@@ -106,9 +106,6 @@ def smoothed_losses(
     $$Z=\frac{\ell-\ell_{\min}}\Delta,\quad\ell=-\log_2\Big((1-\alpha)p+\frac\alpha V\Big),\quad
     \Delta=\log_2\Big(1+\frac{(1-\alpha)V}\alpha\Big)$$
 
-    Args:
-        vocabulary: V, the number of tokens to choose from.
-
     Returns:
         Z, the least loss and the range.
 
@@ -124,10 +121,7 @@ def smoothed_losses(
 
 
 def bernstein_exponent(slope: float) -> float:
-    r"""The function $\psi(\lambda)=-\ln(1-\lambda)-\lambda$.
-
-    Args:
-        slope: lambda, in [0, 1).
+    r"""The function $\psi(\lambda)=-\ln(1-\lambda)-\lambda$ of a slope $\lambda\in[0,1)$.
 
     Examples:
         >>> round(bernstein_exponent(0.5), 6)
@@ -137,10 +131,7 @@ def bernstein_exponent(slope: float) -> float:
 
 
 def running_spread(Z: Float[np.ndarray, " N"]) -> float:
-    r"""$\sum_i(Z_i-\hat Z_i)^2$ with $\hat Z_i$ the mean of 1/2 and all values before it.
-
-    Args:
-        Z: values in [0, 1].
+    r"""$\sum_i(Z_i-\hat Z_i)^2$, $\hat Z_i$ the mean of 1/2 and all values in [0, 1] before it.
 
     Examples:
         >>> running_spread(np.array([1.0, 1.0]))

@@ -30,9 +30,6 @@ def deora2023_beta_1(
     $$\beta_1=\sqrt TR(2R^2x+1)\ \text{(printed)},\qquad
     \beta_1=\sqrt TR\max(1,R^2x)\ \text{(sharp)}$$
 
-    Args:
-        constants: the printed ones unless "sharp".
-
     Source: Corollary 1 (1) of deora2023optimization (found); "sharp" derived, and attained by
     the model at both values of the maximum.
 
@@ -55,9 +52,6 @@ def deora2023_beta_3(
     $$\beta_3=2\sqrt{Td}R^3(3\sqrt dR^2x+1)\ \text{(printed)},\quad
     \sqrt TR^3(2R^2x+1)\ \text{(dimension-free)},\quad
     \sqrt TR^3\,\tfrac{s+\sqrt{s^2+4}}2,\ s=\tfrac{4R^2x}{3\sqrt3}\ \text{(sharp)}$$
-
-    Args:
-        d: embedding dimension; only the printed constants depend on it.
 
     Source: Corollary 1 (3) of deora2023optimization (found); the two others derived.
 
@@ -117,7 +111,6 @@ def deora2023_quasi_convexity(
 
     Args:
         curvature: c; below 2 for the printed constants, below pi^2 for the sharp ones.
-        constants: the printed ones unless "sharp".
 
     Source: Proposition 4 of deora2023optimization (found at c = 1/2); "sharp" derived.
 

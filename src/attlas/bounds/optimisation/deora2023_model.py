@@ -24,7 +24,7 @@ from attlas.models.attention.multi_head import Decoder
 
 HeadConstants = Literal["printed", "corrected", "dimension_free", "sharp"]
 """The words of `attlas.bounds.constants`, of which "corrected" means the printed ones here, and the
-sharp ones before their last step."""
+sharp ones before their last step. Where these are not derived, they are the printed ones."""
 
 THIRD_MOMENT = 4 / (3 * math.sqrt(3))
 """Largest |E[(a - Ea)(b - Eb)^2]| over all laws and all |a|, |b| <= 1."""
@@ -51,9 +51,6 @@ def deora2023_effective_tokens(T: int, decoder: Decoder = Decoder.FULL) -> int:
     sqrt(T) R as the footnote of section 2 has it; that of the last token alone is one row. With
     T^2 and 1 instead of T, every bound of the paper holds for the two.
 
-    Args:
-        decoder: "full", "pooled" or "last", the tokens that are decoded.
-
     Returns:
         T, T^2 or 1 for the full, the pooled and the last-token decoder.
 
@@ -79,9 +76,6 @@ def deora2023_gradient(
     \sqrt TR\max\Big(1,R\big(\textstyle\sum_t\|Xu_t\|_\infty^2\big)^{1/2}\Big)\ \text{(sharp)}$$
 
     with R the largest norm of a token.
-
-    Args:
-        constants: the printed ones unless "sharp".
 
     Source: Proposition 1 of deora2023optimization (found); "sharp" derived.
 

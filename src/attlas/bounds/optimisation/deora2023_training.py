@@ -60,7 +60,6 @@ def deora2023_radius_factor(
     w=\sqrt c\ \text{(sharp)}$$
 
     Args:
-        constants: the printed ones unless "sharp".
         c: curvature allowed on the segment from an iterate to the target, below pi^2 / 4.
 
     Source: Lemma 10 of deora2023optimization (found); "sharp" derived.
@@ -84,9 +83,6 @@ def deora2023_heads_factor(
 
     $$f=2\cdot3^2=18\ \text{(printed)},\qquad f=r^2/c\ \text{(sharp)}$$
 
-    Args:
-        constants: the printed ones unless "sharp".
-
     Source: section 6.1 of deora2023optimization (derived constant).
 
     Examples:
@@ -108,9 +104,6 @@ def deora2023_head_norm_bound(
 
     $$x=r\|\theta-\theta_0\|+\|\theta\|_{2,\infty}$$
 
-    Returns:
-        x with ||theta_k||_{2,inf} <= x.
-
     Source: section 6.1 of deora2023optimization (found).
 
     Examples:
@@ -130,9 +123,6 @@ def deora2023_certified_heads(
     r"""The number of heads at which the curvature on the paths is as small as a proof requires.
 
     $$H=\Big\lceil\big(f\,\beta_3(x)\,\|\theta-\theta_0\|^2\big)^2\Big\rceil\vee1$$
-
-    Args:
-        factor: f of the proof.
 
     Returns:
         A whole number as a float: it easily exceeds the range of int32.
@@ -161,9 +151,6 @@ def deora2023_head_condition(
     at least 1, with f and x of `deora2023_heads_factor` and `deora2023_head_norm_bound`. In order,
     (3) requires sqrt(H) of order d T^(1/2) R^5 ||theta||_{2,inf} ||theta - theta_0||^3; without
     the factor d where the constants are dimension-free or sharp.
-
-    Returns:
-        A whole number as a float: it easily exceeds the range of int32.
 
     Source: Theorem 1, (3), of deora2023optimization (constants derived).
 
@@ -252,9 +239,6 @@ def deora2023_training_loss(
     $$\frac1K\sum_{k=1}^K\hat L(\theta_k)\le2\hat L(\theta)
     +\frac{5\|\theta-\theta_0\|^2}{4\eta K}\ \text{(printed)},\qquad
     \frac{\hat L(\theta)}{\cos w}+\frac{(3-2b)\|\theta-\theta_0\|^2}{2b\,\eta K}\ \text{(sharp)}$$
-
-    Args:
-        constants: the printed ones unless "sharp".
 
     Returns:
         The bound; "sharp" has 1.716 and 1.205 instead of 2 and 1.25.

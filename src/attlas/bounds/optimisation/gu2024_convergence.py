@@ -166,13 +166,10 @@ def gu2024_step_log10(
 def gu2024_steps_log10(
     n: Number, d: Number, smallest: Number, B: Number, epsilon: Number
 ) -> Float[Array, ""]:
-    r"""log10 of the iterations after which ||F - Y||_F^2 <= epsilon, at the printed step.
+    r"""log10 of the iterations after which ||F - Y||_F^2 <= epsilon < n d, at the printed step.
 
     $$\hat T=20\,\lambda^{-2}n^2d^2e^{16B}\log(nd/\epsilon)\ge
     \frac{\log(nd/\epsilon)}{-\log(1-m\eta\lambda/2)}$$
-
-    Args:
-        epsilon: squared error wanted, below n d.
 
     Source: Theorem 4.2 of gu2024exploring (recalled; constant 20 derived).
 
@@ -193,7 +190,6 @@ def gu2024_steps(
 
     Args:
         rate: m eta lambda / 2 in the theorem, below 1.
-        epsilon: squared error wanted.
         start: ||F(0) - Y||_F^2; the printed n d when None.
 
     Source: proof of Theorem 4.2 of gu2024exploring (derived).
@@ -280,9 +276,6 @@ def gu2024_gradient(n: Number, d: Number, B: Number, residual: Number) -> Float[
     $$\|\Delta w_r\|\le e^{3B}\sqrt{nd}\,\|F-Y\|_F$$
 
     The factor is 2 e^{2B + 2R} by Part 11 of Lemma B.1, below e^{3B} where B >= log 2 + 2 R.
-
-    Args:
-        residual: ||F - Y||_F.
 
     Source: Lemma D.1 of gu2024exploring (recalled).
 

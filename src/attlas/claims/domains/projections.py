@@ -47,10 +47,7 @@ def project_sphere(x: Array, radius: Array) -> Array:
 
 
 def project_simplex(x: Float[Array, " n"], total: Float[Array, ""]) -> Float[Array, " n"]:
-    r"""Onto x >= 0, sum x = total: max(x - theta, 0), theta from the sorted entries.
-
-    Returns:
-        A point of the simplex (Duchi et al., 2008).
+    r"""Onto x >= 0, sum x = total: max(x - theta, 0), theta by sorting (Duchi et al., 2008).
 
     Examples:
         >>> project_simplex(jnp.array([1.0, 0.8, -1.0]), jnp.asarray(1.0)).round(3).tolist()
@@ -64,9 +61,6 @@ def project_simplex(x: Float[Array, " n"], total: Float[Array, ""]) -> Float[Arr
 
 def project_l1_ball(x: Array, radius: Array) -> Array:
     """Onto sum |x| <= radius, for x of any shape.
-
-    Returns:
-        x, or the signs of x times a point of the simplex.
 
     Examples:
         >>> project_l1_ball(jnp.array([2.0, -1.0]), jnp.asarray(1.0)).round(3).tolist()

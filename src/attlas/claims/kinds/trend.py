@@ -119,9 +119,6 @@ def vanishes(distance: np.ndarray) -> np.ndarray:
     Args:
         distance: non-negative numbers of shape (..., 4).
 
-    Returns:
-        Truth values of shape (...).
-
     Examples:
         >>> n = 10.0 ** np.arange(1, 5)
         >>> vanishes(np.stack([1 / n, np.log(n) / n, 1 / n + 1 / n**2, 1 / n + 3e-5])).tolist()
@@ -144,9 +141,6 @@ def slopes(ratio: np.ndarray, scales: np.ndarray) -> np.ndarray:
         ratio: positive numbers of shape (..., k).
         scales: growing parameter, same shape.
 
-    Returns:
-        Slopes of shape (..., k - 1).
-
     Examples:
         >>> n = np.array([1.0, 10.0, 1000.0])
         >>> slopes(5 / n**2, n).round(12).tolist()
@@ -166,9 +160,6 @@ def stays_bounded(ratio: np.ndarray, scales: np.ndarray, noise: float = 0.0) -> 
         ratio: positive numbers of shape (..., 4).
         scales: growing parameter, same shape.
         noise: relative error of the ratio.
-
-    Returns:
-        Truth values of shape (...).
 
     Examples:
         >>> n = 10.0 ** np.arange(1, 5)

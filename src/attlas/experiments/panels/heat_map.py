@@ -29,11 +29,6 @@ class HeatMap(Panel):
     limits: tuple[float, float] | None = field(default=None, kw_only=True)
     at: Mapping[str, Any] = field(default_factory=dict, kw_only=True)
 
-    @property
-    def main_quantity(self) -> Quantity:
-        """The quantity whose labels the small multiples have."""
-        return self.z
-
     def draw(self, axes: "Axes", view: View) -> None:
         """Draw the map with its colour bar."""
         z = view.get(self.z, self.at)

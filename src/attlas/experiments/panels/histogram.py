@@ -35,11 +35,6 @@ class Histogram(Panel):
     names: str | Mapping[Any, str] = field(default="", kw_only=True)
     at: Mapping[str, Any] = field(default_factory=dict, kw_only=True)
 
-    @property
-    def main_quantity(self) -> Quantity:
-        """The quantity whose labels the small multiples have."""
-        return self.values
-
     def draw(self, axes: "Axes", view: View) -> None:
         """Draw every outline."""
         values = view.get(self.values, self.at)

@@ -32,11 +32,6 @@ class ImageStrip(Panel):
     most: int = field(default=12, kw_only=True)
     at: Mapping[str, Any] = field(default_factory=dict, kw_only=True)
 
-    @property
-    def main_quantity(self) -> Quantity:
-        """The quantity whose labels the small multiples have."""
-        return self.images
-
     def draw(self, axes: "Axes", view: View) -> None:
         """Draw all rows as one picture, their labels beside them."""
         images = view.get(self.images, self.at)

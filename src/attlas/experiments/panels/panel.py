@@ -3,7 +3,7 @@
 import textwrap
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -90,9 +90,9 @@ class Panel(ABC):
         """Draw this layer alone."""
 
     @property
-    @abstractmethod
     def main_quantity(self) -> Quantity:
-        """The quantity whose labels the small multiples have."""
+        """The quantity whose labels the small multiples have: the first positional field."""
+        return getattr(self, next(part.name for part in fields(self) if not part.kw_only))
 
     def views(self, data: xr.Dataset) -> list[list[View]]:
         """The small multiples, by row."""

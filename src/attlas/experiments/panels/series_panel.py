@@ -33,11 +33,6 @@ class SeriesPanel(Panel):
     legend: bool = field(default=True, kw_only=True)
     at: Mapping[str, Any] = field(default_factory=dict, kw_only=True)
 
-    @property
-    def main_quantity(self) -> Quantity:
-        """The quantity whose labels the small multiples have."""
-        return self.y
-
     def quantities(self, view: View) -> tuple[xr.DataArray, xr.DataArray] | None:
         """The quantities (x, y) of a view; None if one has not been computed."""
         y = view.get(self.y, self.at)

@@ -69,11 +69,7 @@ def interval(values: xr.DataArray, over: Sequence[str]) -> Band:
 
 
 def geometric_interval(values: xr.DataArray, over: Sequence[str]) -> Band:
-    """Geometric mean with Student's 95 % interval of the logarithms.
-
-    Args:
-        over: the axes of the members, which are independent.
-    """
+    """Geometric mean with Student's 95 % interval of the logarithms."""
     # Type checkers do not know the type of NumPy functions of a DataArray.
     logarithmic = interval(xr.DataArray(np.log(values)), over)
     return Band(*(xr.DataArray(np.exp(part)) for part in logarithmic))

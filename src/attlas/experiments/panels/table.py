@@ -97,11 +97,7 @@ class Table:
         return self.beginning(data, None)
 
     def beginning(self, data: xr.Dataset, most: int | None) -> "pandas.DataFrame":
-        """Compute the first rows of the table.
-
-        Args:
-            most: maximal number of rows; all when None.
-        """
+        """Compute the first `most` rows of the table; all when None."""
         import pandas as pd
 
         data = self.of(data) if self.of else data

@@ -140,8 +140,6 @@ def streamed_concentration(
 
     Args:
         blocks: blocks to measure; each is dropped before the next is read.
-        taus: levels, each in (0, 1).
-        norm: the norm that defines s0.
         eps: rounding unit of the arithmetic that produced the rows; their dtype's when None.
 
     Returns:

@@ -31,9 +31,6 @@ def hessian_matrix(risk: Callable[..., Array], parameters: Any, *args: Any) -> F
     Args:
         parameters: any pytree; its floating arrays are what is differentiated.
 
-    Returns:
-        The matrix, by products with the unit vectors, forward over reverse.
-
     Examples:
         >>> hessian_matrix(lambda x: x[0] ** 2 + 3 * x[0] * x[1], jnp.zeros(2)).tolist()
         [[2.0, 3.0], [3.0, 0.0]]

@@ -40,9 +40,6 @@ def bootstrap_mean(
         values: one number per unit and column, units first, [n, ...]; a column with a NaN
             gives NaN.
 
-    Returns:
-        Means and interval ends, in float64.
-
     Raises:
         UserError: for no units, a level out of its range, or fewer draws than the level needs.
 

@@ -95,9 +95,6 @@ def extrapolated_limit(values: Float[Array, "*batch 3"]) -> Float[Array, "*batch
     of the scale. Where the denominator is zero the steps are equal: the limit
     is v3 if they are zero, and infinite in their direction otherwise.
 
-    Args:
-        values: three successive values along the last axis.
-
     Examples:
         >>> float(extrapolated_limit(jnp.array([3.0, 2.0, 1.5])))
         1.0

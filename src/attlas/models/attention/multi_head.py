@@ -66,11 +66,7 @@ class MultiHead(eqx.Module):
         return jax.nn.softmax(jnp.einsum("td,hde,se->hts", X, self.W, X), axis=-1)
 
     def token_decoders(self, tokens: int) -> Float[Array, "H T d"]:
-        """The decoders as matrices U_h over all tokens, whatever the kind.
-
-        Returns:
-            U_h of the full form of the same model.
-        """
+        """The decoders as matrices U_h over all tokens, as the full form of the model has them."""
         if self.decoder is Decoder.FULL:
             return self.U
         read = jnp.ones(tokens, self.U.dtype)
@@ -132,9 +128,6 @@ def head_norms(model: MultiHead) -> Float[Array, " H"]:
 
 def parameter_norm(model: MultiHead) -> Float[Array, ""]:
     r"""Euclidean norm ||theta|| of all parameters.
-
-    Args:
-        model: the parameters, or a difference of parameters.
 
     Examples:
         >>> parameter_norm(make_multi_head(2, 2, 2)).tolist()

@@ -134,9 +134,6 @@ def hessian_form(
     Lemma 1 of deora2023optimization applied twice: the U-block of the Hessian is zero and the
     W-block is a third central moment of the attention.
 
-    Args:
-        direction: a change of all parameters.
-
     Examples:
         >>> point = MultiHead(jnp.array([[3.0]]), jnp.array([[[0.0]]]), Decoder.LAST)
         >>> along = MultiHead(jnp.array([[1.0]]), jnp.array([[[1.0]]]), Decoder.LAST)

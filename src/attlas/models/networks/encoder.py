@@ -64,15 +64,12 @@ class Block(eqx.Module):
         first_only: bool = False,
         key: PRNGKeyArray | None = None,
     ) -> tuple[Float[Array, "S d"], Float[Array, "H S T"]]:
-        """Apply the block.
+        """Apply the block: outputs and attention weights of all S = T positions, or of the first.
 
         Args:
             mask: True at positions that may be attended to.
             first_only: whether only the first position is computed, as a readout needs it.
             key: random key of the dropout; no dropout when None.
-
-        Returns:
-            Outputs and attention weights of all S = T positions, or of the first (S = 1).
         """
         keys = (None,) * 4 if key is None else tuple(jax.random.split(key, 4))
         from_ = x[:1] if first_only else x

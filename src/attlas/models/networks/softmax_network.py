@@ -55,11 +55,7 @@ class SoftmaxNetwork(eqx.Module):
         return self.W.shape[1]
 
     def hidden(self, x: Float[Array, " d"]) -> Float[Array, " m"]:
-        """The hidden units with their prefactor.
-
-        Returns:
-            m softmax(W' x), or m^(-1/2) phi(W' x).
-        """
+        """The hidden units with their prefactor: m softmax(W' x), or m^(-1/2) phi(W' x)."""
         logits = x @ self.W
         if self.activation is Activation.SOFTMAX:
             return self.width * jax.nn.softmax(logits)

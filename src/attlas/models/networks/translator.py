@@ -85,14 +85,11 @@ class TranslatorBlock(eqx.Module):
         memory: Float[Array, "*n T d"] | None = None,
         memory_seen: Bool[Array, "*n S T"] | None = None,
     ) -> tuple[Float[Array, "*n S d"], tuple[Array, ...]]:
-        """Apply the block.
+        """Apply the block: outputs, and the weights of each attention.
 
         Args:
             memory: the encoder's output, in the decoder.
             memory_seen: True where a position may attend to a position of `memory`.
-
-        Returns:
-            Outputs, and the weights of each attention.
         """
         mixed, weights = self.own(x, x, seen)
         x, maps = _layer_norm(x + mixed, self.scales[0]), (weights,)

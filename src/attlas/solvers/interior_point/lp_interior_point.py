@@ -26,9 +26,6 @@ def on_ray(rows: ConstraintOperator, multipliers: np.ndarray, q: float) -> np.nd
         multipliers: l, [b, m].
         q: dual exponent, 1 < q < inf.
 
-    Returns:
-        The multiple, [b, m].
-
     Examples:
         >>> from attlas.solvers.constraints import VectorRows
         >>> on_ray(VectorRows(np.eye(2)[None]), np.full((1, 2), 4.0), 2.0).tolist()

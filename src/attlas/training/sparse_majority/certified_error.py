@@ -48,9 +48,6 @@ def ramp_risks(
     Args:
         labels: 0 or 1.
 
-    Returns:
-        One accuracy and one row of risks per model.
-
     Examples:
         >>> embedding = BitEmbedding(*jnp.eye(3), positions=jnp.zeros((3, 3)))
         >>> eye = jnp.eye(3)[None]
@@ -80,9 +77,6 @@ def ball_complexities(
     radii: Float[Array, " r"] | np.ndarray, samples: Float[Array, " m"] | np.ndarray, T: int, d: int
 ) -> Float[Array, "r m 6"]:
     """Bounds on the complexity of one layer with ||W_QK||_{1,1} <= r, by `FAMILIES`; at most 1.
-
-    Args:
-        T: tokens of a sequence.
 
     Examples:
         >>> found = ball_complexities(np.array([4.0]), np.array([1e8]), 32, 34)

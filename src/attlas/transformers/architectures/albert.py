@@ -3,15 +3,12 @@
 from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
-
 from attlas.core.errors import UserError
 from attlas.transformers.activations import ACTIVATIONS
 from attlas.transformers.configuration import Configuration
-from attlas.transformers.fused_reference import fused_heads
+from attlas.transformers.fused_reference import readers
 from attlas.transformers.settings import Settings
 from attlas.transformers.stored_transformer import Names, StoredTransformer
-from attlas.transformers.trained_transformer import TrainedTransformer
 
 SETTINGS = {
     "albert": Settings(
@@ -51,20 +48,6 @@ _NAMES = Names(
     outer="ffn_output",
     feedforward_norm="full_layer_layer_norm",
 )
-
-
-def read(
-    config: Mapping[str, Any], tensors: Mapping[str, np.ndarray], name: str
-) -> TrainedTransformer:
-    """The model in canonical form; a shared layer is stored once."""
-    return _table(config).read(tensors, name)
-
-
-def fused_attention(
-    config: Mapping[str, Any], tensors: Mapping[str, np.ndarray], index: int, x: np.ndarray
-) -> np.ndarray:
-    """A layer's attention (T, d) on x (T, d) from the file's own matrices, in NumPy float64."""
-    return fused_heads(_table(config), tensors, index, x)
 
 
 def _order(values: Configuration) -> tuple[int, ...]:
@@ -111,3 +94,6 @@ def _table(config: Mapping[str, Any]) -> StoredTransformer:
         optional={"pooler.weight": (d, d), "pooler.bias": (d,)},
         buffers=r"(^|\.)embeddings\.position_ids$",
     )
+
+
+read, fused_attention = readers(_table)

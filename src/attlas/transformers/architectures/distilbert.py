@@ -3,14 +3,11 @@
 from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
-
 from attlas.transformers.activations import ACTIVATIONS
 from attlas.transformers.configuration import Configuration
-from attlas.transformers.fused_reference import fused_heads
+from attlas.transformers.fused_reference import readers
 from attlas.transformers.settings import Settings
 from attlas.transformers.stored_transformer import Names, StoredTransformer
-from attlas.transformers.trained_transformer import TrainedTransformer
 
 SETTINGS = {
     "distilbert": Settings(
@@ -42,20 +39,6 @@ _NAMES = Names(
 )
 
 
-def read(
-    config: Mapping[str, Any], tensors: Mapping[str, np.ndarray], name: str
-) -> TrainedTransformer:
-    """The model in canonical form; without LM head where the file holds the encoder alone."""
-    return _table(config).read(tensors, name)
-
-
-def fused_attention(
-    config: Mapping[str, Any], tensors: Mapping[str, np.ndarray], index: int, x: np.ndarray
-) -> np.ndarray:
-    """A layer's attention (T, d) on x (T, d) from the file's own matrices, in NumPy float64."""
-    return fused_heads(_table(config), tensors, index, x)
-
-
 def _table(config: Mapping[str, Any]) -> StoredTransformer:
     values = Configuration(config)
     d, heads = values.count("dim"), values.count("n_heads")
@@ -76,3 +59,6 @@ def _table(config: Mapping[str, Any]) -> StoredTransformer:
         causal=False,
         buffers=r"(^|\.)embeddings\.position_ids$",
     )
+
+
+read, fused_attention = readers(_table)

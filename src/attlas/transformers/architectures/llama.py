@@ -3,17 +3,14 @@
 from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
-
 from attlas.core.errors import UserError
 from attlas.transformers.activations import ACTIVATIONS
 from attlas.transformers.canonical import Rotary
 from attlas.transformers.configuration import Configuration
-from attlas.transformers.fused_reference import fused_heads
+from attlas.transformers.fused_reference import readers
 from attlas.transformers.rotary_frequencies import rotary_frequencies, rotary_rule
 from attlas.transformers.settings import Settings
 from attlas.transformers.stored_transformer import Names, StoredTransformer
-from attlas.transformers.trained_transformer import TrainedTransformer
 
 _READ = (
     *("head_dim", "hidden_act", "hidden_size", "intermediate_size", "layer_types"),
@@ -72,20 +69,6 @@ _NAMES = Names(
 )
 
 
-def read(
-    config: Mapping[str, Any], tensors: Mapping[str, np.ndarray], name: str
-) -> TrainedTransformer:
-    """The model in canonical form."""
-    return _table(config).read(tensors, name)
-
-
-def fused_attention(
-    config: Mapping[str, Any], tensors: Mapping[str, np.ndarray], index: int, x: np.ndarray
-) -> np.ndarray:
-    """A layer's attention (T, d) on x (T, d) from the file's own matrices, in NumPy float64."""
-    return fused_heads(_table(config), tensors, index, x)
-
-
 def _table(config: Mapping[str, Any]) -> StoredTransformer:
     values = Configuration(config)
     kind = values.word("model_type")
@@ -131,6 +114,9 @@ def _table(config: Mapping[str, Any]) -> StoredTransformer:
         tied=values.flag("tie_word_embeddings", gemma),
         buffers=r"(^|\.)rotary_emb\.inv_freq$",
     )
+
+
+read, fused_attention = readers(_table)
 
 
 def _head_size(values: Configuration, kind: str, width: int, heads: int) -> int:

@@ -3,16 +3,13 @@
 from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
-
 from attlas.core.errors import UserError
 from attlas.transformers.canonical import Rotary
 from attlas.transformers.configuration import Configuration
-from attlas.transformers.fused_reference import fused_heads
+from attlas.transformers.fused_reference import readers
 from attlas.transformers.rotary_frequencies import rotary_frequencies
 from attlas.transformers.settings import Settings
 from attlas.transformers.stored_transformer import Names, StoredTransformer
-from attlas.transformers.trained_transformer import TrainedTransformer
 
 SETTINGS = {
     "llama2.c": Settings(
@@ -38,20 +35,6 @@ _NAMES = Names(
     attention_norm="attention_norm",
     feedforward_norm="ffn_norm",
 )
-
-
-def read(
-    config: Mapping[str, Any], tensors: Mapping[str, np.ndarray], name: str
-) -> TrainedTransformer:
-    """The model in canonical form, from tensors under the names of llama2.c's model.py."""
-    return _table(config).read(tensors, name)
-
-
-def fused_attention(
-    config: Mapping[str, Any], tensors: Mapping[str, np.ndarray], index: int, x: np.ndarray
-) -> np.ndarray:
-    """A layer's attention (T, d) on x (T, d) from the file's own matrices, in NumPy float64."""
-    return fused_heads(_table(config), tensors, index, x)
 
 
 def _table(config: Mapping[str, Any]) -> StoredTransformer:
@@ -91,3 +74,6 @@ def _table(config: Mapping[str, Any]) -> StoredTransformer:
         tied=values.flag("tied_embeddings", True),
         buffers=r"(^|\.)freqs_(cos|sin|cis)$",
     )
+
+
+read, fused_attention = readers(_table)

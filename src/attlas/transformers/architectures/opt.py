@@ -3,14 +3,11 @@
 from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
-
 from attlas.transformers.activations import ACTIVATIONS
 from attlas.transformers.configuration import Configuration
-from attlas.transformers.fused_reference import fused_heads
+from attlas.transformers.fused_reference import readers
 from attlas.transformers.settings import Settings
 from attlas.transformers.stored_transformer import MAPS, Names, StoredTransformer
-from attlas.transformers.trained_transformer import TrainedTransformer
 
 SETTINGS = {
     "opt": Settings(
@@ -39,20 +36,6 @@ _NAMES = Names(
     feedforward_norm="final_layer_norm",
 )
 _OFFSET = 2  # rows of the positions that no token reads
-
-
-def read(
-    config: Mapping[str, Any], tensors: Mapping[str, np.ndarray], name: str
-) -> TrainedTransformer:
-    """The model in canonical form; the projection of a narrow embedding is multiplied into it."""
-    return _table(config).read(tensors, name)
-
-
-def fused_attention(
-    config: Mapping[str, Any], tensors: Mapping[str, np.ndarray], index: int, x: np.ndarray
-) -> np.ndarray:
-    """A layer's attention (T, d) on x (T, d) from the file's own matrices, in NumPy float64."""
-    return fused_heads(_table(config), tensors, index, x)
 
 
 def _table(config: Mapping[str, Any]) -> StoredTransformer:
@@ -88,3 +71,6 @@ def _table(config: Mapping[str, Any]) -> StoredTransformer:
         tied=values.flag("tie_word_embeddings", True),
         buffers=r"(^|\.)decoder\.version$",
     )
+
+
+read, fused_attention = readers(_table)
