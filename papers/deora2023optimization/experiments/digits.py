@@ -78,7 +78,9 @@ def by_task(data: xr.Dataset, *names: str) -> Iterator[tuple[str, xr.Dataset]]:
     """Means over the members of some quantities after the last step, by task."""
     ends = data[list(names)].isel(step=-1, missing_dims="ignore").mean("member")
     for task in ends.task.values:
-        yield task, ends.sel(task=task).dropna("H", how="all")
+        values = ends.sel(task=task).dropna("H", how="all")
+        if values.sizes["H"]:
+            yield task, values
 
 
 def losses(data: xr.Dataset) -> dict[str, object]:

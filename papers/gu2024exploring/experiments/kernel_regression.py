@@ -91,7 +91,9 @@ def slack(data: xr.Dataset) -> xr.DataArray:
 def networks(data: xr.Dataset) -> Iterator[tuple[str, xr.Dataset]]:
     """Each activation with what was trained of it."""
     for activation in data.activation.values:
-        yield NAMES[activation], data.sel(activation=activation).dropna("member", how="all")
+        part = data.sel(activation=activation).dropna("member", how="all")
+        if part.sizes["member"]:
+            yield NAMES[activation], part
 
 
 def over_time(data: xr.Dataset) -> dict[str, object]:

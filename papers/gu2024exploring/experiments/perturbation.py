@@ -121,7 +121,7 @@ def printed_in_reach(data: xr.Dataset) -> xr.DataArray:
 def constants(data: xr.Dataset) -> dict[str, object]:
     """The largest within the lemma's range, and how far the bounds are above."""
     far = float(printed(data).sel(activation="softmax").min())
-    data = at_one(data).dropna("member", how="all")
+    data = at_one(data).dropna("member", how="all").dropna("activation", how="all")
     near, settings = small(data), {name: data.attrs[name] for name in ("n", "outputs", "m")}
     facts, relative, loose, exceeded = [], [], [], []
     # Sums of n k terms and their norm: a bound that is attained may be passed by rounding.

@@ -101,8 +101,8 @@ def printed(data: xr.Dataset) -> xr.Dataset:
     """Table 1 at the mean eigenvalue, with constants one: log10 of width and steps."""
     dims, epsilon = ("activation", "dimension", "n"), data.attrs["epsilon"]
     least = data.eigenvalue.mean("member").transpose(*dims).values
-    fitted = {name: np.empty(least.shape) for name in ("width", "steps")}
-    for at in np.ndindex(least.shape):
+    fitted = {name: np.full(least.shape, np.nan) for name in ("width", "steps")}
+    for at in map(tuple, np.argwhere(np.isfinite(least))):
         activation, n = Activation(data.activation.values[at[0]]), int(data.n.values[at[2]])
         row = gu2024_table_1_log10(activation, n, float(least[at]), epsilon * n)
         for name, values in fitted.items():

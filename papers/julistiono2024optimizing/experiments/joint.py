@@ -107,8 +107,8 @@ def selected(at: xr.Dataset) -> str:
 
 def selection(data: xr.Dataset) -> dict[str, object]:
     """Which tokens each p selects."""
-    selections = [f"{selected(data.sel(p=p))} at $p = {p:g}$" for p in data.p.values]
-    return {"chosen": "; ".join(selections)}
+    run = data.dropna("p", how="all")
+    return {"chosen": "; ".join(f"{selected(run.sel(p=p))} at $p = {p:g}$" for p in run.p.values)}
 
 
 def after(data: xr.Dataset) -> xr.DataArray:

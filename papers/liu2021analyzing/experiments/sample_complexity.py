@@ -128,7 +128,7 @@ def entries(row: xr.Dataset) -> tuple[object, ...]:
 
 def largest(data: xr.Dataset) -> xr.Dataset:
     """The largest p with the smallest s0."""
-    return data.isel(p=-1, s0=0)
+    return data.dropna("p", how="all", subset=["error"]).isel(p=-1, s0=0)
 
 
 def errors(data: xr.Dataset) -> dict[str, object]:

@@ -5,6 +5,8 @@ in the plane of the norm of $W_{QK}$ and the number of samples: once with every 
 once with the norms that a dense matrix has.
 """
 
+from collections.abc import Sequence
+
 import jax
 import numpy as np
 import xarray as xr
@@ -155,11 +157,16 @@ def areas(planes: dict[tuple[str, str], SmallestBound]) -> dict[str, object]:
         winners[norms] = []
         for last in OFFERED:
             shares = 100 * planes[norms, last].shares(len(offered(last)))
-            named = [(n.split(", T")[0], x) for n, x in zip(offered(last), shares, strict=True)]
-            winners[norms].append(", ".join(f"{n} {x:.0f} %" for n, x in named if x >= 0.5))
+            winners[norms].append(named_shares(offered(last), shares))
         plane = planes[norms, next(iter(OFFERED))]
         vacuous[norms] = f"{100 * np.mean(plane.winner < 0):.0f}"
     return {"vacuous": vacuous, "winners": winners}
+
+
+def named_shares(names: Sequence[str], shares: np.ndarray) -> str:
+    """The bounds that are smallest anywhere, each with its share of the plane in percent."""
+    shown = [(SHOWN[name.split(", T")[0]][0], x) for name, x in zip(names, shares, strict=True)]
+    return " and ".join(f"{name} in {x:.0f} %" for name, x in shown if x >= 0.5)
 
 
 def dense(data: xr.Dataset) -> xr.DataArray:
@@ -186,9 +193,8 @@ def answer(data: xr.Dataset) -> dict[str, object]:
     first, shares_text, vacuous = next(iter(OFFERED)), {}, {}
     for norms in NORMS:
         plane = compared(data, norms, first)
-        shares = zip(offered(first), 100 * plane.shares(len(offered(first))), strict=True)
-        names = [(SHOWN[name.split(", T")[0]][0], share) for name, share in shares]
-        shares_text[norms] = " and ".join(f"{name} in {x:.0f} %" for name, x in names if x >= 0.5)
+        names = offered(first)
+        shares_text[norms] = named_shares(names, 100 * plane.shares(len(names)))
         vacuous[norms] = f"{100 * np.mean(plane.winner < 0):.0f}"
     return {"first": shares_text, "vacuous": vacuous, "T": LENGTHS[0], "d": data.attrs["d"]}
 

@@ -199,20 +199,29 @@ class Experiment:
         arrays = {str(n): v.values for n, v in dataset.variables.items()}
         return arrays, Layout.of(dataset), dataset.attrs.get("models", {})
 
-    def dataset(self, records: Sequence[Record]) -> "xarray.Dataset":
+    def dataset(self, records: Sequence[Record], cells: Sequence[Cell] = ()) -> "xarray.Dataset":
         """The records as one data set, whose coordinates are the grid's axes and members.
 
         Settings that all cells share become attributes. Other settings, except lists, become
         coordinates along the axis on which they depend. Cells not yet computed are NaN.
-        """
-        from attlas.experiments.join import join_parts
 
-        shared = _shared(records)
-        joined = join_parts([self._labelled(record) for record in records])
+        Args:
+            records: records of one grid, at least one.
+            cells: of the grid, where some have no record: their labels are there as well.
+        """
+        from attlas.experiments.join import MISSING_CELLS, join_parts
+
+        parts = [self._labelled(record) for record in records]
+        settings = [cell.settings for cell in cells or [record.cell for record in records]]
+        shared = _shared(settings)
+        if len(cells) > len(records):
+            parts.insert(0, _labels(self.grid.axes, settings, parts[0]))
+            shared[MISSING_CELLS] = len(cells) - len(records)
+        joined = join_parts(parts)
         axes = [name for name in self.grid.axes if name in joined.dims]
-        varying = {n: v for r in records for n, v in r.cell.settings.items() if n not in shared}
+        varying = {n: v for s in settings for n, v in s.items() if n not in shared}
         for name in (n for n, value in varying.items() if not isinstance(value, list)):
-            followed = _followed(name, [r.cell.settings for r in records], axes)
+            followed = _followed(name, settings, axes)
             if followed and name not in (*joined.variables, *axes, "members"):
                 axis, values = followed
                 labels = joined[axis].values.tolist()
@@ -249,13 +258,16 @@ class Experiment:
     def answered(self, data: "xarray.Dataset") -> str:
         """The answer to the question, in one or two sentences with $mathematics$.
 
-        Empty if the prose has no section '## Answer' or the data lack a number that it needs.
+        Empty if the prose has no section '## Answer', or the data lack a cell of their grid or a
+        number that it needs.
         """
         return self.answered_with_values(data)[0]
 
     def answered_with_values(self, data: "xarray.Dataset") -> tuple[str, Mapping[str, Any]]:
         """The answer to the question as in `answered`, and the values of its template by name."""
-        if not self.answer_text:
+        from attlas.experiments.join import MISSING_CELLS
+
+        if not self.answer_text or data.attrs.get(MISSING_CELLS):
             return "", {}
         # Functions of captions serve too: an answer uses only some of their values.
         values = self.answer(data) if self.answer else {}
@@ -295,14 +307,26 @@ def _paper(package: str, filename: str) -> str:
     return package.rpartition(".")[2] or paper_of(filename)
 
 
-def _shared(records: Sequence[Record]) -> dict[str, Any]:
-    """The settings that all cells have in common."""
-    first = records[0].cell.settings
-    all_settings = [record.cell.settings for record in records]
+def _labels(axes: Sequence[str], settings: Sequence[Mapping[str, Any]], labelled: "Part") -> "Part":
+    """The labels that the cells of a grid give to its axes, without results."""
+    from attlas.experiments.join import Part
+
+    names = [
+        name
+        for name in axes
+        if name in labelled.coordinates and not any(isinstance(s[name], list) for s in settings)
+    ]
+    labels = {name: np.asarray(list(dict.fromkeys(s[name] for s in settings))) for name in names}
+    return Part({name: ((name,), values) for name, values in labels.items()}, frozenset(names))
+
+
+def _shared(settings: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """The settings that have one value in all cells."""
+    first, *others = settings
     return {
         name: value
         for name, value in first.items()
-        if all(name in s and s[name] == value for s in all_settings)
+        if all(name in s and s[name] == value for s in others)
     }
 
 

@@ -6,6 +6,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import xarray as xr
 
+MISSING_CELLS = "missing_cells"
+"""Attribute of a data set: how many cells of its grid have no record; absent where all have."""
+
 
 class Part(NamedTuple):
     """The results of one cell with their axes: a lightweight data set.

@@ -3,12 +3,12 @@
 import warnings
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import xarray as xr
 
 from attlas.core.errors import UserError
-from attlas.experiments.cell import Scale, scale_named
+from attlas.experiments.cell import Cell, Scale, scale_named
 from attlas.experiments.experiment import Experiment
 from attlas.experiments.find import one_named
 from attlas.experiments.record import Record, record_key
@@ -44,21 +44,19 @@ def load(
     selected = selected.changed(settings or {})
     scales = (Scale.PAPER, Scale.QUICK, Scale.SMOKE) if scale is None else (scale_named(scale),)
     there = _current(selected, results)
-    records, share = (), 0.0
+    best = ScaleRecords()
     for grid_scale in scales:
-        done, cells = of_scale(selected, grid_scale, there)
-        if len(done) / cells > share:
-            records, share = done, len(done) / cells
-        if share == 1.0:  # no scale is more complete, and the keys of a large grid take seconds
+        best = max(best, of_scale(selected, grid_scale, there), key=lambda layout: layout.share)
+        if best.share == 1.0:  # no scale is more complete; the keys of a large grid take seconds
             break
-    if not records:
+    if not best.records:
         options = "".join(
             f" --set {name}={_text(value)}" for name, value in (settings or {}).items()
         )
         raise UserError(
             f"{selected.name} has no records yet: run `attlas run {selected.name}{options}`"
         )
-    return selected.dataset(records)
+    return selected.dataset(*best)
 
 
 def _text(value: Any) -> str:
@@ -84,7 +82,9 @@ def load_records(
     named_experiment = experiment if isinstance(experiment, Experiment) else one_named(experiment)
     records = _current(named_experiment, results)
     return (
-        tuple(records.values()) if scale is None else of_scale(named_experiment, scale, records)[0]
+        tuple(records.values())
+        if scale is None
+        else of_scale(named_experiment, scale, records).records
     )
 
 
@@ -101,16 +101,34 @@ def _current(experiment: Experiment, results: Path | str | None) -> dict[str, Re
     return records
 
 
+class ScaleRecords(NamedTuple):
+    """The records of a scale, and all cells of the layout of its grid that they belong to."""
+
+    records: tuple[Record, ...] = ()
+    cells: tuple[Cell, ...] = ()
+
+    @property
+    def share(self) -> float:
+        """The share of the cells that have a record."""
+        return len(self.records) / max(1, len(self.cells))
+
+    @property
+    def complete(self) -> bool:
+        """Whether every cell has a record."""
+        return len(self.records) == len(self.cells)
+
+
 def of_scale(
     experiment: Experiment, scale: Scale | str, records: Mapping[str, Record]
-) -> tuple[tuple[Record, ...], int]:
-    """The records of a scale in its most complete layout (`Grid.layouts`), and its cell count."""
-    best: tuple[tuple[Record, ...], int] = (), 1
-    for number, cells in enumerate(experiment.grid.layouts(scale_named(scale))):
-        keys = dict.fromkeys(record_key(experiment.name, experiment.revision, c) for c in cells)
-        present = tuple(records[key] for key in keys if key in records), len(keys)
-        if not number or len(present[0]) / present[1] > len(best[0]) / best[1]:
-            best = present
-        if len(present[0]) == len(keys):
+) -> ScaleRecords:
+    """The records of a scale in its most complete layout (`Grid.layouts`)."""
+    best = ScaleRecords()
+    for cells in experiment.grid.layouts(scale_named(scale)):
+        by_key = {record_key(experiment.name, experiment.revision, c): c for c in cells}
+        present = tuple(records[key] for key in by_key if key in records)
+        layout = ScaleRecords(present, tuple(by_key.values()))
+        if not best.cells or layout.share > best.share:
+            best = layout
+        if layout.complete:
             break
     return best

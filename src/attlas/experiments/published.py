@@ -145,8 +145,8 @@ def _sentence(entry: Mapping[str, Any], platform: str) -> str:
 def lines_of(store: Store, experiment: Experiment) -> tuple[str, str]:
     """How many cells of paper scale are published ("6 of 6"), and where the last was computed."""
     by_key = {record.key: record for record in store.records(experiment.name)}
-    there, total = of_scale(experiment, Scale.PAPER, by_key)
+    there, cells = of_scale(experiment, Scale.PAPER, by_key)
     if not there:
-        return f"0 of {total}", "-"
+        return f"0 of {len(cells)}", "-"
     last = max(there, key=lambda record: record.metadata["finished"])
-    return f"{len(there)} of {total}", last.whence
+    return f"{len(there)} of {len(cells)}", last.whence

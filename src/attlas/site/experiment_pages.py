@@ -2,19 +2,21 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import cache, partial
 from textwrap import shorten
 from typing import TypeVar
 
 import matplotlib.pyplot as plt
+import xarray as xr
 from markupsafe import Markup
 
 from attlas._files.plain_file import printable
 from attlas.core.errors import UserError
 from attlas.display.terminal import plain
 from attlas.experiments.cell import Scale
-from attlas.experiments.experiment import CaptionedFigure, Experiment
-from attlas.experiments.load import of_scale
+from attlas.experiments.experiment import CaptionedFigure, Draw, Experiment
+from attlas.experiments.load import ScaleRecords, of_scale
 from attlas.experiments.record import Record
 from attlas.projects.loading import source_digest
 from attlas.site.content import Drawing, ExperimentEntry, Source
@@ -45,25 +47,25 @@ def experiment_entry(
     """
     problems: list[str] = []
     by_key = {record.key: record for record in records}
-    scale, shown_records, total = _largest(experiment, by_key, problems)
+    scale, layout = _largest(experiment, by_key, problems)
+    shown_records, total = layout.records, len(layout.cells)
     if not shown_records:
         return ExperimentEntry(experiment, source, problems=tuple(problems))
     problems += _gaps(experiment.part, shown_records)
     # Joined once; each function gets a shallow copy, which it may extend.
-    data = cache(partial(experiment.dataset, shown_records))
-    figures = _computed("the figures", lambda: experiment.drawn(data().copy()), problems) or ()
-    drawings, small = _drawings(experiment.name, figures, problems)
+    data = cache(partial(experiment.dataset, *layout))
+    drawn = [
+        _computed(f"figure {number}", partial(_figure, experiment, draw, data), problems)
+        for number, draw in enumerate(experiment.figures, 1)
+    ]
+    drawings, small = _drawings(experiment.name, filter(None, drawn), problems)
     cut = MOST_ROWS + 1
     frame = _computed("the table", lambda: experiment.tabulated(data().copy(), cut), problems)
     if frame is not None and len(frame) > MOST_ROWS:
         frame = frame.head(MOST_ROWS)
         problems.append(f"The table shows its first {MOST_ROWS} rows; `attlas.load` returns all.")
-    answer, values = "", {}
-    if len(shown_records) == total:  # only a complete grid answers the question
-        answered = _computed(
-            "the answer", lambda: experiment.answered_with_values(data()), problems
-        )
-        answer, values = answered or (answer, values)
+    answered = _computed("the answer", lambda: experiment.answered_with_values(data()), problems)
+    answer, values = answered or ("", {})
     return ExperimentEntry(
         experiment,
         source,
@@ -85,6 +87,11 @@ def experiment_entry(
     )
 
 
+def _figure(experiment: Experiment, draw: Draw, data: Callable[[], xr.Dataset]) -> CaptionedFigure:
+    """One of the experiment's figures: another that fails takes nothing from it."""
+    return replace(experiment, figures=(draw,)).drawn(data().copy())[0]
+
+
 def _made_by_others(experiment: Experiment, records: Sequence[Record], code: str) -> int:
     """The number of records from other code of attlas, or other sources of the experiment."""
     now = source_digest(experiment.source[0], experiment.home)
@@ -97,25 +104,26 @@ def _made_by_others(experiment: Experiment, records: Sequence[Record], code: str
 
 def _largest(
     experiment: Experiment, by_key: Mapping[str, Record], problems: list[str]
-) -> tuple[str, tuple[Record, ...], int]:
-    """The scale to show, its records in the order of its cells, and the number of its cells."""
-    layouts: list[tuple[str, tuple[Record, ...], int]] = []
+) -> tuple[str, ScaleRecords]:
+    """The scale to show: the most complete grid, of equally complete ones the largest."""
+    layouts: dict[str, ScaleRecords] = {}
     for scale in (Scale.PAPER, Scale.QUICK, Scale.SMOKE):
         try:
-            done, total = of_scale(experiment, scale, by_key)
+            layout = of_scale(experiment, scale, by_key)
         except UserError as error:
             problems.append(f"The {scale} grid could not be laid out: {error}")
             continue
-        layouts.append((str(scale), done, total))
+        layouts[str(scale)] = layout
         # The keys of a large grid take seconds, and there is no other record.
-        if len(done) == total == len(by_key):
+        if layout.complete and len(layout.cells) == len(by_key):
             break
-    # The most complete grid; of equally complete ones the largest.
-    best = max(layouts, key=lambda layout: len(layout[1]) / layout[2], default=("", (), 0))
-    for scale, done, total in layouts:
-        if len(best[1]) < len(done) < total and scale != best[0]:
-            problems.append(f"Not shown: {len(done)} of {total} cells of the {scale} grid.")
-    return best
+    best = max(layouts, key=lambda scale: layouts[scale].share, default="")
+    shown = layouts.get(best, ScaleRecords())
+    for scale, layout in layouts.items():
+        done, total = len(layout.records), len(layout.cells)
+        if len(shown.records) < done < total and scale != best:
+            problems.append(f"Not shown: {done} of {total} cells of the {scale} grid.")
+    return best, shown
 
 
 def _drawings(

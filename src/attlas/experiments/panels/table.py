@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import xarray as xr
 
+from attlas.experiments.join import MISSING_CELLS
 from attlas.experiments.panels.panel import Quantity, View, labels_of
 from attlas.experiments.panels.summary import mean
 
@@ -79,7 +80,7 @@ class Printed:
 
 @dataclass(frozen=True)
 class Table:
-    """One row for each combination of labels of some axes.
+    """One row for each combination of labels of some axes that has results.
 
     Attributes:
         rows: names of the axes; with a mapping, the heads of their columns by name.
@@ -107,7 +108,7 @@ class Table:
             return pd.DataFrame()
         for labels in itertools.product(*(labels_of(data, name) for name in heads)):
             row = dict(zip(heads, labels, strict=True))
-            if self.where is None or self.where(row):
+            if (self.where is None or self.where(row)) and _has_results(data, row):
                 line = {heads[name]: label for name, label in row.items()}
                 for column in self.columns:
                     line |= column.entries(view, row)
@@ -115,6 +116,15 @@ class Table:
             if most is not None and len(lines) >= most:
                 break
         return pd.DataFrame(lines)
+
+
+def _has_results(data: xr.Dataset, row: Row) -> bool:
+    """Whether a cell at the row has been run; of a complete grid all have."""
+    if not data.attrs.get(MISSING_CELLS):
+        return True
+    there = data.sel(dict(row))
+    parts = [v for v in there.values() if v.dtype.kind == "f" and {*row} & {*data[v.name].dims}]
+    return not parts or any(bool(part.notnull().any()) for part in parts)
 
 
 def final(
