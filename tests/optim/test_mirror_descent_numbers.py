@@ -98,3 +98,18 @@ def test_a_norm_at_its_floor_stalls():
     for gradient, stalled in ((0.25, True), (0.2501, False)):
         _, state = rule.update(jnp.full(1, gradient), rule.init(w), w)
         assert bool(state.stalled) is stalled
+
+
+def test_one_group_below_the_floor_stalls_all():
+    w = {"a": jnp.ones(2), "b": jnp.ones(1)}
+    rule = mirror_descent(0.1, {"a": 3.0, "b": 2.0}, normalized=True, floor=1e-3, weight_decay=1.0)
+    gradient = {"a": jnp.full(2, 1e-4), "b": jnp.ones(1)}
+    change, state = rule.update(gradient, rule.init(w), w)
+    assert bool(state.stalled)
+    assert not any(np.any(part) for part in change.values())
+
+
+def test_a_decay_of_one_shrinks_the_mirror_variable_by_the_rate():
+    w, rule = jnp.array([2.0, -3.0]), mirror_descent(0.25, 2.0, weight_decay=1.0)
+    change, _ = rule.update(jnp.array([1.0, 8.0]), rule.init(w), w)
+    np.testing.assert_allclose(w + change, [0.75 * 2 - 0.25, 0.75 * -3 - 2], rtol=4 * EPS)

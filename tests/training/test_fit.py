@@ -81,6 +81,21 @@ def test_batches_are_taken_in_order_and_their_losses_averaged_between_records():
         assert_close(path.at(record), expected[k])
 
 
+def test_losses_of_batches_are_averaged_from_record_to_record():
+    """On (w - b)^2 / 2 a step of size 1/2 takes w half way to b."""
+    batches, w, losses, path = [4.0, -1.0, 3.0, 0.5, 2.0], 8.0, [], [8.0]
+    for b in batches:
+        losses.append((w - b) ** 2 / 2)
+        w = (w + b) / 2
+        path.append(w)
+    found = fit(lambda w, _, b: (w - b) ** 2 / 2, optax.sgd(0.5), jnp.array(8.0),
+                batches=jnp.array(batches), record_at=(0, 2, 5))  # fmt: skip
+    assert found.params.tolist() == [path[0], path[2], path[5]]
+    assert float(found.last) == path[5]
+    np.testing.assert_allclose(found.loss, [np.nan, np.mean(losses[:2]), np.mean(losses[2:])])
+    assert int(found.result) == Result.MAX_STEPS
+
+
 def test_batches_may_be_keys_of_fresh_draws():
     """The mean of a Gaussian by one fresh sample per step of size 1/k: the running mean."""
     keys = jax.random.split(jax.random.key(0), 50)
