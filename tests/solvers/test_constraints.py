@@ -84,3 +84,15 @@ def test_part_keeps_the_chosen_rows():
     part = WHOLE.part(index)
     assert isinstance(part, PairRows)
     np.testing.assert_array_equal(part.select(np.arange(3)), WHOLE.select(index))
+
+
+def test_every_problem_is_scaled_by_its_own_factor():
+    factor, w = np.array([3.0, 0.25]), RNG.normal(size=(2, 9))
+    plain = VectorRows(RNG.normal(size=(2, 4, 9)))
+    attention = AttentionRows(RNG.normal(size=(2, 2, 4, 3)), RNG.normal(size=(2, 2, 3)))
+    for rows in (plain, attention):
+        scaled = rows.scaled(factor)
+        np.testing.assert_allclose(scaled.apply(w), factor[:, None] * rows.apply(w), rtol=1e-13)
+    pairs = attention.part(np.array([1, 3, 6]))
+    exact = 5 * pairs.select(np.arange(3))
+    np.testing.assert_allclose(pairs.scaled(np.array([5.0])).select(np.arange(3)), exact)

@@ -8,6 +8,7 @@ import optax
 import pytest
 from jax.tree_util import Partial
 
+from attlas.core.checkpoint import checkpointed
 from attlas.core.errors import UserError
 from attlas.core.solution import Result
 from attlas.training.course import ClosedForm
@@ -145,6 +146,31 @@ def test_members_in_chunks_are_each_alone():
         assert_close(together.member(i).params, alone.params)
         assert_close(together.member(i).size, alone.size)
         assert_close(together.loss[i], alone.loss)
+
+
+class Empty:
+    """A store of checkpoints that holds none and drops what is written."""
+
+    def read(self, stage):
+        return None
+
+    def write(self, stage, arrays):
+        assert arrays
+
+
+def test_chunks_of_members_in_pieces_follow_the_closed_form():
+    """On sum a w^2 / 2 every entry of w is multiplied by 1 - a / 2 at a step of size 1/2."""
+    starts, a = np.arange(1.0, 13).reshape(3, 4), np.array([0.5, 1.5, 3.0, -1.0])
+    with checkpointed(Empty(), 0.0) as pieces:
+        path = fit(lambda w, a: a @ w**2 / 2, optax.sgd(0.5), jnp.asarray(starts), jnp.asarray(a),
+                   record_at=(0, 5), observe=lambda w, _: {"first": w[0]},
+                   ensemble=Ensemble(params=True, chunk=2))  # fmt: skip
+    assert pieces.made > 0
+    exact = starts[:, None] * (1 - a / 2) ** np.array([[0], [5]])
+    np.testing.assert_allclose(path.params, exact, rtol=1e-13)
+    np.testing.assert_allclose(path.last, exact[:, -1], rtol=1e-13)
+    np.testing.assert_allclose(path.first, exact[:, :, 0], rtol=1e-13)
+    np.testing.assert_allclose(path.loss, exact**2 @ a / 2, rtol=1e-12)
 
 
 def test_members_may_see_batches_of_their_own():
