@@ -53,7 +53,7 @@ def test_the_slope_of_the_divergence_is_the_difference_of_the_mirror_maps():
 
 
 def test_the_potential_and_its_maps_have_their_definition():
-    w, g, p = np.array([[0.3, -1.7, 1.0], [0.0, 0.9, -0.4]]), np.array([0.5, -1.5, 0.25]), 2.7
+    w, g, p = np.array([[0.3, -1.7, 1.0], [0.0, 0.9, 0.0]]), np.array([0.5, -1.5, 0.25]), 2.7
     exact = np.sum(np.abs(w) ** p) / p
     np.testing.assert_allclose(potential(jnp.asarray(w), p), exact, rtol=8 * EPS)
     u = np.sign(w) * np.abs(w) ** (p - 1) - 0.3 * g
@@ -98,3 +98,18 @@ def test_a_norm_at_its_floor_stalls():
     for gradient, stalled in ((0.25, True), (0.2501, False)):
         _, state = rule.update(jnp.full(1, gradient), rule.init(w), w)
         assert bool(state.stalled) is stalled
+
+
+def test_one_group_below_the_floor_stalls_all():
+    w = {"a": jnp.ones(2), "b": jnp.ones(1)}
+    rule = mirror_descent(0.1, {"a": 3.0, "b": 2.0}, normalized=True, floor=1e-3, weight_decay=1.0)
+    gradient = {"a": jnp.full(2, 1e-4), "b": jnp.ones(1)}
+    change, state = rule.update(gradient, rule.init(w), w)
+    assert bool(state.stalled)
+    assert not any(np.any(part) for part in change.values())
+
+
+def test_a_decay_of_one_shrinks_the_mirror_variable_by_the_rate():
+    w, rule = jnp.array([2.0, -3.0]), mirror_descent(0.25, 2.0, weight_decay=1.0)
+    change, _ = rule.update(jnp.array([1.0, 8.0]), rule.init(w), w)
+    np.testing.assert_allclose(w + change, [0.75 * 2 - 0.25, 0.75 * -3 - 2], rtol=4 * EPS)

@@ -32,6 +32,26 @@ def test_step_is_the_gradient_at_zero(decoder):
     assert float(jnp.max(jnp.abs(gradient.W))) == 0
 
 
+@pytest.mark.parametrize("decoder", list(Decoder))
+def test_step_of_every_head_is_that_of_the_risk_linearised_at_zero(decoder):
+    """With W = 0 and small U the risk is log 2 - mean(y Phi) / 2, and Phi is linear in U."""
+    draw, n, T, d, H = np.random.default_rng(3), 7, 4, 3, 5
+    X, y = draw.normal(size=(n, T, d)), np.resize([1.0, -1.0, -1.0], n)
+    model = one_step_initialisation(KEY, jnp.asarray(X), jnp.asarray(y), H, decoder, scale=2.5)
+    alpha = first_phase_steps(KEY, H, 2.5)
+    mean = X.sum(axis=1) / T
+    # Every query attends to all tokens alike: the derivative of sqrt(H) Phi in a row of U.
+    read = {Decoder.FULL: mean, Decoder.POOLED: T * mean, Decoder.LAST: mean}[decoder]
+    slope = -sum(y[i] * read[i] for i in range(n)) / n / 2 / np.sqrt(H)
+    for h in range(H):
+        exact = -alpha[h] * np.sqrt(H) * slope
+        exact = np.tile(exact, (T, 1)) if decoder is Decoder.FULL else exact
+        assert model.U[h].shape == exact.shape
+        np.testing.assert_allclose(model.U[h], exact, rtol=0, atol=1e-14)
+    assert model.W.shape == (H, d, d)
+    assert model.decoder is decoder
+
+
 def test_mean_step_is_a_quarter_of_zeta_not_half():
     samples = sample_mixture(KEY, MIXTURE, 20_000, 5)
     model = one_step_initialisation(KEY, samples.X, samples.y, 1)

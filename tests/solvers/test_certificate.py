@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from attlas.solvers.certificate import certify, distance_bound, power_map
+from attlas.solvers.certificate import certificate_of, certify, distance_bound, power_map
 from attlas.solvers.constraints import VectorRows
 
 RNG = np.random.default_rng(0)
@@ -104,3 +104,47 @@ def test_the_distance_is_nearly_attained(p):
 
 def test_the_distance_is_finite_at_large_exponents():
     assert 1.9 < distance_bound(np.ones(1), np.zeros(1), 3000.0)[0] < 2
+
+
+def test_certificates_of_a_batch_have_the_values_of_the_definition():
+    """Margins above and below one, a margin of zero, a dual point of zero, a bound below one."""
+    p, q, inf, nan = 3.0, 1.5, np.inf, np.nan
+    w = np.array([[0.6, -0.2, 0.1], [3.0, 1.0, -2.0], [0.4, 0.3, 0.2], [1.0, 2.0, 0.5]])
+    margins = np.array([[0.5, 0.25], [4.0, 2.5], [0.0, 1.0], [0.7, 0.9]])
+    dual = np.array([[0.2, 0.7], [1.5, 0.0], [0.3, 0.4], [0.0, 0.0]])
+    pull = np.array([[0.9, -0.1, 0.3], [0.2, 0.1, -0.1], [0.3, 0.1, 0.2], [0.0, 0.0, 0.0]])
+    with np.errstate(all="raise"):
+        found = certificate_of(w, margins, dual, pull, p)
+    for k in (0, 1, 3):
+        least = min(margins[k])
+        upper = sum(abs(w[k]) ** 3) ** (1 / 3) / least
+        np.testing.assert_allclose(found.w[k], w[k] / least, rtol=1e-14)
+        np.testing.assert_allclose(found.margins[k], margins[k] / least, rtol=1e-14)
+        np.testing.assert_allclose(found.upper[k], upper, rtol=1e-14)
+        if k < 3:
+            lower = sum(dual[k]) / sum(abs(pull[k]) ** q) ** (1 / q)
+            np.testing.assert_allclose(found.lower[k], lower, rtol=1e-14)
+            gap = max(upper / lower - 1, 0)
+            np.testing.assert_allclose(found.gap[k], gap, rtol=1e-13)
+    # The first bounds are apart; the second cross, as they do by rounding at the optimum.
+    assert found.lower[0] < 1
+    assert found.gap[0] > 1
+    assert found.upper[1] < found.lower[1]
+    assert found.gap[1] == 0
+    assert (found.lower[3], found.gap[3]) == (0, inf)
+    assert (found.upper[2], found.gap[2]) == (inf, inf)
+    np.testing.assert_array_equal(found.w[2], [nan] * 3)
+    np.testing.assert_array_equal(found.margins[2], [nan] * 2)
+
+
+def test_bounds_that_cross_by_rounding_have_distance_zero():
+    np.testing.assert_array_equal(distance_bound(np.array([1.0]), np.array([1 + 1e-15]), 3.0), [0])
+
+
+@pytest.mark.parametrize("p", [2.3, 3.4, 5.6])
+def test_the_constant_of_uniform_convexity_is_the_least_of_one_entry(p):
+    t = np.linspace(0.0, 1.0, 200_001)
+    phi = (1 - t) ** p - t**p + p * t ** (p - 1)
+    # At the least value the function is flat: the grid misses it by p^2 squares of its step.
+    least = distance_bound(np.ones(1), np.zeros(1), p)[0] ** -p
+    np.testing.assert_allclose(least, phi.min(), rtol=1e-8)

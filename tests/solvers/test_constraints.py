@@ -46,10 +46,37 @@ def test_operator_is_its_matrix(name):
     h = RNG.uniform(0.5, 2, size=(1, size))
     # rounding of sums of at most 25 terms of order one
     close = {"rtol": 0, "atol": 25 * 64 * np.finfo(float).eps}
+    assert rows.shape == (1, *A.shape)
+    assert rows.gram(h).shape == (1, m, m)
     np.testing.assert_allclose(rows.apply(w)[0], A @ w[0], **close)
     np.testing.assert_allclose(rows.adjoint(l)[0], A.T @ l[0], **close)
     np.testing.assert_allclose(rows.gram(h)[0], (A * h) @ A.T, **{**close, "rtol": 1e-13})
     np.testing.assert_allclose(rows.lengths()[0], np.linalg.norm(A, axis=1), **close)
+
+
+def test_a_part_of_a_batch_is_that_of_its_first_problem():
+    matrix = RNG.normal(size=(3, 5, 4))
+    part = VectorRows(matrix).part(np.array([1, 4]))
+    np.testing.assert_array_equal(part.matrix, matrix[:1, [1, 4]])
+
+
+@pytest.mark.parametrize("batch", [1, 3])
+def test_the_attention_of_each_problem_is_its_own(batch):
+    """A batch whose sizes all differ, against products of one row at a time."""
+    n, others, d = 2, 4, 5
+    rows = AttentionRows(RNG.normal(size=(batch, n, others, d)), RNG.normal(size=(batch, n, d)))
+    w, l, h = RNG.normal(size=(batch, 25)), RNG.normal(size=(batch, 8)), RNG.random((batch, 25))
+    assert rows.shape == (batch, 8, 25)
+    found = rows.apply(w), rows.adjoint(l), rows.gram(h), rows.lengths()
+    for k in range(batch):
+        A = [
+            np.outer(rows.differences[k, i, s], rows.queries[k, i]).ravel()
+            for i in range(n)
+            for s in range(others)
+        ]
+        exact = A @ w[k], l[k] @ A, A @ np.diag(h[k]) @ np.transpose(A), np.linalg.norm(A, axis=1)
+        for mine, theirs in zip(found, exact, strict=True):
+            np.testing.assert_allclose(mine[k], theirs, rtol=0, atol=1e-12)
 
 
 def test_part_keeps_the_chosen_rows():
@@ -57,3 +84,15 @@ def test_part_keeps_the_chosen_rows():
     part = WHOLE.part(index)
     assert isinstance(part, PairRows)
     np.testing.assert_array_equal(part.select(np.arange(3)), WHOLE.select(index))
+
+
+def test_every_problem_is_scaled_by_its_own_factor():
+    factor, w = np.array([3.0, 0.25]), RNG.normal(size=(2, 9))
+    plain = VectorRows(RNG.normal(size=(2, 4, 9)))
+    attention = AttentionRows(RNG.normal(size=(2, 2, 4, 3)), RNG.normal(size=(2, 2, 3)))
+    for rows in (plain, attention):
+        scaled = rows.scaled(factor)
+        np.testing.assert_allclose(scaled.apply(w), factor[:, None] * rows.apply(w), rtol=1e-13)
+    pairs = attention.part(np.array([1, 3, 6]))
+    exact = 5 * pairs.select(np.arange(3))
+    np.testing.assert_allclose(pairs.scaled(np.array([5.0])).select(np.arange(3)), exact)

@@ -34,7 +34,7 @@ def test_the_gap_that_was_asked_for_is_reached(p):
 
 @pytest.mark.parametrize("p", [1.4, 2.7])
 def test_what_is_minimised_is_minus_the_dual_from_its_best_equal_multipliers(monkeypatch, p):
-    A, q = 0.4 * RNG.normal(size=(5, 3)), p / (p - 1)
+    A, q = 0.04 * RNG.normal(size=(5, 3)), p / (p - 1)
     seen = {}
 
     def minimize(objective, start, **options):
@@ -45,6 +45,9 @@ def test_what_is_minimised_is_minus_the_dual_from_its_best_equal_multipliers(mon
     answer = dual_descent(VectorRows(A[None]), p, 1e-3, 7)
     assert seen["options"]["maxiter"] == 7
     assert seen["options"]["maxfun"] == 14
+    # Only the certificate and the number of steps end it, and no multiplier is negative.
+    assert seen["options"]["ftol"] == seen["options"]["gtol"] == 0
+    assert (seen["bounds"].lb, seen["bounds"].ub) == (0, np.inf)
     np.testing.assert_array_equal(answer, seen["start"][None] + 1)
 
     def loss(l):

@@ -267,17 +267,18 @@ def test_an_eigenvalue_counts_if_it_is_above_rounding():
 
 
 @pytest.mark.parametrize(
-    ("single", "resisting", "farkas", "weights", "result"),
+    ("single", "resisting", "farkas", "weights", "result", "size"),
     [
         # The exact weights are (0.8, 0.2), and squared lengths 0.8, 0.82, 1.25 and 4.
-        (False, True, (0.5, 0.5), (0.82, 0.18), Result.MAX_STEPS),
-        (False, False, (0.8, 0.2), (0.82, 0.18), Result.PRECISION),
-        (False, True, (0.8, 0.2), (0.8, 0.2), Result.CONVERGED),
-        (True, True, (0.5, 0.5), (0.8 + 1e-8, 0.2 - 1e-8), Result.PRECISION),
+        (False, True, (0.5, 0.5), (0.82, 0.18), Result.MAX_STEPS, 1),
+        (False, False, (0.8, 0.2), (0.82, 0.18), Result.PRECISION, 1),
+        (False, True, (0.8, 0.2), (0.8, 0.2), Result.CONVERGED, 1),
+        (True, True, (0.5, 0.5), (0.8 + 1e-8, 0.2 - 1e-8), Result.PRECISION, 1),
+        (True, True, (0.5, 0.5), (0.8 + 1e-8, 0.2 - 1e-8), Result.PRECISION, 2.0**-40),
     ],
 )
 def test_a_problem_that_resists_takes_the_weights_of_the_proof_if_they_are_shorter(
-    monkeypatch, single, resisting, farkas, weights, result
+    monkeypatch, single, resisting, farkas, weights, result, size
 ):
     engine, given = module.max_margin, (0.8 + 1e-8, 0.2 - 1e-8) if single else (0.82, 0.18)
 
@@ -290,7 +291,7 @@ def test_a_problem_that_resists_takes_the_weights_of_the_proof_if_they_are_short
 
     monkeypatch.setattr(module, "max_margin", stopped)
     monkeypatch.setattr(module, "farkas_multipliers", lambda rows: (np.array(farkas), 0.0))
-    K = np.array([[[2.0, 0.5], [0.5, 1.0]], [[1.0, 0.0], [0.0, 4.0]]])
+    K = size * np.array([[[2.0, 0.5], [0.5, 1.0]], [[1.0, 0.0], [0.0, 4.0]]])
     found = kernel_svm_batch(np.float32(K) if single else K, np.ones((2, 2)), tolerance=1e-9)
     assert found.result.tolist() == [0, result.value]
     np.testing.assert_allclose(found.certificate["dual"][1], weights, rtol=1e-12)
@@ -306,3 +307,18 @@ def test_multipliers_that_are_all_zero_count_as_equal_weights(monkeypatch):
     monkeypatch.setattr(module, "max_margin", nothing)
     found = kernel_svm(np.diag([1.0, 2.0, 5.0]), np.ones(3))
     np.testing.assert_allclose(found.certificate["dual"], np.full(3, 1 / 3), rtol=1e-15)
+
+
+def test_a_gap_of_exactly_the_tolerance_is_converged(monkeypatch):
+    engine = module.max_margin
+
+    def rough(rows, *options):
+        return engine(rows, *options)._replace(multipliers=np.array([[0.82, 0.18]]))
+
+    monkeypatch.setattr(module, "max_margin", rough)
+    K, y = np.diag([1.0, 4.0]), np.ones(2)
+    gap = kernel_svm(K, y).certificate["gap"]
+    # Margins 0.82 and 4 * 0.18 over a length whose square is 0.82^2 + 4 * 0.18^2 = 0.802.
+    np.testing.assert_allclose(gap, 1 - 0.72 / 0.802, rtol=1e-12)
+    assert int(kernel_svm(K, y, tolerance=float(gap)).result) == Result.CONVERGED
+    assert int(kernel_svm(K, y, tolerance=float(gap) * 0.999).result) == Result.PRECISION

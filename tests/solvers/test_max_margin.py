@@ -229,3 +229,19 @@ def test_a_gap_of_exactly_the_tolerance_is_converged():
     gap = max_margin(rows, 3.0, 1e-12, 2).gap[0]
     assert gap > 1e-9
     assert max_margin(rows, 3.0, gap, 2).result[0] == Result.CONVERGED.value
+
+
+@pytest.mark.parametrize(("allowed", "steps"), [(9, 9), (50, 20)])
+def test_newton_steps_are_twenty_at_most(monkeypatch, allowed, steps):
+    seen = []
+
+    def active_set(_rows, p, start, target, most, point):
+        seen.append((p, target, most))
+        return PathEnd(point, start, np.zeros(1), np.zeros(1, int))
+
+    monkeypatch.setattr(engine, "active_set", active_set)
+    start, point = np.ones((1, 1)), np.ones((1, 2))
+    end = engine._newton(VectorRows(np.ones((1, 1, 2))), 1.5, start, allowed, point)
+    assert seen == [(1.5, 1e-12, steps)]
+    assert end.w is point
+    assert end.multipliers is start

@@ -99,3 +99,19 @@ def test_only_support_tokens_decide_local_optimality():
     tokens = jnp.array([0])
     assert bool(is_locally_optimal(data, tokens, jnp.eye(2)))
     assert not bool(is_locally_optimal(data, tokens, jnp.eye(2), tolerance=1e-5))
+
+
+def test_a_tie_of_scores_or_a_matrix_that_is_no_number_is_not_optimal():
+    X = jnp.array([[[0.0, 0.5], [-1.0, 0.5], [-9.0, 4.0]]])
+    data = TokenSelection(X, jnp.ones(1), jnp.array([[1.0, 0.0]]), jnp.array([0.0, 1.0]))
+    tokens = jnp.array([0])
+    assert not bool(is_locally_optimal(data, tokens, jnp.eye(2)))
+    better = TokenSelection(X.at[0, 0, 1].set(0.6), data.y, data.z, data.v)
+    assert bool(is_locally_optimal(better, tokens, jnp.eye(2)))
+    assert not bool(is_locally_optimal(better, tokens, jnp.array([[1.0, 0.0], [jnp.nan, 1.0]])))
+
+
+def test_a_margin_of_exactly_one_and_the_tolerance_counts_as_one():
+    X, one = jnp.array([[[0.0], [-1.25], [-1.375]]]), jnp.ones((1, 1))
+    found = support_tokens(X, one, jnp.array([0]), one, tolerance=0.25)
+    assert found.tolist() == [[False, True, False]]

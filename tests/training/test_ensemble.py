@@ -1,10 +1,13 @@
 """Chunks run in threads, under the settings of the caller."""
 
+from concurrent.futures import ThreadPoolExecutor
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from attlas._jax.device_arrays import on_device
 from attlas.core.errors import UserError
 from attlas.models.attention.multi_head import make_multi_head
 from attlas.training import ensemble
@@ -51,6 +54,34 @@ def test_chunks_are_even_and_no_core_waits_for_the_last(
     assert seen == [width] * chunks
 
 
+def test_programs_on_several_devices_take_turns(monkeypatch):
+    workers, widths = [], []
+
+    class Pool(ThreadPoolExecutor):
+        def __init__(self, count):
+            workers.append(count)
+            super().__init__(count)
+
+    def program(batch):
+        widths.append(batch.shape[0])
+        return batch + 1
+
+    monkeypatch.setattr(ensemble, "ThreadPoolExecutor", Pool)
+    monkeypatch.setattr(ensemble, "available_cores", lambda: 5)
+    assert in_chunks(program, np.arange(20), 4).tolist() == list(range(1, 21))
+    monkeypatch.setattr(ensemble, "member_devices", lambda: [None] * 2)
+    monkeypatch.setattr(ensemble, "_spread", lambda devices: jnp.asarray)
+    assert in_chunks(program, np.arange(20), 3).tolist() == list(range(1, 21))
+    assert workers == [5, 1]
+    # Five threads take a chunk of four each; two devices a chunk of six four times, the last
+    # of which is filled up with its last member.
+    assert widths == [4] * 5 + [6] * 4
+
+
+def test_one_device_needs_no_mesh():
+    assert ensemble._spread(jax.devices()[:1]) is on_device
+
+
 def test_no_trainings_are_refused():
     with pytest.raises(UserError, match="0 trainings"):
         in_chunks(lambda batch: batch, np.zeros(0), 2)
@@ -87,7 +118,14 @@ def test_every_core_takes_one_chunk(monkeypatch, count, cores, share):
 
 @pytest.mark.parametrize(
     ("count", "most", "threads", "devices", "width"),
-    [(10, 4, 1, 2, 4), (10, 6, 1, 3, 6), (21, 8, 4, 4, 8), (2, 8, 1, 8, 8), (9, 3, 5, 1, 2)],
+    [
+        (6, 3, 3, 1, 2),
+        (10, 4, 1, 2, 4),
+        (10, 6, 1, 3, 6),
+        (21, 8, 4, 4, 8),
+        (2, 8, 1, 8, 8),
+        (9, 3, 5, 1, 2),
+    ],
 )
 def test_chunks_are_multiples_of_the_devices(count, most, threads, devices, width):
     assert ensemble._even_width(count, most, threads, devices) == width

@@ -149,3 +149,43 @@ def test_one_entry_that_is_no_number_is_a_divergence():
     )  # fmt: skip
     bad = Result.NOT_FINITE.value
     assert found.result.tolist() == [bad, Result.MAX_STEPS.value, bad]
+
+
+def test_groups_share_the_devices_where_no_power_of_two_divides_the_members():
+    assert [epochs._shared_width(9, 9, devices) for devices in (1, 2, 4)] == [9, 3, 1]
+
+
+@pytest.mark.parametrize("count", [3, 4])
+def test_a_middle_group_has_its_own_batches_and_start(count):
+    """Members w, batches x: one step of w x takes w to w - x."""
+    w, x = np.arange(1.0, count + 1), 10.0 ** np.arange(count)
+    found = fit_epochs(
+        lambda w, _, x: (w * x, jnp.sum(x > 0)), optax.sgd(1.0), jnp.asarray(w), None,
+        [x[:, None]], batch=1, width=1, evaluate=lambda w, _: {"validation": w},
+    )  # fmt: skip
+    assert found.last.tolist() == (w - x).tolist()
+    assert found.loss[:, 0].tolist() == (w * x).tolist()
+
+
+@pytest.mark.parametrize("width", [1, 2])
+def test_an_axis_of_members_is_left_out_for_one_alone(width):
+    found = fit_epochs(
+        lambda w, _, x: (w * x, jnp.sum(x > 0)), optax.sgd(1.0), jnp.array([3.0, 5.0]), None,
+        [np.array([[1.0, 2.0], [-4.0, 0.5]])], batch=1, width=width, squeeze=True,
+        evaluate=lambda w, _: {"validation": w},
+    )  # fmt: skip
+    assert found.last.tolist() == [0.0, 8.5]
+    assert found.loss.tolist() == [[(3 * 1 + 2 * 2) / 2], [(5 * -4 + 9 * 0.5) / 2]]
+
+
+def test_a_member_stops_where_one_entry_of_one_parameter_is_no_number():
+    x = np.array([[[1.0, np.nan, 2.0]], [[1.0, 3.0, np.nan]], [[1.0, 3.0, 2.0]]])
+    found = fit_epochs(
+        lambda w, _, x: (w["a"] @ x[:2] + w["b"] * x[2], jnp.sum(x > 5)), optax.sgd(0.5),
+        {"a": jnp.zeros((3, 2)), "b": jnp.zeros(3)}, None, [x] * 4, batch=1, width=3,
+        stop_accuracy=1.0, evaluate=lambda w, _: {"validation": jnp.float64(0.5)},
+    )  # fmt: skip
+    bad = Result.NOT_FINITE.value
+    assert found.stopped_at.tolist() == [1, 1, 4]
+    assert found.result.tolist() == [bad, bad, Result.MAX_STEPS.value]
+    assert found.last["a"][2].tolist() == [-2.0, -6.0]

@@ -8,6 +8,7 @@ import optax
 import pytest
 from jax.tree_util import Partial
 
+from attlas.core.checkpoint import checkpointed
 from attlas.core.errors import UserError
 from attlas.core.solution import Result
 from attlas.training.course import ClosedForm
@@ -81,6 +82,21 @@ def test_batches_are_taken_in_order_and_their_losses_averaged_between_records():
         assert_close(path.at(record), expected[k])
 
 
+def test_losses_of_batches_are_averaged_from_record_to_record():
+    """On (w - b)^2 / 2 a step of size 1/2 takes w half way to b."""
+    batches, w, losses, path = [4.0, -1.0, 3.0, 0.5, 2.0], 8.0, [], [8.0]
+    for b in batches:
+        losses.append((w - b) ** 2 / 2)
+        w = (w + b) / 2
+        path.append(w)
+    found = fit(lambda w, _, b: (w - b) ** 2 / 2, optax.sgd(0.5), jnp.array(8.0),
+                batches=jnp.array(batches), record_at=(0, 2, 5))  # fmt: skip
+    assert found.params.tolist() == [path[0], path[2], path[5]]
+    assert float(found.last) == path[5]
+    np.testing.assert_allclose(found.loss, [np.nan, np.mean(losses[:2]), np.mean(losses[2:])])
+    assert int(found.result) == Result.MAX_STEPS
+
+
 def test_batches_may_be_keys_of_fresh_draws():
     """The mean of a Gaussian by one fresh sample per step of size 1/k: the running mean."""
     keys = jax.random.split(jax.random.key(0), 50)
@@ -130,6 +146,31 @@ def test_members_in_chunks_are_each_alone():
         assert_close(together.member(i).params, alone.params)
         assert_close(together.member(i).size, alone.size)
         assert_close(together.loss[i], alone.loss)
+
+
+class Empty:
+    """A store of checkpoints that holds none and drops what is written."""
+
+    def read(self, stage):
+        return None
+
+    def write(self, stage, arrays):
+        assert arrays
+
+
+def test_chunks_of_members_in_pieces_follow_the_closed_form():
+    """On sum a w^2 / 2 every entry of w is multiplied by 1 - a / 2 at a step of size 1/2."""
+    starts, a = np.arange(1.0, 13).reshape(3, 4), np.array([0.5, 1.5, 3.0, -1.0])
+    with checkpointed(Empty(), 0.0) as pieces:
+        path = fit(lambda w, a: a @ w**2 / 2, optax.sgd(0.5), jnp.asarray(starts), jnp.asarray(a),
+                   record_at=(0, 5), observe=lambda w, _: {"first": w[0]},
+                   ensemble=Ensemble(params=True, chunk=2))  # fmt: skip
+    assert pieces.made > 0
+    exact = starts[:, None] * (1 - a / 2) ** np.array([[0], [5]])
+    np.testing.assert_allclose(path.params, exact, rtol=1e-13)
+    np.testing.assert_allclose(path.last, exact[:, -1], rtol=1e-13)
+    np.testing.assert_allclose(path.first, exact[:, :, 0], rtol=1e-13)
+    np.testing.assert_allclose(path.loss, exact**2 @ a / 2, rtol=1e-12)
 
 
 def test_members_may_see_batches_of_their_own():

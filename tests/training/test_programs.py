@@ -6,6 +6,7 @@ import optax
 import pytest
 
 from attlas.core.checkpoint import Checkpoints
+from attlas.core.solution import Result
 from attlas.training.course import Task
 from attlas.training.programs import COMPILED, Applied, train_in_pieces
 
@@ -42,8 +43,9 @@ def test_pieces_grow_while_they_are_brief_and_their_steps_add_up(slow, monkeypat
     def shapes(program, moving):
         return program({}, given, None, task, *moving)
 
-    checkpoints = Checkpoints(Nothing(), 1e9 if not slow else 1e3)
-    checkpoints.offer = lambda *_: None
+    checkpoints, pieces = Checkpoints(Nothing(), 1e9 if not slow else 1e3), iter(range(120))
+    # It is offered once for each piece and each record: an endless loop ends here.
+    checkpoints.offer = lambda *_: next(pieces)
     stage = checkpoints.stage(jnp.ones(2))
     path, last, *_ = train_in_pieces(stage, COMPILED, Applied(run, shapes, False), LENGTHS, False)
     assert sum(counts) == checkpoints.made == LENGTHS.sum()
@@ -65,8 +67,8 @@ def test_the_losses_of_batches_are_averaged_from_record_to_record():
     def run(program, moving, *fixed):
         return program({}, given, None, task, *moving, *fixed)
 
-    checkpoints = Checkpoints(Nothing(), 1e9)
-    checkpoints.offer = lambda *_: None
+    checkpoints, pieces = Checkpoints(Nothing(), 1e9), iter(range(9))
+    checkpoints.offer = lambda *_: next(pieces)
     applied = Applied(run, lambda program, moving: run(program, moving), False)
     found = train_in_pieces(checkpoints.stage(batches), COMPILED, applied, lengths, True)
     path, losses = [8.0], []
@@ -76,3 +78,4 @@ def test_the_losses_of_batches_are_averaged_from_record_to_record():
     assert found[0].tolist() == [path[0], path[2], path[5]]
     assert found[1] == path[5]
     np.testing.assert_allclose(found[2], [np.nan, np.mean(losses[:2]), np.mean(losses[2:])])
+    assert int(found[-1]) == Result.MAX_STEPS

@@ -53,6 +53,13 @@ def test_arrays_and_tables_carry_steps_and_members():
     assert table.norm[1, 5] == np.linalg.norm(W[1, 2])
 
 
+def test_steps_of_trainings_that_were_mapped_are_those_of_the_first():
+    steps = np.array([[0, 2, 7], [0, 2, 7]])
+    path = Trajectory(steps, None, None, loss=np.ones((2, 3)), result=np.zeros(2, int))
+    assert path.to_xarray().step.values.tolist() == [0, 2, 7]
+    assert path.to_pandas().shape == (6, 1)
+
+
 def test_schedules():
     assert log_spaced(1) == (0, 1)
     assert recording_schedule(None, [0, 3]).tolist() == [0, 3]

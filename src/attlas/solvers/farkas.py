@@ -35,7 +35,7 @@ def farkas_multipliers(rows: ConstraintOperator) -> tuple[np.ndarray, float]:
         weights, _ = nnls(system, aim, maxiter=30 * m)
     else:
         answer = linprog(np.zeros(m), A_eq=system, b_eq=aim, bounds=(0, None), method="highs")
-        weights = answer.x if answer.x is not None else np.full(m, 1 / m)
+        weights = answer.x if answer.x is not None else np.ones(m)
     weights = _refined(system, aim, weights)
     return weights, float(np.linalg.norm(matrix @ weights))
 

@@ -142,7 +142,7 @@ def _problem(gram: np.ndarray, labels: np.ndarray, eps: float) -> _Problem:
     level = np.maximum(n * eps * values[:, -1], 2 * np.maximum(lowest, n * skew))
     positive = np.where(values > level[:, None], values, 0.0)
     used = max(1, int((positive > 0).sum(axis=-1).max()))
-    factor = vectors[:, :, n - used :] * np.sqrt(positive[:, None, n - used :])
+    factor = vectors[:, :, -used:] * np.sqrt(positive[:, None, -used:])
     signed = 0.5 * (signed + signed.transpose(0, 2, 1))
     return _Problem(labels, signed, scale, lengths, lengths[:, :, None] * factor, level)
 
