@@ -70,6 +70,19 @@ def test_weights_have_norm_one_and_s0_of_them_count(moving):
         attended_inputs(x, 5)
 
 
+def test_the_largest_of_many_weights_count_whatever_their_order():
+    """So many inputs that a partition does not sort them."""
+    rng = np.random.default_rng(4)
+    x, M = rng.uniform(-1, 1, (3, 200)), rng.standard_normal((200, 200))
+    found = attended_inputs(x, 7, M)
+    for own, sample in zip(found, x, strict=True):
+        logits = [sum(M[j] * abs(sample)) for j in range(200)]
+        largest = sorted(range(200), key=lambda j: logits[j])[-7:]
+        expected = np.zeros(200)
+        expected[largest] = sample[largest] / 7**0.5
+        np.testing.assert_allclose(own, expected, rtol=1e-14)
+
+
 def test_tasks_start_with_equal_weights_and_have_labels_of_one_size():
     tasks = list(attended_tasks(np.random.default_rng(0), 4, 2, [2, 3], 16, 50))
     assert len(tasks) == 1 + 2 * 2 * 2
