@@ -64,6 +64,29 @@ def test_logits_and_gradients_are_those_of_the_plain_model(kind):
         assert np.max(np.abs(np.asarray(one - other))) < room
 
 
+def test_logits_of_any_size_have_weights():
+    """Attention logits of thousands either way, whose exponentials no floating number holds.
+
+    The first text fills all its slots but one, whose logit zero is the highest by far.
+    """
+    model, data = _model("cold"), _texts()
+    model = dataclasses.replace(model, embedding=60 * model.embedding)
+    short = distinct_words(data, np.float64)
+    table = jnp.arange(V)
+    arrays = [jnp.asarray(a) for a in (short.words, short.counts, short.places)]
+
+    def summed(model):
+        logits = distinct_word_logits(model, table, *arrays)
+        return jnp.sum(logits), logits
+
+    slope, found = jax.jit(jax.grad(summed, has_aux=True))(model)
+    assert all(np.all(np.isfinite(leaf)) for leaf in jax.tree.leaves(slope))
+    plain = jax.jit(jax.vmap(lambda *text: model(*text)))(data.tokens, data.mask)
+    x = np.asarray(model.embedding)[1:]
+    assert np.max(x @ np.asarray(model.network.W_K.T @ model.network.W_Q) @ x.T) > 1e3
+    np.testing.assert_allclose(found, plain, rtol=1e-8)
+
+
 def test_networks_that_see_the_order_are_refused():
     model = make_word_classifier(jax.random.key(0), V, T, lambda x, mask: x[0, 0])
     ones = jnp.ones((1, 2), jnp.int32)
