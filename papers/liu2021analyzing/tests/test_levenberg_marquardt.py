@@ -132,16 +132,18 @@ def test_a_gradient_of_just_the_tolerance_is_converged():
 
 
 def test_steps_end_where_no_damping_lowers_the_risk():
-    """A slope of the wrong sign: 1e-2 times 4^k exceeds 1e8 from k = 17 on."""
+    """A slope of the wrong sign, and one of a constant: 1e-2 times 4^17 is the first over 1e8."""
 
-    def misleading(theta, x):
-        return (2 * jax.lax.stop_gradient(theta) - theta) @ x
+    def misleading(theta, x, slope, true_slope):
+        constant = (true_slope - slope) * jax.lax.stop_gradient(theta) + 1 - true_slope
+        return (slope * theta + constant) @ x
 
-    found = levenberg_marquardt(misleading, np.ones((1, 1)), np.ones((1, 1, 1)), np.zeros((1, 1)))
-    assert found.stats["steps"].tolist() == [17]
-    assert found.value.tolist() == [[1.0]]
-    assert found.stats["risk"].tolist() == [0.5]
-    assert found.result.tolist() == [Result.MAX_STEPS]
+    ones, slopes = np.ones((2, 1)), (np.array([-1.0, 1.0]), np.array([1.0, 0.0]))
+    found = levenberg_marquardt(misleading, ones, ones[:, None], 0 * ones, *slopes)
+    assert found.stats["steps"].tolist() == [17, 17]
+    assert found.value.tolist() == [[1.0], [1.0]]
+    assert found.stats["risk"].tolist() == [0.5, 0.5]
+    assert found.result.tolist() == [Result.MAX_STEPS] * 2
 
 
 def test_of_each_problems_starts_the_least_finite_risk_counts():

@@ -72,3 +72,10 @@ def test_the_score_starts_within_xaviers_limits():
     for matrix, size in (*sizes, (model.score.v, 4)):
         limit = np.sqrt(6 / size)
         assert 0.95 * limit < float(abs(matrix).max()) <= limit
+
+
+def test_matrices_of_one_shape_are_drawn_apart():
+    model = make_recurrent_attention(jax.random.key(3), 3, 2, 2, 3, 3)
+    score = model.score
+    entries = [float(a[0, 0]) for a in (model.W_s, model.W_c, score.V_s, score.V_x)]
+    assert len(set(entries)) == 4

@@ -85,6 +85,20 @@ def test_the_vocabulary_comes_from_the_training_reviews_and_every_review_is_cut(
             assert mask.tolist() == [k < len(numbers) for k in range(length)]
 
 
+def test_imdb_is_read_with_its_validation_size(monkeypatch):
+    calls = []
+
+    def load_imdb(*settings):
+        calls.append(settings)
+        return generated_reviews((6, 6, 6))
+
+    monkeypatch.setattr(review_words, "load_imdb", load_imdb)
+    found = load_review_words(None, (5, 4, 3), seed=8)
+    assert calls == [(None, 8, 4)]
+    assert found.source == "IMDB"
+    assert [part.tokens.shape for part in found[:3]] == [(5, 130), (4, 130), (3, 130)]
+
+
 def test_words_of_equal_frequency_stand_in_the_order_of_the_alphabet():
     texts = ["bad c b", "c a", "b d"]
     assert frequent_words(texts, 5) == ("[PAD]", "[UNK]", "b", "c", "a")

@@ -82,3 +82,15 @@ def test_float32_stays_float32():
 def test_bad_sizes_are_refused(change, said):
     with pytest.raises(UserError, match=said):
         make_self_attention_mlp(jax.random.key(0), **(SIZES | change))
+
+
+def test_entries_start_within_xaviers_limits():
+    """sqrt(6 / (m + n)) bounds each matrix of sizes m and n, and many draws come near it."""
+    keys = jax.random.split(jax.random.key(7), 100)
+    model = jax.jit(
+        jax.vmap(lambda key: make_self_attention_mlp(key, p=4, t=2, d_q=5, d_v=3, d=3))
+    )(keys)
+    pairs = ((model.W_Q, 5 + 2), (model.W_K, 5 + 2), (model.W_V, 3 + 2))
+    for matrix, size in (*pairs, (model.W1, 12 + 3), (model.w2, 3 + 1)):
+        limit = np.sqrt(6 / size)
+        assert 0.97 * limit < float(abs(matrix).max()) <= limit

@@ -129,6 +129,12 @@ def test_models_that_diverged_or_have_no_attention_have_no_concentration():
     lost = eqx.tree_at(lambda m: m.embedding, models, models.embedding.at[0].set(jnp.nan))
     assert np.isnan(review_concentration(lost, REVIEWS).models[0]).all()
     assert np.array_equal(review_concentration(lost, REVIEWS).models[1], found[1])
+    tokens = np.where([[False], [True]], np.where(TOKENS == 5, 1, TOKENS), TOKENS)
+    second = TokenSequences(tokens, tokens > 0, REVIEWS.labels)
+    lost = eqx.tree_at(lambda m: m.embedding, models, models.embedding.at[0, 1].set(jnp.nan))
+    partly = review_concentration(lost, second).models
+    assert np.isnan(partly[0]).all()
+    assert np.isfinite(partly[1]).all()
     unread = review_concentration(_models("lstm"), REVIEWS)
     assert (unread.models.shape, unread.uniform.shape) == ((2, 5), (5,))
     assert np.isnan(unread.models).all()
