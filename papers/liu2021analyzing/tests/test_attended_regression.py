@@ -70,16 +70,16 @@ def test_weights_have_norm_one_and_s0_of_them_count(moving):
         attended_inputs(x, 5)
 
 
-def test_the_largest_of_many_weights_count_whatever_their_order():
-    """So many inputs that a partition does not sort them."""
+@pytest.mark.parametrize("s0", [1, 7])
+def test_the_largest_of_many_weights_count_whatever_their_order(s0):
+    """So many inputs that a partition does not sort them; each weight reads its own input."""
     rng = np.random.default_rng(4)
-    x, M = rng.uniform(-1, 1, (3, 200)), rng.standard_normal((200, 200))
-    found = attended_inputs(x, 7, M)
+    x, factors = rng.uniform(-1, 1, (3, 2000)), rng.standard_normal(2000)
+    found = attended_inputs(x, s0, np.diag(factors))
     for own, sample in zip(found, x, strict=True):
-        logits = [sum(M[j] * abs(sample)) for j in range(200)]
-        largest = sorted(range(200), key=lambda j: logits[j])[-7:]
-        expected = np.zeros(200)
-        expected[largest] = sample[largest] / 7**0.5
+        largest = np.argsort(factors * abs(sample))[-s0:]
+        expected = np.zeros(2000)
+        expected[largest] = sample[largest] / s0**0.5
         np.testing.assert_allclose(own, expected, rtol=1e-14)
 
 
