@@ -16,6 +16,7 @@ from liu2021analyzing.library.losses import l1_penalty
 from liu2021analyzing.library.models.self_attention_mlp import make_self_attention_mlp
 from liu2021analyzing.library.models.two_layer import make_two_layer
 from liu2021analyzing.library.models.word_classifier import make_word_classifier
+from liu2021analyzing.library.reviews import distinct_word_training
 from liu2021analyzing.library.reviews.distinct_word_training import (
     _batches,
     _held_out,
@@ -143,7 +144,7 @@ def test_a_batch_has_the_mean_logistic_loss_and_a_number_of_right_signs():
         assert int(right) == np.sum(margins > 0)
 
 
-def test_accuracies_count_texts_once_whatever_the_chunk():
+def test_accuracies_count_texts_once_whatever_the_chunk(monkeypatch):
     models = [_words(seed) for seed in (2, 5, 9)]
     stacked = jax.tree.map(lambda *a: jnp.stack(a), *models)
     expected = [np.mean((_by_hand(model) > 0) == (DATA.labels > 0)) for model in models]
@@ -151,6 +152,8 @@ def test_accuracies_count_texts_once_whatever_the_chunk():
     for chunk, width in ((2, 3), (3, 1), (250, None)):
         found = word_accuracies(stacked, DATA, chunk=chunk, width=width)
         np.testing.assert_allclose(found, expected, rtol=1e-14)
+    monkeypatch.setattr(distinct_word_training, "on_cpu", lambda: False)
+    np.testing.assert_allclose(word_accuracies(stacked, DATA), expected, rtol=1e-14)
 
 
 def test_logits_of_zero_count_as_wrong():

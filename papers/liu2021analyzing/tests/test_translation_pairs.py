@@ -73,6 +73,8 @@ def test_the_sets_are_the_first_short_pairs_of_the_stated_draws(sizes):
     ends = [k for k in range(most, total) if in_order[k][1] != in_order[k - 1][1]]
     held, train = in_order[:most], in_order[ends[0] :][: 2 * sizes[0]]
     pieces = [train_word_pieces([pair[k] for pair in train], 110) for k in range(2)]
+    for own, expected in zip(found.pieces, pieces, strict=True):
+        assert own.get_vocab() == expected.get_vocab()
     start = pieces[1].get_vocab_size()
     assert found.vocabularies == (pieces[0].get_vocab_size(), start + 2)
     for own, candidates, size in zip(
