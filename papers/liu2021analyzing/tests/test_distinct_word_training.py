@@ -144,7 +144,7 @@ def test_a_batch_has_the_mean_logistic_loss_and_a_number_of_right_signs():
         assert int(right) == np.sum(margins > 0)
 
 
-def test_accuracies_count_texts_once_whatever_the_chunk(monkeypatch):
+def test_accuracies_count_texts_once_whatever_the_chunk():
     models = [_words(seed) for seed in (2, 5, 9)]
     stacked = jax.tree.map(lambda *a: jnp.stack(a), *models)
     expected = [np.mean((_by_hand(model) > 0) == (DATA.labels > 0)) for model in models]
@@ -152,8 +152,13 @@ def test_accuracies_count_texts_once_whatever_the_chunk(monkeypatch):
     for chunk, width in ((2, 3), (3, 1), (250, None)):
         found = word_accuracies(stacked, DATA, chunk=chunk, width=width)
         np.testing.assert_allclose(found, expected, rtol=1e-14)
-    monkeypatch.setattr(distinct_word_training, "on_cpu", lambda: False)
-    np.testing.assert_allclose(word_accuracies(stacked, DATA), expected, rtol=1e-14)
+
+
+@pytest.mark.parametrize(("cpu", "at_once"), [(True, 1), (False, 7)])
+def test_members_run_alone_on_a_cpu_and_together_elsewhere(monkeypatch, cpu, at_once):
+    monkeypatch.setattr(distinct_word_training, "on_cpu", lambda: cpu)
+    assert distinct_word_training._width(None, 7) == at_once
+    assert distinct_word_training._width(3, 7) == 3
 
 
 def test_logits_of_zero_count_as_wrong():
