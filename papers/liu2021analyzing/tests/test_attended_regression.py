@@ -70,6 +70,19 @@ def test_weights_have_norm_one_and_s0_of_them_count(moving):
         attended_inputs(x, 5)
 
 
+@pytest.mark.parametrize("s0", [1, 7])
+def test_the_largest_of_many_weights_count_whatever_their_order(s0):
+    """So many inputs that a partition does not sort them; each weight reads its own input."""
+    rng = np.random.default_rng(4)
+    x, factors = rng.uniform(-1, 1, (3, 2000)), rng.standard_normal(2000)
+    found = attended_inputs(x, s0, np.diag(factors))
+    for own, sample in zip(found, x, strict=True):
+        largest = np.argsort(factors * abs(sample))[-s0:]
+        expected = np.zeros(2000)
+        expected[largest] = sample[largest] / s0**0.5
+        np.testing.assert_allclose(own, expected, rtol=1e-14)
+
+
 def test_tasks_start_with_equal_weights_and_have_labels_of_one_size():
     tasks = list(attended_tasks(np.random.default_rng(0), 4, 2, [2, 3], 16, 50))
     assert len(tasks) == 1 + 2 * 2 * 2

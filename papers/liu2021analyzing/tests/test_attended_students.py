@@ -3,10 +3,12 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 
 from liu2021analyzing.library.data.attended_regression import attended_tasks
 from liu2021analyzing.library.levenberg_marquardt import levenberg_marquardt
 from liu2021analyzing.library.models.two_layer import TwoLayer
+from liu2021analyzing.library.training import attended_students
 from liu2021analyzing.library.training.attended_students import _sharing, train_attended_students
 
 
@@ -54,3 +56,25 @@ def test_students_are_those_of_the_stated_draws_and_their_best_start_counts():
 def test_sizes_beyond_the_shared_program_stand_alone():
     assert _sharing([16, 1024, 1025, 4096]) == [[0, 1], [2], [3]]
     assert _sharing([1025]) == [[0]]
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.7])
+def test_a_student_has_reached_the_truth_at_its_loss_and_not_above(monkeypatch, noise):
+    """Students whose training loss is that of the truth times a factor; they put out zero."""
+    p, d, sizes, fresh = 3, 4, [4, 6, 9], 11
+    errors = noise * np.random.default_rng([5, p, 1]).standard_normal(9)
+    truth_loss = np.array([np.sum(errors[:n] ** 2) / n / 2 for n in sizes])
+    factors = 1 + 1e-9 * np.where(np.arange(15).reshape(5, 3) % 2, 1, -1)
+
+    def best(W1, w2, x, y, own, *_):
+        assert (W1.shape, w2.shape, x.shape) == ((5, 6, p, d), (5, 6, d), (5, 9, p))
+        assert own.tolist() == sizes
+        return [np.zeros((5, 3, p, d)), np.zeros((5, 3, d)), factors * truth_loss]
+
+    monkeypatch.setattr(attended_students, "_best", best)
+    found = train_attended_students(5, [2], p, d, sizes, noise, fresh, 2, 1)
+    np.testing.assert_array_equal(found.reached, (factors < 1) | (noise == 0))
+    # The truth has mean square 1 over fresh inputs, plus the square of its mean.
+    tasks = attended_tasks(np.random.default_rng([5, p]), p, d, [2], 9, fresh)
+    squares = [sum(truth[9:] ** 2) / fresh for _, truth in tasks]
+    np.testing.assert_allclose(found.error, np.tile(squares, (3, 1)).T, rtol=1e-13)

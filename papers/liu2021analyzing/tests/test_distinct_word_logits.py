@@ -1,3 +1,5 @@
+import dataclasses
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -22,6 +24,13 @@ def _texts():
 
 
 def _model(kind):
+    """Biases are not zero after training: the test draws some."""
+    plain, draw = _start(kind), np.random.default_rng(3)
+    b1, b2 = jnp.asarray(draw.normal(size=5)), jnp.asarray(draw.normal())
+    return dataclasses.replace(plain, network=dataclasses.replace(plain.network, b1=b1, b2=b2))
+
+
+def _start(kind):
     key = jax.random.key(2)
     if kind == "baseline":
         return make_word_classifier(key, V, T, make_two_layer(key, P * T, 5, biases=True))
@@ -46,13 +55,36 @@ def test_logits_and_gradients_are_those_of_the_plain_model(kind):
         logits = distinct_word_logits(model, table, *arrays)
         return jnp.sum(jnp.sin(logits)), logits
 
-    slope, logits = jax.grad(plain, has_aux=True)(model)
-    found, close = jax.grad(fast, has_aux=True)(model)
+    slope, logits = jax.jit(jax.grad(plain, has_aux=True))(model)
+    found, close = jax.jit(jax.grad(fast, has_aux=True))(model)
     # About p t = 21 products after a softmax of logits of size one, a few hundred roundings.
     room = 500 * np.finfo(float).eps
     assert np.max(np.abs(np.asarray(close - logits))) < room
     for one, other in zip(jax.tree.leaves(slope), jax.tree.leaves(found), strict=True):
         assert np.max(np.abs(np.asarray(one - other))) < room
+
+
+def test_logits_of_any_size_have_weights():
+    """Attention logits of thousands either way, whose exponentials no floating number holds.
+
+    The first text fills all its slots but one, whose logit zero is the highest by far.
+    """
+    model, data = _model("cold"), _texts()
+    model = dataclasses.replace(model, embedding=60 * model.embedding)
+    short = distinct_words(data, np.float64)
+    table = jnp.arange(V)
+    arrays = [jnp.asarray(a) for a in (short.words, short.counts, short.places)]
+
+    def summed(model):
+        logits = distinct_word_logits(model, table, *arrays)
+        return jnp.sum(logits), logits
+
+    slope, found = jax.jit(jax.grad(summed, has_aux=True))(model)
+    assert all(np.all(np.isfinite(leaf)) for leaf in jax.tree.leaves(slope))
+    plain = jax.jit(jax.vmap(lambda *text: model(*text)))(data.tokens, data.mask)
+    x = np.asarray(model.embedding)[1:]
+    assert np.max(x @ np.asarray(model.network.W_K.T @ model.network.W_Q) @ x.T) > 1e3
+    np.testing.assert_allclose(found, plain, rtol=1e-8)
 
 
 def test_networks_that_see_the_order_are_refused():

@@ -16,6 +16,7 @@ from liu2021analyzing.library.losses import l1_penalty
 from liu2021analyzing.library.models.self_attention_mlp import make_self_attention_mlp
 from liu2021analyzing.library.models.two_layer import make_two_layer
 from liu2021analyzing.library.models.word_classifier import make_word_classifier
+from liu2021analyzing.library.reviews import distinct_word_training
 from liu2021analyzing.library.reviews.distinct_word_training import (
     _batches,
     _held_out,
@@ -134,8 +135,10 @@ def test_a_batch_has_the_mean_logistic_loss_and_a_number_of_right_signs():
     signs = np.where(DATA.labels > 0, 1, -1)[[3, 0, 4]]
     margins = signs * _by_hand(model)[[3, 0, 4]]
     expected = np.mean(np.log1p(np.exp(-margins)))
+    data = jax.tree.map(jnp.asarray, DATA)
+    other = jax.tree.map(lambda a: a[::-1], data)  # validation is another set
     for penalty, more in ((None, 0.0), (lambda model: 0.3 * jnp.sum(model.network.W1**2), 0.3)):
-        loss, right = _Loss(penalty)(model, (jax.tree.map(jnp.asarray, DATA),) * 2, (rows, table))
+        loss, right = _Loss(penalty)(model, (data, other), (rows, table))
         total = expected + more * np.sum(np.asarray(model.network.W1) ** 2)
         assert float(loss) == pytest.approx(total, rel=1e-12)
         assert int(right) == np.sum(margins > 0)
@@ -151,9 +154,18 @@ def test_accuracies_count_texts_once_whatever_the_chunk():
         np.testing.assert_allclose(found, expected, rtol=1e-14)
 
 
+@pytest.mark.parametrize(("cpu", "at_once"), [(True, 1), (False, 7)])
+def test_members_run_alone_on_a_cpu_and_together_elsewhere(monkeypatch, cpu, at_once):
+    monkeypatch.setattr(distinct_word_training, "on_cpu", lambda: cpu)
+    assert distinct_word_training._width(None, 7) == at_once
+    assert distinct_word_training._width(3, 7) == 3
+
+
 def test_logits_of_zero_count_as_wrong():
     zero = jax.tree.map(jnp.zeros_like, _words(2))
     assert word_accuracies(jax.tree.map(lambda a: a[None], zero), DATA).tolist() == [0.0]
+    data, batch = jax.tree.map(jnp.asarray, DATA), (jnp.arange(3), jnp.arange(5))
+    assert int(_Loss(None)(zero, (data, data), batch)[1]) == 0
 
 
 def test_validation_is_a_share_of_the_second_set():

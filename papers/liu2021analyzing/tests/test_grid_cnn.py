@@ -80,6 +80,18 @@ def test_equal_weights_and_the_counts_of_the_paper():
     assert sum(leaf.size for leaf in jax.tree.leaves(twice)) == 5_576_778
 
 
+def test_the_plain_network_takes_cells_too_small_for_one_of_their_own():
+    """An image of side 12 has 8 pixels after both convolutions and 4 after the pooling."""
+
+    def make(key, cell):
+        return make_grid_cnn(key, cell, (2, 3), hidden=4, classes=5)
+
+    model = jax.eval_shape(lambda key: make(key, 3), jax.random.key(0))
+    assert (model.W1.shape, model.W2.shape) == ((4 * 4 * 3, 4), (4, 5))
+    with pytest.raises(UserError, match="images of side 4"):
+        make(jax.random.key(0), 1)
+
+
 def test_unusable_sizes_are_refused():
     with pytest.raises(UserError, match="images of side 5"):
         make_attention_cnn(jax.random.key(0), cell=5)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from attlas.core.errors import UserError
-from attlas.core.solution import Result
+from attlas.core.solution import Result, Solution
 from liu2021analyzing.library.data.attended_regression import layer_outputs
 from liu2021analyzing.library.levenberg_marquardt import best_starts, levenberg_marquardt
 from liu2021analyzing.library.losses import squared_risk
@@ -66,6 +66,102 @@ def test_the_best_start_is_taken_and_a_failed_one_is_not():
     assert found.result.tolist() == [Result.NOT_FINITE, Result.CONVERGED, Result.CONVERGED]
     best = best_starts(found, 3)
     np.testing.assert_array_equal(best.value, found.value[[1 + found.stats["risk"][1:].argmin()]])
+
+
+def _steps_by_hand(theta, x, y, weights, l1, l2, factor, smooth, steps):
+    """Damped Gauss-Newton steps in NumPy: the end, its risk, the gradient over its bound."""
+    n = weights.sum()
+
+    def measured(theta):
+        hidden = np.tanh(x @ theta[:2])
+        inner = factor * theta[2] * (1 - hidden**2)
+        J = np.stack([inner * x[:, 0], inner * x[:, 1], factor * hidden], axis=1)
+        left = factor * theta[2] * hidden - y
+        size = np.sqrt(theta**2 + smooth**2)
+        risk = np.sum(weights * left**2) / (2 * n) + np.sum(l1 * size + l2 * theta**2 / 2)
+        slope = np.einsum("i,i,ij->j", weights, left, J) / n + l1 * theta / size + l2 * theta
+        square = np.einsum("i,ij,ik->jk", weights, J, J) / n + np.diag(l1 / size + l2)
+        # Norms of J and of what is left, over the samples that count, and of the penalties.
+        most = np.sqrt(np.sum(weights[:, None] * J**2) * np.sum(weights * left**2)) / n
+        most += np.sum(l1**2) ** 0.5 + np.sum((l2 * theta) ** 2) ** 0.5
+        return risk, slope, square, most
+
+    damping, now, improved = 0.01, measured(theta), []
+    for _ in range(steps):
+        _, slope, square, _ = now
+        trial = theta - np.linalg.solve(square + damping * np.trace(square) / 3 * np.eye(3), slope)
+        improved.append(bool(measured(trial)[0] < now[0]))
+        if improved[-1]:
+            theta, now, damping = trial, measured(trial), damping / 4
+        else:
+            damping *= 4
+    return theta, now[0], np.sum(now[1] ** 2) ** 0.5 / now[3], improved
+
+
+def test_steps_are_those_of_the_definition():
+    """Four steps of two problems, some undone, with samples and penalties of their own."""
+    rng = np.random.default_rng(16)
+    starts = rng.standard_normal((2, 3))
+    x, y = 2 * rng.standard_normal((2, 5, 2)), 2 * rng.standard_normal((2, 5))
+    l1, l2 = rng.uniform(0.05, 0.2, (2, 3)), rng.uniform(0.02, 0.1, (2, 3))
+    weights, factors = np.array([[1.0, 1, 1, 1, 1], [1, 1, 1, 1, 0]]), np.array([1.3, 0.6])
+    found = levenberg_marquardt(
+        lambda theta, x, factor: factor * theta[2] * jnp.tanh(theta[:2] @ x),
+        starts, x, y, factors, weights=weights, l1=l1, l2=l2, smooth=0.1, max_steps=4,
+    )  # fmt: skip
+    histories = []
+    for k in range(2):
+        parts = (starts, x, y, weights, l1, l2, factors)
+        *expected, history = _steps_by_hand(*(part[k] for part in parts), 0.1, 4)
+        measured = found.value[k], found.stats["risk"][k], found.certificate["gradient"][k]
+        for mine, theirs in zip(measured, expected, strict=True):
+            np.testing.assert_allclose(mine, theirs, rtol=1e-9)
+        histories.append(history)
+    assert histories == [[True, False, True, True], [True, True, False, False]]
+    assert found.stats["steps"].tolist() == [4, 4]
+    assert found.result.tolist() == [Result.MAX_STEPS] * 2
+
+
+def test_a_gradient_of_just_the_tolerance_is_converged():
+    """One sample and one weight: the gradient attains its upper bound, or both are zero."""
+    x, y = np.ones((2, 1, 1)), np.array([[3.0], [0.0]])
+    found = levenberg_marquardt(linear, np.zeros((2, 1)), x, y, tolerance=1.0)
+    assert found.certificate["gradient"].tolist() == [1.0, 0.0]
+    assert found.result.tolist() == [Result.CONVERGED] * 2
+    assert found.stats["steps"].tolist() == [0, 0]
+
+
+def test_steps_end_where_no_damping_lowers_the_risk():
+    """A slope of the wrong sign, and one of a constant: 1e-2 times 4^17 is the first over 1e8."""
+
+    def misleading(theta, x, slope, true_slope):
+        constant = (true_slope - slope) * jax.lax.stop_gradient(theta) + 1 - true_slope
+        return (slope * theta + constant) @ x
+
+    ones, slopes = np.ones((2, 1)), (np.array([-1.0, 1.0]), np.array([1.0, 0.0]))
+    found = levenberg_marquardt(misleading, ones, ones[:, None], 0 * ones, *slopes)
+    assert found.stats["steps"].tolist() == [17, 17]
+    assert found.value.tolist() == [[1.0], [1.0]]
+    assert found.stats["risk"].tolist() == [0.5, 0.5]
+    assert found.result.tolist() == [Result.MAX_STEPS] * 2
+
+
+def test_of_each_problems_starts_the_least_finite_risk_counts():
+    risk = np.array([3.0, np.nan, 2.0, 4.0, -np.inf, 1.5, 7.0, np.inf, np.nan, 9.0, 8.0, 8.0])
+    ends = Solution(10 * np.arange(12), np.arange(12), {}, {"risk": risk, "steps": np.arange(12)})
+    best = best_starts(ends, 4)
+    assert best.value.tolist() == [20, 50, 100]
+    assert best.result.tolist() == [2, 5, 10]
+    assert best.stats["risk"].tolist() == [2.0, 1.5, 8.0]
+    assert best_starts(ends, 3).value.tolist() == [20, 50, 60, 100]
+
+
+@pytest.mark.parametrize("at_once", [1, 2, 3, 4, 7])
+def test_problems_come_back_in_their_order_whatever_the_batch(at_once):
+    """The end of a linear problem without penalties is its interpolation, weight by weight."""
+    x, y = np.ones((5, 1, 1)), np.arange(2.0, 7)[:, None]
+    found = levenberg_marquardt(linear, np.zeros((5, 1)), x, y, l2=0.5, at_once=at_once)
+    np.testing.assert_allclose(found.value[:, 0], np.arange(2.0, 7) / 1.5, rtol=1e-5)
 
 
 @pytest.mark.thorough

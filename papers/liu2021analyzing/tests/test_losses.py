@@ -45,3 +45,10 @@ def test_a_name_that_does_not_occur_is_refused():
 def test_the_strength_is_that_of_section_6():
     model = {"W1": jnp.array([1.0, -2.0]), "w2": jnp.array([[3.0], [0.5]]), "b": jnp.ones(2)}
     np.testing.assert_allclose(l1_penalty(model, ("W1", "w2")), 6.5e-4, rtol=1e-15)
+
+
+def test_names_are_the_last_parts_however_deep_and_a_name_may_occur_twice():
+    inner = {"W1": jnp.array([[1.0, -2.0, 4.0]]), "b": jnp.array([100.0])}
+    model = {"one": {"deep": inner}, "W1": jnp.array([-0.5]), "w2": jnp.array([3.0, 3.0])}
+    assert float(l1_penalty(model, ("W1",), 3.0)) == 3 * 7.5
+    assert float(l1_penalty(model, ("w2", "W1"), 0.25)) == 0.25 * 13.5

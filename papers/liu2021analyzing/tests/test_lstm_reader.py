@@ -1,3 +1,5 @@
+import dataclasses
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -18,18 +20,22 @@ def _last_state(W, U, b, words):
 
 
 def test_logit_agrees_with_a_plain_computation():
+    rng = np.random.default_rng(0)
     model = make_lstm_reader(jax.random.key(0), t=3, cell=4, hidden=(5, 2))
-    x = np.random.default_rng(0).normal(size=(3, 6))
+    biases = tuple(jnp.asarray(rng.normal(size=n)) for n in (5, 2, 1))
+    model = dataclasses.replace(model, b=jnp.asarray(rng.normal(size=(2, 16))), biases=biases)
+    x = rng.normal(size=(3, 6))
     words = x.T[:4]
     W, U, b = (np.asarray(a) for a in (model.W, model.U, model.b))
     ends = [_last_state(W[k], U[k], b[k], words[:: 1 - 2 * k]) for k in range(2)]
     z = np.concatenate(ends)
-    for place, matrix in enumerate(model.layers):
-        z = (np.maximum(z, 0) if place else z) @ np.asarray(matrix)
+    for place, (matrix, bias) in enumerate(zip(model.layers, biases, strict=True)):
+        z = (np.maximum(z, 0) if place else z) @ np.asarray(matrix) + np.asarray(bias)
     # Four steps and three layers, some hundred roundings of numbers of size one.
     room = 500 * np.finfo(float).eps
-    assert abs(float(model(jnp.asarray(x), jnp.arange(6) < 4)) - z[0]) < room
-    assert abs(float(model(jnp.asarray(x[:, :4]))) - z[0]) < room
+    read = jax.jit(lambda *arrays: model(*arrays))
+    assert abs(float(read(x, np.arange(6) < 4)) - z[0]) < room
+    assert abs(float(read(x[:, :4])) - z[0]) < room
 
 
 def test_sizes_of_the_paper_and_of_none():

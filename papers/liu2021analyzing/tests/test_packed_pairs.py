@@ -47,6 +47,32 @@ def test_every_piece_stands_once_beside_its_own_pair_and_the_rows_are_few():
             assert set(packed.target_pair[row]) <= set(range(count + 1))
 
 
+def test_the_longest_pairs_in_units_of_the_rows_come_first_and_take_the_first_row_with_room():
+    """Rows of 10 and 4 places: shares are 0.5, 0.75, 0.9, 0.5 and 0.25."""
+    pairs = made([(5, 1), (1, 3), (9, 2), (2, 2), (1, 1)], 10, 4)
+    found = pack_batches(pairs, np.array([[0, 1, 2, 3, 4], [1, 1, 4, 4, 2]]))
+    # Without the division the pair of 5 pieces would come before that of 3 target pieces.
+    assert found[0].tolist() == [[2, 4], [1, 0], [3, -1]]
+    assert found[1].tolist() == [[2, 4], [1, 4], [1, -1]]
+    assert found.dtype == np.int32
+
+
+def test_rows_end_where_their_pairs_do():
+    """Rows of 7 and 5 places: pairs one after another, then zeros without a pair."""
+    pairs = made([(3, 2), (2, 1), (7, 5), (1, 2)], 7, 5)
+    numbers = np.array([[1, 3, 0], [2, -1, -1], [3, -1, -1]])
+    found = jax.tree.map(np.asarray, jax.jit(packed_pairs)(pairs, numbers))
+    assert found.source_pair.tolist() == [[1, 1, 2, 3, 3, 3, 0], [1] * 7, [1] + [0] * 6]
+    assert found.target_pair.tolist() == [[1, 2, 2, 3, 3], [1] * 5, [1, 1, 0, 0, 0]]
+    source, target = pairs.source, pairs.target
+    assert found.source[0, :6].tolist() == [*source[1, :2], source[3, 0], *source[0, :3]]
+    assert found.target[0].tolist() == [target[1, 0], *target[3, :2], *target[0, :2]]
+    assert found.labels[0].tolist() == [target[1, 1], *target[3, 1:3], *target[0, 1:3]]
+    assert found.source[1].tolist() == source[2].tolist()
+    assert found.labels[1].tolist() == target[2, 1:].tolist()
+    assert [array.shape[1] for array in found] == [7, 7, 5, 5, 5]
+
+
 def test_what_cannot_be_packed_is_refused():
     pairs = made([(2, 1), (3, 0)], 4, 3)
     with pytest.raises(UserError, match="without a target piece"):

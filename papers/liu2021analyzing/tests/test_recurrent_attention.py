@@ -1,3 +1,5 @@
+import dataclasses
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -33,8 +35,10 @@ def _reference(model, x, words, dot):
 @pytest.mark.parametrize("score_units", [None, 4])
 def test_output_and_weights_agree_with_a_plain_computation(score_units):
     r = 3 if score_units is None else 2
+    rng = np.random.default_rng(0)
     model = make_recurrent_attention(jax.random.key(0), 3, 6, 4, r, score_units)
-    x = np.random.default_rng(0).normal(size=(3, P))
+    model = dataclasses.replace(model, b=jnp.asarray(rng.normal(size=r)))
+    x = rng.normal(size=(3, P))
     mask = jnp.arange(P) < 4
     rows, output = _reference(model, x, 4, score_units is None)
     # Four steps of a few dozen roundings of numbers of size one.
@@ -68,3 +72,10 @@ def test_the_score_starts_within_xaviers_limits():
     for matrix, size in (*sizes, (model.score.v, 4)):
         limit = np.sqrt(6 / size)
         assert 0.95 * limit < float(abs(matrix).max()) <= limit
+
+
+def test_matrices_of_one_shape_are_drawn_apart():
+    model = make_recurrent_attention(jax.random.key(3), 3, 2, 2, 3, 3)
+    score = model.score
+    entries = [float(a[0, 0]) for a in (model.W_s, model.W_c, score.V_s, score.V_x)]
+    assert len(set(entries)) == 4

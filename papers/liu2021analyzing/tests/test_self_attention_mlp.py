@@ -56,6 +56,19 @@ def test_equal_weights_are_equal_and_biases_move_the_output():
     assert np.isclose(float(moved(x)), float(model(x)) + 2, rtol=1e-14)
 
 
+def test_units_and_outputs_have_biases_and_a_softplus_where_asked():
+    rng = np.random.default_rng(4)
+    model = make_self_attention_mlp(jax.random.key(0), **SIZES, biases=True, sharpness=3.0)
+    assert not np.any(model.b1)
+    b1, b2 = rng.normal(size=6), rng.normal()
+    model = dataclasses.replace(model, b1=jnp.asarray(b1), b2=jnp.asarray(b2))
+    x = rng.normal(size=(3, 4))
+    z = _reference(model, x)[1].T.ravel() @ np.asarray(model.W1) + b1
+    units = np.log(1 + np.exp(3 * z)) / 3
+    np.testing.assert_allclose(model.features(jnp.asarray(x)), units, rtol=1e-11)
+    np.testing.assert_allclose(model(jnp.asarray(x)), units @ np.asarray(model.w2) + b2, rtol=1e-11)
+
+
 @pytest.mark.thorough
 def test_float32_stays_float32():
     model = make_self_attention_mlp(jax.random.key(0), **SIZES, dtype=jnp.float32)
@@ -69,3 +82,15 @@ def test_float32_stays_float32():
 def test_bad_sizes_are_refused(change, said):
     with pytest.raises(UserError, match=said):
         make_self_attention_mlp(jax.random.key(0), **(SIZES | change))
+
+
+def test_entries_start_within_xaviers_limits():
+    """sqrt(6 / (m + n)) bounds each matrix of sizes m and n, and many draws come near it."""
+    keys = jax.random.split(jax.random.key(7), 100)
+    model = jax.jit(
+        jax.vmap(lambda key: make_self_attention_mlp(key, p=4, t=2, d_q=5, d_v=3, d=3))
+    )(keys)
+    pairs = ((model.W_Q, 5 + 2), (model.W_K, 5 + 2), (model.W_V, 3 + 2))
+    for matrix, size in (*pairs, (model.W1, 12 + 3), (model.w2, 3 + 1)):
+        limit = np.sqrt(6 / size)
+        assert 0.97 * limit < float(abs(matrix).max()) <= limit

@@ -100,6 +100,9 @@ def test_unusable_settings_are_refused(data):
             train_translator(
                 _model(data), optax.sgd(1.0), data.train, data.train, KEY, batch, epochs
             )
+    none = SentencePairs(*(array[:0] for array in data.validation))
+    with pytest.raises(UserError, match="0 to validate"):
+        train_translator(_model(data), optax.sgd(1.0), data.train, none, KEY, 4, 1)
     with pytest.raises(UserError, match="warm_up = 0"):
         warm_up_rate(4, 0)
 

@@ -77,3 +77,12 @@ def test_start_has_the_variance_of_xavier():
     variance = float(jnp.mean(model.W1**2)) * 150 / 2
     # 5400 squares of a uniform variable, relative deviation sqrt(0.8 / 5400) = 0.012 each.
     assert abs(variance - 1) < 5 * 0.0122
+
+
+def test_entries_start_within_xaviers_limits():
+    """sqrt(6 / (m + n)) bounds each matrix of sizes m and n, and many draws come near it."""
+    keys = jax.random.split(jax.random.key(7), 100)
+    model = jax.jit(jax.vmap(lambda key: make_two_layer(key, 5, 3)))(keys)
+    for matrix, size in ((model.W1, 5 + 3), (model.w2, 3 + 1)):
+        limit = np.sqrt(6 / size)
+        assert 0.97 * limit < float(abs(matrix).max()) <= limit

@@ -1,3 +1,4 @@
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -5,8 +6,11 @@ import pytest
 
 from attlas.core.errors import UserError
 from attlas.data.token_sequences import TokenSequences
+from attlas.training.trajectory import Trajectory
 from liu2021analyzing.library.models.self_attention_mlp import make_self_attention_mlp
+from liu2021analyzing.library.reviews import variants
 from liu2021analyzing.library.reviews.variants import (
+    ReviewModel,
     ReviewSizes,
     make_review_ensemble,
     make_review_model,
@@ -77,6 +81,66 @@ def test_the_penalty_raises_the_loss_of_the_same_batch():
     ]
     # The epoch is one batch at the common start; a dozen roundings of single precision.
     assert np.allclose(loss[2:] - loss[:2], 1e-2 * np.array(norms), rtol=1e-5)
+
+
+class _Sums(eqx.Module):
+    """Any network that sees the order of words."""
+
+    W1: jax.Array
+    w2: jax.Array
+    b: jax.Array
+    temperature: jax.Array
+
+    def __call__(self, x, mask):
+        return jnp.sum(jnp.where(mask, self.w2 @ jnp.tanh(self.W1 @ x), 0)) + self.b
+
+
+def test_training_has_the_stated_penalty_step_and_scores(monkeypatch):
+    """Nothing is trained: what the training gets is looked at, and scores are those of its end."""
+    recorded = []
+
+    def train_classifiers(models, optimizer, sets, *args, **settings):
+        recorded.append((optimizer, sets, args, settings))
+        return Trajectory(np.arange(1), None, models, selected=models)
+
+    monkeypatch.setattr(variants, "train_classifiers", train_classifiers)
+    rng = np.random.default_rng(0)
+    shapes = ((6, 2), (4, 2), (4,), ())
+    arrays = [rng.standard_normal((3, *shape)) for shape in shapes]
+    models = jax.vmap(lambda e, W1, w2, b, s: ReviewModel(e, _Sums(W1, w2, b, s), s))(
+        *map(jnp.asarray, (*arrays, np.array([0.5, 0.0, 2.0])))
+    )
+    tokens = rng.integers(0, 6, (7, 4)).astype(np.int32)
+    data = TokenSequences(tokens, tokens > 0, rng.integers(0, 2, 7).astype(float))
+    keys = jax.random.split(jax.random.key(0), 3)
+    _, right = train_reviews(models, 0.03, data, data, data, keys, 5, 9)
+    ((optimizer, sets, args, settings),) = recorded
+    assert (args[1:3], settings["mean"]) == ((5, 9), True)
+    assert sets.train.labels.dtype == np.float32
+    one = jax.tree.map(lambda a: a[0], models)
+    norms = [abs(W1).sum() + abs(w2).sum() for W1, w2 in zip(*arrays[1:3], strict=True)]
+    with jax.numpy_dtype_promotion("standard"):
+        penalties = jax.jit(jax.vmap(settings["penalty"]))(models)
+        step = jax.jit(lambda g: optimizer.update(g, optimizer.init(g))[0])(one)
+    np.testing.assert_allclose(penalties, models.strength * np.array(norms), rtol=1e-13)
+    # Adam's first step is as long as its rate; numbers of the variant are not learnt.
+    assert float(step.strength) == float(step.network.temperature) == 0.0
+    for name in ("W1", "w2", "b"):
+        signs = np.sign(getattr(one.network, name))
+        np.testing.assert_allclose(getattr(step.network, name), -0.03 * signs, rtol=1e-5)
+    for k, (embedding, W1, w2, b) in enumerate(zip(*arrays, strict=True)):
+        logits = [
+            b + sum(w2 @ np.tanh(W1 @ embedding[word]) for word in text if word) for text in tokens
+        ]
+        np.testing.assert_allclose(right[k], np.mean((np.array(logits) > 0) == data.labels))
+
+
+def test_the_plain_network_reads_all_entries_of_all_words():
+    models = jax.eval_shape(
+        lambda key: make_review_model(key, "mlp", SIZES, *_numbers(0, 1)), jax.random.key(0)
+    )
+    assert models.network.W1.shape == (4 * 3, 5)
+    assert models.embedding.shape == (6, 3)
 
 
 def test_no_variant_is_refused_in_one_line():

@@ -5,8 +5,8 @@ import pytest
 
 from attlas.core.errors import UserError
 from liu2021analyzing.library.models.self_attention_mlp import make_self_attention_mlp
-from liu2021analyzing.library.models.two_layer import make_two_layer
-from liu2021analyzing.library.models.word_classifier import make_word_classifier
+from liu2021analyzing.library.models.two_layer import TwoLayer, make_two_layer
+from liu2021analyzing.library.models.word_classifier import WordClassifier, make_word_classifier
 
 TOKENS = jnp.array([3, 1, 3, 0])
 MASK = TOKENS > 0
@@ -26,6 +26,21 @@ def test_networks_see_word_vectors_and_zeros_for_padding():
         given = {"baseline": (vectors.ravel(),), "attention": (vectors.T,)}
         expected = network(*map(jnp.asarray, given.get(name, (vectors.T, np.asarray(MASK)))))
         assert float(model(TOKENS, MASK)) == float(expected), name
+
+
+def test_two_layers_read_the_words_one_after_another_and_padding_is_zero():
+    rng = np.random.default_rng(2)
+    embedding, W1, w2 = (rng.standard_normal(n) for n in ((6, 2), (8, 5), 5))
+    vectors = np.concatenate([embedding[3], embedding[1], embedding[3], [0.0, 0.0]])
+    expected = np.maximum(vectors @ W1, 0) @ w2
+    model = WordClassifier(jnp.asarray(embedding), TwoLayer(jnp.asarray(W1), jnp.asarray(w2)))
+    np.testing.assert_allclose(model(TOKENS, MASK), expected, rtol=1e-12)
+    weights = rng.standard_normal((2, 4))
+    columns = WordClassifier(
+        model.embedding, lambda x, mask: jnp.sum(weights * jnp.where(mask, x, 7))
+    )
+    expected = np.sum(weights * vectors.reshape(4, 2).T) + 7 * np.sum(weights[:, 3])
+    np.testing.assert_allclose(columns(TOKENS, MASK), expected, rtol=1e-12)
 
 
 def test_bad_sizes_are_refused():

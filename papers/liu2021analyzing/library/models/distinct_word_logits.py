@@ -80,8 +80,9 @@ def _attended(
     # One gather, and one scatter of its gradient, for all three.
     picked = jnp.concatenate([queries, vectors, values], axis=1)[slots]
     logits = jnp.einsum("bzt,bjt->bzj", picked[..., :t], picked[..., t : 2 * t])
-    highest = jax.lax.stop_gradient(jnp.max(logits, axis=2, keepdims=True))
-    weights = jnp.exp(logits - highest) * counts[:, None, :]
+    # A slot that is not used gets -inf: its logit 0 must not count as the highest.
+    logits = logits + jnp.log(counts)[:, None, :]
+    weights = jnp.exp(logits - jax.lax.stop_gradient(jnp.max(logits, axis=2, keepdims=True)))
     # Divided after the product: t columns in place of U.
     mixed = jnp.einsum("bzj,bjv->bzv", weights, picked[..., 2 * t :])
     return mixed / jnp.sum(weights, axis=2, keepdims=True)
