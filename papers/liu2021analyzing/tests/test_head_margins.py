@@ -10,6 +10,7 @@ from attlas.models.attention.multi_head import Decoder, MultiHead
 from attlas.solvers.global_margin import global_margin
 from attlas.solvers.kernel_svm import kernel_svm
 from attlas.solvers.linear_margin import linear_margin
+from liu2021analyzing.library.audit import head_margins as head_margins_module
 from liu2021analyzing.library.audit.head_margins import _moved, head_margins, tangent_prediction
 
 LAST = Decoder.LAST
@@ -112,3 +113,16 @@ def test_equal_samples_are_regressed_as_one():
     found = tangent_prediction(model, X, y, fresh).regression
     once = tangent_prediction(model, X[::2], y[::2], fresh).regression
     np.testing.assert_allclose(found, once, rtol=1e-8)
+
+
+def test_eigenvalues_of_the_kernel_count_from_n_eps_times_the_largest(monkeypatch):
+    """Five samples; those of 4 eps and 7 eps of the largest stand on both sides of 5 eps."""
+    eps = np.finfo(float).eps
+    values, y = 100 * np.array([1.0, 0.5, 7 * eps, 4 * eps, 0.2]), np.array([1.0, 1, -1, 1, -1])
+    cross = values * np.array([2.0, 3, 5, 1e9, 11])
+    grams = iter((np.diag(values), cross[None]))
+    monkeypatch.setattr(head_margins_module, "ntk_gram", lambda *_: next(grams))
+    model = MultiHead(jnp.zeros((1, 1)), jnp.zeros((1, 1, 1)), LAST)
+    X = np.zeros((5, 1, 1))
+    found = tangent_prediction(model, X, y, X[:1])
+    np.testing.assert_allclose(found.regression, [2 + 3 - 5 - 11], rtol=1e-12)

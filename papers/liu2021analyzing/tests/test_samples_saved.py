@@ -72,7 +72,7 @@ def test_crossings_are_read_off_the_polygon_of_logarithms():
     np.testing.assert_allclose(_ratios(PLAIN, KNOWN, GRID), expected, rtol=1e-12)
     for unknown in (PLAIN, KNOWN):
         lost = [array.copy() for array in (PLAIN, KNOWN)]
-        lost[0 if unknown is PLAIN else 1][1, 2] = np.nan
+        lost[0 if unknown is PLAIN else 1][0, 2] = np.nan
         found = _ratios(*lost, GRID)
         assert np.isnan(found[2])
         np.testing.assert_allclose(np.delete(found, 2), np.delete(expected, 2), rtol=1e-12)
@@ -94,4 +94,13 @@ def test_the_interval_is_that_of_the_stated_resamples():
     assert ratios[1799] < 30
     assert found.low == pytest.approx(ratios[199], rel=1e-12)
     assert found.high == pytest.approx(ratios[1799], rel=1e-12)
+    assert not found.censored
+
+
+def test_a_ratio_just_short_of_the_grid_s_is_no_lower_limit():
+    plain, known = (np.outer(curve, np.ones(3)) for curve in ((9.0, 8, 6, 5), (5.05, 4, 3, 2)))
+    found = samples_saved(plain, known, GRID)
+    expected = ratio_by_hand(plain[:, 0], known[:, 0])
+    assert 28 < expected < 30
+    np.testing.assert_allclose(found[:3], expected, rtol=1e-12)
     assert not found.censored

@@ -6,7 +6,16 @@ import numpy as np
 import pytest
 
 from attlas.bounds.comparison.transformer_weights import check_weights
-from attlas.bounds.optimisation.deora2023_training import Setting, deora2023_rho
+from attlas.bounds.generalisation.deora2023_generalisation import (
+    deora2023_generalisation_gap,
+    deora2023_stability_heads,
+)
+from attlas.bounds.optimisation.deora2023_training import (
+    Setting,
+    deora2023_head_condition,
+    deora2023_rho,
+    deora2023_training_loss,
+)
 from liu2021analyzing.library.audit.single_head_bounds import (
     TrainedHead,
     head_descent_bounds,
@@ -107,3 +116,24 @@ def test_samples_are_those_of_the_stated_norms():
     expected["Theorem 2, corrected"] = 128 * M**2 / level * entropy
     for name, value in expected.items():
         assert found[name] == pytest.approx(value, rel=1e-12), name
+
+
+@pytest.mark.parametrize(("step_size", "slope"), [(0.3, 0.3 * (1.5**3 * 0.9) ** 2), (0.9, 4.0)])
+def test_theorems_have_one_token_one_head_and_the_stated_slope(step_size, slope):
+    """beta_1 = R max(1, R^2 ||u||) for a decoder that reads one token."""
+    head = HEAD._replace(step_size=step_size, decoder=0.9, distance=0.7, norm=1.2)
+    found = head_descent_bounds(head)
+    setting = Setting(T=1, d=8, R=1.5, distance=0.7, largest_head=1.2)
+    for version, s in (("printed", 1.0), ("sharp", slope)):
+        path = (0.1, 0.7, step_size, 1000)
+        rho = float(deora2023_rho(setting, 1, version))
+        limits = [0.49 / 100, 0.49 / 0.69, 1 / rho] + [1.0] * (version == "printed")
+        expected = {
+            "heads": np.log10(float(deora2023_head_condition(setting, version))),
+            "stability heads": np.log10(float(deora2023_stability_heads(setting, version))),
+            "step": min(limits),
+            "training": float(deora2023_training_loss(*path, version)),
+            "gap": float(deora2023_generalisation_gap(32, *path, s, version)),
+        }
+        for name, value in expected.items():
+            assert float(found[f"{name}, {version}"]) == pytest.approx(value, rel=1e-12), name

@@ -169,3 +169,14 @@ def test_relevant_tokens_are_one_of_T_and_sets_are_of_streams_of_their_own(sampl
         np.testing.assert_array_equal(samples.y[e], train.y)
         np.testing.assert_array_equal(samples.fresh_y[e], fresh.y)
         assert float(mixture.R) <= samples.R
+
+
+def test_facts_are_means_over_samples_and_the_largest_decoder_of_a_path(heads, samples):
+    relevant = np.zeros_like(samples.relevant)
+    relevant[..., 1] = True
+    tokens = np.array([[1, 1, 0, 1, 3, 2], [1, 1, 1, 1, 1, 0]])
+    norms = np.array([[[0.5, 9.0], [2.0, 9.0], [1.0, 9.0]], [[0.5, 1.0], [2.1, 1.0], [1.0, 1.0]]])
+    marked = heads._replace(seen=heads.seen._replace(tokens=tokens, norms=norms))
+    found = training_facts(marked, samples._replace(relevant=relevant), 2.0)
+    np.testing.assert_allclose(found["relevant_selected"], [3 / 6, 5 / 6])
+    assert found["certified"].tolist() == [True, False]
