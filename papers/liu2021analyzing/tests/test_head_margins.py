@@ -49,7 +49,7 @@ def nearest(points):
 def test_margins_kernels_and_errors_against_their_definitions():
     rng = np.random.default_rng(5)
     n, N, T, d = 3, 7, 4, 2
-    y, fresh_y = np.array([1.0, -1.0, 1.0]), np.array([1.0, -1.0, -1.0, 1.0, 1.0, -1.0, 1.0])
+    y, fresh_y = np.array([1.0, -1.0, 1.0]), np.array([1.0, -1.0, -1.0, 1.0, 1.0, -1.0, -1.0])
     X, fresh = rng.normal(size=(n, T, d)), rng.normal(size=(N, T, d))
     X += 2 * y[:, None, None] * np.array([1.0, 0.5])
     path = [
