@@ -52,6 +52,7 @@ def test_margins_kernels_and_errors_against_their_definitions():
     y, fresh_y = np.array([1.0, -1.0, 1.0]), np.array([1.0, -1.0, -1.0, 1.0, 1.0, -1.0, -1.0])
     X, fresh = rng.normal(size=(n, T, d)), rng.normal(size=(N, T, d))
     X += 2 * y[:, None, None] * np.array([1.0, 0.5])
+    fresh[:3] -= 3 * np.array([1.0, 0.5])
     path = [
         MultiHead(*(jnp.asarray(rng.normal(size=size)) for size in ((1, d), (1, d, d))), LAST)
         for _ in range(3)
@@ -84,6 +85,7 @@ def test_margins_kernels_and_errors_against_their_definitions():
     classifier = G @ (F.T @ np.asarray(kernel_svm(grams[0], y).certificate["alpha"]))
     errors = [sum(fresh_y * f <= 0) / N for f in (regression, classifier)]
     assert min(errors) > 0
+    assert np.mean(fresh_y < 0) not in errors
     np.testing.assert_array_equal(found.errors, errors)
     norm = np.sqrt(sum(float(jnp.sum(a**2)) for a in (path[-1].U, path[-1].W)))
     for radius, names in ((np.sqrt(2), ("best", "ceiling")), (norm, ("reachable",))):
