@@ -41,3 +41,15 @@ def test_what_cannot_be_is_refused():
         least_squares_risk(5, 4)
     with pytest.raises(UserError, match="attend to at most"):
         attention_advantage(0.5, 2, 3)
+
+
+@pytest.mark.parametrize("n", [7, 8, 30])
+def test_the_minimax_floor_is_that_of_its_closed_form_from_one_spare_sample(n):
+    assert regression_risk_floor(n, 7) == pytest.approx(7 / (n - 6), rel=1e-15)
+
+
+def test_the_factor_is_the_ratio_and_tends_to_the_ratio_of_the_tokens():
+    found = attention_advantage(0.3, 11, 4, 5)
+    sides = 20 * (1 + 1 / 0.3) + 1, 55 * (1 + 1 / 0.3) - 1
+    assert found == pytest.approx((*sides, sides[1] / sides[0]), rel=1e-14)
+    assert attention_advantage(1e-9, 11, 4, 5).factor == pytest.approx(11 / 4, rel=1e-8)

@@ -58,3 +58,41 @@ def test_decoders_of_another_kind_are_one_line():
     wrong = MultiHead(jnp.ones((1, 3, 2)), jnp.ones((1, 2, 2)), Decoder.LAST)
     with pytest.raises(UserError, match=r"^model\.U has shape \(1, 3, 2\): expected axes \[H d\]$"):
         attention_risk_hessian(wrong, X, y)
+
+
+def risks(theta, decoder, X, y):
+    """(1/n) sum_i l(y_i Phi(X_i)) for each row of theta, three heads, from the definition."""
+    (T, d), H = X.shape[1:], 3
+    shape = (H, T, d) if decoder is Decoder.FULL else (H, d)
+    U, W = np.split(theta, [int(np.prod(shape))], axis=1)
+    U, W = U.reshape(-1, *shape), W.reshape(-1, H, d, d)
+    queries = X[:, -1:] if decoder is Decoder.LAST else X
+    weights = np.exp(np.einsum("ntd,bhde,nse->bnhts", queries, W, X))
+    mixed = np.einsum("bnhts,nsd->bnhtd", weights / weights.sum(-1, keepdims=True), X)
+    axes = "bnhtd,bhtd->bn" if decoder is Decoder.FULL else "bnhtd,bhd->bn"
+    margins = y * np.einsum(axes, mixed, U) / np.sqrt(H)
+    losses = np.exp(-margins) if decoder is Decoder.POOLED else np.log(1 + np.exp(-margins))
+    return losses.mean(axis=1)
+
+
+@pytest.mark.parametrize("decoder", list(Decoder))
+def test_the_hessian_is_that_of_the_risk_by_differences(decoder):
+    """Imaginary steps give exact gradients, fourth-order differences of those the matrix."""
+    rng = np.random.default_rng(4)
+    n, T, d, H = 5, 4, 2, 3
+    X, y = rng.normal(size=(n, T, d)), np.array([1.0, -1.0, -1.0, 1.0, -1.0])
+    shape = (H, T, d) if decoder is Decoder.FULL else (H, d)
+    U, W = rng.normal(size=shape), rng.normal(size=(H, d, d))
+    loss = exponential if decoder is Decoder.POOLED else logistic
+    found = jax.jit(attention_risk_hessian, static_argnums=3)(
+        MultiHead(jnp.asarray(U), jnp.asarray(W), decoder), jnp.asarray(X), jnp.asarray(y), loss
+    )
+    theta, step = np.r_[U.ravel(), W.ravel()], 1e-3
+    rows, eye = [], np.eye(theta.size)
+    for direction in eye:
+        gradients = [
+            risks(theta + k * step * direction + 1e-30j * eye, decoder, X, y).imag / 1e-30
+            for k in (-2, -1, 1, 2)
+        ]
+        rows.append(np.array([1, -8, 8, -1]) @ gradients / (12 * step))
+    np.testing.assert_allclose(found, rows, atol=1e-9 * np.abs(rows).max())

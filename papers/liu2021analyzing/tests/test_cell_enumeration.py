@@ -7,7 +7,12 @@ import pytest
 from scipy.optimize import linprog
 
 from attlas.core.solution import Result
-from liu2021analyzing.library.measures.cell_enumeration import enumerate_cells
+from liu2021analyzing.library.measures import cell_enumeration
+from liu2021analyzing.library.measures.cell_enumeration import (
+    _complement,
+    _different,
+    enumerate_cells,
+)
 from liu2021analyzing.library.measures.linear_regions import count_cells
 
 
@@ -79,3 +84,73 @@ def test_no_hyperplane_leaves_one_cell():
 def test_hyperplanes_at_a_tiny_angle_are_different():
     found = enumerate_cells(np.array([[1.0, 0.0], [1.0, 1e-9]]))
     assert found.unwrap().signs.shape == (4, 2)
+
+
+def test_the_clearance_is_the_least_distance_over_its_rounding():
+    """Rounding 5 eps (|w| |x| + |b|) in three dimensions; a row of zeros has no distance."""
+    draw = np.random.default_rng(8)
+    W, b = draw.standard_normal((5, 3)), draw.standard_normal(5)
+    W[2], b[2] = 0.0, -1.5
+    found = enumerate_cells(W, b)
+    ratios = [
+        abs(x @ W[i] + b[i]) / (5 * np.finfo(float).eps * (np.abs(x) @ np.abs(W[i]) + abs(b[i])))
+        for x in found.unwrap().points
+        for i in (0, 1, 3, 4)
+    ]
+    assert float(found.certificate["clearance"]) == pytest.approx(min(ratios), rel=1e-6)
+    assert np.all(found.unwrap().signs[:, 2] == -1)
+
+
+def test_a_small_triangle_counts_once_its_point_is_clear_of_rounding():
+    """Three lines nearly through one point: clearances below one, up to two, and above."""
+    W, clear = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]]), []
+    for steps in range(20, 100, 10):
+        b = -1000 * np.array([1.0, 1.0, 2 + steps * np.finfo(float).eps])
+        found = enumerate_cells(W, b)
+        assert found.value.points.shape[0] == int(found.certificate["count"]) == 7
+        clear.append(float(found.certificate["clearance"]))
+        assert (int(found.result) == Result.CONVERGED) == (clear[-1] > 1)
+    assert min(clear) < 1 < max(clear)
+    assert any(1 < value < 2 for value in clear)
+
+
+def test_hyperplanes_are_one_up_to_the_rounding_of_their_dimension_and_offset():
+    """Tolerance 64 (s + 1) eps (1 + |b|): 192 eps at s = 2 and a small offset."""
+    eps, same = np.finfo(float).eps, np.array([[0.6, 0.8], [0.6, 0.8], [1.0, 0.0]])
+    for apart, count in ((190, 2), (194, 3)):
+        normals = np.array([[1.0, 0.0], [0.0, 1.0], [-1.0, 0.0]])
+        found = _different(normals, np.array([0.0, 0.0, apart * eps]))
+        assert len(found[0]) == len(found[1]) == count
+    # At offset 1000 the tolerance is 1001 times as large.
+    for apart, count in ((190_000, 2), (194_000, 3)):
+        offsets = np.array([1000.0, 1000 + apart * eps, 3.0])
+        normals, rows = _different(same, offsets)
+        assert len(normals) == count
+        np.testing.assert_allclose(normals[-1], [1.0, 0.0])
+        assert rows[0] == 1000
+        assert rows[-1] == 3
+    # Scaled and mirrored, and what is left of a parallel one.
+    normals, offsets = _different(
+        np.array([[3.0, 4.0], [-1.5, -2.0], [150 * eps, 0.0], [0.0, 250 * eps]]),
+        np.array([5.0, -2.5, 1.0, 500 * eps]),
+    )
+    np.testing.assert_allclose(normals, [[0.6, 0.8], [0.0, 1.0]], rtol=1e-14)
+    np.testing.assert_allclose(offsets, [1.0, 2.0], rtol=1e-14)
+
+
+@pytest.mark.parametrize("first", [0.6, -0.6, 0.0])
+def test_the_basis_of_a_hyperplane_is_orthonormal_and_on_it(first):
+    normal = np.r_[first, np.sqrt(1 - first**2) * np.array([2.0, -1.0, 2.0]) / 3]
+    basis = _complement(normal)
+    assert basis.shape == (4, 3)
+    np.testing.assert_allclose(basis.T @ basis, np.eye(3), atol=4 * np.finfo(float).eps)
+    np.testing.assert_allclose(normal @ basis, 0, atol=4 * np.finfo(float).eps)
+
+
+def test_points_that_miss_a_cell_are_noticed(monkeypatch):
+    """As many points as cells, but two in one of them: the signs at the points decide."""
+    W, b = np.array([[2.0, 0.0], [0.0, 1.0]]), np.array([1.0, 0.5])
+    for last, code in ((-3.0, Result.CONVERGED), (3.0, Result.PRECISION)):
+        points = np.array([[1.0, 2], [1, -2], [-1, 2], [last, -2]])
+        monkeypatch.setattr(cell_enumeration, "_witnesses", lambda *_, points=points: points)
+        assert int(enumerate_cells(W, b).result) == code

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from attlas.core.errors import UserError
+from liu2021analyzing.library.measures import conditional_covariance as module
 from liu2021analyzing.library.measures.conditional_covariance import (
     conditional_covariance,
     schur_complement,
@@ -97,3 +98,38 @@ def test_a_small_direction_is_used_as_long_as_it_is_no_rounding():
     found = conditional_covariance(given * jnp.asarray([[1.0, 1e11]]), given)
     assert int(found.rank) == 2
     assert float(found.largest) <= 1e-24 * float(found.unconditional)
+
+
+def test_a_second_projection_removes_the_rounding_of_the_first():
+    """31 samples of 30 features: what it leaves of the rounding lies along the ones alone."""
+    draw = np.random.default_rng(7)
+    given = draw.standard_normal((31, 30))
+    found = conditional_covariance(given @ draw.standard_normal((30, 4)), given)
+    assert float(found.largest) < 4 * EPS**2 * float(found.unconditional)
+
+
+def test_a_feature_counts_from_the_rounding_of_as_many_terms_as_there_are_samples():
+    """Exact sums: singular values 1 and t times sqrt(40), against 40 eps times the first."""
+    first, second = np.tile([1.0, -1.0], 20), np.tile([1.0, 1.0, -1.0, -1.0], 10)
+    target = (first + second)[:, None]
+    for t, rank in ((20, 1), (60, 2)):
+        for scale in (1.0, 2.0**20):
+            features = scale * np.stack([first, t * EPS * second], axis=1)
+            assert int(conditional_covariance(target, features).rank) == rank
+            found = conditional_covariance(target, features, (target, features))
+            assert float(found.largest) == pytest.approx(2 - rank, abs=1e-12)
+
+
+def test_an_eigenvalue_of_the_population_counts_from_d_eps_times_the_largest():
+    """Five features; those of 4 eps and 6 eps of the largest stand on both sides of 5 eps."""
+    values, cross = 100 * np.array([1.0, 1e-3, 6 * EPS, 4 * EPS, 1e-4]), np.array([5.0, 2, 3, 7, 1])
+    cross = cross[None, :] * np.sqrt(values)[None, :]
+    found = schur_complement(200 * np.eye(1), cross, np.diag(values))
+    assert float(found[0, 0]) == pytest.approx(200 - (25 + 4 + 9 + 1), rel=1e-12)
+
+
+def test_a_covariance_s_memory_is_that_of_eight_bytes_an_entry(monkeypatch):
+    asked = []
+    monkeypatch.setattr(module, "require_memory", lambda size, *_: asked.append(size))
+    conditional_covariance(*samples(0))
+    assert asked == [8 * 3**2]

@@ -17,6 +17,7 @@ from liu2021analyzing.library.audit.head_audit import (
     AuditSettings,
     audit_heads,
 )
+from liu2021analyzing.library.audit.head_landscape import head_landscape
 from liu2021analyzing.library.audit.head_margins import HeadMargins
 from liu2021analyzing.library.audit.single_head_bounds import (
     TrainedHead,
@@ -60,11 +61,18 @@ def calls(monkeypatch):
         numbers["reachable"] = np.array((-50.0, 50.0)[len(recorded) - 1])
         return HeadMargins(**numbers)
 
+    def landscape(*given, **settings):
+        counts = np.array([[1.2, 2.1, 3.4], [4.2, 3.3, 1.6]])
+        return head_landscape(*given, **settings)._replace(s0=counts)
+
     monkeypatch.setattr(head_audit, "head_margins", head_margins)
+    monkeypatch.setattr(head_audit, "head_landscape", landscape)
     return recorded
 
 
-def test_every_formula_has_the_numbers_of_its_head_and_record(heads, calls):
+def test_every_formula_has_the_numbers_of_its_head_and_record(heads, calls, monkeypatch):
+    descent, passed = head_audit._descent, []
+    monkeypatch.setattr(head_audit, "_descent", lambda head: passed.append(head) or descent(head))
     audit = audit_heads(heads, SETTINGS)
     for e, (records, samples, fresh, settings) in enumerate(calls[-E:]):
         for k, record in enumerate(records):
@@ -77,6 +85,9 @@ def test_every_formula_has_the_numbers_of_its_head_and_record(heads, calls):
         assert (settings["starts"], settings["steps"]) == (7, 11)
     U, W = heads.path.U[:, :, 0], heads.path.W[:, :, 0]
     decoder, matrix = np.linalg.norm(U, axis=-1), np.linalg.norm(W, axis=(-2, -1))
+    # Neither decides a bound here: the slope is capped, another limit of the step is less.
+    np.testing.assert_allclose(passed[0].decoder, decoder.ravel(), rtol=1e-12)
+    np.testing.assert_array_equal(passed[0].start_risk, np.repeat(heads.seen.risk[:, 0, 0], S))
     slope = float(deora2023_beta_1(1, heads.R, decoder.max(), "sharp"))
     np.testing.assert_allclose(audit["stability_gap"], 2 * slope * heads.stability, rtol=1e-12)
     margins = heads.seen.outputs  # of fresh samples: the training ones are the decoder's

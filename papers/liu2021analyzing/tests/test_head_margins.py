@@ -10,6 +10,7 @@ from attlas.models.attention.multi_head import Decoder, MultiHead
 from attlas.solvers.global_margin import global_margin
 from attlas.solvers.kernel_svm import kernel_svm
 from attlas.solvers.linear_margin import linear_margin
+from liu2021analyzing.library.audit import head_margins as head_margins_module
 from liu2021analyzing.library.audit.head_margins import _moved, head_margins, tangent_prediction
 
 LAST = Decoder.LAST
@@ -48,9 +49,10 @@ def nearest(points):
 def test_margins_kernels_and_errors_against_their_definitions():
     rng = np.random.default_rng(5)
     n, N, T, d = 3, 7, 4, 2
-    y, fresh_y = np.array([1.0, -1.0, 1.0]), np.array([1.0, -1.0, -1.0, 1.0, 1.0, -1.0, 1.0])
+    y, fresh_y = np.array([1.0, -1.0, 1.0]), np.array([1.0, -1.0, -1.0, 1.0, 1.0, -1.0, -1.0])
     X, fresh = rng.normal(size=(n, T, d)), rng.normal(size=(N, T, d))
     X += 2 * y[:, None, None] * np.array([1.0, 0.5])
+    fresh[:3] -= 3 * np.array([1.0, 0.5])
     path = [
         MultiHead(*(jnp.asarray(rng.normal(size=size)) for size in ((1, d), (1, d, d))), LAST)
         for _ in range(3)
@@ -83,6 +85,7 @@ def test_margins_kernels_and_errors_against_their_definitions():
     classifier = G @ (F.T @ np.asarray(kernel_svm(grams[0], y).certificate["alpha"]))
     errors = [sum(fresh_y * f <= 0) / N for f in (regression, classifier)]
     assert min(errors) > 0
+    assert np.mean(fresh_y < 0) not in errors
     np.testing.assert_array_equal(found.errors, errors)
     norm = np.sqrt(sum(float(jnp.sum(a**2)) for a in (path[-1].U, path[-1].W)))
     for radius, names in ((np.sqrt(2), ("best", "ceiling")), (norm, ("reachable",))):
@@ -112,3 +115,16 @@ def test_equal_samples_are_regressed_as_one():
     found = tangent_prediction(model, X, y, fresh).regression
     once = tangent_prediction(model, X[::2], y[::2], fresh).regression
     np.testing.assert_allclose(found, once, rtol=1e-8)
+
+
+def test_eigenvalues_of_the_kernel_count_from_n_eps_times_the_largest(monkeypatch):
+    """Five samples; those of 4 eps and 7 eps of the largest stand on both sides of 5 eps."""
+    eps = np.finfo(float).eps
+    values, y = 100 * np.array([1.0, 0.5, 7 * eps, 4 * eps, 0.2]), np.array([1.0, 1, -1, 1, -1])
+    cross = values * np.array([2.0, 3, 5, 1e9, 11])
+    grams = iter((np.diag(values), cross[None]))
+    monkeypatch.setattr(head_margins_module, "ntk_gram", lambda *_: next(grams))
+    model = MultiHead(jnp.zeros((1, 1)), jnp.zeros((1, 1, 1)), LAST)
+    X = np.zeros((5, 1, 1))
+    found = tangent_prediction(model, X, y, X[:1])
+    np.testing.assert_allclose(found.regression, [2 + 3 - 5 - 11], rtol=1e-12)

@@ -13,7 +13,11 @@ from liu2021analyzing.library.bounds.liu2021_sample_size import (
     liu2021_recurrent,
     liu2021_self_attention,
 )
-from liu2021analyzing.library.bounds.liu2021_union_bound import Conditions
+from liu2021analyzing.library.bounds.liu2021_union_bound import (
+    Block,
+    Conditions,
+    liu2021_sample_size,
+)
 
 ONE, SEVEN, KNOWN = (1.0,) * 3, (1.0,) * 7, Conditions(1.0)
 PRINTED = {"constants": "printed"}
@@ -173,3 +177,58 @@ def test_queries_and_keys_stretch_by_the_root_of_their_dimension():
 def test_bad_settings_are_refused(call, message):
     with pytest.raises(UserError, match=message):
         call()
+
+
+def test_every_proved_size_is_the_union_bound_of_its_features_and_blocks():
+    known, gamma, c = Conditions(0.3, 0.01, 0.2, 0.04), 0.4, 7.0
+    C_x, C_1, C_2 = norms = (1.3, 1.7, 0.6)
+
+    def size(features, d, *blocks):
+        return liu2021_sample_size(features, C_2, d, [Block(*b) for b in blocks], gamma, known)
+
+    found = liu2021_attention(5, 3, gamma, norms, known, weight_norm=0.7, c=c)
+    assert found == pytest.approx(size(1.7 * 1.3 * 0.7, 3, (15,)), rel=1e-12)
+    found = liu2021_baseline(5, 3, gamma, norms, known, c=c)
+    assert found == pytest.approx(size(1.7 * 1.3, 3, (15,)), rel=1e-12)
+    C_5, C_6, C_7, C_8 = 1.9, 2.3, 0.8, 3.1
+    p, t, d, d_v, d_q = sizes = (5, 4, 3, 2, 7)
+    seven = (C_x, C_1, C_2, C_5, C_6, C_7, C_8)
+    found = liu2021_self_attention(sizes, gamma, seven, known, c=c)
+    moved = 1.9 * 2.3 * 4 * 1.3**2 / 7**0.5
+    blocks = (p * d_v * d, 1.0), (d_v * t, 1.0), (2 * t * d_q, moved), (0, 1.0)
+    assert found == pytest.approx(size(1.7 * 0.8 * 1.3 * 20**0.5, d, *blocks), rel=1e-12)
+    found = liu2021_recurrent((4, 3, 5, 6), gamma, norms, (2.7, 3.3), known, c=c)
+    expected = size(1.7 * 1.3 * 2, 3, (12, 1.0), (5, 2.7), (6, 3.3))
+    assert found == pytest.approx(expected, rel=1e-12)
+    found = liu2021_mask(7, 3, 5, gamma, norms, known, c=c)
+    assert found == pytest.approx(size(1.7 * 1.3 * 5**0.5, 3, (21,), (7,)), rel=1e-12)
+    # c c_K / (m gamma)^2 log(c_K / (m gamma)) P with m gamma = 0.6
+    expected = 7 * 11 / 0.36 * 13 * math.log(11 / 0.6)
+    assert liu2021_deep(0.4, 11.0, 13, 1.5, c) == pytest.approx(expected, rel=1e-12)
+
+
+def test_every_printed_size_with_all_numbers_different():
+    gamma, c = 0.4, 7.0
+    C_x, C_1, C_2 = norms = (1.3, 1.7, 0.6)
+    spread = math.sqrt(3) + 0.2 * math.sqrt(5)
+    eta = 1.7 * 1.7 * 0.6 / gamma
+    printed = {"c": c, "constants": "printed"}
+    found = liu2021_attention(5, 3, gamma, norms, s0=3, tau=0.2, **printed)
+    assert found == pytest.approx(7 * spread**4 * eta**2 * math.log(spread * eta) * 18, rel=1e-12)
+    found = liu2021_baseline(5, 3, gamma, norms, **printed)
+    assert found == pytest.approx(7 * 25 * eta**2 * math.log(5 * eta) * 18, rel=1e-12)
+    k, C_5, C_6, C_8 = spread**2 + 4 * math.sqrt(5), 1.9, 2.3, 3.1
+    seven = (C_x, C_1, C_2, C_5, C_6, 0.8, C_8)
+    found = liu2021_self_attention((5, 4, 3, 2, 7), gamma, seven, s0=3, tau=0.2, **printed)
+    expected = 7 * (k * eta * C_8) ** 2 * 30 * math.log(k * eta * C_8 * (C_5 + C_6))
+    assert found == pytest.approx(expected, rel=1e-12)
+    everywhere = liu2021_self_attention((5, 4, 3, 2, 7), gamma, seven, **printed)
+    s0 = liu2021_self_attention((5, 4, 3, 2, 7), gamma, seven, s0=5, tau=0.0, **printed)
+    assert everywhere == s0
+    eta = 1.7 * 0.6 * 1.3 / gamma
+    found = liu2021_recurrent((4, 3, 5, 6), gamma, norms, (2.7, 3.3), **printed)
+    expected = 7 * (1.7 * 1.3 * eta) ** 2 * math.log(eta * 2.7 * 3.3) * (12 + 3 + 5 + 6)
+    assert found == pytest.approx(expected, rel=1e-12)
+    found = liu2021_mask(7, 3, 5, gamma, norms, **printed)
+    expected = 7 * (5 * 1.7 * 1.3 * eta) ** 2 * math.log(5 * eta) * (21 + 7 + 3)
+    assert found == pytest.approx(expected, rel=1e-12)

@@ -118,3 +118,38 @@ def test_a_generous_error_still_needs_samples_for_the_sizes_of_the_noise():
     # Of the two conditions the second, 2 log(4 / delta), is the larger one here.
     found = liu2021_sample_size(1.0, 1.0, 1, [Block(1)], 1e6, Conditions(1.0, failure=0.05))
     assert found == pytest.approx(2 * math.log(80))
+
+
+@pytest.mark.parametrize(
+    ("features", "C_2", "gamma", "noise", "stretches"),
+    [
+        (1.7, 0.6, 0.9, 0.3, (0.4, 1.5)),  # the signal's size decides
+        (0.8, 0.7, 1.3, 5.0, (2.5, 0.2)),  # the noise's
+        (0.3, 0.2, 1.5, 0.1, (3.0, 1.2)),  # a radius above one, where one counts
+    ],
+)
+def test_the_sample_size_is_that_of_its_three_lines(features, C_2, gamma, noise, stretches):
+    d, parameters, smallest, residual, failure = 5, (70, 110), 0.7, 0.4, 0.07
+    blocks = [Block(*block) for block in zip(parameters, stretches, strict=True)]
+    known = Conditions(smallest, residual, noise, failure)
+    s = math.sqrt(smallest * gamma * gamma - smallest * residual * C_2 * C_2)
+    M = features * noise if noise > 2 * C_2 * features else 2 * features * features * C_2
+    inverse = 28 * M / s if s < 28 * M else 1.0  # of rho, for two blocks
+    counts = (d, *parameters)
+    cover = sum(counts) * math.log(3 * inverse)
+    cover += sum(P * math.log(L) for P, L in zip(parameters, stretches, strict=True) if L > 1)
+    first = 128 * (M / s) ** 2 * (cover + math.log(4) - math.log(failure))
+    expected = max(first, 2 * math.log(4) - 2 * math.log(failure))
+    found = liu2021_sample_size(features, C_2, d, blocks, gamma, known)
+    assert found == pytest.approx(expected, rel=1e-12)
+    assert (inverse == 1) == (gamma == 1.5)
+
+
+def test_an_error_that_the_residual_alone_makes_is_never_reached():
+    at_it = liu2021_sample_size(1.0, 2.0, 1, [Block(3)], 2.0, Conditions(0.5, residual=1.0))
+    assert at_it == math.inf
+
+
+def test_the_error_is_a_sum_of_two_quotients():
+    known = Conditions(smallest=0.3, residual=0.7)
+    assert liu2021_error(1.1, 1.3, known) == pytest.approx(1.21 / 0.3 + 1.69 * 0.7, rel=1e-14)

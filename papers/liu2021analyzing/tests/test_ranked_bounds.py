@@ -206,3 +206,14 @@ def test_ranked_rows_are_the_audit_s_numbers_at_the_last_record(audit):
     }  # fmt: skip
     for name, values in expected.items():
         np.testing.assert_allclose(rows[name], values, rtol=1e-14, err_msg=name)
+
+
+def test_a_stability_gap_from_log_2_on_is_vacuous_and_each_record_is_judged_by_its_own_bound(audit):
+    audit["stability_gap"][:, -1] = 0.8
+    audit["rate"], audit["bound_step_sharp"] = np.array(0.5), np.ones((2, 3))
+    audit["bound_stability_heads_sharp"] = np.zeros((2, 3))
+    audit["bound_gap_sharp"] = np.array([[0.1, 0.9, 0.1], [0.1, 0.1, 0.1]])
+    rows = {row.quantity: row for row in head_rows(audit, 12, 0.5)}
+    assert rows["gap by measured stability (Lemma 3)"].remark == "vacuous"
+    (useful,) = [row.values for name, row in rows.items() if "below log 2" in name]
+    assert useful.tolist() == [0.5, 1.0]

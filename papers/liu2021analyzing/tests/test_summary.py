@@ -171,3 +171,34 @@ def test_lengths_without_a_count_weigh_nothing():
     middle, means = means_of_short_and_long(data, "raw l2")
     assert middle == 1
     assert means.values.tolist() == [(3 + 3 * 1) / 4, 2.0]
+
+
+def test_rows_of_a_level_s_norm_reach_it_and_layers_are_counted_by_their_axis():
+    """Three layers of two heads, rows that put all weight on one place."""
+    zero, lengths = np.zeros(3, int), np.full(3, 2)
+    places = RowPlaces(zero, zero, np.arange(3), np.array([0, 1, 0]), zero, lengths)
+    rows = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 0.0]])
+    found = attention_summary([(rows, lengths)], places, level=1.0)
+    assert found.high.tolist() == [1.0, 1.0]
+    data = attention_dataset({"a": found}, [0.1])
+    assert data.layer.values.tolist() == [1, 2, 3]
+    assert data.sizes["head"] == 2
+
+
+def test_heads_without_a_count_weigh_nothing():
+    data = xr.Dataset(
+        {
+            "mean": (("kind", "layer", "head"), [[[1.0, 5.0, 9.0]]]),
+            "rows": (("kind", "layer", "head"), [[[3.0, np.nan, 1.0]]]),
+        }
+    )
+    assert float(mean_over_all_rows(data, "mean")) == (3 * 1 + 9) / 4
+
+
+def test_a_row_of_exactly_the_norm_reaches_it_and_none_of_a_high_norm_leaves_one():
+    """Four equal weights: an l2 norm of one half."""
+    zero, lengths = np.zeros(1, int), np.full(1, 4)
+    places = RowPlaces(zero, zero, zero, zero, zero, lengths)
+    found = attention_summary([(np.full((1, 4), 0.25), lengths)], places, (0.5, 0.25))
+    assert found.unreached[0].tolist() == [0.0, 1.0]
+    assert found.high.tolist() == [0.0, 1.0]

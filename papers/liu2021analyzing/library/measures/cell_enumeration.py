@@ -86,9 +86,8 @@ def _witnesses(normals: np.ndarray, offsets: np.ndarray) -> np.ndarray:
         flat = _witnesses(older @ basis, heights + older @ origin)
         on_plane = origin[None, :] + flat @ basis.T
         values = on_plane @ older.T + heights[None, :]
-        # Half of the way to the next hyperplane, and never farther than 1.
-        speed = np.maximum(np.abs(older @ normal), np.finfo(float).tiny)
-        step = 0.5 * np.min(np.abs(values) / speed[None, :], axis=1, initial=2.0)
+        # Half the distance to the next hyperplane, normals being unit vectors, and at most 1.
+        step = 0.5 * np.min(np.abs(values), axis=1, initial=2.0)
         cut = {row.tobytes(): (x, h) for row, x, h in zip(values > 0, on_plane, step, strict=True)}
         after = {}
         for signs, point in cells.items():
@@ -123,8 +122,7 @@ def _different(normals: np.ndarray, offsets: np.ndarray) -> tuple[np.ndarray, np
 
 def _complement(normal: np.ndarray) -> np.ndarray:
     """An orthonormal basis of the hyperplane through 0, as columns: a Householder reflection."""
-    lead = int(np.argmax(np.abs(normal)))
     mirror = normal.copy()
-    mirror[lead] += np.copysign(1.0, normal[lead])
-    reflection = np.eye(normal.size) - np.outer(mirror, mirror) / (abs(normal[lead]) + 1)
-    return np.delete(reflection, lead, axis=1)
+    mirror[0] += np.copysign(1.0, normal[0])
+    reflection = np.eye(normal.size) - np.outer(mirror, mirror) / (abs(normal[0]) + 1)
+    return reflection[:, 1:]

@@ -86,8 +86,7 @@ def _of_residuals(target: Array, regressors: Array, fresh: tuple[Array, ...] | N
         errors = z1 - left @ (left.T @ z1)
         errors = errors - left @ (left.T @ errors)
     else:
-        inverse = jnp.where(used, 1 / jnp.where(used, sizes, 1.0), 0.0)
-        slopes = right.T @ (inverse[:, None] * (left.T @ z1))
+        slopes = right.T @ (left.T @ z1 / jnp.where(used, sizes, 1.0)[:, None])
         centred = fresh[1] - regressors.mean(0)[None, :]
         errors = fresh[0] - target.mean(0)[None, :] - centred @ slopes
     moments = jnp.stack([errors.T @ errors / errors.shape[0], z1.T @ z1 / n])

@@ -91,7 +91,7 @@ def _ratios(plain: np.ndarray, known: np.ndarray, n: np.ndarray) -> np.ndarray:
     before, columns = np.maximum(after - 1, 0), np.arange(better.shape[1])
     above, below = np.log(better[before, columns]), np.log(better[after, columns])
     step = np.where(after > 0, above - below, 1.0)
-    share = np.where(after > 0, (above - np.log(worse[-1])) / step, 0.0)
+    share = (above - np.log(worse[-1])) / step  # of nothing where before is after
     ratio = n[-1] / (n[before] * (n[after] / n[before]) ** share)
     unknown = np.isnan(plain).any(axis=0) | np.isnan(known).any(axis=0)
     return np.where(unknown, np.nan, np.where(lower, ratio, 1 / ratio))

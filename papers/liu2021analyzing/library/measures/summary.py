@@ -97,6 +97,7 @@ def attention_summary(
     norm = 1 / np.sqrt(values[:, 6])
     high = values[:, 0] >= level
     place = np.minimum((values[:, :MASSES] * bins).astype(int), bins - 1)
+    masses = (len(KINDS), MASSES, bins)
     cell = (places.kind[:, None] * MASSES + np.arange(MASSES)) * bins + place
     return AttentionSummary(
         np.bincount(unit, minlength=math.prod(grid)).reshape(grid),
@@ -104,9 +105,9 @@ def attention_summary(
         _means(s0, unit, grid),
         _means(s0 / roots, unit, grid),
         _means(norm[:, None] < 1 - np.array(taus), places.kind, (len(KINDS),)),
-        np.bincount(sized, minlength=len(KINDS) * widest).reshape(-1, widest),
+        np.bincount(sized, minlength=len(KINDS) * widest).reshape(len(KINDS), widest),
         _means(values[:, :MASSES], sized, (len(KINDS), widest)),
-        np.bincount(cell.ravel(), minlength=len(KINDS) * MASSES * bins).reshape(-1, MASSES, bins),
+        np.bincount(cell.ravel(), minlength=math.prod(masses)).reshape(masses),
         np.array([high.mean(), values[high, 3].min(initial=1.0)]),
     )
 
