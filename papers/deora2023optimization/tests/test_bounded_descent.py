@@ -25,11 +25,11 @@ def problem():
     """Four heads, samples of three tokens in two dimensions, labels that a model separates."""
     rng = np.random.default_rng(0)
     U, W, X = (
-        0.4 * rng.normal(size=(4, 3, 2)),
+        0.5 * rng.normal(size=(4, 3, 2)),
         rng.normal(size=(4, 2, 2)),
-        rng.normal(size=(6, 3, 2)),
+        2 * rng.normal(size=(6, 3, 2)),
     )
-    return U, 0.5 * W, X, np.sign(X[:, 0, 0])
+    return U, 0.3 * W, X, np.sign(X[:, 0, 0])
 
 
 @pytest.fixture(scope="module")
@@ -95,12 +95,14 @@ def test_theory_is_evaluated_at_the_start_and_at_the_end(run, problem, path):
     R = np.linalg.norm(X, axis=-1).max()
     B_Phi = max(abs(output(U, W, x)) for x in X)
     B_2, *_, last = largest_heads(path)
-    assert B_Phi < 1 < B_2 != last
+    assert 1 < B_Phi
+    assert 1 < B_2 < 2
+    assert B_2 != last
     # the margin is one over the length of the shortest direction with all margins one
     features = np.linalg.cholesky(ntk(U, W, X) * np.outer(y, y))
     alpha, _ = nnls(features.T, np.linalg.solve(features, np.ones(6)))
     away = length(*(a - b for a, b in zip(path[-1], path[0], strict=True)))
-    begin = Start(3.0, 2.0, R, B_2, 1.0, 2**0.5 / alpha.sum() ** 0.5)
+    begin = Start(3.0, 2.0, R, B_2, B_Phi, 2**0.5 / alpha.sum() ** 0.5)
     certified = deora2023_certified(Setting(3.0, 2.0, R, away, last), begin, 5.0, 4.0)
     np.testing.assert_allclose(found.heads_demanded, certified.heads, rtol=1e-5)
     np.testing.assert_allclose(found.step_certified, certified.step_size, rtol=1e-5)
