@@ -157,6 +157,13 @@ def test_a_readout_of_rows_bounds_the_losses_themselves():
         assert entry.gap == pytest.approx(2 * entry.rademacher + tail, rel=1e-14)
 
 
+def test_guessing_is_vacuous_for_every_number_of_samples():
+    """At 1e250 samples its gap is the range of the loss but for what a float forgets."""
+    table = compare_bounds(weights(words=3), X, 10**5, 0.05, norms="fixed", loss_range=2.0)
+    assert table.entries[0].rademacher == 1.0
+    assert table.entries[0].samples_until_nonvacuous == math.inf
+
+
 def test_a_chain_that_stops_at_its_radius_says_nothing_but_for_rounding():
     values = 2.0 * np.array([1, 1, 1 - 1e-12, 1 - 0.9e-9, 1 - 1.2e-9, 0.5])
     gaps = comparison._Gaps(*[values] * 5)
