@@ -87,6 +87,11 @@ def test_directions_within_rounding_of_the_largest_are_none(unit):
     assert fit_components(images, 2).scales[0] == pytest.approx(3 * unit / 40**0.5, rel=1e-12)
 
 
+def test_images_that_are_alike_vary_in_no_direction():
+    with pytest.raises(UserError, match="vary in 0"):
+        fit_components(np.ones((5, 3)), 1)
+
+
 @pytest.mark.parametrize("count", [0, 6])
 def test_more_components_than_directions_are_refused(count):
     with pytest.raises(UserError, match="vary in 5: choose 1 to 5"):
