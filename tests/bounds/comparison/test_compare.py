@@ -143,6 +143,7 @@ def test_the_gap_is_the_sum_of_its_terms_and_norms_fixed_in_advance_cost_nothing
         assert one.gap == pytest.approx(3 * one.rademacher + tail + one.union, rel=1e-14)
         assert one.union > 0 if one.is_bound else one.union == 0
     for one in measured.entries:
+        assert (one.union > 0, one.union_cost > 0) == (one.is_bound, one.is_bound)
         for word in ("union bound over norm grids", "confidence", "largest:"):
             assert (word in one.reason) == one.is_bound
         assert "\n" not in one.reason
