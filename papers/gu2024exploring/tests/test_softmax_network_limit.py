@@ -31,7 +31,7 @@ def test_wide_networks_approach_the_limit(activation):
 
 
 def test_limits_are_the_expectations_over_a_unit():
-    """Two dimensions: by Gauss and Hermite's rule, and for ReLU by the angle of both half-planes."""
+    """In two dimensions, by Gauss and Hermite; for ReLU by the angle of both half-planes."""
     rng = np.random.default_rng(2)
     X, Z = 0.8 * rng.normal(size=(3, 2)), 0.8 * rng.normal(size=(4, 2))
     nodes, weights = np.polynomial.hermite_e.hermegauss(60)
