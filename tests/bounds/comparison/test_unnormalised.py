@@ -83,3 +83,17 @@ def test_every_row_of_a_head_by_its_formula(rank):
     for label, value in wanted.items():
         assert label == "trivial" or value < 0.9 * outer * 0.6
         np.testing.assert_allclose(found[label], value, rtol=1e-9, err_msg=label)
+
+
+def test_factors_are_counted_where_they_have_fewer_numbers_and_shares_are_those_of_the_heads():
+    rng = np.random.default_rng(2)
+    Q, K, V, C = rng.normal(size=(8, 1)), rng.normal(size=(8, 1)), np.eye(8), np.eye(8)
+    weights = TransformerWeights(((Head((Q, K), V, C), Head((Q, K), 3 * V, C)),), np.ones(8) / 8)
+    with jax.enable_x64(True):
+        table = unnormalised([(weight_norms(weights), None)], INPUTS, 10**7, 1.0)
+        values = table.values(np.full(len(table.bounds), 1e7))[0]
+    labels = [bound.label for bound in table.bounds]
+    spectral = np.linalg.norm(Q) * np.linalg.norm(K)
+    one = parameter_counting_single(1.0, spectral, 1.0, 16, 8, 1e7, True)
+    np.testing.assert_allclose(values[labels.index("parameters")], 4 * one, rtol=1e-9)
+    np.testing.assert_allclose(table.shares, np.tile([0.25, 0.75], (len(labels), 1)), rtol=1e-9)
