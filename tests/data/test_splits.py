@@ -46,6 +46,7 @@ def test_groups_are_distributed_in_a_shuffled_order(sizes):
 def test_a_first_set_may_be_empty():
     parts = split_groups(np.repeat([0, 1], 3), (0, 3), seed=0)
     assert [part.size for part in parts] == [0, 3, 3]
+    assert [part.size for part in split_groups(np.zeros(4, int), (0,), seed=0)] == [0, 4]
 
 
 def test_no_examples_are_refused():

@@ -9,6 +9,7 @@ import pytest
 
 from attlas.bounds.covering.dudley import dudley_chain
 from attlas.core.errors import UserError
+from attlas_bounds.library.bounds import local_margin_bound as module
 from attlas_bounds.library.bounds.linear_attention import LinearAttention, measure_margins
 from attlas_bounds.library.bounds.local_margin_bound import (
     local_complexity,
@@ -90,6 +91,16 @@ def test_the_bound_is_the_least_over_margins_and_radii(m):
     assert bound.complexity == pytest.approx(math.log(81 * 13 * 6), rel=1e-14)
     large = own._replace(query_keys=1e5 * own.query_keys)
     assert local_margin_bound(large, 0.9, 0.03).at(1e300) == 1.0
+
+
+def test_what_roundings_add(monkeypatch):
+    own = sample()
+    monkeypatch.setattr(module, "_SAFE", 1.01)
+    # once in the length of tokens, whose square is a factor of the entropy, and once at the end
+    bound = local_margin_bound(own, 1.0, 0.05).at(1e13)
+    assert local_margin_bound(own, 1.0, 0.05).at(1.0) == 1.0
+    monkeypatch.setattr(module, "_SAFE", 1.0)
+    assert bound == pytest.approx(1.01 * local_margin_bound(own, 1.01, 0.05).at(1e13), rel=1e-12)
 
 
 def test_deviation_and_risk_by_hand():

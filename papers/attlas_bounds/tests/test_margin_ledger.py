@@ -61,6 +61,10 @@ def plain_margins(model, data, bits, labels):
     return np.array(found)
 
 
+def one_is_zero(sample):
+    return sample._replace(margins=np.where(np.arange(len(sample.margins)) == 3, 0, sample.margins))
+
+
 def test_a_ledger_counts_the_errors_of_both_sets_and_bounds_those_of_the_first(monkeypatch):
     data, model, asked = drawn(), layer(), {}
     data = eqx.tree_at(
@@ -80,9 +84,13 @@ def test_a_ledger_counts_the_errors_of_both_sets_and_bounds_those_of_the_first(m
 
     monkeypatch.setattr(module, "train_projected", train)
     monkeypatch.setattr(module, "_ledger_bounds", ledger)
+    # an output of zero is an error
+    measure = module._sample
+    monkeypatch.setattr(module, "_sample", lambda *given: one_is_zero(measure(*given)))
     found = margin_ledger(jax.random.key(1), data, 3.5, SETTINGS, 0.03)
     own = plain_margins(model, data, data.bits, data.labels)
     fresh = plain_margins(model, data, data.validation_bits, data.validation_labels)
+    own[3], fresh[3] = 0, 0
     np.testing.assert_allclose(asked["sample"].margins, own, rtol=1e-6)
     assert (asked["radii"].tolist(), asked["linear"]) == ([3.5], True)
     assert (asked["B_x"], asked["delta"]) == (1.0, 0.03)

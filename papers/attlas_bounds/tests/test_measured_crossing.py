@@ -87,6 +87,8 @@ def test_ramp_risks_and_held_out_errors_by_the_plain_layer(monkeypatch):
     assert 0 < wrong < 21
     error, limit = module._held_out(models, data, 2, 21, 0.04)
     assert (error, limit) == (wrong / 21, held_out_bound(wrong, 21, 0.04).bound)
+    silent = eqx.tree_at(lambda m: m.w, models, 0 * models.w)
+    assert module._held_out(silent, data, 2, 21, 0.04)[0] == 1.0
 
 
 def test_each_size_reads_what_it_may_and_has_its_own_bounds(monkeypatch):

@@ -105,6 +105,13 @@ def test_the_bound_is_the_least_over_all_scales_and_tails(m):
     assert bound.at(3.0) == bound.at(8.0)
 
 
+def test_a_network_that_is_always_wrong_has_the_bound_one():
+    own = LinearAttention([1.0, 0.0], np.eye(2))
+    X = np.tile(np.array([[[1.0, 0.0]]]), (20, 1, 1))
+    bound = pac_bayes_margin(measure_margins(own, X, [0.0, 1.0], -np.ones(20)), 0.05)
+    assert (bound.bound, bound.at(1e9), bound.empirical) == (1.0, 1.0, 1.0)
+
+
 def test_the_divergence_shown_is_that_of_the_best_noise_at_the_sample():
     own = LinearAttention([1.0, 0.0], np.array([[0.0, 0.0], [0.0, 3.0]]))
     X = np.tile(np.array([[[1.0, 0.0]]]), (10**4, 1, 1))

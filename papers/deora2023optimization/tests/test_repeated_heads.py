@@ -55,6 +55,12 @@ def test_an_empty_group_does_nothing():
     model = RepeatedHeads(U, W, jnp.array([1, 0]))
     X = drawn(6, T, D)
     assert abs(model(X) - MultiHead(U[:1], W[:1])(X)) < 1e-14
+    norms = np.sqrt(np.sum(np.square(U), axis=(1, 2)) + np.sum(np.square(W), axis=(1, 2)))
+    for copies, largest in (([1, 0], norms[0]), ([0, 1], norms[1])):
+        found = RepeatedHeads(U, W, jnp.array(copies)).largest_head
+        np.testing.assert_allclose(found, largest, rtol=1e-14)
+        small = RepeatedHeads(0.01 * U, 0.01 * W, jnp.array(copies)).largest_head
+        np.testing.assert_allclose(small, 0.01 * largest, rtol=1e-14)
     slope = jax.grad(lambda U: RepeatedHeads(U, W, model.copies)(X))(U)
     assert jnp.all(slope[1] == 0)
     assert jnp.any(slope[0] != 0)

@@ -70,6 +70,28 @@ def test_sets_are_those_of_the_digits():
     assert set(pair.labels[0].tolist()) == {3, 8}
 
 
+def test_the_largest_entry_of_a_direction_is_positive():
+    for direction in DATA.components.directions:
+        assert max(direction) == max(abs(direction))
+
+
+@pytest.mark.parametrize("unit", [1e-20, 1.0, 1e20])
+def test_directions_within_rounding_of_the_largest_are_none(unit):
+    """Forty images of three pixels; the third direction has twenty roundings of the first."""
+    rng = np.random.default_rng(3)
+    draws = rng.standard_normal((40, 3))
+    left, right = np.linalg.qr(draws - draws.mean(axis=0))[0], np.linalg.qr(draws[:3])[0]
+    images = unit * left * [3.0, 2.0, 60 * EPS] @ right
+    with pytest.raises(UserError, match="vary in 2: choose 1 to 2"):
+        fit_components(images, 3)
+    assert fit_components(images, 2).scales[0] == pytest.approx(3 * unit / 40**0.5, rel=1e-12)
+
+
+def test_images_that_are_alike_vary_in_no_direction():
+    with pytest.raises(UserError, match="vary in 0"):
+        fit_components(np.ones((5, 3)), 1)
+
+
 @pytest.mark.parametrize("count", [0, 6])
 def test_more_components_than_directions_are_refused(count):
     with pytest.raises(UserError, match="vary in 5: choose 1 to 5"):

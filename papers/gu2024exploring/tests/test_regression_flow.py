@@ -51,6 +51,12 @@ def test_a_singular_kernel_moves_only_in_its_range():
     np.testing.assert_allclose(test[:, 0, 0], [0.0, 0.5], atol=1e-9)
 
 
+def test_a_step_of_the_inverse_eigenvalue_arrives_at_once():
+    flow = regression_flow(np.diag([1.0, 0.5]), np.ones((2, 1)))
+    found = flow.test(np.eye(2), np.array([0.0, 1.0, 3.0]), 1.0)
+    np.testing.assert_allclose(found[..., 0], [[0, 0], [1, 1], [1, 1.75]], atol=1e-15)
+
+
 def test_a_million_steps_are_one_power():
     flow = regression_flow(np.array([[1.0]]), np.array([[1.0]]))
     left = 1 - flow.train(np.array([1e6]), 1e-6).item()

@@ -192,7 +192,7 @@ def test_the_sde_under_a_linear_score_has_the_drift_and_the_noise_of_the_rate():
 def test_the_times_are_uniform_in_the_ratio_of_noise_to_signal(ends):
     schedule = make_noise_schedule(*ends, T=2.0)
     times = reverse_times(schedule, 9, T0=0.01, T=1.5)
-    assert (times[0], times[-1]) == (1.5, 0.01)
+    assert (len(times), times[0], times[-1]) == (10, 1.5, 0.01)
     ratio = np.log(np.expm1(np.asarray(schedule.integral(jnp.asarray(times)))))
     gaps = np.diff(ratio)
     np.testing.assert_allclose(gaps, gaps.mean(), rtol=1e-10)

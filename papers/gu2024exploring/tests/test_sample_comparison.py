@@ -32,6 +32,8 @@ def test_fewer_than_three_samples_have_no_distance():
     assert found.lost == 1
     assert np.isnan(found.distance).all()
     assert np.isnan(found.error).all()
+    three = np.array([[1.0], [2.0], [4.0]])
+    assert np.isfinite(compare_samples(KEY, three, np.arange(4.0)[:, None]).distance).all()
 
 
 def test_a_sample_at_the_limit_is_kept():

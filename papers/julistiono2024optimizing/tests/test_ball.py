@@ -98,6 +98,7 @@ def loop(p, radius, steps, head_radius, loss):
     [
         (3.0, 0.4, 40, None, "logistic", None),
         (1.5, 20.0, 4, 2.5, "exponential", 0.025),
+        (1.5, 20.0, 24, 2.5, "exponential", 1.05 * 0.02 / 2),
         (3.0, 2.0, 30, 0.5, "exponential", None),
     ],
 )

@@ -140,15 +140,25 @@ def test_outside_the_cone_the_heaviest_penalty_enters_the_certificate(p):
     assert end.value == pytest.approx(float(linear(v, W)), rel=1e-12)
 
 
+@pytest.mark.parametrize("p", [2.0, 3.0])
 @pytest.mark.usefixtures("no_descent")
-def test_the_penalty_has_a_gradient_where_an_entry_is_zero():
-    centre, W, width = np.array([2.0, 1.0, -1.0]) / 6**0.5, np.array([0.6, 0.0, 0.8]), 0.2
+def test_the_penalty_has_a_gradient_where_an_entry_is_zero(p):
+    centre, W, width = np.array([2.0, 1.0, -1.0]), np.array([0.6, 0.0, 0.8]), 0.2
+    centre, W = centre / size(centre, p), W / size(W, p)
     cone = Cone(jnp.asarray(centre), jnp.asarray(width))
-    end = ball_minimum(lambda w: 0 * w[0], [(jnp.asarray(W),)], jnp.ones(1), 2.0, 0, cone)
-    excess = (1 - centre @ W) / width - 1
-    slope = -2 * 3e4 * excess / width * (centre - (centre @ W) * W)
+    end = ball_minimum(lambda w: 0 * w[0], [(jnp.asarray(W),)], jnp.ones(1), p, 0, cone)
+    along = np.sum(W ** (p - 1) * centre)
+    excess = (1 - along) / width - 1
+    slope = (p - 1) * (W ** (p - 2) * centre - along * W ** (p - 1))
+    slope *= -2 * 3e4 * excess / width
     assert end.cone_excess == pytest.approx(excess, rel=1e-12)
-    assert end.frank_wolfe_gap == pytest.approx(np.linalg.norm(slope), rel=1e-10)
+    assert end.frank_wolfe_gap == pytest.approx(size(slope, p / (p - 1)), rel=1e-10)
+
+
+@pytest.mark.usefixtures("no_descent")
+def test_every_point_is_a_minimum_of_a_constant():
+    end = ball_minimum(lambda w: 0 * w[0], [(jnp.asarray(HEAD),)], jnp.ones(1), 2.5, 0)
+    assert (end.value, end.relative_gap, end.frank_wolfe_gap) == (0, 0, 0)
 
 
 @pytest.mark.usefixtures("no_descent")

@@ -26,6 +26,8 @@ def test_sizes_are_counted_by_member_and_the_outer_bins_hold_the_rest():
     found = weight_sizes(weights, np.array([-3.0, -1.0, 0.0]))
     assert found.counts.tolist() == [[2, 2], [1, 3]]
     assert found.near_zero.tolist() == [0.25, 0.25]
+    # a weight at the threshold is not below it
+    assert weight_sizes(weights, np.array([-3.0, 0.0]), 0.2).near_zero.tolist() == [0.5, 0.25]
 
 
 def test_edges_that_do_not_increase_are_refused():

@@ -4,6 +4,7 @@ from attlas.data.splits import Split, Splits
 from attlas.data.word_pieces import train_word_pieces
 from julistiono2024optimizing.library.training import decisive_tokens
 from julistiono2024optimizing.library.training.decisive_tokens import (
+    DecisiveSentence,
     decisive_pieces,
     decisive_sentences,
     digit_rows,
@@ -28,6 +29,17 @@ def test_marked_pieces_spell_the_marked_words():
     for each, tokens, marked in zip(sentences, probe.tokens, decisive, strict=True):
         spelt = "".join(pieces.id_to_token(k).lstrip("#") for k in tokens[marked == 1].tolist())
         assert spelt == each.text[each.start : each.end].lower()
+
+
+def test_signs_beside_a_marked_word_do_not_belong_to_it(monkeypatch):
+    own = (DecisiveSentence("so-good!", 1, 3, 7),)
+    monkeypatch.setattr(decisive_tokens, "decisive_sentences", lambda: own)
+    pieces = train_word_pieces(["so - good !"] * 3, 100)
+    probe, decisive = decisive_pieces(pieces, 6)
+    assert [pieces.id_to_token(k) for k in probe.tokens[0][probe.mask[0]].tolist()] == [
+        "so", "-", "good", "!",
+    ]  # fmt: skip
+    assert decisive.tolist() == [[0, 0, 1, 0, 0, 0]]
 
 
 def test_reviews_keep_the_wanted_counts(monkeypatch):

@@ -115,7 +115,7 @@ def test_one_problem_is_trained_as_in_an_ensemble():
     assert int(one.stopped_at) == 3
 
 
-@pytest.mark.parametrize(("joint", "p"), [(False, 1.5), (True, 3.0)])
+@pytest.mark.parametrize(("joint", "p"), [(False, 1.5), (True, 1.25), (True, 3.0)])
 def test_a_normalised_step_has_its_length_where_powers_of_the_gradient_underflow(joint, p):
     """Margins of 400 make slopes of 1e-174, and logits of 400 apart weights as small."""
     tokens = np.array([[1.0, 0, 0, 0], [0, 1.0, 0, 0], [0.5, 0, 1.0, 0]])
@@ -207,6 +207,24 @@ def test_a_problem_without_any_gradient_stays_where_it_is(normalized, joint):
     rests = Result.GRADIENT_BELOW_ROUNDING if normalized else Result.MAX_STEPS
     assert path.result.tolist() == [rests, Result.MAX_STEPS]
     assert path.stopped_at.tolist() == [0 if normalized else 2, 2]
+
+
+@pytest.mark.parametrize("eps", [0.0, 0.3])
+def test_a_head_without_a_gradient_stays_while_attention_moves(eps):
+    """Two samples of the same tokens and opposite labels ask for the same mean token."""
+    X = np.array([[[1.0, 1.0], [-1.0, 1.0]]] * 2)
+    data = TokenSelection(
+        jnp.asarray(X), jnp.array([1.0, -1.0]), jnp.array([[1.0, 0.0], [0.0, 2.0]]), jnp.zeros(2)
+    )
+    path = train_selection(
+        data, np.zeros((2, 2)), p=2.0, learning_rate=0.1, steps=1, record_at=(1,), joint=True,
+        v0=np.array([1.0, 0.0]), eps=eps,
+    )  # fmt: skip
+    np.testing.assert_array_equal(path.last["v"], [1.0, 0.0])
+    # -l' = 1/2, halved by the mean over samples and again by either weight; e_1 (z_1 - z_2)'
+    slope = np.outer([1.0, 0.0], [1.0, -2.0]) / 4
+    expected = 0.1 * slope / (np.linalg.norm(slope) + eps)
+    np.testing.assert_allclose(path.last["W"], expected, rtol=1e-12, atol=1e-15)
 
 
 def test_only_a_problem_whose_loss_overflows_is_not_finite():

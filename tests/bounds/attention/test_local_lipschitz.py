@@ -138,6 +138,14 @@ def test_powers_neither_overflow_nor_vanish():
     np.testing.assert_allclose(call(np.ones((N, V)))[1:], 0, atol=1e-5)
 
 
+def test_powers_of_matrices_with_tiny_entries_stay_finite():
+    """After each turn the largest entry is one, beside which the others may be of any size."""
+    gram = np.array([[3.0, 1e-22], [1e-22, 2.0]])[None].repeat(2, 0)
+    found = jax.jit(lambda gram: module._top(gram, 7))(jnp.asarray(gram))
+    # eigenvalues 3 and 2: (3^128 + 2^128)^(1/128), and what float32 may lose in seven squarings
+    np.testing.assert_allclose(found, 3 * (1 + 14 * 10 * 2**0.5 * 2**-23), rtol=1e-6)
+
+
 def one(place):
     return jax.tree.map(lambda leaf: leaf[place], HEADS), X[place]
 

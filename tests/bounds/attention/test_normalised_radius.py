@@ -31,6 +31,10 @@ def test_zero_gain_leaves_the_bias():
     np.testing.assert_allclose(found, [5.0, 0.0], rtol=1e-13, atol=1e-300)
 
 
+def test_a_bias_where_there_is_no_gain_is_added_in_squares():
+    assert float(normalised_radius(np.array([2.0, 0.0]), np.array([0.0, 1.0]))) == pytest.approx(3)
+
+
 def dual(g, b):
     """The least of the upper bounds over lambda, by a scalar search."""
     g, b, d = np.asarray(g), np.asarray(b), len(g)

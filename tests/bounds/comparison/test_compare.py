@@ -143,6 +143,7 @@ def test_the_gap_is_the_sum_of_its_terms_and_norms_fixed_in_advance_cost_nothing
         assert one.gap == pytest.approx(3 * one.rademacher + tail + one.union, rel=1e-14)
         assert one.union > 0 if one.is_bound else one.union == 0
     for one in measured.entries:
+        assert (one.union > 0, one.union_cost > 0) == (one.is_bound, one.is_bound)
         for word in ("union bound over norm grids", "confidence", "largest:"):
             assert (word in one.reason) == one.is_bound
         assert "\n" not in one.reason
@@ -155,6 +156,13 @@ def test_a_readout_of_rows_bounds_the_losses_themselves():
     tail = 6 * math.sqrt(math.log(2 / 0.05) / (2 * 10**5))
     for entry in table.entries:
         assert entry.gap == pytest.approx(2 * entry.rademacher + tail, rel=1e-14)
+
+
+def test_guessing_is_vacuous_for_every_number_of_samples():
+    """At 1e250 samples its gap is the range of the loss but for what a float forgets."""
+    table = compare_bounds(weights(words=3), X, 10**5, 0.05, norms="fixed", loss_range=2.0)
+    assert table.entries[0].rademacher == 1.0
+    assert table.entries[0].samples_until_nonvacuous == math.inf
 
 
 def test_a_chain_that_stops_at_its_radius_says_nothing_but_for_rounding():

@@ -3,10 +3,16 @@
 import math
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from attlas.bounds.comparison.bound_table import Inputs
-from attlas.bounds.comparison.network_class import network_class, network_costs, part_names
+from attlas.bounds.comparison.network_class import (
+    counting,
+    network_class,
+    network_costs,
+    part_names,
+)
 from attlas.bounds.comparison.transformer_weights import Head, TransformerWeights
 from attlas.bounds.comparison.weight_norms import weight_norms
 from attlas.bounds.covering.norm_grid import norm_grid_cost
@@ -32,6 +38,18 @@ def test_arrays_have_the_readout_first_and_the_heads_of_uneven_layers_in_order()
     names = part_names(NORMS)
     assert names[:3] == ("the readout", "W_c of layer 1", "W_v of layer 1")
     assert names[-1] == "W_QK of layer 2, head 2"
+
+
+def test_a_matrix_is_counted_whole_unless_its_factors_have_fewer_numbers():
+    norms = {
+        "rows": [4.0, 4.0, 3.0, 5.0], "columns": [4.0, 4.0, 6.0, 5.0], "rank": [2.0, 1.0, 3.0, 2.0],
+        "spectral": [3.0, 3.0, 0.0, 0.5],
+    }  # fmt: skip
+    numbers, scales = counting(
+        {name: jnp.array(values) for name, values in norms.items()}, jnp.array([1.0, 0.5, 1.0, 2.0])
+    )
+    assert numbers.tolist() == [16, 8, 18, 20]
+    np.testing.assert_allclose(scales, [6, 6, 1e-300, 4], rtol=1e-14)
 
 
 def test_costs_are_the_nats_of_the_norms_on_a_grid():

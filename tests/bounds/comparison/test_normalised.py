@@ -2,6 +2,7 @@
 
 import jax
 import numpy as np
+import pytest
 
 from attlas.bounds.comparison.bound_table import BALLS, Inputs
 from attlas.bounds.comparison.normalised import normalised
@@ -33,8 +34,10 @@ def test_length_enters_the_logarithm_alone():
             assert long[name] == value
 
 
-def test_shares_are_parts_of_one():
-    weights = TransformerWeights(((HEAD, HEAD),), np.array([0.3, 0.2]))
+@pytest.mark.parametrize("size", [1.0, 1e-4])
+def test_shares_are_parts_of_one(size):
+    head = Head(*(size * part for part in HEAD))
+    weights = TransformerWeights(((head, head),), size * np.array([0.3, 0.2]))
     with jax.enable_x64(True):
         table = normalised([(weight_norms(weights), None)], INPUTS, SAMPLES, 1.0, 1.0)
     sums = np.sum(table.shares, axis=1)

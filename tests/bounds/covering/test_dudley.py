@@ -81,6 +81,20 @@ def test_bounds_are_the_least_by_quadrature_and_search(A, D, m, R, name, c_1, c_
     np.testing.assert_allclose(found, [root, split], rtol=1e-9, atol=1e-15)
 
 
+@pytest.mark.parametrize("split", [False, True])
+def test_an_integral_with_little_room_beside_its_constant_is_cut_off(split):
+    """The square root of m c_1^2 - c_2^2 A, or c_1 m^(1/2) - c_2 A^(1/2), is one half."""
+    c_1, c_2 = 1 + 2**0.5, 2**0.5 * (1 + 2**0.5) ** 2
+    root_A = (c_1 * 3**0.5 - 0.5 if split else (3 * c_1**2 - 0.25) ** 0.5) / c_2
+    D, R = 1e-3, 2.0
+    together = lambda e: math.sqrt(root_A**2 + D / e**2)  # noqa: E731
+    apart = lambda e: root_A + math.sqrt(D) / e  # noqa: E731
+    least = least_integral(apart if split else together, 3, R, c_1, c_2)
+    assert least < 0.999 * c_1 * R
+    found = float(dudley_integral(root_A**2, D, 3, R, split=split))
+    assert found == pytest.approx(least, rel=1e-9)
+
+
 @pytest.mark.parametrize(
     ("A", "D", "m", "R"),
     [(0.0, 2.0, 1e4, 1.0), (3.0, 0.1, 500, 4.0), (1.5, 0.0, 1e6, 0.3), (0.0, 1e3, 20, 0.5)],

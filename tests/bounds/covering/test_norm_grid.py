@@ -19,6 +19,20 @@ def test_norms_are_raised_by_at_most_one_step_and_points_stay(resolution):
     )
 
 
+@pytest.mark.parametrize("resolution", [0, 3])
+def test_points_and_their_nats_are_those_that_are_written_out(resolution):
+    """The first of 2^(k-1) (1 + i / 2^s) that is not below the norm, by going through them."""
+    count = 2**resolution
+    for norm in (0.3, 0.5, 1.0, 1.01, 6.1, 127.9):
+        points = [
+            (2.0 ** (k - 1) * (1 + i / count), k) for k in range(-4, 9) for i in range(1, count + 1)
+        ]
+        point, k = next((point, k) for point, k in points if point >= norm)
+        assert round_up_norm(np.array(norm), resolution) == point
+        nats = np.log(count * 1.5 * (abs(k) + 1) * (abs(k) + 2))
+        assert norm_grid_cost(np.array(norm), resolution) == pytest.approx(nats, rel=1e-14)
+
+
 def test_probabilities_of_all_points_sum_to_one():
     """1000 octaves either way; the two tails telescope to 2/3 (1/1002) each."""
     total = 0.0

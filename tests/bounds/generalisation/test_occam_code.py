@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from attlas.bounds.generalisation.arithmetic_code import encode_symbols
 from attlas.bounds.generalisation.occam_code import decode, encode
 from attlas.core.errors import UserError
 
@@ -32,6 +33,54 @@ def test_what_is_decoded_is_the_nearest_multiple_and_is_encoded_to_itself(levels
         assert np.all(np.abs(w - given_array) <= largest / levels * 9 / 16 + 1e-6 * largest)
     again = decode(file)
     assert all(a.tobytes() == b.tobytes() for a, b in zip(found, again, strict=True))
+
+
+def a_number(file, place):
+    """Groups of seven bits, the lowest first, the last one marked by its eighth."""
+    value, unit = 0, 1
+    while file[place] < 128:
+        value, unit, place = value + unit * file[place], 128 * unit, place + 1
+    return value + unit * (file[place] - 128), place + 1
+
+
+@pytest.mark.parametrize("levels", [1, 5, 128, 2000])
+def test_the_file_is_the_one_that_is_described(levels):
+    """Sizes below, at and above the 128 of one group, and scales from the least to a large one."""
+    arrays = [
+        RNG.normal(size=(128, 2)),
+        50 * RNG.uniform(-1, 1, size=(3, 1, 130)),
+        np.full(127, 2.0**-24 * levels),
+        np.array([3 * levels * 2.0**-5]),
+        np.zeros(4),
+    ]
+    file = encode(arrays, levels)
+    length, start = a_number(file, 0)
+    assert len(file) == start + length
+    found, place = a_number(file, start)
+    count, place = a_number(file, place)
+    assert (found, count) == (levels, 5)
+    scales = [2.0 ** (k - 24) * (1 + j / 8) for k in range(32) for j in range(8)][:255]
+    symbols, expected = [], []
+    for w in arrays:
+        axes, place = a_number(file, place)
+        shape = []
+        for _ in range(axes):
+            size, place = a_number(file, place)
+            shape.append(size)
+        assert tuple(shape) == w.shape
+        byte, place = file[place], place + 1
+        if not w.any():
+            assert byte == 255
+            expected.append(w)
+            continue
+        scale = min(s for s in scales if s >= np.max(np.abs(w)) / levels)
+        assert scales[byte] == scale
+        multiples = [round(entry / scale) for entry in w.ravel()]
+        symbols += [levels + multiple for multiple in multiples]
+        expected.append(np.array(multiples).reshape(w.shape) * scale)
+    assert file[place:] == encode_symbols(symbols, 2 * levels + 1)
+    for w, wanted in zip(decode(file), expected, strict=True):
+        np.testing.assert_array_equal(w, wanted.astype(np.float32))
 
 
 def test_fewer_levels_and_peaked_weights_need_fewer_bytes():

@@ -134,9 +134,8 @@ def _complexity(numbers: Float[Array, " 9"], d: int, step: Step) -> Array:
 
 
 def _chain(log_cover: Callable[[Array], Array], m: Array, radius: Array) -> Array:
-    """The chain; 0 for a class of the function 0."""
-    safe = jnp.maximum(radius, 1e-300)
-    return jnp.where(radius > 0, dudley_chain(log_cover, m, safe), 0.0)
+    """The chain; the smallest numbers for a class of the function 0."""
+    return dudley_chain(log_cover, m, jnp.maximum(radius, 1e-300))
 
 
 @closed_form

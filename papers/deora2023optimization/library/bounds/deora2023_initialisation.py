@@ -158,7 +158,7 @@ def deora2023_target_loss(
         0.0361
     """
     c = deora2023_target_scale(B_Phi, margin, epsilon)
-    loss = (c * norm) ** 2 / 2 * curvature / jnp.sqrt(1.0 * H)
+    loss = (c * norm) ** 2 / 2 * curvature / jnp.sqrt(H)
     return jnp.logaddexp(0.0, B_Phi - c * margin + loss)
 
 

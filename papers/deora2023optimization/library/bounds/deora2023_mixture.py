@@ -13,11 +13,6 @@ from attlas.bounds.constants import Constants, require_constants
 from attlas.bounds.optimisation.deora2023_loss import Number
 
 
-def _root(value: Number) -> Float[Array, ""]:
-    # a Python number stays weakly typed, so that the others decide the dtype
-    return jnp.sqrt(1.0 * value)
-
-
 @closed_form
 def deora2023_token_radius(S: Number, Z: Number, Z_nu: Number, M: Number) -> Float[Array, ""]:
     r"""Bound on the norm of the tokens.
@@ -34,7 +29,7 @@ def deora2023_token_radius(S: Number, Z: Number, Z_nu: Number, M: Number) -> Flo
         >>> float(deora2023_token_radius(3.0, 2.0, 3.0, 2))
         4.0
     """
-    return _root(S**2 + Z**2 + 2 * Z_nu / M)
+    return jnp.sqrt(S**2 + Z**2 + 2 * Z_nu / M)
 
 
 @closed_form
@@ -79,7 +74,7 @@ def deora2023_first_step_error(
         >>> float(deora2023_first_step_error(1.0, 2.0, 4, 16, 1.0))
         2.0
     """
-    return C * (2 * S + Z) * (_root(d / n) + _root(jnp.log(1 / jnp.asarray(delta)) / n))
+    return C * (2 * S + Z) * (jnp.sqrt(d / n) + jnp.sqrt(jnp.log(1 / jnp.asarray(delta)) / n))
 
 
 @closed_form
@@ -105,7 +100,7 @@ def deora2023_decoder_bound(
     """
     require_constants(constants)
     signal = zeta * S / (2 * math.sqrt(2)) if constants == "sharp" else S
-    return _root(T) * (signal + P)
+    return jnp.sqrt(T) * (signal + P)
 
 
 @closed_form
@@ -142,7 +137,7 @@ def deora2023_output_bound(
     size = deora2023_decoder_bound(T, S, P, zeta, constants)
     sides = 1 if constants == "printed" else 2
     tail = jnp.sqrt(2 * jnp.log(sides * n / jnp.asarray(delta)))
-    return _root(T) * R * size * tail
+    return jnp.sqrt(T) * R * size * tail
 
 
 @closed_form
@@ -181,12 +176,12 @@ def deora2023_gamma_star(
     """
     bar = jnp.maximum(jnp.asarray(Z_mu), Z_nu)
     inside = zeta * S**4 - 7 * bar * S**2 - 12 * bar**2 - 16 * bar**3 / S**2
-    softmax = T * (1 - zeta) * zeta * inside / (4 * _root(2 * (M + 1)))
+    softmax = T * (1 - zeta) * zeta * inside / (4 * jnp.sqrt(2 * (M + 1)))
     require_constants(constants)
     if constants == "sharp":
         error = P * T * deora2023_token_radius(S, Z, Z_nu, M) ** 3
     else:
-        error = P * _root(T) ** 5 * (S + Z) ** 3
+        error = P * jnp.sqrt(T) ** 5 * (S + Z) ** 3
     return softmax - error + deora2023_gamma_linear(T, S, zeta, Z_mu)
 
 
@@ -207,7 +202,7 @@ def deora2023_gamma_linear(
         >>> float(deora2023_gamma_linear(8, 1.0, 0.5))
         1.0
     """
-    return S * _root(T) / math.sqrt(2) * (zeta - 2 * (1 - zeta) * Z_mu / S**2)
+    return S * jnp.sqrt(T) / math.sqrt(2) * (zeta - 2 * (1 - zeta) * Z_mu / S**2)
 
 
 @closed_form
@@ -231,7 +226,7 @@ def deora2023_gamma_attention(
     """
     require_constants(constants)
     noise = Z_mu / S if constants == "printed" else Z_mu / S**2
-    return S * _root(T) / math.sqrt(2) * (1 - epsilon - 2 * epsilon * noise)
+    return S * jnp.sqrt(T) / math.sqrt(2) * (1 - epsilon - 2 * epsilon * noise)
 
 
 @closed_form
@@ -268,7 +263,7 @@ def deora2023_saturation(
         4.3944
     """
     require_constants(constants)
-    norm = _root(2 * (M + 1))
+    norm = jnp.sqrt(2 * (M + 1))
     odds = (1 / zeta - 1) / jnp.asarray(epsilon)
     if constants != "sharp":
         return 8 * norm / (3 * S**2) * jnp.log(odds)
@@ -320,4 +315,4 @@ def deora2023_margin_crossover(T: Number, zeta: Number, M: Number) -> Float[Arra
         >>> float(deora2023_margin_crossover(4, 0.5, 3))
         2.5198...
     """
-    return jnp.cbrt(4 * _root(M + 1) / (_root(T) * zeta**2))
+    return jnp.cbrt(4 * jnp.sqrt(M + 1) / (jnp.sqrt(T) * zeta**2))

@@ -92,17 +92,19 @@ def train_demanded_heads(
     K = jnp.asarray(sorted({float(steps), *horizons}))
     corollary = deora2023_corollary_2(*sizes, *constants, float(y.shape[1]), K)
     demanded, certified_rate = (np.asarray(a)[:, -1, list(K).index(steps)] for a in corollary[:2])
-    wanted = np.minimum(np.nan_to_num(demanded, nan=MOST_HEADS), MOST_HEADS).astype(int).tolist()
-    twice = zip(pairs, wanted, strict=True)
+    twice = zip(pairs, np.minimum(demanded, MOST_HEADS).astype(int).tolist(), strict=True)
     crowd = stacked([repeat_signed_heads(*pair, (H, H), first=few) for pair, H in twice])
     largest = [uniform_outputs(head, X).max() for head, X in zip(heads, X, strict=True)]
     start = sign_excess(crowd.copies)[:, -1] * largest
     rules = [head_scaling(rate, H) for H in counts[::SECOND]]
-    crowd_rate = np.where(np.isfinite(certified_rate), certified_rate, rate)
     groups, schedule = (models, _ruled(models, rules), crowd), log_spaced(steps, records)
     models = jax.tree.map(lambda *a: np.concatenate(a, axis=1), *groups)
     trained = train_repeated_heads(
-        models, train=train, test=test, schedule=schedule, **_rates(rate, crowd_rate, few, rules)
+        models,
+        train=train,
+        test=test,
+        schedule=schedule,
+        **_rates(rate, certified_rate, few, rules),
     )
     trainings = [
         RepeatedTraining(*(a[:, part] for a in trained))

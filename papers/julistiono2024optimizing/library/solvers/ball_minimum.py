@@ -121,7 +121,7 @@ def _certificate(unknowns, objective, radii, p, cone, weight):
     pulls = jnp.stack([radii[i] * _flat_norm(g, q) for i, g in enumerate(slopes)])
     along = jnp.stack([jnp.sum(g * w) for g, w in zip(slopes, blocks, strict=True)])
     gaps = jnp.maximum(pulls + along, 0)
-    relative = jnp.where(pulls > 0, gaps / jnp.where(pulls > 0, pulls, 1), 0)
+    relative = gaps / jnp.where(pulls > 0, pulls, 1)
     excess = _cone_excess(cone, blocks[-1], p)
     return blocks, objective(*blocks), jnp.max(relative), jnp.sum(gaps), excess
 

@@ -38,11 +38,10 @@ class _Flow(NamedTuple):
 def _log_gradient(
     W: Array, data: TokenSelection, p: float | Array, loss: str | MarginLoss
 ) -> tuple[Array, Array]:
-    """Gradient of unit dual norm, and the logarithm of the norm."""
+    """Gradient of unit dual norm, NaN where it is zero, and the logarithm of the norm."""
     G, scale = scaled_gradient(W, data.X, data.z, token_scores(data), margin_loss(loss))
     norm = entrywise_norm(G, dual_exponent(p) if isinstance(p, float) else p / (p - 1))
-    unit = G / jnp.where(norm > 0, norm, 1)
-    return unit, scale + jnp.log(norm)
+    return G / norm, scale + jnp.log(norm)
 
 
 def _flow(

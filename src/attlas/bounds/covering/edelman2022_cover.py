@@ -81,9 +81,9 @@ def perceptron_cover(
     Source: derived, papers/trauger2023sequence/proofs/covers.md.
 
     Examples:
-        >>> centre, updates = perceptron_cover(np.array([1.0, 0.0]), np.eye(2), 0.5)
+        >>> centre, updates = perceptron_cover(np.array([1.0, 0.0]), np.diag([2.0, 1.0]), 0.5)
         >>> centre.tolist(), updates
-        ([0.5, 0.0], 1)
+        ([0.75, 0.0], 3)
         >>> perceptron_cover(np.array([1.0, 0.0]), np.zeros((3, 2)), 0.5)[1]  # nothing to describe
         0
     """

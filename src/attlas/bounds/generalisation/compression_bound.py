@@ -58,11 +58,11 @@ def compression_bound(
         0.0135 1353
     """
     _require(loss, n, bits, delta, form, trivial)
-    # one rounding of each operation, on the safe side
+    # above one rounding of each operation, the division by m included
     nats = (bits * math.log(2) - math.log(delta)) * (1 + 2**-49)
 
     def at(m: float) -> float:
-        return kl_upper_inverse(loss, nats / m * (1 + 2**-51))
+        return kl_upper_inverse(loss, nats / m)
 
     exact = form == "binomial"
     return RiskBound(

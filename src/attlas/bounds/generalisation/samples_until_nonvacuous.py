@@ -39,6 +39,5 @@ def samples_until_nonvacuous(
         middle = (low + high) / 2
         enough = informative(10**middle)
         low, high = np.where(enough, low, middle), np.where(enough, middle, high)
-    integers = np.maximum(np.ceil(10 ** np.minimum(high, 15.0)), float(least))
-    samples = np.where(high < 15, integers, 10**high)
+    samples = np.where(high < 15, np.maximum(np.ceil(10**high), float(least)), 10**high)
     return np.where(never, np.inf, np.where(at_once, float(least), samples))
