@@ -193,6 +193,14 @@ def test_a_member_whose_loss_is_not_finite_stops_alone(trained):
     assert train_majority(stopped, DATA, KEYS, 3, SETTINGS).history.shape == (2, 0, 5)
 
 
+def test_an_epoch_as_good_as_the_best_one_is_not_selected(trained):
+    start = _start_majority(MODELS, SETTINGS)
+    tied = start._replace(least=jnp.asarray(trained.history[:, 0, 2]))
+    found = train_majority(tied, DATA, KEYS, 1, SETTINGS, chunk=CHUNK).state
+    assert found.selected_epoch.tolist() == [0, 0]
+    np.testing.assert_array_equal(found.least, tied.least)
+
+
 @pytest.mark.parametrize(("on_cpu", "width"), [(True, 1), (False, 2)])
 def test_members_run_together_but_for_a_cpu(on_cpu, width, monkeypatch):
     asked = []
@@ -355,6 +363,7 @@ def test_pieces_end_at_the_chunk_at_the_checkpoint_and_at_the_last_epoch(
 
     def in_chunks(part, batch, members):
         asked.append(batch[3].tolist())
+        assert min(asked[-1]) > 0
         return batch[0], np.full((2, CHUNK, 5), float(len(asked)))
 
     monkeypatch.setattr(training, "in_chunks", in_chunks)
