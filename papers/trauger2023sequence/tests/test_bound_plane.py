@@ -42,6 +42,10 @@ def test_orders_agree_with_quadrature(B, m):
     np.testing.assert_allclose(found, [*map(bracket, covers), counted], rtol=1e-4)
 
 
+def test_orders_are_cut_at_the_trivial_value():
+    assert trauger2023_orders(1e4, 1e3, [5, 9], 16).tolist() == [1.0, 1.0, 1.0, 1.0]
+
+
 def test_two_bounds_are_equal_at_the_break_even_ratio():
     d, m, T = 16, 10**6, 300.0
     ratio = break_even_ratio(T, d, m)
@@ -79,3 +83,25 @@ def test_the_border_of_two_power_laws_is_where_they_cross():
     vacuous = smallest_bound(B, m, np.ones((5, 5, 2)), 3)
     assert np.all(vacuous.winner == -1)
     assert np.all(np.isnan(vacuous.shares(2)))
+
+
+def test_between_the_points_logarithms_are_bilinear():
+    """One line along each axis after the other, on grids of unequal steps."""
+    B, m = np.array([1.0, 2.0, 7.0]), np.array([10.0, 30.0, 40.0, 900.0])
+    bounds = np.random.default_rng(4).uniform(0.2, 1.6, (3, 4, 2))
+    found = smallest_bound(B, m, bounds, 6)
+    norm, samples = 7 ** (np.arange(6) / 5), 10 * 90 ** (np.arange(6) / 5)
+    np.testing.assert_allclose(found.norm, norm, rtol=1e-14)
+    np.testing.assert_allclose(found.samples, samples, rtol=1e-14)
+    logs = np.log(bounds)
+    winners = []
+    for i, x in enumerate(np.log(norm)):
+        for j, y in enumerate(np.log(samples)):
+            line = [[np.interp(x, np.log(B), logs[:, k, c]) for k in range(4)] for c in (0, 1)]
+            values = [np.interp(y, np.log(m), row) for row in line]
+            assert found.value[i, j] == pytest.approx(np.exp(min(values)), rel=1e-13)
+            winners.append(-1 if min(values) >= 0 else int(values[1] < values[0]))
+    assert found.winner.ravel().tolist() == winners
+    shares = [winners.count(0), winners.count(1)]
+    np.testing.assert_allclose(found.shares(2), np.array(shares) / sum(shares), rtol=1e-14)
+    assert set(winners) == {-1, 0, 1}

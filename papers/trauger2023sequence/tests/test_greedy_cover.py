@@ -1,5 +1,7 @@
 """The greedy cover of the l_1 ball, against its radius and Maurey's."""
 
+from fractions import Fraction
+
 import numpy as np
 
 from trauger2023sequence.library.bounds.greedy_cover import (
@@ -27,6 +29,13 @@ def test_count_is_at_most_the_printed_one_without_a_ceiling():
         steps = greedy_cover_steps(float(ratio))
         assert steps <= ratio**2
         assert steps == 0 or greedy_cover_errors(steps)[-1] <= (1 + 1e-12) / ratio**2
+
+
+def test_errors_are_those_of_the_recursion_in_fractions():
+    errors = [Fraction(1, 4)]
+    while len(errors) < 5:
+        errors.append(errors[-1] - errors[-1] ** 2)
+    np.testing.assert_allclose(greedy_cover_errors(5), [float(e) for e in errors], rtol=1e-15)
 
 
 def test_first_radius_is_attained():

@@ -23,3 +23,8 @@ def test_softmax_is_the_negative_log_probability():
     loss, _ = majority_loss(LOGITS, LABELS, MajorityLoss.SOFTMAX)
     chosen = jax.nn.log_softmax(LOGITS)[np.arange(9), LABELS]
     np.testing.assert_allclose(loss, -chosen, rtol=1e2 * EPS, atol=1e2 * EPS)
+
+
+def test_of_two_equal_logits_the_first_class_is_chosen():
+    logits, labels = jnp.array([[1.5, 1.5], [1.5, 1.5], [0.5, 0.25]]), jnp.array([0, 1, 1])
+    assert majority_loss(logits, labels, MajorityLoss.BINARY)[1].tolist() == [1.0, 0.0, 0.0]

@@ -3,6 +3,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from attlas._jax.device_arrays import generator
 from attlas.core.errors import UserError
 from trauger2023sequence.library.models.majority_attention import (
     make_majority_attention,
@@ -47,6 +48,22 @@ def test_start_has_the_ranges_of_the_released_layers():
         assert not jnp.any(bias)
     # 128 normal draws: four standard deviations of their spread.
     assert abs(np.std(np.asarray(model.readout[0])) / 0.05 - 1) < 4 / np.sqrt(2 * 128)
+
+
+def test_kernels_are_the_stream_of_the_key_in_order():
+    model = make_majority_attention(jax.random.key(7), 5, 2, 3, "float64")
+    draw = generator(jax.random.key(7))
+    # Keras' fans (a, b, c) -> (a b, a c): 5 * (2 + 3), 2 * (3 + 5), and 5 + 5 of a matrix.
+    drawn = [np.sqrt(6 / 25) * (2 * draw.random((5, 2, 3)) - 1) for _ in range(3)]
+    readout = 0.05 * draw.normal(size=(5, 2))
+    drawn.append(np.sqrt(6 / 16) * (2 * draw.random((2, 3, 5)) - 1))
+    drawn.append(np.sqrt(6 / 10) * (2 * draw.random((5, 5)) - 1))
+    drawn.append(readout)
+    biases = [(2, 3), (2, 3), (2, 3), (5,), (5,), (2,)]
+    parts = (model.query, model.key, model.value, model.output, model.dense, model.readout)
+    for (kernel, bias), expected, shape in zip(parts, drawn, biases, strict=True):
+        np.testing.assert_allclose(kernel, expected, rtol=1e-14, atol=1e-16)
+        np.testing.assert_array_equal(bias, np.zeros(shape))
 
 
 def test_total_counts_every_parameter_once():

@@ -3,7 +3,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from attlas.data.sparse_majority import MajorityDesign, make_sparse_majority
+from attlas.data.sparse_majority import BitEmbedding, MajorityDesign, make_sparse_majority
 from trauger2023sequence.library.models.majority_attention import (
     MajorityAttention,
     make_majority_attention,
@@ -72,3 +72,29 @@ def test_scores_of_hundreds_do_not_overflow():
     assert scores > 100
     # A score of s is known to s eps, and so is the exponential of its difference.
     assert jnp.max(jnp.abs(fast - plain)) < 1e2 * D * scores * EPS * jnp.max(jnp.abs(plain))
+
+
+@pytest.mark.parametrize(
+    ("places", "offsets"),
+    [
+        (slice(-1), (2e3, 0)),
+        (slice(-1), (-2e3, 0)),
+        (slice(-1), (0, 2e3)),
+        (slice(-1), (0, -2e3)),
+        (slice(-1), (2e3, -2e3)),
+        (slice(-2, -1), (2e3, 0)),
+    ],
+)
+def test_a_score_common_to_places_or_to_both_bits_does_not_overflow(places, offsets):
+    """Tokens and [CLS] lie 2000 apart, or their parts do, or the last place alone."""
+    model, embedding = model_of(1.0), jax.tree.map(np.asarray, DATA.embedding)
+    query = np.einsum("d,dhk->hk", embedding.cls + embedding.positions[-1], model.query[0])
+    reading = np.einsum("dhk,hk->hd", model.key[0], query + model.query[1]) / KEY_DIM**0.5
+    of_places, of_bits = (np.linalg.pinv(reading) @ [score, 1.1 * score] for score in offsets)
+    positions = embedding.positions.copy()
+    positions[places] += of_places
+    parts = (embedding.zero + of_bits, embedding.one + of_bits, embedding.cls, positions)
+    moved = BitEmbedding(*map(jnp.asarray, parts))
+    fast = table_logits(majority_table(model, moved), DATA.bits)
+    plain = jax.vmap(model)(jax.vmap(moved)(DATA.bits))
+    assert jnp.max(jnp.abs(fast - plain)) < 1e2 * D * 2.2e3 * EPS * jnp.max(jnp.abs(plain))

@@ -1,3 +1,4 @@
+from contextlib import nullcontext
 from functools import partial
 
 import jax
@@ -192,6 +193,14 @@ def test_a_member_whose_loss_is_not_finite_stops_alone(trained):
     assert train_majority(stopped, DATA, KEYS, 3, SETTINGS).history.shape == (2, 0, 5)
 
 
+def test_an_epoch_as_good_as_the_best_one_is_not_selected(trained):
+    start = _start_majority(MODELS, SETTINGS)
+    tied = start._replace(least=jnp.asarray(trained.history[:, 0, 2]))
+    found = train_majority(tied, DATA, KEYS, 1, SETTINGS, chunk=CHUNK).state
+    assert found.selected_epoch.tolist() == [0, 0]
+    np.testing.assert_array_equal(found.least, tied.least)
+
+
 @pytest.mark.parametrize(("on_cpu", "width"), [(True, 1), (False, 2)])
 def test_members_run_together_but_for_a_cpu(on_cpu, width, monkeypatch):
     asked = []
@@ -344,3 +353,23 @@ def test_a_training_stopped_after_three_epochs_goes_on_to_the_same_bits():
     assert (second.resumed, second.made) == (3, EPOCHS - 3)
     for mine, theirs in zip(jax.tree.leaves(found), jax.tree.leaves(expected), strict=True):
         np.testing.assert_array_equal(np.asarray(mine), np.asarray(theirs))
+
+
+@pytest.mark.parametrize(("growing", "spans"), [(True, [1, 2, 4, 4, 1]), (False, [4, 4, 4])])
+def test_pieces_end_at_the_chunk_at_the_checkpoint_and_at_the_last_epoch(
+    growing, spans, monkeypatch
+):
+    asked = []
+
+    def in_chunks(part, batch, members):
+        asked.append(batch[3].tolist())
+        assert min(asked[-1]) > 0
+        return batch[0], np.full((2, CHUNK, 5), float(len(asked)))
+
+    monkeypatch.setattr(training, "in_chunks", in_chunks)
+    monkeypatch.setattr(training, "_measure", lambda *given: np.zeros((2, 5)))
+    with checkpointed(Kept(), 1e6) if growing else nullcontext():
+        found = train_majority(MODELS, DATA, KEYS, 12, SETTINGS, chunk=CHUNK)
+    assert asked == [[span, span] for span in spans]
+    numbers = np.repeat(np.arange(1.0, len(spans) + 1), spans)
+    np.testing.assert_array_equal(found.history, np.tile(numbers[None, :, None], (2, 1, 5)))

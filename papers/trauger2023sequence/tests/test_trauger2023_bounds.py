@@ -178,6 +178,21 @@ def test_norms_are_those_of_the_reduced_weights_and_of_all_tokens():
     np.testing.assert_allclose(norms.tokens, expected, rtol=1e-14)
 
 
+@pytest.mark.parametrize("bit", [0, 1])
+def test_every_token_that_can_occur_is_measured(bit):
+    """One token after the other is the largest: each place with either bit, and [CLS]."""
+    model, data = instance(0.6)
+    plain = jax.tree.map(np.asarray, data.embedding)
+    for place in range(T + 1):
+        positions = 0.1 * plain.positions
+        content = plain.cls if place == T else (plain.zero, plain.one)[bit]
+        positions[place] = 9 * content
+        embedding = eqx.tree_at(lambda e: e.positions, data.embedding, jnp.asarray(positions))
+        token = 10 * content
+        sizes = np.sqrt((token**2).sum()), np.abs(token).sum(), np.abs(token).max()
+        np.testing.assert_allclose(majority_norms(model, embedding).tokens, sizes, rtol=1e-14)
+
+
 def test_a_row_reads_the_norm_of_its_cover():
     readers = {"1,1": 0, "1,inf": 1, "2,1": 2, "log T": 2, "log m": 3, "parameters": 4}
     flat = np.full((2, 5), 0.01)

@@ -116,19 +116,19 @@ def plain_loss(parts, X, signs, temperature, linear):
     return np.mean(losses)
 
 
-@pytest.mark.parametrize("linear", [False, True])
-def test_two_steps_of_projected_momentum_from_the_documented_start(linear):
-    T, d, k, rate, momentum, temperature = 4, 5, 3, 0.7, 0.8, 0.3
+@pytest.mark.parametrize(("linear", "k"), [(False, 3), (True, 4)])
+def test_two_steps_of_projected_momentum_from_the_documented_start(linear, k):
+    T, d, rate, momentum, temperature = 4, 5, 0.7, 0.8, 0.3
     data = make_sparse_majority(jax.random.key(5), T, MajorityDesign(9, 1, 1, d), "float64")
     settings = ProjectedSettings(2, 6, rate, momentum, temperature, k, "1,1", linear)
     radii = [0.05, 30.0]
     found = train_projected(jax.random.key(6), data, jnp.asarray(radii), settings)
 
-    # Columns of W_v and rows of W_c in pairs of opposite sign, the third without its partner.
+    # Columns of W_v and rows of W_c in pairs of opposite sign, a third without its partner.
     draw = generator(jax.random.key(6))
     w, query_key = 0.3 / d * draw.normal(size=d), 0.01 * draw.normal(size=(d, d))
     value, output = 0.3 * draw.normal(size=(d, 2)), 0.3 * draw.normal(size=(2, d))
-    value, output = np.c_[value, -value[:, 0]], np.r_[output, -output[:1]]
+    value, output = np.c_[value, -value][:, :k], np.r_[output, -output][:k]
     rows = draw.integers(0, 9, (2, 6))
     tokens = np.array([data.embedding(bits) for bits in data.bits])
     signs = np.where(np.asarray(data.labels) == 1, 1, -1)
