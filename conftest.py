@@ -1,5 +1,6 @@
 """How every test and doctest runs: float64, strict promotion, shapes checked, one cache."""
 
+import gc
 import os
 from importlib.util import find_spec
 from pathlib import Path
@@ -68,6 +69,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         short = library and item.path.relative_to(PAPERS).parts[2] in SHORT
         if isinstance(item, pytest.DoctestItem) and library and not short:
             item.add_marker(pytest.mark.thorough)
+
+
+def pytest_collection_finish() -> None:
+    """What collecting the tests has made stays: looking through it for cycles takes seconds."""
+    gc.freeze()
 
 
 _AT_IMPORT = pytest.StashKey[dict[str, dict]]()
