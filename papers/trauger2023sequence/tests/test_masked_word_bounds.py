@@ -40,8 +40,11 @@ def test_contraction_is_that_of_the_compared_complexity():
     tail = 3 * 2 * np.log(3) * np.sqrt(np.log(2 / 0.05) / (2 * m))
     assert table["1,1 sharp"] < 0.99 * table["trivial"]  # not the cut-off value
     assert found[0] == pytest.approx(2 * 2 * np.sqrt(3) * table["1,1 corrected"] + tail, rel=2e-3)
-    # the threshold by which the entropy is told has four digits
+    # the threshold by which the entropy is reported has four digits
     assert found[1] == pytest.approx(2 * 2 * 3 * table["1,1 sharp"] + tail, rel=2e-3)
+    # The error probability enters the last term alone, which it makes ten times larger.
+    likely = one_score_gaps(weights, X, np.array([float(m)]), 3, 2 * 0.025**100)[0]
+    np.testing.assert_allclose(likely - found, 9 * tail, rtol=1e-9)
 
 
 def test_masks_stand_in_their_places():
