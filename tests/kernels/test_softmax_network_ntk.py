@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from attlas.core.errors import UserError
+from attlas.kernels import softmax_network_ntk as module
 from attlas.kernels.softmax_network_ntk import softmax_ntk
 from attlas.models.networks.softmax_network import Activation, SoftmaxNetwork
 
@@ -45,6 +46,27 @@ def test_the_kernel_is_the_gram_of_the_jacobian(activation):
         crossed = softmax_ntk(network, X, X[:2], memory=memory)
         columns = np.concatenate([np.arange(2) + 5 * l for l in range(OUTPUTS)])
         np.testing.assert_allclose(crossed, expected[:, columns], atol=slack)
+
+
+def test_pieces_that_do_not_divide_the_samples_give_the_same_kernel(monkeypatch):
+    network, X = drawn()
+    expected = softmax_ntk(network, X)
+    slack = 200 * np.finfo(float).eps * np.abs(expected).max()
+    # 840 bytes hold three rows: of five samples three, and two.
+    np.testing.assert_allclose(softmax_ntk(network, X, memory=840), expected, atol=slack)
+    monkeypatch.setattr(module, "_CACHE_BYTES", 2 * WIDTH * 8)
+    # In the other order, so that what the memory held before is not the answer.
+    turned = expected.reshape(OUTPUTS, 5, OUTPUTS, 5)[:, ::-1, :, ::-1].reshape(expected.shape)
+    np.testing.assert_allclose(softmax_ntk(network, X[::-1]), turned, atol=slack)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_the_bytes_of_the_result_are_asked_for(monkeypatch, dtype):
+    sizes = []
+    monkeypatch.setattr(module, "require_memory", lambda size, *_: sizes.append(size))
+    network, X = drawn(dtype=dtype)
+    assert softmax_ntk(network, X, X[:2]).nbytes == 15 * 6 * np.dtype(dtype).itemsize
+    assert sizes == [15 * 6 * np.dtype(dtype).itemsize]
 
 
 def test_the_result_may_lie_on_disk(tmp_path):

@@ -37,3 +37,22 @@ def test_zero_has_norm_zero(p):
     assert entrywise_norm(jnp.asarray(rows), p) == 0
     assert vector_norm(jnp.asarray(rows), p, axis=-1).tolist() == [0, 0]
     assert batch_norm(rows, p).tolist() == [0, 0]
+
+
+@pytest.mark.parametrize("p", [1.5, 3.0, 4.0])
+def test_norms_of_entries_some_of_which_are_zero(p):
+    rows = np.array([[0.0, 3.0, -1.0], [2.0, 0.0, 0.5]])
+    expected = [sum(abs(x) ** p for x in row) ** (1 / p) for row in rows.tolist()]
+    np.testing.assert_allclose(vector_norm(jnp.asarray(rows), p, axis=-1), expected, rtol=1e-14)
+    np.testing.assert_allclose(batch_norm(rows, p), expected, rtol=1e-14)
+    whole = sum(value**p for value in expected) ** (1 / p)
+    np.testing.assert_allclose(entrywise_norm(rows, p), whole, rtol=1e-14)
+
+
+def test_derivatives_where_an_entry_or_all_of_them_are_zero_are_finite():
+    for norm in (lambda x: vector_norm(x, 1.5, axis=0), lambda x: entrywise_norm(x, 1.5)):
+        assert np.isfinite(jax.grad(norm)(jnp.zeros(3))).all()
+        second = jax.jacfwd(jax.grad(norm))(jnp.array([0.0, 1.0, -2.0]))
+        assert np.isfinite(second).all()
+    length = jax.grad(lambda x: vector_norm(x, 2, axis=0))
+    assert np.isfinite(length(jnp.zeros(3))).all()

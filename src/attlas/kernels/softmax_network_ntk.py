@@ -32,10 +32,6 @@ class _Tile(NamedTuple):
     start: int
     stop: int
 
-    @property
-    def rows(self) -> int:
-        return (self.last - self.first) * (self.stop - self.start)
-
 
 def softmax_ntk(
     network: SoftmaxNetwork,

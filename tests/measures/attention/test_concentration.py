@@ -250,3 +250,9 @@ def test_tensors_and_lists_are_rows(torch_like):
     found = concentration(tensor, [1, 2, 3, 4, 5])
     np.testing.assert_array_equal(found.entropy, concentration(narrow, np.arange(1, 6)).entropy)
     assert concentration(exact.tolist(), [1, 2, 3, 4, 5]).s0.shape == (2, 3, 5, 1)
+
+
+def test_more_rows_than_a_block_holds_are_all_measured():
+    first = np.random.default_rng(9).uniform(size=20_000)
+    found = concentration(np.stack([first, 1 - first], axis=1))
+    np.testing.assert_allclose(found.participation, 1 / (first**2 + (1 - first) ** 2), rtol=1e-14)

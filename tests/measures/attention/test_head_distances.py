@@ -34,6 +34,14 @@ def test_other_rows_meet_each_pair_once():
         head_distances(maps, others[:2])
 
 
+def test_of_an_even_number_of_heads_the_first_of_opposite_heads_is_read_from_maps():
+    maps, others = DRAW.dirichlet(np.ones(6), size=(2, 4, 3))
+    found = head_distances(maps, others)
+    for a, b in ((0, 2), (1, 3)):
+        known = scipy.spatial.distance.jensenshannon(maps[a], others[b], base=2, axis=1).mean()
+        assert abs(found[a, b] - known) < 1e-12
+
+
 def test_maps_in_float32_stay_so():
     maps = DRAW.dirichlet(np.ones(6), size=(4, 3)).astype(np.float32)
     found = head_distances(maps)

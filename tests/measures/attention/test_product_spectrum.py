@@ -111,3 +111,12 @@ def test_the_error_is_that_of_factors_product_and_core(shape):
     sizes = [np.sqrt(np.sum(a**2) * np.sum(b**2)) for a, b in zip(L, R, strict=True)]
     bound = 4 * (max(d, e) + k) * k**0.5 * 2.0**-52 * np.array(sizes)
     np.testing.assert_allclose(product_spectrum(L, R).error, bound, rtol=1e-14)
+
+
+def test_ratios_do_not_depend_on_the_scale_of_a_product():
+    draws = np.random.default_rng(11)
+    L, R = draws.standard_normal((2, 3, 6, 2))
+    found, small = product_spectrum(L, R), product_spectrum(1e-2 * L, 1e-2 * R)
+    for name in ("stable_rank", "effective_rank", "nuclear_share", "symmetric_share", "positivity"):
+        np.testing.assert_allclose(getattr(small, name), getattr(found, name), rtol=1e-10)
+    assert product_spectrum(L, R[:, :5]).eigenvalues.shape == (3, 2)

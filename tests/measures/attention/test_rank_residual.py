@@ -39,3 +39,10 @@ def test_the_mean_is_the_minimiser_in_l2_and_padding_does_not_count():
     unit = own / np.linalg.norm(own, axis=1, keepdims=True)
     pairs = (unit @ unit.T)[~np.eye(5, dtype=bool)]
     assert np.isclose(found.cosine, pairs.mean())
+
+
+def test_the_scale_of_hidden_states_changes_their_largest_entry_alone():
+    X = np.random.default_rng(3).normal(size=(5, 4))
+    found, small = (rank_residual(factor * X, np.ones(5, bool)) for factor in (1, 1e-3))
+    np.testing.assert_allclose(small[:3], found[:3], rtol=1e-13)
+    np.testing.assert_allclose(small.largest, 1e-3 * np.abs(X).max(), rtol=1e-14)

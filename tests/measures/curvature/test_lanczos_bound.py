@@ -97,3 +97,9 @@ def test_an_invariant_space_bounds_by_its_largest_value():
     tridiagonal = np.diag(diagonal) + np.diag(off[:2], 1) + np.diag(off[:2], -1)
     found = largest_eigenvalue_bound(diagonal, off, 30, 0.1)
     assert found == pytest.approx(np.linalg.eigvalsh(tridiagonal)[-1], rel=1e-14)
+
+
+def test_a_spectrum_far_below_zero_has_the_bound_of_its_shift():
+    limit = 2 * 29 / np.pi / 0.02**2
+    found = largest_eigenvalue_bound(np.array([-200.0]), np.array([0.3]), 30, 0.02)
+    assert found == pytest.approx(-200 + 0.3 * np.sqrt(limit - 1), rel=1e-14)

@@ -185,7 +185,7 @@ def top_norm(weights: ArrayInput, s0: int, lengths: ArrayInput | None = None) ->
         least = sizes.min() if rows else width
         raise UserError(f"s0 = {s0} of p = {least} weights: choose s0 from 1 to the least p")
     block = _padded(array.reshape(-1, width), sizes, np.arange(rows))
-    top = np.partition(block, block.shape[1] - s0, axis=1)[:, -s0:]
+    top = np.partition(block, -s0, axis=1)[:, -s0:]
     return np.sqrt(np.einsum("ij,ij->i", top, top)).reshape(array.shape[:-1])
 
 
