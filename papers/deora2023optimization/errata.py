@@ -26,15 +26,6 @@ POOLED_DECODER = erratum(
     claim=f"{_PAPER}/proposition-1-pooled",
 )
 
-MATRIX_NORMS = erratum(
-    "Section 2, notation",
-    ErratumClass.TYPO,
-    r"The norms $\|A\|_{1,2}$ and $\|A\|_{1,\infty}$ are printed as maxima over $j$ of norms of "
-    r"the number $A_{ij}$; the columns are meant: $\max_j \|A_{:,j}\|$, "
-    r"$\max_j \|A_{:,j}\|_\infty$. This may be damage of the text that we have: the colon of "
-    r"$A_{:,j}$, which the paper defines a line before, is easily lost.",
-)
-
 ORDER_OF_RHO = erratum(
     "Theorem 1",
     ErratumClass.GAP,
@@ -131,16 +122,20 @@ LINEAR_ORDER = erratum(
 SECTION_7 = erratum(
     "Section 7, margin of attention",
     ErratumClass.TYPO,
-    r"$Z_\mu / S$ is printed where (11) has $Z_\mu / S^2$. With $\epsilon$ the mass that attention "
-    "leaves for irrelevant tokens this is wrong for $S < 1$ and weaker for $S > 1$.",
+    r"Our text has $Z_\mu / S$ where (11) has $Z_\mu / S^2$. That is one exponent of a text that "
+    "was converted and has lost characters elsewhere: if the paper prints $S^2$ there is no "
+    r"erratum. With $\epsilon$ the mass that attention leaves for irrelevant tokens $Z_\mu / S$ is "
+    "wrong for $S < 1$ and weaker for $S > 1$.",
     claim=f"{_PAPER}/section-7-margin",
 )
 
 EXPONENT = erratum(
     "Section 5.3, second condition on H",
     ErratumClass.TYPO,
-    "$H^{p - 1/4}$ is printed for $H^{p - 3/4}$. The conclusion stands, and needs no cases (claim "
-    r"section-5-3). $\gamma_{opt,n}$, which is not defined, is $\gamma_{attn}$.",
+    "Our text has $H^{p - 1/4}$ where $H^{p - 3/4}$ follows. That is one digit of a text that was "
+    "converted and has lost characters elsewhere: if the paper prints 3 there is no erratum. The "
+    "conclusion stands either way, and needs no cases (claim section-5-3). "
+    r"$\gamma_{opt,n}$, which is not defined, is $\gamma_{attn}$.",
     claim=f"{_PAPER}/section-5-3-exponent",
 )
 
@@ -168,4 +163,49 @@ KEY_AND_QUERY = erratum(
     r"the names of key and query are exchanged. With the model's own order $W_\star$ would be "
     "transposed.",
     claim=f"{_PAPER}/ntk-w-part",
+)
+
+MARGIN_FROM_BELOW = erratum(
+    r"Below Corollary 2, '$\gamma = O_K(1)$'",
+    ErratumClass.TYPO,
+    r"A margin must be bounded from below, $\gamma = \Omega_K(1)$, for the loss to be "
+    r"$\widetilde O_K(1/K)$: the bounds have $\gamma^2$ in the denominator. Margins that vanish "
+    r"with $K$ are $O_K(1)$ too, and with $\gamma = 1/\sqrt K$ the bound does not fall.",
+    claim=f"{_PAPER}/section-7-losses",
+)
+
+LOGARITHMS_OF_THE_TEST_LOSS = erratum(
+    "Below Corollary 2, 'the expected test loss is $O(1/n)$'",
+    ErratumClass.TYPO,
+    r"Right with the tilde that section 2 has for hidden logarithms, $\widetilde O(1/n)$, as the "
+    r"same paragraph writes of the training loss: Corollary 2 gives the order "
+    r"$\log^2(n) / (\eta \gamma^2 n)$.",
+    claim=f"{_PAPER}/section-7-losses",
+)
+
+LESS_NEGATIVE = erratum(
+    "End of section 3, 'the minimum eigenvalue becomes less positive'",
+    ErratumClass.TYPO,
+    r"'Less negative' is meant: the lower bound $-\beta_3 \widehat L / \sqrt H$ of Corollary 1 "
+    "rises to 0 as $H$ grows, which is the approach to convexity that the sentence goes on with.",
+    claim=f"{_PAPER}/corollary-1-3",
+)
+
+POOLED_SHAPE = erratum(
+    r"Footnote * of section 2, '$U = u 1_T^\top$'",
+    ErratumClass.TYPO,
+    r"With $u \in R^d$ this is $d \times T$, and $U$ is $T \times d$: $U = 1_T u^\top$ is meant. "
+    "The last-token decoder beside it is transposed as it should be.",
+    claim=f"{_PAPER}/footnote-pooling",
+)
+
+HIDDEN_CONSTANTS = erratum(
+    r"Sections 1 and 6.1, '$\ge$' and '$\le$' without constants",
+    ErratumClass.TYPO,
+    r"$H \ge \|\theta - \theta_0\|^6$ (section 1), $\beta_3(\theta) \vee \beta_3(\theta_k) \le "
+    r"\|\theta - \theta_0\| + \|\theta\|_{2,\infty}$ and $\sqrt H \ge \|\theta\|_{2,\infty} "
+    r"\|\theta - \theta_0\|^3$ (section 6.1) hold or suffice, for norms bounded from below, up to "
+    r"the factors that (3) has or hides, $d$, $T$ and $R$ among them: $\gtrsim$ and $\lesssim$ are "
+    r"meant. At $T = d = R = 1$ and norms 1 $\beta_3$ is 8 and its printed bound 2.",
+    claim=f"{_PAPER}/section-6-1-beta-3",
 )

@@ -135,7 +135,7 @@ def weak_signal():
 
 
 @erratum(
-    "Section 7, margin of attention",
+    "Section 7, margin of attention as in our text",
     witness=weak_signal,
     reason=r"$Z_\mu / S$ is below $Z_\mu / S^2$ for $S < 1$; inner products are over $S^2$",
     corrected=Control(r"corrected: $Z_\mu / S^2$, as in (11)", constants="corrected"),
@@ -147,7 +147,8 @@ def section_7_margin(X, mu, nu, S, M, Z_mu, gamma, *, constants: Constants = "pr
     2 \epsilon \tfrac{Z_\mu}{S} \big)$$
 
     $S = 0.1$ with noise of norm 1 (so that $R \ge 1$), one relevant token of ten, $\Gamma = 850$:
-    attention leaves 0.3 for the noise. For $S > 1$ the printed formula is true but weaker.
+    attention leaves 0.3 for the noise. For $S > 1$ the formula is true but weaker. That $S$ has no
+    square may be damage of our text.
     $\epsilon$ is read as the mass that (10) bounds, the printed $=$ as $\ge$. $\Gamma$ is below
     what Proposition 3 requires at this $\epsilon$: section 7 has no constant there, and at that
     $\Gamma$ the mass is so far below $\epsilon$ that either formula holds.

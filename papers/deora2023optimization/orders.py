@@ -11,13 +11,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from attlas.bounds.optimisation.deora2023_loss import deora2023_beta_3
 from attlas.bounds.optimisation.deora2023_training import (
     Setting,
     deora2023_head_condition,
     deora2023_rho,
 )
 from attlas.claims.claim import Control, Source, Status
-from attlas.claims.statement import rate
+from attlas.claims.statement import erratum, rate
 from deora2023optimization.library.bounds import deora2023_initialisation as good
 from deora2023optimization.library.bounds import deora2023_mixture as dm1
 
@@ -79,6 +80,22 @@ def order_of_rho(T, d, R, D, x, *, rho_in_T=2.0, less=0.0):
     numbers = {"T": T, "d": d, "R": R, "D": D, "x": x}
     left = _along(numbers, _FACTORS, ratios)
     return left, jnp.ones_like(left)
+
+
+@erratum(
+    r"Section 6.1, $\beta_3$ without its constants",
+    witness=lambda: dict.fromkeys(("T", "d", "R", "D", "x"), np.asarray(1.0)),
+    reason=r"$\beta_3(\theta) = 8$, and the printed bound is 2",
+    corrected=Control(r"corrected: $\beta_3$ at $3D + \|\theta\|_{2,\infty}$", constants=True),
+)
+def section_6_1_beta_3(T, d, R, D, x, *, constants=False):
+    r"""$$T = d = R = \|\theta - \theta_0\| = \|\theta\|_{2,\infty} = 1: \quad
+    \beta_3(\theta) \le \|\theta - \theta_0\| + \|\theta\|_{2,\infty}$$
+
+    The paper's $\le$ is $\lesssim$: $\beta_3$ has the factor $6 d \sqrt T R^5$ besides.
+    """
+    bound = deora2023_beta_3(T, d, R, 3 * D + x, "printed") if constants else D + x
+    return deora2023_beta_3(T, d, R, x, "printed"), bound
 
 
 @on_settings(
@@ -147,19 +164,24 @@ def section_7_heads(T, d, R, gamma, log_n, x, *, less=0.0):
     "Section 7 and below Corollary 2, losses",
     Source.FOUND,
     scales=_LOGARITHMS,
-    controls=[Control("without the logarithm", power=0)],
+    controls=[
+        Control("without the logarithm", power=0),
+        Control(r"a margin that is only bounded above, $\gamma / \sqrt n$", fall=0.5),
+    ],
 )
-def section_7_losses(gamma, eta, log_n, *, power=2):
+def section_7_losses(gamma, eta, log_n, *, power=2, fall=0.0):
     r"""$$K = n: \quad \tfrac2n + \tfrac{5(2B_\Phi + \log n)^2}{4\gamma^2\eta n},\
     \tfrac{17(2B_\Phi + \log n)^2}{\gamma^2\eta n} = O\Big(\frac{\log^2 n}{\eta\gamma^2 n}\Big)$$
 
-    The $\widetilde O(1/(\eta\gamma^2 n))$ of the paper, with $B_\Phi = 1$, as $\log n$ grows.
+    The $\widetilde O(1/(\eta\gamma^2 n))$ of the paper, with $B_\Phi = 1$ and a fixed $\gamma$, as
+    $\log n$ grows.
     """
 
     def ratios(factor):
         n = jnp.exp(log_n * factor)
-        training = good.deora2023_corollary_2_training(1.0, gamma, eta, n)
-        gap = good.deora2023_corollary_2_gap(1.0, gamma, eta, n, n, constants="printed")
+        margin = gamma * n**-fall
+        training = good.deora2023_corollary_2_training(1.0, margin, eta, n)
+        gap = good.deora2023_corollary_2_gap(1.0, margin, eta, n, n, constants="printed")
         order = (log_n * factor) ** power / (eta * gamma**2 * n)
         return (training + gap) / order
 

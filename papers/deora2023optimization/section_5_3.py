@@ -92,9 +92,9 @@ def sixteen_heads():
 
 
 @erratum(
-    "Section 5.3, second condition on H",
+    "Section 5.3, second condition on H as in our text",
     witness=sixteen_heads,
-    reason="the exponent is $p - 3/4$: a quarter of $3 - 4p$ was lost",
+    reason="the exponent is $p - 3/4$",
     corrected=Control("corrected: the exponent $p - 3/4$", shift=0.75),
 )
 def section_5_3_exponent(H, log_n, p, C, *, shift=0.25):
@@ -102,7 +102,8 @@ def section_5_3_exponent(H, log_n, p, C, *, shift=0.25):
     \;\Rightarrow\; H^{p - 1/4} \le \tfrac{C}{\log^{5/2} n}$$
 
     The premise holds with equality. The two sides are $H^{1/2}$ apart, here 4, so that no
-    constant hidden in the printed order helps. The paper's contradiction is not affected.
+    constant hidden in the printed order helps. The paper's contradiction is not affected, and the
+    digit 1 may be damage of our text.
     """
     # The conclusion is scaled by the root of the premise's excess, which is 1 here.
     premise = log_n**5 / C**2 * H ** (2 * p - 1) / H**0.5

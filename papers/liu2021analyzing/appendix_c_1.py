@@ -100,12 +100,41 @@ def appendix_c_1(p, s0, *, factor=True):
     r"""$$\frac{p \log p - s_0 \log s_0}{p - s_0} \le \frac{p}{p - s_0} \log p,
     \quad 1 \le s_0 < p$$
 
-    Equal at $s_0 = 1$ alone. The factor $p / (p - s_0)$ is close to 1 for small $s_0$, not 'close
-    to $p$' as printed; at $s_0 = p / 2$ the right side requires $n_1 \ge p^2$, and near $p$ for
-    more than any width.
+    Equal at $s_0 = 1$ alone. The factor $p / (p - s_0)$ is close to 1 for small $s_0$; 'close to
+    $p$', as our text has it, is $p$ to this power (appendix-c-1-power). At $s_0 = p / 2$ the right
+    side requires $n_1 \ge p^2$, and near $p$ more than any width.
     """
     slope, size = fraction(p, s0)
     return Sides(slope, (p / (p - s0) if factor else 1.0) * jnp.log(p), size)
+
+
+def few_inputs(rng, count):
+    """Numbers p over four decades, and s0 up to p / (1 + log p), that bound among them."""
+    p = 10.0 ** rng.uniform(0.3, 4, count)
+    share = np.where(np.arange(count) % 4, rng.uniform(0, 1, count), 1.0)
+    return {"p": p, "s0": 1 + share * (p / (1 + np.log(p)) - 1)}
+
+
+@inequality(
+    "Appendix C.1, 'close to $p$ when $s_0$ is relatively small', of a power",
+    sample=few_inputs,
+    status=Status.RECONSTRUCTED,
+    roundings=ROUNDINGS,
+    controls=[
+        Control("$s_0$ twice as large", factor=2.0),
+        Control("the fraction $p / (p - s_0)$ itself, as in our text", power=False),
+    ],
+)
+def appendix_c_1_power(p, s0, *, factor=1.0, power=True):
+    r"""$$1 \le s_0 \le \frac{p}{1 + \log p}: \quad
+    \left| \log p^{\,p / (p - s_0)} - \log p \right| \le 1$$
+
+    So $p^{p / (p - s_0)}$ lies between $p$ and $e p$, and a width of the order of $p$ suffices for
+    C.1, as the sentence goes on. Equal at the largest $s_0$.
+    """
+    s0 = factor * s0
+    logarithm = p / (p - s0) * jnp.log(p) if power else jnp.log(p / (p - s0))
+    return Sides(jnp.abs(logarithm - jnp.log(p)), jnp.ones_like(p), jnp.abs(logarithm))
 
 
 @inequality(

@@ -51,10 +51,13 @@ BREAKPOINTS = _flaw(
 CLOSE_TO_P = _flaw(
     "Appendix C.1",
     ErratumClass.TYPO,
-    "'$p / (p - s_0)$ is close to $p$ when $s_0$ is relatively small' must be 'close to 1'. The "
-    r"bound $p \log p / (p - s_0)$ is loose for large $s_0$; $1 + \log p$ holds for all "
-    "(appendix-c-1-sharp).",
-    claim="liu2021analyzing/appendix-c-1",
+    "'$p / (p - s_0)$ is close to $p$ when $s_0$ is relatively small': right of $p$ to this power, "
+    r"$p^{p / (p - s_0)}$, the width from which on C.1's inequality gives its condition. It is "
+    r"between $p$ and $e p$ for $s_0 \le p / (1 + \log p)$. Our text of the appendix has lost "
+    "formulas and sets exponents on the line, so that the paper may print this. Of the fraction "
+    r"itself, as our text has it, 'close to 1' is right. The bound $p \log p / (p - s_0)$ is loose "
+    r"for large $s_0$; $1 + \log p$ holds for all (appendix-c-1-sharp).",
+    claim="liu2021analyzing/appendix-c-1-power",
 )
 
 SOFTPLUS = _flaw(

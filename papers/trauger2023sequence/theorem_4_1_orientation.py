@@ -56,7 +56,7 @@ def _repeated_token(w, query_key, value, output, token, B):
 
 
 @erratum(
-    "Theorem 4.1, norms as printed",
+    "Theorem 4.1, its transposes with norms of columns",
     witness=lambda: _layer(np.ones(_WIDTH), np.eye(_WIDTH), np.full(_WIDTH, _WIDTH**-0.5)),
     reason="the first column of $W_c$ holds 256 ones, each row one",
     corrected=Control("$W_c$ and $W_v$ themselves in place of their transposes", transposed=False),
@@ -68,8 +68,8 @@ def theorem_4_1_transposes(w, query_key, value, output, token, *, transposed=Tru
 
     Without the two transposes, as in the proof, it holds (theorem-4-1). With them, and with
     Section 2.1's norms of columns, the class is $\sqrt d$ too large: $d = k = 256$, $W_v$ the
-    identity, tokens $(1, \dots, 1) / 16$, $m = 300$, and the constants of the chain. Norms of rows
-    would save the theorem and refute Lemma 3.3, on which it rests.
+    identity, tokens $(1, \dots, 1) / 16$, $m = 300$, and the constants of the chain. With norms of
+    rows the theorem holds as printed, and Lemma 3.3 is false (lemma-3-3-rows).
     """
     largest = row_norm if transposed else column_norm
     c, v = (largest(W, 1, float("inf")) for W in (output, value))

@@ -173,6 +173,15 @@ def by_exponent(values: xr.DataArray, show: Callable[[xr.DataArray], str]) -> st
     return ", ".join(f"{show(row)} for $p = {float(row.p):g}$" for row in rows)
 
 
+def released_gains() -> np.ndarray:
+    """Points by which the released best test epochs exceed the last ones."""
+    best, last = (
+        np.array([[float(cell.split()[0]) for cell in row] for row in table.values()])
+        for table in (BEST_EPOCH, LAST_EPOCH)
+    )
+    return best - last
+
+
 def accuracies(data: xr.Dataset) -> dict[str, object]:
     """Accuracies, their paired difference, and what choosing on the test set adds."""
     accuracy = data["accuracy"].isel(blocks=0)
@@ -189,6 +198,7 @@ def accuracies(data: xr.Dataset) -> dict[str, object]:
         "reach": f"{half_width:.2f}",
         "runs": gap.size,
         "gain": f"{100 * float((accuracy.sel(rule=BEST) - selected).mean()):.2f}",
+        "released": [f"{gain:.1f}" for gain in (released_gains().min(), released_gains().max())],
     }
 
 

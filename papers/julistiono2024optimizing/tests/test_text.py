@@ -13,7 +13,13 @@ from attlas.models.networks.encoder import make_encoder
 from attlas.training.sequence_classifiers import Sets
 from attlas.transformers.load_model import load_model
 from julistiono2024optimizing.experiments import text
-from julistiono2024optimizing.experiments.text import BEST, EXPERIMENT, LAST_EPOCH, SELECTED
+from julistiono2024optimizing.experiments.text import (
+    BEST,
+    EXPERIMENT,
+    LAST_EPOCH,
+    SELECTED,
+    released_gains,
+)
 from julistiono2024optimizing.library.training import decisive_encoders
 from julistiono2024optimizing.library.training.decisive_tokens import DecisiveTokens, digit_rows
 
@@ -52,6 +58,12 @@ def test_table_and_figures_show_every_exponent(computed):
     assert len(panels) == 3
     assert all(panel.caption.count("?") == 1 for panel in panels)
     plt.close("all")
+
+
+def test_released_best_epochs_exceed_the_last_by_half_a_point_to_four_and_a_half():
+    gains = released_gains()
+    assert gains.shape == (3, 3)
+    assert (gains.min(), gains.max()) == pytest.approx((0.43, 4.5), abs=1e-9)
 
 
 @pytest.mark.thorough

@@ -101,7 +101,7 @@ def test_single_layer_agrees_with_the_printed_formula():
     assert abs(float(model(jnp.asarray(X), jnp.asarray(X[0]))) - expected) < 1000 * EPS
 
 
-def test_a_readout_of_printed_orientation_exceeds_the_factor_of_the_proof():
+def test_with_norms_of_columns_the_printed_transpose_exceeds_the_factor_of_the_proof():
     """||W_c'||_{1,inf} <= 1, columns first, allows |w' W_c' h| = k, not max |h_i| = 1."""
     W_c = jnp.zeros((k, d)).at[:, 0].set(1)
     printed, used = (jnp.max(jnp.sum(jnp.abs(W_c), axis=axis)) for axis in (1, 0))
