@@ -52,3 +52,10 @@ def test_a_first_set_may_be_empty():
 def test_no_examples_are_refused():
     with pytest.raises(UserError, match="leave nothing of 0 examples"):
         split_groups(np.zeros(0, int), (0,), seed=0)
+
+
+def test_a_first_set_of_one_example_leaves_out_the_rest_of_its_group():
+    first, second, last = split_groups(np.repeat(np.arange(3), 2), (1, 2), seed=0)
+    assert first.size == 1
+    assert second.size == last.size == 2
+    assert first[0] // 2 not in {*(second // 2), *(last // 2)}

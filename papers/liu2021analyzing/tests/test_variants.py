@@ -68,6 +68,7 @@ def test_variants_start_alike_and_replications_do_not():
     alone = make_review_model(KEYS[1], "attention", SIZES, *jnp.float32([1e-4, 0.2]))
     assert np.array_equal(models.embedding[3], alone.embedding)
     assert models.network.temperature.tolist() == [1.0, 1.0, np.float32(0.2), np.float32(0.2)]
+    assert models.strength.tolist() == [0.0, 0.0, np.float32(1e-4), np.float32(1e-4)]
 
 
 @pytest.mark.thorough
