@@ -95,7 +95,7 @@ def test_the_explorer_is_one_click_away(page):
     assert "explorer.html" in page.run(links)
     page.messages()  # those of earlier tests
     page.open(SITE / "explorer.html")
-    assert "computed while you move it" in page.run("return document.body.innerText")
+    assert "recomputed as you change it" in page.run("return document.body.innerText")
     page.slide("bounds-m", 9)
     assert "Smallest" in page.text("bounds-standing")
     assert page.messages() == []

@@ -123,8 +123,8 @@ def test_the_front_page_is_small(front):
 
 
 SEARCHES = {
-    "which p should I choose": ("Which p should I choose?", "training with exponent"),
-    "do more heads help": ("Do more heads help?", "the test loss rises like"),
+    "which p should I choose": ("Which p should I choose?", "decides which solution"),
+    "do more heads help": ("Do more heads help?", "the test loss rises with the number of heads"),
     "why is every bound vacuous": ("Why is every bound vacuous?", "every bound is vacuous at"),
     "what is a tangent-kernel margin": ("tangent-kernel margin", "norm 1"),
     "is Theorem 4.2 of gu2024 right": ("Theorem 4.2", "A width of about"),
