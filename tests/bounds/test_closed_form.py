@@ -22,6 +22,12 @@ def test_numbers_of_any_kind_are_float64_under_the_narrow_default(kind):
         assert jnp.asarray(1.0).dtype == jnp.float32
 
 
+def test_an_integer_that_jax_cannot_hold_counts_as_a_real_number():
+    assert entropy_integral(10**20, 0, 1, 3) == entropy_integral(1e20, 0, 1, 3)
+    with pytest.raises(UserError, match=r"^A is beyond the largest float: give a smaller number$"):
+        entropy_integral(10**400, 0, 1, 3)
+
+
 def test_float32_of_jax_is_followed():
     assert entropy_integral(jnp.float32(4), 0, 1, 3).dtype == jnp.float32
 

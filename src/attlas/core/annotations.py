@@ -1,6 +1,7 @@
 """Arguments read by the annotations of a function, for `attlas.core.argument_validation`."""
 
 import math
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import fields
 from enum import Enum
@@ -167,7 +168,7 @@ def _numbers(options: list[Any], beyond: Beyond) -> Reader | None:
 
     def read(value: Any, name: str, shapes: Shapes) -> Any:
         if scalar and type(value) is int:
-            return value
+            return value if integral or abs(value) < 2**63 else _as_float(value, name)
         if scalar and type(value) is float:
             if math.isnan(value):
                 raise UserError(f"{name} is NaN: give a number")
@@ -214,6 +215,13 @@ def _own_type(dtype: Any, numpy: bool) -> Any:
 def _is_followed(value: Any) -> bool:
     """Whether the type decides: float32 of JAX is computed in float32."""
     return isinstance(value, jax.Array) and bool(jnp.issubdtype(value.dtype, jnp.floating))
+
+
+def _as_float(value: int, name: str) -> float:
+    """An integer that JAX cannot hold, where a real number is asked for."""
+    if abs(value) > sys.float_info.max:
+        raise UserError(f"{name} is beyond the largest float: give a smaller number")
+    return float(value)
 
 
 def _integers(array: np.ndarray, name: str) -> np.ndarray | int:

@@ -63,7 +63,8 @@ class _Loss(NamedTuple):
             return jax.tree.map(jnp.add, sums, measured(model, sets.train, *part)), None
 
         inputs = rows, _each_key(rows, key)
-        pieces = jax.tree.map(lambda a: a.reshape(-1, self.at_once), inputs)
+        # A key that is made by `jax.random.PRNGKey` has an axis of its own.
+        pieces = jax.tree.map(lambda a: a.reshape(-1, self.at_once, *a.shape[1:]), inputs)
         like = eqx.filter_eval_shape(measured, model, sets.train, *inputs)
         none = jax.tree.map(lambda a: jnp.zeros(a.shape, a.dtype), like)
         ((total, right), slope), _ = jax.lax.scan(add, none, pieces)
