@@ -6,6 +6,7 @@ from pathlib import Path
 import matplotlib.figure
 import matplotlib.pyplot as plt
 import pytest
+from answer_length import assert_few_words
 
 from attlas.display.statements import prose
 from attlas.experiments.cell import Scale
@@ -51,9 +52,6 @@ def assert_shown(experiment: Experiment, records: tuple[Record, ...]) -> None:
         plt.close(panel.figure)
 
 
-MOST_WORDS = 60
-
-
 def assert_answered(experiment: Experiment, records: tuple[Record, ...]) -> None:
     """All cells of a grid answer the question in one sentence, two at most."""
     answer, values = experiment.answered_with_values(experiment.dataset(records))
@@ -62,7 +60,7 @@ def assert_answered(experiment: Experiment, records: tuple[Record, ...]) -> None
     named = re.findall(rf'value\("{experiment.name}", "(\w+)"\)', prose)
     assert set(named) <= values.keys()  # a finding that names another would never be shown
     assert len(re.findall(r"\.(?= [A-Z])", answer)) <= 2
-    assert len(re.sub(r"\$[^$]*\$", "x", answer).split()) <= MOST_WORDS, answer
+    assert_few_words(answer)
     assert "{" not in re.sub(r"\$[^$]*\$", "", answer)
 
 

@@ -1,17 +1,16 @@
 """What is published of every experiment: an answer in a few words, and no page that breaks."""
 
-import re
 import warnings
 
 import matplotlib.pyplot as plt
 import pytest
+from answer_length import assert_few_words
 
 from attlas.experiments.cell import Scale
 from attlas.experiments.find import find_experiments
 from attlas.experiments.join import MISSING_CELLS
 from attlas.experiments.load import ScaleRecords, load_records, of_scale
 
-MOST_WORDS = 60
 EXPERIMENTS = [pytest.param(e, id=e.name) for e in find_experiments()]
 
 
@@ -28,11 +27,10 @@ def published(experiment) -> ScaleRecords:
 def test_what_is_published_answers_the_question_in_a_few_words(experiment):
     layout = published(experiment)
     answer = experiment.answered(experiment.dataset(*layout))
-    words = re.sub(r"\$[^$]*\$", "x", answer).split()
-    assert len(words) <= MOST_WORDS, answer
+    assert_few_words(answer)
     assert answer.endswith(".") == layout.complete  # a part of the cells answers nothing
     assert "nan" not in answer
-    assert "None" not in words
+    assert "None" not in answer.split()
 
 
 @pytest.mark.thorough

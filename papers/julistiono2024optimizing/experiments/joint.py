@@ -107,8 +107,8 @@ def selected(at: xr.Dataset) -> str:
 
 def selection(data: xr.Dataset) -> dict[str, object]:
     """Which tokens each p selects."""
-    run = data.dropna("p", how="all")
-    return {"chosen": "; ".join(f"{selected(run.sel(p=p))} at $p = {p:g}$" for p in run.p.values)}
+    ends = data.dropna("p", how="all")
+    return {"chosen": "; ".join(f"{selected(ends.sel(p=p))} at $p = {p:g}$" for p in ends.p.values)}
 
 
 def after(data: xr.Dataset) -> xr.DataArray:

@@ -253,7 +253,21 @@ class Experiment:
 
     def drawn(self, data: "xarray.Dataset") -> tuple[CaptionedFigure, ...]:
         """The figures of a data set that `attlas.experiments.load.load` returns."""
-        return tuple(self._captioned(draw(data)) for draw in self.figures)
+        return tuple(self.captioned(draw, data) for draw in self.figures)
+
+    def captioned(self, draw: Draw, data: "xarray.Dataset") -> CaptionedFigure:
+        """One figure of a data set, with its caption written out.
+
+        Raises:
+            ValueError: if the prose of the experiment has no section of the figure's title.
+        """
+        figure = draw(data)
+        caption = figure.caption
+        if figure.values is not None:
+            if figure.title not in self.captions:
+                raise ValueError(f"the prose of '{self.name}' has no section '## {figure.title}'")
+            caption = written(self.captions[figure.title], figure.values)
+        return replace(figure, caption=without_gaps(caption), values=None)
 
     def answered(self, data: "xarray.Dataset") -> str:
         """The answer to the question, in one or two sentences with $mathematics$.
@@ -273,15 +287,6 @@ class Experiment:
         values = self.answer(data) if self.answer else {}
         text = written(self.answer_text, values, all_used=False)
         return "" if has_gaps(text) else text, values
-
-    def _captioned(self, figure: CaptionedFigure) -> CaptionedFigure:
-        """The figure with its caption written out."""
-        caption = figure.caption
-        if figure.values is not None:
-            if figure.title not in self.captions:
-                raise ValueError(f"the prose of '{self.name}' has no section '## {figure.title}'")
-            caption = written(self.captions[figure.title], figure.values)
-        return replace(figure, caption=without_gaps(caption), values=None)
 
     def _labelled(self, record: Record) -> "Part":
         """One record with the axes of its grid."""

@@ -2,20 +2,18 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from functools import cache, partial
 from textwrap import shorten
 from typing import TypeVar
 
 import matplotlib.pyplot as plt
-import xarray as xr
 from markupsafe import Markup
 
 from attlas._files.plain_file import printable
 from attlas.core.errors import UserError
 from attlas.display.terminal import plain
 from attlas.experiments.cell import Scale
-from attlas.experiments.experiment import CaptionedFigure, Draw, Experiment
+from attlas.experiments.experiment import CaptionedFigure, Experiment
 from attlas.experiments.load import ScaleRecords, of_scale
 from attlas.experiments.record import Record
 from attlas.projects.loading import source_digest
@@ -55,8 +53,8 @@ def experiment_entry(
     # Joined once; each function gets a shallow copy, which it may extend.
     data = cache(partial(experiment.dataset, *layout))
     drawn = [
-        _computed(f"figure {number}", partial(_figure, experiment, draw, data), problems)
-        for number, draw in enumerate(experiment.figures, 1)
+        _computed(f"figure {k}", lambda d=draw: experiment.captioned(d, data().copy()), problems)
+        for k, draw in enumerate(experiment.figures, 1)
     ]
     drawings, small = _drawings(experiment.name, filter(None, drawn), problems)
     cut = MOST_ROWS + 1
@@ -85,11 +83,6 @@ def experiment_entry(
             shown_records, key=lambda record: str(record.metadata.get("finished", ""))
         ).whence,
     )
-
-
-def _figure(experiment: Experiment, draw: Draw, data: Callable[[], xr.Dataset]) -> CaptionedFigure:
-    """One of the experiment's figures: another that fails takes nothing from it."""
-    return replace(experiment, figures=(draw,)).drawn(data().copy())[0]
 
 
 def _made_by_others(experiment: Experiment, records: Sequence[Record], code: str) -> int:
