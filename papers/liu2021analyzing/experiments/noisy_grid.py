@@ -134,7 +134,8 @@ def gap(data: xr.Dataset) -> xr.DataArray:
 
 
 def differences(data: xr.Dataset) -> dict[str, object]:
-    """Accuracies, sizes and paired differences."""
+    """Accuracies, sizes and paired differences of the networks that were trained."""
+    data = data.dropna("model", how="all", subset=["accuracy"])
     accuracies = ", ".join(
         f"{MODELS[model]} {percent(data).sel(model=model).mean():.1f} % "
         f"({data.parameters.sel(model=model) / 1000:.0f}k parameters)"

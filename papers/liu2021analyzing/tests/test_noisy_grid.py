@@ -43,6 +43,11 @@ def test_differences_are_paired_in_points(data):
     plt.close("all")
 
 
+def test_networks_that_were_not_trained_are_in_no_sentence(data):
+    trained = data.sel(model=["cnn"])
+    assert differences(trained.reindex(model=data.model)) == differences(trained)
+
+
 def test_table_gives_the_papers_parameter_counts(data):
     shown = EXPERIMENT.table(data)
     assert shown["model"].tolist() == list(MODELS)
