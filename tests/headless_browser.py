@@ -39,6 +39,8 @@ class Browser:
         """Show a file from disk, at a size and with media features such as a dark scheme."""
         self.tool("Emulation.setDeviceMetricsOverride", width=width, height=height,
                   deviceScaleFactor=1, mobile=width < 600)  # fmt: skip
+        # A window that the system gave no focus tells no element that it has it.
+        self.tool("Emulation.setFocusEmulationEnabled", enabled=True)
         features = [{"name": k.replace("_", "-"), "value": v} for k, v in media.items()]
         self.tool("Emulation.setEmulatedMedia", features=features)
         self.send("POST", "/url", {"url": page.resolve().as_uri()})
