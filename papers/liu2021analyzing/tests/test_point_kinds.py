@@ -12,7 +12,7 @@ from liu2021analyzing.library.measures.point_kinds import (
 
 
 def test_kinds_of_points():
-    first = np.array([[1.0], [1.0], [0.0], [9.0], [1.0], [9.0]])[:, :, None]
+    first = np.array([[1.0], [1.0], [0.0], [3.5], [1.0], [9.0]])[:, :, None]
     second = np.ones((6, 1))
     second[2] = 0.0
     certificate = {
