@@ -42,6 +42,23 @@ SEARCHES = {
 """What is typed on the front page, and a page that is among the first three answers."""
 
 
+def test_no_page_has_a_part_of_a_papers_key_as_a_word():
+    """The search looks for parts of words only where no page has the part as a word of its own."""
+    root = SITE.parents[2]
+    keys = [folder.parent.name for folder in root.glob("papers/*/README.md")]
+    shortened = [match[0] for key in keys if (match := re.match(r"[a-z]+\d{4}(?=[a-z])", key))]
+    assert len(shortened) >= 5
+    words = re.compile(rf"\b(?:{'|'.join(shortened)})\b")
+    pages = [
+        *root.glob("docs/**/*.md"),
+        *root.glob("papers/*/*.md"),
+        *root.glob("papers/*/proofs/*"),
+    ]
+    pages = [file for file in pages if "_build" not in file.parts]
+    assert [(file.name, words.findall(text)) for file in pages
+            if words.search(text := file.read_text(encoding="utf-8"))] == []  # fmt: skip
+
+
 @pytest.fixture(scope="module")
 def page():
     if not (SITE / "index.html").exists():
