@@ -27,6 +27,7 @@ BEHIND = {
     "TransformerWeights": "compare_bounds",
     "pac_bayes_kl": "a loss, two laws and a key; its own test refuses what it cannot use",
     "token_bound": "its own test refuses what it cannot use",
+    "union": "bounds, or functions that return one",
 }
 
 

@@ -115,6 +115,7 @@ CALLS: dict[str, Callable[[], Any]] = {
     "compression_bound": lambda: at.compression_bound(0.0, 10_000, 99, 0.05).bound,
     "pac_bayes_kl": _pac_bayes,
     "token_bound": lambda: at.token_bound(np.full(1000, 0.5), 4, 100, 0.05).bound,
+    "union": lambda: at.union(partial(at.held_out_bound, 0, 1000), delta=0.05).bound,
     "run": _run,
     "load": _load,
     "load_model": lambda: at.load_model(_encoder()).attention([8, 1, 2, 3, 4]),

@@ -34,6 +34,8 @@ UNIT_LOSS = Condition("losses lie in [0, 1]", True)
 class RiskBound:
     """An upper bound on a risk, at a probability of failure that is split and accounted for.
 
+    It has no order: the least of several bounds holds at none of their deltas, and `union` pays.
+
     Attributes:
         name: the label in tables.
         empirical: the mean loss on the sample that the bound uses.
@@ -44,6 +46,7 @@ class RiskBound:
         conditions: assumptions, checked or declared.
         at: the bound with the same empirical risk and complexity at another sample size.
         trivial: a risk that is reached without data, 1 for losses in [0, 1].
+        certificates: number of bounds that this one was the least of, all paid by delta.
     """
 
     name: str
@@ -56,6 +59,7 @@ class RiskBound:
     conditions: tuple[Condition, ...]
     at: Callable[[float], float] = field(repr=False, compare=False)
     trivial: float | int = 1
+    certificates: int = 1
 
     @property
     def gap(self) -> float:
@@ -78,6 +82,14 @@ class RiskBound:
 
     def __float__(self) -> float:
         return self.bound
+
+    def __lt__(self, other: object) -> bool:
+        raise TypeError(
+            "bounds on risks have no order: the least of several must pay for the choice, by "
+            "union(...); compare a number with .bound"
+        )
+
+    __le__ = __gt__ = __ge__ = __lt__
 
     def __repr__(self) -> str:
         standing = "vacuous" if self.vacuous else "non-vacuous"
