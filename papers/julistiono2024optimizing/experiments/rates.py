@@ -5,6 +5,7 @@ support token (delta = 1/4): 10^6 steps, then the flow that they follow, in log 
 log k of about 10^3, and once more with a finer clock up to a norm of 300.
 """
 
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -32,6 +33,8 @@ REACH = {1.5: 2000.0, 2.0: 1400.0, 3.0: 1000.0}
 KINDS = ("plain", "flow", "fine")
 RANGES = {"plain": (5.0, 13.0), "flow": (100.0, 700.0)}
 """The values of log k between which exponents are fitted, past the transient of the start."""
+CLEARLY = 0.1
+"""By how much an exponent exceeds that of a power if we say that it is slower."""
 GRID = Grid(
     each={"n": [2], "p": [1.5, 2.0, 3.0]},
     fixed={
@@ -85,26 +88,64 @@ def smallest(name: str, over: str = "") -> panels.Formula:
 
 
 def growth(data: xr.Dataset) -> dict[str, object]:
-    """The norm's slope in log k."""
-    slopes = exponent("growth")(data).isel(n=0).mean("member")
-    pairs = zip(data.p.values, slopes.values, strict=True)
-    slope_texts = [f"{slope:.3f} at p = {p:g}" for p, slope in pairs if np.isfinite(slope)]
+    """The norm's slope in log k, for each size of the problems."""
+    slopes = exponent("growth")(data).mean("member")
     low, high = RANGES["flow"]
-    return {"low": f"{low:g}", "high": f"{high:g}", "slopes": ", ".join(slope_texts)}
+    texts = [
+        (n, ", ".join(f"{slope:.3f} at $p = {p:g}$" for p, slope in pairs if np.isfinite(slope)))
+        for n in data.n.values
+        for pairs in [zip(data.p.values, slopes.sel(n=n).values, strict=True)]
+    ]
+    return {"low": f"{low:g}", "high": f"{high:g}", "slopes": by_size(texts), **drawn(data)}
 
 
 def exponents(data: xr.Dataset) -> dict[str, object]:
-    """Measured beside printed exponents."""
-    measured, printed, falls = (
-        exponent(name)(data).isel(n=0) for name in ("measured", "printed", "falls")
-    )
-    means = zip(data.p.values, measured.mean("member"), printed.mean("member"), strict=True)
-    texts = [f"{a:.2f} instead of {b:.2f} at p = {p:g}" for p, a, b in means if np.isfinite(a)]
+    """Measured beside recalled exponents, for each size of the problems."""
+    measured, printed, falls = (exponent(name)(data) for name in ("measured", "printed", "falls"))
+    means = measured.mean("member"), printed.mean("member")
+    texts = []
+    for n in data.n.values:
+        pairs = zip(data.p.values, *(mean.sel(n=n).values for mean in means), strict=True)
+        shown = [
+            f"{a:.2f} instead of {b:.2f} at $p = {p:g}$" for p, a, b in pairs if np.isfinite(a)
+        ]
+        texts.append((n, ", ".join(shown)))
     return {
         "high": f"{RANGES['flow'][1]:g}",
-        "exponents": ", ".join(texts),
+        "exponents": by_size(texts),
         "faster": bool(falls.min() > 1),
     }
+
+
+def beside_the_power(data: xr.Dataset) -> dict[str, object]:
+    """Which exponents are clearly above that of the dotted power, and which could not be fitted."""
+    measured = exponent("measured")(data)
+    fitted = measured.notnull()
+    slower = measured > CLEARLY - np.minimum(2.0, 2 * (data.p - 1))
+    counts = [
+        f"{int(slow)} of {int(fits)} at $n = {n}$, $p = {p:g}$"
+        for n in data.n.values
+        for p in data.p.values
+        for slow, fits in [(slower.sel(n=n, p=p).sum(), fitted.sel(n=n, p=p).sum())]
+        if slow
+    ]
+    return {
+        "clearly": f"{CLEARLY:g}",
+        "slower": ", ".join(counts),
+        "short": int((~fitted & (data.solved == 1)).sum()),
+        **exponents(data),
+        **drawn(data),
+    }
+
+
+def by_size(texts: Sequence[tuple[int, str]]) -> str:
+    """Texts of each number of samples, without those that are empty."""
+    return "; ".join(f"{text} ($n = {n}$)" for n, text in texts if text)
+
+
+def drawn(data: xr.Dataset) -> dict[str, object]:
+    """The number of samples of the problems that the panels show."""
+    return {"shown": int(data.n[0])}
 
 
 def each_path(
@@ -124,18 +165,13 @@ def unit(data: xr.Dataset) -> xr.DataArray:
     return xr.DataArray([1.0, 1000.0], dims="end")
 
 
-def answer(data: xr.Dataset) -> dict[str, object]:
-    """Measured beside printed exponents, and of which problems."""
-    return exponents(data) | {"n": int(data.n[0])}
-
-
 PLAIN, FLOW = (f"{kind}, log k {low:g} to {high:g}" for kind, (low, high) in RANGES.items())
 EXPERIMENT = Experiment(
     title="Rates of plain mirror descent and of its flow",
     question=__doc__,
     grid=GRID,
     run=run,
-    answer=answer,
+    answer=exponents,
     table=panels.Table(
         ["p", "n"],
         [
@@ -179,7 +215,7 @@ EXPERIMENT = Experiment(
                     label="recalled rate (Lemma 29)")
             + Lines(smallest("guide_power"), smallest("guide_norm"), style=":",
                     ink=panels.PALETTE[1], label="power $-\\min(2, 2(p-1))$"),
-            exponents,
+            beside_the_power,
         ),
     ],
 )  # fmt: skip
