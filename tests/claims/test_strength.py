@@ -14,9 +14,11 @@ from attlas.claims.verdict import (
     ChallengeReport,
     CheckReport,
     Outcome,
+    Strength,
     Verdict,
     limits_of,
     passing_factor,
+    strengths,
 )
 
 HELD = Verdict(Outcome.SUPPORTED, "held", tightness=0.5, applicable=64, tried=64)
@@ -65,3 +67,18 @@ def test_sentences_name_constant_exponents_and_attack():
     broken = replace(searched(ratio=1.1, certified="proved"), violated=True)
     assert list(strength_sentences(report(challenge=broken)))[-1].endswith("broken (proved)")
     assert list(detection_sentences(())) == []
+
+
+def test_a_level_is_of_the_least_tested_component_and_of_supported_verdicts_alone():
+    assert report(0.05, 0.75, tightness=0.95).strength is Strength.CONSISTENT
+    assert report(0.05, None, tightness=0.95).strength is Strength.ATTAINED
+    assert report(1.5, tightness=None).strength is Strength.VACUOUS
+    assert report(1.5, tightness=None).ratio == 0
+    assert report(tightness=None).strength is None
+    sharpened = report(0.75, challenge=searched(0.4, ratio=0.6))
+    assert (sharpened.strength, sharpened.ratio) == (Strength.TESTED, pytest.approx(0.6))
+    violated = report(0.05, challenge=replace(searched(0.0, ratio=1.1), violated=True))
+    assert violated.strength is None
+    refuted = replace(report(0.05), verdict=replace(HELD, outcome=Outcome.VIOLATED))
+    assert refuted.strength is None
+    assert strengths([refuted, sharpened, report(0.05)]) == "1 attained, 1 tested"

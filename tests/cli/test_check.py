@@ -87,14 +87,17 @@ def test_what_the_verdicts_are_worth_is_said_below_the_table(attlas, monkeypatch
     def check_all(claims, **_):
         verdict = Verdict(Outcome.SUPPORTED, "said", tightness=0.01)
         for claim in claims:
-            yield CheckReport(claim.name, verdict, (), Outcome.SUPPORTED, detection=(0.99,))
+            yield CheckReport(
+                claim.name, verdict, (), Outcome.SUPPORTED, detection=(0.999,), nearest=20
+            )
 
     monkeypatch.setattr("attlas.verify.check.check_all", check_all)
     _, out, _ = attlas("--results", tmp_path, "check", LEMMA, "trauger2023sequence/lemma-3-2")
-    assert "2 of 2 supported claims would not notice a constant 10 times too small: see" in out
+    assert "2 supported claims: 2 vacuous; see" in out
+    assert f"{LEMMA}: no control is nearer than a factor of 10: the nearest exceeds its" in out
     assert "For 1 of 2 statements the verdict is about our wording of the paper: 1 as r" in out
-    (line,) = [line for line in out.splitlines() if line.startswith(LEMMA)]
-    assert line.split()[:4] == [LEMMA, "SUPPORTED", "reconstructed", "x100"]
+    (line,) = [line for line in out.splitlines() if line.startswith(f"{LEMMA} ")]
+    assert line.split()[:5] == [LEMMA, "SUPPORTED", "vacuous", "reconstructed", "x1000"]
 
 
 def test_unknown_claim_is_refused_with_the_nearest_names(attlas):

@@ -3,9 +3,11 @@
 Their texts and pages are looked up in `attlas.claims.report_text` when they are shown.
 """
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Self
 
 import numpy as np
 
@@ -14,6 +16,9 @@ Limits = tuple[float | None, ...]
 """The smallest relative change of the right side that a check detects, by component."""
 WEAK_FACTOR = 10.0
 """Factor from which the verdict itself says that such a wrong constant would pass."""
+
+FARTHEST = 10.0
+"""Factor beyond its bound up to which the nearest control of a claim should lie."""
 
 
 class Outcome(StrEnum):
@@ -28,6 +33,42 @@ class Outcome(StrEnum):
     VIOLATED = "VIOLATED"
     INCONCLUSIVE = "INCONCLUSIVE"
     NOT_APPLICABLE = "NOT_APPLICABLE"
+
+
+class Strength(StrEnum):
+    r"""How sharp the test of a supported bound was: by which factor it could be smaller unnoticed.
+
+    The ratio is the largest left / right of an instance of the check or its search, in that
+    component of the sides where it is least. A bound is
+
+    - attained, where the ratio is above 0.9;
+    - tested, where it is above 1/2, so that a factor of 2 would be noticed;
+    - consistent, where it is at least 1/100: the instances are below the bound, and far from it;
+    - vacuous, where no instance comes within a factor of 100 of the bound: on all that was tried,
+      it says nothing about the size of its left side.
+
+    Identities are attained, since the check notices a change of a thousandth. No level applies to a
+    verdict other than SUPPORTED and where no constant is stated: to a sign (one side is always
+    zero), an existence, a limit, a rate, a probability, an expectation.
+
+    Examples:
+        >>> [Strength.of(ratio).value for ratio in (1.0, 0.6, 0.5, 0.01, 1e-6)]
+        ['attained', 'tested', 'consistent', 'consistent', 'vacuous']
+    """
+
+    ATTAINED = "attained"
+    TESTED = "tested"
+    CONSISTENT = "consistent"
+    VACUOUS = "vacuous"
+
+    @classmethod
+    def of(cls, ratio: float) -> Self:
+        """The level of a ratio left / right."""
+        if ratio > 0.9:
+            return cls("attained")
+        if ratio > 0.5:
+            return cls("tested")
+        return cls("consistent" if ratio >= 0.01 else "vacuous")
 
 
 @dataclass(frozen=True, repr=False)
@@ -138,6 +179,8 @@ class CheckReport:
         exponents: of each quantity that the author named, the smallest change of its exponent that
             this check would notice; None where no instance shows any.
         faults: what is wrong with the claim itself, whatever its outcome.
+        nearest: factor by which the nearest control exceeds its bound, in the component whose
+            nearest control is farthest; None for kinds without a ratio and for errata.
         statement: LaTeX of the claim, where the report was made by a check of it.
         source: sha256 of the sources that define the claim, as they were when it was checked.
     """
@@ -153,6 +196,7 @@ class CheckReport:
     statement: str = field(default="", compare=False)
     source: str = field(default="", compare=False)
     exponents: Mapping[str, float | None] = field(default_factory=dict)
+    nearest: float | None = None
 
     def __repr__(self) -> str:
         from attlas.claims.report_text import report_text
@@ -163,6 +207,27 @@ class CheckReport:
         from attlas.claims.report_text import report_html
 
         return report_html(self)
+
+    @property
+    def ratio(self) -> float | None:
+        """The largest left / right in the component where it is least; None without a constant.
+
+        It is zero where a right side that is as small as one likes would pass.
+        """
+        factor = passing_factor(limits_of(self))
+        return None if factor is None else 1 / factor
+
+    @property
+    def strength(self) -> Strength | None:
+        """The level of a supported verdict, None where none applies."""
+        broken = self.challenge is not None and self.challenge.violated
+        ratio = None if broken or self.verdict.outcome is not Outcome.SUPPORTED else self.ratio
+        return None if ratio is None else Strength.of(ratio)
+
+    @property
+    def remote(self) -> bool:
+        """Whether no control is nearer to its bound than a factor of `FARTHEST`."""
+        return self.nearest is not None and self.nearest > FARTHEST
 
     @property
     def claim_defects(self) -> tuple[str, ...]:
@@ -211,3 +276,17 @@ def passing_factor(limits: Limits) -> float | None:
     if not finite:
         return None
     return float("inf") if max(finite) >= 1 else 1 / (1 - max(finite))
+
+
+def strengths(reports: Iterable[CheckReport]) -> str:
+    """How many supported claims there are of each level, and how many state no constant.
+
+    Examples:
+        >>> held = Verdict(Outcome.SUPPORTED, "")
+        >>> limits = ((0.05,), (0.25,), (0.25,), ())
+        >>> strengths(CheckReport("a", held, (), Outcome.SUPPORTED, None, each) for each in limits)
+        '1 attained, 2 tested, 1 without a constant'
+    """
+    numbers = Counter(r.strength for r in reports if r.verdict.outcome is Outcome.SUPPORTED)
+    words = {**{level: level.value for level in Strength}, None: "without a constant"}
+    return ", ".join(f"{numbers[level]} {word}" for level, word in words.items() if numbers[level])

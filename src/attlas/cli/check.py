@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 COLUMNS = (
     "claim",
     "verdict",
+    "strength",
     "status",
     "detects from",
     "tightness",
@@ -179,22 +180,24 @@ def _keep(store: "Store", report: "CheckReport") -> None:
 
 def _show(claims: "Sequence[Claim]", reports: "dict[str, CheckReport]") -> None:
     from attlas.claims.claim import wording_sentence
-    from attlas.claims.verdict import WEAK_FACTOR, limits_of, passing_factor
-    from attlas.display.terminal import plain, say, show_table
+    from attlas.claims.verdict import FARTHEST, strengths
+    from attlas.display.terminal import number, plain, say, show_table
 
     rows = [_row(claim, reports[claim.name]) for claim in claims]
-    show_table(COLUMNS, rows, always=("verdict",), elsewhere="`--json FILE`")
+    show_table(COLUMNS, rows, always=("verdict", "strength"), elsewhere="`--json FILE`")
     for claim in claims:
-        for defect in reports[claim.name].defects:
+        report = reports[claim.name]
+        for defect in report.defects:
             say(f"{claim.name}: {plain(defect)}")
+        if report.remote:
+            say(
+                f"{claim.name}: no control is nearer than a factor of {FARTHEST:g}: the nearest "
+                f"exceeds its bound {number(report.nearest)} times"
+            )
     defective = sum(bool(report.defects) for report in reports.values())
-    supported = [r for r in reports.values() if r.verdict.outcome == "SUPPORTED"]
-    coarse = sum((passing_factor(limits_of(r)) or 1.0) >= WEAK_FACTOR for r in supported)
-    if coarse:
-        say(
-            f"{coarse} of {len(supported)} supported claims would not notice a constant "
-            f"{WEAK_FACTOR:g} times too small: see `attlas power CLAIM`"
-        )
+    supported = [report for report in reports.values() if report.verdict.outcome == "SUPPORTED"]
+    if len(supported) > 1:
+        say(f"{len(supported)} supported claims: {strengths(supported)}; see `attlas power CLAIM`")
     if wording := wording_sentence(claims):
         say(wording)
     busy = sum(report.seconds for report in reports.values())
@@ -216,6 +219,7 @@ def _row(claim: "Claim", report: "CheckReport") -> tuple[str, ...]:
     return (
         report.claim,
         report.verdict.outcome,
+        report.strength or "-",
         claim.status,
         _detected(report),
         number(report.verdict.tightness),

@@ -34,6 +34,9 @@ def report_document(report: CheckReport) -> dict[str, Any]:
         "claim": report.claim,
         "expect": str(report.expect),
         "verdict": _verdict_document(report.verdict),
+        "strength": report.strength,
+        "ratio": _number(report.ratio),
+        "nearest": _number(report.nearest),
         "controls": [
             {
                 "description": control.description,
@@ -184,7 +187,11 @@ def _verdict_document(verdict: Verdict) -> dict[str, Any]:
 
 
 def _limits(limits: Sequence[Any]) -> tuple[float | None, ...]:
-    return tuple(None if value is None else float(value) for value in limits)
+    return tuple(map(_optional, limits))
+
+
+def _optional(value: Any) -> float | None:
+    return None if value is None else float(value)
 
 
 def _number(value: float | None) -> float | str | None:
@@ -250,5 +257,6 @@ def _report(
         stored["seconds"],
         source=document["metadata"].get("source", {}).get("sha256", ""),
         exponents={k: v if v is None else float(v) for k, v in stored.get("exponents", {}).items()},
+        nearest=_optional(stored.get("nearest")),
     )
     return report, dict(document["metadata"])

@@ -33,6 +33,7 @@ from attlas.verify.evidence import (
     faults,
     gather,
     instance_at,
+    nearest_control,
     unattained,
 )
 from attlas.verify.registry import one_claim
@@ -83,6 +84,7 @@ def check(
         verdict, exponents = _at_other_sizes(claim, verdict, evidence, batch, (alpha, seed))
         tried, controls = _controls(claim, program, batch, (holds, sides), alpha=alpha, seed=seed)
         limits = detection_limits(claim, evidence, [control_sides for _, control_sides in controls])
+        nearest = nearest_control(claim, evidence, controls)
         wrong = [*faults(claim, evidence, controls, alpha)]
         wrong += _undefined_assumptions(claim, batch, holds)
         search, unmoving = _searched(claim, challenge_rounds, seed, program, batch)
@@ -98,6 +100,7 @@ def check(
         seconds=time.perf_counter() - started,
         statement=claim.statement,
         source=source_digest(claim.place[0], claim.home),
+        nearest=nearest,
     )
 
 

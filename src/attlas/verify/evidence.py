@@ -22,7 +22,7 @@ from jaxtyping import Array
 
 from attlas._jax.compilation import CHEAP_COMPILATION
 from attlas.claims.claim import Claim, Control
-from attlas.claims.kinds.inequality import Entrywise
+from attlas.claims.kinds.inequality import Entrywise, Inequality
 from attlas.claims.sampling import Instance
 from attlas.claims.sides import Evidence, Sides, flat
 from attlas.claims.verdict import ChallengeReport, Outcome, Verdict
@@ -218,8 +218,8 @@ def detection_limits(
 
     Returns:
         One number per component; of more than 64 the worst alone, of alike ones the best; None for
-        a component whose right side is always zero. Empty for other kinds than inequality,
-        existence and identity.
+        a component with a side that is always zero. Empty for other kinds than inequality and
+        identity.
     """
     limits = _limits(claim, evidence, controls)
     if not limits.size:
@@ -232,11 +232,41 @@ def detection_limits(
 
 
 def _limits(claim: Claim, evidence: Evidence, controls: Sequence[Evidence]) -> np.ndarray:
-    """The limit of each component, infinite where its right side is always zero."""
+    """The limit of each component, infinite where one of its sides is always zero."""
     rule = claim.kind.rule
-    if not isinstance(rule, Entrywise) or not evidence.applicable.any():
+    if not isinstance(rule, Entrywise) or rule.single_instance or not evidence.applicable.any():
         return np.zeros(0)
     return rule.detection_limits(evidence, controls, claim.roundings)
+
+
+def nearest_control(
+    claim: Claim, evidence: Evidence, controls: Sequence[tuple[Control, Evidence]]
+) -> float | None:
+    """By which factor the nearest control exceeds its bound, in the component where most.
+
+    A control that exceeds its bound by the factor r shows no more than that a bound which is wrong
+    by r would be noticed.
+
+    Returns:
+        A factor above 1, infinite where the sides of the nearest control differ in sign; None for
+        identities, kinds without a ratio, errata, and where no control has the claim's components.
+    """
+    rule = claim.kind.rule
+    if not isinstance(rule, Inequality) or claim.expect.outcome is not Outcome.SUPPORTED:
+        return None
+    stated = np.isfinite(_limits(claim, evidence, [sides for _, sides in controls]))
+    factors = [
+        rule.beyond(sides, claim.roundings)
+        for control, sides in controls
+        if control.expect is Outcome.VIOLATED and sides.left.shape[1:] == evidence.left.shape[1:]
+    ]
+    if not factors or not stated.any():
+        return None
+    table = np.where(np.isnan(factors), -np.inf, factors)[:, stated]
+    if claim.alike:
+        table = table.max(axis=1, keepdims=True)
+    nearest = np.where(table > 0, table, np.inf).min(axis=0)[(table > 0).any(axis=0)]
+    return float(nearest.max()) if nearest.size else None
 
 
 def _uncontrolled(

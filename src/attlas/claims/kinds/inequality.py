@@ -63,8 +63,8 @@ class Entrywise(Rule):
             roundings: number of roundings on the longest path to a side.
 
         Returns:
-            Least over the instances, shape (components,); infinite where the right side is always
-            zero.
+            Least over the instances, shape (components,); infinite where a side is always zero, or
+            one object is enough: no constant is stated.
         """
         left, right, allowed = (
             flat(array)[evidence.applicable]
@@ -148,6 +148,23 @@ class Inequality(Entrywise):
         ratio = np.where(positive, left / np.where(positive, right, 1), -np.inf).max(axis=1)
         return np.where(np.isfinite(ratio), ratio, np.nan)
 
+    def beyond(self, evidence: Evidence, roundings: int) -> np.ndarray:
+        """By which factor the left side exceeds the right at most, in each component.
+
+        Returns:
+            Shape (components,); (left - allowed) / right where both are positive, right / left
+            where both are negative, infinite where they differ in sign, NaN where none exceeds it.
+        """
+        keep = evidence.applicable
+        left = flat(evidence.left - self.tolerance(evidence, roundings))[keep]
+        right = flat(evidence.right)[keep]
+        larger = np.where(left > 0, left, np.where(right < 0, -right, np.nan))
+        smaller = np.where(left > 0, np.maximum(right, 0), -left)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            factor = np.where(left > right, larger / smaller, -np.inf)
+        most = factor.max(axis=0, initial=-np.inf)
+        return np.where(most > 0, most, np.nan)
+
     def stronger(self, evidence: Evidence, factor: float) -> Iterator[Evidence]:
         """One statement, whose right side is smaller by the factor."""
         yield lowered(evidence, factor)
@@ -155,9 +172,12 @@ class Inequality(Entrywise):
     def margin(
         self, left: np.ndarray, right: np.ndarray, allowed: np.ndarray, controls: Sequence[Evidence]
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Right - left + allowed beside |right|: 1 - tightness where both sides are positive."""
+        """Right - left + allowed beside |right|: 1 - tightness where both sides are positive.
+
+        A left side of zero states a sign, which no factor changes.
+        """
         del controls
-        return right - left + allowed, np.abs(right)
+        return right - left + allowed, np.where(left == 0, 0, np.abs(right))
 
     def exponent_margin(
         self, left: np.ndarray, right: np.ndarray, allowed: np.ndarray
