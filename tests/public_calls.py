@@ -15,6 +15,7 @@ from attlas.kernels.multi_head_ntk import ntk_features
 from attlas.measures.attention.concentration import top_norm
 from attlas.measures.curvature.exact_spectrum import hessian_spectra
 from attlas.measures.statistics.loglog_slope import loglog_slope
+from attlas.measures.statistics.power_law import power_law
 from attlas.measures.statistics.student_interval import student_interval
 from attlas.measures.statistics.trend import log_slope
 from attlas.models.attention.multi_head import Decoder, MultiHead
@@ -257,6 +258,8 @@ def _statistics() -> Iterator[Call]:
         {"scales": np.array([1.0, 10.0, 100.0]), "runs": np.geomspace(1, 0.01, 6).reshape(3, 2)},
     )
     yield Call("log_slope", log_slope, {"scales": np.geomspace(1, 8, 4), "values": SQUARE**2})
+    rows = np.geomspace(1, 0.01, 6).reshape(2, 3)
+    yield Call("power_law", power_law, {"scales": np.array([1.0, 10.0, 100.0]), "values": rows})
     yield Call("path_exponents", _path, {"time": TIME, "norm": 2 * TIME, "values": TIME**-2.0})
     yield Call("student_interval", student_interval, {"values": SQUARE})
     yield Call("energy_distance", energy_distance, {"x": SQUARE, "y": SQUARE.T})

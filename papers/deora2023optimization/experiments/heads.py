@@ -26,7 +26,7 @@ from attlas.experiments.panels import (
     taken,
 )
 from attlas.experiments.settings import Settings
-from attlas.measures.statistics.trend import log_slope
+from attlas.measures.statistics.power_law import PowerLaw, power_law
 from attlas.optim.one_step import one_step_initialisation
 from deora2023optimization.experiments.instances import MIXTURE, draw_mixture
 from deora2023optimization.library.bounds.deora2023_corollary_2 import VERSIONS
@@ -136,37 +136,45 @@ def promised(data: xr.Dataset) -> xr.Dataset:
 def rule_power(data: xr.Dataset) -> dict[str, object]:
     """The test loss under the rule against H, and the attention with the most heads."""
     losses = data.ruled_loss.sel(set="test").isel(step=-1).sel(ruled_heads=data.ruled_heads >= 2)
-    slope = log_slope(
-        losses.ruled_heads.values.astype(float), losses.transpose("member", "ruled_heads").values
-    )
+    law = power_law(losses.ruled_heads.values, losses.transpose("member", "ruled_heads").values)
     most = int(data.ruled_heads[-1])
     plain = data.relevant.sel(heads=most)
     return {
-        "rule_power": f"{slope.mean:.2f} [{slope.low:.2f}, {slope.high:.2f}]",
+        "rule_power": law.text(),
         "rule_most": most,
         "rule_mass": f"{float(data.ruled_relevant.isel(ruled_heads=-1).mean()):.2f}",
         "plain_mass": f"{float(plain.mean()):.2f}",
     }
 
 
+def laws(data: xr.Dataset) -> dict[str, PowerLaw]:
+    """The slopes of the last losses in the number of heads, from two heads on."""
+    few = data.loss.isel(step=-1).sel(heads=data.heads >= 2)
+    return {
+        str(name): power_law(
+            few.heads.values, few.sel(set=name).transpose("member", "heads").values
+        )
+        for name in few["set"].values
+    }
+
+
 def powers(data: xr.Dataset) -> dict[str, object]:
     """Whether losses rise or fall with the number of heads."""
-    few = data.loss.isel(step=-1).sel(heads=data.heads >= 2)
-    slopes = [log_slope(few.heads.values.astype(float), losses.values) for losses in few]
-    answer = "no trend is resolved"
+    slopes, answer = laws(data), "no trend is resolved"
     for way, clear in (
-        ("rise", [s.low > 0 for s in slopes]),
-        ("fall", [s.high < 0 for s in slopes]),
+        ("rise", [name for name, law in slopes.items() if law.low > 0]),
+        ("fall", [name for name, law in slopes.items() if law.high < 0]),
     ):
-        if all(clear):
+        if len(clear) == len(slopes):
             answer = f"both losses {way} with $H$"
-        elif any(clear):
-            answer = f"only the {data.set.values[clear.index(True)]} loss is seen to {way}"
+        elif clear:
+            answer = f"only the {clear[0]} loss is seen to {way}"
     best = np.log(data.loss.sel(set="test").isel(step=-1)).mean("member").idxmin("heads")
     return rule_power(data) | {
         "most": data.heads.values[-1],
         "answer": answer,
-        "powers": " and ".join(f"{s.mean:.2f} [{s.low:.2f}, {s.high:.2f}]" for s in slopes),
+        "powers": " and ".join(f"{law.text()} ({name})" for name, law in slopes.items()),
+        "curved": [name for name, law in slopes.items() if not law.straight],
         "seeds": data.sizes["member"],
         "best": int(best),
         "mass": f"{data.relevant.mean('member').values[1]:.2f}",
@@ -208,13 +216,12 @@ def ends(data: xr.Dataset) -> xr.DataArray:
 
 def answer(data: xr.Dataset) -> dict[str, object]:
     """Whether the test loss rises or falls with the number of heads."""
-    few = data.loss.sel(set="test").isel(step=-1).sel(heads=data.heads >= 2)
-    slope = log_slope(few.heads.values.astype(float), few.transpose("member", "heads").values)
+    law = laws(data)["test"]
     return powers(data) | {
-        "helps": slope.high < 0,
-        "hurts": slope.low > 0,
-        "power": f"{slope.mean:.2f} [{slope.low:.2f}, {slope.high:.2f}]",
-        "fewest": int(few.heads[0]),
+        "helps": law.high < 0,
+        "hurts": law.low > 0,
+        "power": law.text(),
+        "fewest": int(data.heads[data.heads >= 2][0]),
         "n": data.attrs["n"],
         "steps": data.attrs["steps"],
     }

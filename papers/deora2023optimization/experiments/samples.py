@@ -22,9 +22,9 @@ from attlas.experiments.experiment import Experiment
 from attlas.experiments.grid import Grid
 from attlas.experiments.panels import Column, Lines, Points
 from attlas.experiments.settings import Settings
+from attlas.measures.statistics.power_law import PowerLaw, power_law_of_means
 from attlas.measures.statistics.stability import model_distances
 from attlas.measures.statistics.student_interval import student_interval
-from attlas.measures.statistics.trend import Slope, log_slope
 from attlas.optim.one_step import one_step_initialisation
 from deora2023optimization.experiments.instances import MIXTURE, draw_mixture
 from deora2023optimization.library.bounds.deora2023_corollary_2 import (
@@ -119,40 +119,38 @@ def with_interval(values: xr.DataArray) -> str:
     return f"{mean:.4f} ± {half:.4f}"
 
 
-def slope(data: xr.Dataset) -> Slope | None:
-    """The power of n of the gap, where it is positive in every group."""
-    gaps = gap(data).transpose("group", "n").values
+def law(data: xr.Dataset) -> PowerLaw | None:
+    """The slopes of the mean gap in n, where it is positive in every group; sets are fresh."""
+    gaps = gap(data).transpose("n", "group").values
     resolved = data.n.size > 1 and (gaps > 0).all()
-    return log_slope(data.n.values.astype(float), gaps) if resolved else None
+    return power_law_of_means(data.n.values, gaps, jax.random.key(0)) if resolved else None
 
 
 def powers(data: xr.Dataset) -> dict[str, object]:
-    """The power of n of the gap, how far the bounds lie above it, and which are non-vacuous."""
-    fit, answer = slope(data), "not resolved at this scale"
-    if fit:
-        way = "faster than" if fit.high < -1 else "slower than" if fit.low > -1 else "as"
-        answer = f"{fit.mean:.2f} [{fit.low:.2f}, {fit.high:.2f}], {way} $1/n$"
+    """The slope of the gap in n, how far the bounds lie above it, and which are non-vacuous."""
+    fit = law(data)
     factors = [f"{float(over.min()):.2g} to {float(over.max()):.2g} ({BOUNDS[str(over.by.values)]})"
                for over in over_gap(data).transpose("by", "n")]  # fmt: skip
     below = data.by.values[(data.bound < LOG_2).any("n").values]
     return {
-        "answer": answer,
+        "power": fit and fit.text(),
+        "curved": fit and not fit.straight,
+        "slower": fit and fit.end.low > -1,
+        "faster": fit and fit.high < -1,
         "factors": ", ".join(factors),
         "useful": "; ".join(BOUNDS[name] for name in below),
     }
 
 
 def answer(data: xr.Dataset) -> dict[str, object]:
-    """The power of n, and how far the bounds are from the gap."""
-    fit, over = slope(data), over_gap(data)
-    return powers(data) | {
-        "power": fit and f"{fit.mean:.2f} [{fit.low:.2f}, {fit.high:.2f}]",
-        "slower": fit and fit.low > -1,
-        "faster": fit and fit.high < -1,
+    """The slope in n, and how far the bounds are from the gap."""
+    over = over_gap(data)
+    return {name: value for name, value in powers(data).items() if name != "factors"} | {
         "fewest": int(data.n[0]),
         "most": int(data.n[-1]),
         "least": plain_number(float(over.min()), 2),
         "largest": plain_number(float(over.max()), 2),
+        "exceeded": int((over < 1).sum()),
     }
 
 

@@ -119,7 +119,7 @@ def rates(data: xr.Dataset) -> dict[str, object]:
 
 
 def movements(data: xr.Dataset) -> dict[str, object]:
-    """Powers of the width, and from which one on the proof's condition holds."""
+    """Slopes in the width, and from which one on the proof's condition holds."""
     within, powers = [], {"movement": [], "drift": []}
     for network, part in networks(data):
         below = (FURTHEST["drift"](part) <= 0.5).all("member")

@@ -117,7 +117,7 @@ def over_time(data: xr.Dataset) -> dict[str, object]:
 
 
 def over_width(data: xr.Dataset) -> dict[str, object]:
-    """Powers of the width, and what remains at the largest."""
+    """Slopes in the width, and what remains at the largest."""
     powers = {
         name: ", ".join(
             f"{label} {panels.power_of(worst(name)(part), 'm')}" for label, part in networks(data)
@@ -135,7 +135,7 @@ def over_width(data: xr.Dataset) -> dict[str, object]:
 
 
 def answer(data: xr.Dataset) -> dict[str, object]:
-    """The largest gap of the widest networks, and its power of the width."""
+    """The largest gap of the widest networks, and its slope in the width."""
     gaps, powers = [], []
     for name, part in networks(data):
         last = geometric_mean_only(worst("gap")(part).isel(m=-1), ["member"]).middle

@@ -133,13 +133,13 @@ def ratio(data: xr.Dataset, scale: str, reference: str) -> str:
 
 
 def power(data: xr.Dataset, rule: str, name: str) -> str:
-    """The power of n of the smallest width with the paper's prefactor."""
+    """The slope in n of the smallest width with the paper's prefactor."""
     labels = {"dimension": rule, "activation": name, "scale": "m" if name == "softmax" else "1"}
     return f"{NAMES[name]} {panels.power_of(data.smallest_width.sel(labels), 'n')}"
 
 
 def comparison(data: xr.Dataset) -> dict[str, object]:
-    """Ratios of widths, and powers of n."""
+    """Ratios of widths, and slopes in n."""
     ratios = {
         scale: " and ".join(ratio(data, scale, reference) for reference in ("relu", "exponential"))
         for scale in data.scale.values

@@ -140,10 +140,10 @@ def floor(data: xr.Dataset) -> dict[str, object]:
     errors, texts = data["error"].sel(varied="samples"), []
     for student in data["student"].values:
         of_student = errors.sel(student=student)
-        slope = panels.power_of_means(of_student.isel(n=slice(-3, None)), "n")
+        slope = panels.power_of(of_student, "n")
         if slope == "not available":
             continue
-        texts.append(f"{student} {of_student.isel(n=-1).mean().item():.3g}, slope {slope}")
+        texts.append(f"{student} {of_student.isel(n=-1).mean().item():.3g}, log-log slope {slope}")
         if "limit" in data and student != ATTENTION:
             limit = (float(limit_of(student, k)(data)) for k in range(3))
             texts[-1] += ", limit extrapolated {:.2f} [{:.2f}, {:.2f}]".format(*limit)

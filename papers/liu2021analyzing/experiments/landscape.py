@@ -155,9 +155,8 @@ def shares(data: xr.Dataset) -> dict[str, object]:
     """How errors fall, and which stay."""
     sentences, n = [], data.n.values
     for task in TASKS:
-        # A bootstrap of fewer members has intervals that are too short.
-        slope = panels.power_of_means(data.best.sel(task=task), "n", least=5)
-        text = "none at some $n$" if slope == "not available" else f"slope {slope}"
+        slope = panels.power_of(data.best.sel(task=task), "n")
+        text = "none at some $n$" if slope == "not available" else f"log-log slope {slope} (95 %)"
         values = errors(data).sel(task=task).isel(n=-1).values
         values = values[np.isfinite(values)]
         sentences.append(

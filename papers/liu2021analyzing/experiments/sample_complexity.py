@@ -15,7 +15,7 @@ from jaxtyping import Array
 from attlas.experiments import panels
 from attlas.experiments.experiment import Experiment
 from attlas.experiments.grid import Grid
-from attlas.experiments.panels import PALETTE, Lines, Points, Reference, power_of_means
+from attlas.experiments.panels import PALETTE, Lines, Points, Reference, power_of
 from attlas.experiments.settings import Settings
 from liu2021analyzing.library.measures.samples_saved import SamplesSaved, samples_saved
 from liu2021analyzing.library.training.attended_students import train_attended_students
@@ -104,10 +104,10 @@ def factor_text(ends: xr.DataArray) -> str:
 
 
 def slope(errors: xr.DataArray) -> str:
-    """From 16 samples a feature on, below which students fit the noise."""
+    """The log-log slope from 16 samples a feature on, below which students fit the noise."""
     multiples = errors["multiple"].values
     first = max(min(np.searchsorted(multiples, 16), len(multiples) - 2), 0)
-    return power_of_means(errors.isel(multiple=slice(first, None)), "multiple")
+    return power_of(errors.isel(multiple=slice(first, None)), "multiple")
 
 
 def entries(row: xr.Dataset) -> tuple[object, ...]:

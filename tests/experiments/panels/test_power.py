@@ -1,9 +1,9 @@
-"""Powers as text, of the members that have one."""
+"""Slopes as text, of the members that have one."""
 
 import numpy as np
 import xarray as xr
 
-from attlas.experiments.panels.power import power_of, power_of_means
+from attlas.experiments.panels.power import power_of
 
 
 def test_members_that_miss_a_value_are_left_out():
@@ -14,10 +14,8 @@ def test_members_that_miss_a_value_are_left_out():
     assert power_of(values, "m") == "-1.00 [-7.35, 5.35]"
 
 
-def test_means_have_a_power_where_members_have_none():
-    n = np.array([10.0, 100.0, 1000.0])
-    scatter = np.array([0.1, 0.5, 1.5, 1.9])[:, None]
-    values = xr.DataArray(scatter / n, {"n": n}, ("member", "n"))
-    assert power_of_means(values, "n").startswith("-1.00 [")
-    assert power_of_means(values, "n", least=5) == "-1.00 (too few members for an interval)"
-    assert power_of_means(values.where(n < 1000), "n") == "not available"
+def test_a_curve_has_its_local_slopes():
+    m, noise = np.array([4.0, 16.0, 64.0]), np.array([0.99, 1.0, 1.01])[:, None]
+    values = xr.DataArray(noise / m + 0.01, {"m": m}, ("member", "m"))
+    # log(0.0725 / 0.26) / log 4 and log(0.025625 / 0.0725) / log 4
+    assert power_of(values, "m") == "-0.92 [-0.92, -0.92] first to -0.75 [-0.75, -0.75] last"

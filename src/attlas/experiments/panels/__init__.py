@@ -12,7 +12,7 @@ from attlas.experiments.panels.palette import DASHES, INK, PALETTE
 from attlas.experiments.panels.panel import Formula, Panel, Quantity
 from attlas.experiments.panels.plot import Plot
 from attlas.experiments.panels.points import Points
-from attlas.experiments.panels.power import power_of, power_of_means
+from attlas.experiments.panels.power import power_of
 from attlas.experiments.panels.quantity import reduced, taken
 from attlas.experiments.panels.reference import Reference
 from attlas.experiments.panels.summary import (
