@@ -126,7 +126,7 @@ def test_a_check_of_ones_own_lemma_calls_functions_of_few_files(tmp_path):
     )  # fmt: skip
     assert (done.returncode, done.stderr) == (0, "")
     shown, _, files = done.stdout.partition("\nENTERED\n")
-    assert "claims_mine/triangle  SUPPORTED" in shown
+    assert "claims_mine/triangle  own: new    SUPPORTED" in shown
     assert {"verify/check.py", "cli/check.py"} < set(files.split())
     assert len(files.split()) <= FILES_FOR_A_LEMMA
 

@@ -7,7 +7,8 @@ from pathlib import Path
 from api_pages import write_changed
 from sphinx.application import Sphinx
 
-from attlas.claims.claim import Claim, Erratum
+from attlas.claims.claim import Claim, Erratum, provenance_of, provenance_text
+from attlas.claims.verdict import by_provenance
 from attlas.projects.bibliography import all_references
 from attlas.projects.installed import installed_papers
 from attlas.projects.references import Reference
@@ -68,8 +69,10 @@ def paper_page(
         MyST.
     """
     title = reference.title if reference else key
+    groups = by_provenance((provenance_of(claim), claim) for claim in claims)
+    counted = ", ".join(f"{len(group)} claims {each}" for each, group in groups.items())
     # The class is that of the section: the style sheet keeps its headings small.
-    parts = [f"{{.statements}}\n# {title}\n", f"`{key}` · {len(claims)} claims · "
+    parts = [f"{{.statements}}\n# {title}\n", f"`{key}` · {counted} · "
              f"`attlas check {key}` runs them · its errata: [](../errata.md)\n"]  # fmt: skip
     if proofs:
         listed = "\n".join(f"{key}/proofs/{file.stem}" for file in proofs)
@@ -98,7 +101,8 @@ def _claim(claim: Claim) -> str:
     return (
         f"({claim.name})=\n## {claim.locator} (`{claim.name.split('/', 1)[1]}`)\n\n"
         f"```{{math}}\n{claim.statement}\n```\n\n"
-        f"{claim.kind} · {claim.status} · text {claim.source}{expected}\n\n{claim.remark}\n"
+        f"{provenance_text(claim)} · {claim.kind} · text {claim.source}{expected}\n\n"
+        f"{claim.remark}\n"
     )
 
 

@@ -81,4 +81,4 @@ def test_a_claim_shows_its_assumptions_and_controls():
     assert "x &lt; 9" in found
     assert "half the right side" in found
     assert 'Attained where <span class="kept"><math>' in found
-    assert f"{half.kind}, {half.status}, derived" in found
+    assert "own: new; text derived" in found

@@ -62,6 +62,10 @@ def test_check_writes_verdict_and_json_from_worker_processes(attlas, tmp_path):
     assert violations(documents, "check") == ()
     (document,) = documents
     assert document["verdict"]["tried"] == 40
+    assert document["provenance"] == "as reconstructed"
+    assert list(document).index("provenance") < list(document).index("verdict")
+    del document["provenance"]
+    assert violations(documents, "check") == ("$[0]: 'provenance' is a required property",)
     table = (tmp_path / "table.tex").read_text().splitlines()
     assert table[0].startswith("% made by attlas; computed: ")
     (row,) = [line for line in table if line.startswith("Lemma 12: $")]
@@ -93,11 +97,21 @@ def test_what_the_verdicts_are_worth_is_said_below_the_table(attlas, monkeypatch
 
     monkeypatch.setattr("attlas.verify.check.check_all", check_all)
     _, out, _ = attlas("--results", tmp_path, "check", LEMMA, "trauger2023sequence/lemma-3-2")
-    assert "2 supported claims: 2 vacuous; see" in out
+    assert "as printed: 1 claims checked in 0 s of work, 1 as expected, 0 unexpected" in out
+    assert "as reconstructed: 1 claims checked in 0 s of work, 1 as expected" in out
     assert f"{LEMMA}: no control is nearer than a factor of 10: the nearest exceeds its" in out
-    assert "For 1 of 2 statements the verdict is about our wording of the paper: 1 as r" in out
+    assert "A verdict on a statement as reconstructed is about our wording of the paper." in out
     (line,) = [line for line in out.splitlines() if line.startswith(f"{LEMMA} ")]
-    assert line.split()[:5] == [LEMMA, "SUPPORTED", "vacuous", "reconstructed", "x1000"]
+    row = [LEMMA, "as", "reconstructed", "SUPPORTED", "vacuous", "x1000"]
+    assert line.split()[:6] == row
+
+
+def test_strengths_are_counted_for_each_provenance(attlas, monkeypatch, tmp_path):
+    monkeypatch.setattr("attlas.verify.check.check_all", reports_of(Outcome.SUPPORTED))
+    names = (LEMMA, "julistiono2024optimizing/lemma-13", "trauger2023sequence/lemma-3-2")
+    _, out, _ = attlas("--results", tmp_path, "check", *names)
+    assert "as reconstructed: 2 supported claims, 2 without" in out
+    assert "3 supported" not in out
 
 
 def test_unknown_claim_is_refused_with_the_nearest_names(attlas):
@@ -190,7 +204,7 @@ def test_every_file_that_is_asked_for_is_written(attlas, monkeypatch, tmp_path):
     texts = {name: (tmp_path / name).read_text(encoding="utf-8") for name in names.values()}
     assert r"violated$^\dagger$" in texts["t.tex"]
     assert "| violated (unexpected) |" in texts["t.md"]
-    assert ElementTree.fromstring(texts["t.xml"]).get("failures") == "1"
+    assert ElementTree.fromstring(texts["t.xml"])[0].get("failures") == "1"
     assert "1 with a counterexample" in texts["t.svg"]
 
 

@@ -25,9 +25,10 @@ def atlas(store, claims, errata, experiments):
 def test_claims_without_a_record_are_listed_as_not_run(atlas):
     (paper,) = atlas.papers
     assert [entry.outcome for entry in paper.claims if entry.slug == "never"] == [None]
-    assert paper.count(None) == 1
-    assert paper.count(Outcome.SUPPORTED) == 4
-    assert paper.challenged == 5
+    (group,) = paper.groups
+    assert group.count(None) == 1
+    assert group.count(Outcome.SUPPORTED) == 4
+    assert group.challenged == 5
 
 
 def test_a_control_that_is_true_is_unexpected_and_an_expected_violation_is_not(atlas):

@@ -6,10 +6,18 @@ from pathlib import Path
 
 import pytest
 
-from attlas.claims.verdict import ChallengeReport, CheckReport, ControlReport, Outcome, Verdict
+from attlas.claims.verdict import (
+    ChallengeReport,
+    CheckReport,
+    ControlReport,
+    Outcome,
+    Provenance,
+    Verdict,
+)
 from attlas.site.badge import COLOURS, badge_document, badge_svg, badge_text
 
 HELD, BROKEN = (Verdict(outcome, "said") for outcome in (Outcome.SUPPORTED, Outcome.VIOLATED))
+PRINTED, OWN = Provenance.PRINTED, Provenance.OWN
 CONTROL = ControlReport("false", Outcome.VIOLATED, BROKEN)
 GOOD = CheckReport("a/good", HELD, (CONTROL,), Outcome.SUPPORTED)
 BAD = CheckReport("a/bad", BROKEN, (CONTROL,), Outcome.SUPPORTED)
@@ -27,24 +35,32 @@ TOOTHLESS = CheckReport(
     [
         (
             [GOOD] * 12 + [BAD] + [None, TOOTHLESS],
-            "12 held, 1 with a counterexample, 2 open",
+            "own: 12 held, 1 with a counterexample, 2 open",
             "red",
         ),
-        ([GOOD, ATTACKED], "1 held, 1 with a counterexample", "red"),
-        ([GOOD, ERRATUM], "1 held, 1 with a counterexample", "brightgreen"),
-        ([GOOD, TOOTHLESS], "1 held, 1 open", "yellow"),
+        ([GOOD, ATTACKED], "own: 1 held, 1 with a counterexample", "red"),
+        ([GOOD, ERRATUM], "own: 1 held, 1 with a counterexample", "brightgreen"),
+        ([GOOD, TOOTHLESS], "own: 1 held, 1 open", "yellow"),
         ([], "no claims", "lightgrey"),
     ],
 )
 def test_the_endpoint_counts_what_was_found(reports, message, colour):
-    assert badge_document(reports, "my paper") == {
+    results = [(OWN, report) for report in reports]
+    assert badge_document(results, "my paper") == {
         "schemaVersion": 1, "label": "my paper", "message": message, "color": colour,
     }  # fmt: skip
 
 
+def test_no_number_adds_claims_of_different_provenance():
+    results = [(OWN, GOOD), (PRINTED, GOOD), (OWN, GOOD), (PRINTED, ERRATUM)]
+    assert badge_document(results)["message"] == (
+        "as printed: 1 held, 1 with a counterexample; own: 2 held"
+    )
+
+
 def test_the_file_says_which_form_it_is():
-    assert json.loads(badge_text(Path("b.json"), [GOOD]))["message"] == "1 held"
-    assert badge_text(Path("b.SVG"), [GOOD]).startswith("<svg")
+    assert json.loads(badge_text(Path("b.json"), [(OWN, GOOD)]))["message"] == "own: 1 held"
+    assert badge_text(Path("b.SVG"), [(OWN, GOOD)]).startswith("<svg")
 
 
 def test_the_picture_is_escaped_and_loads_nothing():

@@ -41,7 +41,8 @@ def paper(claims, experiments):
 
 
 def test_a_paper_counts_its_claims_by_outcome(paper):
-    counts = {outcome: paper.count(outcome) for outcome in MARKS}
+    (group,) = paper.groups
+    counts = {outcome: group.count(outcome) for outcome in MARKS}
     assert counts == {
         Outcome.SUPPORTED: 2,
         Outcome.VIOLATED: 1,
@@ -50,12 +51,12 @@ def test_a_paper_counts_its_claims_by_outcome(paper):
         None: 1,
     }
     assert sum(counts.values()) == len(paper.claims)
-    assert paper.challenged == 1
+    assert group.challenged == 1
 
 
 def test_unexpected_are_a_verdict_and_a_control_but_no_expected_violation(paper):
     assert [entry.slug for entry in paper.claims if entry.unexpected] == ["first", "true-control"]
-    assert paper.unexpected == 2
+    assert paper.groups[0].unexpected == 2
 
 
 def test_a_claim_without_a_report_is_not_run(paper):

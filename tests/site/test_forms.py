@@ -10,7 +10,8 @@ from tests.site.conftest import PAPER, toy_claim
 
 import attlas.claims
 import attlas.experiments
-from attlas.claims.claim import OUR_WORDING, Claim, Form, Source, Status, form_of, wording_sentence
+from attlas.claims.claim import OUR_WORDING, Claim, Source, Status, provenance_of, wording_sentence
+from attlas.claims.verdict import Provenance
 from attlas.site.atlas import gather
 from attlas.site.links import Links
 from attlas.site.pages import places_of, render_single
@@ -26,7 +27,9 @@ PRINT = re.compile(r"(?<![-\w\"])[Pp]rint(ed)?\b|as stated")
 def unread():
     """The papers of which no statement was read."""
     claims = find_claims()
-    return {c.paper for c in claims} - {c.paper for c in claims if form_of(c) is Form.PRINTED}
+    return {c.paper for c in claims} - {
+        c.paper for c in claims if provenance_of(c) is Provenance.PRINTED
+    }
 
 
 def texts(claim: Claim) -> Iterator[str]:
@@ -38,25 +41,25 @@ def texts(claim: Claim) -> Iterator[str]:
 @pytest.mark.parametrize(
     ("status", "source", "form"),
     [
-        (Status.AS_PRINTED, Source.FOUND, Form.PRINTED),
-        (Status.ERRATUM, Source.FOUND, Form.PRINTED),
-        (Status.RECONSTRUCTED, Source.FOUND, Form.RECONSTRUCTED),
-        (Status.RECONSTRUCTED, Source.DERIVED, Form.RECONSTRUCTED),
-        (Status.RECONSTRUCTED, Source.RECALLED, Form.RECALLED),
-        (Status.SUSPECTED_ERRATUM, Source.RECALLED, Form.RECALLED),
-        (Status.SUSPECTED_ERRATUM, Source.DERIVED, Form.RECONSTRUCTED),
-        (Status.SHARPENED, Source.RECALLED, Form.OURS),
-        (Status.NEW, Source.RECALLED, Form.RECALLED),
-        (Status.NEW, Source.DERIVED, Form.OURS),
+        (Status.AS_PRINTED, Source.FOUND, Provenance.PRINTED),
+        (Status.ERRATUM, Source.FOUND, Provenance.PRINTED),
+        (Status.RECONSTRUCTED, Source.FOUND, Provenance.RECONSTRUCTED),
+        (Status.RECONSTRUCTED, Source.DERIVED, Provenance.RECONSTRUCTED),
+        (Status.RECONSTRUCTED, Source.RECALLED, Provenance.RECALLED),
+        (Status.SUSPECTED_ERRATUM, Source.RECALLED, Provenance.RECALLED),
+        (Status.SUSPECTED_ERRATUM, Source.DERIVED, Provenance.RECONSTRUCTED),
+        (Status.SHARPENED, Source.RECALLED, Provenance.OWN),
+        (Status.NEW, Source.RECALLED, Provenance.RECALLED),
+        (Status.NEW, Source.DERIVED, Provenance.OWN),
     ],
 )
 def test_only_what_was_read_is_as_printed(status, source, form):
-    assert form_of(toy_claim("a", "Lemma 1", status=status, source=source)) is form
+    assert provenance_of(toy_claim("a", "Lemma 1", status=status, source=source)) is form
 
 
 def test_a_locator_says_printed_only_of_what_was_read(unread):
     for claim in find_claims():
-        if claim.paper in unread or form_of(claim) in OUR_WORDING:
+        if claim.paper in unread or provenance_of(claim) in OUR_WORDING:
             assert not PRINT.search(claim.locator), claim.name
 
 
@@ -85,14 +88,12 @@ def test_pages_say_the_form_before_the_verdict(store, claims, errata, experiment
     assert "suspected, the statement is as recalled" in refuted
     card = text.split(f'id="paper-{PAPER}-erratum-1"')[1].split("</header>")[0]
     assert card.index("suspected") < card.index("refuted")
-    assert (
-        "For 6 of 6 statements the verdict is about our wording of the paper: 6 as recalled."
-        in text
-    )
+    assert "A verdict on a statement as recalled is about our wording of the paper." in text
     index = search_index(atlas, Links("", places_of(atlas), "atlas", "atlas.html"))
     assert "suspected: refuted" in index["names"]["status"]
     page = render_paper(paper_page(atlas, "One", {}))
-    assert page.count("as recalled: ") == len(claims)
+    lists = page.split('<div class="lists">')[1].split("</div>")[0]
+    assert lists.count("as recalled: ") == len(claims)
 
 
 def test_pages_do_not_suspect_what_was_read(store, claims, errata, experiments):
@@ -102,7 +103,7 @@ def test_pages_do_not_suspect_what_was_read(store, claims, errata, experiments):
     assert "suspected, the statement" not in text
     assert '<span class="badge tone-quiet">suspected</span>' not in text
     assert "our wording of the paper" not in text
-    assert wording_sentence(read) == ""
+    assert wording_sentence(map(provenance_of, read)) == ""
 
 
 def test_tables_say_the_provenance_before_the_verdict():

@@ -4,7 +4,14 @@ import xml.etree.ElementTree as ElementTree
 
 import numpy as np
 
-from attlas.claims.verdict import ChallengeReport, CheckReport, ControlReport, Outcome, Verdict
+from attlas.claims.verdict import (
+    ChallengeReport,
+    CheckReport,
+    ControlReport,
+    Outcome,
+    Provenance,
+    Verdict,
+)
 from attlas.site.junit import junit_xml
 
 HELD = Verdict(Outcome.SUPPORTED, "all hold", 0.5, 0.5, 64, 64)
@@ -25,7 +32,9 @@ def test_cases_and_counts():
         ),
     ]
     root = ElementTree.fromstring(junit_xml(reports))
-    assert (root.get("tests"), root.get("failures"), root.get("time")) == ("9", "3", "2.000")
+    assert root.attrib == {"name": "attlas"}
+    assert [suite.get("failures") for suite in root] == ["2", "1"]
+    assert [suite.get("time") for suite in root] == ["2.000", "0.000"]
     suites = {suite.get("name"): suite for suite in root}
     assert {name: suite.get("tests") for name, suite in suites.items()} == {"a": "5", "b": "4"}
     cases = {(c.get("classname"), c.get("name")): c for c in root.iter("testcase")}
@@ -41,3 +50,15 @@ def test_cases_and_counts():
     assert failed["a", "two[halved]"].get("message") == (
         "control 'halved' is SUPPORTED, expected VIOLATED: all hold"
     )
+
+
+def test_claims_of_different_provenance_are_counted_in_different_suites():
+    one = CheckReport("a/one", BROKEN, (), Outcome.SUPPORTED, provenance=Provenance.PRINTED)
+    two = CheckReport("a/two", HELD, (TRUE,), Outcome.SUPPORTED, provenance=Provenance.OWN)
+    root = ElementTree.fromstring(junit_xml([one, two]))
+    assert [(suite.get("name"), suite.get("tests")) for suite in root] == [
+        ("a, as printed", "1"), ("a, own", "2"),
+    ]  # fmt: skip
+    (failure,) = root[0].iter("failure")
+    lines = [line.split()[0] for line in failure.text.splitlines()]
+    assert lines[:3] == ["claim", "provenance", "verdict"]

@@ -41,7 +41,7 @@ def page(store, claims, errata, experiments):
 
 
 def test_a_claim_that_an_attack_broke_is_not_called_supported(page):
-    assert page.standing == "2 held, 2 with a counterexample, 2 open"
+    assert page.standing == "as reconstructed: 2 held, 2 with a counterexample, 2 open"
     broken = {each.title: each.claims for each in page.lists}["Has a counterexample"]
     assert [listed.entry.slug for listed in broken] == ["plain", "wrong"]
     rows = {entry.slug: row for entry, row in page.rows}

@@ -59,7 +59,7 @@ def test_theorems_are_in_the_order_of_their_numbers(paper):
 def test_the_printed_form_is_told_from_ours(paper):
     one, ten, _ = theorems_of(paper)
     assert [(title, counted) for title, counted, _ in ten.standings] == [
-        ("as printed", "1 with a counterexample"), ("corrected, sharpened or new", "2 held"),
+        ("as printed", "1 with a counterexample"), ("own", "2 held"),
     ]  # fmt: skip
     assert [each.slug for each in one.stated] == ["one"]
 

@@ -6,7 +6,6 @@ object is in `attlas.claims.kinds`; a claim has no algorithm and no tolerance of
 are written as decorated functions: see `attlas.claims.statement`.
 """
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
@@ -18,7 +17,7 @@ from jaxtyping import Array, Bool
 from attlas.claims.kinds.kind import Kind
 from attlas.claims.sampling import Instance, Sampler, draw
 from attlas.claims.sides import Sides
-from attlas.claims.verdict import Outcome, Witness
+from attlas.claims.verdict import Outcome, Provenance, Witness
 from attlas.core.names import call_by_name
 
 if TYPE_CHECKING:  # most claims declare none
@@ -303,50 +302,55 @@ class Erratum:
             raise ValueError(f"erratum at {self.locator}: a refuted statement needs a witness")
 
 
-class Form(StrEnum):
-    """Whose wording a verdict is about; it is stated before the verdict."""
-
-    PRINTED = "as printed"
-    RECALLED = "as recalled"
-    RECONSTRUCTED = "as reconstructed"
-    OURS = "corrected, sharpened or new"
+OUR_WORDING = (Provenance.RECALLED, Provenance.RECONSTRUCTED)
+"""A paper's statement in our wording."""
 
 
-OUR_WORDING = (Form.RECALLED, Form.RECONSTRUCTED)
-"""Forms of a paper's statement in our wording."""
-
-
-def form_of(claim: Claim) -> Form:
-    """The form of a claim's statement; `PRINTED` only if we read it in the paper.
+def provenance_of(claim: Claim) -> Provenance:
+    """The provenance of a claim's statement; `PRINTED` only if we read it in the paper.
 
     Examples:
         >>> from attlas.verify.registry import one_claim
-        >>> form_of(one_claim("trauger2023sequence/lemma-3-2")).value
+        >>> provenance_of(one_claim("trauger2023sequence/lemma-3-2")).value
         'as printed'
-        >>> form_of(one_claim("gu2024exploring/theorem-6-6")).value
+        >>> provenance_of(one_claim("gu2024exploring/theorem-6-6")).value
         'as recalled'
     """
     if claim.status in (Status.AS_PRINTED, Status.ERRATUM):
-        return Form.PRINTED
+        return Provenance.PRINTED
     if claim.status in (Status.CORRECTED, Status.SHARPENED):
-        return Form.OURS
+        return Provenance.OWN
     if claim.source is Source.RECALLED:
-        return Form.RECALLED
-    return Form.OURS if claim.status is Status.NEW else Form.RECONSTRUCTED
+        return Provenance.RECALLED
+    return Provenance.OWN if claim.status is Status.NEW else Provenance.RECONSTRUCTED
 
 
-def wording_sentence(claims: Iterable[Claim]) -> str:
-    """A sentence on the number of recalled or reconstructed statements; empty without any.
+def provenance_text(claim: Claim) -> str:
+    """The provenance of a claim's statement, with its status if that says more.
 
     Examples:
-        >>> from attlas.verify.registry import find_claims
-        >>> wording_sentence(find_claims(["gu2024exploring/theorem-6-6"]))
-        'For 1 of 1 statements the verdict is about our wording of the paper: 1 as recalled.'
+        >>> from attlas.verify.registry import one_claim
+        >>> provenance_text(one_claim("trauger2023sequence/lemma-3-2"))
+        'as printed'
+        >>> provenance_text(one_claim("gu2024exploring/theorem-f-2-units"))
+        'as recalled: suspected erratum'
     """
-    forms = [form_of(claim) for claim in claims]
-    numbers = Counter(form for form in forms if form in OUR_WORDING)
-    if not numbers:
+    provenance = provenance_of(claim)
+    plain = Status.AS_PRINTED if provenance is Provenance.PRINTED else Status.RECONSTRUCTED
+    return str(provenance) if claim.status is plain else f"{provenance}: {claim.status}"
+
+
+def wording_sentence(provenances: Iterable[Provenance]) -> str:
+    """A sentence on statements that are the paper's in our words; empty without any.
+
+    Examples:
+        >>> print(wording_sentence([Provenance.PRINTED, Provenance.RECALLED]))
+        A verdict on a statement as recalled is about our wording of the paper.
+        >>> wording_sentence([Provenance.PRINTED])
+        ''
+    """
+    present = set(provenances)
+    ours = [str(provenance) for provenance in OUR_WORDING if provenance in present]
+    if not ours:
         return ""
-    kinds = ", ".join(f"{numbers[form]} {form}" for form in OUR_WORDING if numbers[form])
-    number = f"{numbers.total()} of {len(forms)}"
-    return f"For {number} statements the verdict is about our wording of the paper: {kinds}."
+    return f"A verdict on a statement {' or '.join(ours)} is about our wording of the paper."

@@ -68,11 +68,11 @@ def cases(report: "CheckReport") -> tuple[Case, ...]:
     # A counterexample of the attack is the instance to look at.
     search = report.challenge
     decisive = search.verdict if search and search.violated else report.verdict
-    detail = "\n".join(_lines(report.claim, report.statement, decisive))
+    detail = "\n".join(_lines(report, decisive))
     test_cases = [Case(names[0], tuple(map(plain, report.claim_defects)), detail, report.seconds)]
     for name, control in zip(names[1:], report.controls, strict=True):
         wrong = () if control.as_expected else (plain(control.defect),)
-        detail = "\n".join(_lines(report.claim, report.statement, control.verdict))
+        detail = "\n".join(_lines(report, control.verdict))
         test_cases.append(Case(name, wrong, detail))
     return tuple(test_cases)
 
@@ -101,10 +101,12 @@ def _assigned(name: str, array: np.ndarray) -> str:
     return begin + text.replace("\n", "\n" + " " * len(begin))
 
 
-def _lines(claim: str, statement: str, verdict: "Verdict") -> Iterator[str]:
-    yield f"claim      {claim}"
-    if statement:
-        yield f"statement  {printable(statement)}"
+def _lines(report: "CheckReport", verdict: "Verdict") -> Iterator[str]:
+    yield f"claim      {report.claim}"
+    if report.statement:
+        yield f"statement  {printable(report.statement)}"
+    if report.provenance:
+        yield f"provenance {report.provenance}"
     yield f"verdict    {verdict.outcome}: {plain(verdict.reason)}"
     if verdict.slack is not None:
         yield f"slack      {verdict.slack:.6g}"

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from markupsafe import Markup
 
-from attlas.claims.claim import Claim
+from attlas.claims.claim import Claim, provenance_text
 from attlas.claims.strength import outcome_words, strength_sentences
 from attlas.claims.verdict import CheckReport, Verdict
 from attlas.display.numbers import plain_number
@@ -48,7 +48,8 @@ def report_text(report: CheckReport) -> str:
         a/b: SUPPORTED (held; 64 of 64 instances, seed 0)
           unexpected: SUPPORTED, expected VIOLATED: held
     """
-    lines = [f"{report.claim}: {verdict_text(report.verdict)}"]
+    before = f"{report.provenance}: " if report.provenance else ""
+    lines = [f"{report.claim}: {before}{verdict_text(report.verdict)}"]
     lines += [f"  control '{plain(c.description)}': {c.verdict.outcome}" for c in report.controls]
     lines += [f"  {text}" for text in strength_sentences(report)]
     return "\n".join([*lines, *(f"  unexpected: {plain(text)}" for text in report.defects)])
@@ -64,7 +65,8 @@ def report_html(report: CheckReport) -> Markup:
         True
     """
     verdict = report.verdict
-    rows = [("the claim", outcome_words(report), verdict.slack, verdict.tightness, verdict.reason)]
+    name = f"the claim, {report.provenance}" if report.provenance else "the claim"
+    rows = [(name, outcome_words(report), verdict.slack, verdict.tightness, verdict.reason)]
     for control in report.controls:
         v = control.verdict
         name = f"control: {control.description}"
@@ -90,7 +92,10 @@ def claim_html(claim: Claim) -> Markup:
         >>> "Lemma 1, a/b" in claim_html(Claim(*words, abs, dict, ()))
         True
     """
-    rows = [("kind", f"{claim.kind}, {claim.status}, {claim.source}")]
+    rows = [
+        ("kind", str(claim.kind)),
+        ("provenance", f"{provenance_text(claim)}; text {claim.source}"),
+    ]
     rows += [("assumes", assumption.text) for assumption in claim.assumptions]
     rows += [("control", control.description) for control in claim.controls]
     remark = Markup("<p>{}</p>").format(prose(claim.remark)) if claim.remark else Markup("")

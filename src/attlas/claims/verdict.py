@@ -7,10 +7,11 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Self
+from typing import Self, TypeVar
 
 import numpy as np
 
+T = TypeVar("T")
 Witness = Mapping[str, np.ndarray]
 Limits = tuple[float | None, ...]
 """The smallest relative change of the right side that a check detects, by component."""
@@ -69,6 +70,23 @@ class Strength(StrEnum):
         if ratio > 0.5:
             return cls("tested")
         return cls("consistent" if ratio >= 0.01 else "vacuous")
+
+
+class Provenance(StrEnum):
+    """Whose statement a verdict is about; it stands before the verdict.
+
+    `OWN` is a statement that we corrected, sharpened or added. No count adds claims of different
+    provenance.
+
+    Examples:
+        >>> [str(each) for each in Provenance]
+        ['as printed', 'as recalled', 'as reconstructed', 'own']
+    """
+
+    PRINTED = "as printed"
+    RECALLED = "as recalled"
+    RECONSTRUCTED = "as reconstructed"
+    OWN = "own"
 
 
 @dataclass(frozen=True, repr=False)
@@ -183,6 +201,7 @@ class CheckReport:
             nearest control is farthest; None for kinds without a ratio and for errata.
         statement: LaTeX of the claim, where the report was made by a check of it.
         source: sha256 of the sources that define the claim, as they were when it was checked.
+        provenance: of the statement, where the report was made by a check of it.
     """
 
     claim: str
@@ -197,6 +216,7 @@ class CheckReport:
     source: str = field(default="", compare=False)
     exponents: Mapping[str, float | None] = field(default_factory=dict)
     nearest: float | None = None
+    provenance: Provenance | None = field(default=None, compare=False)
 
     def __repr__(self) -> str:
         from attlas.claims.report_text import report_text
@@ -244,6 +264,19 @@ class CheckReport:
         """What needs investigation: empty when all came out as expected."""
         controls = (control.defect for control in self.controls if not control.as_expected)
         return (*self.claim_defects, *controls)
+
+
+def by_provenance(items: Iterable[tuple[Provenance, T]]) -> dict[Provenance, tuple[T, ...]]:
+    """Items grouped by provenance, in the order of `Provenance`; empty groups are omitted.
+
+    Examples:
+        >>> groups = by_provenance([(Provenance.OWN, 1), (Provenance.PRINTED, 2)])
+        >>> {provenance.value: items for provenance, items in groups.items()}
+        {'as printed': (2,), 'own': (1,)}
+    """
+    pairs = list(items)
+    groups = {each: tuple(item for of, item in pairs if of is each) for each in Provenance}
+    return {provenance: group for provenance, group in groups.items() if group}
 
 
 def limits_of(report: CheckReport) -> Limits:

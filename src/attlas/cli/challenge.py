@@ -83,7 +83,7 @@ def _search(context: typer.Context, name: str | None, options: dict) -> "tuple[C
     if before is not None:
         typer.echo(f"stored      {before.outcome}, ratio {number(before.tightness)}")
     typer.echo(f"effort      {report.evaluations} evaluations, seed {options['seed']}")
-    _show(report.verdict)
+    _show(claim, report.verdict)
     if report.certified:
         typer.echo(f"proof       {report.certified}")
     path = witness_file(store, claim.name)
@@ -129,13 +129,15 @@ def _replay(name: str | None, file: Path) -> "tuple[Claim, Verdict]":
             "search again with `attlas challenge`"
         ) from error
     typer.echo(f"claim       {claim.name} ({plain(claim.locator)})")
-    _show(verdict)
+    _show(claim, verdict)
     return claim, verdict
 
 
-def _show(verdict: "Verdict") -> None:
+def _show(claim: "Claim", verdict: "Verdict") -> None:
+    from attlas.claims.claim import provenance_text
     from attlas.display.terminal import number
 
+    typer.echo(f"provenance  {provenance_text(claim)}")
     typer.echo(f"verdict     {verdict.outcome}: {verdict.reason}")
     typer.echo(f"slack       {number(verdict.slack)}")
     typer.echo(f"tightness   {number(verdict.tightness)}")

@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
 COLUMNS = (
     "claim",
+    "provenance",
     "verdict",
     "strength",
-    "status",
     "detects from",
     "tightness",
     "slack",
@@ -179,12 +179,13 @@ def _keep(store: "Store", report: "CheckReport") -> None:
 
 
 def _show(claims: "Sequence[Claim]", reports: "dict[str, CheckReport]") -> None:
-    from attlas.claims.claim import wording_sentence
-    from attlas.claims.verdict import FARTHEST, strengths
+    from attlas.claims.claim import provenance_of, wording_sentence
+    from attlas.claims.verdict import FARTHEST, by_provenance
     from attlas.display.terminal import number, plain, say, show_table
 
     rows = [_row(claim, reports[claim.name]) for claim in claims]
-    show_table(COLUMNS, rows, always=("verdict", "strength"), elsewhere="`--json FILE`")
+    always = ("provenance", "verdict", "strength")
+    show_table(COLUMNS, rows, always=always, elsewhere="`--json FILE`")
     for claim in claims:
         report = reports[claim.name]
         for defect in report.defects:
@@ -194,20 +195,31 @@ def _show(claims: "Sequence[Claim]", reports: "dict[str, CheckReport]") -> None:
                 f"{claim.name}: no control is nearer than a factor of {FARTHEST:g}: the nearest "
                 f"exceeds its bound {number(report.nearest)} times"
             )
-    defective = sum(bool(report.defects) for report in reports.values())
-    supported = [report for report in reports.values() if report.verdict.outcome == "SUPPORTED"]
-    if len(supported) > 1:
-        say(f"{len(supported)} supported claims: {strengths(supported)}; see `attlas power CLAIM`")
-    if wording := wording_sentence(claims):
+    if wording := wording_sentence(map(provenance_of, claims)):
         say(wording)
-    busy = sum(report.seconds for report in reports.values())
-    say(
-        f"{len(reports)} claims checked in {busy:.0f} s of work: "
+    pairs = ((provenance_of(claim), reports[claim.name]) for claim in claims)
+    for provenance, group in by_provenance(pairs).items():
+        for text in _counted(group):
+            say(f"{provenance}: {text}")
+
+
+def _counted(reports: "Sequence[CheckReport]") -> Iterator[str]:
+    """The numbers of the claims of one provenance."""
+    from attlas.claims.verdict import strengths
+
+    supported = [report for report in reports if report.verdict.outcome == "SUPPORTED"]
+    if len(supported) > 1:
+        yield f"{len(supported)} supported claims, {strengths(supported)}; see `attlas power CLAIM`"
+    defective = sum(bool(report.defects) for report in reports)
+    busy = sum(report.seconds for report in reports)
+    yield (
+        f"{len(reports)} claims checked in {busy:.0f} s of work, "
         f"{len(reports) - defective} as expected, {defective} unexpected"
     )
 
 
 def _row(claim: "Claim", report: "CheckReport") -> tuple[str, ...]:
+    from attlas.claims.claim import provenance_text
     from attlas.display.terminal import number, plain
 
     good = sum(control.as_expected for control in report.controls)
@@ -218,9 +230,9 @@ def _row(claim: "Claim", report: "CheckReport") -> tuple[str, ...]:
         attacked = "violated" if search.violated else f"best ratio {number(search.ratio)}"
     return (
         report.claim,
+        provenance_text(claim),
         report.verdict.outcome,
         report.strength or "-",
-        claim.status,
         _detected(report),
         number(report.verdict.tightness),
         number(report.verdict.slack),

@@ -63,9 +63,12 @@ class CheckFiles:
 
             write_text_file(self.markdown, markdown_table(rows, environment), "--markdown")
         if self.badge is not None:
+            from attlas.claims.claim import provenance_of
             from attlas.site.badge import badge_text
 
-            text = badge_text(self.badge, [report for _, report in rows])
+            text = badge_text(
+                self.badge, [(provenance_of(claim), report) for claim, report in rows]
+            )
             write_text_file(self.badge, text, "--badge")
 
 

@@ -1,5 +1,6 @@
 """`attlas list`: papers, claims and experiments."""
 
+from collections import Counter
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
@@ -41,9 +42,9 @@ def list_(
     selection = select(names, experiments=kinds != [Listing.CLAIMS])
 
     makers = {
-        Listing.PAPERS: (("paper", "year", "claims", "experiments", "title"), _papers),
+        Listing.PAPERS: (_papers_columns(), _papers),
         Listing.CLAIMS: (
-            ("claim", "status", "kind", "locator", "source", "attacked over"),
+            ("claim", "provenance", "kind", "locator", "source", "attacked over"),
             _claims,
         ),
         Listing.EXPERIMENTS: (("experiment", "question", "paper"), _experiments),
@@ -57,22 +58,32 @@ def list_(
         show_table(columns, rows(selection), title="" if len(kinds) == 1 else listing.value)
 
 
+def _papers_columns() -> tuple[str, ...]:
+    """No column adds claims of different provenance."""
+    from attlas.claims.verdict import Provenance
+
+    return ("paper", "year", *map(str, Provenance), "experiments", "title")
+
+
 def _papers(selection: "Selection") -> list[tuple[str, ...]]:
+    from attlas.claims.claim import provenance_of
+    from attlas.claims.verdict import Provenance
     from attlas.site.atlas import references_of
 
-    claimed = [claim.paper for claim in selection.claims]
+    claimed = Counter((claim.paper, provenance_of(claim)) for claim in selection.claims)
     tested = [experiment.paper for experiment in selection.experiments]
     references, titles = references_of(selection.claims, selection.experiments)
     rows = []
-    for key in sorted({*claimed, *tested}):
+    for key in sorted({*(paper for paper, _ in claimed), *tested}):
         year = str(references[key].year) if key in references else "-"
         title = references[key].title if key in references else titles.get(key) or "-"
-        rows.append((key, year, str(claimed.count(key)), str(tested.count(key)), title))
+        numbers = (str(claimed[key, provenance]) for provenance in Provenance)
+        rows.append((key, year, *numbers, str(tested.count(key)), title))
     return rows
 
 
 def _claims(selection: "Selection") -> list[tuple[str, ...]]:
-    from attlas.claims.claim import Claim
+    from attlas.claims.claim import Claim, provenance_text
     from attlas.display.terminal import plain
     from attlas.verify.searchable import is_searchable, why_not_attacked
 
@@ -82,7 +93,7 @@ def _claims(selection: "Selection") -> list[tuple[str, ...]]:
         return ", ".join(claim.search_over) or ("its random draws" if is_searchable(claim) else "-")
 
     return [
-        (c.name, c.status, c.kind, plain(c.locator), c.source, attacked(c))
+        (c.name, provenance_text(c), c.kind, plain(c.locator), c.source, attacked(c))
         for c in selection.claims
     ]
 

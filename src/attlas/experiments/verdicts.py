@@ -11,7 +11,14 @@ import numpy as np
 
 from attlas._files.plain_file import Damaged
 from attlas.claims.claim import Claim
-from attlas.claims.verdict import ChallengeReport, CheckReport, ControlReport, Outcome, Verdict
+from attlas.claims.verdict import (
+    ChallengeReport,
+    CheckReport,
+    ControlReport,
+    Outcome,
+    Provenance,
+    Verdict,
+)
 from attlas.core.errors import UserError
 from attlas.experiments.environment import environment, provenance
 from attlas.experiments.pair import read_pair, write_pair
@@ -32,6 +39,7 @@ def report_document(report: CheckReport) -> dict[str, Any]:
     challenge = report.challenge
     return {
         "claim": report.claim,
+        "provenance": str(report.provenance or ""),
         "expect": str(report.expect),
         "verdict": _verdict_document(report.verdict),
         "strength": report.strength,
@@ -258,5 +266,6 @@ def _report(
         source=document["metadata"].get("source", {}).get("sha256", ""),
         exponents={k: v if v is None else float(v) for k, v in stored.get("exponents", {}).items()},
         nearest=_optional(stored.get("nearest")),
+        provenance=Provenance(stored["provenance"]) if stored.get("provenance") else None,
     )
     return report, dict(document["metadata"])

@@ -1,12 +1,12 @@
 """A badge of the claims: the endpoint format of badge services, and an SVG picture."""
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from pathlib import Path
 from xml.sax.saxutils import escape, quoteattr
 
-from attlas.claims.verdict import CheckReport, Outcome
-from attlas.site.evidence_level import EvidenceLevel, counts, evidence_level, sentence
+from attlas.claims.verdict import CheckReport, Outcome, Provenance
+from attlas.site.evidence_level import EvidenceLevel, counts, evidence_level, standing
 
 COLOURS = {"brightgreen": "#2e7d32", "yellow": "#8a6100", "red": "#b3261e", "lightgrey": "#5f6368"}
 """Names of colours of an endpoint, and our colours, with a contrast of at least 4.5 to white."""
@@ -15,19 +15,24 @@ _SLIM = frozenset("ijl.,:;'|!()[] ftr")
 
 
 def badge_document(
-    reports: Iterable[CheckReport | None], label: str = "attlas"
+    results: Iterable[tuple[Provenance, CheckReport | None]], label: str = "attlas"
 ) -> dict[str, object]:
     """The badge in the form {schemaVersion, label, message, color} of an endpoint.
 
     It is red if a claim that should hold has a counterexample, and yellow if one is open. Expected
-    counterexamples (of errata) are counted without changing the colour. A report is None for a
-    claim that was not run.
+    counterexamples (of errata) are counted without changing the colour. Claims are counted for
+    each provenance of their statement.
+
+    Args:
+        results: provenance and report of each claim; the report is None if it was not run.
 
     Examples:
-        >>> badge_document([None])["message"], badge_document([])["color"]
-        ('1 open', 'lightgrey')
+        >>> document = badge_document([(Provenance.PRINTED, None), (Provenance.OWN, None)])
+        >>> document["message"], badge_document([])["color"]
+        ('as printed: 1 open; own: 1 open', 'lightgrey')
     """
-    all_reports = list(reports)
+    pairs = list(results)
+    all_reports = [report for _, report in pairs]
     numbers = counts(all_reports)
     unexpected = any(
         report is not None
@@ -41,7 +46,7 @@ def badge_document(
         colour = "yellow"
     else:
         colour = "brightgreen" if all_reports else "lightgrey"
-    return {"schemaVersion": 1, "label": label, "message": sentence(numbers), "color": colour}
+    return {"schemaVersion": 1, "label": label, "message": standing(pairs), "color": colour}
 
 
 def badge_svg(label: str, message: str, colour: str) -> str:
@@ -68,14 +73,16 @@ def badge_svg(label: str, message: str, colour: str) -> str:
     )
 
 
-def badge_text(file: Path, reports: Sequence[CheckReport | None], label: str = "attlas") -> str:
+def badge_text(
+    file: Path, results: Iterable[tuple[Provenance, CheckReport | None]], label: str = "attlas"
+) -> str:
     """The content of a badge file: an SVG picture if its name ends in .svg, else JSON.
 
     Examples:
         >>> badge_text(Path("badge.json"), [])[:22]
         '{"schemaVersion": 1, "'
     """
-    document = badge_document(reports, label)
+    document = badge_document(results, label)
     if file.suffix.lower() != ".svg":
         return json.dumps(document, ensure_ascii=False) + "\n"
     return badge_svg(label, str(document["message"]), str(document["color"]))

@@ -6,7 +6,7 @@ from typing import NamedTuple
 from attlas.claims.strength import TIGHT, best_ratio
 from attlas.claims.verdict import CheckReport, Outcome, limits_of, passing_factor
 from attlas.display.numbers import plain_number
-from attlas.site.content import ClaimEntry
+from attlas.site.content import ClaimEntry, claim_groups
 from attlas.site.evidence_level import EvidenceLevel, evidence_level
 
 
@@ -23,6 +23,17 @@ class ClaimList(NamedTuple):
     title: str
     about: str
     claims: tuple[Listed, ...]
+
+    @property
+    def counted(self) -> str:
+        """The number of claims of each provenance.
+
+        Examples:
+            >>> ClaimList("Not decided", "", ()).counted
+            'none'
+        """
+        groups = claim_groups(listed.entry for listed in self.claims)
+        return ", ".join(f"{len(g.claims)} {g.provenance}" for g in groups) or "none"
 
 
 _LISTS = (

@@ -1,16 +1,24 @@
 """The contents of an atlas before rendering: papers, claims, chains and experiments."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from markupsafe import Markup
 
-from attlas.claims.claim import OUR_WORDING, Claim, Erratum, Form, Status, form_of, wording_sentence
+from attlas.claims.claim import (
+    OUR_WORDING,
+    Claim,
+    Erratum,
+    Status,
+    provenance_of,
+    provenance_text,
+    wording_sentence,
+)
 from attlas.claims.claim import Source as Text
 from attlas.claims.strength import outcome_words
-from attlas.claims.verdict import CheckReport, Outcome
+from attlas.claims.verdict import CheckReport, Outcome, Provenance, by_provenance
 from attlas.experiments.experiment import Experiment
 from attlas.projects.references import Reference
 from attlas.site.links import anchor
@@ -91,14 +99,14 @@ class ClaimEntry:
         return self.claim.name.split("/", 1)[1]
 
     @property
-    def form(self) -> Form:
-        """How its statement relates to the printed one."""
-        return form_of(self.claim)
+    def provenance(self) -> Provenance:
+        """Whose statement its verdict is about."""
+        return provenance_of(self.claim)
 
     @property
-    def wording(self) -> str:
-        """The form, if the statement is the paper's in our words; else empty."""
-        return str(self.form) if self.form in OUR_WORDING else ""
+    def provenance_text(self) -> str:
+        """The provenance, with the claim's status if that says more."""
+        return provenance_text(self.claim)
 
     @property
     def suspected(self) -> bool:
@@ -134,6 +142,39 @@ class ClaimEntry:
     def unexpected(self) -> bool:
         """Whether something is not as expected: verdict, control or challenge."""
         return bool(self.report and self.report.defects)
+
+
+@dataclass(frozen=True)
+class ClaimGroup:
+    """Claims of one provenance, which may be counted together."""
+
+    provenance: Provenance
+    claims: tuple[ClaimEntry, ...]
+
+    def count(self, outcome: Outcome | None) -> int:
+        """The number of claims with an outcome; None counts claims that were not run."""
+        return sum(entry.outcome is outcome for entry in self.claims)
+
+    @property
+    def unexpected(self) -> int:
+        """The number of claims with an unexpected result."""
+        return sum(entry.unexpected for entry in self.claims)
+
+    @property
+    def challenged(self) -> int:
+        """The number of claims that were attacked."""
+        return sum(bool(entry.report and entry.report.challenge) for entry in self.claims)
+
+
+def claim_groups(entries: Iterable[ClaimEntry]) -> tuple[ClaimGroup, ...]:
+    """Claims by provenance, without empty groups.
+
+    Examples:
+        >>> claim_groups([])
+        ()
+    """
+    groups = by_provenance((entry.provenance, entry) for entry in entries)
+    return tuple(ClaimGroup(provenance, group) for provenance, group in groups.items())
 
 
 @dataclass(frozen=True)
@@ -283,28 +324,31 @@ class PaperEntry:
         """The paper's title."""
         return self.reference.title if self.reference else self.title or self.key
 
-    def count(self, outcome: Outcome | None) -> int:
-        """The number of claims with an outcome; None counts claims that were not run."""
-        return sum(entry.outcome is outcome for entry in self.claims)
-
     @property
-    def unexpected(self) -> int:
-        """The number of claims with an unexpected result."""
-        return sum(entry.unexpected for entry in self.claims)
+    def groups(self) -> tuple[ClaimGroup, ...]:
+        """The claims by provenance."""
+        return claim_groups(self.claims)
 
     @property
     def wording(self) -> str:
         """A sentence on recalled or reconstructed statements; empty without any."""
-        return wording_sentence(entry.claim for entry in self.claims)
+        return wording_sentence(entry.provenance for entry in self.claims)
+
+    @property
+    def unread(self) -> bool:
+        """Whether all its statements are in our wording."""
+        provenances = {entry.provenance for entry in self.claims}
+        return bool(provenances & {*OUR_WORDING}) and Provenance.PRINTED not in provenances
 
     def suspected(self, erratum: Erratum) -> bool:
         """Whether an erratum is about a statement that we have not read in the paper."""
-        return any(e.suspected for e in self.claims if e.claim.name == erratum.claim)
+        shown = (entry for entry in self.claims if entry.claim.name == erratum.claim)
+        return self.unread or any(entry.suspected for entry in shown)
 
     @property
-    def challenged(self) -> int:
-        """The number of claims that were attacked."""
-        return sum(bool(entry.report and entry.report.challenge) for entry in self.claims)
+    def suspicions(self) -> int:
+        """The number of suspected errata."""
+        return sum(map(self.suspected, self.errata))
 
 
 @dataclass(frozen=True)
@@ -329,6 +373,11 @@ class Atlas:
     def claims(self) -> tuple[ClaimEntry, ...]:
         """The claims of all papers."""
         return tuple(entry for paper in self.papers for entry in paper.claims)
+
+    @property
+    def groups(self) -> tuple[ClaimGroup, ...]:
+        """The claims of all papers by provenance."""
+        return claim_groups(self.claims)
 
     @property
     def experiments(self) -> tuple[ExperimentEntry, ...]:

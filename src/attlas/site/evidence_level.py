@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterable
 from enum import StrEnum
 
-from attlas.claims.verdict import CheckReport, Outcome
+from attlas.claims.verdict import CheckReport, Outcome, Provenance, by_provenance
 
 
 class EvidenceLevel(StrEnum):
@@ -44,6 +44,18 @@ def counts(reports: Iterable[CheckReport | None]) -> dict[EvidenceLevel, int]:
     """
     numbers = Counter(evidence_level(report) for report in reports)
     return {level: numbers[level] for level in EvidenceLevel}
+
+
+def standing(results: Iterable[tuple[Provenance, CheckReport | None]]) -> str:
+    """The counts of evidence levels for each provenance; no number adds over provenances.
+
+    Examples:
+        >>> standing([(Provenance.OWN, None), (Provenance.PRINTED, None), (Provenance.OWN, None)])
+        'as printed: 1 open; own: 2 open'
+    """
+    groups = by_provenance(results)
+    told = (f"{provenance}: {sentence(counts(group))}" for provenance, group in groups.items())
+    return "; ".join(told) or "no claims"
 
 
 def sentence(numbers: dict[EvidenceLevel, int]) -> str:

@@ -5,28 +5,30 @@ import xml.etree.ElementTree as ElementTree
 from collections.abc import Sequence
 
 from attlas.claims.report_cases import Case, cases
-from attlas.claims.verdict import CheckReport
+from attlas.claims.verdict import CheckReport, Provenance
 
 _NOT_XML = re.compile(r"[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 def junit_xml(reports: Sequence[CheckReport]) -> str:
-    """The reports of a check as JUnit XML, a suite for each paper.
+    """The reports of a check as JUnit XML, a suite for each paper and provenance.
 
-    A case fails if something about the claim or the control needs investigation; the text of the
-    failure holds the numbers and the witness.
+    The root has no counts, which would add over provenances. A case fails if something about the
+    claim or the control needs investigation; the text of the failure holds the numbers and the
+    witness.
 
     Examples:
         >>> print(junit_xml([]).splitlines()[1])
-        <testsuites name="attlas" tests="0" failures="0" time="0.000" />
+        <testsuites name="attlas" />
     """
-    papers: dict[str, list[Case]] = {}
+    suites: dict[tuple[str, Provenance | None], list[Case]] = {}
     for report in reports:
-        papers.setdefault(report.claim.partition("/")[0], []).extend(cases(report))
-    everything = [case for group in papers.values() for case in group]
-    root = ElementTree.Element("testsuites", _counts("attlas", everything))
-    for paper, group in papers.items():
-        suite = ElementTree.SubElement(root, "testsuite", _counts(paper, group) | {"errors": "0"})
+        paper = report.claim.partition("/")[0]
+        suites.setdefault((paper, report.provenance), []).extend(cases(report))
+    root = ElementTree.Element("testsuites", {"name": "attlas"})
+    for (paper, provenance), group in suites.items():
+        name = f"{paper}, {provenance}" if provenance else paper
+        suite = ElementTree.SubElement(root, "testsuite", _counts(name, group) | {"errors": "0"})
         for case in group:
             attributes = {"classname": _text(paper), "name": _text(case.name)}
             node = ElementTree.SubElement(

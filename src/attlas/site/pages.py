@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache, cached_property
 
-from attlas.claims.claim import Erratum, ErratumClass, Kind, Status
+from attlas.claims.claim import Erratum, ErratumClass, Kind
 from attlas.claims.verdict import Outcome
 from attlas.site.bundle import bundle, modules
 from attlas.site.content import MARKS, Atlas, ClaimEntry, PaperEntry
@@ -151,11 +151,12 @@ class _Book:
     def filters(self) -> tuple[tuple[str, str, tuple[tuple[str, str], ...]], ...]:
         """Name, label, and values with their display texts."""
         marks = dict.fromkeys(mark.word for mark in MARKS.values())
+        provenances = sorted({entry.provenance_text for entry in self.atlas.claims})
         return (
             ("what", "What", tuple(_WHATS.items())),
             ("paper", "Paper", tuple((paper.key, paper.short) for paper in self.atlas.papers)),
             ("kind", "Kind", _same(Kind)),
-            ("status", "Status", _same(Status)),
+            ("status", "Provenance", _same(provenances)),
             ("verdict", "Verdict", _same(marks)),
             ("tightness", "Tightness", _TIGHTNESS),
             ("attack", "Attack", _same(_ATTACKS)),

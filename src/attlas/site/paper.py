@@ -11,7 +11,7 @@ from attlas.projects.references import Reference, read_references
 from attlas.site.atlas import gather, references_of
 from attlas.site.claim_lists import ClaimList, claim_lists
 from attlas.site.content import Atlas, ClaimEntry, PaperEntry, paper_order
-from attlas.site.evidence_level import counts, sentence
+from attlas.site.evidence_level import standing
 from attlas.site.findings import findings_of
 from attlas.site.ledger import slack_ledger
 from attlas.site.page import render_template
@@ -29,8 +29,8 @@ class PaperPage:
 
     @property
     def standing(self) -> str:
-        """How many claims held, have a counterexample, or are open."""
-        return sentence(counts(entry.report for entry in self.paper.claims))
+        """How many claims of each provenance held, have a counterexample, or are open."""
+        return standing((entry.provenance, entry.report) for entry in self.paper.claims)
 
     @property
     def rows(self) -> tuple[tuple[ClaimEntry, VerdictRow], ...]:

@@ -157,7 +157,7 @@ def _claim(entry: ClaimEntry, number: int) -> Row:
         text=beginning,
         more=more,
         kind=claim.kind.value,
-        status=claim.status.value,
+        status=entry.provenance_text,
         verdict=entry.mark.word,
         tightness=_rounded(best_ratio(report) if report else None),
         attack=_attack(entry),

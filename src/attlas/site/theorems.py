@@ -4,9 +4,10 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from attlas.claims.claim import Form, Status
+from attlas.claims.claim import Status
 from attlas.claims.strength import best_ratio
-from attlas.site.content import ClaimEntry, Finding, PaperEntry
+from attlas.claims.verdict import Provenance
+from attlas.site.content import ClaimEntry, ClaimGroup, Finding, PaperEntry, claim_groups
 from attlas.site.evidence_level import EvidenceLevel, counts, evidence_level, sentence
 from attlas.site.links import anchor
 
@@ -38,16 +39,22 @@ class Theorem:
 
     @property
     def standings(self) -> tuple[tuple[str, str, tuple[ClaimEntry, ...]], ...]:
-        """For each form of the theorem: its name, counts of evidence levels, and its claims."""
-        entries = (*self.stated, *self.ours)
-        groups = ((form, tuple(e for e in entries if e.form is form)) for form in Form)
-        return tuple((str(form), _counted(group), group) for form, group in groups if group)
+        """For each provenance: its name, counts of evidence levels, and its claims."""
+        return tuple((str(g.provenance), _counted(g), g.claims) for g in self._groups)
+
+    @property
+    def _groups(self) -> tuple[ClaimGroup, ...]:
+        return claim_groups((*self.stated, *self.ours))
 
     @property
     def tightness(self) -> tuple[ClaimEntry, float] | None:
-        """The held claim that came closest to equality, with its ratio; the paper's form first."""
+        """The held claim that came closest to equality, with its ratio.
+
+        Claims are compared within one provenance: the first of `Provenance` with such a claim.
+        """
         repaired = [entry for entry in self.ours if entry.claim.status is not Status.NEW]
-        for group in (self.stated, repaired, self.ours):
+        stated = [group.claims for group in claim_groups(self.stated)]
+        for group in (*stated, repaired, self.ours):
             candidates = [
                 (entry, ratio)
                 for entry in group
@@ -79,8 +86,8 @@ def theorems_of(paper: PaperEntry) -> tuple[Theorem, ...]:
         Theorem(
             paper=paper.key,
             name=name,
-            stated=tuple(entry for entry in entries if entry.form is not Form.OURS),
-            ours=tuple(entry for entry in entries if entry.form is Form.OURS),
+            stated=tuple(entry for entry in entries if entry.provenance is not Provenance.OWN),
+            ours=tuple(entry for entry in entries if entry.provenance is Provenance.OWN),
             requirements=tuple(
                 finding for finding in requirements if _is_about(finding, name, entries)
             ),
@@ -116,5 +123,5 @@ def _is_about(finding: Finding, name: str, entries: Sequence[ClaimEntry]) -> boo
     return mentions or bool({e.anchor for e in entries} & {e.anchor for e in finding.evidence})
 
 
-def _counted(entries: Sequence[ClaimEntry]) -> str:
-    return sentence(counts(entry.report for entry in entries))
+def _counted(group: ClaimGroup) -> str:
+    return sentence(counts(entry.report for entry in group.claims))

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from attlas.claims.claim import Claim
+from attlas.claims.claim import Claim, provenance_text
 from attlas.claims.verdict import CheckReport, Outcome
 from attlas.display.numbers import plain_number
 from attlas.site.content import BROKEN, MARKS
@@ -40,7 +40,7 @@ def verdict_row(claim: Claim, report: CheckReport | None) -> VerdictRow:
         locator=claim.locator,
         statement=claim.statement,
         kind=claim.kind.value,
-        provenance=f"{claim.status.value}, {claim.source.value}",
+        provenance=provenance_text(claim),
         instances=_instances(claim, report) if report else "",
         attack=_attack(claim, report) if report else "",
         tightness=_tightness(report) if report else None,

@@ -19,7 +19,7 @@ from jaxtyping import Array
 from attlas._jax.device_arrays import on_device
 from attlas._jax.factorising import FACTORISING
 from attlas._jax.processes import checker_variables, started_under, worker_pool
-from attlas.claims.claim import Claim, Control
+from attlas.claims.claim import Claim, Control, provenance_of
 from attlas.claims.verdict import ChallengeReport, CheckReport, ControlReport, Verdict, Witness
 from attlas.core.errors import UserError, in_short
 from attlas.projects.loading import source_digest
@@ -101,6 +101,7 @@ def check(
         statement=claim.statement,
         source=source_digest(claim.place[0], claim.home),
         nearest=nearest,
+        provenance=provenance_of(claim),
     )
 
 

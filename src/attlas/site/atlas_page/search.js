@@ -52,9 +52,9 @@ function item(entry, marks) {
     const drawn = element("span", "", `${sign} `);
     drawn.setAttribute("aria-hidden", "true");
     badge.append(drawn, entry.verdict);
-    line.append(" ", badge);
+    line.append(" ", element("span", "badge tone-quiet", entry.status), " ", badge);
   }
-  const told = [entry.what, entry.paperName, entry.kind, entry.status, entry.attack];
+  const told = [entry.what, entry.paperName, entry.kind, entry.verdict ? "" : entry.status, entry.attack];
   if (entry.tightness !== null) told.push(`tightness ${Number(entry.tightness.toPrecision(2))}`);
   made.append(line, element("p", "hit-about", told.filter(Boolean).join(" · ")));
   if (entry.text) made.append(element("p", "hit-text", entry.text));
