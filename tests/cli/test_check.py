@@ -108,7 +108,7 @@ def test_what_the_verdicts_are_worth_is_said_below_the_table(attlas, monkeypatch
 
 def test_strengths_are_counted_for_each_provenance(attlas, monkeypatch, tmp_path):
     monkeypatch.setattr("attlas.verify.check.check_all", reports_of(Outcome.SUPPORTED))
-    names = (LEMMA, "julistiono2024optimizing/lemma-13", "trauger2023sequence/lemma-3-2")
+    names = (LEMMA, "julistiono2024optimizing/lemma-16", "trauger2023sequence/lemma-3-2")
     _, out, _ = attlas("--results", tmp_path, "check", *names)
     assert "as reconstructed: 2 supported claims, 2 without" in out
     assert "3 supported" not in out

@@ -333,7 +333,7 @@ def provenance_text(claim: Claim) -> str:
         >>> provenance_text(one_claim("trauger2023sequence/lemma-3-2"))
         'as printed'
         >>> provenance_text(one_claim("gu2024exploring/theorem-f-2-units"))
-        'as recalled: suspected erratum'
+        'as reconstructed: suspected erratum'
     """
     provenance = provenance_of(claim)
     plain = Status.AS_PRINTED if provenance is Provenance.PRINTED else Status.RECONSTRUCTED
