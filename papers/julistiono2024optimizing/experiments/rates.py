@@ -20,8 +20,11 @@ from attlas.data.token_selection import make_support_selection
 from attlas.experiments import panels
 from attlas.experiments.experiment import Experiment
 from attlas.experiments.grid import Grid
-from attlas.experiments.panels import Column, Lines, largest, mean_and_interval, taken
+from attlas.experiments.panels import Column, Lines, largest, taken
 from attlas.experiments.settings import Settings
+from attlas.measures.statistics.power_law import power_law
+from julistiono2024optimizing.library.measures.path_exponents import interpolated
+from julistiono2024optimizing.library.token_selection.julistiono2024_rate import julistiono2024_rate
 from julistiono2024optimizing.library.token_selection.long_paths import LongPaths, long_paths
 from julistiono2024optimizing.library.token_selection.rate_comparison import (
     EXPONENTS,
@@ -33,6 +36,8 @@ REACH = {1.5: 2000.0, 2.0: 1400.0, 3.0: 1000.0}
 KINDS = ("plain", "flow", "fine")
 RANGES = {"plain": (5.0, 13.0), "flow": (100.0, 700.0)}
 """The values of log k between which exponents are fitted, past the transient of the start."""
+FITTED = 16
+"""Points of each path between which local slopes are taken."""
 CLEARLY = 0.1
 """By how much an exponent exceeds that of a power if we say that it is slower."""
 GRID = Grid(
@@ -117,6 +122,24 @@ def exponents(data: xr.Dataset) -> dict[str, object]:
     }
 
 
+def local_slopes(row: xr.Dataset) -> list[str]:
+    """The log-log slopes in the norm of the divergence and of the recalled rate, by kind."""
+    texts = []
+    for kind, (low, high) in RANGES.items():
+        path = row.sel(kind=kind)
+        reached = path.log_k.max("record") >= high
+        path = path.isel(member=np.flatnonzero(reached & path.divergence.notnull().any("record")))
+        if not path.sizes["member"]:
+            texts += ["not available"] * 2
+            continue
+        grid, axes = np.geomspace(low, high, FITTED), ("member", "record")
+        log_k, norm, D = (path[n].transpose(*axes).values for n in ("log_k", "norm", "divergence"))
+        x = interpolated(grid, log_k, norm)
+        for values in (interpolated(grid, log_k, D), julistiono2024_rate(x, float(row.p))):
+            texts.append(power_law(x, values).text())
+    return texts
+
+
 def beside_the_power(data: xr.Dataset) -> dict[str, object]:
     """Which exponents are clearly above that of the dotted power, and which could not be fitted."""
     measured = exponent("measured")(data)
@@ -165,7 +188,11 @@ def unit(data: xr.Dataset) -> xr.DataArray:
     return xr.DataArray([1.0, 1000.0], dims="end")
 
 
-PLAIN, FLOW = (f"{kind}, log k {low:g} to {high:g}" for kind, (low, high) in RANGES.items())
+SLOPES = tuple(
+    head
+    for kind, (low, high) in RANGES.items()
+    for head in (f"{kind}, log k {low:g} to {high:g}: slope", f"{kind}: slope recalled")
+)
 EXPERIMENT = Experiment(
     title="Rates of plain mirror descent and of its flow",
     question=__doc__,
@@ -176,10 +203,7 @@ EXPERIMENT = Experiment(
         ["p", "n"],
         [
             Column("seeds", "solved", panels.total),
-            Column(f"{PLAIN}: exponent", exponent("measured", "plain"), mean_and_interval),
-            Column("plain: recalled", exponent("printed", "plain")),
-            Column(f"{FLOW}: exponent", exponent("measured"), mean_and_interval),
-            Column("flow: recalled", exponent("printed")),
+            panels.Derived(SLOPES, local_slopes),
             Column("D / recalled rate falls by", exponent("falls"), panels.least),
             Column("d norm / d log k, over norm of SVM", exponent("growth")),
             Column("log k reached", lambda d: d.log_k.sel(kind="flow").max("record"), panels.least),

@@ -40,9 +40,9 @@ def power_law(exponents: dict[float, float], unit: float = 2.0) -> xr.Dataset:
 @pytest.mark.parametrize(("p", "exponent"), [(1.5, -1.0), (2.0, -2.0), (3.0, -2.0)])
 def test_table_shows_the_exponent_of_a_power_law(p, exponent):
     (row,) = EXPERIMENT.table(power_law({p: exponent})).to_dict("records")
-    shown = f"{exponent:.3f}"
-    assert row["flow, log k 100 to 700: exponent"].startswith(shown)
-    assert row["plain, log k 5 to 13: exponent"].startswith(shown)
+    shown = f"{exponent:.2f} [{exponent:.2f}, {exponent:.2f}]"
+    assert row["flow, log k 100 to 700: slope"] == shown
+    assert row["plain, log k 5 to 13: slope"] == shown
     assert row["seeds"] == 2
     assert row["SVMs unsolved"] == 1
     # Linear interpolation of an affine law is exact: what remains are roundings of the sums.
@@ -55,9 +55,24 @@ def test_table_shows_the_exponent_of_a_power_law(p, exponent):
 
 def test_printed_exponents_are_those_of_the_printed_rates():
     (row,) = EXPERIMENT.table(power_law({1.5: -1.0})).to_dict("records")
-    assert row["flow: recalled"] == pytest.approx(-0.5, rel=1e-12)
+    assert row["flow: slope recalled"] == "-0.50 [-0.50, -0.50]"
     # The power law beats the printed one by the root of the range of log k.
     assert row["D / recalled rate falls by"] == pytest.approx(7**0.5, rel=1e-9)
+
+
+def test_a_rate_that_bends_has_its_local_slopes():
+    (row,) = EXPERIMENT.table(power_law({3.0: -2.0})).to_dict("records")
+    # The slope of log(x) / x between the first and the last two of 16 norms from 200 to 1400.
+    x = np.geomspace(200, 1400, 16)
+    slopes = np.diff(np.log(np.log(x) / x)) / np.diff(np.log(x))
+    ends = [f"{slope:.2f} [{slope:.2f}, {slope:.2f}]" for slope in slopes[[0, -1]]]
+    assert row["flow: slope recalled"] == f"{ends[0]} first to {ends[1]} last"
+
+
+def test_paths_that_end_early_have_no_slope():
+    short = power_law({2.0: -2.0}).isel(record=slice(0, 12))
+    (row,) = EXPERIMENT.table(short).to_dict("records")
+    assert row["flow, log k 100 to 700: slope"] == "not available"
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 import xarray as xr
 from jaxtyping import Array
-from scipy.stats import linregress, spearmanr
+from scipy.stats import spearmanr
+from scipy.stats import t as student
 
 from attlas.data.sparse_majority import MajorityDesign
 from attlas.experiments import panels
@@ -163,7 +164,7 @@ def growth(data: xr.Dataset) -> dict[str, object]:
         "shortest": int(data["T"][0]),
         "trend": _rank_text(every["correlation"], every["p"]),
         "later": _rank_text(later["correlation"], later["p"]),
-        "factor": f"{every['factor']:.1f}",
+        "factor": factor_of_line(lengths, gaps.values),
     }
 
 
@@ -180,16 +181,36 @@ def _rank_text(correlation: Any, p: Any) -> str:
 
 
 def _trend(lengths: np.ndarray, gaps: np.ndarray) -> dict[str, float]:
-    """Spearman's correlation with its p-value, and the factor by which the line in log T rises."""
+    """Spearman's correlation with its p-value."""
     finite = np.isfinite(gaps)
-    T, gap = lengths[finite], gaps[finite]
-    ranks: Any = spearmanr(T, gap)
-    line: Any = linregress(np.log(T), gap)  # its fields are named; the stubs have a tuple
-    ends = line.intercept + line.slope * np.log([T.min(), T.max()])
-    return {
-        "correlation": float(ranks.statistic), "p": float(ranks.pvalue),
-        "factor": float(ends[1] / ends[0]),
-    }  # fmt: skip
+    ranks: Any = spearmanr(lengths[finite], gaps[finite])
+    return {"correlation": float(ranks.statistic), "p": float(ranks.pvalue)}
+
+
+def factor_of_line(lengths: np.ndarray, gaps: np.ndarray) -> str:
+    """By which factor the least-squares line of the gaps in log T rises, with Fieller's interval.
+
+    Empty where the quadratic term of the parabola is resolved, since a line says nothing then,
+    where the line may begin at zero, or for fewer than five runs.
+    """
+    finite = np.isfinite(gaps)
+    x, gap = np.log(lengths[finite]), gaps[finite]
+    if x.size < 5:
+        return ""
+    (bend, *_), errors = np.polyfit(x, gap, 2, cov=True)
+    if abs(bend) > student.ppf(0.975, x.size - 3) * np.sqrt(errors[0, 0]):
+        return ""
+    line, covariance = np.polyfit(x, gap, 1, cov=True)
+    at = np.vander([x.min(), x.max()], 2)
+    (start, end), square = at @ line, student.ppf(0.975, x.size - 2) ** 2 * at @ covariance @ at.T
+    # The roots of (end - factor start)^2 = t^2 var(end - factor start).
+    quadratic = start**2 - square[0, 0], square[0, 1] - start * end, end**2 - square[1, 1]
+    if start <= 0 or quadratic[0] <= 0:
+        return ""
+    # Never negative but by rounding, where the runs lie on the line.
+    root = np.sqrt(max(quadratic[1] ** 2 - quadratic[0] * quadratic[2], 0.0))
+    low, high = (-quadratic[1] + np.array([-root, root])) / quadratic[0]
+    return f"{end / start:.1f} [{low:.1f}, {high:.1f}]"
 
 
 def sizes(data: xr.Dataset) -> dict[str, object]:

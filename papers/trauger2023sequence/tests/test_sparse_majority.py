@@ -12,6 +12,7 @@ from trauger2023sequence.experiments.sparse_majority import (
     GUESS,
     QUANTITIES,
     SAMPLES,
+    factor_of_line,
     trends,
 )
 from trauger2023sequence.library.sparse_majority.bound_dataset import COVERS, VERSIONS
@@ -80,6 +81,30 @@ def test_the_trend_with_the_length_is_that_of_the_ranks():
     weights, loss = trends(data).split(", ")
     assert weights.startswith("-0.95 ($p$ = ")  # the root of 128/143: lengths are tied in fours
     assert loss == f"{correlation:.2f} ($p$ = {p:.1g}) for the loss gap"
+
+
+def test_the_factor_of_a_line_has_an_interval_that_covers():
+    """Fieller's interval holds the true factor as often as it says, and a bend leaves none."""
+    lengths = np.broadcast_to(np.arange(20, 201, 20)[:, None], (10, 5))
+    x, rng, inside, texts = np.log(lengths / 20), np.random.default_rng(0), 0, 0
+    for _ in range(400):
+        text = factor_of_line(lengths, 0.05 + 0.03 * x + 0.02 * rng.normal(size=x.shape))
+        if text:
+            _, low, high = map(
+                float, text.replace("[", "").replace("]", "").replace(",", "").split()
+            )
+            # One digit is written: half of its unit on either side.
+            inside += low - 0.05 <= 1 + 0.03 * np.log(10) / 0.05 <= high + 0.05
+            texts += 1
+    # Binomial(texts, 0.95), four standard deviations; the test of the bend refuses 5 %.
+    assert texts > 0.9 * 400
+    assert inside > 0.95 * texts - 4 * np.sqrt(0.05 * 0.95 * texts)
+    noise = 0.001 * rng.normal(size=x.shape)
+    assert factor_of_line(lengths, 0.05 + 0.03 * x**2 + noise) == ""
+    assert factor_of_line(lengths, 0.03 * x - 0.01 + noise) == ""
+    assert factor_of_line(lengths[:2, :2], x[:2, :2]) == ""
+    # Without noise the interval is a point.
+    assert factor_of_line(lengths, 0.05 + 0.05 / np.log(10) * x + 1e-9 * noise) == "2.0 [2.0, 2.0]"
 
 
 def test_the_paper_scale_is_the_released_program():

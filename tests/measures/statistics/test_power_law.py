@@ -74,6 +74,16 @@ def test_slopes_are_those_of_fits_and_intervals_are_students(instances):
     assert law.change.mean == pytest.approx(law.last.mean - law.first.mean)
 
 
+def test_instances_may_have_scales_of_their_own():
+    x = SCALES * np.array([[1.0], [3.0], [0.1]])
+    law = power_law(x, 5 / x + 1 / x**2)
+    alone = [power_law(row, (5 / row + 1 / row**2)[None]) for row in x]
+    assert law.first.mean == pytest.approx(np.mean([one.first.mean for one in alone]))
+    assert law.curvature.mean == pytest.approx(np.mean([one.curvature.mean for one in alone]))
+    # Where the scales spread, so does the place of the bend; one power law has no bend anywhere.
+    assert power_law(x, x**-2.0).text() == "-2.00 [-2.00, -2.00]"
+
+
 def test_means_of_runs_that_are_drawn_afresh():
     rng = np.random.default_rng(3)
     runs = [rng.exponential(1 / x, 400) for x in SCALES]

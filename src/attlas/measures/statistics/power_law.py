@@ -11,7 +11,7 @@ import numpy as np
 from jaxtyping import Array, PRNGKeyArray
 
 from attlas._jax.device_arrays import generator
-from attlas.core.arrays import ArrayInput, as_float64
+from attlas.core.arrays import ArrayInput, as_float64, read_array
 from attlas.core.errors import UserError
 from attlas.measures.statistics.student_interval import student_interval
 
@@ -91,7 +91,7 @@ def power_law(scales: ArrayInput, values: ArrayInput, confidence: float = 0.95) 
     so of exact power laws at most a share 2 (1 - confidence) is refused.
 
     Args:
-        scales: positive and increasing, [s].
+        scales: positive and increasing, [s] common to all instances, or one row each, [e, s].
         values: positive, one row per instance, [e, s].
         confidence: level of each interval.
 
@@ -111,14 +111,19 @@ def power_law(scales: ArrayInput, values: ArrayInput, confidence: float = 0.95) 
         >>> power_law(x, noise * (1 / x + 1 / x**3)).text()
         '-1.68 [-2.04, -1.32] first to -1.06 [-1.42, -0.70] last'
     """
-    x, y = as_float64(scales, "scales", "s"), as_float64(values, "values", "e s")
-    if 0 in y.shape or y.shape[1] != x.size:
-        raise UserError(f"values has shape {y.shape}: give one row per instance, {x.size} wide")
+    x, y = read_array(scales, "scales").astype(float), as_float64(values, "values", "e s")
+    if 0 in y.shape or x.shape not in (y.shape, y.shape[1:]):
+        raise UserError(
+            f"scales {x.shape} and values {y.shape}: give one row of values per instance, and the "
+            "scales once or in as many rows"
+        )
     _require_logarithms(x, y)
-    weights, logs = _weights(x), np.log(y)
-    mean, half = student_interval(logs @ weights.T, confidence)
+    logs = np.log(y)
+    weights = np.stack([_weights(row) for row in np.broadcast_to(x, y.shape)])
+    mean, half = student_interval(np.einsum("ews,es->ew", weights, logs), confidence)
     half = np.where(np.isnan(half) & ~np.isnan(mean), np.inf, half)
-    return _power_law(mean, mean - half, mean + half, _rounding(weights, logs))
+    rounding = _rounding(weights, logs).max(axis=0)
+    return _power_law(mean, mean - half, mean + half, rounding)
 
 
 def power_law_of_means(
@@ -184,7 +189,7 @@ def _power_law(
 
 def _rounding(weights: np.ndarray, logs: np.ndarray) -> np.ndarray:
     """The rounding error of each slope, without which a bend of one ulp would be resolved."""
-    return np.finfo(float).eps * (1 + np.abs(logs).max()) * np.abs(weights).sum(axis=1)
+    return np.finfo(float).eps * (1 + np.abs(logs).max()) * np.abs(weights).sum(axis=-1)
 
 
 def _weights(x: np.ndarray) -> np.ndarray:
@@ -199,7 +204,8 @@ def _weights(x: np.ndarray) -> np.ndarray:
 
 
 def _require_logarithms(x: np.ndarray, y: np.ndarray) -> None:
-    if x.size < 2 or not np.all(np.isfinite(x) & (x > 0)) or np.any(np.diff(x) <= 0):
+    positive = np.isfinite(x) & (x > 0)
+    if x.ndim < 1 or x.shape[-1] < 2 or not positive.all() or np.any(np.diff(x) <= 0):
         raise UserError("scales: give at least two, positive, finite and increasing")
     if not np.all(np.isfinite(y) & (y > 0)):
         raise UserError("a slope in logarithms needs positive finite entries: drop the others")
