@@ -35,8 +35,8 @@ def _misses(limit, k, n):
     Kind.INEQUALITY,
     "Coverage of the held-out bound",
     status=Status.NEW,
-    not_attacked="every instance stands at a limit, where equality is reached",
     count=48,
+    evaluations=2400,
     roundings=_ROUNDINGS,
     controls=[Control("a tenth more of delta", factor=1.1)],
 )
@@ -60,8 +60,8 @@ def held_out_coverage(rng, count, *, factor=1.0):
     Kind.INEQUALITY,
     "Coverage of the mean of draws",
     status=Status.NEW,
-    not_attacked="every instance stands at a limit, where equality is reached",
     count=48,
+    evaluations=2400,
     roundings=_ROUNDINGS,
     controls=[Control("a tenth more of delta", factor=1.1)],
 )
@@ -93,8 +93,8 @@ def _lengths(rng):
     Kind.INEQUALITY,
     "Coverage of the compression bound",
     status=Status.NEW,
-    not_attacked="every instance stands at a limit, where equality is reached",
     count=32,
+    evaluations=320,
     roundings=_ROUNDINGS,
     controls=[Control("every file half a bit shorter", shorter=0.5)],
 )

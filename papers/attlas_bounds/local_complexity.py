@@ -63,8 +63,8 @@ def small_risks_decide(P, Pm, r, *, factor=1.0, cut=True):
     Kind.INEQUALITY,
     "Local complexity of a finite class",
     status=Status.NEW,
-    not_attacked="all samples and signs are enumerated, from classes of different sizes",
     count=48,
+    evaluations=480,
     roundings=1024,
     controls=[Control("a fifth of the bound", factor=0.2)],
 )
@@ -76,12 +76,13 @@ def local_complexity_of_a_class(rng, count, *, factor=1.0):
     $3^m$ samples and $2^m$ signs. A half is reached by one constant function on one sample.
     """
     left, right = np.empty((2, count))
-    for e in range(count):
+    functions, radii = rng.uniform(size=(count, 5, 3)), rng.uniform(0.02, 1, count)
+    for e, r in enumerate(radii.tolist()):
         K, m = int(rng.integers(1, 6)), int(rng.integers(1, 6))
-        g, r = rng.uniform(size=(K, 3)), float(rng.uniform(0.02, 1))
+        g = functions[e, :K]
         if e % 3 == 0:
             K, m, r = 1, 1, 1.0
-            g = np.full((1, 3), rng.uniform(0.9, 1))
+            g = np.full((1, 3), 0.9 + functions[e, 0, 0] / 10)
         samples = np.array(list(itertools.product(range(3), repeat=m)))
         signs = np.array(list(itertools.product((-1.0, 1.0), repeat=m)))
         sums = np.einsum("kni,si->kns", g[:, samples], signs) / m
@@ -146,8 +147,8 @@ def _two_bounds(rng, count):
     Kind.INEQUALITY,
     "Relative deviations of one cover against local complexity",
     status=Status.NEW,
-    not_attacked="both sides are closed forms of a margin, norms and a size",
     count=32,
+    evaluations=256,
     roundings=1024,
     controls=[Control("a fiftieth of local complexity", factor=0.02)],
 )

@@ -38,8 +38,8 @@ def _last_midpoint(q, c, end):
     Kind.INEQUALITY,
     "Inverse divergence, rounded outward",
     status=Status.NEW,
-    not_attacked="inverses are decided with 60 digits, milliseconds each",
     count=48,
+    evaluations=480,
     controls=[Control("the last midpoint of a bisection", midpoint=True)],
 )
 def outward_inverse(rng, count, *, midpoint=False):
@@ -96,8 +96,8 @@ def exact_limits_attained(rng, count, *, factor=1.0):
     Kind.INEQUALITY,
     "The exact limits beside Chernoff's",
     status=Status.NEW,
-    not_attacked="inverses are decided with 60 digits, milliseconds each",
     count=48,
+    evaluations=480,
     controls=[Control("nine tenths of the divergence", factor=0.9)],
 )
 def exact_below_chernoff(rng, count, *, factor=1.0):

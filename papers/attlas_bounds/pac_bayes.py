@@ -24,7 +24,6 @@ _DELTA = 0.2
     "The moment of the divergence",
     Source.RECALLED,
     status=Status.RECONSTRUCTED,
-    not_attacked="its only number is the whole number of examples",
     count=48,
     # sums of up to 4000 terms, each from logarithms of factorials of size 4000 ln 4000
     roundings=2**17,
@@ -37,7 +36,7 @@ def divergence_moment(rng, count, *, factor=1.0):
     Maurer (2004), Theorem 1, for counts of errors, whose moment is the largest. It does not depend
     on $p$; the sum grows as $\sqrt{\pi n/2}+\frac23$.
     """
-    n = np.concatenate([np.arange(8, 32), np.round(10 ** rng.uniform(1.5, 3.6, count - 24))])
+    n = np.concatenate([np.arange(8, 32), np.round(10 ** rng.uniform(1.5, 3.6, count)[24:])])
     left = []
     for m in n.astype(int):
         k = np.arange(1, m)

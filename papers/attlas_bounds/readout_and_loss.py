@@ -28,8 +28,8 @@ def _heads(rng, d, radius):
     Kind.INEQUALITY,
     "A linear readout",
     status=Status.NEW,
-    not_attacked="instances draw different numbers of random numbers",
     count=60,
+    evaluations=600,
     roundings=1024,
     controls=[Control("a third of the bound", factor=1 / 3)],
 )
@@ -44,12 +44,13 @@ def linear_readout(rng, count, *, factor=1.0):
     """
     left, right = np.empty((2, count))
     signs = 1 - 2.0 * ((np.arange(2**_m)[:, None] >> np.arange(_m)) & 1)
-    for e in range(count):
+    tokens, cls = rng.normal(size=(count, _m, 3, 3)), rng.normal(size=(count, 3))
+    radii = 10 ** rng.uniform(-1, 1.5, count)
+    for e, radius in enumerate(radii.tolist()):
         d, T = (1, 1) if e % 4 == 0 else (int(rng.integers(1, 4)), int(rng.integers(1, 4)))
-        X = rng.normal(size=(_m, T, d))
-        X /= np.linalg.norm(X, axis=2, keepdims=True)
-        X, x = (np.ones((_m, 1, 1)), np.ones(1)) if e % 4 == 0 else (X, rng.normal(size=d))
-        radius = float(10 ** rng.uniform(-1, 1.5))
+        X = tokens[e, :, :T, :d]
+        X = X / np.linalg.norm(X, axis=2, keepdims=True)
+        X, x = (np.ones((_m, 1, 1)), np.ones(1)) if e % 4 == 0 else (X, cls[e, :d])
         a, M = _heads(rng, d, radius)
         logits = np.einsum("ntd,khde,e->khnt", X, M, x)
         f = np.einsum("khnt,ntd,khd->kn", jax.nn.softmax(logits), X, a)
@@ -65,8 +66,8 @@ def linear_readout(rng, count, *, factor=1.0):
     Kind.INEQUALITY,
     "The ramp in place of the hinge",
     status=Status.NEW,
-    not_attacked="closed forms of margins and a size; equality is near where no margin is small",
     count=32,
+    evaluations=320,
     roundings=1024,
     controls=[Control("nine tenths of the hinge", factor=0.9)],
 )
