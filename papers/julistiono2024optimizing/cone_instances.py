@@ -251,7 +251,7 @@ IN_CONE = [SOLVED, assume(r"$W$ lies in the cone of width $\mu_0$", in_the_cone)
 _POOL, _TRIED = 64, 512
 
 
-def _raw(rng, T, spread):
+def _raw(rng, T, spread, decades):
     """Raw arrays of a pool, before a solution is sought; a third has support tokens alone."""
     (n, _, d), count = SIZES, _TRIED
     used = rng.integers(2, d + 1, count)
@@ -280,6 +280,8 @@ def _raw(rng, T, spread):
         "centred": rng.random(count) < 0.5,
         "n": rng.choice([1.0, n], count),
     }
+    if decades:
+        raw["ratio"] = 10 ** rng.uniform(-decades, 0, (count, n, T - 1))
     if not spread:
         return raw
     # Tokens are as small as W_mm is large; their scores stay.
@@ -288,11 +290,33 @@ def _raw(rng, T, spread):
     return {**raw, **small, "size": size}
 
 
+def _narrowed(raw):
+    """The SVM solved by tokens whose gaps of scores are `ratio` times as large.
+
+    That of a token with a multiplier shrinks along v before W_mm is sought, those of the others
+    across W_mm z_i, which leaves their margins as they are.
+    """
+    names, v = _svm_inputs(raw), raw["v"]
+    D = raw["X"][:, :1] - raw["X"][:, 1:]
+    shrunk = (1 - raw["ratio"]) * (D @ v) / (v @ v)
+    X = jnp.concatenate(
+        [raw["X"][:, :1], raw["X"][:, :1] - D + shrunk[..., None] * v[None, None]], axis=1
+    )
+    svm = attention_svm(**{**{name: raw[name] for name in names}, "X": X})
+    D, pull = svm["X"][:, :1] - svm["X"][:, 1:], raw["z"] @ svm["W_mm"].T
+    across = v[None] - pull * ((pull @ v) / jnp.sum(pull**2, axis=1))[:, None]
+    free = ~raw["beyond"] & ((jnp.arange(D.shape[1]) > 0) | (raw["weight"][:, None] == 0))
+    shrunk = free * (1 - raw["ratio"]) * (D @ v) / (across @ v)[:, None]
+    X = svm["X"].at[:, 1:].add(shrunk[..., None] * across[:, None])
+    return {**raw, "X": X, "weight": svm["weight"]}
+
+
 @partial(jax.jit, static_argnums=(1, 2), compiler_options=CHEAP_COMPILATION)
 @partial(jax.vmap, in_axes=(0, None, None))
 def _placed(raw, radius, width):
     """Placed arrays, half of them with alpha and token 1 at opposite places, where A is small."""
     names, raw = _svm_inputs(raw), tied(raw)
+    raw = _narrowed(raw) if "ratio" in raw else raw
     X = attention_svm(**{name: raw[name] for name in names})["X"]
     centre = jnp.where(raw["centred"], X[:, :1] + X[:, 1:2], 0) / 2
     instance = placed({**raw, "X": raw["X"] - centre}, radius, width)
@@ -302,16 +326,19 @@ def _placed(raw, radius, width):
     return {**instance, "good": good}
 
 
-def cone_points(rng, count, radius=None, width=None, finish=None, tokens=SIZES[1], spread=0.0):
+def cone_points(
+    rng, count, radius=None, width=None, finish=None, tokens=SIZES[1], spread=0.0, decades=0.0
+):
     """Placed instances of so many `tokens`; `finish` adds to a batch what a claim needs besides.
 
-    The largest entry of W_mm is 1, or 10^-spread to 10^spread.
+    The largest entry of W_mm is 1, or 10^-spread to 10^spread. The gaps of scores of support tokens
+    are shrunk by factors of up to 10^decades, each by its own.
     """
     pools = []
     while sum(len(pool["p"]) for pool in pools) < count:
         pool = {
             name: np.asarray(a)
-            for name, a in _placed(_raw(rng, tokens, spread), radius, width).items()
+            for name, a in _placed(_raw(rng, tokens, spread, decades), radius, width).items()
         }
         best = np.flatnonzero(pool.pop("good"))[:_POOL]
         pools.append({name: value[best] for name, value in pool.items()})

@@ -1,4 +1,4 @@
-r"""Lemma 28: trajectories started in the inner cone stay in the outer one; (26), (27) and (29).
+r"""Trajectories in the cone: (26), (27) and (29), from which Lemmas 28 and 29 follow.
 
 Plain l_p-AttGD with a constant step, 160 steps from W(0) in the cone of half the width, at R_delta
 or more. pi_k is the least pi >= 0 with which Lemma 21 holds at W(k): with it the proof's
@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from attlas._jax.compilation import CHEAP_COMPILATION
-from attlas.claims.claim import Control, ProofStep, Sides, Source, assume
+from attlas.claims.claim import Control, ProofStep, Sides, assume
 from attlas.claims.statement import inequality
 from julistiono2024optimizing.cone_instances import (
     SOLVED,
@@ -23,18 +23,21 @@ from julistiono2024optimizing.cone_instances import (
     cone_points,
     far_enough,
     in_the_cone,
+    placed,
     plain_norm,
 )
 from julistiono2024optimizing.lemma_27 import measured_step, small_enough
 
 _STEPS = 160
 _FAR = 2.0
-"""From this times ||W_mm|| / sqrt(mu_0) on trajectories stay in the cone: found by trial."""
+"""Half of the starts are at least this times ||W_mm|| / sqrt(mu_0) from the origin."""
 
 
-@partial(jax.jit, compiler_options=CHEAP_COMPILATION)
-@jax.vmap
-def _trajectory(data):
+def trajectory(data):
+    """What 160 plain steps from W measure; `tau` is the move of the mirror variable by the first.
+
+    `drops` are the falls of the loss over ||W(k)|| (||W(k+1)||^{p-1} - ||W(k)||^{p-1}), times eta.
+    """
     start = plain_norm(data["W"], data["p"])
     begun = start ** (data["p"] - 1)
     first = measured_step(data, data["W"], data["tau"]).log_gradient
@@ -50,6 +53,7 @@ def _trajectory(data):
             # Divided by ||W(0)|| in (26), by ||W(k)|| in (29).
             "fall": -tau * step.descent * plain_norm(W, data["p"]) / (start * begun),
             "power": (size / start) ** (data["p"] - 1),
+            "drops": -step.descent / step.growth,
             "divergences": cone_divergence(data["W_mm"], step.W_next, data["p"]),
             "small": small_enough(step.descent, step.power_growth, step.toward_w, step.rounding),
             "error": tau * step.rounding / begun,
@@ -58,32 +62,55 @@ def _trajectory(data):
     return jax.lax.scan(advance, data["W"], None, length=_STEPS)[1]
 
 
-def half(instance):
-    """Half of the printed width."""
-    return instance["mu"] / 2
+def with_path(instance, turn=1.0):
+    """A placed instance with its path, the first step of which is 1/100 to 1/10 of ||W_mm||.
 
-
-def _with_path(batch, turn=1.0):
-    """Trajectories whose steps first move the norm by 1/100 to 1/10 of ||W_mm||."""
-    size, norm = batch["radius"] * batch["stretch"], batch["norm"]
-    far = np.where(np.arange(len(size)) % 2, _FAR * norm / np.sqrt(batch["mu"]), 0)
-    W = turn * np.maximum(far / size, 1)[:, None, None] * batch["W"]
-    size = np.maximum(size, far)
-    share = 10 ** (-2 + 1 * (7 * batch["stretch"] % 1))
+    The steps of the path are `small` where the inequalities of Lemmas 24 and 25 hold on all of
+    them.
+    """
+    size, p = instance["radius"] * instance["stretch"], instance["p"]
+    share = 10 ** (-2 + 1 * (7 * instance["stretch"] % 1))
     if turn < 0:
         # At the worse tokens the gradient grows along the path, and with it the steps, without
         # bound: these keep all 160 together below half a unit of every logit.
-        share = share / (64 * batch["A"])
-    tau = share * np.minimum(batch["p"] - 1, 1) * size ** (batch["p"] - 2) * norm
-    path = {k: np.asarray(a) for k, a in _trajectory({**batch, "W": W, "tau": tau}).items()}
-    return {**path, "W": W, "tau": tau, "small": path["small"].all(axis=1)}
+        share = share / (64 * instance["A"])
+    tau = share * jnp.minimum(p - 1, 1) * size ** (p - 2) * instance["norm"]
+    begun = {**instance, "W": turn * instance["W"], "tau": tau}
+    path = trajectory(begun)
+    return {**begun, **path, "small": jnp.all(path["small"])}
 
 
-trajectories = partial(cone_points, radius=at_radius, width=half)
+def from_radius(radius, width=None):
+    """A sampler of trajectories from this radius and width, and the projection of a search."""
+    paths = jax.jit(
+        jax.vmap(with_path, in_axes=(0, None)), compiler_options=CHEAP_COMPILATION, static_argnums=1
+    )
+
+    def finish(batch, turn=1.0):
+        return {name: np.asarray(value) for name, value in paths(batch, turn).items()}
+
+    def sample(rng, count, turn=1.0, **details):
+        return cone_points(rng, count, radius, width, finish=partial(finish, turn=turn), **details)
+
+    def project(**moved):
+        return with_path(placed(moved, radius, width))
+
+    return sample, project
+
+
+def start_radius(instance):
+    """R_delta, and for half of the instances at least twice ||W_mm|| / sqrt(mu_0)."""
+    near, far = at_radius(instance), _FAR * instance["norm"] / jnp.sqrt(instance["mu"])
+    return jnp.where(instance["pi"] < 0.1, jnp.maximum(near, far), near)
+
+
+_sample, _project = from_radius(start_radius, lambda instance: instance["mu"] / 2)
 on_trajectories = partial(
     inequality,
-    sample=partial(trajectories, finish=_with_path),
-    not_attacked="every instance is a trajectory, too slow to repeat for each move",
+    sample=_sample,
+    search_over=("X", "z", "v", "W"),
+    project=_project,
+    evaluations=1280,
     assumptions=[
         SOLVED,
         assume(r"$W(0)$ lies in the cone of width $\mu_0$", in_the_cone),
@@ -146,40 +173,3 @@ def lemma_29_29(p, W_mm, W, least_pi, growth, fall, power, divergences, error, *
     shares = least_pi / (1 + least_pi) * growth
     right = cone_divergence(W_mm, W, p) + jnp.cumsum(summed * (shares + fall))
     return Sides(power * divergences, right, magnitude=power, error=jnp.cumsum(error))
-
-
-def starts_inside(p, W_mm, W, mu):
-    """Whether W(0) is in the cone of half the width."""
-    return cone_divergence(W_mm, W, p) <= mu / 2 + 64 * jnp.finfo(mu.dtype).eps
-
-
-@on_trajectories(
-    "Lemma 28",
-    Source.RECALLED,
-    assumptions=[
-        SOLVED,
-        assume(r"$W(0)$ lies in the cone of width $\mu_0 / 2$", starts_inside),
-        WIDE,
-        assume(
-            r"$\|W(0)\| \ge 2 \|W_{mm}\| / \sqrt{\mu_0}$",
-            lambda p, W, norm, mu: plain_norm(W, p) >= 0.999 * _FAR * norm / jnp.sqrt(mu),
-        ),
-        assume(r"$\eta$ is small enough: Lemmas 24 and 25 hold on all steps", lambda small: small),
-    ],
-    controls=[
-        Control(
-            "start outside the cone, at the worse tokens",
-            sample=partial(trajectories, finish=partial(_with_path, turn=-1.0)),
-        )
-    ],
-    proof_step=ProofStep("Lemmas 27-29", 6),
-)
-def lemma_28(mu, divergences):
-    r"""$$\forall\mu\in(0,\mu_0]\ \exists R,\ \mu'\in(0,\mu]:\quad
-    W(0)\in C_{p,\mu',R} \;\Rightarrow\; W(k)\in C_{p,\mu,R}\ \forall k$$
-
-    Here $\mu = \mu_0$, $\mu' = \mu_0 / 2$ and $R = 2 \|W_{mm}\| / \sqrt{\mu_0}$, found by trial,
-    over 160 steps: samples lag behind one another by a bounded amount, which turns a direction by
-    $O(1 / \|W\|)$.
-    """
-    return Sides(divergences, jnp.full_like(divergences, mu), magnitude=jnp.ones_like(divergences))

@@ -40,6 +40,18 @@ def test_arrays_move_in_units_of_their_own_size_and_come_back():
     assert (settled["x"].values <= 0).all()
 
 
+def test_what_a_projection_makes_beside_the_searched_arrays_is_carried_along():
+    """A projection that halves `u` at every move: the next move starts from the half."""
+    with jax.enable_x64(True):
+        batch = stated.draw(0, 4)
+        space = space_of(replace(stated, project=lambda x, u: {"x": x, "u": u / 2}), batch, 0)
+        blocks = space.blocks
+        for done in (1, 2):
+            moved = space.batch(blocks)
+            np.testing.assert_allclose(moved["u"], np.asarray(batch["u"]) / 2**done)
+            blocks = space.settled(blocks, {k: np.asarray(v) for k, v in moved.items()})
+
+
 def test_draws_move_within_their_laws_and_integers_stay():
     with jax.enable_x64(True):
         claim = replace(stated, search_over=())

@@ -71,7 +71,8 @@ class Arrays:
         return arrays if self._inside is None else self._inside(arrays)
 
     def settled(self, blocks: Blocks, batch: Mapping[str, np.ndarray]) -> Blocks:
-        """The arrays as `project` left them."""
+        """The arrays as `project` left them, beside all others that it made of the instance."""
+        self._start = dict(batch)
         return {name: block.at(batch[name] / self._unit[name]) for name, block in blocks.items()}
 
 
