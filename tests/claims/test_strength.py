@@ -43,14 +43,14 @@ def test_the_search_sharpens_the_limit_and_exhibits_tightness():
 
 
 def test_the_verdict_says_what_would_pass():
-    assert outcome_words(report(1 - 1.02**-1)) == "supported"
+    assert outcome_words(report(1 - 1.02**-1)) == "supported (attained), ratio 0.98"
     assert outcome_words(report(1 - 1e-6)).endswith("1e6 times too small would not be detected")
     assert outcome_words(report(1.5)).endswith(
         "a constant that is too small would never be detected"
     )
-    # Tight must be exhibited: one component at 1 does not speak for a coarse one.
-    assert outcome_words(report(0.001, tightness=0.999)).startswith("supported and tight")
-    assert "tight" not in outcome_words(report(0.001, 0.999, tightness=0.999))
+    # One component at 1 does not speak for a coarse one.
+    assert outcome_words(report(0.001, 0.75)).startswith("supported (consistent): a constant 4 ")
+    assert outcome_words(report()) == "supported"
     broken = replace(report(0.1), verdict=replace(HELD, outcome=Outcome.VIOLATED))
     assert outcome_words(broken) == "violated"
 

@@ -69,7 +69,7 @@ def test_check_writes_verdict_and_json_from_worker_processes(attlas, tmp_path):
     table = (tmp_path / "table.tex").read_text().splitlines()
     assert table[0].startswith("% made by attlas; computed: ")
     (row,) = [line for line in table if line.startswith("Lemma 12: $")]
-    assert row.endswith(r" & 40 & -- & $1$ & supported \\")
+    assert row.endswith(r" & 40 & -- & $1$ & supported (attained) \\")
     ((report, _),) = read_reports(Store(results))
     assert (report.claim, report.defects) == (LEMMA, ())
 

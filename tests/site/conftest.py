@@ -54,7 +54,7 @@ def toy_claim(slug, locator, statement=r"x \le y", **fields):
     )
 
 
-def toy_report(claim, outcome=Outcome.SUPPORTED, control=Outcome.VIOLATED, **numbers):
+def toy_report(claim, outcome=Outcome.SUPPORTED, control=Outcome.VIOLATED, detection=(), **numbers):
     fields = {"slack": 0.25, "tightness": 0.5, "applicable": 40, "tried": 64, **numbers}
     verdict = Verdict(outcome, "a reason", **fields)
     controls = tuple(
@@ -63,7 +63,9 @@ def toy_report(claim, outcome=Outcome.SUPPORTED, control=Outcome.VIOLATED, **num
     )
     found = Verdict(Outcome.SUPPORTED, "none found")
     challenge = ChallengeReport(0.8, False, 8, 50, found, evaluations=400)
-    return CheckReport(claim.name, verdict, controls, claim.expect.outcome, challenge, seconds=1.5)
+    return CheckReport(
+        claim.name, verdict, controls, claim.expect.outcome, challenge, detection, seconds=1.5
+    )
 
 
 GRID = Grid(
@@ -141,7 +143,7 @@ def store(tmp_path, claims, experiments, monkeypatch):
     monkeypatch.setattr(os, "fsync", lambda handle: None)
     store = Store(tmp_path / "results")
     witness = {"W": np.array([[1.0, 2.0]]), "big": np.zeros((3, 4, 5))}
-    write_toy(store, claims[0], tightness=0.25)
+    write_toy(store, claims[0], tightness=0.25, detection=(0.75,))
     write_toy(store, claims[1], tightness=1.0)
     write_toy(store, claims[2], Outcome.VIOLATED, slack=-0.1, witness=witness)
     write_toy(store, claims[3], control=Outcome.SUPPORTED)

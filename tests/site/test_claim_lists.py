@@ -1,10 +1,17 @@
-"""Four lists: each claim stands in one, with the reason beside it, and empty lists are shown."""
+"""Seven lists: each claim stands in one, with the reason beside it, and empty lists are shown."""
 
 import dataclasses
 
 from attlas.claims.claim import Kind
-from attlas.claims.verdict import ChallengeReport, CheckReport, ControlReport, Outcome, Verdict
-from attlas.site.claim_lists import claim_lists
+from attlas.claims.verdict import (
+    ChallengeReport,
+    CheckReport,
+    ControlReport,
+    Outcome,
+    Strength,
+    Verdict,
+)
+from attlas.site.claim_lists import claim_lists, loose_claims
 from attlas.site.content import ClaimEntry, Source
 
 
@@ -33,21 +40,21 @@ def test_what_holds_is_told_apart_by_what_a_stronger_statement_would_meet(claims
         entry(one, report(one, detection=(1e-4,), tightness=0.9999)),
         entry(one, report(one, detection=(0.5,), tightness=0.5, challenge=attack)),
         entry(exact, report(exact, detection=(1e-13,))),
+        entry(one, report(one, detection=(0.25,))),
         # One component is tight and the other is not: the worst one decides.
         entry(one, report(one, detection=(1e-9, 0.75), tightness=1.0)),
         entry(one, report(one, detection=(1.0,))),
-        entry(one, report(one, tightness=0.25)),
         entry(limit, report(limit)),
     ]
-    holds, loose, refuted, open_ = told(entries)
-    assert holds == ["ratio 0.9999", "ratio 0.996", "exact up to rounding"]
-    assert loose == [
-        "would also pass with a right side smaller by a factor 4, not attacked",
-        "would also pass with a right side smaller by any factor, not attacked",
-        "would also pass with a right side smaller by a factor 4, not attacked",
-        "decided as a limit: no constant is tested",
-    ]
-    assert refuted == open_ == []
+    attained, tested, consistent, vacuous, without, refuted, undecided = told(entries)
+    assert attained == ["best ratio 1, not attacked", "best ratio 0.996", "exact up to rounding"]
+    assert tested == ["best ratio 0.75, not attacked"]
+    assert consistent == ["best ratio 0.25, not attacked"]
+    assert vacuous == ["best ratio 0, not attacked"]
+    assert without == ["decided as a limit"]
+    assert refuted == undecided == []
+    loose = {each.level: [listed.note for listed in each.claims] for each in loose_claims(entries)}
+    assert loose == {Strength.CONSISTENT: consistent, Strength.VACUOUS: vacuous}
 
 
 def test_what_does_not_hold_and_what_is_not_decided_say_why(claims):
@@ -65,9 +72,9 @@ def test_what_does_not_hold_and_what_is_not_decided_say_why(claims):
         entry(one, report(one, Outcome.INCONCLUSIVE)),
         entry(one, unsound),
     ]
-    holds, loose, refuted, open_ = told(entries)
-    assert holds == loose == []
+    *holding, refuted, undecided = told(entries)
+    assert holding == [[]] * 5
     attacked = "counterexample by the attack, ratio 1.25, proved by interval arithmetic"
     assert refuted == [attacked, "the reason", "as expected"]
     changed = "changed since it was checked on 2026-11-21"
-    assert open_ == ["not run", changed, "inconclusive", "its check needs investigation"]
+    assert undecided == ["not run", changed, "inconclusive", "its check needs investigation"]

@@ -1,5 +1,7 @@
 """Where a claim stands: a counterexample outweighs all, a check that cannot fail holds nothing."""
 
+from dataclasses import replace
+
 from attlas.claims.verdict import ChallengeReport, CheckReport, ControlReport, Outcome, Verdict
 from attlas.site.evidence_level import EvidenceLevel, counts, evidence_level, sentence
 
@@ -23,6 +25,12 @@ def test_each_standing():
 
 
 def test_counts_add_up_and_zero_is_left_unsaid():
-    found = counts([report(), report(), None])
-    assert sum(found.values()) == 3
-    assert sentence(found) == "2 held, 1 open"
+    reports = [report(), report(), None]
+    assert sum(counts(reports).values()) == 3
+    assert sentence(reports) == "2 held, 1 open"
+    bound = replace(report(), detection=(0.75,))
+    loose = "3 held (1 consistent, 2 without a constant), 1 open"
+    assert sentence([*reports, bound]) == loose
+    # What held only until an attack broke it has no strength.
+    broken = replace(report(found=True), detection=(0.75,))
+    assert sentence([broken, bound]) == "1 held (1 consistent), 1 with a counterexample"

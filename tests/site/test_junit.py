@@ -52,6 +52,13 @@ def test_cases_and_counts():
     )
 
 
+def test_the_case_of_a_supported_bound_has_its_strength():
+    report = CheckReport("a/one", HELD, (FALSE,), Outcome.SUPPORTED, detection=(0.25,))
+    first, control = ElementTree.fromstring(junit_xml([report])).iter("testcase")
+    assert first.find("properties/property").attrib == {"name": "strength", "value": "tested"}
+    assert control.find("properties") is None
+
+
 def test_claims_of_different_provenance_are_counted_in_different_suites():
     one = CheckReport("a/one", BROKEN, (), Outcome.SUPPORTED, provenance=Provenance.PRINTED)
     two = CheckReport("a/two", HELD, (TRUE,), Outcome.SUPPORTED, provenance=Provenance.OWN)

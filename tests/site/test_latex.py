@@ -50,7 +50,7 @@ def test_cells_say_what_the_columns_promise(table):
     cells = {row[0].split(":")[0]: [cell.strip() for cell in row] for row in rows_of(table)}
     assert cells["Lemma 1"] == [
         r"Lemma 1: $x \le y$", "inequality", "as reconstructed", "40 of 64",
-        "none found (400 evaluations)", "$0.8$", "supported",
+        "none found (400 evaluations)", "$0.8$", "supported (consistent)",
     ]  # fmt: skip
     assert cells["Lemma 4"][3:] == ["--", "--", "--", "not run"]
     assert cells["Lemma 3"][-1] == r"supported$^\dagger$"

@@ -32,7 +32,7 @@ def test_the_parser_finds_every_cell(table, claims):
     first = next(row for row in rows if row[0].startswith("Lemma 1:"))
     assert first == [
         r"Lemma 1: $x \le y$", "inequality", "as reconstructed", "40 of 64",
-        "none found (400 evaluations)", "0.8", "supported",
+        "none found (400 evaluations)", "0.8", "supported (consistent)",
     ]  # fmt: skip
     assert "device: cpu | &lt;b&gt;" in page
 

@@ -36,15 +36,21 @@ def test_a_row_leads_to_the_page_that_has_the_object(index):
     assert row["anchor"] == "~wrong"
     assert index["stems"][row["paper"]] == "-julistiono2024optimizing"
     assert (row["verdict"], row["attack"]) == ("violated", "attack withstood")
-    assert row["tightness"] == 0.8
+    assert (row["strength"], row["ratio"]) == ("", None)
     (row,) = [row for row in rows(index, "experiment") if row["anchor"].endswith("silent")]
     assert (row["anchor"], row["text"]) == ("experiment-silent", "Not run.")
     assert index["pages"][row["page"]] == "./atlas/experiment-silent.html"
 
 
+def test_a_supported_claim_has_its_strength(index):
+    found = {row["title"]: (row["strength"], row["ratio"]) for row in rows(index, "claim")}
+    assert found["Lemma 1"] == ("consistent", 0.25)
+    assert found["Lemma 0"] == ("without a constant", None)
+
+
 def test_what_was_not_run_is_not_attacked_and_has_no_number(index):
     (row,) = [row for row in rows(index, "claim") if row["title"] == "Lemma 4"]
-    assert (row["verdict"], row["tightness"], row["attack"]) == ("not run", None, "not attacked")
+    assert (row["verdict"], row["ratio"], row["attack"]) == ("not run", None, "not attacked")
 
 
 def test_rows_are_plain_short_data(index):

@@ -26,12 +26,14 @@ class Case:
         failures: what is wrong, a line each; empty when the case passed.
         detail: the numbers and the witness behind it, in several lines.
         seconds: of the check, at the claim's own case.
+        strength: of a supported claim, at its own case.
     """
 
     name: str
     failures: tuple[str, ...]
     detail: str
     seconds: float = 0.0
+    strength: str = ""
 
 
 def case_names(slug: str, controls: tuple[str, ...]) -> tuple[str, ...]:
@@ -69,7 +71,8 @@ def cases(report: "CheckReport") -> tuple[Case, ...]:
     search = report.challenge
     decisive = search.verdict if search and search.violated else report.verdict
     detail = "\n".join(_lines(report, decisive))
-    test_cases = [Case(names[0], tuple(map(plain, report.claim_defects)), detail, report.seconds)]
+    wrong = tuple(map(plain, report.claim_defects))
+    test_cases = [Case(names[0], wrong, detail, report.seconds, report.strength or "")]
     for name, control in zip(names[1:], report.controls, strict=True):
         wrong = () if control.as_expected else (plain(control.defect),)
         detail = "\n".join(_lines(report, control.verdict))

@@ -3,16 +3,14 @@
 from collections.abc import Iterator
 
 from attlas.claims.verdict import (
-    WEAK_FACTOR,
     CheckReport,
     Limits,
+    Strength,
     limits_of,
     passing_factor,
 )
 from attlas.display.numbers import plain_number
 
-TIGHT = 0.99
-"""Ratio from which an exhibited instance shows that a statement is tight."""
 _WORDS = {
     "SUPPORTED": "supported",
     "VIOLATED": "violated",
@@ -36,26 +34,23 @@ def best_ratio(report: CheckReport) -> float | None:
 
 
 def outcome_words(report: CheckReport) -> str:
-    """The outcome with its strength: what would pass, or that tightness was exhibited.
+    """The outcome with its strength: what would pass, or the ratio that was exhibited.
 
     Examples:
         >>> from attlas.claims.verdict import CheckReport, Outcome, Verdict
         >>> held = Verdict(Outcome.SUPPORTED, "", tightness=1e-6)
         >>> outcome_words(CheckReport("a/b", held, (), Outcome.SUPPORTED, detection=(1 - 1e-6,)))
-        'supported, but a constant 1e6 times too small would not be detected'
-        >>> held = Verdict(Outcome.SUPPORTED, "", tightness=0.9999)
-        >>> outcome_words(CheckReport("a/b", held, (), Outcome.SUPPORTED, detection=(1e-4,)))
-        'supported and tight, ratio 1 exhibited'
+        'supported (vacuous): a constant 1e6 times too small would not be detected'
+        >>> outcome_words(CheckReport("a/b", held, (), Outcome.SUPPORTED, detection=(0.25,)))
+        'supported (tested), ratio 0.75'
     """
-    word = _WORDS[report.verdict.outcome]
-    if report.verdict.outcome != "SUPPORTED":
+    word, ratio = _WORDS[report.verdict.outcome], report.ratio
+    if ratio is None:
         return word
-    factor, ratio = passing_factor(limits_of(report)), best_ratio(report)
-    if factor is not None and factor >= WEAK_FACTOR:
-        return f"{word}, but {_passes(factor)}"
-    if ratio is not None and ratio >= TIGHT:
-        return f"{word} and tight, ratio {plain_number(ratio)} exhibited"
-    return word
+    word = f"{word} ({report.strength})"
+    if report.strength in (Strength.ATTAINED, Strength.TESTED):
+        return f"{word}, ratio {plain_number(ratio)}"
+    return f"{word}: {_passes(1 / ratio if ratio else float('inf'))}"
 
 
 def _passes(factor: float) -> str:
@@ -70,14 +65,14 @@ def detection_sentences(limits: Limits) -> Iterator[str]:
     Examples:
         >>> list(detection_sentences((0.25, 1e-13)))
         ['detects errors of the right side from 25 %, from 1e−11 % in the best component']
-        >>> list(detection_sentences((0.99,)))
-        ['the constant is hardly tested: one 100 times too small would not be detected']
+        >>> list(detection_sentences((0.999,)))
+        ['the constant is hardly tested: one 1e+03 times too small would not be detected']
     """
     finite = [limit for limit in limits if limit is not None]
     factor = passing_factor(limits)
     if factor is None:
         return
-    if factor > WEAK_FACTOR:
+    if Strength.of(1 / factor) is Strength.VACUOUS:
         where = " in one component" if len(finite) > 1 else ""
         size = "that is" if factor == float("inf") else f"{plain_number(factor)} times"
         yield f"the constant is hardly tested: one {size} too small would not be detected{where}"

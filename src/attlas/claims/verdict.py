@@ -15,8 +15,6 @@ T = TypeVar("T")
 Witness = Mapping[str, np.ndarray]
 Limits = tuple[float | None, ...]
 """The smallest relative change of the right side that a check detects, by component."""
-WEAK_FACTOR = 10.0
-"""Factor from which the verdict itself says that such a wrong constant would pass."""
 
 FARTHEST = 10.0
 """Factor beyond its bound up to which the nearest control of a claim should lie."""
@@ -230,19 +228,19 @@ class CheckReport:
 
     @property
     def ratio(self) -> float | None:
-        """The largest left / right in the component where it is least; None without a constant.
+        """The largest left / right of a supported claim, in the component where it is least.
 
-        It is zero where a right side that is as small as one likes would pass.
+        Zero where a right side as small as one likes would pass; None without a constant.
         """
+        broken = self.challenge is not None and self.challenge.violated
         factor = passing_factor(limits_of(self))
-        return None if factor is None else 1 / factor
+        supported = self.verdict.outcome is Outcome.SUPPORTED and not broken
+        return 1 / factor if supported and factor is not None else None
 
     @property
     def strength(self) -> Strength | None:
-        """The level of a supported verdict, None where none applies."""
-        broken = self.challenge is not None and self.challenge.violated
-        ratio = None if broken or self.verdict.outcome is not Outcome.SUPPORTED else self.ratio
-        return None if ratio is None else Strength.of(ratio)
+        """The level of a supported claim, None where none applies."""
+        return None if self.ratio is None else Strength.of(self.ratio)
 
     @property
     def remote(self) -> bool:

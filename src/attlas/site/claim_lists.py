@@ -1,10 +1,9 @@
-"""The four lists on the page of a paper: attained, holding, refuted and undecided claims."""
+"""The lists on the page of a paper: claims by strength, refuted and undecided ones."""
 
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from attlas.claims.strength import TIGHT, best_ratio
-from attlas.claims.verdict import CheckReport, Outcome, limits_of, passing_factor
+from attlas.claims.verdict import CheckReport, Outcome, Strength
 from attlas.display.numbers import plain_number
 from attlas.site.content import ClaimEntry, claim_groups
 from attlas.site.evidence_level import EvidenceLevel, evidence_level
@@ -18,11 +17,12 @@ class Listed(NamedTuple):
 
 
 class ClaimList(NamedTuple):
-    """One list: its title, what it means, and its claims."""
+    """One list: its title, what it means, and its claims; `level` is that of a claim that holds."""
 
     title: str
     about: str
     claims: tuple[Listed, ...]
+    level: Strength | None = None
 
     @property
     def counted(self) -> str:
@@ -36,16 +36,18 @@ class ClaimList(NamedTuple):
         return ", ".join(f"{len(g.claims)} {g.provenance}" for g in groups) or "none"
 
 
-_LISTS = (
+_ABOUT = {
+    Strength.ATTAINED: "On some instance the left side is above 0.9 of the right side, in each "
+    "component, or the two are equal up to rounding.",
+    Strength.TESTED: "A right side that is smaller by a factor of 2 would not have passed.",
+    Strength.CONSISTENT: "The statement held on all instances tried, and a right side smaller by a "
+    "factor of 2 would have held as well.",
+    Strength.VACUOUS: "No instance came within a factor of 100 of the right side.",
+}
+_OTHERS = (
     (
-        "Holds and is attained",
-        "On some instance both sides agree within 1 %, so that the constant in front of the right "
-        "side cannot be reduced by more than 1 %.",
-    ),
-    (
-        "Holds, not shown to be tight",
-        "The statement held on all instances tried. The factor says how much smaller the right "
-        "side could be and still pass the same check.",
+        "Holds, states no constant",
+        "A sign, an object that exists, a limit, a rate, a probability or a mean.",
     ),
     (
         "Has a counterexample",
@@ -59,47 +61,47 @@ _LISTS = (
 
 
 def claim_lists(entries: Iterable[ClaimEntry]) -> tuple[ClaimList, ...]:
-    """Sort claims by the result of their last check into four lists, which may be empty.
+    """Sort claims by the result of their last check into seven lists, which may be empty.
 
     Examples:
-        >>> [group.title for group in claim_lists([])][1:3]
-        ['Holds, not shown to be tight', 'Has a counterexample']
+        >>> [group.title for group in claim_lists([])][2:5]
+        ['Holds, consistent', 'Holds, vacuous', 'Holds, states no constant']
     """
-    lists: tuple[list[Listed], ...] = ([], [], [], [])
+    heads = [(f"Holds, {level}", about, level) for level, about in _ABOUT.items()]
+    heads += [(title, about, None) for title, about in _OTHERS]
+    lists: dict[str, list[Listed]] = {title: [] for title, _, _ in heads}
     for entry in entries:
-        place, note = _placed(entry)
-        lists[place].append(Listed(entry, note))
+        title, note = _placed(entry)
+        lists[title].append(Listed(entry, note))
     return tuple(
-        ClaimList(title, about, tuple(claims))
-        for (title, about), claims in zip(_LISTS, lists, strict=True)
+        ClaimList(title, about, tuple(lists[title]), level) for title, about, level in heads
     )
 
 
-def _placed(entry: ClaimEntry) -> tuple[int, str]:
-    """The number of a claim's list, and the words beside it."""
+def loose_claims(entries: Iterable[ClaimEntry]) -> tuple[ClaimList, ...]:
+    """The lists of consistent and vacuous claims, without empty ones.
+
+    Examples:
+        >>> loose_claims([])
+        ()
+    """
+    levels = (Strength.CONSISTENT, Strength.VACUOUS)
+    return tuple(each for each in claim_lists(entries) if each.level in levels and each.claims)
+
+
+def _placed(entry: ClaimEntry) -> tuple[str, str]:
+    """The title of a claim's list, and the words beside it."""
     report, stands = entry.report, evidence_level(entry.report)
+    without, refuted, undecided = (title for title, _ in _OTHERS)
     if report is None or stands is EvidenceLevel.OPEN:
-        return 3, _undecided(entry)
+        return undecided, _undecided(entry)
     if stands is EvidenceLevel.COUNTEREXAMPLE:
-        return 2, _counterexample(report)
-    factor = _factor(report)
-    if factor is None:
-        return 1, f"decided as {entry.claim.kind.rule.noun}: no constant is tested"
-    if factor > 1 / TIGHT:
-        size = "any factor" if factor == float("inf") else f"a factor {plain_number(factor, 3)}"
-        return 1, f"would also pass with a right side smaller by {size}{_unattacked(entry)}"
-    ratio = best_ratio(report)
-    exact = entry.claim.kind.rule.equality or ratio is None
-    return 0, "exact up to rounding" if exact else f"ratio {plain_number(ratio, 4)}"
-
-
-def _factor(report: CheckReport) -> float | None:
-    """By what factor the right side could be smaller and still pass, in the worst component."""
-    factor, ratio = passing_factor(limits_of(report)), best_ratio(report)
-    if factor is None and ratio is not None and not report.detection:
-        # A report without detection limits: only the ratio is known.
-        return 1 / ratio if ratio > 0 else float("inf")
-    return factor
+        return refuted, _counterexample(report)
+    if report.strength is None:
+        return without, f"decided as {entry.claim.kind.rule.noun}"
+    exact = "exact up to rounding" if entry.claim.kind.rule.equality else ""
+    ratio = f"best ratio {plain_number(report.ratio)}{_unattacked(entry)}"
+    return f"Holds, {report.strength}", exact or ratio
 
 
 def _unattacked(entry: ClaimEntry) -> str:

@@ -18,9 +18,10 @@ from attlas.claims.claim import (
 )
 from attlas.claims.claim import Source as Text
 from attlas.claims.strength import outcome_words
-from attlas.claims.verdict import CheckReport, Outcome, Provenance, by_provenance
+from attlas.claims.verdict import CheckReport, Outcome, Provenance, Strength, by_provenance
 from attlas.experiments.experiment import Experiment
 from attlas.projects.references import Reference
+from attlas.site.evidence_level import EvidenceLevel, evidence_level
 from attlas.site.links import anchor
 from attlas.verify.searchable import why_not_attacked
 
@@ -154,6 +155,12 @@ class ClaimGroup:
     def count(self, outcome: Outcome | None) -> int:
         """The number of claims with an outcome; None counts claims that were not run."""
         return sum(entry.outcome is outcome for entry in self.claims)
+
+    def count_strength(self, level: Strength | None) -> int:
+        """The number of claims that held, of a strength; None counts those without a constant."""
+        reports = (e.report for e in self.claims if e.report)
+        held = (report for report in reports if evidence_level(report) is EvidenceLevel.HELD)
+        return sum(report.strength is level for report in held)
 
     @property
     def unexpected(self) -> int:

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterable
 from enum import StrEnum
 
-from attlas.claims.verdict import CheckReport, Outcome, Provenance, by_provenance
+from attlas.claims.verdict import CheckReport, Outcome, Provenance, by_provenance, strengths
 
 
 class EvidenceLevel(StrEnum):
@@ -54,15 +54,24 @@ def standing(results: Iterable[tuple[Provenance, CheckReport | None]]) -> str:
         'as printed: 1 open; own: 2 open'
     """
     groups = by_provenance(results)
-    told = (f"{provenance}: {sentence(counts(group))}" for provenance, group in groups.items())
+    told = (f"{provenance}: {sentence(group)}" for provenance, group in groups.items())
     return "; ".join(told) or "no claims"
 
 
-def sentence(numbers: dict[EvidenceLevel, int]) -> str:
-    """The counts in the words of a badge.
+def sentence(reports: Iterable[CheckReport | None]) -> str:
+    """The counts in the words of a badge, with the strengths of the claims that held.
 
     Examples:
-        >>> sentence({EvidenceLevel.HELD: 12, EvidenceLevel.OPEN: 2})
-        '12 held, 2 open'
+        >>> from dataclasses import replace
+        >>> from attlas.claims.verdict import Verdict
+        >>> held = CheckReport("a/b", Verdict(Outcome.SUPPORTED, ""), (), Outcome.SUPPORTED)
+        >>> sentence([replace(held, detection=(0.25,)), replace(held, detection=(0.75,)), None])
+        '2 held (1 tested, 1 consistent), 1 open'
     """
-    return ", ".join(f"{n} {word}" for word, n in numbers.items() if n) or "no claims"
+    all_reports = list(reports)
+    held = [each for each in all_reports if each and evidence_level(each) is EvidenceLevel.HELD]
+    words = {level: level.value for level in EvidenceLevel}
+    if any(each.strength for each in held):
+        words[EvidenceLevel.HELD] += f" ({strengths(held)})"
+    parts = (f"{n} {words[level]}" for level, n in counts(all_reports).items() if n)
+    return ", ".join(parts) or "no claims"

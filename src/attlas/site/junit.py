@@ -34,6 +34,10 @@ def junit_xml(reports: Sequence[CheckReport]) -> str:
             node = ElementTree.SubElement(
                 suite, "testcase", attributes | {"time": f"{case.seconds:.3f}"}
             )
+            if case.strength:
+                properties = ElementTree.SubElement(node, "properties")
+                strength = {"name": "strength", "value": case.strength}
+                ElementTree.SubElement(properties, "property", strength)
             if case.failures:
                 message = _text("; ".join(case.failures))
                 failure = ElementTree.SubElement(node, "failure", {"message": message})

@@ -11,10 +11,11 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from attlas.claims.strength import strength_sentences
-from attlas.claims.verdict import Outcome
+from attlas.claims.verdict import Outcome, Strength, strengths
 from attlas.display.numbers import number, plain_number
 from attlas.display.statements import prose, typeset
 from attlas.display.terminal import plain
+from attlas.site.claim_lists import loose_claims
 from attlas.site.content import MARKS
 from attlas.site.links import Links
 from attlas.site.tables import witness_html
@@ -128,12 +129,15 @@ def environment_of_templates() -> Environment:
         "prose": prose,
         "witness": witness_html,
         "strength": strength_sentences,
+        "strengths": strengths,
+        "loose": loose_claims,
         "count": lambda value: f"{value:,}".replace(",", "\N{NARROW NO-BREAK SPACE}"),
         "percent": lambda share: f"{100 * min(max(share, 0.0), 1.0):.4g}",
     }
     environment.globals |= {
         "marks": MARKS,
         "outcomes": (*Outcome, None),
+        "levels": (*Strength, None),
         "links": Links(),
         "glossed": _Unmarked(),
         "theorems": {},

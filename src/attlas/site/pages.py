@@ -6,23 +6,17 @@ from dataclasses import dataclass
 from functools import cache, cached_property
 
 from attlas.claims.claim import Erratum, ErratumClass, Kind
-from attlas.claims.verdict import Outcome
+from attlas.claims.verdict import Outcome, Strength
 from attlas.site.bundle import bundle, modules
 from attlas.site.content import MARKS, Atlas, ClaimEntry, PaperEntry
 from attlas.site.explorer.page import render_explorer
 from attlas.site.glossary import Marker, glossary
 from attlas.site.links import Links
 from attlas.site.page import packed_data, render_template, template_file
-from attlas.site.search_index import search_index
+from attlas.site.search_index import NO_CONSTANT, search_index
 from attlas.site.theorems import Theorem, theorems_of
 
 GLOSSARY, EXPLORER = "glossary.html", "explorer.html"
-_TIGHTNESS = (
-    ("0.99 1e999", "0.99 and more: attained"),
-    ("0.1 0.99", "0.1 to 0.99"),
-    ("-1e999 0.1", "below 0.1"),
-    ("none", "no ratio"),
-)
 _BROKEN = (ErratumClass.REFUTED, ErratumClass.INVALID_PROOF)
 _ATTACKS = ("attack withstood", "counterexample found", "not attacked")
 _WHATS = {
@@ -76,7 +70,7 @@ def places_of(atlas: Atlas) -> dict[str, str]:
             places[entry.anchor] = _unlike(f"experiment-{entry.experiment.name}", places)
             places |= {drawing.anchor: places[entry.anchor] for drawing in entry.drawings}
         page = _unlike("paper-" + re.sub(r"[^\w-]+", "-", paper.key), places)
-        sections = ("findings", "theorems", "claims", "errata", "ledger", "experiments")
+        sections = ("findings", "theorems", "claims", "loose", "errata", "ledger", "experiments")
         places |= {f"{paper.anchor}-{part}": page for part in sections}
         places |= {f"{paper.anchor}-erratum-{k + 1}": page for k in range(len(paper.errata))}
         places |= {entry.anchor: page for entry in paper.claims}
@@ -158,7 +152,7 @@ class _Book:
             ("kind", "Kind", _same(Kind)),
             ("status", "Provenance", _same(provenances)),
             ("verdict", "Verdict", _same(marks)),
-            ("tightness", "Tightness", _TIGHTNESS),
+            ("strength", "Strength", _same((*Strength, NO_CONSTANT))),
             ("attack", "Attack", _same(_ATTACKS)),
         )
 

@@ -29,7 +29,7 @@ class PaperPage:
 
     @property
     def standing(self) -> str:
-        """How many claims of each provenance held, have a counterexample, or are open."""
+        """How many claims of each provenance held, how sharply, were refuted, or are open."""
         return standing((entry.provenance, entry.report) for entry in self.paper.claims)
 
     @property
@@ -39,7 +39,7 @@ class PaperPage:
 
     @property
     def lists(self) -> tuple[ClaimList, ...]:
-        """The claims in four lists by the result of their check."""
+        """The claims in lists by the result of their check."""
         return claim_lists(self.paper.claims)
 
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from attlas.claims.claim import Erratum
-from attlas.claims.strength import best_ratio
+from attlas.claims.verdict import Outcome
 from attlas.display.terminal import plain
 from attlas.site.content import BROKEN, MARKS, Atlas, ClaimEntry, Findings, PaperEntry
 from attlas.site.glossary import glossary
@@ -18,7 +18,9 @@ WEIGHTS = {
     "question": 5, "theorem": 4, "term": 4, "experiment": 3, "paper": 3, "finding": 2, "erratum": 1,
 }  # fmt: skip
 """Bonus on the score, in tenths, among equal matches; claims are many and come last."""
-_REPEATED = ("what", "kind", "status", "verdict", "attack")
+_REPEATED = ("what", "kind", "status", "verdict", "strength", "attack")
+NO_CONSTANT = "without a constant"
+"""Strength of supported claims that state none."""
 _WORD = re.compile(r"[a-z][a-z-]{3,}")
 _LAYOUT = re.compile(r"\\(frac|mathcal|mathrm|mathbb|text|left|right|bigl?|bigr|quad|begin|end)\b")
 """LaTeX commands that nobody searches for."""
@@ -32,7 +34,8 @@ class Row(NamedTuple):
         page: index in the list of pages.
         text: shown below the title.
         more: words that are searched but not shown.
-        tightness: best ratio of a claim.
+        strength: of a supported claim.
+        ratio: largest left / right of a claim, in the component where it is least.
     """
 
     what: str
@@ -45,7 +48,8 @@ class Row(NamedTuple):
     kind: str = ""
     status: str = ""
     verdict: str = ""
-    tightness: float | None = None
+    strength: str = ""
+    ratio: float | None = None
     attack: str = ""
 
 
@@ -159,9 +163,16 @@ def _claim(entry: ClaimEntry, number: int) -> Row:
         kind=claim.kind.value,
         status=entry.provenance_text,
         verdict=entry.mark.word,
-        tightness=_rounded(best_ratio(report) if report else None),
+        strength=_strength(entry),
+        ratio=_rounded(report.ratio if report else None),
         attack=_attack(entry),
     )
+
+
+def _strength(entry: ClaimEntry) -> str:
+    if entry.report is None or entry.mark is not MARKS[Outcome.SUPPORTED]:
+        return ""
+    return entry.report.strength or NO_CONSTANT
 
 
 def _attack(entry: ClaimEntry) -> str:

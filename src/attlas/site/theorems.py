@@ -8,7 +8,7 @@ from attlas.claims.claim import Status
 from attlas.claims.strength import best_ratio
 from attlas.claims.verdict import Provenance
 from attlas.site.content import ClaimEntry, ClaimGroup, Finding, PaperEntry, claim_groups
-from attlas.site.evidence_level import EvidenceLevel, counts, evidence_level, sentence
+from attlas.site.evidence_level import EvidenceLevel, evidence_level, sentence
 from attlas.site.links import anchor
 
 REQUIREMENTS = "What it asks for"
@@ -124,4 +124,4 @@ def _is_about(finding: Finding, name: str, entries: Sequence[ClaimEntry]) -> boo
 
 
 def _counted(group: ClaimGroup) -> str:
-    return sentence(counts(entry.report for entry in group.claims))
+    return sentence(entry.report for entry in group.claims)

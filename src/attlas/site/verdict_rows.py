@@ -50,11 +50,13 @@ def verdict_row(claim: Claim, report: CheckReport | None) -> VerdictRow:
 
 
 def _verdict(report: CheckReport) -> str:
-    """The verdict on the instances, or that an attack violated the claim."""
+    """The verdict with its strength, or that an attack violated the claim."""
     word = MARKS[report.verdict.outcome].word
     broken = report.challenge is not None and report.challenge.violated
     # The table must not call a claim with a counterexample supported.
-    return BROKEN.word if broken and report.verdict.outcome is Outcome.SUPPORTED else word
+    if broken and report.verdict.outcome is Outcome.SUPPORTED:
+        return BROKEN.word
+    return word if report.strength is None else f"{word} ({report.strength})"
 
 
 def _instances(claim: Claim, report: CheckReport) -> str:

@@ -57,17 +57,10 @@ export function score(entry, words, phrase) {
 
 /** Whether an entry passes the filters; an empty filter lets all pass. */
 export function passes(entry, filters) {
-  for (const name of ["what", "paper", "kind", "status", "verdict", "attack"]) {
+  for (const name of ["what", "paper", "kind", "status", "verdict", "strength", "attack"]) {
     if (filters[name] && entry[name] !== filters[name]) return false;
   }
-  return !filters.tightness || isTight(entry.tightness, filters.tightness);
-}
-
-function isTight(ratio, asked) {
-  if (asked === "none") return ratio === null;
-  if (ratio === null) return false;
-  const [least, below] = asked.split(" ").map(Number);
-  return ratio >= least && ratio < below;
+  return true;
 }
 
 /** The entries that pass, best first; without words in the order of the index. */

@@ -3,7 +3,7 @@ import { found, prepared } from "./matching.js";
 import { unpacked } from "./packed.js";
 
 const PAGE = 30;
-const FILTERS = ["what", "paper", "kind", "status", "verdict", "tightness", "attack"];
+const FILTERS = ["what", "paper", "kind", "status", "verdict", "strength", "attack"];
 const at = (name) => document.getElementById(name);
 
 /** The index as entries; it is stored as rows under common names. */
@@ -54,8 +54,8 @@ function item(entry, marks) {
     badge.append(drawn, entry.verdict);
     line.append(" ", element("span", "badge tone-quiet", entry.status), " ", badge);
   }
-  const told = [entry.what, entry.paperName, entry.kind, entry.verdict ? "" : entry.status, entry.attack];
-  if (entry.tightness !== null) told.push(`tightness ${Number(entry.tightness.toPrecision(2))}`);
+  const told = [entry.what, entry.paperName, entry.kind, entry.verdict ? "" : entry.status, entry.strength, entry.attack];
+  if (entry.ratio !== null) told.push(`ratio ${Number(entry.ratio.toPrecision(2))}`);
   made.append(line, element("p", "hit-about", told.filter(Boolean).join(" · ")));
   if (entry.text) made.append(element("p", "hit-text", entry.text));
   return made;
