@@ -76,10 +76,10 @@ def corollary_2_step(B, margin, K):
 on_trainings = partial(
     inequality,
     sample=good_trainings,
-    not_attacked="every instance is a training, too slow to repeat for each move",
     assumptions=COROLLARY_2,
     roundings=ROUNDINGS * LONGEST,
     count=48,
+    evaluations=288,
 )
 _FAST = Control(
     "a step size a billion times the certified one", sample=partial(good_trainings, faster=1e9)

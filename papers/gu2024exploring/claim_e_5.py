@@ -10,7 +10,7 @@ from attlas.models.networks.softmax_network import SoftmaxNetwork
 from gu2024exploring.instances import symmetric_networks, weight_reach
 from gu2024exploring.library.kernels.dense_softmax_ntk import dense_softmax_ntk
 from gu2024exploring.one_step import ROUNDINGS, SIZES, norm
-from gu2024exploring.trajectories import COUNT, SLOW, curves
+from gu2024exploring.trajectories import COUNT, EVALUATIONS, curves
 
 
 def _kernel(W, a, X):
@@ -61,20 +61,37 @@ def claim_e_5(W, a, X, Y, V, *, printed=True):
     return Sides(left, jnp.stack((lam / 2, least)), magnitude=norm(start))
 
 
+def changed_kernels(rng, count):
+    """Trainings; in every second one the records are changes of its first kernel, of rank one.
+
+    They take away 0 to 1 times lambda along the slowest direction of the kernel.
+    """
+    batch = curves(rng, count, further=("kernel",))
+    kernel = batch.pop("kernel")[::2]
+    slowest = np.linalg.eigh(kernel)[1][..., :1]
+    share = np.linspace(0, 1, batch["drift"].shape[1])[:, None, None]
+    change = -share * (batch["lam"][::2, None, None] * slowest @ slowest.swapaxes(1, 2))[:, None]
+    drift, least = batch["drift"].copy(), batch["least"].copy()
+    drift[::2] = np.linalg.norm(change, axis=(2, 3))
+    least[::2] = np.linalg.eigvalsh(kernel[:, None] + change)[..., 0]
+    return batch | {"drift": drift, "least": least}
+
+
 @inequality(
     "Claim E.5, the step from the Frobenius norm to the eigenvalue",
-    sample=curves,
+    sample=changed_kernels,
     count=COUNT,
     alike=True,
-    not_attacked=SLOW,
+    evaluations=EVALUATIONS,
     roundings=ROUNDINGS,
-    controls=[Control("no change at all", factor=0.0)],
+    controls=[Control("nine tenths of the norm", factor=0.9)],
 )
 def claim_e_5_weyl(lam, least, drift, most, *, factor=1.0):
     r"""$$\lambda - \lambda_{\min}(H(\tau)) \le \|H(\tau)-H^*\|_F$$
 
-    Along real trainings of width 256, by two independent kernels (tiled and dense). A tenth of
-    the norm is not reached: the kernel changes in other directions than its slowest.
+    Along real trainings of width 256, by two independent kernels (tiled and dense): there the
+    kernel changes in other directions than its slowest. A change of rank one along the slowest
+    direction attains it.
     """
     # Nothing has moved at the first record.
     return Sides(lam - least[1:], factor * drift[1:], magnitude=most)

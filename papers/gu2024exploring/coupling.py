@@ -15,8 +15,7 @@ from attlas.claims.statement import inequality
 from gu2024exploring.claim_g_1 import distance
 from gu2024exploring.library.bounds.gu2024_regression import gu2024_coupling
 from gu2024exploring.library.kernels.regression_flow import regression_flow
-from gu2024exploring.score_runs import COUNT, nearest, score_runs
-from gu2024exploring.trajectories import SLOW
+from gu2024exploring.score_runs import COUNT, SLOW, nearest, score_runs
 
 _DOES_NOT_GROW = assume(
     "the loss never exceeds its start",

@@ -90,7 +90,7 @@ def _longest(network, X, Y):
     "Theorem 6.6 restated, what is known before training",
     status=Status.NEW,
     count=32,
-    not_attacked="each instance is a training; the changes of the kernel are attacked elsewhere",
+    evaluations=160,
     roundings=2**12,
     controls=[
         Control("a quarter of the radius", radius=0.25),

@@ -15,8 +15,8 @@ from gu2024exploring.instances import weight_reach
 from gu2024exploring.one_step import ROUNDINGS, norm, take, visited
 from gu2024exploring.trajectories import (
     COUNT,
+    EVALUATIONS,
     GENERAL,
-    SLOW,
     contraction,
     curves,
     draw,
@@ -41,7 +41,7 @@ def _contracts(Y, square, m, eta, lam, steps, share):
 on_trainings = partial(
     inequality,
     sample=curves,
-    not_attacked=SLOW,
+    evaluations=EVALUATIONS,
     alike=True,
     assumptions=[assume("the loss property holds at all records", _contracts)],
     count=COUNT,
@@ -50,7 +50,7 @@ on_trainings = partial(
 on_steps = partial(
     inequality,
     sample=visited,
-    not_attacked=SLOW,
+    evaluations=EVALUATIONS,
     assumptions=[
         assume(r"$\lambda_{\min}(H(\tau)) \ge \lambda / 2$", lambda least, lam: least >= lam / 2)
     ],

@@ -19,7 +19,7 @@ from attlas.bounds.optimisation.gu2024_convergence import (
 from attlas.claims.claim import Control, Source, Status, assume
 from attlas.claims.statement import inequality
 from gu2024exploring.one_step import ROUNDINGS, points, take, within_unit_ball
-from gu2024exploring.trajectories import COUNT, SLOW, curves
+from gu2024exploring.trajectories import COUNT, EVALUATIONS, curves
 
 
 def numbers(rng, count):
@@ -87,7 +87,7 @@ def lemma_e_2_width(n, d, lam, delta, B, *, less=0.0):
 @inequality(
     "Lemma C.4",
     sample=curves,
-    not_attacked=SLOW,
+    evaluations=EVALUATIONS,
     assumptions=[assume("the loss is at most $n d$", lambda square, Y: jnp.max(square) <= Y.size)],
     count=COUNT,
     roundings=ROUNDINGS,

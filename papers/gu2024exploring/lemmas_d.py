@@ -13,7 +13,7 @@ from attlas.claims.claim import Control, ProofStep, Sides, Status, assume
 from attlas.claims.statement import inequality
 from gu2024exploring.instances import networks, symmetric_networks, weight_reach
 from gu2024exploring.one_step import ROUNDINGS, norm, points, take, within_unit_ball
-from gu2024exploring.trajectories import COUNT, SLOW, curves
+from gu2024exploring.trajectories import COUNT, EVALUATIONS, curves
 
 at_points = partial(inequality, sample=points, count=32, roundings=ROUNDINGS)
 link = partial(ProofStep, "Lemma 5.3")
@@ -57,7 +57,7 @@ def lemma_d_1_sharp(W, a, X, Y, part, *, whole=True):
 @at_points(
     "Lemma D.2 and Lemma C.4",
     sample=curves,
-    not_attacked=SLOW,
+    evaluations=EVALUATIONS,
     count=COUNT,
     proof_step=link(2),
     assumptions=[assume("the loss is at most $n d$", lambda square, Y: jnp.max(square) <= Y.size)],

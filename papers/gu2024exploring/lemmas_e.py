@@ -21,11 +21,11 @@ from gu2024exploring.one_step import (
     visited,
     within_unit_ball,
 )
-from gu2024exploring.trajectories import COUNT, SLOW
+from gu2024exploring.trajectories import COUNT, EVALUATIONS
 
 at_points = partial(inequality, sample=points, count=40, roundings=ROUNDINGS)
 on_trainings = partial(
-    inequality, sample=visited, not_attacked=SLOW, count=COUNT, roundings=ROUNDINGS
+    inequality, sample=visited, evaluations=EVALUATIONS, count=COUNT, roundings=ROUNDINGS
 )
 link = partial(ProofStep, "Lemma 5.3, one step")
 
@@ -75,7 +75,6 @@ def _wide_enough(W, a, X, Y, eta, lam):
     assumptions=[assume(r"$m \ge 20.102\, c P \sqrt{nd} \|F(\tau+1)\|_F / \lambda$", _wide_enough)],
     proof_step=link(1),
     controls=[_NOT_THE_FIRST],
-    count=4 * COUNT // 3,  # some are not wide enough
 )
 def lemma_e_3(W, a, X, Y, eta, lam, *, j=0):
     r"""$$|C_0| \le 0.1\, m \eta \lambda\, \|F(\tau)-Y\|_F^2$$

@@ -37,6 +37,8 @@ from gu2024exploring.library.training.softmax_regression import train_softmax_ne
 
 COUNT = 32
 """Mixtures of a batch: claims that need the same number share them."""
+SLOW = "trainings of three sizes of network, seconds for each move"
+"""Why claims on these runs are not attacked."""
 
 
 class Size(NamedTuple):

@@ -18,8 +18,8 @@ from attlas.models.networks.softmax_network import Activation
 from gu2024exploring.one_step import ROUNDINGS
 from gu2024exploring.trajectories import (
     COUNT,
+    EVALUATIONS,
     GENERAL,
-    SLOW,
     STEPS,
     draw,
     train,
@@ -50,7 +50,7 @@ def three_activations(rng, count):
 @inequality(
     "Table 1, with measured conditions",
     sample=three_activations,
-    not_attacked=SLOW,
+    evaluations=EVALUATIONS,
     assumptions=[
         assume(
             r"all three kernels stay within $\lambda / 2$ of their starts",

@@ -25,8 +25,8 @@ from gu2024exploring.library.bounds.gu2024_flow import gu2024_flow_certificate
 from gu2024exploring.one_step import ROUNDINGS, norm
 from gu2024exploring.trajectories import (
     COUNT,
+    EVALUATIONS,
     GENERAL,
-    SLOW,
     contraction,
     curves,
     curves_of,
@@ -44,7 +44,7 @@ _DELTA = 0.1
 on_trainings = partial(
     inequality,
     sample=curves,
-    not_attacked=SLOW,
+    evaluations=EVALUATIONS,
     alike=True,
     count=COUNT,
     roundings=ROUNDINGS,
@@ -301,7 +301,7 @@ certified = partial(
     inequality,
     status=Status.SHARPENED,
     sample=certified_flows,
-    not_attacked=SLOW,
+    evaluations=EVALUATIONS,
     assumptions=[
         assume(
             "the certificate of the start: $D < R$",

@@ -23,8 +23,7 @@ from gu2024exploring.library.bounds.gu2024_score import (
     gu2024_log_smallest_eigenvalue,
     gu2024_score_error,
 )
-from gu2024exploring.score_runs import COUNT, large_ball, score_runs
-from gu2024exploring.trajectories import SLOW
+from gu2024exploring.score_runs import COUNT, SLOW, large_ball, score_runs
 
 _DELTA = 0.1
 
@@ -161,7 +160,6 @@ _LARGEST = 12.0
     "Assumption 6.2, how small the eigenvalue is",
     status=Status.NEW,
     count=96,
-    not_attacked="eigenvalues of drawn inputs; equality needs a direction of equal entries",
     controls=[Control("without $n$, a hundredth of it", share=0.01), Control("$q+1$", more=1)],
     roundings=2**10,
 )
@@ -215,7 +213,7 @@ def settings(rng, count):
     "Theorem 6.6, no sample size at which it is non-vacuous",
     status=Status.NEW,
     count=160,
-    not_attacked="closed forms of whole numbers; the least value over all of them is an instance",
+    evaluations=1600,
     controls=[
         Control(r"$\Gamma$ alone", terms="complexity"),
         Control(r"$1/(\lambda\sqrt n)$ alone", terms="coupling"),

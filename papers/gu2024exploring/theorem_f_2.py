@@ -30,12 +30,12 @@ from gu2024exploring.library.bounds.gu2024_regression import (
 )
 from gu2024exploring.library.kernels.regression_flow import regression_flow
 from gu2024exploring.one_step import ROUNDINGS
-from gu2024exploring.trajectories import SLOW
+from gu2024exploring.trajectories import EVALUATIONS
 
 on_flows = partial(
     inequality,
     sample=flows,
-    not_attacked=SLOW,
+    evaluations=EVALUATIONS,
     alike=True,
     assumptions=[
         assume(r"$\epsilon_H \le \lambda / 2$", lambda kernel_change, lam: kernel_change <= lam / 2)

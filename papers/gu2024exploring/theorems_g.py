@@ -14,8 +14,7 @@ from attlas.claims.statement import inequality
 from gu2024exploring.claim_g_1 import distance
 from gu2024exploring.library.bounds.gu2024_score import gu2024_approximation, gu2024_complexity
 from gu2024exploring.library.kernels.softmax_network_limit import softmax_ntk_limit
-from gu2024exploring.score_runs import COUNT, large_ball, nearest, score_runs
-from gu2024exploring.trajectories import SLOW
+from gu2024exploring.score_runs import COUNT, SLOW, large_ball, nearest, score_runs
 
 _MULTIPLES = np.array([1.35, 7.0, 35.0, 170.0])
 """R_H over d e^d, above which A falls."""
@@ -48,7 +47,7 @@ def best_in_balls(rng, count):
     "Theorem G.3 (Theorem 3.6 of [59])",
     Source.RECALLED,
     sample=best_in_balls,
-    not_attacked="the errors of the best functions are eigenvalue problems, too slow to repeat",
+    not_attacked=SLOW,
     alike=True,
     count=COUNT,
     roundings=2**12,

@@ -22,8 +22,8 @@ STEPS = (0, 1, 2, 4, 8, 16, 32, 64, 120, 240)
 COUNT = 48
 """Runs of a batch: claims that need the same number share them."""
 DIMENSION = 3
-SLOW = "every instance is a training, too slow to repeat for each move"
-"""Why claims on whole runs are not attacked."""
+EVALUATIONS = 8 * COUNT
+"""Evaluations of an attack on whole runs: all of them are trained again for each of eight moves."""
 CURVES = (
     "Y", "lam", "most", "eta", "m", "B", "share", "square", "movement", "largest_step", "drift",
     "least", "steps", "sigma",

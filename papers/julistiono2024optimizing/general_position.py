@@ -224,7 +224,7 @@ _DESCENT = 200
     "beyond the paper: a sample that stays at its worse token",
     status=Status.NEW,
     count=48,
-    not_attacked="every instance is a descent of 200 steps",
+    evaluations=480,
     controls=[Control("an advantage eight times as large", times=8.0)],
     roundings=2**16,
 )

@@ -84,7 +84,7 @@ _CASES = [(2, 1, 1, 6), (3, 1, 1, 5), (3, 2, 1, 3), (2, 1, 2, 4), (4, 1, 1, 4), 
     "beyond the paper: no learner saves samples where the support moves",
     status=Status.NEW,
     count=36,
-    not_attacked="every design is enumerated",
+    evaluations=1080,
     controls=[
         Control("$s_0d$ parameters more", extra=True),
         Control("$n-1$ in place of $n+1$", fewer=2),
@@ -154,7 +154,6 @@ def floor_without_attention(rng, count, *, mean=1.0):
     "beyond the paper: the factor of the samples",
     status=Status.NEW,
     count=48,
-    not_attacked="closed forms of whole numbers",
     controls=[
         Control("$(p/s_0)^2$, as the paper has it", square=True),
         Control("$s_0+1$ in place of $s_0$", more=1),

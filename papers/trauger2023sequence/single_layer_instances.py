@@ -25,14 +25,16 @@ _MATRICES = 24
 
 def _shape_tokens(rng, index, tokens):
     """Gaussian tokens, equal lengths, or the corners of a cube: there every entry is largest."""
+    # Every instance draws as many numbers, so that an attack can tell whose they are.
+    equal, alike = rng.random(2) < (0.7, 0.5)
     kind = index % 3
     if kind == 1:
         return tokens / np.linalg.norm(tokens, axis=-1, keepdims=True)
     if kind == 2:
         tokens = np.sign(tokens)
-        tokens[:, 1:] = tokens[:, :1] if rng.random() < 0.7 else tokens[:, 1:]
+        tokens[:, 1:] = tokens[:, :1] if equal else tokens[:, 1:]
         # tokens that are all alike have the largest complexity
-        tokens = np.abs(tokens) if rng.random() < 0.5 else tokens
+        tokens = np.abs(tokens) if alike else tokens
     return tokens
 
 
@@ -118,8 +120,15 @@ def measured(rng, count, ball: Ball = "1,1"):
 
 def on_all_balls(rng, count):
     """The samples of `measured` for each of the three balls, on an axis after the first."""
-    batches = [measured(rng, count, ball) for ball in BALLS]
-    return {name: np.stack([batch[name] for batch in batches], axis=1) for name in batches[0]}
+    rows = [
+        [[_measure(rng, index, ball, d) for d in DIMENSIONS] for ball in BALLS]
+        for index in range(count)
+    ]
+    names = rows[0][0][0]
+    return {
+        name: np.array([[[one[name] for one in row] for row in balls] for balls in rows])
+        for name in names
+    }
 
 
 def sign_vectors(m):

@@ -34,10 +34,7 @@ _SUMMED = Control(
 )
 """Tokens that stand 1000 times each leave an average as it is; a sum grows."""
 
-_UNEVEN = "instances draw different numbers of random numbers, which cannot be told apart"
-on_samples = partial(
-    inequality, sample=measured, not_attacked=_UNEVEN, count=32, roundings=ROUNDINGS
-)
+on_samples = partial(inequality, sample=measured, count=32, roundings=ROUNDINGS, evaluations=1600)
 
 
 def _in_each_dimension(bound, *arrays):
@@ -159,9 +156,9 @@ def corollary_d_0_2(radius, B_x, B, m, rademacher, summed, *, repeats=None):
 @inequality(
     "Corollaries 4.1.1, D.0.1, D.0.2, sharpened",
     sample=on_all_balls,
-    not_attacked=_UNEVEN,
     status=Status.SHARPENED,
     count=32,
+    evaluations=960,
     roundings=ROUNDINGS,
     controls=[Control(r"without the entropy $\ln 2d$", signs=0.0)],
 )
