@@ -11,12 +11,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from attlas.claims.claim import Control, Sides, Status, assume
+from attlas.claims.claim import Control, Status, assume
 from attlas.claims.sampling import in_turn, shared
-from attlas.claims.statement import limit
+from attlas.claims.statement import probability
 from attlas.solvers.attention_svm import attention_svm_batch
 from julistiono2024optimizing.flow_instances import (
     best_tokens,
+    converges,
     gaussian_selections,
 )
 from julistiono2024optimizing.library.solvers.nuclear_svm import nuclear_svm
@@ -58,25 +59,26 @@ def trained_pairs(rng, count):
     return in_turn([_trained_pairs(rng, size) for size in SIZES], count)
 
 
-@limit(
+@probability(
     r"beyond the paper: $W = W_K W_Q^\top$",
+    level=2 / 3,
     status=Status.NEW,
-    scales=np.array(_RECORDS, float),
     sample=trained_pairs,
+    independent="tokens, queries, labels, value head and both factors",
     assumptions=[assume("both attention SVMs are certified", lambda certified: certified)],
     controls=[Control("the Frobenius attention SVM", frobenius=True)],
     count=len(SIZES) * _EACH,
 )
 def factored_pair(own, wrong, *, frobenius=False):
-    r"""$$W(k)=W_K(k)W_Q(k)^\top:\quad \lim_{k\to\infty}\frac{W(k)}{\|W(k)\|_F}
-    =\frac{W_\star}{\|W_\star\|_F},\quad W_\star=\arg\min_W\|W\|_*\ \text{s.t.}\
+    r"""$$W(k)=W_K(k)W_Q(k)^\top:\quad \Pr\Big(\lim_{k\to\infty}\frac{W(k)}{\|W(k)\|_F}
+    =\frac{W_\star}{\|W_\star\|_F}\Big)\ge\tfrac23,\quad W_\star=\arg\min_W\|W\|_*\ \text{s.t.}\
     (X_{i\alpha_i}-X_{it})^\top W z_i\ge1$$
 
-    Normalised gradient descent on both factors, from entries of size 0.03, on most problems: a pair
-    that keeps a worse token of a sample, as in worse-token-is-kept, stays away. After 16,000 steps
-    11, 14 and 19 of 200 drawn problems are further than 0.05 from it, with $n, T, d$ of $2, 2, 3$,
-    of $3, 2, 4$ and of $2, 3, 4$.
+    Normalised gradient descent on both factors, from entries of size 0.03, Gaussian problems whose
+    nuclear and Frobenius SVMs differ by 0.001 or more. A run converges if one minus the cosine
+    falls from 250 to 1000, 4000 and 16,000 steps and ends below 0.05. Others keep a worse token of
+    a sample, as in worse-token-is-kept: after 16,000 steps 11, 14 and 19 of 200 drawn problems are
+    further than 0.05 from it, with $n, T, d$ of $2, 2, 3$, of $3, 2, 4$ and of $2, 3, 4$. The level
+    is a choice, well above one half.
     """
-    # One minus the cosine. The SVM's direction is known no better than its relative gap of 1e-8.
-    distance = wrong if frobenius else own
-    return Sides(distance, jnp.zeros_like(distance), magnitude=jnp.ones_like(distance), error=1e-8)
+    return converges(wrong if frobenius else own)

@@ -39,6 +39,15 @@ LATE = 2.0 ** np.array([-1.5, -1, -0.5, 0])
 """Of the last norm or log time, past the transient of the start."""
 
 
+NEAR = 0.05
+"""A distance of two directions at the end of a training below which it has converged."""
+
+
+def converges(distance):
+    """Whether a distance falls from record to record and ends below `NEAR`."""
+    return jnp.all(jnp.diff(distance) < 0) & (distance[-1] < NEAR)
+
+
 def gaussian_selections(rng, count, n, T, d):
     """Stacked problems of Gaussian tokens, queries and value heads with random labels."""
     X, z = rng.normal(size=(count, n, T, d)), rng.normal(size=(count, n, d))
