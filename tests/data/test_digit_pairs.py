@@ -12,13 +12,28 @@ from attlas.data.labelled_tokens import require_labelled_tokens
 
 @pytest.mark.parametrize(("tokens", "shape"), [("rows", (8, 8)), ("patches", (16, 4))])
 def test_tokens_reach_the_norm_and_do_not_exceed_it(tokens, shape):
-    data = load_digit_pairs((1, 7), tokens, R=2.5)
+    data = load_digit_pairs((1, 7), tokens, R=2.5, scale="longest")
     norms = [jnp.linalg.norm(X, axis=-1).max() for X in (data.X_train, data.X_test)]
 
     assert data.X_train.shape[1:] == data.X_test.shape[1:] == shape
     np.testing.assert_allclose(max(norms), 2.5, rtol=1e-15)
     require_labelled_tokens(data.X_train, data.y_train, R=2.5)
     require_labelled_tokens(data.X_test, data.y_test, R=2.5)
+
+
+@pytest.mark.parametrize(("tokens", "pixels"), [("rows", 8), ("patches", 4)])
+def test_no_image_decides_the_scale_of_pixels(tokens, pixels):
+    data = load_digit_pairs((1, 7), tokens, R=2.5)
+    splits = load_digits(0)
+    for X, split in ((data.X_train, splits.train), (data.X_test, splits.test)):
+        images = split.inputs[np.isin(split.labels, (1, 7))].astype(float)
+        # every pixel stands in one token: squares are summed over whole images
+        norms = np.sqrt(np.sum(np.square(np.asarray(X)), axis=(1, 2)))
+        expected = 2.5 / (16 * pixels**0.5) * np.sqrt(np.sum(images**2, axis=(1, 2)))
+        np.testing.assert_allclose(norms, expected, rtol=1e-13)
+        assert np.linalg.norm(X, axis=-1).max() <= 2.5 * (1 + 1e-15)
+    few = load_digit_pairs((1, 7), tokens, R=2.5, count=2)
+    np.testing.assert_array_equal(few.X_test, data.X_test)
 
 
 def test_odd_against_even_keeps_all_images():
@@ -53,6 +68,7 @@ def test_a_linear_rule_learns_the_pair():
         ({"count": 10**6}, "choose 1 to"),
         ({"source": "letters"}, "'letters' is unknown"),
         ({"tokens": "columns"}, "'columns' is unknown"),
+        ({"scale": "mean"}, "'mean' is unknown"),
     ],
 )
 def test_bad_settings_are_refused(settings, message):
@@ -63,7 +79,7 @@ def test_bad_settings_are_refused(settings, message):
 @pytest.mark.parametrize("classes", [(7, 4), None])
 def test_images_alternate_and_are_divided_by_the_longest_token(classes):
     splits = load_digits(2, tuple(range(10)))
-    found = load_digit_pairs(classes, R=2.5, count=7, seed=2)
+    found = load_digit_pairs(classes, R=2.5, scale="longest", count=7, seed=2)
     labels = (7, 4) if classes else ((1, 3, 5, 7, 9), (0, 2, 4, 6, 8))
 
     def images(split, side):

@@ -1,6 +1,6 @@
 """The ledger on a trained layer: outputs of the layer, every step, and refusal of nothing else."""
 
-from types import SimpleNamespace
+from dataclasses import replace
 
 import equinox as eqx
 import jax
@@ -72,15 +72,19 @@ def test_a_ledger_counts_the_errors_of_both_sets_and_bounds_those_of_the_first(m
         data,
         (data.bits[:30], data.labels[:30], data.validation_bits[:20], data.validation_labels[:20]),
     )
-    bounds = [SimpleNamespace(bound=0.1 * k, samples_until_nonvacuous=100.0 * k) for k in range(10)]
+    levels = {0.03: 0.0, 0.03 / 9: 0.05}
 
     def train(key, data, radii, settings):
         asked.update(radii=radii, linear=settings.linear)
         return jax.tree.map(lambda a: jnp.stack([a, 7 * a]), model)
 
     def ledger(sample, B_x, delta):
-        asked.update(sample=sample, B_x=B_x, delta=delta)
-        return tuple(bounds)
+        asked.update(sample=sample, B_x=B_x)
+        return tuple(
+            replace(held_out_bound(0, 10, delta), bound=1 - 0.1 * k + levels[delta],
+                    at=lambda m, k=k: 1 - m / (1000 * (10 - k)))
+            for k in range(10)
+        )  # fmt: skip
 
     monkeypatch.setattr(module, "train_projected", train)
     monkeypatch.setattr(module, "_ledger_bounds", ledger)
@@ -93,9 +97,12 @@ def test_a_ledger_counts_the_errors_of_both_sets_and_bounds_those_of_the_first(m
     own[3], fresh[3] = 0, 0
     np.testing.assert_allclose(asked["sample"].margins, own, rtol=1e-6)
     assert (asked["radii"].tolist(), asked["linear"]) == ([3.5], True)
-    assert (asked["B_x"], asked["delta"]) == (1.0, 0.03)
-    np.testing.assert_array_equal(found.certified, [bound.bound for bound in bounds])
-    np.testing.assert_array_equal(found.needed, [np.nan, *(100.0 * k for k in range(1, 10))])
+    assert asked["B_x"] == 1.0
+    np.testing.assert_allclose(found.certified, 1 - 0.1 * np.arange(10), rtol=1e-15)
+    expected = [np.nan, *(1.05 - 0.1 * np.arange(1, 10))]
+    np.testing.assert_allclose(found.shared, expected, rtol=1e-14)
+    assert found.least == found.shared[-1]
+    np.testing.assert_array_equal(found.needed, [np.nan, *np.ones(9)])
     wrong = int((fresh <= 0).sum())
     assert 0 < wrong < 20
     assert found.train_error == pytest.approx((own <= 0).mean())
@@ -120,3 +127,4 @@ def test_every_step_has_its_number_and_the_last_one_needs_fewest():
     assert found.needed[-2] > 10 * found.needed[-3]
     assert found.needed[-1] < found.needed[5] / 10
     assert found.held_out <= found.certified[1:].min()
+    assert found.certified[1:].min() < found.least == np.nanmin(found.shared)

@@ -50,8 +50,8 @@ GRID = Grid(
 def run(s: Settings, key: Array) -> xr.Dataset:
     """Train from every start and measure losses, margins and attention."""
     pairs = load_digit_pairs(
-        TASKS[s.task], s.tokens, R=s.R, count=s.n + s.first, source=s.source, seed=s.seed,
-        dtype=jnp.float32,
+        TASKS[s.task], s.tokens, R=s.R, scale="longest", count=s.n + s.first, source=s.source,
+        seed=s.seed, dtype=jnp.float32,
     )  # fmt: skip
     (X, first), (y, labels) = (jnp.split(a, [s.n]) for a in (pairs.X_train, pairs.y_train))
     starts = attention_starts(key, first, labels, s.H, [s.deviation], [s.seed, 1])

@@ -3,6 +3,7 @@ r"""Binary problems on real digits cut into tokens of bounded norm, labels +-1.
 Assumption 1 of deora2023optimization requires ||x_t|| <= R: all tokens are divided by one number.
 """
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,9 @@ from attlas.core.errors import UserError
 from attlas.data.digits import cut_tokens, load_digits
 from attlas.data.mnist import load_mnist
 from attlas.data.splits import Split
+
+BRIGHTEST = {"digits": 16, "mnist": 255}
+"""The largest value that a pixel can have."""
 
 
 class DigitPairs(eqx.Module):
@@ -36,20 +40,22 @@ def load_digit_pairs(
     tokens: str = "rows",
     *,
     R: float = 1.0,
+    scale: str = "pixels",
     count: int | None = None,
     source: str = "digits",
     folder: Path | None = None,
     seed: int = 0,
     dtype: Any = None,
 ) -> DigitPairs:
-    r"""Two digits, or odd against even ones, as sequences of tokens with max ||x_t|| = R.
-
-    The scale is that of the longest token of the training and test images that are used.
+    r"""Two digits, or odd against even ones, as sequences of tokens with ||x_t|| <= R.
 
     Args:
         classes: digit with label +1, digit with label -1; odd (+1) against even when None.
         tokens: rows or patches.
         R: largest norm of a token.
+        scale: "pixels" divides by the norm of a token of brightest pixels, which no image decides;
+            "longest" by that of the longest token of the training and test images that are used,
+            whose norm is then R, so that a certificate would have seen its test images.
         count: number of training images, both classes alternating; all when None.
         source: `digits`, embedded, 8 x 8 pixels; or `mnist`, 28 x 28 pixels, from its folder.
         folder: data folder of MNIST.
@@ -68,10 +74,12 @@ def load_digit_pairs(
     """
     if not 0 < R < float("inf"):
         raise UserError(f"R = {R} is not positive and finite: choose another")
-    if source not in ("digits", "mnist"):
+    if source not in BRIGHTEST:
         raise UserError(f"source = '{source}' is unknown: choose digits or mnist")
     if classes is not None and (len(set(classes)) != 2 or not set(classes) <= set(range(10))):
         raise UserError(f"classes = {classes} are not two digits: choose two of 0 to 9, or None")
+    if scale not in ("pixels", "longest"):
+        raise UserError(f"scale = '{scale}' is unknown: choose pixels or longest")
     splits = load_digits(seed) if source == "digits" else load_mnist(folder, seed)
     train, y_train = _binary(splits.train, classes)
     test, y_test = _binary(splits.test, classes)
@@ -79,8 +87,10 @@ def load_digit_pairs(
         indices = _in_turn(y_train, count)
         train, y_train = train[indices], y_train[indices]
     tokenized = [cut_tokens(images, tokens).astype(float) for images in (train, test)]
-    longest = max(float(np.linalg.norm(part, axis=-1).max()) for part in tokenized)
-    X_train, X_test = (jnp.asarray(R / longest * part, dtype) for part in tokenized)
+    norm = BRIGHTEST[source] * math.sqrt(tokenized[0].shape[-1])
+    if scale == "longest":
+        norm = max(float(np.linalg.norm(part, axis=-1).max()) for part in tokenized)
+    X_train, X_test = (jnp.asarray(R / norm * part, dtype) for part in tokenized)
     return DigitPairs(X_train, jnp.asarray(y_train, dtype), X_test, jnp.asarray(y_test, dtype))
 
 

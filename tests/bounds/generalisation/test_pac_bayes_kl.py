@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from scipy import optimize
+from scipy import optimize, special
 
 from attlas.bounds.generalisation import pac_bayes_kl as module
 from attlas.bounds.generalisation.gaussian_weights import (
@@ -16,7 +16,7 @@ from attlas.bounds.generalisation.gaussian_weights import (
     gaussian_kl,
 )
 from attlas.bounds.generalisation.monte_carlo_losses import monte_carlo_losses
-from attlas.bounds.generalisation.pac_bayes_kl import pac_bayes_kl
+from attlas.bounds.generalisation.pac_bayes_kl import pac_bayes_kl, pac_bayes_of_errors
 from attlas.core.errors import UserError
 
 X = jnp.asarray(np.random.default_rng(0).normal(size=(400, 3)))
@@ -68,6 +68,36 @@ def test_what_is_inverted_is_above_its_formula_by_its_roundings(monkeypatch):
             both = (Decimal(nats) + (2 * Decimal(n).sqrt() / first).ln()) / n
             assert exact <= Decimal(drawn) <= exact * (1 + Decimal(2) ** -49)
             assert both <= Decimal(cost) <= both * (1 + Decimal(2) ** -48)
+
+
+def test_counted_errors_have_the_bound_of_their_mean():
+    bound = pac_bayes_of_errors(300, 1200, LAW, PRIOR, 400, 0.05)
+    drawn = inverse(0.25, math.log(1 / 0.01) / 1200)
+    nats = gaussian_kl(LAW, PRIOR).min()
+    expected = inverse(drawn, (nats + math.log(2 * 3 * math.sqrt(400) / 0.04)) / 400)
+    np.testing.assert_allclose(bound.bound, expected, rtol=1e-9)
+    assert (bound.empirical, bound.n, bound.delta) == (0.25, 400, 0.05)
+    apart = pac_bayes_of_errors(
+        300, 1200, LAW, PRIOR, 400, 0.05, split=(np.arange(5), np.arange(5, 405))
+    )
+    assert (apart.bound, apart.conditions[1].checked) == (bound.bound, True)
+    for wrong, draws in ((1, 500), (401, 400), (-1, 400), (0, 0)):
+        with pytest.raises(UserError, match="the same number of draws for every example"):
+            pac_bayes_of_errors(wrong, draws, LAW, PRIOR, 400, 0.05)
+
+
+def test_the_limit_of_draws_that_judge_one_example_each_covers_their_mean():
+    """Errors with unequal chances: the exact law of their number, by convolution."""
+    rng = np.random.default_rng(3)
+    for _ in range(40):
+        p, level = rng.beta(0.3, 0.5, rng.integers(5, 40)), rng.uniform(0.01, 0.4)
+        law = np.ones(1)
+        for chance in p:
+            law = np.convolve(law, [1 - chance, chance])
+        q, cost = p.mean(), -math.log(level) / len(p)
+        k = np.arange(len(p)) / len(p)
+        kl = special.rel_entr(k, q) + special.rel_entr(1 - k, 1 - q)
+        assert law[:-1][(k < q) & (kl > cost)].sum() <= level
 
 
 def test_losses_of_one_are_no_error():

@@ -10,6 +10,7 @@ from jaxtyping import Array, Float, Key
 
 from attlas.bounds.generalisation.held_out_bound import held_out_bound
 from attlas.bounds.generalisation.risk_bound import RiskBound
+from attlas.bounds.generalisation.union import union
 from attlas.data.sparse_majority import SparseMajority
 from attlas.models.networks.single_layer_transformer import SingleLayerTransformer
 from attlas.training.sparse_majority.projected import ProjectedSettings, train_projected
@@ -44,7 +45,9 @@ class MarginLedger(NamedTuple):
     """The ledger's bounds by step, and the errors.
 
     Attributes:
-        certified: bound on the error from the m sequences.
+        certified: bound on the error from the m sequences, each step alone at delta.
+        shared: the same at delta over the number of bounds; all hold together at delta.
+        least: the least of the shared ones.
         needed: sequences until the bound is below the error of guessing, at the same margins; NaN
             for the printed step, which is not a bound.
         train_error: share of wrong sequences of the m.
@@ -54,6 +57,8 @@ class MarginLedger(NamedTuple):
     """
 
     certified: Float[np.ndarray, " s"]
+    shared: Float[np.ndarray, " s"]
+    least: float
     needed: Float[np.ndarray, " s"]
     train_error: float
     held_out: float
@@ -88,7 +93,7 @@ def margin_ledger(
     Args:
         data: data whose tokens have norm at most 1.
         radius: radius of the ball of W_QK.
-        delta: probability that one step fails.
+        delta: probability that one step fails, and that the least of all does.
 
     Examples:
         >>> from attlas.data.sparse_majority import MajorityDesign, make_sparse_majority
@@ -108,9 +113,13 @@ def margin_ledger(
     sample = _sample(model, data, data.bits, data.labels)
     fresh = _sample(model, data, data.validation_bits, data.validation_labels)
     bounds = _ledger_bounds(sample, 1.0, delta)
+    # The printed step is no bound and takes no share.
+    shared = _ledger_bounds(sample, 1.0, delta / (len(STEPS) - 1))
     wrong, tested = int(np.sum(fresh.margins <= 0)), len(fresh.margins)
     return MarginLedger(
         np.array([bound.bound for bound in bounds]),
+        np.array([math.nan, *(bound.bound for bound in shared[1:])]),
+        union(*shared[1:]).bound,
         np.array([math.nan, *(bound.samples_until_nonvacuous for bound in bounds[1:])]),
         sample.error,
         wrong / tested,

@@ -88,12 +88,72 @@ def pac_bayes_kl(
     nats = gaussian_kl(posterior, _default_prior(prior))
     before = PRIOR_BEFORE if split is None else _require_apart(split, n)
     mean, upper = _mean_loss(monte_carlo_losses(loss, posterior, key, draws, at_once=at_once))
+    return _bound((mean, upper, draws), nats, before, n, (delta, second), trivial)
+
+
+def pac_bayes_of_errors(
+    wrong: int,
+    draws: int,
+    posterior: GaussianWeights,
+    prior: GaussianPrior,
+    n: int,
+    delta: float,
+    *,
+    delta_draws: float | None = None,
+    split: tuple[ArrayInput, ArrayInput] | None = None,
+    trivial: float | int = 1,
+) -> RiskBound:
+    r"""The bound of `pac_bayes_kl` from counted errors of draws that judge one example each.
+
+    $$\hat q_N=\frac{\tt wrong}N,\qquad N={\tt draws}$$
+
+    Every example is judged by N / n draws of its own. Their errors are independent and their mean
+    has the expectation that the mean of whole draws has, so that Chernoff's inequality holds, with
+    N as large as the examples are many.
+
+    Args:
+        wrong: number of wrong draws, the weights of each drawn anew from the posterior, in fresh
+            draws that did not choose it.
+        draws: N, a multiple of n.
+        split: vector of indices of each part, as for `pac_bayes_kl`, whose other arguments, bound
+            and errors these are.
+
+    Source: Hoeffding (1963), Theorem 1, for unequal chances; papers/attlas_bounds/proofs/bounds.md.
+
+    Examples:
+        >>> law, start = GaussianWeights([3.0, 0.0], 0.1), GaussianPrior([3.0, 0.2], [0.1, 1.0])
+        >>> bound = pac_bayes_of_errors(100, 2000, law, start, 2000, 0.05)
+        >>> print(f"{bound.empirical} {bound.complexity:.1f} {bound.bound:.3f}")
+        0.05 2.0 0.095
+    """
+    second = _share_of_draws(n, delta, delta_draws, trivial)
+    if not (0 <= wrong <= draws and wrong == int(wrong) and draws >= n and draws % n == 0):
+        raise UserError(
+            f"{wrong} of {draws} draws are wrong, n = {n}: give whole numbers of which the second "
+            "is a multiple of n, the same number of draws for every example"
+        )
+    nats = gaussian_kl(posterior, prior)
+    before = PRIOR_BEFORE if split is None else _require_apart(split, n)
+    mean = wrong / draws
+    return _bound((mean, mean * (1 + 2**-50), draws), nats, before, n, (delta, second), trivial)
+
+
+def _bound(
+    drawn: tuple[float, float, int],
+    nats: np.ndarray,
+    before: Condition,
+    n: int,
+    levels: tuple[float, float],
+    trivial: float | int,
+) -> RiskBound:
+    """The bound from the mean loss of the draws, its upper limit by rounding, and their number."""
+    (mean, upper, draws), (delta, second) = drawn, levels
     mean_limit = kl_upper_inverse(min(upper, 1.0), -math.log(second) / draws * (1 + 2**-50))
     shares = (f"PAC-Bayes, {len(nats)} prior scales", delta - second), (f"{draws} draws", second)
     nearest = float(nats.min())
     at = partial(pac_bayes_limit, mean_limit, nearest, delta=(delta - second) / len(nats))
     conditions = INDEPENDENT, before, UNIT_LOSS
-    name = "PAC-Bayes kl" + ("" if split is None else ", prior from other examples")
+    name = "PAC-Bayes kl" + ("" if before is PRIOR_BEFORE else ", prior from other examples")
     return RiskBound(name, at(float(n)), mean, n, delta, shares, nearest, conditions, at, trivial)
 
 
