@@ -9,14 +9,27 @@ test law.
 from functools import partial
 
 import jax.numpy as jnp
+import numpy as np
 
 from attlas.claims.claim import Control, ProofStep, Sides, Source, Status
 from attlas.claims.statement import inequality
 from gu2024exploring.score_runs import COUNT, score_runs
 
 _FUNCTIONS = ("F", "kernel", "pseudo", "ball")
+
+
+def equal_errors(rng, count):
+    """The runs; in every eighth the functions lie at equal distances on the line from F to f_*."""
+    batch = score_runs(rng, count)
+    chosen = (np.arange(count) % 8 == 7)[:, None, None]
+    ends = batch["F"], batch["truth"]
+    shares = zip(_FUNCTIONS, np.arange(4) / 4, strict=True)
+    between = {name: (1 - share) * ends[0] + share * ends[1] for name, share in shares}
+    return batch | {name: np.where(chosen, f, batch[name]) for name, f in between.items()}
+
+
 # Sums over 96 test points and four outputs of a few operations each, and square roots.
-on_score_runs = partial(inequality, sample=score_runs, count=COUNT, roundings=512)
+on_score_runs = partial(inequality, sample=equal_errors, count=COUNT, roundings=512)
 link = partial(ProofStep, "gu2024exploring/claim-g-1")
 
 
@@ -41,7 +54,7 @@ def _roots(mass, F, kernel, pseudo, ball, truth):
     Source.RECALLED,
     search_over=_FUNCTIONS,
     controls=[
-        Control("a tenth of the sum", factor=0.1),
+        Control("2 in place of 4", factor=2.0),
         Control("without label mismatch and early stopping", kept=(0, 3)),
     ],
 )
@@ -51,13 +64,14 @@ def claim_g_1(mass, F, kernel, pseudo, ball, truth, *, factor=4.0, kept=(0, 1, 2
     Z_3 = \mathbb{E} \|\tilde f_K - f_H\|^2,\ Z_4 = \mathbb{E} \|f_H - f_*\|^2$$
 
     $\tilde f_K$ is trained on the pseudo-labels $f_H + (x(0) - f_*)$, as in the source of the
-    claim: labels and pseudo-labels carry the same noise. Widths 128 to 512, 5 to 16 samples in two
-    or four dimensions, 100 steps. Medians over 288 mixtures: coupling $3 \cdot 10^{-10}$, label
-    mismatch 0.007, early stopping 0.19, approximation 0.02, error 0.15 where the zero function has
-    0.23. The noise of the labels is in the early stopping. The term that Theorem F.2 bounds is the
-    smallest here and falls like $m^{-4}$ (8 samples in the plane, widths 8, 32, 128: $10^{-4}$,
-    $10^{-6}$, $5 \cdot 10^{-9}$), as the kernel does not move to first order
-    (kernel-even-in-the-step).
+    claim: labels and pseudo-labels carry the same noise. Where the functions lie at equal distances
+    on a line, which is tried on every eighth run, the constant 4 is attained. Widths 128 to 512, 5
+    to 16 samples in two or four dimensions, 100 steps. Medians over 288 mixtures: coupling
+    $3 \cdot 10^{-10}$, label mismatch 0.007, early stopping 0.19, approximation 0.02, error 0.15
+    where the zero function has 0.23. The noise of the labels is in the early stopping. The term
+    that Theorem F.2 bounds is the smallest here and falls like $m^{-4}$ (8 samples in the plane,
+    widths 8, 32, 128: $10^{-4}$, $10^{-6}$, $5 \cdot 10^{-9}$), as the kernel does not move to
+    first order (kernel-even-in-the-step).
     """
     Z = _errors(mass, F, kernel, pseudo, ball, truth)
     return distance(mass, F, truth), factor * jnp.sum(Z[jnp.asarray(kept)])
@@ -68,14 +82,17 @@ def claim_g_1(mass, F, kernel, pseudo, ball, truth, *, factor=4.0, kept=(0, 1, 2
     status=Status.SHARPENED,
     search_over=_FUNCTIONS,
     proof_step=link(0),
-    controls=[Control("the largest term dropped", dropped=True)],
+    controls=[
+        Control("the largest term dropped", dropped=True),
+        Control("0.9 of the sum of the four", factor=0.9),
+    ],
 )
-def claim_g_1_norms(mass, F, kernel, pseudo, ball, truth, *, dropped=False):
+def claim_g_1_norms(mass, F, kernel, pseudo, ball, truth, *, dropped=False, factor=1.0):
     r"""$$\mathbb{E} \|F - f_*\|^2 \le
     \big( \sqrt{Z_1} + \sqrt{Z_2} + \sqrt{Z_3} + \sqrt{Z_4} \big)^2$$
     """
     roots = _roots(mass, F, kernel, pseudo, ball, truth)
-    right = jnp.sum(roots) - (jnp.max(roots) if dropped else 0.0)
+    right = factor * jnp.sum(roots) - (jnp.max(roots) if dropped else 0.0)
     return Sides(distance(mass, F, truth), right**2, magnitude=jnp.sum(roots) ** 2)
 
 

@@ -124,24 +124,34 @@ def lemma_5_3_loss(W, a, X, Y, lam, *, target=1.0):
 @on_steps(
     r"Lemma 5.3, loss, with a step of $3 / (4 m \lambda_{\max})$",
     status=Status.SHARPENED,
-    controls=[Control(r"a step of $3 / (m \lambda_{\max})$", long=True)],
+    controls=[
+        Control(r"a step of $3 / (m \lambda_{\max})$, without $\rho$", long=True),
+        Control(r"$1.5 \lambda_{\min}$ in place of $\lambda_{\min}$", factor=1.5),
+    ],
 )
-def lemma_5_3_loss_sharp(W, a, X, Y, eta, lam, most, *, long=False):
+def lemma_5_3_loss_sharp(W, a, X, Y, eta, lam, least, most, *, long=False, factor=1.0):
     r"""$$m\eta\lambda_{\max}(H(\tau)) \le \frac34,\quad \eta c^3 P^2 (nd)^{3/2}
     \|F(\tau)-Y\|_F \le \frac{\lambda}{13},\quad \eta\|\Delta w_r\| \le 0.01
-    \;\Rightarrow\; \|F(\tau+1)-Y\|_F^2 \le
-    \Big(1-\frac{m\eta\lambda}{2}\Big)\|F(\tau)-Y\|_F^2$$
+    \;\Rightarrow\; \|F(\tau+1)-Y\|_F \le
+    (1 - m\eta\lambda_{\min}(H(\tau)) + \rho)\, \|F(\tau)-Y\|_F,\quad
+    \rho = 1.523\, m c^3 \eta^2 P^2 (nd)^{3/2} \|F(\tau)-Y\|_F$$
 
     The longest step that the three conditions allow, at points of real trainings.
-    $F(\tau+1) - F(\tau) = -m \eta H u + r$ with
-    $\|r\| \le 1.523\, m c^3 \eta^2 P^2 (nd)^{3/2} \|u\|^2$, so that the four parts of Lemma E.1
-    are not needed: the step is $10^{10}$ times and more the reconstructed one, and limited by the
-    largest eigenvalue alone once $m$ is large.
+    $F(\tau+1) - F(\tau) = -m \eta H u + r$ with $\|r\| \le \rho \|u\|$, and $I - m \eta H$ shrinks
+    $u$ by $1 - m\eta\lambda_{\min}$ at least; by the second condition
+    $\rho \le 0.118\, m\eta\lambda$. With $\lambda_{\min}(H(\tau)) \ge \lambda/2$ the square is at
+    most $1 - m\eta\lambda/2$, the rate of the paper, so that the four parts of Lemma E.1 are not
+    needed: the step is $10^{10}$ times and more the reconstructed one, and limited by the largest
+    eigenvalue alone once $m$ is large.
     """
     step, m = take(W, a, X, Y, eta=eta), W.shape[1]
     bend = step.c**3 * step.share**2 * step.size**1.5 * norm(step.u)
     longest = jnp.minimum(jnp.minimum(0.75 / (m * most), lam / (13 * bend)), 0.01 / step.gradient)
-    return _rate(take(W, a, X, Y, eta=3 / (m * most) if long else longest), lam)
+    step = take(W, a, X, Y, eta=3 / (m * most) if long else longest)
+    length = m * step.eta
+    rest = 1.523 * length * step.eta * bend
+    gain = factor * length * least - (0.0 if long else rest)
+    return _rate(step, lam)._replace(left=gain * (2 - gain) / length)
 
 
 def scaled_targets(rng, count):
