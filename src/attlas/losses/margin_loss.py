@@ -55,5 +55,6 @@ def margin_loss(name: str | MarginLoss) -> MarginLoss:
                 getattr(file, f"{name}_derivative"),
                 getattr(file, f"{name}_log_slope"),
             )
-    names = [file for file in files if file not in ("margin_loss", "empirical_risk")]
+    others = ("assumption_a", "empirical_risk", "margin_loss")
+    names = [file for file in files if file not in others]
     raise UserError(f"unknown loss {name!r}: choose one of {', '.join(names)}")
