@@ -1,6 +1,8 @@
 """How often bounds from counted errors fail, exactly: every count of errors has its probability."""
 
 import math
+from functools import partial
+from itertools import combinations_with_replacement
 
 import numpy as np
 from scipy import stats
@@ -8,6 +10,7 @@ from scipy import stats
 from attlas.bounds.generalisation.compression_bound import Form, compression_bound
 from attlas.bounds.generalisation.held_out_bound import held_out_bound
 from attlas.bounds.generalisation.kl_inverse import kl_upper_inverse
+from attlas.bounds.generalisation.union import union
 from attlas.claims.claim import Control, Kind, Status
 from attlas.claims.statement import computed
 
@@ -118,3 +121,68 @@ def compression_coverage(rng, count, *, shorter=0.0):
 
                 left[e, place] += _misses(limit, errors, n)
     return left, np.stack([delta, delta], axis=1)
+
+
+def _least(errors, n, delta, weights, *, paid):
+    """The least held-out bound, at shares of delta or, where nothing is paid, all of it each."""
+    bounds = [partial(held_out_bound, int(k), n) for k in errors]
+    if not paid:
+        return min(bound(delta).bound for bound in bounds)
+    return union(*bounds, delta=delta, weights=weights).bound
+
+
+def _misses_of_exclusive(count, least):
+    """P(least < risk) of predictors of which at most one is right on the one example."""
+    bounds = [least(np.arange(count) != k, 1) for k in range(count)]
+    # predictor k is right with probability 1 less its risk, which is just above its bound then
+    return sum(1 - bound * _ABOVE for bound in bounds)
+
+
+def _misses_of_independent(count, errors, n, least):
+    """P(least < risk) of predictors with one risk and a held-out set of n examples each."""
+    risk = min(1.0, least([errors] * count, n) * _ABOVE)
+    law = stats.binom.pmf(np.arange(n + 1), n, risk)
+    missed = 0.0
+    for counts in combinations_with_replacement(range(n + 1), count):
+        if least(counts, n) < risk:
+            repeats = [math.factorial(counts.count(k)) for k in set(counts)]
+            orders = math.factorial(count) / math.prod(repeats)
+            missed += orders * math.prod(law[list(counts)])
+    return missed
+
+
+@computed(
+    Kind.INEQUALITY,
+    "Coverage of the least of several certificates",
+    status=Status.NEW,
+    count=36,
+    evaluations=240,
+    roundings=_ROUNDINGS,
+    controls=[
+        Control("the least of bounds at all of delta each", paid=False),
+        Control("shares of a tenth more than delta", factor=1.1),
+    ],
+)
+def union_coverage(rng, count, *, paid=True, factor=1.0):
+    r"""$$\mathbb P\Big[\min_{k\le K}B_k(w_k\delta)<R_{k^*}\Big]\le\sum_kw_k\delta=\delta$$
+
+    The least of $K=2$ or 3 exact held-out bounds, of the predictor $k^*$. Every outcome with its
+    probability. Even instances: at most one predictor is right on the example, so that the bounds
+    fail one at a time and equality is reached. Odd ones: independent held-out sets, equal shares.
+    """
+    left, delta = np.empty(count), rng.uniform(0.02, 0.3, count)
+    for e in range(count):
+        number = int(rng.integers(2, 4))
+        weights = rng.dirichlet(np.ones(number)) if e % 2 == 0 else np.full(number, 1 / number)
+        weights = np.nextafter(weights / weights.sum(), 0)
+        n = int(rng.integers(2, 8))
+        errors = int(rng.integers(0, n))
+
+        def least(counts, examples, e=e, weights=weights):
+            return _least(counts, examples, factor * delta[e], weights.tolist(), paid=paid)
+
+        if e % 2 == 0:
+            left[e] = _misses_of_exclusive(number, least)
+        else:
+            left[e] = _misses_of_independent(number, errors, n, least)
+    return left, delta
