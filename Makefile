@@ -18,7 +18,7 @@ UV_NEWEST = VIRTUAL_ENV=$(NEWEST)/venv $(NEWEST)/venv/bin/uv pip
 TESTS ?=
 PYTEST := $(BIN)/python -m pytest -n 2 --dist worksteal
 
-.PHONY: atlas test test-thorough test-torch test-newest check lint docs bench clean lock publish help
+.PHONY: atlas test test-thorough test-torch test-newest check lint docs bench clean lock publish publish-strengths help
 
 help:
 	@echo "make atlas   run the claims and the quick experiments, write $(OUT) and the pages beside it"
@@ -127,6 +127,10 @@ lock: $(STAMP)
 # The records of paper scale that are in $(RESULTS), for everyone; commit records/ afterwards.
 publish: $(STAMP)
 	$(BIN)/python -c 'from attlas.experiments.published import publish; print(publish("$(RESULTS)"), "bytes")'
+
+# How sharply each claim was tested, from the verdicts in $(RESULTS); README quotes the counts.
+publish-strengths: $(STAMP)
+	$(BIN)/python -c 'from attlas.experiments.strengths import publish_strengths; print(publish_strengths("$(RESULTS)"))'
 
 clean:
 	rm -rf $(VENV) .cache build dist .ruff_cache .pytest_cache atlas.html atlas

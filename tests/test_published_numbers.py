@@ -20,6 +20,7 @@ from attlas.claims.claim import ErratumClass
 from attlas.experiments.find import find_experiments, one_named
 from attlas.experiments.published import lines_of
 from attlas.experiments.store import Store
+from attlas.experiments.strengths import published_strengths, strengths_sentence
 from attlas.verify.registry import find_errata
 
 ROOT = Path(__file__).parents[1]
@@ -139,6 +140,11 @@ def test_formulas_that_were_broken():
         f"{first:,} were caught; with the tests written since, {now:,} are, and {judged} of the "
         "others are no errors."
     ) in readme()
+
+
+def test_how_sharply_claims_were_tested():
+    told = strengths_sentence(published_strengths())
+    assert f"counted by provenance: {told} (" in readme(), "run: make publish-strengths"
 
 
 @pytest.mark.thorough

@@ -145,3 +145,15 @@ def test_a_sign_states_no_constant_and_has_no_level():
     report = check(positive)
     assert (report.detection, report.ratio, report.strength) == ((None,), None, None)
     assert report.nearest is None
+
+
+def test_of_many_components_the_worst_that_has_a_size_is_listed():
+    @identity(sample=numbers, controls=[Control("shifted", shift=1.0)])
+    def many(t, *, shift=0.0):
+        r"""$$t = t, \; 0 = 0, \; \dots$$"""
+        side = t * jnp.asarray([0.0, *[1.0] * 80])
+        return side + jnp.asarray([0.0, *[shift] * 80]), side
+
+    (limit,) = check(many).detection
+    assert limit is not None
+    assert 0 < limit < 1e-12

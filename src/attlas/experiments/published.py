@@ -60,7 +60,7 @@ def publish(results: Path | str, folder: Path | str = PUBLISHED) -> int:
     document = {
         "kind": "estimates",
         "scale": str(Scale.PAPER),
-        **_provenance(),
+        **origin(),
         "experiments": estimates,
     }
     write_text_file(
@@ -94,7 +94,8 @@ def _left(estimate: Estimate) -> dict[str, Any]:
     return {name: getattr(estimate, name) for name in names}
 
 
-def _provenance() -> dict[str, Any]:
+def origin() -> dict[str, Any]:
+    """Commit, device, platform and time of what is published now."""
     now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
     current = environment()
     return {name: current[name] for name in ("commit", "device", "platform")} | {"finished": now}

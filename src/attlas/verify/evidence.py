@@ -227,7 +227,8 @@ def detection_limits(
     if claim.alike:
         limits = limits.min(keepdims=True)
     elif limits.size > MAX_COMPONENTS:
-        limits = limits.max(keepdims=True)
+        stated = limits[np.isfinite(limits)]
+        limits = stated.max(keepdims=True) if stated.size else limits[:1]
     return tuple(float(limit) if np.isfinite(limit) else None for limit in limits)
 
 

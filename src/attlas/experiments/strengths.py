@@ -1,0 +1,81 @@
+"""The published strengths: how sharply each claim of the installed papers was tested.
+
+They are `strengths.json` beside the published records: of each claim its provenance, the outcome of
+its last check, its strength and its best ratio.
+"""
+
+import json
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from attlas.claims.claim import provenance_of
+from attlas.claims.verdict import Outcome, Provenance, Strength, by_provenance
+from attlas.core.errors import UserError
+from attlas.experiments.published import origin
+from attlas.experiments.store import PUBLISHED, Store
+from attlas.experiments.text_file import write_text_file
+from attlas.experiments.verdicts import is_current, read_reports
+from attlas.verify.registry import find_claims
+
+STRENGTHS = "strengths.json"
+
+
+def publish_strengths(results: Path | str, folder: Path | str = PUBLISHED) -> Path:
+    """Write the strengths of all claims, from the verdicts of a results folder.
+
+    Args:
+        results: a results folder with a verdict of each claim as it is now.
+        folder: target; the published records by default.
+
+    Raises:
+        UserError: names the claims without a verdict of their current sources.
+    """
+    reports = {report.claim: report for report, _ in read_reports(Store(results))}
+    claims = find_claims()
+    current = {c.name: reports[c.name] for c in claims
+               if c.name in reports and is_current(c, reports[c.name])}  # fmt: skip
+    if missing := [claim.name for claim in claims if claim.name not in current]:
+        raise UserError(f"no current verdict: attlas check {' '.join(missing)}")
+    entries = {
+        claim.name: {
+            "provenance": provenance_of(claim),
+            "outcome": current[claim.name].verdict.outcome,
+            "strength": current[claim.name].strength,
+            "ratio": current[claim.name].ratio,
+            "attacked": current[claim.name].challenge is not None,
+        }
+        for claim in claims
+    }
+    document = {"kind": "strengths", **origin(), "claims": entries}
+    path = Store(folder).root / STRENGTHS
+    write_text_file(path, json.dumps(document, indent=1, sort_keys=True) + "\n", "--out")
+    return path
+
+
+def published_strengths(folder: Path | str = PUBLISHED) -> Mapping[str, Mapping[str, Any]]:
+    """The published entries by claim, with `provenance`, `outcome`, `strength` and `ratio`."""
+    text = (Store(folder).root / STRENGTHS).read_text(encoding="utf-8")
+    return json.loads(text)["claims"]
+
+
+def strengths_sentence(entries: Mapping[str, Mapping[str, Any]]) -> str:
+    """How many supported claims of each provenance have each strength.
+
+    Examples:
+        >>> one = {"provenance": "own", "outcome": "SUPPORTED", "strength": "tested"}
+        >>> strengths_sentence({"a/b": one, "a/c": {**one, "strength": None}})
+        'own 1 tested, 1 without a constant'
+    """
+    supported = [entry for entry in entries.values() if entry["outcome"] == Outcome.SUPPORTED]
+    groups = by_provenance(
+        (Provenance(entry["provenance"]), entry["strength"]) for entry in supported
+    )
+    words = {**{level: level.value for level in Strength}, None: "without a constant"}
+    texts = []
+    for provenance, levels in groups.items():
+        numbers = Counter(levels)
+        counted = ", ".join(f"{numbers[k]} {word}" for k, word in words.items() if numbers[k])
+        texts.append(f"{provenance} {counted}")
+    return "; ".join(texts)

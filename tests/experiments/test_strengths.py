@@ -1,0 +1,53 @@
+"""The published strengths are those of current verdicts of all claims, by provenance."""
+
+from dataclasses import replace
+
+import pytest
+
+from attlas.core.errors import UserError
+from attlas.experiments import strengths
+from attlas.experiments.store import Store
+from attlas.experiments.strengths import (
+    publish_strengths,
+    published_strengths,
+    strengths_sentence,
+)
+from attlas.experiments.verdicts import write_report
+from attlas.verify.check import check
+from attlas.verify.registry import one_claim
+
+NAMES = ("julistiono2024optimizing/lemma-12", "trauger2023sequence/lemma-3-2")
+
+
+@pytest.fixture
+def claims(monkeypatch):
+    claims = tuple(map(one_claim, NAMES))
+    monkeypatch.setattr(strengths, "find_claims", lambda: claims)
+    return claims
+
+
+def test_a_claim_without_a_current_verdict_stops_the_publication(claims, tmp_path):
+    first, second = claims
+    write_report(Store(tmp_path), check(first, count=40), first)
+    with pytest.raises(UserError, match=f"attlas check {NAMES[1]}$"):
+        publish_strengths(tmp_path, tmp_path / "out")
+    # A verdict of other sources is none.
+    write_report(Store(tmp_path), replace(check(second, count=40), source="0" * 64), second)
+    with pytest.raises(UserError, match=f"attlas check {NAMES[1]}$"):
+        publish_strengths(tmp_path, tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_entries_are_those_of_the_reports_and_are_counted_by_provenance(claims, tmp_path):
+    reports = [check(claim, count=40) for claim in claims]
+    for claim, report in zip(claims, reports, strict=True):
+        write_report(Store(tmp_path), report, claim)
+    publish_strengths(tmp_path, tmp_path / "out")
+    entries = published_strengths(tmp_path / "out")
+    found = [(entries[r.claim]["strength"], entries[r.claim]["ratio"]) for r in reports]
+    assert found == [(report.strength, report.ratio) for report in reports]
+    provenances = [entries[name]["provenance"] for name in NAMES]
+    assert provenances == ["as reconstructed", "as printed"]
+    levels = [report.strength for report in reports]
+    said = f"as printed 1 {levels[1]}; as reconstructed 1 {levels[0]}"
+    assert strengths_sentence(entries) == said
