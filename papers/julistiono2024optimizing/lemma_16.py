@@ -8,8 +8,9 @@ import numpy as np
 from attlas.claims.claim import Control, Sides, Status
 from attlas.claims.statement import inequality
 from attlas.data.token_selection import TokenSelection, token_scores
-from attlas.losses.logistic import logistic
+from julistiono2024optimizing.cone_instances import mixed_loss
 from julistiono2024optimizing.instances import ROUNDINGS, random_data
+from julistiono2024optimizing.lemma_18 import steepest
 from julistiono2024optimizing.library.token_selection.gradient import selection_loss
 
 
@@ -26,12 +27,14 @@ def matrices(rng, count):
     return {**batch, "W": W}
 
 
-def _between(data, W, low, high):
+def _between(data, W, low, high, mixture):
     """The risk against the losses at two ends of every sample's margin."""
-    value = selection_loss(W, data)
-    best, worst = jnp.mean(logistic(high)), jnp.mean(logistic(low))
+    loss = mixed_loss(mixture)
+    value, size = selection_loss(W, data, loss), jnp.max(jnp.abs(token_scores(data)))
+    best, worst = jnp.mean(loss.value(high)), jnp.mean(loss.value(low))
     # A rounding of the attention moves the margin by at most the scores' size.
-    magnitude = 1 + jnp.max(jnp.abs(token_scores(data)))
+    slope = steepest(jnp.full((), size), mixture)
+    magnitude = jnp.abs(best) + jnp.abs(worst) + slope * (1 + size)
     return Sides(jnp.stack([best, value]), jnp.stack([value, worst]), magnitude=magnitude)
 
 
@@ -41,16 +44,16 @@ on_any_matrix = partial(
 
 
 @on_any_matrix("Lemma 16", controls=[Control("bound of the scores halved", factor=0.5)])
-def lemma_16(X, y, z, v, W, *, factor=1.0):
+def lemma_16(X, y, z, v, W, mixture, *, factor=1.0):
     r"""$$\frac1n \sum_i \ell(\max_t |\gamma_{it}|) \le \mathcal{L}(W)
     \le \frac1n \sum_i \ell(-\max_t |\gamma_{it}|)$$
 
     The lemma states only that such constants exist; these are ours. Only the attention depends on
-    $W$, and a mean of scores lies within their range.
+    $W$, and a mean of scores lies within their range. Mixtures of four losses.
     """
     data = TokenSelection(X, y, z, v)
     size = factor * jnp.max(jnp.abs(token_scores(data)), axis=1)
-    return _between(data, W, -size, size)
+    return _between(data, W, -size, size, mixture)
 
 
 @on_any_matrix(
@@ -58,13 +61,14 @@ def lemma_16(X, y, z, v, W, *, factor=1.0):
     status=Status.SHARPENED,
     controls=[Control("mean score in place of the extremes", averaged=True)],
 )
-def lemma_16_range(X, y, z, v, W, *, averaged=False):
+def lemma_16_range(X, y, z, v, W, mixture, *, averaged=False):
     r"""$$\frac1n \sum_i \ell(\max_t \gamma_{it}) \le \mathcal{L}(W)
     \le \frac1n \sum_i \ell(\min_t \gamma_{it})$$
 
-    Both ends are approached as $W$ grows along a direction that selects these tokens.
+    Both ends are approached as $W$ grows along a direction that selects these tokens. Mixtures of
+    four losses.
     """
     data = TokenSelection(X, y, z, v)
     scores = token_scores(data)
     ends = (jnp.mean, jnp.mean) if averaged else (jnp.min, jnp.max)
-    return _between(data, W, *(end(scores, axis=1) for end in ends))
+    return _between(data, W, *(end(scores, axis=1) for end in ends), mixture)

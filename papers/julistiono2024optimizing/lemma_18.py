@@ -1,6 +1,7 @@
 r"""Lemma 18: the gradient is bounded by a constant Lambda of the data.
 
-The largest |l'| lies at the margin -g, where g is the largest |gamma_it|.
+The largest |l'| is that on [-g, g], where g is the largest |gamma_it|: at -g for a convex loss, but
+at the margin 0 for a sigmoid.
 """
 
 from functools import partial
@@ -12,19 +13,46 @@ import numpy as np
 from attlas.claims.claim import Control, Status
 from attlas.claims.statement import inequality
 from attlas.data.token_selection import TokenSelection, token_scores
-from attlas.losses.logistic import logistic_derivative
+from julistiono2024optimizing.cone_instances import mixed_loss, slopes
 from julistiono2024optimizing.instances import ROUNDINGS, dual_norm, on_trajectory
 from julistiono2024optimizing.library.token_selection.gradient import selection_gradient
 
 
-def gradient_bound(data, p, factor=2.0):
+def steepest(size, mixture):
+    r"""The largest -l'(u) for |u| <= size, for a mixture of the four losses.
+
+    With s = 1 / (1 + e^u) it is m_1 s + m_2 s / (1 - s) + m_3 + m_4 s (1 - s), whose derivative
+    m_1 + m_4 (1 - 2 s) + m_2 / (1 - s)^2 is convex in s: it falls below 0 at most once and rises
+    again, so that the largest slope is at the first root or at the margin -size.
+    """
+    first, second, _, fourth = mixture
+
+    def derivative(s):
+        return first + fourth * (1 - 2 * s) + second / (1 - s) ** 2
+
+    # the derivative is least where 2 m_4 = 2 m_2 / (1 - s)^3
+    least = 1 - jnp.cbrt(second / jnp.maximum(fourth, 1e-30))
+    least = jnp.clip(least, 0.0, 1 - 2**-50)
+
+    def halve(_, ends):
+        low, high = ends
+        middle = (low + high) / 2
+        above = derivative(middle) > 0
+        return jnp.where(above, middle, low), jnp.where(above, high, middle)
+
+    low, _ = jax.lax.fori_loop(0, 60, halve, (jnp.zeros_like(least), least))
+    root = jnp.clip(jnp.log1p(-low) - jnp.log(jnp.maximum(low, 1e-30)), -size, size)
+    return jnp.maximum(mixture @ slopes(root), mixture @ slopes(-size))
+
+
+def gradient_bound(data, p, mixture, factor=2.0):
     """Lambda = sup|l'| max_i (factor max_t |gamma_it| max_t ||X_it z_i'||_q); 2 in the lemma."""
     scores = jnp.max(jnp.abs(token_scores(data)), axis=1)
-    steepest = jnp.max(-logistic_derivative(-scores))
     # The norm of an outer product is the product of the norms.
     tokens = jax.vmap(jax.vmap(dual_norm, (0, None)), (0, None))(data.X, p)
     queries = jax.vmap(dual_norm, (0, None))(data.z, p)
-    return steepest * jnp.max(factor * scores * jnp.max(tokens, axis=1) * queries)
+    parts = factor * scores * jnp.max(tokens, axis=1) * queries
+    return steepest(jnp.max(scores), mixture) * jnp.max(parts)
 
 
 def steep_points(rng, count):
@@ -49,14 +77,15 @@ on_steep_points = partial(
 
 
 @on_steep_points("Lemma 18", controls=[Control("a quarter of the bound", factor=0.5)])
-def lemma_18(X, y, z, v, W, p, *, factor=2.0):
+def lemma_18(X, y, z, v, W, p, mixture, *, factor=2.0):
     r"""$$\|\nabla \mathcal{L}(W)\|_{q,q} \le \Lambda =
     \sup|\ell'| \max_i \big( 2 \max_t |\gamma_{it}| \max_t \|X_{it} z_i^\top\|_{q,q} \big)$$
 
-    The factor 2 is not needed: see the sharpened claim.
+    Mixtures of four losses. The factor 2 is not needed: see the sharpened claim.
     """
     data = TokenSelection(X, y, z, v)
-    return dual_norm(selection_gradient(W, data), p), gradient_bound(data, p, factor)
+    slope = selection_gradient(W, data, mixed_loss(mixture))
+    return dual_norm(slope, p), gradient_bound(data, p, mixture, factor)
 
 
 @on_steep_points(
@@ -64,31 +93,33 @@ def lemma_18(X, y, z, v, W, p, *, factor=2.0):
     status=Status.SHARPENED,
     controls=[Control("half of the bound", factor=0.5)],
 )
-def lemma_18_sharp(X, y, z, v, W, p, *, factor=1.0):
+def lemma_18_sharp(X, y, z, v, W, p, mixture, *, factor=1.0):
     r"""$$\|\nabla \mathcal{L}(W)\|_{q,q} \le
     \sup|\ell'| \max_i \big( \max_t |\gamma_{it}| \max_t \|X_{it} z_i^\top\|_{q,q} \big)$$
 
     The supremum of $\sum_t s_t |\gamma_t - \bar\gamma|$, $\bar\gamma = \sum_t s_t \gamma_t$, is
     $\max_t |\gamma_t|$, at two opposite scores with weight 1/2 each. A third token of weight 0
-    reaches it: the ratio found tends to 1.
+    reaches it: the ratio found tends to 1. Mixtures of four losses.
     """
     data = TokenSelection(X, y, z, v)
-    return dual_norm(selection_gradient(W, data), p), gradient_bound(data, p, factor)
+    slope = selection_gradient(W, data, mixed_loss(mixture))
+    return dual_norm(slope, p), gradient_bound(data, p, mixture, factor)
 
 
 @on_steep_points(
     "Lemma 18, second sentence",
     controls=[Control("half of the bound", factor=0.5)],
 )
-def lemma_18_entries(X, y, z, v, W, *, factor=1.0):
+def lemma_18_entries(X, y, z, v, W, mixture, *, factor=1.0):
     r"""$$\left|[\nabla \mathcal{L}(W)]_{jk}\right| \le \sup|\ell'|
     \max_i \big( \max_t |\gamma_{it}| \max_t |X_{itj}|\,|z_{ik}| \big)$$
 
-    The lemma states that such constants exist; these follow as in lemma-18-sharp.
+    The lemma states that such constants exist; these follow as in lemma-18-sharp. Mixtures of four
+    losses.
     """
     data = TokenSelection(X, y, z, v)
     size = jnp.max(jnp.abs(token_scores(data)), axis=1)
     tokens = jnp.max(jnp.abs(X), axis=1)[:, :, None] * jnp.abs(z)[:, None]
-    steepest = jnp.max(-logistic_derivative(-size))
-    bound = factor * steepest * jnp.max(size[:, None, None] * tokens, axis=0)
-    return jnp.abs(selection_gradient(W, data)), bound
+    slope = steepest(jnp.max(size), mixture)
+    bound = factor * slope * jnp.max(size[:, None, None] * tokens, axis=0)
+    return jnp.abs(selection_gradient(W, data, mixed_loss(mixture))), bound

@@ -2,7 +2,7 @@ r"""Lemma 4: the norm grows slowly.
 
 The proof's chain: ||W|| (||W+||^{p-1} - ||W||^{p-1}) <= (p-1)/p (||W+||^p - ||W||^p)
 <= eta ||W+|| ||grad L||_q <= eta ||W+|| Lambda. Ours needs no chain: the norm of the mirror
-variable is ||W||^{p-1}, and it moves by eta grad L.
+variable is ||W||^{p-1}, and it moves by eta grad L. Mixtures of four losses.
 """
 
 from functools import partial
@@ -14,6 +14,7 @@ from attlas.claims.statement import inequality
 from attlas.data.token_selection import TokenSelection
 from attlas.norms.entrywise import entrywise_norm
 from attlas.optim.mirror_descent import mirror_step
+from julistiono2024optimizing.cone_instances import mixed_loss
 from julistiono2024optimizing.instances import (
     ROUNDINGS,
     dual_norm,
@@ -23,9 +24,9 @@ from julistiono2024optimizing.lemma_18 import gradient_bound
 from julistiono2024optimizing.library.token_selection.gradient import selection_gradient
 
 
-def _norms(data, W, p, eta):
+def _norms(data, W, p, eta, mixture):
     """The norms of W and W+, and the dual norm of the gradient."""
-    slope = selection_gradient(W, data)
+    slope = selection_gradient(W, data, mixed_loss(mixture))
     after = mirror_step(W, slope, eta, p)
     return entrywise_norm(W, p), entrywise_norm(after, p), dual_norm(slope, p)
 
@@ -39,7 +40,7 @@ on_steps = partial(
     "Lemma 4",
     controls=[Control(r"$\eta^3$ in place of $\eta$", order=3.0)],
 )
-def lemma_4(X, y, z, v, W, p, eta, *, order=1.0):
+def lemma_4(X, y, z, v, W, p, eta, mixture, *, order=1.0):
     r"""$$\|W(k+1)\|_{p,p}^{p-1} - \|W(k)\|_{p,p}^{p-1} \le \eta \Lambda,
     \quad \Lambda \text{ as in Lemma 18}$$
 
@@ -48,9 +49,9 @@ def lemma_4(X, y, z, v, W, p, eta, *, order=1.0):
     this loose $\Lambda$ even the p-th powers, the control first thought of, stay below.
     """
     data = TokenSelection(X, y, z, v)
-    before, after, _ = _norms(data, W, p, eta)
+    before, after, _ = _norms(data, W, p, eta, mixture)
     low, high = before ** (p - 1), after ** (p - 1)
-    return Sides(high - low, eta**order * gradient_bound(data, p), magnitude=high + low)
+    return Sides(high - low, eta**order * gradient_bound(data, p, mixture), magnitude=high + low)
 
 
 @on_steps(
@@ -58,14 +59,14 @@ def lemma_4(X, y, z, v, W, p, eta, *, order=1.0):
     status=Status.SHARPENED,
     controls=[Control("p-th powers of the norms", drop=0.0)],
 )
-def lemma_4_gradient(X, y, z, v, W, p, eta, *, drop=1.0):
+def lemma_4_gradient(X, y, z, v, W, p, eta, mixture, *, drop=1.0):
     r"""$$\big| \|W(k+1)\|_{p,p}^{p-1} - \|W(k)\|_{p,p}^{p-1} \big|
     \le \eta \|\nabla \mathcal{L}(W(k))\|_{q,q}$$
 
     Both directions, by the triangle inequality for the mirror variable, whose dual norm is the
     power $p - 1$ of the norm. An equality where $W$ is along the gradient.
     """
-    before, after, slope = _norms(TokenSelection(X, y, z, v), W, p, eta)
+    before, after, slope = _norms(TokenSelection(X, y, z, v), W, p, eta, mixture)
     low, high, moved = before ** (p - drop), after ** (p - drop), eta * slope
     return Sides(jnp.abs(high - low), moved, magnitude=high + low + moved)
 
@@ -75,13 +76,13 @@ def lemma_4_gradient(X, y, z, v, W, p, eta, *, drop=1.0):
     controls=[Control("$p$ and $p - 1$ exchanged", exchanged=True)],
     proof_step=ProofStep("Lemma 4", 1),
 )
-def lemma_4_link_1(X, y, z, v, W, p, eta, *, exchanged=False):
+def lemma_4_link_1(X, y, z, v, W, p, eta, mixture, *, exchanged=False):
     r"""$$\|W(k)\| (\|W(k+1)\|^{p-1} - \|W(k)\|^{p-1})
     \le \frac{p-1}{p} (\|W(k+1)\|^p - \|W(k)\|^p)$$
 
     Lemma 14 at the two norms.
     """
-    before, after, _ = _norms(TokenSelection(X, y, z, v), W, p, eta)
+    before, after, _ = _norms(TokenSelection(X, y, z, v), W, p, eta, mixture)
     ratio = p / (p - 1) if exchanged else (p - 1) / p
     small, large = (after ** (p - 1), before ** (p - 1)), (after**p, before**p)
     return Sides(
@@ -96,13 +97,13 @@ def lemma_4_link_1(X, y, z, v, W, p, eta, *, exchanged=False):
     controls=[Control("$p$ and $p - 1$ exchanged", exchanged=True)],
     proof_step=ProofStep("Lemma 4", 2),
 )
-def lemma_4_link_2(X, y, z, v, W, p, eta, *, exchanged=False):
+def lemma_4_link_2(X, y, z, v, W, p, eta, mixture, *, exchanged=False):
     r"""$$\frac{p-1}{p} (\|W(k+1)\|^p - \|W(k)\|^p)
     \le \eta \|W(k+1)\| \|\nabla\mathcal{L}(W(k))\|_{q,q}$$
 
     Convexity of the conjugate of $\psi$, then Hölder's inequality.
     """
-    before, after, slope = _norms(TokenSelection(X, y, z, v), W, p, eta)
+    before, after, slope = _norms(TokenSelection(X, y, z, v), W, p, eta, mixture)
     ratio = p / (p - 1) if exchanged else (p - 1) / p
     growth, magnitude = after**p - before**p, after**p + before**p
     return Sides(ratio * growth, eta * after * slope, magnitude=magnitude)
@@ -113,11 +114,11 @@ def lemma_4_link_2(X, y, z, v, W, p, eta, *, exchanged=False):
     controls=[Control(r"a fortieth of $\Lambda$", factor=0.05)],
     proof_step=ProofStep("Lemma 4", 3),
 )
-def lemma_4_link_3(X, y, z, v, W, p, eta, *, factor=2.0):
+def lemma_4_link_3(X, y, z, v, W, p, eta, mixture, *, factor=2.0):
     r"""$$\|W(k+1)\| \|\nabla\mathcal{L}(W(k))\|_{q,q} \le \|W(k+1)\| \Lambda$$
 
     Lemma 18: most of the slack of Lemma 4 arises here.
     """
     data = TokenSelection(X, y, z, v)
-    _, after, slope = _norms(data, W, p, eta)
-    return after * slope, after * gradient_bound(data, p, factor)
+    _, after, slope = _norms(data, W, p, eta, mixture)
+    return after * slope, after * gradient_bound(data, p, mixture, factor)
