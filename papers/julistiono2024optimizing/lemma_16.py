@@ -71,4 +71,5 @@ def lemma_16_range(X, y, z, v, W, mixture, *, averaged=False):
     data = TokenSelection(X, y, z, v)
     scores = token_scores(data)
     ends = (jnp.mean, jnp.mean) if averaged else (jnp.min, jnp.max)
-    return _between(data, W, *(end(scores, axis=1) for end in ends), mixture)
+    low, high = (end(scores, axis=1) for end in ends)
+    return _between(data, W, low, high, mixture)

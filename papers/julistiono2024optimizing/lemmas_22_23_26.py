@@ -1,7 +1,10 @@
 r"""Lemmas 22, 23 and 26: one step of l_p-AttGD, and the cosine law of Bregman divergences.
 
-W is W(k), and V, U are further matrices, the paper's W and W'.
+W is W(k), and V, U are further matrices, the paper's W and W'. Lemma 23 states several identities,
+whose formulas our text lost: the three of Sun et al. (2022), which the paper cites, each a claim.
 """
+
+from functools import partial
 
 import jax.numpy as jnp
 
@@ -59,11 +62,31 @@ def _size(a, b, p):
     return potential(a, p) + potential(b, p) + inner
 
 
-@identity(
+def _step(X, y, z, v, W, V, p, eta, mixture):
+    """A step, the risks before, after and at V, and the magnitude of the terms of Lemma 23."""
+    data, loss = TokenSelection(X, y, z, v), mixed_loss(mixture)
+    slope = selection_gradient(W, data, loss)
+    after = mirror_step(W, slope, eta, p)
+    risks = jnp.stack([selection_loss(matrix, data, loss) for matrix in (W, after, V)])
+    inner = jnp.sum(jnp.abs(slope) * (jnp.abs(V) + jnp.abs(W) + jnp.abs(after)))
+    rounding = jnp.sum(jnp.abs(risks)) * condition(X, z, jnp.abs(W) + jnp.abs(after) + jnp.abs(V))
+    magnitude = _size(V, W, p) + _size(V, after, p) + _size(after, W, p) + eta * (rounding + inner)
+    # An error of the mirror variable reaches W+ with the condition number 1 / (p - 1).
+    return slope, after, risks, magnitude * jnp.maximum(1, 1 / (p - 1))
+
+
+def _mixed_divergence(slope, W, after, risks, p, eta):
+    """D of psi - eta L at W+ from W, as the difference of the two divergences."""
+    now, then = risks[0], risks[1]
+    return bregman(after, W, p) - eta * (then - now - jnp.sum(slope * (after - W)))
+
+
+on_matrices = partial(identity, sample=with_matrices, roundings=ROUNDINGS)
+
+
+@on_matrices(
     "Lemma 23",
-    sample=with_matrices,
     controls=[Control("the two risks exchanged in the divergence", exchanged=True)],
-    roundings=ROUNDINGS,
 )
 def lemma_23(X, y, z, v, W, V, p, eta, mixture, *, exchanged=False):
     r"""$$D_\psi(W, W(k)) = D_\psi(W, W(k+1)) + D_{\psi - \eta\mathcal{L}}(W(k+1), W(k))
@@ -72,21 +95,48 @@ def lemma_23(X, y, z, v, W, V, p, eta, mixture, *, exchanged=False):
 
     Mixtures of four losses.
     """
-    data, loss = TokenSelection(X, y, z, v), mixed_loss(mixture)
-    slope = selection_gradient(W, data, loss)
-    after = mirror_step(W, slope, eta, p)
-    now, then = selection_loss(W, data, loss), selection_loss(after, data, loss)
-    remainder = -eta * jnp.sum(slope * (V - W)) - eta * now + eta * then
-    if exchanged:
-        now, then = then, now
-    # D of psi - eta L is the difference of the two divergences.
-    mixed = bregman(after, W, p) - eta * (then - now - jnp.sum(slope * (after - W)))
-    right = bregman(V, after, p) + mixed + remainder
-    inner = jnp.sum(jnp.abs(slope) * (jnp.abs(V) + jnp.abs(W) + jnp.abs(after)))
-    risks = (jnp.abs(now) + jnp.abs(then)) * condition(X, z, jnp.abs(W) + jnp.abs(after))
-    magnitude = _size(V, W, p) + _size(V, after, p) + _size(after, W, p) + eta * (risks + inner)
-    # An error of the mirror variable reaches W+ with the condition number 1 / (p - 1).
-    return Sides(bregman(V, W, p), right, magnitude=magnitude * jnp.maximum(1, 1 / (p - 1)))
+    slope, after, risks, magnitude = _step(X, y, z, v, W, V, p, eta, mixture)
+    mixed = _mixed_divergence(slope, W, after, risks[1::-1] if exchanged else risks, p, eta)
+    remainder = -eta * jnp.sum(slope * (V - W)) - eta * risks[0] + eta * risks[1]
+    return Sides(bregman(V, W, p), bregman(V, after, p) + mixed + remainder, magnitude=magnitude)
+
+
+@on_matrices(
+    "Lemma 23, with the divergence of the loss",
+    controls=[
+        Control(r"$\mathcal{L}(W(k))$ in place of $\mathcal{L}(W(k+1))$", last=0),
+        Control("without the divergence of the loss", factor=0.0),
+    ],
+)
+def lemma_23_divergence(X, y, z, v, W, V, p, eta, mixture, *, last=1, factor=1.0):
+    r"""$$D_\psi(W, W(k)) = D_\psi(W, W(k+1)) + D_{\psi - \eta\mathcal{L}}(W(k+1), W(k))
+    + \eta D_{\mathcal{L}}(W, W(k)) - \eta \mathcal{L}(W) + \eta \mathcal{L}(W(k+1))$$
+
+    $D_{\mathcal{L}}$ is the divergence of the risk, which need not be convex. Mixtures of four
+    losses.
+    """
+    slope, after, risks, magnitude = _step(X, y, z, v, W, V, p, eta, mixture)
+    mixed = _mixed_divergence(slope, W, after, risks, p, eta)
+    of_risk = factor * (risks[2] - risks[0] - jnp.sum(slope * (V - W)))
+    remainder = eta * (of_risk - risks[2] + risks[last])
+    return Sides(bregman(V, W, p), bregman(V, after, p) + mixed + remainder, magnitude=magnitude)
+
+
+@on_matrices(
+    "Lemma 23, three points of a step",
+    controls=[Control("$W(k)$ in place of $W(k+1)$ in the inner product", before=True)],
+)
+def lemma_23_points(X, y, z, v, W, V, p, eta, mixture, *, before=False):
+    r"""$$D_\psi(W, W(k)) = D_\psi(W, W(k+1)) + D_\psi(W(k+1), W(k))
+    - \eta \langle \nabla\mathcal{L}(W(k)), W - W(k+1) \rangle$$
+
+    Lemma 26 at the step: mirror variables differ by $\eta\nabla\mathcal{L}(W(k))$. Mixtures of four
+    losses.
+    """
+    slope, after, _, magnitude = _step(X, y, z, v, W, V, p, eta, mixture)
+    inner = jnp.sum(slope * (V - (W if before else after)))
+    right = bregman(V, after, p) + bregman(after, W, p) - eta * inner
+    return Sides(bregman(V, W, p), right, magnitude=magnitude)
 
 
 @identity(
