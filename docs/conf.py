@@ -24,7 +24,7 @@ extensions = [
     "docstrings",
     "mathematics",
 ]
-exclude_patterns = ["_build"]
+exclude_patterns = ["_build", "guides"]
 nitpicky = False
 default_role = "code"
 

@@ -14,7 +14,7 @@ CLICKS = {
         ["Which p should I choose?"],
         "Choose p for the geometry",
     ),
-    "do more heads help": (["Do more heads help?"], "four heads were about as good as one"),
+    "do more heads help": (["Do more heads help?"], "more heads did not help"),
     "why is every bound vacuous": (
         ["Which bound is non-vacuous?", "Why is every bound vacuous?"],
         "A norm-based bound on the gap is",

@@ -103,12 +103,20 @@ def growth(data: xr.Dataset) -> dict[str, object]:
 def right_and_wrong(data: xr.Dataset) -> dict[str, object]:
     """Where heads end that start on the right label, and on the wrong one."""
     ends = by_sign(data).isel(step=-1).mean(["member", "head"])
-    masses = []
+    masses, pairs = [], []
     for at in ends.stack(cell=["zeta", "H"]).transpose("cell", "way"):
         right, wrong = (f"{m:.2f}" if np.isfinite(m) else "(no such head)" for m in at.values)
         heads = f", $H = {int(at.H)}$" if data.H.size > 1 else ""
         masses.append(f"{right} and {wrong} at $\\zeta = {float(at.zeta):g}${heads}")
-    return {"ends": ", ".join(masses)}
+        if np.isfinite(at.values).all():
+            pairs.append((at.values[0] > at.values[1], at.values[1] < float(at.zeta)))
+    higher, below = (sum(map(bool, each)) for each in zip(*pairs, strict=True)) if pairs else (0, 0)
+    return {
+        "ends": ", ".join(masses),
+        "higher": f"{higher} of {len(pairs)}",
+        "all_higher": higher == len(pairs),
+        "below": f"{below} of {len(pairs)}",
+    }
 
 
 def over_time(y: panels.Formula, colour: str, names: Any, band: Any) -> panels.Panel:

@@ -106,9 +106,18 @@ def attended(data: xr.Dataset) -> dict[str, Any]:
             rows = float(ends.effective_rows.sel(H=H, start="zero"))
             ranks.append(f"$H = {H}$: {correlations} ({rows:.1f} rows)")
         counts = f"{int(hits.sum())} of {hits.size}"
+        ends_of_zero = ends.correlation.sel(start="zero").values
         counted = {"all": bool(hits.all()), "any": bool(hits.any()), "hits": counts}
+        counted["sign"] = common_sign(ends_of_zero)
         tasks.append({"name": task, "best": int(best), **counted, "ranks": "; ".join(ranks)})
     return {"starts": ", ".join(STARTS), "tasks": tasks}
+
+
+def common_sign(numbers: np.ndarray) -> str:
+    """The sign that all numbers have, in a word."""
+    if (numbers > 0).all():
+        return "positive"
+    return "negative" if (numbers < 0).all() else "of both signs"
 
 
 def separated(data: xr.Dataset) -> dict[str, object]:

@@ -1,0 +1,134 @@
+"""The guides of `docs/choose`, rendered from the published records.
+
+`python docs/guides.py` writes all of them from the templates in `docs/guides`. A template has no
+result of its own: it asks the experiments for their answers and values, and `need` stops the
+rendering where the records deny a sentence.
+"""
+
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import matplotlib.pyplot as plt
+import xarray as xr
+from jinja2 import Environment, StrictUndefined
+
+import attlas as at
+from attlas.experiments.experiment import Draw, Experiment
+from attlas.experiments.find import one_named
+from attlas.experiments.panels import Plot
+
+DOCS = Path(__file__).parent
+TEMPLATES, PAGES = DOCS / "guides", DOCS / "choose"
+RESULTS = DOCS.parent / "benchmarks" / "results"
+NAMES = tuple(sorted(file.stem for file in TEMPLATES.glob("*.md")))
+Load = Callable[[str], xr.Dataset]
+"""The records of an experiment, by its name."""
+
+
+class DeniedError(ValueError):
+    """The records deny a sentence of a guide."""
+
+
+def published(experiment: str) -> xr.Dataset:
+    """The published records of an experiment."""
+    return at.load(experiment, results="published")
+
+
+class Records:
+    """What a template may ask for.
+
+    Args:
+        guide: name of the template.
+        load: gives the records of an experiment.
+    """
+
+    def __init__(self, guide: str, load: Load = published):
+        self.guide = guide
+        self._load = load
+        self._data: dict[str, xr.Dataset] = {}
+        self._values: dict[tuple[str, str], Mapping[str, Any]] = {}
+
+    def functions(self) -> dict[str, Callable[..., Any]]:
+        """The functions that a template may call."""
+        names = ("answer", "row", "value", "need", "benchmark")
+        return {name: getattr(self, name) for name in names}
+
+    def answer(self, name: str) -> str:
+        """The answer of an experiment's published records."""
+        text = one_named(name).answered(self._of(name))
+        self.need(text, f"the published records of '{name}' have an answer")
+        return text
+
+    def row(self, name: str) -> str:
+        """A row of a table: question, answer, name."""
+        cells = one_named(name).question, self.answer(name)
+        shown = [cell.replace(r"\|", r"\Vert ").replace("|", r"\vert ") for cell in cells]
+        return f"| {' | '.join(shown)} | `{name}` |"
+
+    def value(self, name: str, key: str, figure: str = "") -> Any:
+        """A value of the answer, or of the caption of a figure."""
+        if (name, figure) not in self._values:
+            self._values[name, figure] = values_of(one_named(name), self._of(name), figure)
+        return self._values[name, figure][key]
+
+    def need(self, condition: object, sentence: str) -> str:
+        """Print nothing, and stop where the condition of a sentence is false.
+
+        Raises:
+            DeniedError: with the guide and the sentence.
+        """
+        if not condition:
+            raise DeniedError(f"docs/guides/{self.guide}.md: the records deny: {sentence}")
+        return ""
+
+    def benchmark(self, name: str) -> Any:
+        """The cases of a file of results."""
+        return json.loads((RESULTS / f"{name}.json").read_text(encoding="utf-8"))["cases"]
+
+    def _of(self, name: str) -> xr.Dataset:
+        if name not in self._data:
+            self._data[name] = self._load(name)
+        return self._data[name]
+
+
+def values_of(experiment: Experiment, data: xr.Dataset, figure: str = "") -> Mapping[str, Any]:
+    """The values of an experiment's answer, or those of the caption of one of its figures."""
+    if not figure:
+        return experiment.answer(data) if experiment.answer else {}
+    (values,) = (each for draw in experiment.figures for each in _captions(draw, data, figure))
+    return values
+
+
+def _captions(draw: Draw, data: xr.Dataset, figure: str) -> list[Mapping[str, Any]]:
+    """The values of a caption, in a list that is empty where the figure has another title."""
+    if isinstance(draw, Plot):
+        values = draw.caption(data) if callable(draw.caption) else {}
+        return [values] if draw.title == figure and not isinstance(values, str) else []
+    drawn = draw(data)
+    plt.close(drawn.figure)
+    return [drawn.values or {}] if drawn.title == figure else []
+
+
+def rendered(records: Records) -> str:
+    """The page of the guide of some records.
+
+    Raises:
+        DeniedError: if the records deny a sentence.
+    """
+    environment = Environment(
+        undefined=StrictUndefined,
+        autoescape=False,
+        trim_blocks=True,
+        keep_trailing_newline=True,
+        extensions=["jinja2.ext.do"],
+    )
+    environment.globals |= records.functions()
+    text = (TEMPLATES / f"{records.guide}.md").read_text(encoding="utf-8")
+    return environment.from_string(text).render()
+
+
+if __name__ == "__main__":
+    for guide in NAMES:
+        (PAGES / f"{guide}.md").write_text(rendered(Records(guide)), encoding="utf-8")

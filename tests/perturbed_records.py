@@ -1,0 +1,82 @@
+"""Records whose measured values were reversed, mirrored, sorted or rescaled, to see sentences turn.
+
+A conclusion that no such change turns does not rest on the record.
+"""
+
+from collections.abc import Callable, Iterator
+from functools import partial
+
+import numpy as np
+import xarray as xr
+
+Change = Callable[[xr.Dataset], xr.Dataset]
+FACTORS = (1e-3, 0.3, 3.0, 1e3)
+
+
+def perturbations(data: xr.Dataset) -> Iterator[tuple[str, Change]]:
+    """Names and changes of a record: coordinates, names and the places of gaps stay.
+
+    Values are mirrored within their range, reversed or sorted along each axis, reversed along all,
+    and multiplied; whole numbers and truth values are reversed and sorted only.
+    """
+    axes = [str(name) for name, size in data.sizes.items() if size > 1]
+    yield "mirrored", partial(_everywhere, change=_mirrored)
+    for factor in FACTORS:
+        yield f"times {factor:g}", partial(_everywhere, change=partial(np.multiply, factor))
+    for axis in axes:
+        yield f"reversed along {axis}", partial(_along, axis=axis, change=_reversed)
+        yield f"rising along {axis}", partial(_along, axis=axis, change=_rising)
+        yield f"falling along {axis}", partial(_along, axis=axis, change=_falling)
+    yield "reversed along all axes", partial(_reversed_along_all, axes=axes)
+
+
+def _measured(data: xr.Dataset) -> list[str]:
+    return [str(name) for name, each in data.data_vars.items() if each.dtype.kind in "fiub"]
+
+
+def _everywhere(data: xr.Dataset, change: Callable[[np.ndarray], np.ndarray]) -> xr.Dataset:
+    return data.assign({
+        name: data[name].copy(data=change(data[name].values).astype(data[name].dtype))
+        for name in _measured(data)
+        if data[name].dtype.kind == "f"
+    })  # fmt: skip
+
+
+def _along(
+    data: xr.Dataset, axis: str, change: Callable[[np.ndarray, int], np.ndarray]
+) -> xr.Dataset:
+    return data.assign({
+        name: data[name].copy(data=change(data[name].values, data[name].get_axis_num(axis)))
+        for name in _measured(data)
+        if axis in data[name].dims
+    })  # fmt: skip
+
+
+def _reversed_along_all(data: xr.Dataset, axes: list[str]) -> xr.Dataset:
+    for axis in axes:
+        data = _along(data, axis, _reversed)
+    return data
+
+
+def _mirrored(values: np.ndarray) -> np.ndarray:
+    finite = values[np.isfinite(values)]
+    return finite.max() + finite.min() - values if finite.size else values
+
+
+def _reversed(values: np.ndarray, axis: int) -> np.ndarray:
+    return np.apply_along_axis(_between_gaps, axis, values, lambda there: there[::-1])
+
+
+def _rising(values: np.ndarray, axis: int) -> np.ndarray:
+    return np.apply_along_axis(_between_gaps, axis, values, np.sort)
+
+
+def _falling(values: np.ndarray, axis: int) -> np.ndarray:
+    return np.apply_along_axis(_between_gaps, axis, values, lambda there: np.sort(there)[::-1])
+
+
+def _between_gaps(line: np.ndarray, change: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
+    there = ~np.isnan(line) if line.dtype.kind == "f" else np.ones(line.shape, bool)
+    changed = line.copy()
+    changed[there] = change(line[there])
+    return changed

@@ -1,0 +1,135 @@
+"""The guides of `docs/choose` say what the published records say."""
+
+import copy
+import importlib.util
+import re
+from functools import cache
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+from perturbed_records import perturbations
+
+DOCS = Path(__file__).parents[1] / "docs"
+
+
+@cache
+def guides() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("guides", DOCS / "guides.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+TEMPLATES = sorted((DOCS / "guides").glob("*.md"))
+NAMES = [file.stem for file in TEMPLATES]
+published = cache(lambda name: guides().published(name))
+NUMBERED = re.compile(r"\b(?:Theorem|Lemma|Corollary)s? \d+(?:\.\d+)*(?:(?:,| and) \d+(?:\.\d+)*)*")
+FORMULA = r"\${1,2}[^$]+\${1,2}"
+NO_RESULT = re.compile(
+    r"```.*?```|`[^`]*`|\{%.*?%\}|\{\{.*?\}\}|\]\([^)]*\)|^\d+\. |\b[a-z_]+\d{4}[a-z]+\b",
+    re.DOTALL | re.MULTILINE,
+)
+
+
+def literal_results(template: str) -> list[str]:
+    """Numbers of a template that may be results.
+
+    None stands outside mathematics, but in numbers of statements, code and links; in mathematics a
+    decimal is a setting, right of an equals sign, and there is no power of ten.
+    """
+    text = NUMBERED.sub("", NO_RESULT.sub(" x ", template))
+    formulas = re.findall(FORMULA, text)
+    outside = re.findall(r"\d[\d.,]*", re.sub(FORMULA, "", text))
+    within = [each for f in formulas for each in re.findall(r"(?<!= )-?\d+\.\d+|10\s*\^\S*", f)]
+    return outside + within
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_page_is_rendered_from_its_template(name):
+    page = (DOCS / "choose" / f"{name}.md").read_text(encoding="utf-8")
+    assert page == guides().rendered(guides().Records(name, published)), (
+        "run: python docs/guides.py"
+    )
+
+
+def test_every_page_has_a_template():
+    assert [file.stem for file in sorted((DOCS / "choose").glob("*.md"))] == NAMES
+
+
+@pytest.mark.parametrize("file", TEMPLATES, ids=lambda file: file.stem)
+def test_no_template_has_a_result_of_its_own(file):
+    assert literal_results(file.read_text(encoding="utf-8")) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "results"),
+    [
+        ("9 of 9 paths", ["9", "9"]),
+        ("falls by a factor of 0.32 on 4,096 samples", ["0.32", "4,096"]),
+        ("needs $9 \\cdot 10^{19}$ heads, $-2.23$ of it", ["10^{19}$", "-2.23"]),
+        ("{{ value('heads', 'power') }} of $H$ at $p = 1.75$, $\\|W\\|^{-2(p-1)}$", []),
+        ("Theorem 4.1, Lemmas 24 and 25 of `x_1.2` in deora2023optimization [a](b/2.md)", []),
+    ],
+)
+def test_which_numbers_may_be_results(text, results):
+    assert literal_results(text) == results
+
+
+def test_a_false_condition_stops_the_rendering_and_names_the_sentence():
+    with pytest.raises(guides().DeniedError, match=r"heads\.md: the records deny: heads help"):
+        guides().Records("heads").need(0, "heads help")
+
+
+def conditions(name: str, load: Any = published, results: Any = None) -> dict[str, bool]:
+    """Whether the records that are loaded grant each sentence of a guide."""
+    records = guides().Records(name, load)
+    granted: dict[str, bool] = {}
+
+    def need(condition: object, sentence: str) -> str:
+        granted[sentence] = granted.get(sentence, True) and bool(condition)
+        return ""
+
+    records.need = need
+    if results is not None:
+        records.benchmark = results
+    guides().rendered(records)
+    return granted
+
+
+def loaded(name: str) -> list[str]:
+    """The experiments that a guide names."""
+    names = []
+    conditions(name, lambda each: names.append(each) or published(each))
+    return names
+
+
+def mirrored_results(name: str) -> Any:
+    """The results of a benchmark with every mean multiplied by -10."""
+    cases = copy.deepcopy(guides().Records("exponent").benchmark(name))
+    for case in cases:
+        for each in [*case.values(), *case["less_adamw"].values()]:
+            if isinstance(each, dict) and "mean" in each:
+                each["mean"] *= -10
+    return cases
+
+
+@pytest.mark.thorough
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")  # logarithms of what is not positive
+@pytest.mark.parametrize("name", NAMES)
+def test_every_condition_of_a_guide_turns_with_its_records(name):
+    granted = conditions(name)
+    assert all(granted.values())
+    turned = {each for each, held in conditions(name, results=mirrored_results).items() if not held}
+    for experiment in loaded(name):
+        for _, change in perturbations(published(experiment)):
+            changed = change(published(experiment))
+            held = conditions(
+                name, lambda each, e=experiment, c=changed: c if each == e else published(each)
+            )
+            turned |= {sentence for sentence, still in held.items() if not still}
+    about_answers = {each for each in granted if each.startswith("the published records of")}
+    assert set(granted) - turned - about_answers == set()
