@@ -61,6 +61,17 @@ ZERO_IS_STATIONARY = _flaw(
     claim="liu2021analyzing/zero-point",
 )
 
+CENTRED_DATA = _flaw(
+    "A.2, (A1.3)",
+    ErratumClass.GAP,
+    r"'(A1.3) can always be achieved by making the data centered': centred inputs and outputs do "
+    r"not make $E(w^{(2)\top} \phi) = 0$ for all weights in $S$, since ReLU features are not "
+    "negative; and a network without biases, which is 0 at $x = 0$, cannot have a teacher that was "
+    "shifted to mean zero (claim b1-centred-outputs). An output bias, or features less their mean, "
+    "achieves it.",
+    claim="liu2021analyzing/b1-centred",
+)
+
 EIGENVALUE_FROM_ABOVE = _flaw(
     "Lemma 1.1 and (A.L.5)",
     ErratumClass.REFUTED,

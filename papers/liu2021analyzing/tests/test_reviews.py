@@ -39,7 +39,7 @@ def test_differences_are_paired_with_the_baseline_of_the_own_table(data):
     assert "MLP" not in found.model
     assert "LSTM" not in found.model
     assert np.allclose(found.sel(model="equal weights"), 6)
-    assert np.allclose(found.sel(model="recurrent attention + l1"), 2)
+    assert np.allclose(found.sel(model="recurrent attention + l1"), 4)
     alone = data.sel(model=["self-attention"])
     assert np.isnan(gap(alone)).all()  # the baseline has not been run
 
@@ -48,10 +48,10 @@ def test_intervals_beside_zero_are_counted(data):
     rough = data.assign(accuracy=data.accuracy.copy())
     rough.accuracy.loc[{"n": 20, "model": "MLP + l1", "member": 0}] -= 1
     assert (
-        differences(rough)["counts"].count("with 20 reviews 7 intervals lie above 0, 0 below") == 1
+        differences(rough)["counts"].count("with 20 reviews 9 intervals lie above 0, 0 below") == 1
     )
     assert (
-        differences(rough)["counts"].count("with 40 reviews 8 intervals lie above 0, 0 below") == 1
+        differences(rough)["counts"].count("with 40 reviews 10 intervals lie above 0, 0 below") == 1
     )
 
 

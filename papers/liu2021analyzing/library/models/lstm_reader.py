@@ -40,13 +40,23 @@ class LstmReader(eqx.Module):
             mask: True at words, False at padding; all words when None. Without any word the
                 states stay zero.
         """
+        return self.logit(self.states(x, mask)[0])
+
+    def states(
+        self, x: Float[Array, "t p"], mask: WordMask = None
+    ) -> tuple[Float[Array, " s"], Float[Array, "p s"]]:
+        """The last states of both directions, and the states of both at each word.
+
+        Args:
+            mask: True at words, as for a call.
+        """
         require_columns(x, self.W.shape[2], mask=mask)
         seen = jnp.ones(x.shape[1], bool) if mask is None else mask
         inputs = jnp.einsum("dgt,tp->dpg", self.W, x) + self.b[:, None, :]
         inputs = jnp.stack([inputs[0], inputs[1, ::-1]], axis=1)
         words = jnp.stack([seen, seen[::-1]], axis=1)
 
-        def step(carry: tuple[Array, Array], now: tuple[Array, Array]) -> tuple[Any, None]:
+        def step(carry: tuple[Array, Array], now: tuple[Array, Array]) -> tuple[Any, Array]:
             cell, state = carry
             entering, word = now
             gates = jnp.split(entering + jnp.einsum("dgh,dh->dg", self.U, state), 4, axis=1)
@@ -54,11 +64,15 @@ class LstmReader(eqx.Module):
             after = keep * cell + enter * jnp.tanh(gates[2])
             read = leave * jnp.tanh(after)
             pick = word[:, None]
-            return (jnp.where(pick, after, cell), jnp.where(pick, read, state)), None
+            state = jnp.where(pick, read, state)
+            return (jnp.where(pick, after, cell), state), state
 
         zero = jnp.zeros((2, self.U.shape[2]), x.dtype)
-        (_, state), _ = jax.lax.scan(step, (zero, zero), (inputs, words))
-        z = state.reshape(-1)
+        (_, state), path = jax.lax.scan(step, (zero, zero), (inputs, words))
+        return state.reshape(-1), jnp.concatenate([path[:, 0], path[::-1, 1]], axis=1)
+
+    def logit(self, z: Float[Array, " s"]) -> Float[Array, ""]:
+        """The output of the layers on a vector of the states' size."""
         for place, (matrix, bias) in enumerate(zip(self.layers, self.biases, strict=True)):
             z = (jax.nn.relu(z) if place else z) @ matrix + bias
         return z[0]

@@ -11,6 +11,7 @@ from jaxtyping import Array, Bool, Float, Int
 from attlas.core.errors import UserError
 from attlas.data.token_sequences import TokenSequences
 from attlas.measures.attention.concentration import concentration
+from liu2021analyzing.library.models.luong_reader import LuongReader
 from liu2021analyzing.library.models.recurrent_attention import RecurrentAttention
 from liu2021analyzing.library.models.self_attention_mlp import SelfAttentionMLP
 
@@ -46,15 +47,14 @@ class ReviewConcentration(NamedTuple):
 
 
 def _has_attention(models: Any) -> bool:
-    """Whether review models attend to words: self-attention and recurrent attention."""
-    return isinstance(models.network, SelfAttentionMLP | RecurrentAttention)
+    """Whether review models attend to words: all but the MLP and the LSTMs."""
+    return isinstance(models.network, SelfAttentionMLP | RecurrentAttention | LuongReader)
 
 
 def review_attention(models: Any, reviews: TokenSequences) -> ReviewAttention:
     """Attention rows: one per word of self-attention, that of the last step of the recurrent one.
 
-    Self-attention gives weight to padding, as liu2021analyzing prints it; the recurrent one does
-    not.
+    Self-attention gives weight to padding, as liu2021analyzing prints it; the others do not.
 
     Args:
         models: stacked `ReviewModel`s of one kind.
@@ -64,7 +64,7 @@ def review_attention(models: Any, reviews: TokenSequences) -> ReviewAttention:
     tokens, mask = np.asarray(reviews.tokens), np.asarray(reviews.mask)
     rows = np.asarray(_rows(models, jnp.asarray(tokens), jnp.asarray(mask)))
     words = mask.sum(axis=1)
-    if isinstance(models.network, RecurrentAttention):
+    if not isinstance(models.network, SelfAttentionMLP):
         return ReviewAttention(rows, words, ~mask)
     lengths = np.full(words.sum(), mask.shape[1])
     return ReviewAttention(rows[:, mask], lengths, np.repeat(~mask, words, axis=0))

@@ -23,6 +23,7 @@ from attlas.training.trajectory import Trajectory
 from liu2021analyzing.library.data.distinct_words import distinct_words
 from liu2021analyzing.library.losses import l1_penalty
 from liu2021analyzing.library.models.lstm_reader import LstmReader, make_lstm_reader
+from liu2021analyzing.library.models.luong_reader import LuongReader, make_luong_reader
 from liu2021analyzing.library.models.recurrent_attention import (
     RecurrentAttention,
     make_recurrent_attention,
@@ -88,7 +89,7 @@ def make_review_model(
     """One model at its start, in single precision; word vectors start alike for all kinds.
 
     Args:
-        kind: "mlp", "attention", "lstm" or "recurrent".
+        kind: "mlp", "attention", "lstm", "luong" or "recurrent".
         strength: factor of the l1 penalty.
         temperature: divisor of the attention logits; for "attention" only.
 
@@ -109,10 +110,13 @@ def make_review_model(
         network = eqx.tree_at(lambda m: m.temperature, _Attention(*arrays), temperature)
     elif kind == "lstm":
         network = make_lstm_reader(second, t, sizes.state, sizes.readers, f32)
+    elif kind == "luong":
+        network = make_luong_reader(second, t, sizes.state, sizes.readers, f32)
     elif kind == "recurrent":
         network = make_recurrent_attention(second, t, d, sizes.steps, score_units=t, dtype=f32)
     else:
-        raise UserError(f"no review model '{kind}': choose mlp, attention, lstm or recurrent")
+        choices = "mlp, attention, lstm, luong or recurrent"
+        raise UserError(f"no review model '{kind}': choose {choices}")
     classifier = make_word_classifier(first, sizes.vocabulary, t, network, f32)
     return ReviewModel(classifier.embedding, network, strength)
 
@@ -129,8 +133,8 @@ def train_reviews(
 ) -> tuple[Trajectory, Float[np.ndarray, " e"]]:
     r"""Train stacked review models by Adam on the mean logistic loss plus their penalties.
 
-    The penalty is on W1 and w2 of a network on words, and on all weights of the recurrent
-    attention or the LSTMs.
+    The penalty is on W1 and w2 of a network on words, on all weights of the recurrent attention or
+    the LSTMs, and on the attention layer of Luong's structure.
 
     Args:
         models: stacked `ReviewModel`s of one kind.
@@ -181,6 +185,8 @@ def train_reviews(
 def _penalised(network: Any) -> tuple[str, ...]:
     if isinstance(network, RecurrentAttention):
         return "W_s", "W_c", "V_s", "V_x", "v"
+    if isinstance(network, LuongReader):
+        return "W_a", "W_c"
     return ("W", "U") if isinstance(network, LstmReader) else ("W1", "w2")
 
 
@@ -212,7 +218,7 @@ def make_review_ensemble(
 
     Args:
         keys: one key per replication.
-        kind: "mlp", "attention", "lstm" or "recurrent".
+        kind: "mlp", "attention", "lstm", "luong" or "recurrent".
         variants: factor of the l1 penalty and temperature of the softmax.
 
     Returns:
