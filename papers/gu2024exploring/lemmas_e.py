@@ -7,6 +7,7 @@ every width. Every step keeps eta ||Delta w_r|| <= 0.01.
 from functools import partial
 
 import jax.numpy as jnp
+import numpy as np
 
 from attlas.claims.claim import Control, ProofStep, Sides, Status, assume
 from attlas.claims.statement import inequality
@@ -37,30 +38,52 @@ def _part(step, j):
     return 2 * jnp.sum(step.u * step.v[j]), 2 * norm(step.u) * jnp.sqrt(step.size) * moved
 
 
+def points_and_one_unit(rng, count):
+    """Points; in every fourth, one unit has half of the attention at equal inputs, and Y is 0."""
+    batch = points(rng, count)
+    chosen = (np.arange(count) % 4 == 3)[:, None, None]
+    x = batch["X"][:, :1] / np.linalg.norm(batch["X"][:, :1], axis=2, keepdims=True)
+    m = batch["W"].shape[2]
+    logits = np.where(np.arange(m) == 0, np.log(m - 1), 0.0)
+    ends = {"W": np.swapaxes(x, 1, 2) * logits, "X": x, "Y": np.zeros((1, 1, 1))}
+    return batch | {name: np.where(chosen, end, batch[name]) for name, end in ends.items()}
+
+
+def _overlap(step):
+    """Q = m max_ij (sum_r S_ir^2 S_jr)^(1/2), which is at most P."""
+    return step.m * jnp.sqrt(jnp.max(step.S**2 @ step.S.T))
+
+
 _NOT_THE_FIRST = Control("$C_1$ in place of $C_0$", j=1)
 
 
 @at_points(
     "Lemma E.3, sharpened",
     status=Status.SHARPENED,
+    sample=points_and_one_unit,
     search_over=("W", "X", "Y"),
     project=within_unit_ball,
-    controls=[_NOT_THE_FIRST],
+    controls=[_NOT_THE_FIRST, Control("a fourth of the right side", factor=0.25)],
 )
-def lemma_e_3_sharp(W, a, X, Y, part, *, j=0):
-    r"""$$\eta \max_r \|\Delta w_r\| \le .01: \quad
-    |C_0| \le 2.0102\,c\,\eta P \sqrt{nd}\,\|F(\tau+1)\|_F\,\|F(\tau)-Y\|_F^2$$
+def lemma_e_3_sharp(W, a, X, Y, part, *, j=0, factor=1.0):
+    r"""$$\eta \max_r \|\Delta w_r\| \le .01: \quad |C_0| \le
+    (2 Q + 0.0101\, c P)\, \eta \sqrt{nd}\,\|F(\tau+1)\|_F\,\|F(\tau)-Y\|_F^2,\quad
+    Q = m \max_{i,j} \Big( \sum_r S_{ir}^2 S_{jr} \Big)^{1/2} \le P$$
 
     Without probability, for every width: $C_0$ lacks the factor $m$ that $C_1$ has, since the
     denominator acts through the output (lemma-e-1-denominator). Hence
     $m \ge 20.2\, c P \sqrt{nd} \|F(\tau+1)\| / \lambda$ is enough for
     $|C_0| \le .1 m \eta \lambda \|F - Y\|^2$, in place of an $m$ of order
-    $\lambda^{-2} e^{18B}$. A gradient search reached 0.39 of the bound.
+    $\lambda^{-2} e^{18B}$. With $q_i = \sum_r S_{ir} (e^{\delta_{ir}} - 1)$ it is
+    $C_0 = -2 \sum_i q_i \langle F_i - Y_i, F_i(\tau+1) \rangle$; the first order of $q_i$ is
+    bounded by $Q$ as in lemma-e-4-sharp, and the rest is at most
+    $0.50168 \max \delta^2 \le 0.00502\, \eta c P \sqrt{nd}\, \|F - Y\|$.
     """
     step = take(W, a, X, Y, part=part)
     C, rounding = _part(step, j)
-    size = step.c * step.share * jnp.sqrt(step.size) * norm(step.u) ** 2
-    return Sides(jnp.abs(C), 2.0102 * step.eta * size * norm(step.after), magnitude=rounding)
+    size = step.eta * jnp.sqrt(step.size) * norm(step.u) ** 2 * norm(step.after)
+    bound = (2 * _overlap(step) + 0.0101 * step.c * step.share) * size
+    return Sides(jnp.abs(C), factor * bound, magnitude=rounding)
 
 
 def _wide_enough(W, a, X, Y, eta, lam):
@@ -134,21 +157,30 @@ def lemma_e_4(W, a, X, Y, eta, lam, *, factor=1.6, least=0.5):
 @at_points(
     "Lemma E.4, sharpened",
     status=Status.SHARPENED,
+    sample=points_and_one_unit,
     search_over=("W", "X", "Y"),
     project=within_unit_ball,
-    controls=[Control("half of the first-order term", factor=1.0)],
+    controls=[
+        Control("half of the first-order term", factor=1.0),
+        Control("a fourth of the right side", size=0.5),
+    ],
 )
-def lemma_e_4_sharp(W, a, X, Y, part, *, factor=2.0):
+def lemma_e_4_sharp(W, a, X, Y, part, *, factor=2.0, size=2.0):
     r"""$$\big| C_1 + 2 m \eta\, u^\top H(\tau)\, u \big| \le
-    2 c P \sqrt{nd}\,\|F(\tau)\|_F\, \eta\,\|u\|^2$$
+    2 Q \sqrt{nd}\,\|F(\tau)\|_F\, \eta\,\|u\|^2,\quad
+    Q = m \max_{i,j} \Big( \sum_r S_{ir}^2 S_{jr} \Big)^{1/2} \le P$$
 
-    Hence $C_1 \le -(2 \lambda_{\min}(H(\tau)) - 2 c P \sqrt{nd} \|F\|_F / m) m \eta \|u\|^2$,
-    without probability and for every width.
+    Hence $C_1 \le -(2 \lambda_{\min}(H(\tau)) - 2 Q \sqrt{nd} \|F\|_F / m) m \eta \|u\|^2$,
+    without probability and for every width. What $H$ leaves out of $C_1$ is
+    $2 \sum_{l,i} u_{li} F_{li} \sum_r S_{ir} \delta_{ir}$, and
+    $\sum_r S_{ir} \delta_{ir} = -\eta m \sum_{l,j} u_{lj} \langle x_j, x_i \rangle
+    \sum_r S_{ir} S_{jr} (a_{lr} - F_{lj} / m)$. By Cauchy and Schwarz with the weights $S_{jr}$,
+    under which the bracket has mean 0 and a variance of at most 1, the last sum is at most $Q / m$.
     """
     C, rounding, H, u, step = _first(W, a, X, Y, part=part)
     along = u @ H @ u / (u @ u)
-    lost = step.c * step.share * jnp.sqrt(step.size) * norm(step.F) / step.m
-    return Sides(jnp.abs(C + factor * along), 2 * lost, magnitude=rounding + along)
+    lost = _overlap(step) * jnp.sqrt(step.size) * norm(step.F) / step.m
+    return Sides(jnp.abs(C + factor * along), size * lost, magnitude=rounding + along)
 
 
 def _second(step, theta=0.50168):
