@@ -133,7 +133,7 @@ def last_set_points(rng, count):
 def lemma_21_last_sum(X, z, p, W, norm, pi, beyond, *, factor=1.0):
     r"""$$\sum_{(i,t)\in K} \Big(h_{it}-1-\frac\pi2\Big) s_{i\alpha_i}s_{it} \le
     \frac{|K|}{e\rho}\,e^{-(1+\pi/2)\rho},\quad
-    K=\Big\{(i,t):t\in\mathcal T_i,\,h_{it}>1+\frac\pi2\Big\},\
+    K=\left\{(i,t):t\in\mathcal T_i,\,h_{it}>1+\frac\pi2\right\},\
     \rho=\frac{\|W\|_{p,p}}{\|W_{mm}\|_{p,p}}$$
 
     Shown times $e^{(1+\pi/2)\rho}$: each term is $y e^{-y\rho} \le 1/(e\rho)$ with the excess $y$,
