@@ -70,9 +70,9 @@ def paper_page(
     """
     title = reference.title if reference else key
     groups = by_provenance((provenance_of(claim), claim) for claim in claims)
-    counted = ", ".join(f"{len(group)} claims {each}" for each, group in groups.items())
+    counted = ", ".join(f"{len(group)} {each}" for each, group in groups.items())
     # The class is that of the section: the style sheet keeps its headings small.
-    parts = [f"{{.statements}}\n# {title}\n", f"`{key}` · {counted} · "
+    parts = [f"{{.statements}}\n# {title}\n", f"`{key}` · claims: {counted} · "
              f"`attlas check {key}` runs them · its errata: [](../errata.md)\n"]  # fmt: skip
     if proofs:
         listed = "\n".join(f"{key}/proofs/{file.stem}" for file in proofs)
