@@ -22,16 +22,18 @@ from deora2023optimization.library.bounds.deora2023_mixture import (
     deora2023_margin_crossover,
 )
 
-_GROWN = 2.0 ** np.arange(16, 20)
+_GROWN = 2.0 ** np.arange(22, 26)
 """Factors of one decoder, where the blocks of the Hessian that do not grow no longer count."""
 
 
 def different_heads(rng, count, H=2, T=2, d=2):
-    """Two heads of one sample; attention neither flat nor hard."""
+    """Two heads of one sample; attention is not hard, which has no curvature in W."""
+    W = rng.normal(size=(count, H, d, d))
+    W *= rng.uniform(0.1, 1, (count, H, 1, 1)) / np.linalg.norm(W, axis=(2, 3), keepdims=True)
     return {
         "X": spread_tokens(rng, count, T, d) * rng.uniform(1, 1.5, (count, 1, 1)),
         "U": rng.normal(size=(count, H, T, d)),
-        "W": rng.normal(size=(count, H, d, d)),
+        "W": W,
     }
 
 
