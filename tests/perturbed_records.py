@@ -17,7 +17,7 @@ def perturbations(data: xr.Dataset) -> Iterator[tuple[str, Change]]:
     """Names and changes of a record: coordinates, names and the places of gaps stay.
 
     Values are mirrored within their range, reversed or sorted along each axis, reversed along all,
-    and multiplied; whole numbers and truth values are reversed and sorted only.
+    and multiplied; whole numbers, truth values and labels of an axis are reversed and sorted only.
     """
     axes = [str(name) for name, size in data.sizes.items() if size > 1]
     yield "mirrored", partial(_everywhere, change=_mirrored)
@@ -34,11 +34,17 @@ def _measured(data: xr.Dataset) -> list[str]:
     return [str(name) for name, each in data.data_vars.items() if each.dtype.kind in "fiub"]
 
 
+def _of_labels(data: xr.Dataset, name: str) -> bool:
+    """Whether a variable holds labels of an axis, such as the best of a grid."""
+    values = data[name].values[np.isfinite(data[name].values)]
+    return any(np.isin(values, axis.values).all() for axis in data.coords.values())
+
+
 def _everywhere(data: xr.Dataset, change: Callable[[np.ndarray], np.ndarray]) -> xr.Dataset:
     return data.assign({
         name: data[name].copy(data=change(data[name].values).astype(data[name].dtype))
         for name in _measured(data)
-        if data[name].dtype.kind == "f"
+        if data[name].dtype.kind == "f" and not _of_labels(data, name)
     })  # fmt: skip
 
 
