@@ -139,7 +139,7 @@ def sums(rng, count):
 @inequality(
     "Lemma A.9 (Hoeffding inequality)",
     sample=sums,
-    controls=[Control("exponent doubled", factor=4.0)],
+    controls=[Control("3.5 in place of 2", factor=3.5)],
 )
 def lemma_a_9(a, t, tail, *, factor=2.0):
     r"""$$P\Big( \big| \sum_i (X_i - E X_i) \big| \ge t \Big) \le
@@ -172,7 +172,7 @@ def forms(rng, count):
     "Lemma A.10 (Hanson-Wright inequality)",
     sample=forms,
     controls=[
-        Control("$c = 1$", c=1.0),
+        Control("$c = 4/5$", c=0.8),
         Control(r"a sub-Gaussian tail, without the term $t / \|A\|$", c=0.25, linear=False),
     ],
     evaluations=576,

@@ -62,9 +62,12 @@ on_steps = partial(
 @on_trainings(
     "Lemma 5.3, weights; Lemma C.2",
     proof_step=ProofStep("Lemma 5.3", 5),
-    controls=[Control("$e^{-3B}$ in place of $e^{3B}$", sign=-1.0)],
+    controls=[
+        Control("$e^{-3B}$ in place of $e^{3B}$", sign=-1.0),
+        Control("1/250 in place of 8", factor=0.0005),
+    ],
 )
-def lemma_5_3_weights(movement, Y, m, lam, B, *, sign=1.0):
+def lemma_5_3_weights(movement, Y, m, lam, B, *, sign=1.0, factor=1.0):
     r"""$$\|w_r(\tau)-w_r(0)\| \le D = \frac{8 e^{3B} \sqrt{nd}}{m\lambda}\|F(0)-Y\|_F$$
 
     The form of $D$ is from memory. Steps of 0.3 to 0.9 of $1 / (m \lambda_{\max}(H^*))$, 240 of
@@ -73,7 +76,7 @@ def lemma_5_3_weights(movement, Y, m, lam, B, *, sign=1.0):
     """
     n, k = Y.shape
     # Nothing has moved at the first record.
-    return movement[1:], gu2024_movement(n, k, m, lam, sign * B, norm(Y))
+    return movement[1:], factor * gu2024_movement(n, k, m, lam, sign * B, norm(Y))
 
 
 @on_trainings(

@@ -130,15 +130,15 @@ def lemma_b_1_part_3(logits, moved, B, R, m, rounding, *, half=False):
 
 @on_the_event(
     "Lemma B.1, Part 4",
-    controls=[Control("$1 + B$ in place of $e^B$", linear=True)],
+    controls=[Control("$e^{9B/10}$ in place of $e^B$", share=0.9)],
     evaluations=1392,
 )
-def lemma_b_1_part_4(logits, B, R, m, rounding, *, linear=False):
+def lemma_b_1_part_4(logits, B, R, m, rounding, *, share=1.0):
     r"""$$\exp(-B) \le \exp(\langle w_r, x_i \rangle) \le \exp(B)$$
 
     Attained where $B$ is.
     """
-    left, right = jnp.exp(jnp.abs(logits)), 1 + B if linear else _bound(4, B, R, m)
+    left, right = jnp.exp(jnp.abs(logits)), _bound(4, share * B, R, m)
     return Sides(left, right, magnitude=rounding * jnp.max(left))
 
 
@@ -169,46 +169,58 @@ def lemma_b_1_part_6(logits, moved, B, R, m, rounding, *, half=False):
 @on_the_event(
     "Lemma B.1, Part 7",
     proof_step=link(1),
-    controls=[Control("$2 R$ without $e^{B+R}$", flat=True)],
+    controls=[
+        Control("$2 R$ without $e^{B+R}$", flat=True),
+        Control("0.8 in place of 2", share=0.4),
+    ],
     evaluations=1392,
 )
-def lemma_b_1_part_7(logits, moved, B, R, m, rounding, *, flat=False):
+def lemma_b_1_part_7(logits, moved, B, R, m, rounding, *, flat=False, share=1.0):
     r"""$$|\exp(\langle w_r, x_i \rangle) - \exp(\langle \tilde{w}_r, x_i \rangle)| \le
     2 R \exp(B + R)$$
 
     Half of the bound is attained: the mean value theorem needs no 2, here or in parts 8 and 9.
     """
-    left, right = jnp.abs(jnp.exp(logits) - jnp.exp(moved)), 2 * R if flat else _bound(7, B, R, m)
+    left = jnp.abs(jnp.exp(logits) - jnp.exp(moved))
+    right = 2 * R if flat else share * _bound(7, B, R, m)
     return Sides(left, right, magnitude=rounding * jnp.exp(jnp.maximum(logits, moved)))
 
 
 @on_the_event(
     "Lemma B.1, Part 8",
     proof_step=link(2),
-    controls=[Control("$2 m R$ without $e^{B+R}$", flat=True)],
+    controls=[
+        Control("$2 m R$ without $e^{B+R}$", flat=True),
+        Control("0.8 in place of 2", share=0.4),
+    ],
 )
-def lemma_b_1_part_8(alpha, alpha_moved, B, R, m, rounding, *, flat=False):
+def lemma_b_1_part_8(alpha, alpha_moved, B, R, m, rounding, *, flat=False, share=1.0):
     r"""$$|\alpha_i - \tilde{\alpha}_i| \le 2 m R \exp(B + R)$$
 
     Half of it would do and is reached where all logits are at $B$. Relative to $\alpha$
     the change is $e^R - 1$, without $B$ (part-8-sharp).
     """
-    right = 2 * m * R if flat else _bound(8, B, R, m)
+    right = 2 * m * R if flat else share * _bound(8, B, R, m)
     magnitude = rounding * jnp.maximum(alpha, alpha_moved)
     return Sides(jnp.abs(alpha - alpha_moved), right, magnitude=magnitude)
 
 
 _SQUARED = Control("$R^2$ in place of $R$", squared=True)
+_SMALLER = Control("$e^{B/2} / m$ in place of the bound", smaller=True)
 
 
-@on_the_event("Lemma B.1, Part 9", proof_step=link(3), controls=[_SQUARED])
-def lemma_b_1_part_9(alpha, alpha_moved, B, R, m, rounding, *, squared=False):
+@on_the_event(
+    "Lemma B.1, Part 9",
+    proof_step=link(3),
+    controls=[_SQUARED, Control("a fiftieth of the constant", share=0.02)],
+)
+def lemma_b_1_part_9(alpha, alpha_moved, B, R, m, rounding, *, squared=False, share=1.0):
     r"""$$|\alpha_i^{-1} - \tilde{\alpha}_i^{-1}| \le \frac{2R}{m} \exp(3B + 2R)$$
 
     Takes a large change and small sums together, which do not meet: loose by $2 e^{2B} \ge 14.8$,
     which all logits at $-B$ reach: no instance tests the constant.
     """
-    right = _bound(9, B, R, m) * (R if squared else 1.0)
+    right = share * _bound(9, B, R, m) * (R if squared else 1.0)
     magnitude = rounding / jnp.minimum(alpha, alpha_moved)
     return Sides(jnp.abs(1 / alpha - 1 / alpha_moved), right, magnitude=magnitude)
 
@@ -218,64 +230,62 @@ def _both_ways(S, m):
     return jnp.stack([S, 1 / (m**2 * S)])
 
 
-@on_the_event(
-    "Lemma B.1, Part 10", controls=[Control("$e^{B/2}$ in place of $e^{2B}$", smaller=True)]
-)
-def lemma_b_1_part_10(B, R, S, m, rounding, *, smaller=False):
+@on_the_event("Lemma B.1, Part 10", controls=[_SMALLER, Control("half of the bound", share=0.5)])
+def lemma_b_1_part_10(B, R, S, m, rounding, *, smaller=False, share=1.0):
     r"""$$\frac{\exp(-2B)}{m} \le S_{i,r} \le \frac{\exp(2B)}{m}$$
 
     Approached by wide layers: one logit at $B$, the others at $-B$.
     """
     left, right = _both_ways(S, m), jnp.exp(B / 2) / m if smaller else _bound(10, B, R, m)
-    return Sides(left, right, magnitude=rounding * left)
+    return Sides(left, share * right, magnitude=rounding * left)
 
 
 @on_the_event(
     "Lemma B.1, Part 11",
-    controls=[Control("$e^{B/2}$ in place of $e^{2B+2R}$", smaller=True)],
+    controls=[_SMALLER, Control("half of the bound", share=0.5)],
     evaluations=1392,
 )
-def lemma_b_1_part_11(B, R, S_moved, m, rounding, *, smaller=False):
+def lemma_b_1_part_11(B, R, S_moved, m, rounding, *, smaller=False, share=1.0):
     r"""$$\frac{\exp(-2B-2R)}{m} \le \tilde{S}_{i,r} \le \frac{\exp(2B + 2R)}{m}$$
 
     As part 10, for the moved weights.
     """
     left = _both_ways(S_moved, m)
     right = jnp.exp(B / 2) / m if smaller else _bound(11, B, R, m)
-    return Sides(left, right, magnitude=rounding * left)
+    return Sides(left, share * right, magnitude=rounding * left)
 
 
 @on_the_event(
     "Lemma B.1, Part 12",
     proof_step=link(4),
-    controls=[_SQUARED],
+    controls=[_SQUARED, Control("a hundredth of the constant", share=0.01)],
     evaluations=1392,
 )
-def lemma_b_1_part_12(B, R, S, S_moved, m, rounding, *, squared=False):
+def lemma_b_1_part_12(B, R, S, S_moved, m, rounding, *, squared=False, share=1.0):
     r"""$$|S_{i,r} - \tilde{S}_{i,r}| \le \frac{4R}{m} \exp(4B + 3R)$$
 
     Two terms of the proof, $2 R e^{2B+R}$ and $2 R e^{4B+3R}$, give the factor 4;
     $(e^{2R} - 1) e^{2B} / m$ is true and approached (part-12-sharp): at best a fifteenth of this.
     No instance tests the constant, nor those of part 13.
     """
-    right = _bound(12, B, R, m) * (R if squared else 1.0)
+    right = share * _bound(12, B, R, m) * (R if squared else 1.0)
     return Sides(jnp.abs(S - S_moved), right, magnitude=rounding * S)
 
 
 @on_the_event(
     "Lemma B.1, Part 13",
     proof_step=link(5),
-    controls=[_SQUARED],
+    controls=[_SQUARED, Control("a 500th of the constant", share=0.002)],
     evaluations=528,
 )
-def lemma_b_1_part_13(B, R, S, S_moved, z, m, rounding, *, squared=False):
+def lemma_b_1_part_13(B, R, S, S_moved, z, m, rounding, *, squared=False, share=1.0):
     r"""$$|\langle z, S_i \rangle - \langle z, \tilde{S}_i \rangle| \le 4R \exp(4B + 3R),
     \quad \|z\|_\infty \le 1$$
 
     The chain 7, 8, 9, 12, 13 loses $4 e^{4B} \ge 218$: $2 \tanh(R/2) \le R$ is the best bound and
     needs no $B$ (part-13-sharp).
     """
-    right = _bound(13, B, R, m) * (R if squared else 1.0)
+    right = share * _bound(13, B, R, m) * (R if squared else 1.0)
     return Sides(jnp.abs((S - S_moved) @ z), right, magnitude=rounding)
 
 

@@ -63,7 +63,7 @@ def lemma_e_2_step(n, d, m, lam, B, *, times=1.0):
 @claim_of_step(
     "Lemma E.2, choice of the width",
     controls=[
-        Control("$e^{10B}$ in place of $e^{18B}$", less=8.0),
+        Control("$e^{13B}$ in place of $e^{18B}$", less=5.0),
         Control("without $e^{18B}$", less=18.0),
     ],
 )
@@ -91,7 +91,7 @@ def lemma_e_2_width(n, d, lam, delta, B, *, less=0.0):
     assumptions=[assume("the loss is at most $n d$", lambda square, Y: jnp.max(square) <= Y.size)],
     count=COUNT,
     roundings=ROUNDINGS,
-    controls=[Control(r"a step of $40 / (m \lambda_{\max})$", printed=False)],
+    controls=[Control(r"a step of $4 / (m \lambda_{\max})$", printed=False)],
 )
 def lemma_c_4(largest_step, Y, m, lam, most, B, eta, *, printed=True):
     r"""$$\eta \|\Delta w_r(i)\| \le 0.01 \;\forall i \le \tau \;\Rightarrow\;
@@ -101,7 +101,7 @@ def lemma_c_4(largest_step, Y, m, lam, most, B, eta, *, printed=True):
     less than $10^{-9}$, where 0.01 is allowed. lemma-c-4-sharp takes the largest step allowed.
     """
     n, k = Y.shape
-    admissible = 0.1 * lam / (m * n**2 * k**2 * jnp.exp(16 * B)) if printed else 40 / (m * most)
+    admissible = 0.1 * lam / (m * n**2 * k**2 * jnp.exp(16 * B)) if printed else 4 / (m * most)
     return admissible * jnp.max(largest_step) / eta, 0.01
 
 

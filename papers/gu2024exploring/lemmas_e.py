@@ -97,9 +97,9 @@ def _wide_enough(W, a, X, Y, eta, lam):
     status=Status.SHARPENED,
     assumptions=[assume(r"$m \ge 20.102\, c P \sqrt{nd} \|F(\tau+1)\|_F / \lambda$", _wide_enough)],
     proof_step=link(1),
-    controls=[_NOT_THE_FIRST],
+    controls=[_NOT_THE_FIRST, Control("$10^{-6}$ in place of 0.1", constant=1e-6)],
 )
-def lemma_e_3(W, a, X, Y, eta, lam, *, j=0):
+def lemma_e_3(W, a, X, Y, eta, lam, *, j=0, constant=0.1):
     r"""$$|C_0| \le 0.1\, m \eta \lambda\, \|F(\tau)-Y\|_F^2$$
 
     Points of real trainings of width 256 with steps near $1 / (m \lambda_{\max})$, $10^9$ times
@@ -109,7 +109,7 @@ def lemma_e_3(W, a, X, Y, eta, lam, *, j=0):
     step = take(W, a, X, Y, eta=eta)
     C, rounding = _part(step, j)
     unit = step.m * step.eta * norm(step.u) ** 2
-    return Sides(jnp.abs(C) / unit, 0.1 * lam, magnitude=rounding / unit)
+    return Sides(jnp.abs(C) / unit, constant * lam, magnitude=rounding / unit)
 
 
 def _first(W, a, X, Y, **length):
@@ -136,7 +136,7 @@ def _wide_enough_before(W, a, X, Y, eta, lam):
     proof_step=link(2),
     controls=[
         Control("2.5 in place of 1.6", factor=2.5),
-        Control(r"$60 \lambda$ in place of $\lambda$", least=30.0),
+        Control(r"$5 \lambda$ in place of $\lambda$", least=2.5),
     ],
 )
 def lemma_e_4(W, a, X, Y, eta, lam, *, factor=1.6, least=0.5):

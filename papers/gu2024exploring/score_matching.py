@@ -122,9 +122,12 @@ def with_constant(rng, count):
     search_over="c",
     count=32,
     roundings=_ROUNDINGS,
-    controls=[Control("the variance of the noise alone", whole=True)],
+    controls=[
+        Control("the variance of the noise alone", whole=True),
+        Control("1.1 times the constant", times=1.1),
+    ],
 )
-def denoising_minimum(c, t, constant, *, whole=False, **law):
+def denoising_minimum(c, t, constant, *, whole=False, times=1.0, **law):
     r"""$$E \|s(x(t)) - \nabla \log p_{t|0}(x(t) \mid x(0))\|^2
     \ge \frac{d}{1 - \beta^2} - E \|\nabla \log p_t(x(t))\|^2$$
 
@@ -132,4 +135,4 @@ def denoising_minimum(c, t, constant, *, whole=False, **law):
     tried are linear ones plus two waves, and come near it.
     """
     largest, loss = 1 / schedule(law).variance(t), _denoising(c, t, law)
-    return Sides(largest if whole else constant, loss, magnitude=largest + loss)
+    return Sides(largest if whole else times * constant, loss, magnitude=largest + loss)

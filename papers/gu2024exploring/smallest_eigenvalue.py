@@ -42,9 +42,12 @@ def circles(rng, count):
     project=lambda X: {"X": X / jnp.sqrt(jnp.sum(X**2, axis=1, keepdims=True))},
     count=48,
     roundings=_ROUNDINGS,
-    controls=[Control("modes above $n/2$ only", later=1)],
+    controls=[
+        Control("modes above $n/2$ only", later=1),
+        Control("half of the bound", share=0.5),
+    ],
 )
-def smallest_eigenvalue(X, sigma, modes, *, later=0):
+def smallest_eigenvalue(X, sigma, modes, *, later=0, share=1.0):
     r"""$$\lambda_{\min}(K) \le n \sum_{k \ge n/2} \big( I_{k-1}(\sigma^2) + I_{k+1}(\sigma^2)
     \big),\quad \|x_i\| = 1,\ x_i \in R^2,\ n \;\mathrm{even}$$
 
@@ -54,5 +57,5 @@ def smallest_eigenvalue(X, sigma, modes, *, later=0):
     in a fixed dimension.
     """
     K = softmax_ntk_limit(X, X, sigma)
-    right = _N * jnp.sum(modes[later:])
+    right = share * _N * jnp.sum(modes[later:])
     return Sides(jnp.linalg.eigvalsh(K)[0], right, magnitude=jnp.linalg.norm(K))

@@ -43,7 +43,8 @@ on_flows = partial(
     count=40,
     roundings=ROUNDINGS,
 )
-_SMALL = Control("a two-thousandth of the bound", share=0.0005)
+_TINY = Control("a two-thousandth of the bound", share=0.0005)
+_SMALL = (_TINY, Control("a 200th of the bound", share=0.005))
 
 
 def _against(bound, gap, row, test_change, m, error, share=1.0):
@@ -53,7 +54,11 @@ def _against(bound, gap, row, test_change, m, error, share=1.0):
     return Sides(gap, right, magnitude=m, error=error)
 
 
-@on_flows("Theorem F.2, sharpened", status=Status.SHARPENED, controls=[_SMALL])
+@on_flows(
+    "Theorem F.2, sharpened",
+    status=Status.SHARPENED,
+    controls=[_TINY, Control("a 400th of the bound", share=0.0025)],
+)
 def theorem_f_2_sharp(gap, row, test_change, kernel_change, start, lam, m, error, *, share=1.0):
     r"""$$|\gamma_{nn,\ell}(\tau,x_{te})-\gamma_{ntk,\ell}(\tau,x_{te})|
     \le \frac{2\|Y\|}{\lambda}\epsilon_{test} +
@@ -74,7 +79,7 @@ def theorem_f_2_sharp(gap, row, test_change, kernel_change, start, lam, m, error
 @on_flows(
     "Theorem F.2, with the smallest eigenvalue along the flow",
     status=Status.SHARPENED,
-    controls=[_SMALL],
+    controls=_SMALL,
 )
 def theorem_f_2_sharper(
     gap, row, test_change, kernel_change, start, lam, least, m, error, *, share=1.0
@@ -95,7 +100,7 @@ def theorem_f_2_sharper(
     return _against(bound, gap, row, test_change, m, error, share)
 
 
-@on_flows("Theorem F.2, sharpened, at finite times", status=Status.SHARPENED, controls=[_SMALL])
+@on_flows("Theorem F.2, sharpened, at finite times", status=Status.SHARPENED, controls=_SMALL)
 def theorem_f_2_in_time(
     gap, row, test_change, kernel_change, start, lam, time, m, error, *, share=1.0
 ):
@@ -112,7 +117,13 @@ def theorem_f_2_in_time(
     return _against(bound, gap, row, test_change, m, error, share)
 
 
-@on_flows("Theorem F.2", controls=[Control("$10^{-5}$ in place of 2", C=1e-5)])
+@on_flows(
+    "Theorem F.2",
+    controls=[
+        Control("$10^{-5}$ in place of 2", C=1e-5),
+        Control("$10^{-4}$ in place of 2", C=1e-4),
+    ],
+)
 def theorem_f_2(gap, row, test_change, kernel_change, Y, lam, m, error, *, C=2.0):
     r"""$$|\gamma_{nn,\ell}(\tau,x_{te})-\gamma_{ntk,\ell}(\tau,x_{te})|
     \le 2 \Big(\frac{\sqrt{nd}}{\lambda}\epsilon_{test} + \frac{\sqrt{nd}}{\lambda^2}

@@ -51,7 +51,7 @@ def best_in_balls(rng, count):
     alike=True,
     count=COUNT,
     roundings=2**12,
-    controls=[Control("a fiftieth of $A$", c_1=0.02)],
+    controls=[Control("a hundredth of $A$", c_1=0.01), Control("a twentieth of $A$", c_1=0.05)],
 )
 def theorem_g_3(errors, d, R_H, *, c_1=1.0):
     r"""$$\exists f_H:\ \|f_H\|_{\mathcal H}^2 \le d R_H,\quad E\|f_H - f_*\|^2 \le d A^2(R_H),\quad
@@ -79,7 +79,7 @@ on_score_runs = partial(
 @on_score_runs(
     "Theorem G.4 (Theorem 3.10 of [59])",
     Source.RECALLED,
-    controls=[Control("the least of its terms alone, a thousandth", share=1e-3)],
+    controls=[Control("half of the least of its terms alone", share=0.5)],
 )
 def theorem_g_4(mass, kernel, pseudo, n, d, R_H, *, share=None):
     r"""$$Z_2 = E\|f_K - \tilde f_K\|^2 \le d A^2(R_H) + d A(R_H) + \sqrt{d A(R_H) \Gamma_\delta}
