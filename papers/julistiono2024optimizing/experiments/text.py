@@ -33,7 +33,7 @@ from julistiono2024optimizing.library.training.decisive_encoders import (
 )
 from julistiono2024optimizing.library.training.decisive_tokens import (
     DecisiveTokens,
-    digit_rows,
+    digit_tokens,
     review_pieces,
 )
 
@@ -107,7 +107,7 @@ def run(s: Settings, key: Array) -> xr.Dataset:
     """Train the cell's encoders as one ensemble, then look at attention and weights."""
     dtype, digits = np.dtype(s.dtype), s.task == "digits"
     reviews = s.vocabulary, s.length, s.reviews, dtype
-    task = digit_rows(dtype) if digits else review_pieces(*reviews)
+    task = digit_tokens(dtype=dtype) if digits else review_pieces(*reviews)
     names = ("width", "blocks", "heads", "hidden", "dropout", "deviation")
     shape = {name: s[name] for name in names} | {"length": task.probe.mask.shape[1]}
     shape |= {"vocabulary": task.probe.tokens.shape[2] if digits else s.vocabulary, "dtype": dtype}

@@ -18,7 +18,7 @@ from julistiono2024optimizing.library.training.decisive_encoders import (
     train_decisive_encoders,
     weight_sizes,
 )
-from julistiono2024optimizing.library.training.decisive_tokens import digit_rows
+from julistiono2024optimizing.library.training.decisive_tokens import digit_tokens
 
 
 def test_sizes_are_counted_by_member_and_the_outer_bins_hold_the_rest():
@@ -73,7 +73,7 @@ EDGES = np.array([-6.0, -3.0, 1.0])
 def trained():
     keys = jax.random.split(jax.random.key(0), 2)
     return train_decisive_encoders(
-        digit_rows(), SHAPE, optax.sgd(0.01), keys, 50, 2, 0.995, EDGES, quick_compile=True
+        digit_tokens(), SHAPE, optax.sgd(0.01), keys, 50, 2, 0.995, EDGES, quick_compile=True
     )
 
 

@@ -7,14 +7,14 @@ from julistiono2024optimizing.library.training.decisive_tokens import (
     DecisiveSentence,
     decisive_pieces,
     decisive_sentences,
-    digit_rows,
+    digit_tokens,
     random_part,
     review_pieces,
 )
 
 
 def test_one_row_of_every_digit_is_decisive():
-    found = digit_rows(np.float32)
+    found = digit_tokens(dtype=np.float32)
     assert found.decisive.shape == found.probe.mask.shape
     assert np.all(found.decisive.sum(axis=1) == 1)
     assert found.sets.train.tokens.dtype == found.sets.validation.labels.dtype == np.float32

@@ -21,7 +21,7 @@ from julistiono2024optimizing.experiments.text import (
     released_gains,
 )
 from julistiono2024optimizing.library.training import decisive_encoders
-from julistiono2024optimizing.library.training.decisive_tokens import DecisiveTokens, digit_rows
+from julistiono2024optimizing.library.training.decisive_tokens import DecisiveTokens, digit_tokens
 
 SMALL = EXPERIMENT.changed({"width": 4, "hidden": 4, "epochs": 2})
 
@@ -122,6 +122,6 @@ def test_an_encoder_of_words_is_kept_with_test_sequences_that_it_reads():
 
 
 def test_an_encoder_of_images_is_kept_without_words():
-    ((config, _),) = text.stored_models(stacked(8, 8), np.zeros(2, bool), digit_rows()).values()
+    ((config, _),) = text.stored_models(stacked(8, 8), np.zeros(2, bool), digit_tokens()).values()
     assert config["continuous"] is True
     assert "sequences" not in config

@@ -82,18 +82,21 @@ class DecisiveTokens(NamedTuple):
     decisive: Float[np.ndarray, "n T"]
 
 
-def digit_rows(dtype: Any = np.float32) -> DecisiveTokens:
-    """Is the digit odd? Rows as tokens; the one of most class information is decisive.
+def digit_tokens(tokens: str = "rows", dtype: Any = np.float32) -> DecisiveTokens:
+    """Is the digit odd? The token of most class information is decisive.
+
+    Args:
+        tokens: rows (T = 8, d = 8) or patches (T = 16, d = 4).
 
     Returns:
         Digits; attention is measured at the test images.
 
     Examples:
-        >>> result = digit_rows()
+        >>> result = digit_tokens()
         >>> result.probe.tokens.shape, np.flatnonzero(result.decisive[0]).tolist()
         ((359, 8, 8), [5])
     """
-    sets = Sets(*(_in_precision(digit_sequences(split), dtype) for split in load_digits()))
+    sets = Sets(*(_in_precision(digit_sequences(split, tokens), dtype) for split in load_digits()))
     decisive = np.zeros(sets.test.mask.shape)
     decisive[:, np.argmax(row_information(sets.train))] = 1
     return DecisiveTokens(sets, sets.test, decisive)
