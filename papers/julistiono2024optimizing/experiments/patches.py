@@ -104,12 +104,22 @@ def run(s: Settings, key: Array) -> xr.Dataset:
     )
 
 
-def _paired(values: xr.DataArray, first: str, second: str) -> tuple[float, float, int]:
-    """Mean difference in %, half the width of its interval, and the number of pairs."""
-    difference = values.sel(optimiser=first) - values.sel(optimiser=second)
-    pairs = 100 * difference.dropna("member").values
-    middle, half_width = student_interval(pairs) if pairs.size > 1 else (np.nan, np.nan)
-    return float(middle), float(half_width), int(pairs.size)
+def paired(values: xr.DataArray) -> dict[str, object]:
+    """Mirror descent minus Adam in points, over pairs of runs, with its interval of 95 %."""
+    difference, compared = np.empty(0), {MIRROR, ADAM} <= set(values.optimiser.values)
+    if compared:
+        pairs = values.sel(optimiser=MIRROR) - values.sel(optimiser=ADAM)
+        difference = 100 * pairs.dropna("member").values
+    enough = difference.size > 1
+    middle, half_width = student_interval(difference) if enough else (np.nan, np.nan)
+    return {
+        "compared": enough,
+        "gap": f"{middle:+.1f}",
+        "reach": f"{half_width:.1f}",
+        "runs": difference.size,
+        "higher": middle > half_width,
+        "lower": -middle > half_width,
+    }
 
 
 def by_optimiser(values: xr.DataArray) -> str:
@@ -121,41 +131,24 @@ def by_optimiser(values: xr.DataArray) -> str:
 def sparsity(data: xr.Dataset) -> dict[str, object]:
     """Shares of small weights, and the paired difference of mirror descent and Adam."""
     shares = data["weights_near_zero"].mean("part")
-    values: dict[str, object] = {
-        "shares": by_optimiser(shares),
-        "start": f"{100 * float(data.weights_start_near_zero.mean()):.1f} %",
-        "compared": {MIRROR, ADAM} <= set(data.optimiser.values),
-    }
-    if values["compared"]:
-        middle, half_width, runs = _paired(shares, MIRROR, ADAM)
-        values |= {"gap": f"{middle:+.1f}", "reach": f"{half_width:.1f}", "runs": runs}
-        values |= {"sparser": middle > half_width, "denser": -middle > half_width}
-    return values
+    start = f"{100 * float(data.weights_start_near_zero.mean()):.1f} %"
+    return paired(shares) | {"shares": by_optimiser(shares), "start": start}
 
 
 def accuracies(data: xr.Dataset) -> dict[str, object]:
     """Test accuracies, and the paired difference of mirror descent and Adam."""
     accuracy = data["accuracy"].sel(rule=SELECTED)
-    values: dict[str, object] = {
-        "accuracies": by_optimiser(accuracy),
-        "compared": {MIRROR, ADAM} <= set(data.optimiser.values),
-    }
-    if values["compared"]:
-        middle, half_width, runs = _paired(accuracy, MIRROR, ADAM)
-        values |= {"gap": f"{middle:+.1f}", "reach": f"{half_width:.1f}", "runs": runs}
-        values |= {"better": middle > half_width, "worse": -middle > half_width}
-    return values
+    return paired(accuracy) | {"accuracies": by_optimiser(accuracy)}
 
 
 def answer(data: xr.Dataset) -> dict[str, object]:
     """Shares of small weights with mirror descent and Adam, and the accuracies as a value."""
-    values = sparsity(data)
     shares = data["weights_near_zero"].mean("part")
+    values = paired(shares)
     for name, method in (("mirror", MIRROR), ("adam", ADAM)):
-        if values["compared"]:
-            values[name] = f"{100 * float(shares.sel(optimiser=method).mean()):.1f} %"
-    del values["shares"], values["start"]
-    return values | {"accuracy": accuracies(data)}
+        mean = shares.sel(optimiser=method).mean() if values["compared"] else np.nan
+        values[name] = f"{100 * float(mean):.1f} %"
+    return values | {"accuracy": paired(data["accuracy"].sel(rule=SELECTED))}
 
 
 def outlines(data: xr.Dataset) -> xr.DataArray:
