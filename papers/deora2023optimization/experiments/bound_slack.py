@@ -89,11 +89,23 @@ def looseness(data: xr.Dataset) -> dict[str, object]:
         **ratios,
         "tightest": "; ".join(sentences),
         "heads": int(fewest.heads),
+        "tightest_heads": _range(tightest_heads(data)),
         "smaller": gain > 1,
         "gain": f"{gain:.1e}",
         "exceeded": bool((data["ratio"] > 1).any()),
         "unconverged": int((data.converged == 0).sum()),
     }
+
+
+def tightest_heads(data: xr.Dataset) -> xr.DataArray:
+    """The number of heads at which each printed and each sharp bound is tightest."""
+    at = positive(data).max("step").sel(version=["printed", "sharp"])
+    return at.fillna(-np.inf).idxmax("heads")
+
+
+def _range(values: xr.DataArray) -> str:
+    """One whole number, or the least and the largest."""
+    return " to ".join(f"{end}" for end in sorted({int(values.min()), int(values.max())}))
 
 
 def after(data: xr.Dataset) -> xr.DataArray:

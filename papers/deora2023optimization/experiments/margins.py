@@ -25,8 +25,15 @@ from deora2023optimization.library.training.mixture_margins import mixture_margi
 
 STARTS = ("zero", "one step", "Gaussian")
 RECORDS = 25
-REACHED = 0.99
-"""Share of a margin from which on it counts as reached."""
+NEAR = 0.01
+"""Relative distance from a margin up to which it counts as reached."""
+GOALS = {
+    "the linear margin": ("decoder", "linear"),
+    "the NTK margin of the start": ("per distance", "ntk"),
+    "$\\gamma_{attn}$": ("decoder", "gamma_attn"),
+    "the global margin": ("sphere", "global_lower"),
+}
+"""The margins that a training may reach, and the scale on which each is one."""
 GRID = Grid(
     each={"zeta": [0.1, 0.3, 0.5, 0.8]},
     fixed={
@@ -64,6 +71,12 @@ def reached(scale: str) -> panels.Formula:
     return taken("reached", {"scale": scale}, at={"step": -1})
 
 
+def within(goal: tuple[str, str]) -> panels.Formula:
+    """Where the last margin is as near to a goal as counts, by start first."""
+    scale, name = goal
+    return lambda data: (abs(reached(scale)(data) / data[name] - 1) <= NEAR).transpose("start", ...)
+
+
 def counted(values: xr.DataArray, level: xr.DataArray) -> str:
     """In how many cells a level is exceeded, of those that are there."""
     return f"{int((values > level).sum())} of {int((values - level).count())}"
@@ -71,20 +84,17 @@ def counted(values: xr.DataArray, level: xr.DataArray) -> str:
 
 def reaching(data: xr.Dataset) -> dict[str, object]:
     """What was reached, in how many cells, from which start."""
-
-    def hits(scale: str, goal: str) -> str:
-        met = reached(scale)(data) >= REACHED * data[goal]
-        return ", ".join(str(int(of_start.sum())) for of_start in met.transpose("start", ...))
-
     ntk = data.ntk.sel(start="one step")
+    hits = [
+        f"{name} in {', '.join(str(int(near.sum())) for near in within(goal)(data))}"
+        for name, goal in GOALS.items()
+    ]
     return {
         "steps": data.attrs["steps"],
         "cells": int(data.linear.count()),
         "starts": ", ".join(STARTS),
-        "linear": hits("decoder", "linear"),
-        "attention": hits("decoder", "gamma_attn"),
-        "best": hits("sphere", "global_lower"),
-        "tangent": hits("per distance", "ntk"),
+        "hits": "; ".join(hits),
+        "near": f"{100 * NEAR:g}",
         "above_attention": counted(ntk, data.gamma_attn),
         "above_ceiling": counted(ntk, data.global_upper),
     }
@@ -124,20 +134,19 @@ def on_scale(scale: str, title: str, ylabel: str = "") -> panels.Points:
 
 def answer(data: xr.Dataset) -> dict[str, object]:
     """How many trainings reach each of the margins."""
-    counts = {
-        name: int((reached(scale)(data) >= REACHED * data[goal]).sum())
-        for name, scale, goal in (
-            ("the linear margin", "decoder", "linear"),
-            ("the NTK margin of the start", "per distance", "ntk"),
-            ("$\\gamma_{attn}$", "decoder", "gamma_attn"),
-            ("the global margin", "sphere", "global_lower"),
-        )
+    counts = {name: int(within(goal)(data).sum()) for name, goal in GOALS.items()}
+    above = {
+        name: int((reached(scale)(data) > (1 + NEAR) * data[goal]).sum())
+        for name, (scale, goal) in GOALS.items()
     }
-    most = max(counts.values())
+    most, runs = max(counts.values()), int(reached("decoder")(data).count())
     return {
+        "mostly": 2 * most > runs,
         "best": " and ".join(name for name, count in counts.items() if count == most > 0),
         "counts": ", ".join(f"{name} in {count}" for name, count in counts.items()),
-        "runs": int(reached("decoder")(data).count()),
+        "above": ", ".join(str(count) for count in above.values()),
+        "near": f"{100 * NEAR:g}",
+        "runs": runs,
         "steps": data.attrs["steps"],
         "n": data.attrs["n"],
         "heads": data.attrs["H"],

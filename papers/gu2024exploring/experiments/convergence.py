@@ -34,6 +34,8 @@ from gu2024exploring.library.training.sign_regression import draw_network, draw_
 
 PAPER, ROOT = "the paper's", "sqrt(m)"
 """Prefactors; the second, of softmax alone, makes its tangent kernel of order one."""
+NEAR = 0.1
+"""Relative distance of two rates up to which one is said to describe the other."""
 ROUNDING = 1e-24
 """A loss below this share of its start is the square of rounding errors: it has no rate."""
 FURTHEST = {name: panels.reduced(name, "max", "step") for name in ("movement", "drift")}
@@ -92,6 +94,12 @@ def networks(data: xr.Dataset) -> Iterator[tuple[str, xr.Dataset]]:
                 yield NAMES[activation] + also, part.dropna("member", how="all")
 
 
+def within(part: xr.Dataset) -> xr.DataArray:
+    """Which runs have a rate as near to that of infinite width as counts."""
+    near = abs(part.rate / part.limit_rate - 1) <= NEAR
+    return near.squeeze(set(near.dims) & {"prefactor"}).transpose("m", "member")
+
+
 def since(data: xr.Dataset, holds: xr.DataArray) -> str:
     """The least width from which on something holds."""
     m = float(onset(data.m.values, holds.values))
@@ -108,11 +116,12 @@ def rates(data: xr.Dataset) -> dict[str, object]:
             f"{name} {limit.values[0]:.2f} (own kernel {kernel_rate[0]:.2f}) at $m = {m[0]}$ and "
             f"{limit.values[-1]:.2f} ({kernel_rate[-1]:.2f}) at $m = {m[-1]}$"
         )
-        near.append(f"{since(data, abs(limit - 1) <= 0.1)} ({name})")
+        near.append(f"{since(data, within(part).all('member'))} ({name})")
         promised.append(f"{name} {float((part.rate.isel(m=-1) / part.promised).mean()):.1f}")
     return {
         "shares": "; ".join(shares),
         "near": ", ".join(near),
+        "percent": f"{100 * NEAR:g}",
         "promised": ", ".join(promised),
         "seeds": data.sizes["member"],
     }
@@ -154,9 +163,15 @@ def answer(data: xr.Dataset) -> dict[str, object]:
     described = [
         ", ".join(f"{ratio[k]:.2f} ({name})" for name, ratio in ratios.items()) for k in (0, -1)
     ]
+    by_network = {
+        name: within(part).all("member").values
+        for name, part in networks(data.sel(prefactor=[PAPER]))
+    }
     return {
-        "near": all(abs(ratio[-1] - 1) <= 0.1 for ratio in ratios.values()),
-        "early": all((abs(ratio - 1) <= 0.1).all() for ratio in ratios.values()),
+        "near": [name for name, near in by_network.items() if near[-1]],
+        "far": [name for name, near in by_network.items() if not near[-1]],
+        "early": all(near.all() for near in by_network.values()),
+        "percent": f"{100 * NEAR:g}",
         "first": described[0],
         "last": described[1],
         "narrowest": int(data.m[0]),

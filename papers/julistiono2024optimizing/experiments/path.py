@@ -29,6 +29,7 @@ from julistiono2024optimizing.library.token_selection.paths_to_svms import (
 )
 
 EXPONENTS = (1.75, 2.0, 3.0)
+SCOPES = ("global", "local")
 SHOWN = (4.0, 16.0)
 GRID = Grid(
     fixed={
@@ -88,9 +89,9 @@ LAST_OWN, LAST_GLOBAL = (last_finite(quantity, "radius") for quantity in (same_p
 
 
 def nearest(at: xr.Dataset) -> str:
-    """On how many paths the own SVM is the nearest."""
+    """On how many paths with a certified radius the SVM of the same p is the nearest."""
     ends = LAST_OWN(at)
-    return f"{int((ends < next_p(at)).sum())} of {ends.size}"
+    return f"{int((ends < next_p(at)).sum())} of {int(ends.count())}"
 
 
 def uncertified(at: xr.Dataset) -> str:
@@ -104,11 +105,17 @@ def nearness(data: xr.Dataset) -> dict[str, object]:
     near = {
         f"near_{scope}": f"{nearest(at)} {scope} paths (median divergence "
         f"{median(LAST_OWN(at)):.2g}, to the nearest other p {median(next_p(at)):.2g})"
-        for scope in ("global", "local")
+        for scope in SCOPES
         for at in [data.sel(scope=scope)]
     }
     border = total(border_points(data).sel(scope="local"))
-    return {**near, "uncertified": uncertified(data), "border": border}
+    return {**near, "uncertified": uncertified(data), "border": border, "without": without(data)}
+
+
+def without(data: xr.Dataset) -> str:
+    """Of which scope how many paths have no certified radius."""
+    counts = {scope: int(LAST_OWN(data.sel(scope=scope)).isnull().sum()) for scope in SCOPES}
+    return " and ".join(f"{count} {scope}" for scope, count in counts.items() if count)
 
 
 def border_points(data: xr.Dataset) -> xr.DataArray:
@@ -129,11 +136,14 @@ def is_local(row: panels.Row) -> bool:
 
 def answer(data: xr.Dataset) -> dict[str, object]:
     """On how many paths the own SVM is the nearest, and by how much."""
-    scopes = {scope: data.sel(scope=scope) for scope in ("global", "local")}
-    hits = LAST_OWN(data) < next_p(data)
+    scopes = {scope: data.sel(scope=scope) for scope in SCOPES}
+    ends = LAST_OWN(data)
+    hits = (ends < next_p(data)).where(ends.notnull())
     return {
-        "all": bool(hits.all()),
-        "never": not bool(hits.any()),
+        "all": bool((hits.fillna(1) == 1).all()),
+        "never": not bool((hits == 1).any()),
+        "without": without(data),
+        "n": data.sizes["sample"],
         "near": {scope: nearest(at) for scope, at in scopes.items()},
         "own": {scope: f"{median(LAST_OWN(at)):.2g}" for scope, at in scopes.items()},
         "other": {scope: f"{median(next_p(at)):.2g}" for scope, at in scopes.items()},

@@ -47,6 +47,7 @@ BOUNDS: dict[str, Callable[[int, int], int]] = {
     "maximum with biases": liu2021_regions,
     "maximum without biases": liu2021_central_regions_maximum,
 }
+MAXIMA = ["maximum with biases", "maximum without biases"]
 STATES = {"start": (0, 1.0), "trained": (1, 1.0), "trained, logits x 5": (1, 5.0)}
 """Which record of the training, and the factor of its logits."""
 COUNTED = {
@@ -102,7 +103,17 @@ def values(data: xr.Dataset) -> dict[str, object]:
     def ends(name: str, digits: int = 0) -> list[str]:
         return [f"{value:.{digits}f}" for value in data[name].mean("member").values[:2]]
 
+    maxima = data.bounds.isel(member=0).sel(bound=MAXIMA)
+    counts = data.regions.isel(counted=slice(2)).transpose("member", "network", "s0", "counted")
+    # Inputs without weight would leave the maximum of fewer inputs.
+    all_inputs = maxima.sel(bound=MAXIMA[0]).isel(s0=-1)
+    support, met = (data[name].mean("member").values[:2] for name in ("support", "frozen_met"))
     return {
+        "falls": bool((maxima.diff("s0") > 0).all()),
+        "attained": bool((counts.values == maxima.transpose("s0", "bound").values).all()),
+        "dense": bool((data.frozen_regions.isel(state=1) == all_inputs).all()),
+        "concentrates": bool(support[1] < support[0]),
+        "away": bool(support[1] < support[0] and met[1] < met[0]),
         "p": s["wide"][1], "units": s["wide"][0], "above": ", ".join(map(str, above)),
         "few": s["n1"], "wrong": ", ".join(map(str, wrong)), "support": ends("support", 1),
         "accuracy": ends("accuracy", 2)[1], "regions": ends("frozen_regions"),
@@ -144,19 +155,12 @@ def bounds(name: str, x: str, **axes: Any) -> Panel:
     return reduce(Panel.__add__, others, replace(first, xlabel="inputs with weight, $s_0$", **axes))
 
 
-def answer(data: xr.Dataset) -> dict[str, object]:
-    """Whether both maxima fall with the number of inputs that have weight."""
-    maxima = ["maximum with biases", "maximum without biases"]
-    steps = data.bounds.isel(member=0).sel(bound=maxima).diff("s0")
-    return values(data) | {"falls": bool((steps > 0).all())}
-
-
 EXPERIMENT = Experiment(
     title="Linear regions and sparse attention",
     question=__doc__,
     grid=GRID,
     run=run,
-    answer=answer,
+    answer=values,
     table=panels.Table(
         ["weights"],
         [
