@@ -150,7 +150,7 @@ def _two_bounds(rng, count):
     count=32,
     evaluations=256,
     roundings=1024,
-    controls=[Control("a fiftieth of local complexity", factor=0.02)],
+    controls=[Control("a fifth of local complexity", factor=0.2)],
 )
 def kl_below_local(rng, count, *, factor=1.0):
     r"""$$\sup\{p:{\rm kl}(\hat q\|p)\le c\}\le\min_{\gamma,r}\max\Big(\hat q_\gamma+V_r,\

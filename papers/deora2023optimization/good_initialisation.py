@@ -268,7 +268,7 @@ def proposition_7_margin(*, shuffled=False, **start):
 
 @on_good_starts(
     "Proposition 7; Assumption 2 under Definition 1",
-    controls=[Control("labels shuffled", shuffled=True), Control("a 50th of each", share=0.02)],
+    controls=[Control("labels shuffled", shuffled=True), Control("an eighth of each", share=0.125)],
     proof_step=ProofStep(_CHAIN, 2),
 )
 def proposition_7(*, shuffled=False, share=1.0, **start):

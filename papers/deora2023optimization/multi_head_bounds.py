@@ -37,7 +37,7 @@ _WRONG_POWER = Control(r"$H$ in place of $\sqrt H$", power=-0.5)
 
 @on_many_heads(
     "Appendix A.1, gradient",
-    controls=[Control(r"divided by $\sqrt H$, $H = 1024$", power=-0.5)],
+    controls=[Control(r"divided by $H^{0.3}$, $H = 1024$", power=-0.3)],
     evaluations=384,
 )
 def multi_head_gradient(X, U, W, *, power=0.0):

@@ -312,7 +312,7 @@ def _error_term(mix: Mixture, bound) -> Sides:
     sample=partial(single_samples, tokens=2),
     search_over=("noise", "p"),
     project=inside_both,
-    controls=[Control("a five-hundredth of the bound", share=0.002)],
+    controls=[Control("a 125th of the bound", share=0.008)],
     proof_step=ProofStep(_CHAIN, 2),
 )
 def proposition_2_p_term(*, share=1.0, **instance):

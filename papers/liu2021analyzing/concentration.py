@@ -61,9 +61,12 @@ def assumption_a2(logits, *, uniform=False):
     "(A2), for every attention",
     status=Status.NEW,
     search_over="logits",
-    controls=[Control("the $s$ smallest weights", smallest=True)],
+    controls=[
+        Control("the $s$ smallest weights", smallest=True),
+        Control("0.9 of the norm", share=0.9),
+    ],
 )
-def assumption_a2_trivial(logits, *, smallest=False):
+def assumption_a2_trivial(logits, *, smallest=False, share=1.0):
     r"""$$\|f_{(1..s)}\|_2 \ge \sqrt{s/p}\, \|f\|_2 \quad (1 \le s < p)$$
 
     'There exist $0 < s_0 < p$ and $0 < \tau < 1$' holds for all weights, uniform ones too:
@@ -72,7 +75,7 @@ def assumption_a2_trivial(logits, *, smallest=False):
     """
     a = falling(logits)
     squares = jnp.cumsum((a[::-1] if smallest else a) ** 2) / jnp.sum(a**2)
-    return jnp.sqrt(jnp.arange(1.0, _P) / _P), jnp.sqrt(squares[:-1])
+    return jnp.sqrt(jnp.arange(1.0, _P) / _P), share * jnp.sqrt(squares[:-1])
 
 
 @of_rows(

@@ -81,9 +81,12 @@ def theorem_1_entrywise_product(x, f, *, mean=False):
     sample=first_layers,
     search_over=("x", "f", "W"),
     project=of_norm_one,
-    controls=[Control(r"$\tau \sqrt{p}$ alone", lead=0.0)],
+    controls=[
+        Control(r"$\tau \sqrt{p}$ alone", lead=0.0),
+        Control("three tenths of the bound", share=0.3),
+    ],
 )
-def theorem_1_features_printed(x, f, W, kept, *, lead=1.0):
+def theorem_1_features_printed(x, f, W, kept, *, lead=1.0, share=1.0):
     r"""$$\|\phi(\langle w^{(1)}, x \odot f \rangle)\|_2
     \le \sqrt{2} (\sqrt{s_0} + \tau \sqrt{p}) C_1 C_x$$
 
@@ -91,7 +94,7 @@ def theorem_1_features_printed(x, f, W, kept, *, lead=1.0):
     by $\sqrt{2} (\sqrt{s_0} + \tau \sqrt{p})$: the best ratio is $1/\sqrt{2}$, at $s_0 = 1$,
     $\tau = 0$. $\tau$ is the smallest that (A2) allows.
     """
-    return feature_norm(x, f, W), printed_factor(f, kept, lead) * radii(x, W)
+    return feature_norm(x, f, W), share * printed_factor(f, kept, lead) * radii(x, W)
 
 
 @inequality(

@@ -148,9 +148,10 @@ def lemma_1_1(phi, w, phis, ws, V, spectrum, *, eigenvalue=0, slope=1.0):
     controls=[
         Control("the student's $w$ in place of the teacher's", own=True),
         Control("where it does not vanish: $w = 0$", at_zero=True),
+        Control("nine tenths of the bound", share=0.9),
     ],
 )
-def lemma_1_1_stationary(phi, phis, ws, V, spectrum, *, own=False, at_zero=False):
+def lemma_1_1_stationary(phi, phis, ws, V, spectrum, *, own=False, at_zero=False, share=1.0):
     r"""$$E[u \Phi] = 0,\ E u = 0: \quad
     E u^2 \le \|w^*\|_2^2\, \lambda_{\max}(\mathrm{Var}(\Phi^* | \Phi))$$
 
@@ -161,7 +162,7 @@ def lemma_1_1_stationary(phi, phis, ws, V, spectrum, *, own=False, at_zero=False
     target = phis @ ws
     w = jnp.linalg.solve(phi.T @ phi / POINTS, phi.T @ target / POINTS)
     left = error(phi, jnp.zeros_like(w) if at_zero else w, phis, ws)
-    right = jnp.sum((w if own else ws) ** 2) * largest(V)
+    right = share * jnp.sum((w if own else ws) ** 2) * largest(V)
     return Sides(left, right, size_of_terms(phi, w, phis, ws, spectrum))
 
 

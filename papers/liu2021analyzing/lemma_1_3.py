@@ -123,7 +123,7 @@ def gaussian(rng, count):
     status=Status.SHARPENED,
     search_over="tau",
     project=lambda tau: {"tau": jnp.clip(tau, 1e-6, 50.0)},
-    controls=[Control("half of the deviations", deviation=0.5)],
+    controls=[Control("0.73 of the deviations", deviation=0.73)],
 )
 def lemma_1_3_gaussian(square, tau, *, deviation=1.0):
     r"""$$\epsilon \sim N(0, C_3^2 I),\ \mathrm{rank}\, G = 1: \quad

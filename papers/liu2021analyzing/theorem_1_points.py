@@ -153,7 +153,7 @@ def gradients(key, count):
     not_attacked=_SLOW,
     status=Status.NEW,
     count=COUNT,
-    controls=[Control("a hundredth of the tolerance", part=0.01)],
+    controls=[Control("a quarter of the tolerance", part=0.25)],
 )
 def theorem_1_stationary(largest, tolerance, *, part=1.0):
     r"""$$\|\nabla R_n(\hat{w})\|_2 \le 10^{-9}$$
@@ -212,7 +212,10 @@ def not_singular(z, W_s):
     proof_step=ProofStep("liu2021analyzing/theorem-1", 6),
     count=COUNT,
     roundings=_ROUNDINGS,
-    controls=[Control("without the residual", keep=0.0)],
+    controls=[
+        Control("without the residual", keep=0.0),
+        Control("half of the residual", keep=0.5),
+    ],
 )
 def theorem_1_error(z, W, w, W_s, w_s, *, keep=1.0):
     r"""$$E u = 0: \quad E u^2 \le \frac{\|E[u \Phi]\|^2}{\lambda_{\min}(\mathrm{Cov}\, \Phi)}

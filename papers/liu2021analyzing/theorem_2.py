@@ -362,7 +362,7 @@ def of_length_one(x, beta):
     status=Status.NEW,
     search_over=("x", "beta"),
     project=of_length_one,
-    controls=[Control("twice the exponent", rate=2.0)],
+    controls=[Control("1.1 times the exponent", rate=1.1)],
 )
 def theorem_2_class(x, beta, *, rate=1.0):
     r"""$$w_Q = w_K = \sqrt{2 \beta} I,\ d_q = 4,\ \|x^j\|_2 = 1: \quad

@@ -38,7 +38,7 @@ def lower_tails(rng, count):
     status=Status.NEW,
     sample=lower_tails,
     roundings=2**14,
-    controls=[Control("8 to 2", eighth=2.0)],
+    controls=[Control("8 to 3", eighth=3.0)],
 )
 def lower_tail(n, p, chance, *, eighth=8.0):
     r"""$$0\le|v|\le M:\quad

@@ -215,7 +215,10 @@ def no_unit_is_dead(c, W1):
     count=96,
     roundings=_ROUNDINGS,
     search_over=("c", "W1", "w2", "c_t", "W1_t", "w2_t"),
-    controls=[Control("without the residual", keep=0.0)],
+    controls=[
+        Control("without the residual", keep=0.0),
+        Control("nine tenths of the residual", keep=0.9),
+    ],
 )
 def theorem_6_error(c, W1, w2, c_t, W1_t, w2_t, *, keep=1.0):
     r"""$$E u = 0: \quad E u^2 \le \frac{\|E[u \Phi]\|^2}{\lambda_{\min}(\mathrm{Cov}\, \Phi)}

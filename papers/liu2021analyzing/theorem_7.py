@@ -76,13 +76,14 @@ def of_rank_n(W_Q, W_K, W_V, W1, w2, x):
     roundings=ROUNDINGS,
     controls=[
         Control("the largest singular value", largest=True),
+        Control("half of the bound", share=0.5),
         Control(
             "rank below $n$ (one sample twice), the least singular value that is not zero",
             sample=one_sample_twice,
         ),
     ],
 )
-def theorem_7_quantitative(W_Q, W_K, W_V, W1, w2, x, y, *, largest=False):
+def theorem_7_quantitative(W_Q, W_K, W_V, W1, w2, x, y, *, largest=False, share=1.0):
     r"""$$\mathrm{rank}\, \Phi = n: \quad \|u\|_2 \le \frac{n}{\sigma_n(\Phi)}
     \|\nabla_{w^{(2)}} L\|_2, \quad u_i = w^{(2)\top} \phi(\langle w^{(1)}, \mathrm{vec}
     (w_V x_i a_i) \rangle) - y_i$$
@@ -98,7 +99,7 @@ def theorem_7_quantitative(W_Q, W_K, W_V, W1, w2, x, y, *, largest=False):
         return jax.vmap(SelfAttentionMLP(W_Q, W_K, W_V, W1, w2))(x) - y
 
     slope = jax.grad(lambda w2: jnp.mean(residual(w2) ** 2) / 2)(w2)
-    right = _SAMPLES * jnp.linalg.norm(slope) / sigma
+    right = share * _SAMPLES * jnp.linalg.norm(slope) / sigma
     # u cancels, and a singular value errs by rounding of the largest.
     size = jnp.linalg.norm(y) + values[0] * jnp.linalg.norm(w2)
     return Sides(jnp.linalg.norm(residual(w2)), right, (size + right) * values[0] / sigma)

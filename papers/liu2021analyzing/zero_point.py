@@ -73,9 +73,12 @@ def zero_point(z, Ws, ws, W, *, centred=True):
     count=48,
     roundings=128,
     search_over=("z", "Ws", "ws", "W"),
-    controls=[Control("at the teacher's own first layer", at_teacher=True)],
+    controls=[
+        Control("at the teacher's own first layer", at_teacher=True),
+        Control("0.8 of the bound", share=0.8),
+    ],
 )
-def assumption_a3_at_zero(z, Ws, ws, W, *, at_teacher=False):
+def assumption_a3_at_zero(z, Ws, ws, W, *, at_teacher=False, share=1.0):
     r"""$$E[E(y|x)^2] \le \|w^*\|_2^2\, \lambda_{\max}(\mathrm{Var}(\Phi^* | \Phi_0)), \quad
     \lambda_{\max}(\mathrm{Var}(\Phi^* | \Phi_W)) \le
     \lambda_{\max}(\mathrm{Var}(\Phi^* | \Phi_0)) = \lambda_{\max}(\mathrm{Cov}\, \Phi^*)$$
@@ -92,4 +95,4 @@ def assumption_a3_at_zero(z, Ws, ws, W, *, at_teacher=False):
     worst = residual(Ws if at_teacher else jnp.zeros_like(W))
     factors = jnp.stack([jnp.sum(ws**2), jnp.ones_like(worst)])
     magnitude = jnp.mean(jnp.sum(target**2, axis=1)) * factors
-    return Sides(jnp.stack([jnp.var(target @ ws), residual(W)]), factors * worst, magnitude)
+    return Sides(jnp.stack([jnp.var(target @ ws), residual(W)]), share * factors * worst, magnitude)

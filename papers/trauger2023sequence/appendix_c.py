@@ -34,16 +34,19 @@ on_functions = partial(inequality, sample=functions, source=Source.FOUND)
 @on_functions(
     "Appendix C, both signs of a class",
     search_over="F",
-    controls=[Control("without the function 0", zero=False)],
+    controls=[
+        Control("without the function 0", zero=False),
+        Control("1.9 in place of 2", factor=1.9),
+    ],
 )
-def appendix_c_union(F, *, zero=True):
+def appendix_c_union(F, *, zero=True, factor=2.0):
     r"""$$0 \in \mathcal F: \quad Rad(\mathcal F \cup -\mathcal F) \le 2 Rad(\mathcal F)$$
 
     Equality for $\{0, f\}$. The control shows why $W_v = 0$ is named in the proof.
     """
     F = jnp.concatenate([F, jnp.zeros_like(F[:1])]) if zero else F
     symmetrised = exact_complexity(jnp.concatenate([F, -F]))
-    return Sides(symmetrised, 2 * exact_complexity(F), magnitude=jnp.max(jnp.abs(F)))
+    return Sides(symmetrised, factor * exact_complexity(F), magnitude=jnp.max(jnp.abs(F)))
 
 
 @on_functions(

@@ -49,9 +49,12 @@ on_brackets = partial(inequality, sample=classes, status=Status.CORRECTED)
     "Appendix C, Dudley's integral minimised exactly",
     search_over=("delta", "C"),
     project=in_range,
-    controls=[Control(r"without $\delta$ itself", weight=0.0)],
+    controls=[
+        Control(r"without $\delta$ itself", weight=0.0),
+        Control("nine tenths of the integral", share=0.9),
+    ],
 )
-def bracket_minimum(m, B_x, C, delta, *, weight=1.0):
+def bracket_minimum(m, B_x, C, delta, *, weight=1.0, share=1.0):
     r"""$$\min_{0<\delta'\le B_x} \Big( \delta' + \int_{\delta'}^{B_x}
     \sqrt{\tfrac{A+D/\epsilon^2}{m}}\, d\epsilon \Big) \le
     \delta + \int_\delta^{B_x} \sqrt{\tfrac{A+D/\epsilon^2}{m}}\, d\epsilon,
@@ -62,7 +65,7 @@ def bracket_minimum(m, B_x, C, delta, *, weight=1.0):
     """
     D = 4 * B_x**4 * C
     integral = entropy_integral(_A, D, delta, B_x)
-    right = weight * delta + integral / jnp.sqrt(m)
+    right = weight * delta + share * integral / jnp.sqrt(m)
     size = jnp.sqrt(_A / m) * B_x + jnp.sqrt(D / m)
     return Sides(_bracket(m, B_x, C, split=False), right, magnitude=right + size)
 
@@ -243,9 +246,12 @@ def dense_weights_norms(d, *, power=0.5):
     status=Status.NEW,
     search_over="T",
     project=lambda T: {"T": jnp.clip(T, 1, 1e100)},
-    controls=[Control("the same norm on both sides", equal=True)],
+    controls=[
+        Control("the same norm on both sides", equal=True),
+        Control("half of the bound", share=0.5),
+    ],
 )
-def dense_weights_entropy(norms, T, m, *, equal=False):
+def dense_weights_entropy(norms, T, m, *, equal=False, share=1.0):
     r"""$$d = 64,\ T \le 10^{100},\ m \le 10^6: \quad \|W^\top\|_{2,1}^2 \ln(dmT) \le
     \|W\|_{1,1}^2 \ln(2d^2+1)$$
 
@@ -254,5 +260,5 @@ def dense_weights_entropy(norms, T, m, *, equal=False):
     sparse.
     """
     first, two = norms
-    right = (two if equal else first) ** 2 * math.log(2 * _WIDE**2 + 1)
+    right = share * (two if equal else first) ** 2 * math.log(2 * _WIDE**2 + 1)
     return two**2 * jnp.log(_WIDE * m * T), right

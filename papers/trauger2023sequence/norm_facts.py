@@ -66,7 +66,7 @@ def lemma_3_6_norms(W, x, *, columns=False, factor=1.0):
     search_over=("W", "x", "y"),
     controls=[
         Control("without the norm of $v$, as the display of Appendix C ends", bounded=False),
-        Control("0.9 of the longest row", factor=0.9),
+        Control("0.9 of each bound", factor=0.9),
     ],
 )
 def appendix_c_norms(W, x, y, *, bounded=True, factor=1.0):
@@ -78,7 +78,7 @@ def appendix_c_norms(W, x, y, *, bounded=True, factor=1.0):
     '$v^\top u \le B_v \max_j |e_j u| = \max_{j,s} s\, e_j u^\top$': the second expression lacks
     $B_v$ (the proof has it).
     """
-    size = jnp.sum(jnp.abs(x)) if bounded else jnp.asarray(1.0)
+    size = factor * jnp.sum(jnp.abs(x)) if bounded else jnp.asarray(1.0)
     longest_row = factor * row_norm(W, 2, _INF) * _length(x)
     products = [jnp.abs(x @ y), _length(W @ x), jnp.max(jnp.abs(W @ x))]
     bounds = [size * jnp.max(jnp.abs(y)), size * column_norm(W, 2, _INF), longest_row]
@@ -89,9 +89,12 @@ def appendix_c_norms(W, x, y, *, bounded=True, factor=1.0):
 @on_matrices(
     "Theorem 4.2, the layers: projection of rows on the unit ball",
     search_over=("x", "y"),
-    controls=[Control("rows scaled to length one", sphere=True)],
+    controls=[
+        Control("rows scaled to length one", sphere=True),
+        Control("nine tenths of the distance", share=0.9),
+    ],
 )
-def row_projection(x, y, *, sphere=False):
+def row_projection(x, y, *, sphere=False, share=1.0):
     r"""$$\|\Pi_{norm}(a) - \Pi_{norm}(b)\|_2 \le \|a - b\|_2,\quad
     \Pi_{norm}(a) = \frac{a}{\max(1, \|a\|_2)}$$
 
@@ -99,7 +102,7 @@ def row_projection(x, y, *, sphere=False):
     control shows that it has no such constant.
     """
     a, b = (v / (_length(v) if sphere else jnp.maximum(_length(v), 1.0)) for v in (x, y))
-    return Sides(_length(a - b), _length(x - y), magnitude=_length(x) + _length(y))
+    return Sides(_length(a - b), share * _length(x - y), magnitude=_length(x) + _length(y))
 
 
 @on_matrices(
@@ -210,9 +213,12 @@ def sizes(rng, count):
     sample=sizes,
     search_over=("d", "k", "B", "B_x"),
     project=lambda d, k: {"d": jnp.maximum(d, 1), "k": jnp.maximum(k, 1)},
-    controls=[Control("equal radii of the two balls, not converted", power=0.0)],
+    controls=[
+        Control("equal radii of the two balls, not converted", power=0.0),
+        Control("nine tenths of the entropy", share=0.9),
+    ],
 )
-def section_3_4_comparison(d, k, B, B_x, *, power=1.0):
+def section_3_4_comparison(d, k, B, B_x, *, power=1.0, share=1.0):
     r"""$$\|W\|_{1,\infty} \le B_w \Rightarrow \|W\|_{1,1} \le d B_w: \quad
     d\,B_w^2 B_x^2 \ln(2k+1) \le (d B_w)^2 B_x^2 \ln(2dk+1)$$
 
@@ -221,4 +227,4 @@ def section_3_4_comparison(d, k, B, B_x, *, power=1.0):
     inputs, $\|x\|_2 \le B_x$.
     """
     columns = d * (B * B_x) ** 2 * jnp.log(2 * k + 1)
-    return columns, (d**power * B * B_x) ** 2 * jnp.log(2 * d * k + 1)
+    return columns, share * (d**power * B * B_x) ** 2 * jnp.log(2 * d * k + 1)

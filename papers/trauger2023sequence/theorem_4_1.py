@@ -29,10 +29,10 @@ from trauger2023sequence.single_layer_instances import (
 )
 
 _SUMMED = Control(
-    "the tokens, each standing 1000 times, summed up in place of the softmax's average",
-    repeats=1000.0,
+    "the tokens, each standing 28 times, summed up in place of the softmax's average",
+    repeats=28.0,
 )
-"""Tokens that stand 1000 times each leave an average as it is; a sum grows."""
+"""Tokens that stand 28 times each leave an average as it is; a sum grows."""
 
 on_samples = partial(inequality, sample=measured, count=32, roundings=ROUNDINGS, evaluations=1600)
 
