@@ -206,6 +206,7 @@ CONDITIONS = [
         )
     ],
     count=3 * len(SIZES) * _EACH,
+    most_instances="a few instances do not comply at these scales",
 )
 def joint_regularisation_path(own, wrong, *, other=False):
     r"""$$(v^{(r)},W^{(R)})=\arg\min_{\|v\|_p\le r,\,\|W\|_{p,p}\le R}\mathcal L(v,W):\quad

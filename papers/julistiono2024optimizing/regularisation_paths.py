@@ -156,6 +156,7 @@ on_paths = partial(limit, source=Source.RECALLED, scales="multiples", assumption
     sample=global_paths,
     count=63,
     controls=[Control("the attention SVM of another $p$", other=True)],
+    most_instances="a few instances do not comply at these scales",
 )
 def regularisation_path(own, wrong, *, other=False):
     r"""$$W(R)=\arg\min_{\|W\|_{p,p}\le R}\mathcal L(W):\quad \lim_{R\to\infty}\frac{W(R)}{R}
@@ -173,6 +174,7 @@ def regularisation_path(own, wrong, *, other=False):
     sample=local_paths,
     count=126,  # of half of them the lowest point is not stationary, or there is none in the cone
     controls=[Control("the globally optimal attention SVM", other=True)],
+    most_instances="a few instances do not comply at these scales",
 )
 def local_regularisation_path(own, wrong, *, other=False):
     r"""$$W(R)=\arg\min_{W\in S_{p,\mu}(W^\alpha_{mm}),\,\|W\|_{p,p}\le R}\mathcal L(W):\quad

@@ -62,6 +62,7 @@ def _complexity(letters, M, shares, softmax):
     status=Status.NEW,
     roundings=_ROUNDINGS,
     controls=[Control("the tokens summed up in place of the softmax's average", softmax=False)],
+    most_instances="a few instances do not comply at these scales",
 )
 def sequence_length_limit(letters, law, shares, M, *, softmax=True):
     r"""$$\hat R_T \to \hat R_\infty < \infty \quad (T \to \infty),\quad

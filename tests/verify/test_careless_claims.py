@@ -195,7 +195,7 @@ CARELESS = (
     (copies_of_one_instance, "only 1 distinct"),
     (an_ordinary_claim_on_a_witness, "single stored instance"),
     (a_limit_with_a_plateau, "does not extrapolate"),
-    (a_rate_behind_a_transient, "keeps growing"),
+    (a_rate_behind_a_transient, "the scales do not suffice"),
     (an_assumption_that_is_nan_on_the_hard_cases, "is NaN"),
     (an_object_that_is_not_a_number, "not finite"),
 )

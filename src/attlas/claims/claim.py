@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Any
 from jaxtyping import Array, Bool
 
 from attlas.claims.kinds.kind import Kind
+from attlas.claims.kinds.trend import Trend
 from attlas.claims.sampling import Instance, Sampler, draw
-from attlas.claims.sides import Sides
+from attlas.claims.sides import Rule, Sides
 from attlas.claims.verdict import Outcome, Provenance, Witness
 from attlas.core.names import call_by_name
 
@@ -175,6 +176,8 @@ class Claim:
             object of an existence; it supports nothing else.
         proof_step: place in a chain of inequalities.
         scales: growing parameter of a limit or rate.
+        most_instances: why a limit or rate is decided by most of its instances; empty for the rule,
+            by which each of them must comply.
         level: level of a probability.
         range: range of left - right, for an expectation.
         place: file and line of the definition.
@@ -212,6 +215,7 @@ class Claim:
     witness: Callable[[], Witness] | None = None
     proof_step: ProofStep | None = None
     scales: Any = None
+    most_instances: str = ""
     level: Any = None
     range: Any = None
     place: tuple[str, int] = ("", 0)
@@ -229,6 +233,14 @@ class Claim:
     def __call__(self, *arrays: Any, **changes: Any) -> Any:
         """The function itself: the two sides on arrays at hand."""
         return self.function(*arrays, **changes)
+
+    @property
+    def rule(self) -> Rule:
+        """The rule of the kind, for most instances where the claim says so."""
+        rule = self.kind.rule
+        if isinstance(rule, Trend) and self.most_instances:
+            return replace(rule, most_instances=self.most_instances)
+        return rule
 
     def sides(self, instance: Instance, changes: Mapping[str, Any] | None = None) -> Sides:
         """The two sides on one instance."""

@@ -158,7 +158,7 @@ def decide(claim: Claim, evidence: Evidence, *, alpha: float = 1e-3, seed: int =
     """
     count, tried = int(evidence.applicable.sum()), len(evidence.applicable)
     distinct = count if evidence.distinct is None else evidence.distinct
-    rule = claim.kind.rule
+    rule = claim.rule
     refused = int((rule.violating(evidence, claim.roundings) & ~evidence.applicable).sum())
 
     def numbered(verdict: Verdict) -> Verdict:

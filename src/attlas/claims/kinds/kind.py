@@ -4,7 +4,8 @@ from enum import StrEnum
 from typing import Self
 
 from attlas.claims.kinds.inequality import Existence, Identity, Inequality
-from attlas.claims.kinds.trend import Expectation, Limit, Probability, Rate
+from attlas.claims.kinds.trend import Limit, Rate
+from attlas.claims.kinds.trials import Expectation, Probability
 from attlas.claims.sides import Rule
 
 

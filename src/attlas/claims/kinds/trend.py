@@ -1,20 +1,21 @@
-"""Kinds decided over a batch or a sequence: limits and rates, probabilities and expectations.
+"""Limits and rates: kinds decided on every instance by its sequence over growing scales.
 
-A finite sequence cannot prove a limit. The rules below refuse what its last four scales can refuse,
-and each verdict states its resolution: the smallest plateau, or the smallest growing part, that
-would have changed it on these very sequences. For a probability or an expectation each instance is
-one independent trial.
+A finite sequence cannot prove a limit. The rules below say of each instance whether its last four
+scales comply, contradict the statement, or decide nothing. One instance that contradicts it
+violates the claim, one that decides nothing leaves it open, and a claim is supported where all
+comply. Each has a resolution: the smallest plateau, or the smallest growing part, with which it
+would not have complied. What the sides may be wrong by may have either sign at each scale.
 """
 
+from abc import abstractmethod
 from collections.abc import Callable, Iterator
-from dataclasses import replace
-from typing import Any
+from dataclasses import dataclass, replace
+from itertools import product
+from typing import ClassVar, NamedTuple
 
-import jax.numpy as jnp
 import numpy as np
 
-from attlas.claims.kinds.inequality import lowered
-from attlas.claims.sides import Evidence, Rule, Sides, flat
+from attlas.claims.sides import Evidence, Rule
 from attlas.claims.verdict import Outcome, Verdict
 
 SCALES = 4
@@ -23,81 +24,190 @@ SHARE = 0.1
 """An extrapolated limit below this share of the last distance counts as none."""
 RISE = 0.05
 """A log-log slope may rise by this much from scale to scale and still be called settled."""
+COARSEST = 0.5
+"""Share of the first of four distances below which a plateau must be detected."""
 _TRIED = np.geomspace(1e-4, 1e4, 33)
 """Sizes of the plateaus and growing parts by which the resolution is found."""
+_CORNERS = np.array([(0.0,) * SCALES, *product((-1.0, 1.0), repeat=SCALES)])[:, None, None]
+_GRID = np.array(list(product((-1.0, -0.5, 0.0, 0.5, 1.0), repeat=SCALES)))[:, None, None]
+"""Shares of the errors that the sides may have at the four scales: of rounding, and of more."""
 
 
-class Limit(Rule):
-    """left[k] -> right[k]: the distances |left - right| tend to zero on most instances."""
+class Trends(NamedTuple):
+    """What the last scales say of each instance, arrays of shape (instances,).
+
+    Attributes:
+        complies: the sequence is as stated, and its resolution is sufficient.
+        contradicts: it is not as stated, whatever the signs of the errors.
+        resolution: smallest disturbance that would have been detected.
+    """
+
+    complies: np.ndarray
+    contradicts: np.ndarray
+    resolution: np.ndarray
+
+
+@dataclass(frozen=True)
+class Trend(Rule):
+    """A statement on a sequence along growing scales, which every instance must obey.
+
+    Attributes:
+        holds: what a complying sequence does.
+        fails: what another one does.
+        most_instances: why more than half of the instances suffice; empty where all must comply.
+    """
+
+    scaled: ClassVar[bool] = True
+    holds: ClassVar[str]
+    fails: ClassVar[str]
+    most_instances: str = ""
+
+    @abstractmethod
+    def trends(self, evidence: Evidence, roundings: int) -> Trends | str:
+        """What the last scales say of each instance, or why they say nothing."""
+
+    @abstractmethod
+    def summary(self, evidence: Evidence, trends: Trends) -> tuple[str, float, dict[str, float]]:
+        """The resolution in words, the slack, and the statistics: medians over the instances."""
+
+    def decide(self, evidence: Evidence, roundings: int, alpha: float) -> Verdict:
+        """The verdict over all instances; statistics count them and give the resolution."""
+        count = 0 if evidence.scales is None else evidence.scales.shape[-1]
+        if count < SCALES:
+            why = f"a limit or rate needs {SCALES} scales: {count} are given"
+            return Verdict(Outcome.INCONCLUSIVE, why)
+        trends = self.trends(evidence, roundings)
+        if isinstance(trends, str):
+            return Verdict(Outcome.INCONCLUSIVE, trends)
+        text, slack, numbers = self.summary(evidence, trends)
+        verdict = self._of_most(trends, alpha) if self.most_instances else self._of_all(trends)
+        if verdict.outcome is Outcome.SUPPORTED:
+            verdict = replace(verdict, reason=f"{verdict.reason}; {text}")
+        return replace(verdict, slack=slack, statistics={**verdict.statistics, **numbers})
+
+    def _of_all(self, trends: Trends) -> Verdict:
+        """VIOLATED where an instance contradicts the statement, SUPPORTED where all comply."""
+        total, against = len(trends.complies), int(trends.contradicts.sum())
+        undecided = total - int((trends.complies | trends.contradicts).sum())
+        numbers = {
+            "complying": float(total - against - undecided),
+            "contradicting": float(against),
+            "undecided": float(undecided),
+        }
+        if against:
+            why = f"{self.fails} on {against} of {total} instances"
+            return Verdict(Outcome.VIOLATED, why, statistics=numbers)
+        if undecided:
+            why = f"the scales do not suffice on {undecided} of {total} instances"
+            return Verdict(Outcome.INCONCLUSIVE, why, statistics=numbers)
+        why = f"{self.holds} on each of {total} instances"
+        return Verdict(Outcome.SUPPORTED, why, statistics=numbers)
+
+    def _of_most(self, trends: Trends, alpha: float) -> Verdict:
+        """Sign test of 'the median instance complies', two-sided, exact."""
+        # Imported here: SciPy's distributions take as long to import as the rest of the claims.
+        from scipy import stats
+
+        complying, total = int(trends.complies.sum()), len(trends.complies)
+        interval = stats.binomtest(complying, total).proportion_ci(1 - alpha, method="exact")
+        numbers = {"complying": float(complying), "low": interval.low, "high": interval.high}
+        outcome, word = Outcome.INCONCLUSIVE, f"{self.holds} only"
+        if interval.low > 0.5:
+            outcome, word = Outcome.SUPPORTED, f"{self.holds} for most instances alone,"
+        elif interval.high < 0.5:
+            outcome, word = Outcome.VIOLATED, f"{self.fails}: complies only"
+        why = f"{word} on {complying} of {total} ({self.most_instances})"
+        return Verdict(outcome, why, statistics=numbers)
+
+
+class Limit(Trend):
+    """left[k] -> right[k]: the distances |left - right| tend to zero on every instance."""
 
     noun = "a limit"
     plural = "limits"
-    scaled = True
+    holds = "the distance falls and extrapolates to the limit"
+    fails = "the distance does not extrapolate to the limit"
 
-    def decide(self, evidence: Evidence, roundings: int, alpha: float) -> Verdict:
-        """The sign test over instances; statistics are the distances and the resolution.
+    def trends(self, evidence: Evidence, roundings: int) -> Trends:
+        """Where the distances extrapolate to zero, and where to a plateau.
 
         Raises:
             ValueError: if the scales do not grow geometrically.
         """
-        if (few := _too_few(evidence)) is not None:
-            return few
-        left, right, scales = _last(evidence)
+        left, right, scales, error = _last(evidence)
         growth = scales[..., 1:] / scales[..., :-1]
         if not np.allclose(growth, growth[..., :1], rtol=0.1):
             raise ValueError("the scales of a limit must grow geometrically")
         distance = np.abs(left - right)
-        allowed = self.tolerance(evidence, roundings)[evidence.applicable]
-        exact = distance[..., -1] <= allowed.reshape((*left.shape[:2], -1))[..., -1]
+        allowed = _last_of(evidence, self.tolerance(evidence, roundings))
+        ends = np.maximum(distance, allowed)[..., -1:]
 
-        def tends(plateau: float) -> np.ndarray:
-            return np.all(vanishes(distance + plateau * distance[..., -1:]) | exact, axis=1)
+        wrong = _possible(error) * allowed
 
-        verdict = _majority(
-            tends(0.0),
-            alpha,
-            "the distance falls and extrapolates to the limit",
-            "the distance does not extrapolate to the limit",
-        )
-        last = float(np.median(distance[..., -1]))
-        numbers = {f"distance {k + 1}": float(np.median(distance[..., k])) for k in range(SCALES)}
-        text = "a plateau above {} would be detected"
-        return _resolved(verdict, tends, last, text, numbers, -last)
+        def complies(part: float) -> np.ndarray:
+            raised = distance + part * ends
+            tends = np.any(vanishes(np.maximum(raised + wrong, 0)), axis=0)
+            return tends | (raised <= allowed)[..., -1]
+
+        unit = ends[..., 0]
+        resolution = np.where(unit > 0, _smallest(complies), 0) * unit
+        rounding = np.all(distance <= allowed - error, axis=-1)
+        resolved = rounding | (resolution <= COARSEST * distance[..., 0])
+        away = np.all(stays_away(np.maximum(distance + wrong, 0)), axis=0)
+        plateau = (away | _settled(distance, allowed)) & ~complies(0.0)
+        return _of_rows(complies(0.0) & resolved, plateau, resolution)
+
+    def summary(self, evidence: Evidence, trends: Trends) -> tuple[str, float, dict[str, float]]:
+        """The largest plateau that an instance would hide, and the distances."""
+        left, right, _, _ = _last(evidence)
+        distance = np.median(np.abs(left - right), axis=(0, 1))
+        numbers = {f"distance {k + 1}": float(distance[k]) for k in range(SCALES)}
+        largest = float(trends.resolution.max())
+        text = f"a plateau above {largest:.2g} would be detected on each"
+        return text, -float(distance[-1]), {**numbers, "resolution": largest}
 
     def stronger(self, evidence: Evidence, factor: float) -> Iterator[Evidence]:
         """One statement, whose limit is smaller by the factor."""
         yield replace(evidence, right=evidence.right / factor)
 
 
-class Rate(Rule):
-    """left[k] = O(right[k]): the ratio left / right stays bounded on most instances."""
+class Rate(Trend):
+    """left[k] = O(right[k]): the ratio left / right stays bounded on every instance."""
 
     noun = "a rate"
     plural = "rates"
-    scaled = True
+    holds = "the ratio stays bounded"
+    fails = "the ratio keeps growing"
 
-    def decide(self, evidence: Evidence, roundings: int, alpha: float) -> Verdict:
-        """The sign test over instances; statistics are the log-log slopes and the resolution."""
-        if (few := _too_few(evidence)) is not None:
-            return few
-        left, right, scales = _last(evidence)
+    def trends(self, evidence: Evidence, roundings: int) -> Trends | str:
+        """Where the log-log slope of the ratio is settled without growth, and where it grows."""
+        left, right, scales, error = _last(evidence)
         if not ((left > 0) & (right > 0)).all():
-            return Verdict(Outcome.INCONCLUSIVE, "a rate needs positive sides")
-        noise = roundings * float(np.finfo(float).eps)
-        grown = scales / scales[..., -1:]
+            return "a rate needs positive sides"
+        share = roundings * float(np.finfo(float).eps) + error / left
+        if not (share < 1).all():
+            return "the errors of the left side are as large as itself"
+        ratio, spread = left / right, np.exp(-_possible(error) * np.log1p(-share))
+        grown = ratio[..., -1:] * scales / scales[..., -1:]
 
         def complies(part: float) -> np.ndarray:
-            ratio = left / right
-            grows = ratio + part * ratio[..., -1:] * grown
-            return np.all(stays_bounded(grows, scales, noise), axis=1)
+            return np.any(stays_bounded((ratio + part * grown) * spread, scales), axis=0)
 
-        verdict = _majority(
-            complies(0.0), alpha, "the ratio stays bounded", "the ratio keeps growing"
+        resolution = _smallest(complies)
+        growing = np.all(keeps_growing(ratio * spread, scales), axis=0)
+        return _of_rows(complies(0.0) & (resolution <= 1), growing, resolution)
+
+    def summary(self, evidence: Evidence, trends: Trends) -> tuple[str, float, dict[str, float]]:
+        """The largest growing part that an instance would hide, and the log-log slopes."""
+        left, right, scales, _ = _last(evidence)
+        slope = np.median(slopes(left / right, scales), axis=(0, 1))
+        numbers = {f"slope {k + 1}": float(slope[k]) for k in range(SCALES - 1)}
+        largest = float(trends.resolution.max())
+        text = (
+            "a part that grows like the scale would be detected on each above "
+            f"{largest:.2g} of the last ratio"
         )
-        slope = slopes(left / right, scales)
-        numbers = {f"slope {k + 1}": float(np.median(slope[..., k])) for k in range(SCALES - 1)}
-        text = "a part that grows like the scale would be detected above {} of the last ratio"
-        return _resolved(verdict, complies, 1.0, text, numbers, -numbers["slope 3"])
+        return text, -float(slope[-1]), {**numbers, "resolution": largest}
 
     def stronger(self, evidence: Evidence, factor: float) -> Iterator[Evidence]:
         """One statement, whose exponent of the scale is smaller by log10 of the factor."""
@@ -108,11 +218,28 @@ class Rate(Rule):
             yield replace(evidence, right=evidence.right * shift)
 
 
+def aitken_limits(distance: np.ndarray) -> np.ndarray:
+    r"""Aitken's limits of the first three and of the last three of four distances.
+
+    L_k = D_k - (D_k - D_{k-1})^2 / ((D_k - D_{k-1}) - (D_{k-1} - D_{k-2})), exactly c for
+    D = c + b n^{-a}; D_k itself where the denominator is zero.
+
+    Args:
+        distance: numbers of shape (..., 4).
+
+    Examples:
+        >>> aitken_limits(3 + 1 / 2.0 ** np.arange(4)).tolist()
+        [3.0, 3.0]
+    """
+    step = np.diff(distance, axis=-1)
+    bend = np.diff(step, axis=-1)
+    return distance[..., 2:] - step[..., 1:] ** 2 / np.where(bend == 0, np.inf, bend)
+
+
 def vanishes(distance: np.ndarray) -> np.ndarray:
     r"""Whether distances at four geometric scales fall to zero and not to a plateau.
 
-    With Aitken's limits L_k = D_k - (D_k - D_{k-1})^2 / ((D_k - D_{k-1}) - (D_{k-1} - D_{k-2})),
-    exactly c for D = c + b n^{-a}, the distances fall, L_4 <= D_4 / 2, and either L_4 is below a
+    With Aitken's limits L_3 and L_4 the distances fall, L_4 <= D_4 / 2, and either L_4 is below a
     tenth of D_4 or L falls at least as fast as D: L_4 / L_3 <= D_4 / D_3. A plateau keeps L
     while D flattens.
 
@@ -124,14 +251,43 @@ def vanishes(distance: np.ndarray) -> np.ndarray:
         >>> vanishes(np.stack([1 / n, np.log(n) / n, 1 / n + 1 / n**2, 1 / n + 3e-5])).tolist()
         [True, True, True, False]
     """
+    after, last = aitken_limits(distance)[..., 1], distance[..., -1]
+    falls = np.all(np.diff(distance, axis=-1) < 0, axis=-1)
+    return falls & (after <= last / 2) & ((after <= SHARE * last) | _fades(distance))
+
+
+def stays_away(distance: np.ndarray) -> np.ndarray:
+    r"""Whether distances at four geometric scales rise in the end, or fall to a plateau.
+
+    A plateau: the fall slows down, D_3 - D_4 < D_2 - D_3 < D_1 - D_2, and Aitken's limit L_4 is
+    above a tenth of D_4 and falls more slowly than D: L_4 / L_3 > D_4 / D_3. Where neither this
+    nor `vanishes` is true, four scales do not suffice.
+
+    Args:
+        distance: non-negative numbers of shape (..., 4).
+
+    Examples:
+        >>> n = 10.0 ** np.arange(1, 5)
+        >>> stays_away(np.stack([1 / n, 1 / n + 3e-5, n, 1 / np.log(n)])).tolist()
+        [False, True, True, False]
+    """
     step = np.diff(distance, axis=-1)
-    bend = np.diff(step, axis=-1)
-    limit = distance[..., 2:] - step[..., 1:] ** 2 / np.where(bend == 0, np.inf, bend)
-    before, after = limit[..., 0], limit[..., 1]
-    last = distance[..., -1]
-    fades = after * distance[..., 2] <= np.maximum(before, 0) * last
-    none = after <= SHARE * last
-    return (step < 0).all(axis=-1) & (after <= last / 2) & (none | fades)
+    slows = np.all(np.diff(step, axis=-1) > 0, axis=-1)
+    high = aitken_limits(distance)[..., 1] > SHARE * distance[..., -1]
+    return (step[..., -1] >= 0) | (slows & high & ~_fades(distance))
+
+
+def _settled(distance: np.ndarray, error: np.ndarray) -> np.ndarray:
+    """Whether the last fall is within the errors, and with them below a tenth of the distance."""
+    fall, width = distance[..., 2] - distance[..., 3], error[..., 2] + error[..., 3]
+    least = distance[..., 3] - error[..., 3]
+    return (fall <= width) & (fall + width < SHARE * least)
+
+
+def _fades(distance: np.ndarray) -> np.ndarray:
+    """Whether Aitken's limit falls at least as fast as the distance."""
+    before, after = np.moveaxis(aitken_limits(distance), -1, 0)
+    return after * distance[..., 2] <= np.maximum(before, 0) * distance[..., -1]
 
 
 def slopes(ratio: np.ndarray, scales: np.ndarray) -> np.ndarray:
@@ -149,7 +305,7 @@ def slopes(ratio: np.ndarray, scales: np.ndarray) -> np.ndarray:
     return np.diff(np.log(ratio), axis=-1) / np.diff(np.log(scales), axis=-1)
 
 
-def stays_bounded(ratio: np.ndarray, scales: np.ndarray, noise: float = 0.0) -> np.ndarray:
+def stays_bounded(ratio: np.ndarray, scales: np.ndarray) -> np.ndarray:
     r"""Whether a ratio at four scales is bounded: settled without growth, or fading to a constant.
 
     Settled: the last log-log slope is not positive and rises by at most 0.05 over the one
@@ -159,7 +315,6 @@ def stays_bounded(ratio: np.ndarray, scales: np.ndarray, noise: float = 0.0) -> 
     Args:
         ratio: positive numbers of shape (..., 4).
         scales: growing parameter, same shape.
-        noise: relative error of the ratio.
 
     Examples:
         >>> n = 10.0 ** np.arange(1, 5)
@@ -169,155 +324,60 @@ def stays_bounded(ratio: np.ndarray, scales: np.ndarray, noise: float = 0.0) -> 
         [True, True, False, False]
     """
     slope = slopes(ratio, scales)
-    noise = 2 * noise / np.abs(np.diff(np.log(scales), axis=-1)).min()
-    first, second, third = (slope[..., k] for k in range(3))
-    settled = (third <= noise) & (third <= second + RISE)
-    fading = (
-        (np.abs(third) <= np.abs(second) / 2)
-        & (np.abs(second) <= np.abs(first) / 2)
-        & (np.sign(first) == np.sign(third))
-    )
-    return settled | fading
+    second, third = slope[..., 1], slope[..., 2]
+    return ((third <= 0) & (third <= second + RISE)) | _fading(slope)
 
 
-def _last(evidence: Evidence) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Sides and scales at the last four scales: instances by rows by scales."""
-    keep, count = evidence.applicable, int(evidence.applicable.sum())
+def keeps_growing(ratio: np.ndarray, scales: np.ndarray) -> np.ndarray:
+    r"""Whether a ratio at four scales grows in the end, and its growth does not fade.
 
-    def rows(array: np.ndarray) -> np.ndarray:
-        return array[keep].reshape(count, -1, array.shape[-1])[..., -SCALES:]
+    Args:
+        ratio: positive numbers of shape (..., 4).
+        scales: growing parameter, same shape.
 
+    Examples:
+        >>> n = 10.0 ** np.arange(1, 5)
+        >>> ratios = np.stack([2 - 1 / n, n**0.1, 1 + 1000 / n + 1e-5 * n])
+        >>> keeps_growing(ratios, np.tile(n, (3, 1))).tolist()
+        [False, True, False]
+    """
+    slope = slopes(ratio, scales)
+    return (slope[..., 2] > 0) & ~_fading(slope)
+
+
+def _fading(slope: np.ndarray) -> np.ndarray:
+    """Whether slopes have one sign and each is at most half of the one before."""
+    first, second, third = np.moveaxis(slope, -1, 0)
+    halves = (np.abs(third) <= np.abs(second) / 2) & (np.abs(second) <= np.abs(first) / 2)
+    return halves & (np.sign(first) == np.sign(third))
+
+
+def _last(evidence: Evidence) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Sides, scales and certified errors at the last four scales: instances, rows, scales."""
     scales = np.broadcast_to(np.asarray(evidence.scales), evidence.left.shape)
-    return rows(evidence.left), rows(evidence.right), rows(scales)
+    left, right = (_last_of(evidence, side) for side in (evidence.left, evidence.right))
+    return left, right, _last_of(evidence, scales), _last_of(evidence, evidence.error)
 
 
-def _too_few(evidence: Evidence) -> Verdict | None:
-    count = 0 if evidence.scales is None else evidence.scales.shape[-1]
-    if count >= SCALES:
-        return None
-    why = f"a limit or rate needs {SCALES} scales: {count} are given"
-    return Verdict(Outcome.INCONCLUSIVE, why)
+def _last_of(evidence: Evidence, array: np.ndarray) -> np.ndarray:
+    keep, count = evidence.applicable, int(evidence.applicable.sum())
+    return array[keep].reshape(count, -1, array.shape[-1])[..., -SCALES:]
 
 
-def _majority(good: np.ndarray, alpha: float, yes: str, no: str) -> Verdict:
-    """Sign test of 'the median instance is good', two-sided, exact."""
-    # Imported here: SciPy's distributions take as long to import as the rest of the claims.
-    from scipy import stats
-
-    successes, trials = int(good.sum()), len(good)
-    interval = stats.binomtest(successes, trials).proportion_ci(1 - alpha, method="exact")
-    numbers = {"successes": float(successes), "low": interval.low, "high": interval.high}
-    share = f"{successes} of {trials} instances"
-    if interval.low > 0.5:
-        return Verdict(Outcome.SUPPORTED, f"{yes} on {share}", statistics=numbers)
-    if interval.high < 0.5:
-        return Verdict(Outcome.VIOLATED, f"{no}: only {share} comply", statistics=numbers)
-    return Verdict(Outcome.INCONCLUSIVE, f"undecided: {share} comply", statistics=numbers)
+def _possible(error: np.ndarray) -> np.ndarray:
+    """Shares of the errors to be tried at the scales, (shares, 1, 1, 4)."""
+    # A sequence that complies may lie between the largest errors, where these are not small.
+    return _GRID if np.any(error > 0) else _CORNERS
 
 
-def _resolved(
-    verdict: Verdict,
-    complies: Callable[[float], np.ndarray],
-    unit: float,
-    text: str,
-    numbers: dict[str, float],
-    slack: float,
-) -> Verdict:
-    """The verdict with its statistics and the smallest disturbance that would have changed it."""
-    reason = verdict.reason
-    if verdict.outcome is Outcome.SUPPORTED:
-        noticed = (part for part in _TRIED if complies(part).mean() <= 0.5)
-        resolution = unit * float(next(noticed, np.inf))
-        numbers = {**numbers, "resolution": resolution}
-        reason = f"{reason}; {text.format(f'{resolution:.2g}')}"
-    statistics = {**verdict.statistics, **numbers}
-    return replace(verdict, reason=reason, slack=slack, statistics=statistics)
+def _smallest(complies: Callable[[float], np.ndarray]) -> np.ndarray:
+    """The disturbance above which no row complies, of those tried; infinite where one does."""
+    hidden = np.stack([complies(part) for part in _TRIED], axis=-1)
+    last = len(_TRIED) - np.argmax(hidden[..., ::-1], axis=-1)
+    last = np.where(np.any(hidden, axis=-1), last, 0)
+    return np.append(_TRIED, np.inf)[last]
 
 
-_SEVERITY = (Outcome.VIOLATED, Outcome.INCONCLUSIVE, Outcome.SUPPORTED)
-
-
-class Probability(Rule):
-    """P(left = 1) >= right, by the exact Clopper-Pearson interval of the frequency."""
-
-    noun = "a probability"
-    plural = "probabilities"
-    trials = True
-
-    def sides(self, value: Any) -> Sides:
-        """The event as 0 or 1 beside its level, from the pair (event, level)."""
-        if isinstance(value, Sides):
-            return value
-        event, level = value
-        return Sides(jnp.asarray(event, dtype=float), jnp.asarray(level, dtype=float))
-
-    def decide(self, evidence: Evidence, roundings: int, alpha: float) -> Verdict:
-        """The verdict on the event whose interval lies worst beside its level."""
-        # Imported here: SciPy's distributions take as long to import as the rest of the claims.
-        from scipy import stats
-
-        # Each component of the event is an event of its own, at an equal share of the error
-        # probability.
-        del roundings
-        hits = flat(evidence.left)[evidence.applicable] > 0.5
-        levels = flat(evidence.right)[evidence.applicable].max(axis=0)
-        trials, events = hits.shape
-        if evidence.distinct is not None and evidence.distinct < trials:
-            draws = f"{evidence.distinct} of {trials}"
-            why = f"only {draws} draws differ: a trial is an independent draw"
-            return Verdict(Outcome.INCONCLUSIVE, why)
-        verdicts = []
-        for event, level in zip(hits.T, levels, strict=True):
-            test = stats.binomtest(int(event.sum()), trials)
-            interval = test.proportion_ci(1 - alpha / events, method="exact")
-            numbers = {"frequency": float(event.mean()), "low": interval.low, "high": interval.high}
-            outcome, why = Outcome.INCONCLUSIVE, "the confidence interval contains the level"
-            if interval.low >= level:
-                outcome, why = Outcome.SUPPORTED, "the confidence interval lies above the level"
-            elif interval.high < level:
-                outcome, why = Outcome.VIOLATED, "the confidence interval lies below the level"
-            slack = float(interval.low) - float(level)
-            verdicts.append(Verdict(outcome, why, slack=slack, statistics=numbers))
-        return min(verdicts, key=lambda v: (_SEVERITY.index(v.outcome), v.slack))
-
-    def stronger(self, evidence: Evidence, factor: float) -> Iterator[Evidence]:
-        """One statement, whose probability of failure is smaller by the factor."""
-        yield replace(evidence, right=1 - (1 - evidence.right) / factor)
-
-
-class Expectation(Rule):
-    """E left <= E right, by Hoeffding's interval of E(left - right) from the stated range."""
-
-    noun = "an expectation"
-    plural = "expectations"
-    trials = True
-
-    def decide(self, evidence: Evidence, roundings: int, alpha: float) -> Verdict:
-        """SUPPORTED or VIOLATED where the interval lies below or above zero."""
-        allowed, applicable = self.tolerance(evidence, roundings), evidence.applicable
-        count = int(applicable.sum())
-        difference = (evidence.left - evidence.right)[applicable].ravel()
-        if evidence.range is None:
-            raise ValueError("an expectation needs the range of left - right")
-        if evidence.distinct is not None and evidence.distinct < count:
-            draws = f"{evidence.distinct} of {count}"
-            why = f"only {draws} draws differ: a mean needs independent draws"
-            return Verdict(Outcome.INCONCLUSIVE, why)
-        width = float(evidence.range[applicable].max())
-        spread = float(np.ptp(difference))
-        if spread > width + 2 * float(allowed[applicable].max()):
-            why = f"the sample spreads over {spread:.4g}, beyond the stated range {width:.4g}"
-            return Verdict(Outcome.INCONCLUSIVE, why, statistics={"spread": spread})
-        half = width * float(np.sqrt(np.log(2 / alpha) / (2 * len(difference))))
-        mean = float(difference.mean())
-        numbers = {"mean": mean, "low": mean - half, "high": mean + half}
-        outcome, why = Outcome.INCONCLUSIVE, "the confidence interval contains zero"
-        if mean + half <= 0:
-            outcome, why = Outcome.SUPPORTED, "the confidence interval lies below zero"
-        elif mean - half > 0:
-            outcome, why = Outcome.VIOLATED, "the confidence interval lies above zero"
-        return Verdict(outcome, why, slack=-(mean + half), statistics=numbers)
-
-    def stronger(self, evidence: Evidence, factor: float) -> Iterator[Evidence]:
-        """One statement, whose right side is smaller by the factor."""
-        yield lowered(evidence, factor)
+def _of_rows(complies: np.ndarray, contradicts: np.ndarray, resolution: np.ndarray) -> Trends:
+    """Trends of instances from those of their rows, (instances, rows)."""
+    return Trends(np.all(complies, axis=1), np.any(contradicts, axis=1), np.max(resolution, axis=1))
