@@ -11,6 +11,7 @@ import xarray as xr
 
 Change = Callable[[xr.Dataset], xr.Dataset]
 FACTORS = (1e-3, 0.3, 3.0, 1e3)
+LARGE = 1e6
 
 
 def perturbations(data: xr.Dataset) -> Iterator[tuple[str, Change]]:
@@ -28,6 +29,17 @@ def perturbations(data: xr.Dataset) -> Iterator[tuple[str, Change]]:
         yield f"rising along {axis}", partial(_along, axis=axis, change=_rising)
         yield f"falling along {axis}", partial(_along, axis=axis, change=_falling)
     yield "reversed along all axes", partial(_reversed_along_all, axes=axes)
+
+
+def one_at_a_time(data: xr.Dataset) -> Iterator[tuple[str, Change]]:
+    """Names and changes of a record that multiply one measured variable and leave the others."""
+    for name in _measured(data):
+        if data[name].dtype.kind == "f" and not _of_labels(data, name):
+            yield f"{name} times {LARGE:g}", partial(_one_larger, name=name)
+
+
+def _one_larger(data: xr.Dataset, name: str) -> xr.Dataset:
+    return data.assign({name: data[name] * LARGE})
 
 
 def _measured(data: xr.Dataset) -> list[str]:

@@ -4,12 +4,13 @@ import copy
 import importlib.util
 import re
 from functools import cache
+from itertools import chain
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import pytest
-from perturbed_records import perturbations
+from perturbed_records import one_at_a_time, perturbations
 
 DOCS = Path(__file__).parents[1] / "docs"
 
@@ -126,8 +127,9 @@ def test_every_condition_of_a_guide_turns_with_its_records(name):
     assert all(granted.values())
     turned = {each for each, held in conditions(name, results=mirrored_results).items() if not held}
     for experiment in loaded(name):
-        for _, change in perturbations(published(experiment)):
-            changed = change(published(experiment))
+        record = published(experiment)
+        for _, change in chain(perturbations(record), one_at_a_time(record)):
+            changed = change(record)
             held = conditions(
                 name, lambda each, e=experiment, c=changed: c if each == e else published(each)
             )

@@ -100,7 +100,7 @@ def member(models: Adder, *place: int) -> Adder:
 def best_adder(data: xr.Dataset) -> xr.Dataset:
     """At each n the adder with the least certified error, of all sizes and starts."""
     stacked = data.stack(adder=("size", "start"))
-    return stacked.isel(adder=stacked.certified.fillna(2.0).argmin("adder"))
+    return stacked.isel(adder=stacked.certified.fillna(np.inf).argmin("adder"))
 
 
 def least(name: str) -> panels.Formula:
