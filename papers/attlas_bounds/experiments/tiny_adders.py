@@ -131,7 +131,7 @@ def answer(data: xr.Dataset) -> dict[str, object]:
         "n": f"{int(last.n):,}".replace(",", "{,}"), "certified": percent(float(last.certified)),
         "held_out": percent(float(last.held_out)), "vacuous": bool(last.certified >= 1),
         "held_out_bound": percent(float(last.held_out_bound)),
-        "parameters": int(last.parameters), "bits": int(last.bits),
+        "parameters": f"{float(last.parameters):.0f}", "bits": f"{float(last.bits):.0f}",
         "digits": data.attrs["digits"], "places": data.attrs["digits"] + 1,
     }  # fmt: skip
 

@@ -1,0 +1,79 @@
+"""Answers follow their records: none raises on a changed record, and what they conclude turns."""
+
+import numpy as np
+import pytest
+from jinja2 import Environment, StrictUndefined, nodes
+from perturbed_records import perturbations
+
+from attlas.experiments.cell import Scale
+from attlas.experiments.find import find_experiments
+from attlas.experiments.join import MISSING_CELLS
+from attlas.experiments.load import load_records, of_scale
+
+ENVIRONMENT = Environment(undefined=StrictUndefined, autoescape=False)
+SLOW = {"attention", "kernel_regression", "sample_complexity", "score_digits"}
+EXPERIMENTS = [
+    pytest.param(e, id=e.name, marks=[pytest.mark.thorough] if e.name in SLOW else [])
+    for e in find_experiments()
+]
+UNTURNED = {"joint", "separation", "tiny_adders"}
+"""Whose conclusion no change turns: tokens are labels, margins and certificates have room."""
+OF_THE_RUN = {"loop", "stand_in", "mnist", "real", "members", "seeds", "limit", "exponents"}
+"""Names in conditions that say which data or cells there are, and nothing of what they hold."""
+
+
+def published(experiment):
+    """The published record of the most complete scale, or None."""
+    records = load_records(experiment, results="published")
+    if not records:
+        return None
+    by_key = {record.key: record for record in records}
+    scales = (of_scale(experiment, scale, by_key) for scale in Scale)
+    return experiment.dataset(*max(scales, key=lambda scale: scale.share))
+
+
+def noted(template):
+    """A template that notes what each of its conditions says, and the notes by condition."""
+    tree, notes = ENVIRONMENT.parse(template), {}
+    for place, node in enumerate(list(tree.find_all((nodes.If, nodes.CondExpr)))):
+        inside = {each.name for each in node.test.find_all(nodes.Name)}
+        if isinstance(node.test, nodes.Name):
+            inside.add(node.test.name)
+        condition = f"{place}: {' '.join(sorted(inside))}"
+        if not inside & OF_THE_RUN:
+            notes[condition] = set()
+        node.test = nodes.Call(
+            nodes.Name("note", "load"), [nodes.Const(condition), node.test], [], None, None
+        )
+    tree.set_environment(ENVIRONMENT)
+
+    def note(condition, holds):
+        notes.get(condition, set()).add(bool(holds))
+        return holds
+
+    ready = ENVIRONMENT.from_string(tree)
+    return lambda values: ready.render({**values, "note": note}), notes
+
+
+def test_a_condition_that_never_turns_is_noted():
+    write, notes = noted("{% if a %}Yes{% elif b %}No{% endif %} {{ 'x' if c else 'y' }}")
+    assert write({"a": True, "b": True, "c": 0}) == "Yes y"
+    assert write({"a": False, "b": True, "c": 0}) == "No y"
+    assert notes == {"0: a": {True, False}, "1: b": {True}, "2: c": {False}}
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")  # logarithms and means of what is not there
+@pytest.mark.parametrize("experiment", EXPERIMENTS)
+def test_an_answer_follows_its_record(experiment):
+    data = published(experiment)
+    if data is None or MISSING_CELLS in data.attrs or experiment.answer is None:
+        pytest.skip(f"no whole record of {experiment.name} is published")
+    write, notes = noted(experiment.answer_text)
+    said = write(experiment.answer(data))
+    with np.errstate(all="ignore"):
+        others = {
+            key: write(experiment.answer(change(data))) for key, change in perturbations(data)
+        }
+    assert set(others.values()) != {said}  # a number, at least, is one of the record
+    turned = any(len(seen) == 2 for seen in notes.values())
+    assert turned == (bool(notes) and experiment.name not in UNTURNED)
