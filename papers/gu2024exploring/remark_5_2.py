@@ -52,11 +52,11 @@ def remark_5_2(W, a, X, R, signs, *, aligned=True):
     return Sides(left, right, magnitude=right * (1 + jnp.max(jnp.abs(X @ W))))
 
 
-_HALVINGS = 2.0 ** np.arange(3, 9)
+_HALVINGS = 2.0 ** np.arange(10, 16)
 
 
 def mean_changes(rng, count):
-    """E (p~ p~) / (E p~)^2 at infinite width for R = 1/8 to 1/256, by quadrature on half lines."""
+    """E (p~ p~) / (E p~)^2 at infinite width, R = 2^-10 to 2^-15, by quadrature on half lines."""
     sigma = rng.uniform(0.2, 1.5, count)
     z = np.linspace(0, 14, 20001)
     density = np.exp(-(z**2) / 2)
@@ -67,7 +67,7 @@ def mean_changes(rng, count):
         for_R = []
         for R in [0.0, *1 / _HALVINGS]:
             up, down = np.exp(s * z + R), np.exp(-s * z - R)
-            for_R.append(density @ (up**2 + down**2) / (density @ (up + down)) ** 2)
+            for_R.append(np.sum(density * (up**2 + down**2)) / np.sum(density * (up + down)) ** 2)
         changes.append((np.asarray(for_R[1:]) / for_R[0] - 1) * _HALVINGS)
     return {"slope": np.asarray(changes), "end": 4 * (ndtr(2 * sigma) - ndtr(sigma))}
 
@@ -78,9 +78,8 @@ def mean_changes(rng, count):
     scales=_HALVINGS,
     sample=mean_changes,
     count=32,
-    roundings=2**14,
+    roundings=2**8,  # pairwise sums
     controls=[Control("half of it", share=0.5)],
-    most_instances="a few instances do not comply at these scales",
 )
 def remark_5_2_mean(slope, end, *, share=1.0):
     r"""$$\lim_{R \to 0} \lim_{m \to \infty} \frac{E[H(\tilde W) - H(W)]_{ii}}{R\, E[H(W)]_{ii}} =
@@ -89,4 +88,5 @@ def remark_5_2_mean(slope, end, *, share=1.0):
     0.54 at $\sigma = 1$: the mean alone is a seventh of the worst case $4 R$ of lemma-5-1-sharp.
     Completing the square, $E\, \mathrm{sign}(z) e^{c z} / E e^{c z} = 2 \Phi(c \sigma) - 1$.
     """
-    return slope, share * end * jnp.ones_like(slope)
+    # Of the quotient of two means near 1 its difference from 1 is divided by R.
+    return Sides(slope, share * end * jnp.ones_like(slope), magnitude=jnp.asarray(_HALVINGS))

@@ -14,7 +14,8 @@ that are `alike`, one statement at several places, controls violate more than ha
 come at least half as near to their bound. An identity must detect a relative change of 1e-3 in each
 component. Each instance of a probability or expectation is a trial, `independent` says what it
 draws anew, and the check refuses copies and near-copies; an expectation stays within its range.
-Limits and rates have four scales, and no assumption is NaN where it refuses.
+Limits and rates have four scales, comply on every instance (a statement about most data sets is a
+probability with its level), and no assumption is NaN where it refuses.
 
 Examples:
     The triangle inequality, from definition to verdict:

@@ -239,9 +239,10 @@ def aitken_limits(distance: np.ndarray) -> np.ndarray:
 def vanishes(distance: np.ndarray) -> np.ndarray:
     r"""Whether distances at four geometric scales fall to zero and not to a plateau.
 
-    With Aitken's limits L_3 and L_4 the distances fall, L_4 <= D_4 / 2, and either L_4 is below a
-    tenth of D_4 or L falls at least as fast as D: L_4 / L_3 <= D_4 / D_3. A plateau keeps L
-    while D flattens.
+    With Aitken's limits L_3 and L_4 the distances fall, D_4 <= D_1 / 2, L_4 <= D_4 / 2, and either
+    L_4 is below a tenth of D_4 or L falls at least as fast as D: L_4 / L_3 <= D_4 / D_3. A plateau
+    keeps L while D flattens; distances that barely fall, and in equal steps, have an L far below
+    zero.
 
     Args:
         distance: non-negative numbers of shape (..., 4).
@@ -253,6 +254,7 @@ def vanishes(distance: np.ndarray) -> np.ndarray:
     """
     after, last = aitken_limits(distance)[..., 1], distance[..., -1]
     falls = np.all(np.diff(distance, axis=-1) < 0, axis=-1)
+    falls &= last <= COARSEST * distance[..., 0]
     return falls & (after <= last / 2) & ((after <= SHARE * last) | _fades(distance))
 
 
