@@ -180,12 +180,13 @@ def equation_8_fourth_order(*, share=5 / 16, **instance):
     controls=[
         Control(r"the printed order, $\frac{25}{16} S^2$", power=2),
         Control("5/8 in place of 17/32", least=5 / 8),
+        Control("5/4 in place of 25/16", most=5 / 4),
     ],
     status=Status.CORRECTED,
     roundings=ROUNDINGS,
     evaluations=1344,
 )
-def equation_8_gap(*, power=4, least=17 / 32, **instance):
+def equation_8_gap(*, power=4, least=17 / 32, most=25 / 16, **instance):
     r"""$$Z_\mu = Z_\nu \le \tfrac{S^2}{8}: \quad \tfrac{17}{32} S^4 \le
     [r_t]_{t'} - [r_t]_{t''} \le \tfrac{25}{16} S^4
     \quad (t' \in \mathcal{R},\ t'' \in \mathcal{R}^c)$$
@@ -195,5 +196,5 @@ def equation_8_gap(*, power=4, least=17 / 32, **instance):
     """
     mix = Mixture(**instance)
     left = jnp.stack([least * mix.S**4, jnp.max(widest_gaps(mix))])
-    right = jnp.stack([jnp.min(gaps(mix)), 25 / 16 * mix.S**power])
+    right = jnp.stack([jnp.min(gaps(mix)), most * mix.S**power])
     return Sides(left, right, magnitude=4 * mix.S**4)

@@ -24,18 +24,18 @@ from deora2023optimization.mixture_instances import Mixture, inside_the_noise
 from deora2023optimization.ntk_w_part import single_samples
 from deora2023optimization.proposition_1 import pooled_heads
 
+_NO_SECOND = Control("without the second terms", whole=False)
 on_shared_decoders = partial(
     inequality,
     sample=pooled_heads,
     search_over=("X", "u", "W"),
-    controls=[Control("without the second terms", whole=False)],
     count=32,
     roundings=ROUNDINGS,
 )
 
 
-def _norms(X, u, W, decoder, whole):
-    """Gradient and Hessian of Phi in (u, W) against Proposition 1 with its own T."""
+def _norms(X, u, W, decoder, whole, share):
+    """Gradient and Hessian of Phi in (u, W) against a share of Proposition 1 with its own T."""
     flat, back = ravel_pytree((u[None], W[None]))
 
     def output(theta):
@@ -47,28 +47,38 @@ def _norms(X, u, W, decoder, whole):
         bound(X, U, "printed", decoder) - (0 if whole else bound(X, 0 * U, "printed", decoder))
         for bound in (deora2023_gradient, deora2023_hessian)
     ]
-    return jnp.stack([jnp.sqrt(jnp.sum(slope**2)), jnp.max(jnp.abs(bend))]), jnp.stack(bounds)
+    return jnp.stack([jnp.sqrt(jnp.sum(slope**2)), jnp.max(jnp.abs(bend))]), share * jnp.stack(
+        bounds
+    )
 
 
-@on_shared_decoders("Footnote * of section 2, last token", status=Status.SHARPENED)
-def footnote_last_token(X, u, W, *, whole=True):
+@on_shared_decoders(
+    "Footnote * of section 2, last token",
+    status=Status.SHARPENED,
+    controls=[_NO_SECOND, Control("a sixth of each right side", share=1 / 6)],
+)
+def footnote_last_token(X, u, W, *, whole=True, share=1.0):
     r"""$$U = [0\ u]^\top: \quad \|\nabla_{(u, W)} \Phi\| \le 2R^2 \|Xu\|_\infty + R,\quad
     \|\nabla^2_{(u, W)} \Phi\| \le 6 d R^2 m^2 \|Xu\|_\infty + 2 \sqrt d R^2 m$$
 
     $R = \|X\|_{2,\infty}$, $m = \|X\|_{1,\infty}$. "Our results also apply to (iii)" as
     printed, since the parameters are some of $(U, W)$; with 1 in place of $T$ too.
     """
-    return _norms(X, u, W, Decoder.LAST, whole)
+    return _norms(X, u, W, Decoder.LAST, whole, share)
 
 
-@on_shared_decoders("Footnote * of section 2, pooling", status=Status.CORRECTED)
-def footnote_pooling(X, u, W, *, whole=True):
+@on_shared_decoders(
+    "Footnote * of section 2, pooling",
+    status=Status.CORRECTED,
+    controls=[_NO_SECOND, Control("a tenth of each right side", share=0.1)],
+)
+def footnote_pooling(X, u, W, *, whole=True, share=1.0):
     r"""$$U = 1_T u^\top: \quad \|\nabla_{(u, W)} \Phi\| \le 2R^2 T \|Xu\|_\infty + T R,\quad
     \|\nabla^2_{(u, W)} \Phi\| \le 6 d R^2 m^2 T \|Xu\|_\infty + 2 T \sqrt d R^2 m$$
 
     $T^2$ in place of $T$ in Proposition 1: see proposition-1-pooled.
     """
-    return _norms(X, u, W, Decoder.POOLED, whole)
+    return _norms(X, u, W, Decoder.POOLED, whole, share)
 
 
 @inequality(
@@ -78,7 +88,7 @@ def footnote_pooling(X, u, W, *, whole=True):
     search_over=("X", "U", "W"),
     controls=[
         Control(r"$\max_h \|W_h\|$", swapped=True),
-        Control("a hundredth of each bound", share=0.01),
+        Control("a sixth of each bound", share=1 / 6),
     ],
     count=32,
     roundings=ROUNDINGS,

@@ -21,6 +21,7 @@ on_heads = partial(inequality, sample=single_heads, count=32, roundings=ROUNDING
 _THREE = partial(single_heads, tokens=3)
 _ALL = ("X", "U", "W")
 _NO_SECOND = Control("without the second term", whole=False)
+_MOST = Control("four fifths of the right side", share=0.8)
 
 
 def gradient_norm(X, U, W):
@@ -37,8 +38,13 @@ def hessian_norm(X, U, W):
     return jnp.maximum(-values[0], values[-1])
 
 
-@on_heads("Proposition 1, first item", Source.FOUND, sample=_THREE, controls=[_NO_SECOND])
-def proposition_1_gradient(X, U, W, *, whole=True):
+@on_heads(
+    "Proposition 1, first item",
+    Source.FOUND,
+    sample=_THREE,
+    controls=[_NO_SECOND, _MOST],
+)
+def proposition_1_gradient(X, U, W, *, whole=True, share=1.0):
     r"""$$\|\nabla_\theta \Phi(X;\theta)\| \le 2 \|X\|_{2,\infty}^2 \sum_{t=1}^T
     \|X u_t\|_\infty + \sqrt{T} \|X\|_{2,\infty}$$
 
@@ -47,7 +53,7 @@ def proposition_1_gradient(X, U, W, *, whole=True):
     """
     second = deora2023_gradient(X, jnp.zeros_like(U), "printed")
     bound = deora2023_gradient(X, U, "printed")
-    return gradient_norm(X, U, W), bound if whole else bound - second
+    return gradient_norm(X, U, W), share * (bound if whole else bound - second)
 
 
 @on_heads(
@@ -77,9 +83,9 @@ def proposition_1_hessian(X, U, W, *, whole=True):
     status=Status.SHARPENED,
     sample=partial(single_heads, tokens=4, d=3),
     search_over=_ALL,
-    controls=[Control("without the 1 in the maximum", whole=False)],
+    controls=[Control("without the 1 in the maximum", whole=False), _MOST],
 )
-def proposition_1_gradient_sharp(X, U, W, *, whole=True):
+def proposition_1_gradient_sharp(X, U, W, *, whole=True, share=1.0):
     r"""$$\|\nabla_\theta \Phi(X;\theta)\| \le \sqrt{T} R \max\big(1,
     R \big(\sum_{t=1}^T \|X u_t\|_\infty^2\big)^{1/2}\big),\quad R = \|X\|_{2,\infty}$$
 
@@ -89,7 +95,7 @@ def proposition_1_gradient_sharp(X, U, W, *, whole=True):
     """
     # The part that the decoder multiplies is the slope of the bound at a huge one.
     scale = 1 if whole else 1e12
-    return gradient_norm(X, U, W), deora2023_gradient(X, scale * U, "sharp") / scale
+    return gradient_norm(X, U, W), share * deora2023_gradient(X, scale * U, "sharp") / scale
 
 
 _HUGE = 1e12
@@ -101,9 +107,12 @@ _HUGE = 1e12
     sample=partial(single_heads, tokens=3, d=3),
     search_over=("X", "U", "W"),
     status=Status.SHARPENED,
-    controls=[Control("without the second term", scale=_HUGE)],
+    controls=[
+        Control("without the second term", scale=_HUGE),
+        Control("two fifths of the right side", share=0.4),
+    ],
 )
-def hessian_dimension_free(X, U, W, *, scale=1.0):
+def hessian_dimension_free(X, U, W, *, scale=1.0, share=1.0):
     r"""$$\|\nabla^2_\theta \Phi(X;\theta)\| \le 2 R^4 \sum_{t=1}^T \|X u_t\|_\infty +
     \sqrt{T} R^3,\quad R = \|X\|_{2,\infty}$$
 
@@ -111,14 +120,18 @@ def hessian_dimension_free(X, U, W, *, scale=1.0):
     Carried through Corollary 1 the heads that Theorem 1 requires shrink by $d^2$. Attained
     at $U = 0$ by two opposite tokens; for large decoders 2 may be $4/(3 \sqrt 3)$.
     """
-    return hessian_norm(X, U, W), deora2023_hessian(X, scale * U, "dimension_free") / scale
+    bound = deora2023_hessian(X, scale * U, "dimension_free") / scale
+    return hessian_norm(X, U, W), share * bound
 
 
 @on_heads(
     "Proposition 1, second item, sharpest",
     search_over=("X", "U", "W"),
     status=Status.SHARPENED,
-    controls=[Control("$c$ alone", scale=_HUGE)],
+    controls=[
+        Control("$c$ alone", scale=_HUGE),
+        Control("$T R^6$ in place of $4 T R^6$", scale=2.0),
+    ],
 )
 def hessian_sharp(X, U, W, *, scale=1.0):
     r"""$$\|\nabla^2_\theta \Phi(X;\theta)\| \le \frac12 \big(c + \sqrt{c^2 + 4 T R^6}\big),

@@ -100,22 +100,25 @@ _BELOW_THE_ODDS = assume(
 )
 
 
-def _mass(mix: Mixture, gamma) -> Sides:
-    """Attention of each query to the irrelevant tokens under Gamma W_opt, against eps."""
+def _mass(mix: Mixture, gamma, share=1.0) -> Sides:
+    """Attention of each query to the irrelevant tokens under Gamma W_opt; a share of eps."""
     rows = attention_model(mix, gamma).attention(mix.tokens)[0]
     # A relative rounding of the scores reaches a mass by a factor of their size.
     size = 1 + 4 * jnp.abs(gamma) * mix.S**4 / mix.key_query_norm
-    return Sides(rows @ (1 - mix.relevant), mix.eps, magnitude=mix.eps * size)
+    return Sides(rows @ (1 - mix.relevant), share * mix.eps, magnitude=mix.eps * size)
 
 
 @on_masses(
     "Proposition 3, equation (10)",
     Source.FOUND,
     assumptions=[_BELOW_THE_ODDS],
-    controls=[Control(r"$\Gamma$ times 0.3", factor=0.3)],
+    controls=[
+        Control(r"$\Gamma$ times 0.3", factor=0.3),
+        Control(r"$\epsilon / 10$ in place of $\epsilon$", share=0.1),
+    ],
     proof_step=ProofStep(_CHAIN, 2),
 )
-def proposition_3_attention(*, factor=1.0, **instance):
+def proposition_3_attention(*, factor=1.0, share=1.0, **instance):
     r"""$$Z_\mu = Z_\nu \le \tfrac{S^2}{8},\ \Gamma_\epsilon \ge
     \tfrac{8 \sqrt{2(M+1)}}{3 S^2} \log \tfrac{\zeta^{-1} - 1}{\epsilon} \;\Rightarrow\;
     \sum_{t' \in \mathcal{R}^c} \varphi_{t'}(x_t^\top \Gamma_\epsilon W_{opt} X^\top)
@@ -126,7 +129,7 @@ def proposition_3_attention(*, factor=1.0, **instance):
     here.
     """
     mix = Mixture(**instance)
-    return _mass(mix, factor * saturation(mix, "printed"))
+    return _mass(mix, factor * saturation(mix, "printed"), share)
 
 
 @on_masses(

@@ -53,7 +53,7 @@ def _both_bounds(p, log_C, log_S, log_H, log_n, c, cube) -> Sides:
     "Section 5.3, no p and C satisfy both conditions",
     sample=orders_of_magnitude,
     search_over=("p", "log_C", "log_S"),
-    controls=[Control("a head condition with the square of the distance", cube=2.0)],
+    controls=[Control("a head condition with the distance to the power 2.9", cube=2.9)],
     status=Status.SHARPENED,
 )
 def section_5_3(p, log_C, log_S, log_H, log_n, *, cube=3.0):
@@ -72,7 +72,7 @@ def section_5_3(p, log_C, log_S, log_H, log_n, *, cube=3.0):
     r"Section 5.3 for a model scaled by $H^{-c}$",
     sample=orders_of_magnitude,
     search_over=("p", "log_C", "log_S", "c"),
-    controls=[Control("distance to the square", cube=2.0)],
+    controls=[Control("the distance to the power 2.9", cube=2.9)],
     status=Status.NEW,
 )
 def section_5_3_scaling(p, log_C, log_S, log_H, log_n, c, *, cube=3.0):
