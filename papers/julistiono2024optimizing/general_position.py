@@ -228,10 +228,13 @@ _DESCENT = 200
     status=Status.NEW,
     count=48,
     evaluations=480,
-    controls=[Control("an advantage eight times as large", times=8.0)],
+    controls=[
+        Control("an advantage eight times as large", times=8.0),
+        Control("1.2 times the lower bound", factor=1.2),
+    ],
     roundings=2**16,
 )
-def worse_token_is_kept(rng, count, *, times=1.0):
+def worse_token_is_kept(rng, count, *, times=1.0, factor=1.0):
     r"""$$p=2,\ W(0)=0,\ \langle C_1,C_2\rangle=-b<-\alpha=-\|C_1\|^2,\ b<\|C_1\|\|C_2\|,\
     k\le\min\{\frac{b-\alpha}{\|C_2\|^2},\frac\alpha b\}
     \ \Rightarrow\ -\langle C_2,W(j)\rangle\ge(b-k\|C_2\|^2)\,a_1(j)\to\infty$$
@@ -256,6 +259,6 @@ def worse_token_is_kept(rng, count, *, times=1.0):
             s = 1 / (1 + np.exp(-D @ (a @ D)))
             slope = 1 / (1 + np.exp(s * (D @ v)))
             a = a + eta * slope * (D @ v) * s * (1 - s) / 2
-            left[e, j] = b - k * beta
+            left[e, j] = factor * (b - k * beta)
             right[e, j] = -(D[1] @ (a @ D)) / a[0]
     return Sides(*map(jnp.asarray, (left, right)), magnitude=jnp.full(left.shape, 10.0))

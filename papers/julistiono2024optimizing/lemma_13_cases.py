@@ -72,10 +72,13 @@ on_same_signs = partial(
 @on_same_signs(
     "Lemma 13, proof, Case 1: the derivative",
     sample=partial(same_sign, exponents=_ABOVE + _BELOW),
-    controls=[Control("the regimes of $p$ exchanged", exchanged=True)],
+    controls=[
+        Control("the regimes of $p$ exchanged", exchanged=True),
+        Control("1.1 times the left side", factor=1.1),
+    ],
     proof_step=ProofStep("Lemma 13", 3),
 )
-def lemma_13_case_1_derivative(x, y, p, *, exchanged=False):
+def lemma_13_case_1_derivative(x, y, p, *, exchanged=False, factor=1.0):
     r"""$$x, y > 0,\ \Delta = x - y: \quad p (y+\Delta)^{p-1} - p y^{p-1} - p(p-1) y^{p-2} \Delta
     \ge 0\ (p \ge 2),\quad \le 0\ (1 < p < 2)$$
 
@@ -86,7 +89,7 @@ def lemma_13_case_1_derivative(x, y, p, *, exchanged=False):
     value, tangent = ratio ** (p - 1), 1 + (p - 1) * (ratio - 1)
     convex = (p >= 2) ^ exchanged
     left, right = jnp.where(convex, tangent, value), jnp.where(convex, value, tangent)
-    return Sides(left, right, magnitude=value + 1 + (p - 1) * (ratio + 1))
+    return Sides(factor * left, right, magnitude=value + 1 + (p - 1) * (ratio + 1))
 
 
 @on_same_signs(

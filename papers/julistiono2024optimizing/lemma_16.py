@@ -43,7 +43,7 @@ on_any_matrix = partial(
 )
 
 
-@on_any_matrix("Lemma 16", controls=[Control("bound of the scores halved", factor=0.5)])
+@on_any_matrix("Lemma 16", controls=[Control("nine tenths of the bound of the scores", factor=0.9)])
 def lemma_16(X, y, z, v, W, mixture, *, factor=1.0):
     r"""$$\frac1n \sum_i \ell(\max_t |\gamma_{it}|) \le \mathcal{L}(W)
     \le \frac1n \sum_i \ell(-\max_t |\gamma_{it}|)$$
@@ -59,9 +59,9 @@ def lemma_16(X, y, z, v, W, mixture, *, factor=1.0):
 @on_any_matrix(
     "Lemma 16, best constants",
     status=Status.SHARPENED,
-    controls=[Control("mean score in place of the extremes", averaged=True)],
+    controls=[Control("a hundredth of the way from the extremes to the mean score", inward=0.01)],
 )
-def lemma_16_range(X, y, z, v, W, mixture, *, averaged=False):
+def lemma_16_range(X, y, z, v, W, mixture, *, inward=0.0):
     r"""$$\frac1n \sum_i \ell(\max_t \gamma_{it}) \le \mathcal{L}(W)
     \le \frac1n \sum_i \ell(\min_t \gamma_{it})$$
 
@@ -70,6 +70,7 @@ def lemma_16_range(X, y, z, v, W, mixture, *, averaged=False):
     """
     data = TokenSelection(X, y, z, v)
     scores = token_scores(data)
-    ends = (jnp.mean, jnp.mean) if averaged else (jnp.min, jnp.max)
-    low, high = (end(scores, axis=1) for end in ends)
+    middle = jnp.mean(scores, axis=1)
+    ends = jnp.min(scores, axis=1), jnp.max(scores, axis=1)
+    low, high = (end + inward * (middle - end) for end in ends)
     return _between(data, W, low, high, mixture)

@@ -101,10 +101,13 @@ def lemma_19_distance(p, W_mm, W, delta, A, *, parts=4.0):
 
 @on_printed_cone(
     "Lemma 19, proof (Hölder's inequality)",
-    controls=[Control("the smallest entry of the difference in place of its norm", by_entry=True)],
+    controls=[
+        Control("the smallest entry of the difference in place of its norm", by_entry=True),
+        Control("$A$ in place of $2A$", factor=1.0),
+    ],
     proof_step=ProofStep(_CHAIN, 2),
 )
-def lemma_19_hoelder(X, z, p, W_mm, W, A, norm, *, by_entry=False):
+def lemma_19_hoelder(X, z, p, W_mm, W, A, norm, *, by_entry=False, factor=2.0):
     r"""$$\max_{t,\tau}\left|(X_{it}-X_{i\tau})^\top\left(\frac{W}{\rho}-W_{mm}\right)z_i\right|
     \le 2A\,\|\bar W-\bar W_{mm}\|_{p,p},\quad \rho=\frac{\|W\|_{p,p}}{\|W_{mm}\|_{p,p}}$$
 
@@ -114,7 +117,7 @@ def lemma_19_hoelder(X, z, p, W_mm, W, A, norm, *, by_entry=False):
     gap, rounding = _relative(X, z, p, norm, W)
     change, turn = gap - gaps(X, z, W_mm), _turn(p, W_mm, W)
     pairs = jnp.max(change, axis=1, initial=0) - jnp.min(change, axis=1, initial=0)
-    bound = A * jnp.min(jnp.abs(turn)) if by_entry else 2 * A * plain_norm(turn, p)
+    bound = A * jnp.min(jnp.abs(turn)) if by_entry else factor * A * plain_norm(turn, p)
     return Sides(jnp.max(pairs), bound, error=2 * rounding)
 
 
@@ -155,10 +158,13 @@ def lemma_19_12b(X, z, p, norm, W, delta, beyond, *, factor=1.5):
 
 @on_printed_cone(
     "Lemma 19 (12c)",
-    controls=[Control(r"without the factor $\rho$", relative=False)],
+    controls=[
+        Control(r"without the factor $\rho$", relative=False),
+        Control(r"$\delta / 16$ in place of $\delta / 2$", share=1 / 16),
+    ],
     proof_step=ProofStep(_CHAIN, 5),
 )
-def lemma_19_12c(X, z, p, norm, W, delta, beyond, *, relative=True):
+def lemma_19_12c(X, z, p, norm, W, delta, beyond, *, relative=True, share=1 / 2):
     r"""$$\left(1-\frac\delta2\right)\frac{\|W\|_{p,p}}{\|W_{mm}\|_{p,p}} \le
     (X_{i\alpha_i}-X_{it})^\top W z_i \le \left(1+\frac\delta2\right)
     \frac{\|W\|_{p,p}}{\|W_{mm}\|_{p,p}},\quad t\in\mathcal T_i,\ W\in C_{p,\mu_0,R}$$
@@ -169,7 +175,7 @@ def lemma_19_12c(X, z, p, norm, W, delta, beyond, *, relative=True):
     """
     gap, rounding = _relative(X, z, p, norm, W)
     gap = gap if relative else gaps(X, z, W)
-    return Sides(jnp.max(jnp.where(beyond, 0, jnp.abs(gap - 1))), delta / 2, error=rounding)
+    return Sides(jnp.max(jnp.where(beyond, 0, jnp.abs(gap - 1))), share * delta, error=rounding)
 
 
 @on_cone(

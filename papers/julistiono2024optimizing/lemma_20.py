@@ -103,10 +103,15 @@ def exponent_rounding(X, z, W):
 @beyond_radius(
     "Lemma 20",
     Source.RECALLED,
-    controls=[Control(r"a token of lower score chosen as $\alpha$", sign=-1.0)],
+    controls=[
+        Control(r"a token of lower score chosen as $\alpha$", sign=-1.0),
+        Control("15 in place of 3/4", factor=15.0),
+    ],
     proof_step=ProofStep(_CHAIN, 8),
 )
-def lemma_20(X, z, v, y, p, W, V, mixture, delta, norm, advantage, least_slope, *, sign=1.0):
+def lemma_20(
+    X, z, v, y, p, W, V, mixture, delta, norm, advantage, least_slope, *, sign=1.0, factor=0.75
+):
     r"""$$-\langle\nabla\mathcal L(W),\bar V\rangle \ge
     \frac{3\,|\ell'|_{\min}\,\gamma_{gap}(1-\delta/2)}{4\|W_{mm}\|_{p,p}}\,
     e^{-(1+\delta/2)\|W\|_{p,p}/\|W_{mm}\|_{p,p}} > 0,\quad
@@ -122,7 +127,7 @@ def lemma_20(X, z, v, y, p, W, V, mixture, delta, norm, advantage, least_slope, 
     G, log_size = scaled_gradient(W, X, z, sign * scores(X, v, y), mixed_loss(mixture))
     terms = G * V / plain_norm(V, p)
     lift = jnp.exp(log_size + exponent)
-    bound = 3 * least_slope * advantage * (1 - delta / 2) / (4 * norm)
+    bound = factor * least_slope * advantage * (1 - delta / 2) / norm
     error = jnp.sum(jnp.abs(terms)) * lift * exponent_rounding(X, z, W)
     return Sides(bound, -jnp.sum(terms) * lift, error=error)
 
@@ -131,10 +136,13 @@ def lemma_20(X, z, v, y, p, W, V, mixture, delta, norm, advantage, least_slope, 
     "Lemma 20, proof (from (12c))",
     sample=steep_points,
     search_over=("X", "z", "W"),
-    controls=[Control(r"exponent $1 - \frac32 \delta$", reversed_end=True)],
+    controls=[
+        Control(r"exponent $1 - \frac32 \delta$", reversed_end=True),
+        Control("5/4 in place of 5/6", share=5 / 4),
+    ],
     proof_step=ProofStep(_CHAIN, 7),
 )
-def lemma_20_softmax(X, z, p, W, delta, norm, beyond, *, reversed_end=False):
+def lemma_20_softmax(X, z, p, W, delta, norm, beyond, *, reversed_end=False, share=5 / 6):
     r"""$$s_{i\alpha_i}s_{it} \ge \frac56 e^{-(1+\delta/2)\|W\|_{p,p}/\|W_{mm}\|_{p,p}},
     \quad t\in\mathcal T_i,\ W\in C_{p,\mu_0,R_\delta}$$
 
@@ -149,13 +157,14 @@ def lemma_20_softmax(X, z, p, W, delta, norm, beyond, *, reversed_end=False):
     error = product * exponent_rounding(X, z, W)
     if reversed_end:
         product = product * jnp.exp(-2 * delta * rho)
-    return Sides(jnp.full_like(product, 5 / 6), product, error=error)
+    return Sides(share * jnp.ones_like(product), product, error=error)
 
 
 @beyond_radius(
     "Lemma 20, proof (between (14) and (16))",
     controls=[
         Control(r"a token of lower score chosen as $\alpha$", sign=-1.0),
+        Control("5/4 in place of 19/20", share=5 / 4),
         Control(
             r"a quarter of $R_\delta$ without the factor $1/\delta$",
             sample=partial(cone_points, radius=without_delta),
@@ -164,7 +173,9 @@ def lemma_20_softmax(X, z, p, W, delta, norm, beyond, *, reversed_end=False):
     proof_step=ProofStep(_CHAIN, 6),
     evaluations=1600,
 )
-def lemma_20_covariance(X, z, v, y, p, W, V, delta, norm, advantage, beyond, *, sign=1.0):
+def lemma_20_covariance(
+    X, z, v, y, p, W, V, delta, norm, advantage, beyond, *, sign=1.0, share=0.95
+):
     r"""$$\gamma_i^\top\left(\mathrm{diag}(s_i)-s_is_i^\top\right)X_i\bar V z_i \ge
     \frac{19\,\gamma_{gap}(1-\delta/2)}{20\,\|W_{mm}\|_{p,p}}\,s_{i\alpha_i}
     \sum_{t\in\mathcal T_i}s_{it},\quad V,W\in C_{p,\mu_0,R_\delta}$$
@@ -185,5 +196,5 @@ def lemma_20_covariance(X, z, v, y, p, W, V, delta, norm, advantage, beyond, *, 
         return -jnp.sum(G * V) * lift, jnp.sum(jnp.abs(G * V)) * lift
 
     covariance, size = jax.vmap(sample)(X, z, scores(X, v, y), beyond)
-    left = jnp.full_like(covariance, 0.95 * advantage * (1 - delta / 2) / norm)
+    left = jnp.full_like(covariance, share * advantage * (1 - delta / 2) / norm)
     return Sides(left, covariance, error=size * exponent_rounding(X, z, W))

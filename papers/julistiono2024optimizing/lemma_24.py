@@ -128,9 +128,12 @@ def lemma_24(X, y, z, v, W, p, mixture, *, factor=1.0):
     "Lemma 25, with a step condition",
     status=Status.CORRECTED,
     sample=on_trajectory,
-    controls=[Control("a step 1000 times larger", factor=1e3)],
+    controls=[
+        Control("a step 1000 times larger", factor=1e3),
+        Control("the whole first-order decrease in place of half of it", share=1.0),
+    ],
 )
-def lemma_25(X, y, z, v, W, p, mixture, *, factor=1.0):
+def lemma_25(X, y, z, v, W, p, mixture, *, factor=1.0, share=0.5):
     r"""$$\mathcal{L}(W(k+1)) - \mathcal{L}(W(k)) \le
     \tfrac12 \langle \nabla\mathcal{L}(W(k)), W(k+1) - W(k) \rangle \le 0, \quad\text{if }
     (\max(p,q)-1)\, \beta\, \|W(k+1) - W(k)\|_F^2
@@ -144,7 +147,7 @@ def lemma_25(X, y, z, v, W, p, mixture, *, factor=1.0):
     after = mirror_step(W, slope, factor * largest_step(data, mixture, W, p, slope), p)
     now, then = selection_loss(W, data, loss), selection_loss(after, data, loss)
     # Half of the first-order decrease is what the condition guarantees.
-    promised = jnp.sum(slope * (after - W)) / 2
+    promised = share * jnp.sum(slope * (after - W))
     size = jnp.abs(now) + jnp.abs(then) + jnp.abs(promised)
     rounded = condition(X, z, jnp.abs(W) + jnp.abs(after))
     return Sides(-promised, now - then, magnitude=rounded * size)
@@ -164,11 +167,14 @@ def with_second_points(rng, count):
     status=Status.NEW,
     sample=with_second_points,
     search_over=("W", "V", "X", "v"),
-    controls=[Control("without $R_i / 4$, the softmax's curvature", attention=0.0)],
+    controls=[
+        Control("without $R_i / 4$, the softmax's curvature", attention=0.0),
+        Control("a fiftieth of the right side", share=0.02),
+    ],
     roundings=ROUNDINGS,
     proof_step=ProofStep("Lemma 24", 1),
 )
-def smoothness(X, y, z, v, W, V, mixture, *, attention=1.0):
+def smoothness(X, y, z, v, W, V, mixture, *, attention=1.0, share=1.0):
     r"""$$D_{\mathcal{L}}(V, W) \le \frac{\beta}{2} \|V - W\|_F^2,\quad \beta =
     \frac1n \sum_i A_i^2 \big(\tfrac{S_iR_i}{4} + \tfrac{B_iR_i^2}{16}\big)$$
 
@@ -180,7 +186,8 @@ def smoothness(X, y, z, v, W, V, mixture, *, attention=1.0):
     now, then = selection_loss(W, data, loss), selection_loss(V, data, loss)
     magnitude = (jnp.abs(now) + jnp.abs(then)) * condition(X, z, jnp.abs(W) + jnp.abs(V))
     magnitude = magnitude + jnp.sum(jnp.abs(slope) * (jnp.abs(V) + jnp.abs(W)))
-    bound = smoothness_constant(data, mixture, attention) / 2 * jnp.sum(jnp.square(V - W))
+    beta = share * smoothness_constant(data, mixture, attention)
+    bound = beta / 2 * jnp.sum(jnp.square(V - W))
     return Sides(then - now - jnp.sum(slope * (V - W)), bound, magnitude=magnitude)
 
 

@@ -142,10 +142,13 @@ def lemma_28_26(least_pi, toward, growth, fall, error, *, least=1.0):
 
 @on_trajectories(
     "Lemma 28, proof (27)",
-    controls=[Control(r"$\pi = 0$", least=0.0)],
+    controls=[
+        Control(r"$\pi = 0$", least=0.0),
+        Control("four fifths of the right side", share=0.8),
+    ],
     proof_step=ProofStep("Lemmas 27-29", 5),
 )
-def lemma_28_27(p, W_mm, W, least_pi, power, fall, divergences, *, least=1.0):
+def lemma_28_27(p, W_mm, W, least_pi, power, fall, divergences, *, least=1.0, share=1.0):
     r"""$$D_\psi(\bar W_{mm},\bar W(k)) \le \frac{\pi}{1+\pi}
     +\left(\frac{\|W(0)\|}{\|W(k)\|}\right)^{p-1}D_\psi(\bar W_{mm},\bar W(0))
     +\frac{\eta\left(\mathcal L(W(0))-\mathcal L(W(k))\right)}{\|W(0)\|\,\|W(k)\|^{p-1}}$$
@@ -154,12 +157,12 @@ def lemma_28_27(p, W_mm, W, least_pi, power, fall, divergences, *, least=1.0):
     """
     pi = least * jnp.max(least_pi)
     right = pi / (1 + pi) + (cone_divergence(W_mm, W, p) + jnp.cumsum(fall)) / power
-    return Sides(divergences, right, magnitude=jnp.ones_like(divergences))
+    return Sides(divergences, share * right, magnitude=jnp.ones_like(divergences))
 
 
 @on_trajectories(
     "Lemma 29, proof (29)",
-    controls=[Control("without the sum", summed=0.0)],
+    controls=[Control("half of the sums", summed=0.5)],
     proof_step=ProofStep("Lemmas 27-29", 7),
 )
 def lemma_29_29(p, W_mm, W, least_pi, growth, fall, power, divergences, error, *, summed=1.0):

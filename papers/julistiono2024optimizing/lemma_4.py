@@ -38,9 +38,12 @@ on_steps = partial(
 
 @on_steps(
     "Lemma 4",
-    controls=[Control(r"$\eta^3$ in place of $\eta$", order=3.0)],
+    controls=[
+        Control(r"$\eta^3$ in place of $\eta$", order=3.0),
+        Control(r"a thirtieth of $\Lambda$", share=1 / 30),
+    ],
 )
-def lemma_4(X, y, z, v, W, p, eta, mixture, *, order=1.0):
+def lemma_4(X, y, z, v, W, p, eta, mixture, *, order=1.0, share=1.0):
     r"""$$\|W(k+1)\|_{p,p}^{p-1} - \|W(k)\|_{p,p}^{p-1} \le \eta \Lambda,
     \quad \Lambda \text{ as in Lemma 18}$$
 
@@ -51,15 +54,19 @@ def lemma_4(X, y, z, v, W, p, eta, mixture, *, order=1.0):
     data = TokenSelection(X, y, z, v)
     before, after, _ = _norms(data, W, p, eta, mixture)
     low, high = before ** (p - 1), after ** (p - 1)
-    return Sides(high - low, eta**order * gradient_bound(data, p, mixture), magnitude=high + low)
+    bound = share * gradient_bound(data, p, mixture)
+    return Sides(high - low, eta**order * bound, magnitude=high + low)
 
 
 @on_steps(
     "Lemma 4, with the gradient's norm",
     status=Status.SHARPENED,
-    controls=[Control("p-th powers of the norms", drop=0.0)],
+    controls=[
+        Control("p-th powers of the norms", drop=0.0),
+        Control("four fifths of the right side", share=0.8),
+    ],
 )
-def lemma_4_gradient(X, y, z, v, W, p, eta, mixture, *, drop=1.0):
+def lemma_4_gradient(X, y, z, v, W, p, eta, mixture, *, drop=1.0, share=1.0):
     r"""$$\big| \|W(k+1)\|_{p,p}^{p-1} - \|W(k)\|_{p,p}^{p-1} \big|
     \le \eta \|\nabla \mathcal{L}(W(k))\|_{q,q}$$
 
@@ -68,15 +75,18 @@ def lemma_4_gradient(X, y, z, v, W, p, eta, mixture, *, drop=1.0):
     """
     before, after, slope = _norms(TokenSelection(X, y, z, v), W, p, eta, mixture)
     low, high, moved = before ** (p - drop), after ** (p - drop), eta * slope
-    return Sides(jnp.abs(high - low), moved, magnitude=high + low + moved)
+    return Sides(jnp.abs(high - low), share * moved, magnitude=high + low + moved)
 
 
 @on_steps(
     "Lemma 4, proof, step 1",
-    controls=[Control("$p$ and $p - 1$ exchanged", exchanged=True)],
+    controls=[
+        Control("$p$ and $p - 1$ exchanged", exchanged=True),
+        Control("five fourths of the left side", share=1.25),
+    ],
     proof_step=ProofStep("Lemma 4", 1),
 )
-def lemma_4_link_1(X, y, z, v, W, p, eta, mixture, *, exchanged=False):
+def lemma_4_link_1(X, y, z, v, W, p, eta, mixture, *, exchanged=False, share=1.0):
     r"""$$\|W(k)\| (\|W(k+1)\|^{p-1} - \|W(k)\|^{p-1})
     \le \frac{p-1}{p} (\|W(k+1)\|^p - \|W(k)\|^p)$$
 
@@ -86,7 +96,7 @@ def lemma_4_link_1(X, y, z, v, W, p, eta, mixture, *, exchanged=False):
     ratio = p / (p - 1) if exchanged else (p - 1) / p
     small, large = (after ** (p - 1), before ** (p - 1)), (after**p, before**p)
     return Sides(
-        before * (small[0] - small[1]),
+        share * before * (small[0] - small[1]),
         ratio * (large[0] - large[1]),
         magnitude=before * sum(small) + ratio * sum(large),
     )
@@ -94,10 +104,13 @@ def lemma_4_link_1(X, y, z, v, W, p, eta, mixture, *, exchanged=False):
 
 @on_steps(
     "Lemma 4, proof, step 2",
-    controls=[Control("$p$ and $p - 1$ exchanged", exchanged=True)],
+    controls=[
+        Control("$p$ and $p - 1$ exchanged", exchanged=True),
+        Control("five fourths of the left side", share=1.25),
+    ],
     proof_step=ProofStep("Lemma 4", 2),
 )
-def lemma_4_link_2(X, y, z, v, W, p, eta, mixture, *, exchanged=False):
+def lemma_4_link_2(X, y, z, v, W, p, eta, mixture, *, exchanged=False, share=1.0):
     r"""$$\frac{p-1}{p} (\|W(k+1)\|^p - \|W(k)\|^p)
     \le \eta \|W(k+1)\| \|\nabla\mathcal{L}(W(k))\|_{q,q}$$
 
@@ -106,7 +119,7 @@ def lemma_4_link_2(X, y, z, v, W, p, eta, mixture, *, exchanged=False):
     before, after, slope = _norms(TokenSelection(X, y, z, v), W, p, eta, mixture)
     ratio = p / (p - 1) if exchanged else (p - 1) / p
     growth, magnitude = after**p - before**p, after**p + before**p
-    return Sides(ratio * growth, eta * after * slope, magnitude=magnitude)
+    return Sides(share * ratio * growth, eta * after * slope, magnitude=magnitude)
 
 
 @on_steps(

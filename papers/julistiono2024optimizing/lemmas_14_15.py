@@ -34,9 +34,10 @@ POSITIVE = assume("$y > 0$, as $y^{p-2}$ needs for $p < 2$", lambda y: y > 0)
     controls=[
         Control("$p$ and $p - 1$ exchanged", exchanged=True),
         Control("the factors $y$ and $x$ exchanged", crossed=True),
+        Control("1.1 times each left side", factor=1.1),
     ],
 )
-def lemma_14(x, y, p, *, exchanged=False, crossed=False):
+def lemma_14(x, y, p, *, exchanged=False, crossed=False, factor=1.0):
     r"""$$x \ge y \ge 0: \quad \frac{p}{p-1} y (x^{p-1} - y^{p-1}) \le x^p - y^p
     \le \frac{p}{p-1} x (x^{p-1} - y^{p-1})$$
 
@@ -47,15 +48,18 @@ def lemma_14(x, y, p, *, exchanged=False, crossed=False):
     magnitude = x**p + y**p + ratio * x * (x ** (p - 1) + y ** (p - 1))
     low, high = (x, y) if crossed else (y, x)
     left, right = jnp.stack([ratio * low * step, middle]), jnp.stack([middle, ratio * high * step])
-    return Sides(left, right, magnitude=magnitude)
+    return Sides(factor * left, right, magnitude=magnitude)
 
 
 @on_pairs(
     "Lemma 15",
     assumptions=[ORDER, POSITIVE],
-    controls=[Control("the regimes of $p$ exchanged", exchanged=True)],
+    controls=[
+        Control("the regimes of $p$ exchanged", exchanged=True),
+        Control("1.1 times each left side", factor=1.1),
+    ],
 )
-def lemma_15(x, y, p, *, exchanged=False):
+def lemma_15(x, y, p, *, exchanged=False, factor=1.0):
     r"""$$x \ge y \ge 0: \quad
     (p-1) y^{p-2} (x-y) \le x^{p-1} - y^{p-1} \le (p-1) x^{p-2} (x-y)
     \ (p \ge 2), \quad \text{reversed for } 1 < p < 2$$
@@ -66,4 +70,5 @@ def lemma_15(x, y, p, *, exchanged=False):
     step = x ** (p - 1) - y ** (p - 1)
     low, high = ((p - 1) * base ** (p - 2) * (x - y) for base in (small, large))
     magnitude = x ** (p - 1) + y ** (p - 1) + jnp.stack([low, high])
-    return Sides(jnp.stack([low, step]), jnp.stack([step, high]), magnitude=magnitude)
+    left, right = jnp.stack([low, step]), jnp.stack([step, high])
+    return Sides(factor * left, right, magnitude=magnitude)

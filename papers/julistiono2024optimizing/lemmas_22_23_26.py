@@ -30,10 +30,13 @@ from julistiono2024optimizing.library.token_selection.gradient import (
     "Lemma 22",
     sample=on_trajectory,
     search_over=("W", "X", "v"),
-    controls=[Control("dual norm in place of the inner product", dual=True)],
+    controls=[
+        Control("dual norm in place of the inner product", dual=True),
+        Control(r"five fourths of $\eta$", share=1.25),
+    ],
     roundings=ROUNDINGS,
 )
-def lemma_22(X, y, z, v, W, p, eta, mixture, *, dual=False):
+def lemma_22(X, y, z, v, W, p, eta, mixture, *, dual=False, share=1.0):
     r"""$$\|W(k+1)\|_{p,p}^{p-1} \ge \|W(k)\|_{p,p}^{p-1}
     + \frac{\eta}{\|W(k)\|_{p,p}} \langle -\nabla \mathcal{L}(W(k)), W(k) \rangle$$
 
@@ -46,7 +49,7 @@ def lemma_22(X, y, z, v, W, p, eta, mixture, *, dual=False):
     drive = eta * (dual_norm(slope, p) if dual else jnp.sum(-slope * W) / before)
     growth = after ** (p - 1) - before ** (p - 1)
     magnitude = after ** (p - 1) + before ** (p - 1) + eta * dual_norm(slope, p)
-    return Sides(drive, growth, magnitude=magnitude)
+    return Sides(share * drive, growth, magnitude=magnitude)
 
 
 def with_matrices(rng, count):
