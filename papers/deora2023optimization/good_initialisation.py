@@ -208,11 +208,11 @@ def good_trainings(rng, count, faster=1.0):
 
 _CHAIN = "Corollary 2"
 
+_SHUFFLED = Control("labels shuffled", shuffled=True)
 on_good_starts = partial(
     inequality,
     sample=good_initialisations,
     assumptions=GOOD,
-    controls=[Control("labels shuffled", shuffled=True)],
     roundings=ROUNDINGS,
     count=48,
     evaluations=384,
@@ -224,8 +224,13 @@ def _labels(y, shuffled):
     return jnp.roll(y, 1) if shuffled else y
 
 
-@on_good_starts("Definition 1, P3")
-def definition_1_p3(X, y, U, W, star_U, star_W, margin, margin_above, *, shuffled=False):
+@on_good_starts(
+    "Definition 1, P3",
+    controls=[_SHUFFLED, Control(r"1.1 times $\gamma$", factor=1.1)],
+)
+def definition_1_p3(
+    X, y, U, W, star_U, star_W, margin, margin_above, *, shuffled=False, factor=1.0
+):
     r"""$$\gamma \le \min_i y_i \langle \nabla\tilde\Phi(X_i;\theta_0), \theta_\star\rangle,\quad
     \|\theta_\star\| = \sqrt 2$$
 
@@ -235,7 +240,7 @@ def definition_1_p3(X, y, U, W, star_U, star_W, margin, margin_above, *, shuffle
     """
     data = {"X": X, "y": _labels(y, shuffled), "copies": jnp.ones(())}
     _, slopes = jax.jvp(lambda U, W: margins(data, U, W), (U, W), (star_U, star_W))
-    return Sides(margin, jnp.min(slopes), error=margin_above - margin)
+    return Sides(factor * margin, jnp.min(slopes), error=margin_above - margin)
 
 
 def _with_heads(start, shuffled):
@@ -248,8 +253,12 @@ def _with_heads(start, shuffled):
     return run, target_of(start, start["epsilon"], copies)
 
 
-@on_good_starts("Proposition 7, proof", proof_step=ProofStep(_CHAIN, 1))
-def proposition_7_margin(*, shuffled=False, **start):
+@on_good_starts(
+    "Proposition 7, proof",
+    controls=[_SHUFFLED, Control("1.1 times the right side", factor=1.1)],
+    proof_step=ProofStep(_CHAIN, 1),
+)
+def proposition_7_margin(*, shuffled=False, factor=1.0, **start):
     r"""$$\min_i y_i \tilde\Phi(X_i;\theta_{(\epsilon)}) \ge -B_\Phi + c\gamma -
     \frac{c^2\|\theta_\star\|^2}{2} \frac{\beta_3}{\sqrt H},\quad
     c = \frac{2B_\Phi + \log(1/\epsilon)}{\gamma}$$
@@ -263,12 +272,12 @@ def proposition_7_margin(*, shuffled=False, **start):
     c = deora2023_target_scale(B_PHI, gamma, start["epsilon"])
     lost = c**2 * deora2023_beta_3(T, d, start["R"], x, "printed") / jnp.sqrt(H)
     left = c * gamma - jnp.max(jnp.abs(margins(run, U, W))) - lost
-    return Sides(left, jnp.min(margins(run, *target)), magnitude=c * gamma + B_PHI)
+    return Sides(factor * left, jnp.min(margins(run, *target)), magnitude=c * gamma + B_PHI)
 
 
 @on_good_starts(
     "Proposition 7; Assumption 2 under Definition 1",
-    controls=[Control("labels shuffled", shuffled=True), Control("an eighth of each", share=0.125)],
+    controls=[_SHUFFLED, Control("an eighth of each", share=0.125)],
     proof_step=ProofStep(_CHAIN, 2),
 )
 def proposition_7(*, shuffled=False, share=1.0, **start):

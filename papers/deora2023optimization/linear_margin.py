@@ -29,12 +29,15 @@ _SIZE = 96
     sample=partial(single_samples, tokens=5),
     search_over="noise",
     project=inside_the_noise,
-    controls=[Control(r"$Z_\mu$ without the factor 2", noise_factor=0.5)],
+    controls=[
+        Control(r"$Z_\mu$ without the factor 2", noise_factor=0.5),
+        Control(r"1.1 times $\gamma_{lin}$", factor=1.1),
+    ],
     proof_step=ProofStep("Proposition 2, P3", 3),
     roundings=ROUNDINGS,
     evaluations=704,
 )
-def gamma_linear(*, noise_factor=1.0, **instance):
+def gamma_linear(*, noise_factor=1.0, factor=1.0, **instance):
     r"""$$y \langle \tfrac{1}{S \sqrt{2T}} 1_T u_\star^\top, X \rangle = y \langle \nabla_U
     \Phi(X; U, 0), \overline{U}_\star \rangle \ge \gamma_{lin} = \tfrac{S \sqrt T}{\sqrt 2}
     \big( \zeta - 2 (1-\zeta) \tfrac{Z_\mu}{S^2} \big)$$
@@ -44,7 +47,7 @@ def gamma_linear(*, noise_factor=1.0, **instance):
     mix = Mixture(**instance)
     bound = deora2023_gamma_linear(mix.T, mix.S, mix.zeta, noise_factor * mix.Z_mu)
     # At W = 0 the derivative in U along U_star is the linear model.
-    return Sides(bound, mix.y * u_part(mix, mix.tokens), magnitude=mix.T**0.5 * mix.radius)
+    return Sides(factor * bound, mix.y * u_part(mix, mix.tokens), magnitude=mix.T**0.5 * mix.radius)
 
 
 def _complete(M, relevant, noise, fixed):

@@ -156,11 +156,14 @@ def _enough_heads(U, copies, heavy, a, b, **run):
     Source.FOUND,
     sample=runs,
     assumptions=[assume(r"$\sqrt H$ is at least $18 C \tilde\beta_3 D^2$", _enough_heads)],
-    controls=[Control("without the term of the distance", path=0.0)],
+    controls=[
+        Control("without the term of the distance", path=0.0),
+        Control("a third of the right side", share=1 / 3),
+    ],
     count=48,
     roundings=ROUNDINGS * LONGEST,
 )
-def theorem_1_losses(heavy, a, b, K, *, path=1.0, **run):
+def theorem_1_losses(heavy, a, b, K, *, path=1.0, share=1.0, **run):
     r"""$$\sqrt H \ge 18\, C \tilde\beta_3 D^2,\quad \tfrac1\eta =
     \Big( \tfrac{G \tilde\beta_3}{\sqrt H} + B \tilde\beta_1^2 \Big) \vee
     \tfrac{K \widehat L(\theta)}{D^2} \vee \tfrac{\widehat L(\theta_0)}{D^2} \;\Rightarrow\;
@@ -187,7 +190,8 @@ def theorem_1_losses(heavy, a, b, K, *, path=1.0, **run):
 
     met = jax.lax.scan(step, [run["U"], run["W"]], jnp.arange(LONGEST * 1.0))[1]
     size = jnp.maximum(start, there)
-    return Sides(jnp.sum(met) / K, 2 * there + path * 5 * D**2 / (4 * eta * K), magnitude=size)
+    bound = share * (2 * there + path * 5 * D**2 / (4 * eta * K))
+    return Sides(jnp.sum(met) / K, bound, magnitude=size)
 
 
 @jax.jit

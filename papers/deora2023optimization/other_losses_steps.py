@@ -165,11 +165,14 @@ def pairs_at_the_limit(rng, count):
     search_over=_ENDS,
     project=_at_the_limit,
     assumptions=[assume(r"$c$ is at most $8 \log(4/3)$", lambda **pair: _bend(pair) <= LARGEST)],
-    controls=[Control("without $C$", C=0.0, certified=False)],
+    controls=[
+        Control("without $C$", C=0.0, certified=False),
+        Control("three quarters of the right side", share=0.75, certified=False),
+    ],
     count=48,
     roundings=ROUNDINGS,
 )
-def proposition_4_losses(*, C=1.0, certified=True, **pair):
+def proposition_4_losses(*, C=1.0, share=1.0, certified=True, **pair):
     r"""$$c = \frac{C (\beta_3(\theta_1) \vee \beta_3(\theta_2))}{\sqrt H} \|\theta_1 - \theta_2\|^2
     < \pi^2 \;\Rightarrow\; \max_{\theta \in [\theta_1, \theta_2]} \widehat L(\theta) \le
     \frac{\widehat L(\theta_1) \vee \widehat L(\theta_2)}{\cos(\sqrt c/2)}$$
@@ -179,5 +182,5 @@ def proposition_4_losses(*, C=1.0, certified=True, **pair):
     certified from above from nine points; up to nine tenths are reached.
     """
     constant = loss_constants(pair["heavy"], pair["a"], pair["b"])[0]
-    factor = deora2023_quasi_convexity(_bend(pair, C))
+    factor = share * deora2023_quasi_convexity(_bend(pair, C))
     return maximum(pair, certified, _risk, constant), factor * larger_end(pair, _risk)

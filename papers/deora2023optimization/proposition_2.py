@@ -221,12 +221,12 @@ def proposition_2_p3(*, signed=True, **instance):
     sample=with_signs,
     search_over=("noise", "p"),
     project=inside_both,
-    controls=[_UNSIGNED],
+    controls=[_UNSIGNED, Control(r"1.1 times $\gamma_\star$", factor=1.1)],
     status=Status.SHARPENED,
     roundings=ROUNDINGS,
     evaluations=576,
 )
-def proposition_2_p3_every_head(*, signed=True, **instance):
+def proposition_2_p3_every_head(*, signed=True, factor=1.0, **instance):
     r"""$$\min_i y_i \langle \nabla \widetilde\Phi(X_i; \widetilde\theta^{(1)}),
     \widetilde\theta_\star \rangle \ge \gamma_\star \quad (H \ge 1,
     \ \text{all signs } \alpha_h)$$
@@ -237,7 +237,7 @@ def proposition_2_p3_every_head(*, signed=True, **instance):
     $P T^{5/2} (S+Z)^3$ in $\gamma_\star$; reached without noise and error.
     """
     mix = Mixture(**instance)
-    return Sides(gamma_star(mix, "sharp"), _least_margin(mix, signed), margin_size(mix))
+    return Sides(factor * gamma_star(mix, "sharp"), _least_margin(mix, signed), margin_size(mix))
 
 
 @partial(jax.jit, compiler_options=CHEAP_COMPILATION)

@@ -138,7 +138,11 @@ on_runs = partial(
     "(20), one step of the leave-one-out distance",
     Source.FOUND,
     sample=calm_and_wild_runs,
-    controls=[*_CONTROLS, Control("1 in place of the maximum", growth=0.0)],
+    controls=[
+        *_CONTROLS,
+        Control("half of the term of the lost sample", lost=0.5),
+        Control("1 in place of the maximum", growth=0.0),
+    ],
     roundings=ROUNDINGS * STEPS,
     count=64,
     alike=True,

@@ -76,11 +76,11 @@ def distances(run, constants, factor):
 
 @on_runs(
     "Theorem 1, condition (3) on the heads",
-    controls=[_TOO_FAST],
+    controls=[_TOO_FAST, Control("a fifteenth of the right side", share=1 / 15)],
     proof_step=ProofStep(_CHAIN, 1),
     evaluations=1008,
 )
-def theorem_1_heads(from_target, largest_met, **run):
+def theorem_1_heads(from_target, largest_met, *, share=1.0, **run):
     r"""$$\max_{k \le K} 2 (\beta_3(\theta) \vee \beta_3(\theta_k)) \|\theta_k-\theta\|^2
     \le 18\,\beta_3(3D+\|\theta\|_{2,\infty}) D^2 \le \sqrt{H},\quad D = \|\theta-\theta_0\|$$
 
@@ -91,16 +91,19 @@ def theorem_1_heads(from_target, largest_met, **run):
     met = betas(run, jnp.maximum(largest_met, numbers.setting.largest_head))
     beta_3 = met.weak * jnp.sqrt(numbers.H)
     demanded = jnp.sqrt(deora2023_head_condition(numbers.setting, "printed"))
-    return 2 * beta_3 * from_target**2, demanded
+    return 2 * beta_3 * from_target**2, share * demanded
 
 
 @on_runs(
     "Theorem 1, the smoothness behind the step size",
-    controls=[Control(r"without $\beta_1^2 / 4$", slope=0.0)],
+    controls=[
+        Control(r"without $\beta_1^2 / 4$", slope=0.0),
+        Control("a thirtieth of the right side", share=1 / 30),
+    ],
     proof_step=ProofStep(_CHAIN, 2),
     evaluations=672,
 )
-def theorem_1_curvature(*, slope=1.0, **run):
+def theorem_1_curvature(*, slope=1.0, share=1.0, **run):
     r"""$$\lambda_{\max}(\nabla^2 \widehat{L}(\theta_k)) \le \tilde\beta_2 =
     \frac{\tilde\beta_3}{\sqrt H} + \frac{\tilde\beta_1^2}{4},\quad k \in \{0, K\}$$
 
@@ -111,16 +114,19 @@ def theorem_1_curvature(*, slope=1.0, **run):
     points = [(run["U"], run["W"]), (run["U_last"], run["W_last"])]
     met = jnp.stack([risk_curvature(run, *point).largest for point in points])
     at = reached(run)
-    return met, at.smooth - (1 - slope) * at.slope**2 / 4
+    return met, share * (at.smooth - (1 - slope) * at.slope**2 / 4)
 
 
 @on_runs(
     r"Theorem 1, $\rho(\theta)$, section 6.1",
-    controls=[Control("tokens of length .1 to .5: $R < 1$", sample=source(SHORT_TOKENS))],
+    controls=[
+        Control("tokens of length .1 to .5: $R < 1$", sample=source(SHORT_TOKENS)),
+        Control("a 200th of the right side", share=1 / 200),
+    ],
     proof_step=ProofStep(_CHAIN, 3),
     evaluations=1200,
 )
-def theorem_1_rho(**run):
+def theorem_1_rho(*, share=1.0, **run):
     r"""$$\tilde\beta_2 \le \rho = \left(\frac{2\sqrt{Td}R^3}{\sqrt H} + \frac{TR^2}{4}\right)
     \alpha^2,\quad \alpha = 3\sqrt d R^2 [3\sqrt T R^3 x + 2\sqrt T R],\quad R \ge 1$$
 
@@ -130,23 +136,26 @@ def theorem_1_rho(**run):
     that $1/\rho$ is not a safe step (theorem-1-short-tokens).
     """
     numbers = conditions(run)
-    return reached(run).smooth, deora2023_rho(numbers.setting, numbers.H, "printed")
+    return reached(run).smooth, share * deora2023_rho(numbers.setting, numbers.H, "printed")
 
 
 @on_runs(
     "Theorem 1, (4), training loss",
-    controls=[Control("without the term of the distance", path=0.0)],
+    controls=[
+        Control("without the term of the distance", path=0.0),
+        Control("a quarter of the right side", share=0.25),
+    ],
     proof_step=ProofStep(_CHAIN, 5),
     evaluations=1200,
 )
-def theorem_1_loss(average, *, path=1.0, **run):
+def theorem_1_loss(average, *, path=1.0, share=1.0, **run):
     r"""$$\frac1K \sum_{k=1}^K \widehat{L}(\theta_k) \le 2\widehat{L}(\theta)
     + \frac{5\|\theta-\theta_0\|^2}{4\eta K}$$
 
     Runs of up to 64 steps, 4 to 1e12 heads as copies of two; the step size is 3e-7 to 6e-4.
     The bound is above the initial risk on all of them: see theorem-1-informative.
     """
-    return average, loss_bound(run, "printed", path)
+    return average, share * loss_bound(run, "printed", path)
 
 
 @on_runs(
@@ -165,7 +174,11 @@ def theorem_1_descent(U_last, W_last, average, *, factor=1.0, **run):
 
 @on_runs(
     "Theorem 1, (4), distances; Lemma 10",
-    controls=[_TOO_FAST, Control("0.99 in place of 4 and 3", factor=0.99)],
+    controls=[
+        _TOO_FAST,
+        Control("0.99 in place of 4 and 3", factor=0.99),
+        Control("1/50 in place of 4 and 3", factor=0.02),
+    ],
     proof_step=ProofStep(_CHAIN, 6),
     evaluations=1248,
 )

@@ -128,11 +128,14 @@ on_training_sets = partial(
     "Lemma 3 (Lei and Ying, 2020, Theorem 2)",
     Source.FOUND,
     assumptions=(),
-    controls=[Control("mean of the squared distances", squared=True)],
+    controls=[
+        Control("mean of the squared distances", squared=True),
+        Control("a sixth of the right side", share=1 / 6),
+    ],
     proof_step=ProofStep(_CHAIN, 4),
     evaluations=32,
 )
-def lemma_3(*, squared=False, **run):
+def lemma_3(*, squared=False, share=1.0, **run):
     r"""$$E[L(\theta_K) - \widehat{L}(\theta_K)] \le
     2G\, E\left[\frac1n \sum_{i=1}^n \|\theta_K - \theta_K^{\neg i}\|\right]$$
 
@@ -146,7 +149,7 @@ def lemma_3(*, squared=False, **run):
     # The iterates and the segments between them lie in the ball of the largest head met.
     G = deora2023_beta_1(run["X"].shape[-2], run["R"], run["largest_met"], "sharp")
     stability = values.expected(values.squared if squared else values.stability)
-    return gap_sides(values, deora2023_stability_gap(G, stability))
+    return gap_sides(values, share * deora2023_stability_gap(G, stability))
 
 
 @on_training_sets(
@@ -211,12 +214,13 @@ def stability_average(*, power=0, **run):
     controls=[
         Control(
             "a step size 100,000 times the certified one", sample=partial(training_sets, faster=1e5)
-        )
+        ),
+        Control("a 3,000th of the right side", share=1 / 3000),
     ],
     proof_step=ProofStep(_CHAIN, 5),
     evaluations=32,
 )
-def theorem_2(**run):
+def theorem_2(*, share=1.0, **run):
     r"""$$E[L(\theta_K) - \widehat{L}(\theta_K)] \le \frac4n E\left[2K\widehat{L}(\theta) +
     \frac{9\|\theta-\theta_0\|^2}{4\eta}\right]$$
 
@@ -227,16 +231,19 @@ def theorem_2(**run):
     """
     values = measured(run)
     bound = partial(deora2023_generalisation_gap, SAMPLES, constants="printed")
-    return gap_sides(values, values.expected(_bound(run, values, bound)))
+    return gap_sides(values, share * values.expected(_bound(run, values, bound)))
 
 
 @on_training_sets(
     "Section 6.2, average model stability, sharpened",
     status=Status.SHARPENED,
-    controls=[Control(r"a second factor $\eta$", power=1)],
+    controls=[
+        Control(r"a second factor $\eta$", power=1),
+        Control("a twelfth of the right side", share=1 / 12),
+    ],
     evaluations=32,
 )
-def stability_average_sharp(*, power=0, **run):
+def stability_average_sharp(*, power=0, share=1.0, **run):
     r"""$$\frac1n \sum_{i=1}^n \|\theta_K - \theta_K^{\neg i}\| \le
     \frac{1.829\,\eta\tilde\beta_1}{n} \left(1.171\,K\widehat{L}(\theta) +
     \frac{1.670\,\|\theta-\theta_0\|^2}{\eta}\right)$$
@@ -246,16 +253,19 @@ def stability_average_sharp(*, power=0, **run):
     An eighth of the right side is reached, three times as much as with the printed constants.
     """
     values = measured(run)
-    return values.stability, run["eta"] ** power * _stability(run, values, "sharp")
+    return values.stability, share * run["eta"] ** power * _stability(run, values, "sharp")
 
 
 @on_training_sets(
     "Theorem 2, (5), sharpened",
     status=Status.SHARPENED,
-    controls=[Control(r"two further factors $\eta$", power=2)],
+    controls=[
+        Control(r"two further factors $\eta$", power=2),
+        Control("a hundredth of the right side", share=0.01),
+    ],
     evaluations=32,
 )
-def theorem_2_sharp(*, power=0, **run):
+def theorem_2_sharp(*, power=0, share=1.0, **run):
     r"""$$E[L(\theta_K) - \widehat{L}(\theta_K)] \le \frac{3.658\,\eta\tilde\beta_1^2}{n}
     E\left[1.171\,K\widehat{L}(\theta) + \frac{1.670\,\|\theta-\theta_0\|^2}{\eta}\right]$$
 
@@ -266,7 +276,7 @@ def theorem_2_sharp(*, power=0, **run):
     values = measured(run)
     stability = values.expected(_stability(run, values, "sharp"))
     bound = deora2023_stability_gap(_slope(run, "sharp"), stability)
-    return gap_sides(values, run["eta"] ** power * bound)
+    return gap_sides(values, share * run["eta"] ** power * bound)
 
 
 # Where the sharpened Theorem 2 is non-vacuous: contradicting labels on one token of dimension 1.
@@ -317,13 +327,16 @@ def _informative_bound(D, K, p, H, power=0) -> tuple[Array, Array]:
             lambda **run: _informative_bound(**run)[1] < jnp.log(2.0),
         ),
     ],
-    controls=[Control(r"two further factors $\eta$", power=2)],
+    controls=[
+        Control(r"two further factors $\eta$", power=2),
+        Control("a fiftieth of the right side", share=0.02),
+    ],
     status=Status.SHARPENED,
     count=48,
     roundings=ROUNDINGS * _LONGEST,
     evaluations=528,
 )
-def theorem_2_informative(D, K, p, H, *, power=0):
+def theorem_2_informative(D, K, p, H, *, power=0, share=1.0):
     r"""$$T = d = R = 1,\ n = 16: \quad E[L(\theta_K) - \widehat L(\theta_K)] \le
     \frac{3.658\,\eta \tilde\beta_1^2}{n} E\Big[1.171\,K \widehat L(\theta) +
     \frac{1.670\,D^2}{\eta}\Big] < \widehat L(\theta_0) = \log 2$$
@@ -345,4 +358,4 @@ def theorem_2_informative(D, K, p, H, *, power=0):
 
     chance = comb(_N, _POSITIVE) * p**_POSITIVE * (1 - p) ** (_N - _POSITIVE)
     gaps = jax.vmap(gap)(jnp.asarray(_POSITIVE))
-    return Sides(chance @ gaps, bound, magnitude=jnp.ones(()))
+    return Sides(chance @ gaps, share * bound, magnitude=jnp.ones(()))
