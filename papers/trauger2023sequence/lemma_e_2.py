@@ -109,9 +109,10 @@ on_layers = partial(
         Control("without the growth of the rows", without=1),
         Control("without the term of $W_{QK}$", without=2),
         Control("without the term of $W_v$", without=3),
+        Control("nine tenths of the right side", factor=0.9),
     ],
 )
-def lemma_e_2(*, without=None, **pair):
+def lemma_e_2(*, without=None, factor=1.0, **pair):
     r"""$$\|(g-\hat g)_{i+1}^\top\|_{2,\infty} \le
     \|(W_c-\hat W_c)^\top \sigma(\Pi f(\hat g;\hat W))^\top\|_{2,\infty}
     + L_\sigma B_c B_v (1+4B_{QK}) \|(g-\hat g)^\top\|_{2,\infty}
@@ -124,7 +125,7 @@ def lemma_e_2(*, without=None, **pair):
     """
     moved, terms = _terms(pair, kappa=2.0, both_networks=True)
     included = jnp.asarray([float(place != without) for place in range(4)])
-    return Sides(moved, jnp.sum(included * terms), magnitude=_magnitude(pair))
+    return Sides(moved, factor * jnp.sum(included * terms), magnitude=_magnitude(pair))
 
 
 @on_layers(
@@ -175,6 +176,7 @@ def readouts(rng, count):
     controls=[
         Control("without the term of the rows", rows=0.0),
         Control("without the term of the readout", readout=0.0),
+        Control("nine tenths of each term", rows=0.9, readout=0.9),
     ],
 )
 def lemma_e_3(y, y_hat, w, w_hat, *, rows=1.0, readout=1.0):
