@@ -107,10 +107,12 @@ def answer(data: xr.Dataset) -> dict[str, object]:
 def against_n(data: xr.Dataset) -> dict[str, object]:
     """How the certificate falls with n."""
     best = best_size(data)
+    sizes = best.parameters.values
     return {
         "each": [texts(best.isel(n=k)) for k in range(data.sizes["n"])],
         "uniform": f"{UNIFORM:.2f}",
         "fresh": f"{data.attrs['fresh']:,}".replace(",", "{,}"),
+        "pays": bool((sizes[1:] >= sizes[:-1]).all() and sizes[-1] > sizes[0]),
     }
 
 

@@ -38,6 +38,8 @@ from julistiono2024optimizing.library.training.decisive_tokens import (
 )
 
 EXPONENTS = (1.1, 2.0, 3.0)
+COMPARED = (1.1, 2.0)
+"""The exponent of the question, and that of gradient descent."""
 RATES = {
     0: {1.1: 3e-3, 2.0: 1e-2, 3.0: 1e-3},
     1: {1.1: 3e-3, 2.0: 2e-2, 3.0: 1e-3},
@@ -186,14 +188,16 @@ def accuracies(data: xr.Dataset) -> dict[str, object]:
     """Accuracies, their paired difference, and what choosing on the test set adds."""
     accuracy = data["accuracy"].isel(blocks=0)
     selected, gap = accuracy.sel(rule=SELECTED), np.empty(0)
-    if {1.1, 2.0} <= set(data.p.values):
-        gap = 100 * (selected.sel(p=1.1) - selected.sel(p=2.0)).dropna("member").values
+    if set(COMPARED) <= set(data.p.values):
+        ours, plain = (selected.sel(p=p) for p in COMPARED)
+        gap = 100 * (ours - plain).dropna("member").values
     compared = gap.size > 1
     middle, half_width = student_interval(gap) if compared else (np.nan, np.nan)
     return {
         "task": data.attrs["task"],
         "accuracies": by_exponent(selected, percent),
         "compared": compared,
+        "compares": [f"{p:g}" for p in COMPARED],
         "gap": f"{middle:+.2f}",
         "reach": f"{half_width:.2f}",
         "runs": gap.size,

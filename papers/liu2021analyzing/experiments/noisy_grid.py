@@ -49,6 +49,8 @@ AT_ONCE = {"cnn": 8, "attention": 2, "equal": 2}
 """Images whose gradient is taken at once; the five million parameters of the first want more."""
 DRAW = 0
 """Seed of split, places and noise: all replications see the same images."""
+EQUAL = 100 * 4 / SIDE**2
+"""Percent of equal weights on the four cells of the digit."""
 EXAMPLES = 4
 """Test images that are shown with their attention."""
 REAL = {"images": "mnist", "cell": 14, "epochs": 10, "train": 1000, "validation": 500, "test": 1000}
@@ -186,7 +188,9 @@ def shares(data: xr.Dataset) -> dict[str, object]:
     means = 100 * data.share.reindex(model=["attention"]).mean(["model", "member"])
     means = means.sel(query=["digit", "noise"]).values
     digit, noise = (f"{mean:.0f}" if np.isfinite(mean) else "" for mean in means)
-    return {"text": TEXTS[data.attrs["images"]], "own": digit, "noise": noise}
+    return {
+        "text": TEXTS[data.attrs["images"]], "own": digit, "noise": noise, "equal": f"{EQUAL:g}",
+    }  # fmt: skip
 
 
 def answer(data: xr.Dataset) -> dict[str, object]:
@@ -198,7 +202,8 @@ def answer(data: xr.Dataset) -> dict[str, object]:
     captions = differences(data)
     return captions | {
         "text": str(captions["text"]).removeprefix("Embedded "),
-        "finds": float(mean - half) > 25,
+        "finds": float(mean - half) > EQUAL,
+        "equal": f"{EQUAL:g}",
         "own": f"{float(mean):.0f}",
         "reach": f"{float(half):.0f}",
         "better": " and of ".join(name for name, low in lows if low > 0),

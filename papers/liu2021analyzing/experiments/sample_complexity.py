@@ -131,16 +131,32 @@ def largest(data: xr.Dataset) -> xr.Dataset:
     return data.dropna("p", how="all", subset=["error"]).isel(p=-1, s0=0)
 
 
+def share_left(data: xr.Dataset) -> xr.DataArray:
+    """The error at the largest n over that at the n before, where the support moves."""
+    means = largest(data).error.sel(weights="moving").mean("member").isel(multiple=slice(-2, None))
+    return means.isel(multiple=1, drop=True) / means.isel(multiple=0, drop=True)
+
+
+def nears_a_floor(data: xr.Dataset) -> bool:
+    """Whether the last samples leave more than 0.9 of the error without attention, and not with."""
+    left = share_left(data)
+    return bool(left.sel(student="no attention") > 0.9 > left.sel(student="attention"))
+
+
 def errors(data: xr.Dataset) -> dict[str, object]:
     """Slopes, and the errors with and without attention."""
     case = largest(data)
     known_f = case.error.sel(student="attention")
     ends = case.error.isel(multiple=-1).mean("member")
+    left = share_left(data)
     return {
         "p": int(case.p), "s0": int(case.s0), "d": data.attrs["d"], "n": int(case.n[-1]),
         "slopes": "; ".join(f"{name} {slope(known_f.sel(weights=name))}" for name in WEIGHTS),
         **{f"{k}_known": f"{ends.sel(weights=k)[0]:.3g}" for k in WEIGHTS[1:]},
         **{f"{k}_unknown": f"{ends.sel(weights=k)[1]:.3g}" for k in WEIGHTS[1:]},
+        "left_known": f"{100 * float(left.sel(student='attention')):.0f}",
+        "left_unknown": f"{100 * float(left.sel(student='no attention')):.0f}",
+        "flat": nears_a_floor(data),
         "reached": f"{100 * case.reached.sel(student='attention').mean():.0f}",
         "members": data.sizes["member"],
     }  # fmt: skip
@@ -164,6 +180,7 @@ def factors(data: xr.Dataset) -> dict[str, object]:
     return {
         "own": separate, "one": shared, "moving": moving, "within": ", ".join(within),
         "unresolved": ", ".join(unresolved), "span": f"{span:g}",
+        "flat": nears_a_floor(data),
     }  # fmt: skip
 
 

@@ -145,7 +145,15 @@ def certificates(data: xr.Dataset) -> dict[str, object]:
             f"{task}: accuracy up to {float(cell.accuracy.sel(set='test').max()):.3f}, certified "
             + (f"{best:.3f}" if best > 0 else "nothing")
         )
-    return {"m": f"{data.attrs['train']:,}", "tasks": "; ".join(texts)}
+    sharp = 1 - trained(data).error.sel(family=FAMILIES[1])
+    theorem, below = (float(sharp.where(there).max()) for there in (learnt(data), ~learnt(data)))
+    return {
+        "m": f"{data.attrs['train']:,}",
+        "tasks": "; ".join(texts),
+        "wanted": f"{100 * ACCURACY:g}",
+        "theorem": f"{theorem:.3f}" if theorem > 0 else "",
+        "below": f"{below:.3f}" if below > 0 else "",
+    }
 
 
 def needs(data: xr.Dataset) -> dict[str, object]:
@@ -160,7 +168,12 @@ def needs(data: xr.Dataset) -> dict[str, object]:
         names = [FAMILIES[k] for k in (0, 1, 3, 5)]
         sizes = [f"{name} {sample_sizes(needed.sel(family=name))}" for name in names]
         texts.append(f"{task}: {'; '.join(sizes)}")
-    return {"sizes": ". ".join(texts), "missed": ", ".join(missed)}
+    return {
+        "sizes": ". ".join(texts),
+        "missed": ", ".join(missed),
+        "wanted": f"{100 * ACCURACY:g}",
+        "thresholds": " / ".join(f"{100 * each:g} %" for each in THRESHOLDS),
+    }
 
 
 def sample_sizes(needed: xr.DataArray) -> str:
@@ -179,6 +192,7 @@ def answer(data: xr.Dataset) -> dict[str, object]:
     facts: dict[str, object] = {
         **dict.fromkeys(("certified", "task", "accuracy", "needed"), ""),
         "m": f"{data.attrs['train']:,}",
+        "wanted": f"{100 * ACCURACY:g}",
         "T": data.attrs["T"],
         "members": data.sizes["member"],
     }

@@ -54,6 +54,8 @@ SHOWN = {
     "log T": (r"log T, $\|W\|_{2,1}$", "#eeb655"),
 }
 """Names and light colours of areas, on which contours are read."""
+READ_AT = (20, 200, 1e6)
+"""The lengths at which the caption says how sparse a matrix must be, up to a million tokens."""
 OFFERED = {
     "log T, T = 20": "with log T at T = 20",
     "log T, T = 10000": "with log T at T = 10 000",
@@ -160,7 +162,23 @@ def areas(planes: dict[tuple[str, str], SmallestBound]) -> dict[str, object]:
             winners[norms].append(named_shares(offered(last), shares))
         plane = planes[norms, next(iter(OFFERED))]
         vacuous[norms] = f"{100 * np.mean(plane.winner < 0):.0f}"
-    return {"vacuous": vacuous, "winners": winners}
+    first, longer, _ = OFFERED
+    short = planes["equal", first].winner
+    halves = np.array_split(short, 2)
+    counting = [
+        100 * np.mean(half[half >= 0] == PLANE_COVERS.index("parameters")) for half in halves
+    ]
+    return {
+        "vacuous": vacuous,
+        "winners": winners,
+        "counting": [f"{share:.0f}" for share in counting],
+        "rises": bool(counting[1] > counting[0]),
+        "moved": {
+            norms: f"{100 * np.mean(short.winner != planes[norms, longer].winner):.0f}"
+            for norms in NORMS
+            for short in [planes[norms, first]]
+        },
+    }
 
 
 def named_shares(names: Sequence[str], shares: np.ndarray) -> str:
@@ -181,9 +199,11 @@ def break_even(data: xr.Dataset) -> dict[str, object]:
         data["exponent"].values,
         float(dense(data)),
     )
-    near = [f"{x:.2f}" for x in np.interp(np.log10([20, 200, 1e6]), exponent, ratio)]
+    near = [f"{x:.2f}" for x in np.interp(np.log10(READ_AT), exponent, ratio)]
     return {
-        "d": data.attrs["d"], "near": near, "dense": f"{full:.1f}", "beyond": ratio[-1] < full,
+        "d": data.attrs["d"], "near": near,
+        "dense_gains": bool((np.interp(np.log10(READ_AT), exponent, ratio) >= full).any()),
+        "dense": f"{full:.1f}", "beyond": ratio[-1] < full,
         "power": f"10^{{{np.interp(full, ratio, exponent):.0f}}}",
     }  # fmt: skip
 
