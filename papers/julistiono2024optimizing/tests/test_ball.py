@@ -40,6 +40,16 @@ def test_gap_is_positive_away_from_a_stationary_point(problem):
     assert float(found.relative_gap) > 0.01
 
 
+def test_implicit_steps_reach_rounding_where_explicit_ones_stop(problem):
+    data, W_mm = problem
+    radius = 4000 * float(entrywise_norm(W_mm, P))
+    explicit = descend_in_ball(data, W_mm, p=P, radius=radius, steps=300)
+    implicit = descend_in_ball(data, W_mm, p=P, radius=radius, steps=300, implicit_steps=100)
+    assert float(explicit.relative_gap) > 1e-6
+    assert float(implicit.relative_gap) < 1e-14
+    assert float(entrywise_norm(implicit.W, P)) == pytest.approx(radius, rel=1e-13)
+
+
 @pytest.mark.thorough
 def test_joint_point_lies_on_both_spheres_and_is_stationary():
     data = make_separable_selection(jax.random.key(5), n=2, T=2, d=3)

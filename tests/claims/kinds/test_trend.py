@@ -39,8 +39,6 @@ EXEMPT = {
     "julistiono2024optimizing/memory",
     "julistiono2024optimizing/lag",
     "julistiono2024optimizing/lag-and-memory",
-    "julistiono2024optimizing/regularisation-path",
-    "julistiono2024optimizing/local-regularisation-path",
     "liu2021analyzing/lemma-1-consistency",
     "liu2021analyzing/theorem-2-consistency",
     "liu2021analyzing/theorem-6-consistency",
@@ -166,6 +164,15 @@ def test_an_error_of_the_sides_may_have_either_sign_at_each_scale():
 def test_an_error_hides_no_sequence_that_stays_where_it_is():
     still = evidence(0.3 + 0 * N, 0 * N, 1.0)
     assert Limit().decide(still, 0, 1e-3).outcome is Outcome.INCONCLUSIVE
+
+
+def test_a_sequence_within_rounding_has_a_finite_resolution():
+    # Noise on a plateau may look like a linear fall, which extrapolates to anything.
+    rounded = Limit().decide(evidence(1e-20 + 0 * N, 0 * N + 1e-20, 1e-22), 64, 1e-3)
+    assert rounded.outcome is Outcome.SUPPORTED
+    assert np.isfinite(rounded.statistics["resolution"])
+    raised = Limit().decide(evidence(1e-12 + 0 * N, 0 * N, 1e-13), 64, 1e-3)
+    assert raised.outcome is not Outcome.SUPPORTED
 
 
 def test_only_limits_and_rates_may_be_decided_by_most_instances():

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float
 
 from attlas.core.arrays import ArrayInput, own_precision, precision_of
@@ -98,6 +99,7 @@ def descend_in_ball(
     steps: int,
     head_radius: float | Float[Array, ""] | None = None,
     loss: str = "logistic",
+    implicit_steps: int = 0,
 ) -> BallPoint:
     r"""Descend to a stationary point of the loss on ||W||_{p,p} = R, or on ||v||_p = r as well.
 
@@ -112,6 +114,9 @@ def descend_in_ball(
         p: exponent, 1 < p < inf.
         radius: radius R of the ball.
         head_radius: r, where the value head is trained as well.
+        implicit_steps: steps after these of (1 + tau) u+ = u + tau a(u+), linearised, a the
+            direction of -grad L: at large R, where explicit steps of tau > 1 / R diverge, they
+            reach the rounding of the gap. Each solves a system in all entries.
 
     Returns:
         The point of the smallest relative gap that was met, infinite where no point has a
@@ -131,11 +136,12 @@ def descend_in_ball(
         nonnegative(head_radius, "head_radius", zero=False)
     if steps < 1:
         raise UserError(f"steps = {steps}: take at least one")
+    nonnegative(implicit_steps, "implicit_steps")
     with precision_of(data), own_precision("d d, n T d", W0=W0, X=data.X) as (start, _):
         # A traced start is compared as it runs, where it can no longer be refused.
         if hasattr(start, "block_until_ready") and not start.any():
             raise UserError("W0 is zero and has no direction: start elsewhere")
-        return _descend(data, start, p, radius, steps, head_radius, loss)
+        return _descend(data, start, p, radius, (steps, implicit_steps), head_radius, loss)
 
 
 def _descend(
@@ -143,11 +149,11 @@ def _descend(
     W0: Array,
     p: float | Array,
     radius: float | Array,
-    steps: int,
+    counts: tuple[int, int],
     head_radius: float | Array | None,
     loss: str,
 ) -> BallPoint:
-    dtype = W0.dtype
+    (steps, implicit_steps), dtype = counts, W0.dtype
     sizes = jnp.asarray(radius, dtype), None if head_radius is None else jnp.asarray(head_radius)
     ball = _Ball(data, jnp.asarray(p, dtype), *sizes, loss)
     start = ball.dual_direction(W0), ball.dual_direction(data.v)
@@ -166,5 +172,30 @@ def _descend(
 
     state = (start, jnp.full((), 0.02, dtype), worst, start, worst)
     _, _, _, best, lowest = jax.lax.fori_loop(0, steps, advance, state)
+    best, lowest = _implicit(ball, best, lowest, implicit_steps)
     W, v = ball.place(best)
     return BallPoint(W, v, lowest)
+
+
+def _implicit(
+    ball: _Ball, dual: tuple[Array, Array], gap: Array, steps: int
+) -> tuple[tuple[Array, Array], Array]:
+    """Linearly implicit steps that lower the gap: Newton's for long times tau."""
+    start, unravel = ravel_pytree(dual)
+
+    def missing(u: Array) -> Array:
+        return ravel_pytree(ball.look(unravel(u))[0])[0] - u
+
+    def advance(_: Array, state):
+        u, tau, gap = state
+        slope = jnp.eye(len(u), dtype=u.dtype) / tau - jax.jacfwd(missing)(u)
+        matrix, head = unravel(u + jnp.linalg.solve(slope, missing(u)))
+        moved = _unit(matrix, ball.q), _unit(head, ball.q)
+        reached = ball.look(moved)[1]
+        better = reached < gap
+        u = jnp.where(better, ravel_pytree(moved)[0], u)
+        return u, jnp.where(better, 4 * tau, tau / 4), jnp.where(better, reached, gap)
+
+    first = jnp.full((), 1.0, start.dtype)
+    u, _, gap = jax.lax.fori_loop(0, steps, advance, (start, first, gap))
+    return unravel(u), gap

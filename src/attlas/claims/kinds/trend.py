@@ -152,6 +152,8 @@ class Limit(Trend):
         unit = ends[..., 0]
         resolution = np.where(unit > 0, _smallest(complies), 0) * unit
         rounding = np.all(distance <= allowed - error, axis=-1)
+        # Above the errors a plateau that noise could hide has no finite resolution: it is refused.
+        resolution = np.where(rounding & np.isinf(resolution), unit, resolution)
         resolved = rounding | (resolution <= COARSEST * distance[..., 0])
         away = np.all(stays_away(np.maximum(distance + wrong, 0)), axis=0)
         plateau = (away | _settled(distance, allowed)) & ~complies(0.0)
