@@ -105,7 +105,7 @@ def _gap(run, norm=1.0, factor=1.0):
 
 @on_trainings(
     "Corollary 2, training loss",
-    controls=[Control("$2/K$ alone", path=0.0), Control("1/20,000 of the second term", path=5e-5)],
+    controls=[Control("$2/K$ alone", path=0.0)],
     proof_step=ProofStep(_CHAIN, 4),
 )
 def corollary_2_training(*, path=1.0, **run):
