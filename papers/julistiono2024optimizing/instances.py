@@ -40,7 +40,9 @@ def condition(X, z, W):
 
 
 def random_data(rng, count):
-    """Samples on spheres of radius 1 to 3 in X, y, z and v, random labels, an exponent and a loss.
+    """Samples with tokens of length 1 to 3, random labels, a value head, an exponent and a loss.
+
+    The length of the value head, and so the scores, spans six decades.
 
     One, two or four different samples of two or four different tokens in `d` = 2 or 3 coordinates;
     the loss is one of four of Assumption A or a mixture of them.
@@ -58,14 +60,18 @@ def random_data(rng, count):
     index = np.arange(count)[:, None]
     X, y, z = sphere(n, T, d), rng.choice([-1.0, 1.0], size=(count, n)), sphere(n, d)
     X = X[index[:, :, None], rows[:, :, None], tokens[:, None]]
+    mixture = mixtures(rng, count)
+    # Six decades of scores; the exponential loss, whose slope is unbounded, has scores up to 30.
+    longest = np.where(mixture[:, 1:2] > 0, 10.0, 100.0)
+    length = longest * 10 ** rng.uniform(-6, 0, size=(count, 1))
     return {
         "X": X * rng.uniform(1, 3, size=(count, 1, 1, 1)),
         "y": y[index, rows],
         "z": z[index, rows],
-        "v": sphere(d) * rng.uniform(1, 3, size=(count, 1)),
+        "v": sphere(d) * length,
         "p": np.asarray(EXPONENTS)[rng.permutation(np.arange(count) % len(EXPONENTS))],
         "d": used.astype(float),
-        "mixture": mixtures(rng, count),
+        "mixture": mixture,
     }
 
 
