@@ -9,26 +9,37 @@ x^-2(p-1), outlives every run.
 """
 
 from functools import partial
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array
 
 from attlas.claims.sampling import shared
 from attlas.data.token_selection import TokenSelection
 from attlas.norms.entrywise import entrywise_norm
-from attlas.optim.mirror_descent import bregman, inverse_potential_gradient
+from attlas.optim.mirror_descent import (
+    bregman,
+    inverse_potential_gradient,
+    potential_gradient,
+)
 from julistiono2024optimizing.cone_instances import (
     at_radius,
     cone_points,
     mixed_loss,
 )
 from julistiono2024optimizing.library.token_selection.flow import mirror_flow
+from julistiono2024optimizing.library.token_selection.late_flow import late_flow
 
 OTHER = {1.5: 3.0, 2.0: 3.0, 3.0: 1.5}
 """Each p of a flow, and another p whose attention SVM it does not approach."""
 COUNT = 64
-STEPS, STEP, EVERY = 6400, 0.1, 40
+STEPS, STEP, EVERY = 1600, 0.1, 40
+GROWTH, REACH = 1.05, 1e5
+"""Of ||W|| in an implicit step, and in all of them: norms of 10^7 in the end."""
+RESOLVED = 1e-22
+"""A divergence of directions whose roundings are below 10^-4 of it."""
 START = 35.0
 """Largest R_delta / ||W_mm|| of a start: the flow is to go well beyond it."""
 SHARES = np.array([1 / 8, 1 / 4, 1 / 2, 1.0])
@@ -72,10 +83,14 @@ def run_flows(data, W0, p, steps=STEPS, step=STEP, mixture=LOGISTIC):
     return jax.vmap(flow_of_problem)(data, W0, p, jnp.broadcast_to(mixture, (len(p), 4)))
 
 
-def _at(grid, axis, values):
-    """Values between records, linear in the logarithm, one row per problem."""
-    rows = zip(grid, axis, np.log(values), strict=True)
-    return np.exp(np.stack([np.interp(g, a, v) for g, a, v in rows]))
+def read_at(grid, axis, values):
+    """Values between the records with axis above one and a positive value, linear in logarithms."""
+
+    def read_row(at, axis, values):
+        late = (axis > 1) & (values > 0)
+        return np.exp(np.interp(np.log(at), np.log(axis[late]), np.log(values[late])))
+
+    return np.stack([read_row(*row) for row in zip(grid, axis, values, strict=True)])
 
 
 def _divergence(W, target, p):
@@ -89,38 +104,94 @@ def divergences(W, target, p):
     return jax.vmap(of_path)(W, target, jnp.broadcast_to(p, W.shape[:1]))
 
 
+SPARE = 8
+"""Instances drawn beside those that are needed, in place of flows that are not solved."""
+
+
+class LatePaths(NamedTuple):
+    """Flows of stacked problems at late times: W and log t, and the norms."""
+
+    W: Array
+    norm: np.ndarray
+    log_time: np.ndarray
+
+
+@partial(jax.jit, static_argnums=(5, 6))
+def _late(data, dual, log_time, p, mixture, steps, growth):
+    def flow_of_problem(problem, dual, log_time, p, mixture):
+        loss = mixed_loss(mixture)
+        return late_flow(problem, dual, log_time, p=p, steps=steps, growth=growth, loss=loss)
+
+    return jax.vmap(flow_of_problem)(data, dual, log_time, p, mixture)
+
+
+_duals, _norms = (
+    jax.jit(jax.vmap(potential_gradient)),
+    jax.jit(jax.vmap(jax.vmap(entrywise_norm, (0, None)))),
+)
+
+
+def late_paths(data, W0, p, mixture=LOGISTIC, reach=REACH):
+    """The flow from W0 by small steps, then by implicit ones until ||W|| is `reach` times as large.
+
+    Points are NaN from the first step that is not solved.
+    """
+    p, mixture = jnp.asarray(p), jnp.broadcast_to(jnp.asarray(mixture), (len(p), 4))
+    early = run_flows(data, jnp.asarray(W0), p, STEPS, mixture=mixture)
+    dual = _duals(early.W[:, -1], p)
+    steps = int(np.ceil(np.log(reach) / np.log(GROWTH)))
+    path = _late(data, dual, early.log_time[:, -1], p, mixture, steps, GROWTH)
+    W = jnp.concatenate([early.W, path.W], axis=1)
+    log_time = jnp.concatenate([early.log_time, path.log_time], axis=1)
+    return LatePaths(W, np.asarray(_norms(W, p)), np.asarray(log_time))
+
+
+def solved(paths):
+    """Which flows were solved to their end."""
+    return np.isfinite(paths.norm[:, -1])
+
+
+def last_resolved(divergence):
+    """The last record of each flow until which D_psi is above `RESOLVED`."""
+    below = ~(divergence > RESOLVED)
+    return np.where(below.any(axis=1), np.argmax(below, axis=1) - 1, divergence.shape[1] - 1)
+
+
 @shared
 def _flows(rng):
     pool = cone_points(rng, 6 * COUNT, radius=at_radius)
     near = (pool["radius"] <= START * pool["norm"]) & (pool["p"] >= 1.5)
-    near = np.flatnonzero(near)[:COUNT]
+    near = np.flatnonzero(near)[: COUNT + SPARE]
     batch = {name: value[near] for name, value in pool.items()}
     size, p = batch["norm"][:, None, None], batch["p"]
     start, W_mm = batch["W"] / batch["stretch"][:, None, None] / size, batch["W_mm"] / size
     arrays = batch["X"], batch["y"], batch["z"] * size, batch["v"]
     data = TokenSelection(*map(jnp.asarray, arrays))
-    path = run_flows(data, start, p, mixture=batch["mixture"])
-    norm, log_time = np.asarray(path.norm), np.asarray(path.log_time)
+    path = late_paths(data, start, p, batch["mixture"])
+    norm, log_time = path.norm, path.log_time
     # The same multipliers under another potential: not where this flow goes.
     dual = jnp.sign(W_mm) * jnp.abs(W_mm) ** (p - 1)[:, None, None]
     another_potential = jax.vmap(inverse_potential_gradient)(dual, jnp.where(p > 2, 1.5, 3.0))
     right, wrong = (np.asarray(divergences(path.W, aim, p)) for aim in (W_mm, another_potential))
-    log_k, x = log_time[:, -1:] * LATE, norm[:, -1:] * LATE
-    return {
+    row, last = np.arange(len(p)), last_resolved(right)
+    log_k, x = (values[row, last][:, None] * SHARES for values in (log_time, norm))
+    flows = {
         "p": p,
         "norm": x,
         "log_k": log_k,
-        "divergence_by_norm": _at(x, norm, right),
-        "divergence": _at(log_k, log_time, right),
-        "other_divergence": _at(log_k, log_time, wrong),
-        "norm_by_time": _at(log_k, log_time, norm),
+        "divergence_by_norm": read_at(x, norm, right),
+        "divergence": read_at(log_k, log_time, right),
+        "other_divergence": read_at(log_k, log_time, wrong),
+        "norm_by_time": read_at(log_k, log_time, norm),
     }
+    rows = np.flatnonzero(solved(path))[:COUNT]
+    return {name: value[rows] for name, value in flows.items()}
 
 
 def flows(rng, count):
     """Flows from starts in the cone, at four scales of the norm and of log time; at most 64.
 
-    At `LATE` of the last norm: `norm`, `divergence_by_norm`; at `LATE` of the last log time:
+    At `SHARES` of the last norm: `norm`, `divergence_by_norm`; at `SHARES` of the last log time:
     `log_k`, `norm_by_time`, `divergence` and `other_divergence` (from a direction of another p).
     """
     return {name: value[:count] for name, value in _flows(rng).items()}

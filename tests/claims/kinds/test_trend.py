@@ -28,8 +28,6 @@ EXEMPT = {
     "gu2024exploring/kernel-limit-softmax",
     "gu2024exploring/kernel-limit-exponential",
     "gu2024exploring/kernel-limit-relu",
-    "julistiono2024optimizing/direction-theorem",
-    "julistiono2024optimizing/lemma-29",
     "julistiono2024optimizing/lemma-30",
     "julistiono2024optimizing/rate-theorem",
     "julistiono2024optimizing/one-support-sample",

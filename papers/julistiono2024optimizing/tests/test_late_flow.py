@@ -1,0 +1,65 @@
+"""The flow at late times against explicit steps, and flows that are not solved."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from attlas.data.token_selection import make_support_selection
+from attlas.losses.margin_loss import margin_loss
+from attlas.norms.entrywise import entrywise_norm
+from attlas.optim.mirror_descent import potential_gradient
+from julistiono2024optimizing.flow_instances import LatePaths, solved
+from julistiono2024optimizing.library.token_selection.flow import mirror_flow
+from julistiono2024optimizing.library.token_selection.late_flow import late_flow
+
+LOGISTIC = margin_loss("logistic")
+
+
+def begin(p):
+    """A problem, grad psi(W) and log t after 200 explicit steps of 0.05, and after 2000."""
+    data = make_support_selection(jax.random.key(0))
+    path = mirror_flow(
+        data, 0.1 * jnp.ones((4, 4)), p=p, steps=2000, step=0.05, record_at=(200, 2000)
+    )
+    return data, potential_gradient(path.W[0], p), path
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("p", [1.5, 2.0, 3.0])
+def test_implicit_steps_follow_the_explicit_ones(p):
+    data, dual, path = begin(p)
+    late = late_flow(
+        data,
+        dual,
+        path.log_time[0],
+        p=jnp.asarray(p),
+        steps=600,
+        growth=1.005,
+        loss=LOGISTIC,
+    )
+    norm = np.array([float(entrywise_norm(W, p)) for W in late.W])
+    assert norm[-1] > path.norm[1]
+    at = np.log(path.norm[1])
+    clock = np.interp(at, np.log(norm), np.asarray(late.log_time))
+    assert clock == pytest.approx(float(path.log_time[1]), rel=2e-3)
+    k = int(np.searchsorted(norm, path.norm[1]))
+    direction, explicit = late.W[k] / norm[k], path.W[1] / path.norm[1]
+    np.testing.assert_allclose(direction, explicit, rtol=0, atol=5e-3)
+
+
+def test_points_are_not_a_number_from_a_step_that_is_not_solved():
+    data, dual, path = begin(2.0)
+    start = dual.at[0, 0].set(jnp.nan)
+    late = late_flow(
+        data,
+        start,
+        path.log_time[0],
+        p=jnp.asarray(2.0),
+        steps=2,
+        growth=1.05,
+        loss=LOGISTIC,
+    )
+    assert np.isnan(late.W).all()
+    norm = np.array([[1.0, 2.0], [1.0, np.nan]])
+    assert solved(LatePaths(late.W, norm, norm)).tolist() == [True, False]
