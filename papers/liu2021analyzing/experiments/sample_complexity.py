@@ -137,12 +137,6 @@ def share_left(data: xr.Dataset) -> xr.DataArray:
     return means.isel(multiple=1, drop=True) / means.isel(multiple=0, drop=True)
 
 
-def nears_a_floor(data: xr.Dataset) -> bool:
-    """Whether the last samples leave more than 0.9 of the error without attention, and not with."""
-    left = share_left(data)
-    return bool(left.sel(student="no attention") > 0.9 > left.sel(student="attention"))
-
-
 def errors(data: xr.Dataset) -> dict[str, object]:
     """Slopes, and the errors with and without attention."""
     case = largest(data)
@@ -156,7 +150,6 @@ def errors(data: xr.Dataset) -> dict[str, object]:
         **{f"{k}_unknown": f"{ends.sel(weights=k)[1]:.3g}" for k in WEIGHTS[1:]},
         "left_known": f"{100 * float(left.sel(student='attention')):.0f}",
         "left_unknown": f"{100 * float(left.sel(student='no attention')):.0f}",
-        "flat": nears_a_floor(data),
         "reached": f"{100 * case.reached.sel(student='attention').mean():.0f}",
         "members": data.sizes["member"],
     }  # fmt: skip
@@ -180,7 +173,7 @@ def factors(data: xr.Dataset) -> dict[str, object]:
     return {
         "own": separate, "one": shared, "moving": moving, "within": ", ".join(within),
         "unresolved": ", ".join(unresolved), "span": f"{span:g}",
-        "flat": nears_a_floor(data),
+        "left": f"{100 * float(share_left(data).sel(student='no attention')):.0f}",
     }  # fmt: skip
 
 
