@@ -37,9 +37,6 @@ EXEMPT = {
     "julistiono2024optimizing/memory",
     "julistiono2024optimizing/lag",
     "julistiono2024optimizing/lag-and-memory",
-    "liu2021analyzing/lemma-1-consistency",
-    "liu2021analyzing/theorem-2-consistency",
-    "liu2021analyzing/theorem-6-consistency",
     "liu2021analyzing/theorem-1-consistency",
     "liu2021analyzing/corollary-1-consistency",
 }
