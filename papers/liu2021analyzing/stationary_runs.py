@@ -25,6 +25,7 @@ from scipy.optimize import least_squares
 from attlas._jax.device_arrays import seed_of
 from attlas.claims.sampling import shared
 from attlas.measures.statistics.loglog_slope import loglog_slope
+from attlas.measures.statistics.student_interval import student_interval
 from liu2021analyzing.library.measures.stationary_points import stationary_points
 from liu2021analyzing.library.models.two_layer import TwoLayer
 
@@ -34,6 +35,10 @@ SIZES = (512, 4096, 32768, 262144)
 NOISE = 0.03
 SHARPNESS = 2.0
 CASES = {"attention": 12, "baseline": 12, "repeated": 3, "elsewhere": 4}
+SAMPLES = 8
+"""Samples of inputs per size at one direction of noise, where errors are means."""
+_LEVEL = 1e-3
+"""That one of a case's intervals, one for each teacher and size, misses its mean."""
 TOLERANCE = 1e-9
 
 
@@ -115,17 +120,30 @@ class Fits(NamedTuple):
 
 @shared
 def fits(key, count):
+    """Stationary points of all cases, each run with its own direction of noise."""
+    return _fits(key, count, CASES)
+
+
+@shared
+def fits_of_one_noise(key, count):
+    """Stationary points of samples that share the direction of their teacher's noise."""
+    cases = dict.fromkeys(("attention", "baseline", "repeated"), SAMPLES)
+    return _fits(key, count, cases, one_noise=True)
+
+
+def _fits(key, count, cases, *, one_noise=False):
     """All stationary points, with their population errors, in one program."""
     seed = seed_of(key)
     draws, apart = np.random.default_rng(seed), np.random.default_rng([*seed, 1])
-    generators = {case: apart if case == "elsewhere" else draws for case in CASES}
-    teachers = {case: [_teacher(generators[case], case) for _ in range(count)] for case in CASES}
+    generators = {case: apart if case == "elsewhere" else draws for case in cases}
+    teachers = {case: [_teacher(generators[case], case) for _ in range(count)] for case in cases}
     rows = []
-    for case, runs in CASES.items():
+    for case, runs in cases.items():
         for teacher in teachers[case]:
             clean = features(teacher.z, teacher.W) @ teacher.w
             # A run keeps the direction of its noise at all sizes, so that its errors compare.
-            directions = np.tile(draws.normal(size=(runs, POINTS)), (len(SIZES), 1))
+            directions = draws.normal(size=(1 if one_noise else runs, POINTS))
+            directions = np.tile(directions, (len(SIZES) * runs // len(directions), 1))
             for n, z in zip(np.repeat(SIZES, runs), directions, strict=True):
                 counts = draws.multinomial(n, np.full(POINTS, 1 / POINTS))
                 # The mean of no draws is not used: its weight is zero.
@@ -147,8 +165,8 @@ def fits(key, count):
     u = h - clean - np.sum(weight * (h - target), axis=1, keepdims=True)
     left, slope = residual(z, W, *truths), gradient_norm(z, weight, target, W, w)
     arrays = (W, w, np.mean(u**2, axis=1), left, slope, np.asarray(points.converged))
-    W, w, *numbers = (_by_case(part, count) for part in arrays)
-    return Fits(teachers, {case: (W[case], w[case]) for case in CASES}, *numbers)
+    W, w, *numbers = (_by_case(part, count, cases) for part in arrays)
+    return Fits(teachers, {case: (W[case], w[case]) for case in cases}, *numbers)
 
 
 def residual(z, W, W_t, w_t):
@@ -171,10 +189,10 @@ def gradient_norm(z, weight, target, W, w):
     return np.sqrt(np.sum(first**2, axis=(1, 2)) + np.sum(second**2, axis=1))
 
 
-def _by_case(rows, count):
+def _by_case(rows, count, cases):
     """The rows of the one program, by case, teacher, size and run."""
     split, done = {}, 0
-    for case, runs in CASES.items():
+    for case, runs in cases.items():
         end = done + count * len(SIZES) * runs
         split[case] = rows[done:end].reshape(count, len(SIZES), runs, *rows.shape[1:])
         done = end
@@ -199,6 +217,19 @@ def curves(key, count):
                 for c in range(count)
             ]
         )
+    return batch
+
+
+def means(key, count):
+    """Mean errors at each size over samples at one direction of noise, with Student's intervals."""
+    runs = fits_of_one_noise(key, count)
+    batch = {"sizes": np.tile(np.asarray(SIZES, float), (count, 1))}
+    for case, errors in runs.errors.items():
+        level = _LEVEL / (count * len(SIZES))
+        interval = student_interval(np.moveaxis(errors, -1, 0), confidence=1 - level)
+        batch[f"{case}_error"], batch[f"{case}_width"] = interval
+        batch[f"{case}_certified"] = np.all(runs.certified[case], axis=-1)
+        batch[f"{case}_residual"] = np.max(runs.residuals[case], axis=-1)
     return batch
 
 

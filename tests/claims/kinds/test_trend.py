@@ -37,8 +37,6 @@ EXEMPT = {
     "julistiono2024optimizing/memory",
     "julistiono2024optimizing/lag",
     "julistiono2024optimizing/lag-and-memory",
-    "liu2021analyzing/theorem-1-consistency",
-    "liu2021analyzing/corollary-1-consistency",
 }
 """Claims that most of their instances decide. A claim leaves this list; none may join it."""
 
