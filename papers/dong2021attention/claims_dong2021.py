@@ -134,6 +134,7 @@ SHRINK = 2.0 ** np.arange(6)
     sample=heads,
     scales=SHRINK,
     roundings=ROUNDINGS,
+    most_instances="one to six of 64 ratios still rise at these scales and at smaller ones",
     controls=[
         at.Control("a power more", power=4.0),
         at.Control("a little more than the cube", power=3.1),

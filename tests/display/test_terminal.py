@@ -169,7 +169,7 @@ def test_a_real_terminal_gets_a_table_of_its_width(tmp_path):
     assert done.wait() == 0
     lines = re.sub(r"\x1b\[[0-9;]*m", "", out.decode()).splitlines()
     assert max(map(len, lines)) <= 80
-    assert [line for line in lines if "lemma-12" in line and "SUPPORTED" in line]
+    assert [line for line in lines if "julistiono2024optimizing/" in line and "SUPPORTED" in line]
     assert [line for line in lines if line.startswith("No room for: ")]
 
 
