@@ -8,10 +8,30 @@ from functools import partial
 
 import numpy as np
 import xarray as xr
+from jinja2 import nodes
+
+import attlas as at
+from attlas.experiments.experiment import Experiment
+from attlas.experiments.join import MISSING_CELLS
+from attlas.experiments.load import load_records
 
 Change = Callable[[xr.Dataset], xr.Dataset]
 FACTORS = (1e-3, 0.3, 3.0, 1e3)
 LARGE = 1e6
+
+
+def published(experiment: Experiment) -> xr.Dataset | None:
+    """The published record of the most complete scale, None where a cell of it is missing."""
+    if not load_records(experiment, results="published"):
+        return None
+    data = at.load(experiment, results="published")
+    return None if MISSING_CELLS in data.attrs else data
+
+
+def condition_names(condition: nodes.Node) -> set[str]:
+    """The names in a condition of a template."""
+    parts = (condition, *condition.find_all(nodes.Name))
+    return {part.name for part in parts if isinstance(part, nodes.Name)}
 
 
 def perturbations(data: xr.Dataset) -> Iterator[tuple[str, Change]]:

@@ -1,30 +1,16 @@
 """The guides of `docs/choose` say what the published records say."""
 
 import copy
-import importlib.util
 import re
-from functools import cache
+from functools import cache, partial
 from itertools import chain
-from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
+from documentation_scripts import DOCS, documentation_script
 from perturbed_records import one_at_a_time, perturbations
 
-DOCS = Path(__file__).parents[1] / "docs"
-
-
-@cache
-def guides() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("guides", DOCS / "guides.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
+guides = partial(documentation_script, "guides")
 TEMPLATES = sorted((DOCS / "guides").glob("*.md"))
 NAMES = [file.stem for file in TEMPLATES]
 published = cache(lambda name: guides().published(name))

@@ -1,12 +1,10 @@
 """Every number of README and of the findings is one that a file of results or a record holds."""
 
-import importlib.util
 import json
 import re
 from collections.abc import Mapping
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -14,6 +12,7 @@ import pytest
 from benchmarks.interleave import RESULTS
 from benchmarks.mutants.judged import judgement
 from benchmarks.page import benchmarks_page, peers_of, rounded, times_faster
+from documentation_scripts import DOCS, documentation_script
 
 import attlas as at
 from attlas.claims.claim import ErratumClass
@@ -24,7 +23,6 @@ from attlas.experiments.strengths import published_strengths, strengths_sentence
 from attlas.verify.registry import find_errata
 
 ROOT = Path(__file__).parents[1]
-DOCS = ROOT / "docs"
 SMALL = 60_000
 """Bytes of a picture: README loads one."""
 RESTS_ON = {
@@ -71,14 +69,7 @@ def answer(experiment: str) -> str:
     return found.answered(at.load(found, results="published"))
 
 
-@cache
-def pictures() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("pictures", DOCS / "pictures.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+pictures = partial(documentation_script, "pictures")
 
 
 def row(benchmark: str, case: str, peer: str) -> Mapping[str, Any]:

@@ -86,7 +86,7 @@ def direction_theorem(divergence, other_divergence, *, other=False):
     return divergence, jnp.zeros_like(divergence)
 
 
-def _envelope(x, p):
+def envelope(x, p):
     """The rate log x / x for p > 2, its square over x for p = 2, x^{-(p-1)} for p < 2."""
     slow = x ** -(p - 1)
     return jnp.where(p > 2, jnp.log(x) / x, jnp.where(p == 2, jnp.log(x) ** 2 / x, slow))
@@ -107,7 +107,7 @@ def lemma_29(divergence_by_norm, norm, p, *, faster=False):
     $\|W_{mm}\|$, and smaller where $D_\psi$ falls to rounding first. An upper bound:
     the decay is faster, see lag and memory.
     """
-    return divergence_by_norm, norm**-2.5 if faster else _envelope(norm, p)
+    return divergence_by_norm, norm**-2.5 if faster else envelope(norm, p)
 
 
 @limit_on_flows(
@@ -141,4 +141,4 @@ def rate_theorem(divergence, log_k, p, *, faster=False):
     On the flow, where it is Lemmas 29 and 30 together. The paper's plots use normalised steps, to
     which it does not apply.
     """
-    return divergence, log_k**-2.5 if faster else _envelope(log_k, p)
+    return divergence, log_k**-2.5 if faster else envelope(log_k, p)

@@ -191,7 +191,8 @@ def _flows(rng):
 def flows(rng, count):
     """Flows from starts in the cone, at four scales of the norm and of log time; at most 64.
 
-    At `SHARES` of the last norm: `norm`, `divergence_by_norm`; at `SHARES` of the last log time:
+    A flow whose implicit steps are not solved is replaced by a spare draw. At `SHARES` of the last
+    norm: `norm`, `divergence_by_norm`; at `SHARES` of the last log time:
     `log_k`, `norm_by_time`, `divergence` and `other_divergence` (from a direction of another p).
     """
     return {name: value[:count] for name, value in _flows(rng).items()}

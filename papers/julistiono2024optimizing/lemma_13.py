@@ -190,7 +190,7 @@ def numbers_below_two(rng, count):
     return {"x": x, "y": y, "p": rng.choice(_BELOW, count)}
 
 
-def _eleven(x, y, p):
+def expression_11(x, y, p):
     """Expression (11) and the magnitude of its terms."""
     size = jnp.abs(x) ** p + jnp.abs(y) ** p + p * jnp.abs(y) ** (p - 1) * jnp.abs(x - y)
     return p * bregman(x, y, p), size
@@ -224,7 +224,7 @@ def lemma_13_scalar_l1(x, y, p, *, base=0.5):
 
     The tightness shown is the recalled constant over the best one.
     """
-    value, size = _eleven(x, y, p)
+    value, size = expression_11(x, y, p)
     return Sides(base**p * jnp.abs(x - y) ** p, value, magnitude=size)
 
 
@@ -240,7 +240,7 @@ def lemma_13_scalar_sharp_above(x, y, p, s, *, factor=1.0):
     Divided by $p$ it is the constant of $D_\psi$ over $|x-y|^p$: $(2 - \sqrt 2)/3 = 0.1953$ at
     $p = 3$ ($s = 1 + \sqrt 2$) and 1/12 at $p = 4$ ($s = 2$), against 1/24 and 1/64 in the lemma.
     """
-    value, size = _eleven(x, y, p)
+    value, size = expression_11(x, y, p)
     return Sides(factor * _best(p, s) * jnp.abs(x - y) ** p, value, magnitude=size)
 
 
@@ -257,7 +257,7 @@ def lemma_13_scalar_attained(y, p, s, *, stretch=1.0):
     The best scalar constant is attained, hence no larger one holds.
     """
     x = -stretch * s * y
-    value, size = _eleven(x, y, p)
+    value, size = expression_11(x, y, p)
     return Sides(value, _best(p, s) * jnp.abs(x - y) ** p, magnitude=size)
 
 
@@ -300,7 +300,7 @@ def lemma_13_scalar_l2(x, y, p, *, above=False):
     r"""$$1 < p < 2,\ |x|, |y| \le 1: \quad (p-1)^2 (x-y)^2
     \le |x|^p - |y|^p - p\,\mathrm{sign}(y)|y|^{p-1}(x-y)$$
     """
-    value, size = _eleven(x, y, p)
+    value, size = expression_11(x, y, p)
     constant = 1.1 * p * (p - 1) / 2 if above else (p - 1) ** 2
     return Sides(constant * jnp.square(x - y), value, magnitude=size)
 
@@ -317,7 +317,7 @@ def lemma_13_scalar_sharp_below(x, y, p, *, factor=1.0):
     As a constant of $D_\psi$ it is $(p-1)/2$, larger than the recalled $(p-1)^2/p$ for every
     $p < 2$.
     """
-    value, size = _eleven(x, y, p)
+    value, size = expression_11(x, y, p)
     return Sides(factor * p * (p - 1) / 2 * jnp.square(x - y), value, magnitude=size)
 
 

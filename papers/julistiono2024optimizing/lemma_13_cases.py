@@ -12,6 +12,7 @@ import numpy as np
 
 from attlas.claims.claim import Control, ProofStep, Sides, assume
 from attlas.claims.statement import identity, inequality
+from julistiono2024optimizing.lemma_13 import expression_11
 
 _ABOVE, _BELOW = (2.0, 2.25, 2.5, 3.0, 4.0), (1.05, 1.1, 1.25, 1.5, 1.75, 1.9)
 
@@ -26,14 +27,14 @@ def _sizes(rng, count, exponents):
 
 
 def same_sign(rng, count, exponents):
-    """Numbers x and y of one sign; p on both sides of two unless `exponents` names others."""
+    """Numbers x and y of one sign, and an exponent."""
     (x, y), p = _sizes(rng, count, exponents)
     sign = rng.choice([-1.0, 1.0], count)
     return {"x": sign * x, "y": sign * y, "p": p}
 
 
 def opposite_signs(rng, count, exponents):
-    """Numbers x and y of opposite signs."""
+    """Numbers x and y of opposite signs, and an exponent."""
     (x, y), p = _sizes(rng, count, exponents)
     sign = rng.choice([-1.0, 1.0], count)
     return {"x": sign * x, "y": -sign * y, "p": p}
@@ -52,13 +53,6 @@ OPPOSITE = assume("$x y < 0$ and $|x|, |y| \\le 1$", lambda x, y: (x * y < 0) & 
 
 def _at_most_one(x, y):
     return jnp.maximum(jnp.abs(x), jnp.abs(y)) <= 1
-
-
-def _eleven(x, y, p):
-    """Expression (11) and the magnitude of its terms."""
-    terms = jnp.abs(x) ** p, jnp.abs(y) ** p, p * jnp.abs(y) ** (p - 1) * jnp.abs(x - y)
-    value = terms[0] - terms[1] - jnp.sign(y) * jnp.sign(x - y) * terms[2]
-    return value, terms[0] + terms[1] + terms[2]
 
 
 on_same_signs = partial(
@@ -104,7 +98,7 @@ def lemma_13_case_1_1(x, y, p, *, factor=1.0):
 
     The smaller of the two at its end 0: then both are equalities.
     """
-    value, size = _eleven(x, y, p)
+    value, size = expression_11(x, y, p)
     constant = factor * jnp.where(jnp.abs(x) >= jnp.abs(y), 1.0, p - 1)
     return Sides(constant * jnp.abs(x - y) ** p, value, magnitude=size)
 
@@ -122,7 +116,7 @@ def lemma_13_case_1_2(x, y, p, *, factor=1.0):
 
     The larger of the two at its end 1: then both are equalities.
     """
-    value, size = _eleven(x, y, p)
+    value, size = expression_11(x, y, p)
     h = jnp.abs(x - y)
     outward = 1 - (1 - h) ** p - p * h * (1 - h) ** (p - 1)
     least = jnp.where(jnp.abs(x) >= jnp.abs(y), outward, (1 - h) ** p - 1 + p * h)
@@ -145,7 +139,7 @@ def lemma_13_case_2(x, y, p, *, less=1.0):
 
     All terms are positive, so that nothing can cancel.
     """
-    value, size = _eleven(x, y, p)
+    value, size = expression_11(x, y, p)
     small, large = jnp.abs(x), jnp.abs(y)
     simple = small**p + (p - less) * large**p + p * large ** (p - 1) * small
     return Sides(value, simple, magnitude=size)

@@ -130,9 +130,9 @@ def _compared(data, tokens, svm, next_svm, starts, p, cone=np.inf):
         "wrong": wrong,
         "gap": gap,
     }
-    # Paths that are at their SVM up to its own gap are left out: they say nothing of a limit.
-    said = np.all((error_of(right, gap) <= right / 10) | (right <= 1e-14), axis=1)
-    return {name: array[said | ~batch["certified"]] for name, array in batch.items()}
+    # Paths whose distance from their SVM is within its own gap cannot show a limit.
+    resolved = np.all((error_of(right, gap) <= right / 10) | (right <= 1e-14), axis=1)
+    return {name: array[resolved | ~batch["certified"]] for name, array in batch.items()}
 
 
 @shared
@@ -218,9 +218,9 @@ def regularisation_path(own, wrong, gap, *, other=False):
     r"""$$W(R)=\arg\min_{\|W\|_{p,p}\le R}\mathcal L(W):\quad \lim_{R\to\infty}\frac{W(R)}{R}
     =\frac{W^{opt}_{mm}}{\|W^{opt}_{mm}\|_{p,p}}$$
 
-    $p = 1.5, 2, 3$; $n, T, d$ of $2, 3, 3$, of $3, 4, 2$ and of $5, 3, 4$; $R$ of 250 to 2000 times
-    $\|W_{mm}\|_{p,p}$, and more where a token lies less than 0.015 beyond the margin; $W(R)$ is
-    the lowest point reached from $W_{mm}$ and three random starts.
+    $p = 1.5, 2, 3$; $n, T, d$ of $2, 3, 3$, of $3, 4, 2$ and of $5, 3, 4$; $R$ of 1000 to 8000
+    times $\|W_{mm}\|_{p,p}$, and more where a token lies less than 0.015 beyond the margin;
+    $W(R)$ is the lowest point reached from $W_{mm}$ and three random starts.
     """
     return sides_of(wrong if other else own, gap)
 

@@ -6,12 +6,9 @@ from functools import cache
 import matplotlib.pyplot as plt
 import pytest
 from jinja2 import Environment, nodes
-from perturbed_records import perturbations
+from perturbed_records import condition_names, perturbations, published
 
-from attlas.experiments.cell import Scale
 from attlas.experiments.find import find_experiments
-from attlas.experiments.join import MISSING_CELLS
-from attlas.experiments.load import load_records, of_scale
 from attlas.experiments.panels import Plot
 from attlas.experiments.prose import written
 
@@ -26,16 +23,7 @@ OF_THE_RUN = {"loop", "stand_in", "digits", "n", "students"}
 _NUMBER = re.compile(r"[-+−]?\d[\d.,\u202f{}]*(?:e[-+−]?\d+)?|\b(?:nan|inf|infinity|never)\b")
 
 
-@cache
-def published(name):
-    """The published record of the most complete scale, or None."""
-    experiment = EXPERIMENTS[name]
-    records = load_records(experiment, results="published")
-    if not records:
-        return None
-    by_key = {record.key: record for record in records}
-    scales = (of_scale(experiment, scale, by_key) for scale in Scale)
-    return experiment.dataset(*max(scales, key=lambda scale: scale.share))
+record = cache(lambda name: published(EXPERIMENTS[name]))
 
 
 def caption(name, place, data):
@@ -55,11 +43,7 @@ def caption(name, place, data):
 def concludes(template):
     """Whether a condition chooses between sentences, and not by the data or settings of the run."""
     choices = [
-        {
-            node.name
-            for node in (each.test, *each.test.find_all(nodes.Name))
-            if isinstance(node, nodes.Name)
-        }
+        condition_names(each.test)
         for each in Environment().parse(template).find_all(nodes.If)
         if each.else_ or each.elif_
     ]
@@ -87,9 +71,9 @@ def words(text):
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")  # logarithms and means of what is not there
 @pytest.mark.parametrize(("name", "place"), CAPTIONS)
 def test_a_caption_follows_its_record(name, place):
-    data = published(name)
-    if data is None or MISSING_CELLS in data.attrs:
-        pytest.skip(f"no whole record of {name} is published")
+    data = record(name)
+    if data is None:
+        pytest.skip(f"no complete record of {name} is published")
     said, template = caption(name, place, data)
     changed = {key: caption(name, place, change(data))[0] for key, change in perturbations(data)}
     assert all(text.endswith(".") for text in changed.values())

@@ -190,7 +190,7 @@ def _trend(lengths: np.ndarray, gaps: np.ndarray) -> dict[str, float]:
 def factor_of_line(lengths: np.ndarray, gaps: np.ndarray) -> str:
     """By which factor the least-squares line of the gaps in log T rises, with Fieller's interval.
 
-    Empty where the quadratic term of the parabola is resolved, since a line says nothing then,
+    Empty where the quadratic term of the parabola is resolved, since a line does not fit then,
     where the line may begin at zero, or for fewer than five runs.
     """
     finite = np.isfinite(gaps)

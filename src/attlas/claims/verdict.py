@@ -44,7 +44,7 @@ class Strength(StrEnum):
     - tested, where it is above 1/2, so that a factor of 2 would be noticed;
     - consistent, where it is at least 1/100: the instances are below the bound, and far from it;
     - vacuous, where no instance comes within a factor of 100 of the bound: on all that was tried,
-      it says nothing about the size of its left side.
+      the size of its left side is not known from it.
 
     Identities are attained, since the check notices a change of a thousandth. No level applies to a
     verdict other than SUPPORTED and where no constant is stated: to a sign (one side is always

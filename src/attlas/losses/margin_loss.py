@@ -3,6 +3,7 @@ r"""Losses of a margin by name: value, derivative and logarithm of the slope tog
 import importlib
 import pkgutil
 from collections.abc import Callable
+from types import ModuleType
 from typing import NamedTuple
 
 from jaxtyping import Array
@@ -47,14 +48,20 @@ def margin_loss(name: str | MarginLoss) -> MarginLoss:
     if isinstance(name, MarginLoss):
         return name
     files = sorted(info.name for info in pkgutil.iter_modules(attlas.losses.__path__))
-    if name in files:
-        file = importlib.import_module(f"attlas.losses.{name}")
-        if hasattr(file, f"{name}_log_slope"):
-            return MarginLoss(
-                getattr(file, name),
-                getattr(file, f"{name}_derivative"),
-                getattr(file, f"{name}_log_slope"),
-            )
-    others = ("assumption_a", "empirical_risk", "margin_loss")
-    names = [file for file in files if file not in others]
-    raise UserError(f"unknown loss {name!r}: choose one of {', '.join(names)}")
+    if name in files and _is_loss(name):
+        file = _file(name)
+        return MarginLoss(
+            getattr(file, name),
+            getattr(file, f"{name}_derivative"),
+            getattr(file, f"{name}_log_slope"),
+        )
+    raise UserError(f"unknown loss {name!r}: choose one of {', '.join(filter(_is_loss, files))}")
+
+
+def _file(name: str) -> ModuleType:
+    return importlib.import_module(f"attlas.losses.{name}")
+
+
+def _is_loss(name: str) -> bool:
+    """Whether a file of the folder defines a margin loss of its name."""
+    return hasattr(_file(name), f"{name}_log_slope")

@@ -54,8 +54,8 @@ def standing(results: Iterable[tuple[Provenance, CheckReport | None]]) -> str:
         'as printed: 1 open; own: 2 open'
     """
     groups = by_provenance(results)
-    told = (f"{provenance}: {sentence(group)}" for provenance, group in groups.items())
-    return "; ".join(told) or "no claims"
+    parts = (f"{provenance}: {sentence(group)}" for provenance, group in groups.items())
+    return "; ".join(parts) or "no claims"
 
 
 def sentence(reports: Iterable[CheckReport | None]) -> str:

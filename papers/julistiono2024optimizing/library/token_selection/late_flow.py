@@ -12,6 +12,7 @@ are nearly linear. Token 0 of each sample is the one that is selected. The plain
 in the log domain, the logarithm of the speed taken as linear along a step.
 """
 
+from functools import partial
 from typing import NamedTuple
 
 import jax
@@ -20,6 +21,7 @@ from jaxtyping import Array, Float
 
 from attlas.data.token_selection import TokenSelection, token_scores
 from attlas.losses.margin_loss import MarginLoss
+from attlas.norms.entrywise import entrywise_norm
 
 _ITERATIONS, _SOLVED = 60, 1e-6
 
@@ -51,6 +53,11 @@ def _primal(dual: Array, p: Array) -> Array:
     return jnp.where(dual == 0, 0, jnp.sign(safe) * jnp.abs(safe) ** (1 / (p - 1)))
 
 
+def _directions(data: TokenSelection) -> Array:
+    """The matrices C_it = (X_i0 - X_it) z_i' of all tokens but the selected one."""
+    return (data.X[:, :1] - data.X[:, 1:])[..., None] * data.z[:, None, None]
+
+
 def _log_coefficients(
     dual: Array, data: TokenSelection, p: Array, loss: MarginLoss
 ) -> tuple[Array, Array]:
@@ -67,7 +74,7 @@ def _log_coefficients(
 def _implicit_step(
     state: _State, data: TokenSelection, p: Array, growth: Array, loss: MarginLoss
 ) -> _State:
-    C = (data.X[:, :1] - data.X[:, 1:])[..., None] * data.z[:, None, None]
+    C = _directions(data)
     before, signs = _log_coefficients(state.dual, data, p, loss)
     log_length = jax.nn.logsumexp(state.log_moves) + (p - 1) * jnp.log(growth)
     count = before.size
@@ -139,12 +146,10 @@ def late_flow(
         ((3, 4, 4), True)
     """
     before, _ = _log_coefficients(dual, data, p, loss)
-    size = jnp.sum(jnp.abs(dual) ** (p / (p - 1))) ** (1 - 1 / p)
-    C = (data.X[:, :1] - data.X[:, 1:])[..., None] * data.z[:, None, None]
+    dual_norm = partial(entrywise_norm, p=p / (p - 1))
     shares = before - jax.nn.logsumexp(before)
-    reach = jnp.einsum("nt,ntde->de", jnp.exp(shares), C)
-    reach = jnp.sum(jnp.abs(reach) ** (p / (p - 1))) ** (1 - 1 / p)
-    length = jnp.log(size / reach * (1 - growth ** (1 - p)))
+    reach = dual_norm(jnp.einsum("nt,ntde->de", jnp.exp(shares), _directions(data)))
+    length = jnp.log(dual_norm(dual) / reach * (1 - growth ** (1 - p)))
     state = _State(dual, log_time, shares + length, jax.nn.logsumexp(before))
 
     def advance(state: _State, _: None) -> tuple[_State, LateFlow]:

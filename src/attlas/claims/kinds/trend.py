@@ -64,7 +64,7 @@ class Trend(Rule):
 
     @abstractmethod
     def trends(self, evidence: Evidence, roundings: int) -> Trends | str:
-        """What the last scales say of each instance, or why they say nothing."""
+        """What the last scales say of each instance, or why no trend can be read from them."""
 
     @abstractmethod
     def summary(self, evidence: Evidence, trends: Trends) -> tuple[str, float, dict[str, float]]:
@@ -146,8 +146,8 @@ class Limit(Trend):
 
         def complies(part: float) -> np.ndarray:
             raised = distance + part * ends
-            tends = np.any(vanishes(np.maximum(raised + wrong, 0)), axis=0)
-            return tends | (raised <= allowed)[..., -1]
+            falls = np.any(vanishes(np.maximum(raised + wrong, 0)), axis=0)
+            return falls | (raised <= allowed)[..., -1]
 
         unit = ends[..., 0]
         resolution = np.where(unit > 0, _smallest(complies), 0) * unit
@@ -156,8 +156,9 @@ class Limit(Trend):
         resolution = np.where(rounding & np.isinf(resolution), unit, resolution)
         resolved = rounding | (resolution <= COARSEST * distance[..., 0])
         away = np.all(stays_away(np.maximum(distance + wrong, 0)), axis=0)
-        plateau = (away | _settled(distance, allowed)) & ~complies(0.0)
-        return _of_rows(complies(0.0) & resolved, plateau, resolution)
+        tends = complies(0.0)
+        plateau = (away | _settled(distance, allowed)) & ~tends
+        return _of_rows(tends & resolved, plateau, resolution)
 
     def summary(self, evidence: Evidence, trends: Trends) -> tuple[str, float, dict[str, float]]:
         """The largest plateau that an instance would hide, and the distances."""
