@@ -71,6 +71,16 @@ def test_values_are_those_of_an_answer(tmp_path):
     assert told(tmp_path, prose, one, experiments=[unanswered]) == []
 
 
+def test_a_finding_names_the_scale_of_its_records(tmp_path):
+    experiment = replace(toy_experiment("runs"), title="Runs")
+    shown = ExperimentEntry(
+        experiment, PLACE, scale="quick", answer="Yes.", values={"gain": 3, "gap": "nan"}
+    )
+    (tmp_path / FILE).write_text('## What holds\n\n- By {{ value("runs", "gain") }}.\n')
+    ((_, (finding,)),) = findings_of([entry("one", tmp_path)], [shown])
+    assert finding.evidence == (Evidence("Runs", shown.anchor, "quick"),)
+
+
 def test_statements_with_a_counterexample_are_counted(tmp_path):
     claim = entry("wrong", tmp_path).claim
     refuted = Erratum(PAPER, "Lemma 1", ErratumClass.REFUTED, "Not so.", claim.name)

@@ -223,10 +223,17 @@ class Drawing:
 
 
 class Evidence(NamedTuple):
-    """A claim or an experiment that supports a finding, and its fragment of the page."""
+    """A claim or an experiment that supports a finding, and its fragment of the page.
+
+    Attributes:
+        name: locator of the claim, or title of the experiment.
+        anchor: the fragment.
+        scale: of the experiment's records; empty for a claim.
+    """
 
     name: str
     anchor: str
+    scale: str = ""
 
 
 class Finding(NamedTuple):

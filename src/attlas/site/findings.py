@@ -78,7 +78,7 @@ class _Grounds:
         entry = self.experiments.get(experiment)
         if entry is None or not entry.answer or name not in entry.values:
             raise _LeftOutError
-        self._use(entry.experiment.title, entry.anchor)
+        self._use(entry.experiment.title, entry.anchor, entry.scale)
         return entry.values[name]
 
     def refuted(self) -> int:
@@ -119,8 +119,8 @@ class _Grounds:
             raise _LeftOutError
         return max(known_ratios)
 
-    def _use(self, name: str, anchor: str) -> None:
-        self.used[anchor] = Evidence(name, anchor)
+    def _use(self, name: str, anchor: str, scale: str = "") -> None:
+        self.used[anchor] = Evidence(name, anchor, scale)
 
 
 def findings_of(
