@@ -10,7 +10,6 @@ from attlas.experiments.execute import execute
 from attlas.experiments.progress import BarProgress, LineProgress
 from attlas.experiments.store import Store
 
-
 LONG = 1e6
 """Seconds that no cell of these takes."""
 
