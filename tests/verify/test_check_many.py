@@ -50,7 +50,7 @@ def test_a_sampler_that_fails_on_many_instances_is_one_line(tmp_path, monkeypatc
     file.write_text(OWN.replace("size=count", "size=count if count < 8 else 'many'"))
     (claim,) = find_claims([str(file)])
     with pytest.raises(UserError, match=r"claims_few.py:\d+: claim .* fails on 8 .* with ") as said:
-        checks.check_group((str(file), [claim.name]), 8, 0, 0.1, 0, {})
+        checks.check_group((str(file), [claim.name]), 8, [0], 0.1, 0, {})
     assert "\n" not in str(said.value)
 
 

@@ -197,6 +197,7 @@ class CheckReport:
         faults: what is wrong with the claim itself, whatever its outcome.
         nearest: factor by which the nearest control exceeds its bound, in the component whose
             nearest control is farthest; None for kinds without a ratio and for errata.
+        near: controls and counts within 5 % of their limit, by `attlas.verify.clearance`.
         statement: LaTeX of the claim, where the report was made by a check of it.
         source: sha256 of the sources that define the claim, as they were when it was checked.
         provenance: of the statement, where the report was made by a check of it.
@@ -214,6 +215,7 @@ class CheckReport:
     source: str = field(default="", compare=False)
     exponents: Mapping[str, float | None] = field(default_factory=dict)
     nearest: float | None = None
+    near: tuple[str, ...] = ()
     provenance: Provenance | None = field(default=None, compare=False)
 
     def __repr__(self) -> str:

@@ -2,7 +2,8 @@
 
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -37,6 +38,12 @@ On = Annotated[
     typer.Option(metavar=PLACES, help="Where the claims run."),
 ]
 Insecure = Annotated[bool, typer.Option("--insecure", help="Allow a remote scheduler without TLS.")]
+Seeds = Annotated[
+    int,
+    typer.Option(
+        min=1, metavar="N", help="Check at N seeds from --seed on: what changes, what nearly does."
+    ),
+]
 Json = Annotated[
     Path | None, typer.Option("--json", metavar="FILE", help="Write the reports as JSON too.")
 ]
@@ -73,6 +80,7 @@ def check(
         typer.Option(min=1, metavar="N", help="Instances per claim; the claim's own by default."),
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the instances.")] = 0,
+    seeds: Seeds = 1,
     challenge: Annotated[
         int,
         typer.Option(min=0, metavar="ROUNDS", help="Rounds of counterexample search."),
@@ -93,31 +101,47 @@ def check(
     require_machine()  # this and the next before JAX is imported
     _set_variables(on, processes)
     from attlas.experiments.store import Store
-    from attlas.experiments.verdicts import FOLDER, write_report
+    from attlas.experiments.verdicts import FOLDER
     from attlas.verify.registry import find_claims
 
     claims = find_claims(names or ())
     files = _requested(json_file, latex_file, markdown_file, junit_file, badge_file)
     store = Store(session_of(context).results)
     store.prepare(FOLDER)
-    reports: dict[str, CheckReport] = {}
-    by_name = {claim.name: claim for claim in claims}
     options = {
         "count": instances,
         "seed": seed,
+        "seeds": seeds,
         "challenge_rounds": challenge,
         "stored": _stored(store, claims, forget),
     }
-    for report, worker_environment in _checked(claims, options, on, processes, insecure):
-        write_report(store, report, by_name[report.claim], worker_environment)
-        _keep(store, report)
-        reports[report.claim] = report
-        _show_progress(len(reports), len(claims))
-    _show(claims, reports)
+    checked = _checked(claims, options, on, processes, insecure)
+    reports = _stored_reports(store, claims, checked, seeds)
+    _show_all(claims, reports)
     if files is not None:
         files.write(claims, reports, store)
-    if any(report.defects for report in reports.values()):
+    if any(report.defects for report in chain(*reports.values())):
         raise typer.Exit(EXIT_DEFECTS)
+
+
+def _stored_reports(
+    store: "Store",
+    claims: "Sequence[Claim]",
+    checked: "Iterator[tuple[CheckReport, dict | None]]",
+    seeds: int,
+) -> "dict[str, list[CheckReport]]":
+    """The reports of each claim as they came, the first of which is stored as its verdict."""
+    from attlas.experiments.verdicts import write_report
+
+    reports: dict[str, list[CheckReport]] = {claim.name: [] for claim in claims}
+    by_name = {claim.name: claim for claim in claims}
+    for done, (report, worker_environment) in enumerate(checked, 1):
+        if not reports[report.claim]:
+            write_report(store, report, by_name[report.claim], worker_environment)
+        _keep(store, report)
+        reports[report.claim].append(report)
+        _show_progress(done, seeds * len(claims))
+    return reports
 
 
 def _requested(*paths: Path | None) -> "CheckFiles | None":
@@ -176,6 +200,15 @@ def _keep(store: "Store", report: "CheckReport") -> None:
         from attlas.experiments.witness import keep_witness
 
         keep_witness(store, report.claim, report.challenge)
+
+
+def _show_all(claims: "Sequence[Claim]", reports: "Mapping[str, Sequence[CheckReport]]") -> None:
+    if all(len(group) == 1 for group in reports.values()):
+        _show(claims, {name: report for name, (report,) in reports.items()})
+    else:
+        from attlas.cli.check_seeds import show_seeds
+
+        show_seeds(claims, reports)
 
 
 def _show(claims: "Sequence[Claim]", reports: "dict[str, CheckReport]") -> None:

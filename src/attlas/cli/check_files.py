@@ -1,7 +1,7 @@
 """The files that `attlas check` writes besides its table: for machines, papers and pages."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -34,16 +34,20 @@ class CheckFiles:
             raise UserError(f"--badge {self.badge} ends in neither .svg nor .json: name one")
 
     def write(
-        self, claims: "Sequence[Claim]", reports: "dict[str, CheckReport]", store: "Store"
+        self,
+        claims: "Sequence[Claim]",
+        reports: "Mapping[str, Sequence[CheckReport]]",
+        store: "Store",
     ) -> None:
         """Write all requested files.
 
-        Tables and badge show the stored reports, which keep the challenge of an earlier check.
+        JSON and JUnit have a report for each claim and seed. Tables and badge show the stored
+        reports, which keep the challenge of an earlier check.
         """
         from attlas.experiments.text_file import write_text_file
         from attlas.experiments.verdicts import report_document
 
-        checked = [reports[claim.name] for claim in claims]
+        checked = [report for claim in claims for report in reports[claim.name]]
         if self.json is not None:
             documents = [report_document(report) for report in checked]
             write_text_file(self.json, json.dumps(documents, indent=1) + "\n", "--json")

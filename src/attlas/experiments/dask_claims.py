@@ -26,6 +26,7 @@ def check_on_dask(
     insecure: bool = False,
     count: int | None = None,
     seed: int = 0,
+    seeds: int = 1,
     challenge_rounds: int = 0,
     stored: Mapping[str, Witness] | None = None,
 ) -> Iterator[tuple[CheckReport, dict[str, Any]]]:
@@ -37,6 +38,8 @@ def check_on_dask(
     Args:
         claims: found by `attlas.verify.registry.find_claims`.
         count: instances per claim; by default each claim's own number.
+        seed: the first of them.
+        seeds: how many seeds.
         challenge_rounds: rounds of attack on each inequality.
         stored: instances from earlier searches, by claim; evaluated first.
 
@@ -47,7 +50,12 @@ def check_on_dask(
         UserError: if no scheduler answers or it goes away, or a worker is incompatible.
     """
     groups = planned_groups(
-        claims, count=count, seed=seed, challenge_rounds=challenge_rounds, stored=stored
+        claims,
+        count=count,
+        seed=seed,
+        seeds=seeds,
+        challenge_rounds=challenge_rounds,
+        stored=stored,
     )
     with dask_client(on, workers, insecure, checker_variables(workers)) as client:
         driver = require_workers(client, {claim.home or __name__ for claim in claims}, on)

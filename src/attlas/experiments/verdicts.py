@@ -70,6 +70,7 @@ def report_document(report: CheckReport) -> dict[str, Any]:
         "detection": [_number(limit) for limit in report.detection],
         "exponents": {name: _number(limit) for name, limit in report.exponents.items()},
         "faults": list(report.faults),
+        "near": list(report.near),
         "seconds": float(report.seconds),
         "defects": list(report.defects),
     }
@@ -266,6 +267,7 @@ def _report(
         source=document["metadata"].get("source", {}).get("sha256", ""),
         exponents={k: v if v is None else float(v) for k, v in stored.get("exponents", {}).items()},
         nearest=_optional(stored.get("nearest")),
+        near=tuple(stored.get("near", ())),
         provenance=Provenance(stored["provenance"]) if stored.get("provenance") else None,
     )
     return report, dict(document["metadata"])

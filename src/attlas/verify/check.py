@@ -10,6 +10,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import product
 from pathlib import Path
 
 import jax
@@ -23,6 +24,7 @@ from attlas.claims.claim import Claim, Control, provenance_of
 from attlas.claims.verdict import ChallengeReport, CheckReport, ControlReport, Verdict, Witness
 from attlas.core.errors import UserError, in_short
 from attlas.projects.loading import source_digest
+from attlas.verify.clearance import near_limits
 from attlas.verify.evidence import (
     Batch,
     Evidence,
@@ -54,6 +56,7 @@ def check(
     alpha: float = 1e-3,
     challenge_rounds: int = 0,
     stored: Witness | None = None,
+    program: Program | None = None,
 ) -> CheckReport:
     """Draw instances of a claim, decide it, and try its controls on the same program.
 
@@ -75,7 +78,7 @@ def check(
     started = time.perf_counter()
     _bound_compiled(claim.name)
     with FACTORISING, jax.enable_x64(True):  # claims may factorise
-        program = compile_program(claim)
+        program = compile_program(claim) if program is None else program
         batch = draw_batch(claim, seed, claim.count if count is None else count)
         holds, sides = program(batch)
         evidence = gather(claim, holds, sides[0], batch=batch)
@@ -85,6 +88,7 @@ def check(
         tried, controls = _controls(claim, program, batch, (holds, sides), alpha=alpha, seed=seed)
         limits = detection_limits(claim, evidence, [control_sides for _, control_sides in controls])
         nearest = nearest_control(claim, evidence, controls)
+        near = near_limits(claim, verdict, evidence, controls, alpha)
         wrong = [*faults(claim, evidence, controls, alpha)]
         wrong += _undefined_assumptions(claim, batch, holds)
         search, unmoving = _searched(claim, challenge_rounds, seed, program, batch)
@@ -97,6 +101,7 @@ def check(
         detection=limits,
         exponents=exponents,
         faults=(*wrong, *unmoving, *unattained(claim, verdict, search)),
+        near=near,
         seconds=time.perf_counter() - started,
         statement=claim.statement,
         source=source_digest(claim.place[0], claim.home),
@@ -243,7 +248,7 @@ def _undefined_assumptions(claim: Claim, batch: Batch, holds: Array) -> tuple[st
 def check_group(
     group: tuple[str, Sequence[str]],
     count: int | None,
-    seed: int,
+    seeds: Sequence[int],
     alpha: float,
     challenge_rounds: int,
     stored: Mapping[str, Witness],
@@ -253,6 +258,7 @@ def check_group(
     Args:
         group: home of the claims of a user project, empty for installed papers; full claim names.
         count: instances, or None for the number that each claim declares.
+        seeds: at each of which every claim is checked.
         alpha: error probability granted to each claim.
         stored: instances of earlier searches, by claim.
 
@@ -262,9 +268,12 @@ def check_group(
     from attlas.verify.check import check
     from attlas.verify.registry import claims_at
 
-    reports = []
-    for claim in claims_at(*group):
+    reports, programs = [], {}
+    # Claims of one file share at one seed what their samplers draw, and at all seeds a program.
+    for seed, claim in product(seeds, claims_at(*group)):
         try:
+            if len(seeds) > 1 and claim.name not in programs:
+                programs[claim.name] = compile_program(claim)
             report = check(
                 claim,
                 count=count,
@@ -272,6 +281,7 @@ def check_group(
                 alpha=alpha,
                 challenge_rounds=challenge_rounds,
                 stored=stored.get(claim.name),
+                program=programs.get(claim.name),
             )
         except UserError:
             raise
@@ -290,6 +300,7 @@ def planned_groups(
     *,
     count: int | None = None,
     seed: int = 0,
+    seeds: int = 1,
     challenge_rounds: int = 0,
     stored: Mapping[str, Witness] | None = None,
 ) -> list[partial[list[CheckReport]]]:
@@ -300,6 +311,8 @@ def planned_groups(
 
     Args:
         count: instances of each, or None for the number that each claim declares.
+        seed: the first seed.
+        seeds: how many seeds, one after the other; each check is granted what it has alone.
         challenge_rounds: rounds of attack on each inequality.
         stored: instances of earlier searches, by claim; evaluated first.
 
@@ -317,7 +330,7 @@ def planned_groups(
             check_group,
             (home, names),
             count=count,
-            seed=seed,
+            seeds=range(seed, seed + seeds),
             alpha=RUN_ALPHA / (2 * max(1, len(claims))),
             challenge_rounds=challenge_rounds,
             stored={name: witnesses[name] for name in names if name in witnesses},
@@ -331,6 +344,7 @@ def check_all(
     *,
     count: int | None = None,
     seed: int = 0,
+    seeds: int = 1,
     challenge_rounds: int = 0,
     processes: int = 2,
     stored: Mapping[str, Witness] | None = None,
@@ -341,13 +355,18 @@ def check_all(
     `attlas._jax.processes.checker_variables` as a worker is.
 
     Yields:
-        One report for each claim, in the order in which they finish.
+        One report for each claim and seed, in the order in which they finish.
 
     Raises:
         UserError: if a worker process dies.
     """
     groups = planned_groups(
-        claims, count=count, seed=seed, challenge_rounds=challenge_rounds, stored=stored
+        claims,
+        count=count,
+        seed=seed,
+        seeds=seeds,
+        challenge_rounds=challenge_rounds,
+        stored=stored,
     )
     if len(groups) == 1 and checker_variables(processes).keys() <= os.environ.keys():
         # A worker would import everything once more for one file: half of a first answer.

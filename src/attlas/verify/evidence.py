@@ -270,7 +270,7 @@ def nearest_control(
     return float(nearest.max()) if nearest.size else None
 
 
-def _uncontrolled(
+def uncontrolled(
     claim: Claim, evidence: Evidence, controls: Sequence[tuple[Control, Evidence]], alpha: float
 ) -> tuple[tuple[int, ...], ...]:
     """Indices of components of a SUPPORTED claim that need a control and have none."""
@@ -330,7 +330,7 @@ def faults(
 ) -> tuple[str, ...]:
     """Sentences on faults of the claim itself: components without a control, coarse identities."""
     sentences = []
-    if places := _uncontrolled(claim, evidence, controls, alpha):
+    if places := uncontrolled(claim, evidence, controls, alpha):
         total = int(np.prod(_entries(claim, evidence)))
         listed = ", ".join(str(place[0] if len(place) == 1 else place) for place in places[:4])
         more = ", ..." if len(places) > 4 else ""
