@@ -36,14 +36,16 @@ OTHER = {1.5: 3.0, 2.0: 3.0, 3.0: 1.5}
 """Each p of a flow, and another p whose attention SVM it does not approach."""
 COUNT = 64
 STEPS, STEP, EVERY = 1600, 0.1, 40
-GROWTH, REACH = 1.05, 1e5
-"""Of ||W|| in an implicit step, and in all of them: norms of 10^7 in the end."""
+GROWTH, REACH = 1.05, 1e8
+"""Of ||W|| in an implicit step, and in all of them: norms of 10^10 in the end."""
 RESOLVED = 1e-22
 """A divergence of directions whose roundings are below 10^-4 of it."""
 START = 35.0
 """Largest R_delta / ||W_mm|| of a start: the flow is to go well beyond it."""
 SHARES = np.array([1 / 8, 1 / 4, 1 / 2, 1.0])
 """Of the last norm, far apart, to see a growth fade."""
+EIGHTHS = 8.0 ** np.arange(-3, 1)
+"""Of the last log time: log k / ||W|| goes to a constant like log x / x, which falls slowly."""
 LOGISTIC = np.array([1.0, 0, 0, 0])
 """The mixture that is the logistic loss alone."""
 LATE = 2.0 ** np.array([-1.5, -1, -0.5, 0])
@@ -175,6 +177,7 @@ def _flows(rng):
     right, wrong = (np.asarray(divergences(path.W, aim, p)) for aim in (W_mm, another_potential))
     row, last = np.arange(len(p)), last_resolved(right)
     log_k, x = (values[row, last][:, None] * SHARES for values in (log_time, norm))
+    clock = log_time[:, -1:] * EIGHTHS
     flows = {
         "p": p,
         "norm": x,
@@ -183,6 +186,8 @@ def _flows(rng):
         "divergence": read_at(log_k, log_time, right),
         "other_divergence": read_at(log_k, log_time, wrong),
         "norm_by_time": read_at(log_k, log_time, norm),
+        "clock": clock,
+        "norm_by_clock": read_at(clock, log_time, norm),
     }
     rows = np.flatnonzero(solved(path))[:COUNT]
     return {name: value[rows] for name, value in flows.items()}
@@ -194,5 +199,6 @@ def flows(rng, count):
     A flow whose implicit steps are not solved is replaced by a spare draw. At `SHARES` of the last
     norm: `norm`, `divergence_by_norm`; at `SHARES` of the last log time:
     `log_k`, `norm_by_time`, `divergence` and `other_divergence` (from a direction of another p).
+    At `EIGHTHS` of it, whatever the divergence is: `clock`, `norm_by_clock`.
     """
     return {name: value[:count] for name, value in _flows(rng).items()}

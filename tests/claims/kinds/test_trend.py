@@ -28,8 +28,6 @@ EXEMPT = {
     "gu2024exploring/kernel-limit-softmax",
     "gu2024exploring/kernel-limit-exponential",
     "gu2024exploring/kernel-limit-relu",
-    "julistiono2024optimizing/lemma-30",
-    "julistiono2024optimizing/rate-theorem",
     "julistiono2024optimizing/one-support-sample",
     "julistiono2024optimizing/two-support-samples",
     "julistiono2024optimizing/token-without-multiplier",
@@ -62,7 +60,8 @@ def test_decay_is_told_from_a_plateau(distance, tends):
 @pytest.mark.parametrize(
     ("ratio", "bounded"),
     [(N**0.0, True), (2 - 1 / N, True), (2 + 1 / N, True), (1 / N, True), (N**0.2, False),
-     (100 / N + 1e-3 * N, False), (1 + 1000 / N + 1e-4 * N, False), (np.log(N), False)],
+     (100 / N + 1e-3 * N, False), (1 + 1000 / N + 1e-4 * N, False), (np.log(N), False),
+     (1 / (N * np.log(N) ** 2), True), (1 / N + 1e-8 * N, False), (1 / N + 3e-6 * N, False)],
 )  # fmt: skip
 def test_a_bounded_ratio_is_told_from_growth_and_from_a_transient(ratio, bounded):
     assert stays_bounded(ratio[None], N[None]).tolist() == [bounded]

@@ -23,7 +23,7 @@ from attlas.data.token_selection import TokenSelection, token_scores
 from attlas.losses.margin_loss import MarginLoss
 from attlas.norms.entrywise import entrywise_norm
 
-_ITERATIONS, _SOLVED = 60, 1e-6
+_ITERATIONS, _SOLVED, _ROUNDINGS = 60, 1e-6, 8
 
 
 class LateFlow(NamedTuple):
@@ -78,6 +78,12 @@ def _implicit_step(
     before, signs = _log_coefficients(state.dual, data, p, loss)
     log_length = jax.nn.logsumexp(state.log_moves) + (p - 1) * jnp.log(growth)
     count = before.size
+    # Logarithms of late coefficients are inner products with W, rounded like them and, in a system
+    # of that many equations, by up to the square of their number more.
+    terms = jnp.einsum("ntde,de->nt", jnp.abs(C), jnp.abs(_primal(state.dual, p)))
+    roundings = _ROUNDINGS * (count + 1) ** 2
+    rounded = roundings * jnp.finfo(before.dtype).eps * jnp.max(terms)
+    allowed = jnp.maximum(_SOLVED, rounded)
 
     def moved(log_moves: Array) -> Array:
         moves = signs * jnp.exp(log_moves.reshape(before.shape))
@@ -91,7 +97,7 @@ def _implicit_step(
 
     def again(carry: tuple[Array, Array, Array]) -> Array:
         _, error, done = carry
-        return (error > _SOLVED) & (done < _ITERATIONS)
+        return (error > allowed) & (done < _ITERATIONS)
 
     def newton(carry: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
         y, _, done = carry
@@ -108,7 +114,7 @@ def _implicit_step(
     log_speed = jax.nn.logsumexp(after)
     slower = jnp.maximum(state.log_speed - log_speed, 1e-9)
     spent = log_length - log_speed + jnp.log(-jnp.expm1(-slower) / slower)
-    solved = (error <= _SOLVED) & jnp.all((signs == later_signs) | (log_moves < log_length - 700))
+    solved = (error <= allowed) & jnp.all((signs == later_signs) | (log_moves < log_length - 700))
     dual = jnp.where(solved, dual, jnp.nan)
     return _State(dual, jnp.logaddexp(state.log_time, spent), log_moves, log_speed)
 

@@ -314,8 +314,9 @@ def stays_bounded(ratio: np.ndarray, scales: np.ndarray) -> np.ndarray:
     r"""Whether a ratio at four scales is bounded: settled without growth, or fading to a constant.
 
     Settled: the last log-log slope is not positive and rises by at most 0.05 over the one
-    before. Fading: the slopes have one sign and each is at most half of the one before. A ratio
-    that still falls fast while its slope rises is a transient and does not comply.
+    before, or it rises by less than before and Aitken's limit of the slopes is not positive.
+    Fading: the slopes have one sign and each is at most half of the one before. A ratio that still
+    falls fast while its slope rises faster is a transient and does not comply.
 
     Args:
         ratio: positive numbers of shape (..., 4).
@@ -324,13 +325,13 @@ def stays_bounded(ratio: np.ndarray, scales: np.ndarray) -> np.ndarray:
     Examples:
         >>> n = 10.0 ** np.arange(1, 5)
         >>> behind = 1 + 1000 / n + 1e-4 * n
-        >>> ratios = np.stack([2 - 1 / n, 1 / n, n**0.1, behind])
-        >>> stays_bounded(ratios, np.tile(n, (4, 1))).tolist()
-        [True, True, False, False]
+        >>> ratios = np.stack([2 - 1 / n, 1 / n, 1 / (n * np.log(n) ** 2), n**0.1, behind])
+        >>> stays_bounded(ratios, np.tile(n, (5, 1))).tolist()
+        [True, True, True, False, False]
     """
     slope = slopes(ratio, scales)
     second, third = slope[..., 1], slope[..., 2]
-    return ((third <= 0) & (third <= second + RISE)) | _fading(slope)
+    return ((third <= 0) & (third <= second + RISE)) | _levels(slope) | _fading(slope)
 
 
 def keeps_growing(ratio: np.ndarray, scales: np.ndarray) -> np.ndarray:
@@ -348,6 +349,14 @@ def keeps_growing(ratio: np.ndarray, scales: np.ndarray) -> np.ndarray:
     """
     slope = slopes(ratio, scales)
     return (slope[..., 2] > 0) & ~_fading(slope)
+
+
+def _levels(slope: np.ndarray) -> np.ndarray:
+    """Whether slopes rise, by less and less, to a limit (Aitken's) that is not positive."""
+    rise, later = np.moveaxis(np.diff(slope, axis=-1), -1, 0)
+    slows = (later > 0) & (later < rise)
+    limit = slope[..., -1] + later**2 / np.where(slows, rise - later, 1)
+    return slows & (limit <= 0)
 
 
 def _fading(slope: np.ndarray) -> np.ndarray:
