@@ -2,10 +2,10 @@
 
 from pathlib import Path
 
-from attlas.experiments.packed import arrays_files
+from attlas.experiments.pair import file_pair
 
 
 def arrays_of(path: Path) -> Path:
     """The one file with arrays beside a JSON file."""
-    (packed,) = arrays_files(path.parent, path.stem)
+    (packed,) = file_pair(path.parent, path.stem).all_data()
     return packed

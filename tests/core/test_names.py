@@ -32,14 +32,14 @@ def test_a_missing_array_is_named_with_the_nearest():
 def test_a_name_is_found_where_it_stands_and_kept():
     import attlas._files as package
 
-    find, names = lazy_names("attlas._files", {"draft_of": "plain_file"})
+    find, names = lazy_names("attlas._files", {"write_file": "file_changes"})
     try:
-        assert find("draft_of").__module__ == "attlas._files.plain_file"
-        assert vars(package)["draft_of"] is find("draft_of")
-        assert "draft_of" in names()
+        assert find("write_file").__module__ == "attlas._files.file_changes"
+        assert vars(package)["write_file"] is find("write_file")
+        assert "write_file" in names()
         assert names() == sorted(names())
     finally:
-        vars(package).pop("draft_of", None)
+        vars(package).pop("write_file", None)
 
 
 def test_a_name_that_is_not_there_is_named():

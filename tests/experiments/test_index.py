@@ -85,10 +85,10 @@ def test_an_index_of_other_rules_is_not_used(written, monkeypatch):
 
 
 def test_a_folder_that_cannot_be_written_is_read_without_an_index(written, monkeypatch):
-    def refuse(self, content):
+    def refuse(target, content, *, durable):
         raise OSError("read-only")
 
-    monkeypatch.setattr("pathlib.Path.write_bytes", refuse)
+    monkeypatch.setattr("attlas.experiments.index.write_file", refuse)
     assert len(Store(written).records("toy")) == 3
     assert not (written / "toy" / NAME).exists()
 

@@ -144,15 +144,6 @@ def test_a_folder_that_cannot_be_made_is_one_clear_line(tmp_path):
         assert "\n" not in str(caught.value)
 
 
-def test_drafts_of_a_killed_process_are_removed_when_stale(folder):
-    for name, age in ((".old.json.7.draft", 7200), (".new.json.8.draft", 0)):
-        (folder / name).write_text("half")
-        then = (folder / name).stat().st_mtime - age
-        os.utime(folder / name, (then, then))
-    probe_folder(folder)
-    assert [path.name for path in folder.glob(".*")] == [".new.json.8.draft"]
-
-
 def test_quarantine_overwrites_nothing(folder):
     quarantine(folder, "one")
     assert read_pair(folder, "one", "witness") is None

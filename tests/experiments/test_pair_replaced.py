@@ -6,20 +6,19 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from pathlib import Path
 
 import numpy as np
 import pytest
 from arrays_of import arrays_of
 
-from attlas._files import plain_file
-from attlas._files.plain_file import Damaged, folder_lock
+from attlas._files import file_changes
+from attlas._files.file_changes import draft_path, write_file
+from attlas._files.plain_file import Damaged
 from attlas.core.errors import UserError
 from attlas.experiments.cell import Cell
 from attlas.experiments.environment import environment
-from attlas.experiments.packed import arrays_files
-from attlas.experiments.pair import STALE_SECONDS, probe_folder, quarantine, read_pair, write_pair
+from attlas.experiments.pair import file_pair, probe_folder, quarantine, read_pair, write_pair
 from attlas.experiments.record import Layout, Record, record_key
 from attlas.experiments.store import Store
 
@@ -84,11 +83,15 @@ def write(folder: Path, x: int) -> Path:
     return write_pair(folder, "one", document, {"x": np.full(9, x)})
 
 
+def arrays_files(folder: Path, stem: str) -> tuple[Path, ...]:
+    return file_pair(folder, stem).all_data()
+
+
 def read(folder: Path) -> int:
     """What the pair holds; both files say it."""
-    pair = read_pair(folder, "one", "witness")
-    assert pair is not None
-    document, arrays = pair
+    found = read_pair(folder, "one", "witness")
+    assert found is not None
+    document, arrays = found
     assert (arrays["x"] == document["facts"]["x"]).all()
     return document["facts"]["x"]
 
@@ -108,7 +111,7 @@ def folder(request, tmp_path):
 
 @pytest.fixture
 def no_locks(monkeypatch):
-    monkeypatch.setattr(plain_file, "fcntl", None)
+    monkeypatch.setattr(file_changes, "fcntl", None)
 
 
 @pytest.mark.thorough
@@ -130,7 +133,7 @@ def test_a_reader_beside_two_writers_always_finds_a_whole_pair(folder):
 @pytest.mark.parametrize("locks", ["with locks", "without locks"])
 def test_a_reader_beside_a_writer_always_finds_a_whole_pair(folder, locks, monkeypatch):
     if locks == "without locks":
-        monkeypatch.setattr(plain_file, "fcntl", None)
+        monkeypatch.setattr(file_changes, "fcntl", None)
 
     def rewrite():
         for k in range(61):
@@ -211,7 +214,7 @@ def test_pairs_of_earlier_versions_are_read_and_replaced(tmp_path):
 
 
 def test_a_damaged_pair_is_set_aside_whole(folder):
-    (packed,) = arrays_files(folder, "one")
+    packed = arrays_of(folder / "one.json")
     packed.write_bytes(packed.read_bytes()[:-5])
     with pytest.raises(Damaged, match=packed.name):
         read(folder)
@@ -247,48 +250,80 @@ def test_what_was_replaced_since_it_was_found_damaged_is_not_set_aside(tmp_path,
 
 
 @pytest.mark.usefixtures("no_locks")
-def test_without_locks_arrays_are_removed_when_no_writer_can_need_them(tmp_path):
+def test_without_locks_replaced_arrays_stay_until_the_folder_can_be_locked(tmp_path, monkeypatch):
     for x in (1, 2, 3):
         write(tmp_path, x)
+    probe_folder(tmp_path)
     assert len(arrays_files(tmp_path, "one")) == 3
-    for path in arrays_files(tmp_path, "one"):
-        age(path)
-    write(tmp_path, 4)
+    assert read(tmp_path) == 3
+    monkeypatch.undo()
+    probe_folder(tmp_path)
     assert arrays_files(tmp_path, "one") == (arrays_of(tmp_path / "one.json"),)
-    assert read(tmp_path) == 4
+    assert read(tmp_path) == 3
 
 
-def test_arrays_of_killed_writers_are_removed_when_stale(folder):
+def test_drafts_and_arrays_of_killed_writers_are_removed_whatever_their_age(folder):
     there = sorted(folder.iterdir())
     left = [folder / f"{stem}@{'0' * 16}.npz" for stem in ("one", "two")]
+    left += [draft_path(folder / name, is_alone=True) for name in ("one.json", "two.json")]
     for path in (*left, folder / "mine.npz"):
         path.write_bytes(b"")
-    probe_folder(folder)
-    assert all(path.exists() for path in left)
-    for path in folder.iterdir():
-        age(path)
+    for path in (left[0], left[2]):
+        os.utime(path, (0, 0))
     probe_folder(folder)
     assert sorted(folder.iterdir()) == sorted([*there, folder / "mine.npz"])
 
 
-def age(path: Path) -> None:
-    then = time.time() - 2 * STALE_SECONDS
-    os.utime(path, (then, then))
+def test_what_another_machine_writes_is_left_to_it_whatever_the_clock_says(folder, monkeypatch):
+    data = folder / f"one@{'0' * 16}.npz"
+    with monkeypatch.context() as elsewhere:
+        elsewhere.setattr(file_changes, "machine", lambda: "0" * 8)
+        draft = draft_path(folder / "one.json", is_alone=True)
+    for path in (draft, data):
+        path.write_bytes(b"")
+        os.utime(path, (0, 0))
+    probe_folder(folder)
+    write(folder, 2)
+    assert draft.exists()
+    assert data.exists()
+    draft.unlink()
+    write(folder, 3)
+    assert not data.exists()
 
 
-def test_a_lock_keeps_others_waiting_and_its_holder_not(tmp_path):
-    order = []
+def test_the_draft_of_a_running_writer_survives_another_process_that_prepares(folder):
+    began, go_on = threading.Event(), threading.Event()
 
-    def other():
-        with folder_lock(tmp_path) as is_held:
-            order.append(("other", is_held))
+    def content():
+        yield b"{"
+        began.set()
+        assert go_on.wait(10)
+        yield b"}"
 
-    waiting = threading.Thread(target=other)
-    with folder_lock(tmp_path) as first, folder_lock(tmp_path) as second:
-        waiting.start()
-        waiting.join(0.2)
-        order.append(("holder", first and second))
-    waiting.join()
-    assert order == [("holder", True), ("other", True)]
-    with folder_lock(tmp_path / "absent") as is_held:
-        assert not is_held
+    writer = threading.Thread(target=write_file, args=(folder / "two.json", content()))
+    writer.start()
+    assert began.wait(10)
+    (draft,) = folder.glob(".*.draft")
+    os.utime(draft, (0, 0))
+    other = threading.Thread(target=probe_folder, args=(folder,))
+    other.start()
+    other.join(0.2)
+    assert draft.exists()
+    go_on.set()
+    writer.join()
+    other.join()
+    assert (folder / "two.json").read_text() == "{}"
+
+
+def test_a_damaged_pair_is_set_aside_before_another_takes_its_place(folder):
+    packed, said = arrays_of(folder / "one.json"), []
+    harmed = packed.read_bytes()[:-5]
+    packed.write_bytes(harmed)
+    document = {"kind": "witness", "claim": "a/b", "facts": {"x": 2}, "metadata": ENVIRONMENT}
+    write_pair(folder, "one", document, {"x": np.full(9, 2)}, said.append)
+    assert read(folder) == 2
+    assert len(said) == 1
+    assert packed.name in said[0]
+    kept = {path.suffix: path.read_bytes() for path in (folder / "quarantine").iterdir()}
+    assert kept[".npz"] == harmed
+    assert b'"x": 1' in kept[".json"]

@@ -146,8 +146,12 @@ def test_a_damaged_verdict_is_named_and_left_out(tmp_path, report):
     packed.write_bytes(b"")
     assert read_reports(store) == ()
     assert packed.name in store.notes[0]
-    write_report(store, report)
-    assert len(read_reports(store)) == 1
+    write_report(store, replace(report, challenge=None))
+    ((found, _),) = read_reports(store)
+    assert found.challenge is None
+    # The challenge that is lost is named, and what is left of it kept.
+    assert "if it had a challenge, challenge the claim again" in store.notes[1]
+    assert len(list((path.parent / "quarantine").iterdir())) == 2
 
 
 def test_a_witness_comes_back(tmp_path):

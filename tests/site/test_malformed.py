@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 from arrays_of import arrays_of
 
-from attlas.experiments.packed import new_arrays_file, pack_arrays
-from attlas.experiments.pair import seal
+from attlas.experiments.packed import pack_arrays
+from attlas.experiments.pair import file_pair, seal
 from attlas.site.atlas import gather
 from attlas.site.pages import render_single
 
@@ -31,7 +31,7 @@ def repack(path: Path, content: bytes, shapes: dict[str, list[int]] | None = Non
     """Put other arrays beside a document, with a checksum that fits."""
     told: dict[str, Any] = {"sha256": hashlib.sha256(content).hexdigest()}
     arrays_of(path).unlink()
-    new_arrays_file(path.parent, path.stem, told["sha256"]).write_bytes(content)
+    file_pair(path.parent, path.stem).data(told["sha256"]).write_bytes(content)
     if shapes is not None:
         told["shapes"] = shapes
     rewrite(path, lambda d: d["arrays"].update(told))

@@ -76,7 +76,7 @@ def write_paper(key: str, title: str, folder: Path) -> tuple[Path, ...]:
 
 
 def _make(folder: Path) -> None:
-    from attlas._files.plain_file import make_folder
+    from attlas._files.file_changes import make_folder
     from attlas.core.errors import UserError
 
     try:

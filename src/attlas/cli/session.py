@@ -10,7 +10,7 @@ from textwrap import shorten
 
 import typer
 
-from attlas._files.plain_file import make_folder
+from attlas._files.file_changes import make_folder
 from attlas.core.errors import UserError
 
 PLACES = "local|dask|dask://HOST:PORT|tls://HOST:PORT"

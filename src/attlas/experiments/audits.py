@@ -6,7 +6,8 @@ import re
 from pathlib import Path
 from typing import Any
 
-from attlas._files.plain_file import Damaged, make_folder, printable, read_plain_file, stems
+from attlas._files.file_changes import make_folder
+from attlas._files.plain_file import Damaged, printable, read_plain_file, stems
 from attlas.core.errors import UserError
 from attlas.experiments.schema import first_violation
 from attlas.experiments.text_file import write_text_file

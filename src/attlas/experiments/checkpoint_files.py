@@ -6,7 +6,6 @@ a checkpoint of others is ignored. A damaged one fails its checksum, is reported
 
 import contextlib
 import json
-import shutil
 import time
 import uuid
 from collections.abc import Iterator, Mapping
@@ -17,7 +16,14 @@ from typing import Any
 
 import numpy as np
 
-from attlas._files.plain_file import Damaged, draft_of, make_folder, read_plain_file
+from attlas._files.file_changes import (
+    make_folder,
+    move_file,
+    remove_file,
+    remove_folder,
+    write_file,
+)
+from attlas._files.plain_file import Damaged, read_plain_file
 from attlas.core.checkpoint import tree_digest
 from attlas.core.errors import UserError
 from attlas.experiments.packed import LARGEST_FILE, content_digest, pack_arrays, unpack_arrays
@@ -51,12 +57,11 @@ class Checkpointing:
 def driver_mark(root: Path) -> Iterator[str]:
     """Path of a temporary file by which remote workers recognise a shared results folder `root`."""
     path = root.absolute() / f".driver-{uuid.uuid4().hex}"
-    make_folder(path.parent)
-    path.touch()
+    write_file(path, [], durable=False)
     try:
         yield str(path)
     finally:
-        path.unlink(missing_ok=True)
+        remove_file(path)
 
 
 def checkpoint_folder(root: Path, experiment: str, key: str) -> Path:
@@ -84,9 +89,7 @@ def cells_in_progress(root: Path, experiment: str) -> set[str]:
 
 def remove_checkpoints(folder: Path) -> None:
     """Delete a cell's checkpoints once its record is written."""
-    shutil.rmtree(folder, ignore_errors=True)
-    with contextlib.suppress(OSError):  # other cells have theirs beside it
-        folder.parent.rmdir()
+    remove_folder(folder)
 
 
 class CheckpointFiles:
@@ -139,9 +142,7 @@ class CheckpointFiles:
                 "seconds": self.seconds,
                 "sha256": _digest(arrays),
             }
-            with draft_of(path, durable=True) as draft:
-                content = {**arrays, _HEADER: np.array(json.dumps(header))}
-                draft.write_bytes(pack_arrays(content))
+            write_file(path, [pack_arrays({**arrays, _HEADER: np.array(json.dumps(header))})])
         except (OSError, UserError) as error:
             self.notes.append(f"could not write the checkpoint {path} ({error})")
 
@@ -175,8 +176,8 @@ def _set_aside(path: Path) -> Path:
     names = (f"{path.parent.name}-{path.stem}.{number}.npz" for number in count())
     target = next(aside / name for name in names if not (aside / name).exists())
     try:
-        aside.mkdir(exist_ok=True)
-        path.replace(target)
+        make_folder(aside)
+        move_file(path, target)
     except OSError as error:
         raise UserError(f"cannot move {path} aside ({error.strerror or error})") from error
     return aside

@@ -12,7 +12,8 @@ import json
 from functools import cache
 from pathlib import Path
 
-from attlas._files.plain_file import Damaged, draft_of, read_plain_file
+from attlas._files.file_changes import write_file
+from attlas._files.plain_file import Damaged, read_plain_file
 from attlas.experiments.packed import canonical_json, content_digest
 from attlas.experiments.schema import schema
 
@@ -48,8 +49,7 @@ class Index:
         text = json.dumps({**content, "seal": content_digest(content)}).encode()
         # On a read-only medium or a full disk reading continues, more slowly.
         with contextlib.suppress(OSError):
-            with draft_of(self.folder / NAME) as draft:
-                draft.write_bytes(text)
+            write_file(self.folder / NAME, [text], durable=False)
             self._is_new = False
 
 

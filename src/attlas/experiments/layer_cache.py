@@ -7,13 +7,13 @@ draft, synchronised to disk and renamed; a truncated or altered file is detected
 import contextlib
 import hashlib
 import json
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 
-from attlas._files.plain_file import Damaged, draft_of, printable, read_plain_file
+from attlas._files.file_changes import remove_file, remove_folder, write_file
+from attlas._files.plain_file import Damaged, printable, read_plain_file
 from attlas.core.errors import UserError
 from attlas.experiments.environment import code_hash
 from attlas.experiments.packed import pack_arrays, unpack_arrays
@@ -110,7 +110,7 @@ class LayerCache:
         except Damaged as damage:
             self.on_note(printable(f"{damage}: layer {index} is computed again"))
             with contextlib.suppress(IsADirectoryError):
-                path.unlink(missing_ok=True)
+                remove_file(path)
             return None
 
     def write(self, index: int, values: dict[str, np.ndarray]) -> None:
@@ -121,8 +121,7 @@ class LayerCache:
         """
         packed, path = pack_arrays(values), self._path(index)
         try:
-            with draft_of(path, durable=True) as draft:
-                draft.write_bytes(_seal(packed) + packed)
+            write_file(path, [_seal(packed), packed])
         except OSError as error:
             raise UserError(
                 f"cannot write {path} ({error.strerror or error}): free space or rights there, "
@@ -135,7 +134,7 @@ class LayerCache:
 
     def forget(self) -> None:
         """Delete the layers, once the audit is finished and stored."""
-        shutil.rmtree(self.folder, ignore_errors=True)
+        remove_folder(self.folder)
 
     def _path(self, index: int) -> Path:
         return self.folder / f"{index:05d}.layer"

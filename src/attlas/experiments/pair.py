@@ -1,48 +1,46 @@
-"""A file pair on disk, arrays in `.npz` and metadata in `.json`, written atomically.
+"""Typed documents on disk, each with its arrays: written, read, set aside and removed.
 
-The JSON file is the commit point. Both files are written as drafts and synchronised to disk. The
-arrays then get a name of their own, see `attlas.experiments.packed`, the JSON file replaces
-its predecessor in one step, and only then the predecessor's arrays are deleted. So a reader always
-sees the old pair or the new one, even if the writer dies. A reader who sees a JSON file without its
-arrays reads again under `folder_lock`.
+A document is a sealed JSON file that names the `.npz` file of its arrays by their sha256; how both
+are replaced in one step is in `attlas._files.file_changes`. The seal over the text and the
+checksum of the arrays detect truncated or altered files. A seal does not prove that we wrote a
+file: a document that does not fit its published schema and its arrays counts as damaged. What is
+damaged is named and set aside before another takes its place. No pickle is written or read.
 
-The JSON file holds the checksum of the arrays' file and a seal over its own text, which detect
-truncated or altered files. A seal does not prove that we wrote a file: a document that does not fit
-its published schema and its arrays counts as damaged. No pickle is written or read.
+A stem never contains `@`: it is a record's key, or a claim's name reduced to letters, digits and
+`-_.()`.
 """
 
 import contextlib
 import hashlib
 import json
-import os
-import time
-from collections import defaultdict
-from collections.abc import Iterable, Mapping
+import warnings
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from attlas._files.plain_file import Damaged, draft_path, folder_lock, make_folder, read_plain_file
+from attlas._files.file_changes import (
+    FilePair,
+    folder_lock,
+    make_folder,
+    remove_file,
+    tidy,
+    write_file,
+)
+from attlas._files.plain_file import Damaged, read_plain_file
 from attlas.core.errors import UserError
 from attlas.experiments.packed import (
     LARGEST_FILE,
     SCHEMA,
-    arrays_file,
-    arrays_files,
     content_digest,
-    is_named_by_content,
-    new_arrays_file,
     pack_arrays,
-    pair_stem,
     unpack_arrays,
 )
 
 if TYPE_CHECKING:
     from attlas.experiments.index import Index
 
-STALE_SECONDS = 3600.0
-"""Age at which the unfinished files of a dead process are deleted."""
 LARGEST_TEXT = 2**24
 """Largest JSON file, in bytes, that is written or read."""
 LARGEST_INTEGER = 2**64
@@ -51,16 +49,21 @@ DEEPEST = 32
 
 
 def write_pair(
-    folder: Path, stem: str, document: Mapping[str, Any], arrays: Mapping[str, np.ndarray]
+    folder: Path,
+    stem: str,
+    document: Mapping[str, Any],
+    arrays: Mapping[str, np.ndarray],
+    note: Callable[[str], None] = warnings.warn,
 ) -> Path:
     """Write one pair atomically, replacing an old pair of that name; returns the JSON file's path.
 
-    If the same pair exists already, byte by byte, nothing is written.
+    If the same pair exists already, byte by byte, nothing is written. A damaged one is set aside.
 
     Args:
         folder: created if missing.
         stem: file name without suffix.
         document: plain JSON; the fields `schema`, `arrays` and `seal` are added.
+        note: receives one line about a damaged pair.
 
     Raises:
         UserError: if the arrays are too large, the folder cannot be written or the disk is full;
@@ -80,68 +83,57 @@ def write_pair(
     text = json.dumps(sealed, indent=1, sort_keys=True, allow_nan=False).encode()
     if len(text) > LARGEST_TEXT:
         raise UserError(f"{stem} needs {len(text)} bytes of JSON, of at most {LARGEST_TEXT}")
-    target, packed = folder / f"{stem}.json", new_arrays_file(folder, stem, digest)
-    if _is_there(target, text, arrays_file(folder, stem, digest), content):
-        return target
-    drafts: list[Path] = []
+    pair = file_pair(folder, stem)
+    with only_writer(folder):
+        if not _is_there(pair, text, digest, content):
+            _set_aside_if_damaged(folder, stem, document["kind"], note)
+            pair.replace(text, digest, [content])
+    return pair.document
+
+
+@contextlib.contextmanager
+def only_writer(folder: Path) -> Iterator[None]:
+    """Create a folder and hold its lock, so that nothing changes between a look and a write.
+
+    Raises:
+        UserError: if the block cannot write there.
+    """
     try:
         make_folder(folder)
-        drafts.append(_draft(packed, content))
-        drafts.append(_draft(target, text))
-        _replace(target, drafts[1], packed, drafts[0])
+        with folder_lock(folder):
+            yield
     except OSError as error:
-        raise UserError(_unwritable(target, error)) from error
-    finally:
-        for draft in drafts:
-            with contextlib.suppress(OSError):
-                draft.unlink(missing_ok=True)
-    return target
+        reason = error.strerror or str(error)
+        raise UserError(
+            f"cannot write {error.filename or folder} ({reason}): free space or rights there, or "
+            "name another folder with --results"
+        ) from error
 
 
-def _is_there(target: Path, text: bytes, packed: Path, content: bytes) -> bool:
+def file_pair(folder: Path, stem: str) -> FilePair:
+    """The places of a document and its arrays.
+
+    Examples:
+        >>> file_pair(Path("joint"), "0f").document.as_posix()
+        'joint/0f.json'
+    """
+    return FilePair(folder / f"{stem}.json", stem, ".npz")
+
+
+def _is_there(pair: FilePair, text: bytes, digest: str, content: bytes) -> bool:
     try:
-        same = read_plain_file(target, LARGEST_TEXT) == text
-        return same and read_plain_file(packed, LARGEST_FILE) == content
+        same = read_plain_file(pair.document, LARGEST_TEXT) == text
+        return same and read_plain_file(pair.stored_data(digest), LARGEST_FILE) == content
     except Damaged:
         return False
 
 
-def _replace(target: Path, text: Path, packed: Path, content: Path) -> None:
-    """Give both drafts their names, then delete arrays that no document names any more."""
-    folder, stem = target.parent, target.stem
-    with folder_lock(folder) as is_alone:
-        surplus: tuple[Path, ...] = (packed,)
-        try:
-            content.replace(packed)
-            _sync_folder(folder)  # no document names arrays that a power failure could take
-            text.replace(target)
-            _sync_folder(folder)
-            surplus = arrays_files(folder, stem)
-        finally:
-            _remove_unnamed(folder, stem, surplus, at_once=is_alone)
-
-
-def _remove_unnamed(folder: Path, stem: str, files: Iterable[Path], *, at_once: bool) -> None:
-    """Delete those files with arrays that the current document does not name.
-
-    Without a lock only old ones: another writer may be about to name the new ones.
-    """
+def _set_aside_if_damaged(folder: Path, stem: str, kind: str, note: Callable[[str], None]) -> None:
+    """Name and move a pair that cannot be read, so that no writer overwrites it."""
     try:
-        text = read_plain_file(folder / f"{stem}.json", LARGEST_TEXT)
-        named = None
-        if text is not None:
-            named = arrays_file(folder, stem, json.loads(text)["arrays"]["sha256"])
-    except (Damaged, ValueError, RecursionError, TypeError, KeyError):
-        return  # without a readable document no file is known to be surplus
-    for path in files:
-        # The pair is on disk: files that cannot be deleted now are left to the next writer.
-        with contextlib.suppress(OSError):
-            if path != named and (at_once or _is_stale(path)):
-                path.unlink()
-
-
-def _is_stale(path: Path) -> bool:
-    return time.time() - path.lstat().st_mtime > STALE_SECONDS
+        _read(folder, stem, kind, None)
+    except (Damaged, UserError) as damage:
+        note(f"{damage}: moved to {quarantine(folder, stem)}")
 
 
 def read_pair(
@@ -178,7 +170,7 @@ def _read(
         return None
     is_known = index is not None and index.knows(stem, text)
     document = json.loads(text) if is_known else _document(path, text, kind)
-    packed = arrays_file(folder, stem, document["arrays"]["sha256"])
+    packed = file_pair(folder, stem).stored_data(document["arrays"]["sha256"])
     content = read_plain_file(packed, LARGEST_FILE)
     if content is None:
         raise Damaged(f"{packed} is missing")
@@ -247,19 +239,8 @@ def quarantine(folder: Path, stem: str) -> Path:
         UserError: if the folder cannot be written.
     """
     aside = folder / "quarantine"
-    try:
-        with folder_lock(folder):
-            aside.mkdir(exist_ok=True)
-            number = 0
-            while os.path.lexists(aside / f"{stem}.{number}.json") or arrays_files(
-                aside, f"{stem}.{number}"
-            ):
-                number += 1
-            for path in _files(folder, stem):
-                with contextlib.suppress(FileNotFoundError):  # moved by a process without a lock
-                    path.replace(aside / f"{stem}.{number}{path.name.removeprefix(stem)}")
-    except OSError as error:
-        raise UserError(_unwritable(aside, error)) from error
+    with only_writer(folder):
+        file_pair(folder, stem).set_aside(aside, stem)
     return aside
 
 
@@ -269,87 +250,32 @@ def remove_pair(folder: Path, stem: str) -> None:
     Raises:
         UserError: if the folder cannot be written.
     """
-    try:
-        with folder_lock(folder):
-            for path in _files(folder, stem):
-                path.unlink(missing_ok=True)
-    except OSError as error:
-        raise UserError(_unwritable(folder, error)) from error
-
-
-def _files(folder: Path, stem: str) -> tuple[Path, ...]:
-    """The existing files of a pair; the JSON first, without which the others are no pair."""
-    path = folder / f"{stem}.json"
-    return (*([path] if os.path.lexists(path) else []), *arrays_files(folder, stem))
+    if folder.is_dir():
+        with only_writer(folder):
+            file_pair(folder, stem).remove()
 
 
 def probe_folder(folder: Path) -> None:
     """Check that a folder can be written, before anything is computed for it; create it if missing.
 
-    Drafts and arrays that a killed process left there more than an hour ago are deleted.
+    Drafts and arrays that killed processes left there are deleted.
 
     Raises:
         UserError: if it cannot be written.
     """
+    with only_writer(folder):
+        write_file(folder / ".probe", [b"attlas"])
+        remove_file(folder / ".probe")
+        tidy(folder, ".npz", _named_arrays)
+
+
+def _named_arrays(pair: FilePair) -> str | None:
+    """The checksum of the arrays that a document names, None without a readable one."""
     try:
-        make_folder(folder)
-        _draft(folder / "probe", b"attlas").unlink()
-        for path in folder.glob(".*.draft"):
-            with contextlib.suppress(FileNotFoundError):  # its writer has finished
-                if _is_stale(path):
-                    path.unlink()
-        _remove_left_arrays(folder)
-    except OSError as error:
-        raise UserError(_unwritable(folder, error)) from error
-
-
-def _remove_left_arrays(folder: Path) -> None:
-    """Delete arrays of replaced or unfinished pairs whose writer died."""
-    files = defaultdict(list)
-    for path in folder.glob("*.npz"):
-        files[pair_stem(path)].append(path)
-    with folder_lock(folder):
-        for stem, paths in files.items():
-            if not os.path.lexists(folder / f"{stem}.json"):
-                # `<stem>.npz` may be a file of the user's.
-                paths = list(filter(is_named_by_content, paths))
-            elif len(paths) == 1:
-                continue
-            _remove_unnamed(folder, stem, paths, at_once=False)
-
-
-def _unwritable(path: Path, error: OSError) -> str:
-    """The error message when a file cannot be written."""
-    reason = error.strerror or str(error)
-    return (
-        f"cannot write {path} ({reason}): free space or rights there, or name another folder "
-        "with --results"
-    )
-
-
-def _draft(target: Path, content: bytes) -> Path:
-    """Write content to a draft and synchronise it to disk; delete the draft if that fails."""
-    draft = draft_path(target)
-    try:
-        with draft.open("wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-    except OSError:
-        with contextlib.suppress(OSError):
-            draft.unlink(missing_ok=True)
-        raise
-    return draft
-
-
-def _sync_folder(folder: Path) -> None:
-    """Synchronise renames to disk, if the system can."""
-    if os.name == "posix":
-        handle = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
+        text = read_plain_file(pair.document, LARGEST_TEXT)
+        return None if text is None else str(json.loads(text)["arrays"]["sha256"])
+    except (Damaged, ValueError, RecursionError, TypeError, KeyError):
+        return None
 
 
 def seal(document: Mapping[str, Any]) -> str:

@@ -6,7 +6,8 @@ from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from attlas._files.plain_file import Damaged, folder_lock, printable, stems
+from attlas._files.file_changes import folder_lock
+from attlas._files.plain_file import Damaged, printable, stems
 from attlas.core.errors import UserError
 from attlas.experiments.pair import probe_folder, quarantine, read_pair, write_pair
 
@@ -123,7 +124,9 @@ class Store:
             },
             "metadata": dict(record.metadata),
         }
-        return write_pair(self.root / record.experiment, record.key, document, record.arrays)
+        return write_pair(
+            self.root / record.experiment, record.key, document, record.arrays, self.note
+        )
 
     def read(self, experiment: str, key: str) -> "Record | None":
         """Read and verify one record; None if the cell is not finished.

@@ -4,7 +4,8 @@ import errno
 import os
 from pathlib import Path
 
-from attlas._files.plain_file import OPEN_AT_ONCE, draft_of
+from attlas._files.file_changes import write_file
+from attlas._files.plain_file import OPEN_AT_ONCE
 from attlas.core.errors import UserError
 
 
@@ -76,8 +77,7 @@ def _write_through(path: Path, text: str) -> None:
 def _replace(target: Path, text: str) -> None:
     if target.is_symlink():  # still: the links lead in a circle
         raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
-    with draft_of(target) as draft:
-        draft.write_text(text, encoding="utf-8")
+    write_file(target, [text.encode()], durable=False)
 
 
 def _unwritable(path: Path, option: str, error: OSError) -> str:

@@ -21,7 +21,7 @@ from attlas.claims.verdict import (
 )
 from attlas.core.errors import UserError
 from attlas.experiments.environment import environment, provenance
-from attlas.experiments.pair import read_pair, write_pair
+from attlas.experiments.pair import only_writer, quarantine, read_pair, write_pair
 from attlas.experiments.store import Store
 from attlas.projects.loading import source_digest
 
@@ -102,30 +102,33 @@ def write_report(
     }
     if claim is not None:
         metadata["source"] = provenance(claim.place, claim.home, report.source)
-    if report.challenge is not None:
-        metadata["challenged"] = {"code": metadata["code"], "finished": now}
-    elif (
-        (stored := _stored(folder, stem)) is not None
-        and stored[0].challenge is not None
-        and stored[0].source == metadata.get("source", {}).get("sha256", "")
-    ):
-        report = replace(report, challenge=stored[0].challenge)
-        metadata["challenged"] = stored[1]["challenged"]
-    document = {"kind": "verdict", "report": report_document(report), "metadata": metadata}
-    arrays = {
-        f"{place}.{name}": np.asarray(value)
-        for place, verdict in _verdicts(report).items()
-        for name, value in (verdict.witness or {}).items()
-    }
-    return write_pair(folder, stem, document, arrays)
+    with only_writer(folder):  # whoever challenges the claim meanwhile waits
+        if report.challenge is not None:
+            metadata["challenged"] = {"code": metadata["code"], "finished": now}
+        elif (
+            (stored := _stored(store, folder, stem)) is not None
+            and stored[0].challenge is not None
+            and stored[0].source == metadata.get("source", {}).get("sha256", "")
+        ):
+            report = replace(report, challenge=stored[0].challenge)
+            metadata["challenged"] = stored[1]["challenged"]
+        document = {"kind": "verdict", "report": report_document(report), "metadata": metadata}
+        arrays = {
+            f"{place}.{name}": np.asarray(value)
+            for place, verdict in _verdicts(report).items()
+            for name, value in (verdict.witness or {}).items()
+        }
+        return write_pair(folder, stem, document, arrays, store.note)
 
 
-def _stored(folder: Path, stem: str) -> tuple[CheckReport, dict[str, Any]] | None:
-    """The stored report, if it can be read."""
+def _stored(store: Store, folder: Path, stem: str) -> tuple[CheckReport, dict[str, Any]] | None:
+    """The stored report; one that cannot be read is set aside, with its challenge."""
     try:
         pair = read_pair(folder, stem, "verdict")
         return None if pair is None else _report(folder, stem, *pair)
-    except (Damaged, UserError):
+    except (Damaged, UserError) as damage:
+        aside = quarantine(folder, stem)
+        store.note(f"{damage}: moved to {aside}; if it had a challenge, challenge the claim again")
         return None
 
 

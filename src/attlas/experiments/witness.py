@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from attlas._files.file_changes import pair_stem
 from attlas._files.plain_file import Damaged
 from attlas.claims.verdict import ChallengeReport
 from attlas.core.errors import UserError
 from attlas.experiments.environment import environment
-from attlas.experiments.packed import pair_stem
 from attlas.experiments.pair import read_pair, remove_pair, write_pair
 from attlas.experiments.store import WITNESSES, Store
 from attlas.experiments.verdicts import claim_place
@@ -65,7 +65,7 @@ def write_witness(
     }
     path = witness_file(store, claim)
     arrays = {name: np.asarray(value) for name, value in witness.items()}
-    return write_pair(path.parent, path.stem, document, arrays)
+    return write_pair(path.parent, path.stem, document, arrays, store.note)
 
 
 def keep_witness(store: Store, claim: str, report: ChallengeReport) -> Path | None:

@@ -9,7 +9,8 @@ from typing import Any
 import equinox as eqx
 import numpy as np
 
-from attlas._files.plain_file import draft_of, make_folder, printable
+from attlas._files.file_changes import make_folder, remove_file, write_file
+from attlas._files.plain_file import printable
 from attlas.core.arrays import read_array
 from attlas.core.errors import UserError
 from attlas.models.networks.encoder import Encoder
@@ -80,10 +81,9 @@ def save_model(
     text = json.dumps(settings, indent=1, sort_keys=True, allow_nan=False)
     try:
         make_folder(place)
-        target.unlink(missing_ok=True)
+        remove_file(target)
         write_safetensors(place / "model.safetensors", tensors)
-        with draft_of(target) as draft:
-            draft.write_text(text + "\n", encoding="utf-8")
+        write_file(target, [f"{text}\n".encode()])
     except OSError as error:
         reason = error.strerror or str(error)
         raise UserError(

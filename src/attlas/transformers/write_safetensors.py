@@ -3,12 +3,13 @@
 import json
 import os
 import struct
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import numpy as np
 
-from attlas._files.plain_file import draft_of, printable
+from attlas._files.file_changes import write_file
+from attlas._files.plain_file import printable
 from attlas.core.arrays import ArrayInput, read_array
 from attlas.core.errors import UserError
 from attlas.transformers.safetensors_file import DTYPES
@@ -42,10 +43,7 @@ def write_safetensors(
     target = Path(path)
     arrays = {name: _storable(value, name) for name, value in tensors.items()}
     try:
-        with draft_of(target, durable=True) as draft, draft.open("wb") as file:
-            file.write(_header(arrays, metadata or {}))
-            for array in arrays.values():
-                file.write(array.tobytes())
+        write_file(target, _blocks(arrays, metadata or {}))
     except OSError as error:
         reason = error.strerror or str(error)
         raise UserError(
@@ -63,6 +61,12 @@ def _storable(value: ArrayInput, name: str) -> np.ndarray:
     if little.dtype not in _NAMES:
         raise UserError(f"{name} has dtype {array.dtype}: store one of {', '.join(DTYPES)}")
     return little
+
+
+def _blocks(arrays: Mapping[str, np.ndarray], metadata: Mapping[str, str]) -> Iterator[bytes]:
+    yield _header(arrays, metadata)
+    for array in arrays.values():
+        yield array.tobytes()
 
 
 def _header(arrays: Mapping[str, np.ndarray], metadata: Mapping[str, str]) -> bytes:
