@@ -18,6 +18,26 @@ from attlas.experiments.load import load_records
 Change = Callable[[xr.Dataset], xr.Dataset]
 FACTORS = (1e-3, 0.3, 3.0, 1e3)
 LARGE = 1e6
+OF_THE_RUN = {
+    "loop",
+    "stand_in",
+    "mnist",
+    "real",
+    "digits",
+    "members",
+    "seeds",
+    "students",
+    "n",
+    "sizes",
+    "starts",
+    "limit",
+    "exponents",
+    "compared",
+    "epochs",
+    "optimizer",
+    "validate_every",
+}
+"""Names in conditions that say which data or cells there are, and nothing of what they hold."""
 
 
 def published(experiment: Experiment) -> xr.Dataset | None:

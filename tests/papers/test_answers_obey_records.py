@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from jinja2 import Environment, StrictUndefined, nodes
-from perturbed_records import condition_names, perturbations, published
+from perturbed_records import OF_THE_RUN, condition_names, perturbations, published
 
 from attlas.experiments.find import find_experiments
 
@@ -15,8 +15,6 @@ EXPERIMENTS = [
 ]
 UNTURNED = {"joint", "separation"}
 """Whose conclusion no change turns: tokens are labels, and all draws separate by far."""
-OF_THE_RUN = {"loop", "stand_in", "mnist", "real", "members", "seeds", "limit", "exponents"}
-"""Names in conditions that say which data or cells there are, and nothing of what they hold."""
 
 
 def noted(template):

@@ -6,7 +6,7 @@ from functools import cache
 import matplotlib.pyplot as plt
 import pytest
 from jinja2 import Environment, nodes
-from perturbed_records import condition_names, perturbations, published
+from perturbed_records import OF_THE_RUN, condition_names, perturbations, published
 
 from attlas.experiments.find import find_experiments
 from attlas.experiments.panels import Plot
@@ -18,8 +18,6 @@ CAPTIONS = [
     for e in EXPERIMENTS.values()
     for place in range(len(e.figures))
 ]
-OF_THE_RUN = {"loop", "stand_in", "digits", "n", "students"}
-"""Names in conditions that say which data or cells there are, and nothing of what they hold."""
 _NUMBER = re.compile(r"[-+−]?\d[\d.,\u202f{}]*(?:e[-+−]?\d+)?|\b(?:nan|inf|infinity|never)\b")
 
 

@@ -191,7 +191,7 @@ def differences(data: xr.Dataset) -> dict[str, object]:
     for n, part in gap(data).groupby("n", squeeze=False):
         ends = student_interval(part.squeeze("n").transpose("member", "model").values)
         above, below = (int(np.sum(sign * ends.mean > ends.half_width)) for sign in (1, -1))
-        counts.append(f"with {n:,} reviews {above} intervals lie above 0, {below} below")
+        counts.append(f"with {n:,} reviews {above} intervals lie above 0, {below} lie below")
     text, _, members = size(data).values()
     return {"text": text, "members": members, "counts": "; ".join(counts)}
 

@@ -124,7 +124,7 @@ def growth(data: xr.Dataset) -> dict[str, object]:
         grew += [f"({ball})" for ratio, half_width in ratios if ratio - half_width > 1]
         log_T = of_ball.value.sel(bound="log T").values
         rise, factor = 100 * log_T[-1] / log_T[0] - 100, factors.sel(ball=ball).isel(length=-1)
-        loose.append(f"({ball}) {factor:.0f} (log T rises by {rise:.1f} %)")
+        loose.append(f"({ball}) {factor:.0f} (log T changes by {rise:.1f} %)")
     crossed = [f"({ball})" for ball in data["ball"].values if (factors.sel(ball=ball) < 1).any()]
     summed = data.suprema.sel(pooling="sum pooling").isel(ball=0)
     settings = {name: data.attrs[name] for name in ("n", "d", "sign_vectors", "starts", "steps")}

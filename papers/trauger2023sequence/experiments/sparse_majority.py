@@ -50,9 +50,9 @@ WEIGHTS, LOSS_GAP, ACCURACY_GAP, ACCURACY = QUANTITIES = (
 )  # fmt: skip
 GAPS = {"loss gap": LOSS_GAP, "accuracy gap": ACCURACY_GAP}
 GROWTH = np.sqrt(np.log(64 * 300 * (np.array(RELEASED_LENGTHS) + 1)))
+r"""$\sqrt{\log(d m T)}$ at the paper's lengths, in the released settings."""
 RISE = f"{100 * (GROWTH[-1] / GROWTH[0] - 1):.1f}"
 """By how many percent that grows from the first length to the last."""
-r"""$\sqrt{\log(d m T)}$ at the paper's lengths, in the released settings."""
 BOUNDS = {"version": list(VERSIONS[:2])}
 """All but the printed rows, which are no bounds."""
 NAMES = {
@@ -256,7 +256,9 @@ def runs_needed(data: xr.Dataset) -> dict[str, object]:
         needed, low, high = detected(data, name).runs()
         count = f"{needed:,.0f} [{low:,.0f}, {high:,.0f}]"
         texts.append(f"{count if np.isfinite(needed) else 'infinitely many'} for the {name}")
-    return {**departures(data), "rise": RISE, "needed": " and ".join(texts)}
+    first, *_, last = RELEASED_LENGTHS
+    released = {"rise": RISE, "first": first, "last": last}
+    return {**departures(data), **released, "needed": " and ".join(texts)}
 
 
 def mean_and_range_text(values: xr.DataArray) -> str:

@@ -54,14 +54,8 @@ SHOWN = {
     "log T": (r"log T, $\|W\|_{2,1}$", "#eeb655"),
 }
 """Names and light colours of areas, on which contours are read."""
-READ_AT = (20, 200, 1e6)
-"""The lengths at which the caption says how sparse a matrix must be, up to a million tokens."""
-OFFERED = {
-    "log T, T = 20": "with log T at T = 20",
-    "log T, T = 10000": "with log T at T = 10 000",
-    "log m": "with log m at [CLS]: no T",
-}
-"""The family beside Theorem 4.1 and parameter counting in each column of the maps."""
+LONG = 1_000_000
+"""Tokens of a long text, for which the caption reads off how sparse a matrix must be."""
 GRID = Grid(
     fixed={"d": 64, "B": [0.1, 300.0], "m": [1e2, 1e10], "longest": 200},
     smoke={"points": 5},
@@ -104,6 +98,18 @@ def smallest(data: xr.Dataset) -> str:
     return bound.family.values[int(bound.argmin("family"))] if bound.min() < 1 else "all vacuous"
 
 
+def lengths(data: xr.Dataset) -> list[int]:
+    """The lengths for which the record has the bound with log T."""
+    return [int(name.split("= ")[1]) for name in data.family.values if name.startswith("log T")]
+
+
+def columns(data: xr.Dataset) -> dict[str, str]:
+    """The family beside Theorem 4.1 and parameter counting in each map, and the map's title."""
+    shortest, *_, longest = lengths(data)
+    with_T = {f"log T, T = {T}": f"with log T at T = {T:,}" for T in (shortest, longest)}
+    return with_T | {"log m": "with log m at [CLS]: no T"}
+
+
 def offered(last: str) -> list[str]:
     """The families that a map compares."""
     return [*PLANE_COVERS, last]
@@ -124,7 +130,8 @@ def maps(data: xr.Dataset) -> CaptionedFigure:
     figure, axes = plt.subplots(
         2, 3, figsize=(10, 6.4), sharex=True, sharey=True, layout="constrained"
     )
-    planes = {(n, last): compared(data, n, last) for n in NORMS for last in OFFERED}
+    titles = columns(data)
+    planes = {(n, last): compared(data, n, last) for n in NORMS for last in titles}
     seen = set()
     for axis, ((norms, last), plane) in zip(axes.flat, planes.items(), strict=True):
         names = [name.split(", T")[0] for name in offered(last)]
@@ -141,7 +148,7 @@ def maps(data: xr.Dataset) -> CaptionedFigure:
         axis.clabel(lines, fontsize=7, fmt="%g")
         axis.contour(*at, plane.value, levels=[1.0], colors="k", linewidths=1.6)
         if norms == "equal":
-            axis.set_title(OFFERED[last], fontsize=10)
+            axis.set_title(titles[last], fontsize=10)
     for row, title in zip(axes, NORMS.values(), strict=True):
         row[0].set_ylabel(f"{title}\n\nnorm $B$ of $W_{{QK}}$")
         row[0].text(2e2, 30, "vacuous", fontsize=10, color="0.35")
@@ -149,20 +156,19 @@ def maps(data: xr.Dataset) -> CaptionedFigure:
         axis.set_xlabel("samples $m$")
     handles = [Patch(color=ink, label=name) for key, (name, ink) in SHOWN.items() if key in seen]
     figure.legend(handles=handles, loc="outside lower center", ncols=5, frameon=False, fontsize=9)
-    return CaptionedFigure("The smallest bound", "", figure, areas(planes))
+    return CaptionedFigure("The smallest bound", "", figure, areas(data, planes))
 
 
-def areas(planes: dict[tuple[str, str], SmallestBound]) -> dict[str, object]:
+def areas(data: xr.Dataset, planes: dict[tuple[str, str], SmallestBound]) -> dict[str, object]:
     """How much of each map belongs to whom, by the norms and in the order of the columns."""
+    first, longer, _ = titles = columns(data)
     vacuous, winners = {}, {}
     for norms in NORMS:
         winners[norms] = []
-        for last in OFFERED:
+        for last, title in titles.items():
             shares = 100 * planes[norms, last].shares(len(offered(last)))
-            winners[norms].append(named_shares(offered(last), shares))
-        plane = planes[norms, next(iter(OFFERED))]
-        vacuous[norms] = f"{100 * np.mean(plane.winner < 0):.0f}"
-    first, longer, _ = OFFERED
+            winners[norms].append(f"{title} {named_shares(offered(last), shares)}")
+        vacuous[norms] = f"{100 * np.mean(planes[norms, first].winner < 0):.0f}"
     short = planes["equal", first].winner
     halves = np.array_split(short, 2)
     counting = [
@@ -178,6 +184,8 @@ def areas(planes: dict[tuple[str, str], SmallestBound]) -> dict[str, object]:
             for norms in NORMS
             for short in [planes[norms, first]]
         },
+        "shortest": min(lengths(data)),
+        "longest": f"{max(lengths(data)):,}",
     }
 
 
@@ -199,10 +207,12 @@ def break_even(data: xr.Dataset) -> dict[str, object]:
         data["exponent"].values,
         float(dense(data)),
     )
-    near = [f"{x:.2f}" for x in np.interp(np.log10(READ_AT), exponent, ratio)]
+    read_at = [*lengths(data)[:2], LONG]
+    near = np.interp(np.log10(read_at), exponent, ratio)
     return {
-        "d": data.attrs["d"], "near": near,
-        "dense_gains": bool((np.interp(np.log10(READ_AT), exponent, ratio) >= full).any()),
+        "d": data.attrs["d"],
+        "near": ", ".join(f"{x:.2f} at $T = {T:,}$" for T, x in zip(read_at, near, strict=True)),
+        "dense_gains": bool((near >= full).any()),
         "dense": f"{full:.1f}", "beyond": ratio[-1] < full,
         "power": f"10^{{{np.interp(full, ratio, exponent):.0f}}}",
     }  # fmt: skip
@@ -210,13 +220,13 @@ def break_even(data: xr.Dataset) -> dict[str, object]:
 
 def answer(data: xr.Dataset) -> dict[str, object]:
     """The areas at the shortest length, where log T costs least."""
-    first, shares_text, vacuous = next(iter(OFFERED)), {}, {}
+    first, shares_text, vacuous = next(iter(columns(data))), {}, {}
     for norms in NORMS:
         plane = compared(data, norms, first)
         names = offered(first)
         shares_text[norms] = named_shares(names, 100 * plane.shares(len(names)))
         vacuous[norms] = f"{100 * np.mean(plane.winner < 0):.0f}"
-    return {"first": shares_text, "vacuous": vacuous, "T": LENGTHS[0], "d": data.attrs["d"]}
+    return {"first": shares_text, "vacuous": vacuous, "T": min(lengths(data)), "d": data.attrs["d"]}
 
 
 EXPERIMENT = Experiment(
@@ -254,7 +264,7 @@ EXPERIMENT = Experiment(
                 xlabel=r"$\log_{10} T$", ylabel=r"$\|W_{QK}\|_{1,1}\,/\,\|W_{QK}\|_{2,1}$",
             )
             + Reference(y=dense, style="--", ink="#333333", label=r"dense matrix, $\sqrt{2d/\pi}$")
-            + Reference(x=6, label="a million tokens"),
+            + Reference(x=np.log10(LONG), label="a million tokens"),
             break_even,
         ),
     ],

@@ -39,7 +39,7 @@ def test_caption_tells_whether_it_grows(last, told):
     assert told in found.caption
     assert f"(2,1) {last:.3g} ± " in found.caption
     assert "is nowhere exceeded" in found.caption
-    assert "log T rises by 20.0 %" in found.caption
+    assert "log T changes by 20.0 %" in found.caption
     plt.close(found.figure)
     row = EXPERIMENT.table(data).to_dict("records")[0]
     assert row["Theorem 4.1 / estimate"] == pytest.approx(400, rel=100 * EPS)
