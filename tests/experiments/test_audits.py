@@ -74,6 +74,30 @@ def test_damaged_audits_are_named_in_one_line_and_left_out(tmp_path, text):
     assert "\n" not in line
 
 
+def test_audits_of_earlier_versions_are_read_and_replaced(tmp_path):
+    file = store_audit(tmp_path, AUDIT)
+    file.write_text(json.dumps(AUDIT | {"facts": {"loss": 3.5}}))
+    assert stored_audits(tmp_path) == ([AUDIT | {"facts": {"loss": 3.5}}], [])
+
+
+def test_every_flipped_bit_is_named_and_what_is_damaged_is_kept(tmp_path):
+    file = store_audit(tmp_path, AUDIT)
+    content = file.read_bytes()
+    for number in range(0, 8 * len(content), 61):
+        harmed = bytearray(content)
+        harmed[number // 8] ^= 1 << number % 8
+        file.write_bytes(harmed)
+        audits, (line,) = stored_audits(tmp_path)
+        assert audits == []
+        assert file.name in line
+    said = []
+    assert store_audit(tmp_path, AUDIT, said.append) == file
+    assert stored_audits(tmp_path) == ([AUDIT], [])
+    (aside,) = (tmp_path / FOLDER / "quarantine").iterdir()
+    assert aside.read_bytes() == harmed
+    assert "moved to" in said[0]
+
+
 def test_a_folder_without_audits_has_none(tmp_path):
     assert stored_audits(tmp_path) == ([], [])
 

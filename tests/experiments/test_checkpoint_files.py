@@ -221,3 +221,21 @@ def test_a_full_disk_is_noted_and_stops_no_cell(tmp_path):
     assert len(files.notes) == 1
     assert files.notes[0].startswith("could not write the checkpoint ")
     remove_checkpoints(tmp_path / "never")
+
+
+@pytest.mark.parametrize("suffix", [".json", ".npz"])
+def test_every_flipped_bit_of_a_checkpoint_is_noticed(tmp_path, suffix):
+    folder = tmp_path / "toy" / "checkpoints" / "k"
+    CheckpointFiles(folder, {}).write(0, {"w": np.arange(3.0)})
+    contents = {path: path.read_bytes() for path in folder.iterdir()}
+    (path,) = (path for path in contents if path.suffix == suffix)
+    for number in range(0, 8 * len(contents[path]), 61):
+        for other, content in contents.items():
+            other.write_bytes(content)
+        harmed = bytearray(contents[path])
+        harmed[number // 8] ^= 1 << number % 8
+        path.write_bytes(harmed)
+        files = CheckpointFiles(folder, {})
+        assert files.read(0) is None, number
+        assert ["starts again" in note for note in files.notes] == [True]
+    assert len(list((tmp_path / "toy" / "quarantine").iterdir())) == 2 * (number // 61 + 1)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from arrays_of import arrays_of
 from experiments.small_model import CONTEXT, LAYERS, all_layers, assert_same, small_model
 
 from attlas.audit.weights_level.weights_level import weights_level
@@ -76,7 +77,8 @@ def test_a_damaged_layer_is_named_and_computed_again(harm, source, layers, tmp_p
     said = []
     kept = LayerCache(tmp_path, source, CONTEXT, said.append)
     kept.write(0, layers[0])
-    (path,) = kept.folder.iterdir()
+    document = kept.folder / "00000.json"
+    path = document if harm == "a folder" else arrays_of(document)
     content = path.read_bytes()
     if harm == "truncated":
         path.write_bytes(content[:-3])
@@ -88,12 +90,33 @@ def test_a_damaged_layer_is_named_and_computed_again(harm, source, layers, tmp_p
         path.unlink()
         path.mkdir()
     assert kept.read(0) is None
-    assert len(said) == 1
-    assert str(path) in said[0]
-    assert said[0].endswith("layer 0 is computed again")
-    if harm != "a folder":
-        assert_same(kept.get_or_compute(0, lambda: layers[0]), layers[0])
-        assert_same(kept.get_or_compute(0, dict), layers[0])
+    (line,) = said
+    assert str(path) in line
+    assert line.endswith("layer 0 is computed again")
+    assert len(list((tmp_path / "audit-layers" / "quarantine").iterdir())) == 2
+    assert_same(kept.get_or_compute(0, lambda: layers[0]), layers[0])
+    assert_same(kept.get_or_compute(0, dict), layers[0])
+    kept.forget()
+    assert len(list((tmp_path / "audit-layers" / "quarantine").iterdir())) == 2
+
+
+@pytest.mark.parametrize("suffix", [".json", ".npz"])
+def test_every_flipped_bit_of_a_layer_is_noticed(source, tmp_path, suffix):
+    said = []
+    kept = LayerCache(tmp_path, source, CONTEXT, said.append)
+    values = {"norm": np.arange(3.0)}
+    kept.write(0, values)
+    document = kept.folder / "00000.json"
+    path = document if suffix == ".json" else arrays_of(document)
+    content = path.read_bytes()
+    numbers = range(0, 8 * len(content), 61)
+    for number in numbers:
+        harmed = bytearray(content)
+        harmed[number // 8] ^= 1 << number % 8
+        path.write_bytes(harmed)
+        assert kept.read(0) is None, number
+        kept.write(0, values)
+    assert len(said) == len(numbers)
 
 
 def test_other_files_another_context_or_other_code_find_nothing(source, tmp_path, monkeypatch):

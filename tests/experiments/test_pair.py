@@ -137,7 +137,7 @@ def test_a_folder_that_cannot_be_made_is_one_clear_line(tmp_path):
     (tmp_path / "file").write_text("")
     for act in (
         lambda: probe_folder(tmp_path / "file" / "below"),
-        lambda: write_pair(tmp_path / "file" / "below", "one", {}, ARRAYS),
+        lambda: write_pair(tmp_path / "file" / "below", "one", DOCUMENT, ARRAYS),
     ):
         with pytest.raises(UserError, match=r"cannot write .*--results") as caught:
             act()

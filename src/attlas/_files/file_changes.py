@@ -213,12 +213,12 @@ class FilePair:
     Attributes:
         document: the JSON file.
         stem: name of the data before `@`; it contains no `@` itself.
-        end: suffix of the data; empty for a document without data.
+        end: suffix of the data.
     """
 
     document: Path
-    stem: str = ""
-    end: str = ""
+    stem: str
+    end: str
 
     def data(self, sha256: str) -> Path:
         """Where data of this checksum are written.
@@ -236,8 +236,6 @@ class FilePair:
 
     def all_data(self) -> tuple[Path, ...]:
         """All files with data of the pair, sorted: the current, replaced and unfinished ones."""
-        if not self.end:
-            return ()
         try:
             with os.scandir(self.document.parent) as entries:
                 names = [entry.name for entry in entries if entry.name.startswith(self.stem)]
@@ -253,14 +251,14 @@ class FilePair:
         )
 
     def replace(self, text: bytes, sha256: str = "", content: Iterable[bytes] = ()) -> None:
-        """Write data and document, then delete the data that the document does not name.
+        """Write data, if any, and document; then delete the data that it does not name.
 
         Raises:
             OSError: if the system refuses; the old pair then stays.
         """
         make_folder(self.document.parent)
         with folder_lock(self.document.parent) as is_alone:
-            if not self.end:
+            if not sha256:
                 write_file(self.document, [text])
                 return
             data = self.data(sha256)

@@ -104,7 +104,7 @@ def _write(document: "dict[str, Any]", out: Path, json_: Path | None, results: P
     write_text_file(out, render_audit(document), "--out")
     if json_ is not None:
         write_text_file(json_, json.dumps(document, indent=1, allow_nan=False), "--json")
-    store_audit(results, document)
+    store_audit(results, document, lambda line: typer.echo(line, err=True))
     for finding in document["findings"]:
         typer.echo(f"- {finding['sentence']}")
     typer.echo(f"{out}")

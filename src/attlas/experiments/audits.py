@@ -3,14 +3,15 @@
 import hashlib
 import json
 import re
+import warnings
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from attlas._files.file_changes import make_folder
 from attlas._files.plain_file import Damaged, printable, read_plain_file, stems
 from attlas.core.errors import UserError
+from attlas.experiments.pair import read_pair, write_pair
 from attlas.experiments.schema import first_violation
-from attlas.experiments.text_file import write_text_file
 from attlas.experiments.trained_models import trained_models
 
 FOLDER = "audits"
@@ -39,14 +40,22 @@ def audited_model(root: Path, named: str | None) -> Path:
     return models[0]
 
 
-def store_audit(root: Path, audit: dict[str, Any]) -> Path:
-    """Store an audit as `<root>/audits/<name>.json`; it replaces the one of its model and level."""
+def store_audit(
+    root: Path, audit: dict[str, Any], note: Callable[[str], None] = warnings.warn
+) -> Path:
+    """Store an audit as `<root>/audits/<name>.json`; it replaces the one of its model and level.
+
+    Args:
+        note: receives one line if the audit that it replaces is damaged.
+
+    Raises:
+        UserError: if it cannot be written.
+    """
     name = str(audit["model"]["name"])
     digest = hashlib.sha256(f"{name} {audit['level']}".encode()).hexdigest()[:8]
     short = re.sub(r"[^A-Za-z0-9]+", "-", Path(name).name).strip("-")[:40] or "model"
-    file = root / FOLDER / f"{short}-{digest}.json"
-    make_folder(file.parent)
-    return write_text_file(file, json.dumps(audit, allow_nan=False), "--results")
+    document = {"kind": "stored audit", "audit": audit}
+    return write_pair(root / FOLDER, f"{short}-{digest}", document, None, note)
 
 
 def stored_audits(root: Path) -> tuple[list[dict[str, Any]], list[str]]:
@@ -61,19 +70,33 @@ def stored_audits(root: Path) -> tuple[list[dict[str, Any]], list[str]]:
         file = root / FOLDER / f"{name}.json"
         try:
             audits.append(_read(file))
-        except (Damaged, ValueError, RecursionError) as error:
+        except (Damaged, UserError) as error:
             wrong.append(f"audit {file.name} is left out: {printable(str(error))}")
     return audits, wrong
 
 
+def _read(file: Path) -> dict[str, Any]:
+    try:
+        pair = read_pair(file.parent, file.stem, "stored audit")
+    except Damaged as damage:
+        return _of_earlier_version(file, damage)
+    audit = pair[0].get("audit") if pair else None
+    broken = first_violation(audit, "audit")
+    if audit is None or broken:
+        raise Damaged(f"{file} breaks its schema: {broken}")
+    return audit
+
+
+def _of_earlier_version(file: Path, damage: Damaged) -> dict[str, Any]:
+    """The audit of a file without kind and seal, as earlier versions wrote it."""
+    try:
+        audit = json.loads(read_plain_file(file, _LARGEST) or b"", parse_constant=_refuse)
+    except (ValueError, RecursionError):
+        raise damage from None
+    if first_violation(audit, "audit"):
+        raise damage
+    return audit
+
+
 def _refuse(constant: str) -> None:
     raise ValueError(f"{constant} is not JSON")
-
-
-def _read(file: Path) -> dict[str, Any]:
-    content = read_plain_file(file, _LARGEST)
-    audit = json.loads(content or b"", parse_constant=_refuse)
-    said = first_violation(audit, "audit")
-    if said:
-        raise Damaged(f"{file} breaks its schema: {said}")
-    return audit

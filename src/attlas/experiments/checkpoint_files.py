@@ -1,37 +1,27 @@
-"""Checkpoints of a running cell: one `.npz` per training in `<experiment>/checkpoints/<key>/`.
+"""Checkpoints of a running cell: a pair per training in `<experiment>/checkpoints/<key>/`.
 
-They are written atomically and without pickle. The header names cell, code, versions and machine;
-a checkpoint of others is ignored. A damaged one fails its checksum, is reported and moved aside.
+The document names cell, code, versions and machine; a checkpoint of others is ignored. A damaged
+one is named and set aside, see `attlas.experiments.pair`.
 """
 
 import contextlib
-import json
 import time
 import uuid
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from itertools import count
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from attlas._files.file_changes import (
-    make_folder,
-    move_file,
-    remove_file,
-    remove_folder,
-    write_file,
-)
-from attlas._files.plain_file import Damaged, read_plain_file
-from attlas.core.checkpoint import tree_digest
+from attlas._files.file_changes import remove_file, remove_folder, write_file
 from attlas.core.errors import UserError
-from attlas.experiments.packed import LARGEST_FILE, content_digest, pack_arrays, unpack_arrays
+from attlas.experiments.packed import content_digest
+from attlas.experiments.pair import read_or_set_aside, write_pair
 
 FOLDER = "checkpoints"
 SECONDS = 60.0
 """Between two checkpoints of a cell: a killed run loses less than two minutes of work."""
-_HEADER = "header"
 
 
 @dataclass(frozen=True)
@@ -118,66 +108,32 @@ class CheckpointFiles:
         Returns:
             None without a checkpoint of this cell, code and machine, or if it is damaged.
         """
-        path = self._path(stage)
-        try:
-            stored = _opened(path)
-        except Damaged as damage:
-            self.notes.append(f"{damage}: moved to {_set_aside(path)}, the cell starts again")
+        consequence = "the cell starts again"
+        pair = read_or_set_aside(*self._place(stage), self.notes.append, self._aside, consequence)
+        if pair is None:
             return None
-        if stored is None:
+        document, arrays = pair
+        seconds = document.get("seconds")
+        if document.get("identity") != self._identity or not isinstance(seconds, float):
+            place = self.folder / f"{stage:06d}.json"
+            self.notes.append(f"{place} belongs to other code, versions or settings: ignored")
             return None
-        arrays, header = stored
-        if header["identity"] != self._identity:
-            self.notes.append(f"{path} belongs to other code, versions or settings: ignored")
-            return None
-        self.earlier = max(self.earlier, header["seconds"])
+        self.earlier = max(self.earlier, seconds)
         return arrays
 
     def write(self, stage: int, arrays: Mapping[str, np.ndarray]) -> None:
         """Save the arrays of training number `stage`; a failure to save is noted, not raised."""
-        path = self._path(stage)
+        folder, stem, kind = self._place(stage)
+        document = {"kind": kind, "identity": self._identity, "seconds": self.seconds}
         try:
-            header = {
-                "identity": self._identity,
-                "seconds": self.seconds,
-                "sha256": _digest(arrays),
-            }
-            write_file(path, [pack_arrays({**arrays, _HEADER: np.array(json.dumps(header))})])
-        except (OSError, UserError) as error:
-            self.notes.append(f"could not write the checkpoint {path} ({error})")
+            write_pair(folder, stem, document, arrays, self.notes.append, self._aside)
+        except UserError as error:
+            self.notes.append(f"could not write the checkpoint {folder / stem} ({error})")
 
-    def _path(self, stage: int) -> Path:
-        return self.folder / f"{stage:06d}.npz"
+    def _place(self, stage: int) -> tuple[Path, str, str]:
+        return self.folder, f"{stage:06d}", "checkpoint"
 
-
-def _digest(arrays: Mapping[str, np.ndarray]) -> str:
-    return content_digest({"names": sorted(arrays), "arrays": tree_digest(dict(arrays))})
-
-
-def _opened(path: Path) -> tuple[dict[str, np.ndarray], dict[str, Any]] | None:
-    content = read_plain_file(path, LARGEST_FILE)
-    if content is None:
-        return None
-    try:
-        arrays = unpack_arrays(content)
-        header = json.loads(str(arrays.pop(_HEADER)))
-        fields = {"identity": str, "seconds": float, "sha256": str}
-        is_ours = all(isinstance(header.get(name), kind) for name, kind in fields.items())
-    except (Damaged, KeyError, ValueError, AttributeError) as error:
-        raise Damaged(f"{path} is not a checkpoint (truncated or altered)") from error
-    if not is_ours or _digest(arrays) != header["sha256"]:
-        raise Damaged(f"{path} was truncated or altered (its checksum does not fit)")
-    return arrays, header
-
-
-def _set_aside(path: Path) -> Path:
-    """Move a damaged checkpoint to `quarantine/` of its experiment, without overwriting."""
-    aside = path.parents[2] / "quarantine"
-    names = (f"{path.parent.name}-{path.stem}.{number}.npz" for number in count())
-    target = next(aside / name for name in names if not (aside / name).exists())
-    try:
-        make_folder(aside)
-        move_file(path, target)
-    except OSError as error:
-        raise UserError(f"cannot move {path} aside ({error.strerror or error})") from error
-    return aside
+    @property
+    def _aside(self) -> Path:
+        """The quarantine of the experiment: the folder of the cell is deleted at its end."""
+        return self.folder.parents[1] / "quarantine"

@@ -1,35 +1,39 @@
 """An index of the JSON files of a folder that have been verified, so that they are verified once.
 
 Verifying the seal and the schema of a record takes several times as long as reading it. A hidden
-file beside the records holds the checksums of verified texts; a text that differs in one character
-is verified again. An index that is missing, damaged or of other rules is rebuilt, and one that
-cannot be written is skipped.
+document beside the records holds the checksums of verified texts; a text that differs in one
+character is verified again. An index that is missing or of other rules is rebuilt, one that is
+damaged is named and set aside before, and one that cannot be written is skipped.
 """
 
 import contextlib
 import hashlib
-import json
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
-from attlas._files.file_changes import write_file
-from attlas._files.plain_file import Damaged, read_plain_file
-from attlas.experiments.packed import canonical_json, content_digest
+from attlas._files.file_changes import remove_file
+from attlas._files.plain_file import Damaged
+from attlas.core.errors import UserError
+from attlas.experiments.packed import canonical_json
+from attlas.experiments.pair import read_pair, write_pair
 from attlas.experiments.schema import schema
 
-NAME = ".index.json"
+STEM = ".verified"
+_EARLIER = ".index.json"
+"""The index of earlier versions, which had no kind."""
 WORTH = 256
 """Least number of records for which an index is written: fewer are verified quickly."""
-LARGEST = 2**28
 
 
 class Index:
     """The checksums of verified texts by the stem of their file, for one schema `kind`."""
 
-    def __init__(self, folder: Path, kind: str):
+    def __init__(self, folder: Path, kind: str, note: Callable[[str], None]):
         self.folder = folder
         self.kind = kind
-        self._passed = _read(folder / NAME, kind)
+        self._note = note
+        self._passed = _read(folder, kind, note)
         self._is_new = False
 
     def knows(self, stem: str, text: bytes) -> bool:
@@ -45,26 +49,30 @@ class Index:
         """Write the index if it is large enough and has new entries."""
         if not self._is_new or len(self._passed) < WORTH:
             return
-        content = {"rules": _rules(self.kind), "passed": self._passed}
-        text = json.dumps({**content, "seal": content_digest(content)}).encode()
+        document = {"kind": "index", "rules": _rules(self.kind), "passed": self._passed}
         # On a read-only medium or a full disk reading continues, more slowly.
-        with contextlib.suppress(OSError):
-            write_file(self.folder / NAME, [text], durable=False)
+        with contextlib.suppress(UserError, OSError):
+            write_pair(self.folder, STEM, document, None, self._ignore_damage)
+            remove_file(self.folder / _EARLIER)
             self._is_new = False
 
+    def _ignore_damage(self, line: str) -> None:
+        """Say nothing: what is damaged was named when it was read."""
 
-def _read(path: Path, kind: str) -> dict[str, str]:
+
+def _read(folder: Path, kind: str, note: Callable[[str], None]) -> dict[str, str]:
     """The content of an index; empty if it is not one, or not of the current rules."""
     try:
-        document = json.loads(read_plain_file(path, LARGEST) or b"{}")
-    except (Damaged, ValueError, RecursionError):
+        pair = read_pair(folder, STEM, "index")
+    except Damaged as damage:
+        note(f"{damage}: the records are verified again")
         return {}
-    if not isinstance(document, dict) or document.get("rules") != _rules(kind):
+    except UserError:  # of another version
         return {}
-    passed = document.get("passed", {})
-    content = {"rules": document["rules"], "passed": passed}
-    is_whole = document.get("seal") == content_digest(content)
-    return passed if is_whole else {}
+    if pair is None or pair[0].get("rules") != _rules(kind):
+        return {}
+    passed = pair[0].get("passed")
+    return passed if isinstance(passed, dict) else {}
 
 
 @cache

@@ -1,10 +1,9 @@
 """A cache of an audit's finished layers, one file per layer, from which a killed audit resumes.
 
-A file is a sha256 in 64 hexadecimal digits followed by an archive of arrays. It is written to a
-draft, synchronised to disk and renamed; a truncated or altered file is detected.
+A layer is a document with arrays, see `attlas.experiments.pair`, that says what it was computed
+from; a truncated or altered one is named, set aside and computed again.
 """
 
-import contextlib
 import hashlib
 import json
 from collections.abc import Callable
@@ -12,16 +11,15 @@ from pathlib import Path
 
 import numpy as np
 
-from attlas._files.file_changes import remove_file, remove_folder, write_file
-from attlas._files.plain_file import Damaged, printable, read_plain_file
+from attlas._files.file_changes import remove_folder
+from attlas._files.plain_file import printable
 from attlas.core.errors import UserError
 from attlas.experiments.environment import code_hash
-from attlas.experiments.packed import pack_arrays, unpack_arrays
+from attlas.experiments.packed import content_digest
+from attlas.experiments.pair import read_or_set_aside, write_pair
 
 FOLDER = "audit-layers"
 
-_LARGEST = 2**26
-_DIGITS = 64
 _ENDS = (".safetensors", ".json", ".bin")
 
 
@@ -82,8 +80,8 @@ class LayerCache:
         on_note: Callable[[str], None] = lambda line: None,
     ) -> None:
         self.digest, self.context = files_digest(source), context
-        key_parts = (self.digest, str(context), code_hash())
-        self.folder = root / FOLDER / hashlib.sha256(" ".join(key_parts).encode()).hexdigest()[:24]
+        self._origin = {"model": self.digest, "context": context, "code": code_hash()}
+        self.folder = root / FOLDER / content_digest(self._origin)[:24]
         self.on_note = on_note
         self.resumed: list[int] = []
 
@@ -100,18 +98,12 @@ class LayerCache:
         return values
 
     def read(self, index: int) -> dict[str, np.ndarray] | None:
-        """The values on disk, or None; a damaged file is reported and removed."""
-        path = self._path(index)
-        try:
-            content = read_plain_file(path, _LARGEST)
-            if content is None:
-                return None
-            return _opened(path, content)
-        except Damaged as damage:
-            self.on_note(printable(f"{damage}: layer {index} is computed again"))
-            with contextlib.suppress(IsADirectoryError):
-                remove_file(path)
+        """The values on disk, or None; a damaged layer is named and set aside."""
+        consequence = f"layer {index} is computed again"
+        pair = read_or_set_aside(*self._place(index), self._say, self._aside, consequence)
+        if pair is None or pair[0].get("origin") != self._origin:
             return None
+        return pair[1]
 
     def write(self, index: int, values: dict[str, np.ndarray]) -> None:
         """Write a layer's values atomically.
@@ -119,14 +111,9 @@ class LayerCache:
         Raises:
             UserError: if the folder cannot be written.
         """
-        packed, path = pack_arrays(values), self._path(index)
-        try:
-            write_file(path, [_seal(packed), packed])
-        except OSError as error:
-            raise UserError(
-                f"cannot write {path} ({error.strerror or error}): free space or rights there, "
-                "or name another folder with --results"
-            ) from error
+        folder, stem, kind = self._place(index)
+        document = {"kind": kind, "origin": self._origin}
+        write_pair(folder, stem, document, values, self._say, self._aside)
 
     def missing(self, layers: int) -> tuple[int, ...]:
         """The layers that are not on disk, or damaged there."""
@@ -136,19 +123,15 @@ class LayerCache:
         """Delete the layers, once the audit is finished and stored."""
         remove_folder(self.folder)
 
-    def _path(self, index: int) -> Path:
-        return self.folder / f"{index:05d}.layer"
+    def _place(self, index: int) -> tuple[Path, str, str]:
+        return self.folder, f"{index:05d}", "layer"
 
+    @property
+    def _aside(self) -> Path:
+        return self.folder.parent / "quarantine"
 
-def _opened(path: Path, content: bytes) -> dict[str, np.ndarray]:
-    sealed, packed = content[:_DIGITS], content[_DIGITS:]
-    if sealed != _seal(packed):
-        raise Damaged(f"{path} was truncated or altered (its checksum does not fit)")
-    return unpack_arrays(packed)
-
-
-def _seal(packed: bytes) -> bytes:
-    return hashlib.sha256(packed).hexdigest().encode()
+    def _say(self, line: str) -> None:
+        self.on_note(printable(line))
 
 
 def _files(source: Path) -> list[Path]:

@@ -16,7 +16,7 @@ import json
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -38,22 +38,37 @@ from attlas.experiments.packed import (
     unpack_arrays,
 )
 
-if TYPE_CHECKING:
-    from attlas.experiments.index import Index
-
 LARGEST_TEXT = 2**24
 """Largest JSON file, in bytes, that is written or read."""
+_LARGER_TEXTS = {"stored audit": 2**27, "index": 2**28}
 LARGEST_INTEGER = 2**64
 DEEPEST = 32
 """Most levels of nested lists and mappings in a JSON file."""
+
+
+Pair = tuple[dict[str, Any], dict[str, np.ndarray]]
+"""A document and its arrays."""
+
+
+class Verified(Protocol):
+    """Texts that were verified before, see `attlas.experiments.index`."""
+
+    def knows(self, stem: str, text: bytes) -> bool:
+        """Whether this text of the file was verified."""
+        ...
+
+    def learn(self, stem: str, text: bytes) -> None:
+        """Remember a verified text of the file."""
+        ...
 
 
 def write_pair(
     folder: Path,
     stem: str,
     document: Mapping[str, Any],
-    arrays: Mapping[str, np.ndarray],
+    arrays: Mapping[str, np.ndarray] | None = None,
     note: Callable[[str], None] = warnings.warn,
+    aside: Path | None = None,
 ) -> Path:
     """Write one pair atomically, replacing an old pair of that name; returns the JSON file's path.
 
@@ -62,33 +77,36 @@ def write_pair(
     Args:
         folder: created if missing.
         stem: file name without suffix.
-        document: plain JSON; the fields `schema`, `arrays` and `seal` are added.
+        document: plain JSON with a `kind`; the fields `schema`, `arrays` and `seal` are added.
+        arrays: None for a document without a second file.
         note: receives one line about a damaged pair.
+        aside: where a damaged pair goes, see `quarantine`.
 
     Raises:
         UserError: if the arrays are too large, the folder cannot be written or the disk is full;
             the old pair then stays.
     """
-    content = pack_arrays(arrays)
-    digest = hashlib.sha256(content).hexdigest()
-    sealed = {
-        **document,
-        "schema": SCHEMA,
-        "arrays": {
-            "sha256": digest,
-            "shapes": {name: list(np.shape(arrays[name])) for name in sorted(arrays)},
-        },
-    }
+    kind, digest, content = document["kind"], "", b""
+    sealed = {**document, "schema": SCHEMA}
+    if arrays is not None:
+        content = pack_arrays(arrays)
+        digest = hashlib.sha256(content).hexdigest()
+        shapes = {name: list(np.shape(arrays[name])) for name in sorted(arrays)}
+        sealed["arrays"] = {"sha256": digest, "shapes": shapes}
     sealed["seal"] = seal(sealed)
     text = json.dumps(sealed, indent=1, sort_keys=True, allow_nan=False).encode()
-    if len(text) > LARGEST_TEXT:
-        raise UserError(f"{stem} needs {len(text)} bytes of JSON, of at most {LARGEST_TEXT}")
+    if len(text) > _largest(kind):
+        raise UserError(f"{stem} needs {len(text)} bytes of JSON, of at most {_largest(kind)}")
     pair = file_pair(folder, stem)
     with only_writer(folder):
-        if not _is_there(pair, text, digest, content):
-            _set_aside_if_damaged(folder, stem, document["kind"], note)
+        if not _is_there(pair, kind, text, digest, content):
+            read_or_set_aside(folder, stem, kind, note, aside)
             pair.replace(text, digest, [content])
     return pair.document
+
+
+def _largest(kind: str) -> int:
+    return _LARGER_TEXTS.get(kind, LARGEST_TEXT)
 
 
 @contextlib.contextmanager
@@ -120,29 +138,20 @@ def file_pair(folder: Path, stem: str) -> FilePair:
     return FilePair(folder / f"{stem}.json", stem, ".npz")
 
 
-def _is_there(pair: FilePair, text: bytes, digest: str, content: bytes) -> bool:
+def _is_there(pair: FilePair, kind: str, text: bytes, digest: str, content: bytes) -> bool:
     try:
-        same = read_plain_file(pair.document, LARGEST_TEXT) == text
-        return same and read_plain_file(pair.stored_data(digest), LARGEST_FILE) == content
+        if read_plain_file(pair.document, _largest(kind)) != text:
+            return False
+        return not digest or read_plain_file(pair.stored_data(digest), LARGEST_FILE) == content
     except Damaged:
         return False
 
 
-def _set_aside_if_damaged(folder: Path, stem: str, kind: str, note: Callable[[str], None]) -> None:
-    """Name and move a pair that cannot be read, so that no writer overwrites it."""
-    try:
-        _read(folder, stem, kind, None)
-    except (Damaged, UserError) as damage:
-        note(f"{damage}: moved to {quarantine(folder, stem)}")
-
-
-def read_pair(
-    folder: Path, stem: str, kind: str, index: "Index | None" = None
-) -> tuple[dict[str, Any], dict[str, np.ndarray]] | None:
+def read_pair(folder: Path, stem: str, kind: str, index: Verified | None = None) -> Pair | None:
     """Read one pair and verify its seal, its schema and its checksum.
 
     Args:
-        kind: the schema: "record", "verdict" or "witness".
+        kind: what the document is, such as "record"; those of `NAMES` have a published schema.
         index: texts that were verified before.
 
     Returns:
@@ -161,15 +170,15 @@ def read_pair(
             return _read(folder, stem, kind, index)
 
 
-def _read(
-    folder: Path, stem: str, kind: str, index: "Index | None"
-) -> tuple[dict[str, Any], dict[str, np.ndarray]] | None:
+def _read(folder: Path, stem: str, kind: str, index: Verified | None) -> Pair | None:
     path = folder / f"{stem}.json"
-    text = read_plain_file(path, LARGEST_TEXT)
+    text = read_plain_file(path, _largest(kind))
     if text is None:
         return None
     is_known = index is not None and index.knows(stem, text)
     document = json.loads(text) if is_known else _document(path, text, kind)
+    if "arrays" not in document:
+        return document, {}
     packed = file_pair(folder, stem).stored_data(document["arrays"]["sha256"])
     content = read_plain_file(packed, LARGEST_FILE)
     if content is None:
@@ -209,10 +218,9 @@ def _document(path: Path, text: bytes, kind: str) -> dict[str, Any]:
         raise Damaged(f"{path} is a {document.get('kind')!s:.20}, not a {kind}")
     if document.get("seal") != seal(document):
         raise Damaged(f"{path} was altered (its seal does not fit)")
-    from attlas.experiments.schema import first_violation  # a first check reads nothing
+    from attlas.experiments.schema import NAMES, first_violation  # a first check reads nothing
 
-    broken = first_violation(document, kind)
-    if broken:
+    if kind in NAMES and (broken := first_violation(document, kind)):
         raise Damaged(f"{path} does not fit its schema ({broken})")
     return document
 
@@ -232,16 +240,49 @@ def _is_deep(value: Any, levels: int) -> bool:
     return levels == 0 or any(_is_deep(item, levels - 1) for item in inside)
 
 
-def quarantine(folder: Path, stem: str) -> Path:
-    """Move a damaged pair into `<folder>/quarantine/`, without overwriting; returns that folder.
+def read_or_set_aside(
+    folder: Path,
+    stem: str,
+    kind: str,
+    note: Callable[[str], None],
+    aside: Path | None = None,
+    consequence: str = "",
+) -> Pair | None:
+    """Read one pair; a damaged one, or one of another version, is named and set aside.
+
+    Args:
+        note: receives one line about a damaged pair.
+        aside: where a damaged pair goes, see `quarantine`.
+        consequence: what follows from the damage, the end of the line.
 
     Raises:
         UserError: if the folder cannot be written.
     """
-    aside = folder / "quarantine"
+    with contextlib.suppress(Damaged, UserError):
+        return read_pair(folder, stem, kind)
     with only_writer(folder):
-        file_pair(folder, stem).set_aside(aside, stem)
-    return aside
+        try:  # another process may have replaced it meanwhile
+            return read_pair(folder, stem, kind)
+        except (Damaged, UserError) as damage:
+            line = f"{damage}: moved to {quarantine(folder, stem, aside)}"
+    note(f"{line}{consequence and '; '}{consequence}")
+    return None
+
+
+def quarantine(folder: Path, stem: str, aside: Path | None = None) -> Path:
+    """Move a damaged pair aside, without overwriting; returns the folder where it is then.
+
+    Args:
+        aside: `<folder>/quarantine` when None; in another one the name begins with the folder's.
+
+    Raises:
+        UserError: if the folder cannot be written.
+    """
+    name = stem if aside is None else f"{folder.name}-{stem}"
+    target = aside or folder / "quarantine"
+    with only_writer(folder):
+        file_pair(folder, stem).set_aside(target, name)
+    return target
 
 
 def remove_pair(folder: Path, stem: str) -> None:

@@ -95,7 +95,7 @@ class Store:
         if experiment not in self._indexes:
             from attlas.experiments.index import Index
 
-            self._indexes[experiment] = Index(self.root / experiment, "record")
+            self._indexes[experiment] = Index(self.root / experiment, "record", self.note)
         return self._indexes[experiment]
 
     def prepare(self, experiment: str) -> None:

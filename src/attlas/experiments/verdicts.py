@@ -19,9 +19,14 @@ from attlas.claims.verdict import (
     Provenance,
     Verdict,
 )
-from attlas.core.errors import UserError
 from attlas.experiments.environment import environment, provenance
-from attlas.experiments.pair import only_writer, quarantine, read_pair, write_pair
+from attlas.experiments.pair import (
+    only_writer,
+    quarantine,
+    read_or_set_aside,
+    read_pair,
+    write_pair,
+)
 from attlas.experiments.store import Store
 from attlas.projects.loading import source_digest
 
@@ -123,12 +128,12 @@ def write_report(
 
 def _stored(store: Store, folder: Path, stem: str) -> tuple[CheckReport, dict[str, Any]] | None:
     """The stored report; one that cannot be read is set aside, with its challenge."""
+    consequence = "if it had a challenge, challenge the claim again"
+    pair = read_or_set_aside(folder, stem, "verdict", store.note, consequence=consequence)
     try:
-        pair = read_pair(folder, stem, "verdict")
         return None if pair is None else _report(folder, stem, *pair)
-    except (Damaged, UserError) as damage:
-        aside = quarantine(folder, stem)
-        store.note(f"{damage}: moved to {aside}; if it had a challenge, challenge the claim again")
+    except Damaged as damage:
+        store.note(f"{damage}: moved to {quarantine(folder, stem)}; {consequence}")
         return None
 
 
