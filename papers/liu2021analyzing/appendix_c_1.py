@@ -218,10 +218,13 @@ def neighbours(rng, count):
     status=Status.CORRECTED,
     count=128,
     roundings=ROUNDINGS,
-    controls=[Control("the printed lower bounds", lower_bounds=True)],
+    controls=[
+        Control("the printed lower bounds", lower_bounds=True),
+        Control("half of the regions on the right", part=0.5),
+    ],
     evaluations=768,
 )
-def theorem_4_monotone(printed, most, central, *, lower_bounds=False):
+def theorem_4_monotone(printed, most, central, *, lower_bounds=False, part=1.0):
     r"""$$\sum_{j \le s_0} \binom{n_1}{j} \le \sum_{j \le s_0 + 1} \binom{n_1}{j}, \quad
     2 \sum_{j < s_0} \binom{n_1 - 1}{j} \le 2 \sum_{j \le s_0} \binom{n_1 - 1}{j}$$
 
@@ -229,4 +232,4 @@ def theorem_4_monotone(printed, most, central, *, lower_bounds=False):
     conclusion of the paper, for weights $f$ that do not depend on $x$.
     """
     few, many = jnp.stack([printed, printed] if lower_bounds else [most, central], axis=1)
-    return few, many
+    return few, many + math.log(part)

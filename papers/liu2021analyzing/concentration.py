@@ -19,9 +19,11 @@ _P = 9
 
 
 def rows(rng, count):
-    """Rows of logits with spreads of 0.03 to 10, and a factor r >= 1 for each."""
+    """Rows of logits with spreads of 0.03 to 10, and for each a factor r >= 1, often 1."""
     logits = 10 ** rng.uniform(-1.5, 1, (count, 1)) * rng.standard_normal((count, _P))
-    return {"logits": logits, "r": rng.uniform(1, 5, count)}
+    r = rng.uniform(1, 5, count)
+    r[::4] = 1.0
+    return {"logits": logits, "r": r}
 
 
 def falling(logits, r=1.0):
@@ -122,10 +124,10 @@ def share_below_norm(logits, *, relative=True):
     project=lambda r: {"r": jnp.clip(r, 1.0, 5.0)},
     controls=[
         Control("each large weight alone", alone=True),
-        Control("the colder row first", exchanged=True),
+        Control("$r \\ge 0.9$", least=0.9),
     ],
 )
-def temperature(logits, r, *, alone=False, exchanged=False):
+def temperature(logits, r, *, alone=False, least=1.0):
     r"""$$a = \mathrm{softmax}(z),\ b = \mathrm{softmax}(rz),\ r \ge 1: \quad
     \sum_{i \le s} a_{(i)} \le \sum_{i \le s} b_{(i)}, \quad
     \frac{\|a_{(1..s)}\|_2}{\|a\|_2} \le \frac{\|b_{(1..s)}\|_2}{\|b\|_2}, \quad
@@ -144,8 +146,7 @@ def temperature(logits, r, *, alone=False, exchanged=False):
         tops = (a if alone else jnp.cumsum(a))[:-1]
         return jnp.concatenate([tops, squares[:-1] / squares[-1], squares, lack[None]])
 
-    left, right = grows(falling(logits)), grows(falling(logits, r))
-    left, right = (right, left) if exchanged else (left, right)
+    left, right = grows(falling(logits)), grows(falling(logits, least * r))
     return Sides(left, right, jnp.full_like(left, largest_entropy))
 
 

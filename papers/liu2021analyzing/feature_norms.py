@@ -202,15 +202,16 @@ def erratum_2(logits, kept, raised, *, squared=False):
     status=Status.CORRECTED,
     search_over=("logits", "raised"),
     project=lambda raised: {"raised": jnp.clip(raised, 0.0, 1.0)},
-    controls=[Control(r"$\tau$, not squared", squared=False)],
+    controls=[Control(r"half of it, $\tau - \tau^2 / 2$", part=0.5)],
 )
-def erratum_2_corrected(logits, kept, raised, *, squared=True):
+def erratum_2_corrected(logits, kept, raised, *, part=1.0):
     r"""$$\|f\|_2 = 1,\ \|f_{s_0}\|_2 \ge 1 - \tau \quad \Rightarrow \quad
     \|f_{\mathrm{sub}}\|_2^2 \le 2 \tau - \tau^2$$
 
     Equality whenever $\tau$ is the smallest that (A2) allows, for all weights.
     """
-    return rest_against_tau(logits, kept, raised, squared)
+    remainder, tau = rest_and_tau(logits, kept, raised)
+    return Sides(remainder**2, part * (2 * tau - tau**2), magnitude=jnp.ones_like(tau))
 
 
 @inequality(

@@ -103,8 +103,14 @@ def recurrence(rng):
     return n, printed, terms(C_1 * C_x * math.sqrt(t), C_2, d, blocks, gamma, assumed)
 
 
-def what_fails(n, entropy, exponent, failure, least):
-    """What the union bound leaves, over what is allowed: at most one, and at least a part."""
+def what_fails(n, entropy, exponent, failure, least, constant):
+    """What the union bound leaves, over what is allowed: at most one, and at least a part.
+
+    With a constant, at the sample size that has it in place of the 4 in both logarithms.
+    """
+    if constant is not None:
+        covered = (math.log(constant) + entropy - jnp.log(failure)) / exponent
+        n = jnp.maximum(covered, 2 * jnp.log(constant / failure))
     # The network's deviation, the noise at the centres, the noise between them.
     deviation, noise = math.log(2) + entropy - n * exponent, 0.5 + entropy - 2 * n * exponent
     probabilities = jnp.exp(jnp.minimum(jnp.stack([deviation, noise, -n / 2]), 50.0))
@@ -120,7 +126,8 @@ with_every_constant = partial(
     count=48,
     controls=[
         Control("the printed sample size with the constant one", as_printed=True),
-        Control("1 % more samples", more=1.01),
+        Control(r"$N / \delta$ in the logarithm in place of $4 N / \delta$", constant=1.0),
+        Control(r"$16 N / \delta$ in the logarithm", constant=16.0),
     ],
 )
 
@@ -131,7 +138,9 @@ with_every_constant = partial(
     proof_step=ProofStep("liu2021analyzing/theorem-1", 5),
     evaluations=240,
 )
-def theorem_1_size(n, printed, entropy, exponent, failure, least, *, as_printed=False, more=1.0):
+def theorem_1_size(
+    n, printed, entropy, exponent, failure, least, *, as_printed=False, constant=None
+):
     r"""$$n = n(p, d, \gamma, \lambda, \delta),\ B = C_1 C_x \|f\|_2: \quad
     \frac\delta2 \le N \left( 2 e^{-a} + \sqrt{e} e^{-2a} \right) + e^{-n/2} \le \delta, \quad
     N = \left( \frac{3}{\rho} \right)^{pd+d}, \quad a = \frac{n s^2}{128 M^2}$$
@@ -142,24 +151,26 @@ def theorem_1_size(n, printed, entropy, exponent, failure, least, *, as_printed=
     $\log((2 + o(1)) N / \delta)$. Where $n = 2 \log(4/\delta)$ is larger, for the spread of the
     noise, a quarter of $\delta$ is left at least.
     """
-    return what_fails(printed if as_printed else more * n, entropy, exponent, failure, least)
+    return what_fails(printed if as_printed else n, entropy, exponent, failure, least, constant)
 
 
 @with_every_constant("Lemma 1, with every constant", sample=partial(batch, mask), evaluations=336)
-def lemma_1(n, printed, entropy, exponent, failure, least, *, as_printed=False, more=1.0):
+def lemma_1(n, printed, entropy, exponent, failure, least, *, as_printed=False, constant=None):
     r"""$$n = n(s_0, p, d, \gamma, \lambda, \delta),\ B = \sqrt{s_0}\, C_1 C_x: \quad
     \frac\delta2 \le N \left( 2 e^{-a} + \sqrt{e} e^{-2a} \right) + e^{-n/2} \le \delta, \quad
     N = \left( \frac{3}{\rho} \right)^{pd+p+d}, \quad a = \frac{n s^2}{128 M^2}$$
 
     As theorem-1-size. Masks are not normalised, and $s_0^2$ is right here.
     """
-    return what_fails(printed if as_printed else more * n, entropy, exponent, failure, least)
+    return what_fails(printed if as_printed else n, entropy, exponent, failure, least, constant)
 
 
 @with_every_constant(
     "Theorem 2, with every constant", sample=partial(batch, self_attention), evaluations=288
 )
-def theorem_2_size(n, printed, entropy, exponent, failure, least, *, as_printed=False, more=1.0):
+def theorem_2_size(
+    n, printed, entropy, exponent, failure, least, *, as_printed=False, constant=None
+):
     r"""$$n = n(p, t, d, d_v, d_q, \gamma, \lambda, \delta),\ B = C_1 C_7 C_x \sqrt{pt}: \quad
     \frac\delta2 \le N \left( 2 e^{-a} + \sqrt{e} e^{-2a} \right) + e^{-n/2} \le \delta, \quad
     N = \left( \frac{3}{\rho} \right)^d \prod_{k} \left( \frac{3 L_k}{\rho} \right)^{P_k}$$
@@ -168,13 +179,15 @@ def theorem_2_size(n, printed, entropy, exponent, failure, least, *, as_printed=
     stretch $L = C_5 C_6 t C_x^2 / \sqrt{d_q}$ of theorem-2-moves, in the logarithm alone. $d_q$
     counts $2 t d_q$ parameters. No concentration of the weights changes $n$.
     """
-    return what_fails(printed if as_printed else more * n, entropy, exponent, failure, least)
+    return what_fails(printed if as_printed else n, entropy, exponent, failure, least, constant)
 
 
 @with_every_constant(
     "Theorem 6, with every constant", sample=partial(batch, recurrence), evaluations=288
 )
-def theorem_6_size(n, printed, entropy, exponent, failure, least, *, as_printed=False, more=1.0):
+def theorem_6_size(
+    n, printed, entropy, exponent, failure, least, *, as_printed=False, constant=None
+):
     r"""$$n = n(t, d, d_a, d_f, \gamma, \lambda, \delta),\ B = C_1 C_x \sqrt{t}: \quad
     \frac\delta2 \le N \left( 2 e^{-a} + \sqrt{e} e^{-2a} \right) + e^{-n/2} \le \delta, \quad
     N = \left( \frac{3}{\rho} \right)^d \prod_{k} \left( \frac{3 L_k}{\rho} \right)^{P_k}$$
@@ -183,4 +196,4 @@ def theorem_6_size(n, printed, entropy, exponent, failure, least, *, as_printed=
     recurrence moves its weights depends on its score and grows with the number of steps, where the
     print has $C_8 C_9$.
     """
-    return what_fails(printed if as_printed else more * n, entropy, exponent, failure, least)
+    return what_fails(printed if as_printed else n, entropy, exponent, failure, least, constant)

@@ -98,8 +98,8 @@ def assumption_a2_1_below(beta, *, shifted=False):
 
 
 def layers(rng, count):
-    """First layers with biases, samples, and the number of cells that they can have."""
-    p, d, n = (rng.integers(*ends, count) for ends in ((1, 4), (1, 7), (1, 40)))
+    """First layers of two units or more with biases, samples, and the most cells they can have."""
+    p, d, n = (rng.integers(*ends, count) for ends in ((1, 4), (2, 8), (1, 40)))
     seen = []
     for inputs, units, samples in zip(p, d, n, strict=True):
         x, W, b = (rng.normal(size=s) for s in ((samples, inputs), (inputs, units), units))

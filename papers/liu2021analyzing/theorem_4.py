@@ -119,7 +119,7 @@ def logarithms(rng, count):
                 "printed": math.log(liu2021_regions(n1, s0, "printed")),
                 "construction": math.log(liu2021_regions(n1, s0, "corrected")),
                 "most": math.log(liu2021_regions(n1, s0)),
-                "least": math.log(liu2021_regions(n1, s0) - math.comb(n1, s0)),
+                "least": math.log(liu2021_regions(n1, s0) - 1),
             }
             for n1, s0 in size_pairs(rng, count)
         ]
@@ -132,31 +132,31 @@ of_sizes = partial(inequality, sample=logarithms, count=128, roundings=ROUNDINGS
 @of_sizes(
     "Theorem 4, the network of the proof",
     status=Status.CORRECTED,
-    controls=[Control("the other way round", reverse=True)],
+    controls=[Control("half of the regions", part=0.5)],
     evaluations=896,
 )
-def theorem_4_with_biases(printed, construction, *, reverse=False):
+def theorem_4_with_biases(printed, construction, *, part=1.0):
     r"""$$\lfloor n_1/s_0 \rfloor^{s_0} \le \big( \lfloor n_1/s_0 \rfloor + 1 \big)^{s_0}$$
 
     In logarithms. For $s_0 > n_1 / 2$ the printed bound is 1 and the construction has $2^{s_0}$
     regions.
     """
-    return (construction, printed) if reverse else (printed, construction)
+    return printed, construction + math.log(part)
 
 
 @of_sizes(
     "Theorem 4, the maximum",
     status=Status.SHARPENED,
-    controls=[Control("without the last binomial", last=False)],
+    controls=[Control("without the first binomial, $j = 0$", first=False)],
     evaluations=896,
 )
-def theorem_4_best(construction, most, least, *, last=True):
+def theorem_4_best(construction, most, least, *, first=True):
     r"""$$\big( \lfloor n_1/s_0 \rfloor + 1 \big)^{s_0} \le \sum_{j \le s_0} \binom{n_1}{j}$$
 
     In logarithms. Equal for $s_0 = 1$ and close where $s_0$ is near $n_1$; in the middle the
     construction is far below the maximum, which is known exactly.
     """
-    return construction, most if last else least
+    return construction, most if first else least
 
 
 def binomials(units, most):

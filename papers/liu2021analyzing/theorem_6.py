@@ -252,9 +252,14 @@ def theorem_6_error(c, W1, w2, c_t, W1_t, w2_t, *, keep=1.0):
     count=96,
     roundings=_ROUNDINGS,
     search_over=("W1", "w2"),
-    controls=[Control("$T = 3$, the teacher itself", one_step=False)],
+    controls=[
+        Control("$T = 3$, the teacher itself", one_step=False),
+        Control("half of the squared error, as in a loss", part=0.5),
+    ],
 )
-def appendix_b_floor(x, W1, w2, V_s_t, V_x_t, v_t, W_s_t, W_c_t, b_t, W1_t, w2_t, *, one_step=True):
+def appendix_b_floor(
+    x, W1, w2, V_s_t, V_x_t, v_t, W_s_t, W_c_t, b_t, W1_t, w2_t, *, one_step=True, part=1.0
+):
     r"""$$T = 1,\ \mathrm{score}(s, x) = s^\top x,\ \tfrac1p \sum_j x^j = m: \quad
     \mathrm{Var}(E(y|x)) \le E(\hat{y}^{(1)} - E(y|x))^2 \quad \text{for all}\quad w$$
 
@@ -269,5 +274,5 @@ def appendix_b_floor(x, W1, w2, V_s_t, V_x_t, v_t, W_s_t, W_c_t, b_t, W1_t, w2_t
     student = RecurrentAttention(W_s_t, W_c_t, b_t, DotScore(), TwoLayer(W1, w2), 1)
     outputs = jax.vmap(teacher)(words)
     predicted = jax.vmap(student)(words) if one_step else outputs
-    error = jnp.mean((predicted - outputs) ** 2)
+    error = part * jnp.mean((predicted - outputs) ** 2)
     return Sides(jnp.var(outputs), error, jnp.mean(outputs**2) + error)
