@@ -5,7 +5,13 @@ import os
 import numpy as np
 import pytest
 
-from attlas.audit.read_batch import default_text, read_text, stored_batch, text_batch, token_batch
+from attlas.audit.read_batch import (
+    default_text,
+    lines_of_text,
+    stored_batch,
+    text_batch,
+    token_batch,
+)
 from attlas.core.errors import UserError
 from attlas.transformers.tokenizer import NO_TOKENIZER, Tokenizer
 
@@ -17,17 +23,17 @@ def rows(found):
 
 
 def test_lines_are_cut_one_after_the_other_and_single_tokens_are_left_out():
-    assert rows(text_batch(LETTERS, "abaaa\n\n b \nba", length=2, most=9)) == [
+    assert rows(text_batch(LETTERS, "abaaa\n\n b \nba".splitlines(), length=2, most=9)) == [
         [1, 2],
         [1, 1],
         [2, 1],
     ]
-    assert rows(text_batch(LETTERS, "ab\nba", length=5, most=1)) == [[1, 2]]
+    assert rows(text_batch(LETTERS, ["ab", "ba"], length=5, most=1)) == [[1, 2]]
 
 
 def test_texts_that_are_longer_than_a_sequence_are_counted(tmp_path):
     def longer(length, most):
-        return text_batch(LETTERS, "abab\nab\nababa", length=length, most=most).longer
+        return text_batch(LETTERS, ["abab", "ab", "ababa"], length=length, most=most).longer
 
     assert longer(2, 9) == "lines longer than 2 tokens, which continue in the next sequence: 2"
     assert longer(2, 1).endswith(": 1")
@@ -49,12 +55,12 @@ def test_texts_that_are_longer_than_a_sequence_are_counted(tmp_path):
 )
 def test_texts_that_give_no_batch_are_refused(words, text, said):
     with pytest.raises(UserError, match=said):
-        text_batch(words, text, length=4, most=4)
+        text_batch(words, text.splitlines(), length=4, most=4)
 
 
 def test_a_text_of_another_kind_is_named_with_every_way_out():
     with pytest.raises(UserError) as caught:
-        text_batch(LETTERS, "xxay", length=4, most=4, source="the built-in English stories")
+        text_batch(LETTERS, ["xxay"], length=4, most=4, source="the built-in English stories")
     said = str(caught.value)
     assert "75 % of the tokens of the built-in English stories" in said
     assert "\n" not in said
@@ -119,12 +125,12 @@ def test_files_that_hold_no_tokens_are_refused_in_one_line(tmp_path, make):
 
 
 def test_texts_are_read_as_utf_8(tmp_path):
-    assert read_text(written(tmp_path, "a", "é\n".encode())) == "é\n"
+    assert list(lines_of_text(written(tmp_path, "a", "é\n".encode()))) == ["é"]
     for content, said in ((b"\xff", "not a text in UTF-8"), (b"a\0b", "zero bytes")):
         with pytest.raises(UserError, match=said):
-            read_text(written(tmp_path, "a", content))
+            list(lines_of_text(written(tmp_path, "a", content)))
     with pytest.raises(UserError, match="No such file"):
-        read_text(tmp_path / "none")
+        list(lines_of_text(tmp_path / "none"))
 
 
 @pytest.mark.parametrize("name", ["a.txt", "a.npy", "a.npz"])

@@ -85,5 +85,5 @@ def test_a_configuration_of_another_model_is_refused(changes, said):
 def test_sizes_are_whole_and_positive():
     stored = AttlasTensors("model", {"width": 2.0, "heads": True}, {})
     for key in ("width", "heads", "blocks"):
-        with pytest.raises(UserError, match=f"model: {key} = .* is not a whole number above 0"):
+        with pytest.raises(UserError, match=f"model: {key} = .* is not a whole number from 1"):
             stored.size(key)

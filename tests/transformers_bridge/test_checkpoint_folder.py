@@ -6,8 +6,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from attlas._files.budget import CONFIGURATION
 from attlas.core.errors import UserError
-from attlas.transformers.checkpoint_folder import LARGEST_CONFIG, read_checkpoint
+from attlas.transformers.checkpoint_folder import read_checkpoint
 from attlas.transformers.write_safetensors import write_safetensors
 
 CONFIG = {"model_type": "gpt2", "n_layer": 2}
@@ -93,9 +94,9 @@ def test_two_shards_with_one_tensor_are_refused(tmp_path):
     [
         (None, "config.json is missing: it says what .* is"),
         ("{", "config.json is not JSON: truncated or altered"),
-        ("[" * 100_000, "config.json is not JSON"),
+        ("[" * 100_000, "config.json has more than 32 levels"),
         ("[1]", "config.json is not a table of settings"),
-        (" " * (LARGEST_CONFIG + 1), f"bytes, of at most {LARGEST_CONFIG}"),
+        (" " * (CONFIGURATION.bytes + 1), f"bytes, of at most {CONFIGURATION.bytes}"),
     ],
 )
 def test_a_configuration_that_is_none_is_refused(tmp_path, config, said):

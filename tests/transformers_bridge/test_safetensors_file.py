@@ -8,8 +8,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from attlas._files.budget import SAFETENSORS_HEADER
 from attlas.core.errors import UserError
-from attlas.transformers.safetensors_file import LARGEST_HEADER, MOST_TENSORS, SafetensorsFile
+from attlas.transformers.safetensors_file import MOST_TENSORS, SafetensorsFile
 from attlas.transformers.write_safetensors import write_safetensors
 
 
@@ -76,14 +77,14 @@ def test_conversion_goes_block_by_block(tmp_path):
 A, B = entry(0, 8), entry(8, 16)
 HOSTILE = {
     "has 3 bytes, fewer than": lambda p: p.write_bytes(b"abc"),
-    "announces a header of": lambda p: stored(p, {}, length=LARGEST_HEADER + 1),
+    "announces a header of": lambda p: stored(p, {}, length=SAFETENSORS_HEADER.bytes + 1),
     "announces a header of 18446744073709551615": lambda p: stored(p, {}, length=2**64 - 1),
     "is truncated: its header takes 5000": lambda p: stored(p, {"a": A}, b"", 5000),
-    "not JSON of two levels": lambda p: stored(p, b"[" * 100_000),
+    "header that has more than 3 levels": lambda p: stored(p, b"[" * 100_000),
     "has a header that is not JSON": lambda p: stored(p, b'{"a": '),
-    "header that is not JSON of": lambda p: stored(p, b"\xff\xfe{}"),
-    "not JSON of two": lambda p: stored(p, b'{"a": NaN}'),
-    "that is not JSON of two levels": lambda p: stored(p, b'{"a": ' + b"1" * 5000 + b"}"),
+    "header that is not JSON:": lambda p: stored(p, b"\xff\xfe{}"),
+    "a header that is not": lambda p: stored(p, b'{"a": NaN}'),
+    "that is not JSON: truncated": lambda p: stored(p, b'{"a": ' + b"1" * 5000 + b"}"),
     "header that is not a table": lambda p: stored(p, [1, 2]),
     "names 'a' twice": lambda p: stored(
         p, b'{"a": %s, "a": %s}' % ((json.dumps(A).encode(),) * 2), bytes(8)

@@ -1,22 +1,20 @@
 r"""The user's batch: sequences of tokens from a text, from a file of tokens, or our own text."""
 
-import zlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from importlib import resources
-from io import BytesIO
+from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
-from zipfile import BadZipFile
 
 import numpy as np
 
+from attlas._files.budget import TEXT, TOKENS, archived_array, first_rows, text_lines
 from attlas._files.plain_file import Damaged, printable, read_plain_file
 from attlas.core.errors import UserError
 from attlas.transformers.tokenizer import Tokenizer
 
-_LARGEST = 2**28
+_LONGEST_LINE = 2**20
 _UNKNOWN = 0.2
-_DAMAGED = (OSError, EOFError, BadZipFile, zlib.error)
 
 
 class TokenBatch(NamedTuple):
@@ -32,12 +30,17 @@ class TokenBatch(NamedTuple):
 
 
 def text_batch(
-    tokenizer: Tokenizer, text: str, *, length: int, most: int, source: str = "the text"
+    tokenizer: Tokenizer,
+    lines: Iterable[str],
+    *,
+    length: int,
+    most: int,
+    source: str = "the text",
 ) -> TokenBatch:
     """Sequences of at most `length` tokens, one after the other from each line of a text.
 
     Args:
-        text: one document per line.
+        lines: one document each; no more are asked for than `most` sequences need.
         length: largest number of tokens of a sequence.
         source: name of the text in an error message.
 
@@ -55,12 +58,12 @@ def text_batch(
         )
     sequences: list[np.ndarray] = []
     longer = 0
-    for line in text.splitlines():
-        if len(sequences) >= most:
-            break
+    for line in lines:
         tokens = np.array(tokenizer.encode(line.strip()) if line.strip() else [], np.int32)
         sequences.extend(tokens[k : k + length] for k in range(0, tokens.size - 1, length))
         longer += tokens.size > length
+        if len(sequences) >= most:
+            break
     sequences = [sequence for sequence in sequences[:most] if sequence.size > 1]
     if not sequences:
         raise UserError("the text holds no sequence of two tokens: give a longer one")
@@ -76,30 +79,16 @@ def text_batch(
     return TokenBatch(sequences, clause if longer else "")
 
 
-def read_text(file: Path) -> str:
-    """A text file in UTF-8.
+def lines_of_text(file: Path) -> Iterator[str]:
+    """The lines of a text file in UTF-8, read as they are asked for; long ones come in parts.
 
     Raises:
         UserError: if the file is not UTF-8 text.
     """
     try:
-        text = _content(file).decode("utf-8")
-    except UnicodeDecodeError:
-        raise UserError(f"{file} is not a text in UTF-8: give a readable text file") from None
-    if "\0" in text:
-        raise UserError(f"{file} is not a text: it holds zero bytes")
-    return text
-
-
-def _content(file: Path) -> bytes:
-    """The bytes of a regular file; a pipe is refused, without waiting for it."""
-    try:
-        content = read_plain_file(file, _LARGEST)
-    except Damaged as error:
-        raise UserError(f"{printable(str(error))}: give a readable file") from None
-    if content is None:
-        raise UserError(f"{file} (No such file or directory): give a readable file")
-    return content
+        yield from text_lines(file, TEXT)
+    except Damaged as damage:
+        raise UserError(f"{printable(str(damage))}: give a readable text file") from None
 
 
 def default_text() -> str:
@@ -149,26 +138,39 @@ def token_batch(file: Path, *, length: int, most: int) -> TokenBatch:
         UserError: if the file is none of these.
     """
     try:
-        if file.suffix == ".npz":
-            with np.load(BytesIO(_content(file)), allow_pickle=False) as stored:
-                ids, lengths = np.asarray(stored["ids"]), np.asarray(stored["lengths"])
-            if lengths.ndim != 1 or lengths.dtype.kind not in "iu" or np.any(lengths < 0):
-                raise UserError(f"{file}: lengths are not a vector of whole numbers, none negative")
-            if ids.ndim != 1 or int(lengths.sum()) != ids.size:
-                raise UserError(f"{file}: lengths sum to {lengths.sum()}, there are {ids.size} ids")
-            rows = np.split(ids, np.cumsum(lengths)[:-1])
-        elif file.suffix == ".npy":
-            rows = list(np.atleast_2d(np.load(BytesIO(_content(file)), allow_pickle=False)))
-        else:
-            rows = [np.array(line.split(), int) for line in read_text(file).splitlines()]
-    except (*_DAMAGED, KeyError, OverflowError, ValueError) as error:
+        rows = list(islice((row for row in _rows(file, length, most) if row.size > 1), most))
+    except (Damaged, OverflowError, ValueError) as error:
         raise UserError(
-            f"{file} holds no tokens ({error}): give .npz with ids and lengths, .npy, or lines of "
-            "numbers"
+            f"{file} holds no tokens ({printable(str(error))}): give .npz with ids and lengths, "
+            ".npy, or lines of numbers"
         ) from None
-    read = [row for row in rows if row.size > 1][:most]
-    if not read or any(row.dtype.kind not in "iu" for row in read):
+    if not rows or any(row.ndim != 1 or row.dtype.kind not in "iu" for row in rows):
         raise UserError(f"{file} holds no sequence of two whole numbers: give token numbers")
-    longer = sum(row.size > length for row in read)
+    longer = sum(row.size > length for row in rows)
     clause = f"sequences longer than {length} tokens, which end there: {longer}"
-    return TokenBatch([row[:length] for row in read], clause if longer else "")
+    return TokenBatch([row[:length] for row in rows], clause if longer else "")
+
+
+def _rows(file: Path, length: int, most: int) -> Iterator[np.ndarray]:
+    """The sequences of a file, of longer ones at least `length` + 1 tokens."""
+    if file.suffix == ".npz":
+        content = read_plain_file(file, TOKENS.bytes)
+        if content is None:
+            raise Damaged("No such file or directory")
+        ids, lengths = archived_array(content, "ids"), archived_array(content, "lengths")
+        if lengths.ndim != 1 or lengths.dtype.kind not in "iu" or np.any(lengths < 0):
+            raise Damaged("lengths are not a vector of whole numbers, none negative")
+        if lengths.max(initial=0) > ids.size:
+            raise Damaged(f"a length is {lengths.max()}, there are {ids.size} ids")
+        if ids.ndim != 1 or int(lengths.sum()) != ids.size:
+            raise Damaged(f"lengths sum to {lengths.sum()}, there are {ids.size} ids")
+        ends = np.cumsum(lengths)
+        for k in np.flatnonzero(lengths > 1)[:most]:
+            yield ids[ends[k] - lengths[k] : ends[k]]
+    elif file.suffix == ".npy":
+        yield from np.atleast_2d(first_rows(file, most))
+    else:
+        for line in text_lines(file, TOKENS, _LONGEST_LINE):
+            if len(line) == _LONGEST_LINE:
+                raise Damaged(f"a line has {_LONGEST_LINE} characters or more")
+            yield np.array(line.split(None, length + 1)[: length + 1], int)

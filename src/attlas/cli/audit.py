@@ -236,7 +236,7 @@ def _batch(
     """The user's sequences, those stored with the model, the built-in text's, or none; a label."""
     from attlas.audit.read_batch import (
         default_text,
-        read_text,
+        lines_of_text,
         stored_batch,
         text_batch,
         token_batch,
@@ -267,9 +267,9 @@ def _batch(
             typer.echo("level weights: the model has no tokenizer; --tokens FILE adds level data")
             return None, ""
     if text is None:
-        lines, source = default_text(), "the built-in English stories"
+        lines, source = default_text().splitlines(), "the built-in English stories"
     else:
-        lines, source = read_text(text), str(text)
+        lines, source = lines_of_text(text), str(text)
     return _with_source(
         text_batch(tokenizer, lines, length=length, most=sequences, source=source), f"of {source}"
     )

@@ -1,17 +1,16 @@
 """Notebooks as modules: the tagged cells of an .ipynb file, run in order."""
 
 import ast
-import json
 import linecache
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from attlas._files.budget import NOTEBOOK, parse_json
 from attlas._files.plain_file import Damaged, read_plain_file
 from attlas.core.errors import UserError
 
 TAGS = ("attlas", "claims")
-MOST_BYTES = 256_000_000
 
 
 def tagged_cells(path: Path) -> tuple[tuple[int, str], ...]:
@@ -21,10 +20,10 @@ def tagged_cells(path: Path) -> tuple[tuple[int, str], ...]:
         UserError: if the file is missing, is no notebook, or has no tagged cell.
     """
     try:
-        content = read_plain_file(path, MOST_BYTES)
+        content = read_plain_file(path, NOTEBOOK.bytes)
         if content is None:
             raise UserError(f"there is no file {path}: name a notebook")
-        cells = json.loads(content)["cells"]
+        cells = _document(path, content)["cells"]
         tagged = tuple(
             (number, _source(cell))
             for number, cell in enumerate(cells, 1)
@@ -33,7 +32,7 @@ def tagged_cells(path: Path) -> tuple[tuple[int, str], ...]:
         )
     except Damaged as damage:
         raise UserError(f"{damage}: name a notebook") from damage
-    except (KeyError, TypeError, AttributeError, UnicodeDecodeError, json.JSONDecodeError) as error:
+    except (KeyError, TypeError, AttributeError) as error:
         raise UserError(f"{path} is no notebook of version 4: save it again as .ipynb") from error
     if not tagged:
         raise UserError(
@@ -41,6 +40,15 @@ def tagged_cells(path: Path) -> tuple[tuple[int, str], ...]:
             "need) in the notebook's property inspector"
         )
     return tagged
+
+
+def _document(path: Path, content: bytes) -> Any:
+    try:
+        return parse_json(content, NOTEBOOK)
+    except Damaged as damage:
+        raise UserError(
+            f"{path} is no notebook of version 4 (it {damage}): save it again as .ipynb"
+        ) from None
 
 
 def run_cells(path: Path, module: ModuleType) -> None:

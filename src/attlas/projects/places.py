@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
+from attlas._files.budget import PROJECT
 from attlas._files.plain_file import Damaged, printable, read_plain_file
 from attlas.core.errors import UserError
 
@@ -232,7 +233,7 @@ def say_refused(candidate: Candidate) -> bool:
         Whether the file has the table.
     """
     try:
-        content = read_plain_file(candidate.file, 4_000_000) or b""
+        content = read_plain_file(candidate.file, PROJECT.bytes) or b""
     except Damaged:
         return False  # it is not used either way, and what is wrong with it is not ours to say
     if _TABLE.search(content) is None:

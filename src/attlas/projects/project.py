@@ -10,6 +10,7 @@ from importlib.metadata import entry_points
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from attlas._files.budget import PROJECT
 from attlas._files.plain_file import Damaged, read_plain_file
 from attlas.core.errors import UserError
 from attlas.core.names import nearest
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
 
 GROUP = "attlas.claims"
 FILE = "pyproject.toml"
-MOST_BYTES = 4_000_000
 _LISTS = ("claims", "experiments", "data")
 _TEXTS = ("key", "title", "references", "status")
 STATUSES = ("new", "reconstructed")
@@ -217,7 +217,7 @@ def _read(file: Path, changed: int, size: int) -> Project | None:
     """The project of one file, read again when the file was changed."""
     del changed, size
     try:
-        content = read_plain_file(file, MOST_BYTES) or b""
+        content = read_plain_file(file, PROJECT.bytes) or b""
         tool = tomllib.loads(content.decode("utf-8")).get("tool", {})
     except (Damaged, ValueError) as error:
         raise UserError(f"{file} cannot be read ({error}): correct it") from error

@@ -1,18 +1,19 @@
 """References: entries of BibTeX files by their keys."""
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from attlas._files.budget import BIBLIOGRAPHY
 from attlas._files.plain_file import Damaged, read_plain_file
 from attlas.core.errors import UserError
 
-_ENTRY = re.compile(r"@\w+\s*\{\s*([^,\s]+)\s*,(.*?)^\}", re.DOTALL | re.MULTILINE)
-_FIELD = re.compile(r"^\s*(\w+)\s*=\s*\{(.*?)\},?\s*$", re.MULTILINE)
+# Possessive (`++`), so that no text is read more than once from the start of an entry.
+_START = re.compile(r"@\w++\s*+\{\s*+([^,\s@]++)\s*+,")
+_FIELD = re.compile(r"^[ \t]*+(\w++)[ \t]*+=[ \t]*+\{(.*)\},?[ \t\r]*$", re.MULTILINE)
 PROJECT = "The attlas project"
 """Author of what attlas proves itself."""
-
-MOST_BYTES = 4_000_000
 
 
 @dataclass(frozen=True)
@@ -66,7 +67,7 @@ def parse_references(text: str) -> dict[str, Reference]:
         'On Tokens'
     """
     references: dict[str, Reference] = {}
-    for key, body in _ENTRY.findall(text):
+    for key, body in _entries(text):
         fields = {name.lower(): value for name, value in _FIELD.findall(body)}
         lacking = {"title", "author", "year"} - fields.keys()
         if key in references or lacking:
@@ -83,6 +84,20 @@ def parse_references(text: str) -> dict[str, Reference]:
     return references
 
 
+def _entries(text: str) -> Iterator[tuple[str, str]]:
+    """Key and fields of each entry, which ends with a brace at the start of a line."""
+    at = 0
+    while (start := _START.search(text, at)) is not None:
+        stop = text.find("\n}", start.end())
+        if stop < 0 or _START.search(text, start.end(), stop) is not None:
+            raise ValueError(
+                f"references: entry '{start[1]:.80}' has no brace that closes it on a line of its "
+                "own"
+            )
+        yield start[1], text[start.end() : stop]
+        at = stop
+
+
 def read_references(path: Path) -> dict[str, Reference]:
     """The references of a BibTeX file by key, in file order.
 
@@ -96,7 +111,7 @@ def read_references(path: Path) -> dict[str, Reference]:
         attlas.core.errors.UserError: there is no file /never/written.bib: write the references ...
     """
     try:
-        content = read_plain_file(path, MOST_BYTES)
+        content = read_plain_file(path, BIBLIOGRAPHY.bytes)
     except Damaged as damage:
         raise UserError(f"{damage}: name a BibTeX file") from damage
     if content is None:

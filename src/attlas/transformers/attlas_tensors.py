@@ -27,24 +27,24 @@ class AttlasTensors:
         Traceback (most recent call last):
             ...
         attlas.core.errors.UserError: model: heads = 0 in the configuration is not a whole number \
-above 0
+from 1 to 2147483647
     """
 
     name: str
     config: Mapping[str, Any]
     tensors: Mapping[str, np.ndarray]
 
-    def size(self, key: str) -> int:
-        """A whole number of the configuration, at least 1.
+    def size(self, key: str, most: int = 2**31 - 1) -> int:
+        """A whole number of the configuration, from 1 to `most`.
 
         Raises:
             UserError: if the value is not one.
         """
         value = self.config.get(key)
-        if type(value) is not int or not 0 < value < 2**31:
+        if type(value) is not int or not 0 < value <= most:
             raise UserError(
                 f"{self.name}: {key} = {value!r:.80} in the configuration is not a whole "
-                "number above 0"
+                f"number from 1 to {most}"
             )
         return value
 

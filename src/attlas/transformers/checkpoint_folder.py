@@ -1,6 +1,5 @@
 """A checkpoint on disk: a folder or file as libraries write them, known by its headers."""
 
-import json
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -9,14 +8,13 @@ from typing import Any
 
 import numpy as np
 
+from attlas._files.budget import CONFIGURATION, SHARD_INDEX, Budget, parse_json
 from attlas._files.plain_file import Damaged, printable, read_plain_file
 from attlas.core.errors import UserError
 from attlas.transformers.lazy_tensors import LazyTensors, Unread, tensors_of_files
 from attlas.transformers.llama2c_file import read_llama2c_file
 from attlas.transformers.safetensors_file import SafetensorsFile
 
-LARGEST_CONFIG = 2**22
-LARGEST_INDEX = 2**24
 MOST_SHARDS = 4096
 _PICKLES = (".bin", ".pt", ".pth", ".ckpt", ".pkl", ".pickle")
 
@@ -110,7 +108,7 @@ def _instead(suffix: str) -> str:
 
 def _sharded(folder: Path, index: Path) -> dict[str, Unread]:
     label = printable(str(index))
-    places = _json(index, LARGEST_INDEX).get("weight_map")
+    places = _json(index, SHARD_INDEX).get("weight_map")
     if not isinstance(places, dict) or not all(isinstance(v, str) for v in places.values()):
         raise UserError(f"{label} has no weight_map from tensors to files")
     names = sorted(set(places.values()))
@@ -132,25 +130,25 @@ def _sharded(folder: Path, index: Path) -> dict[str, Unread]:
 
 
 def _config(folder: Path, what: str) -> dict[str, Any]:
-    config = _json(folder / "config.json", LARGEST_CONFIG, f"it says what {what} is")
+    config = _json(folder / "config.json", CONFIGURATION, f"it says what {what} is")
     # llama2.c has no file of this name; whoever writes one lists its sizes as model.py does.
     if "model_type" not in config and {"dim", "n_layers", "n_heads"} <= config.keys():
         config["model_type"] = "llama2.c"
     return config
 
 
-def _json(path: Path, most: int, reason: str = "") -> dict[str, Any]:
+def _json(path: Path, budget: Budget, reason: str = "") -> dict[str, Any]:
     label = printable(str(path))
     try:
-        text = read_plain_file(path, most)
+        text = read_plain_file(path, budget.bytes)
     except Damaged as damage:
         raise UserError(printable(str(damage))) from None
     if text is None:
         raise UserError(f"{label} is missing: {reason or 'add it'}")
     try:
-        settings = json.loads(text.decode())
-    except (ValueError, RecursionError):
-        raise UserError(f"{label} is not JSON: truncated or altered") from None
+        settings = parse_json(text, budget)
+    except Damaged as damage:
+        raise UserError(f"{label} {damage}") from None
     if not isinstance(settings, dict):
         raise UserError(f"{label} is not a table of settings")
     return settings

@@ -1,11 +1,14 @@
 """Values of a model's configuration file, checked when they are read."""
 
-import math
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from attlas._files.budget import MOST_LAYERS
 from attlas.core.errors import UserError
+
+_LARGEST = 2**40
 
 
 @dataclass(frozen=True)
@@ -34,18 +37,26 @@ number from 1 on: correct config.json
         """Whether the key has a value."""
         return self.values.get(key) is not None
 
-    def count(self, key: str, default: int | None = None, *, least: int = 1) -> int:
-        """A whole number, at least `least`."""
+    def count(
+        self, key: str, default: int | None = None, *, least: int = 1, most: int = _LARGEST
+    ) -> int:
+        """A whole number from `least` to `most`."""
         value = self._value(key, default)
         if isinstance(value, bool) or not isinstance(value, int) or value < least:
             raise self._wrong(key, f"a whole number from {least} on")
+        if value > most:
+            raise self._wrong(key, f"at most {most}")
         return value
+
+    def layers(self, key: str, default: int | None = None) -> int:
+        """A number of layers, each of which is made before the file is compared with it."""
+        return self.count(key, default, most=MOST_LAYERS)
 
     def number(self, key: str, default: float | None = None) -> float:
         """A finite number above 0."""
         value = self._value(key, default)
         real = isinstance(value, int | float) and not isinstance(value, bool)
-        if not real or not math.isfinite(value) or value <= 0:
+        if not real or not 0 < value <= sys.float_info.max:
             raise self._wrong(key, "a finite number above 0")
         return float(value)
 
@@ -72,7 +83,7 @@ number from 1 on: correct config.json
         word = self.word(key, default)
         if word not in supported:
             raise UserError(
-                f"{key} = '{word}' in the configuration is not supported: attlas reads "
+                f"{key} = '{word:.80}' in the configuration is not supported: attlas reads "
                 f"{', '.join(supported)}"
             )
         return word
@@ -96,7 +107,7 @@ number from 1 on: correct config.json
         value = self._value(key, allowed)
         if value != allowed:
             raise UserError(
-                f"{key} = {value!r} in the configuration is not supported: attlas reads models "
+                f"{key} = {value!r:.80} in the configuration is not supported: attlas reads models "
                 f"with {key} = {allowed!r}"
             )
 
@@ -122,6 +133,6 @@ number from 1 on: correct config.json
 
     def _wrong(self, key: str, wanted: str) -> UserError:
         return UserError(
-            f"{key} = {self.values.get(key)!r} in the configuration is not {wanted}: correct "
+            f"{key} = {self.values.get(key)!r:.80} in the configuration is not {wanted}: correct "
             "config.json"
         )

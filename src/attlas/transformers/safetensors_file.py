@@ -5,10 +5,8 @@ inside the file, alone. Tensors are read block by block into their own memory: m
 count as this process's, and a file that shrinks under a map ends the process.
 """
 
-import json
 import math
 import os
-import stat
 import struct
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -19,11 +17,10 @@ from typing import Any, BinaryIO
 import jax.numpy as jnp
 import numpy as np
 
-from attlas._files.plain_file import OPEN_AT_ONCE, printable
+from attlas._files.budget import SAFETENSORS_HEADER, open_plain_file, parse_json
+from attlas._files.plain_file import Damaged, printable
 from attlas.core.errors import UserError
 
-LARGEST_HEADER = 2**24
-"""Bytes of a header: more is not read. The largest models on the market have 1 to 5 MB."""
 MOST_TENSORS = 100_000
 MOST_AXES = 16
 BLOCK = 2**22
@@ -90,9 +87,9 @@ class SafetensorsFile:
             if len(first) < 8:
                 raise self._wrong(f"has {size} bytes, fewer than a header's length takes")
             (length,) = struct.unpack("<Q", first)
-            if length > LARGEST_HEADER:
+            if length > SAFETENSORS_HEADER.bytes:
                 raise self._wrong(
-                    f"announces a header of {length} bytes, of at most {LARGEST_HEADER}: "
+                    f"announces a header of {length} bytes, of at most {SAFETENSORS_HEADER.bytes}: "
                     "is it a safetensors file?"
                 )
             if 8 + length > size:
@@ -130,22 +127,17 @@ class SafetensorsFile:
 
     def _opened(self) -> BinaryIO:
         try:
-            if not stat.S_ISREG(self.path.stat().st_mode):
-                raise self._wrong("is not a regular file")
-            return os.fdopen(os.open(self.path, os.O_RDONLY | OPEN_AT_ONCE), "rb")
-        except (OSError, ValueError) as error:
-            if isinstance(error, UserError):
-                raise
-            reason = getattr(error, "strerror", None) or error
-            raise self._wrong(f"cannot be read ({reason})") from None
+            return open_plain_file(self.path)
+        except Damaged as damage:
+            raise UserError(printable(str(damage))) from None
 
     def _header(self, text: bytes) -> dict[str, Any]:
         try:
-            header = json.loads(text.decode(), object_pairs_hook=_unique, parse_constant=_refused)
+            header = parse_json(text, SAFETENSORS_HEADER, pairs=_unique, constants=_refused)
         except _Twice as twice:
             raise self._wrong(f"names '{_short(str(twice))}' twice in its header") from None
-        except (ValueError, RecursionError):
-            raise self._wrong("has a header that is not JSON of two levels") from None
+        except Damaged as damage:
+            raise self._wrong(f"has a header that {damage}") from None
         if not isinstance(header, dict):
             raise self._wrong("has a header that is not a table of tensors")
         return header

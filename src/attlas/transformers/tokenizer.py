@@ -1,19 +1,23 @@
 r"""Text to tokens for a model whose folder holds a tokenizer, and which tokens are special."""
 
+import heapq
+import math
 import struct
 from collections.abc import Callable, Mapping
-from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from attlas._files.budget import TOKENIZER, parse_json
+from attlas._files.plain_file import Damaged, printable, read_plain_file
 from attlas.core.errors import UserError, extra_needed
+from attlas.transformers.tokenizer_rules import bounded_encoder
 
-_LARGEST = 2**26
 _SPECIAL = ("[PAD]", "[CLS]", "[SEP]", "[MASK]", "<s>", "</s>", "<pad>", "<mask>", "<unk>")
 _SPECIAL = (*_SPECIAL, "<bos>", "<eos>", "<|endoftext|>", "[UNK]", "[BOS]", "[EOS]")
 _MASKS = ("[MASK]", "<mask>")
 _ENCLOSING = {"gpt2": ("", ""), "opt": ("</s>", ""), "roberta": ("<s>", "</s>")}
 """What opens and closes a text of each model_type whose byte pairs are split as GPT-2's are."""
+_LONGEST_PIECE = 1024
 _FIRST_BYTE = 3  # of llama2.c: <unk>, <s>, </s>, then the bytes
 
 
@@ -59,8 +63,9 @@ def read_tokenizer(folder: Path, config: Mapping[str, Any]) -> Tokenizer:
     """
     try:
         tokenizer = _read(folder, config.get("model_type"))
-    except (OSError, ValueError, RecursionError, struct.error) as error:
-        raise UserError(f"{folder}: the tokenizer cannot be read ({error})") from None
+    except (Damaged, OSError, ValueError, struct.error) as error:
+        said = printable(str(error))
+        raise UserError(f"{folder}: the tokenizer cannot be read ({said})") from None
     names = ("bos_token_id", "eos_token_id", "pad_token_id", "cls_token_id", "sep_token_id")
     if not tokenizer.pieces:
         named = [config.get(name) for name in (*names, "bos_id", "eos_id")]
@@ -77,18 +82,21 @@ def _read(folder: Path, kind: Any) -> Tokenizer:
     ):
         if (folder / name).is_file():
             with extra_needed("the tokenizer of a model", "audit"):
-                return reader(_capped(folder / name))
+                return reader(folder / name)
     for file in sorted(folder.glob("tok*.bin")) if folder.is_dir() else ():
-        return _scored_pieces(_capped(file))
+        return _scored_pieces(file)
     return NO_TOKENIZER
 
 
-def _capped(file: Path) -> Path:
-    if file.stat().st_size > _LARGEST:
-        raise UserError(
-            f"{file} has {file.stat().st_size} bytes: a tokenizer has at most {_LARGEST}"
-        )
-    return file
+def _content(file: Path) -> bytes:
+    return read_plain_file(file, TOKENIZER.bytes) or b""
+
+
+def _lines(file: Path) -> list[str]:
+    content = _content(file)
+    if content.count(b"\n") >= TOKENIZER.entries:
+        raise Damaged(f"{file} has more than {TOKENIZER.entries} lines")
+    return content.decode("utf-8").splitlines()
 
 
 def _named(
@@ -108,37 +116,40 @@ def _hugging_face(file: Path) -> Tokenizer:
     from tokenizers import Tokenizer
 
     try:
-        tokenizer = Tokenizer.from_file(str(file))
+        tokenizer = Tokenizer.from_buffer(_content(file))
     except Exception as error:  # noqa: BLE001 (the library raises nothing narrower)
         raise UserError(f"{file} is not a tokenizer: {str(error).partition(chr(10))[0]}") from None
     # The file may store how a training batch was shaped: every text padded to one length, and cut.
     tokenizer.no_padding()
     tokenizer.no_truncation()
-    pieces = [tokenizer.id_to_token(k) or "" for k in range(tokenizer.get_vocab_size())]
+    try:
+        encode = bounded_encoder(tokenizer)
+    except UserError as error:
+        raise UserError(f"{file} {error}") from None
+    numbers = tokenizer.get_vocab().values()
+    pieces = [tokenizer.id_to_token(k) or "" for k in range(max(numbers, default=-1) + 1)]
     added = tokenizer.get_added_tokens_decoder()
     flagged = frozenset(number for number, token in added.items() if token.special)
-    return _named(pieces, lambda text: tokenizer.encode(text).ids, flagged)
+    return _named(pieces, encode, flagged)
 
 
 def _word_pieces(file: Path) -> Tokenizer:
     from tokenizers import BertWordPieceTokenizer
 
-    pieces = file.read_text("utf-8").splitlines()
+    pieces = _lines(file)
     place = {piece: number for number, piece in enumerate(pieces)}
     lower = not any(piece != piece.lower() for piece in pieces if not piece.startswith("["))
     if not {"[UNK]", "[CLS]", "[SEP]"} <= place.keys():
         return _named(pieces, None)
     tokenizer = BertWordPieceTokenizer(vocab=place, lowercase=lower)
-    return _named(pieces, lambda text: tokenizer.encode(text).ids)
+    return _named(pieces, bounded_encoder(tokenizer))
 
 
 def _byte_pairs(file: Path, kind: Any) -> Tokenizer:
-    import json
-
     from tokenizers import AddedToken, ByteLevelBPETokenizer
     from tokenizers.processors import TemplateProcessing
 
-    place = json.loads(file.read_text("utf-8"))
+    place = parse_json(_content(file), TOKENIZER)
     if not isinstance(place, dict) or sorted(map(str, place.values())) != sorted(
         map(str, range(len(place)))
     ):
@@ -149,8 +160,9 @@ def _byte_pairs(file: Path, kind: Any) -> Tokenizer:
     ends = [piece for piece in enclosing if piece]
     if not merges.is_file() or not enclosing or not place.keys() >= set(ends):
         return _named(pieces, None)
+    _lines(merges)  # as many as are read, in UTF-8
     try:
-        tokenizer = ByteLevelBPETokenizer(str(file), str(_capped(merges)))
+        tokenizer = ByteLevelBPETokenizer(str(file), str(merges))
     except Exception as error:  # noqa: BLE001 (the library raises nothing narrower)
         raise UserError(f"{merges} holds no merges: {str(error).partition(chr(10))[0]}") from None
     # The mask takes the space before it, as in RoBERTa's own tokenizer.
@@ -161,17 +173,19 @@ def _byte_pairs(file: Path, kind: Any) -> Tokenizer:
     tokenizer.post_processor = TemplateProcessing(
         single=f"{first} $A {last}".strip(), special_tokens=[(end, place[end]) for end in ends]
     )
-    return _named(pieces, lambda text: tokenizer.encode(text).ids)
+    return _named(pieces, bounded_encoder(tokenizer))
 
 
 def _scored_pieces(file: Path) -> Tokenizer:
     """llama2.c's tokenizer: pieces with scores, merged best score first, bytes where none fits."""
-    raw = file.read_bytes()
+    raw = _content(file)
     pieces, scores, at = [], [], 4
     while at < len(raw):
         score, size = struct.unpack_from("<fi", raw, at)
-        if size < 0 or at + 8 + size > len(raw):
+        if not 0 <= size <= _LONGEST_PIECE or at + 8 + size > len(raw):
             raise ValueError(f"piece {len(pieces)} has {size} bytes")
+        if math.isnan(score) or len(pieces) >= TOKENIZER.entries:
+            raise ValueError(f"piece {len(pieces)} has no score, or is one too many")
         pieces.append(raw[at + 8 : at + 8 + size].decode("utf-8", "replace"))
         scores.append(score)
         at += 8 + size
@@ -184,12 +198,39 @@ def _scored_pieces(file: Path) -> Tokenizer:
         for letter in f" {text}":
             byte_tokens = [byte + _FIRST_BYTE for byte in letter.encode()]
             tokens.extend([place[letter]] if letter in place else byte_tokens)
-        while True:
-            pairs = [pieces[a] + pieces[b] for a, b in pairwise(tokens)]
-            merges = [(scores[place[pair]], -k) for k, pair in enumerate(pairs) if pair in place]
-            if not merges:
-                return [1, *tokens]
-            k = -max(merges)[1]
-            tokens[k : k + 2] = [place[pairs[k]]]
+        return [1, *_merged(tokens, pieces, scores, place)]
 
     return Tokenizer(tuple(pieces), (0, 1, 2), None, encode, None)
+
+
+def _merged(
+    tokens: list[int], pieces: list[str], scores: list[float], place: Mapping[str, int]
+) -> list[int]:
+    """Merge neighbours whose pieces make one, best score first, the first of equal ones."""
+    n = len(tokens)
+    before, after = list(range(-1, n - 1)), [*range(1, n), -1]
+    heap: list[tuple[float, int, int, int, int]] = []
+
+    def offer(left: int) -> None:
+        right = after[left] if left >= 0 else -1
+        if right >= 0:
+            merged = place.get(pieces[tokens[left]] + pieces[tokens[right]])
+            if merged is not None:
+                pair = tokens[left], tokens[right]
+                heapq.heappush(heap, (-scores[merged], left, *pair, merged))
+
+    for left in range(n):
+        offer(left)
+    while heap:
+        _, left, first, second, merged = heapq.heappop(heap)
+        right = after[left]
+        if right < 0 or (tokens[left], tokens[right]) != (first, second):
+            continue  # one of them was merged with its other neighbour
+        tokens[left], tokens[right] = merged, -1
+        after[left] = after[right]
+        if after[left] >= 0:
+            before[after[left]] = left
+        after[right] = -1
+        offer(left)
+        offer(before[left])
+    return [token for token in tokens if token >= 0]

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+from attlas._files.budget import MOST_LAYERS
 from attlas.core.errors import UserError
 from attlas.transformers.activations import ACTIVATIONS
 from attlas.transformers.configuration import Configuration
@@ -52,12 +53,17 @@ _NAMES = Names(
 
 def _order(values: Configuration) -> tuple[int, ...]:
     """Which stored layer each layer uses; a pass through a group uses all of its layers."""
-    passes, groups = values.count("num_hidden_layers"), values.count("num_hidden_groups", 1)
-    depth = values.count("inner_group_num", 1)
+    passes, groups = values.layers("num_hidden_layers"), values.layers("num_hidden_groups", 1)
+    depth = values.layers("inner_group_num", 1)
     if groups > passes:
         raise UserError(
             f"num_hidden_groups = {groups} exceeds num_hidden_layers = {passes}: correct "
             "config.json"
+        )
+    if passes * depth > MOST_LAYERS:
+        raise UserError(
+            f"num_hidden_layers = {passes} of inner_group_num = {depth} in the configuration are "
+            f"more than {MOST_LAYERS} layers: correct config.json"
         )
     return tuple(
         int(index / (passes / groups)) * depth + layer
@@ -68,6 +74,7 @@ def _order(values: Configuration) -> tuple[int, ...]:
 
 def _table(config: Mapping[str, Any]) -> StoredTransformer:
     values = Configuration(config)
+    order = _order(values)
     d, heads = values.count("hidden_size"), values.count("num_attention_heads")
     values.divides("num_attention_heads", heads, d, "hidden_size")
     return StoredTransformer(
@@ -76,10 +83,10 @@ def _table(config: Mapping[str, Any]) -> StoredTransformer:
         prefixes=("albert.", ""),
         layers=tuple(
             f"encoder.albert_layer_groups.{group}.albert_layers.{layer}."
-            for group in range(values.count("num_hidden_groups", 1))
-            for layer in range(values.count("inner_group_num", 1))
+            for group in range(values.layers("num_hidden_groups", 1))
+            for layer in range(values.layers("inner_group_num", 1))
         ),
-        order=_order(values),
+        order=order,
         width=d,
         heads=heads,
         hidden=values.count("intermediate_size"),

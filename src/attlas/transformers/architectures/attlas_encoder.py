@@ -11,6 +11,7 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
+from attlas._files.budget import MOST_LAYERS
 from attlas.core.errors import UserError
 from attlas.transformers.attlas_tensors import NOTES, AttlasTensors
 from attlas.transformers.canonical import Dense, Embedding, PatchEmbedding, Readout
@@ -46,7 +47,7 @@ def read(
     """
     stored = AttlasTensors(name, config, tensors)
     V, d, T = stored.size("vocabulary"), stored.size("width"), stored.size("length")
-    blocks = stored.size("blocks")
+    blocks = stored.size("blocks", MOST_LAYERS)
     continuous = config.get("continuous", False)
     if not isinstance(continuous, bool):
         raise UserError(f"{name}: continuous = {continuous!r:.80} is neither true nor false")

@@ -12,6 +12,7 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
+from attlas._files.budget import MOST_LAYERS
 from attlas.transformers.attlas_tensors import NOTES, AttlasTensors
 from attlas.transformers.canonical import Embedding, Readout
 from attlas.transformers.plain_attention import plain_fused, plain_layers
@@ -43,7 +44,8 @@ def read(
         The encoder; its parameters include the source's embedding.
     """
     stored = AttlasTensors(name, config, tensors)
-    V, d, blocks = (stored.size(key) for key in ("source_vocabulary", "width", "blocks"))
+    V, d = stored.size("source_vocabulary"), stored.size("width")
+    blocks = stored.size("blocks", MOST_LAYERS)
     stored.require_names(_names(blocks))
     stored.require_shapes({"source_words": (V, d)})
 

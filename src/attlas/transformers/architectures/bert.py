@@ -69,7 +69,7 @@ def _table(config: Mapping[str, Any]) -> StoredTransformer:
         architecture=kind,
         names=_NAMES[kind],
         prefixes=(f"{kind}.", ""),
-        layers=tuple(f"encoder.layer.{i}." for i in range(values.count("num_hidden_layers"))),
+        layers=tuple(f"encoder.layer.{i}." for i in range(values.layers("num_hidden_layers"))),
         width=d,
         heads=heads,
         hidden=values.count("intermediate_size"),

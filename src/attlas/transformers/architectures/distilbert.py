@@ -47,7 +47,7 @@ def _table(config: Mapping[str, Any]) -> StoredTransformer:
         architecture="distilbert",
         names=_NAMES,
         prefixes=("distilbert.", ""),
-        layers=tuple(f"transformer.layer.{i}." for i in range(values.count("n_layers"))),
+        layers=tuple(f"transformer.layer.{i}." for i in range(values.layers("n_layers"))),
         width=d,
         heads=heads,
         hidden=values.count("hidden_dim"),

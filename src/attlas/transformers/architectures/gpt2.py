@@ -71,7 +71,7 @@ def _scale(values: Configuration, index: int) -> float:
 
 def _table(config: Mapping[str, Any]) -> StoredTransformer:
     values = Configuration(config)
-    d, heads, layers = (values.count(key) for key in ("n_embd", "n_head", "n_layer"))
+    d, heads, layers = values.count("n_embd"), values.count("n_head"), values.layers("n_layer")
     values.divides("n_head", heads, d, "n_embd")
     return StoredTransformer(
         architecture="gpt2",

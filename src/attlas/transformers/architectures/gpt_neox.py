@@ -96,7 +96,7 @@ def _table(config: Mapping[str, Any]) -> StoredTransformer:
         architecture="gpt_neox",
         names=_NAMES,
         prefixes=("gpt_neox.", ""),
-        layers=tuple(f"layers.{i}." for i in range(values.count("num_hidden_layers"))),
+        layers=tuple(f"layers.{i}." for i in range(values.layers("num_hidden_layers"))),
         width=values.count("hidden_size"),
         heads=values.count("num_attention_heads"),
         head_size=_head_size(values),

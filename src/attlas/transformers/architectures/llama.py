@@ -92,7 +92,7 @@ def _table(config: Mapping[str, Any]) -> StoredTransformer:
         architecture=kind,
         names=_NAMES._replace(**head_norms) if kind == "qwen3" else _NAMES,
         prefixes=("model.", ""),
-        layers=tuple(f"layers.{i}." for i in range(values.count("num_hidden_layers"))),
+        layers=tuple(f"layers.{i}." for i in range(values.layers("num_hidden_layers"))),
         width=width,
         heads=heads,
         groups=groups,
@@ -138,7 +138,7 @@ def _windows(values: Configuration, kind: str) -> tuple[int | None, ...]:
     """How far back each layer sees."""
     # Mistral slides in all layers; Qwen2 and Qwen3 where `layer_types` says so, by default from
     # layer `max_window_layers` on, if `use_sliding_window`; Llama and Gemma see everything.
-    layers = values.count("num_hidden_layers")
+    layers = values.layers("num_hidden_layers")
     window = None
     if "sliding_window" not in values.values or values.has("sliding_window"):
         window = values.count("sliding_window", 4096)
@@ -153,10 +153,10 @@ def _windows(values: Configuration, kind: str) -> tuple[int | None, ...]:
         return implied
     window_of = {"full_attention": None, "sliding_attention": window}
     kinds = values.values["layer_types"]
-    named = isinstance(kinds, list) and all(name in window_of for name in kinds)
+    named = isinstance(kinds, list) and all(name in tuple(window_of) for name in kinds)
     if not named or len(kinds) != layers:
         raise UserError(
-            f"layer_types = {kinds} in the configuration is not supported: one of "
+            f"layer_types = {kinds!s:.80} in the configuration is not supported: one of "
             f"{', '.join(window_of)} for each of the {layers} layers is"
         )
     if window is None and "sliding_attention" in kinds:
@@ -167,7 +167,7 @@ def _windows(values: Configuration, kind: str) -> tuple[int | None, ...]:
     windows = tuple(window_of[name] for name in kinds)
     if kind == "mistral" and windows != implied:
         raise UserError(
-            f"layer_types = {kinds} in the configuration is not supported for a 'mistral', whose "
-            "layers all slide or none does"
+            f"layer_types = {kinds!s:.80} in the configuration is not supported for a 'mistral', "
+            "whose layers all slide or none does"
         )
     return windows

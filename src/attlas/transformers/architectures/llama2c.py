@@ -44,7 +44,7 @@ def _table(config: Mapping[str, Any]) -> StoredTransformer:
         raise UserError(
             f"rope = '{rope}' in the configuration is not supported: llama2.c's is interleaved"
         )
-    width, heads, layers = (values.count(key) for key in ("dim", "n_heads", "n_layers"))
+    width, heads, layers = values.count("dim"), values.count("n_heads"), values.layers("n_layers")
     groups = values.count("n_kv_heads", heads)
     values.divides("n_kv_heads", groups, heads, "n_heads")
     head_size = values.divides("n_heads", heads, width, "dim")

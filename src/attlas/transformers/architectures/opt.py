@@ -53,7 +53,7 @@ def _table(config: Mapping[str, Any]) -> StoredTransformer:
         architecture="opt",
         names=names,
         prefixes=("model.decoder.", "decoder.", ""),
-        layers=tuple(f"layers.{i}." for i in range(values.count("num_hidden_layers"))),
+        layers=tuple(f"layers.{i}." for i in range(values.layers("num_hidden_layers"))),
         width=d,
         heads=heads,
         hidden=values.count("ffn_dim"),

@@ -94,7 +94,7 @@ def _table(config: Mapping[str, Any], tensors: Mapping[str, np.ndarray]) -> Stor
         architecture="vit",
         names=_IN_FILES if in_files else _IN_MEMORY,
         prefixes=("vit.", ""),
-        layers=tuple(layer.format(i) for i in range(values.count("num_hidden_layers"))),
+        layers=tuple(layer.format(i) for i in range(values.layers("num_hidden_layers"))),
         width=d,
         heads=heads,
         hidden=values.count("intermediate_size"),

@@ -1,0 +1,242 @@
+r"""What one file of others may cost its reader: bytes, entries, levels, expansion.
+
+Every reader of foreign files takes its limits from here. What would cost more is refused by what
+the file says about itself, before memory is allocated for it, so that a refusal takes at most two
+seconds and 200 MB.
+"""
+
+import io
+import json
+import math
+import os
+import stat
+import zipfile
+import zlib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, BinaryIO, NamedTuple
+
+import numpy as np
+
+from attlas._files.plain_file import OPEN_AT_ONCE, Damaged
+
+
+class Budget(NamedTuple):
+    """The limits of one kind of file.
+
+    Attributes:
+        bytes: of the file.
+        entries: values of a JSON document, with lists and mappings; lines of a text.
+        levels: lists and mappings inside each other.
+    """
+
+    bytes: int
+    entries: int = 2**20
+    levels: int = 32
+
+
+CONFIGURATION = Budget(2**22, 2**21)
+"""config.json of a model; runs of attlas store sequences of tokens there."""
+SHARD_INDEX = Budget(2**24)
+"""Which tensor of a model is in which of its files."""
+SAFETENSORS_HEADER = Budget(2**24, levels=3)
+"""The largest models have headers of 1 to 5 MB."""
+TOKENIZER = Budget(2**26, 2**20)
+"""Entries are numbers of tokens."""
+TEXT = Budget(2**26, 100_000)
+"""What is read of a text, from its start; the rest of a file is not looked at."""
+TOKENS = Budget(2**26, 100_000)
+"""A compressed file of tokens, and what is read of an uncompressed one."""
+NOTEBOOK = Budget(2**25, 2**21)
+BIBLIOGRAPHY = Budget(2**22)
+PROJECT = Budget(2**22, levels=32)
+
+MOST_LAYERS = 4096
+"""Layers of a model, each of which has tensors and attributes of its own."""
+LARGEST_ARRAY = 2**27
+"""Bytes of one array, also where its file is compressed."""
+LONGEST_PIECE = 2**14
+"""Characters that are given to a tokenizer at a time, before its own rules lengthen them."""
+MOST_EXPANSION = 16
+"""How many times longer the rules of a tokenizer may make a text, and each of them a letter."""
+_MOST_MEMBERS = 1024
+_MEMBER = b"PK\x01\x02"
+_HEADERS = {
+    (1, 0): np.lib.format.read_array_header_1_0,
+    (2, 0): np.lib.format.read_array_header_2_0,
+}
+_UNREADABLE = (ArithmeticError, EOFError, LookupError, RuntimeError, SyntaxError, TypeError,
+               ValueError, zipfile.BadZipFile, zlib.error)  # fmt: skip
+
+
+def parse_json(
+    content: bytes,
+    budget: Budget,
+    *,
+    pairs: Callable[[list[tuple[str, Any]]], Any] | None = None,
+    constants: Callable[[str], Any] | None = None,
+) -> Any:
+    """A JSON document in UTF-8 with at most the entries and levels of a budget.
+
+    Commas and opening brackets bound the entries, those in texts included.
+
+    Args:
+        pairs: makes a mapping of its pairs, see `json.loads`.
+        constants: what becomes of NaN and infinities, likewise.
+
+    Raises:
+        Damaged: if it is not JSON, or needs more; the text is to follow the file's name.
+
+    Examples:
+        >>> parse_json(b'{"n_layer": 2}', CONFIGURATION)
+        {'n_layer': 2}
+        >>> parse_json(b"[" * 100, CONFIGURATION)
+        Traceback (most recent call last):
+            ...
+        attlas._files.plain_file.Damaged: is not JSON: truncated or altered
+    """
+    if sum(map(content.count, (b",", b"[", b"{"))) > budget.entries:
+        raise Damaged(f"has more than {budget.entries} entries")
+    try:
+        value = json.loads(content.decode(), object_pairs_hook=pairs, parse_constant=constants)
+    except RecursionError:
+        raise _too_deep(budget) from None
+    except ValueError:
+        raise Damaged("is not JSON: truncated or altered") from None
+    level = [value]
+    for _ in range(budget.levels):
+        level = [inner for outer in level for inner in _inside(outer)]
+    if level:
+        raise _too_deep(budget)
+    return value
+
+
+def _inside(value: Any) -> list[Any]:
+    """The lists and mappings directly inside a value, which counts itself where it is neither."""
+    if isinstance(value, dict):
+        return [inner for inner in value.values() if isinstance(inner, dict | list)]
+    if isinstance(value, list):
+        return [inner for inner in value if isinstance(inner, dict | list)]
+    return []
+
+
+def _too_deep(budget: Budget) -> Damaged:
+    return Damaged(f"has more than {budget.levels} levels of lists and mappings")
+
+
+def open_plain_file(path: Path) -> BinaryIO:
+    """A regular file, or a link to one, open for reading.
+
+    Raises:
+        Damaged: if it is absent, a folder, a pipe or not readable.
+
+    Examples:
+        >>> open_plain_file(Path("/"))
+        Traceback (most recent call last):
+            ...
+        attlas._files.plain_file.Damaged: / is not a regular file
+    """
+    try:
+        if not stat.S_ISREG(path.stat().st_mode):
+            raise Damaged(f"{path} is not a regular file")
+        return os.fdopen(os.open(path, os.O_RDONLY | OPEN_AT_ONCE), "rb")
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise Damaged(f"{path} cannot be read ({reason})") from error
+
+
+def text_lines(path: Path, budget: Budget, longest: int = LONGEST_PIECE) -> Iterator[str]:
+    """The lines of a text in UTF-8; of those with more than `longest` characters the parts.
+
+    The file is read as far as lines are asked for.
+
+    Raises:
+        Damaged: if it is not such a text, or more is asked for than the budget has.
+
+    Examples:
+        >>> next(text_lines(Path(__file__), TEXT))[:14]
+        'r\"\"\"What one f'
+    """
+    count = size = 0
+    with open_plain_file(path) as file, io.TextIOWrapper(file, "utf-8") as text:
+        try:
+            while part := text.readline(longest):
+                if "\0" in part:
+                    raise Damaged(f"{path} is not a text: it holds zero bytes")
+                size += len(part)
+                for line in part.splitlines():
+                    count += 1
+                    if count > budget.entries or size > budget.bytes:
+                        raise Damaged(
+                            f"{path} lacks what was asked for in its first {count - 1} lines, and "
+                            "no more are read"
+                        )
+                    yield line
+        except UnicodeDecodeError:
+            raise Damaged(f"{path} is not a text in UTF-8") from None
+
+
+def archived_array(content: bytes, name: str) -> np.ndarray:
+    """An array of numbers, of any shape, in an .npz file.
+
+    Its size is what its own header and the archive's list say alike, before it is unpacked.
+
+    Raises:
+        Damaged: if it is not there, holds more than `LARGEST_ARRAY` bytes, or is no such array.
+
+    Examples:
+        >>> stream = io.BytesIO()
+        >>> np.savez_compressed(stream, ids=np.arange(3))
+        >>> archived_array(stream.getvalue(), "ids")
+        array([0, 1, 2])
+    """
+    if content.count(_MEMBER) > _MOST_MEMBERS:
+        raise Damaged(f"has more than {_MOST_MEMBERS} members")
+    try:
+        with zipfile.ZipFile(io.BytesIO(content)) as archive:
+            member = archive.getinfo(f"{name}.npy")
+            # Other methods unpack a block at once, however large it becomes.
+            if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+                raise Damaged(f"packs '{name}' by a method that is not read")
+            with archive.open(member) as file:
+                return _array(file, member.file_size)
+    except (*_UNREADABLE, OSError) as error:
+        raise Damaged(f"holds no array '{name}' ({str(error)[:100]})") from error
+
+
+def first_rows(path: Path, count: int) -> np.ndarray:
+    """The first rows of the array of numbers in an .npy file.
+
+    Returns:
+        Of a matrix its first `count` rows; an array of another number of axes as a whole.
+
+    Raises:
+        Damaged: if it is no such file, or the rows hold more than `LARGEST_ARRAY` bytes.
+
+    Examples:
+        >>> first_rows(Path("/"), 1)
+        Traceback (most recent call last):
+            ...
+        attlas._files.plain_file.Damaged: / is not a regular file
+    """
+    with open_plain_file(path) as file:
+        try:
+            return _array(file, os.fstat(file.fileno()).st_size, count)
+        except _UNREADABLE as error:
+            raise Damaged(f"holds no array ({str(error)[:100]})") from error
+
+
+def _array(file: Any, size: int, rows: int | None = None) -> np.ndarray:
+    """The array of a stream of `size` bytes, each of which its header accounts for."""
+    if rows is None and size > LARGEST_ARRAY:
+        raise Damaged(f"holds an array of {size} bytes, of at most {LARGEST_ARRAY}")
+    shape, is_transposed, dtype = _HEADERS[np.lib.format.read_magic(file)](file)
+    total = math.prod(shape) * dtype.itemsize
+    if dtype.hasobject or min(shape, default=0) < 0 or total != size - file.tell():
+        raise Damaged(f"holds no array: shape {shape} of {dtype} does not fit its {size} bytes")
+    if rows is not None and len(shape) == 2 and not is_transposed:
+        shape = (min(rows, shape[0]), shape[1])
+    if math.prod(shape) * dtype.itemsize > LARGEST_ARRAY:
+        raise Damaged(f"holds an array of {total} bytes, of at most {LARGEST_ARRAY}")
+    values = np.frombuffer(file.read(math.prod(shape) * dtype.itemsize), dtype)
+    return values.reshape(shape, order="F" if is_transposed else "C")

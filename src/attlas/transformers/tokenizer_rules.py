@@ -1,0 +1,122 @@
+"""Tokenizers of the library `tokenizers` with the cost of their rules bounded.
+
+A file's rules may lengthen a text, each what the one before made of it, and the library applies
+them all: thirty rules that replace a letter by two make a gigabyte of one letter.
+"""
+
+import json
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from attlas._files.budget import MOST_EXPANSION, TOKENIZER
+from attlas._files.plain_file import printable
+from attlas.core.errors import UserError
+
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer
+
+_MOST_RULES = 64
+_LONGEST_WORD = 256
+"""WordPiece takes the third power of the letters of a word; it is 100 everywhere."""
+
+
+def bounded_encoder(tokenizer: "Tokenizer") -> Callable[[str], list[int]]:
+    """Text to tokens, special ones added, by the rules of a file.
+
+    Raises:
+        UserError: at once if a rule may lengthen a text by more than `MOST_EXPANSION`, or a number
+            of a token is larger than `TOKENIZER` allows; on a text that the rules lengthen by more,
+            or that the library cannot split.
+
+    Examples:
+        >>> from tokenizers import Tokenizer, models
+        >>> bounded_encoder(Tokenizer(models.WordLevel({"a": 0}, unk_token="a")))("a")
+        [0]
+    """
+    numbers = tokenizer.get_vocab().values()
+    if max(numbers, default=0) >= TOKENIZER.entries:
+        raise UserError(f"numbers a token {max(numbers)}, of at most {TOKENIZER.entries - 1}")
+    parts = tokenizer.normalizer, tokenizer.pre_tokenizer, tokenizer.post_processor
+    documents = [part and json.loads(part.__getstate__()) for part in parts]
+    for document in documents:
+        _require_bounded(_tables(document))
+    rules = _normalizers(documents[0])
+    if getattr(tokenizer.model, "max_input_chars_per_word", 0) > _LONGEST_WORD:
+        raise UserError(f"looks for pieces of words with more than {_LONGEST_WORD} characters")
+
+    def encode(text: str) -> list[int]:
+        try:
+            changed = text
+            for rule in rules:
+                changed = rule.normalize_str(changed)
+                if len(changed) > MOST_EXPANSION * (len(text) + MOST_EXPANSION):
+                    raise UserError(
+                        f"the tokenizer makes a text more than {MOST_EXPANSION} times longer: "
+                        "its rules are damaged"
+                    )
+            return tokenizer.encode(text).ids
+        except BaseException as error:
+            # What the library is not prepared for ends there in a class of its own, no Exception.
+            if type(error).__name__ != "PanicException":
+                raise
+            raise UserError(
+                f"the tokenizer cannot split a text ({printable(str(error))[:80]})"
+            ) from None
+
+    return encode
+
+
+def _normalizers(document: Any) -> list[Any]:
+    """The rules that change a text, in order, those inside each other one by one."""
+    from tokenizers.normalizers import Sequence
+
+    rules, left = [], [] if document is None else [document]
+    while left:
+        rule = left.pop()
+        if rule["type"] == "Sequence":
+            left += reversed(rule["normalizers"])
+        else:
+            # The library makes a rule from a document only as the state of another one.
+            made = Sequence([])
+            made.__setstate__(json.dumps(rule).encode())
+            rules.append(made)
+    return rules
+
+
+def _tables(document: Any) -> list[dict[str, Any]]:
+    """The tables of a document that name a type."""
+    tables, left = [], [document]
+    while left:
+        value = left.pop()
+        if isinstance(value, dict):
+            tables += [value] if isinstance(value.get("type"), str) else []
+            left += value.values()
+        elif isinstance(value, list):
+            left += value
+    return tables
+
+
+def _require_bounded(rules: list[dict[str, Any]]) -> None:
+    """Check the rules of one step of a tokenizer."""
+    kinds = [rule["type"] for rule in rules]
+    if len(rules) > _MOST_RULES:
+        raise UserError(f"has {len(rules)} rules in one step, of at most {_MOST_RULES}")
+    if kinds.count("ByteLevel") > 2:
+        raise UserError("writes the bytes of a text as letters more than twice")
+    for rule in rules:
+        kind = rule["type"]
+        added = rule.get({"Replace": "content", "Prepend": "prepend"}.get(kind, ""), "")
+        if len(added) > MOST_EXPANSION:
+            raise UserError(
+                f"has a rule {kind} that writes {len(added)} characters, of at most "
+                f"{MOST_EXPANSION}"
+            )
+    copies = 1
+    for rule in rules:
+        if rule["type"] == "TemplateProcessing":
+            single = rule["single"]
+            copies *= sum("Sequence" in piece for piece in single)
+            own = {name: len(token["ids"]) for name, token in rule["special_tokens"].items()}
+            names = [piece["SpecialToken"]["id"] for piece in single if "SpecialToken" in piece]
+            if copies > MOST_EXPANSION or sum(own[name] for name in names) > TOKENIZER.levels:
+                raise UserError("encloses a text in more than a few tokens, or repeats it")
