@@ -40,20 +40,6 @@ def test_every_array_of_a_model_is_stored_once():
         assert sorted(sizes) == sorted(array.size for array in tensors.values())
 
 
-def test_a_folder_is_no_model_until_it_is_whole(tmp_path, monkeypatch):
-    folder = save_model(tmp_path, stored_form(encoder()))
-
-    def full(*_args):
-        raise UserError("cannot write: disk full")
-
-    monkeypatch.setattr("attlas.transformers.attlas_model.write_safetensors", full)
-    with pytest.raises(UserError, match="disk full"):
-        save_model(folder, stored_form(encoder()))
-    assert [path.name for path in folder.iterdir()] == ["model.safetensors"]
-    with pytest.raises(UserError, match=r"config.json is missing"):
-        load_model(folder)
-
-
 def test_a_place_that_cannot_be_written_is_named(tmp_path):
     (tmp_path / "file").touch()
     with pytest.raises(UserError, match=r"cannot write .*file/it/config.json"):

@@ -177,7 +177,7 @@ def _write_all(
             progress.failed(label, outcome.message)
             continue
         # Before the record: a cell that has one is not computed again.
-        write_models(store.root, experiment.name, key, cell, outcome.models)
+        write_models(store.root, experiment.name, key, cell, outcome.models, store.note)
         results = outcome.arrays, outcome.metadata
         store.write(Record(experiment.name, cell, *results, key, outcome.layout))
         remove_checkpoints(checkpoint_folder(store.root, experiment.name, key))

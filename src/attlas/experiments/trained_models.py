@@ -1,7 +1,8 @@
 """Models trained by runs: folders below `models/` of a results folder, for `load_model`."""
 
 import re
-from collections.abc import Mapping
+import warnings
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,7 +16,12 @@ FOLDER = "models"
 
 
 def write_models(
-    root: Path, experiment: str, key: str, cell: Cell, models: "Mapping[str, StoredForm]"
+    root: Path,
+    experiment: str,
+    key: str,
+    cell: Cell,
+    models: "Mapping[str, StoredForm]",
+    note: Callable[[str], None] = warnings.warn,
 ) -> tuple[Path, ...]:
     """Write the models of one cell: `<root>/models/<experiment>/<key>-<name>/`.
 
@@ -23,6 +29,7 @@ def write_models(
         key: key of the cell's record; its first twelve digits begin the folder's name.
         cell: recorded in config.json.
         models: configuration and tensors by name; names have letters, digits, points and dashes.
+        note: receives one line for each damaged model that is replaced.
 
     Raises:
         ValueError: if a name has other characters.
@@ -35,7 +42,8 @@ def write_models(
         if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9.-]*", name):
             raise ValueError(f"model '{name}' of '{experiment}' is not named by letters and digits")
         notes = {"experiment": experiment, "cell": cell.label, "key": key, "name": name}
-        written.append(save_model(root / FOLDER / experiment / f"{key[:12]}-{name}", form, notes))
+        place = root / FOLDER / experiment / f"{key[:12]}-{name}"
+        written.append(save_model(place, form, notes, note))
     return tuple(written)
 
 

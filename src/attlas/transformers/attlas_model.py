@@ -1,21 +1,20 @@
 """Models of attlas as configuration and tensors, so that they are saved and read like others."""
 
-import json
 import os
-from collections.abc import Mapping, Sequence
+import warnings
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import equinox as eqx
 import numpy as np
 
-from attlas._files.file_changes import make_folder, remove_file, write_file
 from attlas._files.plain_file import printable
 from attlas.core.arrays import read_array
 from attlas.core.errors import UserError
 from attlas.models.networks.encoder import Encoder
 from attlas.models.networks.translator import MultiHeadAttention, Translator, TranslatorBlock
-from attlas.transformers.write_safetensors import write_safetensors
+from attlas.transformers.sealed_folder import CONFIG, write_sealed_folder
 
 StoredForm = tuple[dict[str, Any], dict[str, np.ndarray]]
 
@@ -62,33 +61,28 @@ def save_model(
     folder: str | os.PathLike[str],
     form: StoredForm,
     notes: Mapping[str, Any] | None = None,
+    on_damage: Callable[[str], None] = warnings.warn,
 ) -> Path:
-    """Write a model as config.json and model.safetensors; the configuration comes last.
-
-    A folder without config.json is not a model, so that a process that dies leaves none behind.
+    """Write a model as config.json and the .safetensors file that it names, in one step.
 
     Args:
         folder: made if missing.
         notes: plain JSON that config.json holds below `notes`, such as where the model comes from.
+        on_damage: receives one line if the model that is replaced was damaged.
 
     Raises:
         UserError: if it cannot be written.
     """
     place = Path(folder)
     config, tensors = form
-    target = place / "config.json"
     settings = config | ({"notes": dict(notes)} if notes else {})
-    text = json.dumps(settings, indent=1, sort_keys=True, allow_nan=False)
     try:
-        make_folder(place)
-        remove_file(target)
-        write_safetensors(place / "model.safetensors", tensors)
-        write_file(target, [f"{text}\n".encode()])
+        write_sealed_folder(place, settings, tensors, on_damage)
     except OSError as error:
         reason = error.strerror or str(error)
         raise UserError(
-            f"cannot write {printable(str(target))} ({reason}): free space or rights there, or "
-            "name another folder"
+            f"cannot write {printable(str(place / CONFIG))} ({reason}): free space or rights "
+            "there, or name another folder"
         ) from error
     return place
 

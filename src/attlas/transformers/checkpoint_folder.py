@@ -9,11 +9,13 @@ from typing import Any
 import numpy as np
 
 from attlas._files.budget import CONFIGURATION, SHARD_INDEX, Budget, parse_json
+from attlas._files.file_changes import folder_lock, is_named_by_content
 from attlas._files.plain_file import Damaged, printable, read_plain_file
 from attlas.core.errors import UserError
 from attlas.transformers.lazy_tensors import LazyTensors, Unread, tensors_of_files
 from attlas.transformers.llama2c_file import read_llama2c_file
 from attlas.transformers.safetensors_file import SafetensorsFile
+from attlas.transformers.sealed_folder import CONFIG, read_sealed_folder
 
 MOST_SHARDS = 4096
 _PICKLES = (".bin", ".pt", ".pth", ".ckpt", ".pkl", ".pickle")
@@ -50,7 +52,9 @@ def read_checkpoint(path: str | os.PathLike[str], dtype: np.dtype | None = None)
     if not os.path.lexists(place):
         raise UserError(f"{name} is not there: give the folder or file of a model")
     if place.is_dir():
-        config, tensors = _folder(place)
+        config, tensors = _sealed(place) or _folder(place)
+    elif place.suffix == ".safetensors" and is_named_by_content(place):
+        config, tensors = _sealed(place.parent) or _folder(place.parent)
     elif place.suffix == ".safetensors":
         config = _config(place.parent, place.name)
         tensors = tensors_of_files([SafetensorsFile(place)])
@@ -60,6 +64,24 @@ def read_checkpoint(path: str | os.PathLike[str], dtype: np.dtype | None = None)
         # Pickles among them: nothing is looked at.
         raise UserError(f"{name} is not a model that attlas reads{_instead(place.suffix)}")
     return Checkpoint(name, config, LazyTensors(tensors, dtype))
+
+
+def _sealed(folder: Path) -> tuple[dict[str, Any], dict[str, Unread]] | None:
+    """A model that attlas saved, None if the folder is of others."""
+    try:
+        return _opened(folder)
+    except UserError:
+        # A writer may have replaced the model while we read; under the lock none does.
+        with folder_lock(folder):
+            return _opened(folder)
+
+
+def _opened(folder: Path) -> tuple[dict[str, Any], dict[str, Unread]] | None:
+    try:
+        sealed = read_sealed_folder(folder)
+    except Damaged as damage:
+        raise UserError(f"{printable(str(damage))}: save the model again") from None
+    return sealed and (sealed[0], tensors_of_files([SafetensorsFile(sealed[1])]))
 
 
 def _folder(folder: Path) -> tuple[dict[str, Any], dict[str, Unread]]:
@@ -130,7 +152,7 @@ def _sharded(folder: Path, index: Path) -> dict[str, Unread]:
 
 
 def _config(folder: Path, what: str) -> dict[str, Any]:
-    config = _json(folder / "config.json", CONFIGURATION, f"it says what {what} is")
+    config = _json(folder / CONFIG, CONFIGURATION, f"it says what {what} is")
     # llama2.c has no file of this name; whoever writes one lists its sizes as model.py does.
     if "model_type" not in config and {"dim", "n_layers", "n_heads"} <= config.keys():
         config["model_type"] = "llama2.c"

@@ -41,9 +41,8 @@ def write_safetensors(
         [[1.0, 2.0]]
     """
     target = Path(path)
-    arrays = {name: _storable(value, name) for name, value in tensors.items()}
     try:
-        write_file(target, _blocks(arrays, metadata or {}))
+        write_file(target, safetensors_blocks(tensors, metadata))
     except OSError as error:
         reason = error.strerror or str(error)
         raise UserError(
@@ -63,8 +62,20 @@ def _storable(value: ArrayInput, name: str) -> np.ndarray:
     return little
 
 
-def _blocks(arrays: Mapping[str, np.ndarray], metadata: Mapping[str, str]) -> Iterator[bytes]:
-    yield _header(arrays, metadata)
+def safetensors_blocks(
+    tensors: Mapping[str, ArrayInput], metadata: Mapping[str, str] | None = None
+) -> Iterator[bytes]:
+    """The bytes of a safetensors file: its header, then one block per tensor.
+
+    Raises:
+        UserError: if an array cannot be stored.
+
+    Examples:
+        >>> [len(block) for block in safetensors_blocks({"W": [[1.0, 2.0]]})]
+        [72, 16]
+    """
+    arrays = {name: _storable(value, name) for name, value in tensors.items()}
+    yield _header(arrays, metadata or {})
     for array in arrays.values():
         yield array.tobytes()
 
