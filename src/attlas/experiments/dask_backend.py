@@ -18,7 +18,7 @@ from distributed import Client, Future, LocalCluster, Security, as_completed
 
 from attlas._files.plain_file import printable
 from attlas._jax.processes import worker_variables
-from attlas.core.errors import UserError
+from attlas.core.errors import UserError, extra_needed
 from attlas.experiments.compatibility import (
     Compatibility,
     Incompatible,
@@ -32,6 +32,11 @@ from attlas.experiments.worker import Computed, Failed, Task, compute
 
 LOOPBACK = "127.0.0.1"
 RESUMES = "are stored, the same command resumes from them"
+_WITHOUT_PAGES: dict[str, list[str]] = {
+    "distributed.scheduler.http.routes": [],
+    "distributed.worker.http.routes": [],
+}
+"""The dashboard, and what dask's web servers else say and do for everybody who reaches them."""
 DEVICE = "device"
 """The dask resource of workers with an accelerator, which computes one cell at a time."""
 PATIENCE = 30
@@ -47,7 +52,8 @@ def run_dask(
     `--resources device=1`, only those get cells, one per device at a time.
 
     Args:
-        on: "dask" for a local cluster on 127.0.0.1; "dask://HOST:PORT" or "tls://HOST:PORT".
+        on: "dask" for a local cluster on 127.0.0.1, which nobody else can use; "dask://HOST:PORT"
+            or "tls://HOST:PORT".
         workers: processes of a local cluster.
         insecure: allow a scheduler on another machine without TLS. Dask runs any code that
             reaches its ports.
@@ -215,13 +221,20 @@ def _client(
     on: str, workers: int, insecure: bool, variables: Mapping[str, str] | None
 ) -> Iterator[Client]:
     if on == "dask":
-        with _started_deaf():
+        with extra_needed("`--on dask`", "cluster"):
+            import cryptography  # noqa: F401 (dask makes the credentials with it)
+        with _started_deaf(), config.set(_WITHOUT_PAGES):
             cluster = LocalCluster(
                 n_workers=workers,
                 threads_per_worker=1,
                 processes=True,
                 host=LOOPBACK,
-                dashboard_address=":0",
+                protocol="tls",
+                # Made for this run and never written: who has not got them cannot connect.
+                security=Security.temporary(),
+                dashboard_address=f"{LOOPBACK}:0",
+                worker_dashboard_address=f"{LOOPBACK}:0",
+                scheduler_kwargs={"dashboard": False},
                 memory_limit=0,
                 env=dict(variables or worker_variables(workers)),
                 preload=["attlas.experiments.worker"],
