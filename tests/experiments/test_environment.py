@@ -1,7 +1,9 @@
 """The file, line and commit of a user's own claim; never those of attlas."""
 
+import os
 import shutil
 import subprocess
+import time
 
 import pytest
 
@@ -124,6 +126,35 @@ def test_data_of_the_project_is_part_of_the_digest_and_other_files_are_not(tmp_p
     settings.write_text("[tool.attlas]\ndata = ['x.csv']\n")
     (less,) = load_place(str(file))
     assert less.digest == second
+
+
+def test_data_and_sources_that_change_with_equal_size_and_time_are_read_again(tmp_path):
+    file, table = tmp_path / "claims_of_equal_time.py", tmp_path / "x.csv"
+    (tmp_path / "pyproject.toml").write_text("[tool.attlas]\ndata = ['*.csv']\n")
+    digests = set()
+    for source, number in (("y = 1\n", "1"), ("y = 1\n", "2"), ("y = 2\n", "2")):
+        file.write_text(source)
+        table.write_text(number)
+        for path in (file, table):
+            os.utime(path, ns=(10**18, 10**18))
+        (loaded,) = load_place(str(file))
+        assert loaded.module.y == int(source[4])
+        digests.add(loaded.digest)
+    assert len(digests) == 3
+
+
+@needs_git
+def test_a_change_with_equal_size_and_time_makes_a_commit_modified(tmp_path):
+    file = tmp_path / "claims_of_a_commit.py"
+    git(tmp_path, "init", "-q")
+    for text, is_modified in (("y = 1\n", False), ("y = 2\n", True)):
+        file.write_text(text)
+        os.utime(file, ns=(10**18, 10**18))
+        if not is_modified:
+            git(tmp_path, "add", "-A")
+            git(tmp_path, "commit", "-q", "-m", "first")
+        assert provenance((str(file), 1))["modified"] is is_modified
+        time.sleep(1.1)  # git compares whole seconds of the time at which a file was changed
 
 
 def test_what_an_unloaded_file_imports_is_read_as_it_is_now(tmp_path, monkeypatch):

@@ -11,7 +11,7 @@ import pytest
 from arrays_of import arrays_of
 from experiments.small_model import CONTEXT, LAYERS, all_layers, assert_same, small_model
 
-from attlas.audit.weights_level.weights_level import weights_level
+from attlas.audit.weights_level.weights_level import DIGEST, weights_level
 from attlas.core.errors import UserError
 from attlas.experiments.layer_cache import LayerCache, files_digest
 from attlas.transformers import load_model
@@ -58,8 +58,8 @@ def test_after_kill_9_only_the_unfinished_layer_is_computed(source, layers, tmp_
     kept, computed = LayerCache(tmp_path, source, CONTEXT), []
     assert kept.missing(LAYERS) == (2,)
 
-    def noting(index, compute):
-        return kept.get_or_compute(index, lambda: computed.append(index) or compute())
+    def noting(index, compute, digest):
+        return kept.get_or_compute(index, lambda: computed.append(index) or compute(), digest)
 
     found = weights_level(load_model(source), CONTEXT, cache=noting)
     assert (kept.resumed, computed) == ([0, 1], [2])
@@ -94,8 +94,9 @@ def test_a_damaged_layer_is_named_and_computed_again(harm, source, layers, tmp_p
     assert str(path) in line
     assert line.endswith("layer 0 is computed again")
     assert len(list((tmp_path / "audit-layers" / "quarantine").iterdir())) == 2
-    assert_same(kept.get_or_compute(0, lambda: layers[0]), layers[0])
-    assert_same(kept.get_or_compute(0, dict), layers[0])
+    digest = str(layers[0][DIGEST])
+    assert_same(kept.get_or_compute(0, lambda: layers[0], lambda: digest), layers[0])
+    assert_same(kept.get_or_compute(0, dict, lambda: digest), layers[0])
     kept.forget()
     assert len(list((tmp_path / "audit-layers" / "quarantine").iterdir())) == 2
 
@@ -160,6 +161,30 @@ def test_an_audit_after_a_stopped_one_of_a_like_model_is_its_own(tmp_path):
     for name in fresh:
         np.testing.assert_array_equal(found[name].values, fresh[name].values, err_msg=str(name))
     assert other.resumed == []
+
+
+def test_weights_that_change_under_a_running_audit_are_not_stored_as_those_before(tmp_path):
+    """The files are exchanged after they were hashed, with equal sizes and times."""
+    first, second = (small_model(tmp_path / f"{seed}", seed) for seed in (1, 2))
+    fresh = {folder: weights_level(load_model(folder), CONTEXT) for folder in (first, second)}
+    whole = {path.name: path.read_bytes() for path in first.iterdir()}
+    kept, said = LayerCache(tmp_path, first, CONTEXT), []
+    shutil.copytree(second, first, dirs_exist_ok=True)
+
+    def stopping(done: int, all_: int) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        weights_level(load_model(first), CONTEXT, stopping, kept.get_or_compute)
+    for name, content in whole.items():
+        (first / name).write_bytes(content)
+    again = LayerCache(tmp_path, first, CONTEXT, said.append)
+    assert again.folder == kept.folder
+    found = weights_level(load_model(first), CONTEXT, cache=again.get_or_compute)
+    np.testing.assert_array_equal(found.qk_norm.values, fresh[first].qk_norm.values)
+    assert (found.qk_norm.values != fresh[second].qk_norm.values).all()
+    assert said == ["layer 0 was computed from other weights: it is computed again"]
+    assert again.resumed == []
 
 
 def _listing(folder: Path) -> list[tuple[str, int, int]]:

@@ -1,5 +1,7 @@
 """What `[tool.attlas]` says, and what is wrong with it in one line."""
 
+import os
+
 import pytest
 
 from attlas.core.errors import UserError
@@ -30,6 +32,16 @@ def test_the_nearest_project_upwards_is_read(tmp_path):
     assert project.experiments == ("experiments/decay.py",)
     assert project.data == ()
     assert project.bibliography()["doe2026tokens"].year == 2026
+
+
+def test_a_project_that_changes_with_equal_size_and_time_is_read_again(tmp_path):
+    file = tmp_path / "pyproject.toml"
+    for key in ("one", "two"):
+        file.write_text(f"[tool.attlas]\nkey = '{key}'\n")
+        os.utime(file, ns=(10**18, 10**18))
+        project = project_of(tmp_path)
+        assert project is not None
+        assert project.key == key
 
 
 def test_a_paper_is_the_key_or_the_title_or_the_file(tmp_path):

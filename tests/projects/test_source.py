@@ -1,5 +1,6 @@
 """A digest covers the author's own files, and nothing that was installed."""
 
+import os
 import sys
 from pathlib import Path
 
@@ -54,6 +55,14 @@ def test_imports_are_read_with_their_packages(tmp_path):
     file = tmp_path / "m.py"
     file.write_text("import a.b\nfrom c import d\nfrom . import e\nfrom ..f import g\n")
     assert imported(file, "p.q") == ("a", "a.b", "c", "c.d", "p", "p.q", "p.q.e", "p.f", "p.f.g")
+
+
+def test_a_source_that_changes_with_equal_size_and_time_is_read_again(tmp_path):
+    file = tmp_path / "m.py"
+    for name in ("a", "b"):
+        file.write_text(f"import {name}\n")
+        os.utime(file, ns=(10**18, 10**18))
+        assert imported(file, "") == (name,)
 
 
 def test_an_installed_paper_counts_the_modules_of_its_package_that_it_imports():

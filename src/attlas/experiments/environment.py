@@ -183,14 +183,14 @@ def _commit(path: Path, files: tuple[Path, ...]) -> Mapping[str, Any]:
     inside = tuple(str(file) for file in files if file.is_relative_to(root))
     # Commits and edits change what git answers: it is asked again after either.
     state = _git_folder(root)
-    marks = (*inside, str(state / "index"), str(state / "logs" / "HEAD"))
-    return _answer(root, inside, tuple(map(_changed, marks)))
+    marks = (*map(_content_mark, inside), *map(_mark, (state / "index", state / "logs" / "HEAD")))
+    return _answer(root, inside, marks)
 
 
 @lru_cache(maxsize=4096)
-def _answer(root: Path, files: tuple[str, ...], changed: tuple[int, ...]) -> Mapping[str, Any]:
+def _answer(root: Path, files: tuple[str, ...], marks: tuple[object, ...]) -> Mapping[str, Any]:
     """One question to git for the commit and the state of some files."""
-    del changed
+    del marks
     state = _git(root, "status", "--porcelain=v2", "--branch", "--ignored", "--", *files)
     lines = (state or "").splitlines()
     commit = next((line.split()[2] for line in lines if line.startswith("# branch.oid ")), None)
@@ -200,11 +200,21 @@ def _answer(root: Path, files: tuple[str, ...], changed: tuple[int, ...]) -> Map
     return {"commit": commit, "modified": bool(changes)}
 
 
-def _changed(file: str) -> int:
+def _content_mark(file: str) -> bytes:
+    """A digest of a source: sizes and times may be equal after a change."""
     try:
-        return Path(file).stat().st_mtime_ns
+        return hashlib.sha256(Path(file).read_bytes()).digest()
     except OSError:
-        return 0
+        return b""
+
+
+def _mark(file: Path) -> tuple[int, ...]:
+    """A mark of a large file of git's, which replaces or lengthens it."""
+    try:
+        state = file.stat()
+    except OSError:
+        return ()
+    return state.st_mtime_ns, state.st_ino, state.st_size
 
 
 def _git_folder(root: Path) -> Path:

@@ -13,6 +13,7 @@ import numpy as np
 
 from attlas._files.file_changes import remove_folder
 from attlas._files.plain_file import printable
+from attlas.audit.weights_level.weights_level import DIGEST
 from attlas.core.errors import UserError
 from attlas.experiments.environment import code_hash
 from attlas.experiments.packed import content_digest
@@ -86,13 +87,20 @@ class LayerCache:
         self.resumed: list[int] = []
 
     def get_or_compute(
-        self, index: int, compute: Callable[[], dict[str, np.ndarray]]
+        self, index: int, compute: Callable[[], dict[str, np.ndarray]], digest: Callable[[], str]
     ) -> dict[str, np.ndarray]:
-        """The values of a layer, read from disk or else computed and written."""
+        """The values of a layer, read from disk or else computed and written.
+
+        Args:
+            compute: gives the values, with the digest of the weights that it read.
+            digest: gives the digest of the layer's weights of now; stored values must have it.
+        """
         stored = self.read(index)
         if stored is not None:
-            self.resumed.append(index)
-            return stored
+            if str(stored.get(DIGEST)) == digest():
+                self.resumed.append(index)
+                return stored
+            self._say(f"layer {index} was computed from other weights: it is computed again")
         values = compute()
         self.write(index, values)
         return values

@@ -4,6 +4,7 @@ import json
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+import jax
 import numpy as np
 
 from attlas.core.checkpoint import new_stage, without_checkpoints
@@ -15,11 +16,16 @@ if TYPE_CHECKING:  # imports a third of a worker's start
 _LAYOUT = "layout"
 
 
+def _as_array(leaf: Any) -> Any:
+    return np.array(leaf.encode()) if isinstance(leaf, str) else leaf
+
+
 def cached_part(compute: "Callable[..., xarray.Dataset]", *arguments: Any) -> "xarray.Dataset":
     """The result of a function, cached beside the cell's checkpoints: for loops without training.
 
-    To be used within `Experiment.run` instead of a plain call. Trainings within the part write no
-    checkpoints.
+    To be used within `Experiment.run` instead of a plain call. A stored result is used again only
+    for the same function with equal numbers, arrays and texts as arguments, in the same place of
+    the same cell. Trainings within the part write no checkpoints.
 
     Args:
         compute: returns a data set without attributes.
@@ -32,7 +38,9 @@ def cached_part(compute: "Callable[..., xarray.Dataset]", *arguments: Any) -> "x
         >>> cached_part(lambda n: xr.Dataset({"y": ("x", np.arange(n))}), 3).y.values.tolist()
         [0, 1, 2]
     """
-    stage = new_stage((), arguments)
+    # The digest of a stage ignores texts, so that they become arrays.
+    named = getattr(compute, "__qualname__", ""), arguments
+    stage = new_stage(jax.tree.map(_as_array, named))
     if stage is None:
         return compute(*arguments)
     from attlas.experiments.join import Part, plain_text  # imports xarray

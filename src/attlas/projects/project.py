@@ -130,7 +130,7 @@ def _nearest(folder: Path, users: frozenset[int]) -> Project | None:
             if say_refused(candidate):
                 return None
             continue
-        project = _read(candidate.file, candidate.state.st_mtime_ns, candidate.state.st_size)
+        project = _read(candidate.file)
         if project is not None:
             return project
     return None
@@ -149,8 +149,7 @@ def project_in(folder: Path) -> Project | None:
     file = folder / FILE
     if not file.is_file():
         return None
-    state = file.stat()
-    return _read(file, state.st_mtime_ns, state.st_size)
+    return _read(file)
 
 
 def paper_of(filename: str) -> str:
@@ -212,14 +211,19 @@ def _announced(path: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
     return tuple(sorted({(entry.name, entry.value) for entry in entry_points(group=GROUP)}))
 
 
-@lru_cache(maxsize=64)
-def _read(file: Path, changed: int, size: int) -> Project | None:
-    """The project of one file, read again when the file was changed."""
-    del changed, size
+def _read(file: Path) -> Project | None:
     try:
-        content = read_plain_file(file, PROJECT.bytes) or b""
+        return _parsed(file, read_plain_file(file, PROJECT.bytes) or b"")
+    except Damaged as damage:
+        raise UserError(f"{file} cannot be read ({damage}): correct it") from damage
+
+
+@lru_cache(maxsize=64)
+def _parsed(file: Path, content: bytes) -> Project | None:
+    """The project that the content of a file describes."""
+    try:
         tool = tomllib.loads(content.decode("utf-8")).get("tool", {})
-    except (Damaged, ValueError) as error:
+    except ValueError as error:
         raise UserError(f"{file} cannot be read ({error}): correct it") from error
     table = tool.get("attlas") if isinstance(tool, dict) else None
     if table is None:

@@ -114,16 +114,13 @@ def imported(path: Path, package: str) -> tuple[str, ...]:
     Returns:
         Dotted names with those of their packages; `from a import b` gives a.b as well.
     """
-    try:
-        state = path.stat()
-    except OSError:
-        return ()
-    return _imported(path, package, state.st_mtime_ns, state.st_size)
+    content = _content(path)
+    return () if content is None else _imported(path, package, hashlib.sha256(content).digest())
 
 
 @lru_cache(maxsize=4096)
-def _imported(path: Path, package: str, changed: int, size: int) -> tuple[str, ...]:
-    del changed, size
+def _imported(path: Path, package: str, digest: bytes) -> tuple[str, ...]:
+    del digest  # of the content that is read again
     modules: dict[str, None] = {}
     for node in (node for _, text in _texts(path) for node in ast.walk(_parsed(text))):
         if isinstance(node, ast.Import):

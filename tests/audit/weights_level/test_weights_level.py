@@ -7,7 +7,12 @@ import pytest
 from random_transformer import random_transformer
 
 from attlas.audit.weights_level import weights_level as module
-from attlas.audit.weights_level.weights_level import layer_weights, weights_level
+from attlas.audit.weights_level.weights_level import (
+    DIGEST,
+    layer_digest,
+    layer_weights,
+    weights_level,
+)
 from attlas.transformers.folding import folded_attention
 from attlas.transformers.layer_reader import LayerReader
 
@@ -22,6 +27,8 @@ def test_blocks_of_heads_give_what_all_heads_together_give(heads, monkeypatch):
     monkeypatch.setattr(module, "_BLOCK", heads * 4 * 8 * 6 * 2)
     apart = layer_weights(MODEL, 1, 7)
     assert apart.keys() == together.keys()
+    assert apart.pop(DIGEST) == together.pop(DIGEST) == layer_digest(MODEL, 1)
+    assert layer_digest(MODEL, 0) != layer_digest(MODEL, 1)
     for name, values in together.items():
         # the same sums in other programs: factors of ten numbers, a core of two by two
         np.testing.assert_allclose(apart[name], values, rtol=1e-12, err_msg=name)

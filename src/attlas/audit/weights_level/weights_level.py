@@ -5,6 +5,8 @@ one layer at a time.
 """
 
 from collections.abc import Callable
+from functools import partial
+from hashlib import sha256
 from typing import Any
 
 import jax
@@ -20,9 +22,10 @@ from attlas.audit.weights_level.head_certificates import (
     head_certificates,
 )
 from attlas.bounds.attention.layer_lipschitz import layer_lipschitz
+from attlas.core.checkpoint import tree_digest
 from attlas.measures.attention.product_spectrum import product_norm, product_spectrum
 from attlas.measures.attention.subspace_overlap import subspace_overlap
-from attlas.transformers.canonical import Attention, Dense, Norm
+from attlas.transformers.canonical import Attention, AttentionBlock, Dense, Norm
 from attlas.transformers.folding import folded_attention
 from attlas.transformers.trained_transformer import TrainedTransformer
 
@@ -138,11 +141,18 @@ WEIGHT_QUANTITIES = (
 )
 
 
-Cache = Callable[[int, Callable[[], dict[str, np.ndarray]]], dict[str, np.ndarray]]
-"""Given a layer's number and what computes its values, returns them, stored or new."""
+DIGEST = "weights_sha256"
+"""Name, among the values of a layer, of the digest of the weights that they were computed from."""
+Cache = Callable[
+    [int, Callable[[], dict[str, np.ndarray]], Callable[[], str]], dict[str, np.ndarray]
+]
+"""Given a layer's number, what computes its values and what gives the digest of its weights, the
+values, stored or new."""
 
 
-def no_cache(index: int, compute: Callable[[], dict[str, np.ndarray]]) -> dict[str, np.ndarray]:
+def no_cache(
+    index: int, compute: Callable[[], dict[str, np.ndarray]], digest: Callable[[], str]
+) -> dict[str, np.ndarray]:
     """Compute without a cache."""
     return compute()
 
@@ -158,8 +168,7 @@ def weights_level(
     Args:
         context: n, number of tokens that certificates which depend on it are made for.
         progress: called with the number of layers done, and of all layers.
-        cache: given a layer's number and what computes it, returns its values: a place to store
-            them, so that a killed audit resumes.
+        cache: a place to store the values of layers, so that a killed audit resumes.
 
     Returns:
         Variables [layer, head], described by their attributes; certificates are upper or lower
@@ -173,17 +182,20 @@ def weights_level(
     """
     rows = []
     for index in range(model.layers):
-        rows.append(cache(index, lambda index=index: layer_weights(model, index, context)))
+        compute = partial(layer_weights, model, index, context)
+        rows.append(cache(index, compute, partial(layer_digest, model, index)))
         progress(index + 1, model.layers)
-    values = {name: np.stack([row[name] for row in rows]) for name in rows[0]}
+    names = [name for name in rows[0] if name != DIGEST]
+    values = {name: np.stack([row[name] for row in rows]) for name in names}
     return labelled(WEIGHT_QUANTITIES, values, ("layer", "head"))
 
 
 @threadpool_limits.wrap(limits=1, user_api="blas")  # see `attlas.audit.audit`
 def layer_weights(model: TrainedTransformer, index: int, context: int) -> dict[str, np.ndarray]:
-    """The values of one layer's heads."""
+    """The values of one layer's heads, and the digest of the weights that they come from."""
     block = model.block(index)
     norm, projection = model.input_norm(index, block)
+    digest = _digest_of(block, norm, projection)
     with jax.enable_x64(True):
         norm, projection = _in_float64((norm, projection))
     blocks = [
@@ -197,7 +209,18 @@ def layer_weights(model: TrainedTransformer, index: int, context: int) -> dict[s
     with jax.enable_x64(True):
         together = float(_layer(jnp.asarray(joined["lipschitz_bound"])))
     joined[LAYER_CERTIFICATE.name] = np.full_like(joined["lipschitz_bound"], together)
-    return joined | read | written
+    return joined | read | written | {DIGEST: np.array(digest)}
+
+
+def layer_digest(model: TrainedTransformer, index: int) -> str:
+    """The sha256 of all that `layer_weights` reads of a layer, read now; 64 digits."""
+    block = model.block(index)
+    return _digest_of(block, *model.input_norm(index, block))
+
+
+def _digest_of(block: AttentionBlock, norm: Norm | None, projection: Dense | None) -> str:
+    tree = block, norm, projection
+    return sha256(f"{tree_digest(tree)} {jax.tree.structure(tree)}".encode()).hexdigest()
 
 
 def _head_blocks(attention: Attention) -> list[range]:
