@@ -83,13 +83,16 @@ def ranges(rng, count):
     status=Status.NEW,
     search_over="r",
     project=lambda r: {"r": jnp.abs(r)},
-    controls=[Control("a third of the spread", factor=1 / 3)],
+    controls=[
+        Control("nine tenths of the right side", share=0.9),
+        Control("a third of the spread", factor=1 / 3),
+    ],
 )
-def floor_order(r, T, *, factor=1.0):
+def floor_order(r, T, *, factor=1.0, share=1.0):
     r"""$$H_{\rm spread}(r\sqrt T)\le H_{\rm range}(r)$$
 
     Logits in an interval of length 2r have a spread of at most $r\sqrt T$, so that the certificate
     from a head's largest logit uses the range. Equality for two tokens.
     """
     left, right = entropy_floor(factor * r * jnp.sqrt(T), T), range_entropy_floor(r, T)
-    return Sides(left, right, magnitude=jnp.log(T) + 1)
+    return Sides(left, share * right, magnitude=jnp.log(T) + 1)

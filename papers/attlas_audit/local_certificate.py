@@ -39,7 +39,7 @@ def _total(result, read, asking, queried):
     search_over=("X", "W_Q", "W_K", "W_V", "b_Q", "angle"),
     roundings=ROUNDINGS,
     count=48,
-    controls=_PARTS,
+    controls=[*_PARTS, Control("nine tenths of the certificate", read=0.9, asking=0.9, asked=0.9)],
 )
 def local_certificate(
     X, W_Q, b_Q, W_K, b_K, W_V, W_O, seen, angle, *, read=1.0, asking=1.0, asked=1.0

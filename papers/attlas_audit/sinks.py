@@ -156,9 +156,10 @@ def biased(rng, count):
     controls=[
         Control("a bias that grows with the distance", sign=-1.0),
         Control("distances from the first token", ahead=True),
+        Control("nine tenths of the right side", share=0.9),
     ],
 )
-def repeated_monotone(q, k, b, *, sign=1.0, ahead=False):
+def repeated_monotone(q, k, b, *, sign=1.0, ahead=False, share=1.0):
     r"""$$P_{tj}\le P_{t,j+1},\quad P_t={\rm softmax}_j(q^\top k+b_{t-j}),\ b_{m+1}\le b_m$$
 
     Gu et al. (2025), for relative biases that are monotone in the distance and for ALiBi, whose
@@ -168,7 +169,7 @@ def repeated_monotone(q, k, b, *, sign=1.0, ahead=False):
     keys = jnp.broadcast_to(k, (_T, k.size))
     P = jax.nn.softmax(keys @ q + sign * (b if ahead else b[::-1]))
     logit = 1 + jnp.linalg.norm(q) * jnp.linalg.norm(k) + jnp.max(jnp.abs(b))
-    return Sides(P[:-1], P[1:], magnitude=jnp.maximum(P[:-1], P[1:]) * logit)
+    return Sides(P[:-1], share * P[1:], magnitude=jnp.maximum(P[:-1], P[1:]) * logit)
 
 
 @identity(

@@ -302,13 +302,20 @@ def theorem_1_sharp_informative(average, *, share=1.0, **run):
     return average, loss_bound(run, "sharp", share, share)
 
 
+def _several_heads(**run):
+    return deora2023_head_condition(conditions(run).setting, "sharp") >= 10
+
+
 @sharpened(
     "Theorem 1, heads and step size, sharpened against printed",
     assumptions=[
         assume("R is at least 1", lambda R: R >= 1),
-        assume("D is at least .1", lambda **run: conditions(run).distance >= 0.1),
+        assume("the sharpened constants need at least 10 heads", _several_heads),
     ],
-    controls=[Control("a 10,000th of the printed ones", factor=1e-4)],
+    controls=[
+        Control("a 3,000th of the printed ones", factor=1 / 3000),
+        Control("a 20,000th of the printed ones", factor=1 / 20_000),
+    ],
     evaluations=1792,
 )
 def theorem_1_sharp_cost(*, factor=1.0, **run):

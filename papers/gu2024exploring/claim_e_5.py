@@ -43,20 +43,27 @@ def directions(rng, count):
     count=56,
     roundings=ROUNDINGS,
     proof_step=ProofStep("Lemma 5.3", 3),
-    controls=[Control("$R = 1$", printed=False)],
+    controls=[
+        Control(r"$R = 2 \lambda / (nd)$", radius=2.0),
+        Control("$R = 0.7$", fixed=0.7),
+    ],
 )
-def claim_e_5(W, a, X, Y, V, *, printed=True):
+def claim_e_5(W, a, X, Y, V, *, radius=None, fixed=None):
     r"""$$\max_r \|w_r(\tau)-w_r(0)\| \le \frac{\lambda}{2nd\,e^{10B}} \;\Rightarrow\;
     \|H(\tau)-H^*\|_F \le \frac{\lambda}{2},\quad \lambda_{\min}(H(\tau)) \ge
     \frac{\lambda}{2}$$
 
     The radius is $10^{-6}$ and much less: the kernel moves by less than $10^{-4} \lambda$ within
-    it. The second part has the ratio 1/2 because nothing moves.
+    it. The second part has the ratio 1/2 because nothing moves. Without $e^{10B}$ a radius four
+    times as large is too large for the first part.
     """
     start, lam = _least(W, a, X)
     n, k = Y.shape
     R = gu2024_movement_radius(n, k, jnp.maximum(lam, 0), weight_reach(X, W))
-    after, least = _least(W + (R if printed else 1.0) * V, a, X)
+    if radius is not None:
+        R = radius * lam / (n * k)
+    R = R if fixed is None else fixed
+    after, least = _least(W + R * V, a, X)
     left = jnp.stack((norm(after - start), lam / 2))
     return Sides(left, jnp.stack((lam / 2, least)), magnitude=norm(start))
 

@@ -23,7 +23,10 @@ from gu2024exploring.trajectories import COUNT, EVALUATIONS, curves
 
 
 def numbers(rng, count):
-    """Sizes of 3 to 1000 samples, the first where the width is least; e^{18 B} can be written."""
+    """Sizes of 3 to 1000 samples, the first where the width is least; e^{18 B} can be written.
+
+    At the first, lambda = 1: there the width of the second part is most nearly needed.
+    """
     drawn = {
         "lam": 10 ** rng.uniform(-3, 0, count),
         "delta": 10 ** rng.uniform(-3, np.log10(0.3), count),
@@ -32,7 +35,7 @@ def numbers(rng, count):
         "m": np.floor(10 ** rng.uniform(1, 6, count)),
         "B": rng.uniform(1, 4, count),
     }
-    for name, end in {"n": 3, "d": 1, "delta": 0.3, "B": 1}.items():
+    for name, end in {"lam": 1, "n": 3, "d": 1, "delta": 0.3, "B": 1}.items():
         drawn[name][0] = end
     return drawn
 
@@ -64,7 +67,7 @@ def lemma_e_2_step(n, d, m, lam, B, *, times=1.0):
     "Lemma E.2, choice of the width",
     controls=[
         Control("$e^{13B}$ in place of $e^{18B}$", less=5.0),
-        Control("without $e^{18B}$", less=18.0),
+        Control("$e^{3B}$ in place of $e^{18B}$", less=15.0),
     ],
 )
 def lemma_e_2_width(n, d, lam, delta, B, *, less=0.0):

@@ -83,10 +83,10 @@ def lemma_d_1_sharp(W, a, X, Y, part, *, whole=True):
     assumptions=[assume("the loss is at most $n d$", lambda square, Y: jnp.max(square) <= Y.size)],
     controls=[
         Control("$e^{-16.5B}$ in place of $e^{-13B}$", decay=16.5),
-        Control("$e^{20B}$ in place of $e^{-13B}$", decay=-20.0),
+        Control(r"$0.1\,\lambda / n$ in the middle", whole=False),
     ],
 )
-def lemma_d_2(largest_step, Y, m, lam, B, eta, *, decay=13.0):
+def lemma_d_2(largest_step, Y, m, lam, B, eta, *, decay=13.0, whole=True):
     r"""$$\eta = \frac{0.1\,\lambda}{m n^2 d^2 e^{16B}} \;\Rightarrow\;
     \eta \|\Delta w_r(\tau)\|_2 \le \frac{0.1\,\lambda}{m n d} e^{-13B} \le 0.01$$
 
@@ -97,7 +97,7 @@ def lemma_d_2(largest_step, Y, m, lam, B, eta, *, decay=13.0):
     n, k = Y.shape
     printed = 0.1 * lam / (m * n**2 * k**2 * jnp.exp(16 * B))
     length = printed * jnp.max(largest_step) / eta
-    bound = 0.1 * lam * jnp.exp(-decay * B) / (m * n * k)
+    bound = 0.1 * lam * (jnp.exp(-decay * B) / (m * k) if whole else 1.0) / n
     return jnp.stack((length, bound)), jnp.stack((bound, jnp.full_like(bound, 0.01)))
 
 

@@ -75,21 +75,24 @@ def bracket_minimum(m, B_x, C, delta, *, weight=1.0, share=1.0):
     search_over=("m", "B_x", "C"),
     project=in_range,
     proof_step=ProofStep("trauger2023sequence/slack", 40),
-    controls=[Control("the printed closed form", closed=True)],
+    controls=[
+        Control("nine tenths of the right side", share=0.9),
+        Control("the printed closed form", closed=True),
+    ],
 )
-def bracket_split(m, B_x, C, *, closed=False):
+def bracket_split(m, B_x, C, *, closed=False, share=1.0):
     r"""$$\min_\delta \delta + \int_\delta^{B_x} \sqrt{\tfrac{A}{m} + \tfrac{D}{m\epsilon^2}}\,
     d\epsilon \le \min_\delta \delta + \int_\delta^{B_x} \sqrt{\tfrac{A}{m}} +
     \tfrac{1}{\epsilon} \sqrt{\tfrac{D}{m}}\, d\epsilon$$
 
-    Splitting the root costs at most $\sqrt 2$, a few per cent in most places. The control is the
-    printed closed form, which is too small wherever its $\delta$ exceeds $B_x$.
+    Splitting the root costs at most $\sqrt 2$, a few per cent in most places. The printed closed
+    form, a control, is too small wherever its $\delta$ exceeds $B_x$, and negative in places.
     """
     if closed:
         right = trauger2023_bracket(C, B_x, _D, m, constants="printed")
     else:
         right = _bracket(m, B_x, C, split=True)
-    return _bracket(m, B_x, C, split=False), right
+    return _bracket(m, B_x, C, split=False), share * right
 
 
 @on_brackets(

@@ -144,9 +144,12 @@ def lemma_3_1(V, alpha, k, below, full, *, constants="corrected", terms=1.0):
 
 @on_averages(
     "Lemma 3.1 (Maurey), with the scale of its bound",
-    controls=[Control("the scale $1 / k$ with sum $k$", scaled=False)],
+    controls=[
+        Control("the scale $1 / k$ with sum $k$", scaled=False),
+        Control("$k$ halved: $k$ terms for the bound of $2 k$", terms=2.0),
+    ],
 )
-def lemma_3_1_scaled(V, alpha, k, full, *, scaled=True):
+def lemma_3_1_scaled(V, alpha, k, full, *, scaled=True, terms=1.0):
     r"""$$\min_{\sum_i k_i = k} \left\| f - \frac{\gamma}{k} \sum_i k_i V_i \right\|^2 \le
     \frac{\gamma^2 b^2 - \|f\|^2}{k}$$
 
@@ -154,7 +157,7 @@ def lemma_3_1_scaled(V, alpha, k, full, *, scaled=True):
     """
     bound, square = _bound(V, alpha, k, "sharp")
     best = _best(V, alpha, full, (jnp.sum(alpha) if scaled else 1.0) / k)
-    return Sides(best, bound, magnitude=square)
+    return Sides(best, bound / terms, magnitude=square)
 
 
 def numbers_of_counts(rng, count):

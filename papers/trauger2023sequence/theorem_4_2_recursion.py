@@ -79,9 +79,15 @@ on_networks = partial(inequality, sample=networks, roundings=2 * ROUNDINGS)
     Source.FOUND,
     sample=partial(networks, longer=False),
     roundings=2 * ROUNDINGS,
-    controls=[_FLAT, Control("without the errors of $W_v$", skip="value")],
+    controls=[
+        _FLAT,
+        Control("without the errors of $W_v$", skip="value"),
+        Control("a fourth of the right side", share=0.25),
+    ],
 )
-def theorem_4_2_recursion(moved_single, resolutions_single, *, skip="", flat=False, **pair):
+def theorem_4_2_recursion(
+    moved_single, resolutions_single, *, skip="", flat=False, share=1.0, **pair
+):
     r"""$$|g(X;W,w) - g(X;\hat W,\hat w)| \le \epsilon_w + B_w \sum_{i=1}^L \alpha_i
     \big( \epsilon_c^{(i)} + L_\sigma B_c \epsilon_v^{(i)}
     + 2 L_\sigma B_c B_v \epsilon_{QK}^{(i)} \big), \quad
@@ -91,7 +97,7 @@ def theorem_4_2_recursion(moved_single, resolutions_single, *, skip="", flat=Fal
     Theorem 4.2 makes of it is not (theorem-4-2-printed).
     """
     right = _total(_equal_parts(one_head(pair)), resolutions_single, skip, flat)
-    return Sides(moved_single, right, magnitude=magnitude(pair))
+    return Sides(moved_single, share * right, magnitude=magnitude(pair))
 
 
 @on_networks(
