@@ -9,11 +9,9 @@ from attlas.core.errors import UserError
 from attlas.experiments import index
 from attlas.experiments.cell import Cell
 from attlas.experiments.environment import environment
-from attlas.experiments.index import STEM, Index
+from attlas.experiments.index import NAME, Index
 from attlas.experiments.record import Layout, Record, record_key
 from attlas.experiments.store import Store
-
-NAME = f"{STEM}.json"
 
 
 @pytest.fixture

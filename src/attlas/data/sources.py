@@ -26,6 +26,7 @@ from typing import Any, TypeVar
 
 import platformdirs
 
+from attlas._files.file_changes import make_folder, move_file
 from attlas.core.errors import UserError, extra_needed, in_short
 
 _UNREADABLE = (OSError, EOFError, zlib.error, lzma.LZMAError, ValueError, KeyError)
@@ -294,13 +295,13 @@ def fetch(dataset: str | DataSet, folder: Path | None = None) -> Path:
     if not data_set.remotes:
         raise UserError(f"{data_set.name} has no source to fetch from: {_fix(data_set)}")
     try:
-        target.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(target.parent)
         with tempfile.TemporaryDirectory(dir=target.parent, prefix=f".{data_set.name}-") as room:
             staged = _download(data_set, Path(room))
             read_verified(data_set, staged.parent)
-            target.mkdir(exist_ok=True)
+            make_folder(target)
             for file in data_set.files:
-                (staged / file).replace(target / file)
+                move_file(staged / file, target / file)
     except UserError:
         raise
     except (OSError, ValueError) as error:

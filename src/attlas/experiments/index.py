@@ -20,6 +20,7 @@ from attlas.experiments.pair import read_pair, write_pair
 from attlas.experiments.schema import schema
 
 STEM = ".verified"
+NAME = f"{STEM}.json"
 _EARLIER = ".index.json"
 """The index of earlier versions, which had no kind."""
 WORTH = 256

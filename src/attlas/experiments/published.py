@@ -81,12 +81,12 @@ def _copy(source: Store, target: Store, name: str, keys: set[str]) -> None:
             f"records of {name} would be deleted, perhaps because data are absent "
             f"({', '.join(absent)}): name their folder with ATTLAS_DATA=DIR"
         )
-    for key in gone:
-        remove_pair(target.root / name, key)
     for key in sorted(keys):
         record = source.read(name, key)
         if record is not None:
             target.write(record)
+    for key in gone:  # last: nothing leaves before its successor is there
+        remove_pair(target.root / name, key)
 
 
 def _left(estimate: Estimate) -> dict[str, Any]:

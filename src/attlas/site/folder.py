@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterable
 from pathlib import Path
 
+from attlas._files.file_changes import remove_file
 from attlas.core.errors import UserError
 from attlas.experiments.text_file import write_text_file
 
@@ -40,7 +41,7 @@ def write_pages(front: Path, folder: Path, pages: Iterable[tuple[str, str]]) -> 
         write_text_file(folder / name, text, "--out")
     write_text_file(front, document, "--out")
     for name in sorted(ours - documents.keys()):
-        (folder / name).unlink(missing_ok=True)
+        remove_file(folder / name)
     _note(folder, set(documents))
 
 
