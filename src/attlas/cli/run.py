@@ -22,6 +22,15 @@ _SCALE = typer.Option(
 _CHECKPOINT = typer.Option(
     min=0, help="Seconds between checkpoints of a cell, 0 for none; 60 at paper scale, else 0."
 )
+_PART = typer.Option(
+    metavar="K/N",
+    help="Compute the K-th of N parts of the cells; parts may run at the same time, on machines "
+    "that share the results folder.",
+)
+_HOURS = typer.Option(
+    help="Time limit: the cheapest cells run first, and none that would exceed it. Cells of "
+    "unknown cost run last, while half of the time is left."
+)
 
 
 def run(
@@ -38,14 +47,9 @@ def run(
     insecure: Annotated[
         bool, typer.Option("--insecure", help="Allow a remote scheduler without TLS.")
     ] = False,
-    hours: Annotated[
-        float | None,
-        typer.Option(
-            help="Time limit: the cheapest cells run first, and none that would exceed it. Cells "
-            "of unknown cost run last, while half of the time is left."
-        ),
-    ] = None,
+    hours: Annotated[float | None, _HOURS] = None,
     checkpoint: Annotated[float | None, _CHECKPOINT] = None,
+    part: Annotated[str | None, _PART] = None,
     estimate: Annotated[
         bool, typer.Option("--estimate", help="Show the expected cost; run nothing.")
     ] = False,
@@ -55,15 +59,20 @@ def run(
     from rich.console import Console
 
     from attlas.cli.run_estimate import show_estimate
+    from attlas.core.errors import UserError
     from attlas.experiments.execute import execute
     from attlas.experiments.find import find_named
+    from attlas.experiments.part import WHOLE, read_part
     from attlas.experiments.progress import progress_for
     from attlas.experiments.settings import split_assignments
     from attlas.experiments.store import Store
 
     session = session_of(context)
+    wanted = WHOLE if part is None else read_part(part)
     changes = split_assignments(set_ or [])
     selected = [experiment.changed(changes) for experiment in find_named(experiments)]
+    if estimate and part is not None:
+        raise UserError("--estimate is of all cells: leave out --part")
     if estimate:
         show_estimate(selected, scale, Store(session.results), workers)
         return
@@ -78,6 +87,7 @@ def run(
         insecure=insecure,
         hours=hours,
         checkpoint=checkpoint,
+        part=wanted,
     )
     _report(summary, session, hours)
 

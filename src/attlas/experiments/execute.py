@@ -17,6 +17,7 @@ from attlas.experiments.checkpoint_files import (
 from attlas.experiments.cost import Measured, estimate, measured
 from attlas.experiments.experiment import Experiment
 from attlas.experiments.local_backend import Outcome, run_local
+from attlas.experiments.part import WHOLE, Part
 from attlas.experiments.progress import Progress
 from attlas.experiments.record import Record, record_key
 from attlas.experiments.store import Store, published_store
@@ -66,6 +67,7 @@ def execute(
     insecure: bool = False,
     hours: float | int | None = None,
     checkpoint: float | int | None = None,
+    part: Part = WHOLE,
 ) -> RunSummary:
     """Compute the cells of experiments that have no good record yet.
 
@@ -79,12 +81,11 @@ def execute(
         progress: called at each event; silent when None.
         workers: processes on this machine.
         insecure: allow a remote scheduler without TLS.
-        hours: limit after which no cell shall run, see `attlas.experiments.time_limit`. The
-            cheapest cells come first, those of unknown cost last; a cell that has begun is
-            finished.
+        hours: limit after which no cell begins, see `attlas.experiments.time_limit`.
         checkpoint: seconds between checkpoints of a cell, 0 for none. By default 60 at paper scale
             and none below, where cells are brief. Workers on other machines need access to the
             results folder.
+        part: which cells to compute; machines that share the folder may run several at once.
 
     Returns:
         A summary; failures of cells are part of it, not exceptions.
@@ -99,12 +100,13 @@ def execute(
     if workers < 1:
         raise UserError(f"workers = {workers} is below 1: name at least one worker")
     grid = scale_named(scale)
-    plan, reused, costs = _plan(experiments, grid, fresh, store, hours is not None)
+    cells = _selected(experiments, grid, part)
+    plan, reused, costs = _plan(cells, fresh, store, hours is not None)
     plan, limit = _within(hours, on, plan, experiments, grid, store, costs)
     seconds = _between(checkpoint, grid)
     with contextlib.ExitStack() as stack:
-        is_elsewhere = on not in ("local", "dask")
-        mark = stack.enter_context(driver_mark(store.root)) if seconds and is_elsewhere else ""
+        is_marked = seconds > 0 and on not in ("local", "dask")
+        mark = stack.enter_context(driver_mark(store.root)) if is_marked else ""
         tasks = [_task(planned, store, seconds, mark) for planned in plan]
         stream = _backend(tasks, on, workers, insecure, grid is not Scale.PAPER, limit)
         outcomes = stack.enter_context(contextlib.closing(stream))
@@ -188,23 +190,35 @@ def _write_all(
     return finished, failures
 
 
-def _plan(
-    experiments: Sequence[Experiment], scale: Scale, fresh: bool, store: Store, costs: bool
-) -> tuple[list[Planned], int, dict[str, dict[str, Measured]]]:
-    """The cells to compute with keys, the number of good records, and their costs on request."""
-    plan: list[Planned] = []
-    measured_cells: dict[str, dict[str, Measured]] = {}
-    reused = 0
+def _selected(
+    experiments: Sequence[Experiment], scale: Scale, part: Part
+) -> list[tuple[Experiment, dict[str, Cell]]]:
+    """The cells of a part by their keys, for each experiment."""
     for experiment in experiments:
         if experiment.module == "__main__":
             raise UserError(
                 f"experiment '{experiment.name}' is defined in a script, where workers cannot "
                 "import it: run it by `attlas run FILE`, or from another file"
             )
-        cells = {
-            record_key(experiment.name, experiment.revision, cell): cell
-            for cell in experiment.cells(scale)
-        }
+    grids = [
+        (each, {record_key(each.name, each.revision, c): c for c in each.cells(scale)})
+        for each in experiments
+    ]
+    keys = part.of_keys(key for _, cells in grids for key in cells)
+    return [(each, {key: c for key, c in cells.items() if key in keys}) for each, cells in grids]
+
+
+def _plan(
+    selected: Sequence[tuple[Experiment, Mapping[str, Cell]]],
+    fresh: bool,
+    store: Store,
+    costs: bool,
+) -> tuple[list[Planned], int, dict[str, dict[str, Measured]]]:
+    """The cells to compute with keys, the number of good records, and their costs on request."""
+    plan: list[Planned] = []
+    measured_cells: dict[str, dict[str, Measured]] = {}
+    reused = 0
+    for experiment, cells in selected:
         store.prepare(experiment.name)
         begun = cells_in_progress(store.root, experiment.name)
         measured_cells.setdefault(experiment.name, {})
