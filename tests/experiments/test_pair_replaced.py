@@ -1,8 +1,6 @@
 """A pair that is replaced: whoever reads meanwhile or dies in between, it is the old or the new."""
 
-import contextlib
 import os
-import signal
 import subprocess
 import sys
 import threading
@@ -15,7 +13,6 @@ from arrays_of import arrays_of
 from attlas._files import file_changes
 from attlas._files.file_changes import draft_path, write_file
 from attlas._files.plain_file import Damaged
-from attlas.core.errors import UserError
 from attlas.experiments.cell import Cell
 from attlas.experiments.environment import environment
 from attlas.experiments.pair import file_pair, probe_folder, quarantine, read_pair, write_pair
@@ -45,37 +42,6 @@ for k in range(int(sys.argv[2])):
     document = {"kind": "witness", "claim": "a/b", "facts": {"x": x}, "metadata": environment}
     write_pair(Path(sys.argv[1]), "one", document, {"x": np.full(9, x)})
 """
-KILLED = """
-import os, signal, sys
-from pathlib import Path
-import numpy as np
-from attlas.experiments.pair import write_pair
-
-environment = {"code": "0" * 64, "commit": None, "versions": {}, "device": "", "platform": "",
-               "flags": ""}
-document = {"kind": "witness", "claim": "a/b", "facts": {"x": 2}, "metadata": environment}
-
-def die_at(last, name):
-    act = getattr(os, name)
-    def counted(*args, **kwargs):
-        met.append(name)
-        if len(met) == last:
-            os.kill(os.getpid(), signal.SIGKILL)
-        return act(*args, **kwargs)
-    setattr(os, name, counted)
-
-for step, folder in enumerate(sys.argv[1:], start=1):
-    child = os.fork()
-    if not child:
-        met = []
-        for name in ("replace", "fsync", "unlink"):
-            die_at(step, name)
-        write_pair(Path(folder), "one", document, {"x": np.full(9, 2)})
-        os._exit(0)
-    print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
-"""
-STEPS = 16
-"""More than a write has calls of the system that bring to disk, rename or remove."""
 
 
 def write(folder: Path, x: int) -> Path:
@@ -148,57 +114,6 @@ def test_a_reader_beside_a_writer_always_finds_a_whole_pair(folder, locks, monke
     assert len(values) > 1
     if locks == "with locks":
         assert len(list(folder.iterdir())) == 2
-
-
-@pytest.mark.parametrize("step", range(1, STEPS))
-def test_a_failure_at_any_step_leaves_the_old_pair_or_the_new_one(folder, step, monkeypatch):
-    met = []
-
-    def failing(name):
-        act = getattr(os, name)
-
-        def counted(*args, **kwargs):
-            met.append(name)
-            if len(met) == step:
-                raise OSError(5, "Input/output error")
-            return act(*args, **kwargs)
-
-        monkeypatch.setattr(os, name, counted)
-
-    for name in ("replace", "fsync", "unlink"):
-        failing(name)
-    is_written = False
-    with contextlib.suppress(UserError):
-        write(folder, 2)
-        is_written = True
-    monkeypatch.undo()
-    assert read(folder) in ((2,) if is_written else (1, 2))
-    # Nothing that was left stands in the way of the next writer, nor stays after it.
-    write(folder, 3)
-    assert read(folder) == 3
-    assert len(list(folder.glob("*.*"))) == 2
-
-
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="the system has no fork")
-def test_kill_9_at_any_step_leaves_the_old_pair_or_the_new_one(tmp_path):
-    folders = [tmp_path / f"{step}" for step in range(1, STEPS)]
-    for number, folder in enumerate(folders):
-        write(folder, 1)
-        if number % 2:
-            as_earlier_versions(folder)
-    command = [sys.executable, "-c", KILLED, *map(str, folders)]
-    told = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout
-    codes = [int(line) for line in told.splitlines()]
-    killed = codes.count(-signal.SIGKILL)
-    assert killed > 6
-    assert codes == [-signal.SIGKILL] * killed + [0] * (len(folders) - killed)
-    values = [read(folder) for folder in folders]
-    assert values == sorted(values)  # old up to the step that publishes, new from there on
-    assert set(values) == {1, 2}
-    for folder in folders:
-        write(folder, 3)
-        assert read(folder) == 3
-        assert len([path for path in folder.iterdir() if path.suffix != ".draft"]) == 2
 
 
 def test_pairs_of_earlier_versions_are_read_and_replaced(tmp_path):

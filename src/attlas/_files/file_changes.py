@@ -127,7 +127,13 @@ def remove_file(path: Path) -> None:
 
 
 def remove_folder(folder: Path) -> None:
-    """Delete a folder with its content, and the folder above it if that is then empty."""
+    """Delete a folder with its content, and the folder above it if that is then empty.
+
+    Documents go first: data without one are no pair, so that a removal may end anywhere.
+    """
+    with contextlib.suppress(OSError):
+        for document in folder.rglob("*.json"):
+            remove_file(document)
     shutil.rmtree(folder, ignore_errors=True)
     with contextlib.suppress(OSError):
         folder.parent.rmdir()
@@ -282,22 +288,22 @@ class FilePair:
             return os.path.lexists(self.document)
 
     def remove_data(self, but: Path | None = None) -> None:
-        """Delete the data that no document names; what cannot be deleted now is left."""
-        if self._is_written_elsewhere():
+        """Delete data that no document names, and drafts of the pair, under the folder's lock.
+
+        What cannot be deleted now is left, as are data that another machine may name soon.
+        """
+        drafts = self._drafts()
+        if not all(map(_is_of_this_machine, drafts)):
             return
-        for path in self.all_data():
+        for path in (*drafts, *self.all_data()):
             if path != but:
                 with contextlib.suppress(OSError):
                     remove_file(path)
 
-    def _is_written_elsewhere(self) -> bool:
-        """Whether another machine has a draft of the pair: its data may be named soon."""
+    def _drafts(self) -> tuple[Path, ...]:
+        beginnings = f".{self.document.name}.", f".{self.stem}@"
         drafts = self.document.parent.glob(f".*{DRAFT}")
-        return any(
-            draft.name.startswith((f".{self.document.name}.", f".{self.stem}@"))
-            and not _is_of_this_machine(draft)
-            for draft in drafts
-        )
+        return tuple(draft for draft in drafts if draft.name.startswith(beginnings))
 
     def set_aside(self, folder: Path, name: str) -> None:
         """Move the pair into another folder as `<name>.<number>`, without overwriting.

@@ -98,8 +98,11 @@ def write_pair(
     if len(text) > _largest(kind):
         raise UserError(f"{stem} needs {len(text)} bytes of JSON, of at most {_largest(kind)}")
     pair = file_pair(folder, stem)
-    with only_writer(folder):
-        if not _is_there(pair, kind, text, digest, content):
+    with only_writer(folder) as is_alone:
+        if _is_there(pair, kind, text, digest, content):
+            if is_alone and digest:  # a writer may have died before it deleted what it replaced
+                pair.remove_data(but=pair.stored_data(digest))
+        else:
             read_or_set_aside(folder, stem, kind, note, aside)
             pair.replace(text, digest, [content])
     return pair.document
@@ -110,16 +113,19 @@ def _largest(kind: str) -> int:
 
 
 @contextlib.contextmanager
-def only_writer(folder: Path) -> Iterator[None]:
+def only_writer(folder: Path) -> Iterator[bool]:
     """Create a folder and hold its lock, so that nothing changes between a look and a write.
+
+    Yields:
+        Whether the lock is held, see `folder_lock`.
 
     Raises:
         UserError: if the block cannot write there.
     """
     try:
         make_folder(folder)
-        with folder_lock(folder):
-            yield
+        with folder_lock(folder) as is_alone:
+            yield is_alone
     except OSError as error:
         reason = error.strerror or str(error)
         raise UserError(

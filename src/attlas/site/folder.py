@@ -25,7 +25,7 @@ def write_pages(front: Path, folder: Path, pages: Iterable[tuple[str, str]]) -> 
         pages: file names with their documents; the front page has the empty name.
 
     Raises:
-        UserError: if a file cannot be written, or would replace a user's file.
+        UserError: if a file cannot be written or deleted, or would replace a user's file.
     """
     documents = dict(pages)
     document = documents.pop("")
@@ -41,8 +41,18 @@ def write_pages(front: Path, folder: Path, pages: Iterable[tuple[str, str]]) -> 
         write_text_file(folder / name, text, "--out")
     write_text_file(front, document, "--out")
     for name in sorted(ours - documents.keys()):
-        remove_file(folder / name)
+        _delete(folder / name)
     _note(folder, set(documents))
+
+
+def _delete(page: Path) -> None:
+    try:
+        remove_file(page)
+    except OSError as error:
+        raise UserError(
+            f"cannot delete {page}, a page of an earlier report ({error.strerror or error}): "
+            "delete it, or name another file with --out"
+        ) from error
 
 
 def _noted(folder: Path) -> set[str]:

@@ -1,0 +1,85 @@
+"""Whatever system call a writer dies or fails at, what it wrote before is old or new, and whole."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from crash.writers import FAULTY, NAMES
+
+HERE = Path(__file__).parent
+ALONE = "killed,EIO,EACCES,ENOSPC from then on"
+BESIDE = "beside a second writer,killed beside a second writer"
+pytestmark = [
+    pytest.mark.skipif(sys.platform != "linux", reason="libraries are preloaded on Linux alone"),
+    pytest.mark.skipif(shutil.which("gcc") is None, reason="gcc builds the library to preload"),
+]
+
+
+@pytest.fixture(scope="module")
+def library(tmp_path_factory) -> Path:
+    built = tmp_path_factory.mktemp("library") / "system_calls.so"
+    flags = ["-Wall", "-Werror", "-O1", "-shared", "-fPIC"]
+    subprocess.run(
+        ["gcc", *flags, "-o", str(built), str(HERE / "system_calls.c"), "-ldl"], check=True
+    )
+    return built
+
+
+@pytest.fixture
+def room() -> Iterator[str]:
+    """A folder in memory where there is one: a rehearsal brings thousands of files to disk."""
+    memory = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
+    with tempfile.TemporaryDirectory(dir=memory) as folder:
+        yield folder
+
+
+def rehearsed(library: Path, room: str, starts: str, ways: str, *names: str) -> dict[str, Any]:
+    arguments = [str(library), room, starts, ways, *names]
+    run = subprocess.run(
+        [sys.executable, "-W", "ignore", "-m", "crash.rehearsal", *arguments],
+        env={**os.environ, "LD_PRELOAD": str(library), "PYTHONPATH": str(HERE.parent)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert run.returncode == 0, run.stderr
+    return json.loads(run.stdout)
+
+
+def test_kill_9_at_every_call_of_every_writer_leaves_the_old_or_the_new(library, room):
+    outcome = rehearsed(library, room, "old", "killed")
+    assert outcome["faults"] == []
+    assert set(outcome["tried"]) == set(NAMES)
+    assert min(outcome["tried"].values()) >= 4
+
+
+def test_faulty_writers_are_noticed(library, room):
+    ways = f"{ALONE.partition(',')[0]},{BESIDE.partition(',')[0]}"
+    outcome = rehearsed(library, room, "old", ways, *(writer.name for writer in FAULTY))
+    noticed = {(fault["writer"], fault["way"]) for fault in outcome["faults"]}
+    in_place, removing, unlocked = (writer.name for writer in FAULTY)
+    assert {(in_place, "killed"), (removing, "killed"), (unlocked, "beside a second writer")} <= (
+        noticed
+    )
+    assert (unlocked, "killed") not in noticed
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("name", NAMES)
+def test_every_failure_at_every_call_leaves_the_old_or_the_new(library, room, name):
+    outcome = rehearsed(library, room, "all", ALONE, name)
+    assert outcome["faults"] == []
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("name", NAMES)
+def test_beside_a_reader_and_a_second_writer_it_is_old_or_new(library, room, name):
+    outcome = rehearsed(library, room, "all", BESIDE, name)
+    assert outcome["faults"] == []
