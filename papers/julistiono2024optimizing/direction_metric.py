@@ -29,6 +29,13 @@ def half_square(U, W_mm, p):
     return jnp.sum(metric(W_mm, p) * U**2) / 2
 
 
+def lag_of(theta, share, gram, C):
+    """sum_i b_i C_i with H b = theta - mean, the mean weighted by the shares lambda_i."""
+    there = share > 0
+    centred = jnp.where(there, theta - jnp.sum(jnp.where(there, share * theta, 0)), 0)
+    return jnp.einsum("i,ide->de", jnp.linalg.solve(gram, centred), C)
+
+
 def half_squared_lag(theta, share, gram):
     """(theta - mean)' H^-1 (theta - mean) / 2, the mean weighted by the shares lambda_i."""
     there = share > 0

@@ -111,11 +111,12 @@ SPARE = 8
 
 
 class LatePaths(NamedTuple):
-    """Flows of stacked problems at late times: W and log t, and the norms."""
+    """Flows of stacked problems at late times: W and log t, the norms, the residuals of steps."""
 
     W: Array
     norm: np.ndarray
     log_time: np.ndarray
+    unsolved: np.ndarray
 
 
 @partial(jax.jit, static_argnums=(5, 6))
@@ -145,7 +146,8 @@ def late_paths(data, W0, p, mixture=LOGISTIC, reach=REACH):
     path = _late(data, dual, early.log_time[:, -1], p, mixture, steps, GROWTH)
     W = jnp.concatenate([early.W, path.W], axis=1)
     log_time = jnp.concatenate([early.log_time, path.log_time], axis=1)
-    return LatePaths(W, np.asarray(_norms(W, p)), np.asarray(log_time))
+    unsolved = jnp.concatenate([jnp.zeros_like(early.log_time), path.unsolved], axis=1)
+    return LatePaths(W, np.asarray(_norms(W, p)), np.asarray(log_time), np.asarray(unsolved))
 
 
 def solved(paths):

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from attlas.data.token_selection import make_support_selection
+from attlas.data.token_selection import TokenSelection, make_support_selection
 from attlas.losses.margin_loss import margin_loss
 from attlas.norms.entrywise import entrywise_norm
 from attlas.optim.mirror_descent import potential_gradient
@@ -62,4 +62,25 @@ def test_points_are_not_a_number_from_a_step_that_is_not_solved():
     )
     assert np.isnan(late.W).all()
     norm = np.array([[1.0, 2.0], [1.0, np.nan]])
-    assert solved(LatePaths(late.W, norm, norm)).tolist() == [True, False]
+    assert solved(LatePaths(late.W, norm, norm, norm)).tolist() == [True, False]
+
+
+@pytest.mark.parametrize("p", [1.5, 4.0])
+def test_a_step_at_which_newton_s_method_fails_is_reported(p):
+    # The second sample attends to its worse token, 65 behind, where the equations of a step are far
+    # from linear, or to its better one, 35 ahead.
+    X = jnp.array([[[1.0, 0.0], [0.0, 0.0]], [[-0.5, 1.0], [0.0, 0.0]]])
+    z, v = jnp.array([[1.0, 0.0], [1.0, 0.0]]), jnp.array([1.0, 2.0])
+    data = TokenSelection(X, jnp.ones(2), z, v)
+
+    def ends(W0):
+        dual = potential_gradient(jnp.asarray(W0), p)
+        return late_flow(
+            data, dual, jnp.asarray(5.0), p=jnp.asarray(p), steps=3, growth=1.05, loss=LOGISTIC
+        )
+
+    behind, ahead = ends([[30.0, 0.0], [-50.0, 0.0]]), ends([[50.0, 0.0], [60.0, 0.0]])
+    assert np.isnan(behind.W).all()
+    assert not (behind.unsolved <= 1e-6).any()
+    assert np.isfinite(ahead.W).all()
+    assert (ahead.unsolved <= 1e-6).all()

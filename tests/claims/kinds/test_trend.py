@@ -32,9 +32,6 @@ EXEMPT = {
     "julistiono2024optimizing/two-support-samples",
     "julistiono2024optimizing/token-without-multiplier",
     "julistiono2024optimizing/joint-regularisation-path",
-    "julistiono2024optimizing/memory",
-    "julistiono2024optimizing/lag",
-    "julistiono2024optimizing/lag-and-memory",
 }
 """Claims that most of their instances decide. A claim leaves this list; none may join it."""
 

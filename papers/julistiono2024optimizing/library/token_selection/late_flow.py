@@ -23,7 +23,7 @@ from attlas.data.token_selection import TokenSelection, token_scores
 from attlas.losses.margin_loss import MarginLoss
 from attlas.norms.entrywise import entrywise_norm
 
-_ITERATIONS, _SOLVED, _ROUNDINGS = 60, 1e-6, 8
+_ITERATIONS, _SOLVED, _ROUNDINGS = 60, 1e-12, 8
 
 
 class LateFlow(NamedTuple):
@@ -33,11 +33,13 @@ class LateFlow(NamedTuple):
         dual: grad psi(W) after each step, shape (steps, d, d).
         W: the points themselves.
         log_time: log t of the plain clock.
+        unsolved: largest residual of the equations of each step.
     """
 
     dual: Array
     W: Array
     log_time: Array
+    unsolved: Array
 
 
 class _State(NamedTuple):
@@ -45,6 +47,7 @@ class _State(NamedTuple):
     log_time: Array
     log_moves: Array
     log_speed: Array
+    unsolved: Array
 
 
 def _primal(dual: Array, p: Array) -> Array:
@@ -116,7 +119,7 @@ def _implicit_step(
     spent = log_length - log_speed + jnp.log(-jnp.expm1(-slower) / slower)
     solved = (error <= allowed) & jnp.all((signs == later_signs) | (log_moves < log_length - 700))
     dual = jnp.where(solved, dual, jnp.nan)
-    return _State(dual, jnp.logaddexp(state.log_time, spent), log_moves, log_speed)
+    return _State(dual, jnp.logaddexp(state.log_time, spent), log_moves, log_speed, error)
 
 
 def late_flow(
@@ -156,10 +159,12 @@ def late_flow(
     shares = before - jax.nn.logsumexp(before)
     reach = dual_norm(jnp.einsum("nt,ntde->de", jnp.exp(shares), _directions(data)))
     length = jnp.log(dual_norm(dual) / reach * (1 - growth ** (1 - p)))
-    state = _State(dual, log_time, shares + length, jax.nn.logsumexp(before))
+    log_speed = jax.nn.logsumexp(before)
+    state = _State(dual, log_time, shares + length, log_speed, jnp.zeros_like(log_speed))
 
     def advance(state: _State, _: None) -> tuple[_State, LateFlow]:
         state = _implicit_step(state, data, p, jnp.asarray(growth, p.dtype), loss)
-        return state, LateFlow(state.dual, _primal(state.dual, p), state.log_time)
+        W = _primal(state.dual, p)
+        return state, LateFlow(state.dual, W, state.log_time, state.unsolved)
 
     return jax.lax.scan(advance, state, None, length=steps)[1]
