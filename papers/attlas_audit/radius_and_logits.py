@@ -60,15 +60,19 @@ def radius(g, b, x, *, biased=1.0, mean=False):
     status=Status.NEW,
     search_over=("g", "b"),
     roundings=_ROUNDINGS,
-    controls=[Control("without the bias", biased=0.0)],
+    controls=[
+        Control("without the bias", biased=0.0),
+        Control("nine tenths of the right side", share=0.9),
+    ],
 )
-def radius_triangle(g, b, *, biased=1.0):
+def radius_triangle(g, b, *, biased=1.0, share=1.0):
     r"""$$\min_{\lambda}\big(\dots\big)^{1/2}\le\sqrt d\max|g|+|b|$$
 
     Equality without bias, and where the bias stands along the largest gain.
     """
     length = jnp.sqrt(jnp.sum(b**2) + 1e-300)
-    return normalised_radius(g, b), g.size**0.5 * jnp.max(jnp.abs(g)) + biased * length
+    right = g.size**0.5 * jnp.max(jnp.abs(g)) + biased * length
+    return normalised_radius(g, b), share * right
 
 
 def pairs(rng, count, d=8):

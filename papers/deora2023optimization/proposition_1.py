@@ -61,10 +61,10 @@ def proposition_1_gradient(X, U, W, *, whole=True, share=1.0):
     Source.FOUND,
     sample=partial(single_heads, d=3),
     search_over=_ALL,
-    controls=[_NO_SECOND],
+    controls=[_NO_SECOND, Control("a fifth of the right side", share=0.2)],
     proof_step=ProofStep("Corollary 1 (3)", 1),
 )
-def proposition_1_hessian(X, U, W, *, whole=True):
+def proposition_1_hessian(X, U, W, *, whole=True, share=1.0):
     r"""$$\|\nabla^2_\theta \Phi(X;\theta)\| \le 6 d \|X\|_{2,\infty}^2 \|X\|_{1,\infty}^2
     \sum_{t=1}^T \|X u_t\|_\infty + 2\sqrt{Td} \|X\|_{2,\infty}^2 \|X\|_{1,\infty},
     \quad \|X\|_{1,\infty} = \max_{tj} |X_{tj}|$$
@@ -75,7 +75,7 @@ def proposition_1_hessian(X, U, W, *, whole=True):
     """
     second = deora2023_hessian(X, jnp.zeros_like(U), "printed")
     bound = deora2023_hessian(X, U, "printed")
-    return hessian_norm(X, U, W), bound if whole else bound - second
+    return hessian_norm(X, U, W), share * (bound if whole else bound - second)
 
 
 @on_heads(

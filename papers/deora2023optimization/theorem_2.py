@@ -154,11 +154,14 @@ def lemma_3(*, squared=False, share=1.0, **run):
 
 @on_training_sets(
     "Section 6.2, (22) unrolled",
-    controls=[Control("one step instead of their sum, at the target", steps=False)],
+    controls=[
+        Control("one step instead of their sum, at the target", steps=False),
+        Control("a tenth of the right side", share=0.1),
+    ],
     proof_step=ProofStep(_CHAIN, 2),
     evaluations=32,
 )
-def stability_unrolled(*, steps=True, **run):
+def stability_unrolled(*, steps=True, share=1.0, **run):
     r"""$$\frac1n \sum_{i=1}^n \|\theta_K - \theta_K^{\neg i}\| \le
     \frac{2\eta\tilde\beta_1}{n} \sum_{k=0}^{K-1} \widehat{L}(\theta_k)$$
 
@@ -168,7 +171,7 @@ def stability_unrolled(*, steps=True, **run):
     """
     values = measured(run)
     factor = 2 * run["eta"] * _slope(run, "printed") / SAMPLES
-    return values.stability, factor * (values.regret if steps else values.target)
+    return values.stability, share * factor * (values.regret if steps else values.target)
 
 
 @on_training_sets(

@@ -142,9 +142,12 @@ def covered_at_cls(rng, count):
     count=48,
     evaluations=288,
     roundings=_ROUNDINGS,
-    controls=[Control("centres for the first [CLS] token alone", only_first=True)],
+    controls=[
+        Control("centres for the first [CLS] token alone", only_first=True),
+        Control("an eighth of the right side", share=1 / 8),
+    ],
 )
-def sequence_length_cls(X, W, centre, first, epsilon, *, only_first=False):
+def sequence_length_cls(X, W, centre, first, epsilon, *, only_first=False, share=1.0):
     r"""$$\max_{i \le m} \|(W-\hat W)\, x_{[CLS]}^{(i)}\|_\infty \le \epsilon \;\Rightarrow\;
     \max_{i,j} |e_j^\top X_{(i)}^\top (p_i - \hat p_i)| \le b B_x \sqrt d\, \epsilon$$
 
@@ -161,7 +164,7 @@ def sequence_length_cls(X, W, centre, first, epsilon, *, only_first=False):
     size = jnp.max(jnp.abs(X))
     bound = size * jnp.max(jnp.linalg.norm(X, axis=-1))
     # Each of the three rows is covered at epsilon.
-    return Sides(left, bound * jnp.sqrt(3.0) * epsilon, magnitude=size)
+    return Sides(left, share * bound * jnp.sqrt(3.0) * epsilon, magnitude=size)
 
 
 on_norms = partial(inequality, sample=norms_and_samples, status=Status.NEW, roundings=_ROUNDINGS)
