@@ -28,6 +28,7 @@ except ImportError:  # Windows
     fcntl = None
 DRAFT = ".draft"
 _CONTENT = re.compile(r"@[0-9a-f]{16}")
+_DRAFT = re.compile(r"\.([0-9a-f]{8})(?:-\d+-\d+)?\.draft$")
 _of_thread = threading.local()
 
 
@@ -242,13 +243,19 @@ class FilePair:
 
     def all_data(self) -> tuple[Path, ...]:
         """All files with data of the pair, sorted: the current, replaced and unfinished ones."""
+        return self._files()[0]
+
+    def _files(self) -> tuple[tuple[Path, ...], tuple[Path, ...]]:
+        """Data and drafts of the pair, by one look at the folder, which may be large."""
+        drafts = f".{self.document.name}.", f".{self.stem}@"
         try:
             with os.scandir(self.document.parent) as entries:
-                names = [entry.name for entry in entries if entry.name.startswith(self.stem)]
+                names = sorted(e.name for e in entries if e.name.startswith((self.stem, *drafts)))
         except (FileNotFoundError, NotADirectoryError):
-            return ()
-        folder = self.document.parent
-        return tuple(folder / name for name in sorted(names) if self._is_data(name))
+            names = []
+        paths = [self.document.with_name(name) for name in names]
+        data = tuple(path for path in paths if self._is_data(path.name))
+        return data, tuple(p for p in paths if p.name.startswith(drafts) and _machine_of(p.name))
 
     def _is_data(self, name: str) -> bool:
         stem = name.removesuffix(self.end)
@@ -292,18 +299,13 @@ class FilePair:
 
         What cannot be deleted now is left, as are data that another machine may name soon.
         """
-        drafts = self._drafts()
-        if not all(map(_is_of_this_machine, drafts)):
+        data, drafts = self._files()
+        if any(_machine_of(draft.name) != machine() for draft in drafts):
             return
-        for path in (*drafts, *self.all_data()):
+        for path in (*drafts, *data):
             if path != but:
                 with contextlib.suppress(OSError):
                     remove_file(path)
-
-    def _drafts(self) -> tuple[Path, ...]:
-        beginnings = f".{self.document.name}.", f".{self.stem}@"
-        drafts = self.document.parent.glob(f".*{DRAFT}")
-        return tuple(draft for draft in drafts if draft.name.startswith(beginnings))
 
     def set_aside(self, folder: Path, name: str) -> None:
         """Move the pair into another folder as `<name>.<number>`, without overwriting.
@@ -378,7 +380,7 @@ def tidy(folder: Path, end: str, named: Callable[[FilePair], str | None]) -> Non
         if not is_alone:
             return
         for draft in folder.glob(f".*{DRAFT}"):
-            if _is_of_this_machine(draft):
+            if _machine_of(draft.name) == machine():
                 remove_file(draft)
         for stem in {pair_stem(path) for path in folder.glob(f"*@*{end}")}:
             pair = FilePair(folder / f"{stem}.json", stem, end)
@@ -390,5 +392,7 @@ def tidy(folder: Path, end: str, named: Callable[[FilePair], str | None]) -> Non
                 pair.remove_data(but=pair.stored_data(sha256))
 
 
-def _is_of_this_machine(draft: Path) -> bool:
-    return re.search(rf"\.{machine()}(-\d+-\d+)?$", draft.name.removesuffix(DRAFT)) is not None
+def _machine_of(draft: str) -> str:
+    """The machine that a draft names; none in drafts of earlier versions, which block nobody."""
+    match = _DRAFT.search(draft)
+    return match[1] if match else ""
