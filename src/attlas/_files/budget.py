@@ -5,10 +5,12 @@ the file says about itself, before memory is allocated for it, so that a refusal
 seconds and 200 MB.
 """
 
+import ast
 import io
 import json
 import math
 import os
+import re
 import stat
 import zipfile
 import zlib
@@ -61,12 +63,12 @@ MOST_EXPANSION = 16
 """How many times longer the rules of a tokenizer may make a text, and each of them a letter."""
 _MOST_MEMBERS = 1024
 _MEMBER = b"PK\x01\x02"
-_HEADERS = {
-    (1, 0): np.lib.format.read_array_header_1_0,
-    (2, 0): np.lib.format.read_array_header_2_0,
-}
-_UNREADABLE = (ArithmeticError, EOFError, LookupError, RuntimeError, SyntaxError, TypeError,
-               ValueError, zipfile.BadZipFile, zlib.error)  # fmt: skip
+_LENGTH_BYTES = {(1, 0): 2, (2, 0): 4}
+"""Width of the length of an array's header, by version."""
+_LONGEST_HEADER = 10_000
+_NUMBERS = re.compile(r"[<>|=]?[biuf][0-9]{1,2}")
+_UNREADABLE = (ArithmeticError, EOFError, LookupError, MemoryError, RuntimeError, SyntaxError,
+               TypeError, ValueError, zipfile.BadZipFile, zlib.error)  # fmt: skip
 
 
 def parse_json(
@@ -230,9 +232,9 @@ def _array(file: Any, size: int, rows: int | None = None) -> np.ndarray:
     """The array of a stream of `size` bytes, each of which its header accounts for."""
     if rows is None and size > LARGEST_ARRAY:
         raise Damaged(f"holds an array of {size} bytes, of at most {LARGEST_ARRAY}")
-    shape, is_transposed, dtype = _HEADERS[np.lib.format.read_magic(file)](file)
+    shape, is_transposed, dtype = _header(file)
     total = math.prod(shape) * dtype.itemsize
-    if dtype.hasobject or min(shape, default=0) < 0 or total != size - file.tell():
+    if min(shape, default=0) < 0 or total != size - file.tell():
         raise Damaged(f"holds no array: shape {shape} of {dtype} does not fit its {size} bytes")
     if rows is not None and len(shape) == 2 and not is_transposed:
         shape = (min(rows, shape[0]), shape[1])
@@ -240,3 +242,18 @@ def _array(file: Any, size: int, rows: int | None = None) -> np.ndarray:
         raise Damaged(f"holds an array of {total} bytes, of at most {LARGEST_ARRAY}")
     values = np.frombuffer(file.read(math.prod(shape) * dtype.itemsize), dtype)
     return values.reshape(shape, order="F" if is_transposed else "C")
+
+
+def _header(file: Any) -> tuple[tuple[int, ...], bool, np.dtype]:
+    """Shape, order and type of an array of numbers; NumPy's reader also runs a tokenizer, warns."""
+    width = _LENGTH_BYTES[np.lib.format.read_magic(file)]
+    length = int.from_bytes(file.read(width), "little")
+    if length > _LONGEST_HEADER:
+        raise ValueError(f"a header of {length} bytes")
+    table = ast.literal_eval(file.read(length).decode("latin-1").strip())
+    shape, is_transposed, description = (table[k] for k in ("shape", "fortran_order", "descr"))
+    if not isinstance(description, str) or _NUMBERS.fullmatch(description) is None:
+        raise ValueError(f"of type {description!s:.40}, no numbers")
+    if not isinstance(shape, tuple) or not all(type(n) is int for n in shape) or len(shape) > 8:
+        raise ValueError("of no shape")
+    return shape, bool(is_transposed), np.dtype(description)

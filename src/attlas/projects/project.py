@@ -223,8 +223,8 @@ def _parsed(file: Path, content: bytes) -> Project | None:
     """The project that the content of a file describes."""
     try:
         tool = tomllib.loads(content.decode("utf-8")).get("tool", {})
-    except ValueError as error:
-        raise UserError(f"{file} cannot be read ({error}): correct it") from error
+    except (ValueError, RecursionError) as error:
+        raise UserError(f"{file} cannot be read ({error!s:.200}): correct it") from error
     table = tool.get("attlas") if isinstance(tool, dict) else None
     if table is None:
         return None
@@ -233,28 +233,28 @@ def _parsed(file: Path, content: bytes) -> Project | None:
         raise UserError(f"{where} is not a table: write claims = [...] below it")
     for name in table:
         if name not in (*_LISTS, *_TEXTS):
-            raise UserError(f"{where} has '{name}', {nearest(name, (*_LISTS, *_TEXTS))}")
+            raise UserError(f"{where} has '{name:.80}', {nearest(name, (*_LISTS, *_TEXTS))}")
     texts = {name: _text(table.get(name, ""), f"{where} {name}") for name in _TEXTS}
     lists = {name: _texts(table.get(name, []), f"{where} {name}") for name in _LISTS}
     key = texts["key"] or re.sub(r"[^a-z0-9]+", "-", texts["title"].lower()).strip("-")
     if key and not is_key(key):
-        raise UserError(f"{where} key = '{key}': use letters, digits, '-', '_' and '.'")
+        raise UserError(f"{where} key = '{key:.80}': use letters, digits, '-', '_' and '.'")
     status = texts["status"] or STATUSES[0]
     if status not in STATUSES:
-        raise UserError(f"{where} status = '{status}': write one of {', '.join(STATUSES)}")
+        raise UserError(f"{where} status = '{status:.80}': write one of {', '.join(STATUSES)}")
     references = file.parent / texts["references"] if texts["references"] else None
     return Project(file, key, texts["title"], references=references, status=status, **lists)
 
 
 def _text(value: Any, where: str) -> str:
     if not isinstance(value, str):
-        raise UserError(f"{where} = {value!r} is no text: put it in quotes")
+        raise UserError(f"{where} = {value!r:.80} is no text: put it in quotes")
     return " ".join(value.split())
 
 
 def _texts(value: Any, where: str) -> tuple[str, ...]:
     if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
-        raise UserError(f'{where} = {value!r} is no list of texts: write ["name_*.py"]')
+        raise UserError(f'{where} = {value!r:.80} is no list of texts: write ["name_*.py"]')
     return tuple(value)
 
 

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from attlas._files.budget import TOKENIZER, parse_json
 from attlas._files.plain_file import Damaged, printable, read_plain_file
 from attlas.core.errors import UserError, extra_needed
-from attlas.transformers.tokenizer_rules import bounded_encoder
+from attlas.transformers.tokenizer_rules import bounded_encoder, library_errors
 
 _SPECIAL = ("[PAD]", "[CLS]", "[SEP]", "[MASK]", "<s>", "</s>", "<pad>", "<mask>", "<unk>")
 _SPECIAL = (*_SPECIAL, "<bos>", "<eos>", "<|endoftext|>", "[UNK]", "[BOS]", "[EOS]")
@@ -64,7 +64,7 @@ def read_tokenizer(folder: Path, config: Mapping[str, Any]) -> Tokenizer:
     try:
         tokenizer = _read(folder, config.get("model_type"))
     except (Damaged, OSError, ValueError, struct.error) as error:
-        said = printable(str(error))
+        said = printable(str(error))[:400]
         raise UserError(f"{folder}: the tokenizer cannot be read ({said})") from None
     names = ("bos_token_id", "eos_token_id", "pad_token_id", "cls_token_id", "sep_token_id")
     if not tokenizer.pieces:
@@ -115,10 +115,8 @@ def _named(
 def _hugging_face(file: Path) -> Tokenizer:
     from tokenizers import Tokenizer
 
-    try:
+    with library_errors(f"{file} is not a tokenizer"):
         tokenizer = Tokenizer.from_buffer(_content(file))
-    except Exception as error:  # noqa: BLE001 (the library raises nothing narrower)
-        raise UserError(f"{file} is not a tokenizer: {str(error).partition(chr(10))[0]}") from None
     # The file may store how a training batch was shaped: every text padded to one length, and cut.
     tokenizer.no_padding()
     tokenizer.no_truncation()
@@ -161,10 +159,8 @@ def _byte_pairs(file: Path, kind: Any) -> Tokenizer:
     if not merges.is_file() or not enclosing or not place.keys() >= set(ends):
         return _named(pieces, None)
     _lines(merges)  # as many as are read, in UTF-8
-    try:
+    with library_errors(f"{merges} holds no merges"):
         tokenizer = ByteLevelBPETokenizer(str(file), str(merges))
-    except Exception as error:  # noqa: BLE001 (the library raises nothing narrower)
-        raise UserError(f"{merges} holds no merges: {str(error).partition(chr(10))[0]}") from None
     # The mask takes the space before it, as in RoBERTa's own tokenizer.
     tokenizer.add_special_tokens(
         [AddedToken(piece, lstrip=piece in _MASKS) for piece in _SPECIAL if piece in place]

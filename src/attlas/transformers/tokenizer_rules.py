@@ -4,8 +4,9 @@ A file's rules may lengthen a text, each what the one before made of it, and the
 them all: thirty rules that replace a letter by two make a gigabyte of one letter.
 """
 
+import contextlib
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from attlas._files.budget import MOST_EXPANSION, TOKENIZER
@@ -45,8 +46,8 @@ def bounded_encoder(tokenizer: "Tokenizer") -> Callable[[str], list[int]]:
         raise UserError(f"looks for pieces of words with more than {_LONGEST_WORD} characters")
 
     def encode(text: str) -> list[int]:
-        try:
-            changed = text
+        changed = text
+        with library_errors("the tokenizer cannot split a text"):
             for rule in rules:
                 changed = rule.normalize_str(changed)
                 if len(changed) > MOST_EXPANSION * (len(text) + MOST_EXPANSION):
@@ -55,15 +56,34 @@ def bounded_encoder(tokenizer: "Tokenizer") -> Callable[[str], list[int]]:
                         "its rules are damaged"
                     )
             return tokenizer.encode(text).ids
-        except BaseException as error:
-            # What the library is not prepared for ends there in a class of its own, no Exception.
-            if type(error).__name__ != "PanicException":
-                raise
-            raise UserError(
-                f"the tokenizer cannot split a text ({printable(str(error))[:80]})"
-            ) from None
 
     return encode
+
+
+@contextlib.contextmanager
+def library_errors(what: str) -> Iterator[None]:
+    """Say in one line what the library `tokenizers` refuses, and what it is not prepared for.
+
+    Raises:
+        UserError: `what`, and the first line of the library's error.
+
+    Examples:
+        >>> with library_errors("no tokenizer"):
+        ...     raise Exception("no vocabulary")
+        Traceback (most recent call last):
+            ...
+        attlas.core.errors.UserError: no tokenizer (no vocabulary)
+    """
+    try:
+        yield
+    except UserError:
+        raise
+    except BaseException as error:
+        # Errors of the library are no narrower than `Exception`, and a panic is not even that.
+        if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
+            raise
+        said = str(error).partition("\n")[0]
+        raise UserError(f"{what} ({printable(said)[:200]})") from None
 
 
 def _normalizers(document: Any) -> list[Any]:

@@ -1,0 +1,21 @@
+"""Readers of foreign files on spoilt inputs; `python tests/fuzz_readers.py` does it for longer."""
+
+import pytest
+from fuzz_readers import KINDS, findings, kept_inputs, read_kept
+
+SECONDS = 60.0 / len(KINDS)
+
+
+@pytest.mark.parametrize(
+    ("kind", "path"), kept_inputs(), ids=lambda value: getattr(value, "name", value)
+)
+def test_what_was_found_before_is_answered_or_refused(kind, path, tmp_path):
+    assert read_kept(kind, path, tmp_path) == ""
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("kind", KINDS)
+def test_spoilt_inputs_are_answered_or_refused_in_one_line(kind):
+    number, wrong = findings(kind, 0, SECONDS)
+    assert number > 10
+    assert [(which, said) for which, said, _ in wrong] == []
