@@ -17,27 +17,14 @@ from attlas.experiments.load import load_records
 
 Change = Callable[[xr.Dataset], xr.Dataset]
 FACTORS = (1e-3, 0.3, 3.0, 1e3)
+SPREADS = (0.01, 10.0)
 LARGE = 1e6
 OF_THE_RUN = {
-    "loop",
-    "stand_in",
-    "mnist",
-    "real",
-    "digits",
-    "members",
-    "seeds",
-    "students",
-    "n",
-    "sizes",
-    "starts",
-    "limit",
-    "exponents",
-    "compared",
-    "epochs",
-    "optimizer",
-    "validate_every",
-}
-"""Names in conditions that say which data or cells there are, and nothing of what they hold."""
+    "loop", "stand_in", "mnist", "real", "digits", "members", "seeds", "students", "n", "sizes",
+    "starts", "limit", "exponents", "compared", "epochs", "optimizer", "validate_every", "control",
+    "trend", "finite",
+}  # fmt: skip
+"""Names in conditions that say which data, cells or finite numbers there are, not their values."""
 
 
 def published(experiment: Experiment) -> xr.Dataset | None:
@@ -57,8 +44,11 @@ def condition_names(condition: nodes.Node) -> set[str]:
 def perturbations(data: xr.Dataset) -> Iterator[tuple[str, Change]]:
     """Names and changes of a record: coordinates, names and the places of gaps stay.
 
-    Values are mirrored within their range, reversed or sorted along each axis, reversed along all,
-    and multiplied; whole numbers, truth values and labels of an axis are reversed and sorted only.
+    Values are mirrored within their range, reversed, sorted or levelled along each axis, reversed
+    along all, made equal, and multiplied, by a factor that may change along an axis or be that of
+    one name; their deviations from the mean along each axis are multiplied, in logarithms where
+    all are positive. Whole numbers, truth values and labels of an axis are reversed, sorted and
+    levelled only.
     """
     axes = [str(name) for name, size in data.sizes.items() if size > 1]
     yield "mirrored", partial(_everywhere, change=_mirrored)
@@ -68,6 +58,16 @@ def perturbations(data: xr.Dataset) -> Iterator[tuple[str, Change]]:
         yield f"reversed along {axis}", partial(_along, axis=axis, change=_reversed)
         yield f"rising along {axis}", partial(_along, axis=axis, change=_rising)
         yield f"falling along {axis}", partial(_along, axis=axis, change=_falling)
+        yield f"level along {axis}", partial(_along, axis=axis, change=_level)
+        for name, end in (("up", 2.0), ("down", 0.5)):
+            yield f"tilted {name} along {axis}", partial(_tilted, axis=axis, end=end)
+        for factor in SPREADS:
+            spread = partial(_spread, axis=axis, factor=factor)
+            yield f"spread along {axis} times {factor:g}", spread
+    for axis in (name for name in axes if data[name].dtype.kind == "U"):
+        for label in data[axis].values:
+            yield f"twice for {label}", partial(_twice, axis=axis, label=label)
+    yield "all equal", partial(_everywhere, change=np.ones_like)
     yield "reversed along all axes", partial(_reversed_along_all, axes=axes)
 
 
@@ -75,11 +75,26 @@ def one_at_a_time(data: xr.Dataset) -> Iterator[tuple[str, Change]]:
     """Names and changes of a record that multiply one measured variable and leave the others."""
     for name in _measured(data):
         if data[name].dtype.kind == "f" and not _of_labels(data, name):
-            yield f"{name} times {LARGE:g}", partial(_one_larger, name=name)
+            yield f"{name} times {LARGE:g}", partial(_one_times, name=name, factor=LARGE)
 
 
-def _one_larger(data: xr.Dataset, name: str) -> xr.Dataset:
-    return data.assign({name: data[name] * LARGE})
+def negated(data: xr.Dataset) -> Iterator[tuple[str, Change]]:
+    """Names and changes of a record that negate one measured variable, or centre it at 0.
+
+    Of a variable that is positive by definition a caller may raise `UserError` then.
+    """
+    for name in _measured(data):
+        if data[name].dtype.kind == "f" and not _of_labels(data, name):
+            yield f"{name} negated", partial(_one_times, name=name, factor=-1.0)
+            yield f"{name} centred", partial(_one_centred, name=name)
+
+
+def _one_times(data: xr.Dataset, name: str, factor: float) -> xr.Dataset:
+    return data.assign({name: data[name] * factor})
+
+
+def _one_centred(data: xr.Dataset, name: str) -> xr.Dataset:
+    return data.assign({name: data[name] - data[name].median()})
 
 
 def _measured(data: xr.Dataset) -> list[str]:
@@ -110,6 +125,39 @@ def _along(
     })  # fmt: skip
 
 
+def _tilted(data: xr.Dataset, axis: str, end: float) -> xr.Dataset:
+    return _times(data, axis, np.geomspace(1.0, end, data.sizes[axis]))
+
+
+def _twice(data: xr.Dataset, axis: str, label: str) -> xr.Dataset:
+    return _times(data, axis, np.where(data[axis].values == label, 2.0, 1.0))
+
+
+def _times(data: xr.Dataset, axis: str, by_place: np.ndarray) -> xr.Dataset:
+    factors = xr.DataArray(by_place, dims=axis)
+    return data.assign({
+        name: (data[name] * factors).transpose(*data[name].dims)
+        for name in _measured(data)
+        if axis in data[name].dims and data[name].dtype.kind == "f" and not _of_labels(data, name)
+    })  # fmt: skip
+
+
+def _spread(data: xr.Dataset, axis: str, factor: float) -> xr.Dataset:
+    return data.assign({
+        name: _farther(data[name], axis, factor)
+        for name in _measured(data)
+        if axis in data[name].dims and data[name].dtype.kind == "f" and not _of_labels(data, name)
+    })  # fmt: skip
+
+
+def _farther(values: xr.DataArray, axis: str, factor: float) -> xr.DataArray:
+    positive = bool((values.fillna(1.0) > 0).all())
+    scaled = np.log(values) if positive else values
+    mean = scaled.mean(axis)
+    changed = (mean + factor * (scaled - mean)).transpose(*values.dims)
+    return changed.copy(data=np.exp(changed.values)) if positive else changed
+
+
 def _reversed_along_all(data: xr.Dataset, axes: list[str]) -> xr.Dataset:
     for axis in axes:
         data = _along(data, axis, _reversed)
@@ -131,6 +179,10 @@ def _rising(values: np.ndarray, axis: int) -> np.ndarray:
 
 def _falling(values: np.ndarray, axis: int) -> np.ndarray:
     return np.apply_along_axis(_between_gaps, axis, values, lambda there: np.sort(there)[::-1])
+
+
+def _level(values: np.ndarray, axis: int) -> np.ndarray:
+    return np.apply_along_axis(_between_gaps, axis, values, lambda there: there[:1])
 
 
 def _between_gaps(line: np.ndarray, change: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:

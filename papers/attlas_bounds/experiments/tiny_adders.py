@@ -126,13 +126,14 @@ def percent(share: float) -> str:
 
 def answer(data: xr.Dataset) -> dict[str, object]:
     """What the largest n certifies."""
-    last = best_adder(data).isel(n=-1)
+    last, by_norms = best_adder(data).isel(n=-1), norms(data)
     return {
         "n": f"{int(last.n):,}".replace(",", "{,}"), "certified": percent(float(last.certified)),
         "held_out": percent(float(last.held_out)), "vacuous": bool(last.certified >= 1),
         "held_out_bound": percent(float(last.held_out_bound)),
         "parameters": f"{float(last.parameters):.0f}", "bits": f"{float(last.bits):.0f}",
         "digits": data.attrs["digits"], "places": data.attrs["digits"] + 1,
+        "norm_gap": by_norms["gap"], "norms_vacuous": by_norms["vacuous"],
     }  # fmt: skip
 
 

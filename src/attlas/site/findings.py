@@ -7,10 +7,11 @@ for a reader of that file and is not shown):
     - {{ holds("direction-theorem") }} The direction is that of the SVM of the same $p$, for
       {{ value("direction", "own") }} of {{ value("direction", "total") }} exponents.
 
-`holds` and `fails` print no text and require a verdict; `tightness` and `loss` print numbers of a
-check; `value` prints a value of an experiment's answer; `refuted` counts the errata of that class
-and `broken_steps` those of printed proofs, with their counterexamples. A finding is omitted if its
-evidence is missing or contradicts it, so that no sentence outlives its records.
+`holds` and `fails` print no text and require a verdict; `statement` prints the formula of a claim
+that holds, `tightness` and `loss` print numbers of its check; `value` prints a value of an
+experiment's answer; `refuted` counts the errata of that class and `broken_steps` those of printed
+proofs, with their counterexamples. A finding is omitted if its evidence is missing or contradicts
+it, so that no sentence outlives its records.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -47,7 +48,8 @@ class _Grounds:
 
     def functions(self) -> dict[str, Callable[..., Any]]:
         """The functions that a template may call."""
-        names = ("holds", "fails", "tightness", "loss", "value", "refuted", "broken_steps")
+        numbers = ("statement", "tightness", "loss", "value", "refuted", "broken_steps")
+        names = ("holds", "fails", *numbers)
         return {name: getattr(self, name) for name in names}
 
     def holds(self, *slugs: str) -> str:
@@ -61,6 +63,10 @@ class _Grounds:
         for slug in slugs:
             self._required(slug, Outcome.VIOLATED)
         return ""
+
+    def statement(self, slug: str) -> str:
+        """The formula of a supported claim, in LaTeX."""
+        return self._required(slug, Outcome.SUPPORTED).claim.statement
 
     def tightness(self, slug: str) -> str:
         """The largest ratio of left to right side in check or challenge."""

@@ -1,0 +1,47 @@
+"""Findings and answers of the front page rest on named records, and their numbers are printed."""
+
+import re
+from pathlib import Path
+
+import pytest
+from concluding_sentences import concluding_words
+from literal_results import literal_results
+
+from attlas.site.findings import FILE, QUESTIONS, read_findings
+
+PAPERS = Path(__file__).parents[2] / "papers"
+ITEMS = [
+    pytest.param(item, id=f"{file.parent.name}-{file.stem}-{place}-{count}")
+    for file in sorted([*PAPERS.glob(f"*/{FILE}"), *PAPERS.glob(f"*/{QUESTIONS}")])
+    for place, items in enumerate(read_findings([file.parent], file.name).values())
+    for count, item in enumerate(items)
+]
+VERDICT = re.compile(r"\b(?:holds|fails|refuted|broken_steps)\(")
+"""What an item calls that is omitted unless claims have the verdicts that it names."""
+RECORD = re.compile(r"\b(?:holds|fails|refuted|broken_steps|value)\(")
+
+
+def unsupported(item):
+    """What an item concludes on no verdict and under no condition, and the numbers in it."""
+    words = [] if VERDICT.search(item) else [word for word, _ in concluding_words(item)]
+    return words + literal_results(item) + ([] if RECORD.search(item) else ["no record"])
+
+
+@pytest.mark.parametrize(
+    ("item", "found"),
+    [
+        ("Norms certify nothing.", ["certify", "nothing", "no record"]),
+        ('{{ holds("lemma-30") }} The norm grows like $\\log k$.', []),
+        ('{{ fails("lemma-24-gap") }} A step of 0.001 breaks Lemma 24.', ["0.001"]),
+        ('{{ holds("b") }} It needs $e^{630 \\sigma^2}$, or 4 samples.', ["4", "630"]),
+        ('{% if value("heads", "hurts") %}The loss rises{% endif %}.', []),
+        ('The loss rises by {{ value("heads", "power") }}.', ["rises"]),
+    ],
+)
+def test_what_a_finding_may_not_say(item, found):
+    assert unsupported(item) == found
+
+
+@pytest.mark.parametrize("item", ITEMS)
+def test_a_finding_is_rendered_from_records(item):
+    assert unsupported(item) == []
