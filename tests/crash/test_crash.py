@@ -2,18 +2,30 @@
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
+from crash.rehearsal import BEGIN, END
 from crash.writers import FAULTY, NAMES
 
 HERE = Path(__file__).parent
+CAN_TRACE = (
+    shutil.which("strace") is not None
+    and not subprocess.run(
+        ["strace", "-o", os.devnull, "true"], capture_output=True, check=False
+    ).returncode
+)
+READING = re.compile(
+    "access|close|fcntl|f?stat(fs|x)?|[fl]?(list|get)xattr|getcwd|getdents64|ioctl|lseek|lstat|mmap"
+    "|newfstatat|poll|pread64|read|readlink"
+)
 ALONE = "killed,EIO,EACCES,ENOSPC from then on"
 BESIDE = "beside a second writer,killed beside a second writer"
 pytestmark = [
@@ -40,10 +52,12 @@ def room() -> Iterator[str]:
         yield folder
 
 
-def rehearsed(library: Path, room: str, starts: str, ways: str, *names: str) -> dict[str, Any]:
+def rehearsed(
+    library: Path, room: str, starts: str, ways: str, *names: str, under: Sequence[str] = ()
+) -> dict[str, Any]:
     arguments = [str(library), room, starts, ways, *names]
     run = subprocess.run(
-        [sys.executable, "-W", "ignore", "-m", "crash.rehearsal", *arguments],
+        [*under, sys.executable, "-W", "ignore", "-m", "crash.rehearsal", *arguments],
         env={**os.environ, "LD_PRELOAD": str(library), "PYTHONPATH": str(HERE.parent)},
         capture_output=True,
         text=True,
@@ -58,6 +72,41 @@ def test_kill_9_at_every_call_of_every_writer_leaves_the_old_or_the_new(library,
     assert outcome["faults"] == []
     assert set(outcome["tried"]) == set(NAMES)
     assert min(outcome["tried"].values()) >= 4
+
+
+def changing_calls(trace: str, room: str) -> list[list[str]]:
+    """The calls below a folder that do not only read, in each undisturbed run that strace saw."""
+    runs: list[list[str]] = []
+    is_inside = False
+    changes = re.compile(rf"(?:\d+ +)?(\w+)\(.*{re.escape(room)}/[^/]+/now[/>\"]")
+    for line in trace.splitlines():
+        if BEGIN in line:
+            runs.append([])
+        is_inside = BEGIN in line or (is_inside and END not in line)
+        call = changes.match(line) if is_inside else None
+        is_read = (
+            call and call[1] in ("open", "openat") and "O_RDONLY" in line and "O_CREAT" not in line
+        )
+        if call and not is_read and not READING.fullmatch(call[1]):
+            runs[-1].append(call[1])
+    return runs
+
+
+def usual_name(call: str) -> str:
+    """One name for the calls of the system and of libc that do the same."""
+    return re.sub("(at|at2|64)$", "", re.sub("64$", "", call))
+
+
+@pytest.mark.skipif(not CAN_TRACE, reason="strace is not installed or not allowed")
+def test_strace_sees_no_change_that_the_library_does_not_see(library, room, tmp_path):
+    trace, below = tmp_path / "trace", os.path.realpath(room)
+    calls = "trace=%file,%desc,%network"
+    strace = ["strace", "-f", "-y", "-s", "200", "-e", calls, "-o", str(trace)]
+    outcome = rehearsed(library, room, "all", "", under=strace)
+    seen = [[usual_name(call) for call in calls] for calls in outcome["calls"].values()]
+    assert sum(map(len, seen)) > 500
+    text = trace.read_text(errors="replace")
+    assert [list(map(usual_name, run)) for run in changing_calls(text, below)] == seen
 
 
 def test_faulty_writers_are_noticed(library, room):
