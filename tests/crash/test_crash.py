@@ -6,16 +6,17 @@ import re
 import shutil
 import subprocess
 import sys
-import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
+from crash.outcomes import PAGE, RECORD, page, publishable
 from crash.rehearsal import BEGIN, END
 from crash.writers import FAULTY, NAMES
 
 HERE = Path(__file__).parent
+SEED = 38
 CAN_TRACE = (
     shutil.which("strace") is not None
     and not subprocess.run(
@@ -28,28 +29,6 @@ READING = re.compile(
 )
 ALONE = "killed,EIO,EACCES,ENOSPC from then on"
 BESIDE = "beside a second writer,killed beside a second writer"
-pytestmark = [
-    pytest.mark.skipif(sys.platform != "linux", reason="libraries are preloaded on Linux alone"),
-    pytest.mark.skipif(shutil.which("gcc") is None, reason="gcc builds the library to preload"),
-]
-
-
-@pytest.fixture(scope="module")
-def library(tmp_path_factory) -> Path:
-    built = tmp_path_factory.mktemp("library") / "system_calls.so"
-    flags = ["-Wall", "-Werror", "-O1", "-shared", "-fPIC"]
-    subprocess.run(
-        ["gcc", *flags, "-o", str(built), str(HERE / "system_calls.c"), "-ldl"], check=True
-    )
-    return built
-
-
-@pytest.fixture
-def room() -> Iterator[str]:
-    """A folder in memory where there is one: a rehearsal brings thousands of files to disk."""
-    memory = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
-    with tempfile.TemporaryDirectory(dir=memory) as folder:
-        yield folder
 
 
 def rehearsed(
@@ -124,11 +103,34 @@ def test_faulty_writers_are_noticed(library, room):
 @pytest.mark.parametrize("name", NAMES)
 def test_every_failure_at_every_call_leaves_the_old_or_the_new(library, room, name):
     outcome = rehearsed(library, room, "all", ALONE, name)
-    assert outcome["faults"] == []
+    assert publishable(f"alone {name}", outcome) == []
 
 
 @pytest.mark.thorough
 @pytest.mark.parametrize("name", NAMES)
 def test_beside_a_reader_and_a_second_writer_it_is_old_or_new(library, room, name):
     outcome = rehearsed(library, room, "all", BESIDE, name)
-    assert outcome["faults"] == []
+    assert publishable(f"beside {name}", outcome) == []
+
+
+@pytest.mark.thorough
+def test_400_flipped_bits_are_noticed_and_nothing_is_lost(room):
+    command = [sys.executable, "-m", "crash.bit_flips", room, "400", str(SEED)]
+    run = subprocess.run(
+        command,
+        env={**os.environ, "PYTHONPATH": str(HERE.parent)},
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
+    )
+    outcome = json.loads(run.stdout)
+    assert publishable("flips", outcome) == []
+    assert sum(outcome["tried"].values()) == 400
+    assert min(outcome["noticed"].values()) >= 30  # a space may become a tabulator
+
+
+def test_the_docs_say_what_was_tried():
+    record = json.loads(RECORD.read_text())
+    assert set(record["writers"]) == set(NAMES)
+    assert PAGE.read_text() == page(record)
+    assert sum(row["flips"] for row in record["writers"].values()) >= 400

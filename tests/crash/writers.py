@@ -363,6 +363,11 @@ WRITERS = (
 )
 
 
+UNSEALED = ("removed witness", "removed layers", "removed checkpoints", "text file", "pages")
+"""Removals, and files for people."""
+SEALED = tuple(writer for writer in WRITERS if writer.name not in UNSEALED)
+
+
 def _in_place(root: Path, value: int) -> None:
     (root / "out.txt").write_text(f"{value}\n" * 99)
 

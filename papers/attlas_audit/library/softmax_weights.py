@@ -21,7 +21,7 @@ def repeated_token_ceiling(radius: Number, tokens: Number) -> Array:
         tokens: t, the number of tokens that the query attends to.
 
     Returns:
-        The bound, rounded up.
+        The bound, rounded up; infinity where xi < 0 or t < 1, for which there are no logits.
 
     Source: Propositions on repeated tokens of gu2025attention (found in a transcription).
 
@@ -31,7 +31,8 @@ def repeated_token_ceiling(radius: Number, tokens: Number) -> Array:
     """
     xi, t = (jnp.asarray(number, dtype=jnp.result_type(float)) for number in (radius, tokens))
     value = 1 / (1 + (t - 1) * jnp.exp(-2 * xi))
-    return value * (1 + 24 * float(jnp.finfo(value.dtype).eps))
+    rounded_up = value * (1 + 24 * float(jnp.finfo(value.dtype).eps))
+    return jnp.where((xi >= 0) & (t >= 1), rounded_up, jnp.inf)
 
 
 @closed_form

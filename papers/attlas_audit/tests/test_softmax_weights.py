@@ -15,6 +15,8 @@ def test_one_logit_against_all_others_attains_it():
     p = np.exp(z) / np.exp(z).sum()
     np.testing.assert_allclose(repeated_token_ceiling(2.0, 5), p[0], rtol=1e-13)
     assert float(repeated_token_ceiling(2.0, 1)) >= 1
+    assert np.isinf(repeated_token_ceiling([-np.inf, -1.0], 5)).all()
+    assert np.isinf(repeated_token_ceiling(1.0, 0.5))
 
 
 @pytest.mark.parametrize("tokens", [2, 7, 300])

@@ -93,7 +93,8 @@ def is_locally_optimal(
         W: the solution W_mm of `attention_svm` for these tokens.
 
     Returns:
-        True or false; false if W is NaN (infeasible), for then there is no W_mm.
+        True or false; false if an entry of W is not finite, as where the problem is infeasible:
+        such a W is no W_mm.
 
     Source: section 1.1 of julistiono2024optimizing.
 
