@@ -206,6 +206,20 @@ def test_what_another_machine_writes_is_left_to_it_whatever_the_clock_says(folde
     assert not data.exists()
 
 
+def test_data_without_a_document_always_have_a_draft_beside_them(tmp_path, monkeypatch):
+    seen = []
+    synchronise = file_changes.synchronise
+
+    def looking(folder):
+        synchronise(folder)
+        names = {path.suffix for path in folder.iterdir()}
+        seen.append(names)
+
+    monkeypatch.setattr(file_changes, "synchronise", looking)
+    write(tmp_path, 1)
+    assert seen == [{".npz", ".draft"}, {".npz", ".json"}]
+
+
 def test_the_draft_of_a_running_writer_survives_another_process_that_prepares(folder):
     began, go_on = threading.Event(), threading.Event()
 

@@ -277,8 +277,7 @@ class FilePair:
             data = self.data(sha256)
             is_new = not os.path.lexists(data)
             try:
-                write_file(data, content)
-                write_file(self.document, [text])
+                write_file(self.document, _after(data, content, text))
             except BaseException:
                 if is_new and not self._holds(text):
                     with contextlib.suppress(OSError):
@@ -323,8 +322,7 @@ class FilePair:
             for path in self.all_data():
                 moved = path.name.removeprefix(self.stem)
                 move_file(path, folder / f"{name}.{number}{moved}")
-            if os.path.lexists(self.document):
-                move_file(self.document, folder / f"{name}.{number}.json")
+            move_file(self.document, folder / f"{name}.{number}.json")
 
     def exists(self) -> bool:
         """Whether the document or any data exist, damaged or not."""
@@ -337,10 +335,14 @@ class FilePair:
             OSError: if the system refuses.
         """
         with folder_lock(self.document.parent):
-            if os.path.lexists(self.document):
-                remove_file(self.document)
-            for path in self.all_data():
+            for path in (self.document, *self.all_data()):
                 remove_file(path)
+
+
+def _after(data: Path, content: Iterable[bytes], text: bytes) -> Iterator[bytes]:
+    """A document's text, once its data are written: its open draft tells other machines of them."""
+    write_file(data, content)
+    yield text
 
 
 def is_named_by_content(path: Path) -> bool:
