@@ -245,7 +245,8 @@ def _inform(rng, raw, rows):
     for name, value in {"R": 1.0, "U": 0.0, "W": 0.0, "aside": 0.0, "part": 1.0}.items():
         raw[name][rows] = value
     raw["horizon"][rows] = 1
-    raw["distance"][rows] = rng.uniform(1.55, 1.75, count) / np.sqrt(T)
+    # From 1.62 on the bound of each at its longest horizon, 3.25 times the risk, is below log 2.
+    raw["distance"][rows] = rng.uniform(1.62, 1.75, count) / np.sqrt(T)
     raw["spare"][rows] = rng.uniform(1.05, 1.5, count)
 
 

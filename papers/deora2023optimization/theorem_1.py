@@ -218,7 +218,7 @@ def theorem_1_floor(*, factor=3.25, **run):
     assumptions=[*_CONDITIONS, below_the_start("printed")],
     controls=[Control("one third of each term", share=1 / 3)],
     roundings=ROUNDINGS * INFORMATIVE.longest,
-    count=30,
+    count=32,
     evaluations=30,
 )
 def theorem_1_informative(average, *, share=1.0, **run):

@@ -40,6 +40,8 @@ def moved_networks(rng, count, radii):
     # A pair with a large logit moves up, all others down: there the kernel changes most.
     x = batch["X"][::4, 0]
     size = rng.uniform(2, 5, (len(x), 1))
+    # In half of them the other sample lies along the first: all entries of the kernel change.
+    batch["X"][::8, 1] = batch["X"][::8, 0] * rng.uniform(0.7, 1, (len(x[::2]), 1))
     batch["W"][::4] *= 0.01 / batch["sigma"][::4, None, None]
     batch["W"][::4, :, :2] = (size * x)[:, :, None]
     sign = np.where(np.arange(_UNITS) < 2, 1.0, -1.0)

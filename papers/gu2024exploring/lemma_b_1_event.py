@@ -4,8 +4,6 @@ Of m units m / 2 are distinct; inputs have norm 1 and s = B / sigma. With equal 
 event has probability (1 - 2 Phi(-s))^(m/2) <= exp(-m Phi(-s)).
 """
 
-from functools import partial
-
 import jax.numpy as jnp
 import numpy as np
 
@@ -18,11 +16,19 @@ _D, _M, _N, _DELTA = 2, 256, 4, 0.2
 _EXPONENT = 18
 
 
+def wide_starts(rng, count):
+    """Symmetric networks with sigma in [0.5, 3], where B is above 1."""
+    batch = symmetric_networks(rng, count, (_D, _M, 1, _N))
+    sigma = rng.uniform(0.5, 3, count)
+    batch["W"] *= (sigma / batch["sigma"])[:, None, None]
+    return batch | {"sigma": sigma}
+
+
 @probability(
     "Lemma B.1, Part 1, with $m$ in $B$",
     status=Status.CORRECTED,
     level=1 - _DELTA,
-    sample=partial(symmetric_networks, sizes=(_D, _M, 1, _N)),
+    sample=wide_starts,
     independent="inputs and first layer",
     count=128,
     controls=[Control("two units in place of $m$", m=2)],
@@ -92,6 +98,8 @@ def _likely(log_m, B, sigma):
     "Definition 4.1 with the width of Theorem 4.2 (ours)",
     status=Status.NEW,
     sample=widths,
+    # Under half of the drawn B are large enough.
+    count=128,
     search_over="sigma",
     assumptions=[
         assume("the event has probability one half or more", _likely),

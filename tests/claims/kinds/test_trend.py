@@ -25,9 +25,6 @@ N = 10.0 ** np.arange(1, 5)
 
 
 EXEMPT = {
-    "gu2024exploring/kernel-limit-softmax",
-    "gu2024exploring/kernel-limit-exponential",
-    "gu2024exploring/kernel-limit-relu",
     "julistiono2024optimizing/one-support-sample",
     "julistiono2024optimizing/two-support-samples",
     "julistiono2024optimizing/token-without-multiplier",
