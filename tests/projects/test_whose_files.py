@@ -126,6 +126,18 @@ def test_who_names_a_file_of_another_user_trusts_that_user(below, tmp_path, anot
     assert found.title == "Not mine"
 
 
+def test_who_says_so_trusts_the_owners_of_projects(below, tmp_path, another, monkeypatch, capsys):
+    another(tmp_path / "pyproject.toml")
+    assert project_here() is None
+    assert "say `attlas --trust`, or name" in capsys.readouterr().err
+    monkeypatch.setenv("ATTLAS_TRUST", "1")
+    found = project_here()
+    assert found is not None
+    assert found.title == "Not mine"
+    monkeypatch.setenv("ATTLAS_TRUST", "0")
+    assert project_here() is None
+
+
 def test_root_takes_the_files_of_who_called_sudo(monkeypatch):
     monkeypatch.setattr(os, "geteuid", lambda: 0)
     monkeypatch.setenv("SUDO_UID", "1000")
@@ -168,3 +180,9 @@ def test_the_command_runs_nothing_of_another_user(below, tmp_path):
     assert "julistiono2024optimizing" in done.stdout
     assert done.stderr.count("\n") == 1
     assert "is not used: it belongs to another user (4321)" in done.stderr
+    trusting = subprocess.run(
+        [sys.executable, "-m", "attlas.cli.main", "--trust", "list"],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    # It ran: to end the process is all that it does.
+    assert "claims_evil.py:1: it ends the process" in trusting.stderr

@@ -173,11 +173,18 @@ def _start(
         ),
     ] = Path("attlas-results"),
     debug: Annotated[bool, typer.Option("--debug", help="Show tracebacks of errors.")] = False,
+    trust: Annotated[
+        bool, typer.Option("--trust", help="Run the project here though another user owns it.")
+    ] = False,
     version: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
     ] = False,
 ) -> None:
     look_for_cycles_seldom()
+    if trust:
+        from attlas.projects.places import TRUST
+
+        os.environ[TRUST] = "1"  # worker processes read it as well
     session_of(context, Session(results=results, debug=debug))
 
 

@@ -25,6 +25,8 @@ SUFFIXES = (".py", ".ipynb")
 MOST_BYTES = 16_000_000
 _NOT_CLAIMS = ("setup.py", "conftest.py", "noxfile.py")
 _TABLE = re.compile(rb"^\s*\[\s*tool\s*\.\s*attlas\b", re.MULTILINE)
+TRUST = "ATTLAS_TRUST"
+"""The variable by which a command and its workers know that other users' projects may be used."""
 _said: set[str] = set()
 
 
@@ -253,13 +255,14 @@ def say_once(text: str) -> None:
 def current_users() -> frozenset[int]:
     """The numbers of the users whose projects this process may read; empty on Windows.
 
-    The current user, and for root the user who called sudo.
+    The current user, and for root the user who called sudo. Empty, too, where the user trusts
+    the owners of all projects (`attlas --trust`).
 
     Examples:
         >>> len(current_users()) <= 2
         True
     """
-    if not hasattr(os, "geteuid"):
+    if not hasattr(os, "geteuid") or os.environ.get(TRUST) == "1":
         return frozenset()
     user, caller = os.geteuid(), os.environ.get("SUDO_UID", "")
     return frozenset({user, int(caller)} if user == 0 and caller.isdecimal() else {user})
@@ -313,7 +316,10 @@ def _homes() -> tuple[Path, Path]:
 
 
 def _name_it(folder: Path) -> str:
-    return f"if you trust that user, name what to run, such as `attlas check {folder}`"
+    return (
+        "if you trust that user, say `attlas --trust`, or name what to run, such as `attlas check "
+        f"{folder}`"
+    )
 
 
 def _called(path: Path) -> str:
