@@ -2,6 +2,7 @@
 
 import gc
 import os
+from datetime import date
 from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
@@ -29,6 +30,8 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 os.environ.setdefault("MPLBACKEND", "agg")
 os.environ.setdefault("ATTLAS_CACHE", str(CACHE))
+# The thorough tests check all claims at a seed that nobody has tried: a new one each day.
+os.environ.setdefault("ATTLAS_TEST_SEED", str(date.today().toordinal()))
 
 from jaxtyping import install_import_hook  # noqa: E402
 
@@ -58,6 +61,11 @@ jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
 settings.register_profile("attlas", deadline=None, derandomize=True, print_blob=True)
 settings.load_profile("attlas")
 set_hypothesis_home_dir(CACHE / "hypothesis")
+
+
+def pytest_report_header() -> str:
+    """The seed of the day, by which a failure of another day is repeated."""
+    return f"claims of the thorough tests: ATTLAS_TEST_SEED={os.environ['ATTLAS_TEST_SEED']}"
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

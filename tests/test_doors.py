@@ -64,6 +64,13 @@ def test_bad_arrays_end_in_finite_numbers_or_in_one_line():
 
 
 @pytest.mark.thorough
+def test_random_calls_of_public_functions_return_or_refuse_and_change_nothing():
+    report = json.loads(run("fuzz_examples.py", "--calls", "2500", seconds=900).strip())
+    assert report["wrong"] == []
+    assert report["functions"] > 250
+
+
+@pytest.mark.thorough
 def test_functions_that_compute_run_from_four_threads():
     through = set(run("threaded_calls.py", seconds=200).strip().rpartition("\n")[2].split())
     assert "stationary_points" in through

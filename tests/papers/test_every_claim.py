@@ -5,6 +5,7 @@ shapes, which would double the time.
 """
 
 import json
+import os
 import subprocess
 import sys
 from dataclasses import replace
@@ -20,8 +21,10 @@ from attlas.verify.registry import find_claims, find_errata
 
 CLAIMS = find_claims()
 PARTS = 24
-SEEDS = (1, 2)
-"""In turn by part: `make atlas` checks all claims at seed 0."""
+SEED = 1
+"""Of the first part; `make atlas` checks all claims at seed 0."""
+SEED_OF_THE_DAY = int(os.environ["ATTLAS_TEST_SEED"])
+"""Of the other parts."""
 
 
 FAR_CONTROLS = {
@@ -65,8 +68,9 @@ def reports_of(seeds: dict[str, int]) -> dict:
 @pytest.mark.parametrize("part", [part_of_all(part) for part in range(PARTS)])
 def test_claims_and_controls(part):
     # Neighbours share a file, its compiled programs and, at one seed, what their samplers draw.
+    seed = SEED_OF_THE_DAY if part else SEED
     first, last = (len(CLAIMS) * end // PARTS for end in (part, part + 1))
-    seeds = {claim.name: SEEDS[part % len(SEEDS)] for claim in CLAIMS[first:last]}
+    seeds = {claim.name: seed for claim in CLAIMS[first:last]}
     reports = reports_of(seeds)
     assert [name for name, report in reports.items() if not report["controls"]] == []
     defects = {

@@ -45,7 +45,8 @@ def validate_arguments(
 
     Args:
         beyond: values that arrays may have beside finite numbers.
-        partial_range: whether an arithmetic error means that the function is not defined there.
+        partial_range: whether an arithmetic error, or NaN in the value, means that the function is
+            not defined there.
 
     Returns:
         The same function; it raises `UserError`, naming the argument and what to do.
@@ -80,17 +81,33 @@ def validate_arguments(
         with jax.enable_x64(True) if narrow else nullcontext():
             _read(bound.arguments, readers)
             try:
-                return _computed(function, bound)
+                value = _computed(function, bound)
             except UserError:
                 raise
             except undefined as error:
-                reason = str(error).partition("\n")[0]
-                raise UserError(
-                    f"{function.__name__} is not defined there ({reason}): "
-                    "give numbers in its range"
-                ) from error
+                raise _undefined(function, str(error).partition("\n")[0]) from error
+            if partial_range and _holds_nan(value):
+                raise _undefined(function, "its value is not a number")
+            return value
 
     return called
+
+
+def _undefined(function: Callable, reason: str) -> UserError:
+    return UserError(
+        f"{function.__name__} is not defined there ({reason}): give numbers in its range"
+    )
+
+
+def _holds_nan(value: Any) -> bool:
+    """Whether a number or an entry of an array is NaN in a result."""
+    leaves = jax.tree.leaves(value)
+    arrays = (leaf for leaf in leaves if isinstance(leaf, float | np.ndarray | jax.Array))
+    return any(
+        bool(np.isnan(np.asarray(leaf)).any())
+        for leaf in arrays
+        if jnp.issubdtype(jnp.result_type(leaf), jnp.floating)
+    )
 
 
 validate_record_arguments = partial(validate_arguments, beyond=Beyond.MISSING)

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
+from attlas.core.argument_validation import validate_arguments
 from attlas.core.errors import UserError, missing_extra
 from attlas.data.sources import DataSet, published_manifest, read_verified
 from attlas.data.splits import Split, Splits, split_groups
@@ -73,6 +74,7 @@ def load_digits(seed: int = 0, classes: tuple[int, ...] = tuple(range(10))) -> S
     return Splits(*(Split(images[part], labels[part]) for part in index_sets))
 
 
+@validate_arguments
 def cut_tokens(images: np.ndarray, tokens: str) -> np.ndarray:
     """Images as sequences of tokens: their rows, or their square patches of a quarter width.
 

@@ -8,6 +8,7 @@ only partly be inferred from its neighbours.
 import numpy as np
 
 from attlas.core.errors import UserError
+from attlas.core.memory import require_memory
 
 _ARTICLES = (("the", "a", "this", "every"), ("the", "some", "these", "many"))
 _ADJECTIVES = ("old", "small", "quiet", "red", "clever", "tired", "new", "heavy")
@@ -39,6 +40,7 @@ def generated_sentences(count: int, seed: int, least: int = 24) -> list[str]:
     """
     if count < 1 or least < 1:
         raise UserError(f"{count} sentences of {least} words: give at least 1 of each")
+    require_memory(8 * count * least, f"{count} sentences of {least} words", "ask for fewer")
     draw = np.random.default_rng(seed)
     sentences = []
     for _ in range(count):

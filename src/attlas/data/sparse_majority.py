@@ -16,6 +16,7 @@ from jaxtyping import Array, Float, Int, Int8, Key, PRNGKeyArray
 
 from attlas._jax.device_arrays import generator, on_device
 from attlas.core.errors import UserError
+from attlas.core.memory import require_memory
 
 
 class BitEmbedding(eqx.Module):
@@ -181,6 +182,7 @@ def _require_design(T: int, design: MajorityDesign) -> None:
     s, count = design.indices, design.train + design.validation
     if s % 2 == 0 or not 0 < s <= T:
         raise UserError(f"s = {s} of T = {T} positions: give an odd number of at most T")
+    require_memory(count * T, f"{count} sequences of {T} bits", "make them shorter or fewer")
     if design.train < 1 or design.validation < 1:
         raise UserError(
             f"{design.train} training and {design.validation} validation sequences: "

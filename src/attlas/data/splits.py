@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from attlas.core.argument_validation import validate_arguments
 from attlas.core.errors import UserError
 
 
@@ -27,6 +28,7 @@ class Splits(NamedTuple):
     test: Split
 
 
+@validate_arguments
 def split_groups(groups: np.ndarray, sizes: tuple[int, ...], seed: int) -> tuple[np.ndarray, ...]:
     r"""Random disjoint index sets that keep equal examples on one side.
 
@@ -47,6 +49,8 @@ def split_groups(groups: np.ndarray, sizes: tuple[int, ...], seed: int) -> tuple
         >>> [part.size for part in split_groups(np.arange(10), (6, 3), seed=0)]
         [6, 3, 1]
     """
+    if not all(isinstance(size, int | np.integer) and size >= 0 for size in sizes):
+        raise UserError(f"sizes = {sizes}: give whole numbers of at least 0")
     _, members = np.unique(groups, return_inverse=True)
     order = np.random.default_rng(seed).permutation(members.max(initial=-1) + 1)
     rank = np.empty_like(order)

@@ -17,6 +17,8 @@ from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from attlas._jax.device_arrays import generator, on_device
 from attlas.core.errors import UserError
+from attlas.core.memory import require_memory
+from attlas.core.ranges import require_positive
 
 Noise = Literal["none", "uniform", "corners", "adversarial"]
 
@@ -109,8 +111,8 @@ def make_tokenized_mixture(
             f"M = {M}: {M + 2} orthogonal patterns do not fit into d = {d} dimensions: "
             f"choose d >= {M + 2}"
         )
-    if not 0 < S < float("inf"):
-        raise UserError(f"S = {S} is not positive and finite: choose another")
+    require_positive(S=S)
+    require_memory(8 * d * (M + 2), f"patterns of d = {d} numbers", "take fewer")
     if not 0 < zeta < 1:
         raise UserError(f"zeta = {zeta} is not between 0 and 1: choose the share of tokens")
     for name, bound in {"Z_mu": Z_mu, "Z_nu": Z_nu, "Z": Z}.items():
@@ -191,6 +193,7 @@ def _assemble(
 def _require_samples(n: int, kind: str) -> None:
     if n < 1:
         raise UserError(f"n = {n}: draw at least one sample")
+    require_memory(8 * n, f"{n} samples", "draw fewer")
     if kind not in get_args(Noise):
         raise UserError(f"noise = '{kind}' is unknown: choose {', '.join(get_args(Noise))}")
 

@@ -6,6 +6,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from attlas.core.memory import require_memory
+from attlas.core.ranges import require_at_least
 from attlas.data.sparse_majority import BitEmbedding
 
 
@@ -19,6 +21,8 @@ def one_hot_bits(T: int, dtype: str = "float32") -> BitEmbedding:
         >>> one_hot_bits(2)(jnp.array([0, 1], jnp.int8)).tolist()[0][:3]
         [0.7071067690849304, 0.0, -0.7071067690849304]
     """
+    require_at_least(1, T=T)
+    require_memory(8 * T**2, f"an embedding of T = {T} tokens", "give fewer")
     d = T + 2
     eye, half = np.eye(d, dtype=dtype), np.dtype(dtype).type(math.sqrt(0.5))
     places = np.concatenate([half * eye[:T], np.zeros((1, d), dtype)])

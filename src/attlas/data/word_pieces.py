@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 
 from attlas.core.errors import UserError, extra_needed
+from attlas.core.memory import require_memory
+from attlas.core.ranges import require_at_least
 from attlas.data.splits import Split
 from attlas.data.token_sequences import TokenSequences
 
@@ -30,6 +32,8 @@ def train_word_pieces(texts: Sequence[str], vocabulary: int) -> Any:
         >>> pieces.encode("good film").tokens
         ['good', 'film']
     """
+    require_at_least(1, vocabulary=vocabulary)
+    require_memory(vocabulary, f"a vocabulary of {vocabulary} pieces", "ask for fewer")
     with extra_needed("a vocabulary of word pieces", "experiments"):
         from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, trainers
 
@@ -92,6 +96,7 @@ def encode_words(pieces: Any, split: Split, length: int) -> TokenSequences:
         >>> encode_words(pieces, split, 3).mask.tolist()
         [[True, False, False]]
     """
+    require_at_least(1, length=length)
     tokens = np.full((len(split.inputs), length), PADDING, np.int32)
     mask = np.zeros(tokens.shape, bool)
     encoded = pieces.encode_batch([_plain(text) for text in split.inputs])

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from attlas.core.argument_validation import validate_arguments
 from attlas.models.attention.multi_head import Decoder
 
 
@@ -28,6 +29,7 @@ class HeadBlock(NamedTuple):
     read: np.ndarray
 
 
+@validate_arguments
 def head_block(U: np.ndarray, W: np.ndarray, decoder: Decoder) -> HeadBlock:
     """The parameters of a block of heads in the layout of the products.
 

@@ -3,7 +3,10 @@ r"""The correlation loss l(u) = -u of a margin u."""
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from attlas.core.argument_validation import validate_record_arguments
 
+
+@validate_record_arguments
 def correlation(u: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
     r"""Correlation loss l(u) = -u, of margins u = y f, entrywise.
 
@@ -14,6 +17,7 @@ def correlation(u: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
     return -u
 
 
+@validate_record_arguments
 def correlation_derivative(u: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
     r"""Derivative l'(u) = -1, entrywise.
 
@@ -24,6 +28,7 @@ def correlation_derivative(u: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
     return -jnp.ones_like(u)
 
 
+@validate_record_arguments
 def correlation_log_slope(u: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
     r"""Logarithm of the slope, log(-l'(u)) = 0, entrywise.
 

@@ -7,9 +7,11 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from attlas.core.argument_validation import validate_record_arguments
 from attlas.losses.logistic import logistic
 
 
+@validate_record_arguments
 def empirical_risk(
     model: Callable[[Array], Array],
     X: Float[Array, "n *shape"],

@@ -3,7 +3,10 @@ r"""The logistic loss l(u) = log(1 + exp(-u)) of a margin u."""
 import jax
 from jaxtyping import Array, Float
 
+from attlas.core.argument_validation import validate_record_arguments
 
+
+@validate_record_arguments
 def logistic(u: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
     r"""Logistic loss l(u) = log(1 + exp(-u)), of margins u = y f, entrywise, without overflow.
 
@@ -15,6 +18,7 @@ def logistic(u: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
     return jax.nn.softplus(-u)
 
 
+@validate_record_arguments
 def logistic_derivative(u: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
     r"""Derivative l'(u) = -1 / (1 + exp(u)), entrywise.
 
@@ -26,6 +30,7 @@ def logistic_derivative(u: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
     return -jax.nn.sigmoid(-u)
 
 
+@validate_record_arguments
 def logistic_log_slope(u: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
     r"""Logarithm of the slope, log(-l'(u)) = -log(1 + exp(u)), entrywise; finite if l' underflows.
 

@@ -16,6 +16,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from attlas._jax.factorising import svd
+from attlas.core.argument_validation import validate_record_arguments
 from attlas.core.errors import UserError
 from attlas.norms.matrix import column_norm, frobenius_norm, spectral_norm
 
@@ -40,6 +41,7 @@ class NormBall(NamedTuple):
     support: Callable[[Array], Array]
 
 
+@validate_record_arguments
 def ball_norm(W: Matrices, ball: str, *, upper: bool = False) -> Float[Array, "*batch"]:
     r"""The norm whose ball is meant.
 
@@ -53,6 +55,7 @@ def ball_norm(W: Matrices, ball: str, *, upper: bool = False) -> Float[Array, "*
     return _named(ball).norm(W, upper=upper)
 
 
+@validate_record_arguments
 def project(W: Matrices, ball: str, radius: Radius) -> Matrices:
     r"""The nearest matrix, in Frobenius distance, with norm at most the radius.
 
@@ -76,6 +79,7 @@ def project(W: Matrices, ball: str, radius: Radius) -> Matrices:
     return unit_ball.project(W, radius)
 
 
+@validate_record_arguments
 def dual_norm(C: Matrices, ball: str) -> Float[Array, "*batch"]:
     r"""The norm max {<W, C> : ||W|| <= 1}.
 
@@ -92,6 +96,7 @@ def dual_norm(C: Matrices, ball: str) -> Float[Array, "*batch"]:
     return _named(ball).dual_norm(C)
 
 
+@validate_record_arguments
 def support_point(C: Matrices, ball: str) -> Matrices:
     r"""A point of the unit ball where <W, C> is largest; the direction of steepest ascent.
 
@@ -107,6 +112,7 @@ def support_point(C: Matrices, ball: str) -> Matrices:
     return _named(ball).support(C)
 
 
+@validate_record_arguments
 def project_entrywise(W: Matrices, radius: Radius) -> Matrices:
     r"""The projection on {||W||_{1,1} <= radius}: all entries soft-thresholded alike.
 
@@ -120,6 +126,7 @@ def project_entrywise(W: Matrices, radius: Radius) -> Matrices:
     return _project_l1(flat, _spread(radius, flat)).reshape(W.shape)
 
 
+@validate_record_arguments
 def project_each_column(W: Matrices, radius: Radius) -> Matrices:
     r"""The projection on {||W||_{1,inf} <= radius}: every column on its own l_1 ball.
 

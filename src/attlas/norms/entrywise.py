@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from attlas.core.argument_validation import validate_record_arguments
 from attlas.core.arrays import ArrayInput, own_precision
 from attlas.core.axes import require_axes
 from attlas.core.errors import UserError
@@ -76,6 +77,7 @@ def _entrywise_norm(array: Array, p: float | Array) -> Array:
     return jnp.where(jnp.isfinite(largest), norm, largest)
 
 
+@validate_record_arguments
 def vector_norm(array: Array, p: float | int, axis: int) -> Array:
     r"""The p-norm along one axis, the largest entry divided out; differentiable off zero.
 
@@ -117,6 +119,7 @@ def vector_norm(array: Array, p: float | int, axis: int) -> Array:
     return jnp.where(jnp.squeeze(usable, axis), outcome * root, outcome)
 
 
+@validate_record_arguments
 def batch_norm(array: np.ndarray, p: float) -> np.ndarray:
     """Row-wise l_p norm of [b, D] without overflow, for solvers that run on the host.
 

@@ -14,12 +14,14 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from attlas._jax.factorising import eigh, svd
+from attlas.core.argument_validation import validate_record_arguments
 from attlas.core.errors import UserError
 from attlas.norms.entrywise import dual_exponent, vector_norm
 
 _INF = float("inf")
 
 
+@validate_record_arguments
 def column_norm(
     W: Float[Array, "*batch r d"], q: float | int, p: float | int, *, upper: bool = False
 ) -> Float[Array, "*batch"]:
@@ -49,6 +51,7 @@ def column_norm(
     return _raised(outer, W.shape[-2] + W.shape[-1] + 40) if upper else outer
 
 
+@validate_record_arguments
 def row_norm(
     W: Float[Array, "*batch r d"], q: float | int, p: float | int, *, upper: bool = False
 ) -> Float[Array, "*batch"]:
@@ -68,6 +71,7 @@ def row_norm(
     return column_norm(jnp.swapaxes(W, -1, -2), q, p, upper=upper)
 
 
+@validate_record_arguments
 def frobenius_norm(W: Float[Array, "*batch r d"], *, upper: bool = False) -> Float[Array, "*batch"]:
     r"""The norm ||W||_F = (sum_ij W_ij^2)^{1/2}.
 
@@ -81,6 +85,7 @@ def frobenius_norm(W: Float[Array, "*batch r d"], *, upper: bool = False) -> Flo
     return column_norm(W, 2, 2, upper=upper)
 
 
+@validate_record_arguments
 def spectral_norm(W: Float[Array, "*batch r d"], *, upper: bool = False) -> Float[Array, "*batch"]:
     r"""The norm ||W||_{2->2}, the largest singular value.
 
@@ -100,6 +105,7 @@ def spectral_norm(W: Float[Array, "*batch r d"], *, upper: bool = False) -> Floa
     return _spectral_upper(W) if upper else svd(W, compute_uv=False)[..., 0]
 
 
+@validate_record_arguments
 def operator_norm(
     W: Float[Array, "*batch r d"], q: float | int, p: float | int, *, upper: bool = False
 ) -> Float[Array, "*batch"]:

@@ -9,9 +9,11 @@ from jax.lax import Precision
 from jaxtyping import Array, Float
 
 from attlas._jax.factorising import qr
+from attlas.core.argument_validation import validate_record_arguments
 from attlas.norms.matrix import frobenius_norm, operator_norm, spectral_norm
 
 
+@validate_record_arguments
 def product_entries(Q: Float[Array, "d r"], K: Float[Array, "n r"]) -> Float[Array, "d n"]:
     r"""Upper values of the |entries| of Q K'.
 
@@ -35,6 +37,7 @@ def product_entries(Q: Float[Array, "d r"], K: Float[Array, "n r"]) -> Float[Arr
     return jnp.abs(exact) + (allowance * (1 + 2 * allowance) * sizes + (r + 8) * float(limits.tiny))
 
 
+@validate_record_arguments
 def product_spectral_norm(
     Q: Float[Array, "d r"], K: Float[Array, "n r"], core: tuple[Array, Array, Array] | None = None
 ) -> Float[Array, ""]:
@@ -60,6 +63,7 @@ def product_spectral_norm(
     return (top * basis + length * remainder) * (1 + 16 * half)
 
 
+@validate_record_arguments
 def orthogonal_core(
     W: Float[Array, "d r"],
 ) -> tuple[Float[Array, "c r"], Float[Array, ""], Float[Array, ""]]:

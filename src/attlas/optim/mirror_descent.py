@@ -11,6 +11,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
+from attlas.core.argument_validation import validate_record_arguments
 from attlas.core.arrays import ArrayInput, own_precision
 from attlas.core.errors import UserError
 from attlas.norms.entrywise import entrywise_norm
@@ -38,6 +39,7 @@ def _signed_power(x: Array, exponent: float | Array) -> Array:
     return jnp.where(x == 0, 0, jnp.sign(x) * size**exponent)
 
 
+@validate_record_arguments
 def potential(w: Float[Array, "*shape"], p: float | Float[Array, ""]) -> Float[Array, ""]:
     r"""The potential psi(w) = (1/p) sum |w|^p, p > 1 (Def. 1 of julistiono2024optimizing).
 
@@ -50,6 +52,7 @@ def potential(w: Float[Array, "*shape"], p: float | Float[Array, ""]) -> Float[A
     return jnp.sum(jnp.where(w == 0, 0, size**p)) / p
 
 
+@validate_record_arguments
 def potential_gradient(
     w: Float[Array, "*shape"], p: float | Float[Array, ""]
 ) -> Float[Array, "*shape"]:
@@ -63,6 +66,7 @@ def potential_gradient(
     return _signed_power(w, p - 1)
 
 
+@validate_record_arguments
 def inverse_potential_gradient(
     u: Float[Array, "*shape"], p: float | Float[Array, ""]
 ) -> Float[Array, "*shape"]:
@@ -80,6 +84,7 @@ def inverse_potential_gradient(
     return _signed_power(u, 1 / (p - 1))
 
 
+@validate_record_arguments
 def mirror_step(
     w: Float[Array, "*shape"],
     gradient: Float[Array, "*shape"],
@@ -127,7 +132,10 @@ def bregman(w: ArrayInput, v: ArrayInput, p: float | Float[Array, ""]) -> Float[
         return bregman_sum(first, second, p)
 
 
-def bregman_sum(w: Array, v: Array, p: float | Array) -> Float[Array, ""]:
+@validate_record_arguments
+def bregman_sum(
+    w: Float[Array, "*shape"], v: Float[Array, "*shape"], p: float | Float[Array, ""]
+) -> Float[Array, ""]:
     """`bregman` of arrays of any shape that were read already; NaN where one is.
 
     Args:

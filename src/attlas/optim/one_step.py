@@ -6,7 +6,10 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
+from attlas.core.argument_validation import validate_arguments
 from attlas.core.errors import UserError
+from attlas.core.memory import require_memory
+from attlas.core.ranges import require_positive
 from attlas.data.labelled_tokens import require_labelled_tokens
 from attlas.models.attention.multi_head import Decoder, MultiHead
 
@@ -33,12 +36,13 @@ def first_phase_steps(
     """
     if heads < 1:
         raise UserError(f"heads = {heads}: a model needs at least one head")
-    if not 0 < scale < float("inf"):
-        raise UserError(f"scale = {scale} is not positive and finite: choose another")
+    require_positive(scale=scale)
+    require_memory(heads, f"a step size of each of {heads} heads", "take fewer")
     signs = jax.random.bernoulli(key, 0.5, (heads,))
     return jnp.where(signs, scale, -scale).astype(jnp.result_type(dtype or float))
 
 
+@validate_arguments
 def one_step_initialisation(
     key: PRNGKeyArray,
     X: Float[Array, "n T d"],

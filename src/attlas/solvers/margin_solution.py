@@ -1,5 +1,6 @@
 """From the engine's answer to a `Solution`, in float64 whatever the caller's precision."""
 
+import math
 from collections.abc import Callable
 
 import numpy as np
@@ -21,6 +22,8 @@ def check_options(p: float, tolerance: float, max_steps: int) -> None:
     """
     if not p > 1:
         raise UserError(f"exponent p = {p} is not above 1: choose 1 < p <= inf")
+    if p < math.inf and not p / (p - 1) > 1:
+        raise UserError(f"exponent p = {p:g} is infinite to float64: choose p = inf")
     if not 0 < tolerance < 1:
         raise UserError(f"tolerance = {tolerance} is not in (0, 1): it is a relative gap")
     if max_steps < 1:

@@ -17,13 +17,13 @@ from jaxtyping import Array, Float
 from attlas._jax.loop_jit import loop_jit
 from attlas.bounds.closed_form import closed_form
 from attlas.bounds.covering.dudley import dudley_chain
-from attlas.bounds.generalisation.conditions import require_at_least
 from attlas.bounds.generalisation.risk_bound import (
     INDEPENDENT,
     Condition,
     RiskBound,
     require_sample,
 )
+from attlas.core.ranges import require_at_least
 from attlas_bounds.library.bounds.linear_attention import MarginSample
 from attlas_bounds.library.bounds.margin_bounds import (
     GRID,

@@ -13,7 +13,6 @@ from typing import Literal, get_args
 import numpy as np
 
 from attlas.bounds.constants import require_constants
-from attlas.bounds.generalisation.conditions import require_positive
 from attlas.bounds.generalisation.generalisation_gap import generalisation_gap
 from attlas.bounds.generalisation.kl_inverse import kl_upper_inverse, near_kl_inverse
 from attlas.bounds.generalisation.risk_bound import (
@@ -23,6 +22,7 @@ from attlas.bounds.generalisation.risk_bound import (
     require_sample,
 )
 from attlas.core.errors import UserError
+from attlas.core.ranges import require_positive
 from attlas_bounds.library.bounds.linear_attention import MarginSample
 from attlas_bounds.library.bounds.sample_complexity import Step, sample_complexity, tokens_met
 

@@ -9,8 +9,8 @@ import math
 from typing import NamedTuple
 
 from attlas.bounds.closed_form import closed_form
-from attlas.bounds.generalisation.conditions import require_at_least, require_positive
 from attlas.core.errors import UserError
+from attlas.core.ranges import require_at_least, require_positive
 
 
 class AttentionAdvantage(NamedTuple):

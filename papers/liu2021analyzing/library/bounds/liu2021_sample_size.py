@@ -10,8 +10,8 @@ from collections.abc import Mapping
 
 from attlas.bounds.closed_form import closed_form
 from attlas.bounds.constants import Constants, require_constants
-from attlas.bounds.generalisation.conditions import require_at_least, require_positive
 from attlas.core.errors import UserError
+from attlas.core.ranges import require_at_least, require_positive
 from liu2021analyzing.library.bounds.liu2021_union_bound import (
     Block,
     Conditions,

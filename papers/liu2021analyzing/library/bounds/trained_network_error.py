@@ -9,8 +9,8 @@ import math
 from collections.abc import Sequence
 
 from attlas.bounds.closed_form import closed_form
-from attlas.bounds.generalisation.conditions import require_at_least, require_positive
 from attlas.core.errors import UserError
+from attlas.core.ranges import require_at_least, require_positive
 
 
 @closed_form

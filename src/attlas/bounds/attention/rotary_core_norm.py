@@ -9,9 +9,9 @@ from jaxtyping import Array, Float
 
 from attlas._jax.factorising import after, cholesky, one_at_a_time
 from attlas.bounds.closed_form import closed_form
-from attlas.bounds.generalisation.conditions import require_at_least
 from attlas.core.errors import UserError
 from attlas.core.memory import require_memory
+from attlas.core.ranges import require_at_least
 from attlas.models.attention.rotation import turn
 from attlas.norms.matrix import frobenius_norm, spectral_norm
 from attlas.norms.product import orthogonal_core

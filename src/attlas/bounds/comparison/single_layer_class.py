@@ -23,6 +23,8 @@ from attlas.bounds.covering.parameter_counting import parameter_counting_single
 from attlas.bounds.covering.trauger2023_cover import trauger2023_cover
 from attlas.bounds.generalisation.trauger2023_single import trauger2023_single
 from attlas.core.errors import UserError
+from attlas.core.memory import require_memory
+from attlas.core.ranges import require_at_least
 
 Cover = str | Number
 """A ball of W_QK, "parameters", or the number of points of the cover of Edelman et al. (2022)."""
@@ -98,6 +100,8 @@ def norms_of_dense_matrix(key: PRNGKeyArray, d: int) -> LayerNorms:
         >>> print(f"{norms.total:.1f} {norms.row_sum:.1f} {norms.token:.1f}")
         6.5 1.0 6.4
     """
+    require_at_least(1, d=d)
+    require_memory(8 * d**2, f"a matrix of d = {d}", "give fewer rows")
     measured = matrix_norms(generator(key).normal(size=(d, d)))
     sizes = (measured.total, measured.column, measured.row_sum, measured.spectral)
     total, column, row_sum, spectral = (size / measured.row_sum for size in sizes)

@@ -174,6 +174,11 @@ def query_key_norms(query_key: Matrix | tuple[Matrix, Matrix]) -> MatrixNorms:
         >>> f"{query_key_norms((np.ones((2, 1)), np.eye(2)[:, :1])).column:.3f}"
         '1.000'
     """
+    if isinstance(query_key, tuple):
+        W_Q, W_K = read_arrays("d r, d r", W_Q=query_key[0], W_K=query_key[1])
+        query_key = W_Q, W_K
+    else:
+        (query_key,) = read_arrays("d d", W_QK=query_key)
     d = query_key[0].shape[0] if isinstance(query_key, tuple) else query_key.shape[0]
     rank = min(query_key[0].shape) if isinstance(query_key, tuple) else d
     measured = _measure(query_key)

@@ -17,7 +17,7 @@ from jaxtyping import Array, Float
 
 from attlas.bounds.closed_form import closed_form
 from attlas.bounds.constants import require_constants
-from attlas.bounds.generalisation.conditions import require_at_least
+from attlas.core.ranges import require_at_least
 
 Number = int | float | Float[Array, ""]
 DudleyConstants = Literal["printed", "classical", "sharp"]

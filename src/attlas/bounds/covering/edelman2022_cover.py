@@ -13,8 +13,8 @@ from jaxtyping import Array, Float
 
 from attlas.bounds.closed_form import closed_form
 from attlas.bounds.covering.dudley import Number
-from attlas.bounds.generalisation.conditions import require_at_least, require_positive
 from attlas.core.errors import UserError
+from attlas.core.ranges import require_at_least, require_positive
 
 MOST_UPDATES = 1e9
 

@@ -12,7 +12,7 @@ from jaxtyping import Array, Float
 
 from attlas.bounds.closed_form import closed_form
 from attlas.bounds.covering.dudley import Number, dudley_chain
-from attlas.bounds.generalisation.conditions import require_at_least
+from attlas.core.ranges import require_at_least
 
 
 @closed_form

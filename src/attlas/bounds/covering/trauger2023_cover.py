@@ -15,8 +15,8 @@ from attlas.bounds.closed_form import closed_form
 from attlas.bounds.constants import Constants, require_constants
 from attlas.bounds.covering.dudley import Number
 from attlas.bounds.covering.edelman2022_cover import edelman2022_cover
-from attlas.bounds.generalisation.conditions import require_at_least
 from attlas.core.errors import UserError
+from attlas.core.ranges import require_at_least
 
 Ball = Literal["1,1", "1,inf", "2,1"]
 

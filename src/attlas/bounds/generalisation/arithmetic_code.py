@@ -13,6 +13,8 @@ import numpy as np
 from jaxtyping import Int
 
 from attlas.core.errors import UserError
+from attlas.core.memory import require_memory
+from attlas.core.ranges import require_at_least
 
 _BITS = 48
 _WHOLE = 1 << _BITS
@@ -71,12 +73,16 @@ def encode_symbols(symbols: Iterable[int], alphabet: int) -> bytes:
         (2, [0, 1])
     """
     _require_alphabet(alphabet)
+    if not isinstance(symbols, Iterable):
+        raise UserError(f"symbols = {symbols}: give whole numbers")
     counts, out = _Counts(alphabet), _Bits()
     low, high, waiting = 0, _WHOLE - 1, 0
     some = False
     for symbol in symbols:
-        if not 0 <= symbol < alphabet:
-            raise UserError(f"symbol {symbol}: it must be a whole number from 0 to {alphabet - 1}")
+        if not isinstance(symbol, int | np.integer) or not 0 <= symbol < alphabet:
+            raise UserError(
+                f"symbol {symbol!r:.40}: it must be a whole number from 0 to {alphabet - 1}"
+            )
         some = True
         span, below = high - low + 1, counts.below(symbol)
         high = low + span * (below + counts.counts[symbol]) // counts.total - 1
@@ -108,6 +114,8 @@ def decode_symbols(code: bytes, count: int, alphabet: int) -> Int[np.ndarray, " 
     """
     _require_alphabet(alphabet)
     counts = _Counts(alphabet)
+    require_at_least(0, count=count)
+    require_memory(8 * count, f"{count} symbols", "give fewer")
     symbols = np.empty(count, np.int64)
     bits = _written(code)
     low, high, value = 0, _WHOLE - 1, 0

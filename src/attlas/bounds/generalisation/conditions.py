@@ -1,41 +1,8 @@
-"""Conditions on the numbers that a formula is given."""
+"""Conditions on the probability of failure and on the length of a code."""
 
 import math
 
-import numpy as np
-
 from attlas.core.errors import UserError
-
-
-def require_at_least(least: float | int, /, **numbers: object) -> None:
-    """Check that numbers are finite and at least `least`.
-
-    Arrays of JAX are left alone: inside a compiled function they have no value yet.
-
-    Examples:
-        >>> require_at_least(1, k=2, m=1e6)
-        >>> require_at_least(1, k=0)
-        Traceback (most recent call last):
-        attlas.core.errors.UserError: k = 0: it must be finite and at least 1
-    """
-    for name, value in numbers.items():
-        if isinstance(value, int | float | np.number) and not (
-            value >= least and math.isfinite(float(value))
-        ):
-            raise UserError(f"{name} = {value}: it must be finite and at least {least:g}")
-
-
-def require_positive(**numbers: object) -> None:
-    """Check that numbers are finite and above 0; arrays of JAX are not checked.
-
-    Examples:
-        >>> require_positive(gamma=0.0)
-        Traceback (most recent call last):
-        attlas.core.errors.UserError: gamma = 0.0: it must be finite and above 0
-    """
-    for name, value in numbers.items():
-        if isinstance(value, int | float | np.number) and not 0 < value < math.inf:
-            raise UserError(f"{name} = {value}: it must be finite and above 0")
 
 
 def require_bits(bits: float | int) -> None:

@@ -13,8 +13,8 @@ from jaxtyping import Array, Float
 from attlas.bounds.closed_form import closed_form
 from attlas.bounds.constants import require_constants
 from attlas.bounds.covering.dudley import Number
-from attlas.bounds.generalisation.conditions import require_at_least
 from attlas.core.errors import UserError
+from attlas.core.ranges import require_at_least
 
 
 @closed_form

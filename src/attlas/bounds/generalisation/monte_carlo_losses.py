@@ -10,9 +10,9 @@ from jax.tree_util import Partial
 from jaxtyping import Array, Float, Key
 
 from attlas._jax.loop_jit import loop_jit
-from attlas.bounds.generalisation.conditions import require_at_least
 from attlas.bounds.generalisation.gaussian_weights import GaussianWeights, read_gaussian
 from attlas.core.errors import UserError
+from attlas.core.ranges import require_at_least
 
 
 def monte_carlo_losses(

@@ -2,7 +2,10 @@ r"""The bound that counts the bits of a file, whatever the model in it computes.
 
 import math
 
+from attlas.bounds.closed_form import closed_form
 
+
+@closed_form
 def occam_gap(parameters: int, bits: int, m: int | float, delta: float) -> float:
     r"""Gap of a model that is one of 2^(P b) that a file can hold, for losses in [0, 1].
 
@@ -24,6 +27,7 @@ def occam_gap(parameters: int, bits: int, m: int | float, delta: float) -> float
     return math.sqrt(occam_samples(parameters, bits, delta) / m)
 
 
+@closed_form
 def occam_samples(parameters: int, bits: int, delta: float) -> float:
     r"""Samples from which `occam_gap` is below 1, $\tfrac12(Pb\ln2+\ln(1/\delta))$.
 

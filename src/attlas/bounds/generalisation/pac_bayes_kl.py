@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 from jaxtyping import Array, Key
 
-from attlas.bounds.generalisation.conditions import require_at_least, require_delta
+from attlas.bounds.closed_form import closed_form
+from attlas.bounds.generalisation.conditions import require_delta
 from attlas.bounds.generalisation.gaussian_weights import (
     GaussianPrior,
     GaussianWeights,
@@ -27,6 +28,7 @@ from attlas.bounds.generalisation.risk_bound import (
 )
 from attlas.core.arrays import ArrayInput, read_array
 from attlas.core.errors import UserError
+from attlas.core.ranges import require_at_least
 
 LEAST = 8
 """Examples from which the constant 2 sqrt(n) of Maurer (2004) is proved."""
@@ -189,6 +191,7 @@ def log_moment(n: float) -> float:
     return math.log(2) + math.log(n) / 2
 
 
+@closed_form
 def pac_bayes_limit(risk: float, nats: float, n: float, delta: float) -> float:
     r"""$\sup\{p:n\,{\rm kl}(q\|p)\le{\rm KL}+\ln(2\sqrt n/\delta)\}$, rounded up.
 

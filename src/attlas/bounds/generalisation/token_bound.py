@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float
 
+from attlas.bounds.closed_form import closed_form
 from attlas.bounds.generalisation.conditions import require_bits, require_delta
 from attlas.bounds.generalisation.risk_bound import CODE_BEFORE, Condition, RiskBound
 from attlas.core.arrays import ArrayInput, read_arrays
@@ -98,6 +99,7 @@ def token_bound(
     )
 
 
+@closed_form
 def smoothed_losses(
     p: Float[np.ndarray, " N"], vocabulary: int, alpha: float
 ) -> tuple[Float[np.ndarray, " N"], float, float]:
@@ -120,6 +122,7 @@ def smoothed_losses(
     return np.clip(Z, 0.0, 1.0), -low, width
 
 
+@closed_form
 def bernstein_exponent(slope: float) -> float:
     r"""The function $\psi(\lambda)=-\ln(1-\lambda)-\lambda$ of a slope $\lambda\in[0,1)$.
 
@@ -130,6 +133,7 @@ def bernstein_exponent(slope: float) -> float:
     return -math.log1p(-slope) - slope
 
 
+@closed_form
 def running_spread(Z: Float[np.ndarray, " N"]) -> float:
     r"""$\sum_i(Z_i-\hat Z_i)^2$, $\hat Z_i$ the mean of 1/2 and all values in [0, 1] before it.
 

@@ -18,9 +18,9 @@ from attlas.bounds.closed_form import closed_form
 from attlas.bounds.constants import Constants
 from attlas.bounds.covering.dudley import Number, dudley_chain
 from attlas.bounds.covering.trauger2023_allocation import trauger2023_allocation
-from attlas.bounds.generalisation.conditions import require_at_least
 from attlas.bounds.generalisation.trauger2023_single import trauger2023_softmax_lipschitz
 from attlas.core.memory import require_memory
+from attlas.core.ranges import require_at_least
 
 
 class Part(NamedTuple):

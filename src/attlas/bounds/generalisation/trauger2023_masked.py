@@ -17,8 +17,8 @@ from jaxtyping import Array, Float, Int
 from attlas.bounds.closed_form import closed_form
 from attlas.bounds.constants import require_constants
 from attlas.bounds.covering.dudley import Number
-from attlas.bounds.generalisation.conditions import require_at_least
 from attlas.bounds.generalisation.trauger2023_deep import Part
+from attlas.core.ranges import require_at_least
 
 CROSS_ENTROPY_LIPSCHITZ = 2.0
 """From the largest score to the loss; a supremum, approached as the true token's weight falls."""

@@ -19,7 +19,7 @@ from attlas.bounds.closed_form import closed_form
 from attlas.bounds.constants import Constants, require_constants
 from attlas.bounds.covering.dudley import Number, dudley_chain, dudley_integral
 from attlas.bounds.covering.trauger2023_cover import Ball, trauger2023_cover
-from attlas.bounds.generalisation.conditions import require_at_least
+from attlas.core.ranges import require_at_least
 
 
 def trauger2023_softmax_lipschitz(constants: Constants = "sharp") -> float:

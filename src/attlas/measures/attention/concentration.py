@@ -12,7 +12,7 @@ from typing import Literal, NamedTuple, get_args
 import jax.numpy as jnp
 import numpy as np
 
-from attlas.core.arrays import ArrayInput, read_array, working_dtype
+from attlas.core.arrays import ArrayInput, read_array, read_arrays, working_dtype
 from attlas.core.errors import UserError
 
 Norm = Literal["l2", "raw l2", "l1"]
@@ -96,6 +96,7 @@ def concentration(
     lead, width = array.shape[:-1], array.shape[-1]
     sizes = _sizes(array, lengths)
     flat = array.reshape(-1, width)
+    taus = tuple(read_arrays("levels", np.float64, taus=taus)[0].tolist())
     if not all(0 < tau < 1 for tau in taus):
         raise UserError(f"taus = {taus}: choose levels between 0 and 1")
     _require_settings(norm, eps)

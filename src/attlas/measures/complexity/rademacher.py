@@ -21,6 +21,7 @@ from attlas._jax.loop_jit import loop_jit
 from attlas.core.argument_validation import validate_arguments
 from attlas.core.arrays import precision_of, read_array
 from attlas.core.errors import UserError
+from attlas.core.ranges import require_at_least
 from attlas.core.trees import as_tree, require_finite_tree
 from attlas.measures.statistics.student_interval import student_interval
 
@@ -173,6 +174,7 @@ def _sample_size(inputs: Any) -> int:
     return sizes.pop()
 
 
+@validate_arguments
 def draw_signs(key: PRNGKeyArray, sign_vectors: int, m: int, repeats: int = 1) -> np.ndarray:
     """Sign vectors, one per row; equal keys give equal signs for every class.
 
@@ -183,6 +185,7 @@ def draw_signs(key: PRNGKeyArray, sign_vectors: int, m: int, repeats: int = 1) -
         >>> draw_signs(jax.random.key(0), 2, 3).shape
         (2, 3)
     """
+    require_at_least(1, sign_vectors=sign_vectors, m=m, repeats=repeats)
     if repeats > 1:
         return 2.0 * generator(key).binomial(repeats, 0.5, (sign_vectors, m)) - repeats
     return generator(key).choice([-1.0, 1.0], (sign_vectors, m))

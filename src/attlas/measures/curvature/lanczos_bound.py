@@ -3,15 +3,21 @@ r"""The bound on the end of a spectrum from one Lanczos run with a random start.
 import math
 
 import numpy as np
+from jaxtyping import Float
 
+from attlas.core.argument_validation import validate_arguments
 from attlas.core.errors import UserError
 
 # Halvings of the interval that contains the bound, enough for any width.
 _HALVINGS = 200
 
 
+@validate_arguments
 def largest_eigenvalue_bound(
-    diagonal: np.ndarray, off_diagonal: np.ndarray, size: int, failure: float
+    diagonal: Float[np.ndarray, " k"],
+    off_diagonal: Float[np.ndarray, " k"],
+    size: int,
+    failure: float,
 ) -> float:
     r"""Upper bound on the largest eigenvalue, from the recurrence that Lanczos computed.
 
@@ -44,10 +50,10 @@ def largest_eigenvalue_bound(
         True
     """
     steps = len(diagonal)
-    if not steps or len(off_diagonal) != steps or size < 2 or not 0 < failure < 1:
+    if not steps or len(off_diagonal) != steps or not 2 <= size < 2**63 or not 1e-150 < failure < 1:
         raise UserError(
             f"{steps} and {len(off_diagonal)} coefficients, size = {size}, failure = {failure}: "
-            "choose as many of each, a size of at least 2 and a failure between 0 and 1"
+            "choose as many of each, a size of at least 2 and a failure between 1e-150 and 1"
         )
     limit = 2 * (size - 1) / math.pi / failure**2
     # The lower triangle is what the eigensolver reads.

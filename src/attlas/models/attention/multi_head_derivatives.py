@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from attlas.core.argument_validation import validate_arguments
 from attlas.models.attention.multi_head import Decoder, MultiHead
 
 
@@ -42,6 +43,7 @@ def _centred(
     return values - jnp.sum(attention * values, axis=-1, keepdims=True)
 
 
+@validate_arguments
 def model_gradient(model: MultiHead, X: Float[Array, "T d"]) -> MultiHead:
     r"""Gradient of Phi(X) in all parameters.
 
@@ -63,6 +65,7 @@ def model_gradient(model: MultiHead, X: Float[Array, "T d"]) -> MultiHead:
     return MultiHead(scale * U, scale * W, model.decoder)
 
 
+@validate_arguments
 def mixed_derivative(
     W: Float[Array, "d d"],
     X: Float[Array, "T d"],
@@ -89,6 +92,7 @@ def mixed_derivative(
     return X.T @ weights @ X
 
 
+@validate_arguments
 def second_derivative(
     U: Float[Array, "T d"],
     W: Float[Array, "d d"],
@@ -124,6 +128,7 @@ def second_derivative(
     return X.T @ weights @ X
 
 
+@validate_arguments
 def hessian_form(
     model: MultiHead, X: Float[Array, "T d"], direction: MultiHead
 ) -> Float[Array, ""]:
@@ -147,6 +152,7 @@ def hessian_form(
     return scale * jnp.sum(attention * summed)
 
 
+@validate_arguments
 def model_hessian(model: MultiHead, X: Float[Array, "T d"]) -> Float[Array, "P P"]:
     r"""Dense Hessian of Phi(X), by Lemma 1 of deora2023optimization.
 

@@ -3,7 +3,10 @@
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from attlas.core.argument_validation import validate_arguments
 
+
+@validate_arguments
 def turn(
     x: Float[Array, "*lead T k"], angle: Float[Array, "T pairs"], interleaved: bool
 ) -> Float[Array, "*lead T k"]:

@@ -15,6 +15,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from attlas.core.errors import UserError
+from attlas.core.memory import require_memory
 
 Tokens = Int[Array, " T"] | Float[Array, "T k"]
 
@@ -216,6 +217,9 @@ def _refuse_unusable(sizes: Mapping[str, int], dropout: float) -> None:
     for name, size in sizes.items():
         if size < 1:
             raise UserError(f"{name} = {size} of an encoder is not positive: choose at least 1")
+    words, width = sizes["vocabulary"] + sizes["length"], sizes["width"]
+    numbers = width * (words + sizes["blocks"] * (4 * width + 2 * sizes["hidden"]))
+    require_memory(4 * numbers, "the encoder", "make it smaller")
     if sizes["width"] % sizes["heads"]:
         raise UserError(
             f"{sizes['heads']} heads do not divide width {sizes['width']}: choose a divisor"

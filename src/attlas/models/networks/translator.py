@@ -13,7 +13,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
+from attlas.core.argument_validation import validate_arguments
 from attlas.core.errors import UserError
+from attlas.core.memory import require_memory
 
 Rows = Float[Array, "L H queries keys"]
 
@@ -169,6 +171,7 @@ class Translator(eqx.Module):
         return _product(y, self.readout), AttentionRows(jnp.stack(encoded), decoder, cross)
 
 
+@validate_arguments
 def make_translator(
     key: PRNGKeyArray,
     vocabularies: tuple[int, int],
@@ -195,6 +198,10 @@ def make_translator(
         >>> model(ids, ids < 2, jnp.arange(5)).shape
         (5, 9)
     """
+    source, target = vocabularies
+    require_memory(
+        4 * width * (source + target + blocks * hidden), "the translator", "make it smaller"
+    )
     if min(*vocabularies, width, blocks, heads, hidden) < 1:
         sizes = f"vocabularies = {vocabularies}, width = {width}, blocks = {blocks}"
         raise UserError(f"{sizes}, heads = {heads}, hidden = {hidden}: all must be at least 1")

@@ -4,11 +4,13 @@ import jax
 import numpy as np
 import pytest
 
-from attlas.bounds.generalisation.conditions import require_at_least, require_positive
 from attlas.core.errors import UserError
+from attlas.core.ranges import require_at_least, require_positive
 
 
-@pytest.mark.parametrize("value", [0, -1.0, float("nan"), float("inf"), np.float32(0)])
+@pytest.mark.parametrize(
+    "value", [0, -1.0, float("nan"), float("inf"), np.float32(0), -(10**400), 10**400]
+)
 def test_numbers_out_of_range_are_named(value):
     with pytest.raises(UserError, match=r"^gamma = .*: it must be finite and above 0$"):
         require_positive(gamma=value)
