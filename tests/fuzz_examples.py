@@ -46,6 +46,7 @@ PACKAGES = ("bounds", "data", "kernels", "losses", "measures", "models", "norms"
 UNDEFINED = {
     "attlas.bounds.comparison.compare.compare_bounds": "entropies of bounds that have none",
     "attlas.measures.statistics.onset.onset": "no scale from which a condition holds",
+    "attlas.measures.statistics.bootstrap_mean.bootstrap_mean": "one unit has no interval",
     "attlas.measures.statistics.student_interval.student_interval": "one value has no interval",
     "attlas.measures.statistics.trend.decay_rate": "a power law has no zeros",
 }

@@ -1,6 +1,6 @@
 """Conditions on the probability of failure and on the length of a code."""
 
-import math
+import sys
 
 from attlas.core.errors import UserError
 
@@ -13,7 +13,7 @@ def require_bits(bits: float | int) -> None:
         Traceback (most recent call last):
         attlas.core.errors.UserError: bits = -1: the length of a code must be finite and at least 0
     """
-    if not 0 <= bits < math.inf:
+    if not 0 <= bits <= sys.float_info.max:
         raise UserError(f"bits = {bits}: the length of a code must be finite and at least 0")
 
 

@@ -176,6 +176,7 @@ def _share_of_draws(n: int, delta: float, delta_draws: float | None, trivial: fl
     return second
 
 
+@closed_form
 def log_moment(n: float) -> float:
     r"""$\ln(2\sqrt n)$, at least $\ln\mathbb E\,e^{n\,{\rm kl}(\hat q\|q)}$ of n losses in [0, 1].
 

@@ -13,6 +13,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from attlas.core.errors import UserError
+from attlas.core.memory import require_memory
 
 
 class Decoder(StrEnum):
@@ -105,6 +106,7 @@ def make_multi_head(
         raise UserError(f"heads = {heads}: a model needs at least one head")
     if tokens < 1 or d < 1:
         raise UserError(f"tokens = {tokens}, d = {d}: both must be at least 1")
+    require_memory(4 * heads * d * (tokens + d), f"{heads} heads", "make them fewer or smaller")
     shape = (heads, tokens, d) if decoder is Decoder.FULL else (heads, d)
     return MultiHead(jnp.zeros(shape, dtype), jnp.zeros((heads, d, d), dtype), decoder)
 

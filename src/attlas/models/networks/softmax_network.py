@@ -15,6 +15,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from attlas.core.errors import UserError
+from attlas.core.memory import require_memory
 
 
 class Activation(StrEnum):
@@ -100,6 +101,7 @@ def symmetric_network(
         raise UserError(f"m = {m}: the symmetric initialisation pairs units: choose an even width")
     if d < 1 or outputs < 1:
         raise UserError(f"d = {d}, outputs = {outputs}: both must be at least 1")
+    require_memory(4 * m * (d + outputs), f"{m} units", "take fewer")
     if not sigma > 0:
         raise UserError(f"sigma = {sigma}: the standard deviation must be positive")
     weights, signs = jax.random.split(key)
