@@ -39,6 +39,7 @@ def test_fields_and_entries_are_named():
         read(tuple[float, float], Beyond.NOTHING, (1.0, "a"), "x", {})
     with pytest.raises(UserError, match=r"^x has 1 entries: give 2$"):
         read(tuple[float, float], Beyond.NOTHING, (1.0,), "x", {})
+    assert read(tuple[float, ...], Beyond.NOTHING, [1, 2, 3], "x", {}) == (1.0, 2.0, 3.0)
 
 
 def test_a_number_alone_is_one_of_python_whatever_it_comes_in():

@@ -92,8 +92,9 @@ def _model(annotation: Any) -> Reader | None:
 
 
 def _collection(annotation: Any, beyond: Beyond) -> Reader | None:
-    """For a named tuple, a tuple of a fixed number of entries, or a list."""
-    inside = get_args(annotation)
+    """For a named tuple, a tuple of a fixed number of entries or of any, or a list."""
+    # A tuple of any length has its type and an ellipsis.
+    inside = tuple(option for option in get_args(annotation) if option is not ...)
     if hasattr(annotation, "_fields"):
         kinds = {
             field: reader(annotation.__annotations__[field], beyond) for field in annotation._fields
@@ -112,7 +113,8 @@ def _collection(annotation: Any, beyond: Beyond) -> Reader | None:
         return read_fields
     if get_origin(annotation) not in (tuple, list):
         return None
-    count = None if get_origin(annotation) is list else len(inside)
+    is_tuple = get_origin(annotation) is tuple
+    count = len(inside) if is_tuple and ... not in get_args(annotation) else None
     readers = [reader(option, beyond) for option in inside]
 
     def read_entries(value: Any, name: str, shapes: Shapes) -> Any:
@@ -124,7 +126,7 @@ def _collection(annotation: Any, beyond: Beyond) -> Reader | None:
             read(entry, f"{name}[{place}]", shapes) if read else entry
             for place, (read, entry) in enumerate(zip(entry_readers, entries, strict=True))
         )
-        return tuple(values) if count is not None else list(values)
+        return tuple(values) if is_tuple else list(values)
 
     return read_entries
 

@@ -4,7 +4,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from attlas.core.argument_validation import validate_arguments
 from attlas.core.errors import UserError
 
 
@@ -28,7 +27,6 @@ class Splits(NamedTuple):
     test: Split
 
 
-@validate_arguments
 def split_groups(groups: np.ndarray, sizes: tuple[int, ...], seed: int) -> tuple[np.ndarray, ...]:
     r"""Random disjoint index sets that keep equal examples on one side.
 
@@ -51,6 +49,8 @@ def split_groups(groups: np.ndarray, sizes: tuple[int, ...], seed: int) -> tuple
     """
     if not all(isinstance(size, int | np.integer) and size >= 0 for size in sizes):
         raise UserError(f"sizes = {sizes}: give whole numbers of at least 0")
+    if np.ndim(groups) != 1:
+        raise UserError(f"groups has shape {np.shape(groups)}: give the group of each example")
     _, members = np.unique(groups, return_inverse=True)
     order = np.random.default_rng(seed).permutation(members.max(initial=-1) + 1)
     rank = np.empty_like(order)

@@ -15,7 +15,7 @@ _HALVINGS = 200
 @validate_arguments
 def largest_eigenvalue_bound(
     diagonal: Float[np.ndarray, " k"],
-    off_diagonal: Float[np.ndarray, " k"],
+    off_diagonal: Float[np.ndarray, " j"],
     size: int,
     failure: float,
 ) -> float:
