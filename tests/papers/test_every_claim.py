@@ -87,7 +87,7 @@ def test_only_claims_whose_controls_are_far_are_listed():
     listed = [claim.name for claim in CLAIMS if claim.name in FAR_CONTROLS]
     assert set(listed) == FAR_CONTROLS
     far = set()
-    for seed in (0, *SEEDS):
+    for seed in (0, SEED, 2):
         reports = reports_of(dict.fromkeys(listed, seed))
         far |= {name for name, report in reports.items() if report["remote"]}
     assert far == FAR_CONTROLS

@@ -72,7 +72,7 @@ def test_it_lies_within_the_bound_that_knows_no_recurrence():
     [((0, 0), 5, 0.1), ((2, 1), 5, 0.1), ((2, 2), 1, 0.1), ((2, 2), 5, 0.0), ((2, 2), 5, 1.0)],
 )
 def test_bad_arguments_are_refused(lengths, size, failure):
-    with pytest.raises(UserError, match="choose|give"):
+    with pytest.raises(UserError, match=r"choose|give"):
         largest_eigenvalue_bound(np.ones(lengths[0]), np.ones(lengths[1]), size, failure)
 
 
