@@ -44,11 +44,8 @@ def condition_names(condition: nodes.Node) -> set[str]:
 def perturbations(data: xr.Dataset) -> Iterator[tuple[str, Change]]:
     """Names and changes of a record: coordinates, names and the places of gaps stay.
 
-    Values are mirrored within their range, reversed, sorted or levelled along each axis, reversed
-    along all, made equal, and multiplied, by a factor that may change along an axis or be that of
-    one name; their deviations from the mean along each axis are multiplied, in logarithms where
-    all are positive. Whole numbers, truth values and labels of an axis are reversed, sorted and
-    levelled only.
+    Values are mirrored within their range, reversed or sorted along each axis, reversed along all,
+    and multiplied; whole numbers, truth values and labels of an axis are reversed and sorted only.
     """
     axes = [str(name) for name, size in data.sizes.items() if size > 1]
     yield "mirrored", partial(_everywhere, change=_mirrored)
@@ -58,6 +55,17 @@ def perturbations(data: xr.Dataset) -> Iterator[tuple[str, Change]]:
         yield f"reversed along {axis}", partial(_along, axis=axis, change=_reversed)
         yield f"rising along {axis}", partial(_along, axis=axis, change=_rising)
         yield f"falling along {axis}", partial(_along, axis=axis, change=_falling)
+    yield "reversed along all axes", partial(_reversed_along_all, axes=axes)
+
+
+def further_perturbations(data: xr.Dataset) -> Iterator[tuple[str, Change]]:
+    """More of them: levelled, tilted, spread, of one name doubled, and all equal.
+
+    A tilt multiplies by a factor that changes along an axis; a spread multiplies deviations from
+    the mean along one, in logarithms where all values are positive.
+    """
+    axes = [str(name) for name, size in data.sizes.items() if size > 1]
+    for axis in axes:
         yield f"level along {axis}", partial(_along, axis=axis, change=_level)
         for name, end in (("up", 2.0), ("down", 0.5)):
             yield f"tilted {name} along {axis}", partial(_tilted, axis=axis, end=end)
@@ -68,7 +76,6 @@ def perturbations(data: xr.Dataset) -> Iterator[tuple[str, Change]]:
         for label in data[axis].values:
             yield f"twice for {label}", partial(_twice, axis=axis, label=label)
     yield "all equal", partial(_everywhere, change=np.ones_like)
-    yield "reversed along all axes", partial(_reversed_along_all, axes=axes)
 
 
 def one_at_a_time(data: xr.Dataset) -> Iterator[tuple[str, Change]]:

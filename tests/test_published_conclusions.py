@@ -11,7 +11,13 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 from concluding_sentences import concluding_words
-from perturbed_records import negated, one_at_a_time, perturbations, published
+from perturbed_records import (
+    further_perturbations,
+    negated,
+    one_at_a_time,
+    perturbations,
+    published,
+)
 
 from attlas.claims.verdict import Outcome
 from attlas.core.errors import UserError
@@ -292,7 +298,9 @@ def test_a_conclusion_is_that_of_its_records_and_claims(page, text, says):
 )
 def test_a_conclusion_turns_with_its_record(experiment, holds):
     data = record(experiment)
-    changes = chain(perturbations(data), one_at_a_time(data), negated(data))
+    changes = chain(
+        perturbations(data), one_at_a_time(data), negated(data), further_perturbations(data)
+    )
     assert any(denies(experiment, holds, change) for _, change in changes)
 
 

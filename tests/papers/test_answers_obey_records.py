@@ -1,11 +1,19 @@
 """Answers follow their records: none raises on a changed record, and each condition turns."""
 
 from contextlib import suppress
+from itertools import chain
 
 import numpy as np
 import pytest
 from jinja2 import Environment, StrictUndefined, nodes
-from perturbed_records import OF_THE_RUN, condition_names, negated, perturbations, published
+from perturbed_records import (
+    OF_THE_RUN,
+    condition_names,
+    further_perturbations,
+    negated,
+    perturbations,
+    published,
+)
 
 from attlas.core.errors import UserError
 from attlas.experiments.find import find_experiments
@@ -57,7 +65,8 @@ def test_an_answer_follows_its_record(experiment):
     said = write(experiment.answer(data))
     with np.errstate(all="ignore"):
         others = {
-            key: write(experiment.answer(change(data))) for key, change in perturbations(data)
+            key: write(experiment.answer(change(data)))
+            for key, change in chain(perturbations(data), further_perturbations(data))
         }
         if unturned(notes):
             for _, change in negated(data):
