@@ -9,17 +9,17 @@ from functools import partial
 import jax.numpy as jnp
 import numpy as np
 
-from attlas.claims.claim import Control, Status
+from attlas.claims.claim import Control, Status, assume
 from attlas.claims.statement import existence, probability
 from gu2024exploring.one_step import ROUNDINGS
-from gu2024exploring.trajectories import GENERAL, runs
+from gu2024exploring.trajectories import GENERAL, STEPS, runs
 
 _NARROW = GENERAL._replace(width=4, outputs=1, targets=(0.99, 1.0), planes=0)
 _LAZY = _NARROW._replace(targets=(0.033, 0.034))
 
 
 def measured(rng, count, setting):
-    """Movement and alignment of the kernel, and the loss that is left."""
+    """Movement and alignment of the kernel, the loss that is left, and m eta lambda."""
     training = runs(rng, count, setting)
     y = training["Y"].swapaxes(1, 2).reshape(count, -1)
     H = training["kernels"]
@@ -29,6 +29,7 @@ def measured(rng, count, setting):
         "moved": training["drift"][:, -1] / size[:, 0],
         "gained": along[:, -1] - along[:, 0],
         "left": training["square"][:, -1] / training["square"][:, 0],
+        "rate": training["m"] * training["eta"] * training["lam"],
     }
 
 
@@ -36,7 +37,13 @@ def measured(rng, count, setting):
     "Appendix H.2, feature learning",
     status=Status.NEW,
     sample=partial(measured, setting=_NARROW),
-    count=48,
+    assumptions=[
+        assume(
+            r"the linearised descent reaches 1/100: $(1 - m\eta\lambda)^{2\tau} \le \frac1{100}$",
+            lambda rate: 2 * STEPS[-1] * jnp.log1p(-rate) <= -jnp.log(100.0),
+        )
+    ],
+    count=72,
     roundings=ROUNDINGS,
     controls=[
         Control("lazy scaling: targets of length 1/30", sample=partial(measured, setting=_LAZY))
@@ -46,10 +53,11 @@ def feature_learning(moved, left):
     r"""$$m = 4,\; d = 1:\quad \frac{\|H(\tau)-H^*\|_F}{\|H^*\|_F} \ge 0.02,\quad
     \|F(\tau)-Y\|_F^2 \le \tfrac{1}{10} \|F(0)-Y\|_F^2$$
 
-    Four units fit four samples with a kernel that moves by 4 to 20 % of its norm, more than
+    Four units fit four samples with a kernel that moves by 4 to 25 % of its norm, more than
     $\lambda / 2$ in five runs of six: outside the regime of Theorem 4.2 and still convergent. At
     width 16 it moves by 0.4 % in the median, at width 64 by 0.03 %, at width 256 by 0.003 %: the
-    movement falls as $m^{-2}$ (lemma-5-3-even-order).
+    movement falls as $m^{-2}$ (lemma-5-3-even-order). Without the assumption one run of several
+    hundred keeps 13 % of its loss after 240 steps: its smallest eigenvalue is too small.
     """
     return jnp.asarray([0.02, 0.9]), jnp.stack((moved, 1 - left))
 
