@@ -67,21 +67,21 @@ def lemma_e_2_step(n, d, m, lam, B, *, times=1.0):
     "Lemma E.2, choice of the width",
     controls=[
         Control("$e^{13B}$ in place of $e^{18B}$", less=5.0),
-        Control("$e^{3B}$ in place of $e^{18B}$", less=15.0),
+        Control("$e^{2B}$ in place of $e^{18B}$", less=16.0),
     ],
 )
 def lemma_e_2_width(n, d, lam, delta, B, *, less=0.0):
     r"""$$n \ge 3,\ \delta \le .3,\ m = \lambda^{-2} n^2 d^2 e^{18B} \log^2(nd/\delta)
     \;\Rightarrow\; D < R,\quad
-    20.102\, c P \sqrt{nd}\, \|F\|_F \le m \lambda$$
+    10.101\, P \sqrt{nd}\, \|F\|_F \le m \lambda$$
 
     $D = 8 e^{3B} \sqrt{nd} \|F(0) - Y\| / (m \lambda)$ against $R = \lambda / (2nd e^{10B})$, and
-    what lemma-e-3-sharp needs for $|C_0| \le .1 m \eta \lambda \|u\|^2$, with $P \le e^{2B + 2R}$,
-    $c \le 2$, $\|F\| \le 2 \sqrt n$. $16\, e^{13B}$ would be enough: a fiftieth is reached.
+    what lemma-e-3-sharp needs for $|C_0| \le .1 m \eta \lambda \|u\|^2$, with $P \le e^{2B + 2R}$
+    and $\|F\| \le 2 \sqrt n$. $16\, e^{13B}$ would be enough: a fiftieth is reached.
     """
     m = 10 ** gu2024_width_at_radius_log10(n, d, lam, B, delta) * jnp.exp(-less * B)
     D = gu2024_movement(n, d, m, lam, B, gu2024_start(n, d, "printed"))
-    needed = 20.102 * 2 * jnp.exp(2 * B + 0.02) * jnp.sqrt(n * d) * 2 * jnp.sqrt(n)
+    needed = 10.101 * jnp.exp(2 * B + 0.02) * jnp.sqrt(n * d) * 2 * jnp.sqrt(n)
     return jnp.stack((D, needed / (m * lam))), jnp.stack(
         (gu2024_movement_radius(n, d, lam, B), 1.0)
     )

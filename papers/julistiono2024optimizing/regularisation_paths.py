@@ -39,6 +39,8 @@ NEAREST, PAST = 1.5e-3, 15.0
 """Least excess of a token off the margin, and that excess times the least radius, or more."""
 GAP = 1e-12
 """Relative Frank-Wolfe gap that counts as stationary."""
+CLOSE = 1.02
+"""Factor of the other exponent, whose attention SVM is a control."""
 CONE = 0.1
 """Width of the cone in which the local path is sought."""
 
@@ -138,11 +140,11 @@ def _compared(data, tokens, svm, next_svm, starts, p, cone=np.inf):
 @shared
 def _global(rng):
     batches = []
-    for (p, wrong_p), size in product(OTHER.items(), SIZES):
+    for p, size in product(OTHER, SIZES):
         data = gaussian_selections(rng, EACH, *size)
         tokens = best_tokens(data)
         svm = attention_svm_batch(data.X, data.z, tokens, p)
-        compared = attention_svm_batch(data.X, data.z, tokens, wrong_p)
+        compared = attention_svm_batch(data.X, data.z, tokens, CLOSE * p)
         random = rng.normal(size=(EACH, STARTS - 1, size[2], size[2]))
         starts = np.concatenate([svm.value[:, None], random], axis=1)
         batches.append(_compared(data, tokens, svm, compared, starts, p))
@@ -167,12 +169,12 @@ def _local(rng):
     for p, size in product(2 * list(OTHER), SIZES):  # batches of one size share a program
         data, tokens = _local_choices(rng, p, size)
         svm = attention_svm_batch(data.X, data.z, tokens, p)
-        best = attention_svm_batch(data.X, data.z, best_tokens(data), p)
+        compared = attention_svm_batch(data.X, data.z, tokens, CLOSE * p)
         shaken = 1 + 0.01 * (np.arange(STARTS) > 0)[:, None, None] * rng.normal(
             size=(len(tokens), STARTS, size[2], size[2])
         )
         starts = svm.value[:, None] * shaken
-        batches.append(_compared(data, tokens, svm, best, starts, p, CONE))
+        batches.append(_compared(data, tokens, svm, compared, starts, p, CONE))
     return batches
 
 
@@ -189,7 +191,7 @@ def global_paths(rng, count):
 def local_paths(rng, count):
     """The path near a choice of tokens that is locally but not globally optimal; at most 126.
 
-    As `global_paths`; `wrong` is the divergence from the globally optimal SVM.
+    As `global_paths`.
     """
     return in_turn(_local(rng), count)
 
@@ -205,6 +207,7 @@ PASSED = assume(
     lambda excess: excess >= NEAREST,
 )
 
+_OTHER = Control("the attention SVM of $1.02\\,p$", other=True)
 on_paths = partial(limit, source=Source.RECALLED, scales="multiples", assumptions=[SOLVED, PASSED])
 
 
@@ -212,7 +215,7 @@ on_paths = partial(limit, source=Source.RECALLED, scales="multiples", assumption
     "Regularisation-path theorem",
     sample=global_paths,
     count=63,
-    controls=[Control("the attention SVM of another $p$", other=True)],
+    controls=[_OTHER],
 )
 def regularisation_path(own, wrong, gap, *, other=False):
     r"""$$W(R)=\arg\min_{\|W\|_{p,p}\le R}\mathcal L(W):\quad \lim_{R\to\infty}\frac{W(R)}{R}
@@ -229,7 +232,7 @@ def regularisation_path(own, wrong, gap, *, other=False):
     "Local regularisation path",
     sample=local_paths,
     count=126,  # of half of them the lowest point is not stationary, or there is none in the cone
-    controls=[Control("the globally optimal attention SVM", other=True)],
+    controls=[_OTHER],
 )
 def local_regularisation_path(own, wrong, gap, *, other=False):
     r"""$$W(R)=\arg\min_{W\in S_{p,\mu}(W^\alpha_{mm}),\,\|W\|_{p,p}\le R}\mathcal L(W):\quad
