@@ -108,7 +108,7 @@ def test_bad_input_is_refused_before_anything_runs(squares, tmp_path):
     with pytest.raises(UserError, match="cannot write"):
         execute([squares], "smoke", store=Store(tmp_path / "file"))
     store = Store(tmp_path / "results")
-    with pytest.raises(UserError, match="unknown scale 'huge': choose smoke, quick, paper"):
+    with pytest.raises(UserError, match="unknown scale 'huge': choose smoke, quick, small, paper"):
         execute([squares], "huge", store=store)
     with pytest.raises(UserError, match="workers = 0"):
         execute([squares], "smoke", store=store, workers=0)

@@ -64,7 +64,7 @@ def test_a_name_that_cannot_be_a_folder_of_its_own_is_refused(name):
 
 def test_cells_are_those_of_the_grid_and_of_a_changed_one():
     toy = make(name="toy")
-    assert tuple(Scale) == ("smoke", "quick", "paper")
+    assert tuple(Scale) == ("smoke", "quick", "small", "paper")
     assert toy.cells(Scale.QUICK) == toy.grid.cells("quick")
     (cell,) = toy.changed({"x": "3"}).cells("quick")
     assert cell.settings == {"x": 3, "rate": 0.5, "steps": 30}

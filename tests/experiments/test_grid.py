@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 
 from attlas.core.errors import UserError
@@ -28,6 +30,14 @@ def test_cells_are_the_product_in_blocks_of_members():
     assert [c.settings["rate"] for c in GRID.cells("paper")] == [0.2] * 3
     assert labels(GRID, "paper")[0][2:] == (3, 0)
     assert labels(GRID, "paper")[1][2:] == (2, 0)
+
+
+def test_small_scale_is_that_of_the_paper_where_no_other_is_named():
+    assert GRID.cells("small") == GRID.cells("paper")
+    smaller = replace(GRID, small={"members": 1, "rate": 0.3})
+    assert [c.settings["rate"] for c in smaller.cells("small")] == [0.3] * 3
+    assert smaller.cells("paper") == GRID.cells("paper")
+    assert smaller.settings_values()["rate"] == [0.1, 0.3, 0.2]
 
 
 def test_functions_follow_what_is_changed():

@@ -67,6 +67,7 @@ GRID = Grid(
         "train": 40, "validation": 20, "test": 20, "probe": 12, "members": 2,
     },
     quick=lambda: REAL if is_present(MNIST) else {},
+    small={**REAL, "train": 2000, "members": 5},
     paper={
         **REAL, "filters": [32, 64], "width": 100, "hidden": lambda s: PAPER_SIZES[s.model].hidden,
         "rate": 1e-3, "batch": 64, "epochs": 20, "stop": 2.0,
@@ -143,7 +144,7 @@ def differences(data: xr.Dataset) -> dict[str, object]:
         f"({data.parameters.sel(model=model) / 1000:.0f}k parameters)"
         for model in data.model.values.tolist()
     )
-    gaps = ""
+    gaps, worse = "", False
     if "attention" in data.model and data.sizes["model"] > 1:
         ends = student_interval(gap(data).transpose("member", "model").values)
         names = (MODELS[model] for model in gap(data).model.values.tolist())
@@ -151,8 +152,11 @@ def differences(data: xr.Dataset) -> dict[str, object]:
             f"attention minus {name} {mean:+.1f} ± {half:.1f}"
             for name, mean, half in zip(names, *ends, strict=True)
         )
+        lows = dict(zip(gap(data).model.values, ends.mean - ends.half_width, strict=True))
+        worse = bool(lows.get("equal", 0.0) > 0)
     return {
         "text": TEXTS[data.attrs["images"]], "n": f"{data.attrs['train']:,}", "gaps": gaps,
+        "worse": worse,
         "members": data.sizes["member"], "accuracies": accuracies,
         "early": int(data.by_epoch.sel(set="training").isnull().any("epoch").sum()),
     }  # fmt: skip

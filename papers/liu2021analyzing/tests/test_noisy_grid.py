@@ -62,7 +62,8 @@ def test_figures_ask_and_answer_one_question(data):
     assert all(each.caption.count("?") == 1 for each in shown)
     assert all("stand-in" in each.caption for each in shown)
     _, alone = EXPERIMENT.drawn(data.sel(model=["cnn"]))
-    assert "not available yet" in alone.caption
+    assert "cells of the digit give" in shown[1].caption
+    assert "cells of the digit give" not in alone.caption
     plt.close("all")
 
 
@@ -74,3 +75,25 @@ def test_quick_takes_mnist_where_it_is(tmp_path, monkeypatch):
         (tmp_path / "mnist" / file).touch()
     assert {cell.settings["images"] for cell in GRID.cells("quick")} == {"mnist"}
     assert [cell.settings["hidden"] for cell in GRID.cells("paper")] == [128, 100, 100]
+    assert {cell.settings["train"] for cell in GRID.cells("small")} == {2000}
+
+
+def test_a_caption_says_whether_equal_weights_are_worse(data):
+    worse = data.assign(accuracy=data.accuracy.copy())
+    worse.accuracy.loc[{"model": "equal"}] = 0.3
+    assert "Equal weights are clearly worse than attention" in EXPERIMENT.drawn(worse)[0].caption
+    assert "is not seen here" in EXPERIMENT.drawn(data)[0].caption
+    plt.close("all")
+
+
+def test_the_answer_names_images(data):
+    answer = EXPERIMENT.answered(data)
+    assert "(95 %, 2 replications, 800 images" in answer
+    assert "+7.5 ± 31.8" in answer
+    assert "not clearly above" in answer
+    # Equal weights look at the digit with a quarter of their weight as well.
+    assert answer.startswith("Attention does not clearly find the digit")
+    found = data.assign(share=data.share + 0.1, accuracy=data.accuracy.copy())
+    found.accuracy.loc[{"model": "cnn"}] = 0.1
+    assert EXPERIMENT.answered(found).startswith("Attention finds the digit")
+    assert "clearly above that of CNN:" in EXPERIMENT.answered(found)

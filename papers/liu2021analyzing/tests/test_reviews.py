@@ -39,7 +39,7 @@ def test_differences_are_paired_with_the_baseline_of_the_own_table(data):
     assert "MLP" not in found.model
     assert "LSTM" not in found.model
     assert np.allclose(found.sel(model="equal weights"), 6)
-    assert np.allclose(found.sel(model="recurrent attention + l1"), 4)
+    assert np.allclose(found.sel(model="recurrent attention + l1"), 5)
     alone = data.sel(model=["self-attention"])
     assert np.isnan(gap(alone)).all()  # the baseline has not been run
 
@@ -48,8 +48,8 @@ def test_intervals_beside_zero_are_counted(data):
     rough = data.assign(accuracy=data.accuracy.copy())
     rough.accuracy.loc[{"n": 20, "model": "MLP + l1", "member": 0}] -= 1
     counts = differences(rough)["counts"]
-    assert counts.count("with 20 reviews 9 intervals lie above 0, 0 lie below") == 1
-    assert counts.count("with 40 reviews 10 intervals lie above 0, 0 lie below") == 1
+    assert counts.count("with 20 reviews 10 intervals lie above 0, 0 lie below") == 1
+    assert counts.count("with 40 reviews 11 intervals lie above 0, 0 lie below") == 1
 
 
 def test_table_has_every_model_beside_the_lost_numbers(data):

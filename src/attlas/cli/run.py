@@ -16,11 +16,12 @@ _SET = typer.Option(
     "--set", metavar="NAME=VALUES", help="Other values of a setting, with commas; repeatable."
 )
 _SCALE = typer.Option(
-    metavar="smoke|quick|paper",
-    help="Seconds, minutes, or the paper's sizes (about an hour if it names none).",
+    metavar="smoke|quick|small|paper",
+    help="Seconds, minutes, about an hour, or the paper's sizes (about an hour if it names none).",
 )
 _CHECKPOINT = typer.Option(
-    min=0, help="Seconds between checkpoints of a cell, 0 for none; 60 at paper scale, else 0."
+    min=0,
+    help="Seconds between checkpoints of a cell, 0 for none; 60 at small and paper scale, else 0.",
 )
 _PART = typer.Option(
     metavar="K/N",

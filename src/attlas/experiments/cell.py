@@ -1,4 +1,4 @@
-"""A cell: one point of an experiment's grid, and the three scales of a grid."""
+"""A cell: one point of an experiment's grid, and the scales of a grid."""
 
 import json
 import math
@@ -16,12 +16,18 @@ DTYPES = ("float64", "float32")
 class Scale(StrEnum):
     """How large a grid is: seconds or minutes per experiment, or the sizes of the paper.
 
-    For a paper without sizes, `PAPER` is what two cores compute in about an hour.
+    `SMALL` is what two cores compute in about an hour, where the paper's own sizes take far longer;
+    elsewhere it is `PAPER`, which is that much for a paper without sizes.
     """
 
     SMOKE = "smoke"
     QUICK = "quick"
+    SMALL = "small"
     PAPER = "paper"
+
+
+LONG = (Scale.PAPER, Scale.SMALL)
+"""Scales whose cells take long, so that they keep checkpoints."""
 
 
 def scale_named(name: str) -> Scale:
@@ -34,7 +40,7 @@ def scale_named(name: str) -> Scale:
         >>> scale_named("huge")
         Traceback (most recent call last):
             ...
-        attlas.core.errors.UserError: unknown scale 'huge': choose smoke, quick, paper
+        attlas.core.errors.UserError: unknown scale 'huge': choose smoke, quick, small, paper
     """
     if name not in tuple(Scale):
         raise UserError(f"unknown scale '{name}': choose {', '.join(Scale)}")

@@ -5,7 +5,7 @@ from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass
 
 from attlas.core.errors import UserError, extra_needed
-from attlas.experiments.cell import Cell, Scale, scale_named
+from attlas.experiments.cell import LONG, Cell, Scale, scale_named
 from attlas.experiments.checkpoint_files import (
     SECONDS,
     Checkpointing,
@@ -82,9 +82,9 @@ def execute(
         workers: processes on this machine.
         insecure: allow a remote scheduler without TLS.
         hours: limit after which no cell begins, see `attlas.experiments.time_limit`.
-        checkpoint: seconds between checkpoints of a cell, 0 for none. By default 60 at paper scale
-            and none below, where cells are brief. Workers on other machines need access to the
-            results folder.
+        checkpoint: seconds between checkpoints of a cell, 0 for none. By default 60 at small and
+            paper scale and none below, where cells are brief. Workers on other machines need access
+            to the results folder.
         part: which cells to compute; machines that share the folder may run several at once.
 
     Returns:
@@ -108,7 +108,7 @@ def execute(
         is_marked = seconds > 0 and on not in ("local", "dask")
         mark = stack.enter_context(driver_mark(store.root)) if is_marked else ""
         tasks = [_task(planned, store, seconds, mark) for planned in plan]
-        stream = _backend(tasks, on, workers, insecure, grid is not Scale.PAPER, limit)
+        stream = _backend(tasks, on, workers, insecure, grid not in LONG, limit)
         outcomes = stack.enter_context(contextlib.closing(stream))
         progress.begin(len(plan), reused)
         stack.callback(progress.end)
@@ -119,7 +119,7 @@ def execute(
 
 def _between(checkpoint: float | int | None, scale: Scale) -> float:
     """Seconds between two checkpoints; 0 for none."""
-    usual = SECONDS if scale is Scale.PAPER else 0.0
+    usual = SECONDS if scale in LONG else 0.0
     return usual if checkpoint is None else float(checkpoint)
 
 

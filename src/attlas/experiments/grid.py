@@ -1,4 +1,4 @@
-"""A grid: the cells of an experiment at three scales, as data that a user can change."""
+"""A grid: the cells of an experiment at four scales, as data that a user can change."""
 
 import difflib
 import itertools
@@ -41,6 +41,8 @@ class Grid:
         each: values of each axis. An axis of lists (sizes computed together) has one cell per list.
         smoke: axes and settings that differ at the smallest scale; a function if they depend on
             which data are present.
+        small: axes and settings that differ at the largest scale that two cores compute in about an
+            hour, where the paper's own takes far longer; None where it does not.
         paper: axes and settings that differ at the paper's own scale; if the paper has none, at the
             largest that two cores compute in about an hour.
         where: predicate that selects combinations as cells; all when None.
@@ -62,6 +64,7 @@ class Grid:
     fixed: Values = field(default_factory=dict)
     smoke: Values | Callable[[], Values] = field(default_factory=dict)
     quick: Values | Callable[[], Values] = field(default_factory=dict)
+    small: Values | Callable[[], Values] | None = None
     paper: Values | Callable[[], Values] = field(default_factory=dict)
     where: Callable[[Settings], bool] | None = None
     data: Callable[[Settings], Hashed | None] | None = None
@@ -105,6 +108,12 @@ class Grid:
         """Names of the axes, including those that `changed` introduced."""
         swept = (name for name, value in self.changes.items() if isinstance(value, _Swept))
         return tuple(dict.fromkeys([*self.each, *swept]))
+
+    @property
+    def largest_first(self) -> tuple[Scale, ...]:
+        """The scales that differ, from the largest to the smallest."""
+        small = () if self.small is None else (Scale.SMALL,)
+        return (Scale.PAPER, *small, Scale.QUICK, Scale.SMOKE)
 
     def changed(self, values: Mapping[str, Any], of: str = "this experiment") -> "Grid":
         """The grid with other values of some settings, at every scale.
@@ -154,9 +163,12 @@ class Grid:
 
     def _declared(self, scale: Scale) -> tuple[dict[str, list[Any]], dict[str, Any]]:
         """Axes and shared settings of a scale."""
-        scale_values = {Scale.SMOKE: self.smoke, Scale.QUICK: self.quick, Scale.PAPER: self.paper}[
-            scale
-        ]
+        scale_values = {
+            Scale.SMOKE: self.smoke,
+            Scale.QUICK: self.quick,
+            Scale.SMALL: self.paper if self.small is None else self.small,
+            Scale.PAPER: self.paper,
+        }[scale]
         overrides = scale_values() if callable(scale_values) else scale_values
         settings = {**self.each, **self.fixed, **overrides, **self.changes}
         axes = {name: list(settings[name]) for name in settings if name in self.axes}

@@ -42,7 +42,7 @@ def load(
     """
     selected = experiment if isinstance(experiment, Experiment) else one_named(experiment)
     selected = selected.changed(settings or {})
-    scales = (Scale.PAPER, Scale.QUICK, Scale.SMOKE) if scale is None else (scale_named(scale),)
+    scales = selected.grid.largest_first if scale is None else (scale_named(scale),)
     there = _current(selected, results)
     best = ScaleRecords()
     for grid_scale in scales:

@@ -1,4 +1,4 @@
-"""The published records: runs at the papers' sizes, and the estimated cost of the missing cells.
+"""The published records: runs at the papers' sizes, or small ones, and what missing cells cost.
 
 They are the results folder `records/` of the repository, of at most `LARGEST` bytes.
 `estimates.json` in it lists the missing cells of each experiment and their cost, estimated from
@@ -34,10 +34,10 @@ _LARGEST_TEXT = 2**20
 
 
 def publish(results: Path | str, folder: Path | str = PUBLISHED) -> int:
-    """Copy the records of paper scale from a results folder, and estimate the missing cells.
+    """Copy the records of small and paper scale, and estimate the missing cells of paper scale.
 
     Args:
-        results: a results folder with records of paper scale, and smaller ones to estimate from.
+        results: a results folder with records of both, and smaller ones to estimate from.
         folder: target; the published records by default.
 
     Returns:
@@ -52,7 +52,8 @@ def publish(results: Path | str, folder: Path | str = PUBLISHED) -> int:
     for experiment in find_experiments():
         keys = {
             record_key(experiment.name, experiment.revision, cell)
-            for cells in experiment.grid.layouts(Scale.PAPER)
+            for scale in (Scale.SMALL, Scale.PAPER)
+            for cells in experiment.grid.layouts(scale)
             for cell in cells
         }
         _copy(source, target, experiment.name, keys)

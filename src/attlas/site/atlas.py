@@ -67,7 +67,7 @@ def write_atlas(
             go into a folder beside it that has its name without the suffix.
         names: what to show, see `attlas.site.selection.select`.
         single: whether to write everything to `out`.
-        published: further records, usually the published ones of paper scale; missing cells are
+        published: further records, usually the published ones; missing cells are
             listed with their estimated cost.
 
     Returns:

@@ -12,7 +12,6 @@ from markupsafe import Markup
 from attlas._files.plain_file import printable
 from attlas.core.errors import UserError
 from attlas.display.terminal import plain
-from attlas.experiments.cell import Scale
 from attlas.experiments.experiment import CaptionedFigure, Experiment
 from attlas.experiments.load import ScaleRecords, of_scale
 from attlas.experiments.record import Record
@@ -100,7 +99,7 @@ def _largest(
 ) -> tuple[str, ScaleRecords]:
     """The scale to show: the most complete grid, of equally complete ones the largest."""
     layouts: dict[str, ScaleRecords] = {}
-    for scale in (Scale.PAPER, Scale.QUICK, Scale.SMOKE):
+    for scale in experiment.grid.largest_first:
         try:
             layout = of_scale(experiment, scale, by_key)
         except UserError as error:

@@ -26,11 +26,13 @@ class LuongReader(eqx.Module):
         lstm: the two LSTMs, and the network that reads z.
         W_a: of the score.
         W_c: from the context and the last states.
+        temperature: divisor of the scores; at a very large one all words weigh the same.
     """
 
     lstm: LstmReader
     W_a: Float[Array, "s s"]
     W_c: Float[Array, "s _"]
+    temperature: Any = 1.0
 
     def attention(self, x: Float[Array, "t p"], mask: WordMask = None) -> Float[Array, "1 p"]:
         """The attention weights, one row.
@@ -52,7 +54,7 @@ class LuongReader(eqx.Module):
         return self.lstm.logit(jnp.tanh(self.W_c @ jnp.concatenate([context, last])))
 
     def _weights(self, last: Array, states: Array, mask: WordMask) -> Array:
-        scores = states @ (self.W_a.T @ last)
+        scores = states @ (self.W_a.T @ last) / self.temperature
         return jax.nn.softmax(scores if mask is None else jnp.where(mask, scores, -jnp.inf))
 
 

@@ -91,7 +91,7 @@ def make_review_model(
     Args:
         kind: "mlp", "attention", "lstm", "luong" or "recurrent".
         strength: factor of the l1 penalty.
-        temperature: divisor of the attention logits; for "attention" only.
+        temperature: divisor of the attention logits; for "attention" and "luong" only.
 
     Examples:
         >>> sizes = ReviewSizes(5, 3, 2, 4, 2, 2, (3,))
@@ -111,7 +111,8 @@ def make_review_model(
     elif kind == "lstm":
         network = make_lstm_reader(second, t, sizes.state, sizes.readers, f32)
     elif kind == "luong":
-        network = make_luong_reader(second, t, sizes.state, sizes.readers, f32)
+        reader = make_luong_reader(second, t, sizes.state, sizes.readers, f32)
+        network = eqx.tree_at(lambda m: m.temperature, reader, temperature)
     elif kind == "recurrent":
         network = make_recurrent_attention(second, t, d, sizes.steps, score_units=t, dtype=f32)
     else:
