@@ -16,6 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
+from attlas.claims.claim import assume
 from attlas.claims.sampling import shared
 from attlas.data.token_selection import TokenSelection
 from attlas.norms.entrywise import entrywise_norm
@@ -35,7 +36,7 @@ from julistiono2024optimizing.library.token_selection.late_flow import late_flow
 OTHER = {1.5: 3.0, 2.0: 3.0, 3.0: 1.5}
 """Each p of a flow, and another p whose attention SVM it does not approach."""
 COUNT = 64
-STEPS, STEP, EVERY = 1600, 0.1, 40
+STEPS, STEP, EVERY = 1600, 0.1, 20
 GROWTH, REACH = 1.05, 1e8
 """Of ||W|| in an implicit step, and in all of them: norms of 10^10 in the end."""
 RESOLVED = 1e-22
@@ -76,7 +77,7 @@ def best_tokens(data):
 
 @partial(jax.jit, static_argnums=(3, 4))
 def run_flows(data, W0, p, steps=STEPS, step=STEP, mixture=LOGISTIC):
-    """Flows of stacked problems from W0, recorded 160 times; one program for all p and losses."""
+    """Flows of stacked problems from W0, recorded every 20 steps; one program for all."""
     flow = partial(mirror_flow, steps=steps, step=step, record_at=range(EVERY, steps + 1, EVERY))
 
     def flow_of_problem(problem, W, p, mixture):
@@ -153,6 +154,9 @@ def late_paths(data, W0, p, mixture=LOGISTIC, reach=REACH):
 def solved(paths):
     """Which flows were solved to their end."""
     return np.isfinite(paths.norm[:, -1])
+
+
+SOLVED = assume("each implicit step of the flow is solved", lambda solved: solved)
 
 
 def last_resolved(divergence):

@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from attlas.claims.claim import Control, Sides, Status, assume
+from attlas.claims.claim import Control, Sides, Status
 from attlas.claims.sampling import in_turn, shared
 from attlas.claims.statement import identity, limit
 from attlas.data.token_selection import TokenSelection
@@ -36,13 +36,14 @@ from julistiono2024optimizing.direction_metric import (
     half_square,
     lag_of,
 )
-from julistiono2024optimizing.flow_instances import late_paths, solved
+from julistiono2024optimizing.flow_instances import SOLVED, late_paths, solved
 from julistiono2024optimizing.instances import ROUNDINGS, condition
 from julistiono2024optimizing.late_errors import (
     APART,
     BACK,
     Late,
     late_records,
+    leads_early,
     roundings_of,
     sides,
     suprema,
@@ -50,8 +51,8 @@ from julistiono2024optimizing.late_errors import (
 from julistiono2024optimizing.library.token_selection.gradient import selection_gradient
 
 _EXPONENTS = (1.25, 1.5, 1.75, 2.0, 2.5, 3.0, 4.0)
-_COUNT, _FLOWS, LEADS = 40, 38, 300.0
-"""Problems of each claim, flows of each size, and the norm from which the leading term leads."""
+_COUNT, _FLOWS = 40, 38
+"""Problems of each claim, and flows of each size."""
 SIZES = ((2, 4), (3, 2), (5, 3))
 """Samples and dimensions of the flows; each is a program of its own."""
 
@@ -231,10 +232,8 @@ _laws = jax.jit(jax.vmap(lambda *arrays: sum(law_of(*arrays))))
 def _readable(W_mm, start, C, gram, p, theta, share):
     """Whether four norms can decide: the leading term leads early, the lag is clear of rounding."""
     lag, memory = law_of(jnp.ones(1), W_mm, start, C, gram, p, theta, share)
-    ratio = half_square(memory, W_mm, p) / half_square(lag, W_mm, p)
-    # Their ratio of lengths is that of x^|p - 2| at the norm from which the leading term leads.
-    logs = jnp.where(p < 2, -1, 1) * jnp.log(ratio) / 2
-    leads = jnp.all(start == 0) | (logs < jnp.abs(p - 2) * jnp.log(LEADS)) | (p == 2)
+    squares = half_square(lag[0], W_mm, p), half_square(memory[0], W_mm, p)
+    leads = jnp.all(start == 0) | leads_early(*squares, p)
     return leads & (roundings_of(lag[0], W_mm, C, gram, p) < 500)
 
 
@@ -254,7 +253,8 @@ def _flows(rng, n, d):
     data = TokenSelection(*(jnp.asarray(batch[name]) for name in ("X", "y", "z", "v")))
     path = late_paths(data, batch["W"], batch["p"], batch["mixture"])
     laws = _laws(path.norm, *(batch[name] for name in names))
-    late = late_records(path, laws, *(batch[name] for name in ("W_mm", "C", "gram", "p")))
+    W_mm, C, gram, p = (batch[name] for name in ("W_mm", "C", "gram", "p"))
+    late = late_records(path, laws, W_mm, C, gram, p, p == 2)
     # A flow that keeps a sample at its worse token does not go to W_mm.
     gaps = np.einsum("bnde,bde->bn", batch["C"], late.W[:, -1]) / late.norm[:, -1:]
     flows = {**batch, "solved": solved(path), "x": late.norm[:, ::APART]}
@@ -271,9 +271,6 @@ def flows_from(rng, count, zero=True):
     flows = _padded([_flows(rng, *size) for size in SIZES])
     rows = (flows["moved"] != zero) & (zero | (flows["p"] >= 1.5))
     return {name: value[rows][:count] for name, value in flows.items()}
-
-
-SOLVED = assume("each implicit step of the flow is solved", lambda solved: solved)
 
 
 @limit(

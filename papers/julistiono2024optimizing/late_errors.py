@@ -20,11 +20,12 @@ from julistiono2024optimizing.flow_instances import GROWTH
 
 CLEAR = 8.0
 """Times its error that a distance is at the last norm at which it is read."""
+LEADS = 300.0
+"""The norm from which the leading of two terms leads, where four later norms are to decide."""
 FIRST = 160.0
 """The least first norm, where implicit steps begin: distances below their errors are read there."""
 APART, BACK = 28, 84
-"""Records between two scales, which is a factor of about 4, and between the first and the last.
-At p = 2, where distances fall like x^-2 and soon to rounding, it is half of them and 2."""
+"""Records between two scales, and between the first and the last."""
 
 
 class Late(NamedTuple):
@@ -62,6 +63,13 @@ def roundings_of(law, W_mm, C, gram, p, older=True):
     return (aim + _in_span(terms, gram)) / jnp.sqrt(2 * half_square(law, W_mm, p))
 
 
+def leads_early(lag, memory, p):
+    """Whether of two squared lengths at norm one the leading term leads from `LEADS` on."""
+    # Their ratio is that of x^|2 p - 4| at the norm from which the leading term leads.
+    logs = jnp.where(p < 2, -1, 1) * jnp.log(memory / lag)
+    return (p == 2) | (logs < jnp.abs(2 * p - 4) * jnp.log(LEADS))
+
+
 def _in_span(gaps, gram):
     """The largest length of sum b_i C_i where H b is gaps with any signs."""
     return jnp.sqrt(gaps @ jnp.abs(jnp.linalg.inv(gram)) @ gaps)
@@ -95,19 +103,24 @@ def sides(laws, late, W_mm, C, gram, p):
     return Sides(distance[at], jnp.zeros(len(at)), magnitude=rounding, error=error)
 
 
-def late_records(paths, laws, W_mm, C, gram, p):
-    """Records of late paths until the last at which distances are clear of their errors."""
+def late_records(paths, laws, W_mm, C, gram, p, steep, first=FIRST):
+    """Records of late paths until the last at which distances are clear of their errors.
+
+    Norms grow by 64 in all, and by 8 where distances are steep and fall soon to rounding, as at
+    p = 2 like x^-2.
+    """
     norm, unsolved = paths.norm, paths.unsolved
     arrays = (laws, paths.W, norm, unsolved, W_mm, C, gram, p)
     distance, rounding, error = (
         np.asarray(a) for a in _seen_along(*(jnp.asarray(a) for a in arrays))
     )
     allowed = np.finfo(float).eps * rounding + error
-    back = np.where(np.asarray(p) == 2, BACK // 2, BACK)
-    least = np.sum(norm <= FIRST, axis=1) + back
-    hidden = ~(distance > CLEAR * allowed) & (np.arange(norm.shape[1]) > least[:, None])
+    span = np.where(np.asarray(steep), 8.0, 64.0)[:, None]
+    hidden = ~(distance > CLEAR * allowed) & (norm > first * span)
     end = np.sum(np.isfinite(norm), axis=1) - 1
-    last = np.where(hidden.any(axis=1), np.argmax(hidden, axis=1) - 1, end)
-    at = last[:, None] - np.ceil(back[:, None] * np.arange(BACK, -1, -1) / BACK).astype(int)
-    rows, at = np.arange(len(at))[:, None], np.clip(at, 0, end[:, None])
+    last = np.where(hidden.any(axis=1), np.argmax(hidden, axis=1), end)
+    aims = norm[np.arange(len(last)), last][:, None] * span ** (np.arange(-BACK, 1) / BACK)
+    solved_norm = np.where(np.isfinite(norm), norm, np.inf)
+    at = np.argmin(np.abs(np.log(solved_norm[:, None] / aims[..., None])), axis=2)
+    rows = np.arange(len(last))[:, None]
     return Late(*(np.asarray(array)[rows, at] for array in (paths.W, norm, unsolved)))

@@ -25,8 +25,6 @@ N = 10.0 ** np.arange(1, 5)
 
 
 EXEMPT = {
-    "julistiono2024optimizing/one-support-sample",
-    "julistiono2024optimizing/two-support-samples",
     "julistiono2024optimizing/token-without-multiplier",
     "julistiono2024optimizing/joint-regularisation-path",
 }
