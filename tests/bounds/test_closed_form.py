@@ -85,3 +85,20 @@ def test_within_vmap_the_program_is_that_of_the_formula():
 def test_not_a_number_is_no_probability():
     with pytest.raises(UserError, match=r"^delta is NaN"):
         generalisation_gap(0.1, 100, float("nan"))
+
+
+def test_numbers_within_a_program_that_is_traced_pass():
+    @closed_form
+    def quotient(x: float) -> Array:
+        return outside / x
+
+    def program(y):
+        nonlocal outside
+        outside = y
+        return quotient(2.0)
+
+    outside = jnp.zeros(())
+    assert float(jax.jit(program)(3.0)) == 1.5
+    outside = jnp.zeros(())
+    with pytest.raises(UserError, match="quotient is not defined there"):
+        quotient(0.0)

@@ -101,11 +101,14 @@ def _undefined(function: Callable, reason: str) -> UserError:
 
 def _holds_nan(value: Any) -> bool:
     """Whether a number or an entry of an array is NaN in a result."""
-    leaves = jax.tree.leaves(value)
-    arrays = (leaf for leaf in leaves if isinstance(leaf, float | np.ndarray | jax.Array))
+    numbers = (
+        leaf
+        for leaf in jax.tree.leaves(value)
+        if isinstance(leaf, float | np.ndarray | jax.Array) and not is_traced(leaf)
+    )
     return any(
         bool(np.isnan(np.asarray(leaf)).any())
-        for leaf in arrays
+        for leaf in numbers
         if jnp.issubdtype(jnp.result_type(leaf), jnp.floating)
     )
 

@@ -45,6 +45,7 @@ def publish_strengths(results: Path | str, folder: Path | str = PUBLISHED) -> Pa
             "strength": current[claim.name].strength,
             "ratio": current[claim.name].ratio,
             "attacked": current[claim.name].challenge is not None,
+            "remote": current[claim.name].remote,
         }
         for claim in claims
     }
