@@ -5,6 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from attlas.bounds.closed_form import closed_form
 from attlas.bounds.covering.dudley import entropy_integral
 from attlas.bounds.covering.trauger2023_allocation import trauger2023_allocation
 from attlas.bounds.generalisation.generalisation_gap import generalisation_gap
@@ -89,7 +90,7 @@ def test_not_a_number_is_no_probability():
 
 def test_numbers_within_a_program_that_is_traced_pass():
     @closed_form
-    def quotient(x: float) -> Array:
+    def quotient(x: float) -> jax.Array:
         return outside / x
 
     def program(y):
