@@ -92,7 +92,7 @@ MEASURES = {
     "whole weights": (lambda: concentration(np.eye(2, dtype=int)), "type int64: .* floating"),
     "rows of no weight": (lambda: concentration(np.zeros((2, 0))), "lengths from 0"),
     "tau = 0": (lambda: concentration(ROWS, taus=(0.0,)), r"taus = \(0.0,\): .* between 0 and 1"),
-    "tau not a number": (lambda: concentration(ROWS, taus=(NAN,)), "between 0 and 1"),
+    "tau not a number": (lambda: concentration(ROWS, taus=(NAN,)), "1 entries that are NaN"),
     "lengths beyond": (lambda: concentration(ROWS, np.array([4, 5])), "4 to 5 in rows of 4"),
     "a length too many": (lambda: concentration(ROWS, [4, 4, 4]), r"\(3,\) .* for rows \(2,\)"),
     "half lengths": (lambda: concentration(ROWS, np.array([4.0, 2.5])), "one whole number per row"),

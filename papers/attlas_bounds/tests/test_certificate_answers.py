@@ -88,7 +88,7 @@ def test_the_ledger_names_the_least_of_the_bounds_that_paid_for_the_choice():
     ("change", "phrase"),
     [
         (lambda data: data.assign(least=0 * data.least + 0.6), "nothing is certified"),
-        (lambda data: data.assign(needed=data.needed * np.inf), "not finite at this scale"),
+        (lambda data: data.assign(needed=data.needed * np.inf), "infinite at this scale"),
         (
             lambda data: data.assign(needed=data.needed.copy(data=data.needed * 0 + np.arange(10))),
             "No bound needs fewer",
