@@ -62,7 +62,7 @@ def sides_of(divergence, gap):
     return Sides(divergence, 0 * one, magnitude=one, error=error)
 
 
-def _path(data, tokens, target, next_target, starts, multiples, p, cone):
+def _path(data, tokens, target, others, starts, multiples, p, cone):
     """The lowest point of all starts in the cone at each radius, and whether it is a minimiser's.
 
     It must be stationary and no worse than W_mm scaled to the radius, which is in the ball as well:
@@ -90,7 +90,8 @@ def _path(data, tokens, target, next_target, starts, multiples, p, cone):
     rounded = 2**10 * jnp.finfo(norm.dtype).eps * jnp.abs(scaled)
     reached = height[row, lowest] <= scaled + rounded
     along = jax.vmap(jax.vmap(direction_divergence, (0, None, None)), (0, None, None))
-    right, wrong = along(W, target, p), along(W, next_target, p)[row, lowest]
+    right = along(W, target, p)
+    wrong = jax.vmap(lambda other: along(W, other, p)[row, lowest])(others)
     # Points that rounding does not tell from the lowest one must be the same.
     tied = (height <= height[row, lowest][:, None] + rounded[:, None]) & (gap <= GAP)
     spread = jnp.max(jnp.where(tied, right, 0), 1) - jnp.min(jnp.where(tied, right, jnp.inf), 1)
@@ -114,18 +115,20 @@ _paths = eqx.filter_jit(jax.vmap(_path, in_axes=(0, 0, 0, 0, 0, 0, None, None)))
 _are_local = eqx.filter_jit(jax.vmap(is_locally_optimal))
 
 
-def _compared(data, tokens, svm, next_svm, starts, p, cone=np.inf):
-    """Paths of stacked problems, and how far they are from their SVM and from another one."""
+def _compared(data, tokens, svm, others, starts, p, cone=np.inf):
+    """Paths of stacked problems, and how far they are from their SVM and from other ones."""
     excess = np.asarray(_excesses(data, jnp.asarray(tokens), svm.value))
     times = np.maximum(1, PAST / (np.maximum(excess, NEAREST) * MULTIPLES[0]))
     multiples = times[:, None] * MULTIPLES
-    problem = tokens, svm.value, next_svm.value, starts, multiples
+    directions = np.stack([other.value for other in others], axis=1)
+    problem = tokens, svm.value, directions, starts, multiples
     arguments = map(jnp.asarray, (*problem, p, cone))
-    svm_gap = np.max([np.asarray(a.certificate["gap"]) for a in (svm, next_svm)], axis=0)
+    solved = (svm, *others)
+    svm_gap = np.max([np.asarray(each.certificate["gap"]) for each in solved], axis=0)
     reached, gap, right, wrong = map(np.asarray, _paths(data, *arguments))
     gap = np.maximum(gap, np.finfo(gap.dtype).eps) + np.maximum(svm_gap, 0)[:, None]
     batch = {
-        "certified": np.asarray((svm.result == 0) & (next_svm.result == 0)) & reached,
+        "certified": np.all([each.result == 0 for each in solved], axis=0) & reached,
         "multiples": multiples,
         "excess": excess,
         "own": right,
@@ -147,7 +150,7 @@ def _global(rng):
         compared = attention_svm_batch(data.X, data.z, tokens, CLOSE * p)
         random = rng.normal(size=(EACH, STARTS - 1, size[2], size[2]))
         starts = np.concatenate([svm.value[:, None], random], axis=1)
-        batches.append(_compared(data, tokens, svm, compared, starts, p))
+        batches.append(_compared(data, tokens, svm, [compared], starts, p))
     return batches
 
 
@@ -169,7 +172,10 @@ def _local(rng):
     for p, size in product(2 * list(OTHER), SIZES):  # batches of one size share a program
         data, tokens = _local_choices(rng, p, size)
         svm = attention_svm_batch(data.X, data.z, tokens, p)
-        compared = attention_svm_batch(data.X, data.z, tokens, CLOSE * p)
+        compared = [
+            attention_svm_batch(data.X, data.z, tokens, CLOSE * p),
+            attention_svm_batch(data.X, data.z, best_tokens(data), p),
+        ]
         shaken = 1 + 0.01 * (np.arange(STARTS) > 0)[:, None, None] * rng.normal(
             size=(len(tokens), STARTS, size[2], size[2])
         )
@@ -182,7 +188,7 @@ def global_paths(rng, count):
     """The path of random problems: lowest points of W_mm and three random starts.
 
     `certified`, `multiples` = R / ||W_mm||, and the divergences from the attention SVM of this p,
-    `own`, and of another, `wrong`, with the `gap` that they are wrong by and the least `excess` of
+    `own`, and of others, `wrong`, with the `gap` that they are wrong by and the least `excess` of
     a token off the margin; at most 63.
     """
     return in_turn(_global(rng), count)
@@ -191,7 +197,7 @@ def global_paths(rng, count):
 def local_paths(rng, count):
     """The path near a choice of tokens that is locally but not globally optimal; at most 126.
 
-    As `global_paths`.
+    As `global_paths`; the second of `wrong` is the divergence from the globally optimal SVM.
     """
     return in_turn(_local(rng), count)
 
@@ -207,7 +213,7 @@ PASSED = assume(
     lambda excess: excess >= NEAREST,
 )
 
-_OTHER = Control("the attention SVM of $1.02\\,p$", other=True)
+_OTHER = Control("the attention SVM of $1.02\\,p$", other=1)
 on_paths = partial(limit, source=Source.RECALLED, scales="multiples", assumptions=[SOLVED, PASSED])
 
 
@@ -217,7 +223,7 @@ on_paths = partial(limit, source=Source.RECALLED, scales="multiples", assumption
     count=63,
     controls=[_OTHER],
 )
-def regularisation_path(own, wrong, gap, *, other=False):
+def regularisation_path(own, wrong, gap, *, other=0):
     r"""$$W(R)=\arg\min_{\|W\|_{p,p}\le R}\mathcal L(W):\quad \lim_{R\to\infty}\frac{W(R)}{R}
     =\frac{W^{opt}_{mm}}{\|W^{opt}_{mm}\|_{p,p}}$$
 
@@ -225,16 +231,16 @@ def regularisation_path(own, wrong, gap, *, other=False):
     times $\|W_{mm}\|_{p,p}$, and more where a token lies less than 0.015 beyond the margin;
     $W(R)$ is the lowest point reached from $W_{mm}$ and three random starts.
     """
-    return sides_of(wrong if other else own, gap)
+    return sides_of(wrong[other - 1] if other else own, gap)
 
 
 @on_paths(
     "Local regularisation path",
     sample=local_paths,
     count=126,  # of half of them the lowest point is not stationary, or there is none in the cone
-    controls=[_OTHER],
+    controls=[_OTHER, Control("the globally optimal attention SVM", other=2)],
 )
-def local_regularisation_path(own, wrong, gap, *, other=False):
+def local_regularisation_path(own, wrong, gap, *, other=0):
     r"""$$W(R)=\arg\min_{W\in S_{p,\mu}(W^\alpha_{mm}),\,\|W\|_{p,p}\le R}\mathcal L(W):\quad
     \lim_{R\to\infty}\frac{W(R)}{R}=\frac{W^\alpha_{mm}}{\|W^\alpha_{mm}\|_{p,p}}$$
 
@@ -243,4 +249,4 @@ def local_regularisation_path(own, wrong, gap, *, other=False):
     $\mu \le \mu_0$: another choice's direction may lie in the cone as well. They are stationary,
     so that the constraint of the cone is not active.
     """
-    return sides_of(wrong if other else own, gap)
+    return sides_of(wrong[other - 1] if other else own, gap)
