@@ -48,6 +48,7 @@ ALSO = {
     "compression_bound": {"loss": 0.25, "n": 100},
     "least_squares_risk": {"n": 50},
     "regression_risk_floor": {"n": 50},
+    "smoothed_losses": {"p": np.array([0.25, 0.5]), "vocabulary": 4, "alpha": 0.5},
 }
 """What a call with the sharp constants cannot do without, though it has a default; counts."""
 

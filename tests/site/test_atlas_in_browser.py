@@ -127,7 +127,7 @@ SEARCHES = {
     "do more heads help": ("Do more heads help?", "the test loss rises with the number of heads"),
     "why is every bound vacuous": ("Why is every bound vacuous?", "every bound is vacuous at"),
     "what is a tangent-kernel margin": ("tangent-kernel margin", "norm 1"),
-    "is Theorem 4.2 of gu2024 right": ("Theorem 4.2", "A width of about"),
+    "is Theorem 4.2 of gu2024 right": ("Theorem 4.2", "A width of this size"),
 }
 """What is typed on the front page, the first result, and what is read where it leads."""
 

@@ -138,5 +138,7 @@ def _require_bounded(rules: list[dict[str, Any]]) -> None:
             copies *= sum("Sequence" in piece for piece in single)
             own = {name: len(token["ids"]) for name, token in rule["special_tokens"].items()}
             names = [piece["SpecialToken"]["id"] for piece in single if "SpecialToken" in piece]
+            if unknown := [name for name in names if name not in own]:
+                raise UserError(f"encloses a text in the unknown token {unknown[0]!r:.40}")
             if copies > MOST_EXPANSION or sum(own[name] for name in names) > TOKENIZER.levels:
                 raise UserError("encloses a text in more than a few tokens, or repeats it")

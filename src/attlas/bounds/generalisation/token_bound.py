@@ -11,11 +11,12 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float
 
-from attlas.bounds.closed_form import closed_form
 from attlas.bounds.generalisation.conditions import require_bits, require_delta
 from attlas.bounds.generalisation.risk_bound import CODE_BEFORE, Condition, RiskBound
+from attlas.core.argument_validation import validate_arguments
 from attlas.core.arrays import ArrayInput, read_arrays
 from attlas.core.errors import UserError
+from attlas.core.ranges import require_at_least
 
 SMOOTHINGS = (0.5, 0.25, 0.1, 0.03, 0.01, 0.003, 0.001, 1e-4)
 SLOPES = tuple(0.5 / 2**k for k in range(10))
@@ -99,7 +100,7 @@ def token_bound(
     )
 
 
-@closed_form
+@validate_arguments
 def smoothed_losses(
     p: Float[np.ndarray, " N"], vocabulary: int, alpha: float
 ) -> tuple[Float[np.ndarray, " N"], float, float]:
@@ -116,13 +117,16 @@ def smoothed_losses(
         >>> Z.tolist(), round(width, 2)
         ([1.0, 0.0], 15.62)
     """
+    require_at_least(1, vocabulary=vocabulary)
+    if not 0 < alpha < 1:
+        raise UserError(f"alpha = {alpha}: the share of the uniform law must lie in (0, 1)")
     low = math.log2(1 - alpha + alpha / vocabulary)
     width = math.log2(1 + (1 - alpha) * vocabulary / alpha)
     Z = (low - np.log2((1 - alpha) * p + alpha / vocabulary)) / width
     return np.clip(Z, 0.0, 1.0), -low, width
 
 
-@closed_form
+@validate_arguments
 def bernstein_exponent(slope: float) -> float:
     r"""The function $\psi(\lambda)=-\ln(1-\lambda)-\lambda$ of a slope $\lambda\in[0,1)$.
 
@@ -130,10 +134,12 @@ def bernstein_exponent(slope: float) -> float:
         >>> round(bernstein_exponent(0.5), 6)
         0.193147
     """
+    if not 0 <= slope < 1:
+        raise UserError(f"slope = {slope}: it must lie in [0, 1)")
     return -math.log1p(-slope) - slope
 
 
-@closed_form
+@validate_arguments
 def running_spread(Z: Float[np.ndarray, " N"]) -> float:
     r"""$\sum_i(Z_i-\hat Z_i)^2$, $\hat Z_i$ the mean of 1/2 and all values in [0, 1] before it.
 
