@@ -37,6 +37,7 @@ PARTS = {
     "attlas.bounds.generalisation.binomial_tail.log_binomial_tail": "takes decimals that were read",
     "attlas.bounds.comparison.normalised.normalised": "compare_bounds reads its arguments",
     "attlas.bounds.comparison.unnormalised.unnormalised": "compare_bounds reads its arguments",
+    "attlas.kernels.head_features.head_block": "ntk_gram reads the shapes",
     "attlas.optim.arguments.in_dtype_of": "mirror_step and its like read the exponent",
     "attlas.data.labelled_tokens.require_labelled_tokens": "reads arrays of JAX or NumPy alone",
 }
@@ -44,6 +45,10 @@ PARTS = {
 PACKAGES = ("bounds", "data", "kernels", "losses", "measures", "models", "norms", "optim")
 """Solvers and training consist of parts: `fuzz_public_calls` has their public functions."""
 UNDEFINED = {
+    "attlas.measures.attention.head_distances.head_distances": "negative weights are no attention",
+    "attlas.measures.attention.map_statistics.map_statistics": "negative weights are no attention",
+    "attlas.measures.statistics.rank_correlation.rank_correlation": "equal values have no rank",
+    "attlas.optim.mirror_descent.bregman_sum": "the exponent is read where it is chosen",
     "attlas.bounds.comparison.compare.compare_bounds": "entropies of bounds that have none",
     "attlas.measures.statistics.onset.onset": "no scale from which a condition holds",
     "attlas.measures.statistics.bootstrap_mean.bootstrap_mean": "one unit has no interval",

@@ -95,6 +95,7 @@ def sinusoidal_positions(count: int, d: int, paired: bool = False) -> np.ndarray
         >>> sinusoidal_positions(2, 2, paired=True).round(3).tolist()
         [[0.0, 1.0], [0.841, 0.54]]
     """
+    require_memory(8 * count * d, f"{count} positions of d = {d}", "give fewer")
     column = np.arange(d)
     exponent = (2 * (column // 2) if paired else column) / d
     angle = np.arange(count)[:, None] / 10_000.0 ** exponent[None, :]

@@ -18,7 +18,7 @@ from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 from attlas._jax.device_arrays import generator, on_device
 from attlas.core.errors import UserError
 from attlas.core.memory import require_memory
-from attlas.core.ranges import require_positive
+from attlas.core.ranges import require_at_least, require_positive
 
 Noise = Literal["none", "uniform", "corners", "adversarial"]
 
@@ -133,6 +133,7 @@ def relevant_count(mixture: TokenizedMixture, T: int) -> int:
         >>> relevant_count(make_tokenized_mixture(jax.random.key(0), d=3, M=1, zeta=0.3), 10)
         3
     """
+    require_at_least(1, T=T)
     share = mixture.zeta * T
     count = round(share)
     if not 1 <= count < T or abs(share - count) > 1e-9 * T:

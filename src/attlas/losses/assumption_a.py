@@ -1,5 +1,6 @@
 r"""Assumption A of julistiono2024optimizing, checked for a loss on an interval of margins."""
 
+import sys
 from typing import NamedTuple
 
 import jax
@@ -60,8 +61,8 @@ def assumption_a(loss: str | MarginLoss, low: float, high: float) -> AssumptionA
         the loss does not strictly decrease: its derivative is 0 at margin 1
         the derivative is not Lipschitz near margin 0.999: its difference quotient grows ...
     """
-    if not (np.isfinite(low) and np.isfinite(high) and low < high):
-        raise UserError(f"the margins from {low:g} to {high:g} are no interval: low < high, finite")
+    if not -sys.float_info.max <= low < high <= sys.float_info.max:
+        raise UserError(f"the margins from {low!s:.20} to {high!s:.20} are no interval: low < high, finite")
     loss = margin_loss(loss)
     fine = np.linspace(low, high, 4 * (_POINTS - 1) + 1)
     with jax.enable_x64(True):
