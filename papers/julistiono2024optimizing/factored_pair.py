@@ -61,7 +61,7 @@ def trained_pairs(rng, count):
 
 @probability(
     r"beyond the paper: $W = W_K W_Q^\top$",
-    level=2 / 3,
+    level=3 / 5,
     status=Status.NEW,
     sample=trained_pairs,
     independent="tokens, queries, labels, value head and both factors",
@@ -71,7 +71,7 @@ def trained_pairs(rng, count):
 )
 def factored_pair(own, wrong, *, frobenius=False):
     r"""$$W(k)=W_K(k)W_Q(k)^\top:\quad \Pr\Big(\lim_{k\to\infty}\frac{W(k)}{\|W(k)\|_F}
-    =\frac{W_\star}{\|W_\star\|_F}\Big)\ge\tfrac23,\quad W_\star=\arg\min_W\|W\|_*\ \text{s.t.}\
+    =\frac{W_\star}{\|W_\star\|_F}\Big)\ge\tfrac35,\quad W_\star=\arg\min_W\|W\|_*\ \text{s.t.}\
     (X_{i\alpha_i}-X_{it})^\top W z_i\ge1$$
 
     Normalised gradient descent on both factors, from entries of size 0.03, Gaussian problems whose
