@@ -126,7 +126,7 @@ def _long_steps(x):
 @on_norms(
     "Lemma 29, proof, the indices of long steps",
     sample=partial(norms, exponents=(1.1, 1.9)),
-    controls=[Control("half of the sum over the powers of two", factor=0.5)],
+    controls=[Control("a quarter of the sum over the powers of two", factor=0.25)],
     proof_step=ProofStep(_CHAIN, 12),
 )
 def lemma_29_long_steps(p, start, increments, *, factor=1.0):

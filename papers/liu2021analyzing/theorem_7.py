@@ -76,7 +76,7 @@ def of_rank_n(W_Q, W_K, W_V, W1, w2, x):
     roundings=ROUNDINGS,
     controls=[
         Control("the largest singular value", largest=True),
-        Control("half of the bound", share=0.5),
+        Control("a quarter of the bound", share=0.25),
         Control(
             "rank below $n$ (one sample twice), the least singular value that is not zero",
             sample=one_sample_twice,
