@@ -62,7 +62,9 @@ def assumption_a(loss: str | MarginLoss, low: float, high: float) -> AssumptionA
         the derivative is not Lipschitz near margin 0.999: its difference quotient grows ...
     """
     if not -sys.float_info.max <= low < high <= sys.float_info.max:
-        raise UserError(f"the margins from {low!s:.20} to {high!s:.20} are no interval: low < high, finite")
+        raise UserError(
+            f"the margins from {low!s:.20} to {high!s:.20} are no interval: low < high, finite"
+        )
     loss = margin_loss(loss)
     fine = np.linspace(low, high, 4 * (_POINTS - 1) + 1)
     with jax.enable_x64(True):
