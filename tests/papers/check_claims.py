@@ -9,8 +9,21 @@ from attlas._jax.processes import checker_variables
 if __name__ == "__main__":  # before JAX starts
     os.environ.update(checker_variables(2))
 
-from attlas.verify.check import RUN_ALPHA, check
+import jax
+
+from attlas.claims.claim import Claim
+from attlas.verify.check import RUN_ALPHA, check, draw_batch
 from attlas.verify.registry import find_claims
+from attlas.verify.searchable import is_searchable
+from attlas.verify.space import space_of
+
+
+def _moves(claim: Claim, seed: int) -> bool:
+    """Whether an attack of a searchable claim has numbers to move; true of all others."""
+    if not is_searchable(claim):
+        return True
+    with jax.enable_x64(True):
+        return bool(space_of(claim, draw_batch(claim, seed, claim.count), seed).blocks)
 
 
 def main() -> None:
@@ -24,6 +37,7 @@ def main() -> None:
             "controls": len(report.controls),
             "defects": list(report.defects),
             "remote": report.remote,
+            "moves": _moves(claims[name], seed),
         }
     json.dump(found, sys.stdout)
 

@@ -74,6 +74,7 @@ def test_claims_and_controls(part):
     seeds = {claim.name: seed for claim in CLAIMS[first:last]}
     reports = reports_of(seeds)
     assert [name for name, report in reports.items() if not report["controls"]] == []
+    assert [name for name, report in reports.items() if not report["moves"]] == []
     defects = {
         f"{name}, seed {seeds[name]}": report["defects"]
         for name, report in reports.items()
