@@ -1,6 +1,6 @@
 r"""What one file of others may cost its reader: bytes, entries, levels, expansion.
 
-Every reader of foreign files takes its limits from here. What would cost more is refused by what
+Limits that several readers of foreign files share. What would cost more is refused by what
 the file says about itself, before memory is allocated for it, so that a refusal takes at most two
 seconds and 200 MB.
 """
@@ -11,16 +11,15 @@ import json
 import math
 import os
 import re
-import stat
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from attlas._files.plain_file import OPEN_AT_ONCE, Damaged
+from attlas._files.plain_file import Damaged, open_plain_file
 
 
 class Budget(NamedTuple):
@@ -51,14 +50,14 @@ TOKENS = Budget(2**26, 100_000)
 """A compressed file of tokens, and what is read of an uncompressed one."""
 NOTEBOOK = Budget(2**25, 2**21)
 BIBLIOGRAPHY = Budget(2**22)
-PROJECT = Budget(2**22, levels=32)
+PROJECT = Budget(2**22)
 
 MOST_LAYERS = 4096
 """Layers of a model, each of which has tensors and attributes of its own."""
 LARGEST_ARRAY = 2**27
 """Bytes of one array, also where its file is compressed."""
 LONGEST_PIECE = 2**14
-"""Characters that are given to a tokenizer at a time, before its own rules lengthen them."""
+"""Characters that `text_lines` hands on at a time, before rules of a tokenizer lengthen them."""
 MOST_EXPANSION = 16
 """How many times longer the rules of a tokenizer may make a text, and each of them a letter."""
 _MOST_MEMBERS = 1024
@@ -105,46 +104,33 @@ def parse_json(
         raise _too_deep(budget) from None
     except ValueError:
         raise Damaged("is not JSON: truncated or altered") from None
-    level = [value]
-    for _ in range(budget.levels):
-        level = [inner for outer in level for inner in _inside(outer)]
-    if level:
+    if is_deeper(value, budget.levels):
         raise _too_deep(budget)
     return value
 
 
-def _inside(value: Any) -> list[Any]:
-    """The lists and mappings directly inside a value, which counts itself where it is neither."""
-    if isinstance(value, dict):
-        return [inner for inner in value.values() if isinstance(inner, dict | list)]
-    if isinstance(value, list):
-        return [inner for inner in value if isinstance(inner, dict | list)]
-    return []
+def is_deeper(value: Any, levels: int) -> bool:
+    """Whether lists and mappings nest deeper than some levels, which a loop finds at any depth.
+
+    Examples:
+        >>> is_deeper([{"a": 1}], 2), is_deeper([{"a": []}], 2), is_deeper(1, 0)
+        (False, True, False)
+    """
+    level = [value]
+    for _ in range(levels + 1):
+        nested = [outer for outer in level if isinstance(outer, dict | list)]
+        if not nested:
+            return False
+        level = [
+            inner
+            for outer in nested
+            for inner in (outer.values() if isinstance(outer, dict) else outer)
+        ]
+    return True
 
 
 def _too_deep(budget: Budget) -> Damaged:
     return Damaged(f"has more than {budget.levels} levels of lists and mappings")
-
-
-def open_plain_file(path: Path) -> BinaryIO:
-    """A regular file, or a link to one, open for reading.
-
-    Raises:
-        Damaged: if it is absent, a folder, a pipe or not readable.
-
-    Examples:
-        >>> open_plain_file(Path("/"))
-        Traceback (most recent call last):
-            ...
-        attlas._files.plain_file.Damaged: / is not a regular file
-    """
-    try:
-        if not stat.S_ISREG(path.stat().st_mode):
-            raise Damaged(f"{path} is not a regular file")
-        return os.fdopen(os.open(path, os.O_RDONLY | OPEN_AT_ONCE), "rb")
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or error
-        raise Damaged(f"{path} cannot be read ({reason})") from error
 
 
 def text_lines(path: Path, budget: Budget, longest: int = LONGEST_PIECE) -> Iterator[str]:
@@ -176,6 +162,8 @@ def text_lines(path: Path, budget: Budget, longest: int = LONGEST_PIECE) -> Iter
                     yield line
         except UnicodeDecodeError:
             raise Damaged(f"{path} is not a text in UTF-8") from None
+        except OSError as error:
+            raise Damaged(f"{path} cannot be read ({error.strerror or error})") from error
 
 
 def archived_array(content: bytes, name: str) -> np.ndarray:
@@ -224,7 +212,7 @@ def first_rows(path: Path, count: int) -> np.ndarray:
     with open_plain_file(path) as file:
         try:
             return _array(file, os.fstat(file.fileno()).st_size, count)
-        except _UNREADABLE as error:
+        except (*_UNREADABLE, OSError) as error:
             raise Damaged(f"holds no array ({str(error)[:100]})") from error
 
 

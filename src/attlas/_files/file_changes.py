@@ -17,6 +17,7 @@ import platform
 import re
 import shutil
 import threading
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
@@ -238,8 +239,8 @@ class FilePair:
 
     def stored_data(self, sha256: str) -> Path:
         """Where data of this checksum are read: `<stem><end>` if only that exists."""
-        named, plain = self.data(sha256), self.document.with_name(f"{self.stem}{self.end}")
-        return plain if os.path.lexists(plain) and not os.path.lexists(named) else named
+        data, plain = self.data(sha256), self.document.with_name(f"{self.stem}{self.end}")
+        return plain if os.path.lexists(plain) and not os.path.lexists(data) else data
 
     def all_data(self) -> tuple[Path, ...]:
         """All files with data of the pair, sorted: the current, replaced and unfinished ones."""
@@ -320,8 +321,8 @@ class FilePair:
             while FilePair(folder / f"{name}.{number}.json", f"{name}.{number}", self.end).exists():
                 number += 1
             for path in self.all_data():
-                moved = path.name.removeprefix(self.stem)
-                move_file(path, folder / f"{name}.{number}{moved}")
+                ending = path.name.removeprefix(self.stem)
+                move_file(path, folder / f"{name}.{number}{ending}")
             move_file(self.document, folder / f"{name}.{number}.json")
 
     def exists(self) -> bool:
@@ -365,15 +366,15 @@ def pair_stem(path: Path) -> str:
     return path.stem.rpartition("@")[0] if is_named_by_content(path) else path.stem
 
 
-def tidy(folder: Path, end: str, named: Callable[[FilePair], str | None]) -> None:
+def tidy(folder: Path, end: str, checksum_of: Callable[[FilePair], str | None]) -> None:
     """Delete what processes that died have left in a folder: drafts, and data without a document.
 
     Nothing is deleted where the folder cannot be locked.
 
     Args:
         end: suffix of the data.
-        named: gives the checksum that the document of a pair names; None if it has none, or is
-            damaged, so that all its data stay.
+        checksum_of: gives the checksum that the document of a pair names; None if there is none,
+            or it is damaged, so that all its data stay.
 
     Raises:
         OSError: if the system refuses.
@@ -384,17 +385,16 @@ def tidy(folder: Path, end: str, named: Callable[[FilePair], str | None]) -> Non
         for draft in folder.glob(f".*{DRAFT}"):
             if _machine_of(draft.name) == machine():
                 remove_file(draft)
-        for stem in {pair_stem(path) for path in folder.glob(f"*@*{end}")}:
+        paths = list(folder.glob(f"*{end}"))
+        counts = Counter(map(pair_stem, paths))
+        for stem in {pair_stem(path) for path in paths if is_named_by_content(path)}:
             pair = FilePair(folder / f"{stem}.json", stem, end)
             if not os.path.lexists(pair.document):
-                # `<stem><end>` may be a file of the user's.
-                plain = folder / f"{stem}{end}"
-                pair.remove_data(but=plain)
-            elif len(pair.all_data()) > 1 and (sha256 := named(pair)) is not None:
+                pair.remove_data(but=folder / f"{stem}{end}")  # that may be a file of the user's
+            elif counts[stem] > 1 and (sha256 := checksum_of(pair)) is not None:
                 pair.remove_data(but=pair.stored_data(sha256))
 
 
 def _machine_of(draft: str) -> str:
     """The machine that a draft names; none in drafts of earlier versions, which block nobody."""
-    match = _DRAFT.search(draft)
-    return match[1] if match else ""
+    return match[1] if (match := _DRAFT.search(draft)) else ""

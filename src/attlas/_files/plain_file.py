@@ -3,6 +3,7 @@
 import os
 import stat
 from pathlib import Path
+from typing import BinaryIO
 
 OPEN_AT_ONCE = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
 """A pipe in place of a file must not make its reader wait for a writer."""
@@ -27,19 +28,11 @@ def read_plain_file(path: Path, most: int) -> bytes | None:
         attlas._files.plain_file.Damaged: / is not a regular file
     """
     try:
-        if not stat.S_ISREG(path.stat().st_mode):
-            raise Damaged(f"{path} is not a regular file")
-        handle = os.open(path, os.O_RDONLY | OPEN_AT_ONCE)
-        try:
-            # Asked of the open file: what has the name may have changed since.
-            state = os.fstat(handle)
-            if not stat.S_ISREG(state.st_mode):
-                raise Damaged(f"{path} is not a regular file")
-            if state.st_size > most:
-                raise Damaged(f"{path} has {state.st_size} bytes, of at most {most}")
-            return _read(handle, state.st_size)
-        finally:
-            os.close(handle)
+        with _opened(path) as file:
+            size = os.fstat(file.fileno()).st_size
+            if size > most:
+                raise Damaged(f"{path} has {size} bytes, of at most {most}")
+            return file.read(size)
     except FileNotFoundError:
         if not os.path.lexists(path):
             return None
@@ -48,14 +41,34 @@ def read_plain_file(path: Path, most: int) -> bytes | None:
         raise Damaged(f"{path} cannot be read ({error.strerror or error})") from error
 
 
-def _read(handle: int, size: int) -> bytes:
-    """The first bytes of an open file: the system gives no more than 2 GiB at a time."""
-    block = os.read(handle, size)
-    blocks = [block]
-    while block and size > sum(map(len, blocks)):
-        block = os.read(handle, size - sum(map(len, blocks)))
-        blocks.append(block)
-    return b"".join(blocks)
+def open_plain_file(path: Path) -> BinaryIO:
+    """A regular file, or a link to one, open for reading.
+
+    Raises:
+        Damaged: if it is absent, a folder, a pipe or not readable.
+
+    Examples:
+        >>> open_plain_file(Path("/"))
+        Traceback (most recent call last):
+            ...
+        attlas._files.plain_file.Damaged: / is not a regular file
+    """
+    try:
+        return _opened(path)
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise Damaged(f"{path} cannot be read ({reason})") from error
+
+
+def _opened(path: Path) -> BinaryIO:
+    if not stat.S_ISREG(path.stat().st_mode):
+        raise Damaged(f"{path} is not a regular file")
+    file = os.fdopen(os.open(path, os.O_RDONLY | OPEN_AT_ONCE), "rb")
+    # Asked of the open file: what has the name may have changed since.
+    if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+        file.close()
+        raise Damaged(f"{path} is not a regular file")
+    return file
 
 
 def stems(folder: Path, suffix: str) -> tuple[str, ...]:

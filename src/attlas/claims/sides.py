@@ -144,7 +144,11 @@ class Rule(ABC):
 
     @abstractmethod
     def stronger(self, evidence: Evidence, factor: float) -> Iterator[Evidence]:
-        """The evidence of statements that are too strong by a factor above 1."""
+        """The evidence of statements that are too strong by a factor; below 1, too weak."""
+
+    def weaker(self, evidence: Evidence, factor: float) -> Evidence:
+        """The evidence of a statement that is too weak by a factor above 1."""
+        return next(self.stronger(evidence, 1 / factor))
 
     def violating(self, evidence: Evidence, roundings: int) -> np.ndarray:
         """Which instances violate the statement by themselves, shape (count,); none by default."""

@@ -73,9 +73,11 @@ def validate_arguments(
 
     @wraps(function)
     def called(*args: P.args, **kwargs: P.kwargs) -> R:
+        if _THREAD.inside:
+            return function(*args, **kwargs)
         narrow = jax.dtypes.canonicalize_dtype(float) != np.float64
         traced = any(map(is_traced, jax.tree.leaves((args, kwargs))))
-        if _THREAD.inside or traced or (narrow and is_traced(jnp.zeros(()))):
+        if traced or (narrow and is_traced(jnp.zeros(()))):
             return function(*args, **kwargs)
         bound = signature.bind(*args, **kwargs)
         with jax.enable_x64(True) if narrow else nullcontext():
@@ -104,7 +106,7 @@ def _holds_nan(value: Any) -> bool:
     numbers = (
         leaf
         for leaf in jax.tree.leaves(value)
-        if isinstance(leaf, float | np.ndarray | jax.Array) and not is_traced(leaf)
+        if isinstance(leaf, float | np.floating | np.ndarray | jax.Array) and not is_traced(leaf)
     )
     return any(
         bool(np.isnan(np.asarray(leaf)).any())

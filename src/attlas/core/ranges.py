@@ -9,6 +9,18 @@ from attlas.core.errors import UserError
 _LARGEST = sys.float_info.max
 
 
+def is_finite(value: float | int | np.number) -> bool:
+    """Whether a number is one of float64; of whole numbers those beyond it are not.
+
+    Examples:
+        >>> is_finite(10**400), is_finite(float("nan")), is_finite(-1e308)
+        (False, False, True)
+    """
+    # Compared with a narrow number of NumPy the limit would overflow.
+    plain = value.item() if isinstance(value, np.number) else value
+    return -_LARGEST <= plain <= _LARGEST
+
+
 def require_at_least(least: float | int, /, **numbers: object) -> None:
     """Check that numbers are finite and at least `least`.
 
@@ -21,7 +33,7 @@ def require_at_least(least: float | int, /, **numbers: object) -> None:
         attlas.core.errors.UserError: k = 0: it must be finite and at least 1
     """
     for name, value in numbers.items():
-        if isinstance(value, int | float | np.number) and not least <= value <= _LARGEST:
+        if isinstance(value, int | float | np.number) and not (value >= least and is_finite(value)):
             raise UserError(f"{name} = {value}: it must be finite and at least {least:g}")
 
 
@@ -34,5 +46,5 @@ def require_positive(**numbers: object) -> None:
         attlas.core.errors.UserError: gamma = 0.0: it must be finite and above 0
     """
     for name, value in numbers.items():
-        if isinstance(value, int | float | np.number) and not 0 < value <= _LARGEST:
+        if isinstance(value, int | float | np.number) and not (value > 0 and is_finite(value)):
             raise UserError(f"{name} = {value}: it must be finite and above 0")

@@ -20,6 +20,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from attlas._files.budget import is_deeper
 from attlas._files.file_changes import (
     FilePair,
     folder_lock,
@@ -39,7 +40,7 @@ from attlas.experiments.packed import (
 )
 
 LARGEST_TEXT = 2**24
-"""Largest JSON file, in bytes, that is written or read."""
+"""Largest JSON file, in bytes, of the kinds that have no limit of their own."""
 _LARGER_TEXTS = {"stored audit": 2**27, "index": 2**28}
 LARGEST_INTEGER = 2**64
 DEEPEST = 32
@@ -95,8 +96,8 @@ def write_pair(
         sealed["arrays"] = {"sha256": digest, "shapes": shapes}
     sealed["seal"] = seal(sealed)
     text = json.dumps(sealed, indent=1, sort_keys=True, allow_nan=False).encode()
-    if len(text) > _largest(kind):
-        raise UserError(f"{stem} needs {len(text)} bytes of JSON, of at most {_largest(kind)}")
+    if len(text) > largest_text(kind):
+        raise UserError(f"{stem} needs {len(text)} bytes of JSON, of at most {largest_text(kind)}")
     pair = file_pair(folder, stem)
     with only_writer(folder) as is_alone:
         if _is_there(pair, kind, text, digest, content):
@@ -108,7 +109,13 @@ def write_pair(
     return pair.document
 
 
-def _largest(kind: str) -> int:
+def largest_text(kind: str) -> int:
+    """The largest JSON file of a kind, in bytes.
+
+    Examples:
+        >>> largest_text("record") == LARGEST_TEXT
+        True
+    """
     return _LARGER_TEXTS.get(kind, LARGEST_TEXT)
 
 
@@ -146,7 +153,7 @@ def file_pair(folder: Path, stem: str) -> FilePair:
 
 def _is_there(pair: FilePair, kind: str, text: bytes, digest: str, content: bytes) -> bool:
     try:
-        if read_plain_file(pair.document, _largest(kind)) != text:
+        if read_plain_file(pair.document, largest_text(kind)) != text:
             return False
         return not digest or read_plain_file(pair.stored_data(digest), LARGEST_FILE) == content
     except Damaged:
@@ -178,7 +185,7 @@ def read_pair(folder: Path, stem: str, kind: str, index: Verified | None = None)
 
 def _read(folder: Path, stem: str, kind: str, index: Verified | None) -> Pair | None:
     path = folder / f"{stem}.json"
-    text = read_plain_file(path, _largest(kind))
+    text = read_plain_file(path, largest_text(kind))
     if text is None:
         return None
     is_known = index is not None and index.knows(stem, text)
@@ -206,7 +213,7 @@ def _document(path: Path, text: bytes, kind: str) -> dict[str, Any]:
     """The JSON half of a pair, sealed and of its schema."""
     try:
         document = json.loads(text, parse_int=_bounded_integer)
-        if _is_deep(document, DEEPEST):
+        if is_deeper(document, DEEPEST):
             raise Damaged(f"{path} nests deeper than {DEEPEST} levels")
         # Infinite numbers and lone surrogates could not be shown on a page.
         json.dumps(document, ensure_ascii=False, allow_nan=False).encode()
@@ -236,14 +243,6 @@ def _bounded_integer(text: str) -> int:
     if abs(value) > LARGEST_INTEGER:
         raise ValueError(text)
     return value
-
-
-def _is_deep(value: Any, levels: int) -> bool:
-    """Whether lists and mappings nest deeper than some levels."""
-    if not isinstance(value, dict | list):
-        return False
-    inside = value.values() if isinstance(value, dict) else value
-    return levels == 0 or any(_is_deep(item, levels - 1) for item in inside)
 
 
 def read_or_set_aside(

@@ -15,7 +15,7 @@ from attlas._files.plain_file import Damaged, read_plain_file
 from attlas.core.errors import UserError
 from attlas.data.sources import is_present, list_sets
 from attlas.display.numbers import duration, plain_number
-from attlas.experiments.cell import Scale
+from attlas.experiments.cell import LONG, Scale
 from attlas.experiments.cost import Estimate, estimate
 from attlas.experiments.environment import environment
 from attlas.experiments.experiment import Experiment
@@ -52,7 +52,8 @@ def publish(results: Path | str, folder: Path | str = PUBLISHED) -> int:
     for experiment in find_experiments():
         keys = {
             record_key(experiment.name, experiment.revision, cell)
-            for scale in (Scale.SMALL, Scale.PAPER)
+            for scale in experiment.grid.largest_first
+            if scale in LONG
             for cells in experiment.grid.layouts(scale)
             for cell in cells
         }

@@ -1,6 +1,5 @@
 r"""Assumption A of julistiono2024optimizing, checked for a loss on an interval of margins."""
 
-import sys
 from typing import NamedTuple
 
 import jax
@@ -8,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from attlas.core.errors import UserError
+from attlas.core.ranges import is_finite
 from attlas.losses.margin_loss import MarginLoss, margin_loss
 
 _POINTS = 1025
@@ -61,7 +61,7 @@ def assumption_a(loss: str | MarginLoss, low: float, high: float) -> AssumptionA
         the loss does not strictly decrease: its derivative is 0 at margin 1
         the derivative is not Lipschitz near margin 0.999: its difference quotient grows ...
     """
-    if not -sys.float_info.max <= low < high <= sys.float_info.max:
+    if not (is_finite(low) and is_finite(high) and low < high):
         raise UserError(
             f"the margins from {low!s:.20} to {high!s:.20} are no interval: low < high, finite"
         )

@@ -2,7 +2,9 @@
 
 import re
 import xml.etree.ElementTree as ElementTree
+from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 
 from attlas.claims.report_cases import Case, cases
 from attlas.claims.verdict import CheckReport, Provenance
@@ -13,7 +15,8 @@ _NOT_XML = re.compile(r"[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]
 def junit_xml(reports: Sequence[CheckReport]) -> str:
     """The reports of a check as JUnit XML, a suite for each paper and provenance.
 
-    The root has no counts, which would add over provenances. A case fails if something about the
+    The root has no counts, which would add over provenances. Cases of a claim that was checked at
+    several seeds end in the seed. A case fails if something about the
     claim or the control needs investigation; the text of the failure holds the numbers and the
     witness.
 
@@ -22,9 +25,12 @@ def junit_xml(reports: Sequence[CheckReport]) -> str:
         <testsuites name="attlas" />
     """
     suites: dict[tuple[str, Provenance | None], list[Case]] = {}
+    count = Counter(report.claim for report in reports)
     for report in reports:
         paper = report.claim.partition("/")[0]
-        suites.setdefault((paper, report.provenance), []).extend(cases(report))
+        seed = f", seed {report.verdict.seed}" if count[report.claim] > 1 else ""
+        in_suite = (replace(case, name=f"{case.name}{seed}") for case in cases(report))
+        suites.setdefault((paper, report.provenance), []).extend(in_suite)
     root = ElementTree.Element("testsuites", {"name": "attlas"})
     for (paper, provenance), group in suites.items():
         name = f"{paper}, {provenance}" if provenance else paper

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from attlas._files.budget import CONFIGURATION, SHARD_INDEX, Budget, parse_json
-from attlas._files.file_changes import folder_lock, is_named_by_content
+from attlas._files.file_changes import folder_lock, is_named_by_content, pair_stem
 from attlas._files.plain_file import Damaged, printable, read_plain_file
 from attlas.core.errors import UserError
 from attlas.transformers.lazy_tensors import LazyTensors, Unread, tensors_of_files
@@ -38,6 +38,8 @@ class Checkpoint:
 def read_checkpoint(path: str | os.PathLike[str], dtype: np.dtype | None = None) -> Checkpoint:
     """Open a checkpoint: headers are read and checked, numbers are not.
 
+    Of a model that attlas saved the file is read once as a whole, to compare its checksum.
+
     A folder holds config.json beside model.safetensors, beside the index of its shards, or beside
     one .safetensors file of any name; a .safetensors file is read with the config.json beside it;
     a .bin file is llama2.c's.
@@ -53,11 +55,12 @@ def read_checkpoint(path: str | os.PathLike[str], dtype: np.dtype | None = None)
         raise UserError(f"{name} is not there: give the folder or file of a model")
     if place.is_dir():
         config, tensors = _sealed(place) or _folder(place)
-    elif place.suffix == ".safetensors" and is_named_by_content(place):
-        config, tensors = _sealed(place.parent) or _folder(place.parent)
     elif place.suffix == ".safetensors":
-        config = _config(place.parent, place.name)
-        tensors = tensors_of_files([SafetensorsFile(place)])
+        is_ours = is_named_by_content(place) and pair_stem(place) == "model"
+        config, tensors = (_sealed(place.parent) if is_ours else None) or (
+            _config(place.parent, place.name),
+            tensors_of_files([SafetensorsFile(place)]),
+        )
     elif place.suffix == ".bin":
         config, tensors = read_llama2c_file(place)
     else:

@@ -17,8 +17,8 @@ from typing import Any, BinaryIO
 import jax.numpy as jnp
 import numpy as np
 
-from attlas._files.budget import SAFETENSORS_HEADER, open_plain_file, parse_json
-from attlas._files.plain_file import Damaged, printable
+from attlas._files.budget import SAFETENSORS_HEADER, parse_json
+from attlas._files.plain_file import Damaged, open_plain_file, printable
 from attlas.core.errors import UserError
 
 MOST_TENSORS = 100_000

@@ -15,6 +15,7 @@ from attlas._files.budget import CONFIGURATION, parse_json
 from attlas._files.file_changes import FilePair, folder_lock, is_named_by_content, make_folder
 from attlas._files.plain_file import Damaged, read_plain_file
 from attlas.core.arrays import ArrayInput
+from attlas.core.errors import UserError
 from attlas.transformers.write_safetensors import safetensors_blocks
 
 CONFIG = "config.json"
@@ -34,12 +35,18 @@ def write_sealed_folder(
 
     Raises:
         OSError: if the system refuses; the old model then stays.
+        UserError: if the configuration is longer than a reader accepts.
     """
     digest = hashlib.sha256()
     for block in safetensors_blocks(tensors):
         digest.update(block)
     sealed = {**config, _TENSORS: digest.hexdigest()}
     text = json.dumps({**sealed, _SEAL: _seal(sealed)}, indent=1, sort_keys=True, allow_nan=False)
+    if len(text) > CONFIGURATION.bytes:
+        raise UserError(
+            f"the configuration of {folder} needs {len(text)} bytes, of at most "
+            f"{CONFIGURATION.bytes}: store fewer settings or sequences with the model"
+        )
     make_folder(folder)
     with folder_lock(folder):
         try:

@@ -37,6 +37,7 @@ from attlas.verify.evidence import (
     instance_at,
     nearest_control,
     unattained,
+    uncontrolled,
 )
 from attlas.verify.registry import one_claim
 from attlas.verify.searchable import is_searchable
@@ -88,8 +89,9 @@ def check(
         tried, controls = _controls(claim, program, batch, (holds, sides), alpha=alpha, seed=seed)
         limits = detection_limits(claim, evidence, [control_sides for _, control_sides in controls])
         nearest = nearest_control(claim, evidence, controls)
-        near = near_limits(claim, verdict, evidence, controls, alpha)
-        wrong = [*faults(claim, evidence, controls, alpha)]
+        places = uncontrolled(claim, evidence, controls, alpha)
+        near = near_limits(claim, verdict, evidence, controls, tried, places, alpha)
+        wrong = [*faults(claim, evidence, controls, places)]
         wrong += _undefined_assumptions(claim, batch, holds)
         search, unmoving = _searched(claim, challenge_rounds, seed, program, batch)
     return CheckReport(

@@ -9,16 +9,13 @@ distinct instances that support needs.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 
 import numpy as np
 
 from attlas.claims.claim import Claim, Control
-from attlas.claims.kinds.inequality import Identity
-from attlas.claims.kinds.trend import Limit
-from attlas.claims.sides import Evidence, Rule
-from attlas.claims.verdict import Outcome, Verdict
-from attlas.verify.evidence import MINIMUM, decide, uncontrolled
+from attlas.claims.sides import Evidence
+from attlas.claims.verdict import ControlReport, Outcome, Verdict
+from attlas.verify.evidence import MINIMUM, Places, decide, entries, uncontrolled
 
 CLEARANCE = 1.05
 """Factor by which a control should exceed its bound, and a count what is needed."""
@@ -29,6 +26,8 @@ def near_limits(
     verdict: Verdict,
     evidence: Evidence,
     controls: Sequence[tuple[Control, Evidence]],
+    reports: Sequence[ControlReport],
+    places: Places,
     alpha: float,
 ) -> tuple[str, ...]:
     """One sentence on each control, component or count within 5 % of its limit.
@@ -37,11 +36,13 @@ def near_limits(
         verdict: of the claim on the drawn instances.
         evidence: the sides of the claim.
         controls: the controls with their sides.
+        reports: what became of the controls.
+        places: of the components that no control violates.
         alpha: error probability of a statistical verdict.
     """
     return (
         *_near_count(claim, verdict),
-        *_near_controls(claim, evidence, controls, alpha),
+        *_near_controls(claim, evidence, controls, reports, places, alpha),
     )
 
 
@@ -58,32 +59,19 @@ def _near_controls(
     claim: Claim,
     evidence: Evidence,
     controls: Sequence[tuple[Control, Evidence]],
+    reports: Sequence[ControlReport],
+    places: Places,
     alpha: float,
 ) -> Iterator[str]:
-    easier = [(control, _eased(claim.rule, sides)) for control, sides in controls]
+    weaker = [(control, claim.rule.weaker(sides, CLEARANCE)) for control, sides in controls]
     near = False
-    for (control, sides), (_, eased) in zip(controls, easier, strict=True):
-        if control.expect is not Outcome.VIOLATED:
-            continue
-        before, after = (decide(claim, each, alpha=alpha).outcome for each in (sides, eased))
-        if before is Outcome.VIOLATED and after is not Outcome.VIOLATED:
+    for (control, sides), report in zip(weaker, reports, strict=True):
+        is_violated = report.verdict.outcome is control.expect is Outcome.VIOLATED
+        if is_violated and decide(claim, sides, alpha=alpha).outcome is not Outcome.VIOLATED:
             near = True
             yield f"control '{control.description}' is violated by less than 5 %"
-    if near or uncontrolled(claim, evidence, controls, alpha):
+    if near or places:
         return
-    if places := uncontrolled(claim, evidence, easier, alpha):
-        count = int(np.prod(evidence.left.shape[1:]))
-        yield f"{len(places)} of its {count} components have no control violated by more than 5 %"
-
-
-def _eased(rule: Rule, evidence: Evidence) -> Evidence:
-    """The sides of a statement that is weaker by 5 %."""
-    if isinstance(rule, Identity):
-        magnitude, error = evidence.magnitude * CLEARANCE, evidence.error * CLEARANCE
-        return replace(evidence, magnitude=magnitude, error=error)
-    if isinstance(rule, Limit):
-        distance = evidence.left - evidence.right
-        part = (1 - 1 / CLEARANCE) * np.abs(distance[..., -1:])
-        nearer = np.sign(distance) * np.minimum(part, np.abs(distance))
-        return replace(evidence, right=evidence.right + nearer)
-    return next(iter(rule.stronger(evidence, 1 / CLEARANCE)))
+    if close := uncontrolled(claim, evidence, weaker, alpha):
+        count = int(np.prod(entries(claim, evidence)))
+        yield f"{len(close)} of its {count} components have no control violated by more than 5 %"

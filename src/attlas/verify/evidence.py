@@ -30,6 +30,8 @@ from attlas.core.names import parameters
 
 Batch = Mapping[str, Array | np.ndarray]
 """Arrays by name with a leading axis of instances, of JAX or of NumPy."""
+Places = tuple[tuple[int, ...], ...]
+"""Indices of components."""
 MINIMUM = 30
 """Distinct applicable instances below which a sampled claim is not SUPPORTED."""
 MAX_COMPONENTS = 64
@@ -272,15 +274,15 @@ def nearest_control(
 
 def uncontrolled(
     claim: Claim, evidence: Evidence, controls: Sequence[tuple[Control, Evidence]], alpha: float
-) -> tuple[tuple[int, ...], ...]:
+) -> Places:
     """Indices of components of a SUPPORTED claim that need a control and have none."""
-    shape = _entries(claim, evidence)
+    shape = entries(claim, evidence)
     if claim.expect.outcome is not Outcome.SUPPORTED or np.prod(shape) < 2:
         return ()
     stated = _stated(claim, evidence)
     violated = np.zeros_like(stated)
     for control, sides in controls:
-        if control.expect is Outcome.VIOLATED and _entries(claim, sides) == shape:
+        if control.expect is Outcome.VIOLATED and entries(claim, sides) == shape:
             violated |= _violated(claim, sides, alpha)
     needing = stated & ~violated
     # Of alike ones, where most are violated, only those need a control whose tightness is below
@@ -294,7 +296,8 @@ def uncontrolled(
     )
 
 
-def _entries(claim: Claim, evidence: Evidence) -> tuple[int, ...]:
+def entries(claim: Claim, evidence: Evidence) -> tuple[int, ...]:
+    """The shape of the components of a claim, without the axis of scales."""
     shape = evidence.left.shape[1:]
     return shape[:-1] if claim.kind.rule.scaled else shape
 
@@ -316,7 +319,7 @@ def _violated(claim: Claim, evidence: Evidence, alpha: float) -> np.ndarray:
     if isinstance(rule, Entrywise):
         excess = rule.difference(evidence) - rule.tolerance(evidence, claim.roundings)
         return np.any(flat(excess[evidence.applicable]) > 0, axis=0)
-    count = int(np.prod(_entries(claim, evidence)))
+    count = int(np.prod(entries(claim, evidence)))
     outcomes = [decide(claim, evidence.component(k, rule.scaled), alpha=alpha).outcome
                 for k in range(count)]  # fmt: skip
     return np.array([outcome is Outcome.VIOLATED for outcome in outcomes])
@@ -326,12 +329,16 @@ def faults(
     claim: Claim,
     evidence: Evidence,
     controls: Sequence[tuple[Control, Evidence]],
-    alpha: float,
+    places: Places,
 ) -> tuple[str, ...]:
-    """Sentences on faults of the claim itself: components without a control, coarse identities."""
+    """Sentences on faults of the claim itself: components without a control, coarse identities.
+
+    Args:
+        places: of the components that no control violates, by `uncontrolled`.
+    """
     sentences = []
-    if places := uncontrolled(claim, evidence, controls, alpha):
-        total = int(np.prod(_entries(claim, evidence)))
+    if places:
+        total = int(np.prod(entries(claim, evidence)))
         listed = ", ".join(str(place[0] if len(place) == 1 else place) for place in places[:4])
         more = ", ..." if len(places) > 4 else ""
         remedy = (

@@ -6,8 +6,10 @@ bits more than the entropy of the sequence. All arithmetic is of whole numbers, 
 repeats it exactly.
 """
 
+import operator
 from collections.abc import Iterable, Iterator
 from itertools import repeat
+from typing import Any
 
 import numpy as np
 from jaxtyping import Int
@@ -78,12 +80,8 @@ def encode_symbols(symbols: Iterable[int], alphabet: int) -> bytes:
     counts, out = _Counts(alphabet), _Bits()
     low, high, waiting = 0, _WHOLE - 1, 0
     some = False
-    for symbol in symbols:
-        if not isinstance(symbol, int | np.integer) or not 0 <= symbol < alphabet:
-            raise UserError(
-                f"symbol {symbol!r:.40}: it must be a whole number from 0 to {alphabet - 1}"
-            )
-        some = True
+    for value in symbols:
+        symbol, some = _symbol(value, alphabet), True
         span, below = high - low + 1, counts.below(symbol)
         high = low + span * (below + counts.counts[symbol]) // counts.total - 1
         low += span * below // counts.total
@@ -140,6 +138,17 @@ def decode_symbols(code: bytes, count: int, alphabet: int) -> Int[np.ndarray, " 
             low, high = 2 * (low - shift), 2 * (high - shift) + 1
             value = 2 * (value - shift) + next(bits)
     return symbols
+
+
+def _symbol(value: Any, alphabet: int) -> int:
+    """A symbol of the alphabet as a number of Python."""
+    try:
+        symbol = operator.index(value)
+    except TypeError:
+        symbol = -1
+    if not 0 <= symbol < alphabet:
+        raise UserError(f"symbol {value!r:.40}: it must be a whole number from 0 to {alphabet - 1}")
+    return symbol
 
 
 def _written(code: bytes) -> Iterator[int]:

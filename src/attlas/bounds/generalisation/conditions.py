@@ -1,8 +1,7 @@
 """Conditions on the probability of failure and on the length of a code."""
 
-import sys
-
 from attlas.core.errors import UserError
+from attlas.core.ranges import is_finite
 
 
 def require_bits(bits: float | int) -> None:
@@ -13,7 +12,7 @@ def require_bits(bits: float | int) -> None:
         Traceback (most recent call last):
         attlas.core.errors.UserError: bits = -1: the length of a code must be finite and at least 0
     """
-    if not 0 <= bits <= sys.float_info.max:
+    if not (bits >= 0 and is_finite(bits)):
         raise UserError(f"bits = {bits}: the length of a code must be finite and at least 0")
 
 

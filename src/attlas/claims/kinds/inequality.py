@@ -217,6 +217,11 @@ class Identity(Entrywise):
         slack = float(flat(allowed - residual)[evidence.applicable].min())
         return replace(verdict, slack=slack, statistics={"residual": worst})
 
+    def weaker(self, evidence: Evidence, factor: float) -> Evidence:
+        """The same sides, with a tolerance that is larger by the factor."""
+        magnitude, error = evidence.magnitude * factor, evidence.error * factor
+        return replace(evidence, magnitude=magnitude, error=error)
+
     def stronger(self, evidence: Evidence, factor: float) -> Iterator[Evidence]:
         """Two statements: the right side larger, and smaller, by the factor."""
         yield replace(evidence, right=evidence.right * factor)

@@ -169,6 +169,12 @@ class Limit(Trend):
         text = f"a plateau above {largest:.2g} would be detected on each"
         return text, -float(distance[-1]), {**numbers, "resolution": largest}
 
+    def weaker(self, evidence: Evidence, factor: float) -> Evidence:
+        """Distances that are smaller by that share of the last one, and at least 0."""
+        gap = evidence.left - evidence.right
+        part = (1 - 1 / factor) * np.abs(gap[..., -1:])
+        return replace(evidence, right=evidence.right + np.clip(gap, -part, part))
+
     def stronger(self, evidence: Evidence, factor: float) -> Iterator[Evidence]:
         """One statement, whose limit is smaller by the factor."""
         yield replace(evidence, right=evidence.right / factor)
@@ -228,7 +234,7 @@ def aitken_limits(distance: np.ndarray) -> np.ndarray:
     D = c + b n^{-a}; D_k itself where the denominator is zero.
 
     Args:
-        distance: numbers of shape (..., 4).
+        distance: numbers of shape (..., 4); three of them have one limit.
 
     Examples:
         >>> aitken_limits(3 + 1 / 2.0 ** np.arange(4)).tolist()
@@ -314,9 +320,8 @@ def stays_bounded(ratio: np.ndarray, scales: np.ndarray) -> np.ndarray:
     r"""Whether a ratio at four scales is bounded: settled without growth, or fading to a constant.
 
     Settled: the last log-log slope is not positive and rises by at most 0.05 over the one
-    before, or it rises by less than before and Aitken's limit of the slopes is not positive.
-    Fading: the slopes have one sign and each is at most half of the one before. A ratio that still
-    falls fast while its slope rises faster is a transient and does not comply.
+    before, or by less than before and Aitken's limit of the slopes is not positive. Fading: the
+    slopes have one sign, each at most half of the one before. A transient does not comply.
 
     Args:
         ratio: positive numbers of shape (..., 4).
@@ -354,9 +359,7 @@ def keeps_growing(ratio: np.ndarray, scales: np.ndarray) -> np.ndarray:
 def _levels(slope: np.ndarray) -> np.ndarray:
     """Whether slopes rise, by less and less, to a limit (Aitken's) that is not positive."""
     rise, later = np.moveaxis(np.diff(slope, axis=-1), -1, 0)
-    slows = (later > 0) & (later < rise)
-    limit = slope[..., -1] + later**2 / np.where(slows, rise - later, 1)
-    return slows & (limit <= 0)
+    return (later > 0) & (later < rise) & (aitken_limits(slope)[..., 0] <= 0)
 
 
 def _fading(slope: np.ndarray) -> np.ndarray:

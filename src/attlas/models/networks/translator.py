@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
-from attlas.core.argument_validation import validate_arguments
+from attlas.core.arrays import read_indices
 from attlas.core.errors import UserError
 from attlas.core.memory import require_memory
 
@@ -171,7 +171,6 @@ class Translator(eqx.Module):
         return _product(y, self.readout), AttentionRows(jnp.stack(encoded), decoder, cross)
 
 
-@validate_arguments
 def make_translator(
     key: PRNGKeyArray,
     vocabularies: tuple[int, int],
@@ -198,11 +197,11 @@ def make_translator(
         >>> model(ids, ids < 2, jnp.arange(5)).shape
         (5, 9)
     """
-    source, target = vocabularies
+    source, target = read_indices(vocabularies, "vocabularies", (2,), 2**31).tolist()
     require_memory(
         4 * width * (source + target + blocks * hidden), "the translator", "make it smaller"
     )
-    if min(*vocabularies, width, blocks, heads, hidden) < 1:
+    if min(source, target, width, blocks, heads, hidden) < 1:
         sizes = f"vocabularies = {vocabularies}, width = {width}, blocks = {blocks}"
         raise UserError(f"{sizes}, heads = {heads}, hidden = {hidden}: all must be at least 1")
     if width % heads or width % 2:
@@ -210,13 +209,13 @@ def make_translator(
     keys = jax.random.split(key, 3 + 2 * blocks)
     words = [
         jax.random.normal(k, (v, width), dtype) / math.sqrt(width)
-        for k, v in zip(keys[:2], vocabularies, strict=True)
+        for k, v in zip(keys[:2], (source, target), strict=True)
     ]
     encoder = tuple(
         _make_block(k, width, heads, hidden, False, dtype) for k in keys[3 : 3 + blocks]
     )
     decoder = tuple(_make_block(k, width, heads, hidden, True, dtype) for k in keys[3 + blocks :])
-    readout = jax.nn.initializers.glorot_uniform()(keys[2], (width, vocabularies[1]), dtype)
+    readout = jax.nn.initializers.glorot_uniform()(keys[2], (width, target), dtype)
     return Translator(words[0], words[1], encoder, decoder, readout)
 
 
