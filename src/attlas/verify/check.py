@@ -88,7 +88,6 @@ def check(
         verdict, exponents = _at_other_sizes(claim, verdict, evidence, batch, (alpha, seed))
         tried, controls = _controls(claim, program, batch, (holds, sides), alpha=alpha, seed=seed)
         limits = detection_limits(claim, evidence, [control_sides for _, control_sides in controls])
-        nearest = nearest_control(claim, evidence, controls)
         places = uncontrolled(claim, evidence, controls, alpha)
         near = near_limits(claim, verdict, evidence, controls, tried, places, alpha)
         wrong = [*faults(claim, evidence, controls, places)]
@@ -107,7 +106,7 @@ def check(
         seconds=time.perf_counter() - started,
         statement=claim.statement,
         source=source_digest(claim.place[0], claim.home),
-        nearest=nearest,
+        nearest=nearest_control(claim, evidence, controls),
         provenance=provenance_of(claim),
     )
 
