@@ -1,7 +1,7 @@
 """How often bounds from counted errors fail, exactly: every count of errors has its probability."""
 
 import math
-from functools import partial
+from functools import lru_cache, partial
 from itertools import combinations_with_replacement
 
 import numpy as np
@@ -123,9 +123,13 @@ def compression_coverage(rng, count, *, shorter=0.0):
     return left, np.stack([delta, delta], axis=1)
 
 
+# The outcomes of all predictors have few counts of errors, and each is a bound to be computed.
+_held_out = lru_cache(maxsize=256)(held_out_bound)
+
+
 def _least(errors, n, delta, weights, *, paid):
     """The least held-out bound, at shares of delta or, where nothing is paid, all of it each."""
-    bounds = [partial(held_out_bound, int(k), n) for k in errors]
+    bounds = [partial(_held_out, int(k), n) for k in errors]
     if not paid:
         return min(bound(delta).bound for bound in bounds)
     return union(*bounds, delta=delta, weights=weights).bound

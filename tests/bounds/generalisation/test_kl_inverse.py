@@ -74,7 +74,7 @@ def test_lower_inverse_is_the_next_float_below_the_truth(q, c):
     assert Decimal(math.nextafter(found, 1.0)) >= truth
 
 
-def test_bisection_in_double_precision_leaves_few_floats_to_sixty_digits(monkeypatch):
+def test_newtons_method_in_double_precision_leaves_few_floats_to_sixty_digits(monkeypatch):
     guesses, search = [], kl_inverse.first_float
 
     def noted(holds, guess, **direction):

@@ -1,13 +1,13 @@
 r"""Exact confidence limits for an error rate, rounded outward.
 
-A tail of the binomial distribution is summed with 60 digits, its coefficient from factorials or
+A tail of the binomial distribution is summed with 60 digits, its coefficient exact or from
 Stirling's series with a remainder below 1e-50, so that the last digit of a limit is decided and
 not a matter of the machine's incomplete beta function.
 """
 
 import math
 from collections.abc import Callable
-from decimal import Decimal, localcontext
+from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal, localcontext
 from functools import cache
 
 from scipy import special
@@ -18,6 +18,8 @@ from attlas.bounds.generalisation.kl_inverse import DIGITS
 from attlas.bounds.generalisation.outward_rounding import first_float
 from attlas.core.errors import UserError
 
+_WIDE = Context(prec=DIGITS.prec, Emin=MIN_EMIN, Emax=MAX_EMAX)
+"""A tail of millions of examples may be far below the smallest number of `DIGITS`."""
 _SLACK = Decimal("1e-40")
 _LOG_2PI = Decimal("1.83787706640934548356065947281123527972279494727556682563430308")
 _STIRLING = tuple(
@@ -29,6 +31,8 @@ _STIRLING = tuple(
 """Bernoulli numbers over 2k (2k - 1)."""
 _FACTORIAL = 1000
 """From here on Stirling's series leaves a relative remainder below 2e-52."""
+_SELDOM = 8
+"""Terms of a tail between two looks at what is left of it."""
 
 
 @closed_form
@@ -60,9 +64,9 @@ def binomial_upper_limit(errors: int, n: int, delta: float, bits: float | int = 
     require_delta(delta)
     if errors == n:
         return 1.0
-    with localcontext(DIGITS):
-        level = _log_level(delta, bits)
-        guess = _guess(errors, n, float(level))
+    guess = _guess(errors, n, math.log(delta) - bits * math.log(2))
+    with localcontext(_WIDE):
+        level = Decimal(delta) * Decimal(2) ** -Decimal(bits)
         return first_float(_at_most(errors, n, level), guess)
 
 
@@ -91,10 +95,9 @@ def binomial_lower_limit(errors: int, n: int, delta: float) -> float:
     require_delta(delta)
     if errors == 0:
         return 0.0
-    with localcontext(DIGITS):
-        level = _log_level(delta, 0.0)
-        guess = float(1 - Decimal(_guess(n - errors, n, float(level))))
-        at_most = _at_most(n - errors, n, level, mirrored=True)
+    guess = 1 - _guess(n - errors, n, math.log(delta))
+    with localcontext(_WIDE):
+        at_most = _at_most(n - errors, n, Decimal(delta), mirrored=True)
         return first_float(at_most, guess, downward=True)
 
 
@@ -111,12 +114,12 @@ def log_binomial_tail(errors: int, n: int, p: Decimal, complement: Decimal) -> D
         >>> print(f"{log_binomial_tail(1, 2, half, half).exp():.20f}")
         0.75000000000000000000
     """
-    with localcontext(DIGITS):
-        return _log_tail(errors, n, p, complement)
+    with localcontext(_WIDE):
+        return (_choose(n, errors) * _tail(errors, n, p, complement)).ln()
 
 
-def _log_tail(errors: int, n: int, p: Decimal, complement: Decimal) -> Decimal:
-    first = _log_choose(n, errors) + errors * p.ln() + (n - errors) * complement.ln()
+def _tail(errors: int, n: int, p: Decimal, complement: Decimal) -> Decimal:
+    """The tail without its largest coefficient."""
     odds = complement / p
     total = term = Decimal(1)
     for k in range(errors, 0, -1):
@@ -124,9 +127,9 @@ def _log_tail(errors: int, n: int, p: Decimal, complement: Decimal) -> Decimal:
         term *= ratio
         total += term
         # The ratios fall with k: what is left is below a geometric series, where they are below 1.
-        if term * ratio < (1 - ratio) * total * Decimal("1e-50"):
+        if k % _SELDOM == 0 and term * ratio < (1 - ratio) * total * Decimal("1e-50"):
             break
-    return first + total.ln()
+    return p**errors * complement ** (n - errors) * total
 
 
 def _require_counts(errors: int, n: int, bits: float | int) -> None:
@@ -135,10 +138,6 @@ def _require_counts(errors: int, n: int, bits: float | int) -> None:
     if errors > n:
         raise UserError(f"{errors} errors of {n}: there cannot be more errors than examples")
     require_bits(bits)
-
-
-def _log_level(delta: float, bits: float | int) -> Decimal:
-    return Decimal(delta).ln() - Decimal(bits) * Decimal(2).ln()
 
 
 def _guess(errors: int, n: int, level: float) -> float:
@@ -153,19 +152,22 @@ def _at_most(
     errors: int, n: int, level: Decimal, *, mirrored: bool = False
 ) -> Callable[[float], bool]:
     """Whether k errors or fewer are at most as likely as the level; of 1 - p where mirrored."""
+    # A logarithm of 60 digits takes longer than a tail: powers decide.
+    limit = level / (_choose(n, errors) * (1 + _SLACK))
 
     def rare(p: float) -> bool:
         if p == 1.0:
             return False
         sides = Decimal(p), 1 - Decimal(p)
-        tail = _log_tail(errors, n, *(sides[::-1] if mirrored else sides))
-        return tail + _SLACK * (1 + abs(tail)) <= level
+        return _tail(errors, n, *(sides[::-1] if mirrored else sides)) <= limit
 
     return rare
 
 
-def _log_choose(n: int, k: int) -> Decimal:
-    return _log_factorial(n) - _log_factorial(k) - _log_factorial(n - k)
+def _choose(n: int, k: int) -> Decimal:
+    if n < _FACTORIAL:
+        return +Decimal(math.comb(n, k))
+    return (_log_factorial(n) - _log_factorial(k) - _log_factorial(n - k)).exp()
 
 
 @cache  # only ever filled with 60 digits, by the callers' context

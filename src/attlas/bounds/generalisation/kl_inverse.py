@@ -20,7 +20,9 @@ DIGITS = Context(prec=60)
 """Precision in which outward rounding is decided."""
 _SLACK = Decimal("1e-55")
 """Above a few roundings of the terms with 60 digits."""
-_HALVINGS = 64
+_STEPS = 64
+_SAME = 4 * float(np.finfo(float).eps)
+"""Relative change of a distance below which double precision can say no more."""
 _FAR = 0.1
 """Nats from which the definition loses at most two digits in base 2."""
 
@@ -137,16 +139,27 @@ def _inverse(q: float | int, c: float | int, *, upward: bool) -> float:
         return end
     if c == 0:
         return q
-    far = min(math.sqrt(c / 2), abs(end - q))  # Pinsker: the divergence is 2 (p - q)^2 or more
-    near, sign = 0.0, 1 if upward else -1
-    for _ in range(_HALVINGS):
-        middle = (near + far) / 2
-        if _divergence(q, sign * middle) < c:
-            near = middle
-        else:
-            far = middle
+    guess = q + (1 if upward else -1) * _near_step(q, c, upward)
     with localcontext(DIGITS):
-        return first_float(_reaches(q, c, upward), q + sign * far, downward=not upward)
+        return first_float(_reaches(q, c, upward), guess, downward=not upward)
+
+
+def _near_step(q: float | int, c: float | int, upward: bool) -> float:
+    """The distance from q to the inverse in double precision, by Newton's method in a bracket."""
+    end, sign = (1 - q, 1) if upward else (q, -1)
+    near, far = 0.0, min(math.sqrt(c / 2), end)  # Pinsker: the divergence is 2 (p - q)^2 or more
+    step = far
+    for _ in range(_STEPS):
+        excess = _divergence(q, sign * step) - c
+        near, far = (near, step) if excess >= 0 else (step, far)
+        variance = (q + sign * step) * (1 - q - sign * step)
+        finite = step > 0 and excess < math.inf
+        last, step = step, step - excess * variance / step if finite else math.inf
+        if min(abs(step - last), far - near) <= _SAME * last:
+            break
+        if not near < step < far:
+            step = (near + far) / 2
+    return min(step, end)
 
 
 def _reaches(q: float | int, c: float | int, upward: bool):
