@@ -54,35 +54,49 @@ def _extreme_points(rng, ball, d):
     return W if ball == "1,inf" else W * np.eye(d)[rng.integers(d, size=_MATRICES)][:, None]
 
 
-def _sign_sums(n):
-    """The values of a sum of n signs in up to 128 groups, by their means, and the probabilities.
+def sign_sums(counts):
+    """For each n the values of a sum of n signs in up to 128 groups: their means and probabilities.
 
-    Values beyond 7 deviations are left out.
+    Values beyond 7 deviations are left out. Probabilities are products of ratios from the middle.
     """
+    middle = counts // 2
+    return [
+        _grouped(int(n), int(c), highest)
+        for n, c, highest in zip(counts, middle, stats.binom.pmf(middle, counts, 0.5), strict=True)
+    ]
+
+
+def _grouped(n, middle, highest):
     half_width = min(n / 2, 3.5 * math.sqrt(n))
     k = np.arange(math.ceil(n / 2 - half_width), math.floor(n / 2 + half_width) + 1)
-    chance = stats.binom.pmf(k, n, 0.5)
+    above = np.arange(middle, k[-1])
+    upper = highest * np.cumprod(np.concatenate([[1.0], (n - above) / (above + 1)]))
+    chance = upper[np.maximum(k, n - k) - middle]
     edges = np.unique(np.linspace(0, len(k), 129).astype(int)[:-1])
     mass, mean = (np.add.reduceat(values, edges) for values in (chance, chance * (2.0 * k - n)))
     return mean / mass, mass
 
 
-def mean_supremum(values, n):
+_ANGLE = np.linspace(0, np.pi, 64)
+_DIRECTIONS = np.stack([np.cos(_ANGLE), np.sin(_ANGLE)])
+
+
+def mean_supremum(values, n, signs):
     """A lower value of the mean of max |f_1 S + f_2 S'| / 2n, S and S' sums of n signs.
 
-    Functions are rows. A maximum of linear functions is convex: means of groups of signs bring it
-    down (Jensen), and so does the choice of those functions that are largest in 64 directions.
+    Functions are rows; `signs` are the `sign_sums` of n. A maximum of linear functions is convex:
+    means of groups of signs bring it down (Jensen), and so does the choice of those functions that
+    are largest in 64 directions.
     """
-    angle = np.linspace(0, np.pi, 64)
-    steepest = np.argmax(np.abs(values @ np.stack([np.cos(angle), np.sin(angle)])), axis=0)
-    sums, chance = _sign_sums(n)
+    steepest = np.argmax(np.abs(values @ _DIRECTIONS), axis=0)
+    sums, chance = signs
     first, second = values[np.unique(steepest)].T[:, :, None, None]
     best = np.abs(first * sums[:, None] + second * sums).max(axis=0)
     return chance @ best @ chance / (2 * n)
 
 
-def _measure(rng, index, ball, d):
-    """One sample, one class and its complexity; that of the sum of tokens beside it."""
+def _drawn(rng, index, ball, d):
+    """One sample and one class: the values of its functions; those of the sum of tokens beside."""
     T, n = int(rng.choice([2, 3, 6])), int(4 ** rng.uniform(2, 10))
     tokens = _shape_tokens(rng, index, rng.normal(size=(2, T, d)))
     norm = float(rng.choice([0.3, 1.0, 3.0]))
@@ -98,10 +112,23 @@ def _measure(rng, index, ball, d):
         "B_x": norm,
         "largest": np.abs(tokens).max(),
         "B": B,
-        "m": 2.0 * n,
-        "rademacher": B * mean_supremum(values, n),
-        "summed": B * mean_supremum(np.maximum(tokens.sum(1).T, 0), n),
+        "n": n,
+        "values": values,
+        "sums": np.maximum(tokens.sum(1).T, 0),
     }
+
+
+def _measured(samples, shape):
+    """The arrays of samples that were drawn in turn, with their complexities."""
+    counts = np.array([one["n"] for one in samples])
+    signs = sign_sums(counts)
+    arrays = {name: [one[name] for one in samples] for name in ("radius", "B_x", "largest", "B")}
+    for name, functions in (("rademacher", "values"), ("summed", "sums")):
+        arrays[name] = [
+            one["B"] * mean_supremum(one[functions], one["n"], law)
+            for one, law in zip(samples, signs, strict=True)
+        ]
+    return {name: np.reshape(each, shape) for name, each in {**arrays, "m": 2.0 * counts}.items()}
 
 
 def measured(rng, count, ball: Ball = "1,1"):
@@ -111,24 +138,14 @@ def measured(rng, count, ball: Ball = "1,1"):
     W_QK, B_x, the largest entry of a token, B (the norms outside the attention), m, rademacher,
     and summed (for the sum of the tokens in place of their average).
     """
-    rows = [[_measure(rng, index, ball, d) for d in DIMENSIONS] for index in range(count)]
-    return {
-        name: np.array([[instance[name] for instance in row] for row in rows])
-        for name in rows[0][0]
-    }
+    samples = [_drawn(rng, index, ball, d) for index in range(count) for d in DIMENSIONS]
+    return _measured(samples, (count, len(DIMENSIONS)))
 
 
 def on_all_balls(rng, count):
     """The samples of `measured` for each of the three balls, on an axis after the first."""
-    rows = [
-        [[_measure(rng, index, ball, d) for d in DIMENSIONS] for ball in BALLS]
-        for index in range(count)
-    ]
-    names = rows[0][0][0]
-    return {
-        name: np.array([[[one[name] for one in row] for row in balls] for balls in rows])
-        for name in names
-    }
+    samples = [_drawn(rng, *case) for case in product(range(count), BALLS, DIMENSIONS)]
+    return _measured(samples, (count, len(BALLS), len(DIMENSIONS)))
 
 
 def sign_vectors(m):

@@ -26,7 +26,7 @@ from attlas.bounds.generalisation.trauger2023_deep import (
 from attlas.claims.claim import Control, Kind, Sides, Status
 from attlas.claims.statement import erratum, identity, inequality
 from trauger2023sequence.layer_instances import in_ball, longest
-from trauger2023sequence.single_layer_instances import ROUNDINGS, mean_supremum
+from trauger2023sequence.single_layer_instances import ROUNDINGS, mean_supremum, sign_sums
 
 _DEPTHS = (1, 2, 4)
 _NORMS = ("B_c", "B_v", "B_qk", "B_w")
@@ -333,15 +333,16 @@ def deep_samples(rng, count):
     """Norms c and v from 0.3 to 1 or 1, small W_QK, and the complexity in each case."""
     norms = rng.uniform(0.3, 1, (count, 3)) * [1, 1, 0.1]
     norms[::3] = [1.0, 1.0, 1e-3]
-    B_w, m = 10 ** rng.uniform(-1, 1, count), 2.0 * (4 ** rng.uniform(5, 13, count)).astype(int)
+    B_w, n = 10 ** rng.uniform(-1, 1, count), (4 ** rng.uniform(5, 13, count)).astype(int)
+    signs = sign_sums(n)
     samples = np.zeros((count, len(_CASES)))
     for i in range(count):
         for case, (depth, d) in enumerate(_CASES):
             X = in_ball(rng.normal(size=(2, int(rng.integers(1, 6)), d)))
             X[0, 0] = X[1, -1] = np.eye(d)[0]
             values = _values(rng, X, norms[i], depth)
-            samples[i, case] = B_w[i] * mean_supremum(values, int(m[i] / 2))
-    return {"norms": norms, "B_w": B_w, "m": m, "rademacher": samples}
+            samples[i, case] = B_w[i] * mean_supremum(values, n[i], signs[i])
+    return {"norms": norms, "B_w": B_w, "m": 2.0 * n, "rademacher": samples}
 
 
 @inequality(
