@@ -57,6 +57,13 @@ def test_the_complexity_is_the_last_of_three_chains(coefficient, risk, m):
     assert (psi == 1) == (m == 3)
 
 
+@pytest.mark.parametrize("m", [40.0, 1e4, 1e13])
+def test_where_a_margin_is_left_out_no_radius_decides(m):
+    with jax.enable_x64(True):
+        for r in module.RISKS:
+            assert 2 * float(local_complexity(module._VACUOUS * m, r, m)) >= r
+
+
 def test_risk_is_not_divided_by_what_is_zero_but_for_rounding():
     near, apart = (0.2 * (1 - part * 2**-30) for part in (0.75, 1.5))
     assert float(localised_risk(0.0, near, 0.2)) == 1.0

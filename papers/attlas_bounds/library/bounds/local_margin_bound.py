@@ -39,6 +39,9 @@ RISKS = 4.0 ** -np.arange(6)
 _CHOICES = len(GRID) * len(MARGINS) * len(RISKS)
 _ROUNDS = 3
 _SAFE = 1 + 2**-40
+_VACUOUS = 1 / 61
+"""Of D over m: from here on V >= 2 psi >= r at each r <= 1, since every link of a chain costs
+(rho + 1) sqrt(2 D / m) / 0.9 > 1/2 with rho >= 3/2."""
 Number = int | float | Float[Array, ""]
 
 
@@ -125,16 +128,15 @@ def localised_risk(empirical: Number, deviation: Number, risk: Number) -> Array:
 
 
 @loop_jit
-def _least(numbers: Float[Array, " s"], ramps: Float[Array, " g"]) -> Float[Array, ""]:
-    """The least bound over margins and radii."""
-    entropy, m, cost = numbers
+def _least(numbers: Float[Array, " 4"]) -> Float[Array, ""]:
+    """The least bound over radii, at one margin."""
+    coefficient, empirical, m, cost = numbers
 
-    def at(margin: Array, empirical: Array, risk: Array) -> Array:
-        psi = local_complexity(entropy / margin**2, risk, m)
+    def at(risk: Array) -> Array:
+        psi = local_complexity(coefficient, risk, m)
         return localised_risk(empirical, local_deviation(psi, risk, m, cost), risk)
 
-    bounds = jax.vmap(jax.vmap(at, (None, None, 0)), (0, 0, None))
-    return jnp.min(bounds(jnp.asarray(MARGINS), ramps, jnp.asarray(RISKS)))
+    return jnp.min(jax.vmap(at)(jnp.asarray(RISKS)))
 
 
 def _local(sample: MarginSample, B_x: float, delta: float) -> Callable[[float], float]:
@@ -145,13 +147,21 @@ def _local(sample: MarginSample, B_x: float, delta: float) -> Callable[[float], 
     ramps = np.array([np.mean(np.clip(1 - f / g, 0, 1)) for g in MARGINS])
     gamma = cover_coefficient(B_x * _SAFE, radius, heads, d) if math.isfinite(radius) else math.inf
 
+    cost = math.log(_CHOICES / delta)
+
     def at(m: float) -> float:
-        if not math.isfinite(gamma):
-            return 1.0
-        with jax.enable_x64(True):
-            numbers = np.array([gamma, m, math.log(_CHOICES / delta)])
-            least = _least(jax.device_put(numbers), jax.device_put(ramps))
-        return min(1.0, float(least) * _SAFE)
+        least = 1.0
+        # Ramps grow with the margin, and no bound is below its own.
+        for coefficient, empirical in zip(
+            (gamma / MARGINS**2).tolist(), ramps.tolist(), strict=True
+        ):
+            if empirical >= least:
+                break
+            if coefficient < _VACUOUS * m:
+                with jax.enable_x64(True):
+                    numbers = jax.device_put(np.array([coefficient, empirical, m, cost]))
+                    least = min(least, float(_least(numbers)))
+        return min(1.0, least * _SAFE)
 
     return at
 
