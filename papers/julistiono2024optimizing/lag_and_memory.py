@@ -54,7 +54,9 @@ _EXPONENTS = (1.25, 1.5, 1.75, 2.0, 2.5, 3.0, 4.0)
 _COUNT, _FLOWS = 40, 38
 """Problems of each claim, and flows of each size."""
 SIZES = ((2, 4), (3, 2), (5, 3))
-"""Samples and dimensions of the flows; each is a program of its own."""
+"""Samples and dimensions of the flows, padded to the largest of each: one program runs them."""
+_PASSED = 1e6
+"""Margin of a padded sample: its slope is far below those of all others."""
 
 
 @jax.jit
@@ -217,6 +219,9 @@ def _ahead(rng, batch):
     return tried[np.argmax(ahead, axis=0), np.arange(len(batch["p"]))]
 
 
+_OF_LAW = "W_mm", "W", "C", "gram", "p", "theta", "share"
+
+
 def law_of(x, W_mm, W, C, gram, p, theta, share, *, projected=1.0):
     """The laws of lag and of memory for epsilon at the norms x, two arrays [point, d, d]."""
     U = across(potential_gradient(W, p), W_mm, C, gram, p, projected)
@@ -237,8 +242,8 @@ def _readable(W_mm, start, C, gram, p, theta, share):
     return leads & (roundings_of(lag[0], W_mm, C, gram, p) < 500)
 
 
-@shared
-def _flows(rng, n, d):
+def _starts(rng, n, d):
+    """Problems of one size with their starts, half of them at zero, where four norms can decide."""
     batch = _problems(rng, n, d, 2 * _FLOWS)
     moved = np.arange(len(batch["p"])) % 2
     start = _ahead(rng, batch) * moved[:, None, None]
@@ -246,20 +251,35 @@ def _flows(rng, n, d):
     slope = np.einsum("bk,kbn->bn", batch["mixture"], np.asarray(slopes(gamma[..., 0])))
     theta = np.log(slope * (gamma[..., 0] - gamma[..., 1]) / n / batch["share"])
     batch |= {"W": start, "theta": theta, "moved": moved}
-    names = ("W_mm", "W", "C", "gram", "p", "theta", "share")
-    good = np.flatnonzero(_readable(*(batch[name] for name in names)))
+    good = np.flatnonzero(_readable(*(batch[name] for name in _OF_LAW)))
     rows = np.concatenate([good[moved[good] == kind][: _FLOWS // 2] for kind in (0, 1)])
-    batch = {name: value[rows] for name, value in batch.items()}
-    data = TokenSelection(*(jnp.asarray(batch[name]) for name in ("X", "y", "z", "v")))
-    path = late_paths(data, batch["W"], batch["p"], batch["mixture"])
-    laws = _laws(path.norm, *(batch[name] for name in names))
+    return {name: value[rows] for name, value in batch.items()}
+
+
+def _selections(batch):
+    """The data of padded problems; the tokens of samples that are not there score `_PASSED`."""
+    X, z, v = (batch[name] for name in ("X", "z", "v"))
+    absent = ~np.any(z != 0, axis=2)
+    passed = _PASSED * v / np.sum(v**2, axis=1, keepdims=True)
+    X = np.where(absent[..., None, None], passed[:, None, None], X)
+    return TokenSelection(*map(jnp.asarray, (X, np.where(absent, 1.0, batch["y"]), z, v)))
+
+
+@shared
+def _flows(rng):
+    sizes = [_starts(rng, *size) for size in SIZES]
+    batch = _padded([{**one, "size": np.full(len(one["p"]), k)} for k, one in enumerate(sizes)])
+    path = late_paths(_selections(batch), batch["W"], batch["p"], batch["mixture"])
     W_mm, C, gram, p = (batch[name] for name in ("W_mm", "C", "gram", "p"))
+    laws = _laws(path.norm, *(batch[name] for name in _OF_LAW))
     late = late_records(path, laws, W_mm, C, gram, p, p == 2)
     # A flow that keeps a sample at its worse token does not go to W_mm.
     gaps = np.einsum("bnde,bde->bn", batch["C"], late.W[:, -1]) / late.norm[:, -1:]
+    ahead = np.all((gaps > 0.5) | ~np.any(batch["z"] != 0, axis=2), axis=1)
     flows = {**batch, "solved": solved(path), "x": late.norm[:, ::APART]}
     flows |= {"late": late.W, "norm": late.norm, "unsolved": late.unsolved}
-    return {name: value[np.min(gaps, axis=1) > 0.5] for name, value in flows.items()}
+    rows = [ahead & (batch["size"] == k) for k in range(len(SIZES))]
+    return in_turn([{name: value[kind] for name, value in flows.items()} for kind in rows])
 
 
 def flows_from(rng, count, zero=True):
@@ -268,7 +288,7 @@ def flows_from(rng, count, zero=True):
     At p = 5/4 the memory, of relative order x^-(p-1), is not near its limit at norms of 10^10. Of
     lag and memory the one that leads in the end leads from a norm of 300 on.
     """
-    flows = _padded([_flows(rng, *size) for size in SIZES])
+    flows = _flows(rng)
     rows = (flows["moved"] != zero) & (zero | (flows["p"] >= 1.5))
     return {name: value[rows][:count] for name, value in flows.items()}
 

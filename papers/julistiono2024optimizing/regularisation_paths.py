@@ -150,7 +150,8 @@ def _global(rng):
         compared = attention_svm_batch(data.X, data.z, tokens, CLOSE * p)
         random = rng.normal(size=(EACH, STARTS - 1, size[2], size[2]))
         starts = np.concatenate([svm.value[:, None], random], axis=1)
-        batches.append(_compared(data, tokens, svm, [compared], starts, p))
+        # Twice, so that global and local paths share their programs.
+        batches.append(_compared(data, tokens, svm, [compared, compared], starts, p))
     return batches
 
 

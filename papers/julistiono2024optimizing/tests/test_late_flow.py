@@ -84,3 +84,34 @@ def test_a_step_at_which_newton_s_method_fails_is_reported(p):
     assert not (behind.unsolved <= 1e-6).any()
     assert np.isfinite(ahead.W).all()
     assert (ahead.unsolved <= 1e-6).all()
+
+
+@pytest.mark.parametrize("p", [1.25, 2.0, 4.0])
+def test_samples_and_dimensions_that_pad_a_problem_do_not_change_the_flow(p):
+    rng = np.random.default_rng(5)
+    X, z, v = rng.uniform(size=(2, 2, 2)), rng.uniform(size=(2, 2)), np.ones(2)
+    X[:, 0] += 1
+    W0 = sum(np.outer(x[0] - x[1], query) for x, query in zip(X, z, strict=True))
+    plain = TokenSelection(*map(jnp.asarray, (X, np.ones(2), z, v)))
+    wider = TokenSelection(
+        jnp.pad(plain.X, ((0, 2), (0, 0), (0, 1))).at[2:, :, :2].set(5e5),
+        jnp.pad(plain.y, (0, 2), constant_values=1),
+        jnp.pad(plain.z, ((0, 2), (0, 1))),
+        jnp.pad(plain.v, (0, 1)),
+    )
+
+    def flow(data, W0):
+        exponent = jnp.asarray(p)
+        early = mirror_flow(data, jnp.asarray(W0), p=exponent, steps=1600, step=0.1)
+        dual = potential_gradient(early.W[-1], exponent)
+        late = late_flow(
+            data, dual, jnp.asarray(5.0), p=exponent, steps=40, growth=1.05, loss=LOGISTIC
+        )
+        return np.asarray(jnp.concatenate([early.W, late.W]))
+
+    expected, padded = flow(plain, 8 * W0), flow(wider, np.pad(8 * W0, ((0, 1), (0, 1))))
+    assert np.isfinite(expected).all()
+    assert not padded[:, 2].any()
+    assert not padded[:, :, 2].any()
+    scale = np.abs(expected).max(axis=(1, 2), keepdims=True)
+    np.testing.assert_allclose(padded[:, :2, :2] / scale, expected / scale, rtol=0, atol=1e-10)

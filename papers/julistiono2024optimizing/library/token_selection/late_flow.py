@@ -24,6 +24,8 @@ from attlas.losses.margin_loss import MarginLoss
 from attlas.norms.entrywise import entrywise_norm
 
 _ITERATIONS, _SOLVED, _ROUNDINGS = 60, 1e-12, 8
+_ABSENT = 800.0
+"""Logarithm of how much shorter than all moves together that of an absent sample is: it is zero."""
 
 
 class LateFlow(NamedTuple):
@@ -80,11 +82,13 @@ def _implicit_step(
     C = _directions(data)
     before, signs = _log_coefficients(state.dual, data, p, loss)
     log_length = jax.nn.logsumexp(state.log_moves) + (p - 1) * jnp.log(growth)
-    count = before.size
+    # A sample without a query, such as one that pads a problem, does not move the flow.
+    used = jnp.repeat(jnp.any(data.z != 0, axis=1), before.shape[1])
+    count, absent = before.size, log_length - _ABSENT
     # Logarithms of late coefficients are inner products with W, rounded like them and, in a system
     # of that many equations, by up to the square of their number more.
     terms = jnp.einsum("ntde,de->nt", jnp.abs(C), jnp.abs(_primal(state.dual, p)))
-    roundings = _ROUNDINGS * (count + 1) ** 2
+    roundings = _ROUNDINGS * (jnp.sum(used, dtype=before.dtype) + 1) ** 2
     rounded = roundings * jnp.finfo(before.dtype).eps * jnp.max(terms)
     allowed = jnp.maximum(_SOLVED, rounded)
 
@@ -96,7 +100,7 @@ def _implicit_step(
         log_moves, tau = y[:count], y[count]
         there = _log_coefficients(moved(log_moves), data, p, loss)[0].ravel()
         rest = jax.nn.logsumexp(log_moves) - log_length
-        return jnp.append(log_moves - tau - there, rest)
+        return jnp.append(log_moves - jnp.where(used, tau + there, absent), rest)
 
     def again(carry: tuple[Array, Array, Array]) -> Array:
         _, error, done = carry
@@ -109,8 +113,9 @@ def _implicit_step(
         y = y.at[:count].set(jnp.minimum(y[:count], log_length))
         return y, jnp.max(jnp.abs(residual(y))), done + 1
 
-    log_moves = (state.log_moves + (p - 1) * jnp.log(growth)).ravel()
-    begun = jnp.append(log_moves, jnp.max(log_moves - before.ravel()))
+    log_moves = jnp.where(used, (state.log_moves + (p - 1) * jnp.log(growth)).ravel(), absent)
+    longest = jnp.max(log_moves - before.ravel(), initial=-jnp.inf, where=used)
+    begun = jnp.append(log_moves, longest)
     y, error, _ = jax.lax.while_loop(again, newton, (begun, jnp.asarray(jnp.inf), jnp.asarray(0)))
     log_moves, dual = y[:count].reshape(before.shape), moved(y[:count])
     after, later_signs = _log_coefficients(dual, data, p, loss)
