@@ -3,10 +3,12 @@
 import itertools
 import math
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from scipy.stats import binom
 
+from attlas._jax.compilation import CHEAP_COMPILATION
 from attlas.claims.claim import Control, Kind, Sides, Status
 from attlas.claims.sampling import shared
 from attlas.claims.statement import computed, inequality, probability
@@ -59,6 +61,9 @@ def small_risks_decide(P, Pm, r, *, factor=1.0, cut=True):
     return Sides(P, jnp.broadcast_to(bound, P.shape), magnitude=magnified)
 
 
+_complexities = jax.jit(jax.vmap(local_complexity), compiler_options=CHEAP_COMPILATION)
+
+
 @computed(
     Kind.INEQUALITY,
     "Local complexity of a finite class",
@@ -75,7 +80,7 @@ def local_complexity_of_a_class(rng, count, *, factor=1.0):
     One to five functions with values in $[0,1]$ on three equally likely points, $m=1$ to 5: all
     $3^m$ samples and $2^m$ signs. A half is reached by one constant function on one sample.
     """
-    left, right = np.empty((2, count))
+    left, sizes = np.empty(count), np.empty((count, 3))
     functions, radii = rng.uniform(size=(count, 5, 3)), rng.uniform(0.02, 1, count)
     for e, r in enumerate(radii.tolist()):
         K, m = int(rng.integers(1, 6)), int(rng.integers(1, 6))
@@ -88,8 +93,8 @@ def local_complexity_of_a_class(rng, count, *, factor=1.0):
         sums = np.einsum("kni,si->kns", g[:, samples], signs) / m
         scaled = np.minimum(1, r / g.mean(axis=1))[:, None, None] * np.maximum(sums, 0)
         left[e] = scaled.max(axis=0).mean()
-        right[e] = factor * float(local_complexity(math.log(K), r, float(m)))
-    return left, right
+        sizes[e] = math.log(K), r, m
+    return left, factor * np.asarray(_complexities(*sizes.T))
 
 
 _TAIL = 0.2

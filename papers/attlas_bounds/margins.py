@@ -77,7 +77,7 @@ def hull_cover(rng, count, *, fewer=0):
     is a centre, one fewer is enough. Atoms of length 1 in three dimensions, and orthogonal
     ones, for which $\frac12(e_1+e_2)$ attains it.
     """
-    left, right = np.empty((2, count))
+    drawn, right = [], np.empty(count)
     for e in range(count):
         n, K = (int(k) for k in rng.integers([2, 1], [7, 6]))
         V = rng.normal(size=(n, 3))
@@ -87,8 +87,12 @@ def hull_cover(rng, count, *, fewer=0):
             n, K = 2, 1 + e // 2 % 2
             V, alpha = np.eye(n), np.full(n, 1 / n)
         right[e] = 1 / (K + rng.uniform(0.7, 1.0) * (e % 2) + (e + 1) % 2)
-        steps = hilbert_cover_entropy(jnp.asarray(1 / right[e]), n) / math.log(n + 1)
-        f, taken = alpha @ V, round(float(steps)) - fewer
+        drawn.append((V, alpha))
+    left, ratios = np.empty(count), jnp.asarray(1 / right)
+    entropies = {n: np.asarray(hilbert_cover_entropy(ratios, n)) for n in range(2, 7)}
+    for e, (V, alpha) in enumerate(drawn):
+        n = len(V)
+        f, taken = alpha @ V, round(entropies[n][e] / math.log(n + 1)) - fewer
         left[e] = f @ f
         if taken:
             near = maurey_sparsify(alpha, V, taken, constants="corrected")[0]

@@ -105,7 +105,7 @@ def kernels(setting, W, a, X, Z=None):
     """The kernel H of each instance, of X with itself or with Z."""
     spectra = []
     for e in range(len(W)):
-        network = SoftmaxNetwork(jnp.asarray(W[e]), jnp.asarray(a[e]), setting.activation)
+        network = SoftmaxNetwork(W[e], a[e], setting.activation)
         spectra.append(softmax_ntk(network, X[e], None if Z is None else Z[e]))
     return np.stack(spectra)
 

@@ -319,21 +319,19 @@ def worse_token_is_kept(rng, count, *, times=1.0, factor=1.0):
     "from any start" is false for two tokens, even from zero, and convergence needs a start like the
     paper's cone. Some 200 steps, sides divided by $a_1$.
     """
-    left, right = np.zeros((count, _DESCENT)), np.zeros((count, _DESCENT))
-    for e in range(count):
-        b, c = rng.uniform(1.2, 3.0), rng.uniform(0.3, 1.5)
-        D = np.array([[1.0, 0.0], [-b, c]])
-        beta = float(D[1] @ D[1])
-        k = rng.uniform(0.3, 1.0) * min((b - 1) / beta, 1 / b)
-        # Slopes of the logistic loss lie between those at margins 0 and 1.
-        steepest = 0.5 * (1 + np.e)
-        advantage = k / steepest
-        v = np.array([1.0, (b + times * advantage) / c])
-        a, eta = np.zeros(2), 10 ** rng.uniform(-1, 1)
-        for j in range(_DESCENT):
-            s = 1 / (1 + np.exp(-D @ (a @ D)))
-            slope = 1 / (1 + np.exp(s * (D @ v)))
-            a = a + eta * slope * (D @ v) * s * (1 - s) / 2
-            left[e, j] = factor * (b - k * beta)
-            right[e, j] = -(D[1] @ (a @ D)) / a[0]
+    ends = [((1.2, 3.0), (0.3, 1.5), (0.3, 1.0), (-1, 1)) for _ in range(count)]
+    b, c, share, log_eta = np.array([[rng.uniform(*end) for end in of_one] for of_one in ends]).T
+    D = np.stack([np.tile([1.0, 0.0], (count, 1)), np.stack([-b, c], axis=1)], axis=1)
+    beta = b**2 + c**2
+    k = share * np.minimum((b - 1) / beta, 1 / b)
+    # Slopes of the logistic loss lie between those at margins 0 and 1.
+    advantage = k / (0.5 * (1 + np.e))
+    ahead = np.stack([np.ones(count), times * advantage], axis=1)
+    gram, a, right = D @ D.swapaxes(1, 2), np.zeros((count, 2)), np.zeros((count, _DESCENT))
+    for j in range(_DESCENT):
+        s = 1 / (1 + np.exp(-np.einsum("eij,ej->ei", gram, a)))
+        slope = 1 / (1 + np.exp(s * ahead))
+        a = a + 10 ** log_eta[:, None] * slope * ahead * s * (1 - s) / 2
+        right[:, j] = -np.einsum("ej,ej->e", gram[:, 1], a) / a[:, 0]
+    left = np.repeat((factor * (b - k * beta))[:, None], _DESCENT, axis=1)
     return Sides(*map(jnp.asarray, (left, right)), magnitude=jnp.full(left.shape, 10.0))
