@@ -11,7 +11,7 @@ import pytest
 from attlas.core.errors import extras
 
 ROOT = Path(__file__).parents[1]
-MOST_REQUIRED = 15
+MOST_REQUIRED = 16
 MODULES_FOR_A_LEMMA = 50
 FILES_FOR_A_LEMMA = 34
 MODULES_FOR_LEMMA_12 = 112

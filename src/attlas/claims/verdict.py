@@ -7,9 +7,12 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Self, TypeVar
+from typing import TYPE_CHECKING, Self, TypeVar
 
 import numpy as np
+
+if TYPE_CHECKING:  # few verdicts have one
+    from attlas.claims.confirmation import Confirmation
 
 T = TypeVar("T")
 Witness = Mapping[str, np.ndarray]
@@ -103,6 +106,7 @@ class Verdict:
         witness: the instance that decides: the worst, or the tightest.
         distinct: different ones among the applicable, in the arrays that the claim reads.
         refused_violate: instances on which an assumption fails and the statement too.
+        confirmed: the deciding instance in digits, where it violated in floats.
     """
 
     outcome: Outcome
@@ -117,6 +121,7 @@ class Verdict:
     witness: Witness | None = None
     distinct: int = 0
     refused_violate: int = 0
+    confirmed: "Confirmation | None" = None
 
     def __repr__(self) -> str:
         from attlas.claims.report_text import verdict_text

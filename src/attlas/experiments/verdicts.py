@@ -3,7 +3,8 @@
 import datetime
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -200,6 +201,7 @@ def _verdict_document(verdict: Verdict) -> dict[str, Any]:
         "seed": int(verdict.seed),
         "statistics": {name: _number(value) for name, value in verdict.statistics.items()},
         "index": None if verdict.index is None else int(verdict.index),
+        "confirmed": verdict.confirmed and asdict(verdict.confirmed),
     }
 
 
@@ -219,6 +221,28 @@ def _number(value: float | None) -> float | str | None:
     return plain if math.isfinite(plain) else str(plain)
 
 
+def _verdict(arrays: Mapping[str, np.ndarray], place: str, fields: Mapping[str, Any]) -> Verdict:
+    witness = {
+        name.partition(".")[2]: array
+        for name, array in arrays.items()
+        if name.partition(".")[0] == place
+    }
+    # Earlier versions did not write this field, and few verdicts have one.
+    if confirmed := fields.get("confirmed"):
+        from attlas.claims.confirmation import Confirmation
+
+        confirmed = Confirmation(**confirmed)
+    read = {name: fields[name] and float(fields[name]) for name in ("slack", "tightness")}
+    all_fields = {
+        **fields,
+        **read,
+        "outcome": Outcome(fields["outcome"]),
+        "statistics": {name: float(value) for name, value in fields["statistics"].items()},
+        "confirmed": confirmed,
+    }
+    return Verdict(**all_fields, witness=witness or None)
+
+
 def _report(
     folder: Path, slug: str, document: Mapping[str, Any], arrays: Mapping[str, np.ndarray]
 ) -> tuple[CheckReport, dict[str, Any]]:
@@ -226,22 +250,7 @@ def _report(
     if claim_place(folder.parent, stored["claim"]) != (folder, slug):
         raise Damaged(f"{folder / slug}.json was renamed (it is of {stored['claim']})")
 
-    def verdict(place: str, fields: Mapping[str, Any]) -> Verdict:
-        witness = {
-            name.partition(".")[2]: array
-            for name, array in arrays.items()
-            if name.partition(".")[0] == place
-        }
-        numbers = {name: float(value) for name, value in fields["statistics"].items()}
-        read = {name: fields[name] and float(fields[name]) for name in ("slack", "tightness")}
-        all_fields = {
-            **fields,
-            **read,
-            "outcome": Outcome(fields["outcome"]),
-            "statistics": numbers,
-        }
-        return Verdict(**all_fields, witness=witness or None)
-
+    verdict = partial(_verdict, arrays)
     controls = tuple(
         ControlReport(c["description"], Outcome(c["expect"]), verdict(f"control{i}", c["verdict"]))
         for i, c in enumerate(stored["controls"])

@@ -26,7 +26,7 @@ from attlas.verify.evidence import (
     Evidence,
     Program,
     compile_program,
-    decide,
+    decided,
     detection_limits,
     gather,
     instance_at,
@@ -106,7 +106,7 @@ def granted_evaluations(claim: Claim) -> int:
 def judge(claim: Claim, program: Program, batch: Batch, seed: int, steps: int) -> ChallengeReport:
     """Solve again what a search froze, and decide on its end points after `steps` moves."""
     batch, evidence = settled(claim, program, batch)
-    verdict = decide(claim, evidence, seed=seed)
+    verdict, evidence = decided(claim, evidence, batch, seed=seed)
     if verdict.index is not None:
         verdict = replace(verdict, witness=instance_at(batch, verdict.index))
     return ChallengeReport(

@@ -33,7 +33,7 @@ from attlas.core.names import nearest
 from attlas.verify.ascent import STEPS, ascend, has_slope
 from attlas.verify.attack import WITHOUT_SLOPES, attack, better, granted_evaluations, judge
 from attlas.verify.certify import proved
-from attlas.verify.evidence import Batch, Program, compile_program, decide, gather
+from attlas.verify.evidence import Batch, Program, compile_program, decided, gather
 from attlas.verify.growth import grow
 from attlas.verify.registry import one_claim
 
@@ -205,5 +205,6 @@ def replay(claim: Claim | str, witness: dict[str, np.ndarray]) -> Verdict:
     with FACTORISING, jax.enable_x64(True):
         batch = {name: on_device(np.asarray(value)[None]) for name, value in witness.items()}
         holds, sides = compile_program(claim)(batch)
-        verdict = decide(claim, gather(claim, holds, sides[0]))
+        evidence = gather(claim, holds, sides[0])
+        verdict, _ = decided(claim, evidence, batch)
     return replace(verdict, witness=dict(witness))

@@ -21,7 +21,13 @@ from attlas._jax.device_arrays import on_device
 from attlas._jax.factorising import FACTORISING
 from attlas._jax.processes import checker_variables, started_under, worker_pool
 from attlas.claims.claim import Claim, Control, provenance_of
-from attlas.claims.verdict import ChallengeReport, CheckReport, ControlReport, Verdict, Witness
+from attlas.claims.verdict import (
+    ChallengeReport,
+    CheckReport,
+    ControlReport,
+    Verdict,
+    Witness,
+)
 from attlas.core.errors import UserError, in_short
 from attlas.projects.loading import source_digest
 from attlas.verify.clearance import near_limits
@@ -31,6 +37,7 @@ from attlas.verify.evidence import (
     Program,
     compile_program,
     decide,
+    decided,
     detection_limits,
     faults,
     gather,
@@ -83,8 +90,8 @@ def check(
         batch = draw_batch(claim, seed, claim.count if count is None else count)
         holds, sides = program(batch)
         evidence = gather(claim, holds, sides[0], batch=batch)
-        verdict = _with_witness(decide(claim, evidence, alpha=alpha, seed=seed), batch)
-        verdict = _with_more(claim, verdict, program, batch, stored)
+        verdict, evidence = decided(claim, evidence, batch, alpha=alpha, seed=seed)
+        verdict = _with_more(claim, _with_witness(verdict, batch), program, batch, stored)
         verdict, exponents = _at_other_sizes(claim, verdict, evidence, batch, (alpha, seed))
         tried, controls = _controls(claim, program, batch, (holds, sides), alpha=alpha, seed=seed)
         limits = detection_limits(claim, evidence, [control_sides for _, control_sides in controls])

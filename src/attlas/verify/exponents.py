@@ -18,7 +18,7 @@ from attlas.claims.sides import Evidence, flat
 from attlas.claims.verdict import Outcome, Verdict
 from attlas.core.errors import UserError
 from attlas.core.names import call_by_name, nearest
-from attlas.verify.evidence import Batch, compile_program, decide, gather
+from attlas.verify.evidence import Batch, compile_program, decided, gather
 from attlas.verify.growth import schedule
 
 LEAST = 8
@@ -53,12 +53,15 @@ def at_grown_sizes(claim: Claim, seed: int, count: int) -> Iterator[Sized]:
 
 
 def with_grown(verdict: Verdict, grown: Sequence[Sized], alpha: float) -> Verdict:
-    """The verdict of a check: VIOLATED, with the instance, where it is at grown sizes."""
+    """The verdict of a check: VIOLATED, with the instance, where it is at grown sizes.
+
+    A violation in floats that digits neither confirm nor withdraw is INCONCLUSIVE.
+    """
     if verdict.outcome is not Outcome.SUPPORTED:
         return verdict
     for sized in grown:
-        grown_verdict = decide(sized.claim, sized.evidence, alpha=alpha)
-        if grown_verdict.outcome is Outcome.VIOLATED and grown_verdict.index is not None:
+        grown_verdict, _ = decided(sized.claim, sized.evidence, sized.batch, alpha=alpha)
+        if grown_verdict.confirmed is not None and grown_verdict.index is not None:
             sizes = ", ".join(f"{name} = {size}" for name, size in sized.claim.sizes.items())
             instance = {name: np.asarray(v[grown_verdict.index]) for name, v in sized.batch.items()}
             numbers = {n: getattr(verdict, n) for n in ("applicable", "tried", "seed", "distinct")}

@@ -7,7 +7,7 @@ import numpy as np
 from attlas._jax.device_arrays import on_device
 from attlas.claims.claim import Claim
 from attlas.claims.verdict import Outcome, Verdict, Witness
-from attlas.verify.evidence import Batch, Program, compile_program, decide, gather
+from attlas.verify.evidence import Batch, Program, compile_program, decided, gather
 
 REASON = "stored witness"
 """How the reason of a verdict begins where a stored instance decided."""
@@ -34,16 +34,21 @@ def replayed(claim: Claim, program: Program, batch: Batch, witness: Witness) -> 
     except (TypeError, ValueError, IndexError):
         # Of other shapes than the claim reads today.
         return None
-    verdict = decide(claim, gather(claim, holds, sides[0]).select(0))
+    evidence = gather(claim, holds, sides[0]).select(0)
+    one = {name: value[None] for name, value in arrays.items()}
+    verdict, _ = decided(claim, evidence, one)
     return replace(verdict, witness=arrays)
 
 
 def with_stored(claim: Claim, verdict: Verdict, replay: Verdict | None) -> Verdict:
-    """VIOLATED where the stored instance violates; else the verdict, with the larger tightness."""
+    """The verdict on the stored instance where it violates; else with the larger tightness.
+
+    A violation in floats that digits neither confirm nor withdraw is INCONCLUSIVE.
+    """
     if replay is None or claim.witness is not None:
         return verdict
     numbers = {name: getattr(verdict, name) for name in ("applicable", "tried", "seed", "distinct")}
-    if replay.outcome is Outcome.VIOLATED:
+    if replay.outcome is Outcome.VIOLATED or replay.confirmed is not None:
         return replace(replay, reason=f"{REASON}: {replay.reason}", **numbers)
     if verdict.outcome is not Outcome.SUPPORTED or replay.tightness is None:
         return verdict

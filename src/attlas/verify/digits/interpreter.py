@@ -1,0 +1,193 @@
+"""A program of JAX, operation by operation, with numbers of so many digits.
+
+Floats are exact on the way in: a float64 is a rational number. Integers, truth values and random
+keys are computed by JAX, which does not round them.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from attlas.verify.digits import elementwise, integers, linear_algebra, movement, reductions
+from attlas.verify.digits.precision import Precision, Unconfirmed, in_digits
+
+RULES = {**elementwise.RULES, **reductions.RULES, **linear_algebra.RULES}
+"""Operations with a rule, by the name of the primitive."""
+
+
+def evaluate(precision: Precision, program: Any, inputs: list[Any]) -> list[Any]:
+    """All outputs of a program of `jax.make_jaxpr`.
+
+    Args:
+        program: a closed program, or an open one without constants.
+        inputs: arrays of floats, or of numbers of mpmath, and others.
+
+    Returns:
+        Arrays of numbers of mpmath for floats; other arrays as they are.
+
+    Raises:
+        Unconfirmed: names the operation that has no rule, or says that there are too many.
+
+    Examples:
+        >>> program = jax.make_jaxpr(lambda x: jnp.log1p(x) / x)(1.0)
+        >>> str(evaluate(Precision(40), program, [2.0**-100])[0][()])[:36]
+        '0.9999999999999999999999999999996055'
+    """
+    consts = getattr(program, "consts", ())
+    body = getattr(program, "jaxpr", program)
+    values: dict[Any, Any] = {}
+
+    def read(variable: Any) -> Any:
+        if hasattr(variable, "val"):
+            return _entered(precision, variable.val)
+        return values[variable]
+
+    values |= zip(body.constvars, (_entered(precision, c) for c in consts), strict=True)
+    values |= zip(body.invars, (_entered(precision, value) for value in inputs), strict=True)
+    for equation in body.eqns:
+        precision.spend(3)
+        outputs = _applied(precision, equation, [read(v) for v in equation.invars])
+        values |= zip(equation.outvars, outputs, strict=True)
+    return [read(variable) for variable in body.outvars]
+
+
+def uncovered(program: Any) -> set[str]:
+    """Names of the operations of a program that have no rule in digits.
+
+    Examples:
+        >>> uncovered(jax.make_jaxpr(jnp.fft.fft)(jnp.ones(4))) - {"convert_element_type"}
+        {'fft'}
+    """
+    missing = set()
+    for equation in getattr(program, "jaxpr", program).eqns:
+        name = equation.primitive.name
+        inner = [p for value in equation.params.values() for p in _programs(value)]
+        for part in inner:
+            missing |= uncovered(part)
+        kinds = [v.aval.dtype for v in (*equation.invars, *equation.outvars)]
+        rounded = any(jnp.issubdtype(kind, jnp.inexact) for kind in kinds)
+        ruled = RULES.keys() | _LOOPS.keys() | movement.MOVES | movement.UNCHANGED
+        ruled |= reductions.SCATTERS.keys() | {"select_n", "iota", "bitcast_convert_type"}
+        if rounded and not inner and name not in ruled:
+            missing.add(name)
+    return missing
+
+
+def _programs(value: Any) -> list[Any]:
+    if isinstance(value, tuple | list):
+        return [program for part in value for program in _programs(part)]
+    return [value] if hasattr(value, "eqns") or hasattr(value, "jaxpr") else []
+
+
+def _entered(precision: Precision, value: Any) -> Any:
+    """Floats as numbers of mpmath, other values unchanged; random keys stay keys of JAX."""
+    dtype = getattr(value, "dtype", None)
+    if in_digits(value) or (dtype is not None and jnp.issubdtype(dtype, jax.dtypes.extended)):
+        return value
+    array = np.asarray(value)
+    return precision.exact(array) if jnp.issubdtype(array.dtype, jnp.floating) else array
+
+
+def _applied(precision: Precision, equation: Any, inputs: list[Any]) -> list[Any]:
+    name, details = equation.primitive.name, equation.params
+    if name in _LOOPS:
+        return _LOOPS[name](precision, equation, inputs)
+    inner = next((details[k] for k in ("jaxpr", "call_jaxpr", "fun_jaxpr") if k in details), None)
+    if inner is not None:
+        return evaluate(precision, inner, inputs)
+    for variable in (*equation.invars, *equation.outvars):
+        dtype = variable.aval.dtype
+        if jnp.issubdtype(dtype, jnp.inexact) and dtype != np.float64:
+            raise Unconfirmed(f"numbers of {dtype}")
+    if name in movement.UNCHANGED:
+        return inputs
+    if not any(map(in_digits, inputs)):
+        if name in integers.RULES:
+            value = np.asarray(integers.RULES[name](details, *map(np.asarray, inputs)))
+            return [_entered(precision, value.astype(equation.outvars[0].aval.dtype))]
+        value = equation.primitive.bind(*map(jnp.asarray, inputs), **details)
+        outputs = value if equation.primitive.multiple_results else [value]
+        return [_entered(precision, value) for value in outputs]
+    if name in reductions.SCATTERS:
+        return [reductions.SCATTERS[name](precision, equation, *inputs)]
+    if name == "select_n":
+        return [_selected(precision, *inputs)]
+    if name in movement.MOVES:
+        return movement.moved(precision, equation, inputs)
+    if name not in RULES:
+        raise Unconfirmed(f"the operation '{name}' has no rule in digits")
+    value = RULES[name](precision, details, *inputs)
+    return value if isinstance(value, list) else [value]
+
+
+def _selected(precision: Precision, which: Any, *cases: Any) -> Any:
+    precision.spend(np.size(cases[0]) // 4)
+    result = np.array(np.broadcast_to(cases[0], cases[0].shape))
+    for k, case in enumerate(cases[1:], 1):
+        result = np.where(np.asarray(which, dtype=int) == k, case, result)
+    return np.asarray(result, dtype=cases[0].dtype)
+
+
+def _conditional(precision: Precision, equation: Any, inputs: list[Any]) -> list[Any]:
+    branches = equation.params["branches"]
+    index = int(np.clip(int(inputs[0]), 0, len(branches) - 1))
+    return evaluate(precision, branches[index], inputs[1:])
+
+
+def _while(precision: Precision, equation: Any, inputs: list[Any]) -> list[Any]:
+    details = equation.params
+    first, second = details["cond_nconsts"], details["body_nconsts"]
+    condition, body = inputs[:first], inputs[first : first + second]
+    state = inputs[first + second :]
+    while bool(evaluate(precision, details["cond_jaxpr"], [*condition, *state])[0]):
+        state = evaluate(precision, details["body_jaxpr"], [*body, *state])
+    return state
+
+
+def _scan(precision: Precision, equation: Any, inputs: list[Any]) -> list[Any]:
+    details = equation.params
+    n, m = details["num_consts"], details["num_carry"]
+    consts, state, sequences = inputs[:n], inputs[n : n + m], inputs[n + m :]
+    steps = range(details["length"])
+    rows = []
+    for k in reversed(steps) if details["reverse"] else steps:
+        step = [*consts, *state, *(sequence[k] for sequence in sequences)]
+        outputs = evaluate(precision, details["jaxpr"], step)
+        state = outputs[:m]
+        rows.append(outputs[m:])
+    if details["reverse"]:
+        rows.reverse()
+    shapes = [(v.aval.shape, v.aval.dtype) for v in equation.outvars[m:]]
+    stacked = [
+        np.stack([np.asarray(row[j]) for row in rows]) if rows else np.zeros(shape, dtype)
+        for j, (shape, dtype) in enumerate(shapes)
+    ]
+    return [*state, *stacked]
+
+
+def _linear_solve(precision: Precision, equation: Any, inputs: list[Any]) -> list[Any]:
+    """By the solver that the program gives, on its constants and the right sides."""
+    lengths, programs = equation.params["const_lengths"], equation.params["jaxprs"]
+    begin = lengths.matvec + lengths.vecmat
+    consts = inputs[begin : begin + lengths.solve]
+    return evaluate(precision, programs.solve, [*consts, *inputs[sum(lengths) :]])
+
+
+def _platform(precision: Precision, equation: Any, inputs: list[Any]) -> list[Any]:
+    """The branch of a processor without accelerator."""
+    del precision, inputs
+    platforms = equation.params["platforms"]
+    fits = [k for k, names in enumerate(platforms) if names is None or "cpu" in names]
+    return [np.asarray(fits[0], dtype=np.int32)]
+
+
+_LOOPS: dict[str, Callable[..., list[Any]]] = {
+    "cond": _conditional,
+    "while": _while,
+    "scan": _scan,
+    "custom_linear_solve": _linear_solve,
+    "platform_index": _platform,
+}
