@@ -1,6 +1,7 @@
 """A violation in floats is a violation in digits, or none: theorems, and false statements."""
 
 import math
+from types import SimpleNamespace
 
 import jax
 import jax.numpy as jnp
@@ -8,12 +9,15 @@ import numpy as np
 import pytest
 
 from attlas.claims.claim import Control, assume
+from attlas.claims.kinds.inequality import Inequality
 from attlas.claims.statement import identity, inequality, limit
 from attlas.claims.verdict import Outcome
 from attlas.verify.challenge import challenge, replay
 from attlas.verify.check import check
 from attlas.verify.digits import confirm
 from attlas.verify.digits.confirm import confirmed
+from attlas.verify.digits.interpreter import evaluate
+from attlas.verify.digits.precision import Precision, Unconfirmed
 from attlas.verify.evidence import compile_program, decide, gather
 
 FACTOR = [Control("another constant", factor=0.1)]
@@ -239,6 +243,39 @@ def test_a_search_that_ends_where_floats_fail_violates_no_theorem():
     assert found.verdict.outcome is not Outcome.VIOLATED
     assert found.ratio is None or found.ratio < 1 + 1e-9
     assert "withdrawn in digits" in found.verdict.reason
+
+
+@inequality(
+    sample=lambda rng, count: {name: rng.normal(size=(count, 3, 3)) for name in "AB"},
+    controls=FACTOR,
+)
+def golden_thompson(A, B, *, factor=1.0):
+    r"""$$\mathrm{tr}\, e^{A + B} \le \mathrm{tr}\, e^A e^B$$ for symmetric matrices."""
+    exp, A, B = jax.scipy.linalg.expm, A + A.T, B + B.T
+    return jnp.trace(exp(A + B)), factor * jnp.trace(exp(A) @ exp(B))
+
+
+def test_the_exponential_of_a_matrix_is_not_the_approximation_of_floats():
+    far = {"A": 12 * np.ones((3, 3)), "B": 12 * np.ones((3, 3))}
+    assert replay(golden_thompson, far).outcome is not Outcome.VIOLATED
+    found = challenge(golden_thompson, method="extremes", evaluations=6400)
+    assert not found.violated
+    program = jax.make_jaxpr(lambda a: jax.vmap(jax.scipy.linalg.expm)(a))(jnp.ones((2, 3, 3)))
+    with pytest.raises(Unconfirmed, match="several matrices"):
+        evaluate(Precision(60), program, [np.ones((2, 3, 3))])
+
+
+def test_the_tolerance_is_that_of_the_kind():
+    class Strict(Inequality):
+        noun, plural, violation = "a strict inequality", "strict ones", "are not below"
+
+        def tolerance(self, evidence, roundings):
+            return -super().tolerance(evidence, roundings) - np.finfo(float).tiny
+
+    strict = stated(lambda x: (x[0], x[0]))
+    object.__setattr__(strict, "kind", SimpleNamespace(rule=Strict()))
+    assert confirmed(strict, spread(1, 0, 0)).violates
+    assert not confirmed(stated(lambda x: (x[0], x[0])), spread(1, 0, 0)).violates
 
 
 def test_the_check_confirms_and_stores_the_digits():

@@ -1,7 +1,7 @@
 r"""Whether an instance violates a claim, in 60 digits and again in 90.
 
 The sides, their allowance and the assumptions are computed by the program that the check runs. The
-allowance is the one of floats, gamma_t * magnitude + error, since constants of a formula and arrays
+allowance is the one of the claim's kind in floats, since constants of a formula and arrays
 of an instance were rounded before anybody evaluated anything. Both precisions must agree on the
 excess to ten digits. Where the excess is so small that rounding of the inputs could make it, or an
 assumption holds in floats alone, the violation must survive perturbations of the inputs too.
@@ -23,7 +23,7 @@ from attlas.claims.claim import Claim
 from attlas.claims.confirmation import Confirmation
 from attlas.claims.kinds.inequality import CANCELLED, Entrywise
 from attlas.claims.sampling import Instance
-from attlas.claims.sides import Sides
+from attlas.claims.sides import Evidence, Sides
 from attlas.verify.digits.interpreter import evaluate
 from attlas.verify.digits.precision import Precision, TooLongError, Unconfirmed
 from attlas.verify.evidence import complete
@@ -102,6 +102,7 @@ class _Values:
     right: np.ndarray
     magnitude: np.ndarray
     error: np.ndarray
+    allowed: np.ndarray
     excess: np.ndarray
 
 
@@ -120,7 +121,7 @@ class _Instance:
         sides = complete(self.claim.sides(instance))
         return holds, Sides(sides.left, sides.right, sides.magnitude, sides.error)
 
-    def values(self, digits: int, inputs: list[Any]) -> _Values:
+    def values(self, digits: int, inputs: list[Any], allowed: np.ndarray | None = None) -> _Values:
         precision = Precision(digits, self.operations * digits // DIGITS[0])
         outputs = evaluate(precision, self.program, inputs)
         self.spent += self.operations * digits // DIGITS[0] - precision.left
@@ -129,13 +130,19 @@ class _Instance:
         left, right, magnitude, error = sides
         if not all(precision.ctx.isfinite(value) for side in sides for value in side):
             raise Unconfirmed(f"a side is not finite in {digits} digits")
-        step = self.claim.roundings * precision.real(np.finfo(float).eps)
-        gap = abs(left - right) if self.claim.kind.rule.equality else left - right
-        excess = gap - (step / (1 - step) * magnitude + error)
-        return _Values(tuple(map(bool, holds)), left, right, magnitude, error, excess)
+        rule = self.claim.kind.rule
+        floats = (side.astype(float)[None] for side in sides)
+        evidence = Evidence(*floats, applicable=np.ones(1, dtype=bool))
+        own = rule.tolerance(evidence, self.claim.roundings)[0]
+        limits = own if allowed is None else allowed
+        gap = abs(left - right) if rule.equality else left - right
+        excess = gap - precision.exact(limits)
+        held = tuple(map(bool, holds))
+        return _Values(held, left, right, magnitude, error, limits, excess)
 
     def examined(self) -> Examination:
-        low, high = (self.values(digits, self.inputs) for digits in DIGITS)
+        low = self.values(DIGITS[0], self.inputs)
+        high = self.values(DIGITS[1], self.inputs, low.allowed)
         agreed = np.array([_agreed(*pair) for pair in zip(low.excess, high.excess, strict=True)])
         over = np.flatnonzero((high.excess > 0) & (agreed >= AGREED))
         if not len(over):
@@ -178,7 +185,7 @@ class _Instance:
         if not failed and excess > CANCELLED * largest:
             return ""
         for inputs in _perturbed(self.inputs):
-            if 2 * self.values(DIGITS[0], inputs).excess[worst] < excess:
+            if 2 * self.values(DIGITS[0], inputs, values.allowed).excess[worst] < excess:
                 because = f"'{failed[0]}' holds in floats alone, and " if failed else ""
                 return f"{because}rounding of the inputs decides the excess of {float(excess):.3g}"
         return ""
@@ -223,9 +230,9 @@ def _in_floats(claim: Claim, instance: Arrays, why: str) -> Confirmation:
     batch = jax.tree.unflatten(tree, [jnp.stack(column) for column in zip(*rows, strict=True)])
     evaluated = jax.jit(jax.vmap(lambda x: complete(claim.sides(x))))(batch)
     left, right, magnitude, error = (np.asarray(a).reshape(len(rows), -1) for a in evaluated[:4])
-    step = claim.roundings * float(np.finfo(float).eps)
     gap = np.abs(left - right) if claim.kind.rule.equality else left - right
-    excess = gap - (step / (1 - step) * magnitude + error)
+    evidence = Evidence(left, right, magnitude, error, np.ones(len(rows), dtype=bool))
+    excess = gap - claim.kind.rule.tolerance(evidence, claim.roundings)
     size = np.abs(left[0]) + np.abs(right[0]) + magnitude[0]
     worst = int(np.argmax(excess[0] / np.where(size > 0, size, 1)))
     first, second = repr(float(left[0, worst])), repr(float(right[0, worst]))

@@ -95,6 +95,8 @@ def _applied(precision: Precision, equation: Any, inputs: list[Any]) -> list[Any
     name, details = equation.primitive.name, equation.params
     if name in _LOOPS:
         return _LOOPS[name](precision, equation, inputs)
+    if _is_matrix_exponential(equation):
+        return linear_algebra.exponential_of_matrix(precision, details, *inputs)
     inner = next((details[k] for k in ("jaxpr", "call_jaxpr", "fun_jaxpr") if k in details), None)
     if inner is not None:
         return evaluate(precision, inner, inputs)
@@ -121,6 +123,18 @@ def _applied(precision: Precision, equation: Any, inputs: list[Any]) -> list[Any
         raise Unconfirmed(f"the operation '{name}' has no rule in digits")
     value = RULES[name](precision, details, *inputs)
     return value if isinstance(value, list) else [value]
+
+
+def _is_matrix_exponential(equation: Any) -> bool:
+    """Whether this is JAX's `expm`, whose rational approximation is good to 16 digits at best."""
+    if equation.params.get("name") != "expm" or len(equation.invars) != 1:
+        return False
+    inner = equation.params["jaxpr"].eqns
+    if not any(each.params.get("name") == "_calc_P_Q" for each in inner):
+        return False
+    if equation.invars[0].aval.ndim != 2:
+        raise Unconfirmed("the exponentials of several matrices at once")
+    return True
 
 
 def _selected(precision: Precision, which: Any, *cases: Any) -> Any:

@@ -160,6 +160,32 @@ def _triangular(
     return [x if details["left_side"] else x.T]
 
 
+def _exponential(
+    precision: Precision, details: Mapping[str, Any], a: np.ndarray
+) -> list[np.ndarray]:
+    """exp(A) by squaring the series of exp(A / 2^k), whose norm is below 1/256."""
+    del details
+    n, ctx = len(a), precision.ctx
+    if not _finite(precision, a):
+        return [np.full((n, n), ctx.nan, dtype=object)]
+    norm = max((ctx.fsum(map(abs, column)) for column in a.T), default=ctx.zero)
+    halvings = max(0, int(ctx.ceil(ctx.log(256 * norm, 2)))) if norm > 0 else 0
+    if halvings > 8 + precision.digits:
+        raise Unconfirmed("the exponential of a matrix too large for its digits")
+    scaled, size = a / ctx.mpf(2) ** halvings, norm / ctx.mpf(2) ** halvings
+    total, term, bound, order = precision.exact(np.eye(n)), precision.exact(np.eye(n)), ctx.one, 0
+    while bound > ctx.eps**2:
+        order += 1
+        precision.spend(n**3)
+        term, bound = term @ scaled / order, bound * size / order
+        total = total + term
+    for _ in range(halvings):
+        precision.spend(n**3)
+        total = total @ total
+    return [total]
+
+
+exponential_of_matrix = _batched(1, _exponential)
 RULES: dict[str, Rule] = {
     "eigh": _batched(2, _eigh),
     "qr": _batched(2, _qr),

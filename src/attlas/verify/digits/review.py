@@ -29,10 +29,11 @@ def reviewed(
     if verdict.outcome is not Outcome.VIOLATED or not isinstance(claim.kind.rule, Entrywise):
         return verdict, evidence
     undecided: list[tuple[int, Confirmation]] = []
-    withdrawn, operations = 0, 2 * OPERATIONS
+    withdrawn: set[int] = set()
+    operations = 2 * OPERATIONS
     while verdict.outcome is Outcome.VIOLATED and verdict.index is not None:
-        if operations <= 0:
-            why = f"{withdrawn} violations are withdrawn in digits, the others were not evaluated"
+        if operations <= 0 or verdict.index in withdrawn:
+            why = f"{len(withdrawn)} violations are withdrawn in digits, others were not evaluated"
             return replace(verdict, outcome=Outcome.INCONCLUSIVE, reason=why), evidence
         index = verdict.index
         examination = examined(claim, instance_at(batch, index), operations)
@@ -45,10 +46,10 @@ def reviewed(
             undecided.append((index, confirmation))
             evidence = _without(evidence, index)
         else:
-            withdrawn += 1
+            withdrawn.add(index)
             evidence = _with(evidence, index, examination.sides)
         verdict = decide(claim, evidence, alpha=alpha, seed=verdict.seed)
-    return _summed_up(verdict, undecided, withdrawn), evidence
+    return _summed_up(verdict, undecided, len(withdrawn)), evidence
 
 
 def _summed_up(
