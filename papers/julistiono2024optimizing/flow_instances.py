@@ -16,6 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
+from attlas._jax.compilation import CHEAP_COMPILATION
 from attlas.claims.claim import assume
 from attlas.claims.sampling import shared
 from attlas.data.token_selection import TokenSelection
@@ -75,7 +76,7 @@ def best_tokens(data):
     return np.argmax(scores, axis=-1)
 
 
-@partial(jax.jit, static_argnums=(3, 4))
+@partial(jax.jit, static_argnums=(3, 4), compiler_options=CHEAP_COMPILATION)
 def run_flows(data, W0, p, steps=STEPS, step=STEP, mixture=LOGISTIC):
     """Flows of stacked problems from W0, recorded every 20 steps; one program for all."""
     flow = partial(mirror_flow, steps=steps, step=step, record_at=range(EVERY, steps + 1, EVERY))
@@ -120,7 +121,7 @@ class LatePaths(NamedTuple):
     unsolved: np.ndarray
 
 
-@partial(jax.jit, static_argnums=(5, 6))
+@partial(jax.jit, static_argnums=(5, 6), compiler_options=CHEAP_COMPILATION)
 def _late(data, dual, log_time, p, mixture, steps, growth):
     def flow_of_problem(problem, dual, log_time, p, mixture):
         loss = mixed_loss(mixture)

@@ -15,6 +15,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from attlas._jax.compilation import CHEAP_COMPILATION
 from attlas.claims.claim import Control, ProofStep, Sides, Source, Status, assume
 from attlas.claims.statement import erratum, inequality
 from julistiono2024optimizing.cone_instances import (
@@ -53,7 +54,7 @@ def visible_points(rng, count, **details):
     return {name: np.concatenate([each[name] for each in batches]) for name in batches[0]}
 
 
-@partial(jax.jit, static_argnums=1)
+@partial(jax.jit, static_argnums=1, compiler_options=CHEAP_COMPILATION)
 @partial(jax.vmap, in_axes=(0, None))
 def _parallel(raw, share):
     """Directions e + k f and e - k f (twice), with scores 1 and r; W at the edge towards the first.
