@@ -14,6 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
+from attlas._jax.compilation import CHEAP_COMPILATION
 from attlas.bounds.optimisation.deora2023_model import HeadConstants
 from attlas.bounds.optimisation.deora2023_training import (
     Setting,
@@ -198,7 +199,11 @@ def _certify(raw, constants: HeadConstants, longest, faster) -> dict[str, Array]
     return {**{name: problem[name] for name in names}, **run, "K": K, "eta": eta}
 
 
-_certified = jax.jit(jax.vmap(_certify, in_axes=(0, None, None, None)), static_argnums=(1, 2))
+_certified = jax.jit(
+    jax.vmap(_certify, in_axes=(0, None, None, None)),
+    static_argnums=(1, 2),
+    compiler_options=CHEAP_COMPILATION,
+)
 
 
 def opposite_pairs(rng, count, shape, longest, lengths):

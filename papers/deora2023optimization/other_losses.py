@@ -12,6 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from attlas._jax.compilation import CHEAP_COMPILATION
 from attlas.bounds.optimisation.deora2023_loss import deora2023_beta_1, deora2023_beta_3
 from attlas.claims.claim import Control, Sides, Source, assume
 from attlas.claims.statement import inequality
@@ -124,7 +125,7 @@ def _largest_norm(run):
     return D, deora2023_beta_1(T, R, x), deora2023_beta_3(T, d, R, x)
 
 
-@jax.jit
+@partial(jax.jit, compiler_options=CHEAP_COMPILATION)
 @jax.vmap
 def _placed(raw):
     T, d = raw["X"].shape[1:]
@@ -194,7 +195,7 @@ def theorem_1_losses(heavy, a, b, K, *, path=1.0, share=1.0, **run):
     return Sides(jnp.sum(met) / K, bound, magnitude=size)
 
 
-@jax.jit
+@partial(jax.jit, compiler_options=CHEAP_COMPILATION)
 @jax.vmap
 def on_all_sets(run):
     """Trainings on all training sets, up to 32 steps: one number for each, but for the last.

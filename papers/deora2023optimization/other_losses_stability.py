@@ -15,6 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
+from attlas._jax.compilation import CHEAP_COMPILATION
 from attlas.bounds.generalisation.deora2023_generalisation import (
     STABILITY_CURVATURE,
     deora2023_generalisation_gap,
@@ -83,7 +84,7 @@ def _step_limit(run, K, power=1.0) -> Array:
     return jnp.minimum(1 / smooth, _distance(run) ** 2 / jnp.maximum(K * target, start))
 
 
-@jax.jit
+@partial(jax.jit, compiler_options=CHEAP_COMPILATION)
 @partial(jax.vmap, in_axes=(0, None))
 def _certified(raw, power):
     """Heads, target, horizon and step size of a drawn instance."""
@@ -163,7 +164,7 @@ on_sets = partial(
 )
 
 
-@jax.jit
+@partial(jax.jit, compiler_options=CHEAP_COMPILATION)
 @jax.vmap
 def _leave_one_out(run):
     """Distances from the run without each sample, the risks L^{-i} of both, and the losses."""

@@ -17,6 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from attlas._jax.compilation import CHEAP_COMPILATION
 from attlas.bounds.optimisation.deora2023_training import Setting, deora2023_head_condition
 from attlas.claims.claim import assume
 from attlas.claims.sampling import in_turn
@@ -176,13 +177,13 @@ def _omit(run) -> dict[str, Array]:
     return {**run, **_growth(run, path_U, path_W)}
 
 
-@jax.jit
+@partial(jax.jit, compiler_options=CHEAP_COMPILATION)
 @partial(jax.vmap, in_axes=(0, None))
 def _leave_one_out(raw, faster) -> dict[str, Array]:
     return _omit(_prepare(raw, faster, STEPS))
 
 
-@jax.jit
+@partial(jax.jit, compiler_options=CHEAP_COMPILATION)
 @jax.vmap
 def _overshoot(raw) -> dict[str, Array]:
     eta = raw["pace"] / smoothness(raw, raw["U"], raw["W"])
@@ -219,7 +220,10 @@ def train_on_all_sets(batch):
     return {**batch, **_train({name: batch[name] for name in run})}
 
 
-_prepare_all = jax.jit(jax.vmap(partial(_prepare, longest=LONGEST), in_axes=(0, None)))
+_prepare_all = jax.jit(
+    jax.vmap(partial(_prepare, longest=LONGEST), in_axes=(0, None)),
+    compiler_options=CHEAP_COMPILATION,
+)
 
 
 def leave_one_out_runs(rng, count, faster=1.0):

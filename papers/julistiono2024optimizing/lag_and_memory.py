@@ -13,6 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from attlas._jax.compilation import CHEAP_COMPILATION
 from attlas.claims.claim import Control, Sides, Status
 from attlas.claims.sampling import in_turn, shared
 from attlas.claims.statement import identity, limit
@@ -59,7 +60,7 @@ _PASSED = 1e6
 """Margin of a padded sample: its slope is far below those of all others."""
 
 
-@jax.jit
+@partial(jax.jit, compiler_options=CHEAP_COMPILATION)
 @jax.vmap
 def _solved(raw):
     """Data with ||W_mm|| = 1, the multipliers, and whether limits are near enough to be seen."""

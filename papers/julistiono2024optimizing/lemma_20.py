@@ -11,6 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from attlas._jax.compilation import CHEAP_COMPILATION
 from attlas.claims.claim import Control, ProofStep, Sides, Source, assume
 from attlas.claims.statement import inequality
 from attlas.losses.margin_loss import margin_loss
@@ -49,7 +50,7 @@ beyond_radius = partial(
 )
 
 
-@jax.jit
+@partial(jax.jit, compiler_options=CHEAP_COMPILATION)
 @jax.vmap
 def _steepest(raw):
     """A support token far across W_mm z, opposite to alpha; W at the cone's edge towards it."""

@@ -1,5 +1,6 @@
 r"""Pairs of normalised layers and networks that differ by an error, for Lemmas E.2 and E.3.
 
+from attlas._jax.compilation import CHEAP_COMPILATION
 Half of the pairs are random; the others come close to the constants. In the close ones tokens are
 e_3 (whose row is read) and copies of e_2 and -e_2, and keys and query move together along e_1, so
 that both ends of the logits of W_QK = q (e_3 e_1' + e_1 e_2') act in the same sense. Networks have
@@ -14,6 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from attlas._jax.compilation import CHEAP_COMPILATION
 from trauger2023sequence.library.models.transformer import (
     Layer,
     Transformer,
@@ -227,7 +229,7 @@ def _measure(instance):
 
 
 # one program for all claims: networks are what takes long to compile
-_measure_all = jax.jit(jax.vmap(_measure))
+_measure_all = jax.jit(jax.vmap(_measure), compiler_options=CHEAP_COMPILATION)
 
 
 def networks(rng, count, longer=True):
