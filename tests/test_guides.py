@@ -1,19 +1,28 @@
 """The guides of `docs/choose` say what the published records say."""
 
 import copy
+from collections.abc import Iterable, Iterator
 from functools import cache, partial
-from itertools import chain
+from itertools import chain, zip_longest
 from typing import Any
 
 import pytest
 from documentation_scripts import DOCS, documentation_script
 from literal_results import literal_results
-from perturbed_records import one_at_a_time, perturbations
+from perturbed_records import Change, one_at_a_time, perturbations
+
+from attlas.experiments.find import one_named
 
 guides = partial(documentation_script, "guides")
 TEMPLATES = sorted((DOCS / "guides").glob("*.md"))
 NAMES = [file.stem for file in TEMPLATES]
 published = cache(lambda name: guides().published(name))
+
+
+@cache
+def published_values(experiment: str, figure: str) -> Any:
+    """The values of an experiment's answer, or of a caption, of the published records."""
+    return guides().values_of(one_named(experiment), published(experiment), figure)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -52,9 +61,9 @@ def test_a_false_condition_stops_the_rendering_and_names_the_sentence():
         guides().Records("heads").need(0, "heads help")
 
 
-def conditions(name: str, load: Any = published, results: Any = None) -> dict[str, bool]:
-    """Whether the records that are loaded grant each sentence of a guide."""
-    records = guides().Records(name, load)
+def conditions(name: str, read: Any = published_values, results: Any = None) -> dict[str, bool]:
+    """Whether the values that are read grant each sentence of a guide."""
+    records = guides().Records(name)
     granted: dict[str, bool] = {}
 
     def need(condition: object, sentence: str) -> str:
@@ -63,17 +72,23 @@ def conditions(name: str, load: Any = published, results: Any = None) -> dict[st
 
     records.need = need
     records.answer = str  # no condition reads an answer: its name stands for it
+    records.value = lambda experiment, key, figure="": read(experiment, figure)[key]
     if results is not None:
         records.benchmark = results
     guides().rendered(records)
     return granted
 
 
-def loaded(name: str) -> list[str]:
-    """The experiments whose values a guide asks for."""
-    names = []
-    conditions(name, lambda each: names.append(each) or published(each))
-    return names
+def figures_read(name: str) -> dict[str, set[str]]:
+    """The experiments whose values a guide asks for, each with its figures ('' for the answer)."""
+    figures: dict[str, set[str]] = {}
+
+    def read(experiment: str, figure: str) -> Any:
+        figures.setdefault(experiment, set()).add(figure)
+        return published_values(experiment, figure)
+
+    conditions(name, read)
+    return figures
 
 
 def mirrored_results(name: str) -> Any:
@@ -86,6 +101,16 @@ def mirrored_results(name: str) -> Any:
     return cases
 
 
+def in_turn(experiments: Iterable[str]) -> Iterator[tuple[str, Change]]:
+    """The changes of the records: the first of every experiment, then the second of every one."""
+    of_each = [
+        [(name, change) for _, change in chain(perturbations(data), one_at_a_time(data))]
+        for name in experiments
+        for data in [published(name)]
+    ]
+    return (pair for pairs in zip_longest(*of_each) for pair in pairs if pair)
+
+
 @pytest.mark.thorough
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")  # logarithms of what is not positive
 @pytest.mark.parametrize("name", NAMES)
@@ -93,14 +118,15 @@ def test_every_condition_of_a_guide_turns_with_its_records(name):
     granted = conditions(name)
     assert all(granted.values())
     turned = {each for each, held in conditions(name, results=mirrored_results).items() if not held}
-    for experiment in loaded(name):
-        record = published(experiment)
-        for _, change in chain(perturbations(record), one_at_a_time(record)):
-            if turned >= set(granted):
-                return
-            changed = change(record)
-            held = conditions(
-                name, lambda each, e=experiment, c=changed: c if each == e else published(each)
-            )
-            turned |= {sentence for sentence, still in held.items() if not still}
+    figures = figures_read(name)
+    for experiment, change in in_turn(figures):
+        if turned >= set(granted):
+            return
+        changed = change(published(experiment))
+        values = {
+            (experiment, figure): guides().values_of(one_named(experiment), changed, figure)
+            for figure in figures[experiment]
+        }
+        held = conditions(name, lambda *of, v=values: v.get(of) or published_values(*of))
+        turned |= {sentence for sentence, still in held.items() if not still}
     assert set(granted) - turned == set()
