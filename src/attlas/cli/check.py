@@ -261,6 +261,8 @@ def _row(claim: "Claim", report: "CheckReport") -> tuple[str, ...]:
         attacked = "-"
     else:
         attacked = "violated" if search.violated else f"best ratio {number(search.ratio)}"
+        if search.verdict.confirmed is not None and not search.violated:
+            attacked = "undecided in digits"
     return (
         report.claim,
         provenance_text(claim),

@@ -187,6 +187,7 @@ def test_numbers_that_do_not_exist_are_nan_and_unbounded_ones_infinite():
         (lambda x: x.astype(jnp.float32), Unconfirmed, "numbers of float32"),
         (lambda x: jax.lax.fori_loop(0, 10**7, lambda i, c: c / 2, x), TooLongError, "too many"),
         (lambda x: jax.lax.nextafter(x, 2 * x), Unconfirmed, "'nextafter' has no rule"),
+        (lambda x: (x / 0.0).astype(int), Unconfirmed, "'convert_element_type' fails in digits"),
     ],
 )
 def test_what_has_no_rule_is_named(function, error, words):

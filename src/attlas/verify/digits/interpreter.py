@@ -11,6 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from attlas.core.errors import in_short
 from attlas.verify.digits import elementwise, integers, linear_algebra, movement, reductions
 from attlas.verify.digits.precision import Precision, Unconfirmed, in_digits
 
@@ -121,7 +122,10 @@ def _applied(precision: Precision, equation: Any, inputs: list[Any]) -> list[Any
         return movement.moved(precision, equation, inputs)
     if name not in RULES:
         raise Unconfirmed(f"the operation '{name}' has no rule in digits")
-    value = RULES[name](precision, details, *inputs)
+    try:
+        value = RULES[name](precision, details, *inputs)
+    except (ArithmeticError, ValueError, precision.ctx.NoConvergence) as error:
+        raise Unconfirmed(f"the operation '{name}' fails in digits: {in_short(error)}") from error
     return value if isinstance(value, list) else [value]
 
 
