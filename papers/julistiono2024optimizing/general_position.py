@@ -27,19 +27,15 @@ from julistiono2024optimizing.direction_metric import (
     across,
     gram_of,
     half_square,
-    half_squared_lag,
     lag_of,
     metric,
 )
 from julistiono2024optimizing.flow_instances import (
     EVERY,
-    SHARES,
+    GROWTH,
     SOLVED,
     STEPS,
-    divergences,
     late_paths,
-    read_at,
-    run_flows,
     solved,
 )
 from julistiono2024optimizing.late_errors import (
@@ -52,7 +48,9 @@ from julistiono2024optimizing.late_errors import (
     sides,
 )
 
-_EXPONENTS, _STEPS, _WANTED = (1.75, 2.0, 2.5, 3.0), 5000, 64
+_EXPONENTS, _WANTED = (1.75, 2.0, 2.5, 3.0), 64
+_PACE = (1 - 1 / GROWTH) / np.log(GROWTH)
+"""What implicit steps make of kappa where a coefficient grows like the logarithm of the norm."""
 
 
 @partial(jax.jit, static_argnames="support")
@@ -234,39 +232,48 @@ def two_support_samples(W_mm, C, gram, p, lag, memory, late, norm, unsolved, *, 
     return sides(law, Late(late, norm, unsolved), W_mm, C, gram, p)
 
 
-@shared
-def _flows_on_the_margin(rng):
-    """Flows from zero with two support samples and one on the margin."""
-    batch = _problems(rng, 2, True)
-    data = TokenSelection(*(jnp.asarray(batch[name]) for name in ("X", "y", "z", "v")))
-    path = run_flows(data, 0 * batch["W_mm"], batch["p"], _STEPS)
-    D, x = np.asarray(divergences(path.W, batch["W_mm"], batch["p"])), np.asarray(path.norm)
-    at = x[:, -1:] * SHARES
-    batch |= {"x": at, "divergence": read_at(at, x, D), "log_kappa": _log_kappa(batch)}
-    # A flow that has left a sample at its worse token goes elsewhere: not what is stated.
-    gaps = np.einsum("bnde,bde->bn", batch["C"], np.asarray(path.W[:, -1])) / x[:, -1:]
-    return {name: np.asarray(value)[np.min(gaps, axis=1) > 0.5] for name, value in batch.items()}
-
-
-def touching_flows(rng, count):
-    """Flows from zero with two support samples and one on the margin without a multiplier."""
-    batch = dict(_flows_on_the_margin(rng))
-    beta, theta, m = _touching(*(batch[k] for k in ("W_mm", "C", "p", "log_kappa", "share")))
-    strength = m * np.exp(batch["log_kappa"][:, 2] - np.sum(beta * theta, axis=1))
-    # Scales where y is at least 1: nearer the start the sample is still below its margin.
-    late = strength * batch["x"][:, 0] > 8
-    batch |= {"m": np.asarray(m), "strength": strength}
-    return {name: value[late][:count] for name, value in batch.items()}
+@jax.jit
+@jax.vmap
+def _touching(W_mm, C, p, log_kappa, share):
+    """H, the lag of the support samples, C_0^perp / m at norm one, and m kappa."""
+    gram = gram_of(W_mm, C[:2], p)
+    remainder = across(C[2], W_mm, C[:2], gram, p)
+    beta = jnp.linalg.solve(gram, jnp.einsum("ide,de->i", C[:2], metric(W_mm, p) * C[2]))
+    m, theta = 2 * half_square(remainder, W_mm, p), log_kappa[:2] - jnp.log(share)
+    strength = _PACE * m * jnp.exp(log_kappa[2] - beta @ theta)
+    return gram_of(W_mm, C, p), lag_of(theta, share, gram, C[:2]), remainder / m, strength
 
 
 @jax.jit
 @jax.vmap
-def _touching(W_mm, C, p, log_kappa, share):
-    """Weights of C_0 in the span, theta, and the squared length of its part across the span."""
-    gram = gram_of(W_mm, C[:2], p)
-    remainder = across(C[2], W_mm, C[:2], gram, p)
-    beta = jnp.linalg.solve(gram, jnp.einsum("ide,de->i", C[:2], metric(W_mm, p) * C[2]))
-    return beta, log_kappa[:2] - jnp.log(share), 2 * half_square(remainder, W_mm, p)
+def _touching_laws(norm, lag, remainder, strength):
+    x = norm[:, None, None]
+    return (lag + jnp.log(strength * x) * remainder) / x
+
+
+@shared
+def _flows_on_the_margin(rng):
+    """Flows from zero with two support samples and one on the margin, along their last records."""
+    batch = _problems(rng, 2, True)
+    W_mm, C, p = batch["W_mm"], batch["C"], batch["p"]
+    data = TokenSelection(*(jnp.asarray(batch[name]) for name in ("X", "y", "z", "v")))
+    path = late_paths(data, 0 * W_mm, p)
+    gram, *parts = _touching(W_mm, C, p, _log_kappa(batch), batch["share"])
+    late = late_records(path, _touching_laws(path.norm, *parts), W_mm, C, gram, p, p < 2)
+    lag, remainder, strength = parts
+    # A flow that has left a sample at its worse token goes elsewhere: not what is stated.
+    gaps = np.einsum("bnde,bde->bn", C, late.W[:, -1]) / late.norm[:, -1:]
+    # Scales where y is at least 1: nearer the start the sample is still below its margin.
+    rows = (np.min(gaps, axis=1) > 0.5) & (np.asarray(strength) * late.norm[:, 0] > 8)
+    flows = {"W_mm": W_mm, "p": p, "C": C, "gram": gram, "lag": lag, "remainder": remainder}
+    flows |= {"strength": strength, "solved": solved(path), "x": late.norm[:, ::APART]}
+    flows |= {"late": late.W, "norm": late.norm, "unsolved": late.unsolved}
+    return {name: np.asarray(value)[rows] for name, value in flows.items()}
+
+
+def touching_flows(rng, count):
+    """Flows from zero with two support samples and one on the margin without a multiplier."""
+    return {name: value[:count] for name, value in _flows_on_the_margin(rng).items()}
 
 
 @limit(
@@ -275,23 +282,32 @@ def _touching(W_mm, C, p, log_kappa, share):
     scales="x",
     sample=touching_flows,
     count=_WANTED,
-    controls=[Control("lag alone, order $x^{-2}$", part=0.0)],
-    most_instances="on some flows the ratio is within 1e-4 of its limit and no nearer at the next "
-    "scale: the error of the flow is not certified to that",
+    assumptions=[SOLVED],
+    controls=[
+        Control("lag alone, order $x^{-2}$", part=0.0),
+        Control(r"$\log(2m\kappa x)$", times=2.0),
+    ],
+    roundings=1,
 )
-def token_without_multiplier(W_mm, C, p, x, divergence, log_kappa, share, m, strength, *, part=1.0):
-    r"""$$p=2,\ W(0)=0,\ D_\psi\to0:\quad D_\psi(\bar W_{mm},\bar W)\sim\frac1{2x^2}
+def token_without_multiplier(
+    W_mm, C, gram, p, lag, remainder, strength, late, norm, unsolved, *, part=1.0, times=1.0
+):
+    r"""$$p=2,\ W(0)=0,\ D_\psi\to0:\quad
+    \epsilon\sim\frac1x\Big(\sum_ib_iC_i+\log(m\kappa x)\frac{C_0^\perp}m\Big),\quad
+    D_\psi(\bar W_{mm},\bar W)\sim\frac1{2x^2}
     \Big((\theta-\bar\theta)^\top H^{-1}(\theta-\bar\theta)+\frac{\log^2(m\kappa x)}m\Big)$$
 
     The order is $\log^2x/x^2$, and no power of $x$: the exponents that were measured between $-.7$
-    and $-2$ are this logarithm. $m$ is the squared length of what the metric leaves of $C_0$
-    across the span of the others, $\kappa=\kappa_0e^{-\sum\beta_i\theta_i}$, $C_0$ having the parts
-    $\beta_i$ in the span. Shown relative to the right side; other $p$ are in the proof.
+    and $-2$ are this logarithm. $m$ is the squared length of $C_0^\perp$, what the metric leaves of
+    $C_0$ across the span of the others, $\kappa=\kappa_0e^{-\sum\beta_i\theta_i}$, $C_0$ having the
+    parts $\beta_i$ in the span; other $p$ are in the proof. Shown is the larger of $1/x$, below
+    which its sign may change, and the relative distance, as for one support sample. Implicit steps
+    that multiply $x$ by $g=1.05$ put $\kappa\,(1-1/g)/\log g$ in the place of $\kappa$.
     """
-    gram = gram_of(W_mm, C[:2], p)
-    lag = half_squared_lag(log_kappa[:2] - jnp.log(share), share, gram)
-    law = (lag + part * jnp.log(strength * x) ** 2 / (2 * m)) / x**2
-    return divergence / law, jnp.ones(4)
+    x = norm[:, None, None]
+    law = (lag + part * jnp.log(times * strength * x) * remainder) / x
+    seen = sides(law, Late(late, norm, unsolved), W_mm, C, gram, p)
+    return seen._replace(left=jnp.maximum(seen.left, 1 / norm[::APART]))
 
 
 _DESCENT = 200

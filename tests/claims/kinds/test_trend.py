@@ -25,7 +25,6 @@ N = 10.0 ** np.arange(1, 5)
 
 
 EXEMPT = {
-    "julistiono2024optimizing/token-without-multiplier",
     "julistiono2024optimizing/joint-regularisation-path",
 }
 """Claims that most of their instances decide. A claim leaves this list; none may join it."""
