@@ -80,8 +80,21 @@ def heads(rng, count, n=5, d=3, least=2):
     return {"X": X, "A": A, "V": V, "seen": seen, "R": R, "n": tokens * 1.0}
 
 
+def heads_and_weak_ones(rng, count):
+    """The same; every twelfth has two tokens and logits of at most 0.1: nearest to the bound."""
+    batch = heads(rng, count)
+    weak = slice(0, count, 12)
+    A, R = batch["A"][weak], batch["R"][weak]
+    logits = 10 ** rng.uniform(-2, -1, len(A))
+    A *= (logits / np.linalg.norm(A, 2, axis=(1, 2)) / R**2)[:, None, None]
+    batch["X"][weak, 2:] = 0
+    batch["seen"][weak] = full([2], batch["seen"].shape[1])
+    batch["n"][weak] = 2
+    return batch
+
+
 def masked_heads(rng, count):
-    """The same, where a token sees only those before it and itself."""
+    """Those of `heads`, where a token sees only those before it and itself."""
     batch = heads(rng, count)
     return batch | {"seen": np.tril(batch["seen"])}
 
