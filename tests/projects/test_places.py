@@ -30,3 +30,8 @@ def test_a_module_below_src_is_found(tmp_path, monkeypatch):
     (tmp_path / "src" / "found_below_src" / "__init__.py").write_text("")
     assert is_importable("found_below_src", tmp_path)
     assert not is_importable("not_there_at_all", tmp_path)
+
+
+def test_a_pattern_may_begin_at_the_root(tmp_path):
+    (tmp_path / "claims_a.py").touch()
+    assert read_place(str(tmp_path / "claims_*.py")).files == (tmp_path / "claims_a.py",)

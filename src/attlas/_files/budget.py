@@ -51,6 +51,8 @@ TOKENS = Budget(2**26, 100_000)
 NOTEBOOK = Budget(2**25, 2**21)
 BIBLIOGRAPHY = Budget(2**22)
 PROJECT = Budget(2**22)
+LATEX = Budget(2**22, 1000)
+"""The sources of a paper; entries are its files."""
 
 MOST_LAYERS = 4096
 """Layers of a model, each of which has tensors and attributes of its own."""

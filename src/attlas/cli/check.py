@@ -105,6 +105,8 @@ def check(
     from attlas.verify.registry import find_claims
 
     claims = find_claims(names or ())
+    if not claims:
+        typer.echo("no claim yet: `attlas coverage` lists the statements that are to do", err=True)
     files = _requested(json_file, latex_file, markdown_file, junit_file, badge_file)
     store = Store(session_of(context).results)
     store.prepare(FOLDER)

@@ -1,5 +1,6 @@
-"""`attlas new`: the folder of a new paper, whose claims pass their check at once."""
+"""`attlas new`: the folder of a new paper, with examples or with the statements of its LaTeX."""
 
+from collections.abc import Mapping
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -17,6 +18,16 @@ FILES = {
     ".github/workflows/attlas.yml": "attlas.yml.txt",
 }
 """Files of a new paper, and their templates."""
+FROM_LATEX = {
+    "test_claims.py": "test_claims.py.txt",
+    "references.bib": "references.bib.txt",
+    "pyproject.toml": "pyproject.toml.txt",
+    "README.md": "README_from_latex.md.txt",
+    ".gitignore": "gitignore.txt",
+    ".github/workflows/attlas.yml": "attlas_from_latex.yml.txt",
+}
+"""Files beside the stubs of a paper that was read from LaTeX."""
+_NO_EXPERIMENT = 'experiments = ["experiment_*.py"]\n'
 
 
 class Template(StrEnum):
@@ -34,17 +45,71 @@ def new(
     folder: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Folder to write; by default KEY.")
     ] = None,
+    sources: Annotated[
+        Path | None,
+        typer.Option(
+            "--from",
+            metavar="main.tex",
+            help="LaTeX of the paper, its folder or an archive: a stub for every statement.",
+        ),
+    ] = None,
 ) -> None:
     """Write the folder of a new paper: a claim of every kind, an experiment, a test, a CI file."""
     del what  # there is only one kind
     where = Path(key) if folder is None else folder
+    if sources is not None:
+        _from_latex(key, title, where, sources)
+        return
     for path in write_paper(key, title or key, where):
         typer.echo(f"{path}")
     typer.echo(f"next: cd {where} && attlas check")
 
 
-def write_paper(key: str, title: str, folder: Path) -> tuple[Path, ...]:
+def _from_latex(key: str, title: str, folder: Path, sources: Path) -> None:
+    """Write the project of a paper whose LaTeX is there, and say what could not be read."""
+    import json
+    import os
+    from collections import Counter
+
+    from attlas.core.errors import UserError
+    from attlas.projects.latex import stubs
+    from attlas.projects.latex.statements import read_paper
+
+    if not sources.exists():
+        raise UserError(f"--from {sources} is missing: name a .tex file, a folder or an archive")
+    paper = read_paper(sources)
+    where = os.path.relpath(sources.resolve(), folder.resolve())
+    document = stubs.statements_document(paper, where)
+    texts = {
+        **stubs.stub_files(paper),
+        stubs.STATEMENTS: json.dumps(document, indent=1, ensure_ascii=False) + "\n",
+        stubs.NOTATION: stubs.notation(paper),
+    }
+    named = title or "".join(c for c in paper.title if c not in '{}"\\') or key
+    if not any(statement.role == "statement" for statement in paper.statements):
+        raise UserError(f"--from {sources}: {paper.notes[-1] if paper.notes else 'no statement'}")
+    for path in write_paper(key, named, folder, FROM_LATEX, texts):
+        typer.echo(f"{path}")
+    for note in paper.notes:
+        typer.echo(f"attlas: {note}", err=True)
+    kinds = Counter(statement.kind for statement in paper.statements)
+    counted = ", ".join(f"{number} {kind}" for kind, number in kinds.most_common())
+    typer.echo(f"read: {counted}")
+    typer.echo(f"next: cd {folder} && attlas coverage")
+
+
+def write_paper(
+    key: str,
+    title: str,
+    folder: Path,
+    files: Mapping[str, str] = FILES,
+    texts: Mapping[str, str] | None = None,
+) -> tuple[Path, ...]:
     """Write the files of a new paper into a folder, created if missing; nothing is replaced.
+
+    Args:
+        files: templates by the name of their file.
+        texts: contents of further files.
 
     Raises:
         UserError: if the key or the title has a forbidden character, or a file exists already.
@@ -56,22 +121,27 @@ def write_paper(key: str, title: str, folder: Path) -> tuple[Path, ...]:
     from attlas.experiments.text_file import write_text_file
     from attlas.projects.project import is_key
 
+    texts = texts or {}
+
     if not is_key(key):
         raise UserError(f"KEY = '{key}': use letters, digits, '-', '_' and '.'")
     if any(sign in title for sign in '{}"\\') or not title.isprintable():
         raise UserError(f"--title {title!r}: leave out braces, quotes, backslashes and line ends")
-    existing = [folder / name for name in FILES if (folder / name).exists()]
+    existing = [folder / name for name in (*files, *texts) if (folder / name).exists()]
     if existing:
         raise UserError(f"{existing[0]} exists already: name another folder with --folder")
     templates = resources.files("attlas.cli").joinpath("paper_template")
     year = str(datetime.datetime.now(datetime.UTC).year)
     written = []
-    for name, template in FILES.items():
+    for name, template in files.items():
         text = templates.joinpath(template).read_text("utf-8")
         for mark, value in (("PAPER_KEY", key), ("PAPER_TITLE", title), ("PAPER_YEAR", year)):
             text = text.replace(mark, value)
+        if not any(each.startswith("experiment") for each in files):
+            text = text.replace(_NO_EXPERIMENT, "")
         _make((folder / name).parent)
         written.append(write_text_file(folder / name, text, "--folder"))
+    written += [write_text_file(folder / name, text, "--folder") for name, text in texts.items()]
     return tuple(written)
 
 

@@ -101,7 +101,7 @@ def read_place(text: str, base: Path | None = None) -> Place:
             raise UserError(f"{head} is neither a Python file nor a notebook: name one")
         return Place(text, (path,), "", name)
     if any(sign in head for sign in "*?["):
-        matches = tuple(path for path in sorted(base.glob(head)) if path.suffix in SUFFIXES)
+        matches = tuple(path for path in sorted(_matching(base, head)) if path.suffix in SUFFIXES)
         if matches:
             return Place(text, matches, "", name)
         raise UserError(f"no Python file matches '{head}' in {base}: correct the pattern")
@@ -331,3 +331,9 @@ def _called(path: Path) -> str:
         return str(owner) if owner is None else pwd.getpwuid(owner).pw_name
     except KeyError:
         return str(owner)
+
+
+def _matching(base: Path, pattern: str) -> Iterator[Path]:
+    """The paths of a pattern, which may begin at the root."""
+    whole = base / pattern
+    return Path(whole.anchor).glob(str(whole.relative_to(whole.anchor)))

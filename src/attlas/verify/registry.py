@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import jax
 
 from attlas.claims.claim import Claim, Erratum
+from attlas.claims.todo import Todo
 from attlas.core.errors import UserError
 from attlas.projects.loading import (
     load_place,
@@ -169,12 +170,12 @@ def claims_of(place: str, base: Path | None = None) -> tuple[Claim, ...]:
 
     Raises:
         UserError: if the place does not exist, cannot be imported (with the user's file and line),
-            defines no claim, or two of one name.
+            defines neither claims nor stubs, or two claims of one name.
     """
     meant = read_place(place, base)
     with jax.enable_x64(True):
         claims = objects_of(meant, Claim)
-        if not claims:
+        if not claims and not objects_of(meant, Todo):  # a paper may still be all to do
             raise UserError(
                 f"{place} defines no claim: decorate a function with @attlas.inequality(...) or "
                 "another kind, see `python -m pydoc attlas.claims.statement`"

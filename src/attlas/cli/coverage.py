@@ -1,0 +1,89 @@
+"""`attlas coverage`: which statements of a paper are executed, proved or to do."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from attlas.cli.session import session_of
+
+
+def coverage(
+    context: typer.Context,
+    place: Annotated[
+        Path, typer.Argument(metavar="[PATH]", help="Folder of the paper's project.")
+    ] = Path(),
+    at_least: Annotated[
+        float,
+        typer.Option(
+            min=0, max=1, metavar="SHARE", help="Exit 1 if a smaller share is executed or proved."
+        ),
+    ] = 0.0,
+    json_file: Annotated[
+        Path | None, typer.Option("--json", metavar="FILE", help="Write the states as JSON.")
+    ] = None,
+    latex_file: Annotated[
+        Path | None, typer.Option("--latex", metavar="FILE", help="Write the table as LaTeX.")
+    ] = None,
+    macros: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE.sty|.tex", help=r"Write \attlas{label}, which prints a statement's mark."
+        ),
+    ] = None,
+) -> None:
+    """Say for every statement of a paper's LaTeX whether it is executed, proved or to do."""
+    import json
+
+    from attlas.claims.claim import Claim
+    from attlas.claims.todo import Todo
+    from attlas.core.errors import UserError
+    from attlas.display.terminal import show_table
+    from attlas.experiments.store import Store
+    from attlas.experiments.text_file import write_text_file
+    from attlas.projects.loading import objects_of
+    from attlas.projects.places import read_place
+    from attlas.projects.project import project_in
+    from attlas.site import coverage as site
+
+    project = project_in(place.resolve())
+    if project is None:
+        raise UserError(
+            f"{place} is no folder of a paper: `attlas new paper KEY --from main.tex` makes one"
+        )
+    places = [read_place(each, project.root) for each in project.claims_or_folder]
+    claims = [claim for each in places for claim in objects_of(each, Claim)]
+    todos = [each for where in places for each in objects_of(where, Todo)]
+    store = Store(session_of(context).results)
+    found = site.coverage(project.root, claims, todos, store)
+    rows = [
+        (row.statement.locator, row.statement.title, str(row.state), row.remark)
+        for row in found.rows
+    ]
+    show_table(("statement", "title", "state", "remark"), rows)
+    counts = ", ".join(f"{number} {state}" for state, number in found.counts.items() if number)
+    typer.echo(f"{len(rows)} statements: {counts or 'none'}; {100 * found.share:.0f} % executed")
+    for line in (*found.changes, *store.notes):
+        typer.echo(f"attlas: {line}", err=True)
+    if json_file:
+        document = {
+            "share": found.share,
+            "statements": [
+                {
+                    "locator": row.statement.locator,
+                    "label": row.statement.label,
+                    "state": str(row.state),
+                    "claims": list(row.claims),
+                    "remark": row.remark,
+                }
+                for row in found.rows
+            ],
+            "changes": list(found.changes),
+        }
+        write_text_file(json_file, json.dumps(document, indent=1, ensure_ascii=False), "--json")
+    if latex_file:
+        write_text_file(latex_file, site.coverage_table(found), "--latex")
+    if macros:
+        write_text_file(macros, site.macro_file(found), "--macros")
+    if found.share < at_least:
+        raise typer.Exit(1)

@@ -1,0 +1,1 @@
+"""A paper's LaTeX: sources, macros, theorem environments, statements; nothing is executed."""

@@ -1,0 +1,324 @@
+r"""The statements of a paper: kind, number, label, title, text, and what each refers to."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from hashlib import sha256
+from pathlib import Path
+
+from attlas._files.plain_file import printable
+from attlas.core.errors import UserError
+from attlas.projects.latex.arguments import group, option
+from attlas.projects.latex.macros import Macro, expanded, read_macros
+from attlas.projects.latex.sources import Document, read_sources
+from attlas.projects.latex.theorems import SECTIONS, USUAL, Environments, read_environments
+
+_EVENT = re.compile(
+    r"\\(begin|appendix|chapter|section|subsection|subsubsection|setcounter|addtocounter|stepcounter"
+    r"|refstepcounter)(?![A-Za-z])(\*?)"
+)
+_LABEL = re.compile(r"\\label\s*\{([^{}]*)\}")
+_REFERENCE = re.compile(
+    r"\\(?:[cC]?ref|autoref|eqref|[nN]ameref|[vV]ref|[tT]hmref|[lL]emref|hyperref\s*\[)"
+    r"(?:\*?\s*\{([^{}]*)\}|([^\]]*)\])"
+)
+_NAMED = re.compile(r"\b(Assumption|Condition|Hypothesis|Setting)s?[~\s]+([A-Z]?[\d.]*\d|[A-Z])\b")
+_RESTATED = re.compile(r"\brestate|\brestatement", re.IGNORECASE)
+_AUXILIARY = re.compile(r"\\newlabel\{([^{}]*)\}\{\{([^{}]*)\}")
+_TITLE = re.compile(r"\\title\s*(?=[\[{])")
+_MOST_STATEMENTS = 5000
+_MOST_NOTES = 200
+
+ASSUMED = "assumption", "condition", "hypothesis", "setting", "axiom", "setup", "model"
+CONTEXT = (
+    *("definition", "remark", "example", "notation", "question", "problem", "note", "exercise"),
+    *("algorithm", "discussion", "intuition", "convention", "warning", "comment", "solution"),
+)
+"""Environments that state nothing which could be tested."""
+
+
+@dataclass(frozen=True)
+class PrintedStatement:
+    """A statement as a paper prints it.
+
+    Attributes:
+        kind: the printed name of its environment, such as "Lemma".
+        number: as printed; empty without one.
+        label: of the sources; empty without one.
+        title: what stands in brackets or parentheses behind the number.
+        text: LaTeX, with the macros of the paper replaced.
+        section: title of its section.
+        references: labels that it refers to.
+        assumptions: those it refers to or names, as they are printed.
+        file, line: where it begins.
+    """
+
+    kind: str
+    number: str
+    label: str
+    title: str
+    text: str
+    section: str
+    references: tuple[str, ...]
+    assumptions: tuple[str, ...]
+    file: str
+    line: int
+
+    @property
+    def locator(self) -> str:
+        """Kind and number, as other papers cite it."""
+        return f"{self.kind} {self.number}".strip()
+
+    @property
+    def digest(self) -> str:
+        """A short digest of the text without its spaces: a statement is known again by it."""
+        return digest_of_text(self.text)
+
+    @property
+    def role(self) -> str:
+        """What it is: "statement", "assumption" or "context"."""
+        kind = self.kind.casefold()
+        if any(word in kind for word in ASSUMED):
+            return "assumption"
+        return "context" if any(word in kind for word in CONTEXT) else "statement"
+
+
+@dataclass(frozen=True)
+class PrintedPaper:
+    """What was read of a paper's sources; `notes` has a line for everything that was not."""
+
+    title: str
+    statements: tuple[PrintedStatement, ...]
+    macros: dict[str, Macro]
+    notes: tuple[str, ...]
+
+
+def digest_of_text(text: str) -> str:
+    r"""Sixteen hexadecimal digits of a statement's text, whatever its spaces and labels.
+
+    Examples:
+        >>> digest_of_text("a  b\\label{x}") == digest_of_text("a b ")
+        True
+    """
+    plain = "".join(_LABEL.sub("", text).split())
+    return sha256(plain.encode()).hexdigest()[:16]
+
+
+def read_paper(path: Path) -> PrintedPaper:
+    r"""The statements of a paper from its LaTeX sources, in order, each once.
+
+    Numbers are those of the .aux file beside the main file where it knows the label, else they are
+    counted as LaTeX would. A statement that is restated with the same text, or by the macro of its
+    `restatable`, is not repeated.
+
+    Args:
+        path: folder, main .tex file, or archive of the sources.
+
+    Raises:
+        UserError: if nothing can be read.
+
+    Examples:
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     main = Path(folder) / "main.tex"
+        ...     _ = main.write_text(
+        ...         r"\newtheorem{lem}{Lemma}[section]\newcommand{\R}{\mathbb{R}}\begin{document}"
+        ...         r"\section{A}\begin{lem}[Sum]\label{lem:a} $x\in\R$ \end{lem}"
+        ...     )
+        ...     (first,) = read_paper(main).statements
+        >>> first.locator, first.label, first.title, first.text
+        ('Lemma 1.1', 'lem:a', 'Sum', '$x\\in\\mathbb{R}$')
+    """
+    document = read_sources(path)
+    macros = read_macros(document.text)
+    environments = read_environments(document.text)
+    notes = list(document.notes)
+    found = list(_statements(document, environments, macros, notes))
+    numbered = _with_printed_numbers(found, document.auxiliary)
+    statements = tuple(_with_assumptions(numbered))
+    if not statements:
+        notes.append(f"{document.main} has no theorem environment that is declared or usual")
+    title = _TITLE.search(document.text)
+    text = ""
+    if title:
+        _, place = option(document.text, title.end())
+        text = plain(expanded(group(document.text, place)[0] or "", macros))
+    return PrintedPaper(text, statements, macros, tuple(notes))
+
+
+def plain(text: str) -> str:
+    r"""A title on one line, without commands that only set it.
+
+    Examples:
+        >>> plain(r"A \textbf{bold}\\ move\thanks{us} for $O(1/t)$")
+        'A bold move for $O(1/t)$'
+    """
+    text = re.sub(r"\\(?:thanks|footnote|label|vspace|hspace)\*?\s*\{[^{}]*\}", "", text)
+    text = re.sub(r"\\\\(?:\[[^\]]*\])?|~|\\(?:newline|linebreak)\b", " ", text)
+    pieces = re.split(r"(\$[^$]*\$)", text)
+    for place in range(0, len(pieces), 2):
+        pieces[place] = re.sub(r"\\[A-Za-z]+\*?|[{}]", "", pieces[place])
+    return printable("".join(pieces))
+
+
+def _statements(
+    document: Document, environments: Environments, macros: dict[str, Macro], notes: list[str]
+) -> Iterator[PrintedStatement]:
+    text = document.text
+    position, section = text.find("\\begin{document}"), ""
+    position, end = max(position, 0), _end(text)
+    digests: set[str] = set()
+    blocks = 0
+    while (event := _EVENT.search(text, position, end)) is not None:
+        name, star, position = event[1], bool(event[2]), event.end()
+        if name in SECTIONS:
+            if not star:
+                environments.step(name)
+            _, after = option(text, position)
+            title, after = group(text, after)
+            if title is not None and name in ("chapter", "section"):
+                section, position = plain(expanded(title, macros)), after
+        elif name == "appendix":
+            environments.begin_appendix()
+        elif name != "begin":
+            _count(environments, name, text, position)
+        else:
+            environment, after = group(text, position)
+            if environment == "appendices":
+                environments.begin_appendix()
+            block = _Block.read(text, (environment or "").strip(), after, environments)
+            if block is None:
+                continue
+            if block.end < 0:
+                notes.append(f"{document.at(event.start())}: {block.begin} has no end: left out")
+                if len(notes) > _MOST_NOTES:
+                    raise UserError(
+                        f"{document.main}: more than {_MOST_NOTES} statements have no end"
+                    )
+                continue
+            position, blocks = block.body, blocks + 1
+            if blocks > _MOST_STATEMENTS:
+                raise UserError(f"{document.main} has more than {_MOST_STATEMENTS} statements")
+            statement = block.statement(document, environments, macros, event.start(), section)
+            if statement.digest not in digests and not block.is_restated:
+                digests.add(statement.digest)
+                yield statement
+
+
+def _end(text: str) -> int:
+    end = text.find("\\end{document}")
+    return len(text) if end < 0 else end
+
+
+def _count(environments: Environments, name: str, text: str, position: int) -> None:
+    counter, place = group(text, position)
+    value, _ = group(text, place)
+    if not counter:
+        return
+    counter = environments.counter.get(counter, counter)
+    if name in ("stepcounter", "refstepcounter"):
+        environments.step(counter)
+    elif value is not None and re.fullmatch(r"\s*-?\d{1,6}\s*", value):
+        added = environments.value(counter) if name == "addtocounter" else 0
+        environments.set(counter, int(value) + added)
+
+
+@dataclass(frozen=True)
+class _Block:
+    """A theorem environment in the text: its name, title, and where its body lies."""
+
+    text: str
+    name: str
+    begin: str
+    title: str
+    is_restated: bool
+    body: int
+    end: int
+
+    @classmethod
+    def read(
+        cls, text: str, environment: str, position: int, environments: Environments
+    ) -> "_Block | None":
+        """The block that begins here, None if the environment is no theorem of the paper."""
+        name, title, restated = environments.aliases.get(environment, environment), None, False
+        if environment in ("restatable", "restatable*"):
+            title, position = option(text, position)
+            inner, position = group(text, position)
+            _, position = group(text, position)
+            name = (inner or "").strip()
+        elif environment.startswith("rep") and environment[3:] in environments.printed:
+            name, restated = environment[3:], True
+        if name not in environments.printed:
+            base = name.rstrip("*")
+            if base not in USUAL or environment in environments.aliases:
+                return None
+            environments.printed[name] = environments.printed.get(base, USUAL[base])
+            if not name.endswith("*"):
+                environments.counter.setdefault(name, name)
+        optional, after = option(text, position)
+        title = optional if title is None else title
+        inside = rf"\s*\{{{re.escape(environment)}\}}"
+        again = re.compile(rf"\\begin{inside}").search(text, after)
+        until = again.start() if again else len(text)
+        end = re.compile(rf"\\end{inside}").search(text, after, until)
+        restated = restated or bool(_RESTATED.search(title or ""))
+        begin = f"\\begin{{{environment}}}"
+        place = end.start() if end else -1
+        return cls(text, name, begin, title or "", restated, after, place)
+
+    def statement(
+        self,
+        document: Document,
+        environments: Environments,
+        macros: dict[str, Macro],
+        start: int,
+        section: str,
+    ) -> PrintedStatement:
+        """The statement of the block; its number is counted, unless it is restated."""
+        body = self.text[self.body : self.end]
+        label = _LABEL.search(body) or _LABEL.search(self.title)
+        given = dict(part.split("=", 1) for part in self.title.split(",") if "=" in part)
+        title = given.get("name", given.get("title", "" if given else self.title))
+        counter = environments.counter.get(self.name)
+        number = environments.step(counter) if counter and not self.is_restated else ""
+        references = dict.fromkeys(
+            name.strip()
+            for match in _REFERENCE.finditer(body)
+            for name in (match[1] or match[2] or "").split(",")
+            if name.strip()
+        )
+        file, line = document.place(start)
+        return PrintedStatement(
+            kind=environments.printed[self.name],
+            number=number,
+            label=(label[1] if label else given.get("label", "")).strip(),
+            title=plain(expanded(_LABEL.sub("", title), macros)),
+            text=expanded(_LABEL.sub("", body), macros).strip(),
+            section=section,
+            references=tuple(references),
+            assumptions=(),
+            file=file,
+            line=line,
+        )
+
+
+def _with_printed_numbers(
+    statements: list[PrintedStatement], auxiliary: str
+) -> list[PrintedStatement]:
+    """The statements with the numbers that LaTeX itself gave their labels."""
+    printed = {label: number for label, number in _AUXILIARY.findall(auxiliary) if number}
+    return [replace(each, number=printed.get(each.label, each.number)) for each in statements]
+
+
+def _with_assumptions(statements: list[PrintedStatement]) -> Iterator[PrintedStatement]:
+    """Each with the assumptions that it refers to by label, or names in its text."""
+    by_label = {each.label: each for each in statements if each.label}
+    by_locator = {each.locator: each for each in statements}
+    for statement in statements:
+        labelled = [by_label[name] for name in statement.references if name in by_label]
+        named = [f"{kind} {number}" for kind, number in _NAMED.findall(statement.text)]
+        assumptions = [each.locator for each in labelled if each.role == "assumption"]
+        assumptions += [by_locator[name].locator for name in named if name in by_locator]
+        own = {statement.locator}
+        kept = tuple(name for name in dict.fromkeys(assumptions) if name not in own)
+        yield replace(statement, assumptions=kept)

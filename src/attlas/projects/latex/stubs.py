@@ -1,0 +1,192 @@
+r"""Stubs of a paper's statements as Python files, with what they need to be known again."""
+
+import json
+import keyword
+import re
+from pathlib import Path
+from typing import Any
+
+from attlas._files.budget import LATEX, parse_json
+from attlas._files.plain_file import Damaged, read_plain_file
+from attlas.core.errors import UserError
+from attlas.projects.latex.macros import Macro
+from attlas.projects.latex.statements import PrintedPaper, PrintedStatement
+
+STATEMENTS = "statements.json"
+NOTATION = "notation.md"
+_SCHEMA = 1
+_FIELDS = "kind", "number", "label", "title", "text", "section", "file"
+_GUESSES = (
+    ("probability", r"with (?:high )?probability|w\.h\.p|\\Pr\b|\\mathbb\s*\{?P|almost surely"),
+    ("limit", r"\\lim\b|\bconverges?\b|\\to\b|\\rightarrow"),
+    ("rate", r"(?<![A-Za-z])O\s*(?:\\left)?\(|\\(?:mathcal|widetilde|tilde)\s*\{?\s*O|\\Omega\s*\(|"
+             r"\\Theta\s*\("),
+    ("expectation", r"\\mathbb\s*\{?E|in expectation|\\operatorname\{E\}"),
+    ("existence", r"[Tt]here (?:exists?|is an?|are)\b|\\exists"),
+    ("inequality", r"\\l[et]q?q?\b|\\g[et]q?q?\b|\\leqslant|\\geqslant|[<>]|\bbounded\b"),
+    ("identity", r"="),
+)  # fmt: skip
+_EXPLANATION = '''"""Statements of {section}, as stubs: none of them is executed yet.
+
+To execute one, replace `@todo(` by `@at.inequality(` or another kind, keep the locator, and let the
+function return both sides; `attlas coverage` says what is done. One that cannot be executed keeps
+its stub, with a `reason`.
+"""
+
+from attlas.claims.todo import todo
+'''
+
+
+def guessed_kind(text: str) -> str:
+    r"""The kind of claim that a statement may become, by its words; empty if none fits.
+
+    Examples:
+        >>> guessed_kind(r"$\|x_t\| \to 0$"), guessed_kind(r"$a \le b$"), guessed_kind("It works.")
+        ('limit', 'inequality', '')
+    """
+    return next((kind for kind, pattern in _GUESSES if re.search(pattern, text)), "")
+
+
+def stub_files(paper: PrintedPaper) -> dict[str, str]:
+    r"""The stubs of a paper's statements, by the name of their file: one file for each section.
+
+    Definitions, remarks and assumptions have no stub; `statements.json` holds them too.
+    """
+    files: dict[str, list[PrintedStatement]] = {}
+    for statement in paper.statements:
+        if statement.role == "statement":
+            files.setdefault(statement.section, []).append(statement)
+    written: dict[str, str] = {}
+    names: set[str] = set()
+    for place, (section, statements) in enumerate(files.items(), 1):
+        slug = _slug(section)[:32].strip("_")
+        shown = f"the section {section!r}" if section else "the paper"
+        head = _EXPLANATION.format(section=_in_docstring(shown))
+        stubs = [_stub(statement, names) for statement in statements]
+        name = f"claims_{place:02}{'_' if slug else ''}{slug}.py"
+        written[name] = "\n\n".join([head, *stubs])
+    return written
+
+
+def _stub(statement: PrintedStatement, names: set[str]) -> str:
+    name = _slug(statement.locator if statement.number else statement.label or statement.title)
+    name = name if name and not keyword.iskeyword(name) and name[0].isalpha() else f"s_{name}"
+    base, number = name.strip("_"), 2
+    while name in names:
+        name, number = f"{base}_{number}", number + 1
+    names.add(name)
+    arguments = [json.dumps(statement.locator, ensure_ascii=False)]
+    for key, value in (("label", statement.label), ("kind", guessed_kind(statement.text))):
+        if value:
+            arguments.append(f"{key}={json.dumps(value, ensure_ascii=False)}")
+    if statement.assumptions:
+        assumed = ", ".join(json.dumps(each, ensure_ascii=False) for each in statement.assumptions)
+        arguments.append(f"assumptions=[{assumed}]")
+    lines = [f"@todo({', '.join(arguments)})", f"def {name}():"]
+    title = f"{statement.title}. " if statement.title else ""
+    text = _in_docstring(f"{title}{statement.text}")
+    body = [line.rstrip() for line in text.splitlines()]
+    return "\n".join([*lines, *_docstring(body)]) + "\n"
+
+
+def _docstring(lines: list[str]) -> list[str]:
+    first, *rest = lines or [""]
+    if not rest:
+        return [f'    r"""{first}"""']
+    return [
+        f'    r"""{first}',
+        *(f"    {line.strip()}" if line else "" for line in rest),
+        '    """',
+    ]
+
+
+def _in_docstring(text: str) -> str:
+    """A text that a raw docstring can hold."""
+    text = text.replace('"""', "'''").replace("\0", "")
+    text = "".join(c for c in text if c == "\n" or c.isprintable())
+    return f"{text} " if text.endswith(("\\", '"')) else text
+
+
+def _slug(text: str) -> str:
+    return re.sub(r"[^a-z0-9]+", "_", text.casefold()).strip("_")
+
+
+def notation(paper: PrintedPaper) -> str:
+    r"""The macros of a paper that its statements use, as a table in Markdown."""
+    rows = [
+        f"| `\\{macro.name}` | `{_cell(macro.body)}` | {macro.arguments} |"
+        for macro in sorted(paper.macros.values(), key=lambda macro: macro.name.casefold())
+        if _is_notation(macro)
+    ]
+    head = ["| macro | stands for | arguments |", "|---|---|---|"]
+    return "\n".join([f"# Notation of {paper.title or 'the paper'}", "", *head, *rows, ""])
+
+
+def _is_notation(macro: Macro) -> bool:
+    return bool(macro.body) and len(macro.body) <= 120 and "\n" not in macro.body
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|").replace("`", "'")
+
+
+def statements_document(paper: PrintedPaper, source: str) -> dict[str, Any]:
+    """What `statements.json` holds: every statement with the digest by which it is known again.
+
+    Args:
+        source: where the sources are, from the folder of the project.
+    """
+    statements = [
+        {name: getattr(each, name) for name in _FIELDS}
+        | {
+            "line": each.line,
+            "references": list(each.references),
+            "assumptions": list(each.assumptions),
+            "role": each.role,
+            "digest": each.digest,
+        }
+        for each in paper.statements
+    ]
+    return {"schema": _SCHEMA, "source": source, "title": paper.title, "statements": statements}
+
+
+def read_statements(folder: Path) -> tuple[str, tuple[PrintedStatement, ...]]:
+    """Where the sources of a project's paper are, and its statements when the stubs were written.
+
+    Raises:
+        UserError: if the project has none, or they cannot be read.
+    """
+    file = folder / STATEMENTS
+    try:
+        content = read_plain_file(file, LATEX.bytes)
+        if content is None:
+            raise UserError(
+                f"{file} is missing: `attlas new paper KEY --from main.tex` writes it from LaTeX"
+            )
+        document = parse_json(content, LATEX._replace(entries=2**20, levels=8))
+        if document["schema"] != _SCHEMA:
+            raise UserError(f"{file} is of schema {document['schema']!r}: write the stubs again")
+        statements = tuple(_statement(each) for each in document["statements"])
+        return _text(document["source"]), statements
+    except Damaged as damage:
+        raise UserError(f"{file}: {damage}: write the stubs again") from None
+    except (KeyError, TypeError, ValueError) as error:
+        raise UserError(f"{file} is damaged ({error}): write the stubs again") from None
+
+
+def _statement(document: dict[str, Any]) -> PrintedStatement:
+    line = document["line"]
+    if type(line) is not int:
+        raise ValueError("a line is no whole number")
+    return PrintedStatement(
+        **{name: _text(document[name]) for name in _FIELDS},
+        references=tuple(map(_text, document["references"])),
+        assumptions=tuple(map(_text, document["assumptions"])),
+        line=line,
+    )
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str):
+        raise ValueError("a text is missing")
+    return value

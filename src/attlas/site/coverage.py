@@ -1,0 +1,204 @@
+r"""Which statements of a paper are executed, and with which outcome."""
+
+import os
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+
+from attlas.claims.claim import Claim
+from attlas.claims.todo import Todo
+from attlas.claims.verdict import CheckReport
+from attlas.experiments.store import Store
+from attlas.experiments.verdicts import is_current, read_reports
+from attlas.projects.latex.statements import PrintedStatement, read_paper
+from attlas.projects.latex.stubs import read_statements
+from attlas.site.latex_mathematics import latex_text
+
+
+class State(StrEnum):
+    """What is known of a statement."""
+
+    PROVED = "proved"
+    EXECUTED = "executed"
+    FAILED = "not as expected"
+    UNCHECKED = "not checked yet"
+    TODO = "to do"
+    NOT_EXECUTABLE = "not executable"
+
+
+@dataclass(frozen=True)
+class Row:
+    """A statement with its state, the claims that execute it, and what to say of it."""
+
+    statement: PrintedStatement
+    state: State
+    claims: tuple[str, ...]
+    remark: str
+
+
+@dataclass(frozen=True)
+class Coverage:
+    """The statements of a paper, and what has changed in its sources since the stubs."""
+
+    rows: tuple[Row, ...]
+    changes: tuple[str, ...]
+
+    @property
+    def counts(self) -> Mapping[State, int]:
+        """The number of statements in each state."""
+        counted = Counter(row.state for row in self.rows)
+        return {state: counted[state] for state in State}
+
+    @property
+    def share(self) -> float:
+        """The share executed or proved of all that can be executed; 1 if nothing can."""
+        counts = self.counts
+        possible = len(self.rows) - counts[State.NOT_EXECUTABLE]
+        done = counts[State.EXECUTED] + counts[State.PROVED]
+        return done / possible if possible else 1.0
+
+
+def coverage(
+    folder: Path, claims: Sequence[Claim], todos: Sequence[Todo], store: Store
+) -> Coverage:
+    """The state of every statement that the LaTeX of a project's paper holds.
+
+    A claim executes the statement at which its locator begins; its verdict is the stored one.
+
+    Args:
+        folder: of the project, with `statements.json`.
+
+    Raises:
+        UserError: if the project was not made from LaTeX.
+    """
+    source, stored = read_statements(folder)
+    reports = {report.claim: report for report, _ in read_reports(store)}
+    stated = [each for each in stored if each.role == "statement"]
+    reasons = {each.locator: each.reason for each in todos if each.reason}
+    rows = tuple(_row(each, claims, reports, reasons) for each in stated)
+    main = Path(os.path.normpath(folder / source))
+    if not main.exists():
+        return Coverage(rows, (f"the sources {main} are not here: nothing was compared",))
+    return Coverage(rows, changes(stored, read_paper(main).statements))
+
+
+def _row(
+    statement: PrintedStatement,
+    claims: Iterable[Claim],
+    reports: Mapping[str, CheckReport],
+    reasons: Mapping[str, str],
+) -> Row:
+    locator = statement.locator
+    mine = [claim for claim in claims if is_located(claim.locator, locator)]
+    names = tuple(claim.name for claim in mine)
+    if not mine:
+        reason = reasons.get(locator, "")
+        return Row(statement, State.NOT_EXECUTABLE if reason else State.TODO, (), reason)
+    of = [(claim, reports.get(claim.name)) for claim in mine]
+    missing = [
+        claim.name for claim, report in of if report is None or not is_current(claim, report)
+    ]
+    if missing:
+        return Row(statement, State.UNCHECKED, names, f"attlas check {missing[0]}")
+    defects = [defect for _, report in of if report for defect in report.defects]
+    if defects:
+        return Row(statement, State.FAILED, names, defects[0])
+    verdicts = [report.verdict for _, report in of if report]
+    proved = all("; proved" in verdict.reason for verdict in verdicts)
+    outcomes = ", ".join(dict.fromkeys(str(verdict.outcome) for verdict in verdicts))
+    return Row(statement, State.PROVED if proved else State.EXECUTED, names, outcomes)
+
+
+def is_located(locator: str, statement: str) -> bool:
+    """Whether a claim's locator is of a statement: it is the same, or one of its parts.
+
+    Examples:
+        >>> is_located("Lemma 13 (L2)", "Lemma 13"), is_located("Lemma 13.1", "Lemma 13")
+        (True, False)
+    """
+    rest = locator.removeprefix(statement)
+    return rest != locator and re.match(r"(?![\w.]*\w)", rest) is not None
+
+
+def changes(
+    stored: Sequence[PrintedStatement], current: Sequence[PrintedStatement]
+) -> tuple[str, ...]:
+    """What has changed in a paper since its stubs: renumbered, reworded, new and removed ones.
+
+    A statement is known again by its label, else by its text, else by its number.
+    """
+    lines = []
+    left = list(current)
+    for old in stored:
+        new = _known_again(old, left)
+        if new is None:
+            lines.append(f"{_named(old)} is gone from the sources")
+            continue
+        left.remove(new)
+        if new.locator != old.locator:
+            lines.append(f"{_named(old)} is now {new.locator}: change the locator of its claims")
+        if new.digest != old.digest:
+            lines.append(f"{_named(old)} is worded otherwise now: read {new.file}:{new.line}")
+    lines += [
+        f"{_named(new)} is new at {new.file}:{new.line}: it has no stub"
+        for new in left
+        if new.role == "statement"
+    ]
+    return tuple(lines)
+
+
+def _known_again(
+    old: PrintedStatement, current: Sequence[PrintedStatement]
+) -> PrintedStatement | None:
+    labelled = [new for new in current if old.label and new.label == old.label]
+    same_text = [new for new in current if new.digest == old.digest]
+    same_number = [
+        new for new in current if new.locator == old.locator and not (old.label and new.label)
+    ]
+    return next(iter([*labelled, *same_text, *same_number]), None)
+
+
+def _named(statement: PrintedStatement) -> str:
+    return f"{statement.locator} ({statement.label})" if statement.label else statement.locator
+
+
+_MARKS = {
+    State.PROVED: r"\ensuremath{\blacksquare}",
+    State.EXECUTED: r"\ensuremath{\checkmark}",
+    State.FAILED: r"\ensuremath{\times}",
+}
+
+
+def macro_file(found: Coverage) -> str:
+    r"""A file for the preamble of the paper: \attlas{lem:a} prints the mark of a statement.
+
+    A black square is a proof, a check mark a verdict as expected, a cross one that is not; a
+    statement that is to do has no mark. It needs amssymb.
+    """
+    lines = [
+        "% made by `attlas coverage`; needs \\usepackage{amssymb}",
+        r"\makeatletter",
+        r"\providecommand{\attlas}[1]{\@ifundefined{attlas@#1}{}{\csname attlas@#1\endcsname}}",
+    ]
+    for row in found.rows:
+        mark = _MARKS.get(row.state)
+        for key in (row.statement.label, row.statement.locator):
+            if mark and key and not re.search(r"[\\{}%#]", key):
+                lines.append(rf"\expandafter\def\csname attlas@{key}\endcsname{{{mark}}}")
+    return "\n".join([*lines, r"\makeatother", ""])
+
+
+def coverage_table(found: Coverage) -> str:
+    r"""A table in LaTeX of every statement with its state, by booktabs and longtable."""
+    rows = [
+        f"{latex_text(row.statement.locator)} & {latex_text(row.statement.title)} & "
+        f"{latex_text(str(row.state))} & {latex_text(row.remark)} \\\\"
+        for row in found.rows
+    ]
+    head = ["% made by `attlas coverage`; needs \\usepackage{booktabs,longtable}"]
+    head += [r"\begin{longtable}{@{}lp{0.3\linewidth}lp{0.3\linewidth}@{}}", r"\toprule"]
+    head += [r"statement & title & state & \\", r"\midrule", r"\endhead"]
+    return "\n".join([*head, *rows, r"\bottomrule", r"\end{longtable}", ""])
