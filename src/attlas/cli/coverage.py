@@ -1,11 +1,16 @@
 """`attlas coverage`: which statements of a paper are executed, proved or to do."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from attlas.cli.session import session_of
+
+if TYPE_CHECKING:
+    from attlas.claims.claim import Claim
+    from attlas.claims.todo import Todo
+    from attlas.projects.project import Project
 
 
 def coverage(
@@ -35,25 +40,12 @@ def coverage(
     """Say for every statement of a paper's LaTeX whether it is executed, proved or to do."""
     import json
 
-    from attlas.claims.claim import Claim
-    from attlas.claims.todo import Todo
-    from attlas.core.errors import UserError
     from attlas.display.terminal import show_table
     from attlas.experiments.store import Store
     from attlas.experiments.text_file import write_text_file
-    from attlas.projects.loading import objects_of
-    from attlas.projects.places import read_place
-    from attlas.projects.project import project_in
     from attlas.site import coverage as site
 
-    project = project_in(place.resolve())
-    if project is None:
-        raise UserError(
-            f"{place} is no folder of a paper: `attlas new paper KEY --from main.tex` makes one"
-        )
-    places = [read_place(each, project.root) for each in project.claims_or_folder]
-    claims = [claim for each in places for claim in objects_of(each, Claim)]
-    todos = [each for where in places for each in objects_of(where, Todo)]
+    project, claims, todos = _project(place)
     store = Store(session_of(context).results)
     found = site.coverage(project.root, claims, todos, store)
     rows = [
@@ -66,24 +58,31 @@ def coverage(
     for line in (*found.changes, *store.notes):
         typer.echo(f"attlas: {line}", err=True)
     if json_file:
-        document = {
-            "share": found.share,
-            "statements": [
-                {
-                    "locator": row.statement.locator,
-                    "label": row.statement.label,
-                    "state": str(row.state),
-                    "claims": list(row.claims),
-                    "remark": row.remark,
-                }
-                for row in found.rows
-            ],
-            "changes": list(found.changes),
-        }
-        write_text_file(json_file, json.dumps(document, indent=1, ensure_ascii=False), "--json")
+        text = json.dumps(site.coverage_document(found), indent=1, ensure_ascii=False)
+        write_text_file(json_file, text, "--json")
     if latex_file:
         write_text_file(latex_file, site.coverage_table(found), "--latex")
     if macros:
         write_text_file(macros, site.macro_file(found), "--macros")
     if found.share < at_least:
         raise typer.Exit(1)
+
+
+def _project(place: Path) -> "tuple[Project, list[Claim], list[Todo]]":
+    """The project of a folder with its claims and stubs."""
+    from attlas.claims.claim import Claim
+    from attlas.claims.todo import Todo
+    from attlas.core.errors import UserError
+    from attlas.projects.loading import objects_of
+    from attlas.projects.places import read_place
+    from attlas.projects.project import project_in
+
+    project = project_in(place.resolve())
+    if project is None:
+        raise UserError(
+            f"{place} is no folder of a paper: `attlas new paper KEY --from main.tex` makes one"
+        )
+    places = [read_place(each, project.root) for each in project.claims_or_folder]
+    claims = [claim for each in places for claim in objects_of(each, Claim)]
+    todos = [each for where in places for each in objects_of(where, Todo)]
+    return project, claims, todos

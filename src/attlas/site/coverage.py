@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
+from typing import Any
 
 from attlas.claims.claim import Claim
 from attlas.claims.todo import Todo
@@ -163,6 +164,21 @@ def _known_again(
 
 def _named(statement: PrintedStatement) -> str:
     return f"{statement.locator} ({statement.label})" if statement.label else statement.locator
+
+
+def coverage_document(found: Coverage) -> dict[str, Any]:
+    """The states as plain JSON: the share, each statement, and what has changed."""
+    statements = [
+        {
+            "locator": row.statement.locator,
+            "label": row.statement.label,
+            "state": str(row.state),
+            "claims": list(row.claims),
+            "remark": row.remark,
+        }
+        for row in found.rows
+    ]
+    return {"share": found.share, "statements": statements, "changes": list(found.changes)}
 
 
 _MARKS = {
