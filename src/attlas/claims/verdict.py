@@ -7,12 +7,9 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING, Self, TypeVar
+from typing import Self, TypeVar
 
 import numpy as np
-
-if TYPE_CHECKING:  # few verdicts have one
-    from attlas.claims.confirmation import Confirmation
 
 T = TypeVar("T")
 Witness = Mapping[str, np.ndarray]
@@ -90,6 +87,30 @@ class Provenance(StrEnum):
     OWN = "own"
 
 
+@dataclass(frozen=True)
+class Confirmation:
+    """One instance, evaluated again in 60 and in 90 digits.
+
+    Attributes:
+        violates: whether the instance violates the statement; None where that is undecided.
+        digits: digits to which both precisions agree on the excess, from the first that is not
+            zero; 0 where nothing was evaluated in digits.
+        left: the left side at the entry that decides, in decimal.
+        right: the right side there.
+        reason: one line on how this was decided, or why it was not.
+
+    Examples:
+        >>> Confirmation(True, 60, "2.5", "2", "in 60 digits").violates
+        True
+    """
+
+    violates: bool | None
+    digits: int
+    left: str
+    right: str
+    reason: str
+
+
 @dataclass(frozen=True, repr=False)
 class Verdict:
     """One outcome with its numbers.
@@ -121,7 +142,7 @@ class Verdict:
     witness: Witness | None = None
     distinct: int = 0
     refused_violate: int = 0
-    confirmed: "Confirmation | None" = None
+    confirmed: Confirmation | None = None
 
     def __repr__(self) -> str:
         from attlas.claims.report_text import verdict_text

@@ -229,7 +229,7 @@ def _verdict(arrays: Mapping[str, np.ndarray], place: str, fields: Mapping[str, 
     }
     # Earlier versions did not write this field, and few verdicts have one.
     if confirmed := fields.get("confirmed"):
-        from attlas.claims.confirmation import Confirmation
+        from attlas.claims.verdict import Confirmation
 
         confirmed = Confirmation(**confirmed)
     read = {name: fields[name] and float(fields[name]) for name in ("slack", "tightness")}

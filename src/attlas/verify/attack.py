@@ -26,12 +26,12 @@ from attlas.verify.evidence import (
     Evidence,
     Program,
     compile_program,
-    decided,
     detection_limits,
     gather,
     instance_at,
 )
 from attlas.verify.proposals import Covariance, Extremes, Moves, Proposal
+from attlas.verify.review import decided
 from attlas.verify.searchable import is_searchable
 
 EVALUATIONS = 6400

@@ -33,9 +33,10 @@ from attlas.core.names import nearest
 from attlas.verify.ascent import STEPS, ascend, has_slope
 from attlas.verify.attack import WITHOUT_SLOPES, attack, better, granted_evaluations, judge
 from attlas.verify.certify import proved
-from attlas.verify.evidence import Batch, Program, compile_program, decided, gather
+from attlas.verify.evidence import Batch, Program, compile_program, gather
 from attlas.verify.growth import grow
 from attlas.verify.registry import one_claim
+from attlas.verify.review import decided
 
 METHODS = (*WITHOUT_SLOPES, "ascent", "sizes", "auto")
 _ORDER = ("moves", "ascent", "extremes", "sizes", "covariance")

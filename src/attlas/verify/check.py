@@ -37,7 +37,6 @@ from attlas.verify.evidence import (
     Program,
     compile_program,
     decide,
-    decided,
     detection_limits,
     faults,
     gather,
@@ -47,6 +46,7 @@ from attlas.verify.evidence import (
     uncontrolled,
 )
 from attlas.verify.registry import one_claim
+from attlas.verify.review import decided
 from attlas.verify.searchable import is_searchable
 
 MAX_CLAIMS = 32

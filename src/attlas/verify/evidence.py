@@ -189,19 +189,6 @@ def decide(claim: Claim, evidence: Evidence, *, alpha: float = 1e-3, seed: int =
     return verdict
 
 
-def decided(
-    claim: Claim, evidence: Evidence, batch: Batch, *, alpha: float = 1e-3, seed: int = 0
-) -> tuple[Verdict, Evidence]:
-    """As `decide`, where a violation is confirmed in digits or withdrawn; with its evidence."""
-    verdict = decide(claim, evidence, alpha=alpha, seed=seed)
-    if verdict.outcome is not Outcome.VIOLATED:
-        return verdict, evidence
-    # mpmath and its rules are imported where something is violated.
-    from attlas.verify.digits.review import reviewed
-
-    return reviewed(claim, verdict, evidence, batch, alpha)
-
-
 def _unfounded(claim: Claim, verdict: Verdict) -> str:
     """Why instances that all comply do not support a statement; empty where they do."""
     if claim.witness is not None:

@@ -18,8 +18,9 @@ from attlas.claims.sides import Evidence, flat
 from attlas.claims.verdict import Outcome, Verdict
 from attlas.core.errors import UserError
 from attlas.core.names import call_by_name, nearest
-from attlas.verify.evidence import Batch, compile_program, decided, gather
+from attlas.verify.evidence import Batch, compile_program, gather
 from attlas.verify.growth import schedule
+from attlas.verify.review import decided
 
 LEAST = 8
 """Instances at each of the grown sizes, if the share of the check is smaller."""

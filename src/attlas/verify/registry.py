@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import jax
 
 from attlas.claims.claim import Claim, Erratum
-from attlas.claims.todo import Todo
 from attlas.core.errors import UserError
 from attlas.projects.loading import (
     load_place,
@@ -18,7 +17,7 @@ from attlas.projects.loading import (
     objects_of_papers,
     shown_path,
 )
-from attlas.projects.places import is_place, is_written_as_place, read_place
+from attlas.projects.places import Place, is_place, is_written_as_place, read_place
 from attlas.projects.project import listed, project_here
 from attlas.projects.source import functions_defined
 
@@ -175,7 +174,7 @@ def claims_of(place: str, base: Path | None = None) -> tuple[Claim, ...]:
     meant = read_place(place, base)
     with jax.enable_x64(True):
         claims = objects_of(meant, Claim)
-        if not claims and not objects_of(meant, Todo):  # a paper may still be all to do
+        if not claims and not _stubs(meant):  # a paper may still be all to do
             raise UserError(
                 f"{place} defines no claim: decorate a function with @attlas.inequality(...) or "
                 "another kind, see `python -m pydoc attlas.claims.statement`"
@@ -226,6 +225,13 @@ def errata_of(paper: str) -> tuple[Erratum, ...]:
             for erratum in objects_of_paper(installed, InstalledPaper.claim_modules, Erratum)
         ]
     return tuple(erratum for erratum in errata if erratum.paper == paper)
+
+
+def _stubs(place: Place) -> bool:
+    """Whether a place has stubs of statements, none of which is a claim."""
+    from attlas.claims.todo import Todo
+
+    return bool(objects_of(place, Todo))
 
 
 def _claims_of_project() -> tuple[Claim, ...]:

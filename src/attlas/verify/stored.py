@@ -7,7 +7,8 @@ import numpy as np
 from attlas._jax.device_arrays import on_device
 from attlas.claims.claim import Claim
 from attlas.claims.verdict import Outcome, Verdict, Witness
-from attlas.verify.evidence import Batch, Program, compile_program, decided, gather
+from attlas.verify.evidence import Batch, Program, compile_program, gather
+from attlas.verify.review import decided
 
 REASON = "stored witness"
 """How the reason of a verdict begins where a stored instance decided."""

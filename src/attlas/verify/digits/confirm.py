@@ -20,10 +20,10 @@ import numpy as np
 from jaxtyping import Array
 
 from attlas.claims.claim import Claim
-from attlas.claims.confirmation import Confirmation
 from attlas.claims.kinds.inequality import CANCELLED, Entrywise
 from attlas.claims.sampling import Instance
 from attlas.claims.sides import Evidence, Sides
+from attlas.claims.verdict import Confirmation
 from attlas.verify.digits.interpreter import evaluate
 from attlas.verify.digits.precision import Precision, TooLongError, Unconfirmed
 from attlas.verify.evidence import complete

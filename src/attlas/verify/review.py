@@ -6,12 +6,20 @@ from dataclasses import replace
 import numpy as np
 
 from attlas.claims.claim import Claim
-from attlas.claims.confirmation import Confirmation
 from attlas.claims.kinds.inequality import Entrywise
 from attlas.claims.sides import Evidence, Sides
-from attlas.claims.verdict import Outcome, Verdict
-from attlas.verify.digits.confirm import OPERATIONS, examined
+from attlas.claims.verdict import Confirmation, Outcome, Verdict
 from attlas.verify.evidence import Batch, decide, instance_at
+
+
+def decided(
+    claim: Claim, evidence: Evidence, batch: Batch, *, alpha: float = 1e-3, seed: int = 0
+) -> tuple[Verdict, Evidence]:
+    """As `decide`, where a violation is confirmed in digits or withdrawn; with its evidence."""
+    verdict = decide(claim, evidence, alpha=alpha, seed=seed)
+    if verdict.outcome is not Outcome.VIOLATED:
+        return verdict, evidence
+    return reviewed(claim, verdict, evidence, batch, alpha)
 
 
 def reviewed(
@@ -28,6 +36,9 @@ def reviewed(
     """
     if verdict.outcome is not Outcome.VIOLATED or not isinstance(claim.kind.rule, Entrywise):
         return verdict, evidence
+    # mpmath and its rules are imported where something is violated.
+    from attlas.verify.digits.confirm import OPERATIONS, examined
+
     undecided: list[tuple[int, Confirmation]] = []
     withdrawn: set[int] = set()
     operations = 2 * OPERATIONS

@@ -6,11 +6,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from attlas.claims.claim import Control
-from attlas.claims.confirmation import Confirmation
 from attlas.claims.statement import inequality
-from attlas.claims.verdict import Outcome
-from attlas.verify.digits.review import reviewed
+from attlas.claims.verdict import Confirmation, Outcome
 from attlas.verify.evidence import compile_program, decide, gather
+from attlas.verify.review import reviewed
 
 
 @inequality(
