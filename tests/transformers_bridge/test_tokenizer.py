@@ -5,6 +5,7 @@ import struct
 
 import pytest
 
+from attlas._files.budget import TOKENIZER
 from attlas.core.errors import UserError
 from attlas.transformers.tokenizer import read_tokenizer
 
@@ -75,6 +76,26 @@ def test_word_pieces(tmp_path):
     assert (words.special, words.mask, words.unknown) == ((0, 1, 2, 3, 4), 4, 1)
     (tmp_path / "vocab.txt").write_text("\n".join(pieces[5:]))
     assert read_tokenizer(tmp_path, {}).encode is None
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+@pytest.mark.parametrize("last", [True, False])
+def test_a_piece_of_a_vocabulary_may_end_lines_elsewhere(tmp_path, end, last):
+    pieces = ["[UNK]", "[CLS]", "[SEP]", "\x85", "\u2028", "a\x0cb", "c"]
+    text = end.join(pieces) + end * last
+    (tmp_path / "vocab.txt").write_bytes(text.encode())
+    assert read_tokenizer(tmp_path, {}).pieces == tuple(pieces)
+
+
+def test_an_empty_vocabulary_has_no_pieces(tmp_path):
+    (tmp_path / "vocab.txt").write_bytes(b"")
+    assert read_tokenizer(tmp_path, {}).pieces == ()
+
+
+def test_a_vocabulary_has_as_many_lines_as_a_tokenizer_has_entries(tmp_path):
+    (tmp_path / "vocab.txt").write_bytes(b"a\n" * (TOKENIZER.entries + 1))
+    with pytest.raises(UserError, match=f"has more than {TOKENIZER.entries} lines"):
+        read_tokenizer(tmp_path, {})
 
 
 def test_byte_pairs(tmp_path):

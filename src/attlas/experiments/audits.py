@@ -10,13 +10,11 @@ from typing import Any
 
 from attlas._files.plain_file import Damaged, printable, read_plain_file, stems
 from attlas.core.errors import UserError
-from attlas.experiments.pair import read_pair, write_pair
+from attlas.experiments.pair import largest_text, read_pair, write_pair
 from attlas.experiments.schema import first_violation
 from attlas.experiments.trained_models import trained_models
 
 FOLDER = "audits"
-
-_LARGEST = 2**27
 
 
 def audited_model(root: Path, named: str | None) -> Path:
@@ -89,8 +87,9 @@ def _read(file: Path) -> dict[str, Any]:
 
 def _of_earlier_version(file: Path, damage: Damaged) -> dict[str, Any]:
     """The audit of a file without kind and seal, as earlier versions wrote it."""
+    content = read_plain_file(file, largest_text("stored audit"))
     try:
-        audit = json.loads(read_plain_file(file, _LARGEST) or b"", parse_constant=_refuse)
+        audit = json.loads(content or b"", parse_constant=_refuse)
     except (ValueError, RecursionError):
         raise damage from None
     if first_violation(audit, "audit"):

@@ -16,6 +16,7 @@ import jax
 import attlas
 from attlas.projects.loading import loaded_home, source_digest
 from attlas.projects.project import project_of
+from attlas.projects.source import digest_of
 
 PACKAGE = Path(attlas.__path__[0])
 SHOWING = ("cli/", "display/", "experiments/panels/", "site/")
@@ -183,7 +184,9 @@ def _commit(path: Path, files: tuple[Path, ...]) -> Mapping[str, Any]:
     inside = tuple(str(file) for file in files if file.is_relative_to(root))
     # Commits and edits change what git answers: it is asked again after either.
     state = _git_folder(root)
-    marks = (*map(_content_mark, inside), *map(_mark, (state / "index", state / "logs" / "HEAD")))
+    # Contents of sources, whose sizes and times may be equal after a change.
+    content = digest_of({file: Path(file) for file in inside})
+    marks = (content, *map(_mark, (state / "index", state / "logs" / "HEAD")))
     return _answer(root, inside, marks)
 
 
@@ -198,14 +201,6 @@ def _answer(root: Path, files: tuple[str, ...], marks: tuple[object, ...]) -> Ma
     if commit in (None, "(initial)") or any(line.startswith("!") for line in changes):
         return {"commit": None, "modified": False}
     return {"commit": commit, "modified": bool(changes)}
-
-
-def _content_mark(file: str) -> bytes:
-    """A digest of a source: sizes and times may be equal after a change."""
-    try:
-        return hashlib.sha256(Path(file).read_bytes()).digest()
-    except OSError:
-        return b""
 
 
 def _mark(file: Path) -> tuple[int, ...]:

@@ -8,14 +8,13 @@ Source: the export of version 0 in the repository karpathy/llama2.c.
 
 import math
 import os
-import stat
 import struct
 from pathlib import Path
 from typing import Any, NoReturn
 
 import numpy as np
 
-from attlas._files.plain_file import OPEN_AT_ONCE, printable
+from attlas._files.plain_file import Damaged, open_plain_file, printable
 from attlas.core.errors import UserError
 from attlas.transformers.lazy_tensors import Unread
 
@@ -92,10 +91,10 @@ def _runs(values: dict[str, int], tied: bool) -> list[tuple[str, int, tuple[int,
 
 def _head(path: Path, label: str) -> tuple[bytes, int]:
     try:
-        if not stat.S_ISREG(path.stat().st_mode):
-            _refuse(label, "is not a regular file")
-        with os.fdopen(os.open(path, os.O_RDONLY | OPEN_AT_ONCE), "rb") as file:
+        with open_plain_file(path) as file:
             return file.read(28), os.fstat(file.fileno()).st_size
+    except Damaged as damage:
+        raise UserError(printable(str(damage))) from None
     except OSError as error:
         raise UserError(f"{label} cannot be read ({error.strerror or error})") from None
 

@@ -93,10 +93,11 @@ def _content(file: Path) -> bytes:
 
 
 def _lines(file: Path) -> list[str]:
-    content = _content(file)
+    """The lines of a vocabulary: other ends of a line than a line feed may be tokens themselves."""
+    content = _content(file).removesuffix(b"\n")
     if content.count(b"\n") >= TOKENIZER.entries:
         raise Damaged(f"{file} has more than {TOKENIZER.entries} lines")
-    return content.decode("utf-8").splitlines()
+    return [line.removesuffix("\r") for line in content.decode().split("\n")] if content else []
 
 
 def _named(
@@ -117,6 +118,9 @@ def _hugging_face(file: Path) -> Tokenizer:
 
     with library_errors(f"{file} is not a tokenizer"):
         tokenizer = Tokenizer.from_buffer(_content(file))
+    largest = max(tokenizer.get_vocab().values(), default=-1)
+    if largest >= TOKENIZER.entries:
+        raise UserError(f"{file} numbers a token {largest}, of at most {TOKENIZER.entries - 1}")
     # The file may store how a training batch was shaped: every text padded to one length, and cut.
     tokenizer.no_padding()
     tokenizer.no_truncation()
@@ -124,8 +128,7 @@ def _hugging_face(file: Path) -> Tokenizer:
         encode = bounded_encoder(tokenizer)
     except UserError as error:
         raise UserError(f"{file} {error}") from None
-    numbers = tokenizer.get_vocab().values()
-    pieces = [tokenizer.id_to_token(k) or "" for k in range(max(numbers, default=-1) + 1)]
+    pieces = [tokenizer.id_to_token(k) or "" for k in range(largest + 1)]
     added = tokenizer.get_added_tokens_decoder()
     flagged = frozenset(number for number, token in added.items() if token.special)
     return _named(pieces, encode, flagged)

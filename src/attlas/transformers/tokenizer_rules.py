@@ -9,7 +9,7 @@ import json
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from attlas._files.budget import MOST_EXPANSION, TOKENIZER
+from attlas._files.budget import MOST_EXPANSION
 from attlas._files.plain_file import printable
 from attlas.core.errors import UserError
 
@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
 _MOST_RULES = 64
+_MOST_ENCLOSING = 32
+"""Special tokens that a template adds to a text; models of language add two."""
 _LONGEST_WORD = 256
 """WordPiece takes the third power of the letters of a word; it is 100 everywhere."""
 
@@ -25,18 +27,14 @@ def bounded_encoder(tokenizer: "Tokenizer") -> Callable[[str], list[int]]:
     """Text to tokens, special ones added, by the rules of a file.
 
     Raises:
-        UserError: at once if a rule may lengthen a text by more than `MOST_EXPANSION`, or a number
-            of a token is larger than `TOKENIZER` allows; on a text that the rules lengthen by more,
-            or that the library cannot split.
+        UserError: at once if a rule may lengthen a text by more than `MOST_EXPANSION`; on a text
+            that the rules lengthen by more, or that the library cannot split.
 
     Examples:
         >>> from tokenizers import Tokenizer, models
         >>> bounded_encoder(Tokenizer(models.WordLevel({"a": 0}, unk_token="a")))("a")
         [0]
     """
-    numbers = tokenizer.get_vocab().values()
-    if max(numbers, default=0) >= TOKENIZER.entries:
-        raise UserError(f"numbers a token {max(numbers)}, of at most {TOKENIZER.entries - 1}")
     parts = tokenizer.normalizer, tokenizer.pre_tokenizer, tokenizer.post_processor
     documents = [part and json.loads(part.__getstate__()) for part in parts]
     for document in documents:
@@ -140,5 +138,5 @@ def _require_bounded(rules: list[dict[str, Any]]) -> None:
             names = [piece["SpecialToken"]["id"] for piece in single if "SpecialToken" in piece]
             if unknown := [name for name in names if name not in own]:
                 raise UserError(f"encloses a text in the unknown token {unknown[0]!r:.40}")
-            if copies > MOST_EXPANSION or sum(own[name] for name in names) > TOKENIZER.levels:
+            if copies > MOST_EXPANSION or sum(own[name] for name in names) > _MOST_ENCLOSING:
                 raise UserError("encloses a text in more than a few tokens, or repeats it")
