@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from attlas.claims.claim import Claim, Kind
+from attlas.claims.tracing_errors import tracing_failure
 from attlas.core.errors import UserError, in_short
 from attlas.core.names import call_by_name, nearest, parameters
 
@@ -187,7 +188,7 @@ def _traced(function: Any, instance: Mapping[str, Any], where: str) -> Any:
     except UserError as error:
         raise UserError(f"{where}: {error}") from error
     except Exception as error:
-        raise UserError(f"{where} fails on a drawn instance: {in_short(error)}") from error
+        raise UserError(f"{where} {tracing_failure(error, function, instance)}") from error
 
 
 def _traced_sides(claim: Claim, instance: Mapping[str, Any], where: str) -> None:
