@@ -25,17 +25,17 @@ def positive(rng, count):
 
 def modulus(A):
     values, vectors = jnp.linalg.eigh(A.T @ A)
-    return (vectors * jnp.sqrt(jnp.maximum(values, 0))) @ vectors.T
+    return (vectors * (jnp.sqrt(jnp.maximum(values, 0)))[None]) @ vectors.T
 
 
 def power_of(A, exponent):
     values, vectors = jnp.linalg.eigh(A)
-    return (vectors * jnp.maximum(values, 1e-300) ** exponent) @ vectors.T
+    return (vectors * (jnp.maximum(values, 1e-300) ** exponent)[None]) @ vectors.T
 
 
 def logarithm(A):
     values, vectors = jnp.linalg.eigh(A)
-    return (vectors * jnp.log(jnp.maximum(values, 1e-300))) @ vectors.T
+    return (vectors * (jnp.log(jnp.maximum(values, 1e-300)))[None]) @ vectors.T
 
 
 @at.inequality(sample=pairs, controls=HALF)
@@ -69,11 +69,9 @@ def square_is_monotone(A, B, *, scale=1.0):
     return at.Sides(0.0, least, magnitude=jnp.linalg.norm(A + B, 2) ** 2)
 
 
-@at.inequality(
-    sample=lambda rng, count: {"X": rng.normal(size=(count, 3, 2, 2))}, controls=HALF
-)
+@at.inequality(sample=lambda rng, count: {"X": rng.normal(size=(count, 3, 2, 2))}, controls=HALF)
 def golden_thompson_for_three(X, *, c=1.0):
-    r"""$$\mathrm{tr}\, e^{A+B+C} \le |\mathrm{tr}\, e^A e^B e^C|$$ symmetric A, B, C. Thompson, J. Math. Phys. 6 (1965)."""  # noqa: E501
+    r"""$$\mathrm{tr}\, e^{A+B+C} \le |\mathrm{tr}\, e^A e^B e^C|$$ symmetric A, B, C. Thompson, J. Math. Phys. 6 (1965)."""
     A, B, C = (X + X.swapaxes(1, 2)) / 2
     product = jnp.trace(expm(A) @ expm(B) @ expm(C))
     return jnp.trace(expm(A + B + C)), c * jnp.abs(product)
@@ -108,7 +106,7 @@ def singular_values_of_a_sum(A, B, *, c=1.0):
     controls=HALF,
 )
 def stable_flow_contracts(A, t, *, c=1.0):
-    r"""$$\|e^{t(A - s I)}\|_2 \le 1$$ where s is the largest real part plus 0.1. Trefethen, Embree (2005)."""  # noqa: E501
+    r"""$$\|e^{t(A - s I)}\|_2 \le 1$$ where s is the largest real part plus 0.1. Trefethen, Embree (2005)."""
     s = jnp.max(jnp.linalg.eigvals(A).real) + 0.1
     return jnp.linalg.norm(expm(t * (A - s * jnp.eye(3))), 2), c * 1.0
 
@@ -126,7 +124,7 @@ def log_euclidean_mean_is_larger(A, B, *, scale=1.0):
 
 @at.inequality(sample=pairs, controls=HALF)
 def radius_of_hadamard_product(A, B, *, c=1.0):
-    r"""$$\rho(A \circ B) \le \rho(A) \rho(B)$$ for real matrices. True of nonnegative ones: Horn, Johnson, Topics, 5.7."""  # noqa: E501
+    r"""$$\rho(A \circ B) \le \rho(A) \rho(B)$$ for real matrices. True of nonnegative ones: Horn, Johnson, Topics, 5.7."""
 
     def radius(M):
         return jnp.max(jnp.abs(jnp.linalg.eigvals(M)))

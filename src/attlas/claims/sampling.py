@@ -56,14 +56,23 @@ def draw(sample: Sampler, seed: int, count: int) -> Instance:
         >>> draw(lambda rng, count: {"x": rng.integers(5, 6, size=count)}, 0, 2)["x"].tolist()
         [5, 5]
     """
+    return _remember((_identity(sample), seed, count), lambda: draw_anew(sample, seed, count))
 
-    def compute() -> Instance:
-        with jax.enable_x64(True):
-            key = jax.random.key(seed)
-            source = key if parameters(sample).arrays[:1] == ("key",) else generator(key)
-            return {name: on_device(value) for name, value in sample(source, count).items()}
 
-    return _remember((_identity(sample), seed, count), compute)
+def draw_anew(sample: Sampler, seed: int, count: int) -> Instance:
+    """A batch of instances in float64, drawn at each call: for batches that are needed once.
+
+    Args:
+        sample: as in `draw`.
+
+    Examples:
+        >>> draw_anew(lambda rng, count: {"x": rng.integers(5, 6, size=count)}, 0, 2)["x"].tolist()
+        [5, 5]
+    """
+    with jax.enable_x64(True):
+        key = jax.random.key(seed)
+        source = key if parameters(sample).arrays[:1] == ("key",) else generator(key)
+        return {name: on_device(value) for name, value in sample(source, count).items()}
 
 
 def _state(source: Any) -> str:

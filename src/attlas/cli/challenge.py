@@ -31,7 +31,7 @@ def challenge(
     ] = None,
     method: Annotated[
         str,
-        typer.Option(help="moves, ascent, covariance, extremes, sizes, or auto for all in turn."),
+        typer.Option(help="moves, ascent, covariance, extremes, sizes, draws, or auto for all."),
     ] = "auto",
     seed: Annotated[int, typer.Option(min=0, help="Seed of the first starting points.")] = 0,
     replay: Annotated[

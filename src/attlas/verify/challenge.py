@@ -8,6 +8,7 @@ ascent     gradient ascent with restarts, where the sides have a slope in `searc
 covariance evolution strategy with covariance adaptation, for sides with kinks
 extremes   coordinates at the ends of their ranges
 sizes      random moves on larger instances, where the claim declares `sizes`
+draws      fresh instances of the sampler and nothing else, where what is rare is not near
 auto       all of these that apply, in turn
 ========== ========================================================================================
 
@@ -34,14 +35,16 @@ from attlas.verify.ascent import STEPS, ascend, has_slope
 from attlas.verify.attack import WITHOUT_SLOPES, attack, better, granted_evaluations, judge
 from attlas.verify.certify import proved
 from attlas.verify.evidence import Batch, Program, compile_program, gather
+from attlas.verify.fresh import drawn_afresh
 from attlas.verify.growth import grow
 from attlas.verify.registry import one_claim
 from attlas.verify.review import decided
 
-METHODS = (*WITHOUT_SLOPES, "ascent", "sizes", "auto")
-_ORDER = ("moves", "ascent", "extremes", "sizes", "covariance")
-_LENGTH = {"covariance": 8}
-"""Rounds of moves that a round of another method lasts: covariances are learnt slowly."""
+METHODS = (*WITHOUT_SLOPES, "ascent", "sizes", "draws", "auto")
+_ORDER = ("moves", "draws", "ascent", "extremes", "sizes", "covariance")
+_LENGTH = {"covariance": 8, "draws": 4}
+"""Rounds of moves that a round of another method lasts: covariances are learnt slowly, and fresh
+draws have a fifth of all evaluations."""
 INTERRUPTED = "interrupted"
 
 
@@ -92,7 +95,7 @@ def challenge(
     methods = _methods(claim, method, batch)
     try:
         for done, name in ((done, name) for done in stages for name in methods):
-            if search.ended():
+            if search.ended() or (done and search.best is None):
                 break
             search.stage(name, seed + done, done == 0)
     except KeyboardInterrupt:
@@ -100,7 +103,11 @@ def challenge(
             raise
         return replace(search.best, stopped=INTERRUPTED)
     if search.best is None:
-        raise UserError(f"claim '{claim.name}' was not searched: give rounds or evaluations")
+        raise UserError(
+            f"claim '{claim.name}' was not searched: give rounds or evaluations, and something to "
+            "search over: list arrays in `search_over`, or draw normal or uniform numbers from rng "
+            "in the sampler"
+        )
     return search.best
 
 
@@ -149,18 +156,9 @@ class _Search:
         return self.best is not None and (self.best.violated or spent)
 
     def stage(self, name: str, seed: int, first: bool) -> None:
-        """One round of one method; `first` starts from the instances of the check.
-
-        Raises:
-            UserError: if nothing moves.
-        """
+        """One round of one method; `first` starts from the instances of the check."""
         report = self._round(name, seed, first)
         if report is None:
-            if self.best is None:
-                raise UserError(
-                    f"claim '{self.claim.name}' has nothing to search over: list arrays in "
-                    "`search_over`, or draw normal or uniform numbers from rng in the sampler"
-                )
             return
         self.left -= report.evaluations
         report = proved(self.claim, report)
@@ -173,6 +171,8 @@ class _Search:
     def _round(self, name: str, seed: int, first: bool) -> ChallengeReport | None:
         claim, granted = self.claim, granted_evaluations(self.claim)
         granted = int(min(granted * _LENGTH.get(name, 1), self.left))
+        if name == "draws":
+            return drawn_afresh(claim, self.program, seed=seed, evaluations=granted, stop=self.late)
         if name == "sizes":
             return grow(claim, evaluations=granted, seed=seed, stop=self.late)
         if name != "ascent":

@@ -47,7 +47,6 @@ from attlas.verify.evidence import (
 )
 from attlas.verify.registry import one_claim
 from attlas.verify.review import decided
-from attlas.verify.searchable import is_searchable
 
 MAX_CLAIMS = 32
 """Claims whose programs stay in memory: some 5 MB each, 3 GB for all papers."""
@@ -99,7 +98,7 @@ def check(
         near = near_limits(claim, verdict, evidence, controls, tried, places, alpha)
         wrong = [*faults(claim, evidence, controls, places)]
         wrong += _undefined_assumptions(claim, batch, holds)
-        search, unmoving = _searched(claim, challenge_rounds, seed, program, batch)
+        search = _searched(claim, challenge_rounds, seed, program, batch)
     return CheckReport(
         claim=claim.name,
         verdict=verdict,
@@ -108,7 +107,7 @@ def check(
         challenge=None if search is None else _proved(claim, search),
         detection=limits,
         exponents=exponents,
-        faults=(*wrong, *unmoving, *unattained(claim, verdict, search)),
+        faults=(*wrong, *unattained(claim, verdict, search)),
         near=near,
         seconds=time.perf_counter() - started,
         statement=claim.statement,
@@ -205,30 +204,24 @@ def _control(
 
 def _searched(
     claim: Claim, rounds: int, seed: int, program: Program, batch: Batch
-) -> tuple[ChallengeReport | None, tuple[str, ...]]:
-    """What an attack gave, and whether it is a fault that it moved nothing."""
+) -> ChallengeReport | None:
+    """What an attack gave, or fresh instances where it has no numbers to move."""
     if not rounds:
-        return None, ()
-    from attlas.verify.attack import attack
+        return None
+    from attlas.verify.attack import attack, granted_evaluations
+    from attlas.verify.fresh import drawn_afresh
 
     search = attack(claim, rounds=rounds, seed=seed, program=program, batch=batch)
-    return search, _unmoved(claim, search)
+    if search is not None:
+        return search
+    evaluations = rounds * granted_evaluations(claim)
+    return drawn_afresh(claim, program, seed=seed, evaluations=evaluations)
 
 
 def _proved(claim: Claim, search: ChallengeReport) -> ChallengeReport:
     from attlas.verify.certify import proved
 
     return proved(claim, search)
-
-
-def _unmoved(claim: Claim, search: ChallengeReport | None) -> tuple[str, ...]:
-    """One sentence on a searchable inequality in which an attack found nothing to move."""
-    if search is not None or not is_searchable(claim):
-        return ()
-    return (
-        "nothing to search over: list arrays in `search_over`, draw normal or uniform numbers from "
-        "rng in the sampler, or explain why in `not_attacked`",
-    )
 
 
 def _undefined_assumptions(claim: Claim, batch: Batch, holds: Array) -> tuple[str, ...]:
