@@ -46,6 +46,10 @@ _LENGTH = {"covariance": 8, "draws": 4}
 """Rounds of moves that a round of another method lasts: covariances are learnt slowly, and fresh
 draws have a fifth of all evaluations."""
 INTERRUPTED = "interrupted"
+_NOTHING = (
+    "give rounds or evaluations, and something to search over: list arrays in `search_over`, or "
+    "draw normal or uniform numbers from rng in the sampler"
+)
 
 
 def challenge(
@@ -103,11 +107,7 @@ def challenge(
             raise
         return replace(search.best, stopped=INTERRUPTED)
     if search.best is None:
-        raise UserError(
-            f"claim '{claim.name}' was not searched: give rounds or evaluations, and something to "
-            "search over: list arrays in `search_over`, or draw normal or uniform numbers from rng "
-            "in the sampler"
-        )
+        raise UserError(f"claim '{claim.name}' was not searched: {_NOTHING}")
     return search.best
 
 
