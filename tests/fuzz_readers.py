@@ -10,6 +10,7 @@ was found stands in `tests/fuzz/<kind>/`, and is read again at each run of the t
 
 import argparse
 import json
+import math
 import random
 import re
 import struct
@@ -325,10 +326,13 @@ def tried(name: str, seed: int, number: int, folder: Path) -> tuple[str, bytes]:
     return outcome(kind, folder), file.read_bytes()
 
 
-def findings(name: str, seed: int, seconds: float) -> tuple[int, list[tuple[int, str, bytes]]]:
-    """How many inputs of a kind were read in some processor seconds, and which went wrong."""
+def findings(
+    name: str, seed: int, seconds: float, most: float = math.inf
+) -> tuple[int, list[tuple[int, str, bytes]]]:
+    """How many inputs of a kind, at most `most`, were read in some processor seconds, and which
+    went wrong."""
     begin, number, wrong = time.process_time(), 0, []
-    while time.process_time() - begin < seconds:
+    while number < most and time.process_time() - begin < seconds:
         with tempfile.TemporaryDirectory() as folder:
             said, content = tried(name, seed, number, Path(folder))
         if said.startswith("took"):  # the first call imports what it needs

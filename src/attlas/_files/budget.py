@@ -56,6 +56,8 @@ LATEX = Budget(2**22, 1000)
 
 MOST_LAYERS = 4096
 """Layers of a model, each of which has tensors and attributes of its own."""
+MOST_TURNING = 2**16
+"""Coordinates of a head that turn with the position; models have 32 to 256."""
 LARGEST_ARRAY = 2**27
 """Bytes of one array, also where its file is compressed."""
 LONGEST_PIECE = 2**14

@@ -119,7 +119,7 @@ def stored_batch(config: Mapping[str, Any], *, length: int, most: int) -> list[n
         return [np.array(row[:length], np.int32) for row in rows[:most]]
     except (TypeError, ValueError, OverflowError) as error:
         raise UserError(
-            f"config.json holds no sequences of tokens ({error}): give a text"
+            f"config.json holds no sequences of tokens ({printable(str(error))[:200]}): give a text"
         ) from None
 
 
@@ -141,8 +141,8 @@ def token_batch(file: Path, *, length: int, most: int) -> TokenBatch:
         rows = list(islice((row for row in _rows(file, length, most) if row.size > 1), most))
     except (Damaged, OverflowError, ValueError) as error:
         raise UserError(
-            f"{file} holds no tokens ({printable(str(error))}): give .npz with ids and lengths, "
-            ".npy, or lines of numbers"
+            f"{file} holds no tokens ({printable(str(error))[:400]}): give .npz with ids and "
+            "lengths, .npy, or lines of numbers"
         ) from None
     if not rows or any(row.ndim != 1 or row.dtype.kind not in "iu" for row in rows):
         raise UserError(f"{file} holds no sequence of two whole numbers: give token numbers")

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from attlas._files.budget import BIBLIOGRAPHY
-from attlas._files.plain_file import Damaged, read_plain_file
+from attlas._files.plain_file import Damaged, printable, read_plain_file
 from attlas.core.errors import UserError
 
 # Possessive (`++`), so that no text is read more than once from the start of an entry.
@@ -72,7 +72,7 @@ def parse_references(text: str) -> dict[str, Reference]:
         lacking = {"title", "author", "year"} - fields.keys()
         if key in references or lacking:
             what = f"lacks {', '.join(sorted(lacking))}" if lacking else "comes twice"
-            raise ValueError(f"references: entry '{key}' {what}")
+            raise ValueError(f"references: entry '{printable(key)[:80]}' {what}")
         references[key] = Reference(
             key=key,
             title=fields["title"].replace("{", "").replace("}", ""),
@@ -91,8 +91,8 @@ def _entries(text: str) -> Iterator[tuple[str, str]]:
         stop = text.find("\n}", start.end())
         if stop < 0 or _START.search(text, start.end(), stop) is not None:
             raise ValueError(
-                f"references: entry '{start[1]:.80}' has no brace that closes it on a line of its "
-                "own"
+                f"references: entry '{printable(start[1])[:80]}' has no brace that closes it on a "
+                "line of its own"
             )
         yield start[1], text[start.end() : stop]
         at = stop
@@ -119,4 +119,6 @@ def read_references(path: Path) -> dict[str, Reference]:
     try:
         return parse_references(content.decode("utf-8"))
     except ValueError as error:
-        raise UserError(f"{path} cannot be read as BibTeX ({error}): correct it") from error
+        raise UserError(
+            f"{path} cannot be read as BibTeX ({printable(str(error))[:200]}): correct it"
+        ) from error

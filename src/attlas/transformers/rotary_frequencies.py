@@ -5,6 +5,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from attlas._files.budget import MOST_TURNING
 from attlas.core.errors import UserError
 from attlas.transformers.configuration import Configuration
 from attlas.transformers.settings import Settings, require_settings
@@ -62,7 +63,8 @@ def rotary_frequencies(
         theta_key: older name of the base.
 
     Raises:
-        UserError: if the configuration asks for another rule.
+        UserError: if the configuration asks for another rule, or for more coordinates than any
+            model has.
 
     Source:
         `modeling_rope_utils` of transformers 5; Su et al., RoFormer (2021).
@@ -75,6 +77,11 @@ def rotary_frequencies(
             ...
         attlas.core.errors.UserError: type = 'yarn' in the configuration is not ...
     """
+    if size > MOST_TURNING:
+        raise UserError(
+            f"the configuration lets {size} coordinates of a head turn, of at most {MOST_TURNING}: "
+            "correct config.json"
+        )
     rule = rotary_rule(config)
     kind = _kind(rule)
     theta = rule.number("rope_theta", config.number(theta_key, 10000.0))

@@ -116,20 +116,22 @@ def _named(
 def _hugging_face(file: Path) -> Tokenizer:
     from tokenizers import Tokenizer
 
+    content = _content(file)
     with library_errors(f"{file} is not a tokenizer"):
-        tokenizer = Tokenizer.from_buffer(_content(file))
-    largest = max(tokenizer.get_vocab().values(), default=-1)
+        tokenizer = Tokenizer.from_buffer(content)
+        # The file may store how a batch was shaped: every text padded to one length, and cut.
+        tokenizer.no_padding()
+        tokenizer.no_truncation()
+        largest = max(tokenizer.get_vocab().values(), default=-1)
     if largest >= TOKENIZER.entries:
         raise UserError(f"{file} numbers a token {largest}, of at most {TOKENIZER.entries - 1}")
-    # The file may store how a training batch was shaped: every text padded to one length, and cut.
-    tokenizer.no_padding()
-    tokenizer.no_truncation()
     try:
         encode = bounded_encoder(tokenizer)
     except UserError as error:
         raise UserError(f"{file} {error}") from None
-    pieces = [tokenizer.id_to_token(k) or "" for k in range(largest + 1)]
-    added = tokenizer.get_added_tokens_decoder()
+    with library_errors(f"{file} has no vocabulary"):
+        pieces = [tokenizer.id_to_token(k) or "" for k in range(largest + 1)]
+        added = tokenizer.get_added_tokens_decoder()
     flagged = frozenset(number for number, token in added.items() if token.special)
     return _named(pieces, encode, flagged)
 
@@ -142,7 +144,8 @@ def _word_pieces(file: Path) -> Tokenizer:
     lower = not any(piece != piece.lower() for piece in pieces if not piece.startswith("["))
     if not {"[UNK]", "[CLS]", "[SEP]"} <= place.keys():
         return _named(pieces, None)
-    tokenizer = BertWordPieceTokenizer(vocab=place, lowercase=lower)
+    with library_errors(f"{file} holds no word pieces"):
+        tokenizer = BertWordPieceTokenizer(vocab=place, lowercase=lower)
     return _named(pieces, bounded_encoder(tokenizer))
 
 
@@ -151,9 +154,8 @@ def _byte_pairs(file: Path, kind: Any) -> Tokenizer:
     from tokenizers.processors import TemplateProcessing
 
     place = parse_json(_content(file), TOKENIZER)
-    if not isinstance(place, dict) or sorted(map(str, place.values())) != sorted(
-        map(str, range(len(place)))
-    ):
+    numbers: list[Any] = list(place.values()) if isinstance(place, dict) else [None]
+    if any(type(n) is not int for n in numbers) or sorted(numbers) != list(range(len(numbers))):
         raise ValueError(f"{file.name} does not number its tokens 0, 1, 2, ...")
     pieces = sorted(place, key=place.__getitem__)
     merges = file.parent / "merges.txt"
@@ -162,16 +164,15 @@ def _byte_pairs(file: Path, kind: Any) -> Tokenizer:
     if not merges.is_file() or not enclosing or not place.keys() >= set(ends):
         return _named(pieces, None)
     _lines(merges)  # as many as are read, in UTF-8
+    # The mask takes the space before it, as in RoBERTa's own tokenizer.
+    special = [AddedToken(piece, lstrip=piece in _MASKS) for piece in _SPECIAL if piece in place]
+    first, last = enclosing
     with library_errors(f"{merges} holds no merges"):
         tokenizer = ByteLevelBPETokenizer(str(file), str(merges))
-    # The mask takes the space before it, as in RoBERTa's own tokenizer.
-    tokenizer.add_special_tokens(
-        [AddedToken(piece, lstrip=piece in _MASKS) for piece in _SPECIAL if piece in place]
-    )
-    first, last = enclosing
-    tokenizer.post_processor = TemplateProcessing(
-        single=f"{first} $A {last}".strip(), special_tokens=[(end, place[end]) for end in ends]
-    )
+        tokenizer.add_special_tokens(special)
+        tokenizer.post_processor = TemplateProcessing(
+            single=f"{first} $A {last}".strip(), special_tokens=[(end, place[end]) for end in ends]
+        )
     return _named(pieces, bounded_encoder(tokenizer))
 
 

@@ -28,18 +28,22 @@ def bounded_encoder(tokenizer: "Tokenizer") -> Callable[[str], list[int]]:
 
     Raises:
         UserError: at once if a rule may lengthen a text by more than `MOST_EXPANSION`; on a text
-            that the rules lengthen by more, or that the library cannot split.
+            that the rules lengthen by more or enclose in larger numbers than `TOKENIZER` allows,
+            or that the library cannot split.
 
     Examples:
         >>> from tokenizers import Tokenizer, models
         >>> bounded_encoder(Tokenizer(models.WordLevel({"a": 0}, unk_token="a")))("a")
         [0]
     """
-    parts = tokenizer.normalizer, tokenizer.pre_tokenizer, tokenizer.post_processor
-    documents = [part and json.loads(part.__getstate__()) for part in parts]
+    with library_errors("has rules that the library does not write out"):
+        parts = tokenizer.normalizer, tokenizer.pre_tokenizer, tokenizer.post_processor
+        # A sequence without members is false.
+        documents = [None if part is None else json.loads(part.__getstate__()) for part in parts]
     for document in documents:
         _require_bounded(_tables(document))
-    rules = _normalizers(documents[0])
+    with library_errors("has rules that the library does not make one by one"):
+        rules = _normalizers(documents[0])
     if getattr(tokenizer.model, "max_input_chars_per_word", 0) > _LONGEST_WORD:
         raise UserError(f"looks for pieces of words with more than {_LONGEST_WORD} characters")
 
@@ -53,7 +57,13 @@ def bounded_encoder(tokenizer: "Tokenizer") -> Callable[[str], list[int]]:
                         f"the tokenizer makes a text more than {MOST_EXPANSION} times longer: "
                         "its rules are damaged"
                     )
-            return tokenizer.encode(text).ids
+            tokens = tokenizer.encode(text).ids
+        # Rules that enclose a text have numbers of their own.
+        if max(tokens, default=0) >= TOKENIZER.entries:
+            raise UserError(
+                f"the tokenizer numbers a token {max(tokens)}, of at most {TOKENIZER.entries - 1}"
+            )
+        return tokens
 
     return encode
 
