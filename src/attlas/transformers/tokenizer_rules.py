@@ -9,7 +9,7 @@ import json
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from attlas._files.budget import MOST_EXPANSION
+from attlas._files.budget import MOST_EXPANSION, TOKENIZER
 from attlas._files.plain_file import printable
 from attlas.core.errors import UserError
 
