@@ -13,7 +13,7 @@ from attlas.core.errors import UserError
 
 def squared_risk(
     model: Callable[[Array], Array],
-    x: Float[Array, "n *shape"],
+    x: Float[Array, " n *shape"],
     y: Float[Array, " n"],
     weights: Float[Array, " n"],
     l2: float | int | Float[Array, ""] = 0.0,

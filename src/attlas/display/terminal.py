@@ -127,9 +127,10 @@ def layout(
     longest = [max(map(_length, column)) for column in table]
     if width is None:
         return Layout(_lines(table, longest, fold=False), (), _total(longest))
+    needed = 0
     for fold in (False, True):
         least = [_least(column, k == 0, fold) for k, column in enumerate(table)]
-        needed = _total(least) if not fold else needed
+        needed = needed if fold else _total(least)
         places = _places(columns, least, width, always)
         if places:
             visible = [table[k] for k in places]

@@ -14,7 +14,7 @@ from attlas.losses.logistic import logistic
 @validate_record_arguments
 def empirical_risk(
     model: Callable[[Array], Array],
-    X: Float[Array, "n *shape"],
+    X: Float[Array, " n *shape"],
     y: Float[Array, " n"],
     loss: Callable[[Any], Array] = logistic,
     weights: Float[Array, " n"] | None = None,

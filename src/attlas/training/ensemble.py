@@ -34,7 +34,7 @@ ACCELERATOR_BYTES = 2**30
 Out = TypeVar("Out")
 
 
-def cache_width(model: Any, X: Float[Array, "n *shape"]) -> int:
+def cache_width(model: Any, X: Float[Array, " n *shape"]) -> int:
     """The best number of models to train together, 1 to 128 on a CPU, on the samples X.
 
     Examples:

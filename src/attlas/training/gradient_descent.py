@@ -61,7 +61,7 @@ def empirical_loss(loss: str) -> ClosedForm:
 
 def descend(
     model: Any,
-    X: Float[Array, "n *shape"],
+    X: Float[Array, " n *shape"],
     y: Float[Array, " n"],
     weights: Float[Array, " n"],
     step_size: Float[Array, ""],

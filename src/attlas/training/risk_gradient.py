@@ -21,7 +21,7 @@ from attlas.models.attention.multi_head import Decoder, MultiHead
 
 def risk_gradient(
     model: Any,
-    X: Float[Array, "n *shape"],
+    X: Float[Array, " n *shape"],
     y: Float[Array, " n"],
     weights: Float[Array, " n"],
     loss: str = "logistic",
@@ -56,7 +56,7 @@ def _attention_and_readout(model: MultiHead, X: Array) -> tuple[Array, Array, Ar
     return queries, jax.nn.softmax(logits, axis=-1), jnp.einsum("htd,nsd->nhts", rows, X)
 
 
-def model_outputs(model: Any, X: Float[Array, "n *shape"]) -> Float[Array, " n"]:
+def model_outputs(model: Any, X: Float[Array, " n *shape"]) -> Float[Array, " n"]:
     r"""Outputs Phi(X_i) of a model on many samples at once.
 
     Args:

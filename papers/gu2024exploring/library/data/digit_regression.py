@@ -157,7 +157,7 @@ class DigitRegression(NamedTuple):
         """
         return self.scale.encode_all(pairs.t, pairs.x)
 
-    def losses(self, estimates: Float[np.ndarray, "*s n d"]) -> Float[np.ndarray, "2 *s"]:
+    def losses(self, estimates: Float[np.ndarray, " *s n d"]) -> Float[np.ndarray, " 2 *s"]:
         """Mean squared distance of estimates from the clean digits.
 
         Returns:

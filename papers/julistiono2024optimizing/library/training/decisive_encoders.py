@@ -37,7 +37,7 @@ class WeightSizes(NamedTuple):
 
 @validate_record_arguments
 def weight_sizes(
-    weights: Float[Array | np.ndarray, "e *shape"],
+    weights: Float[Array | np.ndarray, " e *shape"],
     edges: Float[np.ndarray, " edges"],
     threshold: float = 1e-3,
 ) -> WeightSizes:

@@ -13,9 +13,9 @@ from jaxtyping import Array, Float
 class StandardisedTask(NamedTuple):
     """Training inputs and labels, fresh inputs and their truth."""
 
-    x: Float[np.ndarray, "n *shape"]
+    x: Float[np.ndarray, " n *shape"]
     y: Float[np.ndarray, " n"]
-    fresh: Float[np.ndarray, "m *shape"]
+    fresh: Float[np.ndarray, " m *shape"]
     truth: Float[np.ndarray, " m"]
 
 
@@ -53,5 +53,5 @@ def standardised_task(
 
 
 @eqx.filter_jit
-def _outputs(teacher: Callable[[Array], Array], x: Float[Array, "n *shape"]) -> Array:
+def _outputs(teacher: Callable[[Array], Array], x: Float[Array, " n *shape"]) -> Array:
     return jax.vmap(teacher)(x)

@@ -160,7 +160,7 @@ def errors_by_setting(
 
 @eqx.filter_jit
 def stacked_outputs(
-    predict: Callable[..., Array], networks: Any, x: Float[Array, "n *shape"], *args: Any
+    predict: Callable[..., Array], networks: Any, x: Float[Array, " n *shape"], *args: Any
 ) -> Float[Array, "networks n"]:
     """predict(network, x_i, *args) for each network and input, in one program.
 

@@ -164,7 +164,7 @@ class DataPass:
             self.layer, self.stored = self.model.layer(index), stored
         return self.layer
 
-    def _interval(self, values: dict[str, Float[np.ndarray, "n *H"]]) -> dict[str, np.ndarray]:
+    def _interval(self, values: dict[str, Float[np.ndarray, " n *H"]]) -> dict[str, np.ndarray]:
         """Means over sequences and their intervals, all from the same draws."""
         s = self.settings
         stacked = np.stack(list(values.values()), axis=1)

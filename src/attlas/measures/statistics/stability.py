@@ -10,7 +10,7 @@ from jaxtyping import Array, Float
 from attlas.core.errors import UserError
 
 
-def model_distances(full: Any, without: Any, recorded: int = 1) -> Float[Array, "n *s"]:
+def model_distances(full: Any, without: Any, recorded: int = 1) -> Float[Array, " n *s"]:
     r"""Distances ||theta_k - theta_k^{-i}|| of leave-one-out models from the full one.
 
     Args:
