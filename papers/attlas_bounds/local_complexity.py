@@ -152,7 +152,7 @@ def _two_bounds(rng, count):
     Kind.INEQUALITY,
     "Relative deviations of one cover against local complexity",
     status=Status.NEW,
-    count=32,
+    count=40,
     evaluations=256,
     roundings=1024,
     controls=[Control("a fifth of local complexity", factor=0.2)],

@@ -16,19 +16,21 @@ from gu2024exploring.trajectories import GENERAL, STEPS, runs
 
 _NARROW = GENERAL._replace(width=4, outputs=1, targets=(0.99, 1.0), planes=0)
 _LAZY = _NARROW._replace(targets=(0.033, 0.034))
+_EARLY = STEPS.index(16)
+"""A record at which some runs have not fitted their samples."""
 
 
-def measured(rng, count, setting):
-    """Movement and alignment of the kernel, the loss that is left, and m eta lambda."""
+def measured(rng, count, setting, record=-1):
+    """Movement and alignment of the kernel and loss at a record of `STEPS`; m eta lambda."""
     training = runs(rng, count, setting)
     y = training["Y"].swapaxes(1, 2).reshape(count, -1)
     H = training["kernels"]
     size = np.linalg.norm(H, axis=(2, 3))
     along = np.einsum("ei,esij,ej->es", y, H, y) / (size * np.sum(y**2, axis=1)[:, None])
     return {
-        "moved": training["drift"][:, -1] / size[:, 0],
-        "gained": along[:, -1] - along[:, 0],
-        "left": training["square"][:, -1] / training["square"][:, 0],
+        "moved": training["drift"][:, record] / size[:, 0],
+        "gained": along[:, record] - along[:, 0],
+        "left": training["square"][:, record] / training["square"][:, 0],
         "rate": training["m"] * training["eta"] * training["lam"],
     }
 
@@ -46,7 +48,11 @@ def measured(rng, count, setting):
     count=72,
     roundings=ROUNDINGS,
     controls=[
-        Control("lazy scaling: targets of length 1/30", sample=partial(measured, setting=_LAZY))
+        Control("lazy scaling: targets of length 1/30", sample=partial(measured, setting=_LAZY)),
+        Control(
+            f"no more than {STEPS[_EARLY]} steps",
+            sample=partial(measured, setting=_NARROW, record=_EARLY),
+        ),
     ],
 )
 def feature_learning(moved, left):

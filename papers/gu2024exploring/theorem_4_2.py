@@ -308,7 +308,7 @@ certified = partial(
             lambda W, a, X, Y, lam: _certificate(W, a, X, Y, lam).ratio < 1,
         )
     ],
-    count=48,
+    count=144,
     roundings=ROUNDINGS,
 )
 
@@ -340,7 +340,7 @@ def theorem_4_2_flow_weights(W, a, X, Y, lam, movement, kernel_change, *, share=
     r"""$$D(R) < R \;\Rightarrow\; \|w_r(t) - w_r(0)\| \le D(R),\quad
     \|H(t) - H^*\|_F \le \frac{\lambda}{2} \;\forall t$$
 
-    A fifth of $D$ is reached. The kernel moves by $10^{-6} \lambda$, in second order
+    A fifth to a third of $D$ is reached. The kernel moves by $10^{-6} \lambda$, in second order
     (lemma-5-3-even-order): no run tests the constant 1/2.
     """
     D = _certificate(W, a, X, Y, lam).movement
