@@ -51,3 +51,9 @@ def test_the_changelog_keeps_its_form():
     form = re.compile(r"\d+\.\d+\.\d+ - (Unreleased|\d{4}-\d\d-\d\d)")
     assert [each for each in versions if not form.fullmatch(each)] == []
     assert set(re.findall(r"^### (.+)$", changes, re.M)) <= KINDS
+
+
+def test_the_root_has_no_download():
+    """Packages and archives that a command left behind are no part of the sources."""
+    packed = {".whl", ".gz", ".zip", ".tar", ".egg"}
+    assert [path.name for path in ROOT.iterdir() if path.suffix in packed] == []

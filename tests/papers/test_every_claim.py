@@ -126,6 +126,7 @@ def test_refuted_errata_name_a_claim_with_a_witness():
 def test_an_engine_that_always_agrees_makes_the_test_fail(monkeypatch):
     yes = Verdict(Outcome.SUPPORTED, "always")
     monkeypatch.setattr(engine, "decide", lambda *args, **kwargs: yes)
+    monkeypatch.setattr(engine, "decided", lambda claim, evidence, *args, **kwargs: (yes, evidence))
     with pytest.raises(AssertionError):
         assert_as_expected(CLAIMS[0])
 
@@ -133,6 +134,7 @@ def test_an_engine_that_always_agrees_makes_the_test_fail(monkeypatch):
 def test_an_engine_that_always_refuses_makes_the_test_fail(monkeypatch):
     no = Verdict(Outcome.VIOLATED, "always")
     monkeypatch.setattr(engine, "decide", lambda *args, **kwargs: no)
+    monkeypatch.setattr(engine, "decided", lambda claim, evidence, *args, **kwargs: (no, evidence))
     with pytest.raises(AssertionError):
         assert_as_expected(CLAIMS[0])
 
