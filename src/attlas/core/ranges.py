@@ -1,6 +1,7 @@
 """Ranges of numbers: conditions that one line names where they fail."""
 
 import sys
+from typing import Any
 
 import numpy as np
 
@@ -17,7 +18,7 @@ def is_finite(value: float | int | np.number) -> bool:
         (False, False, True)
     """
     # Compared with a narrow number of NumPy the limit would overflow.
-    plain = value.item() if isinstance(value, np.number) else value
+    plain: Any = value.item() if isinstance(value, np.number) else value
     return -_LARGEST <= plain <= _LARGEST
 
 
