@@ -9,10 +9,12 @@ was found stands in `tests/fuzz/<kind>/`, and is read again at each run of the t
 """
 
 import argparse
+import gc
 import json
 import math
 import random
 import re
+import resource
 import struct
 import sys
 import tempfile
@@ -46,6 +48,8 @@ ROOT = Path(__file__).parents[1]
 KEPT = Path(__file__).parent / "fuzz"
 SECONDS = 2.0
 """Of the processor for one input."""
+BYTES = 8 * 2**30
+"""Of addresses, which JAX takes a part of: more than that is a `MemoryError`, which is found."""
 ODD = (None, True, -1, 0, 1, 2, 7, 2**31, 2**63, 10**400, 1e308, -0.5, float("nan"), float("inf"),
        "", "a", "\ud800", "\x00", "9" * 40, [], {}, [[]], [{}], {"type": []})  # fmt: skip
 TOKENS = (b"{", b"}", b"[", b"]", b",", b":", b'"', b"\\", b"\n", b"\0", b"\xff", b"9" * 30, b"@",
@@ -329,8 +333,7 @@ def tried(name: str, seed: int, number: int, folder: Path) -> tuple[str, bytes]:
 def findings(
     name: str, seed: int, seconds: float, most: float = math.inf
 ) -> tuple[int, list[tuple[int, str, bytes]]]:
-    """How many inputs of a kind, at most `most`, were read in some processor seconds, and which
-    went wrong."""
+    """How many inputs, at most `most`, were read in some processor seconds; which went wrong."""
     begin, number, wrong = time.process_time(), 0, []
     while number < most and time.process_time() - begin < seconds:
         with tempfile.TemporaryDirectory() as folder:
@@ -341,6 +344,8 @@ def findings(
         if said:
             wrong.append((number, said, content))
         number += 1
+        if number % 100 == 0:  # a process of tests looks for cycles seldom, and models hold some
+            gc.collect()
     return number, wrong
 
 
@@ -367,6 +372,7 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=60.0)
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
+    resource.setrlimit(resource.RLIMIT_AS, (BYTES, BYTES))
     kinds, any_wrong = options.kinds or list(KINDS), False
     for name in kinds:
         number, wrong = findings(name, options.seed, options.seconds / len(kinds))

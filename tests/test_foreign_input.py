@@ -135,6 +135,10 @@ def header(folder, content):
 
 
 REFUSED = {
+    "heads of 2^31": (
+        lambda f: checkpoint(f, "mistral", head_dim=2**31),
+        "lets 2147483648 coordinates of a head turn",
+    ),
     "a billion layers": (lambda f: checkpoint(f, "gpt2", n_layer=10**9), f"at most {MOST_LAYERS}"),
     "layers in a billion groups": (
         lambda f: checkpoint(f, "albert", num_hidden_layers=10**9, num_hidden_groups=10**9),
