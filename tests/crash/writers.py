@@ -9,6 +9,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+from small_documents import AUDIT, ENVIRONMENT
 
 from attlas._files.plain_file import Damaged
 from attlas.claims.verdict import ChallengeReport, CheckReport, Outcome, Verdict
@@ -26,38 +27,8 @@ from attlas.experiments.trained_models import trained_models, write_models
 from attlas.site.folder import write_pages
 from attlas.transformers import checkpoint_folder
 
-ENVIRONMENT = {
-    "code": "0" * 64,
-    "commit": None,
-    "versions": {},
-    "device": "",
-    "platform": "",
-    "flags": "",
-}
 TIME = "2026-11-28T00:00:00+00:00"
 CLAIM = "mine/triangle"
-AUDIT = {
-    "schema": "attlas/audit/1",
-    "model": {
-        "name": "/models/a b",
-        "architecture": "gpt2",
-        "layers": 1,
-        "heads per layer": 1,
-        "parameters": 9,
-    },
-    "level": "data",
-    "notes": [],
-    "quantities": {},
-    "heads": [{"layer": 0, "head": 0, "entropy": None}],
-    "depths": [],
-    "bounds": [],
-    "curves": [],
-    "findings": [],
-    "facts": {"loss": 2.5},
-    "standings": {
-        key: [] for key in ("proved", "checked on instances", "heuristic", "not claimed")
-    },
-}
 Notes = list[str]
 DAMAGED = "damaged"
 
@@ -169,6 +140,13 @@ def audit(root: Path, value: int) -> Notes:
     notes: Notes = []
     store_audit(root, AUDIT | {"facts": {"loss": value}}, notes.append)
     return notes
+
+
+def _audit_of_earlier_version(root: Path) -> None:
+    """An audit without kind and seal."""
+    audit(root, 1)
+    (path,) = (root / "audits").iterdir()
+    path.write_text(json.dumps(AUDIT | {"facts": {"loss": 1}}))
 
 
 def read_audit(root: Path) -> Any:
@@ -335,7 +313,17 @@ WRITERS = (
     ),
     _pair("witness", instance, read_instance),
     _removal("removed witness", instance, no_instance, read_instance),
-    _one("audit", audit, read_audit),
+    Writer(
+        "audit",
+        audit,
+        read_audit,
+        {
+            "an old one": _with(audit),
+            "nothing": lambda root: None,
+            "an audit of an earlier version": _audit_of_earlier_version,
+            "a damaged audit": _damaged(audit, "*.json"),
+        },
+    ),
     _pair("kept layer", layer, read_layer),
     _removal("removed layers", layer, no_layers, read_layer),
     _pair("checkpoint", checkpoint, read_checkpoint),

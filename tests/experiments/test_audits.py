@@ -4,32 +4,10 @@ import copy
 import json
 
 import pytest
+from small_documents import AUDIT
 
 from attlas.core.errors import UserError
 from attlas.experiments.audits import FOLDER, audited_model, store_audit, stored_audits
-
-AUDIT = {
-    "schema": "attlas/audit/1",
-    "model": {
-        "name": "/models/a b",
-        "architecture": "gpt2",
-        "layers": 1,
-        "heads per layer": 1,
-        "parameters": 9,
-    },
-    "level": "data",
-    "notes": [],
-    "quantities": {},
-    "heads": [{"layer": 0, "head": 0, "entropy": None}],
-    "depths": [],
-    "bounds": [],
-    "curves": [],
-    "findings": [],
-    "facts": {"loss": 2.5},
-    "standings": {
-        key: [] for key in ("proved", "checked on instances", "heuristic", "not claimed")
-    },
-}
 
 
 def named(name, **change):
@@ -76,8 +54,17 @@ def test_damaged_audits_are_named_in_one_line_and_left_out(tmp_path, text):
 
 def test_audits_of_earlier_versions_are_read_and_replaced(tmp_path):
     file = store_audit(tmp_path, AUDIT)
-    file.write_text(json.dumps(AUDIT | {"facts": {"loss": 3.5}}))
+    earlier = json.dumps(AUDIT | {"facts": {"loss": 3.5}})
+    file.write_text(earlier)
     assert stored_audits(tmp_path) == ([AUDIT | {"facts": {"loss": 3.5}}], [])
+    said: list[str] = []
+    assert store_audit(tmp_path, AUDIT, said.append) == file
+    assert stored_audits(tmp_path) == ([AUDIT], [])
+    assert said == []
+    assert list(file.parent.iterdir()) == [file]
+    file.write_text(earlier[:-5])  # a damaged one is named and set aside
+    store_audit(tmp_path, AUDIT, said.append)
+    assert ["moved to" in line for line in said] == [True]
 
 
 def test_every_flipped_bit_is_named_and_what_is_damaged_is_kept(tmp_path):

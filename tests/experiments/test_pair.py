@@ -7,6 +7,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 from arrays_of import arrays_of
+from small_documents import witness_document
 
 from attlas._files.plain_file import Damaged
 from attlas.core.errors import UserError
@@ -19,15 +20,7 @@ ARRAYS = {
     "text": np.array(["a", "bc"]),
     "yes": np.array(True),
 }
-ENVIRONMENT = {
-    "code": "0" * 64,
-    "commit": None,
-    "versions": {},
-    "device": "",
-    "platform": "",
-    "flags": "",
-}
-DOCUMENT = {"kind": "witness", "claim": "a/b", "facts": {"x": 0.1}, "metadata": ENVIRONMENT}
+DOCUMENT = witness_document(0.1)
 
 
 @pytest.fixture

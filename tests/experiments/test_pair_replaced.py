@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from arrays_of import arrays_of
+from small_documents import witness_document
 
 from attlas._files import file_changes
 from attlas._files.file_changes import draft_path, write_file
@@ -19,34 +20,24 @@ from attlas.experiments.pair import file_pair, probe_folder, quarantine, read_pa
 from attlas.experiments.record import Layout, Record, record_key
 from attlas.experiments.store import Store
 
-ENVIRONMENT = {
-    "code": "0" * 64,
-    "commit": None,
-    "versions": {},
-    "device": "",
-    "platform": "",
-    "flags": "",
-}
 WRITER = """
 import sys
 from pathlib import Path
 import numpy as np
+from small_documents import witness_document
+
 from attlas.experiments.pair import write_pair
 
-environment = {"code": "0" * 64, "commit": None, "versions": {}, "device": "", "platform": "",
-               "flags": ""}
 print("ready", flush=True)
 for k in range(int(sys.argv[2])):
     # Two of three pairs come again, byte by byte.
     x = k if k % 3 == 0 else k % 3
-    document = {"kind": "witness", "claim": "a/b", "facts": {"x": x}, "metadata": environment}
-    write_pair(Path(sys.argv[1]), "one", document, {"x": np.full(9, x)})
+    write_pair(Path(sys.argv[1]), "one", witness_document(x), {"x": np.full(9, x)})
 """
 
 
 def write(folder: Path, x: int) -> Path:
-    document = {"kind": "witness", "claim": "a/b", "facts": {"x": x}, "metadata": ENVIRONMENT}
-    return write_pair(folder, "one", document, {"x": np.full(9, x)})
+    return write_pair(folder, "one", witness_document(x), {"x": np.full(9, x)})
 
 
 def arrays_files(folder: Path, stem: str) -> tuple[Path, ...]:
@@ -83,7 +74,11 @@ def no_locks(monkeypatch):
 @pytest.mark.thorough
 def test_a_reader_beside_two_writers_always_finds_a_whole_pair(folder):
     command = [sys.executable, "-c", WRITER, str(folder), "300"]
-    writers = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(2)]
+    variables = os.environ | {"PYTHONPATH": str(Path(__file__).parents[1])}
+    writers = [
+        subprocess.Popen(command, env=variables, stdout=subprocess.PIPE, text=True)
+        for _ in range(2)
+    ]
     for writer in writers:
         assert writer.stdout is not None
         assert writer.stdout.readline() == "ready\n"
@@ -248,7 +243,7 @@ def test_a_damaged_pair_is_set_aside_before_another_takes_its_place(folder):
     packed, said = arrays_of(folder / "one.json"), []
     harmed = packed.read_bytes()[:-5]
     packed.write_bytes(harmed)
-    document = {"kind": "witness", "claim": "a/b", "facts": {"x": 2}, "metadata": ENVIRONMENT}
+    document = witness_document(2)
     write_pair(folder, "one", document, {"x": np.full(9, 2)}, said.append)
     assert read(folder) == 2
     assert len(said) == 1

@@ -5,6 +5,7 @@ import json
 import re
 import warnings
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -53,7 +54,9 @@ def store_audit(
     digest = hashlib.sha256(f"{name} {audit['level']}".encode()).hexdigest()[:8]
     short = re.sub(r"[^A-Za-z0-9]+", "-", Path(name).name).strip("-")[:40] or "model"
     document = {"kind": "stored audit", "audit": audit}
-    return write_pair(root / FOLDER, f"{short}-{digest}", document, None, note)
+    folder, stem = root / FOLDER, f"{short}-{digest}"
+    old = partial(_read, folder / f"{stem}.json")
+    return write_pair(folder, stem, document, None, note, read_old=old)
 
 
 def stored_audits(root: Path) -> tuple[list[dict[str, Any]], list[str]]:
@@ -67,18 +70,22 @@ def stored_audits(root: Path) -> tuple[list[dict[str, Any]], list[str]]:
     for name in names:
         file = root / FOLDER / f"{name}.json"
         try:
-            audits.append(_read(file))
+            audit = _read(file)
         except (Damaged, UserError) as error:
             wrong.append(f"audit {file.name} is left out: {printable(str(error))}")
+        else:
+            audits += [audit] if audit else []  # it may have left since its folder was listed
     return audits, wrong
 
 
-def _read(file: Path) -> dict[str, Any]:
+def _read(file: Path) -> dict[str, Any] | None:
     try:
         pair = read_pair(file.parent, file.stem, "stored audit")
     except Damaged as damage:
         return _of_earlier_version(file, damage)
-    audit = pair[0].get("audit") if pair else None
+    if pair is None:
+        return None
+    audit = pair[0].get("audit")
     broken = first_violation(audit, "audit")
     if audit is None or broken:
         raise Damaged(f"{file} breaks its schema: {broken}")

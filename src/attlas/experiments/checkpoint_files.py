@@ -17,7 +17,7 @@ import numpy as np
 from attlas._files.file_changes import remove_file, remove_folder, write_file
 from attlas.core.errors import UserError
 from attlas.experiments.packed import content_digest
-from attlas.experiments.pair import read_or_set_aside, write_pair
+from attlas.experiments.pair import read_or_set_aside, read_pair, write_pair
 
 FOLDER = "checkpoints"
 SECONDS = 60.0
@@ -109,7 +109,15 @@ class CheckpointFiles:
             None without a checkpoint of this cell, code and machine, or if it is damaged.
         """
         consequence = "the cell starts again"
-        pair = read_or_set_aside(*self._place(stage), self.notes.append, self._aside, consequence)
+        folder, stem, kind = self._place(stage)
+        pair = read_or_set_aside(
+            folder,
+            stem,
+            lambda: read_pair(folder, stem, kind),
+            self.notes.append,
+            self._aside,
+            consequence,
+        )
         if pair is None:
             return None
         document, arrays = pair

@@ -17,7 +17,7 @@ from attlas.audit.weights_level.weights_level import DIGEST
 from attlas.core.errors import UserError
 from attlas.experiments.environment import code_hash
 from attlas.experiments.packed import content_digest
-from attlas.experiments.pair import read_or_set_aside, write_pair
+from attlas.experiments.pair import read_or_set_aside, read_pair, write_pair
 
 FOLDER = "audit-layers"
 
@@ -108,7 +108,15 @@ class LayerCache:
     def read(self, index: int) -> dict[str, np.ndarray] | None:
         """The values on disk, or None; a damaged layer is named and set aside."""
         consequence = f"layer {index} is computed again"
-        pair = read_or_set_aside(*self._place(index), self._say, self._aside, consequence)
+        folder, stem, kind = self._place(index)
+        pair = read_or_set_aside(
+            folder,
+            stem,
+            lambda: read_pair(folder, stem, kind),
+            self._say,
+            self._aside,
+            consequence,
+        )
         if pair is None or pair[0].get("origin") != self._origin:
             return None
         return pair[1]

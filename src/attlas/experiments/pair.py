@@ -16,7 +16,7 @@ import json
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
@@ -49,6 +49,7 @@ DEEPEST = 32
 
 Pair = tuple[dict[str, Any], dict[str, np.ndarray]]
 """A document and its arrays."""
+Content = TypeVar("Content")
 
 
 class Verified(Protocol):
@@ -70,6 +71,7 @@ def write_pair(
     arrays: Mapping[str, np.ndarray] | None = None,
     note: Callable[[str], None] = warnings.warn,
     aside: Path | None = None,
+    read_old: Callable[[], Any] | None = None,
 ) -> Path:
     """Write one pair atomically, replacing an old pair of that name; returns the JSON file's path.
 
@@ -82,6 +84,7 @@ def write_pair(
         arrays: None for a document without a second file.
         note: receives one line about a damaged pair.
         aside: where a damaged pair goes, see `quarantine`.
+        read_old: reads what is replaced and raises Damaged if it is so; `read_pair` when None.
 
     Raises:
         UserError: if the arrays are too large, the folder cannot be written or the disk is full;
@@ -104,7 +107,8 @@ def write_pair(
             if is_alone and digest:  # a writer may have died before it deleted what it replaced
                 pair.remove_data(but=pair.stored_data(digest))
         else:
-            read_or_set_aside(folder, stem, kind, note, aside)
+            read_old = read_old or (lambda: read_pair(folder, stem, kind))
+            read_or_set_aside(folder, stem, read_old, note, aside)
             pair.replace(text, digest, [content])
     return pair.document
 
@@ -248,27 +252,30 @@ def _bounded_integer(text: str) -> int:
 def read_or_set_aside(
     folder: Path,
     stem: str,
-    kind: str,
+    read: Callable[[], Content],
     note: Callable[[str], None],
     aside: Path | None = None,
     consequence: str = "",
-) -> Pair | None:
-    """Read one pair; a damaged one, or one of another version, is named and set aside.
+    refusals: tuple[type[Exception], ...] = (Damaged, UserError),
+) -> Content | None:
+    """Read one pair; one that is refused is named and set aside, and the result is None.
 
     Args:
-        note: receives one line about a damaged pair.
-        aside: where a damaged pair goes, see `quarantine`.
+        read: reads the pair and raises one of the refusals if it is damaged.
+        note: receives one line about a refused pair.
+        aside: where a refused pair goes, see `quarantine`.
         consequence: what follows from the damage, the end of the line.
+        refusals: without `UserError` a pair of another version stays, and the error is raised.
 
     Raises:
         UserError: if the folder cannot be written.
     """
-    with contextlib.suppress(Damaged, UserError):
-        return read_pair(folder, stem, kind)
+    with contextlib.suppress(*refusals):
+        return read()
     with only_writer(folder):
         try:  # another process may have replaced it meanwhile
-            return read_pair(folder, stem, kind)
-        except (Damaged, UserError) as damage:
+            return read()
+        except refusals as damage:
             line = f"{damage}: moved to {quarantine(folder, stem, aside)}"
     note(f"{line}{consequence and '; '}{consequence}")
     return None

@@ -1,15 +1,13 @@
 """The results folder: records by experiment and key, damaged ones quarantined."""
 
-import contextlib
 import os
 from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from attlas._files.file_changes import folder_lock
 from attlas._files.plain_file import Damaged, printable, stems
 from attlas.core.errors import UserError
-from attlas.experiments.pair import probe_folder, quarantine, read_pair, write_pair
+from attlas.experiments.pair import probe_folder, read_or_set_aside, read_pair, write_pair
 
 if TYPE_CHECKING:  # a check of claims reads and writes no record
     from attlas.experiments.cell import Cell
@@ -156,18 +154,19 @@ class Store:
         return Record(experiment, cell, arrays, metadata, key, layout)
 
     def read_or_quarantine(self, experiment: str, key: str) -> "Record | None":
-        """Read one record, or None; a damaged one is reported and moved to `quarantine/`."""
-        folder = self.root / experiment
-        with contextlib.suppress(Damaged):
-            return self.read(experiment, key)
-        # Another process may have replaced it meanwhile; under the lock none does.
-        with folder_lock(folder):
-            try:
-                return self.read(experiment, key)
-            except Damaged as damage:
-                line = f"{damage}: moved to {quarantine(folder, key)}, the cell is recomputed"
-        self.note(line)
-        return None
+        """Read one record, or None; a damaged one is reported and moved to `quarantine/`.
+
+        Raises:
+            UserError: if it was written under another schema, or cannot be moved.
+        """
+        return read_or_set_aside(
+            self.root / experiment,
+            key,
+            lambda: self.read(experiment, key),
+            self.note,
+            consequence="the cell is recomputed",
+            refusals=(Damaged,),
+        )
 
     def keys(self, experiment: str) -> tuple[str, ...]:
         """The keys of all finished cells of an experiment, sorted; see `names`."""

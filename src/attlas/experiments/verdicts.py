@@ -21,13 +21,7 @@ from attlas.claims.verdict import (
     Verdict,
 )
 from attlas.experiments.environment import environment, provenance
-from attlas.experiments.pair import (
-    only_writer,
-    quarantine,
-    read_or_set_aside,
-    read_pair,
-    write_pair,
-)
+from attlas.experiments.pair import only_writer, read_or_set_aside, read_pair, write_pair
 from attlas.experiments.store import Store
 from attlas.projects.loading import source_digest
 
@@ -130,12 +124,12 @@ def write_report(
 def _stored(store: Store, folder: Path, stem: str) -> tuple[CheckReport, dict[str, Any]] | None:
     """The stored report; one that cannot be read is set aside, with its challenge."""
     consequence = "if it had a challenge, challenge the claim again"
-    pair = read_or_set_aside(folder, stem, "verdict", store.note, consequence=consequence)
-    try:
-        return None if pair is None else _report(folder, stem, *pair)
-    except Damaged as damage:
-        store.note(f"{damage}: moved to {quarantine(folder, stem)}; {consequence}")
-        return None
+
+    def read() -> tuple[CheckReport, dict[str, Any]] | None:
+        pair = read_pair(folder, stem, "verdict")
+        return pair and _report(folder, stem, *pair)
+
+    return read_or_set_aside(folder, stem, read, store.note, consequence=consequence)
 
 
 def read_reports(store: Store) -> tuple[tuple[CheckReport, dict[str, Any]], ...]:
