@@ -16,6 +16,7 @@ from attlas.experiments.schema import first_violation
 from attlas.experiments.trained_models import trained_models
 
 FOLDER = "audits"
+_KIND = "stored audit"
 
 
 def audited_model(root: Path, named: str | None) -> Path:
@@ -53,7 +54,7 @@ def store_audit(
     name = str(audit["model"]["name"])
     digest = hashlib.sha256(f"{name} {audit['level']}".encode()).hexdigest()[:8]
     short = re.sub(r"[^A-Za-z0-9]+", "-", Path(name).name).strip("-")[:40] or "model"
-    document = {"kind": "stored audit", "audit": audit}
+    document = {"kind": _KIND, "audit": audit}
     folder, stem = root / FOLDER, f"{short}-{digest}"
     old = partial(_read, folder / f"{stem}.json")
     return write_pair(folder, stem, document, None, note, read_old=old)
@@ -79,10 +80,10 @@ def stored_audits(root: Path) -> tuple[list[dict[str, Any]], list[str]]:
 
 
 def _read(file: Path) -> dict[str, Any] | None:
-    try:
-        pair = read_pair(file.parent, file.stem, "stored audit")
-    except Damaged as damage:
-        return _of_earlier_version(file, damage)
+    earlier = _of_earlier_version(file)
+    if earlier is not None:
+        return earlier
+    pair = read_pair(file.parent, file.stem, _KIND)
     if pair is None:
         return None
     audit = pair[0].get("audit")
@@ -92,16 +93,19 @@ def _read(file: Path) -> dict[str, Any] | None:
     return audit
 
 
-def _of_earlier_version(file: Path, damage: Damaged) -> dict[str, Any]:
-    """The audit of a file without kind and seal, as earlier versions wrote it."""
-    content = read_plain_file(file, largest_text("stored audit"))
+def _of_earlier_version(file: Path) -> dict[str, Any] | None:
+    """The audit of a file without kind and seal, as earlier versions wrote it; None for others.
+
+    `read_pair` would call it damaged, and wait for the folder's lock to look again.
+    """
     try:
-        audit = json.loads(content or b"", parse_constant=_refuse)
-    except (ValueError, RecursionError):
-        raise damage from None
-    if first_violation(audit, "audit"):
-        raise damage
-    return audit
+        text = read_plain_file(file, largest_text(_KIND))
+        if text is None or f'"kind": "{_KIND}"'.encode() in text:
+            return None
+        audit = json.loads(text, parse_constant=_refuse)
+    except (Damaged, ValueError, RecursionError):
+        return None
+    return None if first_violation(audit, "audit") else audit
 
 
 def _refuse(constant: str) -> None:
