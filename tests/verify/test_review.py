@@ -8,6 +8,7 @@ import numpy as np
 from attlas.claims.claim import Control
 from attlas.claims.statement import inequality
 from attlas.claims.verdict import Confirmation, Outcome
+from attlas.verify.digits import confirm
 from attlas.verify.evidence import compile_program, decide, gather
 from attlas.verify.review import reviewed
 
@@ -59,3 +60,13 @@ def test_one_that_stays_undecided_makes_the_claim_inconclusive():
     assert verdict.index == 0
     assert verdict.confirmed.violates is None
     assert verdict.reason.startswith("1 violation in floats is not confirmed in digits: ")
+
+
+def test_a_budget_that_is_spent_leaves_the_others_undecided(monkeypatch):
+    monkeypatch.setattr(confirm, "OPERATIONS", 0)
+    batch, evidence = batch_and_evidence(2.5e-9, 3.0)
+    verdict, _ = reviewed(exponential, decide(exponential, evidence), evidence, batch)
+    assert verdict.outcome is Outcome.INCONCLUSIVE
+    assert verdict.confirmed.violates is None
+    assert verdict.confirmed.reason == verdict.reason
+    assert verdict.reason.endswith("others were not evaluated")

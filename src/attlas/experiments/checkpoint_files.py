@@ -9,6 +9,7 @@ import time
 import uuid
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -109,15 +110,9 @@ class CheckpointFiles:
             None without a checkpoint of this cell, code and machine, or if it is damaged.
         """
         consequence = "the cell starts again"
-        folder, stem, kind = self._place(stage)
-        pair = read_or_set_aside(
-            folder,
-            stem,
-            lambda: read_pair(folder, stem, kind),
-            self.notes.append,
-            self._aside,
-            consequence,
-        )
+        place = self._place(stage)
+        read = partial(read_pair, *place)
+        pair = read_or_set_aside(*place[:2], read, self.notes.append, self._aside, consequence)
         if pair is None:
             return None
         document, arrays = pair

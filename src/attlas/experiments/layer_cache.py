@@ -7,6 +7,7 @@ from; a truncated or altered one is named, set aside and computed again.
 import hashlib
 import json
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -108,15 +109,9 @@ class LayerCache:
     def read(self, index: int) -> dict[str, np.ndarray] | None:
         """The values on disk, or None; a damaged layer is named and set aside."""
         consequence = f"layer {index} is computed again"
-        folder, stem, kind = self._place(index)
-        pair = read_or_set_aside(
-            folder,
-            stem,
-            lambda: read_pair(folder, stem, kind),
-            self._say,
-            self._aside,
-            consequence,
-        )
+        place = self._place(index)
+        read = partial(read_pair, *place)
+        pair = read_or_set_aside(*place[:2], read, self._say, self._aside, consequence)
         if pair is None or pair[0].get("origin") != self._origin:
             return None
         return pair[1]

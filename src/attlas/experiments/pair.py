@@ -15,6 +15,7 @@ import hashlib
 import json
 import warnings
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
@@ -107,7 +108,7 @@ def write_pair(
             if is_alone and digest:  # a writer may have died before it deleted what it replaced
                 pair.remove_data(but=pair.stored_data(digest))
         else:
-            read_old = read_old or (lambda: read_pair(folder, stem, kind))
+            read_old = read_old or partial(read_pair, folder, stem, kind)
             read_or_set_aside(folder, stem, read_old, note, aside)
             pair.replace(text, digest, [content])
     return pair.document

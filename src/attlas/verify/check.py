@@ -21,13 +21,7 @@ from attlas._jax.device_arrays import on_device
 from attlas._jax.factorising import FACTORISING
 from attlas._jax.processes import checker_variables, started_under, worker_pool
 from attlas.claims.claim import Claim, Control, provenance_of
-from attlas.claims.verdict import (
-    ChallengeReport,
-    CheckReport,
-    ControlReport,
-    Verdict,
-    Witness,
-)
+from attlas.claims.verdict import ChallengeReport, CheckReport, ControlReport, Verdict, Witness
 from attlas.core.errors import UserError, in_short
 from attlas.projects.loading import source_digest
 from attlas.verify.clearance import near_limits

@@ -17,8 +17,6 @@ def decided(
 ) -> tuple[Verdict, Evidence]:
     """As `decide`, where a violation is confirmed in digits or withdrawn; with its evidence."""
     verdict = decide(claim, evidence, alpha=alpha, seed=seed)
-    if verdict.outcome is not Outcome.VIOLATED:
-        return verdict, evidence
     return reviewed(claim, verdict, evidence, batch, alpha)
 
 
@@ -39,13 +37,17 @@ def reviewed(
     # mpmath and its rules are imported where something is violated.
     from attlas.verify.digits.confirm import OPERATIONS, examined
 
-    undecided: list[tuple[int, Confirmation]] = []
+    unsettled: list[tuple[int, Confirmation]] = []
     withdrawn: set[int] = set()
     operations = 2 * OPERATIONS
     while verdict.outcome is Outcome.VIOLATED and verdict.index is not None:
         if operations <= 0 or verdict.index in withdrawn:
             why = f"{len(withdrawn)} violations are withdrawn in digits, others were not evaluated"
-            return replace(verdict, outcome=Outcome.INCONCLUSIVE, reason=why), evidence
+            unknown = Confirmation(None, 0, "", "", why)
+            undecided = replace(
+                verdict, outcome=Outcome.INCONCLUSIVE, reason=why, confirmed=unknown
+            )
+            return undecided, evidence
         index = verdict.index
         examination = examined(claim, instance_at(batch, index), operations)
         operations -= examination.operations
@@ -54,13 +56,13 @@ def reviewed(
             reason = f"{verdict.reason}; {confirmation.reason}"
             return replace(verdict, reason=reason, confirmed=confirmation), evidence
         if examination.sides is None:
-            undecided.append((index, confirmation))
+            unsettled.append((index, confirmation))
             evidence = _without(evidence, index)
         else:
             withdrawn.add(index)
             evidence = _with(evidence, index, examination.sides)
         verdict = decide(claim, evidence, alpha=alpha, seed=verdict.seed)
-    return _summed_up(verdict, undecided, len(withdrawn)), evidence
+    return _summed_up(verdict, unsettled, len(withdrawn)), evidence
 
 
 def _summed_up(

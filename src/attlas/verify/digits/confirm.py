@@ -122,9 +122,10 @@ class _Instance:
         return holds, Sides(sides.left, sides.right, sides.magnitude, sides.error)
 
     def values(self, digits: int, inputs: list[Any], allowed: np.ndarray | None = None) -> _Values:
-        precision = Precision(digits, self.operations * digits // DIGITS[0])
+        budget = self.operations * digits // DIGITS[0]
+        precision = Precision(digits, budget)
         outputs = evaluate(precision, self.program, inputs)
-        self.spent += self.operations * digits // DIGITS[0] - precision.left
+        self.spent += budget - precision.left
         *holds, left, right, magnitude, error = outputs
         sides = [precision.exact(side).ravel() for side in (left, right, magnitude, error)]
         left, right, magnitude, error = sides
