@@ -47,24 +47,24 @@ def coverage(
 
     project, claims, todos = _project(place)
     store = Store(session_of(context).results)
-    found = site.coverage(project.root, claims, todos, store)
+    result = site.coverage(project.root, claims, todos, store)
     rows = [
         (row.statement.locator, row.statement.title, str(row.state), row.remark)
-        for row in found.rows
+        for row in result.rows
     ]
     show_table(("statement", "title", "state", "remark"), rows)
-    counts = ", ".join(f"{number} {state}" for state, number in found.counts.items() if number)
-    typer.echo(f"{len(rows)} statements: {counts or 'none'}; {100 * found.share:.0f} % executed")
-    for line in (*found.changes, *store.notes):
+    counts = ", ".join(f"{number} {state}" for state, number in result.counts.items() if number)
+    typer.echo(f"{len(rows)} statements: {counts or 'none'}; {100 * result.share:.0f} % executed")
+    for line in (*result.changes, *store.notes):
         typer.echo(f"attlas: {line}", err=True)
     if json_file:
-        text = json.dumps(site.coverage_document(found), indent=1, ensure_ascii=False)
+        text = json.dumps(site.coverage_document(result), indent=1, ensure_ascii=False)
         write_text_file(json_file, text, "--json")
     if latex_file:
-        write_text_file(latex_file, site.coverage_table(found), "--latex")
+        write_text_file(latex_file, site.coverage_table(result), "--latex")
     if macros:
-        write_text_file(macros, site.macro_file(found), "--macros")
-    if found.share < at_least:
+        write_text_file(macros, site.macro_file(result), "--macros")
+    if result.share < at_least:
         raise typer.Exit(1)
 
 
@@ -82,7 +82,7 @@ def _project(place: Path) -> "tuple[Project, list[Claim], list[Todo]]":
         raise UserError(
             f"{place} is no folder of a paper: `attlas new paper KEY --from main.tex` makes one"
         )
-    places = [read_place(each, project.root) for each in project.claims_or_folder]
-    claims = [claim for each in places for claim in objects_of(each, Claim)]
-    todos = [each for where in places for each in objects_of(where, Todo)]
+    places = [read_place(text, project.root) for text in project.claims_or_folder]
+    claims = [claim for where in places for claim in objects_of(where, Claim)]
+    todos = [stub for where in places for stub in objects_of(where, Todo)]
     return project, claims, todos

@@ -26,7 +26,7 @@ class State(StrEnum):
     EXECUTED = "executed"
     FAILED = "not as expected"
     UNCHECKED = "not checked yet"
-    TODO = "to do"
+    OPEN = "to do"
     NOT_EXECUTABLE = "not executable"
 
 
@@ -77,9 +77,9 @@ def coverage(
     """
     source, stored = read_statements(folder)
     reports = {report.claim: report for report, _ in read_reports(store)}
-    stated = [each for each in stored if each.role == "statement"]
-    reasons = {each.locator: each.reason for each in todos if each.reason}
-    rows = tuple(_row(each, claims, reports, reasons) for each in stated)
+    stated = [statement for statement in stored if statement.role == "statement"]
+    reasons = {stub.locator: stub.reason for stub in todos if stub.reason}
+    rows = tuple(_row(statement, claims, reports, reasons) for statement in stated)
     main = Path(os.path.normpath(folder / source))
     if not main.exists():
         return Coverage(rows, (f"the sources {main} are not here: nothing was compared",))
@@ -93,12 +93,12 @@ def _row(
     reasons: Mapping[str, str],
 ) -> Row:
     locator = statement.locator
-    mine = [claim for claim in claims if is_located(claim.locator, locator)]
-    names = tuple(claim.name for claim in mine)
-    if not mine:
+    claims_of_it = [claim for claim in claims if is_located(claim.locator, locator)]
+    names = tuple(claim.name for claim in claims_of_it)
+    if not claims_of_it:
         reason = reasons.get(locator, "")
-        return Row(statement, State.NOT_EXECUTABLE if reason else State.TODO, (), reason)
-    of = [(claim, reports.get(claim.name)) for claim in mine]
+        return Row(statement, State.NOT_EXECUTABLE if reason else State.OPEN, (), reason)
+    of = [(claim, reports.get(claim.name)) for claim in claims_of_it]
     missing = [
         claim.name for claim, report in of if report is None or not is_current(claim, report)
     ]
@@ -166,7 +166,7 @@ def _named(statement: PrintedStatement) -> str:
     return f"{statement.locator} ({statement.label})" if statement.label else statement.locator
 
 
-def coverage_document(found: Coverage) -> dict[str, Any]:
+def coverage_document(result: Coverage) -> dict[str, Any]:
     """The states as plain JSON: the share, each statement, and what has changed."""
     statements = [
         {
@@ -176,9 +176,9 @@ def coverage_document(found: Coverage) -> dict[str, Any]:
             "claims": list(row.claims),
             "remark": row.remark,
         }
-        for row in found.rows
+        for row in result.rows
     ]
-    return {"share": found.share, "statements": statements, "changes": list(found.changes)}
+    return {"share": result.share, "statements": statements, "changes": list(result.changes)}
 
 
 _MARKS = {
@@ -188,7 +188,7 @@ _MARKS = {
 }
 
 
-def macro_file(found: Coverage) -> str:
+def macro_file(result: Coverage) -> str:
     r"""A file for the preamble of the paper: \attlas{lem:a} prints the mark of a statement.
 
     A black square is a proof, a check mark a verdict as expected, a cross one that is not; a
@@ -199,7 +199,7 @@ def macro_file(found: Coverage) -> str:
         r"\makeatletter",
         r"\providecommand{\attlas}[1]{\@ifundefined{attlas@#1}{}{\csname attlas@#1\endcsname}}",
     ]
-    for row in found.rows:
+    for row in result.rows:
         mark = _MARKS.get(row.state)
         for key in (row.statement.label, row.statement.locator):
             if mark and key and not re.search(r"[\\{}%#]", key):
@@ -207,12 +207,12 @@ def macro_file(found: Coverage) -> str:
     return "\n".join([*lines, r"\makeatother", ""])
 
 
-def coverage_table(found: Coverage) -> str:
+def coverage_table(result: Coverage) -> str:
     r"""A table in LaTeX of every statement with its state, by booktabs and longtable."""
     rows = [
         f"{latex_text(row.statement.locator)} & {latex_text(row.statement.title)} & "
         f"{latex_text(str(row.state))} & {latex_text(row.remark)} \\\\"
-        for row in found.rows
+        for row in result.rows
     ]
     head = ["% made by `attlas coverage`; needs \\usepackage{booktabs,longtable}"]
     head += [r"\begin{longtable}{@{}lp{0.3\linewidth}lp{0.3\linewidth}@{}}", r"\toprule"]

@@ -15,6 +15,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path, PurePosixPath
+from typing import IO
 
 from attlas._files.budget import LATEX
 from attlas._files.plain_file import Damaged, open_plain_file, printable
@@ -151,7 +152,7 @@ class _Assembly:
             self._note(f"{where}: {printable(name)[:200] or 'nothing'} is no name of a file")
         else:
             choices = (named,) if named.endswith(".tex") else (f"{named}.tex", named)
-            file = next((each for each in choices if self._exists(each)), None)
+            file = next((choice for choice in choices if self._exists(choice)), None)
             if file is None:
                 self._note(f"{where}: {choices[0][:200]} is missing")
             elif file in self._parents or len(self._parents) >= _MOST_LEVELS:
@@ -265,7 +266,7 @@ def _of_zip(path: Path, content: bytes) -> dict[str, bytes]:
     files: dict[str, bytes] = {}
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
         for member in archive.infolist()[: 16 * LATEX.entries]:
-            name = _wanted(member.filename)
+            name = _name_in_paper(member.filename)
             if name is not None and not member.is_dir():
                 with archive.open(member) as file:
                     files[name] = _at_most(path, file, LATEX.bytes)
@@ -277,7 +278,7 @@ def _of_tar(path: Path, content: bytes) -> dict[str, bytes]:
     files: dict[str, bytes] = {}
     with tarfile.open(fileobj=io.BytesIO(content)) as archive:
         for member in archive:
-            name = _wanted(member.name)
+            name = _name_in_paper(member.name)
             file = archive.extractfile(member) if name is not None and member.isreg() else None
             if name is not None and file is not None:
                 files[name] = _at_most(path, file, LATEX.bytes)
@@ -285,13 +286,13 @@ def _of_tar(path: Path, content: bytes) -> dict[str, bytes]:
     return files
 
 
-def _wanted(name: str) -> str | None:
+def _name_in_paper(name: str) -> str | None:
     """The name inside the paper of what is text of it."""
     return _inside(name) if name.endswith((".tex", ".aux", ".sty")) else None
 
 
-def _at_most(path: Path, file: object, most: int) -> bytes:
-    content = file.read(most + 1)  # pyright: ignore[reportAttributeAccessIssue]
+def _at_most(path: Path, file: IO[bytes] | io.BufferedIOBase, most: int) -> bytes:
+    content = file.read(most + 1)
     if len(content) > most:
         raise Damaged(f"{path} holds more than {most} bytes in one file")
     return content

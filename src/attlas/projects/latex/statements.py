@@ -133,8 +133,8 @@ def read_paper(path: Path) -> PrintedPaper:
     macros = read_macros(document.text)
     environments = read_environments(document.text)
     notes = list(document.notes)
-    found = list(_statements(document, environments, macros, notes))
-    numbered = _with_printed_numbers(found, document.auxiliary)
+    read = list(_statements(document, environments, macros, notes))
+    numbered = _with_printed_numbers(read, document.auxiliary)
     statements = tuple(_with_assumptions(numbered))
     if not statements:
         notes.append(f"{document.main} has no theorem environment that is declared or usual")
@@ -277,8 +277,8 @@ class _Block:
         """The statement of the block; its number is counted, unless it is restated."""
         body = self.text[self.body : self.end]
         label = _LABEL.search(body) or _LABEL.search(self.title)
-        given = dict(part.split("=", 1) for part in self.title.split(",") if "=" in part)
-        title = given.get("name", given.get("title", "" if given else self.title))
+        options = dict(part.split("=", 1) for part in self.title.split(",") if "=" in part)
+        title = options.get("name", options.get("title", "" if options else self.title))
         counter = environments.counter.get(self.name)
         number = environments.step(counter) if counter and not self.is_restated else ""
         references = dict.fromkeys(
@@ -291,7 +291,7 @@ class _Block:
         return PrintedStatement(
             kind=environments.printed[self.name],
             number=number,
-            label=(label[1] if label else given.get("label", "")).strip(),
+            label=(label[1] if label else options.get("label", "")).strip(),
             title=plain(expanded(_LABEL.sub("", title), macros)),
             text=expanded(_LABEL.sub("", body), macros).strip(),
             section=section,
@@ -307,18 +307,21 @@ def _with_printed_numbers(
 ) -> list[PrintedStatement]:
     """The statements with the numbers that LaTeX itself gave their labels."""
     printed = {label: number for label, number in _AUXILIARY.findall(auxiliary) if number}
-    return [replace(each, number=printed.get(each.label, each.number)) for each in statements]
+    return [
+        replace(statement, number=printed.get(statement.label, statement.number))
+        for statement in statements
+    ]
 
 
 def _with_assumptions(statements: list[PrintedStatement]) -> Iterator[PrintedStatement]:
     """Each with the assumptions that it refers to by label, or names in its text."""
-    by_label = {each.label: each for each in statements if each.label}
-    by_locator = {each.locator: each for each in statements}
+    by_label = {statement.label: statement for statement in statements if statement.label}
+    by_locator = {statement.locator: statement for statement in statements}
     for statement in statements:
         labelled = [by_label[name] for name in statement.references if name in by_label]
         named = [f"{kind} {number}" for kind, number in _NAMED.findall(statement.text)]
-        assumptions = [each.locator for each in labelled if each.role == "assumption"]
+        assumptions = [other.locator for other in labelled if other.role == "assumption"]
         assumptions += [by_locator[name].locator for name in named if name in by_locator]
         own = {statement.locator}
-        kept = tuple(name for name in dict.fromkeys(assumptions) if name not in own)
-        yield replace(statement, assumptions=kept)
+        others = tuple(name for name in dict.fromkeys(assumptions) if name not in own)
+        yield replace(statement, assumptions=others)

@@ -56,7 +56,7 @@ def stub_files(paper: PrintedPaper) -> dict[str, str]:
     for statement in paper.statements:
         if statement.role == "statement":
             files.setdefault(statement.section, []).append(statement)
-    written: dict[str, str] = {}
+    texts: dict[str, str] = {}
     names: set[str] = set()
     for place, (section, statements) in enumerate(files.items(), 1):
         slug = _slug(section)[:32].strip("_")
@@ -64,8 +64,8 @@ def stub_files(paper: PrintedPaper) -> dict[str, str]:
         head = _EXPLANATION.format(section=_in_docstring(shown))
         stubs = [_stub(statement, names) for statement in statements]
         name = f"claims_{place:02}{'_' if slug else ''}{slug}.py"
-        written[name] = "\n\n".join([head, *stubs])
-    return written
+        texts[name] = "\n\n".join([head, *stubs])
+    return texts
 
 
 def _stub(statement: PrintedStatement, names: set[str]) -> str:
@@ -80,7 +80,7 @@ def _stub(statement: PrintedStatement, names: set[str]) -> str:
         if value:
             arguments.append(f"{key}={json.dumps(value, ensure_ascii=False)}")
     if statement.assumptions:
-        assumed = ", ".join(json.dumps(each, ensure_ascii=False) for each in statement.assumptions)
+        assumed = ", ".join(json.dumps(name, ensure_ascii=False) for name in statement.assumptions)
         arguments.append(f"assumptions=[{assumed}]")
     lines = [f"@todo({', '.join(arguments)})", f"def {name}():"]
     title = f"{statement.title}. " if statement.title else ""
@@ -137,21 +137,21 @@ def statements_document(paper: PrintedPaper, source: str) -> dict[str, Any]:
         source: where the sources are, from the folder of the project.
     """
     statements = [
-        {name: getattr(each, name) for name in _FIELDS}
+        {name: getattr(statement, name) for name in _FIELDS}
         | {
-            "line": each.line,
-            "references": list(each.references),
-            "assumptions": list(each.assumptions),
-            "role": each.role,
-            "digest": each.digest,
+            "line": statement.line,
+            "references": list(statement.references),
+            "assumptions": list(statement.assumptions),
+            "role": statement.role,
+            "digest": statement.digest,
         }
-        for each in paper.statements
+        for statement in paper.statements
     ]
     return {"schema": _SCHEMA, "source": source, "title": paper.title, "statements": statements}
 
 
 def read_statements(folder: Path) -> tuple[str, tuple[PrintedStatement, ...]]:
-    """Where the sources of a project's paper are, and its statements when the stubs were written.
+    """Where the sources of a project's paper are, and its statements when the stubs were texts.
 
     Raises:
         UserError: if the project has none, or they cannot be read.
@@ -166,7 +166,7 @@ def read_statements(folder: Path) -> tuple[str, tuple[PrintedStatement, ...]]:
         document = parse_json(content, LATEX._replace(entries=2**20, levels=8))
         if document["schema"] != _SCHEMA:
             raise UserError(f"{file} is of schema {document['schema']!r}: write the stubs again")
-        statements = tuple(_statement(each) for each in document["statements"])
+        statements = tuple(_statement(entry) for entry in document["statements"])
         return _text(document["source"]), statements
     except Damaged as damage:
         raise UserError(f"{file}: {damage}: write the stubs again") from None

@@ -113,95 +113,96 @@ def read_environments(text: str) -> Environments:
     Of LaTeX, amsthm, thmtools, aliascnt, mdframed and Springer's classes.
 
     Examples:
-        >>> made = read_environments(
+        >>> paper = read_environments(
         ...     r"\newtheorem{thm}{Theorem}[section] \newtheorem{lem}[thm]{Lemma}"
         ... )
-        >>> made.step("section"), made.step(made.counter["thm"]), made.step(made.counter["lem"])
-        ('1', '1.1', '1.2')
-        >>> made.printed["lem"], "theorem" in made.printed
+        >>> paper.step("section"), [paper.step(paper.counter[name]) for name in ("thm", "lem")]
+        ('1', ['1.1', '1.2'])
+        >>> paper.printed["lem"], "theorem" in paper.printed
         ('Lemma', False)
     """
-    made = Environments()
+    paper = Environments()
     aliases: dict[str, str] = {}
     for match in islice(_DECLARATION.finditer(text), _MOST_DECLARATIONS):
-        _DECLARED[match[1]](made, aliases, text, match.end(), bool(match[2]))
-    for name, counter in list(made.counter.items()):
-        made.counter[name] = aliases.get(counter, counter)
+        _DECLARED[match[1]](paper, aliases, text, match.end(), bool(match[2]))
+    for name, counter in list(paper.counter.items()):
+        paper.counter[name] = aliases.get(counter, counter)
     for match in _FORMAT.finditer(text):
         body, _ = group(text, match.end())
         if body is not None and not re.search(r"\\(?!arabic|alph|roman|the)[A-Za-z]", body, re.I):
-            made.formats[aliases.get(match[1], match[1])] = body
-    if not made.printed:
-        made.printed = dict(USUAL)
-        made.counter = {name: name for name in USUAL}
-    return made
+            paper.formats[aliases.get(match[1], match[1])] = body
+    if not paper.printed:
+        paper.printed = dict(USUAL)
+        paper.counter = {name: name for name in USUAL}
+    return paper
 
 
-def _newtheorem(made: Environments, aliases: dict[str, str], text: str, at: int, star: bool):
+def _newtheorem(paper: Environments, aliases: dict[str, str], text: str, at: int, star: bool):
     name, place = group(text, at)
     shared, place = option(text, place)
     printed, place = group(text, place)
     within, _ = option(text, place)
     if name is None or printed is None:
         return
-    _declare(made, name, printed, shared, within, star)
+    _declare(paper, name, printed, shared, within, star)
 
 
-def _spnewtheorem(made: Environments, aliases: dict[str, str], text: str, at: int, star: bool):
-    _newtheorem(made, aliases, text, at, star)
-
-
-def _declaretheorem(made: Environments, aliases: dict[str, str], text: str, at: int, star: bool):
+def _declaretheorem(paper: Environments, aliases: dict[str, str], text: str, at: int, star: bool):
     before, place = option(text, at)
     names, place = group(text, place)
     after, _ = option(text, place)
-    given = settings(before or after or "")
-    within = next((given[k] for k in ("numberwithin", "parent", "within") if k in given), None)
-    shared = next((given[k] for k in ("sibling", "numberlike", "sharenumber") if k in given), None)
-    unnumbered = given.get("numbered", "yes") == "no" or "unnumbered" in given.get("style", "")
+    details = settings(before or after or "")
+    within = next((details[k] for k in ("numberwithin", "parent", "within") if k in details), None)
+    shared = next(
+        (details[k] for k in ("sibling", "numberlike", "sharenumber") if k in details), None
+    )
+    unnumbered = details.get("numbered", "yes") == "no" or "unnumbered" in details.get("style", "")
     for name in (names or "").split(","):
         name = name.strip()
-        printed = given.get("name", given.get("title", name.capitalize()))
-        _declare(made, name, printed, shared, within, unnumbered)
+        printed = details.get("name", details.get("title", name.capitalize()))
+        _declare(paper, name, printed, shared, within, unnumbered)
+
+
+def _first(details: dict[str, str], *names: str) -> str | None:
+    return next((details[name] for name in names if name in details), None)
 
 
 def _declare(
-    made: Environments,
+    paper: Environments,
     name: str,
     printed: str,
     shared: str | None,
     within: str | None,
     unnumbered: bool,
 ) -> None:
-    made.printed[name.strip()] = re.sub(r"\\[A-Za-z]+|[{}]", "", printed).strip() or name
+    paper.printed[name.strip()] = re.sub(r"\\[A-Za-z]+|[{}]", "", printed).strip() or name
     if unnumbered:
         return
-    made.counter[name.strip()] = made.counter.get(shared or "", shared or "") or name.strip()
+    paper.counter[name.strip()] = paper.counter.get(shared or "", shared or "") or name.strip()
     if within and not shared:
-        made.within[name.strip()] = within.strip()
+        paper.within[name.strip()] = within.strip()
 
 
-def _newaliascnt(made: Environments, aliases: dict[str, str], text: str, at: int, star: bool):
+def _newaliascnt(paper: Environments, aliases: dict[str, str], text: str, at: int, star: bool):
     alias, place = group(text, at)
     counter, _ = group(text, place)
     if alias and counter:
-        aliases[alias] = aliases.get(made.counter.get(counter, counter), counter)
-        aliases[alias] = made.counter.get(counter, aliases[alias])
+        aliases[alias] = paper.counter.get(counter, aliases.get(counter, counter))
 
 
-def _numberwithin(made: Environments, aliases: dict[str, str], text: str, at: int, star: bool):
+def _numberwithin(paper: Environments, aliases: dict[str, str], text: str, at: int, star: bool):
     counter, place = group(text, at)
     within, _ = group(text, place)
     if counter and within:
-        made.within[made.counter.get(counter, counter)] = within.strip()
+        paper.within[paper.counter.get(counter, counter)] = within.strip()
 
 
-def _counterwithout(made: Environments, aliases: dict[str, str], text: str, at: int, star: bool):
+def _counterwithout(paper: Environments, aliases: dict[str, str], text: str, at: int, star: bool):
     counter, _ = group(text, at)
-    made.within.pop(made.counter.get(counter or "", counter or ""), None)
+    paper.within.pop(paper.counter.get(counter or "", counter or ""), None)
 
 
-def _newenvironment(made: Environments, aliases: dict[str, str], text: str, at: int, star: bool):
+def _newenvironment(paper: Environments, aliases: dict[str, str], text: str, at: int, star: bool):
     """An environment that begins with one theorem environment stands for it."""
     name, place = group(text, at)
     _, place = option(text, place)
@@ -209,13 +210,13 @@ def _newenvironment(made: Environments, aliases: dict[str, str], text: str, at: 
     begin, _ = group(text, place)
     inner = _BEGINS.search(begin or "")
     if name and inner and inner[1] != name and "#" not in (begin or ""):
-        made.aliases[name] = inner[1]
+        paper.aliases[name] = inner[1]
 
 
 _DECLARED = {
     "newtheorem": _newtheorem,
     "newmdtheoremenv": _newtheorem,
-    "spnewtheorem": _spnewtheorem,
+    "spnewtheorem": _newtheorem,
     "declaretheorem": _declaretheorem,
     "newaliascnt": _newaliascnt,
     "newenvironment": _newenvironment,
