@@ -15,6 +15,10 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple
 
+import jax
+
+from attlas._jax.device_arrays import is_traced
+
 SOURCE = Path(__file__).parents[1] / "src"
 
 
@@ -62,7 +66,8 @@ def _first_call(module: ModuleType, name: str, function: Callable) -> dict[str, 
                                      inspect.Parameter.POSITIONAL_ONLY)
             for each in bound.arguments
         )  # fmt: skip
-        if plain:
+        # What an example calls within `vmap` or `jit` has no arguments outside of it.
+        if plain and not any(map(is_traced, jax.tree.leaves(dict(bound.arguments)))):
             arguments = dict(bound.arguments)
             for each, kind in kinds.items():
                 if kind.kind is inspect.Parameter.VAR_KEYWORD:

@@ -35,21 +35,28 @@ PARTS = {
     "attlas.measures.curvature.spectrum_ends.spectrum_ends": "products fit one size alone",
     "attlas.bounds.comparison.network_class.counting": "compare_bounds reads its arguments",
     "attlas.bounds.generalisation.binomial_tail.log_binomial_tail": "takes decimals that were read",
+    "attlas.bounds.comparison.network_cover.by_cover": "a bound's module names its constants",
     "attlas.bounds.comparison.normalised.normalised": "compare_bounds reads its arguments",
+    "attlas.data.sources.scan": "imports the packages that are named in the sources",
     "attlas.bounds.comparison.unnormalised.unnormalised": "compare_bounds reads its arguments",
     "attlas.kernels.head_features.head_block": "ntk_gram reads the shapes",
     "attlas.optim.arguments.in_dtype_of": "mirror_step and its like read the exponent",
+    "attlas.bounds.generalisation.outward_rounding.first_float": "limits guess a float",
     "attlas.data.labelled_tokens.require_labelled_tokens": "reads arrays of JAX or NumPy alone",
 }
 """Parts of public functions, which read the arguments for them."""
 PACKAGES = ("bounds", "data", "kernels", "losses", "measures", "models", "norms", "optim")
 """Solvers and training consist of parts: `fuzz_public_calls` has their public functions."""
+OF_THE_USER = {("attlas.measures.curvature.extreme_eigenvalues.hessian_extremes", "parameters")}
+"""Arguments that a function of the user reads, whose errors are the user's."""
 UNDEFINED = {
+    "attlas.measures.attention.direction.direction_divergence": "zero has no direction",
     "attlas.measures.attention.head_distances.head_distances": "negative weights are no attention",
     "attlas.measures.attention.map_statistics.map_statistics": "negative weights are no attention",
     "attlas.measures.statistics.rank_correlation.rank_correlation": "equal values have no rank",
     "attlas.optim.mirror_descent.bregman_sum": "the exponent is read where it is chosen",
     "attlas.bounds.comparison.compare.compare_bounds": "entropies of bounds that have none",
+    "attlas.measures.attention.rank_residual.rank_residual": "rows whose squares are zero",
     "attlas.measures.statistics.onset.onset": "no scale from which a condition holds",
     "attlas.measures.statistics.bootstrap_mean.bootstrap_mean": "one unit has no interval",
     "attlas.measures.statistics.student_interval.student_interval": "one value has no interval",
@@ -103,6 +110,12 @@ NUMBERS: dict[str, Callable[[float], Any]] = {
     "1e-300": lambda _: 1e-300,
 }
 """For numbers that need not be whole."""
+TEXTS: dict[str, Callable[[str], Any]] = {
+    "another word": lambda _: "word",
+    "no word": lambda _: "",
+    "nothing": lambda _: None,
+    "a number": lambda _: 1.0,
+}
 WHOLE: dict[str, Callable[[float], Any]] = {
     "zero": lambda x: type(x)(0),
     "one": lambda x: type(x)(1),
@@ -153,11 +166,15 @@ def spoilable(example: Example) -> list[tuple[str, str]]:
     """The arguments that can be spoilt, each with each of its faults."""
     pairs = []
     for name, value in example.arguments.items():
+        if (example.name, name) in OF_THE_USER:
+            continue
         if _is_array(value):
             pairs += [(name, fault) for fault in ARRAYS]
         elif _is_number(value):
             whole = isinstance(value, int)
             pairs += [(name, fault) for fault in (WHOLE if whole else {**WHOLE, **NUMBERS})]
+        elif isinstance(value, str):
+            pairs += [(name, fault) for fault in TEXTS]
     return pairs
 
 
@@ -188,10 +205,12 @@ def outcome(example: Example, argument: str, fault: str) -> str:
     """Empty where the call ended as it should."""
     arguments = copied(example.arguments)
     value = arguments[argument]
-    number = _is_number(value)
-    arguments[argument] = (
-        {**WHOLE, **NUMBERS}[fault](value) if number else ARRAYS[fault](np.asarray(value))
-    )
+    if isinstance(value, str):
+        arguments[argument] = TEXTS[fault](value)
+    elif _is_number(value):
+        arguments[argument] = {**WHOLE, **NUMBERS}[fault](value)
+    else:
+        arguments[argument] = ARRAYS[fault](np.asarray(value))
     silent = fault in FINITE and example.name not in UNDEFINED
     before, contents = state(), _bytes(arguments)
     signal.setitimer(signal.ITIMER_PROF, SECONDS)
@@ -239,8 +258,9 @@ def main() -> None:
         if found := outcome(example, argument, fault):
             wrong.append([example.name, argument, fault, found])
             sys.stderr.write(json.dumps(wrong[-1]) + "\n")
-    functions = {example.name for example, *_ in pairs}
-    result = {"functions": len(functions), "pairs": len(pairs), "tried": tried, "wrong": wrong}
+    spoilt = {example.name for example, *_ in pairs}
+    counts = {"functions": len(chosen), "spoilt": len(spoilt), "pairs": len(pairs)}
+    result = {**counts, "tried": tried, "wrong": wrong}
     sys.stdout.write(json.dumps(result) + "\n")
 
 

@@ -13,6 +13,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from attlas.core.errors import UserError
+from attlas.core.ranges import is_finite
 from attlas.data.digits import cut_tokens, load_digits
 from attlas.data.mnist import load_mnist
 from attlas.data.splits import Split
@@ -72,7 +73,7 @@ def load_digit_pairs(
         >>> data.X_train.shape, data.y_train.tolist()
         ((6, 8, 8), [1.0, -1.0, 1.0, -1.0, 1.0, -1.0])
     """
-    if not 0 < R < float("inf"):
+    if not (R > 0 and is_finite(R)):
         raise UserError(f"R = {R} is not positive and finite: choose another")
     if source not in BRIGHTEST:
         raise UserError(f"source = '{source}' is unknown: choose digits or mnist")

@@ -101,11 +101,16 @@ class Finding:
 def published_manifest(name: str) -> Mapping[str, str]:
     """The manifest of a set, shipped with the package: SHA-256 by part of the content.
 
+    Raises:
+        UserError: if there is no such set.
+
     Examples:
         >>> sorted(published_manifest("mnist"))
         ['test images', 'test labels', 'train images', 'train labels']
     """
     path = resources.files("attlas.data") / "manifests" / f"{name}.json"
+    if not path.is_file():
+        raise UserError(f"no data set '{name}' has a manifest: `attlas data list` names all sets")
     return json.loads(path.read_text(encoding="utf-8"))
 
 
@@ -150,7 +155,7 @@ def find_set(name: str) -> DataSet:
     """
     by_name = {data_set.name: data_set for data_set in list_sets()}
     if name not in by_name:
-        near = difflib.get_close_matches(name, by_name) or sorted(by_name)
+        near = difflib.get_close_matches(str(name), by_name) or sorted(by_name)
         raise UserError(f"no data set '{name}': did you mean {', '.join(near)}?")
     return by_name[name]
 

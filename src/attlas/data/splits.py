@@ -47,7 +47,8 @@ def split_groups(groups: np.ndarray, sizes: tuple[int, ...], seed: int) -> tuple
         >>> [part.size for part in split_groups(np.arange(10), (6, 3), seed=0)]
         [6, 3, 1]
     """
-    if sizes is None or not all(isinstance(size, int | np.integer) and size >= 0 for size in sizes):
+    is_list = np.ndim(sizes) == 1
+    if not (is_list and all(isinstance(size, int | np.integer) and size >= 0 for size in sizes)):
         raise UserError(f"sizes = {sizes}: give whole numbers of at least 0")
     if np.ndim(groups) != 1:
         raise UserError(f"groups has shape {np.shape(groups)}: give the group of each example")

@@ -15,6 +15,7 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from attlas.core.errors import UserError
 from attlas.core.memory import require_memory
+from attlas.core.ranges import is_finite
 
 
 class TokenSelection(eqx.Module):
@@ -125,7 +126,7 @@ def make_separable_selection(
     """
     if d < 2:
         raise UserError(f"d = {d} leaves no direction beside v: give at least 2 dimensions")
-    if not 0 < margin < float("inf"):
+    if not (margin > 0 and is_finite(margin)):
         raise UserError(f"margin = {margin} is not positive and finite: choose another")
     draw, plant = jax.random.split(key)
     data = make_token_selection(draw, n, T, d, dtype)

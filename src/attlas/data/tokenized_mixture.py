@@ -18,7 +18,7 @@ from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 from attlas._jax.device_arrays import generator, on_device
 from attlas.core.errors import UserError
 from attlas.core.memory import require_memory
-from attlas.core.ranges import require_at_least, require_positive
+from attlas.core.ranges import is_finite, require_at_least, require_positive
 
 Noise = Literal["none", "uniform", "corners", "adversarial"]
 
@@ -116,7 +116,7 @@ def make_tokenized_mixture(
     if not 0 < zeta < 1:
         raise UserError(f"zeta = {zeta} is not between 0 and 1: choose the share of tokens")
     for name, bound in {"Z_mu": Z_mu, "Z_nu": Z_nu, "Z": Z}.items():
-        if not 0 <= bound < float("inf"):
+        if not (bound >= 0 and is_finite(bound)):
             raise UserError(f"{name} = {bound} is negative or not finite: choose another bound")
     gaussian = generator(key).standard_normal((d, M + 2))
     rows = jnp.asarray(S * np.linalg.qr(gaussian)[0].T, dtype)

@@ -92,7 +92,7 @@ def vector_norm(array: Array, p: float | int, axis: int) -> Array:
         The norms, an array without the axis; NaN or infinite where an entry is.
 
     Raises:
-        UserError: if p is below 1 or NaN.
+        UserError: if p is below 1 or NaN, or the array has no such axis.
 
     Examples:
         >>> vector_norm(jnp.array([[3.0, -4.0], [0.0, 2.0]]), 2, axis=-1).tolist()
@@ -100,6 +100,8 @@ def vector_norm(array: Array, p: float | int, axis: int) -> Array:
     """
     if not p >= 1:
         raise UserError(f"exponent p = {p} gives no norm: choose p >= 1")
+    if not -array.ndim <= axis < array.ndim:
+        raise UserError(f"axis = {axis} is none of an array of shape {array.shape}: choose another")
     size = jnp.abs(array)
     largest = jnp.max(size, axis=axis, keepdims=True)
     outcome = jnp.squeeze(largest, axis)
@@ -126,10 +128,16 @@ def batch_norm(array: np.ndarray, p: float) -> np.ndarray:
     Args:
         p: exponent, 1 <= p <= inf.
 
+    Raises:
+        UserError: if p is below 1 or NaN, or the array has another number of axes.
+
     Examples:
         >>> batch_norm(np.array([[3.0, -4.0], [0.0, 0.0]]), 2.0).tolist()
         [5.0, 0.0]
     """
+    if not p >= 1:
+        raise UserError(f"exponent p = {p} gives no norm: choose p >= 1")
+    require_axes("b D", {"array": array.shape})
     size = np.abs(array)
     largest = size.max(axis=-1)
     if p == np.inf:

@@ -17,6 +17,7 @@ from attlas._jax.loop_jit import loop_jit
 from attlas.core.arrays import ArrayInput, as_float64
 from attlas.core.errors import UserError
 from attlas.core.memory import require_memory
+from attlas.core.ranges import is_finite
 from attlas.core.solution import Result, Solution
 from attlas.models.attention.multi_head import Decoder, MultiHead, make_multi_head
 from attlas.solvers.kernel_svm import kernel_svm_batch
@@ -161,7 +162,7 @@ def _checked(
         raise UserError("y holds labels other than +1 and -1: recode them")
     if heads < 1:
         raise UserError(f"heads = {heads}: a model needs at least one head")
-    if not 0 < radius < np.inf:
+    if not (radius > 0 and is_finite(radius)):
         raise UserError(f"radius = {radius} is not in (0, inf): it is the norm of the parameters")
     return tokens, labels
 

@@ -7,6 +7,7 @@ import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from attlas.core.errors import UserError
+from attlas.core.ranges import is_finite
 from attlas.models.attention.multi_head import MultiHead, make_multi_head
 from attlas.optim.one_step import one_step_initialisation
 
@@ -28,7 +29,7 @@ def gaussian_heads(shape: MultiHead, deviation: float, seed: Sequence[int]) -> M
         >>> two.U.shape, bool(jnp.all(two.U == 2 * one.U))
         ((2, 3, 4), True)
     """
-    if not 0 <= deviation < float("inf"):
+    if not (deviation >= 0 and is_finite(deviation)):
         raise UserError(f"deviation = {deviation} is negative or not finite: choose another")
     rng = np.random.default_rng(list(seed))
     U, W = (jnp.asarray(deviation * rng.normal(size=a.shape), a.dtype) for a in (shape.U, shape.W))

@@ -15,6 +15,7 @@ import optax
 from jaxtyping import Array, Float
 
 from attlas.core.errors import UserError
+from attlas.core.ranges import is_finite
 
 
 class HeadScaling(NamedTuple):
@@ -49,7 +50,7 @@ def head_scaling(step: float, heads: int) -> HeadScaling:
     """
     if heads < 1:
         raise UserError(f"heads = {heads}: a model needs at least one head")
-    if not 0 < step < float("inf"):
+    if not (step > 0 and is_finite(step)):
         raise UserError(f"step = {step} is not positive and finite: choose another")
     return HeadScaling(heads**-0.5, step, heads * step)
 

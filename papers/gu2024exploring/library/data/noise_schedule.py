@@ -10,6 +10,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from attlas.core.errors import UserError
+from attlas.core.ranges import is_finite
 
 
 class NoiseSchedule(eqx.Module):
@@ -99,7 +100,7 @@ def make_noise_schedule(start: float, end: float | None = None, *, T: float) -> 
     """
     end = start if end is None else end
     for name, value in {"start": start, "end": end, "T": T}.items():
-        if not 0 < value < float("inf"):
+        if not (value > 0 and is_finite(value)):
             raise UserError(f"{name} = {value} is not positive and finite: choose another")
     return NoiseSchedule(float(start), float(end), float(T))
 

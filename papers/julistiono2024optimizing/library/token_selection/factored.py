@@ -10,6 +10,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from attlas.core.errors import UserError
+from attlas.core.ranges import is_finite
 from attlas.data.token_selection import TokenSelection, token_scores, validate
 from attlas.losses.margin_loss import margin_loss
 from attlas.training.course import record_along
@@ -116,7 +117,7 @@ def train_factored(
         raise UserError(
             f"K0 has shape {K0.shape} and Q0 {Q0.shape}: give d x m twice, d = {data.X.shape[2]}"
         )
-    if not 0 < learning_rate < float("inf"):
+    if not (learning_rate > 0 and is_finite(learning_rate)):
         raise UserError(f"learning_rate = {learning_rate} is not positive and finite")
     schedule = recording_schedule(steps, record_at)
     lengths = jnp.asarray(np.diff(schedule, prepend=0), jnp.int32)

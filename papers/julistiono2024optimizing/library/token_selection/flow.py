@@ -15,6 +15,7 @@ from jaxtyping import Array, Float
 
 from attlas._jax.loop_jit import loop_jit
 from attlas.core.errors import UserError
+from attlas.core.ranges import is_finite
 from attlas.data.token_selection import TokenSelection, token_scores, validate
 from attlas.losses.margin_loss import MarginLoss, margin_loss
 from attlas.norms.entrywise import dual_exponent, entrywise_norm
@@ -118,7 +119,7 @@ def mirror_flow(
     require_mirror_exponent(p)
     if W0.shape != (data.X.shape[2],) * 2:
         raise UserError(f"W0 has shape {W0.shape}: give d x d with d = {data.X.shape[2]}")
-    if not 0 < step < float("inf"):
+    if not (step > 0 and is_finite(step)):
         raise UserError(f"step = {step} is not positive and finite: choose another")
     margin_loss(loss)
     schedule = recording_schedule(steps, record_at)

@@ -13,6 +13,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from attlas.core.errors import UserError
+from attlas.core.ranges import is_finite
 
 # Bits of x^(-1/3) plus a third of those of x: the guess is 3.4 % off at most.
 _GUESS = {4: (np.int32, 0x54A1F4CD), 8: (np.int64, 0x553EE94467382000)}
@@ -51,7 +52,7 @@ def rational_power(x: Float[Array, "*shape"], exponent: float) -> Float[Array, "
         >>> float(rational_power(jnp.array(9.0), 1.5))
         27.0
     """
-    if not 0 < exponent < float("inf"):
+    if not (exponent > 0 and is_finite(exponent)):
         raise UserError(f"exponent a = {exponent} is not positive and finite: choose another")
     roots = {1: "", 2: "s", 4: "ss", 3: "c", 6: "sc", 9: "cc"}
     fraction = Fraction(exponent).limit_denominator(9)

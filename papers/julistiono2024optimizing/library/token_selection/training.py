@@ -19,6 +19,7 @@ from attlas._jax.device_arrays import entry
 from attlas._jax.loop_jit import loop_jit
 from attlas.core.arrays import ArrayInput, own_precision, precision_of
 from attlas.core.errors import UserError
+from attlas.core.ranges import is_finite
 from attlas.core.solution import Result
 from attlas.data.token_selection import TokenSelection, validate
 from attlas.losses.margin_loss import margin_loss
@@ -213,9 +214,9 @@ def _package(
 def _rule(p: float, rates: tuple[float, float], loss: str, normalized: bool, joint: bool) -> _Rule:
     require_mirror_exponent(p)
     rate, eps = rates
-    if not 0 < rate < float("inf"):
+    if not (rate > 0 and is_finite(rate)):
         raise UserError(f"learning_rate = {rate} is not positive and finite: choose another")
-    if not 0 <= eps < float("inf"):
+    if not (eps >= 0 and is_finite(eps)):
         raise UserError(f"eps = {eps} is negative or not finite: choose 0, or a small number")
     margin_loss(loss)
     return _Rule(float(p), loss, normalized, joint)

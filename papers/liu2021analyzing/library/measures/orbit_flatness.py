@@ -20,6 +20,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 
 from attlas._jax.device_arrays import generator
 from attlas.core.errors import UserError
+from attlas.core.ranges import is_finite
 from attlas.core.solution import Solution
 from attlas.measures.curvature.exact_spectrum import hessian_spectra
 
@@ -64,7 +65,7 @@ def rescaled_layers(first: Any, second: Any, alpha: float | Array) -> tuple[Any,
         >>> [part.tolist() for part in rescaled_layers(jnp.ones(2), jnp.ones(1), 4.0)]
         [[4.0, 4.0], [0.25]]
     """
-    if isinstance(alpha, int | float) and not 0 < alpha < math.inf:
+    if isinstance(alpha, int | float) and not (alpha > 0 and is_finite(alpha)):
         raise UserError(f"alpha = {alpha}: choose a positive finite scale")
     return jax.tree.map(lambda a: alpha * a, first), jax.tree.map(lambda a: a / alpha, second)
 

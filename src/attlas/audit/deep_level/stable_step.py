@@ -1,8 +1,7 @@
 r"""The step size that a curvature allows an optimiser; read by a command line before JAX."""
 
-import math
-
 from attlas.core.errors import UserError
+from attlas.core.ranges import is_finite
 
 THRESHOLD = "2 (1 + momentum)"
 """The formula of `stable_threshold`."""
@@ -49,5 +48,5 @@ def require_step(learning_rate: float | None, optimizer: str, momentum: float) -
         >>> require_step(0.1, "sgd", 0.9)
     """
     stable_threshold(optimizer, momentum)
-    if learning_rate is not None and not 0 < learning_rate < math.inf:
+    if learning_rate is not None and not (learning_rate > 0 and is_finite(learning_rate)):
         raise UserError(f"learning_rate = {learning_rate}: it must be above 0 and finite")

@@ -16,6 +16,7 @@ from attlas.bounds.comparison.transformer_weights import (
 )
 from attlas.core.arrays import ArrayInput, read_array, working_dtype
 from attlas.core.errors import UserError
+from attlas.core.ranges import is_finite
 from attlas.norms.matrix import column_norm, row_norm
 
 _INF = float("inf")
@@ -44,7 +45,7 @@ def check_comparison(
     check_weights(weights)
     if not 0 < delta < 1:
         raise UserError(f"delta = {delta}: the probability of failure must lie in (0, 1)")
-    if not (m >= 1 and math.isfinite(m)):
+    if not (m >= 1 and is_finite(m)):
         raise UserError(f"m = {m} samples: a bound needs at least 1")
     for name, choice, choices in (
         ("model", model, ("normalised", "plain")),
@@ -55,7 +56,7 @@ def check_comparison(
                 f"{name} = {choice!r} is unknown: choose {choices[0]!r} or {choices[1]!r}"
             )
     for name, value in positive.items():
-        if not (value > 0 and math.isfinite(value)):
+        if not (value > 0 and is_finite(value)):
             raise UserError(f"{name} = {value}: it must be finite and above 0")
 
 
@@ -103,7 +104,7 @@ def measure_inputs(inputs: ArrayInput, d: int, B_x: float | None, m: int = 1) ->
         )
     if B_x is None:
         return Inputs(X.shape[1], l2, l1, largest)
-    if not (B_x > 0 and math.isfinite(B_x)):
+    if not (B_x > 0 and is_finite(B_x)):
         raise UserError(f"B_x = {B_x}: a bound on norms must be finite and above 0")
     if plain > B_x * slack:
         raise UserError(

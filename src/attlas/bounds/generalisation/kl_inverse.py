@@ -15,6 +15,7 @@ from scipy.special import kl_div
 from attlas.bounds.closed_form import closed_form
 from attlas.bounds.generalisation.outward_rounding import first_float
 from attlas.core.errors import UserError
+from attlas.core.ranges import is_finite
 
 DIGITS = Context(prec=60)
 """Precision in which outward rounding is decided."""
@@ -135,7 +136,7 @@ def _inverse(q: float | int, c: float | int, *, upward: bool) -> float:
     if not c >= 0:
         raise UserError(f"c = {c}: a divergence is at least 0 nats")
     end = 1.0 if upward else 0.0
-    if q == end or c == math.inf:
+    if q == end or not is_finite(c):
         return end
     if c == 0:
         return q

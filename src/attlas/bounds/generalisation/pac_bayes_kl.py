@@ -28,7 +28,7 @@ from attlas.bounds.generalisation.risk_bound import (
 )
 from attlas.core.arrays import ArrayInput, read_array
 from attlas.core.errors import UserError
-from attlas.core.ranges import require_at_least
+from attlas.core.ranges import is_finite, require_at_least
 
 LEAST = 8
 """Examples from which the constant 2 sqrt(n) of Maurer (2004) is proved."""
@@ -129,7 +129,8 @@ def pac_bayes_of_errors(
         0.05 2.0 0.095
     """
     second = _share_of_draws(n, delta, delta_draws, trivial)
-    if not (0 <= wrong <= draws and wrong == int(wrong) and draws >= n and draws % n == 0):
+    whole = 0 <= wrong <= draws and is_finite(draws) and wrong == int(wrong)
+    if not (whole and draws >= n and draws % n == 0):
         raise UserError(
             f"{wrong} of {draws} draws are wrong, n = {n}: give whole numbers of which the second "
             "is a multiple of n, the same number of draws for every example"

@@ -100,6 +100,10 @@ def token_bound(
     )
 
 
+_ROUNDED = 2**-20
+"""By so much a softmax in float32 may exceed 1."""
+
+
 @validate_arguments
 def smoothed_losses(
     p: Float[np.ndarray, " N"], vocabulary: int, alpha: float
@@ -112,6 +116,9 @@ def smoothed_losses(
     Returns:
         Z, the least loss and the range.
 
+    Raises:
+        UserError: if p or alpha is no probability.
+
     Examples:
         >>> Z, least, width = smoothed_losses(np.array([0.0, 1.0]), 50304, 0.5)
         >>> Z.tolist(), round(width, 2)
@@ -120,6 +127,8 @@ def smoothed_losses(
     require_at_least(1, vocabulary=vocabulary)
     if not 0 < alpha < 1:
         raise UserError(f"alpha = {alpha}: the share of the uniform law must lie in (0, 1)")
+    if np.any((p < 0) | (p > 1 + _ROUNDED)):
+        raise UserError("p holds a number outside [0, 1]: give the probabilities of the tokens")
     low = math.log2(1 - alpha + alpha / vocabulary)
     width = math.log2(1 + (1 - alpha) * vocabulary / alpha)
     Z = (low - np.log2((1 - alpha) * p + alpha / vocabulary)) / width

@@ -54,13 +54,18 @@ def deora2023_effective_tokens(T: int, decoder: Decoder = Decoder.FULL) -> int:
     Returns:
         T, T^2 or 1 for the full, the pooled and the last-token decoder.
 
+    An unknown decoder is a `UserError` of one line.
+
     Source: Proposition 1 of deora2023optimization; for the pooled decoder corrected (derived).
 
     Examples:
         >>> deora2023_effective_tokens(5, Decoder.POOLED)
         25
     """
-    return {Decoder.FULL: T, Decoder.POOLED: T * T, Decoder.LAST: 1}[decoder]
+    tokens = {Decoder.FULL: T, Decoder.POOLED: T * T, Decoder.LAST: 1}
+    if decoder not in tokens:
+        raise UserError(f"decoder = {decoder!r} is unknown: choose {', '.join(Decoder)}")
+    return tokens[decoder]
 
 
 @closed_form

@@ -19,6 +19,7 @@ from attlas.claims.domains.projections import (
     project_sphere,
 )
 from attlas.core.errors import UserError
+from attlas.core.ranges import is_finite
 
 _TALL = 3.0
 """Decades over which sizes of unbounded arrays are drawn, up and down."""
@@ -164,7 +165,7 @@ class Ball(Domain):
         super().__post_init__()
         if self.norm not in (1, 2, np.inf, "spectral", "nuclear"):
             raise UserError(f"{self}: norm={self.norm!r}: give 1, 2, inf, 'spectral' or 'nuclear'")
-        if not isinstance(self.radius, str) and not 0 < self.radius < np.inf:
+        if not isinstance(self.radius, str) and not (self.radius > 0 and is_finite(self.radius)):
             raise UserError(f"{self}: radius={self.radius}: give a positive number")
         spectral = isinstance(self.norm, str)
         if spectral and (self.rows or self.axes not in (None, 2)):

@@ -38,7 +38,7 @@ def rank_residual(X: ArrayInput, rows: ArrayInput) -> RankResidual:
         X: hidden rows, [T, d]; a list, or an array of NumPy, JAX or torch, traced or not.
 
     Returns:
-        The residuals; the cosine is NaN for one row.
+        The residuals, NaN where all squares of the rows are zero; the cosine is NaN for one row.
 
     A `UserError` names an array of another shape or type.
 

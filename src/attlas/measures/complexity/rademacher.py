@@ -206,6 +206,7 @@ def rademacher_estimate(
         >>> print(f"{found.value:.3f} {found.certain:.3f}")
         0.500 0.327
     """
+    require_at_least(1, m=m)
     values = np.asarray(suprema, float)
     count, mean = values.size, float(values.mean())
     half_width = student_interval(values, confidence).half_width

@@ -161,6 +161,8 @@ def power_law_of_means(
         (False, '-0.70 [-0.79, -0.61] first to -1.30 [-1.39, -1.21] last')
     """
     x = as_float64(scales, "scales", "s")
+    if runs is None:
+        raise UserError("runs has NoneType: give the values of every scale")
     groups = [as_float64(group, f"runs[{k}]", "r") for k, group in enumerate(runs)]
     if len(groups) != x.size or not all(group.size for group in groups):
         raise UserError(f"{len(groups)} groups of runs for {x.size} scales: give runs at each one")

@@ -39,7 +39,7 @@ def log_slope(
         The slope; with one instance the interval is the whole line.
 
     Raises:
-        UserError: if fewer than two points are given or an entry is not positive and finite.
+        UserError: if fewer than two scales are given or an entry is not positive and finite.
 
     Examples:
         >>> x = np.array([1.0, 10.0, 100.0])
@@ -58,6 +58,8 @@ def log_slope(
         raise UserError(f"{y.shape[1]} point gives no slope: record at least two scales")
     if not (np.all(np.isfinite(x) & (x > 0)) and np.all(np.isfinite(y) & (y > 0))):
         raise UserError("a slope in logarithms needs positive finite entries: drop the others")
+    if np.any(x.max(axis=1) == x.min(axis=1)):
+        raise UserError("all scales of an instance are equal: record at least two scales")
     log_x, log_y = np.log(x), np.log(y)
     centred = log_x - log_x.mean(1, keepdims=True)
     slopes = np.sum(centred * log_y, 1) / np.sum(centred**2, 1)
