@@ -337,6 +337,26 @@ def test_normalised_steps_divide_by_the_norm_of_the_block():
     assert not torch.allclose(whole, fused, rtol=1e-3)
 
 
+@pytest.mark.parametrize("spoilt", [float("nan"), float("inf")])
+@pytest.mark.parametrize("block", [None, "tensor", (0, 1, (2, 3))])
+@pytest.mark.parametrize("foreach", [False, True])
+def test_an_entry_that_is_not_finite_spoils_no_other(spoilt, block, foreach):
+    def step(entry):
+        w = torch.nn.Parameter(torch.linspace(-1, 1, 5, dtype=torch.float64))
+        optimizer = LpMirrorDescent(
+            [w], 0.1, 3.0, normalized=True, block=block, foreach=foreach, weight_decay=0.1
+        )
+        w.grad = torch.cos(w.detach())
+        w.grad[1] = entry
+        optimizer.step()
+        return w.detach()
+
+    found, without = step(spoilt), step(0.0)
+    assert not found[1].isfinite()
+    others = [0, 2, 3, 4]
+    assert torch.equal(found[others], without[others])
+
+
 def test_a_step_below_its_floor_moves_nothing():
     (w,) = parameters(shapes=((4,),))
     before = w.detach().clone()

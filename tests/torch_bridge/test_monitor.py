@@ -126,6 +126,22 @@ def test_padding_does_not_count(tmp_path):
         assert torch.allclose(left, right, atol=1e-5)
 
 
+@pytest.mark.parametrize("name", ["GPT2", "Llama"])
+def test_padding_on_the_left_does_not_hide_the_sink(tmp_path, name):
+    """A batch has the same statistics padded on either side, though column 0 holds a pad."""
+    model, both = language_model(name), batch()
+    padded = {key: value.clone() for key, value in both.items()}
+    padded["input_ids"][1] = torch.cat([torch.tensor([0, 0]), both["input_ids"][1, :5]])
+    padded["attention_mask"][1] = torch.tensor([0, 0, 1, 1, 1, 1, 1])
+    places = torch.stack([torch.arange(7), torch.tensor([0, 0, 0, 1, 2, 3, 4])])
+    padded["position_ids"] = places
+    path = tmp_path / "a.monitor.jsonl"
+    found = [Monitor(model, each, path).measure(0) for each in (both, padded)]
+    for name in ("entropy", "largest_logit", "sink", "gap"):
+        right, left = (torch.tensor(line[name]) for line in found)
+        assert torch.allclose(right, left, atol=1e-5), name
+
+
 def test_the_model_is_left_as_it_was(tmp_path):
     model = language_model().train()
     model.transformer.h[0].eval()
@@ -163,6 +179,10 @@ def test_one_line_with_the_trainer(tmp_path):
     trainer.train()
     inner = getattr(trainer.optimizer, "optimizer", trainer.optimizer)
     assert isinstance(inner, LpMirrorDescent)
+    exponent = {id(w): group["p"] for group in inner.param_groups for w in group["params"]}
+    attention = {f"transformer.h.{layer}.attn.c_attn.weight" for layer in range(2)}
+    for name, w in model.named_parameters():  # embeddings, norms and biases descend as ever
+        assert exponent[id(w)] == (3.0 if name in attention else 2.0), name
     assert not torch.equal(model.transformer.h[0].attn.c_attn.weight, before)
     run, wrong = parse_monitor(path.read_bytes())
     assert wrong == []

@@ -110,10 +110,22 @@ def _powers_(out: Tensor, x: Tensor, power: Power) -> None:
     out.mul_(x)
 
 
+def _norm_of_finite(x: Tensor, p: float) -> Tensor:
+    """The dual norm of the entries that are finite."""
+    if not torch.compiler.is_compiling() and x.device.type == "cpu":
+        norm = dual_norm(x, p)
+        if bool(norm.isfinite()):
+            return norm
+    return dual_norm(x.nan_to_num(0.0, 0.0, 0.0), p)
+
+
 def block_scales(
     grads: Sequence[Sequence[Tensor]], p: float, block: Any, eps: float, floor: float | None
 ) -> list[list[Tensor]]:
     """1 / (dual norm + eps) of the block that each view belongs to; 0 where the norm is too small.
+
+    Entries that are infinite or NaN do not count in the norm, so that they spoil no other entry of
+    their block.
 
     Args:
         grads: views of the blocks of each tensor's gradient.
@@ -127,8 +139,11 @@ def block_scales(
         >>> grads = [[torch.tensor([3.0, -4.0])], [torch.zeros(1)]]
         >>> [round(float(row[0]), 6) for row in block_scales(grads, 2.0, "tensor", 0.0, None)]
         [0.2, 0.0]
+        >>> spoilt = torch.tensor([3.0, -4.0, torch.nan])
+        >>> round(float(block_scales([[spoilt]], 2.0, "tensor", 0.0, None)[0][0]), 6)
+        0.2
     """
-    norms = [[dual_norm(view, p) for view in views] for views in grads]
+    norms = [[_norm_of_finite(view, p) for view in views] for views in grads]
     if block is None:
         first = norms[0][0]
         stacked = torch.stack([norm.to(first) for row in norms for norm in row])

@@ -10,10 +10,11 @@ def head_statistics(
     r"""Entropy, largest logit, sink, gap and margin of each head.
 
     With A = softmax of the logits over the allowed keys: the entropy of a row in nats, mean over
-    rows; the largest allowed logit; the sink alpha_1, the mean weight of the first key; the gap,
-    median over rows of the largest less the second largest logit; the margin, median of the gap
-    over `size`, which does not change when queries and keys are rescaled. As in the attention SVM,
-    it is the distance by which the selected token is ahead for weights of unit norm.
+    rows; the largest allowed logit; the sink alpha_1, the mean weight of a sequence's first key,
+    which is the first that any counted row may see: behind padding on the left it is not column 0;
+    the gap, median over rows of the largest less the second largest logit; the margin, median of
+    the gap over `size`, which does not change when queries and keys are rescaled. As in the
+    attention SVM, it is the distance by which the selected token is ahead for weights of unit norm.
 
     Args:
         logits: (batch, heads, T, S), scaled as the softmax takes them.
@@ -45,7 +46,7 @@ def head_statistics(
     statistics = {
         "entropy": _mean(entropy, counted),
         "largest_logit": torch.where(counted.any(2).any(0), largest, nothing),
-        "sink": _mean(weights[..., 0], counted),
+        "sink": _mean(_first_weight(weights, allowed & counted[..., None]), counted),
     }
     if logits.shape[-1] > 1:
         first, second = masked.topk(2, dim=-1).values.unbind(-1)
@@ -56,6 +57,13 @@ def head_statistics(
     if size is not None:
         statistics["margin"] = _median(gap / size)
     return statistics
+
+
+def _first_weight(weights: Tensor, seen: Tensor) -> Tensor:
+    """The weight of each sequence's first key: the first column that one of its rows sees."""
+    first = seen.any(2).any(1).to(torch.uint8).argmax(-1)
+    place = first[:, None, None, None].expand(*weights.shape[:3], 1)
+    return weights.gather(-1, place)[..., 0]
 
 
 def _mean(values: Tensor, counted: Tensor) -> Tensor:

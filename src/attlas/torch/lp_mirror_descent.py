@@ -38,12 +38,16 @@ class LpMirrorDescent(torch.optim.Optimizer):
     On the host `torch.compile(optimizer.step)` makes one loop of a step's calls, which is about
     twice as fast where the power is taken by roots and products (p = 1.1, 1.5, 3, 5, 9).
 
+    An entry whose gradient is NaN or infinite becomes so itself and no other: it does not count in
+    the norm of a normalised step.
+
     Plain steps act entry by entry: sharded parameters (FSDP) need nothing. A normalised step needs
     the norm of the whole gradient: under sharding it would be that of each shard, and is wrong.
 
     Args:
-        params: parameters, or groups of them with their own p, lr and so on; see
-            `attention_groups`.
+        params: parameters, or groups of them with their own p, lr and so on. A p that is given
+            for `model.parameters()` moves embeddings and norms with it too: `attention_groups`
+            makes groups in which attention weights alone have it.
         lr: eta at least 0, a number or a tensor with one.
         p: exponent 1 < p < inf.
         normalized: whether to divide by the dual norm.

@@ -25,7 +25,7 @@ class Monitor:
     statistic of `head_statistics` one list per layer with one number per head (null where there
     is none), and `sink_share`, the share of heads whose first key holds more than `sink` of the
     weight on average (Sink_1^eps of Gu et al. 2025, eps = 0.3; it falls with T, which is therefore
-    part of the line).
+    part of the line). Padding may stand on either side: the first key is the first that is none.
 
     Call it with the step number in your own loop, or hand `callback()` to
     `transformers.Trainer`. It sees the models of `attlas.torch.attention_capture`; the model is
