@@ -33,6 +33,17 @@ COLUMNS = (
 """The most important ones first: a narrow terminal has no room for the last."""
 EXIT_DEFECTS = 1
 
+
+def _show_schema(wanted: bool) -> None:
+    if wanted:
+        import json
+
+        from attlas.experiments.schema import schema
+
+        typer.echo(json.dumps(schema("check"), indent=1))
+        raise typer.Exit
+
+
 On = Annotated[
     str,
     typer.Option(metavar=PLACES, help="Where the claims run."),
@@ -46,6 +57,15 @@ Seeds = Annotated[
 ]
 Json = Annotated[
     Path | None, typer.Option("--json", metavar="FILE", help="Write the reports as JSON too.")
+]
+JsonSchema = Annotated[
+    bool,
+    typer.Option(
+        "--json-schema",
+        callback=_show_schema,
+        is_eager=True,
+        help="Show the JSON Schema of --json and exit.",
+    ),
 ]
 Latex = Annotated[
     Path | None, typer.Option("--latex", metavar="FILE", help="Write the table in LaTeX too.")
@@ -92,21 +112,20 @@ def check(
     on: On = "local",
     insecure: Insecure = False,
     json_file: Json = None,
+    json_schema: JsonSchema = False,
     latex_file: Latex = None,
     markdown_file: Markdown = None,
     junit_file: Junit = None,
     badge_file: Badge = None,
 ) -> None:
     """Run claims and their controls; exit 1 if a verdict differs from its expectation."""
+    del json_schema  # its callback has shown it
     require_machine()  # this and the next before JAX is imported
     _set_variables(on, processes)
     from attlas.experiments.store import Store
     from attlas.experiments.verdicts import FOLDER
-    from attlas.verify.registry import find_claims
 
-    claims = find_claims(names or ())
-    if not claims:
-        typer.echo("no claim yet: `attlas coverage` lists the statements that are to do", err=True)
+    claims = _named(names or ())
     files = _requested(json_file, latex_file, markdown_file, junit_file, badge_file)
     store = Store(session_of(context).results)
     store.prepare(FOLDER)
@@ -124,6 +143,16 @@ def check(
         files.write(claims, reports, store)
     if any(report.defects for report in chain(*reports.values())):
         raise typer.Exit(EXIT_DEFECTS)
+
+
+def _named(names: Sequence[str]) -> "Sequence[Claim]":
+    """The claims that arguments name, with a line where there is none."""
+    from attlas.verify.registry import find_claims
+
+    claims = find_claims(names)
+    if not claims:
+        typer.echo("no claim yet: `attlas coverage` lists the statements that are to do", err=True)
+    return claims
 
 
 def _stored_reports(
