@@ -46,6 +46,15 @@ CONFIGURATIONS: dict[str, dict[str, Any]] = {
     "qwen2": LLAMA | {"use_sliding_window": True, "sliding_window": 3, "max_window_layers": 1},
     "qwen3": LLAMA,
     "gemma": LLAMA,
+    "granite": LLAMA
+    | {
+        "attention_bias": True,
+        "mlp_bias": True,
+        "attention_multiplier": 0.6,
+        "embedding_multiplier": 3.0,
+        "residual_multiplier": 0.4,
+        "logits_scaling": 2.5,
+    },
     "llama2.c": {
         "dim": H * K,
         "n_heads": H,
@@ -76,7 +85,10 @@ CONFIGURATIONS: dict[str, dict[str, Any]] = {
     },
     "albert": BERT | {"embedding_size": 6, "type_vocab_size": 2},
     "bert": BERT | {"type_vocab_size": 2},
+    "electra": BERT | {"type_vocab_size": 2, "embedding_size": 6},
     "roberta": BERT | {"type_vocab_size": 1},
+    "xlm-roberta": BERT | {"type_vocab_size": 1},
+    "camembert": BERT | {"type_vocab_size": 1},
     "distilbert": {
         "dim": D,
         "n_heads": 3,
@@ -100,14 +112,14 @@ def _llama_shapes(kind: str) -> dict[str, tuple[int, ...]]:
         attention = base + "self_attn."
         for name, rows in (("q_proj", H * K), ("k_proj", G * K), ("v_proj", G * K)):
             shapes[f"{attention}{name}.weight"] = (rows, D)
-            if kind in {"llama", "qwen2"}:
+            if kind in {"llama", "granite", "qwen2"}:
                 shapes[f"{attention}{name}.bias"] = (rows,)
         shapes[attention + "o_proj.weight"] = (D, H * K)
         for name, shape in (("gate", (M, D)), ("up", (M, D)), ("down", (D, M))):
             shapes[f"{base}mlp.{name}_proj.weight"] = shape
-            if kind == "llama":
+            if kind in {"llama", "granite"}:
                 shapes[f"{base}mlp.{name}_proj.bias"] = shape[:1]
-        if kind == "llama":
+        if kind in {"llama", "granite"}:
             shapes[attention + "o_proj.bias"] = (D,)
         if kind == "qwen3":
             shapes |= {attention + "q_norm.weight": (K,), attention + "k_norm.weight": (K,)}
@@ -186,7 +198,10 @@ def _opt_shapes() -> dict[str, tuple[int, ...]]:
 
 
 SHAPES = {
-    **{kind: _llama_shapes(kind) for kind in ("llama", "mistral", "qwen2", "qwen3", "gemma")},
+    **{
+        kind: _llama_shapes(kind)
+        for kind in ("llama", "mistral", "qwen2", "qwen3", "gemma", "granite")
+    },
     "llama2.c": _llama2c_shapes(),
     "gpt2": _gpt2_shapes(),
     "gpt_neox": _gpt_neox_shapes(),

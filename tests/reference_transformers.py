@@ -94,7 +94,11 @@ def draw_input(config, task, dtype, length, seed):
         side = config.image_size
         return draw.normal(size=(config.num_channels, side, side)).astype(dtype)
     tokens = draw.integers(2, config.vocab_size, length)
-    if config.model_type == "roberta":  # whose positions pass over its second token, padding
+    if config.model_type in (
+        "roberta",
+        "xlm-roberta",
+        "camembert",
+    ):  # whose positions pass over its second token, padding
         tokens[2] = tokens[length // 2] = config.pad_token_id
     return tokens
 
@@ -195,7 +199,8 @@ def differences(reader, reference):
         "hidden": model.hidden(reference.tokens)[:-1],
     }
     for index, rows in enumerate(reference.attention_inputs):
-        expected[f"fused_attention {index}"] = reference.attention_outputs[index]
+        factor = reference.config.get("residual_multiplier", 1.0)  # what is added is multiplied
+        expected[f"fused_attention {index}"] = factor * reference.attention_outputs[index]
         found[f"fused_attention {index}"] = reader.fused_attention(
             reference.config, reference.tensors, index, rows
         )

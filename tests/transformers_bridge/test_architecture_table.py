@@ -36,6 +36,25 @@ def test_what_is_not_read_is_refused_with_the_nearest(config, said):
 
 
 @pytest.mark.parametrize(
+    ("kind", "nearest"),
+    [
+        ("deberta-v2", {"bert", "electra", "roberta", "xlm-roberta", "camembert"}),
+        ("bert-generation", {"bert", "electra", "roberta", "xlm-roberta", "camembert"}),
+        ("olmo", {"llama", "mistral", "qwen3", "granite"}),
+        ("stablelm", {"llama", "qwen2", "qwen3", "gpt_neox"}),
+        ("gpt_bigcode", {"gpt2"}),
+        ("deit", {"vit"}),
+    ],
+)
+def test_the_nearest_is_nearest_in_architecture(kind, nearest):
+    transformers = pytest.importorskip("transformers", reason="an extra of the tests")
+    config = transformers.AutoConfig.for_model(kind).to_dict()
+    with pytest.raises(UserError) as refused:
+        architecture_of(config, "it")
+    assert str(refused.value).split("nearest known one is '")[1].split("'")[0] in nearest
+
+
+@pytest.mark.parametrize(
     ("content", "said"),
     [
         ({}, "lacks SETTINGS, read or fused_attention"),

@@ -62,7 +62,11 @@ def test_older_section_wins_where_it_is_not_empty():
 @pytest.mark.parametrize(
     ("rule", "text"),
     [
-        ({"rope_type": "longrope"}, "rope_type = 'longrope' in the configuration is not supported"),
+        ({"rope_type": "longrope"}, "no 'max_position_embeddings'"),
+        (
+            {"rope_type": "yarn", "factor": 2.0, "original_max_position_embeddings": 9},
+            "rope_type = 'yarn' in the configuration is not supported for this type of model",
+        ),
         ({"full_attention": {"rope_theta": 5.0}}, "with a table 'full_attention'"),
         (LLAMA3 | {"high_freq_factor": 1.0}, "high_freq_factor = 1.0 in the configuration is not"),
         ({"rope_type": "linear"}, "no 'factor'"),

@@ -62,9 +62,9 @@ def test_a_granite_checkpoint_that_calls_itself_llama_is_refused():
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_key_that_nobody_knows_is_refused_unless_it_says_nothing(kind):
     for nothing in (None, {}, [], ""):
-        load(kind, attention_multiplier=nothing)
-    with pytest.raises(UserError, match=r"attention_multiplier = 0\.5 in the configuration is not"):
-        load(kind, attention_multiplier=0.5)
+        load(kind, some_multiplier=nothing)
+    with pytest.raises(UserError, match=r"some_multiplier = 0\.5 in the configuration is not"):
+        load(kind, some_multiplier=0.5)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -184,6 +184,10 @@ OLDER = {
         "rope_theta": 1000000.0,
         "attention_bias": True,
     },
+    "granite": {"attention_multiplier": 0.015625, "logits_scaling": 8.0, "rope_scaling": None},
+    "xlm-roberta": {"output_past": True, "position_embedding_type": "absolute"},
+    "camembert": {"output_past": True, "position_embedding_type": "absolute"},
+    "electra": {"summary_use_proj": True, "position_embedding_type": "absolute"},
     "qwen3": {"max_window_layers": 28, "rope_scaling": None, "use_sliding_window": False},
     "gemma": {"hidden_act": "gelu", "hidden_activation": "gelu_pytorch_tanh"},
     "vit": {"encoder_stride": 16, "image_size": 224, "problem_type": "single_label"},

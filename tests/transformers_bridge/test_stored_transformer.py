@@ -84,7 +84,8 @@ def test_shapes_of_grouped_gated_layers_name_every_tensor_once():
         {"scales": (0.2,)},
         {"causal": True, "windows": (2,)},
         {"layers": ("1.", "0."), "order": (1, 0)},
-        {"rotary": Rotary(np.ones(1), interleaved=True)},
+        {"rotaries": (Rotary(np.ones(1), interleaved=True),)},
+        {"residual_scale": 0.3},
     ],
 )
 def test_heads_add_up_to_the_fused_layer(change):
@@ -94,7 +95,7 @@ def test_heads_add_up_to_the_fused_layer(change):
     heads = attended(attention, attention_weights(attention, jnp.asarray(x)), jnp.asarray(x))
     fused = fused_heads(plan, tensors, 0, x)
     np.testing.assert_allclose(heads, fused, rtol=1e-10, atol=1e-12)
-    wrong = fused_heads(table(**change | {"heads": 3, "rotary": None}), tensors, 0, x)
+    wrong = fused_heads(table(**change | {"heads": 3, "rotaries": None}), tensors, 0, x)
     assert not np.allclose(heads, wrong, rtol=1e-3)
 
 
@@ -127,7 +128,7 @@ def test_flags_reach_the_layers():
         causal=True,
         scales=(0.5, 0.25),
         windows=(None, 3),
-        rotary=Rotary(np.ones(1), interleaved=True),
+        rotaries=(Rotary(np.ones(1), interleaved=True),) * 2,
         gain_shift=1.0,
     )
     tensors = tensors_of(plan)

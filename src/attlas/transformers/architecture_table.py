@@ -12,7 +12,7 @@ import numpy as np
 from attlas._files.plain_file import printable
 from attlas.core.errors import UserError
 from attlas.transformers import architectures
-from attlas.transformers.settings import Settings
+from attlas.transformers.settings import LIBRARY, Settings
 from attlas.transformers.trained_transformer import TrainedTransformer
 
 
@@ -67,15 +67,16 @@ def architecture_of(config: Mapping[str, Any], name: str) -> Architecture:
     """The architecture that a configuration names.
 
     Raises:
-        UserError: if it names none that is read, with the nearest one and what is missing.
+        UserError: if it names none that is read, with the nearest one and what is missing. The
+            nearest is the one that knows most of the configuration's keys; of several, the one
+            that is spelt most alike.
 
     Examples:
-        >>> architecture_of({"model_type": "attlas_encodr"}, "model")
+        >>> architecture_of({"model_type": "deberta", "type_vocab_size": 2}, "model")
         Traceback (most recent call last):
             ...
-        attlas.core.errors.UserError: model: model_type 'attlas_encodr' is not read; the nearest \
-known one is 'attlas_encoder'; missing is a file in attlas/transformers/architectures that maps \
-its tensors
+        attlas.core.errors.UserError: model: model_type 'deberta' is not read; the nearest known \
+one is 'bert'; missing is a file in attlas/transformers/architectures that maps its tensors
     """
     table = architecture_table()
     kind = config.get("model_type")
@@ -88,8 +89,15 @@ its tensors
         raise UserError(f"{name}: model_type = {kind!r:.80} is not a string: choose one of {kinds}")
     if kind in table:
         return table[kind]
-    (nearest,) = difflib.get_close_matches(kind, table, n=1, cutoff=0.0)
+    nearest = max(table, key=lambda known: _nearness(config, kind, known))
     raise UserError(
         f"{name}: model_type '{printable(kind)[:80]}' is not read; the nearest known one is "
         f"'{nearest}'; missing is a file in attlas/transformers/architectures that maps its tensors"
     )
+
+
+def _nearness(config: Mapping[str, Any], kind: str, known: str) -> tuple[int, float]:
+    """How many keys of a configuration an architecture knows, and how alike the names are."""
+    settings = architecture_table()[known].SETTINGS[known]
+    keys = [key for key in config if key in settings or key in LIBRARY]
+    return len(keys), difflib.SequenceMatcher(None, printable(kind)[:80], known).ratio()

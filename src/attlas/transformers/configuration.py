@@ -60,6 +60,13 @@ number from 1 on: correct config.json
             raise self._wrong(key, "a finite number above 0")
         return float(value)
 
+    def numbers(self, key: str, size: int) -> tuple[float, ...]:
+        """A list of so many finite numbers above 0."""
+        value = self._value(key, None)
+        if not isinstance(value, list | tuple) or len(value) != size:
+            raise self._wrong(key, f"a list of {size} numbers")
+        return tuple(Configuration({key: each}).number(key) for each in value)
+
     def flag(self, key: str, default: bool) -> bool:
         """True or false."""
         value = self._value(key, default)

@@ -137,7 +137,8 @@ def fused_heads(
         >>> fused_heads(table, maps, 0, np.array([[1.0], [3.0]])).tolist()
         [[2.0], [2.0]]
     """
-    stored, names, rotary = table.stored(tensors), table.names, table.rotary
+    stored, names = table.stored(tensors), table.names
+    rotary = None if table.rotaries is None else table.rotaries[index]
     layer = table.layers[index if table.order is None else table.order[index]]
     states, groups = np.asarray(x, np.float64), table.groups or table.heads
 
@@ -160,7 +161,7 @@ def fused_heads(
         causal=table.causal,
         window=None if table.windows is None else table.windows[index],
     )
-    return linear(stored, layer + names.output, mixed)
+    return table.residual_scale * linear(stored, layer + names.output, mixed)
 
 
 def readers(

@@ -107,7 +107,10 @@ class StoredTransformer:
         causal: whether a token sees those up to itself only.
         scales: factor of the logits of each layer; k^(-1/2) when None.
         windows: tokens that each layer sees, up to the token itself; all when None.
+        rotaries: rotary positions of each layer, or None.
+        residual_scale: factor of what attention and feedforward units add.
         embedding_scale: factor of a token's row.
+        readout_scale: factor of the LM head's logits.
         tied: whether the embedding is the LM head too, where the file has no other.
         required: shapes of further tensors that must be there.
         optional: shapes of further tensors that may be there.
@@ -144,8 +147,10 @@ class StoredTransformer:
     causal: bool
     scales: tuple[float, ...] | None = None
     windows: tuple[int | None, ...] | None = None
-    rotary: Rotary | None = None
+    rotaries: tuple[Rotary, ...] | None = None
+    residual_scale: float = 1.0
     embedding_scale: float = 1.0
+    readout_scale: float = 1.0
     tied: bool = True
     required: Shapes | None = None
     optional: Shapes | None = None
@@ -291,6 +296,8 @@ class StoredTransformer:
         bias = next((stored[name] for name in names.lm_biases if name in stored), None)
         if head is not None and bias is not None:
             head = Dense(head.W, jnp.asarray(bias))
+        if head is not None and self.readout_scale != 1:
+            head = _scaled(head, self.readout_scale)
         return Readout(
             norm=self.norm(stored, names.last_norm) if names.last_norm else None,
             transform=read_dense(stored, names.transform) if names.transform else None,
@@ -325,11 +332,16 @@ class StoredTransformer:
     def _map(self, stored: StoredTensors, index: int, below: str) -> Dense:
         return read_dense(stored, self.layers[index] + below, outputs_first=not self.inputs_first)
 
+    def _residual_map(self, stored: StoredTensors, index: int, below: str) -> Dense:
+        """A map whose outputs are added to the hidden states."""
+        outward = self._map(stored, index, below)
+        return outward if self.residual_scale == 1 else _scaled(outward, self.residual_scale)
+
     def _feedforward(self, stored: StoredTensors, index: int) -> Feedforward:
         names = self.names
         return Feedforward(
             self._map(stored, index, names.inner),
-            self._map(stored, index, names.outer),
+            self._residual_map(stored, index, names.outer),
             self._map(stored, index, names.gate) if names.gate else None,
             self.activation,
         )
@@ -352,19 +364,23 @@ class StoredTransformer:
 
         names = self.names
         attention = attention_of(
-            [*self._inward_maps(stored, index), self._map(stored, index, names.output)],
+            [*self._inward_maps(stored, index), self._residual_map(stored, index, names.output)],
             self.heads,
             causal=self.causal,
             groups=self.groups,
             scale=None if self.scales is None else self.scales[index],
             window=None if self.windows is None else self.windows[index],
-            rotary=self.rotary,
+            rotary=None if self.rotaries is None else self.rotaries[index],
             query_norm=norm(names.query_norm) if names.query_norm else None,
             key_norm=norm(names.key_norm) if names.key_norm else None,
         )
         return AttentionBlock(
             attention, norm(names.attention_norm), norm(names.feedforward_norm), self.norm_placement
         )
+
+
+def _scaled(outward: Dense, factor: float) -> Dense:
+    return Dense(factor * outward.W, factor * outward.b)
 
 
 def read_dense(stored: StoredTensors, path: str, *, outputs_first: bool = True) -> Dense:

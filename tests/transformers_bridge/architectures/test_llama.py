@@ -1,4 +1,4 @@
-"""Llama, Mistral, Qwen2, Qwen3 and Gemma against transformers, randomly drawn."""
+"""Llama, Mistral, Qwen2, Qwen3, Gemma and Granite against transformers, randomly drawn."""
 
 import pytest
 from random_checkpoints import refusal
@@ -22,6 +22,19 @@ LLAMA3 = {
     "high_freq_factor": 4.0,
     "original_max_position_embeddings": 32,
 }
+YARN = {
+    "rope_type": "yarn",
+    "rope_theta": 50.0,
+    "factor": 4.0,
+    "original_max_position_embeddings": 16,
+}
+LONGROPE = {
+    "rope_type": "longrope",
+    "rope_theta": 50.0,
+    "short_factor": [1.0, 1.2, 1.7, 2.5],
+    "long_factor": [2.0, 3.0, 4.0, 5.0],
+    "original_max_position_embeddings": 16,
+}
 CASES = {
     "llama": ("llama", {}),
     "llama, grouped, biases, wide heads, tied": (
@@ -39,6 +52,40 @@ CASES = {
     "llama, linear frequencies": (
         "llama",
         {"rope_parameters": {"rope_type": "linear", "rope_theta": 40.0, "factor": 3.0}},
+    ),
+    "llama, dynamic frequencies within the context": (
+        "llama",
+        {"rope_parameters": {"rope_type": "dynamic", "rope_theta": 40.0, "factor": 3.0}},
+    ),
+    "llama, yarn": ("llama", {"head_dim": 16, "rope_parameters": YARN}),
+    "llama, yarn of other constants": (
+        "llama",
+        {
+            "head_dim": 16,
+            "rope_parameters": YARN
+            | {"beta_fast": 4.0, "beta_slow": 0.5, "truncate": False}
+            | {"mscale": 1.0, "mscale_all_dim": 0.5},
+        },
+    ),
+    "qwen3, yarn of a given factor": (
+        "qwen3",
+        {
+            "num_key_value_heads": 2,
+            "head_dim": 16,
+            "rope_parameters": YARN | {"attention_factor": 1.3},
+        },
+    ),
+    "llama, longrope": ("llama", {"head_dim": 8, "rope_parameters": LONGROPE}),
+    "granite": (
+        "granite",
+        {
+            "num_key_value_heads": 2,
+            "attention_multiplier": 0.6,
+            "embedding_multiplier": 3.0,
+            "residual_multiplier": 0.4,
+            "logits_scaling": 2.5,
+            "tie_word_embeddings": True,
+        },
     ),
     "mistral, window": ("mistral", {"num_key_value_heads": 2, "sliding_window": 3}),
     "mistral, one group, no window": (
@@ -89,6 +136,11 @@ def test_agrees_with_transformers(case, dtype):
         ("gemma", {"model_type": "llama"}),
         ("llama, llama3 frequencies", {"rope_parameters": LLAMA3 | {"factor": 5.0}}),
         ("llama, linear frequencies", {"rope_parameters": {"rope_theta": 40.0}}),
+        ("llama, yarn", {"rope_parameters": YARN | {"attention_factor": 1.0}}),
+        ("llama, yarn of other constants", {"rope_parameters": YARN | {"beta_fast": 4.0}}),
+        ("llama, longrope", {"rope_parameters": LONGROPE | {"short_factor": [1.0] * 4}}),
+        ("granite", {"residual_multiplier": 0.5}),
+        ("granite", {"logits_scaling": 2.0}),
     ],
 )
 def test_another_reading_is_noticed(case, change):
@@ -123,13 +175,38 @@ def test_configurations_of_older_releases_are_the_same_model(case):
 
 
 @pytest.mark.parametrize(
+    ("case", "context"),
+    [
+        ("llama, yarn", 64),
+        ("llama, dynamic frequencies within the context", 64),
+        ("llama, longrope", 16),
+    ],
+)
+def test_a_rule_that_depends_on_the_length_is_read_up_to_it(case, context):
+    kind, settings = CASES[case]
+    reference = random_reference(kind, "float32", **(SMALL | settings))
+    assert llama.read(reference.config, reference.tensors, "it").context == context
+
+
+@pytest.mark.parametrize(
     ("kind", "change", "text"),
     [
-        ("llama", {"rope_scaling": {"type": "yarn"}}, "type = 'yarn' in the configuration is not"),
+        ("llama", {"rope_scaling": {"type": "su"}}, "type = 'su' in the configuration is not"),
+        ("llama", {"rope_scaling": {"type": "yarn"}}, "the configuration has no 'factor'"),
         (
             "llama",
-            {"rope_parameters": {"rope_type": "dynamic"}},
-            "rope_type = 'dynamic' in the configuration is not supported: attlas reads default",
+            {"rope_parameters": LONGROPE | {"short_factor": [1.0] * 4}},
+            "short_factor = [1.0, 1.0, 1.0, 1.0] in the configuration is not a list of 3 numbers",
+        ),
+        (
+            "llama",
+            {"rope_parameters": LONGROPE | {"short_factor": [1.0, 0.0, 1.0]}},
+            "short_factor = 0.0 in the configuration is not a finite number above 0",
+        ),
+        (
+            "llama",
+            {"rope_parameters": YARN | {"rope_theta": 1.0}},
+            "rope_theta = 1.0 in the configuration is not above 1",
         ),
         ("llama", {"rope_scaling": {"type": "linear"}}, "the configuration has no 'factor'"),
         ("llama", {"partial_rotary_factor": 0.5}, "partial_rotary_factor = 0.5 in the"),

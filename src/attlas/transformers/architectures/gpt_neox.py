@@ -92,11 +92,12 @@ def _table(config: Mapping[str, Any]) -> StoredTransformer:
     values = Configuration(config)
     attention_bias = values.flag("attention_bias", True)
     parallel = values.flag("use_parallel_residual", True)
+    layers = values.layers("num_hidden_layers")
     return StoredTransformer(
         architecture="gpt_neox",
         names=_NAMES,
         prefixes=("gpt_neox.", ""),
-        layers=tuple(f"layers.{i}." for i in range(values.layers("num_hidden_layers"))),
+        layers=tuple(f"layers.{i}." for i in range(layers)),
         width=values.count("hidden_size"),
         heads=values.count("num_attention_heads"),
         head_size=_head_size(values),
@@ -109,7 +110,7 @@ def _table(config: Mapping[str, Any]) -> StoredTransformer:
         biased=MAPS if attention_bias else ("inner", "outer"),
         fused_by_head=True,
         causal=True,
-        rotary=Rotary(_frequencies(values), interleaved=False),
+        rotaries=(Rotary(_frequencies(values), interleaved=False),) * layers,
         tied=values.flag("tie_word_embeddings", False),
         buffers=r"\.attention\.((masked_)?bias|rotary_emb\.inv_freq)$|^rotary_emb\.inv_freq$",
     )

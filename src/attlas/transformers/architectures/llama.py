@@ -1,4 +1,4 @@
-"""Llama, Mistral, Qwen2, Qwen3 and Gemma, under the names of the transformers library."""
+"""Llama, Mistral, Qwen2, Qwen3, Gemma and Granite, under the names of the transformers library."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -8,7 +8,7 @@ from attlas.transformers.activations import ACTIVATIONS
 from attlas.transformers.canonical import Rotary
 from attlas.transformers.configuration import Configuration
 from attlas.transformers.fused_reference import readers
-from attlas.transformers.rotary_frequencies import rotary_frequencies, rotary_rule
+from attlas.transformers.rotary_frequencies import rotary_positions, rotary_rule
 from attlas.transformers.settings import Settings
 from attlas.transformers.stored_transformer import Names, StoredTransformer
 
@@ -19,6 +19,10 @@ _READ = (
     *("rope_parameters", "rope_scaling", "rope_theta", "tie_word_embeddings", "vocab_size"),
 )
 _WINDOWS = ("max_window_layers", "sliding_window", "use_sliding_window")
+_MULTIPLIERS = (
+    *("attention_multiplier", "embedding_multiplier", "logits_scaling"),
+    "residual_multiplier",
+)
 _REQUIRED = {
     "attention_bias": False,
     "mlp_bias": False,
@@ -51,6 +55,7 @@ SETTINGS = {
             "use_bidirectional_attention": False,
         },
     ),
+    "granite": _settings("attention_bias", "mlp_bias", *_MULTIPLIERS),
 }
 
 _NAMES = Names(
@@ -74,32 +79,37 @@ def _table(config: Mapping[str, Any]) -> StoredTransformer:
     kind = values.word("model_type")
     gemma = kind == "gemma"
     width, heads = values.count("hidden_size"), values.count("num_attention_heads")
-    # Only Llama's class defaults to the number of heads; the others have a default of their own,
+    # Only these classes default to the number of heads; the others have a default of their own,
     # so that their files must say it.
-    optional = kind == "llama" or "num_key_value_heads" in config
+    optional = kind in {"llama", "granite"} or "num_key_value_heads" in config
     groups = values.count("num_key_value_heads", heads if optional else None)
     values.divides("num_key_value_heads", groups, heads, "num_attention_heads")
     head_size = _head_size(values, kind, width, heads)
-    attention_bias = kind in {"llama", "qwen3", "gemma"} and values.flag("attention_bias", False)
+    attention_bias = kind in {"llama", "qwen3", "gemma", "granite"}
+    attention_bias = attention_bias and values.flag("attention_bias", False)
     biased = ("query", "key", "value") if attention_bias or kind == "qwen2" else ()
     biased += ("output",) if attention_bias else ()
-    if kind == "llama" and values.flag("mlp_bias", False):
+    if kind in {"llama", "granite"} and values.flag("mlp_bias", False):
         biased += ("gate", "inner", "outer")
     rotary_rule(values).refuse_unless("partial_rotary_factor", 1.0)
+    layers, positions = values.layers("num_hidden_layers"), rotary_positions(values, head_size)
+    context = values.count("max_position_embeddings")
+    multipliers = _multipliers(values, kind, head_size)
+    scale = multipliers["attention_multiplier"] * positions.factor**2
     activation = values.choice("hidden_act", ACTIVATIONS, "gelu_pytorch_tanh" if gemma else "silu")
     head_norms = {"query_norm": "self_attn.q_norm", "key_norm": "self_attn.k_norm"}
     return StoredTransformer(
         architecture=kind,
         names=_NAMES._replace(**head_norms) if kind == "qwen3" else _NAMES,
         prefixes=("model.", ""),
-        layers=tuple(f"layers.{i}." for i in range(values.layers("num_hidden_layers"))),
+        layers=tuple(f"layers.{i}." for i in range(layers)),
         width=width,
         heads=heads,
         groups=groups,
         head_size=head_size,
         hidden=values.count("intermediate_size"),
         vocabulary=values.count("vocab_size"),
-        context=values.count("max_position_embeddings"),
+        context=min(context, positions.context or context),
         eps=values.number("rms_norm_eps", 1e-6),
         # Gemma's first releases say "gelu" and mean the approximation, as the library does.
         activation="gelu_pytorch_tanh" if gemma and activation == "gelu" else activation,
@@ -109,14 +119,24 @@ def _table(config: Mapping[str, Any]) -> StoredTransformer:
         biased=biased,
         causal=True,
         windows=_windows(values, kind),
-        rotary=Rotary(rotary_frequencies(values, head_size), interleaved=False),
-        embedding_scale=width**0.5 if gemma else 1.0,
+        scales=(scale,) * layers,
+        rotaries=(Rotary(positions.frequencies, interleaved=False),) * layers,
+        residual_scale=multipliers["residual_multiplier"],
+        embedding_scale=width**0.5 if gemma else multipliers["embedding_multiplier"],
+        readout_scale=1 / multipliers["logits_scaling"],
         tied=values.flag("tie_word_embeddings", gemma),
         buffers=r"(^|\.)rotary_emb\.inv_freq$",
     )
 
 
 read, fused_attention = readers(_table)
+
+
+def _multipliers(values: Configuration, kind: str, head_size: int) -> dict[str, float]:
+    """Granite's factors by name, and what they are in other models."""
+    if kind == "granite":
+        return {key: values.number(key, 1.0) for key in _MULTIPLIERS}
+    return dict.fromkeys(_MULTIPLIERS, 1.0) | {"attention_multiplier": head_size**-0.5}
 
 
 def _head_size(values: Configuration, kind: str, width: int, heads: int) -> int:

@@ -70,7 +70,7 @@ def _table(config: Mapping[str, Any]) -> StoredTransformer:
         centred=False,
         biased=(),
         causal=True,
-        rotary=Rotary(rotary_frequencies(values, head_size), interleaved=True),
+        rotaries=(Rotary(rotary_frequencies(values, head_size), interleaved=True),) * layers,
         tied=values.flag("tied_embeddings", True),
         buffers=r"(^|\.)freqs_(cos|sin|cis)$",
     )
