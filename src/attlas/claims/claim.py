@@ -179,6 +179,8 @@ class Claim:
         most_instances: why a limit or rate is decided by most of its instances; empty for the rule,
             by which each of them must comply.
         level: level of a probability.
+        backend: "jax", which traces and compiles the function for a whole batch, or "numpy", which
+            calls it once for each instance.
         range: range of left - right, for an expectation.
         place: file and line of the definition.
         home: file or module by which another process finds the claim of a user project, filled in
@@ -218,6 +220,7 @@ class Claim:
     most_instances: str = ""
     level: Any = None
     range: Any = None
+    backend: str = "jax"
     place: tuple[str, int] = ("", 0)
     home: str = field(default="", compare=False)
 

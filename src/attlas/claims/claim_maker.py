@@ -3,8 +3,9 @@
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
+import jax
 import numpy as np
 
 from attlas.claims.claim import (
@@ -22,12 +23,13 @@ from attlas.claims.sampling import Sampler
 from attlas.claims.verdict import Outcome, Witness
 from attlas.claims.well_formed import refuse_malformed, try_out
 from attlas.core.errors import UserError
-from attlas.core.names import parameters
+from attlas.core.names import call_by_name, parameters
 from attlas.projects.project import is_announced, paper_of, project_of
 
 if TYPE_CHECKING:  # most claims declare none
     from attlas.claims.domains.domain import Domain
 
+BACKENDS = ("jax", "numpy")
 Decorator = Callable[[Callable[..., Any]], Claim]
 
 
@@ -57,6 +59,8 @@ class Details(TypedDict, total=False):
         independent: what each instance of a probability or expectation draws anew, independently
             of all others, such as "a sample and its labels"; required there. The check detects
             copies and near-copies, but no other dependence.
+        backend: "numpy" where function, assumptions and `project` are plain NumPy: nothing is
+            compiled, and a search uses no gradients.
     """
 
     sample: Sampler
@@ -81,6 +85,7 @@ class Details(TypedDict, total=False):
     independent: str
     witness: Callable[[], Witness]
     proof_step: ProofStep
+    backend: Literal["jax", "numpy"]
 
 
 def claim_maker(
@@ -152,6 +157,10 @@ def _filled(
                 f"claim '{name}': {condition!r} is not an assumption: "
                 "write assume('text', predicate)"
             )
+    if details.get("backend", "jax") not in BACKENDS:
+        raise UserError(f"claim '{name}': backend={details['backend']!r} is neither jax nor numpy")
+    if details.get("backend") == "numpy" and details.get("project") is not None:
+        details["project"] = _on_host(details["project"])
     domains = tuple(details.get("domains", ()))
     if domains:
         from attlas.claims.domains.declared import refuse_unfit
@@ -190,6 +199,21 @@ def _filled(
 def _inside(domain: "Domain") -> Callable[..., Any]:
     """The condition of a domain, as a predicate on named arrays."""
     return lambda **arrays: domain.holds(arrays)
+
+
+def _on_host(project: Callable[..., Any]) -> Callable[..., Mapping[str, Any]]:
+    """A projection in plain NumPy as one that a program of JAX calls, instance by instance."""
+
+    def projected(**arrays: Any) -> Mapping[str, Any]:
+        def call(instance: Mapping[str, Any]) -> Mapping[str, Any]:
+            plain = {name: np.array(value) for name, value in instance.items()}
+            moved = {**plain, **call_by_name(project, plain)}
+            return {k: np.asarray(moved[k], dtype=plain[k].dtype) for k in plain}
+
+        shapes = {k: jax.ShapeDtypeStruct(v.shape, v.dtype) for k, v in arrays.items()}
+        return jax.pure_callback(call, shapes, arrays, vmap_method="sequential")
+
+    return projected
 
 
 def _searched_by_default(

@@ -25,7 +25,7 @@ _REMEDIES: tuple[tuple[type[Exception], str, str], ...] = (
     (
         jax.errors.TracerArrayConversionError,
         "passes an array to NumPy",
-        "use jnp in place of np",
+        "use jnp in place of np, or give backend='numpy'",
     ),
     (
         jax.errors.TracerIntegerConversionError,

@@ -145,18 +145,23 @@ def try_out(claim: Claim) -> None:
     with jax.enable_x64(True):
         batch = _two_instances(claim, where)
         instance = {name: jax.ShapeDtypeStruct(v.shape[1:], v.dtype) for name, v in batch.items()}
+        if claim.backend == "numpy":
+            instance = {name: np.asarray(v)[0] for name, v in batch.items()}
         for name in parameters(claim.function).options:
             if name in batch:
                 raise UserError(
                     f"{where}: '{name}' is an array of the instance and a parameter that a control "
                     "changes: rename one"
                 )
+        read = _evaluated if claim.backend == "numpy" else _traced
         for condition in claim.assumptions:
-            held = _traced(condition.predicate, instance, f"{where}: '{condition.text}'")
-            if getattr(held, "shape", None) != () or held.dtype != bool:
+            held = read(condition.predicate, instance, f"{where}: '{condition.text}'")
+            boolean = isinstance(held, bool) or getattr(held, "dtype", None) == np.bool_
+            if np.shape(held) != () or not boolean:
+                library = "np" if claim.backend == "numpy" else "jnp"
                 raise UserError(
                     f"{where}: the assumption '{condition.text}' gives no single truth value: "
-                    "reduce it by jnp.all"
+                    f"reduce it by {library}.all"
                 )
         _traced_sides(claim, instance, where)
         _searchable(claim, instance, where)
@@ -191,16 +196,29 @@ def _traced(function: Any, instance: Mapping[str, Any], where: str) -> Any:
         raise UserError(f"{where} {tracing_failure(error, function, instance)}") from error
 
 
+def _evaluated(function: Any, instance: Mapping[str, Any], where: str) -> Any:
+    """What a function in plain NumPy returns for a drawn instance; errors become one line."""
+    arrays = {name: value.copy() for name, value in instance.items()}
+    try:
+        with np.errstate(all="ignore"):
+            return call_by_name(function, arrays)
+    except UserError as error:
+        raise UserError(f"{where}: {error}") from error
+    except Exception as error:
+        raise UserError(f"{where} {tracing_failure(error, function, instance)}") from error
+
+
 def _traced_sides(claim: Claim, instance: Mapping[str, Any], where: str) -> None:
     for changes in ({}, *(control.changes for control in claim.controls)):
-        value = _traced(partial(claim.function, **changes), instance, where)
+        read = _evaluated if claim.backend == "numpy" else _traced
+        value = read(partial(claim.function, **changes), instance, where)
         if claim.level is not None:
             continue
         if not isinstance(value, tuple) or len(value) < 2:
             raise UserError(
                 f"{where}: the function returns {_described(value)}: return the pair (left, right)"
             )
-        left, right = (jnp.shape(side) for side in tuple(value)[:2])
+        left, right = (np.shape(side) for side in tuple(value)[:2])
         try:
             np.broadcast_shapes(left, right)
         except ValueError as error:
@@ -228,8 +246,8 @@ def _searchable(claim: Claim, instance: Mapping[str, Any], where: str) -> None:
                 f"{where}: search_over names '{name}' of type {instance[name].dtype}: only float "
                 "arrays move along a gradient"
             )
-    # A search over declared domains climbs without derivatives where there are none.
-    if not claim.search_over or claim.domains:
+    # A search over declared domains, or in plain NumPy, climbs without derivatives.
+    if not claim.search_over or claim.domains or claim.backend == "numpy":
         return
     moved = {name: instance[name] for name in claim.search_over}
 

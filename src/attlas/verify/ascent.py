@@ -30,10 +30,10 @@ def ascend(claim: Claim, steps: int = STEPS) -> Callable[[Batch], Batch]:
 def has_slope(claim: Claim, batch: Batch) -> bool:
     """Whether JAX differentiates the sides in the arrays of `search_over`.
 
-    False for host computations, integer arrays and claims without `search_over`; of the batch only
-    the shapes are used.
+    False for host computations, claims in plain NumPy, integer arrays and claims without
+    `search_over`; of the batch only the shapes are used.
     """
-    if not claim.search_over:
+    if not claim.search_over or claim.backend == "numpy":
         return False
     shapes = {k: jax.ShapeDtypeStruct(v.shape[1:], v.dtype) for k, v in batch.items()}
     moved = {name: shapes[name] for name in claim.search_over}

@@ -218,11 +218,14 @@ def _proved(claim: Claim, search: ChallengeReport) -> ChallengeReport:
     return proved(claim, search)
 
 
-def _undefined_assumptions(claim: Claim, batch: Batch, holds: Array) -> tuple[str, ...]:
+def _undefined_assumptions(
+    claim: Claim, batch: Batch, holds: Array | np.ndarray
+) -> tuple[str, ...]:
     """Sentences on assumptions that refuse an instance because a number in them is NaN."""
     # A comparison with NaN is false: it would leave out the very instances on which the statement
     # may fail.
     faults = []
+    plain = claim.backend == "numpy"
     for k, assumption in enumerate(claim.assumptions):
         refused = np.flatnonzero(~np.asarray(holds)[:, k])
         if not len(refused):
@@ -231,8 +234,14 @@ def _undefined_assumptions(claim: Claim, batch: Batch, holds: Array) -> tuple[st
         repeated = np.resize(refused, len(holds))
         rows = {name: on_device(np.asarray(value)[repeated]) for name, value in batch.items()}
         try:
-            with jax.debug_nans(True):
-                jax.vmap(assumption.holds)(rows)
+            with jax.debug_nans(True), np.errstate(invalid="raise"):
+                if plain and k >= len(claim.domains):
+                    from attlas.verify.host_program import host_instance
+
+                    for place in range(len(refused)):
+                        assumption.holds(host_instance(rows, place))
+                else:
+                    jax.vmap(assumption.holds)(rows)
         except FloatingPointError:
             faults.append(
                 f"the assumption '{assumption.text}' is NaN on an instance that it refuses"

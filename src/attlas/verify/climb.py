@@ -98,7 +98,7 @@ def relative_excess(left: Any, right: Any, magnitude: Any, allowed: Any, xp: Mod
     return ratio + (excess - allowed) / xp.where(certain > 0, certain, 1)
 
 
-def scores(claim: Claim, holds: Array, sides: tuple[Sides, ...]) -> np.ndarray:
+def scores(claim: Claim, holds: Array | np.ndarray, sides: tuple[Sides, ...]) -> np.ndarray:
     """The score of each instance: of one component in turn, or of the worst.
 
     Args:

@@ -14,6 +14,7 @@ zero on every instance states nothing and needs no control.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -38,25 +39,29 @@ MAX_COMPONENTS = 64
 """Components whose limits are listed; of more only the worst, of alike ones the best place."""
 
 
-def complete(sides: Sides) -> Sides:
-    """Fill in the magnitude and broadcast all arrays to one shape; `scales` stay as they are."""
-    left, right = (jnp.asarray(side, dtype=float) for side in (sides.left, sides.right))
+def complete(sides: Sides, xp: Any = jnp) -> Sides:
+    """Fill in the magnitude and broadcast all arrays to one shape; `scales` stay as they are.
+
+    Args:
+        xp: `jax.numpy`, or `numpy` for a claim in plain NumPy.
+    """
+    left, right = (xp.asarray(side, dtype=float) for side in (sides.left, sides.right))
     shape = np.broadcast_shapes(left.shape, right.shape)
-    left, right = jnp.broadcast_to(left, shape), jnp.broadcast_to(right, shape)
-    largest = jnp.maximum(jnp.abs(left), jnp.abs(right))
-    magnitude = largest if sides.magnitude is None else jnp.asarray(sides.magnitude)
-    error = jnp.asarray(sides.error, dtype=left.dtype)
+    left, right = xp.broadcast_to(left, shape), xp.broadcast_to(right, shape)
+    largest = xp.maximum(xp.abs(left), xp.abs(right))
+    magnitude = largest if sides.magnitude is None else xp.asarray(sides.magnitude)
+    error = xp.asarray(sides.error, dtype=left.dtype)
     return Sides(
         left,
         right,
-        jnp.broadcast_to(magnitude, shape),
-        jnp.broadcast_to(error, shape),
-        None if sides.scales is None else jnp.asarray(sides.scales),
-        None if sides.range is None else jnp.broadcast_to(jnp.asarray(sides.range), shape),
+        xp.broadcast_to(magnitude, shape),
+        xp.broadcast_to(error, shape),
+        None if sides.scales is None else xp.asarray(sides.scales),
+        None if sides.range is None else xp.broadcast_to(xp.asarray(sides.range), shape),
     )
 
 
-Program = Callable[[Batch], tuple[Array, tuple[Sides, ...]]]
+Program = Callable[[Batch], tuple[Array | np.ndarray, tuple[Sides, ...]]]
 
 
 def compile_program(claim: Claim) -> Program:
@@ -67,6 +72,10 @@ def compile_program(claim: Claim) -> Program:
         `sides` lists those of the claim first, then those of each control in order (a control that
         only changes instances repeats those of the claim).
     """
+    if claim.backend == "numpy":
+        from attlas.verify.host_program import host_program
+
+        return host_program(claim)
 
     def evaluate(instance: Instance) -> tuple[Array, tuple[Sides, ...]]:
         holds = [jnp.asarray(a.holds(instance), dtype=bool) for a in claim.assumptions]
@@ -126,7 +135,11 @@ def _in_six_digits(array: np.ndarray) -> np.ndarray:
 
 
 def gather(
-    claim: Claim, holds: Array, sides: Sides, assumed: bool = True, batch: Batch | None = None
+    claim: Claim,
+    holds: Array | np.ndarray,
+    sides: Sides,
+    assumed: bool = True,
+    batch: Batch | None = None,
 ) -> Evidence:
     """Bring the output of a program to the host as evidence.
 

@@ -20,6 +20,7 @@ from attlas.core.errors import UserError
 from attlas.core.names import call_by_name, nearest
 from attlas.verify.evidence import Batch, compile_program, gather
 from attlas.verify.growth import schedule
+from attlas.verify.host_program import host_instance
 from attlas.verify.review import decided
 
 LEAST = 8
@@ -103,7 +104,9 @@ def _quantities_of(claim: Claim, batch: Batch) -> dict[str, np.ndarray]:
     values = {}
     for name, quantity in claim.quantities.items():
         where = f"claim '{claim.name}': the quantity '{name}'"
-        if callable(quantity):
+        if callable(quantity) and claim.backend == "numpy":
+            value = [call_by_name(quantity, host_instance(batch, k)) for k in range(count)]
+        elif callable(quantity):
             value = jax.vmap(lambda arrays, q=quantity: call_by_name(q, arrays) * 1.0)(batch)
         elif quantity in batch:
             value = batch[quantity]

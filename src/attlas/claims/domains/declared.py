@@ -9,6 +9,7 @@ from jaxtyping import Array
 
 from attlas.claims.domains.domain import Domain
 from attlas.core.errors import UserError
+from attlas.core.names import call_by_name
 
 
 @dataclass(frozen=True)
@@ -40,7 +41,7 @@ def projection(domains: Sequence[Domain], after: Any = None) -> Any:
     """One projection from the declared domains, in their order, and the author's own.
 
     Args:
-        after: function of all named arrays that is called last, or None.
+        after: function of some of the named arrays that is called last, or None.
 
     Returns:
         Function of all named arrays that returns those that it changes.
@@ -50,6 +51,9 @@ def projection(domains: Sequence[Domain], after: Any = None) -> Any:
         >>> from attlas.claims.domains.vectors import Nonnegative
         >>> projection([Nonnegative("x")])(x=jnp.array([-1.0, 2.0]))["x"].tolist()
         [0.0, 2.0]
+        >>> both = projection([Nonnegative("x")], lambda x: {"x": jnp.minimum(x, 1.0)})
+        >>> both(x=jnp.array([-1.0, 2.0]))["x"].tolist()
+        [0.0, 1.0]
     """
 
     def project(**arrays: Array) -> Mapping[str, Array]:
@@ -58,7 +62,7 @@ def projection(domains: Sequence[Domain], after: Any = None) -> Any:
             if domain.moves and domain.name in arrays:
                 moved[domain.name] = domain.project({**arrays, **moved})
         if after is not None:
-            moved |= after({**arrays, **moved})
+            moved |= call_by_name(after, {**arrays, **moved})
         return moved
 
     return project

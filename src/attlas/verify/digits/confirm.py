@@ -11,7 +11,8 @@ then the excess in floats must be a thousand times larger than its change under 
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import jax
@@ -26,7 +27,7 @@ from attlas.claims.sides import Evidence, Sides
 from attlas.claims.verdict import Confirmation
 from attlas.verify.digits.interpreter import evaluate
 from attlas.verify.digits.precision import Precision, TooLongError, Unconfirmed
-from attlas.verify.evidence import complete
+from attlas.verify.evidence import compile_program, complete
 
 DIGITS = (60, 90)
 AGREED = 10
@@ -113,8 +114,15 @@ class _Instance:
         arrays = {name: jnp.asarray(value) for name, value in instance.items()}
         self.claim, self.operations, self.spent = claim, operations, 0
         self.inputs, self.tree = jax.tree.flatten(arrays)
+        if claim.backend == "numpy":
+            from attlas.verify.digits.host_claim import evaluated, shape_of_sides
+
+            self.shape = shape_of_sides(claim, arrays)
+            self._outputs = partial(evaluated, claim, sorted(arrays))
+            return
         program, shapes = jax.make_jaxpr(self._evaluated, return_shape=True)(arrays)
-        self.program, self.shape = program, shapes[1].left.shape
+        self.shape = shapes[1].left.shape
+        self._outputs = partial(_interpreted, program)
 
     def _evaluated(self, instance: Instance) -> tuple[list[Array], Sides]:
         holds = [jnp.asarray(a.holds(instance), dtype=bool) for a in self.claim.assumptions]
@@ -124,7 +132,7 @@ class _Instance:
     def values(self, digits: int, inputs: list[Any], allowed: np.ndarray | None = None) -> _Values:
         budget = self.operations * digits // DIGITS[0]
         precision = Precision(digits, budget)
-        outputs = evaluate(precision, self.program, inputs)
+        outputs = self._outputs(precision, inputs)
         self.spent += budget - precision.left
         *holds, left, right, magnitude, error = outputs
         sides = [precision.exact(side).ravel() for side in (left, right, magnitude, error)]
@@ -192,6 +200,10 @@ class _Instance:
         return ""
 
 
+def _interpreted(program: Any, precision: Precision, inputs: list[Any]) -> list[Any]:
+    return evaluate(precision, program, inputs)
+
+
 def _is_float(value: Any) -> bool:
     return jnp.issubdtype(value.dtype, jnp.floating)
 
@@ -229,8 +241,8 @@ def _in_floats(claim: Claim, instance: Arrays, why: str) -> Confirmation:
     inputs, tree = jax.tree.flatten({k: jnp.asarray(v) for k, v in instance.items()})
     rows = [inputs, *_perturbed(inputs)]
     batch = jax.tree.unflatten(tree, [jnp.stack(column) for column in zip(*rows, strict=True)])
-    evaluated = jax.jit(jax.vmap(lambda x: complete(claim.sides(x))))(batch)
-    left, right, magnitude, error = (np.asarray(a).reshape(len(rows), -1) for a in evaluated[:4])
+    _, (sides,) = compile_program(replace(claim, controls=(), assumptions=()))(batch)
+    left, right, magnitude, error = (np.asarray(a).reshape(len(rows), -1) for a in sides[:4])
     gap = np.abs(left - right) if claim.kind.rule.equality else left - right
     evidence = Evidence(left, right, magnitude, error, np.ones(len(rows), dtype=bool))
     excess = gap - claim.kind.rule.tolerance(evidence, claim.roundings)
