@@ -17,13 +17,24 @@ PAPERS = ROOT / "papers"
 LIBRARY = "library"
 FILES = [*sorted(SOURCE.rglob("*.py")), *sorted(PAPERS.glob(f"*/{LIBRARY}/**/*.py"))]
 MATHEMATICS = {
-    *("bounds", "claims", "core", "data", "display", "kernels", "losses", "measures", "models"),
+    *(
+        "bounds",
+        "certificates",
+        "claims",
+        "core",
+        "data",
+        "display",
+        "kernels",
+        "losses",
+        "measures",
+        "models",
+    ),
     *("norms", "optim", "solvers", "torch", "training", LIBRARY),
 }
 """Every public function of these packages has an example, and of the library of a paper."""
 MACHINERY = {
-    *("_files", "_jax", "audit", "cli", "experiments", "projects", "site", "testing"),
-    *("transformers", "verify"),
+    *("_files", "_jax", "audit", "certificates", "cli", "experiments", "projects", "site"),
+    *("testing", "transformers", "verify"),
 }
 """Of these packages those functions have one that take and return plain values: the others need a
 file, a model or a page."""

@@ -30,6 +30,7 @@ non-vacuous, and from how many samples?           with `TransformerWeights`
 What is certified by a test set, a file, draws    `held_out_bound`, `compression_bound`,
 of weights, the tokens of a stream?               `pac_bayes_kl`, `token_bound`
 Which of several certificates is least?           `union(...)`, which pays for the choice
+How often is my model wrong on new examples?      `certify(losses)`, of one model or several
 How do I run an experiment, and read what it      `run("direction", scale="smoke")`,
 gave?                                             `load("direction")`
 What do the papers say of my trained model?       `audit("folder", sequences)`; `load_model`
@@ -62,6 +63,7 @@ if TYPE_CHECKING:
     from attlas.bounds.generalisation.pac_bayes_kl import pac_bayes_kl
     from attlas.bounds.generalisation.token_bound import token_bound
     from attlas.bounds.generalisation.union import union
+    from attlas.certificates.certify import certify
     from attlas.claims.claim import Claim, Control, Source, assume
     from attlas.claims.domains.matrices import Orthogonal, Rank, Semidefinite
     from attlas.claims.domains.vectors import (
@@ -159,6 +161,7 @@ _PLACES = {
     "pac_bayes_kl": "bounds.generalisation.pac_bayes_kl",
     "token_bound": "bounds.generalisation.token_bound",
     "union": "bounds.generalisation.union",
+    "certify": "certificates.certify",
     "fit": "training.fit",
     "Trajectory": "training.trajectory",
     "load": "experiments.load",

@@ -53,6 +53,10 @@ BIBLIOGRAPHY = Budget(2**22)
 PROJECT = Budget(2**22)
 LATEX = Budget(2**22, 1000)
 """The sources of a paper; entries are its files."""
+PREDICTIONS = Budget(2**29, 2**23)
+"""Predictions of a model; entries are its examples, or the values of one JSON document."""
+PREDICTION_LINE = Budget(2**24, 2**18)
+"""One example, with all that an evaluation tool logs of it."""
 
 MOST_LAYERS = 4096
 """Layers of a model, each of which has tensors and attributes of its own."""
@@ -196,6 +200,29 @@ def archived_array(content: bytes, name: str) -> np.ndarray:
                 return _array(file, member.file_size)
     except (*_UNREADABLE, OSError) as error:
         raise Damaged(f"holds no array '{name}' ({str(error)[:100]})") from error
+
+
+def archived_columns(content: bytes) -> dict[str, np.ndarray]:
+    """All arrays of an .npz file with one axis, by name; nothing is unpickled.
+
+    Raises:
+        Damaged: if it is no such file, or one of them is too large or no array of numbers.
+
+    Examples:
+        >>> stream = io.BytesIO()
+        >>> np.savez(stream, loss=np.arange(3), table=np.ones((3, 2)))
+        >>> archived_columns(stream.getvalue())
+        {'loss': array([0, 1, 2])}
+    """
+    if content.count(_MEMBER) > _MOST_MEMBERS:
+        raise Damaged(f"has more than {_MOST_MEMBERS} members")
+    try:
+        with zipfile.ZipFile(io.BytesIO(content)) as archive:
+            names = [name.removesuffix(".npy") for name in archive.namelist()]
+    except (*_UNREADABLE, OSError) as error:
+        raise Damaged(f"holds no arrays ({str(error)[:100]})") from error
+    arrays = {name: archived_array(content, name) for name in names}
+    return {name: array for name, array in arrays.items() if array.ndim == 1}
 
 
 def first_rows(path: Path, count: int) -> np.ndarray:

@@ -36,6 +36,7 @@ NOT_OURS = (
 
 EXTRAS = {
     "audit": "audit",
+    "certify": "site",
     "explore": "site",
     "list": "experiments",
     "report": "site",

@@ -1,0 +1,1 @@
+"""Guarantees on a model from its predictions, in files that evaluation tools write."""

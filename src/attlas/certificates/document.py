@@ -1,0 +1,217 @@
+"""A certification as sentences, as rows of a table and as JSON with a published schema."""
+
+import json
+import math
+from functools import cache
+from importlib import resources
+from typing import Any
+
+from attlas.certificates.certify import Certification, Guarantee
+
+SCHEMA_VERSION = 1
+
+
+def certification_json(result: Certification) -> dict[str, Any]:
+    """The certification as a JSON document, which `certification_schema` describes.
+
+    Examples:
+        >>> from attlas.certificates.certify import certify
+        >>> document = certification_json(certify([0.0] * 59 + [1.0]))
+        >>> document["guarantees"][0]["empirical"]
+        0.016666666666666666
+    """
+    return {
+        "schema": SCHEMA_VERSION,
+        "delta": result.delta,
+        "share": result.share,
+        "examples": result.n,
+        "at_most": result.at_most,
+        "passes": result.passes,
+        "sequential": result.sequential,
+        "in_order": result.in_order,
+        "guarantees": [_guarantee(guarantee, result) for guarantee in result.guarantees],
+        "comparisons": [
+            {
+                "model": compared.model,
+                "baseline": compared.baseline,
+                "difference": compared.difference,
+                "low": compared.low,
+                "high": compared.high,
+                "verdict": compared.verdict,
+                "more_examples": compared.more_examples
+                if math.isfinite(compared.more_examples)
+                else None,
+            }
+            for compared in result.comparisons
+        ],
+        "checks": [check._asdict() for check in result.checks],
+        "sentences": sentences(result),
+    }
+
+
+def _guarantee(guarantee: Guarantee, result: Certification) -> dict[str, Any]:
+    bound = guarantee.bound
+    return {
+        "model": guarantee.model,
+        "group": guarantee.group or None,
+        "measured": result.measured[guarantee.model],
+        "method": bound.name,
+        "examples": bound.n,
+        "empirical": bound.empirical,
+        "bound": bound.bound,
+        "share": bound.delta,
+        "passes": guarantee.passes,
+        "assumed": [condition.text for condition in bound.conditions if not condition.checked],
+        "checked": [condition.text for condition in bound.conditions if condition.checked],
+    }
+
+
+@cache
+def certification_schema() -> dict[str, Any]:
+    """The JSON schema of `certification_json`.
+
+    Examples:
+        >>> certification_schema()["properties"]["schema"]
+        {'const': 1}
+    """
+    file = resources.files("attlas.certificates") / "certification.schema.json"
+    return json.loads(file.read_text(encoding="utf-8"))
+
+
+def guarantee_rows(result: Certification) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+    """Headings and cells of the table of guarantees.
+
+    Examples:
+        >>> from attlas.certificates.certify import certify
+        >>> guarantee_rows(certify([0.0] * 59 + [1.0]))[1]
+        [('model', '7.67 %', '1.67 %', '60')]
+    """
+    headings = ["model", "at most", "measured", "examples"]
+    grouped = any(guarantee.group for guarantee in result.guarantees)
+    if grouped:
+        headings.insert(1, "group")
+    if result.at_most is not None:
+        headings.append(f"at most {level(result.at_most)}?")
+    rows = []
+    for guarantee in result.guarantees:
+        cells = [guarantee.model, percent(guarantee.bound.bound, up=True),
+                 percent(guarantee.bound.empirical), str(guarantee.bound.n)]  # fmt: skip
+        if grouped:
+            cells.insert(1, guarantee.group or "all")
+        if result.at_most is not None:
+            cells.append("certified" if guarantee.passes else "not certified")
+        rows.append(tuple(cells))
+    return tuple(headings), rows
+
+
+def comparison_rows(result: Certification) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+    """Headings and cells of the table of comparisons.
+
+    Examples:
+        >>> from attlas.certificates.certify import certify
+        >>> losses = {"old": [1.0, 0, 1, 0] * 100, "new": [0.0, 0, 1, 0] * 100}
+        >>> comparison_rows(certify(losses))[1]
+        [('new', 'better', '25.0 %', '19.4 %', '31.4 %', 'none')]
+    """
+    rows = [
+        (
+            compared.model,
+            compared.verdict,
+            percent(compared.difference),
+            percent(compared.low, up=False),
+            percent(compared.high, up=True),
+            "none" if compared.more_examples == 0 else _examples(compared.more_examples),
+        )
+        for compared in result.comparisons
+    ]
+    name = result.comparisons[0].baseline if result.comparisons else ""
+    return ("model", f"than {name}", "better by", "at least", "at most", "more examples"), rows
+
+
+def sentences(result: Certification) -> list[str]:
+    """What is guaranteed, at which price, and under which assumptions.
+
+    Examples:
+        >>> from attlas.certificates.certify import certify
+        >>> sentences(certify([0.0] * 59 + [1.0]))[0][41:]
+        "the mean loss of 'model' on new ones is at most 7.67 %."
+    """
+    models = result.models
+    sure = f"With probability {level(1 - result.delta)} over the examples"
+    always = " after every number of examples at once" if result.sequential else ""
+    if len(models) == 1:
+        one = models[0]
+        lines = [
+            f"{sure}, the mean loss of '{one.model}' on new ones is at most "
+            f"{percent(one.bound.bound, up=True)}{always}."
+        ]
+    else:
+        lines = [
+            f"{sure}, the mean loss of each of the {len(models)} models on new ones is at most its "
+            f"bound{always}: choose any of them, the choice is paid for."
+        ]
+    share = result.guarantees[0].bound.delta
+    if len(result.guarantees) > 1 and not result.in_order:
+        lines.append(
+            f"Each of the {len(result.guarantees)} certificates fails with probability at most "
+            f"{percent(share)}, all together at most {level(result.delta * result.share)}."
+        )
+    if result.share < 1:
+        lines.append(
+            f"All looks at these examples together fail with probability at most "
+            f"{level(result.delta)}; this look has the share {result.share:.2g} of it, whatever "
+            "was learnt from the looks before."
+        )
+    if result.in_order:
+        lines.append(
+            "The models were tested in the order given, each at the whole probability of failure, "
+            "until the first that is not certified; no later one was tested."
+        )
+    if result.comparisons:
+        lines.append(
+            f"The comparisons all hold together but for a further probability of "
+            f"{level(result.delta)}; they are paired, example by example."
+        )
+    assumed = {c.text: None for g in result.guarantees for c in g.bound.conditions if not c.checked}
+    lines.append(f"Assumed, and not checked: {'; '.join(assumed)}.")
+    checks = [("Checked" if check.holds else "Warning", check.text) for check in result.checks]
+    return [*lines, *(f"{word}: {text}." for word, text in checks)]
+
+
+def percent(share: float, *, up: bool | None = None) -> str:
+    """A share as per cent with three significant digits.
+
+    Args:
+        up: whether the last digit is rounded up or down; to nearest when None.
+
+    Examples:
+        >>> percent(0.0405012), percent(0.0405012, up=True), percent(0.0), percent(1.0, up=True)
+        ('4.05 %', '4.06 %', '0 %', '100 %')
+    """
+    value = 100 * share
+    if value == 0:
+        return "0 %"
+    digits = max(0, 2 - math.floor(math.log10(abs(value))))
+    scale = 10.0**digits
+    if up is not None:
+        # A number that has these digits stays the number that it is.
+        near = round(value * scale)
+        exact = math.isclose(value * scale, near, rel_tol=1e-12)
+        value = (near if exact else (math.ceil if up else math.floor)(value * scale)) / scale
+    return f"{value:.{min(digits, 9)}f} %"
+
+
+def level(share: float) -> str:
+    """A level that somebody chose, as per cent without further digits.
+
+    Examples:
+        >>> level(0.05), level(0.95), level(0.05 / 6)
+        ('5 %', '95 %', '0.833333 %')
+    """
+    return f"{100 * share:g} %"
+
+
+def _examples(count: float) -> str:
+    if math.isinf(count):
+        return "no number"
+    return f"about {float(f'{count:.1e}'):,.0f}"

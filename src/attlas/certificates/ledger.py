@@ -1,0 +1,138 @@
+r"""What one set of examples was used for: every look at it has a share of delta.
+
+The j-th look has the share $\delta/(j(j+1))$ for all results that the looks before it may have
+had: n + 1 counts of errors of each earlier model, with the values of its test of order. So a model
+may be changed after its errors were seen, and every certificate that was issued stays true.
+"""
+
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from attlas._files.budget import CONFIGURATION, parse_json
+from attlas._files.file_changes import write_file
+from attlas._files.plain_file import Damaged, read_plain_file
+from attlas.certificates.checks import ORDERS
+from attlas.certificates.predictions import Predictions
+from attlas.core.errors import UserError
+
+MOST_NATS = 600.0
+"""Logarithm of the smallest share, at which limits are still computed in double precision."""
+_KEYS = {"schema", "delta", "examples", "looks"}
+
+
+@dataclass(frozen=True)
+class Ledger:
+    """The looks at one set of examples.
+
+    Attributes:
+        delta: probability that any certificate of this set fails, at any look.
+        examples: their number.
+        looks: the models of each look, by the digests of their losses, sorted.
+    """
+
+    delta: float
+    examples: int
+    looks: tuple[tuple[str, ...], ...] = ()
+
+    def look(self, several: Sequence[Predictions]) -> tuple["Ledger", float]:
+        r"""The ledger with this look, and the look's share of delta.
+
+        $$\frac1{j(j+1)}\big((n+1)(O+1)\big)^{-M}$$
+
+        O is the number of random orders of the test of order, and M the number of models in the
+        looks before. Models that were looked at together before have the share that they had.
+
+        Raises:
+            UserError: if the examples are not as many as those of the ledger, losses are not
+                counted errors, or nothing is left.
+
+        Examples:
+            >>> from attlas.certificates.predictions import predictions_of
+            >>> a, b = predictions_of("a", [0.0, 1]), predictions_of("b", [1.0, 1])
+            >>> ledger, share = Ledger(0.05, 2).look([a])
+            >>> [f"{part:.6f}" for part in (share, ledger.look([b])[1], ledger.look([a])[1])]
+            ['0.500000', '0.000056', '0.500000']
+        """
+        count = several[0].losses.size
+        if count != self.examples:
+            raise UserError(
+                f"the ledger is about {self.examples} examples and the files have {count}: keep a "
+                "ledger for each test set"
+            )
+        models = tuple(sorted(model.digest for model in several))
+        if not all(model.counted for model in several):
+            raise UserError("a ledger prices results that are counts: give errors, 0 or 1 each")
+        looks = self.looks if models in self.looks else (*self.looks, models)
+        place = looks.index(models)
+        before = sum(map(len, looks[:place]))
+        cost = before * math.log((count + 1) * (ORDERS + 1)) + math.log((place + 1) * (place + 2))
+        if cost > MOST_NATS:
+            raise UserError(
+                f"{before} models were tested on these {count} examples, and nothing is left for "
+                "another one: take new examples"
+            )
+        return replace(self, looks=looks), math.nextafter(math.exp(-cost), 0)
+
+
+def read_ledger(path: Path, delta: float, examples: int) -> Ledger:
+    """The ledger of a file; a new one where there is no file.
+
+    Raises:
+        UserError: if the file is no ledger, or has another delta.
+
+    Examples:
+        >>> read_ledger(Path("/never/written.json"), 0.05, 100).looks
+        ()
+    """
+    try:
+        content = read_plain_file(path, CONFIGURATION.bytes)
+        if content is None:
+            return Ledger(delta, examples)
+        ledger = _ledger(parse_json(content, CONFIGURATION))
+    except Damaged as damage:
+        text = str(damage) if str(path) in str(damage) else f"{path} {damage}"
+        raise UserError(f"{text}: restore the ledger, or take new examples") from None
+    if ledger.delta != delta:
+        raise UserError(
+            f"{path} shares out a delta of {ledger.delta:g}: use --delta {ledger.delta:g}"
+        )
+    return ledger
+
+
+def _ledger(document: Any) -> Ledger:
+    if not isinstance(document, dict) or set(document) != _KEYS or document["schema"] != 1:
+        raise Damaged("is no ledger of certificates")
+    delta, examples, looks = document["delta"], document["examples"], document["looks"]
+    sound = (
+        isinstance(delta, float)
+        and 0 < delta < 1
+        and type(examples) is int
+        and isinstance(looks, list)
+        and all(isinstance(look, list) and all(isinstance(m, str) for m in look) for look in looks)
+    )
+    if not sound:
+        raise Damaged("is no ledger of certificates")
+    return Ledger(delta, examples, tuple(tuple(look) for look in looks))
+
+
+def write_ledger(path: Path, ledger: Ledger) -> None:
+    """Write a ledger, completely or not at all; to be done before its certificate is shown.
+
+    Examples:
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     write_ledger(Path(folder) / "looks.json", Ledger(0.05, 100))
+        ...     read_ledger(Path(folder) / "looks.json", 0.05, 100)
+        Ledger(delta=0.05, examples=100, looks=())
+    """
+    document = {
+        "schema": 1,
+        "delta": ledger.delta,
+        "examples": ledger.examples,
+        "looks": [list(look) for look in ledger.looks],
+    }
+    write_file(path, [json.dumps(document, indent=1).encode()])

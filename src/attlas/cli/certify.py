@@ -1,0 +1,177 @@
+"""`attlas certify`: how often a model is wrong on new examples, at most, with a guarantee."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+from attlas.cli.certify_options import (
+    AtMost,
+    Badge,
+    Baseline,
+    Correct,
+    Delta,
+    Example,
+    Files,
+    Group,
+    InOrder,
+    Json,
+    Label,
+    LedgerFile,
+    Loss,
+    Page,
+    Prediction,
+    Score,
+    Sequential,
+    Thresholds,
+    Train,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from attlas.certificates.certify import Certification
+    from attlas.certificates.checks import Check
+    from attlas.certificates.predictions import Predictions
+
+
+def certify(
+    files: Files,
+    delta: Delta = 0.05,
+    at_most: AtMost = None,
+    label: Label = None,
+    prediction: Prediction = None,
+    correct: Correct = None,
+    loss: Loss = None,
+    score: Score = None,
+    threshold: Thresholds = None,
+    group: Group = None,
+    example: Example = None,
+    baseline: Baseline = None,
+    sequential: Sequential = False,
+    in_order: InOrder = False,
+    train: Train = None,
+    ledger: LedgerFile = None,
+    json_file: Json = None,
+    page: Page = None,
+    badge: Badge = None,
+) -> None:
+    """Certify how often models are wrong on new examples, from files of their predictions."""
+    from attlas.certificates.certify import certify as certified
+    from attlas.certificates.columns import Columns
+    from attlas.certificates.ledger import read_ledger, write_ledger
+    from attlas.core.errors import UserError
+
+    columns = Columns(loss, correct, label, prediction, score, None, example, group)
+    several = _read(files, columns, threshold or [])
+    seen = _unseen(several, train, example)
+    share, after = 1.0, None
+    if ledger is not None:
+        if group is not None or sequential:
+            raise UserError(
+                "--ledger prices one count of each file: leave --group, --sequential out"
+            )
+        after, share = read_ledger(ledger, delta, several[0].losses.size).look(several)
+    result = certified(
+        several,
+        delta=delta,
+        share=share,
+        at_most=at_most,
+        baseline=_name_of(baseline, files, several),
+        sequential=sequential,
+        in_order=in_order,
+    )
+    if ledger is not None and after is not None:
+        write_ledger(ledger, after)  # a look that was not written down would not be paid for
+    _show(result, seen)
+    _write(result, json_file, page, badge)
+    if result.passes is False:
+        raise typer.Exit(1)
+
+
+def _read(
+    files: "Sequence[Path]", columns: "object", thresholds: "Sequence[float]"
+) -> "list[Predictions]":
+    from dataclasses import replace
+
+    from attlas.certificates.columns import Columns
+    from attlas.certificates.prediction_file import read_predictions
+    from attlas.core.errors import UserError
+
+    assert isinstance(columns, Columns)
+    if thresholds and columns.score is None:
+        raise UserError("--threshold compares with a score: name its column with --score")
+    stems = [path.stem for path in files]
+    several = []
+    for path in files:
+        name = path.stem if stems.count(path.stem) == 1 else str(path)
+        for value in thresholds or [None]:
+            called = f"{name} from {value:g} on" if len(thresholds) > 1 else name
+            several.append(read_predictions(path, replace(columns, threshold=value), called))
+    return several
+
+
+def _name_of(
+    baseline: Path | None, files: "Sequence[Path]", several: "Sequence[Predictions]"
+) -> str | None:
+    from attlas.core.errors import UserError
+
+    if baseline is None:
+        return None
+    if baseline not in files:
+        raise UserError(f"--baseline {baseline} is none of the files: name one of them")
+    return several[list(files).index(baseline) * (len(several) // len(files))].name
+
+
+def _unseen(
+    several: "Sequence[Predictions]", train: Path | None, example: str | None
+) -> "tuple[Check, ...]":
+    """What is known of the training file: that it has none of the test examples."""
+    from attlas.certificates.checks import require_unseen
+    from attlas.certificates.columns import EXAMPLE, texts_of
+    from attlas.certificates.prediction_file import read_table
+    from attlas.core.errors import UserError
+
+    if train is None:
+        return ()
+    trained = texts_of(read_table(train), example, EXAMPLE, str(train))
+    if not trained or not several[0].examples:
+        raise UserError("--train compares examples by a column of both files: name it with --id")
+    return (require_unseen(several[0].examples, trained, str(train)),)
+
+
+def _show(result: "Certification", seen: "tuple[Check, ...]") -> None:
+    from attlas.certificates.document import comparison_rows, guarantee_rows, sentences
+    from attlas.display.terminal import say, show_table
+
+    headings, rows = guarantee_rows(result)
+    show_table(headings, rows, always=("at most",))
+    if result.comparisons:
+        show_table(*comparison_rows(result), title="Comparisons on the same examples")
+    say("")
+    for sentence in sentences(result):
+        say(sentence)
+    for check in seen:
+        say(f"Checked: {check.text}.")
+
+
+def _write(
+    result: "Certification", json_file: Path | None, page: Path | None, badge: Path | None
+) -> None:
+    import json
+
+    from attlas.certificates.document import certification_json
+    from attlas.experiments.text_file import require_html, write_text_file
+
+    document = certification_json(result)
+    if json_file is not None:
+        write_text_file(json_file, json.dumps(document, indent=1, allow_nan=False), "--json")
+    if page is not None:
+        from attlas.site.certificate_page import render_certificate
+
+        require_html(page, "--page")
+        write_text_file(page, render_certificate(result), "--page")
+    if badge is not None:
+        from attlas.site.certificate_page import certificate_badge
+
+        write_text_file(badge, certificate_badge(result), "--badge")

@@ -1,0 +1,73 @@
+"""The options of `attlas certify`."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+Files = Annotated[
+    list[Path],
+    typer.Argument(
+        metavar="FILE...",
+        help="Predictions of a model each: .csv, .tsv, .jsonl, .json, .npz, .parquet, or logs "
+        "of lm-evaluation-harness and Inspect (.jsonl, .json, .eval).",
+    ),
+]
+Delta = Annotated[float, typer.Option(help="Probability that any guarantee fails.", metavar="P")]
+AtMost = Annotated[
+    float | None,
+    typer.Option(metavar="RISK", help="Exit 1 if no model is certified at this risk."),
+]
+Label = Annotated[str | None, typer.Option(metavar="COLUMN", help="Right answers.")]
+Prediction = Annotated[str | None, typer.Option(metavar="COLUMN", help="Answers of the model.")]
+Correct = Annotated[
+    str | None, typer.Option(metavar="COLUMN", help="Grades in [0, 1], 1 for right.")
+]
+Loss = Annotated[str | None, typer.Option(metavar="COLUMN", help="Losses in [0, 1].")]
+Score = Annotated[
+    str | None,
+    typer.Option(metavar="COLUMN", help="Probability of the label 1, for --threshold."),
+]
+Thresholds = Annotated[
+    list[float] | None,
+    typer.Option(metavar="T", help="Predict 1 from this score on; repeatable. [0.5]"),
+]
+Group = Annotated[
+    str | None, typer.Option(metavar="COLUMN", help="Certify each group of examples, too.")
+]
+Example = Annotated[
+    str | None, typer.Option("--id", metavar="COLUMN", help="What names an example. [id]")
+]
+Baseline = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", help="Compare with this one of the files. [the first]"),
+]
+Sequential = Annotated[
+    bool,
+    typer.Option(
+        "--sequential", help="Hold after each example, in the order of the file: stop at will."
+    ),
+]
+InOrder = Annotated[
+    bool,
+    typer.Option(
+        "--in-order", help="Test files in order at the whole P, until one is not certified."
+    ),
+]
+Train = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", help="Refuse test examples whose --id is in this file."),
+]
+LedgerFile = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE.json", help="Pay for earlier looks at these examples, kept in this file."
+    ),
+]
+Json = Annotated[
+    Path | None, typer.Option("--json", metavar="FILE", help="Write all numbers as JSON.")
+]
+Page = Annotated[Path | None, typer.Option(metavar="FILE.html", help="Write the report as a page.")]
+Badge = Annotated[
+    Path | None, typer.Option(metavar="FILE.svg", help="Write a badge of the best bound.")
+]
