@@ -10,6 +10,8 @@ import optax
 
 import attlas as at
 from attlas.bounds.comparison.transformer_weights import Head
+from attlas.bounds.generalisation.betting_limit import betting_upper_limit
+from attlas.bounds.generalisation.improvement_limit import improvement_limit
 from attlas.data.token_selection import TokenSelection
 from attlas.kernels.multi_head_ntk import ntk_features
 from attlas.measures.attention.concentration import top_norm
@@ -50,6 +52,7 @@ from liu2021analyzing.library.measures.stationary_points import stationary_point
 from trauger2023sequence.library.measures.norm_ball_classes import LinearClass
 
 KEY = jax.random.key(0)
+SHARES = np.array([0.0, 0.25, 0.5, 1.0])
 
 
 class Call(NamedTuple):
@@ -166,6 +169,17 @@ def _directions() -> Iterator[Call]:
     yield Call("entrywise_norm", lambda array: entrywise_norm(array, 3.0), {"array": SQUARE})
     yield Call("direction_divergence", lambda **a: at.direction_divergence(**a, p=3.0), PAIR)
     rows = np.full((2, 4), 0.25)
+    yield Call(
+        "certify", lambda losses: at.certify(losses).models[0].bound.bound, {"losses": SHARES}
+    )
+    yield Call(
+        "betting_upper_limit", lambda losses: betting_upper_limit(losses, 0.05), {"losses": SHARES}
+    )
+    yield Call(
+        "improvement_limit",
+        lambda **a: improvement_limit(**a, delta=0.05),
+        {"losses": SHARES, "others": SHARES[::-1].copy()},
+    )
     yield Call("concentration", at.concentration, {"weights": rows, "lengths": np.array([4, 4])})
     yield Call("top_norm", lambda **a: top_norm(**a, s0=2), {"weights": rows})
 
