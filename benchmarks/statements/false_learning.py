@@ -214,12 +214,12 @@ def sigmoid_kernel(x, *, c=1.0):
 
 @at.inequality(sample=lambda rng, count: {"g": rng.normal(size=(count, 12))}, controls=HALF)
 def adam_step_is_bounded(g, *, c=1.0):
-    r"""$$|\Delta_{12}| \le 2$$ in units of the learning rate, beta 0.9 and 0.999. Kingma, Ba (2015), Section 2.1."""
+    r"""$$|\Delta_{12}| \le 1$$ in units of the learning rate, beta 0.9 and 0.999. Kingma, Ba (2015), Section 2.1."""
     m = v = 0.0
     for k in range(12):
         m, v = 0.9 * m + 0.1 * g[k], 0.999 * v + 0.001 * g[k] ** 2
     m, v = m / (1 - 0.9**12), v / (1 - 0.999**12)
-    return jnp.abs(m), c * 2 * jnp.sqrt(v)
+    return jnp.abs(m), c * jnp.sqrt(v)
 
 
 @at.inequality(sample=logits, controls=HALF)

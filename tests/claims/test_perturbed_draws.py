@@ -13,6 +13,12 @@ def drawn(rng):
     return [
         rng.normal(1.0, 2.0, size=(3, 2)), rng.uniform(-1, 3, size=4), rng.standard_normal(),
         rng.random(2), rng.integers(9, size=5), rng.choice(7, size=3), rng.dirichlet(np.ones(3)),
+        rng.integers(2, 5, size=4, endpoint=True), rng.integers(np.array([0, 3]), np.array([2, 9])),
+        rng.choice([2.0, 5.0], size=(2, 3), p=[0.2, 0.8]), rng.choice(9, 4, replace=False),
+        rng.permutation(5), rng.permutation(np.arange(8.0).reshape(4, 2)), rng.integers(2**40),
+        rng.permuted(np.arange(12).reshape(3, 4), axis=1), rng.dirichlet([0.2, 3.0], size=4),
+        rng.permuted(np.arange(6)), rng.permutation(np.ones((2, 3)), axis=1),
+        rng.gamma(2.0, 3.0, size=3), rng.gamma(0.5), rng.beta(0.5, 2.0, size=3),
         rng.uniform(np.zeros(2), 5.0), rng.normal(np.zeros(2)),
     ]  # fmt: skip
 
@@ -35,6 +41,51 @@ def test_moved_numbers_stand_at_their_place_and_leave_the_others():
     assert again.uniform(-1, 3, size=2).tolist() == [-1.0, 3.0]
     assert again.integers(100) == first.integers(100)
     assert u.shape == (2,)
+
+
+def _again(draw, change):
+    """What a sampler draws, and what it draws where its recorded numbers are changed."""
+    first = PerturbedGenerator(np.random.default_rng(4))
+    before = draw(first)
+    moved = {place: change(z) for place, z in first.numbers.items()}
+    return before, draw(PerturbedGenerator(np.random.default_rng(4), moved))
+
+
+def test_what_is_recorded_and_not_moved_is_drawn_again():
+    for draw in (
+        lambda rng: rng.integers(-3, 9, size=(20, 3)),
+        lambda rng: rng.choice([1.0, 25.0], size=(20, 8)),
+        lambda rng: rng.permutation(9),
+        lambda rng: rng.permuted(np.arange(18).reshape(3, 6), axis=1),
+        lambda rng: rng.dirichlet([0.3, 1.0, 7.0], size=20),
+        lambda rng: rng.gamma(0.7, 2.0, size=20),
+        lambda rng: rng.beta(0.5, 3.0, size=20),
+    ):
+        before, after = _again(draw, np.array)
+        np.testing.assert_allclose(after, before, rtol=1e-10, atol=1e-14)
+
+
+def test_integers_permutations_and_fractions_move_within_their_support():
+    def digits(rng):
+        return rng.integers(-3, 9, size=50)
+
+    first = _again(digits, lambda z: np.full_like(z, 1e-12))[1]
+    last = _again(digits, lambda z: np.full_like(z, 1 - 1e-12))[1]
+    assert (set(first.tolist()), set(last.tolist())) == ({-3}, {8})
+    before, after = _again(lambda rng: rng.choice([1.0, 25.0], size=50), lambda z: 1 - z)
+    np.testing.assert_array_equal(before + after, 26.0)
+    before, after = _again(lambda rng: rng.permutation(7), lambda z: -z)
+    np.testing.assert_array_equal(after, before[::-1])
+    before, after = _again(lambda rng: rng.dirichlet(np.ones(4), size=5), lambda z: z**3)
+    np.testing.assert_allclose(after.sum(axis=1), 1)
+    assert (after >= 0).all()
+    assert np.abs(after - before).max() > 0.1
+
+
+def test_seeds_and_single_integers_stay():
+    first = PerturbedGenerator(np.random.default_rng(4))
+    _ = first.integers(2**31, size=2), first.integers(5), first.choice(5)
+    assert first.numbers == {}
 
 
 def test_an_exponential_number_has_its_law():

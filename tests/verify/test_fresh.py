@@ -23,10 +23,9 @@ def below_the_last(k, *, c=1.0):
     return jnp.asarray(k, float), c * 998.0
 
 
-def test_one_integer_in_a_thousand_is_drawn_and_the_search_repeats():
+def test_one_integer_in_a_thousand_is_met_and_the_search_repeats():
     one, again = (challenge(below_the_last, evaluations=20_000, seed=3) for _ in range(2))
     assert one.violated
-    assert one.method == "draws"
     assert one.evaluations == again.evaluations < 20_000
     np.testing.assert_array_equal(one.verdict.witness["k"], again.verdict.witness["k"])
 
@@ -45,8 +44,7 @@ def test_polyaks_momentum_fails_on_a_function_that_draws_reach(statement):
     assert challenge(heavy_ball, method="draws", evaluations=25_600).violated
 
 
-def test_a_theorem_without_a_number_to_move_passes_with_the_search_named(statement):
+def test_fractions_of_a_dirichlet_law_are_moved_and_pinskers_theorem_passes(statement):
     report = check(statement("true_probability", "pinsker"), challenge_rounds=1)
     assert report.defects == ()
-    assert report.challenge.method == "draws"
-    assert "by draws" in repr(report)
+    assert report.challenge.ratio > 0.9

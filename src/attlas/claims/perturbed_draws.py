@@ -2,7 +2,10 @@
 
 Every instance of a sampler is a function of the random numbers that it drew. Perturbing these
 numbers, each within the support of its law, gives every instance that the sampler can give and no
-others: a search needs no description of the domain. Integers, choices and permutations stay.
+others: a search needs no description of the domain. Integers (and choices, which NumPy draws by
+them) are recorded as uniform numbers in as many steps, permutations as uniform numbers in the order
+of which they permute, gamma, beta and Dirichlet numbers by their distribution functions. Single
+integers stay: they are sizes of instances as a rule.
 """
 
 from copy import deepcopy
@@ -15,6 +18,8 @@ _END = 1e-12
 _FAR = 8.0
 """Standard deviations within which a normal number stays: a draw beyond has probability 1e-15, and
 far tails overflow where no statement is meant."""
+_MOST_STEPS = 2**16
+"""Integers of a larger range stay: they are seeds."""
 
 
 class PerturbedGenerator(np.random.Generator):
@@ -27,6 +32,7 @@ class PerturbedGenerator(np.random.Generator):
     Attributes:
         numbers: recorded draws by place.
         uniform_at: places of uniform draws.
+        steps_at: places of integers.
 
     Examples:
         >>> first = PerturbedGenerator(np.random.default_rng(3))
@@ -43,6 +49,7 @@ class PerturbedGenerator(np.random.Generator):
         super().__init__(base.bit_generator)
         self.numbers: dict[int, np.ndarray] = dict(numbers or {})
         self.uniform_at: set[int] = set()
+        self.steps_at: set[int] = set()
 
     def plain(self) -> np.random.Generator:
         """An ordinary generator on the same stream; what it draws advances this one."""
@@ -52,6 +59,7 @@ class PerturbedGenerator(np.random.Generator):
         """Another stream from its start `base`, whose draws are recorded with those of this one."""
         stream = PerturbedGenerator(base)
         stream.numbers, stream.uniform_at = self.numbers, self.uniform_at
+        stream.steps_at = self.steps_at
         return stream
 
     def __deepcopy__(self, memo: dict[int, Any]) -> "PerturbedGenerator":
@@ -60,6 +68,8 @@ class PerturbedGenerator(np.random.Generator):
 
     def law(self, place: int) -> str:
         """The law of the numbers at a place, the state of the stream before the call."""
+        if place in self.steps_at:
+            return "steps"
         return "uniform" if place in self.uniform_at else "normal"
 
     def _recorded(self, place: int, fresh: Any) -> Any:
@@ -97,6 +107,84 @@ class PerturbedGenerator(np.random.Generator):
         """Exponential numbers, by inversion of uniform ones."""
         return -scale * np.log1p(-self.random(np.shape(scale) if size is None else size))
 
+    def integers(
+        self, low: Any, high: Any = None, size: Any = None, *rest: Any, **options: Any
+    ) -> Any:
+        """Integers as NumPy draws them, or the steps in which recorded uniform numbers lie."""
+        place = self._place()
+        fresh = super().integers(low, high, size, *rest, **options)
+        first, last = (0, low) if high is None else (low, high)
+        ends = options.get("endpoint", rest[1] if len(rest) > 1 else False)
+        span = np.asarray(last, dtype=float) - first + bool(ends)
+        if not np.ndim(fresh) or fresh.dtype == bool or np.max(span, initial=0) > _MOST_STEPS:
+            return fresh
+        self.steps_at.add(place)
+        coded = (fresh - np.asarray(first) + 0.5) / span
+        recorded = self._recorded(place, coded)
+        if recorded is coded:
+            return fresh
+        return (first + np.minimum(np.floor(recorded * span), span - 1)).astype(fresh.dtype)
+
+    def permutation(self, x: Any, axis: int = 0) -> Any:
+        """A permutation as NumPy draws it, or that which sorts recorded uniform numbers."""
+        place = self._place()
+        if not isinstance(x, int | np.integer) and axis != 0:
+            return super().permutation(x, axis)
+        order = super().permutation(x if isinstance(x, int | np.integer) else len(x))
+        order = self._sorted_by(place, order)
+        return order if isinstance(x, int | np.integer) else np.asarray(x)[order]
+
+    def permuted(self, x: Any, *, axis: Any = None, out: Any = None) -> Any:
+        """Permuted rows as NumPy draws them, or as recorded uniform numbers sort them."""
+        place, values = self._place(), np.asarray(x)
+        if out is not None or values.ndim != 2 or axis not in (1, -1):
+            return super().permuted(x, axis=axis, out=out)
+        order = super().permuted(np.tile(np.arange(values.shape[1]), (len(values), 1)), axis=1)
+        return np.take_along_axis(values, self._sorted_by(place, order), axis=1)
+
+    def _sorted_by(self, place: int, order: np.ndarray) -> np.ndarray:
+        self.uniform_at.add(place)
+        keys = (np.argsort(order, axis=-1) + 0.5) / order.shape[-1]
+        recorded = self._recorded(place, keys)
+        return order if recorded is keys else np.argsort(recorded, axis=-1, kind="stable")
+
+    def dirichlet(self, alpha: Any, size: Any = None) -> Any:
+        """Dirichlet numbers as NumPy draws them, or gamma numbers of recorded ranks, normalised."""
+        from scipy import special
+
+        place, alpha = self._place(), np.asarray(alpha, dtype=float)
+        fresh = super().dirichlet(alpha, size)
+        ranks = special.gammainc(alpha, fresh * alpha.sum())
+        recorded = self._ranked(place, ranks)
+        if recorded is ranks:
+            return fresh
+        gammas = special.gammaincinv(alpha, recorded)
+        return gammas / np.maximum(gammas.sum(axis=-1, keepdims=True), np.finfo(float).tiny)
+
+    def gamma(self, shape: Any, scale: Any = 1.0, size: Any = None) -> Any:
+        """Gamma numbers as NumPy draws them, or those of recorded ranks."""
+        from scipy import special
+
+        place = self._place()
+        fresh = super().gamma(shape, scale, size)
+        ranks = special.gammainc(shape, fresh / np.asarray(scale))
+        recorded = self._ranked(place, ranks)
+        return fresh if recorded is ranks else scale * special.gammaincinv(shape, recorded)
+
+    def beta(self, a: Any, b: Any, size: Any = None) -> Any:
+        """Beta numbers as NumPy draws them, or those of recorded ranks."""
+        from scipy import special
+
+        place = self._place()
+        fresh = super().beta(a, b, size)
+        ranks = special.betainc(a, b, fresh)
+        recorded = self._ranked(place, ranks)
+        return fresh if recorded is ranks else special.betaincinv(a, b, recorded)
+
+    def _ranked(self, place: int, ranks: Any) -> Any:
+        self.uniform_at.add(place)
+        return self._recorded(place, ranks)
+
 
 def apart(rng: np.random.Generator, seed: Any = None) -> np.random.Generator:
     """A separate stream, whose draws are perturbed wherever those of `rng` are.
@@ -119,7 +207,8 @@ def within(numbers: np.ndarray, law: str) -> np.ndarray:
     """Perturbed numbers clipped to where a draw can be.
 
     Args:
-        law: "uniform" clips to (0, 1), "normal" to eight standard deviations, "free" not at all.
+        law: "uniform" and "steps" clip to (0, 1), "normal" to eight standard deviations,
+            "free" not at all.
 
     Examples:
         >>> within(np.array([-0.5, 0.5]), "uniform").round(3).tolist()
@@ -127,4 +216,4 @@ def within(numbers: np.ndarray, law: str) -> np.ndarray:
     """
     if law == "free":
         return numbers
-    return np.clip(numbers, _END, 1 - _END) if law == "uniform" else np.clip(numbers, -_FAR, _FAR)
+    return np.clip(numbers, -_FAR, _FAR) if law == "normal" else np.clip(numbers, _END, 1 - _END)

@@ -31,7 +31,9 @@ def challenge(
     ] = None,
     method: Annotated[
         str,
-        typer.Option(help="moves, ascent, covariance, extremes, sizes, draws, or auto for all."),
+        typer.Option(
+            help="moves, ascent, evolution, covariance, extremes, sizes, draws, auto (all)."
+        ),
     ] = "auto",
     seed: Annotated[int, typer.Option(min=0, help="Seed of the first starting points.")] = 0,
     replay: Annotated[

@@ -5,7 +5,8 @@ Method     What it does
 ========== ========================================================================================
 moves      random moves of adaptive length, the attack of a check
 ascent     gradient ascent with restarts, where the sides have a slope in `search_over`
-covariance evolution strategy with covariance adaptation, for sides with kinks
+evolution  CMA-ES with restarts and growing populations, of which each instance is a member
+covariance evolution strategy with covariance adaptation, of each instance by itself
 extremes   coordinates at the ends of their ranges
 sizes      random moves on larger instances, where the claim declares `sizes`
 draws      fresh instances of the sampler and nothing else, where what is rare is not near
@@ -35,16 +36,19 @@ from attlas.verify.ascent import STEPS, ascend, has_slope
 from attlas.verify.attack import WITHOUT_SLOPES, attack, better, granted_evaluations, judge
 from attlas.verify.certify import proved
 from attlas.verify.evidence import Batch, Program, compile_program, gather
+from attlas.verify.evolution import evolved
 from attlas.verify.fresh import drawn_afresh
 from attlas.verify.growth import grow
 from attlas.verify.registry import one_claim
 from attlas.verify.review import decided
 
-METHODS = (*WITHOUT_SLOPES, "ascent", "sizes", "draws", "auto")
-_ORDER = ("moves", "draws", "ascent", "extremes", "sizes", "covariance")
-_LENGTH = {"covariance": 8, "draws": 4}
+METHODS = (*WITHOUT_SLOPES, "ascent", "evolution", "sizes", "draws", "auto")
+_ORDER = ("moves", "draws", "ascent", "sizes", "evolution", "extremes", "covariance")
+_LENGTH = {"covariance": 8, "evolution": 4, "draws": 4}
 """Rounds of moves that a round of another method lasts: covariances are learnt slowly, and fresh
 draws have a fifth of all evaluations."""
+_DOUBLINGS = 4
+"""Rounds after which the populations of the evolution are small again."""
 INTERRUPTED = "interrupted"
 _NOTHING = (
     "give rounds or evaluations, and something to search over: list arrays in `search_over`, or "
@@ -101,7 +105,7 @@ def challenge(
         for done, name in ((done, name) for done in stages for name in methods):
             if search.ended() or (done and search.best is None):
                 break
-            search.stage(name, seed + done, done == 0)
+            search.stage(name, seed, done)
     except KeyboardInterrupt:
         if search.best is None:
             raise
@@ -155,9 +159,9 @@ class _Search:
         spent = self.late() or self.left < self.claim.count
         return self.best is not None and (self.best.violated or spent)
 
-    def stage(self, name: str, seed: int, first: bool) -> None:
-        """One round of one method; `first` starts from the instances of the check."""
-        report = self._round(name, seed, first)
+    def stage(self, name: str, seed: int, done: int) -> None:
+        """One round of one method, after `done` rounds; the first starts from the check's batch."""
+        report = self._round(name, seed + done, done)
         if report is None:
             return
         self.left -= report.evaluations
@@ -168,11 +172,22 @@ class _Search:
             self.keep(new)
         self.best = new
 
-    def _round(self, name: str, seed: int, first: bool) -> ChallengeReport | None:
+    def _round(self, name: str, seed: int, done: int) -> ChallengeReport | None:
+        first = done == 0
         claim, granted = self.claim, granted_evaluations(self.claim)
         granted = int(min(granted * _LENGTH.get(name, 1), self.left))
         if name == "draws":
             return drawn_afresh(claim, self.program, seed=seed, evaluations=granted, stop=self.late)
+        if name == "evolution":
+            return evolved(
+                claim,
+                self.program,
+                self.batch if first else claim.draw(seed, claim.count),
+                seed=seed,
+                evaluations=granted,
+                doublings=done % _DOUBLINGS,
+                stop=self.late,
+            )
         if name == "sizes":
             return grow(claim, evaluations=granted, seed=seed, stop=self.late)
         if name != "ascent":

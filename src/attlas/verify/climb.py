@@ -19,7 +19,7 @@ from attlas.verify.evidence import Batch, Program
 from attlas.verify.proposals import Proposal
 from attlas.verify.space import select_gained, space_of
 
-_BROKEN = 10.0
+BROKEN = 10.0
 """Added to the score of a violation, so that no better ratio replaces it."""
 
 
@@ -98,12 +98,19 @@ def relative_excess(left: Any, right: Any, magnitude: Any, allowed: Any, xp: Mod
     return ratio + (excess - allowed) / xp.where(certain > 0, certain, 1)
 
 
-def scores(claim: Claim, holds: Array | np.ndarray, sides: tuple[Sides, ...]) -> np.ndarray:
+def scores(
+    claim: Claim,
+    holds: Array | np.ndarray,
+    sides: tuple[Sides, ...],
+    turn: np.ndarray | None = None,
+) -> np.ndarray:
     """The score of each instance: of one component in turn, or of the worst.
 
     Args:
         holds: truth of each assumption, shape (count, assumptions).
         sides: those of the claim first, then those of its controls.
+        turn: a number of each instance, whose component is that of this number modulo their count;
+            its place in the batch by default.
 
     Returns:
         Array of shape (count,); -inf where an assumption fails or a side is not finite.
@@ -115,11 +122,12 @@ def scores(claim: Claim, holds: Array | np.ndarray, sides: tuple[Sides, ...]) ->
     )
     allowed = claim.roundings * np.finfo(float).eps * magnitude + error
     score = relative_excess(left, right, magnitude, allowed, np)
-    score = score + _BROKEN * (left - right > allowed)
+    score = score + BROKEN * (left - right > allowed)
     finite = np.isfinite(score).all(axis=1) & np.asarray(holds).all(axis=1)
     count, entries = score.shape
     worst = score.max(axis=1)
     if 1 < entries <= count // 4:
-        own_entry = score[np.arange(count), np.arange(count) % entries]
-        worst = np.where(worst >= _BROKEN / 2, worst, own_entry)
+        turn = np.arange(count) if turn is None else turn
+        own_entry = score[np.arange(count), turn % entries]
+        worst = np.where(worst >= BROKEN / 2, worst, own_entry)
     return np.where(finite, worst, -np.inf)

@@ -46,6 +46,9 @@ class Moves:
         moved = {}
         for k, (name, block) in enumerate(blocks.items()):
             x = block.values
+            if block.law == "steps":
+                moved[name] = block.at(self._redrawn(x, selected[block.rows] == k, move))
+                continue
             far = spread(self._length[block.rows], x) * (0.5 if block.law == "uniform" else 1.0)
             noise = far * rng.standard_normal(x.shape)
             if move == "few":
@@ -61,6 +64,22 @@ class Moves:
                 noise = x * np.expm1(far * spread(rng.standard_normal(len(x)), x))
             moved[name] = block.at(within(x + noise, block.law))
         return moved
+
+    def _redrawn(self, x: np.ndarray, selected: np.ndarray, move: str) -> np.ndarray:
+        """A few integers drawn again, of those blocks that are `selected`, or two exchanged."""
+        rng = self._rng
+        flat = x.reshape(len(x), -1)
+        if move == "between" and flat.shape[1] > 1:
+            pair = rng.integers(flat.shape[1], size=(2, len(flat)))
+            pair[1] = np.where(selected, pair[1], pair[0])
+            rows, flat = np.arange(len(flat)), flat.copy()
+            flat[rows, pair[0]], flat[rows, pair[1]] = flat[rows, pair[1]], flat[rows, pair[0]]
+            return flat.reshape(x.shape)
+        share = {"few": 0.2, "all": 0.05}.get(move, 0.0)
+        again = rng.random(flat.shape) < max(share, 1.5 / flat.shape[1]) * (share > 0)
+        one = rng.integers(flat.shape[1], size=len(flat))[:, None] == np.arange(flat.shape[1])
+        again |= one & selected[:, None] & (move in ("one", "again"))
+        return np.where(again, rng.random(flat.shape), flat).reshape(x.shape)
 
     def learn(self, blocks: Blocks, proposed: Blocks, gained: np.ndarray | None) -> None:
         """Longer after a success; the last successful change, half of it after a failure."""
@@ -137,7 +156,11 @@ class Extremes:
     """
 
     _FREE = ("zero", "turn", "largest", "tiny", "other", "far")
-    _LAWS: ClassVar = {"uniform": (0.0, 1.0, 0.5), "normal": (0.0, 8.0, -8.0, 3.0, -3.0)}
+    _LAWS: ClassVar = {
+        "uniform": (0.0, 1.0, 0.5),
+        "steps": (0.0, 1.0, 0.5),
+        "normal": (0.0, 8.0, -8.0, 3.0, -3.0),
+    }
 
     def __init__(self, count: int, rng: np.random.Generator):
         self._rng, self._count, self._done = rng, count, 0
@@ -206,7 +229,7 @@ def unpacked(blocks: Blocks, change: np.ndarray, count: int) -> Blocks:
         size = int(np.prod(block.values.shape[1:]))
         at = used[block.rows][:, None] + np.arange(size)
         part = change[np.asarray(block.rows)[:, None], at].reshape(block.values.shape)
-        far = part * (0.5 if block.law == "uniform" else 1.0)
+        far = part * (1.0 if block.law in ("free", "normal") else 0.5)
         moved[name] = block.at(within(block.values + far, block.law))
         used[block.rows] += size
     return moved

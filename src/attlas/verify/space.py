@@ -1,7 +1,7 @@
 """What a search moves: arrays of an instance, or the random numbers that a sampler drew."""
 
 from collections.abc import Mapping
-from copy import deepcopy
+from copy import copy, deepcopy
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
@@ -46,6 +46,10 @@ class Space(Protocol):
         """The numbers of instances after their projection."""
         ...
 
+    def copied(self, rows: np.ndarray) -> "Space | None":
+        """The space in which each instance is a copy of that of `rows`; None if it cannot be."""
+        ...
+
 
 class Arrays:
     """The arrays of `search_over`, each in units of its own size on the instance."""
@@ -74,6 +78,14 @@ class Arrays:
         """The arrays as `project` left them, beside all others that it made of the instance."""
         self._start = dict(batch)
         return {name: block.at(batch[name] / self._unit[name]) for name, block in blocks.items()}
+
+    def copied(self, rows: np.ndarray) -> "Arrays":
+        """Copies of the arrays, in the units of their origins."""
+        other = copy(self)
+        other._start = {name: np.asarray(value)[rows] for name, value in self._start.items()}
+        other._unit = {name: unit[rows] for name, unit in self._unit.items()}
+        other.blocks = {name: block.at(block.values[rows]) for name, block in self.blocks.items()}
+        return other
 
 
 class Draws:
@@ -128,6 +140,27 @@ class Draws:
         """The numbers themselves: a sampler has no projection."""
         del batch
         return blocks
+
+    def copied(self, rows: np.ndarray) -> "Draws | None":
+        """Copies of the draws; None where instances have draws of different shapes."""
+        single: dict[int, list[np.ndarray]] = {}
+        for block in self.blocks.values():
+            if len(block.rows) < self._count:
+                single.setdefault(int(block.rows[0]), []).append(block.values)
+        used, blocks = dict.fromkeys(single, 0), {}
+        for place, block in self.blocks.items():
+            if len(block.rows) == self._count:
+                blocks[place] = block.at(block.values[rows])
+                continue
+            row = int(block.rows[0])
+            origin = single[int(rows[row])]
+            if used[row] >= len(origin) or origin[used[row]].shape != block.values.shape:
+                return None
+            blocks[place] = block.at(origin[used[row]])
+            used[row] += 1
+        other = copy(self)
+        other.blocks = blocks
+        return other
 
 
 def space_of(claim: Claim, batch: Batch, seed: int) -> Space:
