@@ -17,6 +17,8 @@ SHORT = ("bounds", "data", "kernels", "losses", "measures", "models", "optim", "
 
 # The examples of the extra attlas[torch] run where torch is installed.
 collect_ignore_glob = [] if find_spec("torch") else ["src/attlas/torch/[!_]*.py"]
+# Likewise those of the extra attlas[mcp].
+collect_ignore_glob += [] if find_spec("mcp") else ["src/attlas/server/server.py"]
 # Papers that are not installed are written for JAX as it comes; a test of their own runs them.
 PROJECTS = [p.parent for p in PAPERS.glob("*/pyproject.toml")]
 collect_ignore = [str(p) for p in PROJECTS if not (p / "__init__.py").exists()]

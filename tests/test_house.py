@@ -29,8 +29,8 @@ FOLDER_LEVELS = 3
 DOORS = ("experiments/panels", "transformers", "audit", "torch")
 EMPTY_NAMES = {"util", "utils", "misc", "helper", "helpers", "common"}
 PRIVATE_JAX = ("jax._src", "jax.core", "jax.interpreters")
-EXTRA = "attlas.torch."
-HAS_TORCH = find_spec("torch") is not None
+EXTRAS = {"attlas.torch.": "torch", "attlas.server.server": "mcp"}
+"""Modules that need a package which not everybody installs."""
 UNSAFE = {("pickle", "load"), ("pickle", "loads"), ("torch", "load")}
 
 
@@ -154,7 +154,10 @@ def test_every_example_of_a_docstring_is_executed():
     names = [info.name for info in pkgutil.walk_packages(attlas.__path__, "attlas.")]
     names += [".".join(p.relative_to(PAPERS).with_suffix("").parts) for p in LIBRARIES]
     for dotted in names:
-        if dotted.endswith("__main__") or (dotted.startswith(EXTRA) and not HAS_TORCH):
+        needed = next(
+            (package for begin, package in EXTRAS.items() if dotted.startswith(begin)), "os"
+        )
+        if dotted.endswith("__main__") or find_spec(needed) is None:
             continue
         module = importlib.import_module(dotted.removesuffix(".__init__"))
         found = sum(len(test.examples) for test in finder.find(module, dotted))

@@ -8,10 +8,11 @@ of roundings and `error` the certified error of a solver. Nothing else is tolera
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar, NamedTuple
 
+import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
@@ -41,6 +42,39 @@ class Sides(NamedTuple):
     error: Array | float = 0.0
     scales: Array | None = None
     range: Array | None = None
+
+
+Batch = Mapping[str, Array | np.ndarray]
+"""Arrays by name with a leading axis of instances, of JAX or of NumPy."""
+Program = Callable[[Batch], tuple[Array | np.ndarray, tuple[Sides, ...]]]
+"""From a batch to whether each assumption holds, shape (count, assumptions), and the sides of the
+claim and of each control."""
+
+
+def complete(sides: Sides, xp: Any = jnp) -> Sides:
+    """Fill in the magnitude and broadcast all arrays to one shape; `scales` stay as they are.
+
+    Args:
+        xp: `jax.numpy`, or `numpy` for a claim in plain NumPy.
+
+    Examples:
+        >>> complete(Sides(np.array([1.0, -3.0]), 2.0), np).magnitude.tolist()
+        [2.0, 3.0]
+    """
+    left, right = (xp.asarray(side, dtype=float) for side in (sides.left, sides.right))
+    shape = np.broadcast_shapes(left.shape, right.shape)
+    left, right = xp.broadcast_to(left, shape), xp.broadcast_to(right, shape)
+    largest = xp.maximum(xp.abs(left), xp.abs(right))
+    magnitude = largest if sides.magnitude is None else xp.asarray(sides.magnitude)
+    error = xp.asarray(sides.error, dtype=left.dtype)
+    return Sides(
+        left,
+        right,
+        xp.broadcast_to(magnitude, shape),
+        xp.broadcast_to(error, shape),
+        None if sides.scales is None else xp.asarray(sides.scales),
+        None if sides.range is None else xp.broadcast_to(xp.asarray(sides.range), shape),
+    )
 
 
 @dataclass(frozen=True)

@@ -1,16 +1,11 @@
 """`attlas coverage`: which statements of a paper are executed, proved or to do."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from attlas.cli.session import session_of
-
-if TYPE_CHECKING:
-    from attlas.claims.claim import Claim
-    from attlas.claims.todo import Todo
-    from attlas.projects.project import Project
 
 
 def coverage(
@@ -45,9 +40,8 @@ def coverage(
     from attlas.experiments.text_file import write_text_file
     from attlas.site import coverage as site
 
-    project, claims, todos = _project(place)
     store = Store(session_of(context).results)
-    result = site.coverage(project.root, claims, todos, store)
+    result = site.coverage_of_project(place, store)
     rows = [
         (row.statement.locator, row.statement.title, str(row.state), row.remark)
         for row in result.rows
@@ -66,23 +60,3 @@ def coverage(
         write_text_file(macros, site.macro_file(result), "--macros")
     if result.share < at_least:
         raise typer.Exit(1)
-
-
-def _project(place: Path) -> "tuple[Project, list[Claim], list[Todo]]":
-    """The project of a folder with its claims and stubs."""
-    from attlas.claims.claim import Claim
-    from attlas.claims.todo import Todo
-    from attlas.core.errors import UserError
-    from attlas.projects.loading import objects_of
-    from attlas.projects.places import read_place
-    from attlas.projects.project import project_in
-
-    project = project_in(place.resolve())
-    if project is None:
-        raise UserError(
-            f"{place} is no folder of a paper: `attlas new paper KEY --from main.tex` makes one"
-        )
-    places = [read_place(text, project.root) for text in project.claims_or_folder]
-    claims = [claim for where in places for claim in objects_of(where, Claim)]
-    todos = [stub for where in places for stub in objects_of(where, Todo)]
-    return project, claims, todos

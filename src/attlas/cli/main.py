@@ -39,6 +39,7 @@ EXTRAS = {
     "certify": "site",
     "explore": "site",
     "list": "experiments",
+    "mcp": "mcp",
     "report": "site",
     "run": "experiments",
 }

@@ -2,6 +2,7 @@
 
 import json
 import textwrap
+from collections.abc import Iterator
 from functools import cache
 from importlib import resources
 from typing import TYPE_CHECKING, Any
@@ -43,6 +44,19 @@ def violations(document: Any, name: str) -> tuple[str, ...]:
     return tuple(map(_line, _validator(name).iter_errors(document)))
 
 
+def violations_of(document: Any, wanted: dict[str, Any]) -> Iterator[str]:
+    """The violations of a schema at hand, one line each with its place.
+
+    Args:
+        wanted: the schema, whose references stay inside it.
+
+    Examples:
+        >>> list(violations_of(1.5, {"type": "integer"}))
+        ["$: 1.5 is not of type 'integer'"]
+    """
+    return map(_line, _strict_validator(wanted).iter_errors(document))
+
+
 def first_violation(document: Any, name: str) -> str:
     """The first violation of a schema in a short line with its place; empty if valid.
 
@@ -60,6 +74,10 @@ def _line(error: "ValidationError") -> str:
 
 @cache
 def _validator(name: str) -> "Validator":
+    return _strict_validator(_inlined(schema(name), name))
+
+
+def _strict_validator(wanted: dict[str, Any]) -> "Validator":
     """A validator of one schema, in which 2.0 is a number and not an integer."""
     from jsonschema import Draft202012Validator, validators
 
@@ -67,7 +85,7 @@ def _validator(name: str) -> "Validator":
         "integer", lambda _, value: isinstance(value, int) and not isinstance(value, bool)
     )
     strict = validators.extend(Draft202012Validator, type_checker=numbers)
-    return strict(_inlined(schema(name), name))
+    return strict(wanted)
 
 
 def _inlined(part: Any, name: str) -> Any:

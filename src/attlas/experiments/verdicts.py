@@ -41,34 +41,34 @@ def report_document(report: CheckReport) -> dict[str, Any]:
         "claim": report.claim,
         "provenance": str(report.provenance or ""),
         "expect": str(report.expect),
-        "verdict": _verdict_document(report.verdict),
+        "verdict": verdict_document(report.verdict),
         "strength": report.strength,
-        "ratio": _number(report.ratio),
-        "nearest": _number(report.nearest),
+        "ratio": number_text(report.ratio),
+        "nearest": number_text(report.nearest),
         "controls": [
             {
                 "description": control.description,
                 "expect": str(control.expect),
                 "as_expected": control.as_expected,
-                "verdict": _verdict_document(control.verdict),
+                "verdict": verdict_document(control.verdict),
             }
             for control in report.controls
         ],
         "challenge": challenge
         and {
-            "ratio": _number(challenge.ratio),
+            "ratio": number_text(challenge.ratio),
             "violated": bool(challenge.violated),
             "starts": int(challenge.starts),
             "steps": int(challenge.steps),
             "evaluations": int(challenge.evaluations),
             "method": challenge.method,
-            "detection": [_number(limit) for limit in challenge.detection],
+            "detection": [number_text(limit) for limit in challenge.detection],
             "stopped": challenge.stopped,
             "certified": challenge.certified,
-            "verdict": _verdict_document(challenge.verdict),
+            "verdict": verdict_document(challenge.verdict),
         },
-        "detection": [_number(limit) for limit in report.detection],
-        "exponents": {name: _number(limit) for name, limit in report.exponents.items()},
+        "detection": [number_text(limit) for limit in report.detection],
+        "exponents": {name: number_text(limit) for name, limit in report.exponents.items()},
         "faults": list(report.faults),
         "near": list(report.near),
         "seconds": float(report.seconds),
@@ -182,18 +182,24 @@ def _verdicts(report: CheckReport) -> dict[str, Verdict]:
     return verdicts
 
 
-def _verdict_document(verdict: Verdict) -> dict[str, Any]:
+def verdict_document(verdict: Verdict) -> dict[str, Any]:
+    """A verdict as plain JSON of the schema `check`, without its witness.
+
+    Examples:
+        >>> verdict_document(Verdict(Outcome.VIOLATED, "no", slack=-1.0))["slack"]
+        -1.0
+    """
     return {
         "outcome": str(verdict.outcome),
         "reason": verdict.reason,
-        "slack": _number(verdict.slack),
-        "tightness": _number(verdict.tightness),
+        "slack": number_text(verdict.slack),
+        "tightness": number_text(verdict.tightness),
         "applicable": int(verdict.applicable),
         "distinct": int(verdict.distinct),
         "tried": int(verdict.tried),
         "refused_violate": int(verdict.refused_violate),
         "seed": int(verdict.seed),
-        "statistics": {name: _number(value) for name, value in verdict.statistics.items()},
+        "statistics": {name: number_text(value) for name, value in verdict.statistics.items()},
         "index": None if verdict.index is None else int(verdict.index),
         "confirmed": verdict.confirmed and asdict(verdict.confirmed),
     }
@@ -207,8 +213,13 @@ def _optional(value: Any) -> float | None:
     return None if value is None else float(value)
 
 
-def _number(value: float | None) -> float | str | None:
-    """JSON has no infinity and no NaN: they become texts that `float` reads."""
+def number_text(value: float | None) -> float | str | None:
+    """JSON has no infinity and no NaN: they become texts that `float` reads.
+
+    Examples:
+        >>> number_text(0.5), number_text(float("-inf"))
+        (0.5, '-inf')
+    """
     if value is None:
         return None
     plain = float(value)

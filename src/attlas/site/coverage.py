@@ -12,10 +12,14 @@ from typing import Any
 from attlas.claims.claim import Claim
 from attlas.claims.todo import Todo
 from attlas.claims.verdict import CheckReport
+from attlas.core.errors import UserError
 from attlas.experiments.store import Store
 from attlas.experiments.verdicts import is_current, read_reports
 from attlas.projects.latex.statements import PrintedStatement, read_paper
 from attlas.projects.latex.stubs import read_statements
+from attlas.projects.loading import objects_of
+from attlas.projects.places import read_place
+from attlas.projects.project import project_in
 from attlas.site.latex_mathematics import latex_text
 
 
@@ -60,6 +64,26 @@ class Coverage:
         possible = len(self.rows) - counts[State.NOT_EXECUTABLE]
         done = counts[State.EXECUTED] + counts[State.PROVED]
         return done / possible if possible else 1.0
+
+
+def coverage_of_project(place: Path, store: Store) -> Coverage:
+    """The state of every statement of the project in a folder.
+
+    Args:
+        store: the results that have the verdicts.
+
+    Raises:
+        UserError: if no project is there, or it was not made from LaTeX.
+    """
+    project = project_in(place.resolve())
+    if project is None:
+        raise UserError(
+            f"{place} is no folder of a paper: `attlas new paper KEY --from main.tex` makes one"
+        )
+    places = [read_place(text, project.root) for text in project.claims_or_folder]
+    claims = [claim for where in places for claim in objects_of(where, Claim)]
+    todos = [stub for where in places for stub in objects_of(where, Todo)]
+    return coverage(project.root, claims, todos, store)
 
 
 def coverage(

@@ -15,8 +15,8 @@ from jaxtyping import Array
 
 from attlas.claims.claim import Claim
 from attlas.claims.sampling import Instance
+from attlas.claims.sides import Batch, complete
 from attlas.verify.climb import relative_excess
-from attlas.verify.evidence import Batch, complete
 
 STEPS = 150
 """Ascent steps of a round."""

@@ -12,9 +12,8 @@ near its bound as those, so that none is slack where the others are tested. An e
 zero on every instance states nothing and needs no control.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -25,43 +24,16 @@ from attlas._jax.compilation import CHEAP_COMPILATION
 from attlas.claims.claim import Claim, Control
 from attlas.claims.kinds.inequality import Entrywise, Inequality
 from attlas.claims.sampling import Instance
-from attlas.claims.sides import Evidence, Sides, flat
+from attlas.claims.sides import Batch, Evidence, Program, Sides, complete, flat
 from attlas.claims.verdict import ChallengeReport, Outcome, Verdict
 from attlas.core.names import parameters
 
-Batch = Mapping[str, Array | np.ndarray]
-"""Arrays by name with a leading axis of instances, of JAX or of NumPy."""
 Places = tuple[tuple[int, ...], ...]
 """Indices of components."""
 MINIMUM = 30
 """Distinct applicable instances below which a sampled claim is not SUPPORTED."""
 MAX_COMPONENTS = 64
 """Components whose limits are listed; of more only the worst, of alike ones the best place."""
-
-
-def complete(sides: Sides, xp: Any = jnp) -> Sides:
-    """Fill in the magnitude and broadcast all arrays to one shape; `scales` stay as they are.
-
-    Args:
-        xp: `jax.numpy`, or `numpy` for a claim in plain NumPy.
-    """
-    left, right = (xp.asarray(side, dtype=float) for side in (sides.left, sides.right))
-    shape = np.broadcast_shapes(left.shape, right.shape)
-    left, right = xp.broadcast_to(left, shape), xp.broadcast_to(right, shape)
-    largest = xp.maximum(xp.abs(left), xp.abs(right))
-    magnitude = largest if sides.magnitude is None else xp.asarray(sides.magnitude)
-    error = xp.asarray(sides.error, dtype=left.dtype)
-    return Sides(
-        left,
-        right,
-        xp.broadcast_to(magnitude, shape),
-        xp.broadcast_to(error, shape),
-        None if sides.scales is None else xp.asarray(sides.scales),
-        None if sides.range is None else xp.broadcast_to(xp.asarray(sides.range), shape),
-    )
-
-
-Program = Callable[[Batch], tuple[Array | np.ndarray, tuple[Sides, ...]]]
 
 
 def compile_program(claim: Claim) -> Program:

@@ -8,8 +8,7 @@ import numpy as np
 
 from attlas._jax.compilation import CHEAP_COMPILATION
 from attlas.claims.claim import Assumption, Claim
-from attlas.claims.sides import Sides
-from attlas.verify.evidence import Batch, Program, complete
+from attlas.claims.sides import Batch, Program, Sides, complete
 
 
 def host_program(claim: Claim) -> Program:

@@ -23,11 +23,11 @@ from jaxtyping import Array
 from attlas.claims.claim import Claim
 from attlas.claims.kinds.inequality import CANCELLED, Entrywise
 from attlas.claims.sampling import Instance
-from attlas.claims.sides import Evidence, Sides
+from attlas.claims.sides import Evidence, Sides, complete
 from attlas.claims.verdict import Confirmation
 from attlas.verify.digits.interpreter import evaluate
 from attlas.verify.digits.precision import Precision, TooLongError, Unconfirmed
-from attlas.verify.evidence import compile_program, complete
+from attlas.verify.evidence import compile_program
 
 DIGITS = (60, 90)
 AGREED = 10

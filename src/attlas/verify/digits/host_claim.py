@@ -10,12 +10,11 @@ import jax
 import numpy as np
 
 from attlas.claims.claim import Claim
-from attlas.claims.sides import Sides
+from attlas.claims.sides import Sides, complete
 from attlas.core.errors import in_short
 from attlas.verify.digits.arrays_of_numpy import entered, values_of
 from attlas.verify.digits.interpreter import evaluate
 from attlas.verify.digits.precision import Precision, Unconfirmed
-from attlas.verify.evidence import complete
 
 
 def shape_of_sides(claim: Claim, arrays: Mapping[str, Any]) -> tuple[int, ...]:

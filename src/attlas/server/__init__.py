@@ -1,0 +1,1 @@
+"""Checks for a language model or another program, as tools of the Model Context Protocol."""

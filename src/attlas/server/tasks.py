@@ -1,0 +1,197 @@
+"""What the tools do, in the child process: plain JSON in, plain JSON out.
+
+The schemas of both are in `attlas.server.schemas`.
+"""
+
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from attlas.claims.claim import Claim
+from attlas.claims.verdict import Witness
+from attlas.core.errors import UserError
+from attlas.experiments.store import Store
+from attlas.experiments.verdicts import (
+    FOLDER,
+    number_text,
+    report_document,
+    verdict_document,
+    write_report,
+)
+from attlas.verify.registry import find_claims, one_claim
+
+LARGEST_WITNESS = 10_000
+"""Numbers of a witness that are written out."""
+
+
+def check(arguments: Mapping[str, Any], results: Path) -> dict[str, Any]:
+    """Check claims one file after the other; those that are not of a `source` are stored."""
+    from attlas.verify.check import planned_groups
+
+    claims = _claims(arguments)
+    groups = planned_groups(
+        claims,
+        seed=arguments.get("seed", 0),
+        challenge_rounds=arguments.get("challenge_rounds", 0),
+    )
+    reports = [report for group in groups for report in group()]
+    if "source" not in arguments:
+        store = Store(results)
+        store.prepare(FOLDER)
+        by_name = {claim.name: claim for claim in claims}
+        for report in reports:
+            write_report(store, report, by_name[report.claim], None)
+    return {"reports": list(map(report_document, reports))}
+
+
+def challenge(arguments: Mapping[str, Any], results: Path) -> dict[str, Any]:
+    """Search for a counterexample of one claim."""
+    del results
+    from attlas.verify.challenge import challenge as search
+
+    claim, seed = _claim(arguments), arguments.get("seed", 0)
+    seconds = arguments.get("seconds")
+    evaluations = arguments.get("evaluations")
+    if seconds is None and evaluations is None:
+        seconds = 10.0
+    report = search(
+        claim,
+        method=arguments.get("method", "auto"),
+        seconds=seconds,
+        evaluations=evaluations,
+        seed=seed,
+    )
+    return {
+        "claim": claim.name,
+        "expect": str(claim.expect.outcome),
+        "violated": report.violated,
+        "ratio": number_text(report.ratio),
+        "method": report.method,
+        "evaluations": report.evaluations,
+        "seed": seed,
+        "certified": report.certified,
+        "verdict": verdict_document(report.verdict),
+        "witness": _written(report.verdict.witness),
+    }
+
+
+def replay(arguments: Mapping[str, Any], results: Path) -> dict[str, Any]:
+    """The verdict of one claim on one instance."""
+    del results
+    from attlas.verify.challenge import replay as evaluate
+
+    claim = _claim(arguments)
+    verdict = evaluate(claim, _read(claim, arguments["witness"]))
+    return {"claim": claim.name, "verdict": verdict_document(verdict)}
+
+
+def power(arguments: Mapping[str, Any], results: Path) -> dict[str, Any]:
+    """Which wrong constants the check of one claim would detect."""
+    del results
+    from attlas.verify.power import FACTORS
+    from attlas.verify.power import power as sweep
+
+    claim = _claim(arguments)
+    result = sweep(claim, factors=arguments.get("factors", FACTORS), seed=arguments.get("seed", 0))
+    return {
+        "claim": claim.name,
+        "factors": list(result.factors),
+        "detects_from": list(result.smallest),
+        "components": [list(row[2:]) for row in result.rows()],
+        "exponents": {name: number_text(limit) for name, limit in result.exponents.items()},
+    }
+
+
+def coverage(arguments: Mapping[str, Any], results: Path) -> dict[str, Any]:
+    """The state of each statement of a paper that was read from LaTeX."""
+    from attlas.site.coverage import coverage_document, coverage_of_project
+
+    return coverage_document(coverage_of_project(Path(arguments["folder"]), Store(results)))
+
+
+TASKS: dict[str, Callable[[Mapping[str, Any], Path], dict[str, Any]]] = {
+    "check": check,
+    "challenge": challenge,
+    "replay": replay,
+    "power": power,
+    "coverage": coverage,
+}
+
+
+def _claims(arguments: Mapping[str, Any]) -> Sequence[Claim]:
+    """The claims of a text in Python, or of names and places."""
+    names = arguments.get("claims", [])
+    if "source" in arguments:
+        file = Path(tempfile.mkdtemp(), "draft.py")
+        file.write_text(arguments["source"], encoding="utf-8")
+        names = [f"{file}:{name}" for name in names] or [str(file)]
+    claims = find_claims(names)
+    if not claims:
+        raise UserError("no claim there: write one with attlas.inequality or another decorator")
+    return claims
+
+
+def _claim(arguments: Mapping[str, Any]) -> Claim:
+    """One claim: of a name, or the only one of a text."""
+    if "source" not in arguments:
+        if "claim" not in arguments:
+            raise UserError("give a claim, or the source of a file with one")
+        return one_claim(arguments["claim"])
+    names = [arguments["claim"]] if "claim" in arguments else []
+    claims = _claims({"source": arguments["source"], "claims": names})
+    if len(claims) > 1:
+        listed = ", ".join(claim.name for claim in claims)
+        raise UserError(f"the source has {len(claims)} claims ({listed}): name one as claim")
+    return claims[0]
+
+
+def _written(witness: Witness | None) -> dict[str, Any] | None:
+    """A witness as lists of numbers; None where there is none, or it is too large to be written."""
+    if witness is None or sum(np.size(v) for v in witness.values()) > LARGEST_WITNESS:
+        return None
+    return {name: _lists(np.asarray(value)) for name, value in witness.items()}
+
+
+def _lists(value: Any) -> Any:
+    """An array as nested lists of numbers; infinity and NaN as text."""
+    if isinstance(value, np.ndarray):
+        return _lists(value.tolist())
+    if isinstance(value, list):
+        return [_lists(part) for part in value]
+    return number_text(value) if isinstance(value, float) else value
+
+
+def _read(claim: Claim, witness: Mapping[str, Any]) -> dict[str, np.ndarray]:
+    """A witness with the types of the claim's own instances.
+
+    Raises:
+        UserError: if an array is missing, unknown, or of other numbers or another rank.
+    """
+    like = claim.draw(0, 1) if claim.witness is None else {
+        name: np.asarray(value)[None] for name, value in claim.witness().items()
+    }  # fmt: skip
+    if set(witness) != set(like):
+        needed = ", ".join(f"{name} {tuple(v.shape[1:])}" for name, v in like.items())
+        raise UserError(f"a witness of '{claim.name}' has the arrays {needed}")
+    arrays = {}
+    for name, value in witness.items():
+        kind, rank = like[name].dtype, like[name].ndim - 1
+        try:
+            arrays[name] = (
+                _floats(value).astype(kind) if kind.kind == "f" else np.array(value, kind)
+            )
+        except (ValueError, TypeError, OverflowError) as error:
+            raise UserError(f"'{name}' of the witness is no array of {kind}: {error}") from error
+        if arrays[name].ndim != rank:
+            raise UserError(
+                f"'{name}' of the witness has {arrays[name].ndim} axes instead of {rank}"
+            )
+    return arrays
+
+
+def _floats(value: Any) -> np.ndarray:
+    """Lists of numbers, of which infinity and NaN are texts, as float64."""
+    return np.vectorize(float, otypes=[float])(np.array(value, dtype=object))
