@@ -33,6 +33,7 @@ LLAMA = {
     "vocab_size": V,
     "max_position_embeddings": T,
 }
+MOE = {"num_experts": 4, "num_experts_per_tok": 2, "moe_intermediate_size": 7}
 ENCODER = {
     "hidden_size": D,
     "num_attention_heads": 3,
@@ -55,6 +56,38 @@ CONFIGURATIONS: dict[str, dict[str, Any]] = {
         "residual_multiplier": 0.4,
         "logits_scaling": 2.5,
     },
+    "mixtral": LLAMA | {"num_local_experts": 4, "num_experts_per_tok": 2, "sliding_window": 3},
+    "qwen2_moe": LLAMA | MOE | {"shared_expert_intermediate_size": 5, "mlp_only_layers": [0]},
+    "qwen3_moe": LLAMA | MOE | {"attention_bias": True},
+    "phi3": {key: value for key, value in LLAMA.items() if key != "head_dim"}
+    | {
+        "hidden_size": H * K,
+        "rope_parameters": {
+            "rope_type": "longrope",
+            "rope_theta": 30.0,
+            "partial_rotary_factor": 0.67,
+            "short_factor": [1.0, 1.7],
+            "long_factor": [2.0, 3.0],
+        },
+        "original_max_position_embeddings": 12,
+        "sliding_window": 4,
+    },
+    "gemma2": LLAMA
+    | {
+        "query_pre_attn_scalar": 5,
+        "sliding_window": 3,
+        "attn_logit_softcapping": 2.0,
+        "final_logit_softcapping": 3.0,
+    },
+    "gemma3_text": LLAMA
+    | {
+        "query_pre_attn_scalar": 5,
+        "sliding_window": 3,
+        "final_logit_softcapping": 3.0,
+        "layer_types": ["sliding_attention", "full_attention"],
+    },
+    "modernbert": BERT
+    | {"local_attention": 4, "layer_types": ["full_attention", "sliding_attention"]},
     "llama2.c": {
         "dim": H * K,
         "n_heads": H,

@@ -27,6 +27,7 @@ def random_attention(
     rotary: bool = False,
     norms: bool = False,
     window: int | None = None,
+    softcap: float | None = None,
 ) -> Attention:
     """Heads with biases, all keys and values shared by two heads each."""
     groups = max(1, H // 2)
@@ -53,6 +54,7 @@ def random_attention(
         rotary=Rotary(jnp.asarray([0.7]), interleaved=False) if rotary else None,
         query_norm=norm(),
         key_norm=norm(),
+        softcap=softcap,
     )
 
 
@@ -71,9 +73,14 @@ def random_transformer(
     context: int | None = 40,
     d: int = 6,
     dtype: str = "float64",
+    out_norms: bool = False,
     **heads,
 ) -> TrainedTransformer:
-    """A model of words with learned positions and a readout."""
+    """A model of words with learned positions and a readout.
+
+    Args:
+        out_norms: whether norms stand behind attention and feedforward too.
+    """
     draw = np.random.default_rng(seed)
 
     def dense(a, b):
@@ -86,6 +93,7 @@ def random_transformer(
             Feedforward(dense(d, 8), dense(8, d), None, "gelu"),
             random_norm(draw, d),
             norm_placement,
+            *(random_norm(draw, d) for _ in range(2 * out_norms)),
         )
         for _ in range(layers)
     ]

@@ -80,8 +80,9 @@ def draw_weights(torch, model, seed):
         for name, weight in model.named_parameters():
             # In float64 and rounded, so that both precisions are of one model.
             drawn = torch.randn(weight.shape, generator=generator, dtype=torch.float64)
-            if weight.ndim == 2:
-                spread = 1.0 if "emb" in name or "wte" in name else 1.6 / min(weight.shape) ** 0.5
+            if weight.ndim > 1:  # experts are stacked
+                narrow = min(weight.shape[-2:])
+                spread = 1.0 if "emb" in name or "wte" in name else 1.6 / narrow**0.5
                 weight.copy_(spread * drawn)
             else:
                 weight.copy_(weight + 0.3 * drawn)
@@ -107,7 +108,8 @@ def watch_attention(torch, model):
     """Lists that will hold what each layer's attention reads and returns.
 
     A layer's attention reads what enters the outermost module whose class is an `Attention`, and
-    returns what leaves its last linear map: dropout, a residual connection or a norm may follow.
+    returns what leaves `o_proj`, or its last linear map: dropout, a residual connection or a norm
+    may follow.
     """
     read, returned, outermost = [], [], ()
 
@@ -127,7 +129,7 @@ def watch_attention(torch, model):
                 if isinstance(each, torch.nn.Linear) or type(each).__name__ == "Conv1D"
             ]
             module.register_forward_pre_hook(note_input, with_kwargs=True)
-            maps[-1].register_forward_hook(note_output)
+            getattr(module, "o_proj", maps[-1]).register_forward_hook(note_output)
     return read, returned
 
 
@@ -154,6 +156,7 @@ def random_reference(kind, dtype, length=9, seed=0, **settings):
     special = {"bos_token_id", "eos_token_id", "pad_token_id"}
     unread = dict.fromkeys(special - set(architecture_table()[kind].SETTINGS[kind].read))
     config = transformers.AutoConfig.for_model(kind, **(unread | settings))
+    config._experts_implementation = "eager"
     task = task_of(kind, config)
     mode = float32_read_as_float64(torch) if dtype == "float64" else nullcontext()
     tokens = draw_input(config, task, dtype, length, seed)

@@ -29,12 +29,17 @@ LLAMA3 = {
 }
 
 
+BY_KIND_OF_LAYERS = ("full_attention", "sliding_attention")
+OF_TWO_RULES = {"gemma3_text", "modernbert"}
+
+
 def refusal(config):
     """What is said about a configuration, or its rule of rotary positions, without a model."""
     kind = config["model_type"]
     try:
         require_settings(config, architecture_table()[kind].SETTINGS[kind], LIBRARY)
-        rotary_rule(Configuration(config))
+        for layers in BY_KIND_OF_LAYERS if kind in OF_TWO_RULES else ("",):
+            rotary_rule(Configuration(config), layers)
     except UserError as error:
         return str(error)
     return ""
@@ -97,7 +102,8 @@ def test_a_reader_asks_for_every_key_that_its_table_calls_read(kind):
     module, asked = architecture_table()[kind], set()
     table = module.SETTINGS[kind]
     window = {"use_sliding_window": True, "sliding_window": 3, "max_window_layers": 1}
-    for change in ({}, {"rope_parameters": LLAMA3}, window):
+    rule = dict.fromkeys(BY_KIND_OF_LAYERS, LLAMA3) if kind in OF_TWO_RULES else LLAMA3
+    for change in ({}, {"rope_parameters": rule}, window):
         if not set(change) <= set(table.read):
             continue
         config, tensors = random_checkpoint(kind)

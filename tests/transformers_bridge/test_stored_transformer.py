@@ -9,8 +9,9 @@ from attlas.transformers.architectures import bert, llama
 from attlas.transformers.canonical import Rotary
 from attlas.transformers.forward import attended, attention_weights
 from attlas.transformers.fused_reference import fused_heads
-from attlas.transformers.stored_tensors import StoredTensors
-from attlas.transformers.stored_transformer import Names, StoredTransformer, read_dense
+from attlas.transformers.stored_tensors import StoredTensors, read_dense
+from attlas.transformers.stored_transformer import StoredTransformer
+from attlas.transformers.tensor_names import Names
 
 RANDOM = np.random.default_rng(0)
 MATRIX, BIAS = RANDOM.normal(size=(3, 2)), RANDOM.normal(size=3)

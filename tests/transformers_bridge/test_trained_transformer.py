@@ -49,6 +49,10 @@ def test_the_norm_before_an_attention():
     after = random_transformer(2, norm_placement="post-norm")
     assert after.input_norm(1) == (after.layer(0).feedforward_norm, None)
     assert after.input_norm(0) == (after.embedding.norm, None)
+    bare = dataclasses.replace(MODEL.layer(0), attention_norm=None)
+    without = dataclasses.replace(MODEL, read_layer=lambda _: bare)
+    assert without.input_norm(0) == (MODEL.embedding.norm, None)
+    assert without.input_norm(1) == (None, None)
     patches = PatchEmbedding(
         Dense(jnp.ones((4, 6)), jnp.zeros(6)), jnp.zeros(6), jnp.zeros((5, 6)), 2
     )

@@ -5,9 +5,9 @@ queries x W_Q[h] + b_Q[h], keys and values of its group g = group[h]; its logits
 
     scale <R_i (x_i W_Q[h] + b_Q[h]), R_j (x_j W_K[g] + b_K[g])>
 
-with R the rotation of a rotary position, or none. The layer's attention is
-sum_h P_h (X W_V[g] + b_V[g]) W_O[h] + b_O. Only W_Q W_K' and W_V W_O are properties of a head: the
-factors may be rescaled against each other.
+with R the rotation of a rotary position, or none; a soft cap c makes it c tanh(logit / c). The
+layer's attention is sum_h P_h (X W_V[g] + b_V[g]) W_O[h] + b_O. Only W_Q W_K' and W_V W_O are
+properties of a head: the factors may be rescaled against each other.
 """
 
 import equinox as eqx
@@ -96,6 +96,7 @@ class Attention(eqx.Module):
     rotary: Rotary | None = None
     query_norm: Norm | None = None
     key_norm: Norm | None = None
+    softcap: float | None = eqx.field(static=True, default=None)
 
 
 class Dense(eqx.Module):
@@ -131,33 +132,64 @@ class Feedforward(eqx.Module):
     activation: str = eqx.field(static=True)
 
 
+class Experts(eqx.Module):
+    """Gated units of which a router chooses some for each token, averaged by its softmax.
+
+    Attributes:
+        router: a logit per expert.
+        inner: into the hidden units of each expert, likewise gate.
+        outer: out of them.
+        shared: units that every token passes, or None.
+        shared_gate: logit of the factor of the shared units, or None for a factor of 1.
+        chosen: experts of a token.
+        normalized: whether the weights of the chosen ones are divided by their sum.
+        activation: a name of `attlas.transformers.activations`.
+    """
+
+    router: Dense
+    inner: Float[Array, "E d m"]
+    gate: Float[Array, "E d m"]
+    outer: Float[Array, "E m d"]
+    shared: Feedforward | None
+    shared_gate: Dense | None
+    chosen: int = eqx.field(static=True)
+    normalized: bool = eqx.field(static=True)
+    activation: str = eqx.field(static=True)
+
+
 class Layer(eqx.Module):
     """One layer: attention, feedforward, and where their norms stand.
 
     Attributes:
         attention_norm: norm of the attention's input (pre-norm, parallel) or of its residual sum
-            (post-norm).
+            (post-norm); None where a pre-norm layer has none.
         feedforward: the units between layers.
         feedforward_norm: the same of the feedforward.
         norm_placement: see `NormPlacement`.
+        attention_out_norm: norm of what the attention adds, or None.
+        feedforward_out_norm: the same of the feedforward.
     """
 
     attention: Attention
-    attention_norm: Norm
-    feedforward: Feedforward
-    feedforward_norm: Norm
+    attention_norm: Norm | None
+    feedforward: Feedforward | Experts
+    feedforward_norm: Norm | None
     norm_placement: NormPlacement = eqx.field(static=True)
+    attention_out_norm: Norm | None = None
+    feedforward_out_norm: Norm | None = None
 
 
 class AttentionBlock(eqx.Module):
     """A `Layer` without its feedforward units, most of its numbers: what level weights reads."""
 
     attention: Attention
-    attention_norm: Norm
-    feedforward_norm: Norm
+    attention_norm: Norm | None
+    feedforward_norm: Norm | None
     norm_placement: NormPlacement = eqx.field(static=True)
+    attention_out_norm: Norm | None = None
+    feedforward_out_norm: Norm | None = None
 
-    def completed(self, feedforward: Feedforward) -> Layer:
+    def completed(self, feedforward: Feedforward | Experts) -> Layer:
         """The layer with its feedforward units."""
         return Layer(
             self.attention,
@@ -165,6 +197,8 @@ class AttentionBlock(eqx.Module):
             feedforward,
             self.feedforward_norm,
             self.norm_placement,
+            self.attention_out_norm,
+            self.feedforward_out_norm,
         )
 
 
@@ -220,6 +254,7 @@ class Readout(eqx.Module):
         transform_norm: norm after the activation, or None.
         lm_head: map to the logits of tokens, or of classes; None for a model without a task.
         first_only: whether only the first token is read, to classify.
+        softcap: c of the logits c tanh(logits / c), or None.
     """
 
     norm: Norm | None = None
@@ -228,3 +263,4 @@ class Readout(eqx.Module):
     lm_head: Dense | None = None
     activation: str = eqx.field(static=True, default="gelu")
     first_only: bool = eqx.field(static=True, default=False)
+    softcap: float | None = eqx.field(static=True, default=None)

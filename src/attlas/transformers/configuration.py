@@ -1,7 +1,7 @@
 """Values of a model's configuration file, checked when they are read."""
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -143,3 +143,28 @@ number from 1 on: correct config.json
             f"{key} = {self.values.get(key)!r:.80} in the configuration is not {wanted}: correct "
             "config.json"
         )
+
+
+class ChangedConfiguration(Mapping[str, Any]):
+    """A configuration in which some keys have other values; null takes one away.
+
+    Args:
+        config: the parsed file.
+        **changes: the other values.
+
+    Examples:
+        >>> Configuration(ChangedConfiguration({"width": 3, "heads": 2}, heads=4)).count("heads")
+        4
+    """
+
+    def __init__(self, config: Mapping[str, Any], **changes: Any) -> None:
+        self._config, self._changes = config, changes
+
+    def __getitem__(self, key: str) -> Any:
+        return self._changes[key] if key in self._changes else self._config[key]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._config.keys() | self._changes.keys())
+
+    def __len__(self) -> int:
+        return len(self._config.keys() | self._changes.keys())

@@ -83,4 +83,5 @@ def folded_attention(
         attention.rotary,
         attention.query_norm,
         attention.key_norm,
+        attention.softcap,
     )

@@ -12,8 +12,10 @@ from attlas.transformers.activations import activation
 from attlas.transformers.canonical import (
     Attention,
     Embedding,
+    Experts,
     Feedforward,
     Layer,
+    Norm,
     PatchEmbedding,
     Readout,
     Rotary,
@@ -78,7 +80,7 @@ def visible(
     behind = jnp.arange(length)[:, None] - jnp.arange(length)[None]
     seen = behind >= 0 if attention.causal else jnp.ones_like(behind, dtype=bool)
     if attention.window is not None:
-        seen = seen & (behind < attention.window)
+        seen = seen & (jnp.abs(behind) < attention.window)
     if present is None:
         return seen
     first = jnp.arange(length)[None] == 0
@@ -129,7 +131,31 @@ def compare_heads(
     attention: Attention, queries: Float[Array, "H T k"], keys: Float[Array, "G T k"]
 ) -> Float[Array, "H T T"]:
     """Logits before the mask, of queries and keys as `projections` gives them."""
-    return attention.scale * jnp.einsum("hik,hjk->hij", *placed(attention, queries, keys))
+    return scaled_logits(attention, jnp.einsum("hik,hjk->hij", *placed(attention, queries, keys)))
+
+
+def scaled_logits(
+    attention: Attention, products: Float[Array, "*lead T"]
+) -> Float[Array, "*lead T"]:
+    """Logits of the products of queries and keys: times the scale, softly capped.
+
+    Examples:
+        >>> one, zero = jnp.eye(2)[None], jnp.zeros((1, 2))
+        >>> heads = Attention(one, zero, one, zero, one, zero, one, zero[0], (0,), 0.5, False)
+        >>> scaled_logits(heads, jnp.array([4.0])).tolist()
+        [2.0]
+    """
+    return soft_cap(attention.scale * products, attention.softcap)
+
+
+def soft_cap(logits: Float[Array, "*lead T"], cap: float | None) -> Float[Array, "*lead T"]:
+    """Cap tanh(logits / cap), or the logits as they are.
+
+    Examples:
+        >>> soft_cap(jnp.array([0.0, 1e9]), 30.0).tolist()
+        [0.0, 30.0]
+    """
+    return logits if cap is None else cap * jnp.tanh(logits / cap)
 
 
 def attention_logits(attention: Attention, x: Float[Array, "T d"]) -> Float[Array, "H T T"]:
@@ -203,30 +229,64 @@ def unite_heads(attention: Attention, mixed: Float[Array, "H S v"]) -> Float[Arr
     return rows @ attention.W_O.reshape(heads * v, d) + attention.b_O[None]
 
 
-def feed(feedforward: Feedforward, x: Float[Array, "T d"]) -> Float[Array, "T d"]:
+def feed(feedforward: Feedforward | Experts, x: Float[Array, "T d"]) -> Float[Array, "T d"]:
     """Output of the feedforward units."""
+    if isinstance(feedforward, Experts):
+        return _feed_experts(feedforward, x)
     bend = activation(feedforward.activation)
     inner = feedforward.inner(x)
     hidden = bend(inner) if feedforward.gate is None else bend(feedforward.gate(x)) * inner
     return feedforward.outer(hidden)
 
 
+def _feed_experts(experts: Experts, x: Float[Array, "T d"]) -> Float[Array, "T d"]:
+    """Every expert on every token, one after the other; those not chosen have weight 0."""
+    shares = jax.nn.softmax(experts.router(x), axis=-1)
+    chosen = jax.lax.top_k(shares, experts.chosen)[1]
+    weights = shares * jax.nn.one_hot(chosen, shares.shape[1], dtype=x.dtype).sum(axis=1)
+    if experts.normalized:
+        weights = weights / jnp.sum(weights, axis=-1, keepdims=True)
+    bend = activation(experts.activation)
+
+    def add(total: Array, expert: tuple[Array, Array, Array, Array]) -> tuple[Array, None]:
+        inner, gate, outer, weight = expert
+        return total + weight[:, None] * ((bend(x @ gate) * (x @ inner)) @ outer), None
+
+    each = experts.inner, experts.gate, experts.outer, weights.T
+    total, _ = jax.lax.scan(add, jnp.zeros_like(x), each)
+    if experts.shared is None:
+        return total
+    shared = feed(experts.shared, x)
+    if experts.shared_gate is not None:
+        shared = jax.nn.sigmoid(experts.shared_gate(x)) * shared
+    return total + shared
+
+
 def attention_input(layer: Layer, x: Float[Array, "T d"]) -> Float[Array, "T d"]:
     """What the layer's attention reads of the hidden states."""
-    return x if layer.norm_placement == "post-norm" else layer.attention_norm(x)
+    return x if layer.norm_placement == "post-norm" else _normed(layer.attention_norm, x)
+
+
+def _normed(norm: Norm | None, x: Float[Array, "T d"]) -> Float[Array, "T d"]:
+    return x if norm is None else norm(x)
 
 
 def complete_layer(
     layer: Layer, x: Float[Array, "T d"], attended: Float[Array, "T d"]
 ) -> Float[Array, "T d"]:
     """Hidden states after the layer, given what its attention adds (b_O included)."""
+    attended = _normed(layer.attention_out_norm, attended)
+
+    def fed(rows: Array) -> Array:
+        return _normed(layer.feedforward_out_norm, feed(layer.feedforward, rows))
+
     if layer.norm_placement == "post-norm":
-        middle = layer.attention_norm(x + attended)
-        return layer.feedforward_norm(middle + feed(layer.feedforward, middle))
+        middle = _normed(layer.attention_norm, x + attended)
+        return _normed(layer.feedforward_norm, middle + fed(middle))
     if layer.norm_placement == "parallel":
-        return x + attended + feed(layer.feedforward, layer.feedforward_norm(x))
+        return x + attended + fed(_normed(layer.feedforward_norm, x))
     middle = x + attended
-    return middle + feed(layer.feedforward, layer.feedforward_norm(middle))
+    return middle + fed(_normed(layer.feedforward_norm, middle))
 
 
 @eqx.filter_jit
@@ -263,5 +323,5 @@ def read_out(readout: Readout, x: Float[Array, "T d"]) -> Float[Array, "..."]:
     if readout.transform_norm is not None:
         x = readout.transform_norm(x)
     assert readout.lm_head is not None
-    logits = readout.lm_head(x)
+    logits = soft_cap(readout.lm_head(x), readout.softcap)
     return logits[0] if readout.first_only else logits

@@ -62,6 +62,7 @@ def mixed_values(
     scale: float,
     causal: bool = True,
     window: int | None = None,
+    softcap: float | None = None,
 ) -> np.ndarray:
     """Values of the tokens that each token sees, averaged by the softmax, heads side by side.
 
@@ -71,7 +72,8 @@ def mixed_values(
         values: (groups, T, v).
         scale: factor of the logits.
         causal: whether later tokens are hidden.
-        window: tokens that a token sees, up to itself; all when None.
+        window: tokens that a token sees to each side, itself among them; all when None.
+        softcap: c of the logits c tanh(logits / c), or None.
 
     Returns:
         (T, heads v).
@@ -90,17 +92,27 @@ def mixed_values(
         hidden |= np.triu(np.ones((T, T), dtype=bool), 1)
     if window is not None:
         hidden |= np.tril(np.ones((T, T), dtype=bool), -window)
+        hidden |= np.triu(np.ones((T, T), dtype=bool), window)
+    if softcap is not None:
+        logits = softcap * np.tanh(logits / softcap)
     logits = np.where(hidden, -np.inf, logits)
     weights = np.exp(logits - logits.max(axis=-1, keepdims=True))
     weights /= weights.sum(axis=-1, keepdims=True)
     return (weights @ values).swapaxes(0, 1).reshape(T, -1)
 
 
-def linear(stored: Mapping[str, np.ndarray], path: str, rows: np.ndarray) -> np.ndarray:
+def linear(
+    stored: Mapping[str, np.ndarray],
+    path: str,
+    rows: np.ndarray,
+    factors: np.ndarray | None = None,
+) -> np.ndarray:
     """Rows through a map of the file whose matrix has outputs first.
 
     Args:
         path: prefix of the names of matrix and bias; the bias may be absent.
+        factors: (outputs,), of each output; matrix and bias are multiplied in their own precision,
+            as the model's are.
 
     Returns:
         (T, outputs), in float64.
@@ -109,8 +121,11 @@ def linear(stored: Mapping[str, np.ndarray], path: str, rows: np.ndarray) -> np.
         >>> linear({"q.weight": np.array([[1.0, 2.0]])}, "q", np.array([[3.0, 4.0]])).tolist()
         [[11.0]]
     """
-    outputs = rows @ stored[f"{path}.weight"].astype(np.float64).T
-    bias = stored.get(f"{path}.bias")
+    W, bias = stored[f"{path}.weight"], stored.get(f"{path}.bias")
+    if factors is not None:
+        factors = factors.astype(W.dtype)
+        W, bias = factors[:, None] * W, None if bias is None else factors * bias
+    outputs = rows @ W.astype(np.float64).T
     return outputs if bias is None else outputs + bias
 
 
@@ -119,7 +134,8 @@ def fused_heads(
 ) -> np.ndarray:
     """Attention whose queries, keys, values and output are four maps of the file, outputs first.
 
-    Positions may be rotary, groups may share keys, and heads may have norms.
+    Positions may be rotary, groups may share keys, heads may have norms, and the first three maps
+    may be one, all queries before all keys before all values.
 
     Args:
         x: (T, d), the attention's input.
@@ -127,7 +143,7 @@ def fused_heads(
     Examples:
         Zero queries average the values.
 
-        >>> from attlas.transformers.stored_transformer import Names
+        >>> from attlas.transformers.tensor_names import Names
         >>> names = Names(query="q", key="k", value="v", output="o")
         >>> table = StoredTransformer(
         ...     architecture="", names=names, layers=("",), width=1, heads=1, hidden=1, eps=1.0,
@@ -141,9 +157,10 @@ def fused_heads(
     rotary = None if table.rotaries is None else table.rotaries[index]
     layer = table.layers[index if table.order is None else table.order[index]]
     states, groups = np.asarray(x, np.float64), table.groups or table.heads
+    inward = _inward(table, stored, layer, states)
 
-    def prepared(path: str, norm: str, blocks: int) -> np.ndarray:
-        projected = apart(linear(stored, layer + path, states), blocks)
+    def prepared(rows: np.ndarray, norm: str, blocks: int) -> np.ndarray:
+        projected = apart(rows, blocks)
         if norm:
             gain = stored[f"{layer}{norm}.weight"].astype(np.float64) + table.gain_shift
             size = np.sqrt(np.mean(projected**2, axis=-1, keepdims=True) + table.eps)
@@ -152,16 +169,38 @@ def fused_heads(
             return projected
         return turned(projected, np.asarray(rotary.frequencies), interleaved=rotary.interleaved)
 
-    queries = prepared(names.query, names.query_norm, table.heads)
+    queries = prepared(inward[0], names.query_norm, table.heads)
     mixed = mixed_values(
         queries,
-        prepared(names.key, names.key_norm, groups),
-        apart(linear(stored, layer + names.value, states), groups),
+        prepared(inward[1], names.key_norm, groups),
+        apart(inward[2], groups),
         scale=queries.shape[-1] ** -0.5 if table.scales is None else table.scales[index],
         causal=table.causal,
         window=None if table.windows is None else table.windows[index],
+        softcap=table.softcap,
     )
-    return table.residual_scale * linear(stored, layer + names.output, mixed)
+    added = None if table.residual_scale == 1 else np.full(table.width, table.residual_scale)
+    return linear(stored, layer + names.output, mixed, added)
+
+
+def _inward(
+    table: StoredTransformer, stored: Mapping[str, np.ndarray], layer: str, states: np.ndarray
+) -> list[np.ndarray]:
+    """Queries, keys and values of all heads, before norms and rotation."""
+    names, k, groups = table.names, table.size_of_heads, table.groups or table.heads
+    sizes, factors = (table.heads * k, groups * k, groups * k), None
+    if table.turned_factor != 1 and table.rotaries is not None:
+        turning = 2 * table.rotaries[0].frequencies.size
+        of_head = np.where(np.arange(k) < turning, table.turned_factor, 1.0)
+        unit = np.ones(groups * k)
+        factors = [np.tile(of_head, table.heads), np.tile(of_head, groups), unit]
+    if names.fused:
+        joint = None if factors is None else np.concatenate(factors)
+        fused = linear(stored, layer + names.fused, states, joint)
+        return np.split(fused, np.cumsum(sizes)[:2], axis=1)
+    paths = names.query, names.key, names.value
+    each = factors or [None] * 3
+    return [linear(stored, layer + path, states, f) for path, f in zip(paths, each, strict=True)]
 
 
 def readers(

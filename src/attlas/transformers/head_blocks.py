@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 
+import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
@@ -63,6 +64,7 @@ def attention_of(
     rotary: Rotary | None = None,
     query_norm: Norm | None = None,
     key_norm: Norm | None = None,
+    softcap: float | None = None,
 ) -> Attention:
     """The heads of a layer from its four maps, in which blocks of neighbours belong to each head.
 
@@ -99,4 +101,25 @@ def attention_of(
         rotary=rotary,
         query_norm=query_norm,
         key_norm=key_norm,
+        softcap=softcap,
+    )
+
+
+def turned_by(attention: Attention, factor: float) -> Attention:
+    """Heads whose queries and keys are multiplied by a factor, in the coordinates that turn.
+
+    Examples:
+        >>> one = dense(np.eye(4), None)
+        >>> heads = attention_of([one] * 4, 1, causal=True, rotary=Rotary(np.ones(1), False))
+        >>> turned_by(heads, 3.0).W_Q[0].diagonal().tolist()
+        [3.0, 3.0, 1.0, 1.0]
+    """
+    if factor == 1 or attention.rotary is None:
+        return attention
+    turns = jnp.arange(attention.W_Q.shape[2]) < 2 * attention.rotary.frequencies.size
+    factors = jnp.where(turns, factor, 1.0).astype(attention.W_Q.dtype)
+    return eqx.tree_at(
+        lambda heads: (heads.W_Q, heads.b_Q, heads.W_K, heads.b_K),
+        attention,
+        replace_fn=lambda blocks: blocks * jnp.broadcast_to(factors, blocks.shape),
     )

@@ -12,6 +12,7 @@ from attlas.transformers.forward import (
     mix_values,
     placed,
     projections,
+    scaled_logits,
     seen_softmax,
     unite_heads,
     visible,
@@ -55,8 +56,8 @@ def attended_by_blocks(
     mixed = []
     for rows in blocks(attention, x.shape[0]):
         end = rows.stop if attention.causal else x.shape[0]
-        logits = jnp.einsum("hik,hjk->hij", queries[:, rows], keys[:, :end])
-        weights = seen_softmax(attention.scale * logits, seen[rows, :end])
+        products = jnp.einsum("hik,hjk->hij", queries[:, rows], keys[:, :end])
+        weights = seen_softmax(scaled_logits(attention, products), seen[rows, :end])
         mixed.append(mix_values(attention, weights, projected.values[:, :end]))
     return unite_heads(attention, jnp.concatenate(mixed, axis=1))
 

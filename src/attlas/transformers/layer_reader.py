@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from attlas.transformers.canonical import AttentionBlock, Feedforward, Layer
+from attlas.transformers.canonical import AttentionBlock, Experts, Feedforward, Layer
 
 
 @dataclass(frozen=True)
@@ -16,7 +16,7 @@ class LayerReader:
     """
 
     block: Callable[[int], AttentionBlock]
-    feedforward: Callable[[int], Feedforward]
+    feedforward: Callable[[int], Feedforward | Experts]
 
     def __call__(self, stored: int) -> Layer:
         """The whole layer."""
@@ -33,5 +33,10 @@ def read_attention(read_layer: Callable[[int], Layer], stored: int) -> Attention
         return read_layer.block(stored)
     layer = read_layer(stored)
     return AttentionBlock(
-        layer.attention, layer.attention_norm, layer.feedforward_norm, layer.norm_placement
+        layer.attention,
+        layer.attention_norm,
+        layer.feedforward_norm,
+        layer.norm_placement,
+        layer.attention_out_norm,
+        layer.feedforward_out_norm,
     )

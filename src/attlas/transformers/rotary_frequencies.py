@@ -46,8 +46,8 @@ def rotary_rule(config: Configuration, layers: str = "") -> Configuration:
     """The part of a configuration that holds the rule, checked key by key.
 
     Args:
-        layers: the kind of layers, where each kind has a table of its own, such as
-            "full_attention".
+        layers: the kind of layers, where each kind has a table of its own; `rope_scaling` is that
+            of "full_attention".
 
     Returns:
         `rope_scaling`, the older name, where it is not empty, else `rope_parameters`.
@@ -58,7 +58,13 @@ def rotary_rule(config: Configuration, layers: str = "") -> Configuration:
     name = "rope_scaling" if config.section("rope_scaling").values else "rope_parameters"
     rule = config.section(name)
     nested = [key for key, value in rule.values.items() if isinstance(value, Mapping)]
-    if layers and layers in nested:
+    if layers and name == "rope_scaling":
+        rule = rule if layers == "full_attention" else Configuration({})
+    elif layers and rule.values:
+        if layers not in nested:
+            raise UserError(
+                f"rope_parameters in the configuration has no table '{layers}': correct config.json"
+            )
         name, rule = f"{name}.{layers}", rule.section(layers)
     elif nested:
         raise UserError(

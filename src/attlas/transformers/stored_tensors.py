@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 
 from attlas.core.errors import UserError
+from attlas.transformers.canonical import Dense
+from attlas.transformers.head_blocks import dense
 from attlas.transformers.lazy_tensors import LazyTensors
 
 Shapes = Mapping[str, tuple[int, ...]]
@@ -113,3 +115,12 @@ implies (3,): file and configuration are of different models
     def parameters(self) -> int:
         """How many numbers the tensors hold, by their shapes."""
         return sum(math.prod(self._shapes[name]) for name in self._full)
+
+
+def read_dense(stored: StoredTensors, path: str, *, outputs_first: bool = True) -> Dense:
+    """A dense map of the file, without bias where the file has none.
+
+    `outputs_first` says whether rows of the matrix are outputs, as in torch's Linear.
+    """
+    W = stored[f"{path}.weight"]
+    return dense(W, stored.get(f"{path}.bias"), outputs_first=outputs_first)

@@ -3,9 +3,9 @@
 An architecture makes the table from a configuration; see `attlas.transformers.architectures`.
 """
 
+import itertools
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
@@ -14,63 +14,21 @@ from attlas.transformers.canonical import (
     AttentionBlock,
     Dense,
     Embedding,
+    Experts,
     Feedforward,
     Norm,
     Readout,
     Rotary,
 )
-from attlas.transformers.head_blocks import attention_of, dense
+from attlas.transformers.head_blocks import attention_of, turned_by
 from attlas.transformers.layer_reader import LayerReader
 from attlas.transformers.lm_head import read_lm_head, repeated_lm_head
-from attlas.transformers.stored_tensors import Shapes, StoredTensors
+from attlas.transformers.stored_experts import StoredExperts
+from attlas.transformers.stored_tensors import Shapes, StoredTensors, read_dense
+from attlas.transformers.tensor_names import MAPS, Names
 from attlas.transformers.trained_transformer import TrainedTransformer
 
-MAPS = ("query", "key", "value", "fused", "output", "gate", "inner", "outer")
-"""Fields of `Names` that are dense maps of a layer."""
-
-
-class Names(NamedTuple):
-    """Paths of tensors, without the file's prefix and `.weight`; "" for what there is not.
-
-    The first nine stand once in a file, the others in each layer, below the layer's path.
-
-    Attributes:
-        tokens: embedding, one row per token of the vocabulary.
-        token_types: its rows of segments, of which the first is read.
-        token_projection: from narrow tokens to the width, before positions are added.
-        projection: from the embedding to the width, after its norm.
-        last_norm: before the LM head.
-        transform: dense map before the LM head; with a norm, it may be absent from a file.
-        lm_heads: the LM head; the first that a file has counts.
-        lm_biases: full names of the LM head's bias; the first that a file has counts.
-        fused: queries, keys and values in one matrix, in place of `query`, `key` and `value`.
-        gate: of gated units.
-        query_norm: of each head's queries.
-    """
-
-    tokens: str = ""
-    positions: str = ""
-    token_types: str = ""
-    embedding_norm: str = ""
-    token_projection: str = ""
-    projection: str = ""
-    last_norm: str = ""
-    transform: str = ""
-    transform_norm: str = ""
-    lm_heads: tuple[str, ...] = ()
-    lm_biases: tuple[str, ...] = ()
-    query: str = ""
-    key: str = ""
-    value: str = ""
-    fused: str = ""
-    output: str = ""
-    gate: str = ""
-    inner: str = ""
-    outer: str = ""
-    attention_norm: str = ""
-    feedforward_norm: str = ""
-    query_norm: str = ""
-    key_norm: str = ""
+_UNITS = ("gate", "inner", "gate_inner", "outer")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -97,7 +55,9 @@ class StoredTransformer:
         activation: of the feedforward units.
         head_activation: after the transform before the LM head; `activation` when None.
         norm_placement: "pre-norm", "post-norm" or "parallel".
-        centred: LayerNorm, whose norms have biases; else RMSNorm, without.
+        first_norm: whether the first layer has a norm before its attention.
+        centred: LayerNorm, else RMSNorm.
+        biased_norms: whether norms have a bias in the file.
         scaled_norms: whether norms have a gain (and bias) in the file.
         gain_shift: added to a stored gain: 1 for gemma, which stores gain - 1.
         biased: fields of `MAPS` that have a bias.
@@ -106,11 +66,15 @@ class StoredTransformer:
             queries, then all keys, then all values.
         causal: whether a token sees those up to itself only.
         scales: factor of the logits of each layer; k^(-1/2) when None.
-        windows: tokens that each layer sees, up to the token itself; all when None.
+        softcap: c of logits c tanh(logit / c), or None.
+        windows: tokens that each layer sees to each side, the token among them; all when None.
         rotaries: rotary positions of each layer, or None.
+        turned_factor: of coordinates that turn, in queries and in keys.
         residual_scale: factor of what attention and feedforward units add.
         embedding_scale: factor of a token's row.
         readout_scale: factor of the LM head's logits.
+        readout_softcap: c of the LM head's logits, or None.
+        experts: what stands in place of the feedforward units of some layers, or None.
         tied: whether the embedding is the LM head too, where the file has no other.
         required: shapes of further tensors that must be there.
         optional: shapes of further tensors that may be there.
@@ -138,7 +102,9 @@ class StoredTransformer:
     activation: str
     head_activation: str | None = None
     norm_placement: str
+    first_norm: bool = True
     centred: bool = True
+    biased_norms: bool | None = None
     scaled_norms: bool = True
     gain_shift: float = 0.0
     biased: Collection[str] = MAPS
@@ -146,11 +112,15 @@ class StoredTransformer:
     fused_by_head: bool = False
     causal: bool
     scales: tuple[float, ...] | None = None
+    softcap: float | None = None
     windows: tuple[int | None, ...] | None = None
     rotaries: tuple[Rotary, ...] | None = None
+    turned_factor: float = 1.0
     residual_scale: float = 1.0
     embedding_scale: float = 1.0
     readout_scale: float = 1.0
+    readout_softcap: float | None = None
+    experts: StoredExperts | None = None
     tied: bool = True
     required: Shapes | None = None
     optional: Shapes | None = None
@@ -214,8 +184,9 @@ class StoredTransformer:
 
     def layer_shapes(self, path: str) -> dict[str, tuple[int, ...]]:
         """Shape of each tensor of a layer, by name below the file's prefix."""
-        names, d, m, k = self.names, self.width, self.hidden, self._k
+        names, d, m, k = self.names, self.width, self.hidden, self.size_of_heads
         q, g = self.heads * k, (self.groups or self.heads) * k
+        sparse = self.experts is not None and path in self.experts.layers
         sizes = {
             "query": (q, d),
             "key": (g, d),
@@ -224,9 +195,13 @@ class StoredTransformer:
             "output": (d, q),
             "gate": (m, d),
             "inner": (m, d),
+            "gate_inner": (2 * m, d),
             "outer": (d, m),
         }
         shapes: dict[str, tuple[int, ...]] = {}
+        if self.experts is not None and sparse:
+            shapes |= self.experts.shapes(path, d)
+            sizes = {role: shape for role, shape in sizes.items() if role not in _UNITS}
         for role, (outputs, inputs) in sizes.items():
             below: str = getattr(names, role)
             if below:
@@ -235,8 +210,10 @@ class StoredTransformer:
                 if role in self.biased:
                     shapes[f"{path}{below}.bias"] = (outputs,)
         for below, size in (
-            (names.attention_norm, d),
+            (self._attention_norm(path), d),
             (names.feedforward_norm, d),
+            (names.attention_out_norm, d),
+            (names.feedforward_out_norm, d),
             (names.query_norm, k),
             (names.key_norm, k),
         ):
@@ -249,13 +226,23 @@ class StoredTransformer:
         return self.embedding_width or self.width
 
     @property
-    def _k(self) -> int:
+    def size_of_heads(self) -> int:
+        """Coordinates of a query."""
         return self.head_size or self.width // self.heads
+
+    @property
+    def _norms_have_biases(self) -> bool:
+        return self.centred if self.biased_norms is None else self.biased_norms
+
+    def _attention_norm(self, layer: str) -> str:
+        """Name of the norm before the attention of a layer, empty where it has none."""
+        without = not self.first_norm and layer == self.layers[0]
+        return "" if without else self.names.attention_norm
 
     def _norm_shapes(self, path: str, size: int) -> dict[str, tuple[int, ...]]:
         if not path or not self.scaled_norms:
             return {}
-        tensors = ("weight", "bias") if self.centred else ("weight",)
+        tensors = ("weight", "bias") if self._norms_have_biases else ("weight",)
         return {f"{path}.{part}": (size,) for part in tensors}
 
     def _optional_shapes(self) -> Shapes:
@@ -306,6 +293,7 @@ class StoredTransformer:
             else None,
             lm_head=head,
             activation=self.head_activation or self.activation,
+            softcap=self.readout_softcap,
         )
 
     @property
@@ -326,7 +314,8 @@ class StoredTransformer:
             gain = jnp.ones(self.width, stored[f"{self.names.tokens}.weight"].dtype)
             return Norm(gain, jnp.zeros_like(gain), self.eps, self.centred)
         gain = jnp.asarray(stored[f"{path}.weight"]) + self.gain_shift
-        bias = jnp.asarray(stored[f"{path}.bias"]) if self.centred else jnp.zeros_like(gain)
+        has_bias = self._norms_have_biases
+        bias = jnp.asarray(stored[f"{path}.bias"]) if has_bias else jnp.zeros_like(gain)
         return Norm(gain, bias, self.eps, self.centred)
 
     def _map(self, stored: StoredTensors, index: int, below: str) -> Dense:
@@ -337,14 +326,19 @@ class StoredTransformer:
         outward = self._map(stored, index, below)
         return outward if self.residual_scale == 1 else _scaled(outward, self.residual_scale)
 
-    def _feedforward(self, stored: StoredTensors, index: int) -> Feedforward:
-        names = self.names
-        return Feedforward(
-            self._map(stored, index, names.inner),
-            self._residual_map(stored, index, names.outer),
-            self._map(stored, index, names.gate) if names.gate else None,
-            self.activation,
-        )
+    def _feedforward(self, stored: StoredTensors, index: int) -> Feedforward | Experts:
+        names, path = self.names, self.layers[index]
+        if self.experts is not None and path in self.experts.layers:
+            return self.experts.read(stored, path, self.activation)
+        if names.gate_inner:
+            both = self._map(stored, index, names.gate_inner)
+            halves = slice(self.hidden), slice(self.hidden, None)
+            gate, inner = (Dense(both.W[:, half], both.b[half]) for half in halves)
+        else:
+            gate = self._map(stored, index, names.gate) if names.gate else None
+            inner = self._map(stored, index, names.inner)
+        outer = self._residual_map(stored, index, names.outer)
+        return Feedforward(inner, outer, gate, self.activation)
 
     def _inward_maps(self, stored: StoredTensors, index: int) -> list[Dense]:
         """Queries, keys and values of all heads."""
@@ -354,15 +348,21 @@ class StoredTransformer:
                 self._map(stored, index, path) for path in (names.query, names.key, names.value)
             ]
         fused = self._map(stored, index, names.fused)
-        blocks = self.heads if self.fused_by_head else 1
-        W, b = fused.W.reshape(len(fused.W), blocks, 3, -1), fused.b.reshape(blocks, 3, -1)
-        return [Dense(W[:, :, i].reshape(len(W), -1), b[:, i].reshape(-1)) for i in range(3)]
+        if self.fused_by_head:
+            heads = self.heads
+            W, b = fused.W.reshape(len(fused.W), heads, 3, -1), fused.b.reshape(heads, 3, -1)
+            return [Dense(W[:, :, i].reshape(len(W), -1), b[:, i].reshape(-1)) for i in range(3)]
+        k, groups = self.size_of_heads, self.groups or self.heads
+        ends = (0, self.heads * k, (self.heads + groups) * k, None)
+        parts = [slice(*pair) for pair in itertools.pairwise(ends)]
+        return [Dense(fused.W[:, part], fused.b[part]) for part in parts]
 
     def _block(self, stored: StoredTensors, index: int) -> AttentionBlock:
-        def norm(below: str) -> Norm:
-            return self.norm(stored, self.layers[index] + below)
+        path, names = self.layers[index], self.names
 
-        names = self.names
+        def norm(below: str) -> Norm | None:
+            return self.norm(stored, path + below) if below else None
+
         attention = attention_of(
             [*self._inward_maps(stored, index), self._residual_map(stored, index, names.output)],
             self.heads,
@@ -371,22 +371,19 @@ class StoredTransformer:
             scale=None if self.scales is None else self.scales[index],
             window=None if self.windows is None else self.windows[index],
             rotary=None if self.rotaries is None else self.rotaries[index],
-            query_norm=norm(names.query_norm) if names.query_norm else None,
-            key_norm=norm(names.key_norm) if names.key_norm else None,
+            query_norm=norm(names.query_norm),
+            key_norm=norm(names.key_norm),
+            softcap=self.softcap,
         )
         return AttentionBlock(
-            attention, norm(names.attention_norm), norm(names.feedforward_norm), self.norm_placement
+            turned_by(attention, self.turned_factor),
+            norm(self._attention_norm(path)),
+            norm(names.feedforward_norm),
+            self.norm_placement,
+            norm(names.attention_out_norm),
+            norm(names.feedforward_out_norm),
         )
 
 
 def _scaled(outward: Dense, factor: float) -> Dense:
     return Dense(factor * outward.W, factor * outward.b)
-
-
-def read_dense(stored: StoredTensors, path: str, *, outputs_first: bool = True) -> Dense:
-    """A dense map of the file, without bias where the file has none.
-
-    `outputs_first` says whether rows of the matrix are outputs, as in torch's Linear.
-    """
-    W = stored[f"{path}.weight"]
-    return dense(W, stored.get(f"{path}.bias"), outputs_first=outputs_first)

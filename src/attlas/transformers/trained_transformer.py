@@ -114,9 +114,12 @@ class TrainedTransformer:
             layer, None where there is none.
         """
         layer = self.block(index) if block is None else block
-        if layer.norm_placement != "post-norm":
+        post_norm = layer.norm_placement == "post-norm"
+        if not post_norm and layer.attention_norm is not None:
             return layer.attention_norm, None
         if index > 0:
+            if not post_norm:
+                return None, None
             last = self.block(index - 1) if before is None else before
             return last.feedforward_norm, None
         embedding = self.embedding

@@ -9,8 +9,9 @@ from random_transformer import random_attention
 
 from attlas.audit.data_level.head_attack import ball_attack, local_attack
 from attlas.audit.data_level.head_certificate import local_certificate
-from attlas.audit.data_level.reduced_heads import read_rows, reduce_heads
+from attlas.audit.data_level.reduced_heads import head_maps, read_rows, reduce_heads
 from attlas.bounds.attention.ball_lipschitz import ball_lipschitz
+from attlas.bounds.attention.local_lipschitz import local_lipschitz
 from attlas.transformers.forward import attention_weights, head_outputs, visible
 
 T, D = 5, 6
@@ -20,6 +21,8 @@ KINDS = [
     {"rotary": True},
     {"rotary": True, "causal": False},
     {"norms": True, "rotary": True},
+    {"softcap": 0.7, "rotary": True, "causal": False},
+    {"softcap": 0.7},
 ]
 
 
@@ -98,6 +101,38 @@ def test_a_part_of_the_certificate_alone_is_none():
     values = attention.W_V[jnp.array(attention.group)] @ attention.W_O
     through = jnp.linalg.norm(values, 2, axis=(1, 2)) * jnp.linalg.norm(weights, 2, axis=(1, 2))
     assert np.any(exact_norms(attention, x) > 2 * through)
+
+
+@pytest.mark.thorough
+def test_a_cap_needs_a_bound_of_its_own():
+    """The control: the covariance of values and keys bounds no head whose logits are capped."""
+    draw = np.random.default_rng(1)
+    largest, plain = 0.0, 0.0
+    for _ in range(10):
+        attention = random_attention(draw, softcap=0.7, causal=False)
+        attention = eqx.tree_at(lambda a: a.b_K, attention, 10 * attention.b_K)
+        x = jnp.asarray(draw.normal(size=(T, D)))
+        exact = exact_norms(attention, x)
+        largest = max(largest, float(jnp.max(exact / reduced(attention, x)[0])))
+        plain = max(plain, float(jnp.max(exact / covariance_bounds(attention, x))))
+    assert largest < 1 < plain
+
+
+@jax.jit
+def covariance_bounds(attention, x):
+    """What the certificate of a head without a cap says of the weights of one with a cap."""
+    seen = visible(attention, T)
+
+    def one(head, y):
+        queries, keys, weights = head_maps(attention, head, y, seen)
+        unit = jnp.eye(head.W_V.shape[1])
+        maps = (head.W_Q, head.W_K, head.W_V, unit)
+        return local_lipschitz(
+            weights, queries, keys, y @ head.W_V, *maps, attention.scale, squarings=8
+        ).total
+
+    heads = reduce_heads(attention)
+    return jax.vmap(one)(heads, read_rows(heads, x))
 
 
 def certified_in_ball(attention, radius):

@@ -23,6 +23,7 @@ CASES = {
     "parallel": {"norm_placement": "parallel"},
     "rotary, norms of heads, one group": {"rotary": True, "norms": True, "H": 4},
     "outputs": {"causal": False},
+    "capped logits, norms behind": {"softcap": 0.8, "out_norms": True},
 }
 
 

@@ -8,6 +8,7 @@ from jaxtyping import Array, Bool, Float
 
 from attlas.audit.data_level.reduced_heads import ReducedHeads, head_maps, turned
 from attlas.bounds.attention.local_lipschitz import local_lipschitz
+from attlas.norms.matrix import spectral_norm
 from attlas.transformers.canonical import Attention
 
 SQUARINGS = 8
@@ -46,7 +47,27 @@ def local_certificate(
         key_maps,
         SQUARINGS,
     )
+    if attention.softcap is not None:
+        rest = query_maps, attention.scale
+        bound = bound._replace(by_queries=_capped(weights, y @ head.W_V, keys, head.W_Q, *rest))
     return bound.total
+
+
+def _capped(
+    weights: Array, values: Array, keys: Array, W_Q: Array, query_maps: Array | None, scale: float
+) -> Array:
+    """max_i sum_j p_ij |v_j - o_i| |w_ij|, which holds whatever slopes of at most 1 a cap has.
+
+    Slopes take the mean of v_j - o_i away from zero, so that no covariance bounds the part of the
+    queries. The part of the keys bounds each slope by 1 already.
+    """
+    n, eps = weights.shape[0], float(jnp.finfo(weights.dtype).eps)
+    loss = (2 * n + 4 * max(W_Q.shape[1], values.shape[1]) + 64) * eps
+    longest = jnp.max(jnp.linalg.norm(values, axis=-1))
+    away = jnp.linalg.norm(values[None] - (weights @ values)[:, None], axis=-1) + loss * longest
+    sums = jnp.sum(weights * away * jnp.linalg.norm(keys, axis=-1)[None], axis=1)
+    turned_by = 1.0 if query_maps is None else spectral_norm(query_maps, upper=True)
+    return scale * spectral_norm(W_Q, upper=True) * jnp.max(turned_by * sums) * (1 + loss)
 
 
 def _derivatives(

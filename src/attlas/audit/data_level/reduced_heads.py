@@ -12,7 +12,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
 from attlas.transformers.canonical import Attention, Norm
-from attlas.transformers.forward import rotate
+from attlas.transformers.forward import rotate, scaled_logits
 
 
 class ReducedHeads(NamedTuple):
@@ -101,7 +101,7 @@ def head_maps(
     """
     queries = turned(attention, attention.query_norm, y @ head.W_Q + head.b_Q[None])
     keys = turned(attention, attention.key_norm, y @ head.W_K + head.b_K[None])
-    logits = jnp.where(seen, attention.scale * queries @ keys.T, -jnp.inf)
+    logits = jnp.where(seen, scaled_logits(attention, queries @ keys.T), -jnp.inf)
     return queries, keys, jax.nn.softmax(logits, axis=-1)
 
 

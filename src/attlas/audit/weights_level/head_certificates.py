@@ -88,7 +88,7 @@ def head_certificates(
 
     Returns:
         Values of `CERTIFICATES`, one per head. A norm of queries and keys bounds the logits by its
-        gains; the head then has no bound on its Lipschitz constant here.
+        gains, and a soft cap by itself; the head then has no bound on its Lipschitz constant here.
     """
     heads = len(folded.group)
     infinite = np.full(heads, np.inf)
@@ -109,6 +109,10 @@ def head_certificates(
             query_part = by_query if folded.rotary is not None else 0.0
             spread = largest_logit(core, radius, by_key, query_part)
             lipschitz = ball_lipschitz(value, core, radius, context, by_key, query_part)
+        if folded.softcap is not None:
+            # the cap brings no two logits further apart than they are
+            largest, spread = (jnp.minimum(each, folded.softcap) for each in (largest, spread))
+            lipschitz = infinite
         floor = _floor(spread, context)
     values = {
         "radius": radius,

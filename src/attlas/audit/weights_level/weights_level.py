@@ -291,6 +291,7 @@ def _selected(attention: Attention, heads: range) -> Attention:
         rotary=unchanged[1],
         query_norm=unchanged[2],
         key_norm=unchanged[3],
+        softcap=attention.softcap,
     )
 
 

@@ -9,7 +9,8 @@ from attlas.transformers.activations import ACTIVATIONS
 from attlas.transformers.configuration import Configuration
 from attlas.transformers.fused_reference import apart, mixed_values
 from attlas.transformers.settings import Settings
-from attlas.transformers.stored_transformer import Names, StoredTransformer
+from attlas.transformers.stored_transformer import StoredTransformer
+from attlas.transformers.tensor_names import Names
 from attlas.transformers.trained_transformer import TrainedTransformer
 
 SETTINGS = {

@@ -12,7 +12,8 @@ from attlas.transformers.configuration import Configuration
 from attlas.transformers.fused_reference import apart, linear, mixed_values, turned
 from attlas.transformers.rotary_frequencies import rotary_frequencies, rotary_rule
 from attlas.transformers.settings import Settings
-from attlas.transformers.stored_transformer import MAPS, Names, StoredTransformer
+from attlas.transformers.stored_transformer import StoredTransformer
+from attlas.transformers.tensor_names import MAPS, Names
 from attlas.transformers.trained_transformer import TrainedTransformer
 
 SETTINGS = {

@@ -10,7 +10,8 @@ from attlas.transformers.configuration import Configuration
 from attlas.transformers.fused_reference import readers
 from attlas.transformers.rotary_frequencies import rotary_positions, rotary_rule
 from attlas.transformers.settings import Settings
-from attlas.transformers.stored_transformer import Names, StoredTransformer
+from attlas.transformers.stored_transformer import StoredTransformer
+from attlas.transformers.tensor_names import Names
 
 _READ = (
     *("head_dim", "hidden_act", "hidden_size", "intermediate_size", "layer_types"),
@@ -74,7 +75,8 @@ _NAMES = Names(
 )
 
 
-def _table(config: Mapping[str, Any]) -> StoredTransformer:
+def decoder_table(config: Mapping[str, Any]) -> StoredTransformer:
+    """What a configuration says, for these models and for those that differ from one of them."""
     values = Configuration(config)
     kind = values.word("model_type")
     gemma = kind == "gemma"
@@ -129,7 +131,7 @@ def _table(config: Mapping[str, Any]) -> StoredTransformer:
     )
 
 
-read, fused_attention = readers(_table)
+read, fused_attention = readers(decoder_table)
 
 
 def _multipliers(values: Configuration, kind: str, head_size: int) -> dict[str, float]:

@@ -7,7 +7,8 @@ from attlas.transformers.activations import ACTIVATIONS
 from attlas.transformers.configuration import Configuration
 from attlas.transformers.fused_reference import readers
 from attlas.transformers.settings import Settings
-from attlas.transformers.stored_transformer import MAPS, Names, StoredTransformer
+from attlas.transformers.stored_transformer import StoredTransformer
+from attlas.transformers.tensor_names import MAPS, Names
 
 SETTINGS = {
     "opt": Settings(

@@ -13,7 +13,9 @@ from attlas.transformers.configuration import Configuration
 from attlas.transformers.fused_reference import fused_heads
 from attlas.transformers.head_blocks import dense
 from attlas.transformers.settings import Settings
-from attlas.transformers.stored_transformer import MAPS, Names, StoredTransformer, read_dense
+from attlas.transformers.stored_tensors import read_dense
+from attlas.transformers.stored_transformer import StoredTransformer
+from attlas.transformers.tensor_names import MAPS, Names
 from attlas.transformers.trained_transformer import TrainedTransformer
 
 SETTINGS = {

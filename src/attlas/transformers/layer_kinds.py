@@ -1,0 +1,32 @@
+"""Which layers of a model see every token, and which a window."""
+
+from attlas.core.errors import UserError
+from attlas.transformers.configuration import Configuration
+
+FULL, SLIDING = "full_attention", "sliding_attention"
+
+
+def layer_kinds(values: Configuration, layers: int, default: tuple[str, ...]) -> tuple[str, ...]:
+    """The kind of each layer, as `layer_types` says.
+
+    Args:
+        default: the kinds where the configuration says nothing, over and over.
+
+    Raises:
+        UserError: if a kind is not read, or one is not said for each layer.
+
+    Examples:
+        >>> layer_kinds(Configuration({}), 3, (SLIDING, FULL))
+        ('sliding_attention', 'full_attention', 'sliding_attention')
+    """
+    if not values.has("layer_types"):
+        return tuple(default[index % len(default)] for index in range(layers))
+    kinds = values.values["layer_types"]
+    each = kinds if isinstance(kinds, list | tuple) else ()
+    named = [str(kind) for kind in each if kind in (FULL, SLIDING)]
+    if not len(named) == len(each) == layers:
+        raise UserError(
+            f"layer_types = {kinds!s:.80} in the configuration is not supported: one of {FULL}, "
+            f"{SLIDING} for each of the {layers} layers is"
+        )
+    return tuple(named)
