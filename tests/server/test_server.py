@@ -42,7 +42,7 @@ def squares(x, y, *, factor=1.0):
 @pytest.mark.thorough
 def test_a_client_finds_a_counterexample_and_replays_it(tmp_path):
     assert anyio.run(_conversation, tmp_path) == {
-        *("check", "challenge", "replay", "power", "coverage")
+        *("check", "challenge", "replay", "power", "coverage", "certify")
     }
 
 
@@ -87,6 +87,11 @@ async def _conversation(folder: Path) -> set[str]:
         assert power["detects_from"] == [2]
         await call("check", claims=["lemma-12"])
         assert (folder / "results" / "verdicts" / "julistiono2024optimizing").is_dir()
+
+        (folder / "model.csv").write_text("correct\n" + 95 * "1\n" + 5 * "0\n")
+        (model,) = (await call("certify", files=["model.csv"]))["guarantees"]
+        assert model["empirical"] == 0.05
+        assert 0.05 < model["bound"] < 0.2
 
         assert "is not of type 'array'" in await refusal("check", claims="lemma-12")
         assert "did you mean lemma-12" in await refusal("check", claims=["lema-12"])

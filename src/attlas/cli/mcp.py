@@ -17,7 +17,7 @@ def mcp(
         float, typer.Option(min=0.5, metavar="GIB", help="Largest memory of one call.")
     ] = 4.0,
 ) -> None:
-    """Offer check, challenge, replay, power and coverage as tools by the Model Context Protocol."""
+    """Offer the checks as tools to language models, by the Model Context Protocol."""
     require_machine()
     importlib.import_module("mcp")  # before what it depends on, so that its extra is named
     from attlas.server.child import Limits

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from attlas.certificates.document import certification_schema
 from attlas.experiments.schema import schema, violations_of
 
 _SOURCE = {
@@ -21,6 +22,8 @@ _WITNESS = {
     "description": "arrays of one instance by name, as nested lists; infinity and NaN as text",
 }
 
+_COLUMNS = ("loss", "correct", "label", "prediction", "example", "group")
+
 DESCRIPTIONS = {
     "check": "Test claims (theorems as Python functions) on random instances, and their "
     "controls, false variants that must fail. SUPPORTED is no proof. A claim whose report has "
@@ -32,6 +35,8 @@ DESCRIPTIONS = {
     "factor of 2 says little about its constant.",
     "coverage": "For every statement of a paper that was read from LaTeX: executed, proved, to "
     "do, or not executable with the reason.",
+    "certify": "From files of a model's predictions on independent examples: how often it is wrong "
+    "on new examples, at most, with probability 1 - delta.",
 }
 
 
@@ -54,6 +59,7 @@ def input_schemas() -> dict[str, dict[str, Any]]:
     rounds = {"type": "integer", "minimum": 0, "maximum": 1000, "default": 0}
     places = "names of claims or papers, or places: a file, a folder, FILE.py:NAME; with a source "
     claims = {"type": "array", "items": {"type": "string"}, "maxItems": 1000}
+    text = {"type": "string"}
     factors = {"type": "array", "items": {"type": "number", "exclusiveMinimum": 1}, "minItems": 1}
     return {
         "check": _object({
@@ -74,6 +80,15 @@ def input_schemas() -> dict[str, dict[str, Any]]:
         "coverage": _object(
             {"folder": {"type": "string", "description": "folder of the paper's project"}},
             "folder",
+        ),
+        "certify": _object(
+            {
+                "files": {"type": "array", "items": {"type": "string"}, "minItems": 1},
+                "columns": _object(dict.fromkeys(_COLUMNS, text)),
+                "delta": {"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1},
+                "at_most": {"type": "number", "minimum": 0, "maximum": 1},
+            },
+            "files",
         ),
     }  # fmt: skip
 
@@ -125,10 +140,11 @@ def output_schemas() -> dict[str, dict[str, Any]]:
             "changes": {"type": "array", "items": text},
         },
     }
-    return {
+    tools = {
         name: {**_object(properties, *properties), "$defs": definitions}
         for name, properties in outputs.items()
     }
+    return {**tools, "certify": certification_schema()}
 
 
 def first_error(document: Any, wanted: dict[str, Any]) -> str:

@@ -112,12 +112,32 @@ def coverage(arguments: Mapping[str, Any], results: Path) -> dict[str, Any]:
     return coverage_document(coverage_of_project(Path(arguments["folder"]), Store(results)))
 
 
+def certify(arguments: Mapping[str, Any], results: Path) -> dict[str, Any]:
+    """How often models are wrong on new examples, from files of their predictions."""
+    del results
+    from attlas.certificates.certify import certify as guarantee
+    from attlas.certificates.columns import Columns
+    from attlas.certificates.document import certification_json
+    from attlas.certificates.prediction_file import read_predictions
+
+    columns = Columns(**arguments.get("columns", {}))
+    files = list(map(Path, arguments["files"]))
+    stems = [file.stem for file in files]
+    models = [
+        read_predictions(file, columns, file.stem if stems.count(file.stem) == 1 else str(file))
+        for file in files
+    ]
+    options = {name: arguments[name] for name in ("delta", "at_most") if name in arguments}
+    return certification_json(guarantee(models, **options))
+
+
 TASKS: dict[str, Callable[[Mapping[str, Any], Path], dict[str, Any]]] = {
     "check": check,
     "challenge": challenge,
     "replay": replay,
     "power": power,
     "coverage": coverage,
+    "certify": certify,
 }
 
 
