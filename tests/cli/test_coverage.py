@@ -68,6 +68,34 @@ def test_a_statement_that_is_executed_counts(paper, capsys):
     assert "attlas@thm:descent" in (paper / "a.sty").read_text()
 
 
+def test_the_stubs_follow_the_paper_and_the_claims_stay(paper, capsys):
+    (paper / "claims_01_results.py").write_text(CLAIM)
+    assert run("check", "--processes", "1") == 0
+    main_file = paper.parent / "tex" / "main.tex"
+    text = main_file.read_text().replace(r"\le \tr A", r"\le 2 \tr A")
+    new = r"\begin{lemma}\label{lem:new} $1 < 2$ \end{lemma} \input"
+    main_file.write_text(text.replace(r"\input", new))
+    capsys.readouterr()
+    update = "new", "paper", "doe2026", "--folder", ".", "--from", "../tex/main.tex"
+    assert run(*update) == 0
+    said = capsys.readouterr().out
+    assert "Theorem 1.1 (thm:descent) is worded otherwise now at main.tex:17: read it" in said
+    assert "Lemma 1.2 (lem:new) is new: it has a stub" in said
+    assert (paper / "claims_01_results.py").read_text() == CLAIM
+    assert '@todo("Lemma 1.2"' in (paper / "claims_new_01_results.py").read_text()
+    assert run("coverage", "--json", "c.json") == 0
+    rows = {s["locator"]: s for s in json.loads((paper / "c.json").read_text())["statements"]}
+    assert rows["Theorem 1.1"]["remark"].startswith("reworded since its claims were written")
+    assert rows["Lemma 1.2"]["state"] == "to do"
+    assert run("coverage", "--reread", "Theorem 1.1", "--json", "c.json") == 0
+    assert "reworded" not in (paper / "c.json").read_text()
+    assert run("coverage", "--reread", "Theorem 1.1") == 2
+    assert "no statement that was reworded: there are none" in capsys.readouterr().err
+    assert run(*update) == 0
+    assert "no statement has changed" in capsys.readouterr().out
+    assert run("new", "paper", "b2026", "--renumber") == 2
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [

@@ -12,7 +12,7 @@ from attlas.core.errors import UserError
 from attlas.experiments.store import Store
 from attlas.experiments.verdicts import write_report
 from attlas.projects.latex.statements import read_paper
-from attlas.projects.latex.stubs import STATEMENTS, statements_document
+from attlas.projects.latex.stubs import STATEMENTS, statements_text
 from attlas.site.coverage import State, changes, coverage, coverage_table, macro_file
 from attlas.verify.check import check
 
@@ -34,11 +34,9 @@ def lemma():
 
 @pytest.fixture
 def folder(tmp_path):
-    import json
-
-    main = sample_paper.write(tmp_path)
-    document = statements_document(read_paper(main), "main.tex")
-    (tmp_path / STATEMENTS).write_text(json.dumps(document))
+    paper = read_paper(sample_paper.write(tmp_path))
+    text = statements_text(paper.title, paper.statements, "main.tex")
+    (tmp_path / STATEMENTS).write_text(text)
     return tmp_path
 
 
@@ -85,7 +83,7 @@ def test_renumbered_reworded_new_and_removed_statements_are_noticed(folder):
     said = changes(old, read_paper(folder / "main.tex").statements)
     assert said == (
         "Theorem 1.1 (thm:descent) is worded otherwise now: read main.tex:17",
-        "Proposition 2.1 (prop:half) is now Proposition 3.1: change the locator of its claims",
+        "Proposition 2.1 (prop:half) is now Proposition 3.1",
         "Lemma 2.2 (lem:exists) is gone from the sources",
         "Lemma 1.2 is new at main.tex:20: it has no stub",
     )

@@ -1,11 +1,16 @@
 """`attlas coverage`: which statements of a paper are executed, proved or to do."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from attlas.cli.session import session_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from attlas.site.coverage import Coverage
 
 
 def coverage(
@@ -25,6 +30,14 @@ def coverage(
     latex_file: Annotated[
         Path | None, typer.Option("--latex", metavar="FILE", help="Write the table as LaTeX.")
     ] = None,
+    reread: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--reread",
+            metavar="STATEMENT",
+            help="The claims of this reworded statement are of its new text; repeatable.",
+        ),
+    ] = None,
     macros: Annotated[
         Path | None,
         typer.Option(
@@ -35,22 +48,15 @@ def coverage(
     """Say for every statement of a paper's LaTeX whether it is executed, proved or to do."""
     import json
 
-    from attlas.display.terminal import show_table
     from attlas.experiments.store import Store
     from attlas.experiments.text_file import write_text_file
     from attlas.site import coverage as site
 
+    if reread:
+        _mark_as_read(place, reread)
     store = Store(session_of(context).results)
     result = site.coverage_of_project(place, store)
-    rows = [
-        (row.statement.locator, row.statement.title, str(row.state), row.remark)
-        for row in result.rows
-    ]
-    show_table(("statement", "title", "state", "remark"), rows)
-    counts = ", ".join(f"{number} {state}" for state, number in result.counts.items() if number)
-    typer.echo(f"{len(rows)} statements: {counts or 'none'}; {100 * result.share:.0f} % executed")
-    for line in (*result.changes, *store.notes):
-        typer.echo(f"attlas: {line}", err=True)
+    _show(result, store.notes)
     if json_file:
         text = json.dumps(site.coverage_document(result), indent=1, ensure_ascii=False)
         write_text_file(json_file, text, "--json")
@@ -60,3 +66,24 @@ def coverage(
         write_text_file(macros, site.macro_file(result), "--macros")
     if result.share < at_least:
         raise typer.Exit(1)
+
+
+def _mark_as_read(place: Path, locators: list[str]) -> None:
+    from attlas.experiments.text_file import write_text_file
+    from attlas.projects.latex.stubs import STATEMENTS, marked_as_read
+
+    write_text_file(place / STATEMENTS, marked_as_read(place, locators), "--reread")
+
+
+def _show(result: "Coverage", notes: "Sequence[str]") -> None:
+    from attlas.display.terminal import show_table
+
+    rows = [
+        (row.statement.locator, row.statement.title, str(row.state), row.remark)
+        for row in result.rows
+    ]
+    show_table(("statement", "title", "state", "remark"), rows)
+    counts = ", ".join(f"{number} {state}" for state, number in result.counts.items() if number)
+    typer.echo(f"{len(rows)} statements: {counts or 'none'}; {100 * result.share:.0f} % executed")
+    for line in (*result.changes, *notes):
+        typer.echo(f"attlas: {line}", err=True)

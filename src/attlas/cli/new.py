@@ -3,9 +3,12 @@
 from collections.abc import Mapping
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+if TYPE_CHECKING:
+    from attlas.projects.latex.statements import PrintedPaper
 
 FILES = {
     "claims_example.py": "claims_example.py.txt",
@@ -53,21 +56,28 @@ def new(
             help="LaTeX of the paper, its folder or an archive: a stub for every statement.",
         ),
     ] = None,
+    renumber: Annotated[
+        bool,
+        typer.Option("--renumber", help="Write new numbers of statements into your claims too."),
+    ] = False,
 ) -> None:
     """Write the folder of a new paper: a claim of every kind, an experiment, a test, a CI file."""
+    from attlas.core.errors import UserError
+
     del what  # there is only one kind
     where = Path(key) if folder is None else folder
+    if renumber and sources is None:
+        raise UserError("--renumber is for a paper that was read from LaTeX: give --from")
     if sources is not None:
-        _from_latex(key, title, where, sources)
+        _from_latex(key, title, where, sources, renumber)
         return
     for path in write_paper(key, title or key, where):
         typer.echo(f"{path}")
     typer.echo(f"next: cd {where} && attlas check")
 
 
-def _from_latex(key: str, title: str, folder: Path, sources: Path) -> None:
-    """Write the project of a paper whose LaTeX is there, and say what could not be read."""
-    import json
+def _from_latex(key: str, title: str, folder: Path, sources: Path, renumber: bool) -> None:
+    """Write or update the project of a paper whose LaTeX is there; say what could not be read."""
     import os
     from collections import Counter
 
@@ -79,23 +89,46 @@ def _from_latex(key: str, title: str, folder: Path, sources: Path) -> None:
         raise UserError(f"--from {sources} is missing: name a .tex file, a folder or an archive")
     paper = read_paper(sources)
     where = os.path.relpath(sources.resolve(), folder.resolve())
-    document = stubs.statements_document(paper, where)
     texts = {
         **stubs.stub_files(paper),
-        stubs.STATEMENTS: json.dumps(document, indent=1, ensure_ascii=False) + "\n",
+        stubs.STATEMENTS: stubs.statements_text(paper.title, paper.statements, where),
         stubs.NOTATION: stubs.notation(paper),
     }
     named = title or "".join(c for c in paper.title if c not in '{}"\\') or key
     if not any(statement.role == "statement" for statement in paper.statements):
         raise UserError(f"--from {sources}: {paper.notes[-1] if paper.notes else 'no statement'}")
-    for path in write_paper(key, named, folder, FROM_LATEX, texts):
-        typer.echo(f"{path}")
+    if (folder / stubs.STATEMENTS).exists():
+        _update(folder, paper, where, renumber)
+    else:
+        for path in write_paper(key, named, folder, FROM_LATEX, texts):
+            typer.echo(f"{path}")
     for note in paper.notes:
         typer.echo(f"attlas: {note}", err=True)
     kinds = Counter(statement.kind for statement in paper.statements)
     counted = ", ".join(f"{number} {kind}" for kind, number in kinds.most_common())
     typer.echo(f"read: {counted}")
     typer.echo(f"next: cd {folder} && attlas coverage")
+
+
+def _update(folder: Path, paper: "PrintedPaper", source: str, renumber: bool) -> None:
+    """Bring the stubs of a project to the state of its paper, and say what changed."""
+    from attlas.experiments.text_file import write_text_file
+    from attlas.projects.latex import stubs
+    from attlas.projects.latex.update import updated
+
+    before = stubs.read_statements(folder).statements
+    update = updated(folder, before, paper, renumber=renumber)
+    texts = dict(update.files)
+    if not (folder / stubs.NOTATION).exists():
+        texts[stubs.NOTATION] = stubs.notation(paper)
+    # The statements come last: an interrupted update is done again.
+    texts[stubs.STATEMENTS] = stubs.statements_text(paper.title, update.statements, source)
+    for name, text in texts.items():
+        file = folder / name
+        if not file.exists() or file.read_text(encoding="utf-8") != text:
+            typer.echo(f"{write_text_file(file, text, '--folder')}")
+    for line in update.lines or ("no statement has changed",):
+        typer.echo(line)
 
 
 def write_paper(

@@ -4,7 +4,7 @@ import os
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ from attlas.experiments.store import Store
 from attlas.experiments.verdicts import is_current, read_reports
 from attlas.projects.latex.statements import PrintedStatement, read_paper
 from attlas.projects.latex.stubs import read_statements
+from attlas.projects.latex.update import is_located, named, paired
 from attlas.projects.loading import objects_of
 from attlas.projects.places import read_place
 from attlas.projects.project import project_in
@@ -99,7 +100,7 @@ def coverage(
     Raises:
         UserError: if the project was not made from LaTeX.
     """
-    source, stored = read_statements(folder)
+    source, _, stored = read_statements(folder)
     reports = {report.claim: report for report, _ in read_reports(store)}
     stated = [statement for statement in stored if statement.role == "statement"]
     reasons = {stub.locator: stub.reason for stub in todos if stub.reason}
@@ -111,6 +112,19 @@ def coverage(
 
 
 def _row(
+    statement: PrintedStatement,
+    claims: Iterable[Claim],
+    reports: Mapping[str, CheckReport],
+    reasons: Mapping[str, str],
+) -> Row:
+    row = _state(statement, claims, reports, reasons)
+    if not statement.reworded or row.state is State.OPEN:
+        return row
+    where = f"{statement.file}:{statement.line}"
+    return replace(row, remark=f"reworded since its claims were written: read {where}")
+
+
+def _state(
     statement: PrintedStatement,
     claims: Iterable[Claim],
     reports: Mapping[str, CheckReport],
@@ -137,17 +151,6 @@ def _row(
     return Row(statement, State.PROVED if proved else State.EXECUTED, names, outcomes)
 
 
-def is_located(locator: str, statement: str) -> bool:
-    """Whether a claim's locator is of a statement: it is the same, or one of its parts.
-
-    Examples:
-        >>> is_located("Lemma 13 (L2)", "Lemma 13"), is_located("Lemma 13.1", "Lemma 13")
-        (True, False)
-    """
-    rest = locator.removeprefix(statement)
-    return rest != locator and re.match(r"(?![\w.]*\w)", rest) is not None
-
-
 def changes(
     stored: Sequence[PrintedStatement], current: Sequence[PrintedStatement]
 ) -> tuple[str, ...]:
@@ -156,38 +159,18 @@ def changes(
     A statement is known again by its label, else by its text, else by its number.
     """
     lines = []
-    left = list(current)
-    for old in stored:
-        new = _known_again(old, left)
-        if new is None:
-            lines.append(f"{_named(old)} is gone from the sources")
-            continue
-        left.remove(new)
-        if new.locator != old.locator:
-            lines.append(f"{_named(old)} is now {new.locator}: change the locator of its claims")
-        if new.digest != old.digest:
-            lines.append(f"{_named(old)} is worded otherwise now: read {new.file}:{new.line}")
-    lines += [
-        f"{_named(new)} is new at {new.file}:{new.line}: it has no stub"
-        for new in left
-        if new.role == "statement"
-    ]
+    for old, new in paired(stored, current):
+        if old is None:
+            if new is not None and new.role == "statement":
+                lines.append(f"{named(new)} is new at {new.file}:{new.line}: it has no stub")
+        elif new is None:
+            lines.append(f"{named(old)} is gone from the sources")
+        else:
+            if new.locator != old.locator:
+                lines.append(f"{named(old)} is now {new.locator}")
+            if new.digest != old.digest:
+                lines.append(f"{named(old)} is worded otherwise now: read {new.file}:{new.line}")
     return tuple(lines)
-
-
-def _known_again(
-    old: PrintedStatement, current: Sequence[PrintedStatement]
-) -> PrintedStatement | None:
-    labelled = [new for new in current if old.label and new.label == old.label]
-    same_text = [new for new in current if new.digest == old.digest]
-    same_number = [
-        new for new in current if new.locator == old.locator and not (old.label and new.label)
-    ]
-    return next(iter([*labelled, *same_text, *same_number]), None)
-
-
-def _named(statement: PrintedStatement) -> str:
-    return f"{statement.locator} ({statement.label})" if statement.label else statement.locator
 
 
 def coverage_document(result: Coverage) -> dict[str, Any]:

@@ -51,6 +51,7 @@ class PrintedStatement:
         references: labels that it refers to.
         assumptions: those it refers to or names, as they are printed.
         file, line: where it begins.
+        reworded: its text when the author's claims of it were written, where that is another one.
     """
 
     kind: str
@@ -63,6 +64,7 @@ class PrintedStatement:
     assumptions: tuple[str, ...]
     file: str
     line: int
+    reworded: str = ""
 
     @property
     def locator(self) -> str:

@@ -3,8 +3,10 @@ r"""Stubs of a paper's statements as Python files, with what they need to be kno
 import json
 import keyword
 import re
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from attlas._files.budget import LATEX, parse_json
 from attlas._files.plain_file import Damaged, read_plain_file
@@ -52,29 +54,57 @@ def stub_files(paper: PrintedPaper) -> dict[str, str]:
 
     Definitions, remarks and assumptions have no stub; `statements.json` holds them too.
     """
-    files: dict[str, list[PrintedStatement]] = {}
-    for statement in paper.statements:
-        if statement.role == "statement":
-            files.setdefault(statement.section, []).append(statement)
-    texts: dict[str, str] = {}
     names: set[str] = set()
-    for place, (section, statements) in enumerate(files.items(), 1):
-        slug = _slug(section)[:32].strip("_")
-        shown = f"the section {section!r}" if section else "the paper"
-        head = _EXPLANATION.format(section=_in_docstring(shown))
-        stubs = [_stub(statement, names) for statement in statements]
-        name = f"claims_{place:02}{'_' if slug else ''}{slug}.py"
-        texts[name] = "\n\n".join([head, *stubs])
-    return texts
+    return {
+        file: text_of_file(section, statements, names)
+        for file, section, statements in by_section(paper.statements)
+    }
 
 
-def _stub(statement: PrintedStatement, names: set[str]) -> str:
+def by_section(
+    statements: Iterable[PrintedStatement],
+) -> tuple[tuple[str, str, list[PrintedStatement]], ...]:
+    """Statements that have a stub by their section: the name of the file, the title, statements."""
+    sections: dict[str, list[PrintedStatement]] = {}
+    for statement in statements:
+        if statement.role == "statement":
+            sections.setdefault(statement.section, []).append(statement)
+    return tuple(
+        (f"claims_{place:02}_{_slug(section)[:32]}".strip("_") + ".py", section, members)
+        for place, (section, members) in enumerate(sections.items(), 1)
+    )
+
+
+def text_of_file(section: str, statements: Sequence[PrintedStatement], names: set[str]) -> str:
+    """The stubs of one section with their explanation.
+
+    Args:
+        names: of functions that are there already; those of these stubs are added.
+    """
+    shown = f"the section {section!r}" if section else "the paper"
+    head = _EXPLANATION.format(section=_in_docstring(shown))
+    stubs = [stub_of(statement, _name(statement, names)) for statement in statements]
+    return "\n\n".join([head, *stubs])
+
+
+def stub_pattern(statement: PrintedStatement) -> re.Pattern[str]:
+    """What the stub of a statement looks like as it was written; group 1 is its function's name."""
+    before, after = stub_of(statement, "\0").split("\0")
+    return re.compile(f"^{re.escape(before)}(\\w+){re.escape(after)}", re.MULTILINE)
+
+
+def _name(statement: PrintedStatement, names: set[str]) -> str:
     name = _slug(statement.locator if statement.number else statement.label or statement.title)
     name = name if name and not keyword.iskeyword(name) and name[0].isalpha() else f"s_{name}"
     base, number = name.strip("_"), 2
     while name in names:
         name, number = f"{base}_{number}", number + 1
     names.add(name)
+    return name
+
+
+def stub_of(statement: PrintedStatement, name: str) -> str:
+    """The stub of one statement as a function of a name."""
     arguments = [json.dumps(statement.locator, ensure_ascii=False)]
     for key, value in (("label", statement.label), ("kind", guessed_kind(statement.text))):
         if value:
@@ -130,13 +160,14 @@ def _cell(text: str) -> str:
     return text.replace("|", "\\|").replace("`", "'")
 
 
-def statements_document(paper: PrintedPaper, source: str) -> dict[str, Any]:
+def statements_text(title: str, statements: Iterable[PrintedStatement], source: str) -> str:
     """What `statements.json` holds: every statement with the digest by which it is known again.
 
     Args:
+        title: of the paper.
         source: where the sources are, from the folder of the project.
     """
-    statements = [
+    entries = [
         {name: getattr(statement, name) for name in _FIELDS}
         | {
             "line": statement.line,
@@ -144,14 +175,24 @@ def statements_document(paper: PrintedPaper, source: str) -> dict[str, Any]:
             "assumptions": list(statement.assumptions),
             "role": statement.role,
             "digest": statement.digest,
+            "reworded": statement.reworded,
         }
-        for statement in paper.statements
+        for statement in statements
     ]
-    return {"schema": _SCHEMA, "source": source, "title": paper.title, "statements": statements}
+    document = {"schema": _SCHEMA, "source": source, "title": title, "statements": entries}
+    return json.dumps(document, indent=1, ensure_ascii=False) + "\n"
 
 
-def read_statements(folder: Path) -> tuple[str, tuple[PrintedStatement, ...]]:
-    """Where the sources of a project's paper are, and its statements when the stubs were texts.
+class StoredStatements(NamedTuple):
+    """What `statements.json` holds: where the sources are, the paper's title, its statements."""
+
+    source: str
+    title: str
+    statements: tuple[PrintedStatement, ...]
+
+
+def read_statements(folder: Path) -> StoredStatements:
+    """The statements of a project's paper when its stubs were written or updated.
 
     Raises:
         UserError: if the project has none, or they cannot be read.
@@ -167,11 +208,30 @@ def read_statements(folder: Path) -> tuple[str, tuple[PrintedStatement, ...]]:
         if document["schema"] != _SCHEMA:
             raise UserError(f"{file} is of schema {document['schema']!r}: write the stubs again")
         statements = tuple(_statement(entry) for entry in document["statements"])
-        return _text(document["source"]), statements
+        return StoredStatements(_text(document["source"]), _text(document["title"]), statements)
     except Damaged as damage:
         raise UserError(f"{file}: {damage}: write the stubs again") from None
     except (KeyError, TypeError, ValueError) as error:
         raise UserError(f"{file} is damaged ({error}): write the stubs again") from None
+
+
+def marked_as_read(folder: Path, locators: Sequence[str]) -> str:
+    """`statements.json` when claims of reworded statements are of today's wording.
+
+    Raises:
+        UserError: if a statement is not there, or was not reworded.
+    """
+    stored = read_statements(folder)
+    reworded = {statement.locator for statement in stored.statements if statement.reworded}
+    for locator in locators:
+        if locator not in reworded:
+            listed = ", ".join(sorted(reworded)) or "none"
+            raise UserError(f"'{locator}' is no statement that was reworded: there are {listed}")
+    current = [
+        replace(statement, reworded="") if statement.locator in locators else statement
+        for statement in stored.statements
+    ]
+    return statements_text(stored.title, current, stored.source)
 
 
 def _statement(document: dict[str, Any]) -> PrintedStatement:
@@ -183,6 +243,8 @@ def _statement(document: dict[str, Any]) -> PrintedStatement:
         references=tuple(map(_text, document["references"])),
         assumptions=tuple(map(_text, document["assumptions"])),
         line=line,
+        # Earlier versions did not write this field.
+        reworded=_text(document.get("reworded", "")),
     )
 
 
