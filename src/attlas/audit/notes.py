@@ -79,7 +79,7 @@ def notes_of(
         )
     if batch is not None:
         notes.extend(_judged(model, batch, facts))
-    return tuple(notes)
+    return (*notes, *model.notes)
 
 
 def _read(tokens: Sequence[np.ndarray], source: str) -> str:

@@ -12,10 +12,12 @@ from attlas._files.budget import CONFIGURATION, SHARD_INDEX, Budget, parse_json
 from attlas._files.file_changes import folder_lock, is_named_by_content, pair_stem
 from attlas._files.plain_file import Damaged, printable, read_plain_file
 from attlas.core.errors import UserError
+from attlas.transformers.adapter_folder import ADAPTER, ADAPTER_TENSORS, base_of, merged
 from attlas.transformers.lazy_tensors import LazyTensors, Unread, tensors_of_files
 from attlas.transformers.llama2c_file import read_llama2c_file
 from attlas.transformers.safetensors_file import SafetensorsFile
 from attlas.transformers.sealed_folder import CONFIG, read_sealed_folder
+from attlas.transformers.stored_names import plain_names
 
 MOST_SHARDS = 4096
 _PICKLES = (".bin", ".pt", ".pth", ".ckpt", ".pkl", ".pickle")
@@ -28,11 +30,13 @@ class Checkpoint:
     Attributes:
         name: the path as the user gave it.
         config: parsed config.json, with `model_type`.
+        notes: sentences on what was done to the files' numbers.
     """
 
     name: str
     config: Mapping[str, Any]
     tensors: LazyTensors
+    notes: tuple[str, ...] = ()
 
 
 def read_checkpoint(path: str | os.PathLike[str], dtype: np.dtype | None = None) -> Checkpoint:
@@ -42,7 +46,7 @@ def read_checkpoint(path: str | os.PathLike[str], dtype: np.dtype | None = None)
 
     A folder holds config.json beside model.safetensors, beside the index of its shards, or beside
     one .safetensors file of any name; a .safetensors file is read with the config.json beside it;
-    a .bin file is llama2.c's.
+    a .bin file is llama2.c's. A folder with a LoRA adapter is merged with the folder of its base.
 
     Args:
         dtype: type in which floating numbers are read; the file's, at least float32, when None.
@@ -53,20 +57,44 @@ def read_checkpoint(path: str | os.PathLike[str], dtype: np.dtype | None = None)
     place, name = Path(path), printable(str(path))
     if not os.path.lexists(place):
         raise UserError(f"{name} is not there: give the folder or file of a model")
-    if place.is_dir():
+    notes: tuple[str, ...] = ()
+    if place.is_dir() and _is_adapter(place):
+        config, tensors, notes = _adapted(place)
+    elif place.is_dir():
         config, tensors = _sealed(place) or _folder(place)
     elif place.suffix == ".safetensors":
         is_ours = is_named_by_content(place) and pair_stem(place) == "model"
         config, tensors = (_sealed(place.parent) if is_ours else None) or (
             _config(place.parent, place.name),
-            tensors_of_files([SafetensorsFile(place)]),
+            plain_names(tensors_of_files([SafetensorsFile(place)]), name),
         )
     elif place.suffix == ".bin":
         config, tensors = read_llama2c_file(place)
     else:
         # Pickles among them: nothing is looked at.
         raise UserError(f"{name} is not a model that attlas reads{_instead(place.suffix)}")
-    return Checkpoint(name, config, LazyTensors(tensors, dtype))
+    return Checkpoint(name, config, LazyTensors(tensors, dtype), notes)
+
+
+def _is_adapter(folder: Path) -> bool:
+    whole = ("model.safetensors", "model.safetensors.index.json")
+    there = [os.path.lexists(folder / name) for name in (ADAPTER, *whole)]
+    return there == [True, False, False]
+
+
+def _adapted(folder: Path) -> tuple[dict[str, Any], dict[str, Unread], tuple[str, ...]]:
+    """The base model of an adapter, merged with it."""
+    name = printable(str(folder))
+    settings = _json(folder / ADAPTER, CONFIGURATION)
+    base = base_of(settings, folder)
+    if not (folder / ADAPTER_TENSORS).is_file():
+        pickle = folder / "adapter_model.bin"
+        instead = _instead(pickle.suffix) if pickle.is_file() else ": save the adapter again"
+        raise UserError(f"{name} holds {ADAPTER} and no {ADAPTER_TENSORS}{instead}")
+    config, tensors = _folder(base)
+    adapter = tensors_of_files([SafetensorsFile(folder / ADAPTER_TENSORS)])
+    note = f"LoRA: {name} was merged with {printable(str(base))}."
+    return config, merged(tensors, adapter, settings), (note,)
 
 
 def _sealed(folder: Path) -> tuple[dict[str, Any], dict[str, Unread]] | None:
@@ -105,7 +133,7 @@ def _folder(folder: Path) -> tuple[dict[str, Any], dict[str, Unread]]:
         if not single:
             return _without_safetensors(folder)
         tensors = tensors_of_files(SafetensorsFile(path) for path in single)
-    return _config(folder, name), tensors
+    return _config(folder, name), plain_names(tensors, name)
 
 
 def _without_safetensors(folder: Path) -> tuple[dict[str, Any], dict[str, Unread]]:
@@ -117,6 +145,8 @@ def _without_safetensors(folder: Path) -> tuple[dict[str, Any], dict[str, Unread
         return read_llama2c_file(folder / binaries[0])
     if pickles:
         raise UserError(f"{label} holds {printable(pickles[0])}{_instead(_PICKLES[0])}")
+    if quantised := sorted(path.name for path in folder.glob("*.gguf")):
+        raise UserError(f"{label} holds {printable(quantised[0])}{_instead('.gguf')}")
     raise UserError(
         f"{label} holds no model: no model.safetensors, no index of shards, no .safetensors file"
     )
@@ -127,6 +157,11 @@ def _instead(suffix: str) -> str:
         return (
             " only, a pickle, which can run code when it is read: convert it where you trust it, "
             "with model.save_pretrained(folder, safe_serialization=True)"
+        )
+    if suffix == ".gguf":
+        return (
+            ", whose numbers are quantised: let transformers write them out, with "
+            "AutoModelForCausalLM.from_pretrained(folder, gguf_file=name).save_pretrained(other)"
         )
     return ": give a folder with config.json and model.safetensors, or a .safetensors file"
 

@@ -79,6 +79,10 @@ class LazyTensors(Mapping[str, np.ndarray]):
     def __repr__(self) -> str:
         return f"LazyTensors({len(self)} tensors, {self.parameters} numbers, {self.dtype})"
 
+    def with_copy(self, name: str, of: str) -> "LazyTensors":
+        """The same tensors, one of which is there under another name too."""
+        return LazyTensors({**self._tensors, name: self._tensors[of]}, self.dtype)
+
     @property
     def shapes(self) -> dict[str, tuple[int, ...]]:
         """Shape of each tensor; nothing is read."""

@@ -1,11 +1,12 @@
 """The LM head, which may share the embedding's matrix."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from attlas.transformers.canonical import Dense
 from attlas.transformers.head_blocks import dense
+from attlas.transformers.lazy_tensors import LazyTensors
 from attlas.transformers.stored_tensors import StoredTensors
 
 
@@ -34,6 +35,37 @@ def read_lm_head(
         return dense(stored[embedding], None) if tied and stored.for_language else None
     # The library ties only what is equal: a file whose two matrices differ is read as it is.
     return dense(stored[name], None)
+
+
+def with_embedding(
+    tensors: Mapping[str, np.ndarray], embedding: str, names: Sequence[str], prefixes: Sequence[str]
+) -> Mapping[str, np.ndarray]:
+    """Tensors of a file with a tied LM head, of which some programs store the LM head alone.
+
+    Args:
+        embedding: name of the tensor with one row per token of the vocabulary.
+        names: names of the LM head.
+        prefixes: what the names in the file may begin with.
+
+    Returns:
+        The tensors; with the LM head as the embedding, where there is no embedding.
+
+    Examples:
+        >>> head = {"lm_head": np.eye(2), "model.norm": np.ones(2)}
+        >>> sorted(with_embedding(head, "embed", ["lm_head"], ["model.", ""]))
+        ['lm_head', 'model.embed', 'model.norm']
+    """
+    if any(prefix + embedding in tensors for prefix in prefixes):
+        return tensors
+    places = [prefix + name for name in names for prefix in ("", *prefixes)]
+    head = next((place for place in places if place in tensors), None)
+    if head is None:
+        return tensors
+    used = (each for each in prefixes if each and any(name.startswith(each) for name in tensors))
+    prefix = next(used, "")
+    if isinstance(tensors, LazyTensors):
+        return tensors.with_copy(prefix + embedding, head)
+    return {**tensors, prefix + embedding: tensors[head]}
 
 
 def repeated_lm_head(

@@ -35,9 +35,10 @@ def load_model(
     Nothing is unpickled, and what a file says about itself is checked before it is believed.
 
     Args:
-        source: path of a Hugging Face folder, of a .safetensors file with config.json beside it,
-            of llama2.c's folder or .bin file, or of a model that a run of attlas saved; or a
-            torch.nn.Module, a state dict, or an `Encoder` or `Translator` of attlas.
+        source: path of a Hugging Face folder or of a LoRA adapter's, of a .safetensors file with
+            config.json beside it, of llama2.c's folder or .bin file, or of a model that a run of
+            attlas saved; or a torch.nn.Module, a state dict, or an `Encoder` or `Translator` of
+            attlas.
         dtype: "float32" or "float64", which needs `jax.enable_x64(True)` around all that is done
             with the model; the source's when None, where halves become float32.
         name: name of the model in tables; its path or class when None.
@@ -63,6 +64,7 @@ def load_model(
         fused_attention=lambda index, x: architecture.fused_attention(
             checkpoint.config, checkpoint.tensors, index, x
         ),
+        notes=checkpoint.notes,
     )
     if checkpoint.tensors.dtype == np.float64:
         return _in_float64(model)

@@ -48,7 +48,8 @@ def require_settings(config: Mapping[str, Any], *tables: Settings, section: str 
         section: name of the section, empty for the whole file.
 
     Raises:
-        UserError: naming the first key that no table has, or that has an unsupported value.
+        UserError: naming the first key that no table has, or that has an unsupported value, and
+            what makes the model readable.
 
     Examples:
         >>> table = Settings(read=("width",), required={"bias": False}, unused=("dropout",))
@@ -68,10 +69,14 @@ the model does not depend on it
         if table is None:
             kind = config.get("model_type")
             reader = f" for a '{kind}'" if isinstance(kind, str) else ""
+            remedy = _REMEDIES.get(
+                key,
+                "correct model_type, or remove the key from config.json if the model does not "
+                "depend on it",
+            )
             raise UserError(
                 f"{label} = {value!r:.80} in the configuration is not known to attlas{reader} and "
-                "may change what the model computes: correct model_type, or remove the key from "
-                "config.json if the model does not depend on it"
+                f"may change what the model computes: {remedy}"
             )
         if key in table.required:
             Configuration({label: value}).refuse_unless(label, table.required[key])
@@ -80,6 +85,24 @@ the model does not depend on it
 def _says_nothing(value: Any) -> bool:
     return value is None or (isinstance(value, str | list | tuple | Mapping) and len(value) == 0)
 
+
+_DEQUANTISE = (
+    "its numbers are quantised; load it with transformers, and save "
+    "model.dequantize().save_pretrained(folder)"
+)
+_REMEDIES = {
+    "auto_map": (
+        "code beside the model replaces the library's own; remove the key if the file of that name "
+        "in transformers computes the same"
+    ),
+    "compression_config": _DEQUANTISE,
+    "pruned_heads": (
+        "its layers have different numbers of heads; load the model before it was pruned, and set "
+        "these heads' columns of the output projection to zero"
+    ),
+    "quantization_config": _DEQUANTISE,
+}
+"""What makes a model readable that has a key, where it is more than a key too many."""
 
 _DROPOUT = (
     *("activation_dropout", "attention_dropout", "attention_probs_dropout_prob", "attn_pdrop"),

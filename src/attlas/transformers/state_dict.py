@@ -9,9 +9,7 @@ from attlas.core.arrays import read_array, read_mask
 from attlas.core.errors import UserError
 from attlas.transformers.lazy_tensors import Unread
 from attlas.transformers.safetensors_file import DTYPES
-
-_WRAPPERS = ("_orig_mod.", "module.")
-"""Put before all names by torch.compile, and by data parallelism."""
+from attlas.transformers.stored_names import plain_names
 
 
 def is_module(value: Any) -> bool:
@@ -47,7 +45,7 @@ def tensors_of_state(state: Mapping[Any, Any], name: str) -> dict[str, Unread]:
     """The tensors of a state dict; each is converted on access.
 
     Returns:
-        Tensors by name, without the prefix of a wrapper.
+        Tensors by name, see `plain_names`.
 
     Raises:
         UserError: if a name is not a text, or a value no array.
@@ -67,10 +65,7 @@ def tensors_of_state(state: Mapping[Any, Any], name: str) -> dict[str, Unread]:
             raise UserError(f"{name}['{key}'] is of type {kind}: give arrays of NumPy, JAX, torch")
         shape = tuple(int(size) for size in value.shape)
         tensors[key] = Unread(shape, _dtype(value, f"{name}['{key}']"), name, _reader(value, key))
-    for prefix in _WRAPPERS:
-        if all(key.startswith(prefix) for key in tensors):
-            tensors = {key.removeprefix(prefix): unread for key, unread in tensors.items()}
-    return tensors
+    return plain_names(tensors, name)
 
 
 def _dtype(value: Any, name: str) -> np.dtype:

@@ -14,7 +14,9 @@ from attlas.transformers.lazy_tensors import LazyTensors
 
 Shapes = Mapping[str, tuple[int, ...]]
 
-_OTHER_TASKS = r"^(score|classifier|qa_outputs|v_head)\."
+_OTHER_TASKS = (
+    r"^(score|pre_classifier|classifier|qa_outputs|v_head|sequence_summary|multiple_choice_head)\."
+)
 
 
 class StoredTensors(Mapping[str, np.ndarray]):
@@ -59,9 +61,9 @@ implies (3,): file and configuration are of different models
         prefixes: Sequence[str] = ("",),
         buffers: str | None = None,
     ) -> None:
-        marker = next(iter(shapes))
+        self._marker = next(iter(shapes))
         names = set(tensors)
-        prefix = next((p for p in prefixes if p + marker in names), prefixes[0])
+        prefix = next((p for p in prefixes if p + self._marker in names), prefixes[0])
         self._tensors = tensors
         self._shapes = dict(shapes)
         optional = optional or {}
@@ -99,11 +101,16 @@ implies (3,): file and configuration are of different models
         return values
 
     def _require_shape(self, name: str, shape: tuple[int, ...]) -> None:
-        if shape != self._shapes[name]:
-            raise UserError(
-                f"tensor '{self._full[name]}' has shape {shape}, the configuration implies "
-                f"{self._shapes[name]}: file and configuration are of different models"
-            )
+        wanted = self._shapes[name]
+        if shape == wanted:
+            return
+        remedy = "file and configuration are of different models"
+        if name == self._marker and len(shape) == 2 and shape[1:] == wanted[1:]:
+            remedy = f"write vocab_size = {shape[0]} into config.json if all of them are tokens"
+        raise UserError(
+            f"tensor '{self._full[name]}' has shape {shape}, the configuration implies {wanted}: "
+            f"{remedy}"
+        )
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._full)

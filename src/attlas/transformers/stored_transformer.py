@@ -22,7 +22,7 @@ from attlas.transformers.canonical import (
 )
 from attlas.transformers.head_blocks import attention_of, turned_by
 from attlas.transformers.layer_reader import LayerReader
-from attlas.transformers.lm_head import read_lm_head, repeated_lm_head
+from attlas.transformers.lm_head import read_lm_head, repeated_lm_head, with_embedding
 from attlas.transformers.stored_experts import StoredExperts
 from attlas.transformers.stored_tensors import Shapes, StoredTensors, read_dense
 from attlas.transformers.tensor_names import MAPS, Names
@@ -148,6 +148,8 @@ class StoredTransformer:
 
     def stored(self, tensors: Mapping[str, np.ndarray]) -> StoredTensors:
         """The tensors of the file, checked against the shapes of this table."""
+        if self.tied:
+            tensors = with_embedding(tensors, *self._tied_names, self.prefixes)
         return StoredTensors(
             tensors,
             self.shapes(),

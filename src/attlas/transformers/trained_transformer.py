@@ -43,6 +43,7 @@ class TrainedTransformer:
         parameters: number of stored numbers, shared ones once.
         fused_attention: a layer's attention from the file's own matrices, (layer, x) to (T, d), for
             `check_head_layout`; None for a model that was put together by hand.
+        notes: sentences on what was done to the file's numbers.
     """
 
     name: str
@@ -57,6 +58,7 @@ class TrainedTransformer:
     read_readout: Callable[[], Readout]
     parameters: int
     fused_attention: Callable[[int, np.ndarray], np.ndarray] | None = None
+    notes: tuple[str, ...] = ()
 
     @property
     def layers(self) -> int:
