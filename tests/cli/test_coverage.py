@@ -96,6 +96,30 @@ def test_the_stubs_follow_the_paper_and_the_claims_stay(paper, capsys):
     assert run("new", "paper", "b2026", "--renumber") == 2
 
 
+def test_a_page_says_the_state_of_every_statement(paper, capsys):
+    (paper / "claims_01_results.py").write_text(CLAIM)
+    stub = paper / "claims_02_more.py"
+    stub.write_text(stub.read_text().replace('kind="limit"', 'reason="about <every> net"'))
+    assert run("check", "--processes", "1") == 0
+    assert run("coverage", "--page", "page.html") == 0
+    page = (paper / "page.html").read_text()
+    for text in (
+        *("Theorem 1.1 <small>Descent</small>", "</span> executed</span>", "</span> to do</span>"),
+        *("about &lt;every&gt; net", "Of those that can be executed 33 % are", "doe2026/theorem"),
+    ):
+        assert text in page
+    assert run("coverage", "--page", "page.txt") == 2
+    capsys.readouterr()
+    assert run("report") == 0
+    written = (paper / "atlas" / "coverage.html").read_text()
+    assert 'href="../atlas.html#top"' in written
+    assert 'href="./atlas/coverage.html"' in (paper / "atlas.html").read_text()
+    (paper / "statements.json").write_text("{}")
+    assert run("report") == 0
+    assert "The coverage is not shown:" in (paper / "atlas.html").read_text()
+    assert not (paper / "atlas" / "coverage.html").exists()
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [

@@ -38,6 +38,9 @@ def coverage(
             help="The claims of this reworded statement are of its new text; repeatable.",
         ),
     ] = None,
+    page: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write an HTML page of all statements.")
+    ] = None,
     macros: Annotated[
         Path | None,
         typer.Option(
@@ -62,10 +65,23 @@ def coverage(
         write_text_file(json_file, text, "--json")
     if latex_file:
         write_text_file(latex_file, site.coverage_table(result), "--latex")
+    if page:
+        _write_page(page, result, place)
     if macros:
         write_text_file(macros, site.macro_file(result), "--macros")
     if result.share < at_least:
         raise typer.Exit(1)
+
+
+def _write_page(page: Path, result: "Coverage", place: Path) -> None:
+    from attlas.experiments.text_file import require_html, write_text_file
+    from attlas.projects.project import project_in
+    from attlas.site.coverage_page import render_coverage
+
+    require_html(page, "--page")
+    project = project_in(place.resolve())
+    title = "" if project is None else project.title or project.key
+    write_text_file(page, render_coverage(result, title), "--page")
 
 
 def _mark_as_read(place: Path, locators: list[str]) -> None:

@@ -37,6 +37,7 @@ NOT_OURS = (
 EXTRAS = {
     "audit": "audit",
     "certify": "site",
+    "coverage": "site",
     "explore": "site",
     "list": "experiments",
     "mcp": "mcp",

@@ -1,7 +1,7 @@
 """The atlas: the contents of a results folder as HTML pages or as one file."""
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -27,7 +27,8 @@ from attlas.experiments.text_file import write_text_file
 from attlas.experiments.verdicts import is_current, read_reports
 from attlas.projects.bibliography import all_references
 from attlas.projects.installed import is_of_installed_paper
-from attlas.projects.project import project_of
+from attlas.projects.latex.stubs import STATEMENTS
+from attlas.projects.project import project_here, project_of
 from attlas.projects.references import Reference
 from attlas.site.content import (
     Atlas,
@@ -37,10 +38,13 @@ from attlas.site.content import (
     Source,
     paper_order,
 )
+from attlas.site.coverage import coverage_of_project
+from attlas.site.coverage_page import COVERAGE, render_coverage
 from attlas.site.experiment_page_pool import ExperimentRecords, experiment_entries
 from attlas.site.findings import answered_questions, findings_of
 from attlas.site.folder import write_pages
 from attlas.site.ledger import slack_ledger
+from attlas.site.links import Links
 from attlas.site.monitors import monitor_drawings
 from attlas.site.pages import render_pages, render_single
 from attlas.site.selection import select
@@ -90,8 +94,23 @@ def write_atlas(
     if single:
         return write_text_file(front, render_single(atlas), "--out")
     folder = front.with_suffix("")
-    write_pages(front, folder, render_pages(atlas, front.name, folder.name))
+    pages: list[tuple[str, str]] = []
+    try:
+        links = Links(COVERAGE, {}, folder.name, front.name)
+        pages += [] if names else _coverage_page(store, links)
+    except UserError as error:
+        atlas = replace(atlas, warnings=(*atlas.warnings, f"The coverage is not shown: {error}."))
+    atlas = replace(atlas, coverage=COVERAGE if pages else "")
+    write_pages(front, folder, [*pages, *render_pages(atlas, front.name, folder.name)])
     return front
+
+
+def _coverage_page(store: Store, links: Links) -> Iterator[tuple[str, str]]:
+    """The coverage of the paper of the working directory, if it was read from LaTeX."""
+    project = project_here()
+    if project is not None and (project.root / STATEMENTS).exists():
+        result = coverage_of_project(project.root, store)
+        yield COVERAGE, render_coverage(result, project.title or project.key, links)
 
 
 def gather(

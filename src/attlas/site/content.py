@@ -372,7 +372,7 @@ class Atlas:
     Attributes:
         warnings: damaged or foreign files, and other remarks for the top of the page.
         questions: users' questions with answers from the records of all papers.
-        title: title of a page without installed papers; empty for the atlas.
+        title, coverage: title of a page without installed papers; the file of its coverage.
     """
 
     papers: tuple[PaperEntry, ...]
@@ -382,6 +382,7 @@ class Atlas:
     monitors: tuple[Drawing, ...] = ()
     questions: tuple[Findings, ...] = ()
     title: str = ""
+    coverage: str = ""
 
     @property
     def claims(self) -> tuple[ClaimEntry, ...]:

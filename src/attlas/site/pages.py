@@ -9,6 +9,7 @@ from attlas.claims.claim import Erratum, ErratumClass, Kind
 from attlas.claims.verdict import Outcome, Strength
 from attlas.site.bundle import bundle, modules
 from attlas.site.content import MARKS, Atlas, ClaimEntry, PaperEntry
+from attlas.site.coverage_page import COVERAGE
 from attlas.site.explorer.page import render_explorer
 from attlas.site.glossary import Marker, glossary
 from attlas.site.links import Links
@@ -80,7 +81,7 @@ def places_of(atlas: Atlas) -> dict[str, str]:
 
 
 def _unlike(stem: str, places: Mapping[str, str]) -> str:
-    taken = {file.lower() for file in places.values()} | {GLOSSARY, EXPLORER}
+    taken = {file.lower() for file in places.values()} | {GLOSSARY, EXPLORER, COVERAGE}
     name, number = f"{stem}.html", 2
     while name.lower() in taken:
         name, number = f"{stem}-{number}.html", number + 1
