@@ -4,9 +4,9 @@ A Gaussian mixture in d dimensions is noised at n times in [T_0, T]; inputs (t, 
 x(0) are divided by the largest norm of the training set. F is the network after some steps on the
 noisy labels, `kernel` the regression with its kernel at the start, m H*, after as many steps,
 `ball` f_H, a function of the RKHS fitted to f_* on a larger sample, `pseudo` the regression on the
-paper's pseudo-labels f_H(t_j, x_j) + (x_j(0) - f_*(t_j, x_j)), after as many steps. The test law of
-(t, x) is a Gauss quadrature of the true one of 96 points, with weights `mass`. Runs of several n
-and d are padded by zeros to the largest.
+paper's pseudo-labels f_H(t_j, x_j) + (x_j(0) - f_*(t_j, x_j)), after as many steps, and
+`pseudo_of_zero` the same for f_H = 0. The test law of (t, x) is a Gauss quadrature of the true one
+of 96 points, with weights `mass`. Runs of several n and d are padded by zeros to the largest.
 """
 
 from functools import reduce
@@ -188,6 +188,7 @@ def _kernel_side(raw, i, gram, eta):
     return {
         "kernel": _predict(gram, cross, raw["Y"][i], eta),
         "pseudo": _predict(gram, cross, fitted + noise, eta),
+        "pseudo_of_zero": _predict(gram, cross, noise, eta),
         "ball": ball,
         "ball_at_X": fitted,
         "R_H": np.asarray(square),
