@@ -101,7 +101,7 @@ def _path(data, tokens, target, others, starts, multiples, p, cone):
     return good, gap[row, lowest], right, wrong
 
 
-def _excess(data, tokens, W_mm):
+def least_excess(data, tokens, W_mm):
     """The least excess of a token off the margin, at W_mm; infinite where all lie on it.
 
     A token at 1 + e has the weight exp(-R e / ||W_mm||), beside the support tokens' of exp(-R).
@@ -110,7 +110,13 @@ def _excess(data, tokens, W_mm):
     return jnp.min(jnp.where(beyond > 1e-6, beyond, jnp.inf))
 
 
-_excesses = eqx.filter_jit(jax.vmap(_excess))
+def radii_past(excess):
+    """Multiples of the norm of W_mm at which tokens of that excess have stopped, [problem, 4]."""
+    times = np.maximum(1, PAST / (np.maximum(excess, NEAREST) * MULTIPLES[0]))
+    return times[:, None] * MULTIPLES
+
+
+_excesses = eqx.filter_jit(jax.vmap(least_excess))
 _paths = eqx.filter_jit(jax.vmap(_path, in_axes=(0, 0, 0, 0, 0, 0, None, None)))
 _are_local = eqx.filter_jit(jax.vmap(is_locally_optimal))
 
@@ -118,8 +124,7 @@ _are_local = eqx.filter_jit(jax.vmap(is_locally_optimal))
 def _compared(data, tokens, svm, others, starts, p, cone=np.inf):
     """Paths of stacked problems, and how far they are from their SVM and from other ones."""
     excess = np.asarray(_excesses(data, jnp.asarray(tokens), svm.value))
-    times = np.maximum(1, PAST / (np.maximum(excess, NEAREST) * MULTIPLES[0]))
-    multiples = times[:, None] * MULTIPLES
+    multiples = radii_past(excess)
     directions = np.stack([other.value for other in others], axis=1)
     problem = tokens, svm.value, directions, starts, multiples
     arguments = map(jnp.asarray, (*problem, p, cone))

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 from jaxtyping import Array, Bool
 
 from attlas.claims.kinds.kind import Kind
-from attlas.claims.kinds.trend import Trend
 from attlas.claims.sampling import Instance, Sampler, draw
 from attlas.claims.sides import Rule, Sides
 from attlas.claims.verdict import Outcome, Provenance, Witness
@@ -176,8 +175,6 @@ class Claim:
             object of an existence; it supports nothing else.
         proof_step: place in a chain of inequalities.
         scales: growing parameter of a limit or rate.
-        most_instances: why a limit or rate is decided by most of its instances; empty for the rule,
-            by which each of them must comply.
         level: level of a probability.
         backend: "jax", which traces and compiles the function for a whole batch, or "numpy", which
             calls it once for each instance.
@@ -217,7 +214,6 @@ class Claim:
     witness: Callable[[], Witness] | None = None
     proof_step: ProofStep | None = None
     scales: Any = None
-    most_instances: str = ""
     level: Any = None
     range: Any = None
     backend: str = "jax"
@@ -239,11 +235,8 @@ class Claim:
 
     @property
     def rule(self) -> Rule:
-        """The rule of the kind, for most instances where the claim says so."""
-        rule = self.kind.rule
-        if isinstance(rule, Trend) and self.most_instances:
-            return replace(rule, most_instances=self.most_instances)
-        return rule
+        """The rule of the kind."""
+        return self.kind.rule
 
     def sides(self, instance: Instance, changes: Mapping[str, Any] | None = None) -> Sides:
         """The two sides on one instance."""

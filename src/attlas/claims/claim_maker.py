@@ -54,8 +54,6 @@ class Details(TypedDict, total=False):
         status: relation to the printed text; as printed for `Source.FOUND`, else the `status` of
             the project, and new outside a project.
         expect: any other outcome than SUPPORTED, with its reason.
-        most_instances: why most instances of a limit or rate must comply in place of each; the
-            verdict says it. A statement about most data sets is a probability with its level.
         independent: what each instance of a probability or expectation draws anew, independently
             of all others, such as "a sample and its labels"; required there. The check detects
             copies and near-copies, but no other dependence.
@@ -81,7 +79,6 @@ class Details(TypedDict, total=False):
     roundings: int
     enumerates: int
     alike: bool
-    most_instances: str
     independent: str
     witness: Callable[[], Witness]
     proof_step: ProofStep

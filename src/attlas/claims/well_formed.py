@@ -91,9 +91,6 @@ def _refuse_unfit_for_kind(claim: Claim, where: str) -> None:
             f"{where}: its trials must be independent draws: say what each of them draws anew, "
             "such as independent='a sample and its labels'"
         )
-    if claim.most_instances and not rule.scaled:
-        scaled = " and ".join(kind.rule.plural for kind in Kind if kind.rule.scaled)
-        raise UserError(f"{where}: most_instances is for {scaled}: leave it out")
     if claim.independent and not rule.trials:
         raise UserError(f"{where}: independent is for {trials}: leave it out")
 

@@ -1,7 +1,5 @@
 """Limits and rates: decay, plateau, transient, and the resolution that is stated."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
@@ -15,19 +13,11 @@ from attlas.claims.kinds.trend import (
     vanishes,
 )
 from attlas.claims.sides import Evidence
-from attlas.claims.statement import inequality, limit
+from attlas.claims.statement import limit
 from attlas.claims.verdict import Outcome
-from attlas.core.errors import UserError
 from attlas.verify.check import check
-from attlas.verify.registry import find_claims
 
 N = 10.0 ** np.arange(1, 5)
-
-
-EXEMPT = {
-    "julistiono2024optimizing/joint-regularisation-path",
-}
-"""Claims that most of their instances decide. A claim leaves this list; none may join it."""
 
 
 def evidence(left, right, error=0.0):
@@ -96,10 +86,6 @@ def test_a_limit_that_is_false_on_a_few_instances_is_not_supported(share):
     assert verdict.outcome is Outcome.VIOLATED
     assert verdict.statistics["contradicting"] == round(share * 64)
     assert verdict.reason.endswith(f"on {round(share * 64)} of 64 instances")
-    most = replace(with_a_plateau, most_instances="the test says so")
-    forgiven = check(most).verdict
-    assert forgiven.outcome is Outcome.SUPPORTED if share < 0.1 else Outcome.INCONCLUSIVE
-    assert "(the test says so)" in forgiven.reason
 
 
 def test_one_instance_at_which_the_ratio_grows_violates_a_rate():
@@ -108,9 +94,6 @@ def test_one_instance_at_which_the_ratio_grows_violates_a_rate():
     found = Rate().decide(evidence(rows, 1 / N), 64, 1e-3)
     assert found.outcome is Outcome.VIOLATED
     assert found.statistics["contradicting"] == 1
-    most = Rate(most_instances="for the test").decide(evidence(rows, 1 / N), 64, 1e-3)
-    assert most.outcome is Outcome.SUPPORTED
-    assert "for most instances alone, on 39 of 40 (for the test)" in most.reason
 
 
 def test_scales_that_do_not_suffice_leave_a_claim_open():
@@ -156,21 +139,3 @@ def test_a_sequence_within_rounding_has_a_finite_resolution():
     assert np.isfinite(rounded.statistics["resolution"])
     raised = Limit().decide(evidence(1e-12 + 0 * N, 0 * N, 1e-13), 64, 1e-3)
     assert raised.outcome is not Outcome.SUPPORTED
-
-
-def test_only_limits_and_rates_may_be_decided_by_most_instances():
-    with pytest.raises(UserError, match="most_instances is for limits and rates: leave it out"):
-
-        @inequality(
-            sample=lambda rng, count: {"x": rng.normal(size=count)},
-            most_instances="no reason",
-            controls=[Control("half", factor=0.5)],
-        )
-        def largest(x, *, factor=1.0):
-            r"""$$x \le |x|$$"""
-            return x, factor * abs(x)
-
-
-def test_the_claims_that_most_instances_decide_are_listed():
-    claims = [claim for claim in find_claims() if claim.most_instances]
-    assert {claim.name for claim in claims} == EXEMPT

@@ -27,6 +27,8 @@ from julistiono2024optimizing.library.solvers.ball_minimum import (
 # Gauss-Legendre on [-1, 1]: slopes of margin losses are integrated to rounding over shortfalls up
 # to 5, and to 1e-8 over one of 10 (the logistic slope has its poles at +-i pi).
 _NODES, _WEIGHTS = (np.polynomial.legendre.leggauss(16)[i] for i in (0, 1))
+# Logarithm of a slope below which loss and slope agree to rounding.
+_TAIL = -40.0
 # Roundings of the objective's sums over samples, tokens and nodes, and of its descent.
 _ROUNDINGS = 1000 * np.finfo(float).eps
 
@@ -70,9 +72,12 @@ class LogExcessLoss(eqx.Module):
 class LogJointLoss(eqx.Module):
     r"""log L(v, W) for losses with limit 0 (logistic, exponential), as function of (v, W).
 
+    Below exp(-40) such a loss and its slope agree to rounding, and the slope's logarithm is finite
+    where the loss underflows.
+
     Attributes:
         data: samples; its value head is not used.
-        loss: a margin loss with positive values.
+        loss: a margin loss with positive values and the tail of an exponential.
     """
 
     data: TokenSelection
@@ -83,8 +88,12 @@ class LogJointLoss(eqx.Module):
         data = self.data
         attention = jnp.einsum("ntd,nd->nt", data.X, data.z @ W.T)
         mixed = jnp.einsum("nt,ntd->nd", jax.nn.softmax(attention, axis=1), data.X)
-        values = self.loss.value(data.y * (mixed @ v))
-        return jax.nn.logsumexp(jnp.log(values)) - jnp.log(len(values))
+        margins = data.y * (mixed @ v)
+        slopes = self.loss.log_slope(margins)
+        # The other branch gets a margin at which its derivative is finite.
+        values = self.loss.value(jnp.where(slopes < _TAIL, 0.0, margins))
+        logs = jnp.where(slopes < _TAIL, slopes, jnp.log(values))
+        return jax.nn.logsumexp(logs) - jnp.log(len(logs))
 
 
 def regularisation_path(

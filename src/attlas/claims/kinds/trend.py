@@ -54,13 +54,11 @@ class Trend(Rule):
     Attributes:
         holds: what a complying sequence does.
         fails: what another one does.
-        most_instances: why more than half of the instances suffice; empty where all must comply.
     """
 
     scaled: ClassVar[bool] = True
     holds: ClassVar[str]
     fails: ClassVar[str]
-    most_instances: str = ""
 
     @abstractmethod
     def trends(self, evidence: Evidence, roundings: int) -> Trends | str:
@@ -80,7 +78,7 @@ class Trend(Rule):
         if isinstance(trends, str):
             return Verdict(Outcome.INCONCLUSIVE, trends)
         text, slack, numbers = self.summary(evidence, trends)
-        verdict = self._of_most(trends, alpha) if self.most_instances else self._of_all(trends)
+        verdict = self._of_all(trends)
         if verdict.outcome is Outcome.SUPPORTED:
             verdict = replace(verdict, reason=f"{verdict.reason}; {text}")
         return replace(verdict, slack=slack, statistics={**verdict.statistics, **numbers})
@@ -102,22 +100,6 @@ class Trend(Rule):
             return Verdict(Outcome.INCONCLUSIVE, why, statistics=numbers)
         why = f"{self.holds} on each of {total} instances"
         return Verdict(Outcome.SUPPORTED, why, statistics=numbers)
-
-    def _of_most(self, trends: Trends, alpha: float) -> Verdict:
-        """Sign test of 'the median instance complies', two-sided, exact."""
-        # Imported here: SciPy's distributions take as long to import as the rest of the claims.
-        from scipy import stats
-
-        complying, total = int(trends.complies.sum()), len(trends.complies)
-        interval = stats.binomtest(complying, total).proportion_ci(1 - alpha, method="exact")
-        numbers = {"complying": float(complying), "low": interval.low, "high": interval.high}
-        outcome, word = Outcome.INCONCLUSIVE, f"{self.holds} only"
-        if interval.low > 0.5:
-            outcome, word = Outcome.SUPPORTED, f"{self.holds} for most instances alone,"
-        elif interval.high < 0.5:
-            outcome, word = Outcome.VIOLATED, f"{self.fails}: complies only"
-        why = f"{word} on {complying} of {total} ({self.most_instances})"
-        return Verdict(outcome, why, statistics=numbers)
 
 
 class Limit(Trend):
