@@ -28,7 +28,7 @@ help:
 	@echo "make test-newest  the tests with the newest versions of all dependencies; reports, blocks nothing"
 	@echo "make check   lint, types, layers, then all tests"
 	@echo "make docs    build the documentation site in docs/_build/html"
-	@echo "make bench   time attlas beside its peers (installs torch, transformers and cvxpy), write docs/benchmarks.md"
+	@echo "make bench   time attlas beside its peers (installs torch, transformers, cvxpy and daqp), write docs/benchmarks.md"
 	@echo "make clean   remove what make built; results stay"
 
 # The report is written whatever came out; a failed cell or an unexpected verdict then fails make.
@@ -94,7 +94,7 @@ docs: $(STAMP)
 	$(BIN)/python -m pytest tests/test_documentation.py
 
 bench: $(STAMP)
-	$(BIN)/python -m pip install -q torch==2.13.0 'transformers>=5.20' 'cvxpy>=1.6'
+	$(BIN)/python -m pip install -q torch==2.13.0 'transformers>=5.20' 'cvxpy>=1.6' 'daqp>=0.7'
 	$(BIN)/python -m benchmarks; status=$$?; \
 	$(BIN)/python -m benchmarks.page docs/benchmarks.md; exit $$status
 

@@ -172,7 +172,7 @@ class AttentionRows(NamedTuple):
     def part(self, rows: np.ndarray) -> "PairRows":
         """The first problem with some of its rows."""
         sample, token = np.divmod(rows, self.differences.shape[2])
-        return PairRows(self.differences[0, sample, token], self.queries[0], sample)
+        return _pairs(self.differences[0, sample, token], self.queries[0], sample)
 
     def take(self, problems: np.ndarray) -> "AttentionRows":
         """Some problems."""
@@ -188,7 +188,7 @@ class PairRows(NamedTuple):
 
     Attributes:
         differences: D_r, [k, d].
-        queries: z_i of all samples, [n, d].
+        queries: z_i of the samples that have rows, [n, d].
         sample: i of each row, increasing, [k].
     """
 
@@ -249,7 +249,7 @@ class PairRows(NamedTuple):
 
     def part(self, rows: np.ndarray) -> "PairRows":
         """Some of the rows."""
-        return PairRows(self.differences[rows], self.queries, self.sample[rows])
+        return _pairs(self.differences[rows], self.queries, self.sample[rows])
 
     def take(self, problems: np.ndarray) -> "PairRows":
         """The one problem itself."""
@@ -258,3 +258,9 @@ class PairRows(NamedTuple):
     def scaled(self, factor: np.ndarray) -> "PairRows":
         """Rows times a factor."""
         return PairRows(self.differences * factor[0], self.queries, self.sample)
+
+
+def _pairs(differences: np.ndarray, queries: np.ndarray, sample: np.ndarray) -> PairRows:
+    """Rows of some samples, without the queries of the others."""
+    used, place = np.unique(sample, return_inverse=True)
+    return PairRows(differences, queries[used], place)

@@ -4,11 +4,13 @@ At p = 2 block pivoting on the Gram matrix solves nearly every problem, all of a
 Other exponents go to the interior point at once where a problem is small; large ones start from
 the support of p = 2, or from quasi-Newton in the dual, and take Newton steps on it. What these
 leave uncertified is solved by the interior point on the constraints that matter; constraints it
-violates are added until the certificate of the whole problem holds. A problem that resists is
-tested for infeasibility.
+violates are added until the certificate of the whole problem holds. Where there are many
+constraints for each variable, working sets of about twice as many rows as variables are cut from
+them. A problem that resists is tested for infeasibility.
 """
 
 import functools
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -18,6 +20,7 @@ from attlas.core.solution import Result
 from attlas.solvers.active_set import active_set
 from attlas.solvers.certificate import certify, distance_bound
 from attlas.solvers.constraints import ConstraintOperator
+from attlas.solvers.cutting_planes import cutting_planes, least_norm_set
 from attlas.solvers.dual_descent import dual_descent, primal_point
 from attlas.solvers.farkas import farkas_multipliers, farkas_tolerance
 from attlas.solvers.interior_point.central_path import PathEnd, interior_point
@@ -39,6 +42,9 @@ _GRAM_CONSTRAINTS, _GRAM_PER_VARIABLE = 2000, 2
 _LEAST_NEWTON, _LARGEST_NEWTON, _NEWTON_STEPS = 1.2, 3.0, 20
 # Bytes of working arrays that a chunk of a batch may hold, to stay in cache.
 _CHUNK_BYTES = 4_000_000
+# Constraints for each variable above which a working set is cut from them all, at p = 2 and at
+# others, and the gap that rounding may leave it.
+_MANY_SMOOTH, _MANY_ROUGH, _ROUNDED = 4, 15, 1e-9
 
 
 class MaxMargin(NamedTuple):
@@ -97,7 +103,7 @@ def max_margin(rows: ConstraintOperator, p: float, tolerance: float, max_steps: 
         infeasible = np.zeros(b, bool)
         for i in np.flatnonzero(~(end.gap <= tolerance)):
             problem = unit.take(np.array([i]))
-            weights, length = farkas_multipliers(problem)
+            weights, length = _shortest_combination(problem, end.multipliers[i])
             if length <= farkas_tolerance(problem):
                 farkas[i], residual[i], infeasible[i] = weights, length, True
             elif m <= _DIRECT_CONSTRAINTS:
@@ -180,6 +186,11 @@ def _large(rows: ConstraintOperator, p: float, max_steps: int) -> PathEnd:
     """One large problem: Newton steps on its active constraints, else the working set."""
     _, m, size = rows.shape
     newton = _LEAST_NEWTON <= p <= _LARGEST_NEWTON
+    if p < np.inf and m > (_MANY_SMOOTH if p == 2 else _MANY_ROUGH) * size:
+        solve = least_norm_set if p == 2 else partial(_solve_set, p, max_steps)
+        end = cutting_planes(rows, p, _TARGET, solve)
+        if end.gap[0] <= _ROUNDED or (end.gap[0] == np.inf and _is_infeasible(rows, end)):
+            return end
     if newton and m <= min(_GRAM_PER_VARIABLE * size, _GRAM_CONSTRAINTS):
         end = _pivoted(rows)
         if p != 2:
@@ -193,6 +204,37 @@ def _large(rows: ConstraintOperator, p: float, max_steps: int) -> PathEnd:
         if end.gap[0] <= _TARGET:
             return end
     return _working_set(rows, p, max_steps, start)
+
+
+def _shortest_combination(
+    rows: ConstraintOperator, multipliers: np.ndarray
+) -> tuple[np.ndarray, float]:
+    """Convex weights whose combination is short: of the rows with multipliers, else of all."""
+    m, size = rows.shape[1:]
+    index = np.flatnonzero(multipliers > 0)
+    if m > _MANY_SMOOTH * size and 0 < len(index) < m:
+        part = rows.part(index)
+        weights, length = farkas_multipliers(part)
+        if length <= farkas_tolerance(part):
+            full = np.zeros(m)
+            full[index] = weights
+            return full, length
+    return farkas_multipliers(rows)
+
+
+def _is_infeasible(rows: ConstraintOperator, end: PathEnd) -> bool:
+    """Whether the rows with multipliers prove that no point is feasible."""
+    part = rows.part(np.flatnonzero(end.multipliers[0] > 0))
+    return farkas_multipliers(part)[1] <= farkas_tolerance(part)
+
+
+def _solve_set(p: float, max_steps: int, rows: ConstraintOperator, start: np.ndarray) -> PathEnd:
+    """A working set at p != 2: Newton steps on the support so far, else the interior point."""
+    if _LEAST_NEWTON <= p <= _LARGEST_NEWTON:
+        end = _newton(rows, p, start, max_steps)
+        if end.gap[0] <= _TARGET:
+            return end
+    return _path_end(rows, p, max_steps, start)
 
 
 def _rough_start(rows: ConstraintOperator, p: float, max_steps: int) -> np.ndarray:

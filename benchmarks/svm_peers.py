@@ -1,0 +1,160 @@
+"""Attention SVMs beside the strongest uses of other solvers that we could build.
+
+DAQP is a dual active-set method in C, called on the least-norm problem itself; nnls is scipy's
+method of Lawson and Hanson on the dual, in five lines; L-BFGS-B climbs the dual without forming a
+matrix, at every p, in a dozen lines that anyone may copy. `difference` is the relative difference
+of the optimal norms. The peers stop at 1e-6 or as near as they come; attlas certifies a gap below
+1e-8, most often 1e-12. With many constraints for each variable, attlas solves working sets, and its
+peers have all constraints at once: a working set around DAQP would be the same algebra.
+"""
+
+import time
+from collections.abc import Callable
+
+from benchmarks.interleave import compare, pin_to_one_core, write_results
+
+pin_to_one_core()
+
+import daqp  # noqa: E402
+import jax  # noqa: E402
+import numpy as np  # noqa: E402
+from scipy.optimize import minimize, nnls  # noqa: E402
+
+from attlas.solvers.attention_svm import attention_svm, attention_svm_batch  # noqa: E402
+
+
+def feasible(seed: int, n: int, T: int, d: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Gaussian tokens and queries; the tokens chosen are the best of a planted matrix."""
+    rng = np.random.default_rng(seed)
+    X, z, W = rng.normal(size=(n, T, d)), rng.normal(size=(n, d)), rng.normal(size=(d, d))
+    return X, z, np.argmax(np.einsum("ntd,de,ne->nt", X, W, z), axis=1)
+
+
+def differences(X: np.ndarray, tokens: np.ndarray) -> np.ndarray:
+    """X_ia - X_it for t != a_i, [n, T - 1, d]."""
+    n, T, d = X.shape
+    others = np.arange(T)[None] != tokens[:, None]
+    return (X[np.arange(n), tokens][:, None] - X)[others].reshape(n, T - 1, d)
+
+
+def rows(X: np.ndarray, z: np.ndarray, tokens: np.ndarray) -> np.ndarray:
+    """The constraint matrix, a row vec((X_ia - X_it) z_i') each, the longest of length one."""
+    A = np.einsum("nsd,ne->nsde", differences(X, tokens), z).reshape(-1, X.shape[2] ** 2)
+    return A / np.linalg.norm(A, axis=1).max()
+
+
+def by_daqp(A: np.ndarray) -> float:
+    """Least norm by the dual active-set method on the primal problem."""
+    m, size = A.shape
+    below = np.full(m, 1e30)
+    w, _, status, _ = daqp.solve(
+        np.eye(size), np.zeros(size), A, below, np.ones(m), np.zeros(m, np.int32)
+    )
+    assert status == 1, status
+    return float(np.linalg.norm(w))
+
+
+def by_nnls(A: np.ndarray) -> float:
+    """Least norm by min |A'l|^2 + (1'l - 1)^2 over l >= 0."""
+    system = np.vstack([A.T, np.ones(len(A))])
+    l, _ = nnls(system, np.eye(1, len(system), len(system) - 1)[0], maxiter=30 * len(A))
+    w = A.T @ l
+    return float(np.linalg.norm(w) / (A @ w).min())
+
+
+def by_dual_ascent(D: np.ndarray, z: np.ndarray, p: float) -> float:
+    """Optimal norm by L-BFGS-B on max 1'l - |A'l|_q^2 / 2, with rows of rank one."""
+    q, scale = p / (p - 1), (np.linalg.norm(D, axis=2) * np.linalg.norm(z, axis=1)[:, None]).max()
+    D = D / scale
+
+    def loss(l: np.ndarray) -> tuple[float, np.ndarray]:
+        u = np.einsum("ns,nsd->nd", l.reshape(D.shape[:2]), D).T @ z
+        norm = np.sum(np.abs(u) ** q) ** (1 / q)
+        w = norm * np.sign(u) * (np.abs(u) / norm) ** (q - 1)
+        margins = np.matmul(D, (z @ w.T)[:, :, None])[..., 0].ravel()
+        return 0.5 * norm**2 - l.sum(), margins - 1
+
+    m = D.shape[0] * D.shape[1]
+    options = {"maxiter": 20_000, "maxfun": 40_000, "ftol": 1e-13, "gtol": 1e-7, "maxcor": 20}
+    found = minimize(loss, np.ones(m), jac=True, method="L-BFGS-B", bounds=[(0, None)] * m,
+                     options=options)  # fmt: skip
+    return float(np.sqrt(max(-2 * found.fun, 0)) / scale)
+
+
+def norm(W: np.ndarray, p: float) -> float:
+    """Entrywise norm."""
+    return float(np.linalg.norm(np.asarray(W).ravel(), p))
+
+
+def one(n: int, T: int, d: int, p: float, names: tuple[str, ...], rounds: int) -> dict:
+    """One problem beside the named peers."""
+    X, z, tokens = feasible(1, n, T, d)
+    A, D = rows(X, z, tokens), differences(X, tokens)
+    longest = float((np.linalg.norm(D, axis=2) * np.linalg.norm(z, axis=1)[:, None]).max())
+    known: dict[str, Callable[[], float]] = {
+        "DAQP": lambda: by_daqp(A) / longest,
+        "nnls on the dual": lambda: by_nnls(A) / longest,
+        "L-BFGS-B on the dual": lambda: by_dual_ascent(D, z, p),
+    }
+    return compare(
+        f"one problem, d = {d}, {len(A)} constraints, p = {p:g}",
+        lambda: norm(attention_svm(X, z, tokens, p).unwrap(), p),
+        {name: known[name] for name in names},
+        agree=lambda mine, theirs: abs(mine - theirs) / theirs,
+        rounds=rounds,
+        goal=dict.fromkeys(names, 3.0),
+        clock=time.process_time,
+    )
+
+
+def many(p: float) -> dict:
+    """1000 problems with 42 constraints and 100 variables."""
+    parts = [feasible(seed, 6, 8, 10) for seed in range(1000)]
+    X, z, tokens = (np.stack([part[k] for part in parts]) for k in range(3))
+    if p == 2:
+        unit = [rows(*part) for part in parts]
+        peers = {
+            "DAQP": lambda: np.array([by_daqp(A) for A in unit]),
+            "nnls on the dual": lambda: np.array([by_nnls(A) for A in unit]),
+        }
+        scales = np.array([_longest(*part) for part in parts])
+    else:
+        factors = [(differences(part[0], part[2]), part[1]) for part in parts]
+        peers = {"L-BFGS-B on the dual": lambda: np.array([by_dual_ascent(*f, p) for f in factors])}
+        scales = np.ones(len(parts))
+    return compare(
+        f"1000 problems, 42 constraints, 100 variables, p = {p:g}",
+        lambda: np.array([norm(W, p) for W in attention_svm_batch(X, z, tokens, p).unwrap()]),
+        peers,
+        agree=lambda mine, theirs: float(np.max(np.abs(mine * scales / theirs - 1))),
+        rounds=3,
+        goal=dict.fromkeys(peers, 2.0 if p == 2 else 5.0),
+        clock=time.process_time,
+    )
+
+
+def _longest(X: np.ndarray, z: np.ndarray, tokens: np.ndarray) -> float:
+    lengths = np.linalg.norm(differences(X, tokens), axis=2) * np.linalg.norm(z, axis=1)[:, None]
+    return float(lengths.max())
+
+
+def main() -> None:
+    """Measure and write `results/svm_peers.json`, case by case."""
+    exact, rough = ("DAQP", "nnls on the dual", "L-BFGS-B on the dual"), ("L-BFGS-B on the dual",)
+    cases: list[dict] = []
+    works = [
+        *(lambda p=p: many(p) for p in (2.0, 1.75, 3.0)),
+        *(lambda d=d: one(50, 11, d, 2.0, exact, 3) for d in (20, 50)),
+        *(lambda d=d, p=p: one(50, 11, d, p, rough, 3) for d in (20, 50) for p in (1.75, 3.0)),
+        lambda: one(500, 11, 20, 2.0, ("DAQP", "L-BFGS-B on the dual"), 3),
+        lambda: one(1000, 21, 20, 2.0, ("DAQP",), 1),
+        *(lambda p=p: one(1000, 21, 20, p, rough, 1) for p in (1.75, 3.0)),
+    ]
+    with jax.enable_x64(True):
+        for work in works:
+            cases.append(work())
+            write_results("svm_peers", cases)
+
+
+if __name__ == "__main__":
+    main()
