@@ -118,6 +118,7 @@ CONFIGURATIONS: dict[str, dict[str, Any]] = {
     },
     "albert": BERT | {"embedding_size": 6, "type_vocab_size": 2},
     "bert": BERT | {"type_vocab_size": 2},
+    "mpnet": BERT,
     "electra": BERT | {"type_vocab_size": 2, "embedding_size": 6},
     "roberta": BERT | {"type_vocab_size": 1},
     "xlm-roberta": BERT | {"type_vocab_size": 1},

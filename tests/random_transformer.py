@@ -28,6 +28,7 @@ def random_attention(
     norms: bool = False,
     window: int | None = None,
     softcap: float | None = None,
+    relative: bool = False,
 ) -> Attention:
     """Heads with biases, all keys and values shared by two heads each."""
     groups = max(1, H // 2)
@@ -55,6 +56,7 @@ def random_attention(
         query_norm=norm(),
         key_norm=norm(),
         softcap=softcap,
+        relative=normal(H, 5) if relative else None,
     )
 
 

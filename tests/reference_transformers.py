@@ -95,12 +95,10 @@ def draw_input(config, task, dtype, length, seed):
         side = config.image_size
         return draw.normal(size=(config.num_channels, side, side)).astype(dtype)
     tokens = draw.integers(2, config.vocab_size, length)
-    if config.model_type in (
-        "roberta",
-        "xlm-roberta",
-        "camembert",
-    ):  # whose positions pass over its second token, padding
-        tokens[2] = tokens[length // 2] = config.pad_token_id
+    # The positions of these pass over the second token of padding; MPNet's is always token 1.
+    if config.model_type in ("roberta", "xlm-roberta", "camembert", "mpnet"):
+        padding = 1 if config.model_type == "mpnet" else config.pad_token_id
+        tokens[2] = tokens[length // 2] = padding
     return tokens
 
 

@@ -66,6 +66,11 @@ def notes_of(
     attention = model.block(0).attention
     if attention.rotary is not None:
         notes.append("Positions rotate queries and keys: spectra of products are at offset 0.")
+    if attention.relative is not None:
+        notes.append(
+            "Positions add to the logits: certificates count it, spectra of products leave it out, "
+            "and attention SVMs are not solved."
+        )
     if not enumerates_offsets(attention, context):
         notes.append(
             f"Heads of size {attention.W_Q.shape[-1]} at {context} relative positions are too many "

@@ -75,10 +75,12 @@ class Attention(eqx.Module):
         group: key/value group of each head.
         scale: factor of the logits.
         causal: whether token i sees tokens j <= i only.
-        window: token i sees tokens j > i - window only; None for all.
+        window: token i sees tokens j with |i - j| < window only; None for all.
         rotary: rotary positions, or None.
         query_norm: norm of each head's queries and keys before the rotation, or None.
         key_norm: the same of the keys.
+        softcap: c of the logits c tanh(logits / c), or None.
+        relative: what positions add to the logits, see `relative_logits`; or None.
     """
 
     W_Q: Float[Array, "H d k"]
@@ -97,6 +99,7 @@ class Attention(eqx.Module):
     query_norm: Norm | None = None
     key_norm: Norm | None = None
     softcap: float | None = eqx.field(static=True, default=None)
+    relative: Float[Array, "H offsets"] | None = None
 
 
 class Dense(eqx.Module):

@@ -84,4 +84,5 @@ def folded_attention(
         attention.query_norm,
         attention.key_norm,
         attention.softcap,
+        attention.relative,
     )

@@ -131,7 +131,11 @@ def compare_heads(
     attention: Attention, queries: Float[Array, "H T k"], keys: Float[Array, "G T k"]
 ) -> Float[Array, "H T T"]:
     """Logits before the mask, of queries and keys as `projections` gives them."""
-    return scaled_logits(attention, jnp.einsum("hik,hjk->hij", *placed(attention, queries, keys)))
+    logits = scaled_logits(attention, jnp.einsum("hik,hjk->hij", *placed(attention, queries, keys)))
+    if attention.relative is None:
+        return logits
+    places = jnp.arange(logits.shape[-1])
+    return logits + relative_logits(attention.relative, places, places)
 
 
 def scaled_logits(
@@ -146,6 +150,24 @@ def scaled_logits(
         [2.0]
     """
     return soft_cap(attention.scale * products, attention.softcap)
+
+
+def relative_logits(
+    relative: Float[Array, "*heads offsets"], queries: Int[Array, " S"], keys: Int[Array, " T"]
+) -> Float[Array, "*heads S T"]:
+    """What positions add to the logits of queries and keys at these places.
+
+    Args:
+        relative: by the key's place less the query's, the middle entry for 0; what is further
+            apart has the first or the last entry.
+
+    Examples:
+        >>> places = jnp.arange(3)
+        >>> relative_logits(jnp.array([-1.0, 0.0, 2.0]), places, places).tolist()
+        [[0.0, 2.0, 2.0], [-1.0, 0.0, 2.0], [-1.0, -1.0, 0.0]]
+    """
+    reach = relative.shape[-1] // 2
+    return relative[..., jnp.clip(keys[None] - queries[:, None], -reach, reach) + reach]
 
 
 def soft_cap(logits: Float[Array, "*lead T"], cap: float | None) -> Float[Array, "*lead T"]:

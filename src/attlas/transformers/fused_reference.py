@@ -63,6 +63,7 @@ def mixed_values(
     causal: bool = True,
     window: int | None = None,
     softcap: float | None = None,
+    relative: np.ndarray | None = None,
 ) -> np.ndarray:
     """Values of the tokens that each token sees, averaged by the softmax, heads side by side.
 
@@ -74,6 +75,7 @@ def mixed_values(
         causal: whether later tokens are hidden.
         window: tokens that a token sees to each side, itself among them; all when None.
         softcap: c of the logits c tanh(logits / c), or None.
+        relative: (heads, distances), added by the key's place less the query's, or None.
 
     Returns:
         (T, heads v).
@@ -95,6 +97,10 @@ def mixed_values(
         hidden |= np.triu(np.ones((T, T), dtype=bool), window)
     if softcap is not None:
         logits = softcap * np.tanh(logits / softcap)
+    if relative is not None:
+        reach = relative.shape[1] // 2
+        for i, j in np.ndindex(T, T):
+            logits[:, i, j] += relative[:, min(max(j - i, -reach), reach) + reach]
     logits = np.where(hidden, -np.inf, logits)
     weights = np.exp(logits - logits.max(axis=-1, keepdims=True))
     weights /= weights.sum(axis=-1, keepdims=True)
@@ -178,6 +184,7 @@ def fused_heads(
         causal=table.causal,
         window=None if table.windows is None else table.windows[index],
         softcap=table.softcap,
+        relative=None if table.relative is None else table.logits_of(stored),
     )
     added = None if table.residual_scale == 1 else np.full(table.width, table.residual_scale)
     return linear(stored, layer + names.output, mixed, added)

@@ -65,6 +65,7 @@ def attention_of(
     query_norm: Norm | None = None,
     key_norm: Norm | None = None,
     softcap: float | None = None,
+    relative: Float[Array, "{heads} offsets"] | None = None,
 ) -> Attention:
     """The heads of a layer from its four maps, in which blocks of neighbours belong to each head.
 
@@ -102,6 +103,7 @@ def attention_of(
         query_norm=query_norm,
         key_norm=key_norm,
         softcap=softcap,
+        relative=relative,
     )
 
 

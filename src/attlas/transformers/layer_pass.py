@@ -12,6 +12,7 @@ from attlas.transformers.forward import (
     mix_values,
     placed,
     projections,
+    relative_logits,
     scaled_logits,
     seen_softmax,
     unite_heads,
@@ -57,7 +58,11 @@ def attended_by_blocks(
     for rows in blocks(attention, x.shape[0]):
         end = rows.stop if attention.causal else x.shape[0]
         products = jnp.einsum("hik,hjk->hij", queries[:, rows], keys[:, :end])
-        weights = seen_softmax(scaled_logits(attention, products), seen[rows, :end])
+        logits = scaled_logits(attention, products)
+        if attention.relative is not None:
+            places = jnp.arange(x.shape[0])
+            logits = logits + relative_logits(attention.relative, places[rows], places[:end])
+        weights = seen_softmax(logits, seen[rows, :end])
         mixed.append(mix_values(attention, weights, projected.values[:, :end]))
     return unite_heads(attention, jnp.concatenate(mixed, axis=1))
 

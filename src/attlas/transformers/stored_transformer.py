@@ -70,6 +70,7 @@ class StoredTransformer:
         windows: tokens that each layer sees to each side, the token among them; all when None.
         rotaries: rotary positions of each layer, or None.
         turned_factor: of coordinates that turn, in queries and in keys.
+        relative: a tensor of logits, a column per head, and the row of each distance; or None.
         residual_scale: factor of what attention and feedforward units add.
         embedding_scale: factor of a token's row.
         readout_scale: factor of the LM head's logits.
@@ -116,6 +117,7 @@ class StoredTransformer:
     windows: tuple[int | None, ...] | None = None
     rotaries: tuple[Rotary, ...] | None = None
     turned_factor: float = 1.0
+    relative: tuple[str, tuple[int, ...]] | None = None
     residual_scale: float = 1.0
     embedding_scale: float = 1.0
     readout_scale: float = 1.0
@@ -231,6 +233,12 @@ class StoredTransformer:
     def size_of_heads(self) -> int:
         """Coordinates of a query."""
         return self.head_size or self.width // self.heads
+
+    def logits_of(self, stored: StoredTensors) -> np.ndarray:
+        """What each distance adds to the logits of each head, (H, distances)."""
+        assert self.relative is not None
+        name, rows = self.relative
+        return stored[name][list(rows)].T
 
     @property
     def _norms_have_biases(self) -> bool:
@@ -376,6 +384,7 @@ class StoredTransformer:
             query_norm=norm(names.query_norm),
             key_norm=norm(names.key_norm),
             softcap=self.softcap,
+            relative=None if self.relative is None else jnp.asarray(self.logits_of(stored)),
         )
         return AttentionBlock(
             turned_by(attention, self.turned_factor),

@@ -23,6 +23,7 @@ KINDS = [
     {"norms": True, "rotary": True},
     {"softcap": 0.7, "rotary": True, "causal": False},
     {"softcap": 0.7},
+    {"relative": True, "causal": False},
 ]
 
 
@@ -149,7 +150,7 @@ def certified_in_ball(attention, radius):
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("kind", KINDS[:4], ids=str)
+@pytest.mark.parametrize("kind", [*KINDS[:4], KINDS[-1]], ids=str)
 def test_ball_certificate_holds_where_the_ascent_ends(kind):
     draw = np.random.default_rng(8)
     attention = random_attention(draw, **kind)

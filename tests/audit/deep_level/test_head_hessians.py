@@ -24,6 +24,7 @@ CASES = {
     "rotary, norms of heads, one group": {"rotary": True, "norms": True, "H": 4},
     "outputs": {"causal": False},
     "capped logits, norms behind": {"softcap": 0.8, "out_norms": True},
+    "positions in the logits": {"relative": True, "causal": False},
 }
 
 

@@ -40,7 +40,8 @@ def inputs(folded):
 
 @pytest.mark.thorough
 @pytest.mark.parametrize(
-    "settings", [{}, {"rotary": True}, {"rotary": True, "norms": True}, {"softcap": 0.6}]
+    "settings",
+    [{}, {"rotary": True}, {"rotary": True, "norms": True}, {"softcap": 0.6}, {"relative": True}],
 )
 def test_no_input_exceeds_a_certificate(settings):
     folded, norm = case(**settings)

@@ -10,7 +10,7 @@ from attlas.transformers.load_model import load_model
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("kind", ["gemma2", "qwen2_moe", "modernbert", "phi3", "granite"])
+@pytest.mark.parametrize("kind", ["gemma2", "qwen2_moe", "modernbert", "phi3", "granite", "mpnet"])
 def test_no_certificate_is_exceeded_by_an_attack_or_the_data(kind):
     config, tensors = random_checkpoint(kind)
     single = {name: tensor.astype(np.float32) for name, tensor in tensors.items()}

@@ -109,13 +109,14 @@ def selected_by_heads(
 
     Returns:
         `svm_margin`, `svm_reached`, `svm_cosine`, in the space that `svm_space` names, and the
-        same of random selections with `_null`; NaN where no row sees two tokens.
+        same of random selections with `_null`; NaN where no row sees two tokens, and where
+        positions add to the logits, so that no matrix alone selects.
     """
     attention, tokens_of = layer.folded, np.asarray(layer.tokens)[:sequences]
     names = ("margin", "reached", "cosine")
     heads = len(attention.group)
     useful = np.flatnonzero(np.array(visible(attention, tokens_of.shape[1])).sum(axis=1) > 1)
-    if useful.size == 0:
+    if useful.size == 0 or attention.relative is not None:
         empty = np.full((len(tokens_of), heads), np.nan)
         return {f"svm_{name}{end}": empty.copy() for name in names for end in ("", "_null")}
     members = spread_rows(useful, rows)

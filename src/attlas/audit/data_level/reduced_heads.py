@@ -12,7 +12,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
 from attlas.transformers.canonical import Attention, Norm
-from attlas.transformers.forward import rotate, scaled_logits
+from attlas.transformers.forward import relative_logits, rotate, scaled_logits
 
 
 class ReducedHeads(NamedTuple):
@@ -26,6 +26,7 @@ class ReducedHeads(NamedTuple):
         b_K: its bias.
         W_V: value and output projection, in an orthonormal basis of what the head writes.
         b_V: the bias of the values there.
+        relative: what positions add to the logits, or None.
     """
 
     basis: Float[Array, "H d r"]
@@ -35,6 +36,7 @@ class ReducedHeads(NamedTuple):
     b_K: Float[Array, "H k"]
     W_V: Float[Array, "H r v"]
     b_V: Float[Array, "H v"]
+    relative: Float[Array, "H offsets"] | None
 
 
 def reduce_heads(attention: Attention) -> ReducedHeads:
@@ -64,6 +66,7 @@ def reduce_heads(attention: Attention) -> ReducedHeads:
         b_K,
         inside(W_V) @ written,
         jnp.einsum("hv,hvo->ho", b_V, written),
+        attention.relative,
     )
 
 
@@ -101,8 +104,11 @@ def head_maps(
     """
     queries = turned(attention, attention.query_norm, y @ head.W_Q + head.b_Q[None])
     keys = turned(attention, attention.key_norm, y @ head.W_K + head.b_K[None])
-    logits = jnp.where(seen, scaled_logits(attention, queries @ keys.T), -jnp.inf)
-    return queries, keys, jax.nn.softmax(logits, axis=-1)
+    logits = scaled_logits(attention, queries @ keys.T)
+    if head.relative is not None:
+        places = jnp.arange(y.shape[0])
+        logits = logits + relative_logits(head.relative, places, places)
+    return queries, keys, jax.nn.softmax(jnp.where(seen, logits, -jnp.inf), axis=-1)
 
 
 def head_output(

@@ -118,6 +118,9 @@ def _of_layer(
 ) -> tuple[Float[np.ndarray, " H"], Float[np.ndarray, " H"]]:
     """Share and null of the heads of a layer on one sequence, in float64."""
     layer = weights.layers[weights.order[index]]
+    if layer.attention.relative is not None:  # no matrix alone selects
+        nothing = np.full(len(layer.attention.group), np.nan)
+        return nothing, nothing
     before = weights.layers[weights.order[index - 1]] if index else None
     norm, projection = model.input_norm(index, layer, before)
     with jax.enable_x64(True):

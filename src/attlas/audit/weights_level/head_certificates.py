@@ -113,6 +113,11 @@ def head_certificates(
             # the cap brings no two logits further apart than they are
             largest, spread = (jnp.minimum(each, folded.softcap) for each in (largest, spread))
             lipschitz = infinite
+        if folded.relative is not None:
+            added = jnp.asarray(folded.relative, jnp.float64)
+            ends = jnp.min(added, axis=1), jnp.max(added, axis=1)
+            largest = (largest + jnp.max(jnp.abs(added), axis=1)) * (1 + 1e-15)
+            spread = (spread + (ends[1] - ends[0]) / 2) * (1 + 1e-15)
         floor = _floor(spread, context)
     values = {
         "radius": radius,

@@ -278,6 +278,7 @@ def _selected(attention: Attention, heads: range) -> Attention:
         name: jnp.asarray(np.asarray(getattr(attention, name))[place], np.float64)
         for name, place in places.items()
     }
+    relative = attention.relative
     unchanged = _in_float64(
         (attention.b_O, attention.rotary, attention.query_norm, attention.key_norm)
     )
@@ -292,6 +293,7 @@ def _selected(attention: Attention, heads: range) -> Attention:
         query_norm=unchanged[2],
         key_norm=unchanged[3],
         softcap=attention.softcap,
+        relative=None if relative is None else _in_float64(relative[jnp.array(queries)]),
     )
 
 
