@@ -113,7 +113,10 @@ def equation_13(U, W, share, *, long=False, factor=0.5, **data):
     At $1/\beta_2$ the fall is about $\eta \|\nabla \widehat L\|^2$, twice what (13) needs:
     $\beta_2$ is several times the curvature.
     """
-    eta = 4 / risk_curvature(data, U, W).largest if long else share / smoothness(data, U, W)
+    smooth = smoothness(data, U, W)
+    # Where the risk is flat to rounding, the step of the control stays finite.
+    curved = jnp.maximum(risk_curvature(data, U, W).largest, 1e-9 * smooth) if long else smooth
+    eta = (4 if long else share) / curved
     after_U, after_W, square = _after(data, U, W, eta)
     before = risk(data, U, W)
     drop = before - risk(data, after_U, after_W)

@@ -239,8 +239,17 @@ def definition_1_p3(
     opposite pairs. P1 and P2 hold with $B_2 = \max(1, \text{largest head})$ and $B_\Phi = 1$.
     """
     data = {"X": X, "y": _labels(y, shuffled), "copies": jnp.ones(())}
-    _, slopes = jax.jvp(lambda U, W: margins(data, U, W), (U, W), (star_U, star_W))
-    return Sides(factor * margin, jnp.min(slopes), error=margin_above - margin)
+
+    def model(U, W):
+        return margins(data, U, W)
+
+    _, slopes = jax.jvp(model, (U, W), (star_U, star_W))
+    # Features may nearly cancel along theta_star: their terms are what is rounded.
+    by_U, by_W = jax.jacrev(model, (0, 1))(U, W)
+    size = jnp.max(jnp.sum(jnp.abs(by_U * star_U), (1, 2, 3)))
+    size += jnp.max(jnp.sum(jnp.abs(by_W * star_W), (1, 2, 3)))
+    least, error = jnp.min(slopes), margin_above - margin
+    return Sides(factor * margin, least, magnitude=size, error=error)
 
 
 def _with_heads(start, shuffled):

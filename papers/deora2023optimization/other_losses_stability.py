@@ -128,6 +128,13 @@ def certified_sets(rng, count, power=1.0):
     batch["y"][fan], batch["tilt"][fan] = 1, 20
     batch["b"][fan] = 10 ** rng.uniform(1, _DECADES, fans)
     batch["distance"][fan] = 10 ** rng.uniform(0.5, 1.5, fans) / batch["b"][fan]
+    # A steep and low loss on contradicting labels in every eighth: C is large and B small.
+    steep, many = slice(4, None, 8), len(batch["a"][4::8])
+    batch["heavy"][steep], batch["b"][steep] = False, 10 ** rng.uniform(2, _DECADES, many)
+    batch["a"][steep], batch["distance"][steep] = (
+        1e-8,
+        10 ** rng.uniform(-0.5, 0.5, many) / batch["b"][steep],
+    )
     batch["probability"] = rng.dirichlet(np.ones(ATOMS), count)
     batch = _certified(batch, power)
     return {**batch, **on_all_sets(batch)}
@@ -268,7 +275,7 @@ def stability_average_losses(stability, eta, K, *, C=1.0, share=1.0, **run):
         Control("without $C$", C=0.0),
         Control("without $G$", G=0.0),
         Control("without $1/B$", B=0.0),
-        Control("a thirtieth of each right side", share=1 / 30),
+        Control("a 40th of each right side", share=1 / 40),
         Control("a 900th of each right side", share=1 / 900),
     ],
 )

@@ -263,5 +263,9 @@ def training_sets(rng, count, faster=1.0):
     raw = _draw(rng, count, (ATOMS, 2, 3), (0.1, 1.0))
     # Labels that contradict each other on equal tokens: the gap does not vanish.
     raw["X"][::2, 1], raw["y"][::2, 1] = raw["X"][::2, 0], -raw["y"][::2, 0]
+    # Samples that agree and a distant target: its risk is small, and the distance is what counts.
+    alike = raw["X"][1::8, :1, :1] * raw["y"][1::8, :, None, None]
+    raw["X"][1::8] = np.broadcast_to(alike, raw["X"][1::8].shape)
+    raw["distance"][1::8], raw["tilt"][1::8] = 1, 20
     raw["probability"] = rng.dirichlet(np.ones(ATOMS), count)
     return train_on_all_sets(_prepare_all(raw, faster))

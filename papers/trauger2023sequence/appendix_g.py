@@ -29,8 +29,12 @@ def scores(rng, count):
     steepest = np.where(np.arange(_WORDS) == 0, -1.0, 1.0)
     a[1::2, 0] -= 3 * size[1::2, 0]
     a[2::4, 0] += 3 * size[2::4, 0]
+    ceiling = 10.0 ** rng.uniform(-0.5, 1, count)
+    # An unlikely true word below a high ceiling: there the constant 2 is nearly attained.
+    a[1::8], ceiling[1::8] = rng.normal(size=a[1::8].shape), 20
+    a[1::8, 0] = a[1::8].min(axis=1) - 5
     b[1::2] = a[1::2] + step[1::2] * steepest
-    return {"a": a, "b": b, "ceiling": 10.0 ** rng.uniform(-0.5, 1, count)}
+    return {"a": a, "b": b, "ceiling": ceiling}
 
 
 def _moved(a, b, ceiling):

@@ -186,7 +186,7 @@ def trainings(rng, count):
     status=Status.CORRECTED,
     roundings=256,
     proof_step=ProofStep("trauger2023sequence/slack", 60),
-    controls=[Control("$m^{-0.93}$ in place of the root", power=0.43)],
+    controls=[Control("$m^{-0.97}$ in place of the root", power=0.47)],
     evaluations=320,
 )
 def gap_trained(gap, m, radius, B, *, power=0.0):

@@ -355,7 +355,7 @@ def deep_samples(rng, count):
     alike=True,
     controls=[
         Control("$1/m$ in place of the root", power=2.0),
-        Control("$m^{-0.9}$ in place of the root", power=1.8),
+        Control("$m^{-0.95}$ in place of the root", power=1.9),
     ],
 )
 def theorem_4_2_complexity(norms, B_w, m, rademacher, *, power=1.0):
