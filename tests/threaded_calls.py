@@ -108,7 +108,7 @@ LEMMA = "theorem-2-softmax"
 
 CALLS: dict[str, Callable[[], Any]] = {
     **{call.name: partial(call.function, **call.arrays) for call in SMALL},
-    "challenge": lambda: at.challenge(LEMMA, rounds=1).ratio,
+    "challenge": lambda: at.challenge(LEMMA, evaluations=6400).ratio,
     "power": lambda: at.power(LEMMA, count=8, evaluations=0).drawn,
     "replay": lambda: at.replay(LEMMA, dict(at.check(LEMMA, count=8).verdict.witness)),
     "held_out_bound": lambda: at.held_out_bound(0, 1000, 0.05).bound,

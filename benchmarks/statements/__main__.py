@@ -14,7 +14,7 @@ from pathlib import Path
 from attlas.claims.claim import Claim
 from attlas.verify.challenge import challenge
 
-METHODS = ("auto", "draws", "moves", "covariance")
+METHODS = ("auto", "draws", "moves", "evolution")
 
 
 def statements(half: str) -> list[tuple[bool, Claim]]:

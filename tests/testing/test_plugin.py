@@ -86,7 +86,7 @@ def test_a_project_names_its_files_a_budget_of_none_misses_the_corner_and_xdist_
     table = '[tool.attlas]\nclaims = ["mine.py"]\n'
     files = {"pyproject.toml": table, "mine.py": CORNER, "claims_own.py": GOOD}
     code, said = pytest_in(
-        files, "--attlas-budget", "0", "--attlas-instances", "40", "-rA", "-n", "2"
+        files, "--attlas-effort", "0", "--attlas-instances", "40", "-rA", "-n", "2"
     )
     assert code == 1
     assert "1 failed, 4 passed" in said
@@ -101,17 +101,17 @@ def test_a_counterexample_is_kept_and_met_first_by_later_tests(pytest_in, tmp_pa
     assert (code, "stored witness" in said) == (1, False), said
     assert (tmp_path / "kept" / "witnesses" / "claims_corner" / "corner.json").is_file()
     # Random instances alone miss the corner: what fails is the instance that was kept.
-    code, said = pytest_in(files, "--attlas-budget", "0")
+    code, said = pytest_in(files, "--attlas-effort", "0")
     assert (code, "stored witness: " in said) == (1, True), said
     assert not (tmp_path / "attlas-results").exists()
-    code, said = pytest_in(files, "--attlas-budget", "0", "--attlas-results", "elsewhere")
+    code, said = pytest_in(files, "--attlas-effort", "0", "--attlas-results", "elsewhere")
     assert (code, "2 passed" in said) == (0, True), said
 
 
 @pytest.mark.thorough
 def test_a_damaged_witness_is_a_warning_and_a_folder_that_cannot_be_written_too(pytest_in):
     damaged = {"kept/witnesses/claims_good/good.json": "{", "claims_good.py": GOOD}
-    code, said = pytest_in(damaged, "--attlas-budget", "0", "--attlas-results", "kept")
+    code, said = pytest_in(damaged, "--attlas-effort", "0", "--attlas-results", "kept")
     assert code == 0, said
     assert "good.json" in said
     assert "search again with `attlas challenge`" in said
@@ -145,4 +145,4 @@ def test_the_entry_point_names_this_plugin(pytest_in):
     assert entry == ("attlas", "attlas.testing.plugin")
     code, said = pytest_in({}, "--help")
     assert code == 0
-    assert "--attlas-budget=N" in said
+    assert "--attlas-effort=X" in said

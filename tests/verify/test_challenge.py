@@ -10,7 +10,7 @@ from attlas.claims.claim import Control
 from attlas.claims.domains.vectors import Ball, Box
 from attlas.claims.statement import inequality
 from attlas.core.errors import UserError
-from attlas.verify import challenge as module
+from attlas.verify import portfolio as module
 from attlas.verify.challenge import METHODS, challenge
 
 HALF = [Control("half", factor=0.5)]
@@ -94,7 +94,7 @@ def test_an_interrupted_challenge_keeps_its_best(monkeypatch):
         return attack(*arguments, **options)
 
     monkeypatch.setattr(module, "attack", interrupted)
-    found = challenge(kinked, method="moves", rounds=3, keep=kept.append)
+    found = challenge(kinked, method="moves", evaluations=64 * 2000, keep=kept.append)
     assert found.stopped == "interrupted"
     assert [one.ratio for one in kept] == [found.ratio]
     monkeypatch.setattr(module, "attack", lambda *_, **__: calls[1 / 0])

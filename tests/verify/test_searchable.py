@@ -56,7 +56,8 @@ def test_where_nothing_moves_fresh_instances_are_the_search():
     claim = replace(below_three, sample=fractions)
     report = check(claim, challenge_rounds=1)
     assert report.defects == ()
-    assert (report.challenge.method, report.challenge.evaluations) == ("draws", 6400)
+    assert report.challenge.method == "draws"
+    assert report.challenge.evaluations >= 6400
     known = check(replace(claim, not_attacked="its instances are counts"), challenge_rounds=1)
     assert known.defects == ()
     assert known.challenge is None

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from attlas.cli.session import EXIT_INTERRUPTED, require_machine, session_of
+from attlas.cli.session import EFFORT, EXIT_INTERRUPTED, require_machine, session_of
 
 if TYPE_CHECKING:
     from attlas.claims.claim import Claim
@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from attlas.experiments.store import Store
 
 EXIT_BROKEN = 1
-SECONDS = 10.0
-"""Time of a search without limits of seconds or evaluations."""
 
 
 def challenge(
@@ -23,12 +21,13 @@ def challenge(
     name: Annotated[str | None, typer.Argument(metavar="[CLAIM or PLACE]")] = None,
     seconds: Annotated[
         float | None,
-        typer.Option(min=0, metavar="S", help="Stop after this time; 10 without --evaluations."),
+        typer.Option(min=0, metavar="S", help="Stop after this time."),
     ] = None,
     evaluations: Annotated[
         int | None,
         typer.Option(min=1, metavar="N", help="Stop after N evaluations; reproducible by seed."),
     ] = None,
+    effort: Annotated[float, EFFORT] = 1.0,
     method: Annotated[
         str,
         typer.Option(
@@ -49,9 +48,7 @@ def challenge(
     if replay is not None:
         claim, verdict = _replay(name, replay)
     else:
-        budget = {"evaluations": evaluations, "seconds": seconds}
-        if evaluations is None and seconds is None:
-            budget["seconds"] = SECONDS
+        budget = {"evaluations": evaluations, "seconds": seconds, "effort": effort}
         claim, verdict = _search(context, name, {**budget, "method": method, "seed": seed})
     if verdict.outcome == "VIOLATED" and claim.expect.outcome == "SUPPORTED":
         raise typer.Exit(EXIT_BROKEN)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from attlas.cli.session import PLACES, require_machine, session_of
+from attlas.cli.session import EFFORT, PLACES, require_machine, session_of
 
 if TYPE_CHECKING:
     from attlas.claims.claim import Claim
@@ -105,6 +105,7 @@ def check(
         int,
         typer.Option(min=0, metavar="ROUNDS", help="Rounds of counterexample search."),
     ] = 0,
+    effort: Annotated[float, EFFORT] = 1.0,
     forget: Annotated[
         bool, typer.Option("--forget", help="Delete the stored witnesses of these claims first.")
     ] = False,
@@ -133,7 +134,7 @@ def check(
         "count": instances,
         "seed": seed,
         "seeds": seeds,
-        "challenge_rounds": challenge,
+        "challenge_rounds": challenge * effort,
         "stored": _stored(store, claims, forget),
     }
     checked = _checked(claims, options, on, processes, insecure)

@@ -15,6 +15,8 @@ from attlas.core.errors import UserError
 
 PLACES = "local|dask|dask://HOST:PORT|tls://HOST:PORT"
 """Values of `--on`."""
+EFFORT = typer.Option(min=0.01, metavar="X", help="Times two processor seconds of each search.")
+"""The option that grants a search more or less."""
 EXIT_INTERRUPTED = 130
 """The exit code that shells expect after Ctrl-C."""
 

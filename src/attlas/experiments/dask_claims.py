@@ -27,7 +27,7 @@ def check_on_dask(
     count: int | None = None,
     seed: int = 0,
     seeds: int = 1,
-    challenge_rounds: int = 0,
+    challenge_rounds: int | float = 0,
     stored: Mapping[str, Witness] | None = None,
 ) -> Iterator[tuple[CheckReport, dict[str, Any]]]:
     """Check claims on a dask cluster, yielding reports as they come.
@@ -40,7 +40,7 @@ def check_on_dask(
         count: instances per claim; by default each claim's own number.
         seed: the first of them.
         seeds: how many seeds.
-        challenge_rounds: rounds of attack on each inequality.
+        challenge_rounds: rounds of search on each inequality, or a part of one.
         stored: instances from earlier searches, by claim; evaluated first.
 
     Yields:

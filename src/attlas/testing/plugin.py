@@ -33,11 +33,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     """Add the options of the plugin."""
     group = parser.getgroup("attlas", "claims of attlas")
     group.addoption(
-        "--attlas-budget",
-        type=int,
-        metavar="N",
-        help="Evaluations of the attack on each inequality, in whole rounds; one round by default, "
-        "no attack with 0.",
+        "--attlas-effort",
+        type=float,
+        default=1.0,
+        metavar="X",
+        help="Search each inequality for X times two processor seconds; 1 by default, no search "
+        "with 0.",
     )
     group.addoption(
         "--attlas-instances",
@@ -160,18 +161,15 @@ class ClaimItem(pytest.Item):
             raise ClaimFailed(case)
 
     def _report(self) -> "CheckReport":
-        from attlas.verify.attack import granted_evaluations
         from attlas.verify.check import check
 
         reports = self.session.stash.setdefault(_reports, {})
         if self.claim.name not in reports:
             store = self._results()
-            budget = self.config.getoption("--attlas-budget")
-            rounds = 1 if budget is None else -(-budget // granted_evaluations(self.claim))
             reports[self.claim.name] = report = check(
                 self.claim,
                 count=self.config.getoption("--attlas-instances"),
-                challenge_rounds=rounds,
+                challenge_rounds=float(self.config.getoption("--attlas-effort") or 0),
                 stored=self._stored_witness(store),
             )
             self._keep_witness(store, report)

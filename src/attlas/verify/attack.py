@@ -48,7 +48,6 @@ def attack(
     claim: Claim,
     *,
     method: str = "moves",
-    rounds: int = 1,
     evaluations: int | None = None,
     seed: int = 0,
     program: Program | None = None,
@@ -58,12 +57,10 @@ def attack(
     """Search for a violation of an inequality.
 
     Args:
-        rounds: rounds of fresh starting points.
-        evaluations: number of evaluations of the sides on one instance, in each round; at least
-            one move is made.
-        seed: seed of the starting points of the first round.
+        evaluations: number of evaluations of the sides on one instance; at least one move is made.
+        seed: seed of the starting points.
         program: the claim's compiled program, where a check has it already.
-        batch: starting points of the first round, where a check has drawn them already.
+        batch: starting points, where a check has drawn them already.
         stop: called after each move; the search ends where it is true.
 
     Returns:
@@ -73,29 +70,22 @@ def attack(
     """
     if not is_searchable(claim):
         return None
-    best: ChallengeReport | None = None
     granted = granted_evaluations(claim) if evaluations is None else evaluations
     with FACTORISING, jax.enable_x64(True), np.errstate(all="ignore"):
         program = program or compile_program(claim)
-        for done in range(rounds):
-            start = batch if done == 0 and batch is not None else None
-            start = claim.draw(seed + done, claim.count) if start is None else start
-            climbed = climb(
-                claim,
-                program,
-                start,
-                WITHOUT_SLOPES[method],
-                seed=seed + done,
-                moves=_moves(granted, start),
-                stop=stop,
-            )
-            if not climbed.moves:
-                return best
-            best = better(best, judge(claim, program, climbed.batch, seed + done, climbed.moves))
-            best = replace(best, method=method)
-            if best.violated or (stop is not None and stop()):
-                break
-    return best
+        start = claim.draw(seed, claim.count) if batch is None else batch
+        climbed = climb(
+            claim,
+            program,
+            start,
+            WITHOUT_SLOPES[method],
+            seed=seed,
+            moves=_moves(granted, start),
+            stop=stop,
+        )
+        if not climbed.moves:
+            return None
+        return replace(judge(claim, program, climbed.batch, seed, climbed.moves), method=method)
 
 
 def granted_evaluations(claim: Claim) -> int:

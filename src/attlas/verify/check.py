@@ -55,7 +55,7 @@ def check(
     count: int | None = None,
     seed: int = 0,
     alpha: float = 1e-3,
-    challenge_rounds: int = 0,
+    challenge_rounds: int | float = 0,
     stored: Witness | None = None,
     program: Program | None = None,
 ) -> CheckReport:
@@ -64,7 +64,7 @@ def check(
     Args:
         count: instances drawn; the number that the claim declares by default.
         alpha: error probability of a statistical verdict.
-        challenge_rounds: rounds of `attlas.verify.attack` on an inequality, in addition.
+        challenge_rounds: searches of an inequality of two processor seconds, or a part of one.
         stored: an instance of an earlier search, evaluated first; ignored where it does not fit the
             claim any more.
 
@@ -92,13 +92,13 @@ def check(
         near = near_limits(claim, verdict, evidence, controls, tried, places, alpha)
         wrong = [*faults(claim, evidence, controls, places)]
         wrong += _undefined_assumptions(claim, batch, holds)
-        search = _searched(claim, challenge_rounds, seed, program, batch)
+        search = _searched(claim, program, batch, challenge_rounds, seed)
     return CheckReport(
         claim=claim.name,
         verdict=verdict,
         controls=tried,
         expect=claim.expect.outcome,
-        challenge=None if search is None else _proved(claim, search),
+        challenge=search,
         detection=limits,
         exponents=exponents,
         faults=(*wrong, *unattained(claim, verdict, search)),
@@ -197,25 +197,14 @@ def _control(
 
 
 def _searched(
-    claim: Claim, rounds: int, seed: int, program: Program, batch: Batch
+    claim: Claim, program: Program, batch: Batch, effort: int | float, seed: int
 ) -> ChallengeReport | None:
-    """What an attack gave, or fresh instances where it has no numbers to move."""
-    if not rounds:
+    """What the portfolio gave, None without an effort or anything to search."""
+    if not effort:
         return None
-    from attlas.verify.attack import attack, granted_evaluations
-    from attlas.verify.fresh import drawn_afresh
+    from attlas.verify.portfolio import searched
 
-    search = attack(claim, rounds=rounds, seed=seed, program=program, batch=batch)
-    if search is not None:
-        return search
-    evaluations = rounds * granted_evaluations(claim)
-    return drawn_afresh(claim, program, seed=seed, evaluations=evaluations)
-
-
-def _proved(claim: Claim, search: ChallengeReport) -> ChallengeReport:
-    from attlas.verify.certify import proved
-
-    return proved(claim, search)
+    return searched(claim, program, batch, effort=effort, seed=seed)
 
 
 def _undefined_assumptions(
@@ -254,7 +243,7 @@ def check_group(
     count: int | None,
     seeds: Sequence[int],
     alpha: float,
-    challenge_rounds: int,
+    challenge_rounds: int | float,
     stored: Mapping[str, Witness],
 ) -> list[CheckReport]:
     """Check claims one after the other; runs in a worker process.
@@ -305,7 +294,7 @@ def planned_groups(
     count: int | None = None,
     seed: int = 0,
     seeds: int = 1,
-    challenge_rounds: int = 0,
+    challenge_rounds: int | float = 0,
     stored: Mapping[str, Witness] | None = None,
 ) -> list[partial[list[CheckReport]]]:
     """The calls of `check_group` that check claims, each for the claims of one file.
@@ -317,7 +306,7 @@ def planned_groups(
         count: instances of each, or None for the number that each claim declares.
         seed: the first seed.
         seeds: how many seeds, one after the other; each check is granted what it has alone.
-        challenge_rounds: rounds of attack on each inequality.
+        challenge_rounds: rounds of search on each inequality, or a part of one.
         stored: instances of earlier searches, by claim; evaluated first.
 
     Returns:
@@ -349,7 +338,7 @@ def check_all(
     count: int | None = None,
     seed: int = 0,
     seeds: int = 1,
-    challenge_rounds: int = 0,
+    challenge_rounds: int | float = 0,
     processes: int = 2,
     stored: Mapping[str, Witness] | None = None,
 ) -> Iterator[CheckReport]:

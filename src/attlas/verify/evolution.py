@@ -13,7 +13,6 @@ from dataclasses import replace
 
 import jax
 import numpy as np
-from scipy import special
 
 from attlas._jax.factorising import FACTORISING
 from attlas.claims.claim import Claim
@@ -113,7 +112,7 @@ class Strategies:
         self._basis = unit.copy() if self._full else None
         self._axes = np.ones((islands, n))
         self._spread = unit if self._full else np.ones((islands, n))
-        self.age = np.zeros(islands, dtype=int)
+        self.age, self._since = np.zeros(islands, dtype=int), 0
 
     def begin(self, islands: np.ndarray, mean: np.ndarray) -> None:
         """Begin anew on some islands, at the rows of `mean`."""
@@ -174,8 +173,11 @@ class Strategies:
         better = np.einsum("j,ijk,ijl->ikl", self._weights, change, change)
         outer = path[:, :, None] * path[:, None]
         self._spread = before * self._spread + one * outer + many * better
-        values, self._basis = np.linalg.eigh(self._spread)
-        self._axes = np.sqrt(np.clip(values, 1e-20, 1e20))
+        self._since += 1
+        if self._since > self.mean.shape[1] // 8:
+            self._since = 0
+            values, self._basis = np.linalg.eigh(self._spread)
+            self._axes = np.sqrt(np.clip(values, 1e-20, 1e20))
 
 
 class _Islands:
@@ -285,6 +287,10 @@ class _Islands:
 
 
 def _as_normal(blocks: Blocks, flat: np.ndarray, count: int) -> np.ndarray:
+    if not any(block.law in _BOUNDED for block in blocks.values()):
+        return flat
+    from scipy import special  # takes a quarter of a second, which most searches do without
+
     uniform = packed(
         {name: block.at(np.full(block.values.shape, float(block.law in _BOUNDED)))
          for name, block in blocks.items()}, count)  # fmt: skip
@@ -300,6 +306,8 @@ def _from_normal(blocks: Blocks, flat: np.ndarray) -> Blocks:
         at = used[block.rows][:, None] + np.arange(size)
         values = flat[np.asarray(block.rows)[:, None], at].reshape(block.values.shape)
         if block.law in _BOUNDED:
+            from scipy import special
+
             values = special.ndtr(np.clip(values, -_FARTHEST, _FARTHEST))
         elif block.law == "normal":
             values = np.clip(values, -8.0, 8.0)

@@ -1,8 +1,9 @@
 """What a search moves: arrays of an instance, or the random numbers that a sampler drew."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from copy import copy, deepcopy
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Protocol, runtime_checkable
 
 import jax
@@ -12,7 +13,9 @@ from attlas._jax.compilation import CHEAP_COMPILATION
 from attlas._jax.device_arrays import generator
 from attlas.claims.claim import Claim
 from attlas.claims.perturbed_draws import PerturbedGenerator
+from attlas.claims.sampling import Instance
 from attlas.core.errors import UserError
+from attlas.core.names import call_by_name
 from attlas.verify.evidence import Batch
 
 
@@ -56,10 +59,7 @@ class Arrays:
 
     def __init__(self, claim: Claim, batch: Batch):
         self._start = dict(batch)
-        self._inside = None
-        if claim.project:
-            project = jax.vmap(claim.project_instance)
-            self._inside = jax.jit(project, compiler_options=CHEAP_COMPILATION)
+        self._inside = _projection(claim.project) if claim.project else None
         self._unit, self.blocks = {}, {}
         for name in claim.search_over:
             value = np.asarray(batch[name])
@@ -86,6 +86,16 @@ class Arrays:
         other._unit = {name: unit[rows] for name, unit in self._unit.items()}
         other.blocks = {name: block.at(block.values[rows]) for name, block in self.blocks.items()}
         return other
+
+
+@lru_cache(maxsize=32)
+def _projection(project: Callable[..., Mapping[str, Any]]) -> Callable[[Batch], Batch]:
+    """One program for all searches of a claim, which differ in their methods."""
+
+    def inside(instance: Instance) -> Instance:
+        return {**instance, **call_by_name(project, instance)}
+
+    return jax.jit(jax.vmap(inside), compiler_options=CHEAP_COMPILATION)
 
 
 class Draws:
