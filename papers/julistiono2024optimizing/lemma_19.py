@@ -59,7 +59,7 @@ on_cone = partial(
     roundings=_ROUNDINGS,
 )
 on_printed_cone = partial(on_cone, source=Source.RECALLED)
-with_others = partial(on_printed_cone, assumptions=[*IN_CONE, SOME_BEYOND])
+with_others = partial(on_printed_cone, assumptions=[*IN_CONE, SOME_BEYOND], count=96)
 
 
 def _turn(p, W_mm, W):
@@ -103,7 +103,7 @@ def lemma_19_distance(p, W_mm, W, delta, A, *, parts=4.0):
     "Lemma 19, proof (Hölder's inequality)",
     controls=[
         Control("the smallest entry of the difference in place of its norm", by_entry=True),
-        Control("$A$ in place of $2A$", factor=1.0),
+        Control("$3A/4$ in place of $2A$", factor=0.75),
     ],
     proof_step=ProofStep(_CHAIN, 2),
 )
@@ -182,6 +182,7 @@ def lemma_19_12c(X, z, p, norm, W, delta, beyond, *, relative=True, share=1 / 2)
     "Lemma 19 (12a), (12b), sharpened",
     status=Status.SHARPENED,
     assumptions=[*IN_CONE, SOME_BEYOND],
+    count=96,
     controls=[Control("9/2 in place of 7/2", factor=4.5)],
     evaluations=1728,
 )

@@ -106,7 +106,7 @@ def exponent_rounding(X, z, W):
     Source.RECALLED,
     controls=[
         Control(r"a token of lower score chosen as $\alpha$", sign=-1.0),
-        Control("15 in place of 3/4", factor=15.0),
+        Control("25 in place of 3/4", factor=25.0),
     ],
     proof_step=ProofStep(_CHAIN, 8),
 )

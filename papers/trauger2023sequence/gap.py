@@ -171,7 +171,10 @@ def trainings(rng, count):
         return apart(rng, generator(key))
 
     draws = stream(jax.random.fold_in(key, 2))
-    m = (10 ** draws.uniform(2, 8, count)).astype(int)
+    m = 10 ** draws.uniform(2, 8, count)
+    # A wrong power is seen at the largest samples: a quarter are such.
+    m[::4] = 10 ** draws.uniform(7, 8, len(m[::4]))
+    m = m.astype(int)
     population = _population(key, count, m, stream)
     population["X"] /= np.linalg.norm(population["X"], axis=-1).max(axis=(1, 2))[
         :, None, None, None
@@ -184,9 +187,10 @@ def trainings(rng, count):
     "Sections 2.3 and 4.1, on trained models",
     sample=trainings,
     status=Status.CORRECTED,
+    count=256,
     roundings=256,
     proof_step=ProofStep("trauger2023sequence/slack", 60),
-    controls=[Control("$m^{-0.97}$ in place of the root", power=0.47)],
+    controls=[Control("$m^{-0.9}$ in place of the root", power=0.4)],
     evaluations=320,
 )
 def gap_trained(gap, m, radius, B, *, power=0.0):
