@@ -1,5 +1,6 @@
 """One portfolio for check, pytest and challenge: what each method is granted, and when it ends."""
 
+import importlib
 import time
 from dataclasses import replace
 
@@ -12,6 +13,7 @@ from attlas.claims.claim import Control
 from attlas.claims.sampling import draw_anew, seconds_to_draw, shared
 from attlas.claims.statement import inequality
 from attlas.verify import portfolio
+from attlas.verify.challenge import challenge
 from attlas.verify.evidence import compile_program
 from attlas.verify.portfolio import SHARES, Search, granted, methods_of, searched, shares
 
@@ -122,3 +124,22 @@ def test_what_a_draw_took_counts_what_it_shared():
     # The second finds the computation done, and would pay for it at another seed.
     assert seconds_to_draw(second, 77, 4) > 0.09
     assert seconds_to_draw(second, 77, 4) > 0.09
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize(
+    ("module", "name", "false"),
+    [
+        ("false_learning", "entropy_is_lipschitz", True),
+        ("false_learning", "heavy_ball", True),
+        ("false_probability", "wald_interval", True),
+        ("true_probability", "pinsker", False),
+    ],
+)
+def test_the_default_effort_finds_false_statements_and_leaves_a_theorem(module, name, false):
+    """Three statements that textbooks refute, at each of three seeds, and Pinsker's theorem."""
+    with jax.numpy_dtype_promotion("standard"), jax.numpy_rank_promotion("allow"):
+        claim = getattr(importlib.import_module(f"benchmarks.statements.{module}"), name)
+        for seed in range(3):
+            report = challenge(claim, seed=seed)
+            assert report.violated == false
