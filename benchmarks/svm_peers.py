@@ -147,8 +147,8 @@ def main() -> None:
         *(lambda d=d: one(50, 11, d, 2.0, exact, 3) for d in (20, 50)),
         *(lambda d=d, p=p: one(50, 11, d, p, rough, 3) for d in (20, 50) for p in (1.75, 3.0)),
         lambda: one(500, 11, 20, 2.0, ("DAQP", "L-BFGS-B on the dual"), 3),
-        lambda: one(1000, 21, 20, 2.0, ("DAQP",), 1),
-        *(lambda p=p: one(1000, 21, 20, p, rough, 1) for p in (1.75, 3.0)),
+        lambda: one(1000, 21, 20, 2.0, ("DAQP",), 3),
+        *(lambda p=p: one(1000, 21, 20, p, rough, 3) for p in (1.75, 3.0)),
     ]
     with jax.enable_x64(True):
         for work in works:

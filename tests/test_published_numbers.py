@@ -35,7 +35,7 @@ RESTS_ON = {
 """The experiments that README's row of a paper quotes, by a piece of the paper's address."""
 SPEED = {
     "one max-margin solution": (
-        "attention_svm", "one problem, d = 20, 500 constraints, p = 3", "Clarabel, direct",
+        "svm_peers", "one problem, d = 20, 20000 constraints, p = 2", "DAQP",
     ),
     "100 attention models": (
         "selection_ensemble", "100 models, 2000 steps, p = 2, float64",
