@@ -91,7 +91,9 @@ def table_2_luong(x, seen, *, general=True, last=1.0, masked=True, **weights):
     h, states = _states(weights["W"], weights["U"], weights["b"], x, seen)
     score = weights["W_a"] if general else jnp.eye(_STATE, dtype=x.dtype)
     energies = jnp.stack([h @ score @ state for state in states])
-    powers = jnp.exp(energies - jnp.max(energies)) * jnp.where(seen, 1.0, 0.0 if masked else 1.0)
+    # The largest of the words': that of padding may be so large that no power of a word is left.
+    energies = jnp.where(seen, energies, -jnp.inf) if masked else energies
+    powers = jnp.exp(energies - jnp.max(energies))
     context = sum(power * state for power, state in zip(powers, states, strict=True))
     z = jnp.tanh(weights["W_c"] @ jnp.concatenate([context / jnp.sum(powers), last * h]))
     hidden = jnp.maximum(z @ weights["first"] + weights["first_b"], 0)

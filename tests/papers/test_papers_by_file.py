@@ -156,3 +156,32 @@ def test_the_bound_of_the_published_code_fails_by_hand():
     assert gain >= a * s**2 / 1.001
     assert np.abs(X @ A).max() == 0
     assert gain > 10 * np.sqrt(2)
+
+
+def _said(folder: str) -> str:
+    """The README of a folder, in one line."""
+    return " ".join((ROOT / folder / "README.md").read_text("utf-8").split())
+
+
+def test_numbers_on_sinks_are_those_of_their_formulas():
+    b = _module("rotary-first-token")["EXPONENTS"]
+    said = _said("gu2025attention_sink")
+    assert f"b_3 = {b[2]:.2f}, b_24 = {b[23]:.2f}" in said
+    few, many = (sum(1 / k for k in range(1, T + 1)) / T for T in (5, 64))
+    assert f"{few:.3f} at T = 5, above the threshold 0.3, and {many:.3f} at T = 64" in said
+    # For many tokens the mean of unit vectors is an integral over their angles.
+    u = np.linspace(1e-3, 40, 400_000)
+    limit = float(np.abs(1 - (np.exp(1j * u) - 1) / (1j * u)).max())
+    assert f"{limit:.2f} in the limit" in said
+    omega = np.linspace(0, np.pi, 100_001)
+    mean = sum(np.exp(1j * omega * k) for k in range(1, 64)) / 63
+    powers = (2, float(np.abs(1 - mean).max()))
+    printed, sharper = (1 / (1 + 63 * np.exp(-4 * power)) for power in powers)
+    assert f"the upper bound falls from {printed:.2f} to {sharper:.2f}" in said
+
+
+def test_the_factor_by_which_the_order_of_the_entropy_errs():
+    decay = np.exp(-10 * np.sqrt(2))
+    least = np.log1p(decay) + 10 * np.sqrt(2) * decay / (1 + decay)
+    said = f"the lower bound is {2 * 10 * np.exp(-10) / least:.0f} times smaller"
+    assert said in _said("zhai2023stabilizing")

@@ -1,0 +1,45 @@
+"""Claims at seeds that nobody had tried. `python -m new_seeds`, run in `tests`, writes the table.
+
+The record beside this file holds, for each group of papers, how many claims ran at how many seeds,
+which of them changed their verdict or that of a control at one of these, and which are still open.
+"""
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+RECORD = Path(__file__).with_suffix(".json")
+PAGE = Path(__file__).parents[1] / "docs" / "internals.md"
+_BEGIN, _END = "<!-- new seeds: begin -->", "<!-- new seeds: end -->"
+
+
+def published() -> dict[str, Any]:
+    """The record: `first_seed` and `rows`."""
+    return json.loads(RECORD.read_text("utf-8"))
+
+
+def table(record: dict[str, Any]) -> str:
+    """The record in Markdown, with sums."""
+    rows = [
+        (", ".join(row["papers"]), row["claims"], row["seeds"], row["changed"], row["open"])
+        for row in record["rows"]
+    ]
+    lines = ["| papers | claims | seeds | changed | mended |", "|---|---:|---:|---:|---:|"]
+    lines += [
+        f"| {papers} | {claims} | {seeds} | {len(changed)} | {len(changed) - len(left)} |"
+        for papers, claims, seeds, changed, left in rows
+    ]
+    claims = sum(row[1] for row in rows)
+    changed, left = (sum(len(row[k]) for row in rows) for k in (3, 4))
+    return "\n".join([*lines, f"| all | {claims} | | {changed} | {changed - left} |"])
+
+
+def page(text: str, record: dict[str, Any]) -> str:
+    """The page with the table of a record."""
+    pattern = re.compile(f"{_BEGIN}.*{_END}", re.DOTALL)
+    return pattern.sub(lambda _: f"{_BEGIN}\n\n{table(record)}\n\n{_END}", text)
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page(PAGE.read_text("utf-8"), published()), "utf-8")
