@@ -266,3 +266,73 @@ def test_every_library_file_is_tested():
         ):
             untested.append(name(path))
     assert untested == []
+
+
+WRITERS = {
+    "_files/appended_lines.py",
+    "_files/file_changes.py",
+    "_files/live_mark.py",
+    "_files/new_files.py",
+    "_jax/held_memory.py",  # resets a counter of Linux in /proc
+    "cli/doctor.py",  # a file without a name, to try whether a folder can be written
+    "cli/main.py",  # /dev/null, where nobody reads the output any more
+    "cli/session.py",  # as cli/doctor.py
+    "data/imdb.py",  # into the room of a download
+    "data/sources.py",  # the room of a download, which is renamed when it is verified
+    "experiments/packed.py",  # an archive in memory
+    "experiments/text_file.py",  # pipes and devices
+    "server/child.py",  # a temporary folder for one call
+    "server/task.py",  # in the folder of its call
+    "server/tasks.py",  # as server/task.py
+}
+"""The only modules that change files: they are in the crash tests, or why not is said here."""
+CHANGES = re.compile(
+    "hardlink_to|mk(dir|dtemp|stemp)|makedirs|memmap|NamedTemporaryFile|rm(dir|tree)|savetxt"
+    "|savez(_compressed)?|symlink_to|Temporary(Directory|File)|tofile|touch|truncate|unlink"
+    "|write_(bytes|text)"
+)
+OF_THE_SYSTEM = re.compile(
+    r"os\.(link|remove|renames?|replace|symlink)|shutil\.(copy(2|file|tree)?|move)"
+)
+
+
+def changes_files(call: ast.Call) -> bool:
+    """Whether a call changes a file system, by its name, its module, or the mode of `open`."""
+    called = ast.unparse(call.func)
+    last = called.rpartition(".")[2]
+    if CHANGES.fullmatch(last) or OF_THE_SYSTEM.fullmatch(called):
+        return True
+    if called == "os.open":
+        return any(flag in ast.unparse(call) for flag in ("O_WRONLY", "O_RDWR"))
+    texts = [n.value for n in (*call.args, *(k.value for k in call.keywords))
+             if isinstance(n, ast.Constant) and isinstance(n.value, str)]  # fmt: skip
+    return last in ("open", "fdopen", "ZipFile", "TarFile") and any(
+        re.fullmatch("[rwxabt]?[+bt]*", text) and re.search("[wxa+]", text) for text in texts
+    )
+
+
+def test_only_some_modules_change_files():
+    writers = {
+        path
+        for path in FILES
+        for node in ast.walk(trees()[path])
+        if isinstance(node, ast.Call) and changes_files(node)
+    }
+    assert writers == {SOURCE / name for name in WRITERS}
+
+
+def test_calls_that_change_files_are_recognised():
+    changing = (
+        "path.write_text('')",
+        "open(path, 'w')",
+        "path.open(mode='ab')",
+        "lzma.open(path, 'wt')",
+        "np.savez(path)",
+        "os.replace(a, b)",
+        "shutil.copy(a, b)",
+        "os.open(path, os.O_RDWR)",
+    )
+    others = ("open(path)", "path.open('rb')", "text.replace('a', 'b')", "data.rename(a='b')")
+    found = [changes_files(node) for text in (*changing, *others)
+             for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Call)]  # fmt: skip
+    assert found == [True] * len(changing) + [False] * len(others)

@@ -1,11 +1,13 @@
 """A new paper checks green at once, shows every decorator, and is never written over."""
 
+import hashlib
 import json
 import tomllib
 
 import pytest
 
 import attlas as at
+from attlas._files.new_files import JOURNAL
 from attlas.claims import statement
 from attlas.claims.claim import Kind
 from attlas.cli.main import main
@@ -81,6 +83,24 @@ def test_nothing_is_written_over(paper, capsys):
     with pytest.raises(UserError, match="exists already"):
         write_paper("doe2026", "Other", paper)
     assert "Other" not in (paper / "pyproject.toml").read_text()
+
+
+def test_a_start_from_latex_that_was_killed_is_begun_again(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    tex = r"\documentclass{article}\newtheorem{lemma}{Lemma}\begin{document}%s\end{document}"
+    (tmp_path / "main.tex").write_text(tex % r"\begin{lemma}One.\end{lemma}")
+    command = ("new", "paper", "doe2026", "--from", "main.tex")
+    assert run(*command) == 0
+    folder = tmp_path / "doe2026"
+    files = {p.relative_to(folder).as_posix(): p.read_bytes() for p in folder.rglob("*")
+             if p.is_file()}  # fmt: skip
+    digests = {name: hashlib.sha256(content).hexdigest() for name, content in files.items()}
+    digests["pyproject.toml"] = digests.pop("pyproject.toml")
+    (folder / JOURNAL).write_text(json.dumps(digests))
+    (folder / "pyproject.toml").unlink()
+    assert run(*command) == 0
+    assert {name for name in files if (folder / name).read_bytes() == files[name]} == set(files)
+    assert not (folder / JOURNAL).exists()
 
 
 @pytest.mark.parametrize(

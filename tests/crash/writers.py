@@ -3,17 +3,17 @@
 import datetime
 import json
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+import pooch
+from crash.outside import OUTSIDE, copied
+from crash.writer import DAMAGED, Notes, Writer, one, seen, with_value
 from small_documents import AUDIT, ENVIRONMENT
 
-from attlas._files.plain_file import Damaged
 from attlas.claims.verdict import ChallengeReport, CheckReport, Outcome, Verdict
-from attlas.core.errors import UserError
 from attlas.experiments import checkpoint_files, index, verdicts, witness
 from attlas.experiments.audits import store_audit, stored_audits
 from attlas.experiments.cell import Cell
@@ -29,28 +29,6 @@ from attlas.transformers import checkpoint_folder
 
 TIME = "2026-11-28T00:00:00+00:00"
 CLAIM = "mine/triangle"
-Notes = list[str]
-DAMAGED = "damaged"
-
-
-@dataclass(frozen=True)
-class Writer:
-    """A program that writes, and one that reads what it wrote.
-
-    Attributes:
-        write: what one run does in a folder with the number it writes; returns lines that it says.
-        read: what a reader sees: something that JSON can hold, `DAMAGED` if the reader says so.
-        starts: what is in the folder before, by name.
-        is_quiet: whether the run goes on without a line if nothing can be written.
-        is_single: whether no second writer may be beside it.
-    """
-
-    name: str
-    write: Callable[[Path, int], Notes | None]
-    read: Callable[[Path], Any]
-    starts: dict[str, Callable[[Path], Any]] = field(default_factory=dict)
-    is_quiet: bool = False
-    is_single: bool = False
 
 
 def freeze_clocks() -> None:
@@ -60,13 +38,7 @@ def freeze_clocks() -> None:
     vars(checkpoint_files)["time"] = SimpleNamespace(monotonic=lambda: 0.0)
     vars(witness)["environment"] = lambda: ENVIRONMENT
     vars(index)["WORTH"] = 1
-
-
-def _seen(read: Callable[[], Any]) -> Any:
-    try:
-        return read()
-    except (Damaged, UserError):
-        return DAMAGED
+    vars(pooch)["retrieve"] = copied
 
 
 def _arrays(arrays: Any) -> dict[str, Any]:
@@ -87,7 +59,7 @@ def record(root: Path, value: int) -> Notes:
 
 
 def read_record(root: Path) -> Any:
-    read = _seen(lambda: Store(root).read("toy", KEY))
+    read = seen(lambda: Store(root).read("toy", KEY))
     return read and (read if read == DAMAGED else _arrays(read.arrays))
 
 
@@ -167,7 +139,7 @@ def layer(root: Path, value: int) -> Notes:
 
 
 def read_layer(root: Path) -> Any:
-    pair = _seen(lambda: read_pair(_cache(root, []).folder, "00003", "layer"))
+    pair = seen(lambda: read_pair(_cache(root, []).folder, "00003", "layer"))
     return pair and (pair if pair == DAMAGED else _arrays(pair[1]))
 
 
@@ -187,7 +159,7 @@ def checkpoint(root: Path, value: int) -> Notes:
 
 def read_checkpoint(root: Path) -> Any:
     folder = _checkpoint_folder(root)
-    pair = _seen(lambda: read_pair(folder, "000000", "checkpoint"))
+    pair = seen(lambda: read_pair(folder, "000000", "checkpoint"))
     return pair and (pair if pair == DAMAGED else _arrays(pair[1]))
 
 
@@ -204,7 +176,7 @@ def model(root: Path, value: int) -> Notes:
 
 
 def read_model(root: Path) -> Any:
-    return _seen(lambda: [_opened(folder) for folder in trained_models(root)])
+    return seen(lambda: [_opened(folder) for folder in trained_models(root)])
 
 
 def _opened(folder: Path) -> list[Any]:
@@ -253,10 +225,6 @@ def read_pages(root: Path) -> Any:
     return content if {*PAGES[value]} - {""} <= there else DAMAGED
 
 
-def _with(write: Callable[[Path, int], Any], value: int = 1) -> Callable[[Path], Any]:
-    return lambda root: write(root, value)
-
-
 def _of_earlier_version(write: Callable[[Path, int], Any]) -> Callable[[Path], Any]:
     def start(root: Path) -> None:
         write(root, 1)
@@ -277,18 +245,13 @@ def _damaged(write: Callable[[Path, int], Any], pattern: str) -> Callable[[Path]
 
 def _pair(name: str, write: Callable, read: Callable) -> Writer:
     starts = {
-        "an old pair": _with(write),
+        "an old pair": with_value(write),
         "nothing": lambda root: None,
         "a pair of an earlier version": _of_earlier_version(write),
         "damaged arrays": _damaged(write, "*.npz"),
         "a damaged document": _damaged(write, "[!c]*.json"),
     }
     return Writer(name, write, read, starts)
-
-
-def _one(name: str, write: Callable, read: Callable, **kinds: bool) -> Writer:
-    starts = {"an old one": _with(write), "nothing": lambda root: None}
-    return Writer(name, write, read, starts, **kinds)
 
 
 def _indexed_records(root: Path) -> None:
@@ -298,7 +261,7 @@ def _indexed_records(root: Path) -> None:
 
 
 def _removal(name: str, write: Callable, remove: Callable, read: Callable) -> Writer:
-    return Writer(name, remove, read, {"an old one": _with(write)}, is_quiet=True)
+    return Writer(name, remove, read, {"an old one": with_value(write)}, is_quiet=True)
 
 
 WRITERS = (
@@ -318,7 +281,7 @@ WRITERS = (
         audit,
         read_audit,
         {
-            "an old one": _with(audit),
+            "an old one": with_value(audit),
             "nothing": lambda root: None,
             "an audit of an earlier version": _audit_of_earlier_version,
             "a damaged audit": _damaged(audit, "*.json"),
@@ -333,7 +296,7 @@ WRITERS = (
         model,
         read_model,
         {
-            "an old one": _with(model),
+            "an old one": with_value(model),
             "nothing": lambda root: None,
             "damaged tensors": _damaged(model, "*.safetensors"),
             "a damaged document": _damaged(model, "*.json"),
@@ -343,15 +306,19 @@ WRITERS = (
         "index",
         indexed,
         read_index,
-        {"an old index": _indexed_records, "no index": _with(record)},
+        {"an old index": _indexed_records, "no index": with_value(record)},
         is_quiet=True,
     ),
-    _one("text file", text, read_text),
-    _one("pages", pages, read_pages, is_single=True),
+    one("text file", text, read_text),
+    one("pages", pages, read_pages, is_single=True),
+    *OUTSIDE,
 )
 
 
-UNSEALED = ("removed witness", "removed layers", "removed checkpoints", "text file", "pages")
+UNSEALED = (
+    *("removed witness", "removed layers", "removed checkpoints", "text file", "pages"),
+    *(writer.name for writer in OUTSIDE),
+)
 """Removals, and files for people."""
 SEALED = tuple(writer for writer in WRITERS if writer.name not in UNSEALED)
 
@@ -373,9 +340,9 @@ def _without_a_lock(root: Path, value: int) -> None:
 
 NAMES = tuple(writer.name for writer in WRITERS)
 FAULTY = (
-    _one("control: in place", _in_place, read_text),
-    _one("control: the old one is removed first", _removing_first, read_text),
-    _one("control: one draft and no lock", _without_a_lock, read_text),
+    one("control: in place", _in_place, read_text),
+    one("control: the old one is removed first", _removing_first, read_text),
+    one("control: one draft and no lock", _without_a_lock, read_text),
 )
 """What a rehearsal must find: each was a way of writing in an earlier version, or is usual."""
 BY_NAME = {writer.name: writer for writer in (*WRITERS, *FAULTY)}

@@ -77,6 +77,20 @@ def test_fetch_downloads_and_verifies(server, tmp_path):
     assert [path.name for path in home.parent.iterdir()] == ["words"]
 
 
+def test_fetch_names_and_replaces_a_damaged_set_and_leaves_a_verified_one(server, tmp_path):
+    chosen, notes = _published(server), []
+    home = fetch(chosen, tmp_path / "data", notes.append)
+    (home / "words.gz").write_bytes(b"half")
+    (home / "mine.txt").write_text("")
+    fetch(chosen, tmp_path / "data", notes.append)
+    (server[0] / "words.gz").unlink()
+    fetch(chosen, tmp_path / "data", notes.append)
+    (note,) = notes
+    assert note.startswith(f"{home} cannot be read (")
+    assert note.endswith("): fetched again")
+    assert sorted(path.name for path in home.iterdir()) == ["mine.txt", "words.gz"]
+
+
 def test_fetch_refuses_another_file(server, tmp_path):
     chosen = _published(server)
     (server[0] / "words.gz").write_bytes(gzip.compress(b"something else"))

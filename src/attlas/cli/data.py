@@ -68,4 +68,5 @@ def _fetch(names: tuple[str, ...], folder: Path | None) -> None:
     # Without names: only sets with an official source.
     wanted = [data_set for data_set in _selected(names) if names or data_set.remotes]
     for data_set in wanted:
-        typer.echo(f"{data_set.name}: {fetch(data_set, folder)}")
+        place = fetch(data_set, folder, lambda line: typer.echo(f"attlas: {line}", err=True))
+        typer.echo(f"{data_set.name}: {place}")

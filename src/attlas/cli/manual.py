@@ -5,6 +5,7 @@ from pathlib import Path
 
 from typer.testing import CliRunner
 
+from attlas._files.file_changes import write_file
 from attlas.cli.main import build_app
 
 _INTRODUCTION = """\
@@ -41,4 +42,4 @@ def _section(app, command: list[str]) -> str:
 
 
 if __name__ == "__main__":
-    Path(sys.argv[1]).write_text(manual_page(), encoding="utf-8")
+    write_file(Path(sys.argv[1]), [manual_page().encode()])

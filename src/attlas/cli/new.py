@@ -81,6 +81,7 @@ def _from_latex(key: str, title: str, folder: Path, sources: Path, renumber: boo
     import os
     from collections import Counter
 
+    from attlas._files.new_files import remove_unfinished
     from attlas.core.errors import UserError
     from attlas.projects.latex import stubs
     from attlas.projects.latex.statements import read_paper
@@ -97,6 +98,10 @@ def _from_latex(key: str, title: str, folder: Path, sources: Path, renumber: boo
     named = title or "".join(c for c in paper.title if c not in '{}"\\') or key
     if not any(statement.role == "statement" for statement in paper.statements):
         raise UserError(f"--from {sources}: {paper.notes[-1] if paper.notes else 'no statement'}")
+    try:
+        remove_unfinished(folder)
+    except OSError as error:
+        raise UserError(_unwritten(folder, error)) from error
     if (folder / stubs.STATEMENTS).exists():
         _update(folder, paper, where, renumber)
     else:
@@ -138,54 +143,55 @@ def write_paper(
     files: Mapping[str, str] = FILES,
     texts: Mapping[str, str] | None = None,
 ) -> tuple[Path, ...]:
-    """Write the files of a new paper into a folder, created if missing; nothing is replaced.
+    """Write the files of a new paper, all or none, into a folder; nothing is replaced.
+
+    The folder is created if missing. What a killed call left in it is deleted.
 
     Args:
         files: templates by the name of their file.
         texts: contents of further files.
 
     Raises:
-        UserError: if the key or the title has a forbidden character, or a file exists already.
+        UserError: if the key or the title has a forbidden character, a file exists already, or the
+            system refuses.
     """
     import datetime
     from importlib import resources
 
+    from attlas._files.new_files import write_new_files
     from attlas.core.errors import UserError
-    from attlas.experiments.text_file import write_text_file
     from attlas.projects.project import is_key
-
-    texts = texts or {}
 
     if not is_key(key):
         raise UserError(f"KEY = '{key}': use letters, digits, '-', '_' and '.'")
     if any(sign in title for sign in '{}"\\') or not title.isprintable():
         raise UserError(f"--title {title!r}: leave out braces, quotes, backslashes and line ends")
-    existing = [folder / name for name in (*files, *texts) if (folder / name).exists()]
-    if existing:
-        raise UserError(f"{existing[0]} exists already: name another folder with --folder")
     templates = resources.files("attlas.cli").joinpath("paper_template")
     year = str(datetime.datetime.now(datetime.UTC).year)
-    written = []
+    contents = {}
     for name, template in files.items():
         text = templates.joinpath(template).read_text("utf-8")
         for mark, value in (("PAPER_KEY", key), ("PAPER_TITLE", title), ("PAPER_YEAR", year)):
             text = text.replace(mark, value)
-        if not any(each.startswith("experiment") for each in files):
+        if not any(name.startswith("experiment") for name in files):
             text = text.replace(_NO_EXPERIMENT, "")
-        _make((folder / name).parent)
-        written.append(write_text_file(folder / name, text, "--folder"))
-    written += [write_text_file(folder / name, text, "--folder") for name, text in texts.items()]
-    return tuple(written)
-
-
-def _make(folder: Path) -> None:
-    from attlas._files.file_changes import make_folder
-    from attlas.core.errors import UserError
-
+        contents[name] = text
+    contents |= texts or {}
+    # Last: a folder is a project once this file is there.
+    contents["pyproject.toml"] = contents.pop("pyproject.toml")
     try:
-        make_folder(folder)
-    except (FileExistsError, FileNotFoundError, NotADirectoryError) as error:
-        where = error.filename or folder
-        raise UserError(
-            f"--folder: cannot create a folder at {where}: name one in an existing folder"
-        ) from error
+        return write_new_files(folder, {name: contents[name].encode() for name in contents})
+    except OSError as error:
+        raise UserError(_unwritten(folder, error)) from error
+
+
+def _unwritten(folder: Path, error: OSError) -> str:
+    where = error.filename or folder
+    if isinstance(error, FileExistsError) and folder.is_dir():
+        return f"{where} exists already: name another folder with --folder"
+    if isinstance(error, FileExistsError | FileNotFoundError | NotADirectoryError):
+        return f"--folder: cannot create a folder at {where}: name one in an existing folder"
+    return (
+        f"cannot write {where} ({error.strerror or error}): free space or rights there, or name "
+        "another folder with --folder"
+    )

@@ -14,7 +14,7 @@ import json
 import lzma
 import os
 import pkgutil
-import tempfile
+import shutil
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextvars import ContextVar
@@ -26,7 +26,7 @@ from typing import Any, TypeVar
 
 import platformdirs
 
-from attlas._files.file_changes import make_folder, move_file
+from attlas._files.file_changes import draft_path, folder_lock, make_folder, move_file
 from attlas.core.errors import UserError, extra_needed, in_short
 
 _UNREADABLE = (OSError, EOFError, zlib.error, lzma.LZMAError, ValueError, KeyError)
@@ -286,8 +286,18 @@ def require_sound(findings: tuple[Finding, ...], folder: Path | None = None) -> 
         raise UserError(f"{data_folder(folder)} holds none of {names}: run `attlas data fetch`")
 
 
-def fetch(dataset: str | DataSet, folder: Path | None = None) -> Path:
+def fetch(
+    dataset: str | DataSet,
+    folder: Path | None = None,
+    note: Callable[[str], object] = lambda line: None,
+) -> Path:
     """Download a set from its official source and verify it; a failure leaves no files.
+
+    A set that is there and verified is not downloaded again. One process at a time fetches into a
+    data folder; it deletes what killed ones of its machine left.
+
+    Args:
+        note: is called with one line that names a damaged set, which is replaced.
 
     Raises:
         UserError: if the set has no source, the download fails, the folder cannot be
@@ -301,18 +311,44 @@ def fetch(dataset: str | DataSet, folder: Path | None = None) -> Path:
         raise UserError(f"{data_set.name} has no source to fetch from: {_fix(data_set)}")
     try:
         make_folder(target.parent)
-        with tempfile.TemporaryDirectory(dir=target.parent, prefix=f".{data_set.name}-") as room:
-            staged = _download(data_set, Path(room))
-            read_verified(data_set, staged.parent)
-            make_folder(target)
-            for file in data_set.files:
-                move_file(staged / file, target / file)
+        with folder_lock(target.parent) as is_alone:
+            room = draft_path(target, is_alone=is_alone)
+            try:
+                shutil.rmtree(room, ignore_errors=True)
+                if not _is_sound(data_set, folder, note):
+                    _replace(data_set, room, target)
+            finally:
+                shutil.rmtree(room, ignore_errors=True)
     except UserError:
         raise
     except (OSError, ValueError) as error:
         reason = str(error).splitlines()[0]
         raise UserError(f"fetching {data_set.name} into {target} failed: {reason}") from error
     return target
+
+
+def _is_sound(dataset: DataSet, folder: Path | None, note: Callable[[str], object]) -> bool:
+    """Whether a set is there and verified; what is there and is not is noted."""
+    if not _any_file(dataset, data_folder(folder)):
+        return False
+    try:
+        read_verified(dataset, folder)
+    except UserError as error:
+        note(f"{str(error).removesuffix(f': {_fix(dataset)}')}: fetched again")
+        return False
+    return True
+
+
+def _replace(dataset: DataSet, room: Path, target: Path) -> None:
+    """Download into a room beside the target, verify, and rename: the folder, else its files."""
+    make_folder(room)
+    staged = _download(dataset, room)
+    read_verified(dataset, staged.parent)
+    if not os.path.lexists(target):
+        move_file(staged, target)
+        return
+    for file in dataset.files:
+        move_file(staged / file, target / file)
 
 
 def _download(dataset: DataSet, room: Path) -> Path:
@@ -325,7 +361,7 @@ def _download(dataset: DataSet, room: Path) -> Path:
     for remote in dataset.remotes:
         pooch.retrieve(remote.url, remote.checksum, fname=remote.file, path=downloads)
     if dataset.install is not None:
-        staged.mkdir()
+        make_folder(staged)
         dataset.install(downloads, staged)
     return staged
 

@@ -6,7 +6,6 @@ one is named and set aside, see `attlas.experiments.pair`.
 
 import contextlib
 import time
-import uuid
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -15,7 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from attlas._files.file_changes import remove_file, remove_folder, write_file
+from attlas._files.file_changes import remove_folder
+from attlas._files.live_mark import live_mark
 from attlas.core.errors import UserError
 from attlas.experiments.packed import content_digest
 from attlas.experiments.pair import read_or_set_aside, read_pair, write_pair
@@ -46,13 +46,20 @@ class Checkpointing:
 
 @contextlib.contextmanager
 def driver_mark(root: Path) -> Iterator[str]:
-    """Path of a temporary file by which remote workers recognise a shared results folder `root`."""
-    path = root.absolute() / f".driver-{uuid.uuid4().hex}"
-    write_file(path, [], durable=False)
-    try:
+    """Path of a temporary file by which remote workers recognise a shared results folder `root`.
+
+    Raises:
+        UserError: if it cannot be written.
+    """
+    with contextlib.ExitStack() as stack:
+        try:
+            path = stack.enter_context(live_mark(root, "driver"))
+        except OSError as error:
+            reason = error.strerror or error
+            raise UserError(
+                f"cannot write into {root} ({reason}): free space or rights there"
+            ) from error
         yield str(path)
-    finally:
-        remove_file(path)
 
 
 def checkpoint_folder(root: Path, experiment: str, key: str) -> Path:

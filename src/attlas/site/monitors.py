@@ -9,6 +9,7 @@ import numpy as np
 from markupsafe import Markup
 from matplotlib.figure import Figure
 
+from attlas._files.appended_lines import whole_lines
 from attlas._files.plain_file import Damaged, printable, read_plain_file
 from attlas.experiments.panels.palette import colours
 from attlas.experiments.store import Store
@@ -57,7 +58,7 @@ def monitor_drawings(store: Store) -> tuple[Drawing, ...]:
         except Damaged as damage:
             store.note(f"{damage}: ignored")
             continue
-        run, wrong = parse_monitor(content or b"")
+        run, wrong = parse_monitor(whole_lines(content or b""))
         for line, reason in wrong[:3]:
             store.note(f"{path.name}, line {line} {reason}: ignored")
         if len(wrong) > 3:

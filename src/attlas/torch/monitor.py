@@ -1,15 +1,18 @@
 """The attention of a model in training, as lines of JSON that `attlas report` draws."""
 
+import contextlib
 import importlib
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
+from attlas._files.appended_lines import append_line
+from attlas._files.file_changes import write_file
 from attlas.core.errors import UserError
 from attlas.torch.attention_capture import captured_attention
 from attlas.torch.head_statistics import head_statistics
@@ -40,7 +43,7 @@ class Monitor:
         every: k, at least 1.
         sink: threshold eps of a sink.
         rows: (batch, T), False for padding; all rows count when None.
-        resume: whether to go on at the end of an existing file.
+        resume: whether to go on at the end of an existing file, after its last whole line.
 
     Raises:
         UserError: for another ending, an `every` below 1, or a file that cannot be written.
@@ -73,14 +76,16 @@ class Monitor:
         if type(every) is not int or every < 1:
             raise UserError(f"every = {every!r} is not a number of steps: give at least 1")
         if not resume:
-            self._write("", "w")
+            with self._writing():
+                write_file(self.path, [])
 
     def __call__(self, step: int) -> dict[str, Any] | None:
         """Measure and write a line at every k-th step, and do nothing at the others."""
         if step % self.every:
             return None
         line = self.measure(step)
-        self._write(json.dumps(line, allow_nan=False) + "\n", "a")
+        with self._writing():
+            append_line(self.path, json.dumps(line, allow_nan=False))
         return line
 
     def measure(self, step: int) -> dict[str, Any]:
@@ -148,11 +153,10 @@ class Monitor:
             return torch.ones(count, T, dtype=torch.bool, device=device)
         return rows.to(device).bool()
 
-    def _write(self, text: str, mode: str) -> None:
+    @contextlib.contextmanager
+    def _writing(self) -> Iterator[None]:
         try:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            with self.path.open(mode, encoding="utf-8") as file:
-                file.write(text)
+            yield
         except OSError as error:
             raise UserError(
                 f"{self.path.name} cannot be written ({error.strerror}): choose another path"
