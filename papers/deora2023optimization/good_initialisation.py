@@ -45,25 +45,26 @@ from deora2023optimization.stability_instances import ATOMS, LONGEST, train_on_a
 
 B_PHI = 1.0
 """The smallest value that P2 allows; the outputs of these starts are zero."""
-_TOKENS = 4
+TOKENS, MANY = 4, 16
+"""Tokens of a sample; of the trainings, whose bounds are nearer where there are more of them."""
 
 
-def _samples(rng, count, n):
-    """One token of the class and three uninformative ones in random order: T = 4, d = 2."""
+def _samples(rng, count, n, tokens):
+    """One token of the class and uninformative ones in random order, d = 2."""
     y = np.where(np.arange(n) % 2 == 0, 1.0, -1.0) * np.ones((count, 1))
-    X = spread_tokens(rng, count, n, _TOKENS, 2) * rng.uniform(0.2, 1, (count, 1, 1, 1))
+    X = spread_tokens(rng, count, n, tokens, 2) * rng.uniform(0.2, 1, (count, 1, 1, 1))
     classes = np.where(y[..., None] > 0, [1.0, 0.0], [0.0, 1.0])
-    place = rng.integers(_TOKENS, size=(count, n))
+    place = rng.integers(tokens, size=(count, n))
     rows, columns = np.indices((count, n))
     X[rows, columns, place] = classes
     return X, y
 
 
-def _starts(rng, count, R):
+def _starts(rng, count, R, tokens):
     """U and W of two groups of equal heads, U_2 = -U_1 and W_2 = W_1."""
-    U = rng.normal(size=(count, 2, _TOKENS, 2)) * rng.uniform(0.1, 0.5, (count, 1, 1, 1))
+    U = rng.normal(size=(count, 2, tokens, 2)) * rng.uniform(0.1, 0.5, (count, 1, 1, 1))
     W = rng.normal(size=(count, 2, 2, 2)) * rng.uniform(0.1, 0.5, (count, 1, 1, 1))
-    X, y = _samples(rng, count, 8)
+    X, y = _samples(rng, count, 8, tokens)
     U[::3], W[::3], W[1::3] = 0, 0, 0
     key = jax.random.key(0)
     for k in range(1, count, 3):
@@ -159,7 +160,7 @@ COROLLARY_2 = (
 
 
 @jax.jit
-def _size(batch, faster):
+def _size(batch):
     """Heads, target and step size of a batch of starts."""
 
     def size(start):
@@ -167,23 +168,28 @@ def _size(batch, faster):
         run = {**start, "copies": copies}
         target = target_of(run, 1 / start["K"], copies)
         eta = start["part"] * step_allowed(run)
-        return {**run, "U_target": target[0], "W_target": target[1], "eta": faster * eta}
+        return {**run, "U_target": target[0], "W_target": target[1], "eta": eta}
 
     return jax.vmap(size)(batch)
 
 
 @shared
-def good_initialisations(rng, count):
+def good_initialisations(rng, count, tokens=TOKENS):
     """Starts that satisfy Definition 1, three samples.
 
-    With X, y, R, U, W, star_U, star_W (for one copy), margin, margin_above, certified, epsilon
-    and K.
+    From `MANY` tokens on half of them start at zero with all tokens of the class, the largest
+    margin that there is: of two opposite classes, or of orthogonal ones, of which a training set
+    that lacks one learns nothing about it. With X, y, R, U, W, star_U, star_W (for one copy),
+    margin, margin_above, certified, epsilon and K.
     """
     rng = apart(rng)
     tried = count + count // 4
     R = rng.uniform(1, 1.5, tried)
-    X, y = _samples(rng, tried, ATOMS)
-    U, W = _starts(rng, tried, R)
+    X, y = _samples(rng, tried, ATOMS, tokens)
+    U, W = _starts(rng, tried, R, tokens)
+    if tokens >= MANY:
+        R[::2], U[::2], W[::2] = 1, 0, 0
+        X[::2], X[::4] = [[[1, 0]], [[0, 1]], [[1, 0]]], [[[1, 0]], [[-1, 0]], [[1, 0]]]
     batch = {"X": X * R[:, None, None, None], "y": y, "R": R, "U": U, "W": W}
     batch |= margin_direction(batch)
     # A few draws cannot be separated in the features of their start: they come last.
@@ -194,16 +200,21 @@ def good_initialisations(rng, count):
     batch["spare"] = 10 ** rng.uniform(0, 0.6, count)
     batch["part"] = np.where(rng.random(count) < 0.5, 1, rng.uniform(0.1, 1, count))
     batch["probability"] = rng.dirichlet(np.ones(ATOMS), count)
+    if tokens >= MANY:
+        # One step, and sets that often lack the second class, come nearest to the bounds on risks,
+        # and the longest runs to that on the distance.
+        single = np.isin(keep % 8, (0, 2))
+        batch["K"][keep % 8 == 4] = LONGEST
+        batch["K"][single], batch["probability"][single] = 1, (0.4, 0.2, 0.4)
     return batch
 
 
-def good_trainings(rng, count, faster=1.0):
-    """The same, trained inside the conditions of Corollary 2 on all training sets of its atoms.
+def good_trainings(rng, count):
+    """The same of `MANY` tokens, trained on all training sets of their atoms as Corollary 2 asks.
 
-    With copies, eta, the target of risk 1/K, and what `train_on_all_sets` adds; above `faster` = 1
-    the conditions fail, for controls.
+    With copies, eta, the target of risk 1/K, and what `train_on_all_sets` adds.
     """
-    return train_on_all_sets(_size(good_initialisations(rng, count), faster))
+    return train_on_all_sets(_size(good_initialisations(rng, count, MANY)))
 
 
 _CHAIN = "Corollary 2"

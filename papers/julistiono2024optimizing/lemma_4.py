@@ -20,7 +20,7 @@ from julistiono2024optimizing.instances import (
     dual_norm,
     on_trajectory,
 )
-from julistiono2024optimizing.lemma_18 import gradient_bound
+from julistiono2024optimizing.lemma_18 import gradient_bound, steep_points
 from julistiono2024optimizing.library.token_selection.gradient import selection_gradient
 
 
@@ -124,7 +124,8 @@ def lemma_4_link_2(X, y, z, v, W, p, eta, mixture, *, exchanged=False, share=1.0
 
 @on_steps(
     "Lemma 4, proof, step 3",
-    controls=[Control(r"a fortieth of $\Lambda$", factor=0.05)],
+    sample=steep_points,
+    controls=[Control(r"four ninths of $\Lambda$", factor=8 / 9)],
     proof_step=ProofStep("Lemma 4", 3),
 )
 def lemma_4_link_3(X, y, z, v, W, p, eta, mixture, *, factor=2.0):
