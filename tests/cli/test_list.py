@@ -9,8 +9,9 @@ from attlas.verify.registry import find_claims
 
 
 @pytest.fixture
-def shown(capsys):
-    """What a command printed, after it ended well."""
+def shown(capsys, monkeypatch):
+    """What a command printed in a wide terminal, after it ended well."""
+    monkeypatch.setenv("COLUMNS", "400")
 
     def run(*arguments: str) -> str:
         with pytest.raises(SystemExit, match="0"):

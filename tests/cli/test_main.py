@@ -1,5 +1,6 @@
 """The command line answers in one line, with the right exit code, and answers at once."""
 
+import os
 import resource
 import subprocess
 import sys
@@ -64,6 +65,36 @@ def _with_debug(error: BaseException) -> typer.Typer:
 def test_interrupt_is_code_130(attlas, monkeypatch):
     monkeypatch.setattr(command_line, "build_app", lambda _: app_that_raises(KeyboardInterrupt()))
     assert attlas() == (130, "", "attlas: interrupted\n")
+
+
+def test_an_interrupted_run_says_that_the_same_command_resumes(attlas, monkeypatch):
+    app = typer.Typer()
+
+    @app.command()
+    def only(words: list[str]) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(command_line, "build_app", lambda _: app)
+    again = "attlas: interrupted; the same command resumes\n"
+    assert attlas("run", "all") == (130, "", again)
+    assert attlas("check", "all") == (130, "", "attlas: interrupted\n")
+
+
+def test_the_list_of_commands_cuts_no_line(attlas):
+    _, out, _ = attlas("--help")
+    assert "..." not in out.partition("Commands:")[2]
+    assert max(map(len, out.splitlines())) <= 80
+
+
+def test_a_shell_completes_the_names_of_commands():
+    line = {"COMP_WORDS": "attlas ch", "COMP_CWORD": "1", "_ATTLAS_COMPLETE": "complete_bash"}
+    command = [
+        sys.executable,
+        "-c",
+        "import sys; sys.argv[0] = 'attlas'; from attlas.cli.main import main; main()",
+    ]
+    done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, **line})
+    assert done.stdout.split() == ["challenge", "check"]
 
 
 def test_a_defect_of_ours_is_not_swallowed(monkeypatch):

@@ -39,7 +39,7 @@ def test_finished_cells_are_reused_and_fresh_computes_them_again(squares, tmp_pa
     heard = Heard()
     second = execute([squares], "quick", store=store, progress=heard)
     assert (second.finished, second.reused) == (3, 3)
-    assert heard.lines[0] == "3 cells to run, 3 already computed"
+    assert heard.lines[0] == "3 cells to run, 3 already computed; times are by the clock"
     assert heard.lines[1].startswith("[1/3] squares x=3 seed=0: ")
     after = contents(store)
     assert before.items() <= after.items()

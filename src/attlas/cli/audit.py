@@ -97,6 +97,7 @@ def audit(
 
 def _write(document: "dict[str, Any]", out: Path, json_: Path | None, results: Path) -> None:
     """Write the page, the numbers on request, and the audit for the atlas; print the findings."""
+    from attlas.display.terminal import show_fact
     from attlas.experiments.audits import store_audit
     from attlas.experiments.text_file import write_text_file
     from attlas.site.audit_page import render_audit
@@ -106,7 +107,7 @@ def _write(document: "dict[str, Any]", out: Path, json_: Path | None, results: P
         write_text_file(json_, json.dumps(document, indent=1, allow_nan=False), "--json")
     store_audit(results, document, lambda line: typer.echo(line, err=True))
     for finding in document["findings"]:
-        typer.echo(f"- {finding['sentence']}")
+        show_fact("-", finding["sentence"], width=2)
     typer.echo(f"{out}")
 
 

@@ -56,7 +56,7 @@ def challenge(
 
 def _search(context: typer.Context, name: str | None, options: dict) -> "tuple[Claim, Verdict]":
     from attlas.core.errors import UserError
-    from attlas.display.terminal import number, plain
+    from attlas.display.terminal import number, plain, show_fact
     from attlas.experiments.store import WITNESSES, Store
     from attlas.experiments.witness import keep_witness, witness_file
     from attlas.verify.challenge import challenge as search
@@ -77,17 +77,17 @@ def _search(context: typer.Context, name: str | None, options: dict) -> "tuple[C
     report = search(
         claim, keep=None if before and before.outcome == "VIOLATED" else keep, **options
     )
-    typer.echo(f"claim       {claim.name} ({plain(claim.locator)})")
-    typer.echo(f"best ratio  {number(report.ratio)} of left over right side, by {report.method}")
+    show_fact("claim", f"{claim.name} ({plain(claim.locator)})")
+    show_fact("best ratio", f"{number(report.ratio)} of left over right side, by {report.method}")
     if before is not None:
-        typer.echo(f"stored      {before.outcome}, ratio {number(before.tightness)}")
-    typer.echo(f"effort      {report.evaluations} evaluations, seed {options['seed']}")
+        show_fact("stored", f"{before.outcome}, ratio {number(before.tightness)}")
+    show_fact("effort", f"{report.evaluations} evaluations, seed {options['seed']}")
     _show(claim, report.verdict)
     if report.certified:
-        typer.echo(f"proof       {report.certified}")
+        show_fact("proof", report.certified)
     path = witness_file(store, claim.name)
     if path.is_file():
-        typer.echo(f"witness     {path}")
+        show_fact("witness", str(path))
     if report.stopped:
         typer.echo(f"{report.stopped}: the best instance so far is saved", err=True)
         raise typer.Exit(EXIT_INTERRUPTED)
@@ -111,7 +111,7 @@ def _stored_best(claim: "Claim", store: "Store") -> "Verdict | None":
 
 def _replay(name: str | None, file: Path) -> "tuple[Claim, Verdict]":
     from attlas.core.errors import UserError
-    from attlas.display.terminal import plain
+    from attlas.display.terminal import plain, show_fact
     from attlas.experiments.witness import read_witness
     from attlas.verify.challenge import replay
     from attlas.verify.registry import one_claim
@@ -127,16 +127,16 @@ def _replay(name: str | None, file: Path) -> "tuple[Claim, Verdict]":
             f"{file} does not fit the current form of '{claim.name}' ({type(error).__name__}): "
             "search again with `attlas challenge`"
         ) from error
-    typer.echo(f"claim       {claim.name} ({plain(claim.locator)})")
+    show_fact("claim", f"{claim.name} ({plain(claim.locator)})")
     _show(claim, verdict)
     return claim, verdict
 
 
 def _show(claim: "Claim", verdict: "Verdict") -> None:
     from attlas.claims.claim import provenance_text
-    from attlas.display.terminal import number
+    from attlas.display.terminal import number, show_fact
 
-    typer.echo(f"provenance  {provenance_text(claim)}")
-    typer.echo(f"verdict     {verdict.outcome}: {verdict.reason}")
-    typer.echo(f"slack       {number(verdict.slack)}")
-    typer.echo(f"tightness   {number(verdict.tightness)}")
+    show_fact("provenance", provenance_text(claim))
+    show_fact("verdict", f"{verdict.outcome}: {verdict.reason}")
+    show_fact("slack", number(verdict.slack))
+    show_fact("tightness", number(verdict.tightness))

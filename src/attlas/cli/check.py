@@ -1,7 +1,6 @@
 """`attlas check`: run claims and their controls."""
 
 import os
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
@@ -163,16 +162,18 @@ def _stored_reports(
     seeds: int,
 ) -> "dict[str, list[CheckReport]]":
     """The reports of each claim as they came, the first of which is stored as its verdict."""
+    from attlas.display.terminal import progress_bar
     from attlas.experiments.verdicts import write_report
 
     reports: dict[str, list[CheckReport]] = {claim.name: [] for claim in claims}
     by_name = {claim.name: claim for claim in claims}
-    for done, (report, worker_environment) in enumerate(checked, 1):
-        if not reports[report.claim]:
-            write_report(store, report, by_name[report.claim], worker_environment)
-        _keep(store, report)
-        reports[report.claim].append(report)
-        _show_progress(done, seeds * len(claims))
+    with progress_bar("claims") as step:
+        for report, worker_environment in checked:
+            if not reports[report.claim]:
+                write_report(store, report, by_name[report.claim], worker_environment)
+            _keep(store, report)
+            reports[report.claim].append(report)
+            step(seeds * len(claims))
     return reports
 
 
@@ -271,6 +272,7 @@ def _show(claims: "Sequence[Claim]", reports: "dict[str, CheckReport]") -> None:
 def _counted(reports: "Sequence[CheckReport]") -> Iterator[str]:
     """The numbers of the claims of one provenance."""
     from attlas.claims.verdict import strengths
+    from attlas.display.terminal import counted
 
     supported = [report for report in reports if report.verdict.outcome == "SUPPORTED"]
     if len(supported) > 1:
@@ -278,8 +280,8 @@ def _counted(reports: "Sequence[CheckReport]") -> Iterator[str]:
     defective = sum(bool(report.defects) for report in reports)
     busy = sum(report.seconds for report in reports)
     yield (
-        f"{len(reports)} claims checked in {busy:.0f} s of work, "
-        f"{len(reports) - defective} as expected, {defective} unexpected"
+        f"{counted(len(reports), 'claim')} checked, {len(reports) - defective} as expected, "
+        f"{defective} unexpected; {busy:.1f} s by the clock in all processes"
     )
 
 
@@ -298,7 +300,7 @@ def _row(claim: "Claim", report: "CheckReport") -> tuple[str, ...]:
     return (
         report.claim,
         provenance_text(claim),
-        report.verdict.outcome,
+        _outcome(report),
         report.strength or "-",
         _detected(report),
         number(report.verdict.tightness),
@@ -310,6 +312,12 @@ def _row(claim: "Claim", report: "CheckReport") -> tuple[str, ...]:
     )
 
 
+def _outcome(report: "CheckReport") -> str:
+    """The outcome, which is no failure where it is the expected one."""
+    outcome = report.verdict.outcome
+    return f"{outcome} (expected)" if outcome is report.expect != "SUPPORTED" else str(outcome)
+
+
 def _detected(report: "CheckReport") -> str:
     """The smallest factor at which the check detects a too small right side, worst component."""
     from attlas.claims.verdict import limits_of, passing_factor
@@ -319,10 +327,3 @@ def _detected(report: "CheckReport") -> str:
     if factor is None:
         return "-"
     return "never" if factor == float("inf") else f"x{number(factor)}"
-
-
-def _show_progress(done: int, total: int) -> None:
-    """Overwrite one line, on a terminal only."""
-    if sys.stderr.isatty():
-        end = "\n" if done == total else ""
-        typer.echo(f"\rchecked {done} of {total}{end}", err=True, nl=False)

@@ -13,7 +13,7 @@ COLUMNS = ("claim", "provenance", "verdict", "as expected", "near a limit", "few
 
 def show_seeds(claims: "Sequence[Claim]", reports: "Mapping[str, Sequence[CheckReport]]") -> None:
     """A row for each claim, then a line for each thing that is unexpected or near its limit."""
-    from attlas.display.terminal import plain, say, show_table
+    from attlas.display.terminal import counted, plain, say, show_table
 
     rows = [_row(claim, reports[claim.name]) for claim in claims]
     always = ("provenance", "verdict", "as expected", "near a limit")
@@ -25,10 +25,11 @@ def show_seeds(claims: "Sequence[Claim]", reports: "Mapping[str, Sequence[CheckR
     steady = sum(not any(report.defects for report in group) for group in groups)
     close = sum(any(report.near for report in group) for group in groups)
     busy = sum(report.seconds for group in groups for report in group)
+    seeds = counted(max(map(len, groups), default=0), "seed")
     say(
-        f"{len(claims)} claims checked at {max(map(len, groups), default=0)} seeds in {busy:.0f} s "
-        f"of work: {steady} as expected at each, {len(claims) - steady} not, {close} with a "
-        "control or count within 5 % of its limit"
+        f"{counted(len(claims), 'claim')} checked at {seeds}: {steady} as expected at each, "
+        f"{len(claims) - steady} not, {close} with a control or count within 5 % of its limit; "
+        f"{busy:.1f} s by the clock in all processes"
     )
 
 

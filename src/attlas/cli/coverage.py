@@ -92,7 +92,7 @@ def _mark_as_read(place: Path, locators: list[str]) -> None:
 
 
 def _show(result: "Coverage", notes: "Sequence[str]") -> None:
-    from attlas.display.terminal import show_table
+    from attlas.display.terminal import counted, say, show_table
 
     rows = [
         (row.statement.locator, row.statement.title, str(row.state), row.remark)
@@ -100,6 +100,7 @@ def _show(result: "Coverage", notes: "Sequence[str]") -> None:
     ]
     show_table(("statement", "title", "state", "remark"), rows)
     counts = ", ".join(f"{number} {state}" for state, number in result.counts.items() if number)
-    typer.echo(f"{len(rows)} statements: {counts or 'none'}; {100 * result.share:.0f} % executed")
+    total = counted(len(rows), "statement")
+    say(f"{total}: {counts or 'none'}; {100 * result.share:.0f} % executed")
     for line in (*result.changes, *notes):
         typer.echo(f"attlas: {line}", err=True)

@@ -12,6 +12,10 @@ def explore(
     ),
 ) -> None:
     """Write the live explorer, one HTML file that opens from disk and computes in the browser."""
+    from attlas.display.terminal import progress_bar
     from attlas.site.explorer.page import write_explorer
 
-    typer.echo(f"{write_explorer(out)}")
+    with progress_bar("explorer") as step:
+        written = write_explorer(out)
+        step(1)
+    typer.echo(f"{written}")

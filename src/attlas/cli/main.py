@@ -46,6 +46,9 @@ EXTRAS = {
 }
 """The extra of attlas that has what a command needs beside the required dependencies."""
 
+RESUMED = ("run",)
+"""Commands that go on where they were interrupted."""
+
 REMEDIES = {
     errno.ENAMETOOLONG: "name a shorter path",
     errno.ELOOP: "name a path without a circle of links",
@@ -66,7 +69,6 @@ def build_app(named: str = "") -> typer.Typer:
     app = typer.Typer(
         help="The executable atlas of attention theory: every theorem runs.",
         no_args_is_help=True,
-        add_completion=False,
         pretty_exceptions_enable=False,
         rich_markup_mode=None,
     )
@@ -75,7 +77,9 @@ def build_app(named: str = "") -> typer.Typer:
         module = importlib.import_module(f"{cli.__name__}.{name}")
         function = getattr(module, name, None) or getattr(module, f"{name}_", None)
         if callable(function):
-            app.command(name)(function)
+            # A short help of its own is not cut to the width of the list.
+            summary = " ".join((function.__doc__ or "").split("\n\n")[0].split())
+            app.command(name, short_help=summary)(function)
     # A file of this folder need not define a command.
     return app if app.registered_commands else build_app()
 
@@ -135,7 +139,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         remedy = REMEDIES.get(error.errno, "free space or rights there")
         _refuse(f"{error.strerror}{where}: {remedy}", EXIT_REFUSED)
     if code == EXIT_INTERRUPTED:
-        _refuse("interrupted", EXIT_INTERRUPTED)
+        again = "; the same command resumes" if command in RESUMED else ""
+        _refuse(f"interrupted{again}", EXIT_INTERRUPTED)
     sys.exit(code if isinstance(code, int) else 0)
 
 

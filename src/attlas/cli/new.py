@@ -117,6 +117,7 @@ def _from_latex(key: str, title: str, folder: Path, sources: Path, renumber: boo
 
 def _update(folder: Path, paper: "PrintedPaper", source: str, renumber: bool) -> None:
     """Bring the stubs of a project to the state of its paper, and say what changed."""
+    from attlas.display.terminal import say
     from attlas.experiments.text_file import write_text_file
     from attlas.projects.latex import stubs
     from attlas.projects.latex.update import updated
@@ -133,7 +134,7 @@ def _update(folder: Path, paper: "PrintedPaper", source: str, renumber: bool) ->
         if not file.exists() or file.read_text(encoding="utf-8") != text:
             typer.echo(f"{write_text_file(file, text, '--folder')}")
     for line in update.lines or ("no statement has changed",):
-        typer.echo(line)
+        say(line)
 
 
 def write_paper(

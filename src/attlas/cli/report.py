@@ -57,9 +57,13 @@ def report(
     elif title or references is not None:
         raise UserError("--title and --references are for the page of one paper: add --paper")
     else:
+        from attlas.display.terminal import progress_bar
         from attlas.site.atlas import write_atlas
 
-        written = write_atlas(store, out, names or (), single=single, published=records)
+        with progress_bar("experiments") as step:
+            written = write_atlas(
+                store, out, names or (), single=single, published=records, step=step
+            )
     # After the page, whose refusal would be the only line.
     if records is None:
         _say_if_empty(store.root)

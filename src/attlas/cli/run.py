@@ -59,6 +59,7 @@ def run(
     require_machine()  # before JAX is imported
     from rich.console import Console
 
+    from attlas.cli.run_answers import show_answers
     from attlas.cli.run_estimate import show_estimate
     from attlas.core.errors import UserError
     from attlas.experiments.execute import execute
@@ -90,21 +91,24 @@ def run(
         checkpoint=checkpoint,
         part=wanted,
     )
+    show_answers(selected, scale, Store(session.results))
     _report(summary, session, hours)
 
 
 def _report(summary: "RunSummary", session: Session, hours: float | None) -> None:
     """Print a summary; exit with 1 if a cell failed."""
+    from attlas.display.terminal import counted, say
+
     for failure in summary.failures:
         if session.debug and failure.traceback:
             typer.echo(failure.traceback, err=True)
-    typer.echo(
-        f"{summary.finished} cells finished, {summary.reused} already computed, "
+    say(
+        f"{counted(summary.finished, 'cell')} finished, {summary.reused} already computed, "
         f"{len(summary.failures)} failed; records in {session.results}"
     )
     for reason, labels in summary.left:
         more = f", and {len(labels) - NAMED} more" if len(labels) > NAMED else ""
         named = ", ".join(labels[:NAMED])
-        typer.echo(f"not started within {hours:g} h, {reason}: {named}{more}")
+        say(f"not started within {hours:g} h, {reason}: {named}{more}")
     if summary.failures:
         raise typer.Exit(EXIT_FAILURES)

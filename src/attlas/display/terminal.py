@@ -1,17 +1,19 @@
-"""Text where nothing can be typeset: tables that break no word, prose without LaTeX.
+"""Text where nothing can be typeset: tables that break no word, prose without LaTeX."""
 
-In a file or pipe no line is broken.
-"""
-
+import contextlib
+import os
 import re
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 GAP = 2
 """Spaces between columns."""
 NARROWEST = 20
-"""Least width of a cell of several words, for legibility."""
+"""Least width of a cell of several words, for legibility; columns that always stay may be as narrow
+as their longest word."""
+IN_PIPES = 100
+"""Columns of an output that no terminal shows."""
 STYLES = {
     "SUPPORTED": "green",
     "VIOLATED": "red",
@@ -45,15 +47,15 @@ def show_table(
     rows: Iterable[Sequence[str]],
     title: str = "",
     always: Sequence[str] = (),
-    elsewhere: str = "a pipe, such as `| cat`",
+    elsewhere: str = "",
 ) -> None:
-    """Print a table that fits the terminal, or with unbroken lines to a file or pipe.
+    """Print a table that fits the terminal, or the width that `terminal_width` gives a pipe.
 
     Args:
         columns: headings, the most important ones first.
         rows: cells as plain text; they are not interpreted as markup.
         always: headings of columns besides the first that are never left out.
-        elsewhere: another way to see columns that are left out, besides a wider terminal.
+        elsewhere: where columns are too that are left out, beside a wider terminal.
 
     Examples:
         >>> show_table(("claim",), [("mine/a",)])
@@ -72,9 +74,10 @@ def show_table(
     for line in table.lines:
         console.print(Text.assemble(*line), soft_wrap=True)
     if table.left_out:
+        wider = elsewhere or f"`COLUMNS={table.needed}`"
         say(
             f"No room for: {', '.join(table.left_out)}. A terminal of {table.needed} columns "
-            f"shows all of them, as does {elsewhere}."
+            f"shows all of them, as does {wider}."
         )
 
 
@@ -88,22 +91,95 @@ def say(text: str) -> None:
     sys.stdout.write("\n".join(_wrapped(text, terminal_width(), fold=False)) + "\n")
 
 
-def terminal_width() -> int | None:
-    """The number of columns of the terminal, None if the output is a file or a pipe.
+def show_fact(name: str, text: str, width: int = 12) -> None:
+    """Print a name with its text, whose further lines stand under the first.
+
+    Args:
+        width: columns of the name.
 
     Examples:
-        >>> terminal_width() is None
+        >>> show_fact("verdict", "SUPPORTED")
+        verdict     SUPPORTED
+    """
+    lines = _wrapped(text, terminal_width() - width, fold=False)
+    sys.stdout.write(f"{name:<{width}}" + f"\n{' ' * width}".join(lines) + "\n")
+
+
+def counted(count: int, noun: str, plural: str = "") -> str:
+    """A number with its noun in the singular or the plural.
+
+    Examples:
+        >>> counted(1, "claim"), counted(0, "cell"), counted(2, "statement is", "statements are")
+        ('1 claim', '0 cells', '2 statements are')
+    """
+    return f"{count} {noun if count == 1 else plural or noun + 's'}"
+
+
+@contextlib.contextmanager
+def progress_bar(name: str) -> Iterator[Callable[[int], None]]:
+    """Show a bar with its name, the number done, and the time left, on standard error.
+
+    The bar appears with the first step, and vanishes at the end; in a file or pipe there is none.
+
+    Yields:
+        Function of the total that counts one more as done.
+
+    Examples:
+        >>> with progress_bar("claims") as step:
+        ...     step(2)
+    """
+    if not sys.stderr.isatty():
+        yield lambda total: None
+        return
+    from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
+
+    times = TimeElapsedColumn(), TextColumn("left"), TimeRemainingColumn()
+    columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), *times
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(name, total=None)
+
+        def step(total: int) -> None:
+            bar.update(task, total=total, advance=1)
+
+        yield step
+
+
+def terminal_width() -> int:
+    """The number of columns for the output.
+
+    Returns:
+        COLUMNS, where it is set; else the width of the terminal of the output, or of the errors or
+        the input of a command in a pipe; else 100.
+
+    Examples:
+        >>> terminal_width() > 0
         True
     """
-    from rich.console import Console
-
-    return Console().width if sys.stdout.isatty() else None
+    named = os.environ.get("COLUMNS", "")
+    if named.isdecimal() and int(named):
+        return int(named)
+    for stream in (sys.__stdout__, sys.__stderr__, sys.__stdin__):
+        try:
+            columns = os.get_terminal_size(stream.fileno()).columns if stream else 0
+        except (OSError, ValueError):  # no terminal, or closed
+            continue
+        if columns:
+            return columns
+    return IN_PIPES
 
 
 def layout(
     columns: Sequence[str],
     rows: Iterable[Sequence[str]],
-    width: int | None,
+    width: int,
     always: Sequence[str] = (),
 ) -> Layout:
     """Lay out a table so that no line is wider than the terminal and no word is broken.
@@ -113,7 +189,7 @@ def layout(
 
     Args:
         columns: headings, the most important ones first.
-        width: columns of the terminal, None for no limit.
+        width: columns of the terminal.
         always: headings of columns besides the first that are never left out.
 
     Examples:
@@ -125,11 +201,12 @@ def layout(
     cells = [tuple(_clean(cell) for cell in row) for row in rows]
     table = list(zip(columns, *cells, strict=True))
     longest = [max(map(_length, column)) for column in table]
-    if width is None:
-        return Layout(_lines(table, longest, fold=False), (), _total(longest))
     needed = 0
     for fold in (False, True):
-        least = [_least(column, k == 0, fold) for k, column in enumerate(table)]
+        least = [
+            _least(column, k == 0, fold, 0 if columns[k] in always else NARROWEST)
+            for k, column in enumerate(table)
+        ]
         needed = needed if fold else _total(least)
         places = _places(columns, least, width, always)
         if places:
@@ -172,7 +249,7 @@ def _pieces(word: str, fold: bool) -> list[str]:
     return re.findall(r"[^/]*/+|[^/]+", word) if fold else [word]
 
 
-def _least(column: Sequence[str], named: bool, fold: bool) -> int:
+def _least(column: Sequence[str], named: bool, fold: bool, narrowest: int) -> int:
     """The least width at which no word of a column is broken.
 
     Names, in the first column, are copied and stay on one line unless they are folded.
@@ -181,7 +258,7 @@ def _least(column: Sequence[str], named: bool, fold: bool) -> int:
     words = [word for cell in column for word in cell.split()]
     least = max(map(_length, (piece for word in words for piece in _pieces(word, fold))), default=0)
     longest = 0 if fold else max(map(_length, cells), default=0)
-    return max(least, longest if named else min(longest, NARROWEST))
+    return max(least, longest if named else min(longest, narrowest))
 
 
 def _places(
@@ -211,10 +288,8 @@ def _widened(least: Sequence[int], longest: Sequence[int], width: int) -> list[i
     return widths
 
 
-def _wrapped(cell: str, width: int | None, fold: bool) -> list[str]:
+def _wrapped(cell: str, width: int, fold: bool) -> list[str]:
     """A cell as lines that break between words."""
-    if width is None:
-        return [cell]
     lines = [""]
     for word in cell.split():
         for k, piece in enumerate(_pieces(word, fold and _length(word) > width)):

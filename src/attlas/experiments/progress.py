@@ -10,6 +10,8 @@ from rich.progress import (
 )
 from rich.progress import Progress as Bar
 
+from attlas.display.terminal import counted
+
 
 class Progress:
     """Silent progress; the interface of the other classes."""
@@ -44,7 +46,9 @@ class LineProgress(Progress):
     def begin(self, total: int, reused: int) -> None:
         """Print how much there is to do."""
         self.total = total
-        self._line(f"{total} cells to run, {reused} already computed")
+        self._line(
+            f"{counted(total, 'cell')} to run, {reused} already computed; times are by the clock"
+        )
 
     def finished(self, label: str, seconds: float) -> None:
         """Count one cell."""

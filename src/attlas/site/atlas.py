@@ -1,7 +1,7 @@
 """The atlas: the contents of a results folder as HTML pages or as one file."""
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -60,6 +60,7 @@ def write_atlas(
     *,
     single: bool = False,
     published: Store | Path | str | None = None,
+    step: Callable[[int], None] = lambda total: None,
 ) -> Path:
     """Write the atlas of a results folder: pages, or one file, that need no network.
 
@@ -73,6 +74,7 @@ def write_atlas(
         single: whether to write everything to `out`.
         published: further records, usually the published ones; missing cells are
             listed with their estimated cost.
+        step: called with the number of experiments whenever one more is drawn.
 
     Returns:
         The path of the front page.
@@ -90,7 +92,7 @@ def write_atlas(
         )
     selection = select(names)
     objects = (selection.claims, selection.errata, selection.experiments)
-    atlas = gather(store, *objects, excerpt=bool(names), published=more)
+    atlas = gather(store, *objects, excerpt=bool(names), published=more, step=step)
     if single:
         return write_text_file(front, render_single(atlas), "--out")
     folder = front.with_suffix("")
@@ -120,13 +122,14 @@ def gather(
     experiments: Sequence[Experiment] | None = None,
     excerpt: bool = False,
     published: Store | None = None,
+    step: Callable[[int], None] = lambda total: None,
 ) -> Atlas:
     """Collect claims, errata and experiments with their results; papers as in the bibliography.
 
     Args:
         claims: all claims when None; likewise errata and experiments.
         excerpt: whether verdicts of other claims may exist in the store.
-        published: further records, see `write_atlas`.
+        published, step: further records, and a function for progress, see `write_atlas`.
     """
     claims = find_claims() if claims is None else claims
     errata = find_errata() if errata is None else errata
@@ -150,7 +153,7 @@ def gather(
     metadata_list += [
         record.metadata for experiment in experiment_records for record in experiment.records
     ]
-    drawn_entries = _with_missing(experiment_entries(experiment_records, code), published)
+    drawn_entries = _with_missing(experiment_entries(experiment_records, code, step), published)
     monitors = monitor_drawings(store)
     warnings = [note for results in stores for note in _notes(results)]
     unknown = sorted(reports.keys() - {claim.name for claim in claims})

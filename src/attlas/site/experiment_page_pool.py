@@ -5,7 +5,7 @@ process is free is drawn here.
 """
 
 import importlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures.process import BrokenProcessPool
 from typing import Any, NamedTuple
 
@@ -31,8 +31,15 @@ class ExperimentRecords(NamedTuple):
     source: Source
 
 
-def experiment_entries(inputs: Sequence[ExperimentRecords], code: str) -> list[ExperimentEntry]:
+def experiment_entries(
+    inputs: Sequence[ExperimentRecords],
+    code: str,
+    step: Callable[[int], None] = lambda total: None,
+) -> list[ExperimentEntry]:
     """The contents of the pages of some experiments, in their order.
+
+    Args:
+        step: called with the number of pages whenever one more is drawn.
 
     The second process finds experiments of installed papers by module and name; others are drawn
     here.
@@ -45,19 +52,28 @@ def experiment_entries(inputs: Sequence[ExperimentRecords], code: str) -> list[E
         for k, experiment_records in enumerate(inputs)
         if experiment_records.records and is_announced(experiment_records.experiment.module)
     ]
+
+    def drawn(k: int) -> ExperimentEntry:
+        entry = experiment_entry(*inputs[k], code)
+        step(len(inputs))
+        return entry
+
     if len(shared) < FEWEST or available_cores() < PROCESSES:
-        return [experiment_entry(*experiment_records, code) for experiment_records in inputs]
+        return [drawn(k) for k in range(len(inputs))]
     variables = {**worker_variables(PROCESSES), "JAX_PLATFORMS": "cpu"}
     try:
         with started_under(variables), worker_pool(PROCESSES - 1) as pool:
             futures = {k: pool.submit(_fields, *_task(inputs[k]), code) for k in shared}
             # From the end: the other process begins at the beginning.
             entries_here = {
-                k: experiment_entry(*inputs[k], code)
+                k: drawn(k)
                 for k in reversed(range(len(inputs)))
                 if k not in futures or futures[k].cancel()
             }
-            fields = {k: futures[k].result() for k in futures if k not in entries_here}
+            fields = {}
+            for k in futures.keys() - entries_here.keys():
+                fields[k] = futures[k].result()
+                step(len(inputs))
     except BrokenProcessPool as error:
         raise UserError(
             "a process that draws figures died (killed, or out of memory) and the pages were not "
