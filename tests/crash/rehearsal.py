@@ -9,6 +9,7 @@ changes the folder, for n = 1, 2, ... until the writer has no further call. STAR
 
 import ctypes
 import errno
+import faulthandler
 import json
 import os
 import shutil
@@ -26,8 +27,8 @@ from crash.writers import BY_NAME, DAMAGED, NAMES, Writer, freeze_clocks
 from attlas.core.errors import UserError
 
 COUNT, KILL, STOP, FAIL, FAIL_FROM_THEN_ON = range(5)
-WROTE, SPOKE, REFUSED, RAISED = 0, 5, 6, 7
-"""Exit codes of a writer: it wrote, wrote or not and said a line, gave a UserError, a traceback."""
+WROTE, HUNG, SPOKE, REFUSED, RAISED = 0, 1, 5, 6, 7
+"""Exit codes of a writer: it wrote, hung, said a line, gave a UserError, a traceback."""
 WAYS = {
     "killed": (KILL, 0),
     "EIO": (FAIL, errno.EIO),
@@ -39,8 +40,9 @@ WAYS = {
 BESIDE = ("beside a second writer", "killed beside a second writer")
 BEGIN, END = "/an undisturbed run begins", "/an undisturbed run ends"
 OLD, NEW, OTHER = 1, 2, 3
-SECONDS = 20
-"""A reader or writer that takes longer waits for what does not come."""
+SECONDS = float(os.environ.get("CRASH_SECONDS", "20"))
+"""A reader or writer that takes longer waits for what does not come: its stack is printed."""
+DIE_WITH_PARENT = 1
 
 
 class System:
@@ -85,12 +87,16 @@ class Scene:
 
     def begin(self, root: Path, value: int, n: int = 0, action: int = COUNT, error: int = 0) -> int:
         """Start a process that writes a value; returns its number."""
+        faulthandler.cancel_dump_traceback_later()  # its lock would stay closed in the child
         child = os.fork()
         if child:
+            # Ends this process, too: nothing here may wait for a writer that stands still.
+            faulthandler.dump_traceback_later(3 * SECONDS, exit=True)
             return child
         code = RAISED
         try:
-            signal.alarm(0)
+            ctypes.CDLL(None).prctl(DIE_WITH_PARENT, signal.SIGKILL)
+            faulthandler.dump_traceback_later(SECONDS, exit=True)
             if n:
                 self.system.arm(root, n, action, error)
             code = SPOKE if self.writer.write(root, value) else WROTE
@@ -157,6 +163,8 @@ def rehearse(scene: Scene, way: str) -> Iterator[tuple[int, list[str]]]:
             seen = writer.read(root)
             if code == RAISED:
                 faults.append("a traceback")
+            if code == HUNG:
+                faults.append("it hangs: its stack is on standard error")
             if seen not in ((new,) if code == WROTE and not writer.is_quiet else states):
                 faults.append(f"neither old nor new: {str(seen)[:99]}")
             if way == "killed" and code != -signal.SIGKILL:
@@ -170,6 +178,7 @@ def rehearse(scene: Scene, way: str) -> Iterator[tuple[int, list[str]]]:
         if differing:
             names = sorted({name for name, _ in differing})
             faults.append(f"the next run leaves other files: {names}")
+        faulthandler.cancel_dump_traceback_later()
         yield n, faults
 
 
@@ -181,7 +190,6 @@ def _beside(scene: Scene, root: Path, child: int, way: str, states: tuple, other
     """A reader and a second writer come while the first one stands still."""
     new = states[1]
     faults = []
-    signal.alarm(SECONDS)  # ends this process: nothing here may wait for the one that stands still
     os.waitpid(child, os.WUNTRACED)
     seen = scene.writer.read(root)
     if seen not in states:
@@ -193,8 +201,7 @@ def _beside(scene: Scene, root: Path, child: int, way: str, states: tuple, other
         faults.append(f"a reader beside both sees {str(seen)[:99]}")
     os.kill(child, signal.SIGKILL if way == BESIDE[1] else signal.SIGCONT)
     codes = ended(child), ended(second)
-    signal.alarm(0)
-    if RAISED in codes or REFUSED in codes:
+    if RAISED in codes or REFUSED in codes or HUNG in codes:
         faults.append(f"the writers ended with {codes}")
     seen = scene.writer.read(root)
     if seen not in ((other,) if way == BESIDE[1] else (new, other)):

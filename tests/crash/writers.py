@@ -2,6 +2,7 @@
 
 import datetime
 import json
+import time
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -338,11 +339,19 @@ def _without_a_lock(root: Path, value: int) -> None:
     draft.replace(root / "out.txt")
 
 
+def _hanging(root: Path, value: int) -> None:
+    try:
+        (root / "out.txt").write_text("1")
+    except OSError:
+        time.sleep(600)
+
+
 NAMES = tuple(writer.name for writer in WRITERS)
 FAULTY = (
     one("control: in place", _in_place, read_text),
     one("control: the old one is removed first", _removing_first, read_text),
     one("control: one draft and no lock", _without_a_lock, read_text),
+    one("control: hangs where a call fails", _hanging, read_text),
 )
 """What a rehearsal must find: each was a way of writing in an earlier version, or is usual."""
 BY_NAME = {writer.name: writer for writer in (*WRITERS, *FAULTY)}
