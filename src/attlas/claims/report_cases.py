@@ -11,6 +11,7 @@ from attlas.display.numbers import plain_number
 from attlas.display.terminal import plain
 
 if TYPE_CHECKING:
+    from attlas.claims.shrunk_witness import ShrunkWitness
     from attlas.claims.verdict import CheckReport, Verdict
 
 LARGEST = 64
@@ -70,7 +71,7 @@ def cases(report: "CheckReport") -> tuple[Case, ...]:
     # A counterexample of the attack is the instance to look at.
     search = report.challenge
     decisive = search.verdict if search and search.violated else report.verdict
-    detail = "\n".join(_lines(report, decisive))
+    detail = "\n".join(_lines(report, decisive, report.shrunk))
     wrong = tuple(map(plain, report.claim_defects))
     test_cases = [Case(names[0], wrong, detail, report.seconds, report.strength or "")]
     for name, control in zip(names[1:], report.controls, strict=True):
@@ -104,7 +105,9 @@ def _assigned(name: str, array: np.ndarray) -> str:
     return begin + text.replace("\n", "\n" + " " * len(begin))
 
 
-def _lines(report: "CheckReport", verdict: "Verdict") -> Iterator[str]:
+def _lines(
+    report: "CheckReport", verdict: "Verdict", shrunk: "ShrunkWitness | None" = None
+) -> Iterator[str]:
     yield f"claim      {report.claim}"
     if report.statement:
         yield f"statement  {printable(report.statement)}"
@@ -116,6 +119,9 @@ def _lines(report: "CheckReport", verdict: "Verdict") -> Iterator[str]:
     if verdict.tightness is not None:
         yield f"tightness  {verdict.tightness:.6g}"
     yield f"instances  {verdict.applicable} of {verdict.tried}, seed {verdict.seed}"
-    if verdict.witness:
+    witness = verdict.witness if shrunk is None else shrunk.arrays
+    if witness:
         yield "witness"
-        yield from ("  " + line for line in witness_text(verdict.witness).splitlines())
+        yield from ("  " + line for line in witness_text(witness).splitlines())
+    if shrunk is not None:
+        yield from (line[:11] + printable(line[11:]) for line in shrunk.lines())

@@ -7,9 +7,12 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Self, TypeVar
+from typing import TYPE_CHECKING, Self, TypeVar
 
 import numpy as np
+
+if TYPE_CHECKING:
+    from attlas.claims.shrunk_witness import ShrunkWitness
 
 T = TypeVar("T")
 Witness = Mapping[str, np.ndarray]
@@ -227,6 +230,7 @@ class CheckReport:
         statement: LaTeX of the claim, where the report was made by a check of it.
         source: sha256 of the sources that define the claim, as they were when it was checked.
         provenance: of the statement, where the report was made by a check of it.
+        shrunk: a simpler instance that violates, of a claim that was not expected to be violated.
     """
 
     claim: str
@@ -243,6 +247,7 @@ class CheckReport:
     nearest: float | None = None
     near: tuple[str, ...] = ()
     provenance: Provenance | None = field(default=None, compare=False)
+    shrunk: "ShrunkWitness | None" = field(default=None, compare=False)
 
     def __repr__(self) -> str:
         from attlas.claims.report_text import report_text

@@ -232,7 +232,7 @@ def _keep(store: "Store", report: "CheckReport") -> None:
     if report.challenge is not None and report.challenge.violated:
         from attlas.experiments.witness import keep_witness
 
-        keep_witness(store, report.claim, report.challenge)
+        keep_witness(store, report.claim, report.challenge, report.shrunk)
 
 
 def _show_all(claims: "Sequence[Claim]", reports: "Mapping[str, Sequence[CheckReport]]") -> None:
@@ -256,6 +256,9 @@ def _show(claims: "Sequence[Claim]", reports: "dict[str, CheckReport]") -> None:
         report = reports[claim.name]
         for defect in report.defects:
             say(f"{claim.name}: {plain(defect)}")
+        if report.shrunk is not None:
+            for line in report.shrunk.lines():
+                say(f"  {line}")
         if report.remote:
             say(
                 f"{claim.name}: no control is nearer than a factor of {FARTHEST:g}: the nearest "

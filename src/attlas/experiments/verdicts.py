@@ -73,6 +73,7 @@ def report_document(report: CheckReport) -> dict[str, Any]:
         "near": list(report.near),
         "seconds": float(report.seconds),
         "defects": list(report.defects),
+        "shrunk": None if report.shrunk is None else report.shrunk.document(),
     }
 
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from attlas._files.file_changes import pair_stem
 from attlas._files.plain_file import Damaged
+from attlas.claims.shrunk_witness import ShrunkWitness
 from attlas.claims.verdict import ChallengeReport
 from attlas.core.errors import UserError
 from attlas.experiments.environment import environment
@@ -68,8 +69,13 @@ def write_witness(
     return write_pair(path.parent, path.stem, document, arrays, store.note)
 
 
-def keep_witness(store: Store, claim: str, report: ChallengeReport) -> Path | None:
+def keep_witness(
+    store: Store, claim: str, report: ChallengeReport, shrunk: ShrunkWitness | None = None
+) -> Path | None:
     """Store the best instance of a search with the seed and numbers that reproduce it.
+
+    Args:
+        shrunk: a simpler instance, which is stored in its place, with its own ratio.
 
     Returns:
         Path of the JSON file; None if the search has no instance.
@@ -89,7 +95,10 @@ def keep_witness(store: Store, claim: str, report: ChallengeReport) -> Path | No
         "method": report.method,
         "certified": report.certified,
     }
-    return write_witness(store, claim, report.verdict.witness, facts)
+    if shrunk is None:
+        return write_witness(store, claim, report.verdict.witness, facts)
+    facts |= {"ratio": shrunk.ratio, "shrunk": shrunk.document()}
+    return write_witness(store, claim, shrunk.arrays, facts)
 
 
 def stored_witnesses(store: Store, claims: Iterable[str]) -> dict[str, StoredWitness]:

@@ -195,7 +195,7 @@ class ClaimItem(pytest.Item):
         if report.challenge is None or not report.challenge.violated:
             return
         try:
-            keep_witness(store, self.claim.name, report.challenge)
+            keep_witness(store, self.claim.name, report.challenge, report.shrunk)
         except UserError as error:
             self.warn(pytest.PytestWarning(f"the counterexample could not be stored: {error}"))
 

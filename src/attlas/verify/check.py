@@ -12,6 +12,7 @@ from dataclasses import replace
 from functools import partial
 from itertools import product
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import jax
 import numpy as np
@@ -41,6 +42,9 @@ from attlas.verify.evidence import (
 )
 from attlas.verify.registry import one_claim
 from attlas.verify.review import decided
+
+if TYPE_CHECKING:
+    from attlas.claims.shrunk_witness import ShrunkWitness
 
 MAX_CLAIMS = 32
 """Claims whose programs stay in memory: some 5 MB each, 3 GB for all papers."""
@@ -87,7 +91,6 @@ def check(
         verdict = _with_more(claim, _with_witness(verdict, batch), program, batch, stored)
         verdict, exponents = _at_other_sizes(claim, verdict, evidence, batch, (alpha, seed))
         tried, controls = _controls(claim, program, batch, (holds, sides), alpha=alpha, seed=seed)
-        limits = detection_limits(claim, evidence, [control_sides for _, control_sides in controls])
         places = uncontrolled(claim, evidence, controls, alpha)
         near = near_limits(claim, verdict, evidence, controls, tried, places, alpha)
         wrong = [*faults(claim, evidence, controls, places)]
@@ -99,7 +102,7 @@ def check(
         controls=tried,
         expect=claim.expect.outcome,
         challenge=search,
-        detection=limits,
+        detection=detection_limits(claim, evidence, [sides for _, sides in controls]),
         exponents=exponents,
         faults=(*wrong, *unattained(claim, verdict, search)),
         near=near,
@@ -108,6 +111,7 @@ def check(
         source=source_digest(claim.place[0], claim.home),
         nearest=nearest_control(claim, evidence, controls),
         provenance=provenance_of(claim),
+        shrunk=_shrunk(claim, verdict, search),
     )
 
 
@@ -205,6 +209,17 @@ def _searched(
     from attlas.verify.portfolio import searched
 
     return searched(claim, program, batch, effort=effort, seed=seed)
+
+
+def _shrunk(
+    claim: Claim, verdict: Verdict, search: ChallengeReport | None
+) -> "ShrunkWitness | None":
+    verdict = search.verdict if search and search.violated else verdict
+    if verdict.outcome == claim.expect.outcome or verdict.outcome != "VIOLATED":
+        return None
+    from attlas.verify.shrink.shrinking import shrunk
+
+    return shrunk(claim, verdict.witness or {}, seed=verdict.seed)
 
 
 def _undefined_assumptions(

@@ -1,0 +1,1 @@
+"""A violating instance is made simpler, inside what its sampler declares, and confirmed again."""

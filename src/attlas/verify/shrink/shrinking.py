@@ -1,0 +1,217 @@
+"""A violating instance is shrunk: simpler arrays are tried as long as one violates still.
+
+The order is that of `attlas.verify.shrink.simplicity`: fewer entries, fewer nonzero ones, fewer
+digits. Every instance that is accepted satisfies the assumptions, is a fixed point of the claim's
+projection and lies in the supports of `attlas.verify.shrink.support`; the last one is confirmed in
+digits, or else one before it.
+"""
+
+import time
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+
+from attlas._jax.compilation import CHEAP_COMPILATION
+from attlas._jax.factorising import FACTORISING
+from attlas.claims.claim import Claim
+from attlas.claims.kinds.inequality import Entrywise
+from attlas.claims.shrunk_witness import ShrunkWitness
+from attlas.claims.sides import Program, flat
+from attlas.claims.verdict import Confirmation, Witness
+from attlas.verify.digits.confirm import confirmed
+from attlas.verify.evidence import compile_program, gather
+from attlas.verify.shrink.simpler import PASSES, Change
+from attlas.verify.shrink.simplicity import Cost, cost
+from attlas.verify.shrink.sizes import smaller
+from attlas.verify.shrink.support import Support, supports_of
+
+EVALUATIONS = 20_000
+"""Evaluations of the sides on one instance."""
+SECONDS = 10.0
+"""After which no further instance is tried."""
+_ROWS = 32
+_CONFIRMATIONS = 4
+_NEAR = 1e-12
+"""Relative change up to which an instance is a fixed point of a projection."""
+Arrays = dict[str, np.ndarray]
+
+
+def shrunk(
+    claim: Claim,
+    witness: Witness,
+    *,
+    seed: int = 0,
+    evaluations: int = EVALUATIONS,
+    seconds: float = SECONDS,
+) -> ShrunkWitness | None:
+    r"""A simpler instance that violates a claim, confirmed in digits.
+
+    Args:
+        claim: of a kind whose sides are compared entry by entry.
+        witness: an instance that violates it.
+        seed: of the draws from which supports are read.
+        evaluations: budget of evaluations of the sides on one instance.
+        seconds: limit of time, checked between batches.
+
+    Returns:
+        None where the claim is decided by many instances, or no instance is confirmed.
+
+    Examples:
+        >>> from attlas.claims.claim import Control
+        >>> from attlas.claims.statement import inequality
+        >>> def draw(rng, count):
+        ...     return {"x": rng.uniform(-3, 3, size=(count, 8)), "y": rng.normal(size=count)}
+        >>> @inequality(sample=draw, controls=[Control("half", factor=0.5)])
+        ... def total(x, y, *, factor=1.0):
+        ...     r"$$\sum_i x_i \le 2$$"
+        ...     return x.sum() + 0 * y, factor * 2.0
+        >>> witness = {"x": np.full(8, 0.8125), "y": np.array(1.2345678)}
+        >>> small = shrunk(total, witness)
+        >>> small.arrays["x"].tolist(), small.arrays["y"].tolist()
+        ([3.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0], 0.0)
+    """
+    if not isinstance(claim.kind.rule, Entrywise) or claim.kind.rule.single_instance:
+        return None
+    with FACTORISING, jax.enable_x64(True), np.errstate(all="ignore"):
+        start = {name: np.asarray(value) for name, value in witness.items()}
+        supports, kept = supports_of(claim, start, seed)
+        if claim.recertify is not None:
+            supports, kept = {}, set(start)  # outputs of a solver belong to the arrays as they are
+        program = compile_program(replace(claim, controls=()))
+        budget = _Budget(evaluations, time.perf_counter() + seconds)
+        search = _Shrinking(claim, program, supports, budget, start)
+        if supports:
+            search.run(seed)
+        confirmation = search.settle()
+    if confirmation is None:
+        return None
+    spent = evaluations - budget.evaluations
+    sides = (confirmation.left, confirmation.right, confirmation.reason)
+    return ShrunkWitness(_found_by(claim), search.arrays, tuple(sorted(kept)), *sides, spent)
+
+
+def _found_by(claim: Claim) -> str:
+    """The name of a claim, or its place from here where a user's file or module defines it."""
+    if not claim.home:
+        return claim.name
+    file = Path(claim.home)
+    if file.is_absolute() and file.is_relative_to(Path.cwd()):
+        file = file.relative_to(Path.cwd())
+    return f"{file}:{claim.function.__name__}"
+
+
+@dataclass
+class _Budget:
+    """What may still be spent."""
+
+    evaluations: int
+    until: float
+
+    def ended(self) -> bool:
+        return self.evaluations <= 0 or time.perf_counter() > self.until
+
+
+@dataclass
+class _Shrinking:
+    """The instance so far, and those that were accepted before it."""
+
+    claim: Claim
+    program: Program
+    supports: dict[str, Support]
+    budget: _Budget
+    arrays: Arrays
+    accepted: list[Arrays] = field(default_factory=list)
+
+    def __post_init__(self):
+        self.accepted.append(self.arrays)
+        self._project = None
+        if self.claim.project is not None:
+            project = jax.vmap(self.claim.project_instance)
+            self._project = jax.jit(project, compiler_options=CHEAP_COMPILATION)
+
+    def run(self, seed: int) -> None:
+        """All passes, until none makes the instance simpler."""
+        before = None
+        while before != (now := cost(self.arrays)) and not self.budget.ended():
+            before = now
+            for simpler in PASSES:
+                while self._improved(simpler(self.arrays, self.supports)):
+                    pass
+            while self._improved(smaller(self.claim, self.arrays, self.supports, seed)):
+                pass
+
+    def settle(self) -> Confirmation | None:
+        """The confirmation of the simplest accepted instance that digits confirm."""
+        last = self.accepted[1:][::-1]
+        places = [*last[:: max(1, len(last) // (_CONFIRMATIONS - 1))], self.accepted[0]]
+        for arrays in places:
+            confirmation = confirmed(self.claim, arrays)
+            if confirmation.violates:
+                self.arrays = arrays
+                return confirmation
+        return None
+
+    def _improved(self, changes: Iterable[Change]) -> bool:
+        """Whether one of the changes was accepted: the simplest of the first batch that has one."""
+        admitted = self._admitted(changes)
+        while some := list(islice(admitted, _ROWS)):
+            if self.budget.ended():
+                return False
+            groups: dict[Any, list[Arrays]] = {}
+            for arrays in some:
+                shapes = tuple(value.shape for value in arrays.values())
+                groups.setdefault(shapes, []).append(arrays)
+            good = [each for group in groups.values() for each in self._violating(group)]
+            if good:
+                self.arrays = min(good, key=self._cost)
+                self.accepted.append(self.arrays)
+                return True
+        return False
+
+    def _cost(self, arrays: Arrays) -> Cost:
+        return cost({name: arrays[name] for name in self.supports})
+
+    def _admitted(self, changes: Iterable[Change]) -> Iterator[Arrays]:
+        """Instances that are simpler, different from each other, and inside the supports."""
+        now, tried = self._cost(self.arrays), set()
+        for simple in changes:
+            change = {name: np.asarray(value) for name, value in simple.items()}
+            inside = all(
+                np.all(np.isfinite(value)) and self.supports[name].contains(value)
+                for name, value in change.items()
+            )
+            arrays = {**self.arrays, **change}
+            key = tuple(value.tobytes() for value in change.values())
+            if inside and (*change, key) not in tried and self._cost(arrays) < now:
+                tried.add((*change, key))
+                yield arrays
+
+    def _violating(self, instances: list[Arrays]) -> list[Arrays]:
+        """Those instances that violate in floats where the assumptions hold."""
+        self.budget.evaluations -= len(instances)
+        rows = len(instances) if self.claim.backend == "numpy" else _ROWS
+        padded = instances + instances[:1] * (rows - len(instances))
+        batch = {name: np.stack([each[name] for each in padded]) for name in padded[0]}
+        fixed = np.ones(rows, dtype=bool)
+        if self._project is not None:
+            projected = self._project(batch)
+            fixed = np.all([_same(batch[name], projected[name]) for name in batch], axis=0)
+        holds, sides = self.program(batch)
+        evidence = gather(self.claim, holds, sides[0])
+        numbers = (evidence.left, evidence.right, evidence.magnitude, evidence.error)
+        finite = np.all([np.isfinite(flat(side)).all(axis=1) for side in numbers], axis=0)
+        broken = self.claim.kind.rule.violating(evidence, self.claim.roundings)
+        good = broken & evidence.applicable & finite & fixed
+        return [each for each, ok in zip(instances, good, strict=False) if ok]
+
+
+def _same(before: np.ndarray, after: Any) -> np.ndarray:
+    """On which instances a projection moves an array by no more than rounding."""
+    before, after = flat(np.asarray(before)), flat(np.asarray(after))
+    size = np.abs(before).max(axis=1, initial=0)
+    return np.abs(after - before).max(axis=1, initial=0) <= _NEAR * np.maximum(size, 1.0)
