@@ -38,7 +38,8 @@ def checked(capsys, monkeypatch, tmp_path):
     with pytest.raises(SystemExit) as left:
         main([str(argument) for argument in (*arguments, "--json", written)])
     stored = [report for report, _ in read_reports(Store(results))]
-    return left.value.code, capsys.readouterr().out, json.loads(written.read_text()), stored
+    text = " ".join(capsys.readouterr().out.split())  # sentences are broken to fit
+    return left.value.code, text, json.loads(written.read_text()), stored
 
 
 def test_changes_and_narrow_controls_are_named_with_their_seeds(checked):

@@ -176,7 +176,8 @@ def test_published_records_are_measured_cells_and_none_of_them_is_finished(squar
     assert alone.longest == pytest.approx(3.0 * max(work_of(cell) for cell in cells))
 
 
-def test_a_fresh_checkout_estimates_from_the_published_records(tmp_path, capsys):
+def test_a_fresh_checkout_estimates_from_the_published_records(tmp_path, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "300")  # headings of several words stay on one line
     show_estimate([EXPERIMENT], "paper", Store(tmp_path), workers=2)
     said = " ".join(capsys.readouterr().out.split())
     assert "published too" in said

@@ -104,13 +104,15 @@ def test_masks():
     np.testing.assert_array_equal(both, [[1, 1, 0], [1, 1, 0], [1, 0, 0]])
 
 
+def _on_rows(norm):
+    assert norm is not None
+    return lambda rows: np.asarray(norm(jnp.asarray(rows)))
+
+
 @pytest.mark.parametrize("norm_placement", ["pre-norm", "post-norm", "parallel"])
 def test_layers_place_their_norms(norm_placement):
     layer = random_transformer(3, norm_placement=norm_placement).layer(0)
-    first, second = (
-        lambda rows, norm=norm: np.asarray(norm(jnp.asarray(rows)))
-        for norm in (layer.attention_norm, layer.feedforward_norm)
-    )
+    first, second = map(_on_rows, (layer.attention_norm, layer.feedforward_norm))
     units = layer.feedforward
 
     def feed(rows):

@@ -217,9 +217,12 @@ def _shrunk(
     verdict = search.verdict if search and search.violated else verdict
     if verdict.outcome == claim.expect.outcome or verdict.outcome != "VIOLATED":
         return None
+    # A violation that no single instance decides has nothing to make simpler.
+    if not verdict.witness:
+        return None
     from attlas.verify.shrink.shrinking import shrunk
 
-    return shrunk(claim, verdict.witness or {}, seed=verdict.seed)
+    return shrunk(claim, verdict.witness, seed=verdict.seed)
 
 
 def _undefined_assumptions(
