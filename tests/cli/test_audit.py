@@ -1,6 +1,7 @@
 """`attlas audit` writes a page, numbers and a kept audit; bad calls are one line."""
 
 import json
+from importlib import import_module
 
 import jax
 import numpy as np
@@ -169,7 +170,7 @@ def test_a_model_judged_by_its_own_output_is_compared_with_none_before_anything(
     def computed(*arguments):
         raise AssertionError("something was computed")
 
-    monkeypatch.setattr("attlas.audit.audit.weights_level", computed)
+    monkeypatch.setattr(import_module("attlas.audit.audit"), "weights_level", computed)
     code, _, err = attlas(model, "--level", "deep", "--tokens", "a.npy", "--against", model)
     assert code == 2
     assert "compares its outputs" in err

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from random_transformer import random_transformer
 
+from attlas.audit.data_level import sequence_blocks as blocks_module
 from attlas.audit.data_level.sequence_blocks import (
     enclosing_tokens,
     repeated,
@@ -16,7 +17,8 @@ DRAW = np.random.default_rng(12)
 
 @pytest.mark.thorough
 def test_blocks_hold_every_sequence_once(monkeypatch):
-    monkeypatch.setattr("attlas.audit.data_level.sequence_blocks._WEIGHTS", 2 * 3 * 40**2)
+    # By the module: the name attlas.audit may be the function by now.
+    monkeypatch.setattr(blocks_module, "_WEIGHTS", 2 * 3 * 40**2)
     model = random_transformer()
     sequences = [DRAW.integers(0, 11, length) for length in (7, 40, 3, 12, 9)]
     blocks = sequence_blocks(model, sequences, (4,))
@@ -35,7 +37,8 @@ def test_blocks_hold_every_sequence_once(monkeypatch):
 
 @pytest.mark.parametrize(("number", "rows"), [(4, 2), (5, 3), (6, 3), (2, 2)])
 def test_blocks_repeat_as_few_sequences_as_they_can(monkeypatch, number, rows):
-    monkeypatch.setattr("attlas.audit.data_level.sequence_blocks._WEIGHTS", 2 * 3 * 40**2)
+    # By the module: the name attlas.audit may be the function by now.
+    monkeypatch.setattr(blocks_module, "_WEIGHTS", 2 * 3 * 40**2)
     blocks = sequence_blocks(random_transformer(), [np.arange(10)] * number, ())
     assert {block.hidden.shape[0] for block in blocks} == {rows}
     assert sum(rows - block.members.size for block in blocks) == -number % rows
