@@ -14,7 +14,7 @@ with live_mark(Path(sys.argv[1]), "driver"):
 """
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="no locks and no kills")
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has neither flock nor SIGKILL")
 def test_marks_of_dead_processes_go_and_those_of_live_ones_stay(tmp_path):
     subprocess.run([sys.executable, "-c", DIES, str(tmp_path)], check=False)
     (left,) = tmp_path.iterdir()

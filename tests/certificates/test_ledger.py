@@ -1,12 +1,13 @@
 """Every look at one set of examples is paid for, and the ledger survives what is done to it."""
 
 import math
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
 
 from attlas.bounds.generalisation.held_out_bound import held_out_bound
-from attlas.certificates.ledger import Ledger, read_ledger, write_ledger
+from attlas.certificates.ledger import Ledger, read_ledger, take_look, write_ledger
 from attlas.certificates.predictions import predictions_of
 from attlas.core.errors import UserError
 
@@ -58,6 +59,17 @@ def test_who_changes_a_model_after_each_look_is_still_certified():
         errors.append(held_out_bound(int((answers != labels).sum()), 100, 0.05 * share).bound)
         unpaid.append(held_out_bound(int((answers != labels).sum()), 100, 0.05).bound)
     assert min(unpaid) < 0.5 <= min(errors)  # on new examples it is right half of the time
+
+
+def test_looks_at_the_same_time_are_all_paid_for(tmp_path):
+    def look(model):
+        return take_look(tmp_path / "l.json", 0.05, [model])
+
+    with ThreadPoolExecutor(8) as threads:
+        shares = list(threads.map(look, MODELS[:24]))
+    assert len(set(shares)) == 24
+    looks = read_ledger(tmp_path / "l.json", 0.05, 10).looks
+    assert sorted(looks) == sorted((model.digest,) for model in MODELS[:24])
 
 
 def test_what_is_used_up_is_refused():

@@ -39,9 +39,9 @@ def _archive(**arrays):
     return stream.getvalue()
 
 
-def _eval():
+def _eval(method=zipfile.ZIP_DEFLATED):
     stream = io.BytesIO()
-    with zipfile.ZipFile(stream, "w") as archive:
+    with zipfile.ZipFile(stream, "w", method) as archive:
         for place, sample in enumerate(INSPECT["samples"]):
             archive.writestr(f"samples/{place}.json", json.dumps(sample))
     return stream.getvalue()
@@ -107,6 +107,7 @@ def test_examples_and_groups_are_read(tmp_path):
         ("a.json", b'{"eval": 1, "status": 2}', {}, "has no samples"),
         ("a.json", b'{"eval": 1, "status": 2, "samples": [1]}', {}, "sample without scores"),
         ("a.eval", b"PK\x03\x04", {}, "cannot be unpacked"),
+        ("a.eval", _eval(zipfile.ZIP_LZMA), {}, "packs 'samples/0.json' by a method"),
         ("a.npz", b"PK", {}, "holds no arrays"),
         ("a.npz", _archive(label=np.array(["a"], dtype=object)), {}, "holds no array 'label'"),
         ("a.parquet", b"PAR1", {}, "Parquet"),

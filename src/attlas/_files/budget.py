@@ -193,10 +193,7 @@ def archived_array(content: bytes, name: str) -> np.ndarray:
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
             member = archive.getinfo(f"{name}.npy")
-            # Other methods unpack a block at once, however large it becomes.
-            if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-                raise Damaged(f"packs '{name}' by a method that is not read")
-            with archive.open(member) as file:
+            with _opened_member(archive, member) as file:
                 return _array(file, member.file_size)
     except (*_UNREADABLE, OSError) as error:
         raise Damaged(f"holds no array '{name}' ({str(error)[:100]})") from error
@@ -223,6 +220,40 @@ def archived_columns(content: bytes) -> dict[str, np.ndarray]:
         raise Damaged(f"holds no arrays ({str(error)[:100]})") from error
     arrays = {name: archived_array(content, name) for name in names}
     return {name: array for name, array in arrays.items() if array.ndim == 1}
+
+
+def archived_files(content: bytes, folder: str, most: int) -> list[bytes]:
+    """The files of a folder in a .zip file, together of at most `most` bytes.
+
+    Raises:
+        Damaged: if it is no such file, or they hold more.
+
+    Examples:
+        >>> stream = io.BytesIO()
+        >>> with zipfile.ZipFile(stream, "w") as archive:
+        ...     archive.writestr("samples/1.json", "[]")
+        >>> archived_files(stream.getvalue(), "samples/", 100)
+        [b'[]']
+    """
+    try:
+        with zipfile.ZipFile(io.BytesIO(content)) as archive:
+            members = [m for m in archive.infolist() if m.filename.startswith(folder)]
+            if sum(member.file_size for member in members) > most:
+                raise Damaged(f"unpacks to more than {most} bytes")
+            files = []
+            for member in members:
+                with _opened_member(archive, member) as file:
+                    files.append(file.read(member.file_size))
+            return files
+    except (*_UNREADABLE, OSError) as error:
+        raise Damaged(f"cannot be unpacked ({str(error)[:100]})") from error
+
+
+def _opened_member(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> Any:
+    # Other methods unpack a block at once, however large it becomes.
+    if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+        raise Damaged(f"packs '{member.filename}' by a method that is not read")
+    return archive.open(member)
 
 
 def first_rows(path: Path, count: int) -> np.ndarray:

@@ -22,7 +22,7 @@ from attlas.core.errors import UserError
 
 DELTA = 0.05
 SMALLEST_GROUP = 10
-"""Examples that a group needs: with fewer a certificate says nothing, and each has its price."""
+"""Fewest examples of a group: the certificate of a smaller one is vacuous, and costs the others."""
 
 
 @dataclass(frozen=True)

@@ -38,8 +38,8 @@ def checks_of(several: Sequence[Predictions]) -> tuple[Check, ...]:
         >>> [(check.name, check.holds) for check in checks_of([drifting])]
         [('order', False)]
     """
-    found = [_repeated(several[0])] if several[0].examples else []
-    return (*found, *(_order(model, len(several)) for model in several))
+    repeats = [_repeated(several[0])] if several[0].examples else []
+    return (*repeats, *(_order(model, len(several)) for model in several))
 
 
 def require_unseen(tested: Sequence[str], trained: Sequence[str], place: str) -> Check:
@@ -57,8 +57,8 @@ def require_unseen(tested: Sequence[str], trained: Sequence[str], place: str) ->
         >>> require_unseen(["a"], ["b"], "train.csv").text
         'none of the 1 test examples is in train.csv'
     """
-    seen = set(trained)
-    both = [text for text in tested if text in seen]
+    training = set(trained)
+    both = [text for text in tested if text in training]
     if both:
         raise UserError(
             f"{len(both)} of {len(tested)} test examples are in {place}, such as '{both[0]:.40}': "
@@ -85,16 +85,16 @@ def _order(model: Predictions, count: int) -> Check:
     size = -(-model.losses.size // MOST_BLOCKS)
     blocks = model.losses[: model.losses.size // size * size].reshape(-1, size).mean(axis=1)
     centred = blocks - blocks.mean()
-    seen = float(np.abs(np.cumsum(centred)).max())
+    measured = float(np.abs(np.cumsum(centred)).max())
     larger = sum(
-        float(np.abs(np.cumsum(rng.permutation(centred))).max()) >= seen for _ in range(ORDERS)
+        float(np.abs(np.cumsum(rng.permutation(centred))).max()) >= measured for _ in range(ORDERS)
     )
     value = (1 + larger) / (1 + ORDERS)
     # Each model is tested: the level is shared.
     holds = value > SUSPICIOUS / count
-    said = "does not drift" if holds else "drifts"
+    verb = "does not drift" if holds else "drifts"
     return Check(
         "order",
         holds,
-        f"{model.name}: the loss {said} along the file (permutation test, p = {value:.3f})",
+        f"{model.name}: the loss {verb} along the file (permutation test, p = {value:.3f})",
     )

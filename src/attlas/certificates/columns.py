@@ -101,8 +101,8 @@ def texts_of(table: Table, name: str | None, usual: Sequence[str], place: str) -
         >>> texts_of({"id": [1, 2]}, None, EXAMPLE, "test.csv")
         ('1', '2')
     """
-    found = name or _usual(table, usual)
-    return tuple(_texts(table, found, place)) if found else ()
+    column = name or _usual(table, usual)
+    return tuple(_texts(table, column, place)) if column else ()
 
 
 def _usual(table: Table, names: Sequence[str]) -> str | None:

@@ -1,17 +1,13 @@
 """Logs of Inspect: a grade for each sample, averaged over its epochs."""
 
-import io
-import zipfile
-import zlib
 from collections import defaultdict
 from typing import Any
 
-from attlas._files.budget import PREDICTIONS, parse_json
+from attlas._files.budget import PREDICTIONS, archived_files, parse_json
 from attlas._files.plain_file import Damaged
 
 GRADES = {"C": 1.0, "P": 0.5, "I": 0.0, "N": 0.0}
 """Correct, partially correct, incorrect, no answer."""
-_UNREADABLE = (zipfile.BadZipFile, zlib.error, NotImplementedError, RuntimeError, OSError, EOFError)
 
 
 def is_inspect_log(content: bytes) -> bool:
@@ -71,15 +67,10 @@ def _samples(content: bytes) -> list[Any]:
 
 def _zipped(content: bytes) -> list[Any]:
     try:
-        with zipfile.ZipFile(io.BytesIO(content)) as archive:
-            members = [m for m in archive.infolist() if m.filename.startswith("samples/")]
-            if sum(member.file_size for member in members) > PREDICTIONS.bytes:
-                raise Damaged(f"has samples of more than {PREDICTIONS.bytes} bytes")
-            return [parse_json(archive.read(member), PREDICTIONS) for member in members]
-    except _UNREADABLE as error:
-        raise Damaged(
-            f"cannot be unpacked ({str(error)[:100]}): write it as JSON with `inspect log dump`"
-        ) from None
+        files = archived_files(content, "samples/", PREDICTIONS.bytes)
+    except Damaged as damage:
+        raise Damaged(f"{damage}: write it as JSON with `inspect log dump`") from None
+    return [parse_json(file, PREDICTIONS) for file in files]
 
 
 def _grade(value: object, scorer: str) -> float:

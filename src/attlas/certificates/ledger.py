@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from attlas._files.budget import CONFIGURATION, parse_json
-from attlas._files.file_changes import write_file
+from attlas._files.file_changes import folder_lock, write_file
 from attlas._files.plain_file import Damaged, read_plain_file
 from attlas.certificates.checks import ORDERS
 from attlas.certificates.predictions import Predictions
@@ -78,6 +78,30 @@ class Ledger:
         return replace(self, looks=looks), math.nextafter(math.exp(-cost), 0)
 
 
+def take_look(path: Path, delta: float, several: Sequence[Predictions]) -> float:
+    """Write a look into the ledger of a file, and return its share of delta.
+
+    The file is locked meanwhile, and written before the result is known: a look that was not
+    written down would not be paid for, and the same models have the same share another time.
+
+    Raises:
+        UserError: as `read_ledger` and `Ledger.look` do.
+
+    Examples:
+        >>> import tempfile
+        >>> from attlas.certificates.predictions import predictions_of
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     file = Path(folder) / "looks.json"
+        ...     shares = [take_look(file, 0.05, [predictions_of("a", [0.0])]) for _ in range(2)]
+        >>> shares[0] == shares[1] < 0.5
+        True
+    """
+    with folder_lock(path.absolute().parent):
+        ledger, share = read_ledger(path, delta, several[0].losses.size).look(several)
+        write_ledger(path, ledger)
+    return share
+
+
 def read_ledger(path: Path, delta: float, examples: int) -> Ledger:
     """The ledger of a file; a new one where there is no file.
 
@@ -120,7 +144,7 @@ def _ledger(document: Any) -> Ledger:
 
 
 def write_ledger(path: Path, ledger: Ledger) -> None:
-    """Write a ledger, completely or not at all; to be done before its certificate is shown.
+    """Write a ledger, completely or not at all.
 
     Examples:
         >>> import tempfile

@@ -41,12 +41,27 @@ def read_predictions(
         ...     read_predictions(file).losses.tolist()
         [0.0, 1.0]
     """
-    columns = columns or Columns()
-    table = read_table(path)
-    place = printable(path.name)
+    model = name or printable(path.stem)
+    return table_predictions(read_table(path), columns or Columns(), model, printable(path.name))
+
+
+def table_predictions(table: Table, columns: Columns, name: str, place: str) -> Predictions:
+    """The losses of one model from the columns of a table.
+
+    Args:
+        name: of the model.
+        place: the file, for messages.
+
+    Raises:
+        UserError: if the table does not say what the losses are.
+
+    Examples:
+        >>> table_predictions({"loss": [0.25]}, Columns(), "mine", "mine.csv").losses.tolist()
+        [0.25]
+    """
     losses, measured = losses_of(table, columns, place)
     return predictions_of(
-        name or printable(path.stem),
+        name,
         losses,
         measured,
         texts_of(table, columns.example, EXAMPLE, place),

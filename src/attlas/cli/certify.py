@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
     from attlas.certificates.certify import Certification
     from attlas.certificates.checks import Check
+    from attlas.certificates.columns import Columns
     from attlas.certificates.predictions import Predictions
 
 
@@ -59,19 +60,19 @@ def certify(
     """Certify how often models are wrong on new examples, from files of their predictions."""
     from attlas.certificates.certify import certify as certified
     from attlas.certificates.columns import Columns
-    from attlas.certificates.ledger import read_ledger, write_ledger
+    from attlas.certificates.ledger import take_look
     from attlas.core.errors import UserError
 
     columns = Columns(loss, correct, label, prediction, score, None, example, group)
     several = _read(files, columns, threshold or [])
-    seen = _unseen(several, train, example)
-    share, after = 1.0, None
+    unseen = _unseen(several, train, example)
+    share = 1.0
     if ledger is not None:
         if group is not None or sequential:
             raise UserError(
                 "--ledger prices one count of each file: leave --group, --sequential out"
             )
-        after, share = read_ledger(ledger, delta, several[0].losses.size).look(several)
+        share = take_look(ledger, delta, several)
     result = certified(
         several,
         delta=delta,
@@ -81,33 +82,33 @@ def certify(
         sequential=sequential,
         in_order=in_order,
     )
-    if ledger is not None and after is not None:
-        write_ledger(ledger, after)  # a look that was not written down would not be paid for
-    _show(result, seen)
+    _show(result, unseen)
     _write(result, json_file, page, badge)
     if result.passes is False:
         raise typer.Exit(1)
 
 
 def _read(
-    files: "Sequence[Path]", columns: "object", thresholds: "Sequence[float]"
+    files: "Sequence[Path]", columns: "Columns", thresholds: "Sequence[float]"
 ) -> "list[Predictions]":
+    """The predictions of every file, at every threshold."""
     from dataclasses import replace
 
-    from attlas.certificates.columns import Columns
-    from attlas.certificates.prediction_file import read_predictions
+    from attlas._files.plain_file import printable
+    from attlas.certificates.prediction_file import read_table, table_predictions
     from attlas.core.errors import UserError
 
-    assert isinstance(columns, Columns)
     if thresholds and columns.score is None:
         raise UserError("--threshold compares with a score: name its column with --score")
     stems = [path.stem for path in files]
     several = []
     for path in files:
-        name = path.stem if stems.count(path.stem) == 1 else str(path)
+        table = read_table(path)
+        name = printable(path.stem if stems.count(path.stem) == 1 else str(path))
         for value in thresholds or [None]:
-            called = f"{name} from {value:g} on" if len(thresholds) > 1 else name
-            several.append(read_predictions(path, replace(columns, threshold=value), called))
+            model = f"{name} from {value:g} on" if len(thresholds) > 1 else name
+            at = replace(columns, threshold=value)
+            several.append(table_predictions(table, at, model, printable(path.name)))
     return several
 
 
@@ -140,7 +141,7 @@ def _unseen(
     return (require_unseen(several[0].examples, trained, str(train)),)
 
 
-def _show(result: "Certification", seen: "tuple[Check, ...]") -> None:
+def _show(result: "Certification", checks: "tuple[Check, ...]") -> None:
     from attlas.certificates.document import comparison_rows, guarantee_rows, sentences
     from attlas.display.terminal import say, show_table
 
@@ -151,7 +152,7 @@ def _show(result: "Certification", seen: "tuple[Check, ...]") -> None:
     say("")
     for sentence in sentences(result):
         say(sentence)
-    for check in seen:
+    for check in checks:
         say(f"Checked: {check.text}.")
 
 

@@ -23,12 +23,12 @@ _LONGEST_NAME = 32
 
 def render_certificate(result: Certification) -> str:
     """The certification as one HTML document that loads nothing."""
-    said = sentences(result)
+    answer, *rest = sentences(result)
     return render_template(
         "certificate.html.j2",
         result=result,
-        answer=said[0],
-        sentences=said[1:],
+        answer=answer,
+        sentences=rest,
         guarantees=guarantee_rows(result),
         comparisons=comparison_rows(result) if result.comparisons else None,
         figure=embed(_figure(result), "Measured and certified mean losses, as in the table"),

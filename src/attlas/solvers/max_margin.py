@@ -103,9 +103,9 @@ def max_margin(rows: ConstraintOperator, p: float, tolerance: float, max_steps: 
         infeasible = np.zeros(b, bool)
         for i in np.flatnonzero(~(end.gap <= tolerance)):
             problem = unit.take(np.array([i]))
-            weights, length = _shortest_combination(problem, end.multipliers[i])
-            if length <= farkas_tolerance(problem):
-                farkas[i], residual[i], infeasible[i] = weights, length, True
+            proof = _proof_of_infeasibility(problem, end.multipliers[i])
+            if proof is not None:
+                (farkas[i], residual[i]), infeasible[i] = proof, True
             elif m <= _DIRECT_CONSTRAINTS:
                 # A second way for the few that resist: another start and fewer constraints.
                 again = _working_set(problem, p, max_steps, _rough_start(problem, p, max_steps))
@@ -189,8 +189,10 @@ def _large(rows: ConstraintOperator, p: float, max_steps: int) -> PathEnd:
     if p < np.inf and m > (_MANY_SMOOTH if p == 2 else _MANY_ROUGH) * size:
         solve = least_norm_set if p == 2 else partial(_solve_set, p, max_steps)
         end = cutting_planes(rows, p, _TARGET, solve)
-        if end.gap[0] <= _ROUNDED or (end.gap[0] == np.inf and _is_infeasible(rows, end)):
+        if end.gap[0] <= _ROUNDED:
             return end
+        if end.gap[0] == np.inf and (infeasible := _without_solution(rows, end)) is not None:
+            return infeasible
     if newton and m <= min(_GRAM_PER_VARIABLE * size, _GRAM_CONSTRAINTS):
         end = _pivoted(rows)
         if p != 2:
@@ -206,26 +208,30 @@ def _large(rows: ConstraintOperator, p: float, max_steps: int) -> PathEnd:
     return _working_set(rows, p, max_steps, start)
 
 
-def _shortest_combination(
+def _proof_of_infeasibility(
     rows: ConstraintOperator, multipliers: np.ndarray
-) -> tuple[np.ndarray, float]:
-    """Convex weights whose combination is short: of the rows with multipliers, else of all."""
-    m, size = rows.shape[1:]
-    index = np.flatnonzero(multipliers > 0)
-    if m > _MANY_SMOOTH * size and 0 < len(index) < m:
-        part = rows.part(index)
-        weights, length = farkas_multipliers(part)
-        if length <= farkas_tolerance(part):
-            full = np.zeros(m)
-            full[index] = weights
-            return full, length
-    return farkas_multipliers(rows)
+) -> tuple[np.ndarray, float] | None:
+    """Farkas weights [m] and their residual: the multipliers themselves, or of all rows."""
+    total = multipliers.sum()
+    if np.isfinite(total) and total > 0:
+        weights = np.maximum(multipliers, 0) / total
+        length = float(np.linalg.norm(rows.adjoint(weights[None])) / rows.lengths().max())
+        if length <= farkas_tolerance(rows):
+            return weights, length
+    weights, length = farkas_multipliers(rows)
+    return (weights, length) if length <= farkas_tolerance(rows) else None
 
 
-def _is_infeasible(rows: ConstraintOperator, end: PathEnd) -> bool:
-    """Whether the rows with multipliers prove that no point is feasible."""
-    part = rows.part(np.flatnonzero(end.multipliers[0] > 0))
-    return farkas_multipliers(part)[1] <= farkas_tolerance(part)
+def _without_solution(rows: ConstraintOperator, end: PathEnd) -> PathEnd | None:
+    """The end with Farkas weights for multipliers, if the rows that it names have no solution."""
+    index = np.flatnonzero(end.multipliers[0] > 0)
+    part = rows.part(index)
+    weights, length = farkas_multipliers(part)
+    if length > farkas_tolerance(part):
+        return None
+    full = np.zeros_like(end.multipliers)
+    full[0, index] = weights
+    return end._replace(multipliers=full)
 
 
 def _solve_set(p: float, max_steps: int, rows: ConstraintOperator, start: np.ndarray) -> PathEnd:

@@ -10,7 +10,7 @@ def layer_kinds(values: Configuration, layers: int, default: tuple[str, ...]) ->
     """The kind of each layer, as `layer_types` says.
 
     Args:
-        default: the kinds where the configuration says nothing, over and over.
+        default: the kinds where the configuration has none, repeated over the layers.
 
     Raises:
         UserError: if a kind is not read, or one is not said for each layer.

@@ -77,7 +77,7 @@ def _table(config: Mapping[str, Any]) -> StoredTransformer:
 
 
 def _default(values: Configuration, third: bool) -> tuple[str, ...]:
-    """The kinds of layers that a file without `layer_types` has, over and over."""
+    """The kinds of layers of a file without `layer_types`, repeated over the layers."""
     turn = values.count("sliding_window_pattern", 6) if third else 2
     return (SLIDING,) * (turn - 1) + (FULL,)
 
