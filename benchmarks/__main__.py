@@ -15,6 +15,7 @@ HARNESS = {
     "__init__",
     "__main__",
     "asked_process",
+    "attention_problems",
     "gpt2_small",
     "interleave",
     "machine",

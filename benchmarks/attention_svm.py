@@ -9,6 +9,7 @@ the machine does not lengthen.
 
 import time
 
+from benchmarks.attention_problems import feasible, rows
 from benchmarks.interleave import compare, pin_to_one_core, seconds, write_results
 
 pin_to_one_core()
@@ -20,26 +21,6 @@ import numpy as np  # noqa: E402
 from scipy import sparse  # noqa: E402
 
 from attlas.solvers.attention_svm import attention_svm, attention_svm_batch  # noqa: E402
-
-
-def feasible(seed: int, n: int, T: int, d: int):
-    """Gaussian tokens and queries; the tokens chosen are the best of a planted matrix."""
-    rng = np.random.default_rng(seed)
-    X, z, W = rng.normal(size=(n, T, d)), rng.normal(size=(n, d)), rng.normal(size=(d, d))
-    return X, z, np.argmax(np.einsum("ntd,de,ne->nt", X, W, z), axis=1)
-
-
-def rows(X, z, tokens) -> np.ndarray:
-    """The constraint matrix: one row vec((X_ia - X_it) z_i') for each i and t != a_i."""
-    n, T, _ = X.shape
-    return np.stack(
-        [
-            np.outer(X[i, tokens[i]] - X[i, t], z[i]).ravel()
-            for i in range(n)
-            for t in range(T)
-            if t != tokens[i]
-        ]
-    )
 
 
 def by_cvxpy(A: np.ndarray, p: float) -> float:

@@ -16,6 +16,7 @@ from attlas.bounds.generalisation.binomial_tail import binomial_upper_limit
 from attlas.bounds.generalisation.error_sequence import error_sequence_limit
 from attlas.bounds.generalisation.improvement_limit import improvement_limit
 from attlas.bounds.generalisation.mean_bound import mean_bound
+from attlas.certificates.certify import certify
 from benchmarks.interleave import write_results
 
 DELTA, SETS, RISK = 0.05, 10_000, 0.1
@@ -54,6 +55,13 @@ def _looks(limit: _Limits) -> Trial:
 def _least(limit: _Limits) -> Trial:
     """Whether the least of the limits of 20 models of one risk, on one set of 500, fails."""
     return lambda rng: limit(int(rng.binomial(500, RISK, 20).min()), 500) < RISK
+
+
+def _in_order(rng: np.random.Generator) -> bool:
+    """Whether a model of too large a risk passes --in-order: 8, 10.1 and 12 % against 10 %."""
+    models = {str(risk): (rng.random(500) < risk) * 1.0 for risk in (0.08, 0.101, 0.12)}
+    result = certify(models, delta=DELTA, at_most=RISK, in_order=True)
+    return any(model.passes and float(model.model) > RISK for model in result.models)
 
 
 def trials() -> Iterator[tuple[str, float, bool, Trial]]:
@@ -95,6 +103,7 @@ def trials() -> Iterator[tuple[str, float, bool, Trial]]:
         lambda rng: improvement_limit(_errors(rng, 200), _errors(rng, 200), DELTA) > 0,
     )
     yield "the least of 20 models, n = 500", DELTA, True, _least(share)
+    yield "models in order until one fails, n = 500", DELTA, True, _in_order
     yield "the least of 20 models, not paid for", DELTA, False, _least(exact)
     yield "counted errors, 40 looks, exact limits", DELTA, False, _looks(exact)
 

@@ -11,7 +11,8 @@ peers have all constraints at once: a working set around DAQP would be the same 
 import time
 from collections.abc import Callable
 
-from benchmarks.interleave import compare, pin_to_one_core, write_results
+from benchmarks.attention_problems import differences, feasible, rows
+from benchmarks.interleave import compare, peak_memory, pin_to_one_core, seconds, write_results
 
 pin_to_one_core()
 
@@ -23,24 +24,11 @@ from scipy.optimize import minimize, nnls  # noqa: E402
 from attlas.solvers.attention_svm import attention_svm, attention_svm_batch  # noqa: E402
 
 
-def feasible(seed: int, n: int, T: int, d: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Gaussian tokens and queries; the tokens chosen are the best of a planted matrix."""
-    rng = np.random.default_rng(seed)
-    X, z, W = rng.normal(size=(n, T, d)), rng.normal(size=(n, d)), rng.normal(size=(d, d))
-    return X, z, np.argmax(np.einsum("ntd,de,ne->nt", X, W, z), axis=1)
-
-
-def differences(X: np.ndarray, tokens: np.ndarray) -> np.ndarray:
-    """X_ia - X_it for t != a_i, [n, T - 1, d]."""
-    n, T, d = X.shape
-    others = np.arange(T)[None] != tokens[:, None]
-    return (X[np.arange(n), tokens][:, None] - X)[others].reshape(n, T - 1, d)
-
-
-def rows(X: np.ndarray, z: np.ndarray, tokens: np.ndarray) -> np.ndarray:
-    """The constraint matrix, a row vec((X_ia - X_it) z_i') each, the longest of length one."""
-    A = np.einsum("nsd,ne->nsde", differences(X, tokens), z).reshape(-1, X.shape[2] ** 2)
-    return A / np.linalg.norm(A, axis=1).max()
+def unit_rows(X: np.ndarray, z: np.ndarray, tokens: np.ndarray) -> tuple[np.ndarray, float]:
+    """The constraint matrix over the length of its longest row, and that length."""
+    A = rows(X, z, tokens)
+    longest = float(np.linalg.norm(A, axis=1).max())
+    return A / longest, longest
 
 
 def by_daqp(A: np.ndarray) -> float:
@@ -89,9 +77,8 @@ def norm(W: np.ndarray, p: float) -> float:
 def one(n: int, T: int, d: int, p: float, names: tuple[str, ...], rounds: int) -> dict:
     """One problem beside the named peers."""
     X, z, tokens = feasible(1, n, T, d)
-    A, D = rows(X, z, tokens), differences(X, tokens)
-    longest = float((np.linalg.norm(D, axis=2) * np.linalg.norm(z, axis=1)[:, None]).max())
-    known: dict[str, Callable[[], float]] = {
+    (A, longest), D = unit_rows(X, z, tokens), differences(X, tokens)
+    peers: dict[str, Callable[[], float]] = {
         "DAQP": lambda: by_daqp(A) / longest,
         "nnls on the dual": lambda: by_nnls(A) / longest,
         "L-BFGS-B on the dual": lambda: by_dual_ascent(D, z, p),
@@ -99,7 +86,7 @@ def one(n: int, T: int, d: int, p: float, names: tuple[str, ...], rounds: int) -
     return compare(
         f"one problem, d = {d}, {len(A)} constraints, p = {p:g}",
         lambda: norm(attention_svm(X, z, tokens, p).unwrap(), p),
-        {name: known[name] for name in names},
+        {name: peers[name] for name in names},
         agree=lambda mine, theirs: abs(mine - theirs) / theirs,
         rounds=rounds,
         goal=dict.fromkeys(names, 3.0),
@@ -112,12 +99,12 @@ def many(p: float) -> dict:
     parts = [feasible(seed, 6, 8, 10) for seed in range(1000)]
     X, z, tokens = (np.stack([part[k] for part in parts]) for k in range(3))
     if p == 2:
-        unit = [rows(*part) for part in parts]
+        unit, longest = zip(*(unit_rows(*part) for part in parts), strict=True)
         peers = {
             "DAQP": lambda: np.array([by_daqp(A) for A in unit]),
             "nnls on the dual": lambda: np.array([by_nnls(A) for A in unit]),
         }
-        scales = np.array([_longest(*part) for part in parts])
+        scales = np.array(longest)
     else:
         factors = [(differences(part[0], part[2]), part[1]) for part in parts]
         peers = {"L-BFGS-B on the dual": lambda: np.array([by_dual_ascent(*f, p) for f in factors])}
@@ -133,9 +120,18 @@ def many(p: float) -> dict:
     )
 
 
-def _longest(X: np.ndarray, z: np.ndarray, tokens: np.ndarray) -> float:
-    lengths = np.linalg.norm(differences(X, tokens), axis=2) * np.linalg.norm(z, axis=1)[:, None]
-    return float(lengths.max())
+def alone(n: int, T: int, d: int) -> dict:
+    """A problem at p = 2 whose matrix no peer holds: time, certified gap, peak memory so far."""
+    X, z, tokens = feasible(1, n, T, d)
+    duration, solution = seconds(lambda: attention_svm(X, z, tokens, 2.0), clock=time.process_time)
+    case = {
+        "case": f"one problem, d = {d}, {n * (T - 1)} constraints, p = 2, ours alone",
+        "seconds": duration,
+        "gap": float(solution.certificate["gap"]),
+        "peak_bytes": peak_memory(),
+    }
+    print(case, flush=True)
+    return case
 
 
 def main() -> None:
@@ -149,6 +145,8 @@ def main() -> None:
         lambda: one(500, 11, 20, 2.0, ("DAQP", "L-BFGS-B on the dual"), 3),
         lambda: one(1000, 21, 20, 2.0, ("DAQP",), 3),
         *(lambda p=p: one(1000, 21, 20, p, rough, 3) for p in (1.75, 3.0)),
+        lambda: alone(50_000, 21, 20),
+        lambda: alone(1000, 101, 64),
     ]
     with jax.enable_x64(True):
         for work in works:

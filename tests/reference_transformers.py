@@ -216,3 +216,15 @@ def concentration(reference):
     maps = reference.attentions[:, :, 1:]  # the first row of a causal map sees one token
     uniform = 1 / np.count_nonzero(maps, axis=-1)
     return float(maps.max(axis=-1).mean() / uniform.mean())
+
+
+def as_of_an_older_release(reference, settings):
+    """The reference with a configuration as it was before rules and kinds of layers had keys.
+
+    Args:
+        settings: what stood there in place of `rope_parameters` and `layer_types`.
+    """
+    for newer in ("rope_parameters", "layer_types"):
+        reference.config.pop(newer, None)
+    reference.config |= settings
+    return reference

@@ -144,8 +144,8 @@ class Experts(eqx.Module):
         outer: out of them.
         shared: units that every token passes, or None.
         shared_gate: logit of the factor of the shared units, or None for a factor of 1.
-        chosen: experts of a token.
-        normalized: whether the weights of the chosen ones are divided by their sum.
+        active: number of experts that a token uses.
+        normalized: whether the weights of the active ones are divided by their sum.
         activation: a name of `attlas.transformers.activations`.
     """
 
@@ -155,7 +155,7 @@ class Experts(eqx.Module):
     outer: Float[Array, "E m d"]
     shared: Feedforward | None
     shared_gate: Dense | None
-    chosen: int = eqx.field(static=True)
+    active: int = eqx.field(static=True)
     normalized: bool = eqx.field(static=True)
     activation: str = eqx.field(static=True)
 

@@ -262,10 +262,10 @@ def feed(feedforward: Feedforward | Experts, x: Float[Array, "T d"]) -> Float[Ar
 
 
 def _feed_experts(experts: Experts, x: Float[Array, "T d"]) -> Float[Array, "T d"]:
-    """Every expert on every token, one after the other; those not chosen have weight 0."""
+    """Every expert on every token, one after the other; inactive ones have weight 0."""
     shares = jax.nn.softmax(experts.router(x), axis=-1)
-    chosen = jax.lax.top_k(shares, experts.chosen)[1]
-    weights = shares * jax.nn.one_hot(chosen, shares.shape[1], dtype=x.dtype).sum(axis=1)
+    active = jax.lax.top_k(shares, experts.active)[1]
+    weights = shares * jax.nn.one_hot(active, shares.shape[1], dtype=x.dtype).sum(axis=1)
     if experts.normalized:
         weights = weights / jnp.sum(weights, axis=-1, keepdims=True)
     bend = activation(experts.activation)
@@ -274,8 +274,8 @@ def _feed_experts(experts: Experts, x: Float[Array, "T d"]) -> Float[Array, "T d
         inner, gate, outer, weight = expert
         return total + weight[:, None] * ((bend(x @ gate) * (x @ inner)) @ outer), None
 
-    each = experts.inner, experts.gate, experts.outer, weights.T
-    total, _ = jax.lax.scan(add, jnp.zeros_like(x), each)
+    by_expert = experts.inner, experts.gate, experts.outer, weights.T
+    total, _ = jax.lax.scan(add, jnp.zeros_like(x), by_expert)
     if experts.shared is None:
         return total
     shared = feed(experts.shared, x)

@@ -22,11 +22,11 @@ def layer_kinds(values: Configuration, layers: int, default: tuple[str, ...]) ->
     if not values.has("layer_types"):
         return tuple(default[index % len(default)] for index in range(layers))
     kinds = values.values["layer_types"]
-    each = kinds if isinstance(kinds, list | tuple) else ()
-    named = [str(kind) for kind in each if kind in (FULL, SLIDING)]
-    if not len(named) == len(each) == layers:
+    entries = kinds if isinstance(kinds, list | tuple) else ()
+    readable = [str(kind) for kind in entries if kind in (FULL, SLIDING)]
+    if not len(readable) == len(entries) == layers:
         raise UserError(
             f"layer_types = {kinds!s:.80} in the configuration is not supported: one of {FULL}, "
             f"{SLIDING} for each of the {layers} layers is"
         )
-    return tuple(named)
+    return tuple(readable)

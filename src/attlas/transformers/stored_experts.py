@@ -17,9 +17,9 @@ class StoredExperts:
     Attributes:
         layers: paths of the layers that have experts.
         count: number of experts.
-        chosen: experts of a token.
+        active: number of experts that a token uses.
         hidden: units of an expert.
-        normalized: whether the weights of the chosen ones are divided by their sum.
+        normalized: whether the weights of the active ones are divided by their sum.
         router: path of the map to a logit per expert, below the layer's.
         gate: path of an expert's gate, with {} for its number; `inner` and `outer` likewise.
         stacked: path of all experts, which hold `gate_up_proj` and `down_proj`; empty where each
@@ -31,7 +31,7 @@ class StoredExperts:
 
     layers: Collection[str]
     count: int
-    chosen: int
+    active: int
     hidden: int
     normalized: bool
     router: str
@@ -85,7 +85,7 @@ class StoredExperts:
             outer=jnp.asarray(outer),
             shared=shared,
             shared_gate=read_dense(stored, layer + self.shared_gate) if self.shared_gate else None,
-            chosen=self.chosen,
+            active=self.active,
             normalized=self.normalized,
             activation=activation,
         )

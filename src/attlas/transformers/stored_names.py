@@ -53,7 +53,7 @@ def _common_prefix(names: list[str]) -> str:
     prefix = ""
     while True:
         rest = [name.removeprefix(prefix) for name in names]
-        added = next((each for each in _BEFORE if all(n.startswith(each) for n in rest)), "")
-        if not added or (added == "model." and not any(_MODELS.match(n) for n in rest)):
+        wrapper = next((word for word in _BEFORE if all(n.startswith(word) for n in rest)), "")
+        if not wrapper or (wrapper == "model." and not any(_MODELS.match(n) for n in rest)):
             return prefix
-        prefix += added
+        prefix += wrapper

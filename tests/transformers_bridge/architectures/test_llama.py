@@ -2,7 +2,13 @@
 
 import pytest
 from random_checkpoints import refusal
-from reference_transformers import TOLERANCE, concentration, differences, random_reference
+from reference_transformers import (
+    TOLERANCE,
+    as_of_an_older_release,
+    concentration,
+    differences,
+    random_reference,
+)
 
 from attlas.transformers.architectures import llama
 
@@ -168,9 +174,7 @@ OLDER = {
 def test_configurations_of_older_releases_are_the_same_model(case):
     kind, settings = CASES[case]
     reference = random_reference(kind, "float32", **(SMALL | settings))
-    for newer in ("rope_parameters", "layer_types"):
-        reference.config.pop(newer, None)
-    reference.config |= OLDER[case]
+    reference = as_of_an_older_release(reference, OLDER[case])
     assert max(differences(llama, reference).values()) <= TOLERANCE["float32"]
 
 

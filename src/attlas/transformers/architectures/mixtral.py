@@ -88,10 +88,10 @@ def _experts(
     key = "num_experts" if values.has("num_experts") else "num_local_experts"
     count = values.count(key)
     values.refuse_unless("num_local_experts", count)
-    chosen = values.count("num_experts_per_tok")
-    if chosen > count:
+    active = values.count("num_experts_per_tok")
+    if active > count:
         raise UserError(
-            f"num_experts_per_tok = {chosen} in the configuration is more than the {count} experts "
+            f"num_experts_per_tok = {active} in the configuration is more than the {count} experts "
             "of a layer: correct config.json"
         )
     block = "block_sparse_moe" if mixtral and not stacked else "mlp"
@@ -101,7 +101,7 @@ def _experts(
     return StoredExperts(
         layers=layers if mixtral else _sparse(values, layers),
         count=count,
-        chosen=chosen,
+        active=active,
         hidden=values.count("intermediate_size" if mixtral else "moe_intermediate_size"),
         normalized=mixtral or values.flag("norm_topk_prob", False),
         router=f"{block}.gate",

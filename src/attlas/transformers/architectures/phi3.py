@@ -47,8 +47,8 @@ _ORIGINAL = 4096  # the class's own default, which outranks the rule's
 
 
 def _table(config: Mapping[str, Any]) -> StoredTransformer:
-    given = Configuration(config).count("original_max_position_embeddings", _ORIGINAL)
-    values = Configuration(ChangedConfiguration(config, original_max_position_embeddings=given))
+    context = Configuration(config).count("original_max_position_embeddings", _ORIGINAL)
+    values = Configuration(ChangedConfiguration(config, original_max_position_embeddings=context))
     width, heads = values.count("hidden_size"), values.count("num_attention_heads")
     groups = values.count("num_key_value_heads", heads)
     values.divides("num_key_value_heads", groups, heads, "num_attention_heads")
