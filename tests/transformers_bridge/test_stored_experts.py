@@ -13,7 +13,7 @@ E, D, M = 3, 4, 2
 PLAN = {
     "layers": ("0.",),
     "count": E,
-    "chosen": 2,
+    "active": 2,
     "hidden": M,
     "router": "gate",
     "gate": "experts.{}.w1",
