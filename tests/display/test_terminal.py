@@ -27,6 +27,16 @@ def texts(lines):
     return ["".join(text for text, _ in line) for line in lines]
 
 
+def test_a_number_stays_with_its_percent_sign(capsys, monkeypatch):
+    sentence = "all of them together fail with probability at most 5 % or 12 % of the time"
+    for width in range(9, 60):
+        monkeypatch.setattr(terminal, "terminal_width", lambda width=width: width)
+        terminal.say(sentence)
+        lines = capsys.readouterr().out.splitlines()
+        assert not any(line.startswith("%") for line in lines)
+        assert " ".join(lines) == sentence
+
+
 @pytest.fixture(scope="module")
 def rows():
     """The table of `attlas check` for the longest names of every status and every outcome."""

@@ -255,7 +255,7 @@ def _least(column: Sequence[str], named: bool, fold: bool, narrowest: int) -> in
     Names, in the first column, are copied and stay on one line unless they are folded.
     """
     _, *cells = column
-    words = [word for cell in column for word in cell.split()]
+    words = [word for cell in column for word in _words(cell)]
     least = max(map(_length, (piece for word in words for piece in _pieces(word, fold))), default=0)
     longest = 0 if fold else max(map(_length, cells), default=0)
     return max(least, longest if named else min(longest, narrowest))
@@ -288,10 +288,15 @@ def _widened(least: Sequence[int], longest: Sequence[int], width: int) -> list[i
     return widths
 
 
+def _words(text: str) -> list[str]:
+    """The words of a text; a number and its % are one."""
+    return re.split(r"\s+(?!%)", text.strip()) if text.strip() else []
+
+
 def _wrapped(cell: str, width: int, fold: bool) -> list[str]:
     """A cell as lines that break between words."""
     lines = [""]
-    for word in cell.split():
+    for word in _words(cell):
         for k, piece in enumerate(_pieces(word, fold and _length(word) > width)):
             longer = f"{lines[-1]} {piece}" if k == 0 and lines[-1] else lines[-1] + piece
             if lines[-1] and _length(longer) > width:
