@@ -44,7 +44,7 @@ def pytest_in(tmp_path):
         # An installed plugin is found by its entry point; a second name for it would be refused.
         found = entry_points(group="pytest11", name="attlas") and not alone
         named = () if found else ("-p", "attlas.testing.plugin")
-        command = [sys.executable, "-m", "pytest", *named, "-p", "no:cacheprovider", "-q"]
+        command = [sys.executable, "-m", "pytest", *named, "-q"]
         done = subprocess.run(
             [*command, "--rootdir", str(tmp_path), *arguments],
             cwd=tmp_path, env=environment, capture_output=True, text=True, check=False,
@@ -74,11 +74,65 @@ def test_claims_and_controls_are_items_and_the_witness_is_the_message(pytest_in)
     assert "the challenge found a counterexample" in said
     witness = said.split("witness\n", 1)[1].splitlines()[0].strip()
     assert witness.startswith("x = [")
+    assert "sides      left " in said
+    replay = next(line for line in said.splitlines() if line.startswith("replay "))
+    assert 'attlas.replay("paper/claims_corner.py:corner", {"x": [' in replay
     assert "control 'ten times the right side' is SUPPORTED, expected VIOLATED" in said
     # the user's own line, without our traceback
     assert "claims_broken.py:2: ZeroDivisionError" in said
     assert "Traceback" not in said
     assert "insurance" not in said
+
+
+@pytest.mark.thorough
+def test_a_claim_is_chosen_by_its_id_by_a_word_and_by_its_last_failure(pytest_in):
+    files = {"claims_good.py": GOOD, "claims_corner.py": CORNER}
+    code, said = pytest_in(files, "--collect-only")
+    assert code == 0, said
+    ids = [line for line in said.splitlines() if "::" in line]
+    assert ids == [
+        "claims_corner.py::corner",
+        "claims_corner.py::corner[a tenth of the right side]",
+        "claims_corner.py::corner[ten times the right side]",
+        "claims_good.py::good",
+        "claims_good.py::good[a tenth of the right side]",
+    ]
+    drawn = ("--attlas-effort", "0")
+    assert "1 passed" in pytest_in(files, ids[4], *drawn)[1]
+    assert "2 passed, 3 deselected" in pytest_in(files, "-k", "good", *drawn)[1]
+    # One worker makes the check that a claim and its controls share.
+    code, said = pytest_in(files, "-n", "2", "--dist", "loadgroup", "-vv", *drawn)
+    done = [line for line in said.splitlines() if line.startswith("[gw") and "::good" in line]
+    workers = {line.partition("]")[0] for line in done}
+    assert (code, len(done), len(workers)) == (1, 2, 1), said
+    code, said = pytest_in(files, "--lf", *drawn)
+    assert (code, f"FAILED {ids[2]}" in said, "passed" in said) == (1, True, False), said
+
+
+NOTHING_TO_MOVE = r"""
+import jax, jax.numpy as jnp
+import attlas as at
+
+def draw(key, count):
+    return {"x": jax.random.normal(key, (count, 3))}
+
+@at.inequality(sample=draw, controls=[at.Control("a tenth of the right side", factor=0.1)])
+def fixed(x, *, factor=1.0):
+    r"\|x\|_2 \le \|x\|_1"
+    return jnp.linalg.norm(x), factor * jnp.linalg.norm(x, 1)
+"""
+
+
+@pytest.mark.thorough
+def test_a_claim_that_passes_says_how_it_was_searched_or_why_it_was_not(pytest_in):
+    files = {"claims_fixed.py": NOTHING_TO_MOVE, "claims_good.py": GOOD}
+    code, said = pytest_in(files, "-rP", "--attlas-effort", "0.1")
+    assert (code, "4 passed" in said) == (0, True), said
+    searches = [line for line in said.splitlines() if line.startswith("search ")]
+    assert searches[0] == "search     none: its sampler draws by a JAX key"
+    assert searches[1].endswith(" evaluations, largest left / right 1")
+    _, said = pytest_in(files, "-rP", "--attlas-effort", "0", "claims_good.py")
+    assert "search     none: it was not asked for (--attlas-effort)" in said
 
 
 @pytest.mark.thorough

@@ -139,7 +139,12 @@ class ClaimsFile(pytest.File):
             slug = claim.name.partition("/")[2]
             names = case_names(slug, tuple(control.description for control in claim.controls))
             for place, name in enumerate(names):
-                yield ClaimItem.from_parent(self, name=name, claim=claim, place=place)
+                # As text, so that pytest reads what stands in brackets as it does from its cache of
+                # failures: by its default `--lf` would not find controls again.
+                identifier = f"{self.nodeid}::{name}"
+                yield ClaimItem.from_parent(
+                    self, name=name, nodeid=identifier, claim=claim, place=place
+                )
 
 
 class ClaimItem(pytest.Item):
@@ -156,9 +161,24 @@ class ClaimItem(pytest.Item):
         """Check the claim, once for it and its controls; raises ClaimFailed on a failure."""
         from attlas.claims.report_cases import cases
 
-        case = cases(self._report())[self.place]
+        report = self._report()
+        case = cases(report)[self.place]
         if case.failures:
             raise ClaimFailed(case)
+        if self.place == 0:
+            self.add_report_section("call", "attlas", f"{case.detail}\n{self._searched(report)}")
+
+    def _searched(self, report: "CheckReport") -> str:
+        """A line on the search behind a claim that passes, or on why there was none."""
+        from attlas.verify.searchable import why_not_attacked
+
+        if reason := why_not_attacked(self.claim):
+            return f"search     none: {reason}"
+        search = report.challenge
+        if search is None:
+            return "search     none: it was not asked for (--attlas-effort)"
+        ratio = "no ratio" if search.ratio is None else f"largest left / right {search.ratio:.4g}"
+        return f"search     {search.evaluations:,} evaluations, {ratio}"
 
     def _report(self) -> "CheckReport":
         from attlas.verify.check import check
