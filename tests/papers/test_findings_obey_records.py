@@ -7,18 +7,20 @@ import pytest
 from concluding_sentences import concluding_words
 from literal_results import literal_results
 
-from attlas.site.findings import FILE, QUESTIONS, read_findings
+from attlas.site.findings import CARDS, FILE, QUESTIONS, read_findings
 
 PAPERS = Path(__file__).parents[2] / "papers"
 ITEMS = [
     pytest.param(item, id=f"{file.parent.name}-{file.stem}-{place}-{count}")
-    for file in sorted([*PAPERS.glob(f"*/{FILE}"), *PAPERS.glob(f"*/{QUESTIONS}")])
+    for file in sorted(
+        file for name in (FILE, QUESTIONS, CARDS) for file in PAPERS.glob(f"*/{name}")
+    )
     for place, items in enumerate(read_findings([file.parent], file.name).values())
     for count, item in enumerate(items)
 ]
-VERDICT = re.compile(r"\b(?:holds|fails|refuted|broken_steps)\(")
+VERDICT = re.compile(r"\b(?:holds|fails|refuted|broken_steps|printed)\(")
 """What an item calls that is omitted unless claims have the verdicts that it names."""
-RECORD = re.compile(r"\b(?:holds|fails|refuted|broken_steps|value)\(")
+RECORD = re.compile(r"\b(?:holds|fails|refuted|broken_steps|printed|value|audited)\(")
 
 
 def unsupported(item):

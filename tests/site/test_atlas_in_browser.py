@@ -239,6 +239,74 @@ def test_the_front_page_is_usable_within_a_second(page):
     assert 0 < found["TaskDuration"] < SECOND
 
 
+MOVES = (
+    "return new Promise(done => setTimeout(() => done("
+    "[document.getElementById('hero-at-value').textContent,"
+    " document.getElementById('hero-plane').getBoundingClientRect().top < innerHeight]), 700))"
+)
+
+
+def test_the_first_screen_moves_within_a_second_and_ends_on_one_word(page):
+    page.send("POST", "/refresh")
+    step, on_screen = page.run(MOVES)
+    assert step != "step 0"
+    assert on_screen
+    for _ in range(200):
+        page.settle()
+        if page.text("hero-at-value") == "step 1000":
+            break
+        time.sleep(0.1)
+    assert "“brilliant” has 100 %" in page.text("hero-told")
+
+
+def test_less_motion_shows_the_end_at_once(chromium, front):
+    chromium.open(front, prefers_reduced_motion="reduce")
+    assert chromium.text("hero-at-value") == "step 1000"
+
+
+@pytest.mark.parametrize("p", [1.1, 1.5, 3, 4])
+def test_the_address_keeps_exponent_step_and_words(chromium, front, p):
+    chromium.open(front, prefers_reduced_motion="reduce")
+    chromium.slide("hero-p", p)
+    chromium.drag(".of-word", 30, 20)
+    chromium.slide("hero-at", 20)
+    told, address = chromium.text("hero-told"), chromium.run("return location.href")
+    assert f"p={p}&step=" in address
+    where = "return document.querySelector('.of-word').getAttribute('aria-valuetext')"
+    place = chromium.run(where)
+    chromium.send("POST", "/url", {"url": "about:blank"})
+    chromium.send("POST", "/url", {"url": address})
+    chromium.settle()
+    assert chromium.text("hero-told") == told
+    assert chromium.run(where) == place
+    assert chromium.messages() == []
+
+
+def test_a_broken_address_plays_the_film(chromium, front):
+    chromium.open(front, prefers_reduced_motion="reduce")
+    for fragment in ("p=0", "p=x&step=2", "p=2&step=-4&words=1,2;3", "p=2&words=9,9"):
+        chromium.send(
+            "POST", "/url", {"url": f"{front.resolve().as_uri()}?{len(fragment)}#{fragment}"}
+        )
+        chromium.settle()
+        assert "attention" in chromium.text("hero-told")
+    assert chromium.messages() == []
+
+
+def test_the_drawing_is_a_file_that_needs_no_style_sheet(page):
+    page.run(
+        "window.saved = null; const make = URL.createObjectURL;"
+        "URL.createObjectURL = (blob) => { window.saved = blob.text(); return make(blob); };"
+        "HTMLAnchorElement.prototype.click = () => {};"
+        "document.getElementById('hero-svg').click()"
+    )
+    text = page.run("return window.saved")
+    assert text.startswith("<svg")
+    assert "brilliant" in text
+    assert "var(" not in text
+    assert " class=" not in text
+
+
 def test_the_front_page_prints_as_a_booklet(page):
     printed = base64.b64decode(
         page.tool("Page.printToPDF", paperWidth=8.27, paperHeight=11.69)["data"]

@@ -7,12 +7,14 @@ from pathlib import Path
 import pytest
 from tests.site.conftest import PAPER, toy_claim, toy_experiment, toy_report
 
-from attlas.claims.claim import Erratum, ErratumClass, Status
+from attlas.claims.claim import Erratum, ErratumClass, Expectation, Status
 from attlas.claims.claim import Source as Text
 from attlas.claims.verdict import Outcome
+from attlas.core.errors import UserError
 from attlas.experiments.find import find_experiments
-from attlas.site.content import ClaimEntry, Evidence, ExperimentEntry, Source
-from attlas.site.findings import FILE, QUESTIONS, findings_of, read_findings
+from attlas.site.content import ClaimEntry, ExperimentEntry, Source
+from attlas.site.finding import Evidence
+from attlas.site.findings import CARDS, FILE, QUESTIONS, findings_of, front_cards, read_findings
 from attlas.verify.registry import find_claims
 
 PLACE = Source("own.py", 1, "")
@@ -135,6 +137,66 @@ def test_papers_that_answer_one_question_answer_it_together(tmp_path):
         (tmp_path / name / QUESTIONS).write_text(f"## Which?\n\n- The {name}.\n", "utf-8")
     folders = [tmp_path / "second", tmp_path / "first"]
     assert read_findings(folders, QUESTIONS) == {"Which?": ("The second.", "The first.")}
+
+
+def told_cards(folder, text, *claims, experiments=(), audits=()):
+    (folder / CARDS).write_text(text, encoding="utf-8")
+    return front_cards(claims, experiments, audits)
+
+
+def test_cards_stand_in_the_order_of_their_numbers_with_the_first_item_that_has_evidence(tmp_path):
+    holds = f'{{{{ holds("{PAPER}/one") }}}}'
+    text = (
+        f"## 2. Second?\n\n- {holds.replace('one', 'gone')} Yes.\n- {holds} No.\n- {holds} Later.\n"
+        f"\n## 1. First?\n\n- {holds} So.\n\n## 3. Third?\n\n- {{{{ printed().false }}}}.\n"
+    )
+    first, second = told_cards(tmp_path, text, entry("one", tmp_path))
+    assert (first.title, first.text, second.title, second.text) == (
+        "First?",
+        "So.",
+        "Second?",
+        "No.",
+    )
+    with pytest.raises(UserError, match=r"write '1\. First\?'"):
+        told_cards(tmp_path, "## First?\n\n- So.\n", entry("one", tmp_path))
+
+
+def test_a_card_counts_what_was_read_in_print_alone(tmp_path):
+    erratum = Erratum(PAPER, "Lemma", ErratumClass.REFUTED, "Not so.", f"{PAPER}/wrong")
+    claims = [entry(slug, tmp_path) for slug in ("one", "two", "ours")]
+    claims[:2] = [
+        replace(each, claim=replace(each.claim, status=Status.AS_PRINTED, source=Text.FOUND))
+        for each in claims[:2]
+    ]
+    wrong = entry("wrong", tmp_path, Outcome.VIOLATED, (erratum,))
+    expect = replace(wrong.claim, status=Status.ERRATUM, source=Text.FOUND,
+                     expect=Expectation(Outcome.VIOLATED, "false"))  # fmt: skip
+    wrong = replace(wrong, claim=expect, report=replace(wrong.report, expect=Outcome.VIOLATED))
+    text = "## 1. Right?\n\n- {% set n = printed() %}{{ n.false }} of {{ n.all }}.\n"
+    (card,) = told_cards(tmp_path, text, *claims, wrong)
+    assert (card.text, card.share, card.evidence[0].anchor) == ("1 of 3.", (1, 3), "refuted")
+
+
+def test_a_card_says_what_an_audit_says_first(tmp_path):
+    item = "{% set a = audited() %}{% if a %}{{ a.model }}: {{ a.sentence }}.{% endif %}"
+    text = f"## 5. Heads?\n\n- {item}\n"
+    audit = {"model": {"name": "tiny (encoder)"}, "findings": [{"sentence": "A head is idle"}]}
+    claim = entry("one", tmp_path)
+    assert told_cards(tmp_path, text, claim, audits=[audit])[0].text == "tiny: A head is idle."
+    assert told_cards(tmp_path, text, claim, audits=[{**audit, "findings": []}]) == ()
+
+
+def test_every_name_of_the_cards_exists_and_there_are_five():
+    folders = sorted(file.parent for file in PAPERS[0].parent.glob(f"*/{CARDS}"))
+    sections = read_findings(folders, CARDS)
+    assert sorted(title[:3] for title in sections) == ["1. ", "2. ", "3. ", "4. ", "5. "]
+    prose = " ".join(" ".join(items) for items in sections.values())
+    called = re.findall(r"(?:holds|fails)\(([^)]*)\)", prose)
+    slugs = {slug for names in called for slug in re.findall('"(.*?)"', names)}
+    assert slugs <= {claim.name for claim in find_claims()}
+    named = {*re.findall(r'value\("(.*?)", "', prose)}
+    assert named
+    assert named <= {experiment.name for experiment in find_experiments()}
 
 
 def test_every_paper_has_findings():

@@ -41,7 +41,7 @@ from attlas.site.content import (
 from attlas.site.coverage import coverage_of_project
 from attlas.site.coverage_page import COVERAGE, render_coverage
 from attlas.site.experiment_page_pool import ExperimentRecords, experiment_entries
-from attlas.site.findings import answered_questions, findings_of
+from attlas.site.findings import answered_questions, findings_of, front_cards
 from attlas.site.folder import write_pages
 from attlas.site.ledger import slack_ledger
 from attlas.site.links import Links
@@ -173,6 +173,7 @@ def gather(
         monitors,
         () if excerpt else answered_questions(entries, drawn_entries),
         ", ".join(paper.heading for paper in papers) if is_user_project else "",
+        cards=() if excerpt else front_cards(entries, drawn_entries, audits),
     )
 
 

@@ -12,6 +12,7 @@ from importlib import resources
 from attlas.core.errors import UserError
 
 _IMPORT = re.compile(r"^import\s*\{([^}]*)\}\s*from\s*\"\./([a-z_]+)\.js\";\n", re.MULTILINE)
+_COMMENT = re.compile(r"^ *(?:/\*\*.*?\*/|//[^\n]*)\n", re.MULTILINE | re.DOTALL)
 _EXPORT = re.compile(r"^export (?=(?:(?:async )?function|const) (\w+))", re.MULTILINE)
 
 
@@ -32,7 +33,7 @@ def bundle(sources: Mapping[str, str], *entries: str) -> str:
 
     Imports are written `import { a, b } from "./name.js";`, exports `export function`,
     `export async function` or `export const`, at the beginning of a line. The exports of a module
-    `name` become the constant `$name`.
+    `name` become the constant `$name`. Comments that fill lines of their own are left out.
 
     A `UserError` names a module that is missing, that imports itself through others, or that has
     an import or export of another form.
@@ -64,7 +65,7 @@ def _add(name: str, sources: Mapping[str, str], done: dict[str, str], above: tup
     if name in above or name not in sources:
         way = " -> ".join((*above, name))
         raise UserError(f"modules {way}: a module is missing or imports itself")
-    source = sources[name]
+    source = _COMMENT.sub("", sources[name])
     for _, imported in _IMPORT.findall(source):
         _add(imported, sources, done, (*above, name))
     exported = ", ".join(_EXPORT.findall(source))

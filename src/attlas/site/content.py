@@ -22,6 +22,7 @@ from attlas.claims.verdict import CheckReport, Outcome, Provenance, Strength, by
 from attlas.experiments.experiment import Experiment
 from attlas.projects.references import Reference
 from attlas.site.evidence_level import EvidenceLevel, evidence_level
+from attlas.site.finding import Card, Findings
 from attlas.site.links import anchor
 from attlas.verify.searchable import why_not_attacked
 
@@ -121,6 +122,11 @@ class ClaimEntry:
         return self.report.verdict.outcome if self.report else None
 
     @property
+    def level(self) -> EvidenceLevel:
+        """The conclusion from the last check."""
+        return evidence_level(self.report)
+
+    @property
     def mark(self) -> Mark:
         """The display of the outcome; an attack's counterexample outweighs the instances."""
         search = self.report.challenge if self.report else None
@@ -161,6 +167,16 @@ class ClaimGroup:
         reports = (e.report for e in self.claims if e.report)
         held = (report for report in reports if evidence_level(report) is EvidenceLevel.HELD)
         return sum(report.strength is level for report in held)
+
+    @property
+    def counterexamples(self) -> int:
+        """The number of claims with a counterexample, from an instance or an attack."""
+        return sum(e.level is EvidenceLevel.COUNTEREXAMPLE for e in self.claims)
+
+    @property
+    def undecided(self) -> int:
+        """The number of checked claims that neither held nor have a counterexample."""
+        return sum(e.report is not None and e.level is EvidenceLevel.OPEN for e in self.claims)
 
     @property
     def unexpected(self) -> int:
@@ -220,39 +236,6 @@ class Drawing:
     caption: str
     picture: Markup
     anchor: str = ""
-
-
-class Evidence(NamedTuple):
-    """A claim or an experiment that supports a finding, and its fragment of the page.
-
-    Attributes:
-        name: locator of the claim, or title of the experiment.
-        anchor: the fragment.
-        scale: of the experiment's records; empty for a claim.
-    """
-
-    name: str
-    anchor: str
-    scale: str = ""
-
-
-class Finding(NamedTuple):
-    """One finding of a paper, text with $mathematics$, and its evidence."""
-
-    text: str
-    evidence: tuple[Evidence, ...]
-
-
-class Findings(NamedTuple):
-    """The findings of a paper on one question, or the answers to a user's question."""
-
-    title: str
-    findings: tuple[Finding, ...]
-
-    @property
-    def anchor(self) -> str:
-        """The question's fragment of the front page."""
-        return anchor("question", self.title)
 
 
 @dataclass(frozen=True)
@@ -371,7 +354,8 @@ class Atlas:
 
     Attributes:
         warnings: damaged or foreign files, and other remarks for the top of the page.
-        questions: users' questions with answers from the records of all papers.
+        questions, cards: users' questions with answers from the records of all papers, and the
+            findings at the top of the front page.
         title, coverage: title of a page without installed papers; the file of its coverage.
     """
 
@@ -383,6 +367,7 @@ class Atlas:
     questions: tuple[Findings, ...] = ()
     title: str = ""
     coverage: str = ""
+    cards: tuple[Card, ...] = ()
 
     @property
     def claims(self) -> tuple[ClaimEntry, ...]:

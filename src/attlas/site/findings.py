@@ -10,10 +10,12 @@ for a reader of that file and is not shown):
 `holds` and `fails` print no text and require a verdict; `statement` prints the formula of a claim
 that holds, `tightness` and `loss` print numbers of its check; `value` prints a value of an
 experiment's answer; `refuted` counts the errata of that class and `broken_steps` those of printed
-proofs, with their counterexamples. A finding is omitted if its evidence is missing or contradicts
-it, so that no sentence outlives its records.
+proofs, with their counterexamples; `printed` gives the numbers of false and of all statements as
+printed, and `audited` the first finding of a stored audit with the model's name. A finding is
+omitted if its evidence is missing or contradicts it, so that no sentence outlives its records.
 """
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -21,12 +23,15 @@ from typing import Any
 from jinja2 import Environment, StrictUndefined
 
 from attlas.claims.claim import ErratumClass
-from attlas.claims.verdict import Outcome
+from attlas.claims.verdict import Outcome, Provenance
+from attlas.core.errors import UserError
 from attlas.display.numbers import plain_number
 from attlas.experiments.prose import has_gaps
-from attlas.site.content import ClaimEntry, Evidence, ExperimentEntry, Finding, Findings
+from attlas.site.content import ClaimEntry, ExperimentEntry
+from attlas.site.finding import Card, Evidence, Finding, Findings
 
-FILE, QUESTIONS = "findings.md", "questions.md"
+FILE, QUESTIONS, CARDS = "findings.md", "questions.md", "cards.md"
+_NUMBERED = re.compile(r"(\d+)\. (.*)")
 
 
 class _LeftOutError(Exception):
@@ -41,15 +46,18 @@ class _Grounds:
         claims: Sequence[ClaimEntry],
         experiments: Sequence[ExperimentEntry],
         name: Callable[[ClaimEntry], str],
+        audits: Sequence[Mapping[str, Any]] = (),
     ):
         self.claims = {name(entry): entry for entry in claims}
         self.experiments = {entry.experiment.name: entry for entry in experiments}
+        self.audits = audits
         self.used: dict[str, Evidence] = {}
+        self.share: tuple[int, int] | None = None
 
     def functions(self) -> dict[str, Callable[..., Any]]:
         """The functions that a template may call."""
-        numbers = ("statement", "tightness", "loss", "value", "refuted", "broken_steps")
-        names = ("holds", "fails", *numbers)
+        numbers = ("statement", "tightness", "loss", "value", "refuted", "broken_steps", "printed")
+        names = ("holds", "fails", *numbers, "audited")
         return {name: getattr(self, name) for name in names}
 
     def holds(self, *slugs: str) -> str:
@@ -94,6 +102,33 @@ class _Grounds:
     def broken_steps(self) -> int:
         """The number of steps in printed proofs with a counterexample."""
         return self._counted(ErratumClass.INVALID_PROOF)
+
+    def printed(self) -> dict[str, int]:
+        """The numbers of false and of all statements that we read in print and checked."""
+        entries = [
+            entry
+            for entry in self.claims.values()
+            if entry.provenance is Provenance.PRINTED and entry.report and not entry.unexpected
+        ]
+        if not entries:
+            raise _LeftOutError
+        false = sum(
+            entry.outcome is Outcome.VIOLATED
+            and any(erratum.kind is ErratumClass.REFUTED for erratum in entry.errata)
+            for entry in entries
+        )
+        self._use("refuted statements", "refuted")
+        self.share = (false, len(entries))
+        return {"false": false, "all": len(entries)}
+
+    def audited(self) -> dict[str, str]:
+        """The model of a stored audit and what it found first; empty without any audit."""
+        for audit in self.audits:
+            for finding in audit["findings"]:
+                self._use("audits", "audits")
+                name = audit["model"]["name"].split(" (")[0]
+                return {"model": name, "sentence": finding["sentence"]}
+        return {}
 
     def _counted(self, kind: ErratumClass) -> int:
         refuted_entries = [
@@ -156,6 +191,38 @@ def answered_questions(
     sections = read_findings(_folders(claims), QUESTIONS)
     grounds = _Grounds(claims, experiments, lambda entry: entry.claim.name)
     return tuple(_written(sections, grounds))
+
+
+def front_cards(
+    claims: Sequence[ClaimEntry],
+    experiments: Sequence[ExperimentEntry],
+    audits: Sequence[Mapping[str, Any]] = (),
+) -> tuple[Card, ...]:
+    """The findings at the top of the front page, in the order of their numbers.
+
+    The prose is in `cards.md` beside the claims, in the form of `questions.md` with numbered
+    titles; a card has the first item of its section whose evidence supports it.
+
+    Examples:
+        >>> front_cards((), ())
+        ()
+    """
+    sections = read_findings(_folders(claims), CARDS)
+    grounds = _Grounds(claims, experiments, lambda entry: entry.claim.name, audits)
+    pictures = {entry.anchor: entry.thumbnail for entry in experiments}
+    cards: dict[int, Card] = {}
+    for title, items in sections.items():
+        numbered = _NUMBERED.fullmatch(title)
+        if numbered is None:
+            raise UserError(f"{CARDS}: the title '{title}' has no number: write '1. {title}'")
+        for item in items:
+            grounds.share = None
+            finding = _finding(item, grounds)
+            if finding is not None:
+                picture = next((p for e in finding.evidence if (p := pictures.get(e.anchor))), "")
+                cards[int(numbered[1])] = Card(numbered[2], *finding, picture, grounds.share)
+                break
+    return tuple(card for _, card in sorted(cards.items()))
 
 
 def _folders(claims: Sequence[ClaimEntry]) -> list[Path]:

@@ -10,7 +10,7 @@ from attlas.claims.verdict import Outcome, Strength
 from attlas.site.bundle import bundle, modules
 from attlas.site.content import MARKS, Atlas, ClaimEntry, PaperEntry
 from attlas.site.coverage_page import COVERAGE
-from attlas.site.explorer.page import render_explorer
+from attlas.site.explorer.page import palette_style, render_explorer
 from attlas.site.glossary import Marker, glossary
 from attlas.site.links import Links
 from attlas.site.page import packed_data, render_template, template_file
@@ -130,8 +130,8 @@ class _Book:
         index = search_index(self.atlas, links)
         return render_template(
             "front.html.j2",
-            style=template_file("atlas.css"),
-            script=_script("front"),
+            style=template_file("atlas.css") + ("" if self.atlas.title else _hero_style()),
+            script=_script("front") if self.atlas.title else _script("front", "hero"),
             atlas=self.atlas,
             links=links,
             theorems=self.theorems,
@@ -163,5 +163,9 @@ def _same(values) -> tuple[tuple[str, str], ...]:
 
 
 @cache
-def _script(entry: str) -> str:
-    return bundle(modules("atlas_page"), entry)
+def _script(*entries: str) -> str:
+    return bundle({**modules("explorer"), **modules("atlas_page")}, *entries)
+
+
+def _hero_style() -> str:
+    return palette_style() + template_file("plane.css") + template_file("hero.css")

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from attlas.claims.claim import Status
 from attlas.claims.strength import best_ratio
 from attlas.claims.verdict import Provenance
-from attlas.site.content import ClaimEntry, ClaimGroup, Finding, PaperEntry, claim_groups
+from attlas.site.content import ClaimEntry, ClaimGroup, PaperEntry, claim_groups
 from attlas.site.evidence_level import EvidenceLevel, evidence_level, sentence
+from attlas.site.finding import Finding
 from attlas.site.links import anchor
 
 REQUIREMENTS = "What it asks for"

@@ -63,6 +63,25 @@ export function still() {
   return matchMedia("(prefers-reduced-motion: reduce)").matches;
 }
 
+/**
+ * A film of `seconds`: `show` gets the share of the time that has passed, from 0 to 1. At once the
+ * end where less motion is asked for. The returned function stops the film.
+ */
+export function film(seconds, show) {
+  let running = !still();
+  if (!running) show(1);
+  const began = performance.now();
+  const frame = (time) => {
+    if (!running) return;
+    const share = Math.min(Math.max((time - began) / (1000 * seconds), 0), 1);
+    show(share);
+    running = share < 1;
+    if (running) requestAnimationFrame(frame);
+  };
+  if (running) requestAnimationFrame(frame);
+  return () => { running = false; };
+}
+
 /** Draw again when the figure's width changes. */
 export function onResize(element, draw) {
   let width = 0;

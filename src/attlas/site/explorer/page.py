@@ -17,7 +17,7 @@ def render_explorer() -> str:
     stored = json.dumps({"head": encoded(head_draws()), "mixture": encoded(mixture_draws())})
     return render_template(
         "explorer.html.j2",
-        style=palette_style() + template_file("explorer.css"),
+        style=palette_style() + template_file("plane.css") + template_file("explorer.css"),
         script=bundle(modules("explorer"), "main"),
         stored=Markup(stored),
     )

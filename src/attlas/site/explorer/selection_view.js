@@ -1,6 +1,6 @@
 /** Part 1: tokens in the plane, l_p mirror descent and the attention SVM of its p. */
 import { attentionSvm, supportTokens } from "./attention_svm.js";
-import { at, coalesced, onResize, slider, still, tell } from "./controls.js";
+import { at, coalesced, film, onResize, slider, tell } from "./controls.js";
 import { extent, keys, lineChart, svg } from "./drawing.js";
 import { directionDivergence, optimalTokens, recordedSteps, trainSelection } from "./mirror_descent.js";
 import { entrywiseNorm, matVec, shown, softmax } from "./numbers.js";
@@ -26,7 +26,7 @@ function startingData() {
   };
 }
 
-const state = { data: startingData(), path: [], solution: null, others: [], playing: 0 };
+const state = { data: startingData(), path: [], solution: null, others: [] };
 
 function recompute(p) {
   const { data } = state;
@@ -192,7 +192,14 @@ export function selectionView() {
   const steps = recordedSteps(STEPS, RECORDS);
   scrub.largest = steps.length - 1;
   scrub.position = steps.length - 1;
-  at("selection-play").addEventListener("click", () => play(scrub, steps.length - 1, drawSoon));
+  let stop = () => {};
+  at("selection-play").addEventListener("click", () => {
+    stop();
+    stop = film(4, (share) => {
+      scrub.position = Math.round(share * (steps.length - 1));
+      drawSoon();
+    });
+  });
   at("selection-reset").addEventListener("click", () => {
     state.data = startingData();
     refresh();
@@ -200,24 +207,4 @@ export function selectionView() {
   recompute(p.value);
   onResize(at("selection-chart").parentElement, draw);
   draw();
-}
-
-/** Run the steps like a film of four seconds; at once where less motion is asked for. */
-function play(scrub, last, draw) {
-  state.playing += 1;
-  const mine = state.playing;
-  if (still()) {
-    scrub.position = last;
-    draw();
-    return;
-  }
-  const began = performance.now();
-  const frame = (time) => {
-    if (mine !== state.playing) return;
-    const share = Math.min((time - began) / 4000, 1);
-    scrub.position = Math.round(Math.max(share, 0) * last);
-    draw();
-    if (share < 1) requestAnimationFrame(frame);
-  };
-  requestAnimationFrame(frame);
 }
