@@ -118,6 +118,13 @@ def test_the_explorer_is_one_click_away(page):
     assert page.messages() == []
 
 
+def test_no_letter_with_a_full_stop_in_a_docstring_became_a_numbered_list():
+    """A size such as `H.` is one word to reStructuredText's reader of lists: the eighth item."""
+    pages = sorted((SITE / "api").glob("*.html"))
+    assert len(pages) > 10
+    assert [page.name for page in pages if "<ol" in page.read_text(encoding="utf-8")] == []
+
+
 @pytest.mark.parametrize("width", [1280, 390])
 def test_no_page_is_wider_than_its_screen(page, width):
     for name in ("index", "choose/exponent", "papers/deora2023optimization", "errata"):

@@ -13,6 +13,9 @@ from sphinx.application import Sphinx
 
 _BLOCK = re.compile(r"\$\$(.+?)\$\$", re.S)
 _SPAN = re.compile(r"(``[^`]+``|`[^`]+`_?|(?<!\\)\$[^$]+\$|:[a-z]+:`[^`]+`)")
+_ENUMERATOR = re.compile(
+    r"^(\s*(?:\w+: )?)(?=\(?(?:\d+|#|[A-Za-z]|[ivxlcdmIVXLCDM]+)[.)](?:\s|$))", re.M
+)
 _SPECIAL = re.compile(r"([*|\\])|(?<=\w)_(?!\w)")
 
 
@@ -28,6 +31,8 @@ def restructured(lines: list[str]) -> list[str]:
     Examples:
         >>> restructured([r"The norm $\|x\|$ of `x` by a*b."])
         ['The norm :math:`\\|x\\|` of `x` by a\\*b.']
+        >>> restructured(["    heads: H."])  # not the first item of a list
+        ['    heads: \\H.']
     """
     found: list[str] = []
     for paragraph in _paragraphs(lines):
@@ -77,6 +82,7 @@ def _text(paragraph: list[str]) -> list[str]:
             found = found.rstrip(" ") + f"\n\n{indent}.. math:: {latex}\n\n{indent}"
         else:
             found += _spans(_SPAN.split(part))
+    found = _ENUMERATOR.sub(lambda match: match.group(1) + "\\", found)
     return found.split("\n")
 
 

@@ -18,7 +18,7 @@ class HeadBlock(NamedTuple):
 
     Attributes:
         decoder: which token the decoders read.
-        heads: B.
+        heads: their number B.
         query: the matrices W_h side by side, (d, B d).
         read: the decoders as columns, ordered by token and then head, (d, T B) or (d, B).
     """
