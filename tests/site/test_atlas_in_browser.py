@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 from headless_browser import browser
 from tests.site.conftest import toy_report
+from tests.site.typed_queries import QUERIES
 
 from attlas.claims.verdict import ChallengeReport, Outcome, Verdict
 from attlas.experiments.store import Store
@@ -142,6 +143,25 @@ def test_one_search_answers_a_question(page, words):
     on_screen, said = arrived(page)
     assert on_screen
     assert answer in " ".join(said.split())
+
+
+FIRST_HITS = (
+    "const field = document.getElementById('q');"
+    "return arguments[0].map(words => { field.value = words;"
+    " field.dispatchEvent(new Event('input', {bubbles: true}));"
+    " return [...document.querySelectorAll('a.hit')].slice(0, 3).map(a => a.hash.slice(1)); })"
+)
+
+
+def test_what_people_type_has_the_right_page_among_the_first_three(page):
+    assert len(QUERIES) == 30
+    hits = dict(zip(QUERIES, page.run(FIRST_HITS, [*QUERIES]), strict=True))
+    missed = {
+        words: hits[words]
+        for words, pages in QUERIES.items()
+        if not any(hit.startswith(pages) for hit in hits[words])
+    }
+    assert len(missed) <= 4, missed
 
 
 CLICKS = {

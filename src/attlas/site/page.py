@@ -142,5 +142,6 @@ def environment_of_templates() -> Environment:
         "glossed": _Unmarked(),
         "theorems": {},
         "all_terms": (),
+        "topics": (),
     }
     return environment

@@ -16,6 +16,7 @@ from attlas.site.links import Links
 from attlas.site.page import packed_data, render_template, template_file
 from attlas.site.search_index import NO_CONSTANT, search_index
 from attlas.site.theorems import Theorem, theorems_of
+from attlas.site.topics import topics_of
 
 GLOSSARY, EXPLORER = "glossary.html", "explorer.html"
 _BROKEN = (ErratumClass.REFUTED, ErratumClass.INVALID_PROOF)
@@ -23,6 +24,7 @@ _ATTACKS = ("attack withstood", "counterexample found", "not attacked")
 _WHATS = {
     "question": "questions", "theorem": "theorems", "claim": "claims", "experiment": "experiments",
     "finding": "findings", "erratum": "errata", "term": "terms", "paper": "papers",
+    "topic": "topics",
 }  # fmt: skip
 
 
@@ -77,7 +79,8 @@ def places_of(atlas: Atlas) -> dict[str, str]:
         places |= {entry.anchor: page for entry in paper.claims}
         places |= {theorem.anchor: page for theorem in theorems_of(paper)}
         places[paper.anchor] = page
-    return places | {term.anchor: GLOSSARY for term in glossary()}
+    defined = (*glossary(), *topics_of(atlas))
+    return places | {each.anchor: GLOSSARY for each in defined}
 
 
 def _unlike(stem: str, places: Mapping[str, str]) -> str:
@@ -123,6 +126,7 @@ class _Book:
             theorems=self.theorems,
             glossed=Marker(),
             all_terms=glossary() if all_terms else (),
+            topics=topics_of(self.atlas) if all_terms else (),
             **context,
         )
 
@@ -140,6 +144,7 @@ class _Book:
             index=packed_data(index),
             glossed=Marker(),
             all_terms=() if links.pages else glossary(),
+            topics=() if links.pages else topics_of(self.atlas),
         )
 
     @property

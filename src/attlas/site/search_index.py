@@ -12,11 +12,13 @@ from attlas.site.finding import Findings
 from attlas.site.glossary import glossary
 from attlas.site.links import Links, anchor
 from attlas.site.theorems import Theorem, theorems_of
+from attlas.site.topics import topics_of
 
 SHOWN, HIDDEN = 100, 80
 """Number of characters of a claim's remark shown with a result, and of its other words."""
 WEIGHTS = {
-    "question": 5, "theorem": 4, "term": 4, "experiment": 3, "paper": 3, "finding": 2, "erratum": 1,
+    "topic": 6, "question": 5, "theorem": 4, "term": 4, "experiment": 3, "paper": 3, "finding": 2,
+    "erratum": 1,
 }  # fmt: skip
 """Bonus on the score, in tenths, among equal matches; claims are many and come last."""
 _REPEATED = ("what", "kind", "status", "verdict", "strength", "attack")
@@ -65,7 +67,7 @@ def search_index(atlas: Atlas, links: Links) -> dict[str, Any]:
     Examples:
         >>> index = search_index(Atlas(papers=()), Links())
         >>> index["rows"][0][1], index["names"]["what"]
-        ('attention SVM', ['term'])
+        ('attention SVM', ['term', 'topic'])
     """
     files = list(dict.fromkeys(["", *links.pages.values()]))
     rows: list[Row] = []
@@ -75,6 +77,8 @@ def search_index(atlas: Atlas, links: Links) -> dict[str, Any]:
         rows += _of_paper(paper, number)
     for term in glossary():
         rows.append(Row("term", term.name, term.anchor, -1, 0, plain(term.text)))
+    for topic in topics_of(atlas):
+        rows.append(Row("topic", topic.name, topic.anchor, -1, 0, plain(topic.text), topic.also))
     names = {name: list(dict.fromkeys(getattr(row, name) for row in rows)) for name in _REPEATED}
     stems = [anchor("", paper.key) for paper in atlas.papers]
     placed = (row._replace(page=files.index(links.pages.get(row.anchor, ""))) for row in rows)

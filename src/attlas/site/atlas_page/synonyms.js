@@ -1,0 +1,25 @@
+/** Phrases that mean the same to who searches, lower case, in the spelling of `wordsOf`. */
+
+export const SYNONYMS = [
+  ["learning rate", "step size", "stepsize", "stable step", "certified step"],
+  ["ntk", "tangent kernel", "neural tangent kernel", "lazy training"],
+  ["prune", "pruning", "remove", "removing", "ablate", "ablation"],
+  ["optimiser", "optimisation", "mirror descent", "gradient descent"],
+  ["overfitting", "overfit", "overfits", "generalisation gap", "generalisation"],
+  ["implicit bias", "implicit regularisation", "max margin", "attention svm"],
+  ["weight decay", "regularisation", "norm balls", "regularisation path"],
+  ["initialisation", "initialise", "init", "good initialisation", "start", "warm start"],
+  ["rank collapse", "oversmoothing", "rank residual"],
+  ["quantisation", "quantised", "few bits", "compression", "prefix free code"],
+  ["loose", "useless", "vacuous"],
+  ["guarantee", "certify", "certified", "certificate", "certifies"],
+  ["sample size", "sample complexity", "samples", "how much data"],
+  ["counterexample", "refuted", "wrong", "false", "erratum"],
+  ["diffusion", "score matching", "score", "denoising"],
+  ["lipschitz", "lipschitz certificate", "smoothness", "robustness", "adversarial"],
+  ["head count", "number of heads", "heads"],
+  ["layer norm", "layernorm", "layer normalisation"],
+  ["speed", "convergence rate", "rates", "how fast"],
+  ["low rank", "nuclear norm", "factored"],
+  ["hard attention", "sparse attention", "concentration", "concentrates"],
+];
