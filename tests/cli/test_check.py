@@ -80,7 +80,7 @@ def test_check_writes_verdict_and_json_from_worker_processes(attlas, tmp_path):
     ids=["verdict differs", "control passes"],
 )
 def test_check_leaves_with_1_when_something_differs(attlas, monkeypatch, tmp_path, stand_in):
-    monkeypatch.setattr("attlas.verify.check.check_all", stand_in)
+    monkeypatch.setattr("attlas.verify.check_many.check_all", stand_in)
     code, out, _ = attlas("--results", tmp_path, "check", LEMMA)
     assert code == 1
     assert "0 as expected, 1 unexpected" in out
@@ -95,7 +95,7 @@ def test_what_the_verdicts_are_worth_is_said_below_the_table(attlas, monkeypatch
                 claim.name, verdict, (), Outcome.SUPPORTED, detection=(0.999,), nearest=20
             )
 
-    monkeypatch.setattr("attlas.verify.check.check_all", check_all)
+    monkeypatch.setattr("attlas.verify.check_many.check_all", check_all)
     _, out, _ = attlas("--results", tmp_path, "check", LEMMA, "trauger2023sequence/lemma-3-2")
     assert "as printed: 1 claim checked, 1 as expected, 0 unexpected; 0.0 s by the clock" in out
     assert "as reconstructed: 1 claim checked, 1 as expected" in out
@@ -107,7 +107,7 @@ def test_what_the_verdicts_are_worth_is_said_below_the_table(attlas, monkeypatch
 
 
 def test_strengths_are_counted_for_each_provenance(attlas, monkeypatch, tmp_path):
-    monkeypatch.setattr("attlas.verify.check.check_all", reports_of(Outcome.SUPPORTED))
+    monkeypatch.setattr("attlas.verify.check_many.check_all", reports_of(Outcome.SUPPORTED))
     names = (LEMMA, "julistiono2024optimizing/lemma-16", "trauger2023sequence/lemma-3-2")
     _, out, _ = attlas("--results", tmp_path, "check", *names)
     assert "as reconstructed: 2 supported claims, 2 without" in out
@@ -125,7 +125,7 @@ def test_a_results_folder_that_cannot_be_written_is_refused_before_anything_runs
     attlas, monkeypatch, tmp_path
 ):
     (tmp_path / "file").write_text("")
-    monkeypatch.setattr("attlas.verify.check.check_all", reports_of(Outcome.SUPPORTED))
+    monkeypatch.setattr("attlas.verify.check_many.check_all", reports_of(Outcome.SUPPORTED))
     code, out, err = attlas("--results", tmp_path / "file", "check", LEMMA)
     assert (code, out, err.count("\n")) == (2, "", 1)
     code, out, err = attlas("check", LEMMA, "--json", tmp_path / "none" / "file.json")
@@ -170,7 +170,7 @@ def test_a_stored_witness_is_replayed_and_forgotten(attlas, monkeypatch, tmp_pat
         seen.append(sorted(stored))
         yield from reports_of(Outcome.SUPPORTED)(claims)
 
-    monkeypatch.setattr("attlas.verify.check.check_all", check_all)
+    monkeypatch.setattr("attlas.verify.check_many.check_all", check_all)
     write_witness(Store(tmp_path), LEMMA, {"W": np.zeros((4, 4)), "p": np.array(2.0)})
     assert attlas("--results", tmp_path, "check", LEMMA)[0] == 0
     code, out, _ = attlas("--results", tmp_path, "check", LEMMA, "--forget")
@@ -196,7 +196,7 @@ def test_defects_are_what_the_exit_code_follows():
 
 
 def test_every_file_that_is_asked_for_is_written(attlas, monkeypatch, tmp_path):
-    monkeypatch.setattr("attlas.verify.check.check_all", reports_of(Outcome.VIOLATED))
+    monkeypatch.setattr("attlas.verify.check_many.check_all", reports_of(Outcome.VIOLATED))
     names = {"--latex": "t.tex", "--markdown": "t.md", "--junit": "t.xml", "--badge": "t.svg"}
     options = [part for option, name in names.items() for part in (option, tmp_path / name)]
     code, _, err = attlas("--results", tmp_path / "results", "check", LEMMA, *options)
@@ -209,7 +209,7 @@ def test_every_file_that_is_asked_for_is_written(attlas, monkeypatch, tmp_path):
 
 
 def test_a_badge_of_another_form_is_refused_before_anything_runs(attlas, monkeypatch, tmp_path):
-    monkeypatch.setattr("attlas.verify.check.check_all", reports_of(Outcome.SUPPORTED))
+    monkeypatch.setattr("attlas.verify.check_many.check_all", reports_of(Outcome.SUPPORTED))
     code, out, err = attlas("check", LEMMA, "--badge", tmp_path / "badge.png")
     assert (code, out, err.count("\n")) == (2, "", 1)
     assert ".svg" in err

@@ -6,6 +6,7 @@ import pytest
 
 from attlas.core.errors import UserError
 from attlas.experiments import strengths
+from attlas.experiments.environment import environment
 from attlas.experiments.store import Store
 from attlas.experiments.strengths import (
     publish_strengths,
@@ -33,6 +34,11 @@ def test_a_claim_without_a_current_verdict_stops_the_publication(claims, tmp_pat
         publish_strengths(tmp_path, tmp_path / "out")
     # A verdict of other sources is none.
     write_report(Store(tmp_path), replace(check(second, count=40), source="0" * 64), second)
+    with pytest.raises(UserError, match=f"attlas check {NAMES[1]}$"):
+        publish_strengths(tmp_path, tmp_path / "out")
+    # Nor is one of other code of attlas.
+    other = {**environment(), "code": "0" * 64}
+    write_report(Store(tmp_path), check(second, count=40), second, other)
     with pytest.raises(UserError, match=f"attlas check {NAMES[1]}$"):
         publish_strengths(tmp_path, tmp_path / "out")
     assert not (tmp_path / "out").exists()

@@ -12,7 +12,8 @@ if __name__ == "__main__":  # before JAX starts
 import jax
 
 from attlas.claims.claim import Claim
-from attlas.verify.check import RUN_ALPHA, check, draw_batch
+from attlas.verify.check import check, draw_batch
+from attlas.verify.check_many import RUN_ALPHA
 from attlas.verify.registry import find_claims
 from attlas.verify.searchable import is_searchable
 from attlas.verify.space import space_of

@@ -9,7 +9,7 @@ import pytest
 
 from attlas._jax.processes import checker_variables
 from attlas.core.errors import UserError
-from attlas.verify import check as checks
+from attlas.verify import check_many as checks
 from attlas.verify.registry import claims_at, find_claims
 
 OWN = """

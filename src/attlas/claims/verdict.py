@@ -230,6 +230,7 @@ class CheckReport:
         statement: LaTeX of the claim, where the report was made by a check of it.
         source: sha256 of the sources that define the claim, as they were when it was checked.
         provenance: of the statement, where the report was made by a check of it.
+        undeclared: files that were read and that `source` does not cover, by their paths.
         shrunk: a simpler instance that violates, of a claim that was not expected to be violated.
     """
 
@@ -248,6 +249,7 @@ class CheckReport:
     near: tuple[str, ...] = ()
     provenance: Provenance | None = field(default=None, compare=False)
     shrunk: "ShrunkWitness | None" = field(default=None, compare=False)
+    undeclared: tuple[str, ...] = field(default=(), compare=False)
 
     def __repr__(self) -> str:
         from attlas.claims.report_text import report_text

@@ -1,5 +1,6 @@
 """`attlas check`: run claims and their controls."""
 
+import datetime
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
@@ -8,13 +9,33 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from attlas.cli.session import EFFORT, PLACES, require_machine, session_of
+from attlas.cli.check_options import (
+    Badge,
+    Challenge,
+    Forget,
+    Fresh,
+    Insecure,
+    Instances,
+    Json,
+    JsonSchema,
+    Junit,
+    Latex,
+    Markdown,
+    Names,
+    On,
+    Seeds,
+)
+from attlas.cli.session import EFFORT, require_machine, session_of
 
 if TYPE_CHECKING:
     from attlas.claims.claim import Claim
     from attlas.claims.verdict import CheckReport, Witness
     from attlas.cli.check_files import CheckFiles
     from attlas.experiments.store import Store
+    from attlas.experiments.unchanged import CheckInputs
+
+    Ages = Mapping[str, datetime.timedelta]
+    """The ages of the verdicts that are unchanged, by claim."""
 
 COLUMNS = (
     "claim",
@@ -33,81 +54,16 @@ COLUMNS = (
 EXIT_DEFECTS = 1
 
 
-def _show_schema(wanted: bool) -> None:
-    if wanted:
-        import json
-
-        from attlas.experiments.schema import schema
-
-        typer.echo(json.dumps(schema("check"), indent=1))
-        raise typer.Exit
-
-
-On = Annotated[
-    str,
-    typer.Option(metavar=PLACES, help="Where the claims run."),
-]
-Insecure = Annotated[bool, typer.Option("--insecure", help="Allow a remote scheduler without TLS.")]
-Seeds = Annotated[
-    int,
-    typer.Option(
-        min=1, metavar="N", help="Check at N seeds from --seed on: what changes, what nearly does."
-    ),
-]
-Json = Annotated[
-    Path | None, typer.Option("--json", metavar="FILE", help="Write the reports as JSON too.")
-]
-JsonSchema = Annotated[
-    bool,
-    typer.Option(
-        "--json-schema",
-        callback=_show_schema,
-        is_eager=True,
-        help="Show the JSON Schema of --json and exit.",
-    ),
-]
-Latex = Annotated[
-    Path | None, typer.Option("--latex", metavar="FILE", help="Write the table in LaTeX too.")
-]
-Markdown = Annotated[
-    Path | None, typer.Option("--markdown", metavar="FILE", help="Write the table in Markdown too.")
-]
-Junit = Annotated[
-    Path | None,
-    typer.Option("--junit", metavar="FILE", help="Write a test case per claim and control too."),
-]
-Badge = Annotated[
-    Path | None,
-    typer.Option(
-        "--badge", metavar="FILE.svg|.json", help="Write a badge too: a picture or an endpoint."
-    ),
-]
-
-
 def check(
     context: typer.Context,
-    names: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="[CLAIM, PAPER or PLACE]...",
-            help="A place is a file, a folder, a module or a notebook, optionally with :NAME. "
-            "By default the current project, or everything.",
-        ),
-    ] = None,
-    instances: Annotated[
-        int | None,
-        typer.Option(min=1, metavar="N", help="Instances per claim; the claim's own by default."),
-    ] = None,
+    names: Names = None,
+    instances: Instances = None,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the instances.")] = 0,
     seeds: Seeds = 1,
-    challenge: Annotated[
-        int,
-        typer.Option(min=0, metavar="ROUNDS", help="Rounds of counterexample search."),
-    ] = 0,
+    challenge: Challenge = 0,
     effort: Annotated[float, EFFORT] = 1.0,
-    forget: Annotated[
-        bool, typer.Option("--forget", help="Delete the stored witnesses of these claims first.")
-    ] = False,
+    forget: Forget = False,
+    fresh: Fresh = False,
     processes: Annotated[int, typer.Option(min=1, help="Worker processes on this machine.")] = 2,
     on: On = "local",
     insecure: Insecure = False,
@@ -118,12 +74,16 @@ def check(
     junit_file: Junit = None,
     badge_file: Badge = None,
 ) -> None:
-    """Run claims and their controls; exit 1 if a verdict differs from its expectation."""
+    """Run claims and their controls; exit 1 if a verdict differs from its expectation.
+
+    A verdict of which nothing has changed since it was computed is shown and not computed again.
+    """
     del json_schema  # its callback has shown it
     require_machine()  # this and the next before JAX is imported
     _set_variables(on, processes)
     from attlas.experiments.store import Store
     from attlas.experiments.verdicts import FOLDER
+    from attlas.verify.check_many import alpha_of
 
     claims = _named(names or ())
     files = _requested(json_file, latex_file, markdown_file, junit_file, badge_file)
@@ -135,10 +95,14 @@ def check(
         "seeds": seeds,
         "challenge_rounds": challenge * effort,
         "stored": _stored(store, claims, forget),
+        "alpha": alpha_of(len(claims)),
     }
-    checked = _checked(claims, options, on, processes, insecure)
-    reports = _stored_reports(store, claims, checked, seeds)
-    _show_all(claims, reports)
+    inputs = _inputs(claims, options, on)
+    reports, ages = _unchanged(store, claims, None if fresh else inputs)
+    changed = [claim for claim in claims if claim.name not in reports]
+    checked = _checked(changed, options, on, processes, insecure)
+    reports |= _stored_reports(store, changed, checked, seeds, inputs)
+    _show_all(claims, reports, ages)
     if files is not None:
         files.write(claims, reports, store)
     if any(report.defects for report in chain(*reports.values())):
@@ -147,12 +111,38 @@ def check(
 
 def _named(names: Sequence[str]) -> "Sequence[Claim]":
     """The claims that arguments name, with a line where there is none."""
+    from attlas.projects.read_files import watched_reads
     from attlas.verify.registry import find_claims
 
-    claims = find_claims(names)
+    with watched_reads():  # of this process, which checks the claims of one file itself
+        claims = find_claims(names)
     if not claims:
         typer.echo("no claim yet: `attlas coverage` lists the statements that are to do", err=True)
     return claims
+
+
+def _inputs(claims: "Sequence[Claim]", options: dict, on: str) -> "CheckInputs | None":
+    """What verdicts at one seed follow from on this machine; None for others."""
+    if on != "local" or options["seeds"] > 1:
+        return None
+    from attlas.experiments.unchanged import check_inputs
+
+    settings = (options[name] for name in ("count", "seed", "challenge_rounds", "stored"))
+    return check_inputs(claims, *settings)
+
+
+def _unchanged(
+    store: "Store", claims: "Sequence[Claim]", inputs: "CheckInputs | None"
+) -> "tuple[dict[str, list[CheckReport]], Ages]":
+    """The verdicts of which nothing has changed, and how old each is; none without inputs."""
+    if inputs is None:
+        return {}, {}
+    from attlas.experiments.unchanged import unchanged_reports
+
+    stored = unchanged_reports(store, claims, inputs)
+    now = datetime.datetime.now(datetime.UTC)
+    ages = {name: now - finished for name, (_, finished) in stored.items()}
+    return {name: [report] for name, (report, _) in stored.items()}, ages
 
 
 def _stored_reports(
@@ -160,6 +150,7 @@ def _stored_reports(
     claims: "Sequence[Claim]",
     checked: "Iterator[tuple[CheckReport, dict | None]]",
     seeds: int,
+    inputs: "CheckInputs | None",
 ) -> "dict[str, list[CheckReport]]":
     """The reports of each claim as they came, the first of which is stored as its verdict."""
     from attlas.display.terminal import progress_bar
@@ -167,10 +158,15 @@ def _stored_reports(
 
     reports: dict[str, list[CheckReport]] = {claim.name: [] for claim in claims}
     by_name = {claim.name: claim for claim in claims}
+    file, is_same = "", False
     with progress_bar("claims") as step:
         for report, worker_environment in checked:
+            claim = by_name[report.claim]
+            if claim.place[0] != file:  # the reports of one file come together
+                file, is_same = claim.place[0], inputs is not None and inputs.package_is_same()
             if not reports[report.claim]:
-                write_report(store, report, by_name[report.claim], worker_environment)
+                written = inputs.stored_with(claim, report) if inputs and is_same else None
+                write_report(store, report, claim, worker_environment, written)
             _keep(store, report)
             reports[report.claim].append(report)
             step(seeds * len(claims))
@@ -201,7 +197,7 @@ def _checked(
 ) -> "Iterator[tuple[CheckReport, dict | None]]":
     """Reports as they come, each with the environment of its worker on a cluster."""
     if on == "local":
-        from attlas.verify.check import check_all
+        from attlas.verify.check_many import check_all
 
         yield from ((report, None) for report in check_all(claims, processes=processes, **options))
         return
@@ -235,16 +231,18 @@ def _keep(store: "Store", report: "CheckReport") -> None:
         keep_witness(store, report.claim, report.challenge, report.shrunk)
 
 
-def _show_all(claims: "Sequence[Claim]", reports: "Mapping[str, Sequence[CheckReport]]") -> None:
+def _show_all(
+    claims: "Sequence[Claim]", reports: "Mapping[str, Sequence[CheckReport]]", ages: "Ages"
+) -> None:
     if all(len(group) == 1 for group in reports.values()):
-        _show(claims, {name: report for name, (report,) in reports.items()})
+        _show(claims, {name: report for name, (report,) in reports.items()}, ages)
     else:
         from attlas.cli.check_seeds import show_seeds
 
         show_seeds(claims, reports)
 
 
-def _show(claims: "Sequence[Claim]", reports: "dict[str, CheckReport]") -> None:
+def _show(claims: "Sequence[Claim]", reports: "dict[str, CheckReport]", ages: "Ages") -> None:
     from attlas.claims.claim import provenance_of, wording_sentence
     from attlas.claims.verdict import FARTHEST, by_provenance
     from attlas.display.terminal import number, plain, say, show_table
@@ -268,11 +266,27 @@ def _show(claims: "Sequence[Claim]", reports: "dict[str, CheckReport]") -> None:
         say(wording)
     pairs = ((provenance_of(claim), reports[claim.name]) for claim in claims)
     for provenance, group in by_provenance(pairs).items():
-        for text in _counted(group):
+        for text in _counted(group, ages):
             say(f"{provenance}: {text}")
+    if ages:
+        say(_unchanged_sentence(ages, len(claims) - len(ages)))
 
 
-def _counted(reports: "Sequence[CheckReport]") -> Iterator[str]:
+def _unchanged_sentence(ages: "Ages", computed: int) -> str:
+    """How many verdicts were not computed again, and how old they are."""
+    from attlas.display.terminal import counted
+    from attlas.experiments.unchanged import age_text
+
+    span = " to ".join(
+        dict.fromkeys(age_text(age) for age in (min(ages.values()), max(ages.values())))
+    )
+    return (
+        f"{counted(len(ages), 'verdict')} unchanged, computed {span} ago; {computed} computed now; "
+        "--fresh computes all"
+    )
+
+
+def _counted(reports: "Sequence[CheckReport]", ages: "Ages") -> Iterator[str]:
     """The numbers of the claims of one provenance."""
     from attlas.claims.verdict import strengths
     from attlas.display.terminal import counted
@@ -281,7 +295,7 @@ def _counted(reports: "Sequence[CheckReport]") -> Iterator[str]:
     if len(supported) > 1:
         yield f"{len(supported)} supported claims, {strengths(supported)}; see `attlas power CLAIM`"
     defective = sum(bool(report.defects) for report in reports)
-    busy = sum(report.seconds for report in reports)
+    busy = sum(report.seconds for report in reports if report.claim not in ages)
     yield (
         f"{counted(len(reports), 'claim')} checked, {len(reports) - defective} as expected, "
         f"{defective} unexpected; {busy:.1f} s by the clock in all processes"

@@ -12,7 +12,7 @@ from attlas.core.errors import UserError
 from attlas.experiments.compatibility import run_if_compatible
 from attlas.experiments.dask_backend import dask_client, ended, require_workers
 from attlas.experiments.environment import environment
-from attlas.verify.check import planned_groups
+from attlas.verify.check_many import planned_groups
 
 _ONE_AT_A_TIME = threading.Lock()
 """A worker may have several threads; a check drops compiled programs that others may hold."""
@@ -29,6 +29,7 @@ def check_on_dask(
     seeds: int = 1,
     challenge_rounds: int | float = 0,
     stored: Mapping[str, Witness] | None = None,
+    alpha: float | None = None,
 ) -> Iterator[tuple[CheckReport, dict[str, Any]]]:
     """Check claims on a dask cluster, yielding reports as they come.
 
@@ -42,6 +43,7 @@ def check_on_dask(
         seeds: how many seeds.
         challenge_rounds: rounds of search on each inequality, or a part of one.
         stored: instances from earlier searches, by claim; evaluated first.
+        alpha: error probability granted to each claim; by default as if these were all.
 
     Yields:
         The report of each claim, and the environment of the worker that made it.
@@ -56,6 +58,7 @@ def check_on_dask(
         seeds=seeds,
         challenge_rounds=challenge_rounds,
         stored=stored,
+        alpha=alpha,
     )
     with dask_client(on, workers, insecure, checker_variables(workers)) as client:
         driver = require_workers(client, {claim.home or __name__ for claim in claims}, on)

@@ -13,6 +13,7 @@ from typing import Any
 from attlas.claims.claim import provenance_of
 from attlas.claims.verdict import Outcome, Provenance, Strength, by_provenance
 from attlas.core.errors import UserError
+from attlas.experiments.environment import code_hash
 from attlas.experiments.published import origin
 from attlas.experiments.store import PUBLISHED, Store
 from attlas.experiments.text_file import write_text_file
@@ -26,13 +27,18 @@ def publish_strengths(results: Path | str, folder: Path | str = PUBLISHED) -> Pa
     """Write the strengths of all claims, from the verdicts of a results folder.
 
     Args:
-        results: a results folder with a verdict of each claim as it is now.
+        results: a results folder with a verdict of each claim as it and attlas are now.
         folder: target; the published records by default.
 
     Raises:
-        UserError: names the claims without a verdict of their current sources.
+        UserError: names the claims without a verdict of their sources and those of attlas.
     """
-    reports = {report.claim: report for report, _ in read_reports(Store(results))}
+    code = code_hash()
+    reports = {
+        report.claim: report
+        for report, metadata in read_reports(Store(results))
+        if metadata["code"] == code
+    }
     claims = find_claims()
     current = {c.name: reports[c.name] for c in claims
                if c.name in reports and is_current(c, reports[c.name])}  # fmt: skip

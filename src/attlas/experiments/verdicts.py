@@ -82,6 +82,7 @@ def write_report(
     report: CheckReport,
     claim: Claim | None = None,
     measured_in: Mapping[str, Any] | None = None,
+    inputs: Mapping[str, Any] | None = None,
 ) -> Path:
     """Write a claim's report to `<root>/verdicts/<paper>/<claim>.json`, replacing an older one.
 
@@ -91,6 +92,7 @@ def write_report(
     Args:
         claim: the claim; its file, line, sources and commit are stored with the report.
         measured_in: environment of the process that checked; by default this one's.
+        inputs: what the report follows from, see `attlas.experiments.unchanged`.
 
     Raises:
         UserError: if the folder cannot be written or the disk is full.
@@ -103,11 +105,13 @@ def write_report(
     }
     if claim is not None:
         metadata["source"] = provenance(claim.place, claim.home, report.source)
+    if inputs is not None:
+        metadata["inputs"] = dict(inputs)
     with only_writer(folder):  # whoever challenges the claim meanwhile waits
         if report.challenge is not None:
             metadata["challenged"] = {"code": metadata["code"], "finished": now}
         elif (
-            (stored := _stored(store, folder, stem)) is not None
+            (stored := stored_report(store, report.claim)) is not None
             and stored[0].challenge is not None
             and stored[0].source == metadata.get("source", {}).get("sha256", "")
         ):
@@ -122,8 +126,19 @@ def write_report(
         return write_pair(folder, stem, document, arrays, store.note)
 
 
-def _stored(store: Store, folder: Path, stem: str) -> tuple[CheckReport, dict[str, Any]] | None:
-    """The stored report; one that cannot be read is set aside, with its challenge."""
+def stored_report(store: Store, claim: str) -> tuple[CheckReport, dict[str, Any]] | None:
+    """The stored report of a claim by its name, with its metadata; None where there is none.
+
+    One that cannot be read is set aside, with its challenge.
+
+    Raises:
+        UserError: if it was written under another schema, or cannot be moved.
+
+    Examples:
+        >>> stored_report(Store("never-made"), "mine/lemma") is None
+        True
+    """
+    folder, stem = claim_place(store.root / FOLDER, claim)
     consequence = "if it had a challenge, challenge the claim again"
 
     def read() -> tuple[CheckReport, dict[str, Any]] | None:

@@ -59,6 +59,11 @@ def loaded_home(home: str) -> Loaded | None:
     return _LOADED.get(home)
 
 
+def loaded_files() -> set[Path]:
+    """The sources and data of all modules that this process loaded."""
+    return {path for loaded in _LOADED.values() for path in loaded.files.values()}
+
+
 def load_place(place: Place | str) -> tuple[Loaded, ...]:
     """The modules of a place, each run once; again only after its own sources have changed.
 

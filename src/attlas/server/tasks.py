@@ -29,7 +29,7 @@ LARGEST_WITNESS = 10_000
 
 def check(arguments: Mapping[str, Any], results: Path) -> dict[str, Any]:
     """Check claims one file after the other; those that are not of a `source` are stored."""
-    from attlas.verify.check import planned_groups
+    from attlas.verify.check_many import planned_groups
 
     claims = _claims(arguments)
     groups = planned_groups(

@@ -1,17 +1,12 @@
-"""Check one claim with its controls, or many in a few processes; those of one file in this one.
+"""Check one claim with its controls.
 
-Compilation is what costs: the workers compile with the cheap flags and share the persistent
-compilation cache, and a check and its controls share one program. What most claims do not need
+Compilation is what costs: a check and its controls share one program. What most claims do not need
 (searches, proofs, grown sizes) is imported where it is used.
 """
 
-import os
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
-from functools import partial
-from itertools import product
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import jax
@@ -20,10 +15,8 @@ from jaxtyping import Array
 
 from attlas._jax.device_arrays import on_device
 from attlas._jax.factorising import FACTORISING
-from attlas._jax.processes import checker_variables, started_under, worker_pool
 from attlas.claims.claim import Claim, Control, provenance_of
 from attlas.claims.verdict import ChallengeReport, CheckReport, ControlReport, Verdict, Witness
-from attlas.core.errors import UserError, in_short
 from attlas.projects.loading import source_digest
 from attlas.verify.clearance import near_limits
 from attlas.verify.evidence import (
@@ -49,8 +42,6 @@ if TYPE_CHECKING:
 MAX_CLAIMS = 32
 """Claims whose programs stay in memory: some 5 MB each, 3 GB for all papers."""
 _compiled: set[str] = set()
-RUN_ALPHA = 0.01
-"""Error probability of a whole run, shared equally by its claims and controls."""
 
 
 def check(
@@ -254,145 +245,3 @@ def _undefined_assumptions(
                 f"the assumption '{assumption.text}' is NaN on an instance that it refuses"
             )
     return tuple(faults)
-
-
-def check_group(
-    group: tuple[str, Sequence[str]],
-    count: int | None,
-    seeds: Sequence[int],
-    alpha: float,
-    challenge_rounds: int | float,
-    stored: Mapping[str, Witness],
-) -> list[CheckReport]:
-    """Check claims one after the other; runs in a worker process.
-
-    Args:
-        group: home of the claims of a user project, empty for installed papers; full claim names.
-        count: instances, or None for the number that each claim declares.
-        seeds: at each of which every claim is checked.
-        alpha: error probability granted to each claim.
-        stored: instances of earlier searches, by claim.
-
-    Raises:
-        UserError: names the claim whose parts failed, though two instances could be drawn.
-    """
-    from attlas.verify.check import check
-    from attlas.verify.registry import claims_at
-
-    reports, programs = [], {}
-    # Claims of one file share at one seed what their samplers draw, and at all seeds a program.
-    for seed, claim in product(seeds, claims_at(*group)):
-        try:
-            if len(seeds) > 1 and claim.name not in programs:
-                programs[claim.name] = compile_program(claim)
-            report = check(
-                claim,
-                count=count,
-                seed=seed,
-                alpha=alpha,
-                challenge_rounds=challenge_rounds,
-                stored=stored.get(claim.name),
-                program=programs.get(claim.name),
-            )
-        except UserError:
-            raise
-        except Exception as error:
-            file, line = claim.place
-            raise UserError(
-                f"{Path(file).name}:{line}: claim '{claim.name}' fails on "
-                f"{claim.count if count is None else count} instances with {in_short(error)}"
-            ) from error
-        reports.append(report)
-    return reports
-
-
-def planned_groups(
-    claims: Sequence[Claim],
-    *,
-    count: int | None = None,
-    seed: int = 0,
-    seeds: int = 1,
-    challenge_rounds: int | float = 0,
-    stored: Mapping[str, Witness] | None = None,
-) -> list[partial[list[CheckReport]]]:
-    """The calls of `check_group` that check claims, each for the claims of one file.
-
-    Claims of one file stay in one process, where they share trajectories and solutions; the largest
-    files come first.
-
-    Args:
-        count: instances of each, or None for the number that each claim declares.
-        seed: the first seed.
-        seeds: how many seeds, one after the other; each check is granted what it has alone.
-        challenge_rounds: rounds of search on each inequality, or a part of one.
-        stored: instances of earlier searches, by claim; evaluated first.
-
-    Returns:
-        Functions without parameters that other processes can receive.
-    """
-    files: dict[tuple[str, str], list[str]] = {}
-    for claim in claims:
-        files.setdefault((claim.home, claim.home or claim.place[0]), []).append(claim.name)
-    groups = [(home, names) for (home, _), names in files.items()]
-    groups.sort(key=lambda group: len(group[1]), reverse=True)
-    witnesses = stored or {}
-    return [
-        partial(
-            check_group,
-            (home, names),
-            count=count,
-            seeds=range(seed, seed + seeds),
-            alpha=RUN_ALPHA / (2 * max(1, len(claims))),
-            challenge_rounds=challenge_rounds,
-            stored={name: witnesses[name] for name in names if name in witnesses},
-        )
-        for home, names in groups
-    ]
-
-
-def check_all(
-    claims: Sequence[Claim],
-    *,
-    count: int | None = None,
-    seed: int = 0,
-    seeds: int = 1,
-    challenge_rounds: int | float = 0,
-    processes: int = 2,
-    stored: Mapping[str, Witness] | None = None,
-) -> Iterator[CheckReport]:
-    """Check claims in several processes; see `planned_groups` for the parameters.
-
-    Claims of one file are checked in this process, where it was started under
-    `attlas._jax.processes.checker_variables` as a worker is.
-
-    Yields:
-        One report for each claim and seed, in the order in which they finish.
-
-    Raises:
-        UserError: if a worker process dies.
-    """
-    groups = planned_groups(
-        claims,
-        count=count,
-        seed=seed,
-        seeds=seeds,
-        challenge_rounds=challenge_rounds,
-        stored=stored,
-    )
-    if len(groups) == 1 and checker_variables(processes).keys() <= os.environ.keys():
-        # A worker would import everything once more for one file: half of a first answer.
-        yield from groups[0]()
-        return
-    from concurrent.futures import as_completed
-    from concurrent.futures.process import BrokenProcessPool
-
-    few = min(processes, len(groups) or 1)
-    try:
-        with started_under(checker_variables(processes)), worker_pool(few) as pool:
-            for finished in as_completed([pool.submit(group) for group in groups]):
-                yield from finished.result()
-    except BrokenProcessPool as error:
-        raise UserError(
-            "a process that checked claims died (killed, or out of memory): check fewer claims, "
-            "or use --processes 1; finished verdicts are stored"
-        ) from error
