@@ -16,7 +16,8 @@ PAPERS = ROOT / "papers"
 SHORT = ("bounds", "data", "kernels", "losses", "measures", "models", "optim", "solvers")
 
 # The examples of the extra attlas[torch] run where torch is installed.
-collect_ignore_glob = [] if find_spec("torch") else ["src/attlas/torch/[!_]*.py"]
+_EXTRA = ("torch/[!_]*.py", "capture/[!_]*.py", "audit/captured/[!_]*.py")
+collect_ignore_glob = [] if find_spec("torch") else [f"src/attlas/{each}" for each in _EXTRA]
 # Likewise those of the extra attlas[mcp].
 collect_ignore_glob += [] if find_spec("mcp") else ["src/attlas/server/server.py"]
 # Papers that are not installed are written for JAX as it comes; a test of their own runs them.

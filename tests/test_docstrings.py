@@ -33,7 +33,17 @@ MATHEMATICS = {
 }
 """Every public function of these packages has an example, and of the library of a paper."""
 MACHINERY = {
-    *("_files", "_jax", "audit", "certificates", "cli", "experiments", "projects", "server"),
+    *(
+        "_files",
+        "_jax",
+        "audit",
+        "capture",
+        "certificates",
+        "cli",
+        "experiments",
+        "projects",
+        "server",
+    ),
     *("site", "testing", "transformers", "verify"),
 }
 """Of these packages those functions have one that take and return plain values: the others need a

@@ -29,7 +29,12 @@ FOLDER_LEVELS = 3
 DOORS = ("experiments/panels", "transformers", "audit", "torch")
 EMPTY_NAMES = {"util", "utils", "misc", "helper", "helpers", "common"}
 PRIVATE_JAX = ("jax._src", "jax.core", "jax.interpreters")
-EXTRAS = {"attlas.torch.": "torch", "attlas.server.server": "mcp"}
+EXTRAS = {
+    "attlas.torch.": "torch",
+    "attlas.capture.": "torch",
+    "attlas.audit.captured.": "torch",
+    "attlas.server.server": "mcp",
+}
 """Modules that need a package which not everybody installs."""
 UNSAFE = {("pickle", "load"), ("pickle", "loads"), ("torch", "load")}
 

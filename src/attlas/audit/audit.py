@@ -20,6 +20,7 @@ from attlas.audit.level import Level, require_level
 from attlas.audit.model_audit import ModelAudit
 from attlas.audit.model_bounds import model_bounds
 from attlas.audit.notes import notes_of
+from attlas.audit.opened_model import opened
 from attlas.audit.sequence_loss import JudgedBatch, judged_batch
 from attlas.audit.weights_level.weights_level import Cache, no_cache, weights_level
 from attlas.core.arrays import ArrayInput
@@ -74,6 +75,7 @@ def audit(
     *,
     level: Level | str | None = None,
     against: Any = None,
+    capture: bool | None = None,
     options: AuditOptions | None = None,
     progress: Callable[[str, int, int], None] = lambda part, done, all_: None,
     cache: Cache = no_cache,
@@ -90,6 +92,8 @@ def audit(
         level: when None, "weights" without sequences and "data" with them.
         against: an earlier checkpoint of the model, at level deep: for the drift of the tangent
             kernel, and for the weights' quantities of each head there, `_before`.
+        capture: True to run the model in PyTorch, which needs the extra `attlas[torch]`; when
+            None, PyTorch runs a folder or a torch.nn.Module that attlas cannot read itself.
         progress: called with the part, how much of it is done, and of how much.
         cache: storage of the layers of level weights, see `weights_level`.
 
@@ -110,7 +114,15 @@ def audit(
     level = level or ("weights" if sequences is None else "data")
     _require(level, sequences, against, settings)
     read = None if level == "weights" else sequences
-    return _audited(_loaded(model), read, level, against, settings, progress, cache)
+    loaded = opened(model, capture, mask=settings.mask)
+    if not isinstance(loaded, TrainedTransformer):
+        if against is not None:
+            raise UserError("a captured model is compared with no checkpoint: leave `against` out")
+        from attlas.audit.captured.captured_audit import audit_captured
+
+        rows = None if read is None else [np.asarray(each) for each in read]
+        return audit_captured(loaded, rows, level, settings, progress)
+    return _audited(loaded, read, level, against, settings, progress, cache)
 
 
 def _audited(

@@ -9,6 +9,7 @@ import typer
 
 from attlas.cli.audit_options import (
     Against,
+    Capture,
     Curvature,
     CurvatureSequences,
     DeepSequences,
@@ -35,8 +36,10 @@ if TYPE_CHECKING:
     import numpy as np
 
     from attlas.audit.read_batch import TokenBatch
+    from attlas.capture.captured_model import CapturedModel
     from attlas.experiments.layer_cache import LayerCache
     from attlas.transformers.tokenizer import Tokenizer
+    from attlas.transformers.trained_transformer import TrainedTransformer
 
 FEWEST = 2
 """Fewest sequences of a batch."""
@@ -50,6 +53,7 @@ def audit(
     text: Text = None,
     tokens: Tokens = None,
     against: Against = None,
+    capture: Capture = None,
     out: Out = Path("audit.html"),
     json_: Json = None,
     sequences: Sequences = 64,
@@ -68,6 +72,7 @@ def audit(
     require_machine()  # before JAX is imported, as the variables it reads then
     os.environ.update(_variables(model, level))
     from attlas.audit.checkpoint_curves import checkpoints_of
+    from attlas.audit.opened_model import opened
     from attlas.experiments.audits import audited_model
     from attlas.experiments.text_file import probe_text_file, require_html
     from attlas.transformers.load_model import open_checkpoint
@@ -83,15 +88,20 @@ def audit(
     source = steps[-1][1]
     config = open_checkpoint(source).config
     tokenizer = read_tokenizer(source if source.is_dir() else source.parent, config)
-    length = _within_context(source, config, length, level)
-    batch, read = _batch(tokenizer, config, text, tokens, sequences, length, level)
+    name = None if len(steps) > 1 else source.resolve().name
+    read_model = opened(source, capture, name=name, mask=tokenizer.mask)
+    length = min(length, read_model.context or length)
+    images = read_model.vocabulary == 0 or config.get("continuous") is True
+    batch, read = _batch(tokenizer, config, images, text, tokens, sequences, length, level)
     _require_several(batch)
     _require_checkpoint(against)
     settings = {"curvature": curvature, "deep_sequences": deep_sequences, "source": read}
     settings |= {"curvature_sequences": curvature_sequences}
     settings |= {"learning_rate": learning_rate, "momentum": momentum}
     spread = (on, workers, insecure)
-    document = _audited(steps, batch, level, against, tokenizer, settings, session.results, spread)
+    document = _audited(
+        read_model, steps, batch, level, against, tokenizer, settings, session.results, spread
+    )
     _write(document, out, json_, session.results)
 
 
@@ -125,6 +135,7 @@ def _variables(model: str | None, level: str | None) -> dict[str, str]:
 
 
 def _audited(
+    model: "TrainedTransformer | CapturedModel",
     steps: "Sequence[tuple[int, Path]]",
     batch: "list[np.ndarray] | None",
     level: Any,
@@ -140,20 +151,26 @@ def _audited(
     from attlas.cli.audit_progress import level_bars
     from attlas.core.errors import UserError
     from attlas.experiments.layer_cache import LayerCache
-    from attlas.transformers.load_model import load_model
+    from attlas.transformers.trained_transformer import TrainedTransformer
 
     if len(steps) > 1 and against is not None:
         raise UserError("--against compares two checkpoints: name one model, not a folder of them")
     options = AuditOptions(mask=tokenizer.mask, special=tokenizer.special or None, **settings)
     if len(steps) > 1 and spread[0] != "local":
         raise UserError(f"--on {spread[0]} computes one model: name one of the checkpoints")
+    captured = not isinstance(model, TrainedTransformer)
+    if captured and (len(steps) > 1 or spread[0] != "local"):
+        raise UserError("a captured model is audited alone and here: name one, without --on")
     with level_bars() as (progress, say):
         if len(steps) > 1:
             return audit_checkpoints(
                 steps, batch, level=level, options=options, progress=progress
             ).to_json()
+        if captured:
+            return audit(
+                model, batch, level=level, against=against, options=options, progress=progress
+            ).to_json()
         ((_, source),) = steps
-        model = load_model(source, name=source.resolve().name)
         cache = LayerCache(results, source, certificate_context(model, options), say)
         _spread(cache, source, model.layers, spread, progress)
         document = audit(
@@ -209,25 +226,10 @@ def _require_checkpoint(against: Path | None) -> None:
         open_checkpoint(against)
 
 
-def _reads_images(config: "Mapping[str, Any]") -> bool:
-    """Whether the model's tokens are parts of an image."""
-    return config.get("continuous") is True or config.get("model_type") == "vit"
-
-
-def _within_context(
-    source: Path, config: "Mapping[str, Any]", length: int, level: str | None
-) -> int:
-    """Largest number of tokens of a sequence, at most the model's number of positions."""
-    from attlas.transformers.load_model import load_model
-
-    if level == "weights" or _reads_images(config):
-        return length
-    return min(length, load_model(source).context or length)
-
-
 def _batch(
     tokenizer: "Tokenizer",
     config: "Mapping[str, Any]",
+    images: bool,
     text: Path | None,
     tokens: Path | None,
     sequences: int,
@@ -248,13 +250,16 @@ def _batch(
         raise UserError("--text and --tokens exclude each other: give one")
     if level == "weights":
         return None, ""
-    if _reads_images(config):
+    if images:
         if level is not None or text is not None or tokens is not None:
             raise UserError(
-                "this model reads images, but levels data and deep need sequences of tokens: "
-                "choose --level weights"
+                "this model reads images or sounds, but levels data and deep need sequences "
+                "of tokens: choose --level weights"
             )
-        typer.echo("level weights: this model reads images, other levels need sequences of tokens")
+        typer.echo(
+            "level weights: this model reads images or sounds, other levels need sequences of "
+            "tokens"
+        )
         return None, ""
     if tokens is not None:
         return _with_source(

@@ -32,6 +32,14 @@ Tokens = Annotated[
 Against = Annotated[
     Path | None, typer.Option(metavar="MODEL", help="An earlier checkpoint of the model.")
 ]
+Capture = Annotated[
+    bool | None,
+    typer.Option(
+        "--capture/--no-capture",
+        help="Run the model in PyTorch; by default where attlas cannot read it itself.",
+        show_default=False,
+    ),
+]
 Out = Annotated[Path, typer.Option(metavar="FILE", help="The HTML page.")]
 Json = Annotated[Path | None, typer.Option("--json", metavar="FILE", help="All numbers, as JSON.")]
 Sequences = Annotated[int, typer.Option(min=2, help="Number of sequences to read.")]

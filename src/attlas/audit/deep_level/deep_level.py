@@ -22,7 +22,7 @@ _STANDS = {
     "uniform": "its own values under equal weights",
 }
 
-_ABLATIONS = tuple(
+ABLATIONS = tuple(
     Quantity(
         f"removal_{name}",
         f"change of the loss with {stands} in place of the head",
@@ -38,7 +38,7 @@ _ABLATIONS = tuple(
 )
 
 DEEP_QUANTITIES = (
-    *_ABLATIONS,
+    *ABLATIONS,
     Quantity(
         "michel_score",
         "Michel's score",
@@ -128,7 +128,7 @@ def deep_level(
     optimal, counts = _optimal(model, batch)
     values, facts = values | optimal, facts | counts
     quantities = [
-        quantity._replace(unit=batch.unit) if quantity in _ABLATIONS else quantity
+        quantity._replace(unit=batch.unit) if quantity in ABLATIONS else quantity
         for quantity in DEEP_QUANTITIES
     ]
     if curvature:

@@ -23,7 +23,11 @@ from attlas.audit.weights_level.head_certificates import (
 )
 from attlas.bounds.attention.layer_lipschitz import layer_lipschitz
 from attlas.core.checkpoint import tree_digest
-from attlas.measures.attention.product_spectrum import product_norm, product_spectrum
+from attlas.measures.attention.product_spectrum import (
+    ProductSpectrum,
+    product_norm,
+    product_spectrum,
+)
 from attlas.measures.attention.subspace_overlap import subspace_overlap
 from attlas.transformers.canonical import Attention, AttentionBlock, Dense, Norm
 from attlas.transformers.folding import folded_attention
@@ -196,20 +200,32 @@ def layer_weights(model: TrainedTransformer, index: int, context: int) -> dict[s
     block = model.block(index)
     norm, projection = model.input_norm(index, block)
     digest = _digest_of(block, norm, projection)
+    values = attention_values(block.attention, norm, projection, context)
+    return values | {DIGEST: np.array(digest)}
+
+
+def attention_values(
+    attention: Attention, norm: Norm | None, projection: Dense | None, context: int
+) -> dict[str, np.ndarray]:
+    """The values of the heads of one attention, by name.
+
+    Args:
+        norm: norm before the attention, or None.
+        projection: linear map between the norm and the attention, or None.
+    """
     with jax.enable_x64(True):
         norm, projection = _in_float64((norm, projection))
     blocks = [
-        _some_heads(block.attention, heads, norm, projection, context)
-        for heads in _head_blocks(block.attention)
+        _some_heads(attention, heads, norm, projection, context)
+        for heads in _head_blocks(attention)
     ]
-    del block  # what follows needs as much memory again
     read = _overlaps("read", np.concatenate([part.pop("reads") for part in blocks]))
     written = _overlaps("write", np.concatenate([part.pop("writes") for part in blocks]))
     joined = {name: np.concatenate([part[name] for part in blocks]) for name in blocks[0]}
     with jax.enable_x64(True):
         together = float(_layer(jnp.asarray(joined["lipschitz_bound"])))
     joined[LAYER_CERTIFICATE.name] = np.full_like(joined["lipschitz_bound"], together)
-    return joined | read | written | {DIGEST: np.array(digest)}
+    return joined | read | written
 
 
 def layer_digest(model: TrainedTransformer, index: int) -> str:
@@ -255,10 +271,7 @@ def _some_heads(
         "ov": product_spectrum(V, np.swapaxes(O, -1, -2)),
     }
     for short, spectrum in spectra.items():
-        values[f"{short}_norm"] = spectrum.singular[:, 0]
-        for name in ("frobenius", "nuclear", "stable_rank", "effective_rank"):
-            values[f"{short}_{name}"] = getattr(spectrum, name)
-        values[f"{short}_nuclear_share"] = spectrum.nuclear_share
+        values |= spectrum_values(short, spectrum)
     square = Q.shape[1] == O.shape[2]
     values["qk_symmetric_share"] = spectra["qk"].symmetric_share
     values["qk_symmetric_share_null"] = np.full(len(heads), 0.5)
@@ -267,6 +280,14 @@ def _some_heads(
     values["ov_positivity_null"] = np.zeros(len(heads))
     values |= {"reads": Q, "writes": np.swapaxes(O, -1, -2)}
     return values | head_certificates(folded, norm, context)
+
+
+def spectrum_values(short: str, spectrum: ProductSpectrum) -> dict[str, np.ndarray]:
+    """The spectral quantities of one product, "qk" or "ov", by name."""
+    values = {f"{short}_norm": spectrum.singular[:, 0]}
+    for name in ("frobenius", "nuclear", "stable_rank", "effective_rank", "nuclear_share"):
+        values[f"{short}_{name}"] = getattr(spectrum, name)
+    return values
 
 
 def _selected(attention: Attention, heads: range) -> Attention:

@@ -1,0 +1,1 @@
+"""The audit of a model that PyTorch runs; it needs the extra `attlas[torch]`."""

@@ -1,0 +1,106 @@
+"""The loss of a captured model when heads are replaced in the run."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from jaxtyping import Bool, Float, Int
+
+from attlas.audit.deep_level.ablation import REPLACEMENTS
+from attlas.capture.attention_trace import Attended
+from attlas.capture.captured_model import CapturedModel, same_lengths, sequence_losses
+from attlas.capture.captured_run import Change
+from attlas.capture.replaced_context import replaced_context
+from attlas.core.errors import UserError
+
+_TOKENS = 2**12
+"""Tokens of the sequences that run together."""
+_SHARE = 0.15
+"""Share of the tokens of a sequence that are hidden, for a loss of these."""
+
+
+class CapturedLoss:
+    """Losses of the sequences of one batch, unchanged and with heads replaced.
+
+    Args:
+        model: the model that runs.
+        sequences: vectors of token numbers.
+        special: tokens that are never hidden.
+        seed: random seed of the choice of hidden tokens.
+
+    Raises:
+        UserError: if a sequence of one token has no next one, or none may be hidden.
+    """
+
+    def __init__(
+        self,
+        model: CapturedModel,
+        sequences: Sequence[np.ndarray],
+        special: Sequence[int],
+        seed: int = 0,
+    ) -> None:
+        self.model, self.number = model, len(sequences)
+        causal = model.kind in ("next token", "sequence to sequence")
+        if causal and min(len(each) for each in sequences) < 2:
+            raise UserError("a sequence of one token has no next token: give at least 2 tokens")
+        draw = np.random.default_rng(seed)
+        self.batches: list[tuple[Int[np.ndarray, " B"], np.ndarray, np.ndarray | None, Any]] = []
+        for group in same_lengths(sequences):
+            most = max(1, _TOKENS // len(sequences[group[0]]))
+            for members in np.array_split(group, -(-len(group) // most)):
+                tokens = np.stack([sequences[member] for member in members])
+                hidden = None
+                if model.kind == "masked token":
+                    hidden = _hidden(tokens, special, draw)
+                inputs = model.inputs(tokens, hidden)
+                before = None
+                if model.kind in ("outputs", "hidden states"):
+                    before = model.run_with(inputs, lambda number, seen: None)
+                self.batches.append((members, tokens, hidden, before))
+
+    @property
+    def unit(self) -> str:
+        """What the loss is counted in, as said after a number."""
+        return "squared state lengths" if self.model.kind == "hidden states" else "nats"
+
+    def losses(
+        self, heads: Sequence[tuple[int, int]] = (), replacement: str = "zero"
+    ) -> Float[np.ndarray, " n"]:
+        """Loss of each sequence with some heads replaced together.
+
+        Args:
+            heads: number of the attention and of the head of each.
+            replacement: one of `REPLACEMENTS`; means are those of each batch as it is changed
+                below.
+        """
+        assert replacement in REPLACEMENTS
+        by_layer: dict[int, list[int]] = {}
+        for layer, head in heads:
+            by_layer.setdefault(layer, []).append(head)
+
+        def change(number: int, seen: Attended) -> Any:
+            members = by_layer.get(number)
+            return None if members is None else replaced_context(seen, members, replacement)
+
+        return self.losses_with(change)
+
+    def losses_with(self, change: Change) -> Float[np.ndarray, " n"]:
+        """Loss of each sequence with contexts changed, see `run_changed`."""
+        losses = np.zeros(self.number)
+        for members, tokens, hidden, before in self.batches:
+            output = self.model.run_with(self.model.inputs(tokens, hidden), change)
+            losses[members] = sequence_losses(self.model.kind, output, tokens, hidden, before)
+        return losses
+
+
+def _hidden(
+    tokens: Int[np.ndarray, "B T"], special: Sequence[int], draw: np.random.Generator
+) -> Bool[np.ndarray, "B T"]:
+    """A share of each sequence's tokens that are not special, at least one."""
+    score = draw.random(tokens.shape)
+    score[np.isin(tokens, list(special))] = np.inf
+    candidates = np.isfinite(score).sum(axis=1)
+    if np.any(candidates == 0):
+        raise UserError("a sequence has only special tokens, of which none is hidden: leave it out")
+    count = np.clip(np.round(_SHARE * candidates), 1, candidates).astype(int)
+    return np.argsort(np.argsort(score, axis=1), axis=1) < count[:, None]

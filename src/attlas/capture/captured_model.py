@@ -1,0 +1,306 @@
+"""A PyTorch model that is audited as it runs: its inputs, its loss, and how it is opened."""
+
+import importlib
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from attlas._files.plain_file import printable
+from attlas.capture.captured_run import CapturedAttention, Change, run_captured, run_changed
+from attlas.core.errors import UserError
+
+Kind = Literal["next token", "masked token", "sequence to sequence", "outputs", "hidden states"]
+_WIDE = 2**31
+"""Bytes of a folder's weights up to which a model runs in float64."""
+_TOLERANCE = {torch.float64: 1e-9, torch.float32: 1e-4}
+
+
+@dataclass(frozen=True)
+class CapturedModel:
+    """A model of PyTorch.
+
+    Attributes:
+        name: what the user called it.
+        architecture: its `model_type`, or its class.
+        module: in evaluation mode.
+        kind: of the loss that a change of it is judged by.
+        vocabulary: number of tokens; 0 where it reads none.
+        context: largest number of tokens, or None.
+        mask: token that hides another, or None.
+        softcap: c of the logits of its attention, as its configuration says, or None.
+    """
+
+    name: str
+    architecture: str
+    module: nn.Module
+    kind: Kind
+    vocabulary: int
+    context: int | None
+    mask: int | None = None
+    softcap: float | None = None
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """Type of the weights."""
+        return next(p.dtype for p in self.module.parameters() if p.is_floating_point())
+
+    @property
+    def wide(self) -> bool:
+        """Whether everything is computed in float64, also what the code would do in float32."""
+        return self.dtype == torch.float64
+
+    @property
+    def tolerance(self) -> float:
+        """Relative difference of numbers that count as the same."""
+        return _TOLERANCE.get(self.dtype, 5e-2)
+
+    @property
+    def parameters(self) -> int:
+        """Number of weights, shared ones once."""
+        return sum(weight.numel() for weight in self.module.parameters())
+
+    def run(self, inputs: Mapping[str, Tensor], reader: Callable[[CapturedAttention], Any]) -> Any:
+        """See `run_captured`."""
+        return run_captured(self.module, inputs, reader, wide=self.wide)
+
+    def run_with(self, inputs: Mapping[str, Tensor], change: Change) -> Any:
+        """See `run_changed`."""
+        return run_changed(self.module, inputs, change, wide=self.wide)
+
+    def inputs(self, tokens: np.ndarray, hidden: np.ndarray | None = None) -> dict[str, Tensor]:
+        """Arguments of the model for sequences of one length.
+
+        Args:
+            tokens: token numbers of sequences of one length, (B, T).
+            hidden: booleans (B, T), True where the mask token stands in place of a token, or None.
+        """
+        device = next(self.module.parameters()).device
+        ids = torch.as_tensor(np.asarray(tokens), dtype=torch.long, device=device)
+        read = ids
+        if hidden is not None and self.mask is not None:
+            read = torch.where(torch.as_tensor(hidden, device=device), self.mask, ids)
+        if self.kind == "sequence to sequence":
+            return {"input_ids": ids, "decoder_input_ids": ids[:, :-1]}
+        return {"input_ids": read}
+
+    def probes(self, draw: np.random.Generator, count: int, length: int) -> dict[str, Tensor]:
+        """Random arguments of the model: tokens, images or sounds, as it reads them.
+
+        Raises:
+            UserError: if the sizes of what it reads are not in its configuration.
+        """
+        module, first = self.module, getattr(self.module, "main_input_name", "input_ids")
+        config: Any = getattr(module, "config", None)
+        inputs: dict[str, Tensor] = {}
+        tokens = draw.integers(0, max(self.vocabulary, 2), (count, length))
+        ids = torch.as_tensor(tokens)
+        if first == "input_ids":
+            inputs |= self.inputs(tokens)
+        both = hasattr(module, "vision_model") and hasattr(module, "text_model")
+        shapes: dict[str, Callable[[Any], tuple[int, ...]]] = {
+            "pixel_values": lambda c: (c.num_channels, *_sides(c.image_size)),
+            "input_features": lambda c: (c.num_mel_bins, 2 * c.max_source_positions),
+            "input_values": lambda c: (_SOUND,),
+        }
+        for name, shape in shapes.items():
+            if first != name and not (both and name == "pixel_values"):
+                continue
+            try:
+                size = shape(getattr(config, "vision_config", config))
+            except AttributeError as error:
+                raise UserError(
+                    f"{self.name} reads {name}, whose size is not in its configuration ({error}): "
+                    "capture reads tokens, or images and sounds of a known size"
+                ) from error
+            values = draw.normal(size=(count, *size))
+            inputs[name] = torch.as_tensor(values, dtype=self.dtype)
+        if not inputs:
+            raise UserError(f"{self.name} reads {first}, which capture does not make up")
+        if first != "input_ids" and getattr(config, "is_encoder_decoder", False):
+            inputs["decoder_input_ids"] = ids % int(getattr(config, "vocab_size", 2))
+        device = next(module.parameters()).device
+        return {name: value.to(device) for name, value in inputs.items()}
+
+
+_SOUND = 4000
+"""Samples of a random sound: a quarter of a second."""
+
+
+def _sides(size: Any) -> tuple[int, int]:
+    return tuple(size) if isinstance(size, list | tuple) else (size, size)
+
+
+def sequence_losses(
+    kind: Kind,
+    output: Any,
+    tokens: np.ndarray,
+    hidden: np.ndarray | None = None,
+    unchanged: Any = None,
+) -> Float[np.ndarray, " B"]:
+    """Mean loss of each sequence, in nats, or in squared lengths for hidden states.
+
+    Args:
+        output: value that the model returned.
+        tokens: token numbers of sequences of one length, (B, T).
+        hidden: True where a token was hidden, for a loss of these.
+        unchanged: value that the unchanged model returned, for a loss that compares.
+    """
+    scores = _scores(output).double()
+    if kind in ("outputs", "hidden states"):
+        before = _scores(unchanged).double()
+        if kind == "outputs":
+            old, new = (logits.log_softmax(-1) for logits in (before, scores))
+            each = (old.exp() * (old - new)).sum(-1)
+        else:
+            each = ((scores - before) ** 2).sum(-1) / (before**2).sum(-1)
+        return each.reshape(len(each), -1).mean(1).cpu().numpy()
+    ids = torch.as_tensor(np.asarray(tokens), device=scores.device).long()
+    if kind == "next token":
+        scores, ids = scores[:, :-1], ids[:, 1:]
+    elif kind == "sequence to sequence":
+        ids = ids[:, 1:]
+    losses = -scores.log_softmax(-1).gather(-1, ids[..., None])[..., 0]
+    counted = torch.ones_like(losses)
+    if hidden is not None:
+        counted = torch.as_tensor(hidden, device=scores.device).to(losses)
+    return ((losses * counted).sum(1) / counted.sum(1)).cpu().numpy()
+
+
+def _scores(output: Any) -> Tensor:
+    """Logits, or the last hidden states of a model without them."""
+    for name in ("logits", "logits_per_image", "last_hidden_state"):
+        found = getattr(output, name, None)
+        if isinstance(found, Tensor):
+            return found
+    return output if isinstance(output, Tensor) else output[0]
+
+
+def captured_module(
+    module: nn.Module, name: str | None = None, mask: int | None = None
+) -> CapturedModel:
+    """A model in memory, as it is.
+
+    Args:
+        name: its class when None.
+        mask: token that hides another, for models that predict hidden tokens.
+
+    Raises:
+        UserError: if it has no weights.
+    """
+    if not any(p.is_floating_point() for p in module.parameters()):
+        raise UserError(f"{type(module).__name__} has no weights: give a trained model")
+    config = getattr(module, "config", None)
+    own_text = getattr(config, "get_text_config", None)
+    text = config if own_text is None else own_text()
+    if hasattr(module, "set_attn_implementation"):
+        module.set_attn_implementation("eager")  # pyright: ignore[reportCallIssue]
+    positions = getattr(text, "max_position_embeddings", None)
+    return CapturedModel(
+        name or type(module).__name__,
+        getattr(config, "model_type", type(module).__name__),
+        module.eval(),
+        _kind(module, config, mask),
+        int(getattr(text, "vocab_size", 0) or 0) if _reads_tokens(module) else 0,
+        positions if isinstance(positions, int) and positions > 0 else None,
+        mask,
+        getattr(text, "attn_logit_softcapping", None),
+    )
+
+
+def _reads_tokens(module: nn.Module) -> bool:
+    return getattr(module, "main_input_name", "input_ids") == "input_ids"
+
+
+def _kind(module: nn.Module, config: Any, mask: int | None) -> Kind:
+    name = type(module).__name__
+    if getattr(config, "is_encoder_decoder", False) and hasattr(module, "lm_head"):
+        return "sequence to sequence"
+    if name.endswith(("ForCausalLM", "LMHeadModel")):
+        return "next token"
+    if name.endswith("ForMaskedLM") and mask is not None:
+        return "masked token"
+    tasks = ("ForMaskedLM", "ForSequenceClassification", "ForImageClassification")
+    return "outputs" if name.endswith(tasks) else "hidden states"
+
+
+def open_folder(folder: Path, name: str | None = None, mask: int | None = None) -> CapturedModel:
+    """A Hugging Face folder, opened by the installed transformers.
+
+    No code of the folder runs, and nothing is unpickled: the architecture has to be one of the
+    library's own, and the weights .safetensors.
+
+    Raises:
+        UserError: if a library is missing, the architecture is none of the library's, or the
+            library cannot read the folder.
+    """
+    try:
+        library = importlib.import_module("transformers")
+    except ImportError as error:
+        raise UserError(
+            "capture runs models by transformers, which is not installed: "
+            "pip install 'attlas[torch]' transformers"
+        ) from error
+    config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    kind = config.get("model_type")
+    if kind not in library.CONFIG_MAPPING:
+        raise UserError(
+            f"{folder.name}: transformers {library.__version__} has no model_type "
+            f"'{printable(str(kind))[:80]}': install a version that has it; code beside the "
+            "weights is never run"
+        )
+    size = sum(file.stat().st_size for file in folder.glob("*.safetensors"))
+    if not size:
+        raise UserError(
+            f"{folder.name} has no .safetensors file: save the model with "
+            "save_pretrained(folder), which writes one"
+        )
+    dtype = torch.float64 if size <= _WIDE else torch.float32
+    names = [each for each in config.get("architectures") or [] if hasattr(library, str(each))]
+    loader = getattr(library, names[0]) if names else library.AutoModel
+    settings = {"local_files_only": True, "use_safetensors": True, "dtype": dtype}
+    settings |= {"attn_implementation": "eager"}
+    if not names:
+        settings["trust_remote_code"] = False
+    if any("experts" in key for key in config):
+        settings["experts_implementation"] = "eager"
+    try:
+        with _quiet(library):
+            module = loader.from_pretrained(str(folder), **settings)
+    except (OSError, ValueError, ImportError, RuntimeError, KeyError, TypeError) as error:
+        line = printable(str(error).strip().splitlines()[0]) if str(error).strip() else ""
+        raise UserError(f"{folder.name} is not read by transformers ({line[:300]})") from error
+    return captured_module(module, name or folder.name, mask)
+
+
+@contextmanager
+def _quiet(library: Any) -> Iterator[None]:
+    """Without the bars and remarks of the library, which stand between lines of ours."""
+    log = library.utils.logging
+    level, bars = log.get_verbosity(), log.is_progress_bar_enabled()
+    log.set_verbosity_error()
+    log.disable_progress_bar()
+    try:
+        yield
+    finally:
+        log.set_verbosity(level)
+        if bars:
+            log.enable_progress_bar()
+
+
+def same_lengths(sequences: Sequence[np.ndarray]) -> list[np.ndarray]:
+    """Numbers of the sequences in groups of one length, the shortest first.
+
+    Examples:
+        >>> [group.tolist() for group in same_lengths([np.ones(3), np.ones(2), np.ones(3)])]
+        [[1], [0, 2]]
+    """
+    lengths = np.array([len(sequence) for sequence in sequences])
+    return [np.flatnonzero(lengths == length) for length in np.unique(lengths)]
