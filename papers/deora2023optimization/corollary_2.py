@@ -19,7 +19,12 @@ from attlas.bounds.optimisation.deora2023_training import deora2023_training_los
 from attlas.claims.claim import Control, ProofStep, Status, assume
 from attlas.claims.statement import existence, inequality
 from deora2023optimization.certified_instances import conditions
-from deora2023optimization.good_initialisation import B_PHI, COROLLARY_2, good_trainings
+from deora2023optimization.good_initialisation import (
+    B_PHI,
+    COROLLARY_2,
+    good_trainings,
+    unstable_trainings,
+)
 from deora2023optimization.instances import ROUNDINGS, risk, squared_distance
 from deora2023optimization.library.bounds.deora2023_initialisation import (
     Start,
@@ -81,6 +86,7 @@ on_trainings = partial(
     count=36,
     evaluations=216,
 )
+_UNSTABLE = Control("a step twenty times the stable one", sample=unstable_trainings)
 
 
 def _final_risks(run):
@@ -94,10 +100,10 @@ def _training_bound(run, norm):
     return deora2023_corollary_2_training(B_PHI, run["margin"], run["eta"], run["K"], norm)
 
 
-def _gap(run, share, norm=1.0, factor=1.0):
-    """The expected gap against a share of the bound with 17, for a direction of this norm."""
+def _gap(run, norm=1.0, factor=1.0):
+    """The expected gap against the bound with 17, for a direction of this norm."""
     terms = B_PHI, run["margin"], run["eta"], run["K"], SAMPLES, norm, "printed"
-    return gap_sides(measured(run), share * factor * deora2023_corollary_2_gap(*terms))
+    return gap_sides(measured(run), factor * deora2023_corollary_2_gap(*terms))
 
 
 @on_trainings(
@@ -105,6 +111,7 @@ def _gap(run, share, norm=1.0, factor=1.0):
     controls=[
         Control("$2/K$ alone", path=0.0),
         Control("a sixtieth of the bound", share=1 / 60),
+        _UNSTABLE,
     ],
     proof_step=ProofStep(_CHAIN, 4),
 )
@@ -127,25 +134,29 @@ def corollary_2_training(*, path=1.0, share=1.0, **run):
 
 @on_trainings(
     "Corollary 2, generalisation gap",
-    controls=[Control("a 400,000th of the bound", share=1 / 400_000)],
+    controls=[_UNSTABLE],
     proof_step=ProofStep(_CHAIN, 5),
 )
-def corollary_2_gap(*, share=1.0, **run):
+def corollary_2_gap(**run):
     r"""$$E[L(\theta_K) - \widehat{L}(\theta_K)] \le
     \frac{17(2B_\Phi + \log K)^2}{\gamma^2\eta n}$$
 
-    Exact expectation over training sets of a distribution whose three values are separable. The
-    gap is a hundred-thousandth of the bound at most: it decides nothing here.
+    Exact expectation over training sets of a distribution whose three values are separable. It
+    decides nothing here, and what loses is $\eta \le 1 / \beta_2$: the gap over its bound grows
+    like $\eta^2$, and on the samples of the control a stable step is 830 times longer than the
+    certified one, which is a factor of $7 \cdot 10^5$.
     """
-    return _gap(run, share)
+    return _gap(run)
 
 
 @on_trainings(
     "Corollary 2, generalisation gap, sharpened",
-    controls=[Control("a 200,000th of the bound", share=1 / 200_000)],
+    controls=[
+        Control("a step ten times the stable one", sample=partial(unstable_trainings, times=10.0))
+    ],
     status=Status.SHARPENED,
 )
-def corollary_2_gap_sharp(*, share=1.0, **run):
+def corollary_2_gap_sharp(**run):
     r"""$$\sqrt H \ge 72\tilde\beta_3 D^2,\ D = \sqrt 2 g_0 \;\Rightarrow\;
     E[L(\theta_K) - \widehat{L}(\theta_K)] \le
     \frac{7.5(2B_\Phi + \log K)^2}{\gamma^2\eta n}$$
@@ -154,12 +165,12 @@ def corollary_2_gap_sharp(*, share=1.0, **run):
     corollary-2-gap the bound is far above any gap met, so that the runs decide nothing about the
     constant: the proof does.
     """
-    return _gap(run, share, factor=7.5 / 17)
+    return _gap(run, factor=7.5 / 17)
 
 
 @on_trainings(
     "Corollary 3 (under Assumption 2)",
-    controls=[Control("a 120th of both bounds", share=1 / 120)],
+    controls=[Control("a 120th of both bounds", share=1 / 120), _UNSTABLE],
 )
 def corollary_3(*, share=1.0, **run):
     r"""$$\widehat{L}(\theta_K) \le \frac2K + \frac{5 g_0(1/K)^2}{4\eta K},\quad
@@ -177,15 +188,15 @@ def corollary_3(*, share=1.0, **run):
 
 @on_trainings(
     "Corollary 4 (under Assumption 2)",
-    controls=[Control("an 800,000th of the bound", share=1 / 800_000)],
+    controls=[_UNSTABLE],
 )
-def corollary_4(*, share=1.0, **run):
+def corollary_4(**run):
     r"""$$E[L(\theta_K) - \widehat{L}(\theta_K)] \le \frac{17 g_0(1/K)^2}{\eta n}$$
 
     Reconstructed as Theorem 2 at $\epsilon = 1/K$, with $g_0(1/K) = \sqrt 2 c$ of Proposition 7.
     It decides nothing here: see corollary-2-gap.
     """
-    return _gap(run, share, norm=2**0.5)
+    return _gap(run, norm=2**0.5)
 
 
 # Where Corollary 2 is non-vacuous: 64 equal tokens, zero start, our constants.

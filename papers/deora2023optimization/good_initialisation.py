@@ -217,6 +217,23 @@ def good_trainings(rng, count):
     return train_on_all_sets(_size(good_initialisations(rng, count, MANY)))
 
 
+def unstable_trainings(rng, count, times=20.0):
+    """One step from zero of many times the stable length, which leaves a sample misclassified.
+
+    Two equal samples and one of the other class, at an angle whose cosine is 0.9, of equal tokens:
+    the step follows the two. Stable is 2 over the largest curvature of their risk at the start.
+    """
+    batch = good_initialisations(rng, count, MANY)
+    batch |= {name: np.zeros_like(batch[name]) for name in "UW"}
+    x = np.array([[1, 0], [0.9, np.sqrt(1 - 0.9**2)], [1, 0]])
+    batch["X"] = np.broadcast_to(x[:, None], batch["X"].shape).copy()
+    batch |= {name: np.ones(count) for name in ("R", "K", "spare")}
+    batch["probability"] = np.broadcast_to((0.4, 0.2, 0.4), batch["probability"].shape)
+    run = _size(batch | margin_direction(batch))
+    curvature = MANY * np.linalg.eigvalsh(x.T @ x)[-1] / (4 * len(x))
+    return train_on_all_sets({**run, "eta": np.full(count, times * 2 / curvature)})
+
+
 _CHAIN = "Corollary 2"
 
 _SHUFFLED = Control("labels shuffled", shuffled=True)

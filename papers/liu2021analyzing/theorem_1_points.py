@@ -254,9 +254,10 @@ def theorem_1_corrected(error, needed, *, power=None):
     n < \frac{128 M^2}{\lambda \gamma^2} \log \frac{4 N}{\delta}$$
 
     The theorem turned around: the error found at $n = 4096$ is taken for $\gamma^2$, residual 0,
-    which makes the check stricter. The bound requires about $10^{14}$ samples where 4096 were
-    enough: constants and worst cases, above all $128 M^2$. Its constants are not tested here, but
-    in theorem-1-size; a quarter of the exponent of $\gamma$ would be noticed.
+    which makes the check stricter. The bound requires $10^{14}$ samples where 4096 were enough.
+    What loses is $M^2$ in place of the variance of the noise, a factor of 2e7; 128 and the
+    logarithm over the number of parameters, 16, lose the rest. Its constants are not tested here,
+    but in theorem-1-size; a quarter of the exponent of $\gamma$ would be noticed.
     """
     if power is not None:
         needed = (INPUTS * UNITS + UNITS) * error**-power * jnp.log(1 / error)
