@@ -11,6 +11,7 @@ from attlas.site.pages import places_of, render_pages, render_single
 
 SVG = "http://www.w3.org/2000/svg"
 PAPER = "paper-julistiono2024optimizing.html"
+PRINTED = "https://arxiv.org/abs/2410.14581"
 
 
 @pytest.fixture
@@ -43,7 +44,7 @@ def test_every_link_arrives(pages):
     names = {place: set(re.findall(r'\sid="([^"]+)"', text)) for place, text in places.items()}
     for place, text in places.items():
         for link in re.findall(r'<a [^>]*?href="([^"]*)"', text):
-            if "papers/" in link or "tests/" in link:
+            if "papers/" in link or "tests/" in link or link == PRINTED:
                 continue
             file, _, fragment = link.partition("#")
             folder = "my atlas/" if "/" in place else ""
@@ -81,7 +82,9 @@ def test_no_page_loads_anything_or_says_where_the_machine_keeps_it(pages, tmp_pa
     for text in pages.values():
         assert not re.search(r'<(?:link|iframe|base)\b|\ssrc="(?!data:)|\son\w+="|\sstyle="', text)
         # The name of SVG, which the explorer draws with, is no address that is opened.
-        assert "http" not in text.replace("http-equiv", "").replace(SVG, "")
+        # And a link to the printed paper loads nothing before it is followed.
+        shown = text.replace(f'<a href="{PRINTED}">', "").replace("http-equiv", "")
+        assert "http" not in re.sub(r"<pre.*?</pre>", "", shown.replace(SVG, ""), flags=re.S)
         assert str(tmp_path) not in text
 
 

@@ -5,12 +5,12 @@ from dataclasses import replace
 import pytest
 from tests.site.conftest import toy_claim, toy_report
 
-from attlas.claims.claim import Expectation, Status
+from attlas.claims.claim import Erratum, ErratumClass, Expectation, Status
 from attlas.claims.claim import Source as Text
 from attlas.claims.verdict import Outcome
 from attlas.site.content import ClaimEntry, PaperEntry, Source
 from attlas.site.finding import Evidence, Finding, Findings
-from attlas.site.theorems import REQUIREMENTS, theorem_name, theorems_of
+from attlas.site.theorems import REQUIREMENTS, theorem_names, theorems_of
 
 PLACE = Source("own.py", 1, "")
 
@@ -90,5 +90,33 @@ def test_what_it_asks_for_is_said_in_the_findings(paper):
 
 
 def test_names_end_where_the_number_ends():
-    named = map(theorem_name, ["Theorem 4.2, flow", "Theorem 12", "Theorems 4.2 and 5", "Rate x"])
-    assert list(named) == ["Theorem 4.2", "Theorem 12", "", ""]
+    locators = (
+        "Theorem 4.2, flow",
+        "Theorem 12",
+        "Theorem 4.1 and Corollary 4.1.1, fixed",
+        "Rate x",
+    )
+    assert [theorem_names(locator) for locator in locators] == [
+        ("Theorem 4.2",), ("Theorem 12",), ("Theorem 4.1", "Corollary 4.1.1"), (),
+    ]  # fmt: skip
+    assert theorem_names("Theorems 4.2 and 5") == ("Theorem 4.2", "Theorem 5")
+    assert theorem_names("Corollary 1 (1), sharpened") == ("Corollary 1",)
+    assert theorem_names("Proposition 2, P1") == ("Proposition 2",)
+
+
+def test_the_gravest_erratum_of_a_theorem_comes_first(paper):
+    def erratum(locator, kind, claim=""):
+        return Erratum(
+            "toy", locator, kind, "text", claim and f"{paper.claims[0].claim.paper}/{claim}"
+        )
+
+    errata = (
+        erratum("Theorem 10, a sign", ErratumClass.TYPO),
+        erratum("Theorem 101", ErratumClass.GAP),
+        erratum("Section 3", ErratumClass.REFUTED, "wrong"),
+    )
+    one, ten, _ = theorems_of(replace(paper, errata=errata))
+    assert one.errata == ()
+    assert [(place, each.kind) for place, each in ten.errata] == [
+        (3, ErratumClass.REFUTED), (1, ErratumClass.TYPO),
+    ]  # fmt: skip

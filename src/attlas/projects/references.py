@@ -24,6 +24,7 @@ class Reference:
         authors: "Family, Given", in the paper's order.
         year: year of first publication.
         venue: journal or site.
+        bibtex: the entry as it stands in the file.
     """
 
     key: str
@@ -32,6 +33,17 @@ class Reference:
     year: int
     venue: str
     url: str
+    bibtex: str = ""
+
+    @property
+    def link(self) -> str:
+        """The address for a page's link, empty if it is not one of the web.
+
+        Examples:
+            >>> Reference("a", "A", (), 2020, "", "javascript:alert(1)").link
+            ''
+        """
+        return self.url if self.url.startswith("https://") else ""
 
     @property
     def short(self) -> str:
@@ -67,7 +79,7 @@ def parse_references(text: str) -> dict[str, Reference]:
         'On Tokens'
     """
     references: dict[str, Reference] = {}
-    for key, body in _entries(text):
+    for key, body, bibtex in _entries(text):
         fields = {name.lower(): value for name, value in _FIELD.findall(body)}
         lacking = {"title", "author", "year"} - fields.keys()
         if key in references or lacking:
@@ -80,12 +92,13 @@ def parse_references(text: str) -> dict[str, Reference]:
             year=int(fields["year"]),
             venue=fields.get("journal", fields.get("howpublished", "")),
             url=fields.get("url", ""),
+            bibtex=bibtex,
         )
     return references
 
 
-def _entries(text: str) -> Iterator[tuple[str, str]]:
-    """Key and fields of each entry, which ends with a brace at the start of a line."""
+def _entries(text: str) -> Iterator[tuple[str, str, str]]:
+    """Key, fields and text of each entry, which ends with a brace at the start of a line."""
     at = 0
     while (start := _START.search(text, at)) is not None:
         stop = text.find("\n}", start.end())
@@ -94,7 +107,7 @@ def _entries(text: str) -> Iterator[tuple[str, str]]:
                 f"references: entry '{printable(start[1])[:80]}' has no brace that closes it on a "
                 "line of its own"
             )
-        yield start[1], text[start.end() : stop]
+        yield start[1], text[start.end() : stop], text[start.start() : stop] + "\n}"
         at = stop
 
 

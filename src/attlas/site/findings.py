@@ -16,152 +16,17 @@ omitted if its evidence is missing or contradicts it, so that no sentence outliv
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from jinja2 import Environment, StrictUndefined
-
-from attlas.claims.claim import ErratumClass
-from attlas.claims.verdict import Outcome, Provenance
 from attlas.core.errors import UserError
-from attlas.display.numbers import plain_number
-from attlas.experiments.prose import has_gaps
 from attlas.site.content import ClaimEntry, ExperimentEntry
-from attlas.site.finding import Card, Evidence, Finding, Findings
+from attlas.site.finding import Card, Finding, Findings
+from attlas.site.grounds import Grounds, folders_of
 
 FILE, QUESTIONS, CARDS = "findings.md", "questions.md", "cards.md"
 _NUMBERED = re.compile(r"(\d+)\. (.*)")
-
-
-class _LeftOutError(Exception):
-    """The evidence for a finding is missing or contradicts it."""
-
-
-class _Grounds:
-    """The possible evidence for a paper's findings, and the evidence that one finding used."""
-
-    def __init__(
-        self,
-        claims: Sequence[ClaimEntry],
-        experiments: Sequence[ExperimentEntry],
-        name: Callable[[ClaimEntry], str],
-        audits: Sequence[Mapping[str, Any]] = (),
-    ):
-        self.claims = {name(entry): entry for entry in claims}
-        self.experiments = {entry.experiment.name: entry for entry in experiments}
-        self.audits = audits
-        self.used: dict[str, Evidence] = {}
-        self.share: tuple[int, int] | None = None
-
-    def functions(self) -> dict[str, Callable[..., Any]]:
-        """The functions that a template may call."""
-        numbers = ("statement", "tightness", "loss", "value", "refuted", "broken_steps", "printed")
-        names = ("holds", "fails", *numbers, "audited")
-        return {name: getattr(self, name) for name in names}
-
-    def holds(self, *slugs: str) -> str:
-        """Require that claims are supported and that nothing about them is unexpected."""
-        for slug in slugs:
-            self._required(slug, Outcome.SUPPORTED)
-        return ""
-
-    def fails(self, *slugs: str) -> str:
-        """Require that statements are violated on an instance."""
-        for slug in slugs:
-            self._required(slug, Outcome.VIOLATED)
-        return ""
-
-    def statement(self, slug: str) -> str:
-        """The formula of a supported claim, in LaTeX."""
-        return self._required(slug, Outcome.SUPPORTED).claim.statement
-
-    def tightness(self, slug: str) -> str:
-        """The largest ratio of left to right side in check or challenge."""
-        return plain_number(self._ratio(slug), 2)
-
-    def loss(self, slug: str) -> str:
-        """The factor by which the right side exceeds the left one on the tightest instance."""
-        ratio = self._ratio(slug)
-        if not ratio:
-            raise _LeftOutError
-        return plain_number(1 / ratio, 2)
-
-    def value(self, experiment: str, name: str) -> Any:
-        """A value of an experiment's answer."""
-        entry = self.experiments.get(experiment)
-        if entry is None or not entry.answer or name not in entry.values:
-            raise _LeftOutError
-        self._use(entry.experiment.title, entry.anchor, entry.scale)
-        return entry.values[name]
-
-    def refuted(self) -> int:
-        """The number of printed statements with a counterexample."""
-        return self._counted(ErratumClass.REFUTED)
-
-    def broken_steps(self) -> int:
-        """The number of steps in printed proofs with a counterexample."""
-        return self._counted(ErratumClass.INVALID_PROOF)
-
-    def printed(self) -> dict[str, int]:
-        """The numbers of false and of all statements that we read in print and checked."""
-        entries = [
-            entry
-            for entry in self.claims.values()
-            if entry.provenance is Provenance.PRINTED and entry.report and not entry.unexpected
-        ]
-        if not entries:
-            raise _LeftOutError
-        false = sum(
-            entry.outcome is Outcome.VIOLATED
-            and any(erratum.kind is ErratumClass.REFUTED for erratum in entry.errata)
-            for entry in entries
-        )
-        self._use("refuted statements", "refuted")
-        self.share = (false, len(entries))
-        return {"false": false, "all": len(entries)}
-
-    def audited(self) -> dict[str, str]:
-        """The model of a stored audit and what it found first; empty without any audit."""
-        for audit in self.audits:
-            for finding in audit["findings"]:
-                self._use("audits", "audits")
-                name = audit["model"]["name"].split(" (")[0]
-                return {"model": name, "sentence": finding["sentence"]}
-        return {}
-
-    def _counted(self, kind: ErratumClass) -> int:
-        refuted_entries = [
-            entry
-            for entry in self.claims.values()
-            if entry.outcome is Outcome.VIOLATED
-            and not (entry.unexpected or entry.suspected)
-            and any(erratum.kind is kind for erratum in entry.errata)
-        ]
-        if not refuted_entries:
-            raise _LeftOutError
-        for entry in refuted_entries:
-            self._use(entry.claim.locator, entry.anchor)
-        return len(refuted_entries)
-
-    def _required(self, slug: str, outcome: Outcome) -> ClaimEntry:
-        entry = self.claims.get(slug)
-        if entry is None or entry.outcome is not outcome or entry.unexpected:
-            raise _LeftOutError
-        self._use(entry.claim.locator, entry.anchor)
-        return entry
-
-    def _ratio(self, slug: str) -> float:
-        report = self._required(slug, Outcome.SUPPORTED).report
-        assert report is not None
-        ratios = [report.verdict.tightness, report.challenge and report.challenge.ratio]
-        known_ratios = [ratio for ratio in ratios if ratio is not None]
-        if not known_ratios:
-            raise _LeftOutError
-        return max(known_ratios)
-
-    def _use(self, name: str, anchor: str, scale: str = "") -> None:
-        self.used[anchor] = Evidence(name, anchor, scale)
 
 
 def findings_of(
@@ -171,8 +36,8 @@ def findings_of(
 
     The prose is in the folder of the claims' files.
     """
-    sections = read_findings(_folders(claims))
-    grounds = _Grounds(claims, experiments, lambda entry: entry.slug)
+    sections = read_findings(folders_of(claims))
+    grounds = Grounds(claims, experiments, lambda entry: entry.slug)
     return tuple(section for section in _written(sections, grounds) if section.findings)
 
 
@@ -188,8 +53,8 @@ def answered_questions(
         >>> answered_questions((), ())
         ()
     """
-    sections = read_findings(_folders(claims), QUESTIONS)
-    grounds = _Grounds(claims, experiments, lambda entry: entry.claim.name)
+    sections = read_findings(folders_of(claims), QUESTIONS)
+    grounds = Grounds(claims, experiments, lambda entry: entry.claim.name)
     return tuple(_written(sections, grounds))
 
 
@@ -207,8 +72,8 @@ def front_cards(
         >>> front_cards((), ())
         ()
     """
-    sections = read_findings(_folders(claims), CARDS)
-    grounds = _Grounds(claims, experiments, lambda entry: entry.claim.name, audits)
+    sections = read_findings(folders_of(claims), CARDS)
+    grounds = Grounds(claims, experiments, lambda entry: entry.claim.name, audits)
     pictures = {entry.anchor: entry.thumbnail for entry in experiments}
     cards: dict[int, Card] = {}
     for title, items in sections.items():
@@ -225,12 +90,7 @@ def front_cards(
     return tuple(card for _, card in sorted(cards.items()))
 
 
-def _folders(claims: Sequence[ClaimEntry]) -> list[Path]:
-    """Folders of the claims' files, in the order of the claims."""
-    return list(dict.fromkeys(Path(entry.claim.place[0]).parent for entry in claims))
-
-
-def _written(sections: Mapping[str, tuple[str, ...]], grounds: _Grounds) -> Iterator[Findings]:
+def _written(sections: Mapping[str, tuple[str, ...]], grounds: Grounds) -> Iterator[Findings]:
     for title, items in sections.items():
         findings = [_finding(item, grounds) for item in items]
         yield Findings(title, tuple(finding for finding in findings if finding is not None))
@@ -264,15 +124,7 @@ def _sections(text: str) -> Mapping[str, tuple[str, ...]]:
     return sections
 
 
-def _finding(item: str, grounds: _Grounds) -> Finding | None:
+def _finding(item: str, grounds: Grounds) -> Finding | None:
     """A finding with its evidence; None if that is missing."""
-    grounds.used = {}
-    environment = Environment(undefined=StrictUndefined, autoescape=False)
-    environment.globals |= grounds.functions()
-    try:
-        text = " ".join(environment.from_string(item).render().split())
-    except _LeftOutError:
-        return None
-    if not text or has_gaps(text):
-        return None
-    return Finding(text, tuple(grounds.used.values()))
+    text = grounds.written(item)
+    return Finding(" ".join(text.split()), tuple(grounds.used.values())) if text else None

@@ -141,6 +141,7 @@ def environment_of_templates() -> Environment:
         "links": Links(),
         "glossed": _Unmarked(),
         "theorems": {},
+        "article_of": lambda paper: None,
         "all_terms": (),
         "topics": (),
     }

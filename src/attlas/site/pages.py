@@ -1,12 +1,16 @@
 """The pages of the atlas: a front page with one page per paper and experiment, or one file."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cache, cached_property, partial
+
+from markupsafe import Markup
 
 from attlas.claims.claim import Erratum, ErratumClass, Kind
 from attlas.claims.verdict import Outcome, Strength
+from attlas.site.article import Article, article_of
+from attlas.site.blocks import inline
 from attlas.site.bundle import bundle, modules
 from attlas.site.content import MARKS, Atlas, ClaimEntry, PaperEntry
 from attlas.site.coverage_page import COVERAGE
@@ -15,6 +19,7 @@ from attlas.site.glossary import Marker, glossary
 from attlas.site.links import Links
 from attlas.site.page import packed_data, render_template, template_file
 from attlas.site.search_index import NO_CONSTANT, search_index
+from attlas.site.theorem_page import Addresses, TheoremPage, theorem_pages
 from attlas.site.theorems import Theorem, theorems_of
 from attlas.site.topics import topics_of
 
@@ -59,6 +64,9 @@ def render_pages(atlas: Atlas, front: str, folder: str) -> Iterator[tuple[str, s
     for paper in atlas.papers:
         links = Links(places[paper.anchor], places, folder, front)
         yield links.file, book.page("paper_page.html.j2", links, paper=paper)
+        for shown in book.theorem_pages(paper, places, folder, front):
+            links = Links(places[shown.theorem.anchor], places, folder, front)
+            yield links.file, book.page("theorem_page.html.j2", links, paper=paper, shown=shown)
         for entry in paper.experiments:
             links = Links(places[entry.anchor], places, folder, front)
             yield links.file, book.page("experiment_page.html.j2", links, paper=paper, entry=entry)
@@ -77,8 +85,9 @@ def places_of(atlas: Atlas) -> dict[str, str]:
         places |= {f"{paper.anchor}-{part}": page for part in sections}
         places |= {f"{paper.anchor}-erratum-{k + 1}": page for k in range(len(paper.errata))}
         places |= {entry.anchor: page for entry in paper.claims}
-        places |= {theorem.anchor: page for theorem in theorems_of(paper)}
         places[paper.anchor] = page
+        for theorem in theorems_of(paper):
+            places[theorem.anchor] = _unlike(theorem.anchor, places)
     defined = (*glossary(), *topics_of(atlas))
     return places | {each.anchor: GLOSSARY for each in defined}
 
@@ -116,6 +125,18 @@ class _Book:
             if entry.outcome is Outcome.VIOLATED and not entry.unexpected
         )
 
+    def theorem_pages(
+        self, paper: PaperEntry, places: Mapping[str, str], folder: str, front: str
+    ) -> tuple[TheoremPage, ...]:
+        def links(theorem: Theorem) -> Links:
+            return Links(places[theorem.anchor], places, folder, front)
+
+        return theorem_pages(paper, self.theorems[paper.key], links)
+
+    def _article(self, links: Links, paper: PaperEntry) -> Article | None:
+        theorems = {theorem.name: theorem for theorem in self.theorems[paper.key]}
+        return article_of(paper, theorems, links)
+
     def page(self, template: str, links: Links, all_terms: bool = False, **context: object) -> str:
         return render_template(
             template,
@@ -124,6 +145,8 @@ class _Book:
             atlas=self.atlas,
             links=links,
             theorems=self.theorems,
+            stated=_stated(links),
+            article_of=partial(self._article, links),
             glossed=Marker(),
             all_terms=glossary() if all_terms else (),
             topics=topics_of(self.atlas) if all_terms else (),
@@ -139,6 +162,8 @@ class _Book:
             atlas=self.atlas,
             links=links,
             theorems=self.theorems,
+            stated=_stated(links),
+            article_of=partial(self._article, links),
             broken=self.broken,
             filters=self.filters,
             index=packed_data(index),
@@ -161,6 +186,16 @@ class _Book:
             ("strength", "Strength", _same((*Strength, NO_CONSTANT))),
             ("attack", "Attack", _same(_ATTACKS)),
         )
+
+
+def _stated(links: Links) -> Callable[[Theorem], Markup]:
+    """Gives the sentence of a theorem, with links from one page."""
+
+    def stated(theorem: Theorem) -> Markup:
+        assert theorem.text is not None
+        return inline(theorem.text.sentence, Addresses(links, theorem.paper))
+
+    return stated
 
 
 def _same(values) -> tuple[tuple[str, str], ...]:

@@ -1,30 +1,41 @@
-"""The main theorems of a paper: verdicts, tightness and requirements."""
+"""The theorems, propositions and corollaries of a paper: verdicts, tightness and requirements."""
 
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from attlas.claims.claim import Status
+from attlas.claims.claim import Erratum, ErratumClass, Kind, Status
 from attlas.claims.strength import best_ratio
 from attlas.claims.verdict import Provenance
 from attlas.site.content import ClaimEntry, ClaimGroup, PaperEntry, claim_groups
 from attlas.site.evidence_level import EvidenceLevel, evidence_level, sentence
 from attlas.site.finding import Finding
+from attlas.site.grounds import folders_of
 from attlas.site.links import anchor
+from attlas.site.theorem_texts import TheoremText, read_theorem_texts
 
 REQUIREMENTS = "What it asks for"
 """The section of the findings on the requirements of the theorems."""
-_NAME = re.compile(r"Theorem [A-Z]?\.?\d+(?:\.\d+)*(?![\w.]*\w)|[A-Z][\w -]* theorem$")
+_PLURALS = {"Theorem": "Theorems", "Proposition": "Propositions", "Corollary": "Corollaries"}
+_KINDS = {word: kind for kind, plural in _PLURALS.items() for word in (kind, plural)}
+_LABEL = r"[A-Z]?\.?\d+(?:\.\d+)*(?![\w.]*\w)"
+_SINGLE, _SEVERAL = "|".join(_PLURALS), "|".join(_PLURALS.values())
+_LABELS = rf"{_LABEL}(?:(?:, and |, | and ){_LABEL})+"
+_NUMBERED = re.compile(rf"(?P<kind>{_SEVERAL}) (?P<labels>{_LABELS})|({_SINGLE}) ({_LABEL})")
+_NAMED = re.compile(r"[A-Z][\w -]* theorem(?=,|$)")
 
 
 @dataclass(frozen=True)
 class Theorem:
-    """One theorem of a paper with the claims that check it.
+    """One theorem, proposition or corollary of a paper with the claims that check it.
 
     Attributes:
         stated: claims on the paper's own statement, as printed, recalled or reconstructed.
         ours: claims on a corrected or sharpened form, and on the theorem itself.
         requirements: findings on the theorem's assumptions in practice.
+        errata: errata of the paper that name the theorem or are shown by one of its claims, with
+            their places in the paper's list; the gravest comes first.
+        text: its statement, None if nobody has written it.
     """
 
     paper: str
@@ -32,6 +43,13 @@ class Theorem:
     stated: tuple[ClaimEntry, ...]
     ours: tuple[ClaimEntry, ...]
     requirements: tuple[Finding, ...]
+    errata: tuple[tuple[int, Erratum], ...] = ()
+    text: TheoremText | None = None
+
+    @property
+    def claims(self) -> tuple[ClaimEntry, ...]:
+        """The claims on the theorem, those on the paper's own statement first."""
+        return (*self.stated, *self.ours)
 
     @property
     def anchor(self) -> str:
@@ -45,13 +63,14 @@ class Theorem:
 
     @property
     def _groups(self) -> tuple[ClaimGroup, ...]:
-        return claim_groups((*self.stated, *self.ours))
+        return claim_groups(self.claims)
 
     @property
     def tightness(self) -> tuple[ClaimEntry, float] | None:
         """The held claim that came closest to equality, with its ratio.
 
         Claims are compared within one provenance: the first of `Provenance` with such a claim.
+        Identities, which leave no room, and steps of proofs are not compared.
         """
         repaired = [entry for entry in self.ours if entry.claim.status is not Status.NEW]
         stated = [group.claims for group in claim_groups(self.stated)]
@@ -59,6 +78,7 @@ class Theorem:
             candidates = [
                 (entry, ratio)
                 for entry in group
+                if entry.claim.kind is not Kind.IDENTITY and "proof" not in entry.claim.locator
                 if entry.report and evidence_level(entry.report) is EvidenceLevel.HELD
                 if (ratio := best_ratio(entry.report)) is not None
             ]
@@ -74,11 +94,11 @@ class Theorem:
 
 
 def theorems_of(paper: PaperEntry) -> tuple[Theorem, ...]:
-    """The theorems of a paper that have claims, by number, the appendix's last."""
+    """The theorems of a paper that have claims, by kind and number, the appendix's last."""
+    texts = read_theorem_texts(folders_of(paper.claims))
     groups: dict[str, list[ClaimEntry]] = {}
     for entry in paper.claims:
-        name = theorem_name(entry.claim.locator)
-        if name:
+        for name in theorem_names(entry.claim.locator):
             groups.setdefault(name, []).append(entry)
     requirements = [
         f for section in paper.findings if section.title == REQUIREMENTS for f in section.findings
@@ -92,31 +112,78 @@ def theorems_of(paper: PaperEntry) -> tuple[Theorem, ...]:
             requirements=tuple(
                 finding for finding in requirements if _is_about(finding, name, entries)
             ),
+            errata=_errata(paper, name, entries),
+            text=texts.get(name),
         )
         for name, entries in sorted(groups.items(), key=lambda group: _order(group[0]))
     )
 
 
-def theorem_name(locator: str) -> str:
-    """The theorem that a locator names, if any.
+def _errata(
+    paper: PaperEntry, name: str, entries: Sequence[ClaimEntry]
+) -> tuple[tuple[int, Erratum], ...]:
+    stated = {e.claim.name for e in entries if e.provenance is not Provenance.OWN}
+    about = (
+        (place, erratum)
+        for place, erratum in enumerate(paper.errata, 1)
+        if name in _mentioned(erratum.locator) or erratum.claim in stated
+    )
+    return tuple(sorted(about, key=lambda pair: gravity(pair[1])))
+
+
+def gravity(erratum: Erratum) -> int:
+    """The rank of an erratum: refuted statements first, misprints last.
 
     Examples:
-        >>> theorem_name("Theorem 4.2, the width"), theorem_name("Lemma 1")
-        ('Theorem 4.2', '')
-        >>> theorem_name("Direction theorem")
-        'Direction theorem'
+        >>> gravity(Erratum("a", "Lemma 1", ErratumClass.TYPO, "A sign."))
+        4
     """
-    match = _NAME.match(locator)
-    return match.group() if match else ""
+    return list(ErratumClass).index(erratum.kind)
 
 
-def _order(name: str) -> tuple[bool, str, list[int]]:
-    label = name.removeprefix("Theorem ")
-    return (not label[0].isdigit(), label.rstrip("0123456789."), _numbers(label))
+def theorem_names(locator: str) -> tuple[str, ...]:
+    """The theorems, propositions and corollaries that begin a locator.
+
+    Examples:
+        >>> theorem_names("Theorem 4.2, the width"), theorem_names("Lemma 1, Theorem 3")
+        (('Theorem 4.2',), ())
+        >>> theorem_names("Corollaries 4.1.1 and D.0.1, sharpened")
+        ('Corollary 4.1.1', 'Corollary D.0.1')
+        >>> theorem_names("Direction theorem, on the descent")
+        ('Direction theorem',)
+    """
+    named = _NAMED.match(locator)
+    if named:
+        return (named.group(),)
+    start = _NUMBERED.match(locator)
+    if start is None:
+        return ()
+    names = _numbered(start)
+    if locator.startswith(" and ", start.end()):
+        names += theorem_names(locator[start.end() + len(" and ") :])
+    return names
 
 
-def _numbers(label: str) -> list[int]:
-    return [int(digits) for digits in re.findall(r"\d+", label)]
+def _mentioned(locator: str) -> set[str]:
+    return {name for match in _NUMBERED.finditer(locator) for name in _numbered(match)}
+
+
+def _numbered(match: re.Match[str]) -> tuple[str, ...]:
+    labels = re.findall(_LABEL, match["labels"] or match[4])
+    return tuple(f"{_KINDS[match['kind'] or match[3]]} {label}" for label in labels)
+
+
+def _order(name: str) -> tuple[int, bool, str, list[int]]:
+    kind, _, label = name.partition(" ")
+    kinds = list(_PLURALS)
+    if kind not in kinds:
+        return (-1, False, "", [])
+    return (
+        kinds.index(kind),
+        not label[0].isdigit(),
+        label.rstrip("0123456789."),
+        [int(digits) for digits in re.findall(r"\d+", label)],
+    )
 
 
 def _is_about(finding: Finding, name: str, entries: Sequence[ClaimEntry]) -> bool:
