@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from jaxtyping import Array, Bool
 
@@ -314,7 +314,22 @@ OUR_WORDING = (Provenance.RECALLED, Provenance.RECONSTRUCTED)
 """A paper's statement in our wording."""
 
 
-def provenance_of(claim: Claim) -> Provenance:
+@runtime_checkable
+class Stated(Protocol):
+    """A claim, or what a source says of one."""
+
+    @property
+    def status(self) -> Status:
+        """How our statement relates to the paper's."""
+        ...
+
+    @property
+    def source(self) -> Source:
+        """Where our text of the statement comes from."""
+        ...
+
+
+def provenance_of(claim: Stated) -> Provenance:
     """The provenance of a claim's statement; `PRINTED` only if we read it in the paper.
 
     Examples:
@@ -333,7 +348,7 @@ def provenance_of(claim: Claim) -> Provenance:
     return Provenance.OWN if claim.status is Status.NEW else Provenance.RECONSTRUCTED
 
 
-def provenance_text(claim: Claim) -> str:
+def provenance_text(claim: Stated) -> str:
     """The provenance of a claim's statement, with its status if that says more.
 
     Examples:

@@ -121,7 +121,7 @@ def claim_maker(
         paper = _paper(original)
         name = f"{paper}/{title.replace('_', '-')}"
         statement, remark = _statement(name, original.__doc__)
-        status = Status.AS_PRINTED if source is Source.FOUND else _status(code.co_filename)
+        status = Status.AS_PRINTED if source is Source.FOUND else status_of_file(code.co_filename)
         claim = Claim(
             name=name,
             paper=paper,
@@ -239,8 +239,13 @@ def _paper(function: Callable[..., Any]) -> str:
     return paper_of(function.__code__.co_filename) or "notebook"
 
 
-def _status(filename: str) -> Status:
-    """The status that the file's project gives to claims that name none."""
+def status_of_file(filename: str) -> Status:
+    """The status that a file's project gives to claims that declare none and were not printed.
+
+    Examples:
+        >>> status_of_file("<stdin>").value
+        'new'
+    """
     file = Path(filename.partition("[cell ")[0])
     project = project_of(file.resolve()) if file.is_file() else None
     return Status.NEW if project is None else Status(project.status)

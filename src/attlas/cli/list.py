@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from attlas.site.selection import Selection
+    from attlas.site.listed import Listed
 
 
 class Listing(StrEnum):
@@ -33,13 +33,13 @@ def list_(
         typer.Option(metavar="published|DIR", help="Show which experiments have records there."),
     ] = None,
 ) -> None:
-    """List papers, claims and experiments: all, or those of a paper, file, folder or module."""
+    """List papers, claims and experiments by reading sources; no code of your project runs."""
     from attlas.display.terminal import show_table
-    from attlas.site.selection import select
+    from attlas.site.listed import list_named
 
     names = list(what or ())
     kinds = [Listing(names.pop(0))] if names and names[0] in list(Listing) else list(Listing)
-    selection = select(names, experiments=kinds != [Listing.CLAIMS])
+    listed = list_named(names, experiments=kinds != [Listing.CLAIMS])
 
     makers = {
         Listing.PAPERS: (_papers_columns(), _papers),
@@ -55,7 +55,9 @@ def list_(
         kinds = [Listing.EXPERIMENTS] if len(kinds) > 1 else kinds
     for listing in kinds:
         columns, rows = makers[listing]
-        show_table(columns, rows(selection), title="" if len(kinds) == 1 else listing.value)
+        show_table(columns, rows(listed), title="" if len(kinds) == 1 else listing.value)
+    for note in listed.notes:
+        typer.echo(f"attlas: {note}", err=True)
 
 
 def _papers_columns() -> tuple[str, ...]:
@@ -65,14 +67,16 @@ def _papers_columns() -> tuple[str, ...]:
     return ("paper", "year", *map(str, Provenance), "experiments", "title")
 
 
-def _papers(selection: "Selection") -> list[tuple[str, ...]]:
+def _papers(listed: "Listed") -> list[tuple[str, ...]]:
     from attlas.claims.claim import provenance_of
     from attlas.claims.verdict import Provenance
     from attlas.site.atlas import references_of
 
-    claimed = Counter((claim.paper, provenance_of(claim)) for claim in selection.claims)
-    tested = [experiment.paper for experiment in selection.experiments]
-    references, titles = references_of(selection.claims, selection.experiments)
+    claimed = Counter((claim.paper, provenance_of(claim)) for claim in listed.claims)
+    tested = [experiment.paper for experiment in listed.experiments]
+    references, titles = references_of(
+        each.place[0] for each in (*listed.claims, *listed.experiments)
+    )
     rows = []
     for key in sorted({*(paper for paper, _ in claimed), *tested}):
         year = str(references[key].year) if key in references else "-"
@@ -82,32 +86,35 @@ def _papers(selection: "Selection") -> list[tuple[str, ...]]:
     return rows
 
 
-def _claims(selection: "Selection") -> list[tuple[str, ...]]:
-    from attlas.claims.claim import Claim, provenance_text
+def _claims(listed: "Listed") -> list[tuple[str, ...]]:
+    from attlas.claims.claim import provenance_text
     from attlas.display.terminal import plain
-    from attlas.verify.searchable import is_searchable, why_not_attacked
-
-    def attacked(claim: Claim) -> str:
-        if reason := why_not_attacked(claim):
-            return f"not attacked: {plain(reason)}"
-        return ", ".join(claim.search_over) or ("its random draws" if is_searchable(claim) else "-")
 
     return [
-        (c.name, provenance_text(c), c.kind, plain(c.locator), c.source, attacked(c))
-        for c in selection.claims
+        (c.name, provenance_text(c), c.kind, plain(c.locator), c.source, plain(c.attacked))
+        for c in listed.claims
     ]
 
 
-def _experiments(selection: "Selection") -> list[tuple[str, ...]]:
+def _experiments(listed: "Listed") -> list[tuple[str, ...]]:
     from attlas.display.terminal import plain
 
-    return [(e.name, plain(e.question) or "-", e.paper) for e in selection.experiments]
+    return [(e.name, plain(e.question) or "-", e.paper) for e in listed.experiments]
 
 
-def _published(records: Path, selection: "Selection") -> list[tuple[str, ...]]:
+def _published(records: Path, listed: "Listed") -> list[tuple[str, ...]]:
+    from attlas.core.errors import UserError
     from attlas.experiments.published import lines_of, not_run
     from attlas.experiments.store import Store
 
     store = Store(records)
     missing = not_run(store)
-    return [(e.name, *lines_of(store, e), missing.get(e.name, "-")) for e in selection.experiments]
+    rows = []
+    for each in listed.experiments:
+        if each.experiment is None:
+            raise UserError(
+                f"--records counts the cells of {each.name}, which the code of your project says: "
+                f"`attlas run {each.name} --scale paper --estimate` runs it"
+            )
+        rows.append((each.name, *lines_of(store, each.experiment), missing.get(each.name, "-")))
+    return rows

@@ -166,7 +166,7 @@ class Experiment:
             part=part,
             revision=revision,
             name=name,
-            paper=paper or _paper(package, caller.f_code.co_filename),
+            paper=paper or paper_of_module(package, caller.f_code.co_filename),
             module=module,
             source=source or (caller.f_code.co_filename, caller.f_lineno),
             home=home,
@@ -304,8 +304,13 @@ class Experiment:
         return part
 
 
-def _paper(package: str, filename: str) -> str:
-    """The project of a user's file, else the package, else the file."""
+def paper_of_module(package: str, filename: str) -> str:
+    """The paper of an experiment: the project of a user's file, else the package, else the file.
+
+    Examples:
+        >>> paper_of_module("papers.doe2026", "/never/made.py")
+        'doe2026'
+    """
     project = project_of(Path(filename))
     if project is not None and project.key:
         return project.key

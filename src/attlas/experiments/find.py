@@ -27,7 +27,7 @@ def find_experiments() -> tuple[Experiment, ...]:
     """
     if project_here() is not None:
         return _named_once((*_of_project(), *_of_environment()))
-    return _named_once((*_installed(), *_of_environment()))
+    return _named_once((*installed_experiments(), *_of_environment()))
 
 
 def known_experiments() -> tuple[Experiment, ...]:
@@ -36,7 +36,7 @@ def known_experiments() -> tuple[Experiment, ...]:
     Raises:
         UserError: if two experiments share a name, or a listed place cannot be imported.
     """
-    return _named_once((*_installed(), *_of_project(), *_of_environment()))
+    return _named_once((*installed_experiments(), *_of_project(), *_of_environment()))
 
 
 def experiments_of(place: str, base: Path | None = None) -> tuple[Experiment, ...]:
@@ -108,18 +108,33 @@ def _of_name(name: str) -> Sequence[Experiment]:
 
 def _may_be_named(name: str) -> tuple[Experiment, ...]:
     """The experiments of the project and the listed places, and of installed modules of a name."""
+    return _named_once((*_of_project(), *_of_environment(), *installed_experiments(name)))
+
+
+def installed_experiments(name: str = "") -> tuple[Experiment, ...]:
+    """The experiments of installed papers: all, or those of a paper or of modules of a name.
+
+    Raises:
+        UserError: if a module of the paper that is named cannot be loaded.
+
+    Examples:
+        >>> [experiment.name for experiment in installed_experiments("direction")]
+        ['direction']
+    """
+    if not name:
+        return objects_of_papers(installed_papers(), InstalledPaper.experiment_modules, Experiment)
 
     def named(paper: InstalledPaper) -> list[str]:
         return [m for m in paper.experiment_modules() if name in (paper.key, m.rpartition(".")[2])]
 
-    experiments = [*_of_project(), *_of_environment()]
+    experiments: list[Experiment] = []
     for paper in installed_papers():
         if paper.project and name == paper.key:
             experiments += objects_of_paper(paper, named, Experiment)
         elif paper.project:
             # Another paper may have the experiment: one that does not load must not hide it.
             experiments += objects_of_papers([paper], named, Experiment)
-    return _named_once(experiments)
+    return tuple(experiments)
 
 
 def _of_project() -> tuple[Experiment, ...]:
@@ -139,10 +154,6 @@ def _of_environment() -> tuple[Experiment, ...]:
         except UserError as error:
             raise UserError(f"{VARIABLE} names '{place}': {error}") from error
     return tuple(experiments)
-
-
-def _installed() -> tuple[Experiment, ...]:
-    return objects_of_papers(installed_papers(), InstalledPaper.experiment_modules, Experiment)
 
 
 def _named_once(experiments: Sequence[Experiment]) -> tuple[Experiment, ...]:

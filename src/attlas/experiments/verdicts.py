@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -170,7 +170,22 @@ def read_reports(store: Store) -> tuple[tuple[CheckReport, dict[str, Any]], ...]
     return tuple(reports)
 
 
-def is_current(claim: Claim, report: CheckReport) -> bool:
+@runtime_checkable
+class Defined(Protocol):
+    """A claim, or what a source says of one."""
+
+    @property
+    def place(self) -> tuple[str, int]:
+        """File and line of the definition."""
+        ...
+
+    @property
+    def home(self) -> str:
+        """The file or module that was loaded; empty if none was."""
+        ...
+
+
+def is_current(claim: Defined, report: CheckReport) -> bool:
     """Whether a report is of the claim's current sources; False if it does not name its sources."""
     return bool(report.source) and report.source == source_digest(claim.place[0], claim.home)
 

@@ -1,13 +1,12 @@
 """Papers that are installed: packages that announce claims by the entry point `attlas.claims`."""
 
-import importlib.util
 import re
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
 from attlas.core.errors import UserError
-from attlas.projects.places import read_place, say_once
+from attlas.projects.places import module_file, read_place, say_once
 from attlas.projects.project import Project, announced, project_here, project_in
 from attlas.projects.source import dotted_name
 
@@ -110,16 +109,11 @@ def _folders(names: tuple[tuple[str, str], ...]) -> tuple[Path, ...]:
 
 
 def _folder(module: str) -> Path | None:
-    """The folder of a package, found without importing it, nor a package that contains it."""
-    top, *inner = module.split(".")
-    try:
-        spec = importlib.util.find_spec(top)
-    except (ImportError, ValueError):
-        return None
-    if spec is None or not spec.submodule_search_locations:
-        return None
-    folder = Path(next(iter(spec.submodule_search_locations)), *inner)
-    return folder if folder.is_dir() else None
+    """The folder of a package; nothing is imported."""
+    file = module_file(module)
+    if file is None or file.is_dir():
+        return file
+    return file.parent if file.stem == "__init__" else None
 
 
 def _modules(patterns: tuple[str, ...], project: Project) -> dict[str, Path]:

@@ -12,7 +12,7 @@ import os
 import re
 import stat
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -126,10 +126,41 @@ def is_importable(module: str, base: Path) -> bool:
     for folder in (base / "src", base):
         if (folder / top).is_dir() or (folder / f"{top}.py").is_file():
             on_path(folder)
+    return module in sys.modules or module_file(module) is not None
+
+
+def module_file(module: str) -> Path | None:
+    """Where an import would find a module, by its dotted name; nothing is imported.
+
+    Returns:
+        Its file, the `__init__.py` of a package, or the folder of one without it; None if there is
+        none.
+
+    Examples:
+        >>> module_file("json.decoder").name, module_file("json.nothing") is None
+        ('decoder.py', True)
+    """
+    top, *inner = module.split(".")
     try:
-        return importlib.util.find_spec(module) is not None
-    except (ImportError, ValueError):
-        return False
+        spec = importlib.util.find_spec(top)
+    except (ImportError, ValueError, AttributeError):
+        return None
+    if spec is None:
+        return None
+    file = Path(spec.origin) if spec.has_location and spec.origin else None
+    folders = [Path(folder) for folder in spec.submodule_search_locations or ()]
+    for name in inner:
+        file, folders = _below_package(folders, name)
+    return file or next(iter(folders), None)
+
+
+def _below_package(folders: Sequence[Path], name: str) -> tuple[Path | None, list[Path]]:
+    """The file of a module in the folders of its package, and its own folders if it is one."""
+    for folder in folders:
+        for file in (folder / name / "__init__.py", folder / f"{name}.py"):
+            if file.is_file():
+                return file, [file.parent] if file.stem == "__init__" else []
+    return None, [folder / name for folder in folders if (folder / name).is_dir()]
 
 
 def on_path(folder: Path) -> None:

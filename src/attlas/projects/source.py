@@ -2,7 +2,6 @@
 
 import ast
 import hashlib
-import importlib.util
 import sys
 import sysconfig
 import threading
@@ -14,7 +13,7 @@ from types import ModuleType
 from attlas._files.plain_file import Damaged, read_plain_file
 from attlas.core.errors import UserError
 from attlas.projects.notebook import plain_python, tagged_cells
-from attlas.projects.places import is_theirs, users_for
+from attlas.projects.places import is_theirs, module_file, users_for
 from attlas.projects.project import project_of
 
 PACKAGE = Path(__file__).parents[1]
@@ -42,7 +41,7 @@ def package_files(name: str, path: Path) -> dict[str, Path]:
         package = current if modules[current].stem == "__init__" else current.rpartition(".")[0]
         for module in imported(modules[current], package):
             file = None if module in modules else _file_of(module, modules)
-            if file is not None and _is_of_project(file, module.partition(".")[0] == top):
+            if file is not None and is_of_project(file, module.partition(".")[0] == top):
                 modules[module] = file
                 todo.append(module)
     return modules
@@ -122,7 +121,7 @@ def imported(path: Path, package: str) -> tuple[str, ...]:
 def _imported(path: Path, package: str, digest: bytes) -> tuple[str, ...]:
     del digest  # of the content that is read again
     modules: dict[str, None] = {}
-    for node in (node for _, text in _texts(path) for node in ast.walk(_parsed(text))):
+    for node in (node for _, tree in syntax_trees(path) for node in ast.walk(tree)):
         if isinstance(node, ast.Import):
             named = [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
@@ -148,10 +147,25 @@ def _absolute(node: ast.ImportFrom, package: str) -> str:
 
 def functions_defined(path: Path) -> Iterator[tuple[str, str]]:
     """The decorated functions of a file at its top level, also those that later ones hide."""
-    for name, text in _texts(path):
-        for node in _parsed(text).body:
+    for name, tree in syntax_trees(path):
+        for node in tree.body:
             if isinstance(node, ast.FunctionDef) and node.decorator_list:
                 yield node.name, f"{name}:{node.decorator_list[0].lineno}"
+
+
+def syntax_trees(path: Path) -> list[tuple[str, ast.Module]]:
+    """The syntax of a file by the name of its source: one, or one for each tagged cell.
+
+    What is no Python has an empty tree: whoever loads it hears what is wrong.
+
+    Raises:
+        UserError: if a notebook has no tagged cell, or is none.
+
+    Examples:
+        >>> [(name, tree.body) for name, tree in syntax_trees(Path("/never/made.py"))]
+        [('/never/made.py', [])]
+    """
+    return [(name, _parsed(text)) for name, text in _texts(path)]
 
 
 def _texts(path: Path) -> list[tuple[str, str | bytes]]:
@@ -170,7 +184,7 @@ def _parsed(text: str | bytes) -> ast.Module:
             except SystemError:  # an import of another thread was parsed meanwhile
                 return ast.parse(text)
     except (SyntaxError, ValueError):
-        return ast.Module([], [])  # whoever loads it hears what is wrong
+        return ast.Module([], [])
 
 
 def _content(path: Path) -> bytes | None:
@@ -191,18 +205,20 @@ def _file_of(name: str, files: dict[str, Path]) -> Path | None:
     if isinstance(module, ModuleType):
         file = getattr(module, "__file__", None)
     else:
-        if parent and parent not in sys.modules:
-            return None
-        try:
-            spec = importlib.util.find_spec(name)
-        except (ImportError, ValueError, AttributeError):
-            return None
-        file = spec.origin if spec is not None and spec.has_location else None
+        file = module_file(name)
     return Path(file) if file and str(file).endswith((".py", ".ipynb")) else None
 
 
-def _is_of_project(file: Path, same_package: bool) -> bool:
-    """Whether a file belongs to the project of another."""
+def is_of_project(file: Path, same_package: bool) -> bool:
+    """Whether a file belongs to a project, and not to attlas, Python or what is installed.
+
+    Args:
+        same_package: whether it is in the package of one that does.
+
+    Examples:
+        >>> is_of_project(Path(__file__), same_package=True)
+        False
+    """
     if file.is_relative_to(PACKAGE):
         return False
     return same_package or not is_installed(file)

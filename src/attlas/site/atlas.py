@@ -265,17 +265,15 @@ def _as_declared(claim: Claim, report: CheckReport) -> tuple[CheckReport, list[s
     return replace(report, expect=claim.expect.outcome, controls=controls), differences
 
 
-def references_of(
-    claims: Iterable[Claim], experiments: Iterable[Experiment]
-) -> tuple[dict[str, Reference], dict[str, str]]:
+def references_of(places: Iterable[str]) -> tuple[dict[str, Reference], dict[str, str]]:
     """References by key, of installed papers and users' projects, and titles of the projects.
+
+    Args:
+        places: files in which claims and experiments are defined.
 
     Raises:
         UserError: if a project's references cannot be read.
     """
-    places = [claim.place[0] for claim in claims] + [
-        experiment.source[0] for experiment in experiments
-    ]
     references, titles = dict(all_references()), {}
     for project in filter(None, map(project_of, sorted({Path(place).parent for place in places}))):
         references |= project.bibliography()
@@ -290,7 +288,10 @@ def _papers(
 ) -> tuple[PaperEntry, ...]:
     """The papers that have a claim, an erratum or an experiment, in the bibliography's order."""
     references, titles = references_of(
-        [e.claim for e in entries], [e.experiment for e in experiment_entries]
+        [
+            *(entry.claim.place[0] for entry in entries),
+            *(entry.experiment.source[0] for entry in experiment_entries),
+        ]
     )
     used = {e.claim.paper for e in entries}
     used |= {e.paper for e in errata} | {e.experiment.paper for e in experiment_entries}

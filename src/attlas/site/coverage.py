@@ -7,21 +7,20 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
-from attlas.claims.claim import Claim
 from attlas.claims.todo import Todo
 from attlas.claims.verdict import CheckReport
 from attlas.core.errors import UserError
 from attlas.experiments.store import Store
-from attlas.experiments.verdicts import is_current, read_reports
+from attlas.experiments.verdicts import Defined, is_current, read_reports
 from attlas.projects.latex.statements import PrintedStatement, read_paper
 from attlas.projects.latex.stubs import read_statements
 from attlas.projects.latex.update import is_located, named, paired
-from attlas.projects.loading import objects_of
 from attlas.projects.places import read_place
 from attlas.projects.project import project_in
 from attlas.site.latex_mathematics import latex_text
+from attlas.site.listed import list_declared
 
 
 class State(StrEnum):
@@ -68,7 +67,7 @@ class Coverage:
 
 
 def coverage_of_project(place: Path, store: Store) -> Coverage:
-    """The state of every statement of the project in a folder.
+    """The state of every statement of the project in a folder; its code does not run.
 
     Args:
         store: the results that have the verdicts.
@@ -82,13 +81,28 @@ def coverage_of_project(place: Path, store: Store) -> Coverage:
             f"{place} is no folder of a paper: `attlas new paper KEY --from main.tex` makes one"
         )
     places = [read_place(text, project.root) for text in project.claims_or_folder]
-    claims = [claim for where in places for claim in objects_of(where, Claim)]
-    todos = [stub for where in places for stub in objects_of(where, Todo)]
-    return coverage(project.root, claims, todos, store)
+    shown, stubs = list_declared(places)
+    result = coverage(project.root, shown.claims, stubs, store)
+    return replace(result, changes=(*result.changes, *shown.notes))
+
+
+@runtime_checkable
+class Located(Defined, Protocol):
+    """A claim, or what a source says of one."""
+
+    @property
+    def name(self) -> str:
+        """Its unique name."""
+        ...
+
+    @property
+    def locator(self) -> str:
+        """Where the statement stands in the paper."""
+        ...
 
 
 def coverage(
-    folder: Path, claims: Sequence[Claim], todos: Sequence[Todo], store: Store
+    folder: Path, claims: Sequence[Located], todos: Sequence[Todo], store: Store
 ) -> Coverage:
     """The state of every statement that the LaTeX of a project's paper holds.
 
@@ -113,7 +127,7 @@ def coverage(
 
 def _row(
     statement: PrintedStatement,
-    claims: Iterable[Claim],
+    claims: Iterable[Located],
     reports: Mapping[str, CheckReport],
     reasons: Mapping[str, str],
 ) -> Row:
@@ -126,7 +140,7 @@ def _row(
 
 def _state(
     statement: PrintedStatement,
-    claims: Iterable[Claim],
+    claims: Iterable[Located],
     reports: Mapping[str, CheckReport],
     reasons: Mapping[str, str],
 ) -> Row:

@@ -67,7 +67,12 @@ def write_paper(
     store = results if isinstance(results, Store) else Store(results)
     selection = select([paper])
     keys = {item.paper for item in (*selection.claims, *selection.errata, *selection.experiments)}
-    all_references, titles = references_of(selection.claims, selection.experiments)
+    all_references, titles = references_of(
+        [
+            *(claim.place[0] for claim in selection.claims),
+            *(experiment.source[0] for experiment in selection.experiments),
+        ]
+    )
     if references is not None:
         all_references |= read_references(references)
     atlas = gather(store, selection.claims, selection.errata, selection.experiments, excerpt=True)

@@ -4,7 +4,7 @@ import os
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import jax
 
@@ -50,7 +50,7 @@ def find_claims(names: Sequence[str] | str = ()) -> tuple[Claim, ...]:
         1
     """
     if not names:
-        installed = () if project_here() is not None else _installed_claims()
+        installed = () if project_here() is not None else installed_claims()
         return _named_once((*installed, *_claims_of_project(), *_claims_of_environment()))
     selection: dict[str, Claim] = {}
     for name in (names,) if isinstance(names, str) else names:
@@ -115,11 +115,26 @@ def claims_named(name: str) -> tuple[Claim, ...]:
 
 def _installed_and_listed(name: str) -> tuple[Claim, ...]:
     """The claims of the installed modules that may define a name, and of the listed places."""
+    return _named_once((*installed_claims(name), *_claims_of_environment()))
+
+
+def installed_claims(name: str = "") -> tuple[Claim, ...]:
+    """The claims of installed papers: all, or those of the modules that may define a name.
+
+    Raises:
+        UserError: if a module of the paper that is named cannot be loaded.
+
+    Examples:
+        >>> {claim.paper for claim in installed_claims("trauger2023sequence")}
+        {'trauger2023sequence'}
+    """
     from attlas.projects.installed import InstalledPaper, installed_papers
 
     key, slash, slug = name.rpartition("/")
     claims: list[Claim] = []
     with jax.enable_x64(True):
+        if not name:
+            return objects_of_papers(installed_papers(), InstalledPaper.claim_modules, Claim)
         for paper in installed_papers():
             if name == paper.key:
                 claims += objects_of_paper(paper, InstalledPaper.claim_modules, Claim)
@@ -128,7 +143,7 @@ def _installed_and_listed(name: str) -> tuple[Claim, ...]:
             elif not slash and paper.project:
                 # Another paper may have the claim: one that does not load must not hide it.
                 claims += objects_of_papers([paper], partial(_defining, slug), Claim)
-    return _named_once((*claims, *_claims_of_environment()))
+    return tuple(claims)
 
 
 def _defining(slug: str, paper: "InstalledPaper") -> tuple[str, ...]:
@@ -141,7 +156,7 @@ def known_claims() -> tuple[Claim, ...]:
     Raises:
         UserError: if a listed place cannot be loaded, or two claims have one name.
     """
-    return _named_once((*_installed_claims(), *_claims_of_project(), *_claims_of_environment()))
+    return _named_once((*installed_claims(), *_claims_of_project(), *_claims_of_environment()))
 
 
 def claims_at(home: str, names: Sequence[str]) -> tuple[Claim, ...]:
@@ -253,14 +268,18 @@ def _claims_of_environment() -> tuple[Claim, ...]:
     return tuple(claims)
 
 
-def _installed_claims() -> tuple[Claim, ...]:
-    from attlas.projects.installed import InstalledPaper, installed_papers
+@runtime_checkable
+class _Named(Protocol):
+    """A claim, or what a source says of one."""
 
-    with jax.enable_x64(True):
-        return objects_of_papers(installed_papers(), InstalledPaper.claim_modules, Claim)
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def paper(self) -> str: ...
 
 
-def unknown_claim(name: str, claims: Sequence[Claim]) -> str:
+def unknown_claim(name: str, claims: Sequence[_Named]) -> str:
     """The error for a name that none of the claims has: nearest names, and where to look."""
     import difflib
 
