@@ -52,7 +52,7 @@ def run(
     checkpoint: Annotated[float | None, _CHECKPOINT] = None,
     part: Annotated[str | None, _PART] = None,
     estimate: Annotated[
-        bool, typer.Option("--estimate", help="Show the expected cost of the project's grids; run no cell.")
+        bool, typer.Option("--estimate", help="Show the expected cost; run no cell.")
     ] = False,
 ) -> None:
     """Run experiments, resuming a stopped run; exit 1 if a cell failed."""
