@@ -180,6 +180,11 @@ def ranked(name: str, applies: bool | None = None) -> Formula:
     return values_of
 
 
+def digits(power: xr.DataArray) -> xr.DataArray:
+    """The number of decimal digits of $10^{power}$, which itself may exceed every float."""
+    return power // 1 + 1
+
+
 def ranks(name: str, axis: str, title: str, **axes: Any) -> Panel:
     """Median and quartiles of each row, in the colour of its paper; open where conditions fail."""
     look: dict[str, Any] = {
@@ -187,6 +192,8 @@ def ranks(name: str, axis: str, title: str, **axes: Any) -> Panel:
         "legend": name == "margins",  # one for all panels
     }  # fmt: skip
     axes |= {"panel": "n", "title": f"{title}, $n = {{n}}$", "width": 1.9}
+    if name == "required_sizes":
+        return Points(lambda data: digits(ranked(name)(data)), axis, **look, **axes)
     if axis != "bound":
         return Points(ranked(name), axis, **look, **axes)
     failing = Points(ranked(name, False), axis, hollow=True, **look)
@@ -233,9 +240,9 @@ EXPERIMENT = Experiment(
                 ranks("margins", "margin", "Margins", xscale="log"),
                 ranks("gaps", "bound", "True gap and its bounds", xscale="log")
                 + Reference(x=1, label="range of the ramp loss", style="--"),
-                ranks("required_sizes", "required", r"$\log_{{10}}$ of required sizes",
-                      xscale="log")
-                + Reference(x=lambda data: np.log10(data.n), label="$\\log_{10} n$", style="--"),
+                ranks("required_sizes", "required", "Digits of the required size", xscale="log")
+                + Reference(x=lambda data: digits(np.log10(data.n)), label="digits of $n$",
+                            style="--"),
             ],
             nearest, height=1.4,
         ),

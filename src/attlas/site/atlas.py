@@ -70,7 +70,7 @@ def write_atlas(
     Args:
         out: the front page; its folder is created if missing. The pages of papers and experiments
             go into a folder beside it that has its name without the suffix.
-        names: what to show, see `attlas.site.selection.select`.
+        names: the objects to show, see `attlas.site.selection.select`.
         single: whether to write everything to `out`.
         published: further records, usually the published ones; missing cells are
             listed with their estimated cost.

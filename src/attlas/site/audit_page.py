@@ -161,10 +161,10 @@ def _ladder(audit: Mapping[str, Any]) -> tuple[Figure, str] | None:
     axes = figure.subplots()
     for label, values in columns:
         of_these = "these" in label
-        style = (
-            {"ls": "none", "marker": ".", "ms": 5} if "attack" in label else {"ls": "-", "lw": 1.6}
-        )
-        axes.plot([values[k] for k in order], color=PALETTE[of_these], label=label, **style)
+        # Heads are categories, which no line joins.
+        marker = "." if "attack" in label else "_"
+        numbers = [values[k] for k in order]
+        axes.plot(numbers, marker, color=PALETTE[of_these], ms=5, mew=1.6, label=label)
     axes.set(yscale="log", xlabel="heads, by their first certificate", ylabel="change per change")
     figure.legend(frameon=False, fontsize=8, ncols=2, loc="outside upper center")
     return figure, (

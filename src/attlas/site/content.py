@@ -230,12 +230,27 @@ class Chain:
 
 @dataclass(frozen=True)
 class Drawing:
-    """One drawn figure; `anchor` is its fragment of the page."""
+    """One drawn figure.
+
+    Attributes:
+        anchor: its fragment of the page.
+        remark: what it says beyond the caption.
+        thumbnail: a small picture, a data URL; may be empty.
+        data: the numbers that it draws, as CSV.
+    """
 
     title: str
     caption: str
     picture: Markup
     anchor: str = ""
+    remark: str = ""
+    thumbnail: str = ""
+    data: str = ""
+
+    @property
+    def file(self) -> str:
+        """The name of the file of its numbers."""
+        return f"{self.anchor}.csv"
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ from typing import TypeVar
 
 import matplotlib.pyplot as plt
 from markupsafe import Markup
+from matplotlib.figure import Figure
 
 from attlas._files.plain_file import printable
 from attlas.core.errors import UserError
@@ -17,8 +18,11 @@ from attlas.experiments.load import ScaleRecords, of_scale
 from attlas.experiments.record import Record
 from attlas.projects.loading import source_digest
 from attlas.site.content import Drawing, ExperimentEntry, Source
-from attlas.site.figures import embed
+from attlas.site.figure_data import figure_csv
+from attlas.site.figures import embed, pixels_per_point
 from attlas.site.links import anchor
+from attlas.site.readable import enlarge_small_text
+from attlas.site.short_caption import split_caption
 from attlas.site.tables import table_html
 from attlas.site.thumbnails import thumbnail
 
@@ -55,7 +59,7 @@ def experiment_entry(
         _computed(f"figure {k}", lambda d=draw: experiment.captioned(d, data().copy()), problems)
         for k, draw in enumerate(experiment.figures, 1)
     ]
-    drawings, small = _drawings(experiment.name, filter(None, drawn), problems)
+    drawings = _drawings(experiment.name, filter(None, drawn), problems)
     cut = MOST_ROWS + 1
     frame = _computed("the table", lambda: experiment.tabulated(data().copy(), cut), problems)
     if frame is not None and len(frame) > MOST_ROWS:
@@ -77,7 +81,7 @@ def experiment_entry(
         problems=tuple(problems),
         answer=answer,
         values=values,
-        thumbnail=small,
+        thumbnail=next((each.thumbnail for each in drawings if each.thumbnail), ""),
         whence=max(
             shown_records, key=lambda record: str(record.metadata.get("finished", ""))
         ).whence,
@@ -120,14 +124,13 @@ def _largest(
 
 def _drawings(
     name: str, figures: Iterable[CaptionedFigure], problems: list[str]
-) -> tuple[tuple[Drawing, ...], str]:
-    """The figures that can be drawn, and the thumbnail of the first of them."""
+) -> tuple[Drawing, ...]:
+    """The figures that can be drawn, with their numbers and small pictures."""
     drawings: list[Drawing] = []
-    small = ""
     for captioned in figures:
         what, figure = f"the figure '{captioned.title}'", captioned.figure
         alt = f"{captioned.title}. {captioned.caption}"
-        picture = _computed(what, partial(embed, figure, alt), problems)
+        picture = _computed(what, partial(_picture, figure, alt), problems)
         if picture is not None:
             fragment = anchor("figure", f"{name} {plain(captioned.title)}")
             fragment += (
@@ -135,14 +138,28 @@ def _drawings(
                 if fragment in {drawing.anchor for drawing in drawings}
                 else ""
             )
-            drawings.append(Drawing(captioned.title, captioned.caption, Markup(picture), fragment))
-            if not small:
-                small = (
-                    _computed(f"a thumbnail of {what}", partial(thumbnail, figure), problems) or ""
+            caption, remark = split_caption(captioned.caption)
+            data = _computed(f"the data of {what}", partial(figure_csv, figure), problems)
+            small = _computed(f"a thumbnail of {what}", partial(thumbnail, figure), problems)
+            drawings.append(
+                Drawing(
+                    captioned.title,
+                    caption,
+                    Markup(picture),
+                    fragment,
+                    remark=remark,
+                    thumbnail=small or "",
+                    data=data or "",
                 )
+            )
         # Figures from pyplot stay in its registry, and in memory, until they are closed.
         plt.close(figure)
-    return tuple(drawings), small
+    return tuple(drawings)
+
+
+def _picture(figure: Figure, alt: str) -> Markup:
+    enlarge_small_text(figure, pixels_per_point(figure))
+    return embed(figure, alt)
 
 
 def _computed(what: str, make: Callable[[], Result], problems: list[str]) -> Result | None:

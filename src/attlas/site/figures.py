@@ -57,6 +57,17 @@ def embed(figure: Figure, alt: str) -> Markup:
     return _svg(text, alt, segments_of(figure, WIDEST_SEGMENT) if wide else ())
 
 
+def pixels_per_point(figure: Figure) -> float:
+    """The scale at which a page shows a figure.
+
+    Examples:
+        >>> pixels_per_point(Figure(figsize=(2, 1)))
+        1.35
+    """
+    width = 72 * figure.get_figwidth()
+    return min(PIXELS, WIDEST / width)
+
+
 def _drawn_once(figure: Figure) -> str:
     """The figure as matplotlib's SVG; `savefig` gives the same but draws twice."""
     before, resolution = figure.canvas, figure.dpi

@@ -100,7 +100,7 @@ def read_findings(folders: Iterable[Path], name: str = FILE) -> Mapping[str, tup
     """The templates of papers' findings, or answers, by section, each on one line.
 
     Args:
-        folders: where the files of that name are.
+        folders: folders that may hold a file of that name.
 
     Examples:
         >>> read_findings([Path("no such folder")])

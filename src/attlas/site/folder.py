@@ -10,6 +10,7 @@ from attlas.experiments.text_file import write_text_file
 
 MANIFEST = ".attlas-pages.json"
 """The list of the files in a folder that we wrote; all others are the user's."""
+_KINDS = (".html", ".csv")
 
 
 def write_pages(front: Path, folder: Path, pages: Iterable[tuple[str, str]]) -> None:
@@ -62,7 +63,7 @@ def _noted(folder: Path) -> set[str]:
     except (OSError, ValueError):
         return set()
     listed = names if isinstance(names, list) else []
-    return {n for n in listed if isinstance(n, str) and n == Path(n).name and n.endswith(".html")}
+    return {n for n in listed if isinstance(n, str) and n == Path(n).name and n.endswith(_KINDS)}
 
 
 def _note(folder: Path, names: set[str]) -> None:

@@ -15,6 +15,7 @@ from attlas.site.bundle import bundle, modules
 from attlas.site.content import MARKS, Atlas, ClaimEntry, PaperEntry
 from attlas.site.coverage_page import COVERAGE
 from attlas.site.explorer.page import palette_style, render_explorer
+from attlas.site.gallery import exhibits
 from attlas.site.glossary import Marker, glossary
 from attlas.site.links import Links
 from attlas.site.page import packed_data, render_template, template_file
@@ -23,7 +24,7 @@ from attlas.site.theorem_page import Addresses, TheoremPage, theorem_pages
 from attlas.site.theorems import Theorem, theorems_of
 from attlas.site.topics import topics_of
 
-GLOSSARY, EXPLORER = "glossary.html", "explorer.html"
+GLOSSARY, EXPLORER, GALLERY = "glossary.html", "explorer.html", "gallery.html"
 _BROKEN = (ErratumClass.REFUTED, ErratumClass.INVALID_PROOF)
 _ATTACKS = ("attack withstood", "counterexample found", "not attacked")
 _WHATS = {
@@ -70,6 +71,10 @@ def render_pages(atlas: Atlas, front: str, folder: str) -> Iterator[tuple[str, s
         for entry in paper.experiments:
             links = Links(places[entry.anchor], places, folder, front)
             yield links.file, book.page("experiment_page.html.j2", links, paper=paper, entry=entry)
+            yield from ((drawing.file, drawing.data) for drawing in entry.drawings if drawing.data)
+    if atlas.experiments:
+        links = Links(GALLERY, places, folder, front)
+        yield GALLERY, book.page("gallery.html.j2", links, exhibits=exhibits(atlas))
     yield "", book.front(Links("", places, folder, front))
 
 
@@ -93,7 +98,7 @@ def places_of(atlas: Atlas) -> dict[str, str]:
 
 
 def _unlike(stem: str, places: Mapping[str, str]) -> str:
-    taken = {file.lower() for file in places.values()} | {GLOSSARY, EXPLORER, COVERAGE}
+    taken = {file.lower() for file in places.values()} | {GLOSSARY, EXPLORER, GALLERY, COVERAGE}
     name, number = f"{stem}.html", 2
     while name.lower() in taken:
         name, number = f"{stem}-{number}.html", number + 1
