@@ -195,10 +195,14 @@ def theorem_5_balls(H_alpha, alpha, W1, w2, v, *, with_first=1.0, share=1.0):
         assume("some unit is active on some sample", lambda live: live),
     ],
     controls=[
-        Control(r"with balls of twice the layers' norms, so that $\alpha \ge 1/2$", balls=True)
+        Control(r"with balls of twice the layers' norms, so that $\alpha \ge 1/2$", balls=True),
+        # All of the trace is then less than half of M, where the first block is what is left.
+        Control(
+            r"$\alpha$ longer by the root of twice the block's size", longer=(2 * _FIRST) ** 0.5
+        ),
     ],
 )
-def theorem_5_sharpness(H, alpha, *, balls=False):
+def theorem_5_sharpness(H, alpha, *, balls=False, longer=1.0):
     r"""$$\forall M\ \exists \alpha: \quad M \le \lambda_{\max} (\nabla^2 L(T_\alpha(\theta)))$$
 
     $M$ from 1 to $10^{12}$ times the largest diagonal element $\delta$, $\alpha = (\delta /
@@ -207,7 +211,7 @@ def theorem_5_sharpness(H, alpha, *, balls=False):
     """
     delta = jnp.max(jnp.diag(H[:_FIRST, :_FIRST]))
     M = delta * alpha**2 * 1e6
-    D = stretch(jnp.asarray(0.5) if balls else jnp.sqrt(delta / M))
+    D = stretch(jnp.asarray(0.5) if balls else longer * jnp.sqrt(delta / M))
     matrix = D[:, None] * H * D[None, :]
     return Sides(M, top(matrix), jnp.linalg.norm(matrix))
 
