@@ -12,9 +12,9 @@ from attlas.core.errors import extras
 
 ROOT = Path(__file__).parents[1]
 MOST_REQUIRED = 16
-MODULES_FOR_A_LEMMA = 54
-FILES_FOR_A_LEMMA = 39
-MODULES_FOR_LEMMA_12 = 116
+MODULES_FOR_A_LEMMA = 55
+FILES_FOR_A_LEMMA = 40
+MODULES_FOR_LEMMA_12 = 117
 PAPERS = tuple(path.name for path in (ROOT / "papers").iterdir() if (path / "__init__.py").exists())
 LEMMA = '''
 import jax.numpy as jnp

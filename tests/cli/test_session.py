@@ -1,13 +1,21 @@
 """A machine on which everything would fail for one reason is refused in one line."""
 
+import os
 import subprocess
 import sys
+import time
+from pathlib import Path
 
 import pytest
 
+from attlas._files.bounded_cache import STAMP
+from attlas._jax.processes import is_whole_program, worker_variables
 from attlas.cli import main as command_line
 from attlas.cli.session import jax_refusal, require_machine
 from attlas.core.errors import UserError
+from attlas.projects.places import TRUST
+
+PROGRAM = "import jax; print(jax.jit(lambda x: jax.numpy.sin(x) + 1)(jax.numpy.ones(3)))"
 
 
 @pytest.mark.parametrize(
@@ -25,6 +33,40 @@ def test_a_folder_that_cannot_be_used_is_named(monkeypatch, tmp_path, variable, 
     monkeypatch.setenv(variable, str(tmp_path / "file" / "below"))
     with pytest.raises(UserError, match=said):
         require_machine()
+
+
+def test_a_cache_of_another_user_is_refused_unless_trusted(monkeypatch, tmp_path):
+    monkeypatch.setenv("ATTLAS_CACHE", str(tmp_path))
+    monkeypatch.delenv("JAX_COMPILATION_CACHE_DIR", raising=False)
+    require_machine()
+    monkeypatch.setattr("os.geteuid", lambda: 12345)
+    with pytest.raises(UserError, match=r"belongs to another user.*ATTLAS_CACHE=DIR.*--trust"):
+        require_machine()
+    monkeypatch.setenv(TRUST, "1")
+    require_machine()
+
+
+def test_a_damaged_program_is_compiled_again_and_replaced(monkeypatch, tmp_path):
+    monkeypatch.setenv("ATTLAS_CACHE", str(tmp_path))
+    monkeypatch.delenv("JAX_COMPILATION_CACHE_DIR", raising=False)
+
+    def compiled() -> tuple[str, dict[Path, bytes]]:
+        require_machine()
+        done = subprocess.run(
+            [sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=True,
+            env={**os.environ, **worker_variables(1)},
+        )  # fmt: skip
+        return done.stderr, {path: path.read_bytes() for path in tmp_path.rglob("*-cache")}
+
+    said, whole = compiled()
+    assert (said, bool(whole), all(map(is_whole_program, whole.values()))) == ("", True, True)
+    for path, content in whole.items():
+        path.write_bytes(content[:-9])
+    for path in (*whole, tmp_path / "compiled" / STAMP):
+        os.utime(path, (time.time() - 100,) * 2)
+    assert compiled()[0] == ""
+    assert compiled()[1].keys() == whole.keys()
+    assert all(map(is_whole_program, compiled()[1].values()))
 
 
 def test_a_home_that_is_no_folder_is_named(monkeypatch):

@@ -55,14 +55,12 @@ def require_machine() -> None:
     """Refuse, in one line, a machine on which every claim and cell would fail.
 
     Raises:
-        UserError: if the cache of compiled programs or the folder of temporary files cannot be
-            written, or JAX does not start under the variables that the user has set.
+        UserError: if the cache of compiled programs belongs to another user, if it or the folder of
+            temporary files cannot be written, or if JAX does not start under the variables that the
+            user has set.
     """
-    from attlas._jax.processes import compile_cache
-
     if "JAX_COMPILATION_CACHE_DIR" not in os.environ:
-        remedy = "name another with ATTLAS_CACHE=DIR"
-        _require_folder("the cache of compiled programs", compile_cache(), remedy)
+        _require_cache()
     if "TMPDIR" in os.environ:
         folder = Path(os.environ["TMPDIR"])
         if not folder.is_dir():
@@ -71,6 +69,22 @@ def require_machine() -> None:
     refusal = jax_refusal()
     if refusal:
         raise UserError(f"{refusal}: unset the variable")
+
+
+def _require_cache() -> None:
+    """Prepare the cache of compiled programs, which are code: that of another user is refused."""
+    from attlas._files.bounded_cache import tidy_entries
+    from attlas._jax.processes import CACHE_BYTES, CACHE_END, compile_cache, is_whole_program
+    from attlas.projects.places import current_users, is_theirs
+
+    folder, remedy = compile_cache(), "name another with ATTLAS_CACHE=DIR"
+    _require_folder("the cache of compiled programs", folder, remedy)
+    if not is_theirs(folder, current_users()):
+        raise UserError(
+            f"the cache of compiled programs {folder} belongs to another user, whose programs "
+            f"would run here: {remedy}, or say `attlas --trust`"
+        )
+    tidy_entries(folder, CACHE_END, CACHE_BYTES, is_whole_program)
 
 
 def _require_folder(what: str, folder: Path, remedy: str) -> None:
