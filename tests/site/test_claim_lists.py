@@ -3,6 +3,7 @@
 import dataclasses
 
 from attlas.claims.claim import Kind
+from attlas.claims.proof import Proof
 from attlas.claims.verdict import (
     ChallengeReport,
     CheckReport,
@@ -27,6 +28,9 @@ def report(claim, outcome=Outcome.SUPPORTED, detection=(), challenge=None, **num
     )
 
 
+PROOF = Proof("expansion", "for all real x", {}, "", {}, "")
+
+
 def told(entries):
     return [[listed.note for listed in each.claims] for each in claim_lists(entries)]
 
@@ -45,8 +49,10 @@ def test_what_holds_is_told_apart_by_what_a_stronger_statement_would_meet(claims
         entry(one, report(one, detection=(1e-9, 0.75), tightness=1.0)),
         entry(one, report(one, detection=(1.0,))),
         entry(limit, report(limit)),
+        entry(exact, dataclasses.replace(report(exact, detection=(1e-13,)), proof=PROOF)),
     ]
-    attained, tested, consistent, vacuous, without, refuted, undecided = told(entries)
+    proved, attained, tested, consistent, vacuous, without, refuted, undecided = told(entries)
+    assert proved == ["proved by expansion for all real x"]
     assert attained == ["best ratio 1, not attacked", "best ratio 0.996", "exact up to rounding"]
     assert tested == ["best ratio 0.75, not attacked"]
     assert consistent == ["best ratio 0.25, not attacked"]
@@ -73,7 +79,7 @@ def test_what_does_not_hold_and_what_is_not_decided_say_why(claims):
         entry(one, unsound),
     ]
     *holding, refuted, undecided = told(entries)
-    assert holding == [[]] * 5
+    assert holding == [[]] * 6
     attacked = "counterexample by the attack, ratio 1.25, proved by interval arithmetic"
     assert refuted == [attacked, "the reason", "as expected"]
     changed = "changed since it was checked on 2026-11-21"

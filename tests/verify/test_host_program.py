@@ -213,7 +213,6 @@ def test_other_kinds_are_decided_as_in_jax():
     for claim in (square, vanishes, often):
         report = check(claim)
         assert (report.verdict.outcome, report.defects) == (Outcome.SUPPORTED, ()), report.verdict
-    assert "plain NumPy" in check(square).verdict.reason or "sympy" not in str(check(square))
 
 
 def test_power_and_certificates_know_the_backend():

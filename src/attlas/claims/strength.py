@@ -45,6 +45,8 @@ def outcome_words(report: CheckReport) -> str:
         'supported (tested), ratio 0.75'
     """
     word, ratio = _WORDS[report.verdict.outcome], report.ratio
+    if report.strength is Strength.PROVED:
+        return f"{word} ({report.strength})"
     if ratio is None:
         return word
     word = f"{word} ({report.strength})"
@@ -82,7 +84,7 @@ def detection_sentences(limits: Limits) -> Iterator[str]:
 
 
 def strength_sentences(report: CheckReport) -> Iterator[str]:
-    """Sentences on the constant and the exponents that would be detected, and on the attack.
+    """Sentences on the proof, on the errors that would be detected, and on the attack.
 
     Examples:
         >>> from attlas.claims.verdict import CheckReport, Outcome, Verdict
@@ -90,6 +92,8 @@ def strength_sentences(report: CheckReport) -> Iterator[str]:
         >>> list(strength_sentences(CheckReport(*report, detection=(0.25,), exponents={"n": None})))
         ['detects errors of the right side from 25 %', 'no exponent of n is tested']
     """
+    if report.proof is not None:
+        yield report.proof.sentence()
     yield from detection_sentences(limits_of(report))
     for name, limit in report.exponents.items():
         if limit is None:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Self, TypeVar
 import numpy as np
 
 if TYPE_CHECKING:
+    from attlas.claims.proof import Proof
     from attlas.claims.shrunk_witness import ShrunkWitness
 
 T = TypeVar("T")
@@ -41,7 +42,8 @@ class Strength(StrEnum):
     r"""How sharp the test of a supported bound was: by which factor it could be smaller unnoticed.
 
     The ratio is the largest left / right of an instance of the check or its search, in that
-    component of the sides where it is least. A bound is
+    component of the sides where it is least. A statement with a proof is proved, on the domain that
+    the proof names; what instances alone support never is. Any other bound is
 
     - attained, where the ratio is above 0.9;
     - tested, where it is above 1/2, so that a factor of 2 would be noticed;
@@ -58,6 +60,7 @@ class Strength(StrEnum):
         ['attained', 'tested', 'consistent', 'consistent', 'vacuous']
     """
 
+    PROVED = "proved"
     ATTAINED = "attained"
     TESTED = "tested"
     CONSISTENT = "consistent"
@@ -232,6 +235,7 @@ class CheckReport:
         provenance: of the statement, where the report was made by a check of it.
         undeclared: files that were read and that `source` does not cover, by their paths.
         shrunk: a simpler instance that violates, of a claim that was not expected to be violated.
+        proof: a proof of the claim as it is in these sources.
     """
 
     claim: str
@@ -250,6 +254,7 @@ class CheckReport:
     provenance: Provenance | None = field(default=None, compare=False)
     shrunk: "ShrunkWitness | None" = field(default=None, compare=False)
     undeclared: tuple[str, ...] = field(default=(), compare=False)
+    proof: "Proof | None" = field(default=None, compare=False)
 
     def __repr__(self) -> str:
         from attlas.claims.report_text import report_text
@@ -275,6 +280,9 @@ class CheckReport:
     @property
     def strength(self) -> Strength | None:
         """The level of a supported claim, None where none applies."""
+        broken = self.challenge is not None and self.challenge.violated
+        if self.proof is not None and self.verdict.outcome is Outcome.SUPPORTED and not broken:
+            return Strength.PROVED
         return None if self.ratio is None else Strength.of(self.ratio)
 
     @property

@@ -2,7 +2,8 @@
 
 import datetime
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -142,7 +143,8 @@ def _unchanged(
     stored = unchanged_reports(store, claims, inputs)
     now = datetime.datetime.now(datetime.UTC)
     ages = {name: now - finished for name, (_, finished) in stored.items()}
-    return {name: [report] for name, (report, _) in stored.items()}, ages
+    with_proof = _proofs(store, claims)
+    return {name: [with_proof(report)] for name, (report, _) in stored.items()}, ages
 
 
 def _stored_reports(
@@ -159,8 +161,10 @@ def _stored_reports(
     reports: dict[str, list[CheckReport]] = {claim.name: [] for claim in claims}
     by_name = {claim.name: claim for claim in claims}
     file, is_same = "", False
+    with_proof = _proofs(store, claims)
     with progress_bar("claims") as step:
-        for report, worker_environment in checked:
+        for plain_report, worker_environment in checked:
+            report = with_proof(plain_report)
             claim = by_name[report.claim]
             if claim.place[0] != file:  # the reports of one file come together
                 file, is_same = claim.place[0], inputs is not None and inputs.package_is_same()
@@ -171,6 +175,19 @@ def _stored_reports(
             reports[report.claim].append(report)
             step(seeds * len(claims))
     return reports
+
+
+def _proofs(store: "Store", claims: "Sequence[Claim]") -> "Callable[[CheckReport], CheckReport]":
+    """What adds the stored proof of its claim to a report."""
+    from attlas.experiments.store import published_store
+
+    papers = {claim.paper for claim in claims}
+    folders = [each.root / "proofs" for each in (store, published_store()) if each is not None]
+    if not any((folder / paper).is_dir() for folder in folders for paper in papers):
+        return lambda report: report
+    from attlas.experiments.proofs import read_proofs, with_proof
+
+    return partial(with_proof, proofs=read_proofs(store, [claim.name for claim in claims]))
 
 
 def _requested(*paths: Path | None) -> "CheckFiles | None":

@@ -12,15 +12,15 @@ if TYPE_CHECKING:  # the import takes 0.1 s, which a run with nothing to read ca
     from jsonschema.protocols import Validator
 
 
-NAMES = ("record", "verdict", "witness", "check", "audit")
+NAMES = ("record", "verdict", "witness", "proof", "check", "audit")
 
 
 def schema(name: str) -> dict[str, Any]:
     """One JSON Schema (draft 2020-12) as plain JSON.
 
     Args:
-        name: "record", "verdict", "witness" or "audit" for files of a results folder, "check"
-            for the output of `attlas check --json`; `attlas audit --json` writes an "audit".
+        name: "record", "verdict", "witness", "proof" or "audit" for files of a results folder,
+            "check" for the output of `attlas check --json`. `attlas audit --json` writes "audit".
 
     Examples:
         >>> schema("record")["$id"]

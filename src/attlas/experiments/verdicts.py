@@ -74,6 +74,7 @@ def report_document(report: CheckReport) -> dict[str, Any]:
         "seconds": float(report.seconds),
         "defects": list(report.defects),
         "shrunk": None if report.shrunk is None else report.shrunk.document(),
+        "proof": None if report.proof is None else report.proof.document(),
     }
 
 
@@ -149,7 +150,7 @@ def stored_report(store: Store, claim: str) -> tuple[CheckReport, dict[str, Any]
 
 
 def read_reports(store: Store) -> tuple[tuple[CheckReport, dict[str, Any]], ...]:
-    """The latest good report of each claim, in order of their names, with its environment.
+    """The latest good report of each claim, with its environment and the proof of its sources.
 
     Damaged reports are named in `store.notes` and skipped, not moved. The environment has code
     hash, versions, commit, device and time.
@@ -167,7 +168,10 @@ def read_reports(store: Store) -> tuple[tuple[CheckReport, dict[str, Any]], ...]
                     reports.append(_report(folder, slug, *pair))
             except Damaged as damage:
                 store.note(f"{damage}: ignored; check the claim again to replace it")
-    return tuple(reports)
+    from attlas.experiments.proofs import read_proofs, with_proof
+
+    proofs = read_proofs(store, [report.claim for report, _ in reports])
+    return tuple((with_proof(report, proofs), metadata) for report, metadata in reports)
 
 
 @runtime_checkable

@@ -37,6 +37,8 @@ class ClaimList(NamedTuple):
 
 
 _ABOUT = {
+    Strength.PROVED: "A proof holds for all arrays of the domain that it names, and was checked "
+    "again by another evaluation.",
     Strength.ATTAINED: "On some instance the left side is above 0.9 of the right side, in each "
     "component, or the two are equal up to rounding.",
     Strength.TESTED: "A right side that is smaller by a factor of 2 would not have passed.",
@@ -61,10 +63,10 @@ _OTHERS = (
 
 
 def claim_lists(entries: Iterable[ClaimEntry]) -> tuple[ClaimList, ...]:
-    """Sort claims by the result of their last check into seven lists, which may be empty.
+    """Sort claims by the result of their last check into eight lists, which may be empty.
 
     Examples:
-        >>> [group.title for group in claim_lists([])][2:5]
+        >>> [group.title for group in claim_lists([])][3:6]
         ['Holds, consistent', 'Holds, vacuous', 'Holds, states no constant']
     """
     heads = [(f"Holds, {level}", about, level) for level, about in _ABOUT.items()]
@@ -99,6 +101,8 @@ def _placed(entry: ClaimEntry) -> tuple[str, str]:
         return refuted, _counterexample(report)
     if report.strength is None:
         return without, f"decided as {entry.claim.kind.rule.noun}"
+    if report.proof is not None:
+        return f"Holds, {report.strength}", report.proof.sentence()
     exact = "exact up to rounding" if entry.claim.kind.rule.equality else ""
     ratio = f"best ratio {plain_number(report.ratio)}{_unattacked(entry)}"
     return f"Holds, {report.strength}", exact or ratio

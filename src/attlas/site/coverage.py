@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
 from attlas.claims.todo import Todo
-from attlas.claims.verdict import CheckReport
+from attlas.claims.verdict import CheckReport, Strength
 from attlas.core.errors import UserError
 from attlas.experiments.store import Store
 from attlas.experiments.verdicts import Defined, is_current, read_reports
@@ -160,7 +160,7 @@ def _state(
     if defects:
         return Row(statement, State.FAILED, names, defects[0])
     verdicts = [report.verdict for _, report in of if report]
-    proved = all("; proved" in verdict.reason for verdict in verdicts)
+    proved = all(report and report.strength is Strength.PROVED for _, report in of)
     outcomes = ", ".join(dict.fromkeys(str(verdict.outcome) for verdict in verdicts))
     return Row(statement, State.PROVED if proved else State.EXECUTED, names, outcomes)
 

@@ -79,7 +79,7 @@ def check(
         holds, sides = program(batch)
         evidence = gather(claim, holds, sides[0], batch=batch)
         verdict, evidence = decided(claim, evidence, batch, alpha=alpha, seed=seed)
-        verdict = _with_more(claim, _with_witness(verdict, batch), program, batch, stored)
+        verdict = _with_stored(claim, _with_witness(verdict, batch), program, batch, stored)
         verdict, exponents = _at_other_sizes(claim, verdict, evidence, batch, (alpha, seed))
         tried, controls = _controls(claim, program, batch, (holds, sides), alpha=alpha, seed=seed)
         places = uncontrolled(claim, evidence, controls, alpha)
@@ -106,18 +106,14 @@ def check(
     )
 
 
-def _with_more(
+def _with_stored(
     claim: Claim, verdict: Verdict, program: Program, batch: Batch, stored: Witness | None
 ) -> Verdict:
-    """The verdict after a stored instance was evaluated, and with the proof of an identity."""
+    """The verdict after a stored instance was evaluated."""
     if stored is not None:
         from attlas.verify.stored import replayed, with_stored
 
         verdict = with_stored(claim, verdict, replayed(claim, program, batch, stored))
-    if claim.kind.rule.equality:
-        from attlas.verify.symbolic import with_proof
-
-        verdict = with_proof(claim, verdict, batch)
     return verdict
 
 

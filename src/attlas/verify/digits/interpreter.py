@@ -120,10 +120,11 @@ def _applied(precision: Precision, equation: Any, inputs: list[Any]) -> list[Any
         return [_selected(precision, *inputs)]
     if name in movement.MOVES:
         return movement.moved(precision, equation, inputs)
-    if name not in RULES:
+    rules = RULES if precision.rules is None else precision.rules
+    if name not in rules:
         raise Unconfirmed(f"the operation '{name}' has no rule in digits")
     try:
-        value = RULES[name](precision, details, *inputs)
+        value = rules[name](precision, details, *inputs)
     except (ArithmeticError, ValueError, precision.ctx.NoConvergence) as error:
         raise Unconfirmed(f"the operation '{name}' fails in digits: {in_short(error)}") from error
     return value if isinstance(value, list) else [value]

@@ -1,6 +1,6 @@
 """One precision: numbers of mpmath, arrays of them, and a budget of operations."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -24,12 +24,15 @@ class Precision:
         ctx: the context of mpmath, which no other code shares.
         digits: number of decimal digits.
         left: operations that the budget still allows.
+        rules: operations in the place of those of mpmath's numbers, by name; None for these.
 
     Examples:
         >>> sixty = Precision(60)
         >>> str(sixty.real(sixty.exact(0.1)[()]))[:24]
         '0.1000000000000000055511'
     """
+
+    rules: Mapping[str, Callable[..., Any]] | None = None
 
     def __init__(self, digits: int, operations: int = 2**22):
         # Imported here: a check in which nothing is violated does not need it.

@@ -1,0 +1,50 @@
+"""A proof of a claim: how it is proved, where, what one has to trust, and what checks it again."""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, Self
+
+
+@dataclass(frozen=True)
+class Proof:
+    """A proof that a claim holds on a domain, and not only on instances.
+
+    Attributes:
+        method: "expansion" or "random evaluation".
+        domain: for what it is proved, as a sentence.
+        where: the same as plain JSON: signs and shapes of the arrays, entries that never vary,
+            values of what stays a number.
+        trusted: what one has to trust, as a sentence.
+        certificate: plain JSON with which the proof is checked again.
+        source: sha256 of the sources that define the claim, as they were when it was proved.
+    """
+
+    method: str
+    domain: str
+    where: Mapping[str, Any]
+    trusted: str
+    certificate: Mapping[str, Any]
+    source: str
+
+    def document(self) -> dict[str, Any]:
+        """The proof as plain JSON.
+
+        Examples:
+            >>> Proof("expansion", "for all real x", {}, "", {}, "").document()["method"]
+            'expansion'
+        """
+        return asdict(self)
+
+    @classmethod
+    def read(cls, document: Mapping[str, Any]) -> Self:
+        """A proof from what `document` gave."""
+        return cls(**document)
+
+    def sentence(self) -> str:
+        """What is proved and how, in one sentence without its full stop.
+
+        Examples:
+            >>> Proof("expansion", "for all real x", {}, "", {}, "").sentence()
+            'proved by expansion for all real x'
+        """
+        return f"proved by {self.method} {self.domain}"

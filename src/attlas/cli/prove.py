@@ -1,0 +1,96 @@
+"""`attlas prove`: proofs of claims, stored beside their verdicts."""
+
+import os
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from attlas.cli.check import EXIT_DEFECTS
+from attlas.cli.session import require_machine, session_of
+
+if TYPE_CHECKING:
+    from attlas.claims.claim import Claim
+    from attlas.claims.proof import Proof
+    from attlas.experiments.store import Store
+
+
+def prove(
+    context: typer.Context,
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[CLAIM, PAPER or PLACE]...",
+            help="By default the current project, or everything.",
+        ),
+    ] = None,
+    recheck: Annotated[
+        bool, typer.Option("--recheck", help="Check the stored proofs again, in digits.")
+    ] = False,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the random points.")] = 0,
+) -> None:
+    """Prove identities by exact algebra; a line for each claim without a proof says why."""
+    require_machine()  # before JAX is imported
+    from attlas._jax.processes import checker_variables
+
+    os.environ.update(checker_variables(1))
+    from attlas.experiments.proofs import FOLDER
+    from attlas.experiments.store import Store
+    from attlas.verify.registry import find_claims
+
+    claims = find_claims(names or ())
+    store = Store(session_of(context).results)
+    if recheck:
+        _recheck(store, claims, seed)
+        return
+    store.prepare(FOLDER)
+    _prove(store, claims, seed)
+
+
+def _prove(store: "Store", claims: "list[Claim] | tuple[Claim, ...]", seed: int) -> None:
+    from collections import Counter
+
+    from attlas.claims.proof import Proof
+    from attlas.display.terminal import say
+    from attlas.experiments.proofs import forget_proof, write_proof
+    from attlas.verify.proofs.prover import prove as proof_of
+
+    methods: Counter[str] = Counter()
+    for claim in claims:
+        result = proof_of(claim, seed=seed)
+        if isinstance(result, Proof):
+            methods[result.method] += 1
+            write_proof(store, claim.name, result)
+            say(f"{claim.name}: {result.sentence()}")
+        else:
+            forget_proof(store, claim.name)
+            say(f"{claim.name}: not proved: {result}")
+    counted = ", ".join(f"{n} by {method}" for method, n in sorted(methods.items()))
+    say(f"{methods.total()} of {len(claims)} proved{': ' if counted else ''}{counted}")
+
+
+def _recheck(store: "Store", claims: "list[Claim] | tuple[Claim, ...]", seed: int) -> None:
+    from attlas.display.terminal import say
+    from attlas.experiments.proofs import read_proofs
+
+    proofs = read_proofs(store, [claim.name for claim in claims])
+    wrong = 0
+    for claim in claims:
+        if claim.name in proofs:
+            why = _why_not(claim, proofs[claim.name], seed)
+            wrong += bool(why)
+            say(f"{claim.name}: {why or proofs[claim.name].sentence()}")
+    for note in store.notes:
+        typer.echo(f"attlas: {note}", err=True)
+    say(f"{len(proofs) - wrong} of {len(proofs)} proofs confirmed")
+    if wrong:
+        raise typer.Exit(EXIT_DEFECTS)
+
+
+def _why_not(claim: "Claim", proof: "Proof", seed: int) -> str:
+    from attlas.experiments.proofs import is_stale
+    from attlas.verify.proofs.recheck import recheck
+
+    if is_stale(claim, proof):
+        return "the proof is stale: the claim's sources have changed, prove it again"
+    why = recheck(claim, proof, seed=seed)
+    return f"the proof is not confirmed: {why}" if why else ""

@@ -1,0 +1,1 @@
+"""Proofs of claims: identities by exact algebra, checked again in digits."""

@@ -1,0 +1,351 @@
+r"""Signs, powers, exponentials, logarithms and extremes of elements, by cases where signs differ.
+
+A sign that does not follow from positive atoms is a case: an evaluation that asks for it ends in
+`CaseError`, and is done again for each sign (`attlas.verify.proofs.cases`). An atom whose sign is
+decided is written as plus or minus a positive atom from then on.
+"""
+
+import dataclasses
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from attlas.verify.proofs import polynomials as poly
+from attlas.verify.proofs.elements import Atom, Element, Field, LargeError, NotProvedError
+from attlas.verify.proofs.nodes import Node
+from attlas.verify.proofs.polynomials import Number, Polynomial
+
+_LARGEST_PRIME = 1000
+"""Integers under roots and logarithms are factorised by primes below this."""
+
+
+class CaseError(Exception):
+    """An evaluation needs the sign of what the text names."""
+
+
+class UndefinedError(Exception):
+    """A side is not defined in this case."""
+
+
+class OpaqueError(Exception):
+    """An evaluation looks into a maximum that it took for an unknown number."""
+
+
+@dataclass(eq=False)
+class Functions:
+    """The functions of one evaluation.
+
+    Attributes:
+        signs: the signs of this case, by the name of what has them.
+        split_extremes: whether a maximum is one of its operands, by cases; else it is an atom.
+        excluded: what this evaluation assumed not to vanish in a comparison, by name.
+        degrees: bound on the sum of the degrees of what was taken as equal.
+    """
+
+    field: Field
+    signs: Mapping[str, int] = dataclasses.field(default_factory=dict)
+    split_extremes: bool = False
+    excluded: dict[str, Element] = dataclasses.field(default_factory=dict)
+    degrees: int = 0
+
+    def sign(self, a: Node, strict: bool = True) -> int:
+        """The sign of an element, by its atoms and factors or as this case says.
+
+        Args:
+            strict: whether a sum of squares that may vanish somewhere is noted as excluded.
+
+        Raises:
+            CaseError: if the sign is not known yet.
+        """
+        if a.number is not None:
+            return (a.number > 0) - (a.number < 0)
+        self._compared(a)
+        if a.is_zero():
+            return 0
+        try:
+            return self._sign(a.expanded(), strict)
+        except LargeError:
+            raise NotProvedError("the sign of a large expression decides a case") from None
+
+    def _compared(self, a: Node) -> None:
+        """Count the degree of what is taken as zero where it vanishes at the point."""
+        self.degrees += sum(a.degrees)
+
+    def _canonical(self, a: Node) -> tuple[int, int]:
+        """The value of an expression or of its negative, and which of them."""
+        other = self.field.point.prime - a.value
+        return (a.value, 1) if a.value < other else (other, -1)
+
+    def _large(self, name: str, a: int, positive: bool, exponent: Number = 1) -> Node:
+        """A function of an expression that is not expanded, as an atom."""
+        if self.field.exact:
+            raise LargeError("its expressions have too many terms")
+        atom = Atom(f"{name}<{a:x}>", positive, "large", a if name == "base" else None)
+        return Node.of(self.field.symbol(atom, exponent))
+
+    def _sign(self, a: Element, strict: bool) -> int:
+        if not a.top:
+            return 0
+        coefficient, common, number = self.field.split(a.top)
+        result = 1 if coefficient > 0 else -1
+        for atom, exponent in common:
+            result *= self._sign_of_atom(atom, exponent, strict)
+        for factor, exponent in (*a.below, *(((number, 1),) if number is not None else ())):
+            result *= self._sign_of_factor(factor, strict) if exponent % 2 else 1
+        return result
+
+    def _sign_of_atom(self, number: int, exponent: Number, strict: bool) -> int:
+        atom = self.field.atoms[number]
+        if strict:
+            self._exclude(number)
+        if atom.positive:
+            return 1
+        return 1 if exponent % 2 == 0 else self._decided(atom.name, {((number, 1),): 1})
+
+    def _sign_of_factor(self, number: int, strict: bool) -> int:
+        factor = self.field.factors[number]
+        if all(c > 0 and all(self._is_square(*part) for part in t) for t, c in factor.items()):
+            if strict and not self._never_vanishes(factor):
+                self.excluded[self.field.text(factor)] = Element(self.field, factor)
+            return 1
+        return self._decided(self.field.text(factor), factor)
+
+    def _exclude(self, number: int) -> None:
+        """Note that an atom is assumed not to vanish, unless it never does."""
+        atom = self.field.atoms[number]
+        if atom.kind in ("extreme", "large"):
+            raise OpaqueError(atom.name)
+        if atom.kind == "root" and not self._never_vanishes(atom.meaning):
+            self.excluded[self.field.text(atom.meaning)] = Element(self.field, atom.meaning)
+        elif not atom.positive:
+            self.excluded[atom.name] = self.field.symbol(atom)
+
+    def _never_vanishes(self, factor: Polynomial) -> bool:
+        """Whether a factor has no negative term, and one without squares that may vanish."""
+        atoms = self.field.atoms
+        return all(
+            c > 0 and all(self._is_square(*part) for part in t) for t, c in factor.items()
+        ) and any(
+            all(atoms[k].positive and atoms[k].kind in ("input", "exp") for k, _ in t)
+            for t in factor
+        )
+
+    def _is_opaque(self, a: Polynomial) -> bool:
+        atoms = self.field.atoms
+        return any(atoms[k].kind in ("extreme", "large") for term in a for k, _ in term)
+
+    def _is_square(self, atom: int, exponent: Number) -> bool:
+        return self.field.atoms[atom].positive or exponent % 2 == 0
+
+    def _decided(self, name: str, a: Polynomial) -> int:
+        if self._is_opaque(a):
+            raise OpaqueError(name)
+        if name not in self.signs:
+            raise CaseError(name)
+        self.excluded[name] = Element(self.field, a)
+        return self.signs[name]
+
+    def is_zero(self, a: Any) -> bool:
+        """Whether an element is zero everywhere; where it vanishes elsewhere is excluded."""
+        if isinstance(a, float) or a.number is not None:
+            return not isinstance(a, float) and a.number == 0
+        self._compared(a)
+        if a.is_zero():
+            return True
+        try:
+            _, common, number = self.field.split(a.expanded().top)
+        except LargeError:
+            raise NotProvedError("a large expression is compared") from None
+        for atom, _ in common:
+            self._exclude(atom)
+        if number is not None:
+            factor = self.field.factors[number]
+            if self._is_opaque(factor):
+                raise OpaqueError(self.field.text(factor))
+            self.excluded[self.field.text(factor)] = Element(self.field, factor)
+        return False
+
+    def compare(self, a: Any, b: Any) -> int:
+        """The sign of a - b; infinities are beyond every element."""
+        if isinstance(a, float) or isinstance(b, float):
+            low, high = (v if isinstance(v, float) else 0.0 for v in (a, b))
+            return (low > high) - (low < high)
+        return self.sign(a - b)
+
+    def _positive_parts(self, a: Element) -> list[tuple[Polynomial, Number]]:
+        """Positive polynomials whose powers have the product a: primes, atoms and factors.
+
+        Raises:
+            UndefinedError: if a is not positive in this case.
+        """
+        if not a.top or self._sign(a, strict=False) <= 0:
+            raise UndefinedError
+        coefficient, common, number = self.field.split(a.top)
+        parts: list[tuple[Polynomial, Number]] = [*_primes(abs(Fraction(coefficient)))]
+        for atom, exponent in common:
+            symbol = self.field.atoms[atom]
+            base: Polynomial = {((atom, 1),): 1}
+            if symbol.kind == "root":
+                base = symbol.meaning
+            elif not symbol.positive:  # the root of a square is an absolute value
+                base = {((atom, 1),): self._decided(symbol.name, base)}
+            parts.append((base, exponent))
+        factors = [(n, -e) for n, e in a.below] + ([(number, 1)] if number is not None else [])
+        for n, exponent in factors:
+            factor = self.field.factors[n]
+            sign = self._sign_of_factor(n, strict=False)
+            parts.append((factor if sign > 0 else {t: -c for t, c in factor.items()}, exponent))
+        return parts
+
+    def power(self, a: Node, exponent: Number) -> Node:
+        """A power with a rational exponent, of a positive base unless the exponent is whole."""
+        if exponent.denominator == 1:
+            return a.to_the(int(exponent))
+        if a.number == 0 and exponent > 0:
+            return a
+        try:
+            return self._power(a.expanded(), exponent)
+        except LargeError:
+            return self._large("base", a.value, True, exponent)
+
+    def _power(self, a: Element, exponent: Number) -> Node:
+        result = Node.constant(self.field, 1)
+        for base, times in self._positive_parts(a):
+            total = Fraction(times) * exponent
+            atom = _single_atom(base)
+            if atom is not None and self.field.atoms[atom].positive:
+                symbol = Element(self.field, {((atom, poly.whole(total)),): 1})
+                result = result * Node.of(symbol)
+                continue
+            steps = math.floor(total)
+            result = result * Node.of(Element(self.field, base)).to_the(steps)
+            if total != steps:
+                result = result * Node.of(self.field.root(base, total - steps))
+        return result
+
+    def exp(self, a: Any) -> Node:
+        """The exponential, as powers of those of the terms of the exponent."""
+        if isinstance(a, float):
+            if a > 0:
+                raise NotProvedError("the exponential of an infinity")
+            return Node.constant(self.field, 0)
+        try:
+            return self._exp(a.expanded())
+        except LargeError:
+            size, sign = self._canonical(a)
+            return self._large("exp", size, True, sign)
+
+    def _exp(self, a: Element) -> Node:
+        result = Node.constant(self.field, 1)
+        for term, coefficient in a.top.items():
+            if not a.below and len(term) == 1 and term[0][1] == 1:
+                atom = self.field.atoms[term[0][0]]
+                if atom.kind == "log":
+                    base = Element(self.field, atom.meaning)
+                    result = result * self._power_or_whole(base, coefficient)
+                    continue
+            exponent = Element(self.field, {term: 1}, a.below)
+            atom = Atom(f"exp({exponent.name})", True, "exp", exponent)
+            result = result * Node.of(self.field.symbol(atom, coefficient))
+        return result
+
+    def _power_or_whole(self, a: Element, exponent: Number) -> Node:
+        if exponent.denominator == 1:
+            return Node.of(a).to_the(int(exponent))
+        return self._power(a, exponent)
+
+    def log(self, a: Node) -> Node:
+        """The logarithm of a positive element, the sum of those of its parts."""
+        try:
+            return self._log(a.expanded())
+        except LargeError:
+            return self._large("log", a.value, False)
+
+    def _log(self, a: Element) -> Node:
+        total = self.field.number(0)
+        for base, times in self._positive_parts(a):
+            number = _single_atom(base)
+            atom = None if number is None else self.field.atoms[number]
+            if atom is not None and atom.kind == "exp":
+                total = total + atom.meaning * times
+                continue
+            log = Atom(f"log({self.field.text(base)})", False, "log", base)
+            total = total + self.field.symbol(log) * times
+        return Node.of(total)
+
+    def real_power(self, a: Node, exponent: Node) -> Node:
+        """A power of a positive base, exp(exponent log a), or a rational one."""
+        if exponent.number is not None:
+            return self.power(a, exponent.number)
+        return self.exp(exponent * self.log(a))
+
+    def absolute(self, a: Any) -> Any:
+        """The absolute value."""
+        if isinstance(a, float):
+            return abs(a)
+        try:
+            self.field.split(a.expanded().top or poly.constant(1))
+        except LargeError:
+            return self._large("abs", self._canonical(a)[0], False)
+        return -a if self.sign(a, strict=False) < 0 else a
+
+    def extreme(self, kind: str, a: Any, b: Any) -> Any:
+        """The larger or smaller of two: an atom, or one of them by cases."""
+        if isinstance(a, float) or isinstance(b, float):
+            first = self.compare(a, b) >= 0
+            return (a if first else b) if kind == "max" else (b if first else a)
+        difference = a - b
+        self._compared(difference)
+        if difference.is_zero():
+            return a
+        number = difference.number
+        if number is not None or self.split_extremes:
+            first = (number if number is not None else self.compare(a, b)) > 0
+            return (a if first else b) if kind == "max" else (b if first else a)
+        operands = sorted({name for v in (a, b) for name in self._operands(kind, v)})
+        atom = Atom(f"{kind}({', '.join(operands)})", False, "extreme", operands)
+        return Node.of(self.field.symbol(atom))
+
+    def _operands(self, kind: str, node: Node) -> list[str]:
+        """The names of what a maximum of maxima is of."""
+        try:
+            a = node.expanded()
+        except LargeError:
+            if self.field.exact:
+                raise
+            return [f"<{node.value:x}>"]
+        if not a.below and len(a.top) == 1:
+            ((term, coefficient),) = a.top.items()
+            number = _single_atom({term: coefficient})
+            if number is not None:
+                atom = self.field.atoms[number]
+                if atom.kind == "extreme" and atom.name.startswith(f"{kind}("):
+                    return atom.meaning
+        return [a.name]
+
+
+def _single_atom(a: Polynomial) -> int | None:
+    """The atom that a polynomial is, None if it is not one."""
+    if len(a) != 1:
+        return None
+    ((term, coefficient),) = a.items()
+    return term[0][0] if coefficient == 1 and len(term) == 1 and term[0][1] == 1 else None
+
+
+def _primes(number: Fraction) -> list[tuple[Polynomial, int]]:
+    """A positive rational number as powers of primes, and of what has no small prime."""
+    parts = []
+    for value, sign in ((number.numerator, 1), (number.denominator, -1)):
+        left, prime = value, 2
+        while left > 1 and prime < _LARGEST_PRIME:
+            times = 0
+            while left % prime == 0:
+                left, times = left // prime, times + 1
+            if times:
+                parts.append((poly.constant(prime), sign * times))
+            prime += 1
+        if left > 1:
+            parts.append((poly.constant(left), sign))
+    return parts

@@ -1,0 +1,125 @@
+"""Whether an instance lies where a claim is proved, by the numbers that a proof compares."""
+
+import math
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from attlas.verify.proofs.elements import Element, Field, NotProvedError
+from attlas.verify.proofs.identities import Case
+from attlas.verify.proofs.polynomials import Polynomial
+from attlas.verify.proofs.symbols import Domain, entry_name
+
+_NEAR = 1e-9
+"""A number of this size or less beside the largest of its terms counts as zero."""
+
+
+def covers(domain: Domain, cases: tuple[Case, ...], instance: Mapping[str, Any]) -> bool:
+    """Whether an instance lies in the domain of a proof and in one of its cases.
+
+    Args:
+        cases: those in which the claim is proved.
+
+    Raises:
+        NotProvedError: if a number that a case compares cannot be evaluated.
+    """
+    for name, sign in domain.signs.items():
+        array = np.asarray(instance[name])
+        fixed = domain.fixed[name]
+        if array.shape != domain.shapes[name] or (sign and not (sign * array > 0).all()):
+            return False
+        if not np.all(np.isnan(fixed) | (array == fixed)):
+            return False
+    numbers = {
+        entry_name(name, place): float(np.asarray(instance[name])[place])
+        for name in domain.signs
+        for place in np.ndindex(domain.shapes[name])
+    }
+    return any(_inside(domain, case, instance, numbers) for case in cases)
+
+
+def _inside(
+    domain: Domain,
+    case: Case,
+    instance: Mapping[str, Any],
+    numbers: Mapping[str, float],
+) -> bool:
+    values = domain.values[case.values]
+    if any(not np.array_equal(np.asarray(v), np.asarray(instance[k])) for k, v in values.items()):
+        return False
+    for name, element in case.excluded.items():
+        if name in numbers and name in case.signs:
+            if numbers[name] * case.signs[name] <= 0:
+                return False
+            continue
+        value, size = evaluated(element, numbers)
+        if not abs(value) > _NEAR * size or value * case.signs.get(name, value) <= 0:
+            return False
+    return True
+
+
+def evaluated(element: Element, numbers: Mapping[str, float]) -> tuple[float, float]:
+    """The value of an element and the sum of the sizes of its terms.
+
+    Args:
+        numbers: the entries of arrays by name.
+
+    Raises:
+        NotProvedError: if it has an atom without a value, or a logarithm or root of none.
+
+    Examples:
+        >>> from attlas.verify.proofs.elements import Atom
+        >>> from attlas.verify.proofs.points import Point
+        >>> field = Field(Point("0"))
+        >>> evaluated(field.symbol(Atom("x", False)) * 3, {"x": 2.0})
+        (6.0, 6.0)
+    """
+    atoms: dict[int, float] = {}
+    try:
+        return _quotient(element, numbers, atoms)
+    except (ValueError, OverflowError, ZeroDivisionError) as error:
+        raise NotProvedError(f"what it compares cannot be evaluated ({error})") from error
+
+
+def _quotient(
+    element: Element, numbers: Mapping[str, float], atoms: dict[int, float]
+) -> tuple[float, float]:
+    field = element.field
+    below = math.prod(
+        _sum(field, field.factors[n], numbers, atoms)[0] ** e for n, e in element.below
+    )
+    value, size = _sum(field, element.top, numbers, atoms)
+    return value / below, abs(size / below)
+
+
+def _sum(
+    field: Field, a: Polynomial, numbers: Mapping[str, float], atoms: dict[int, float]
+) -> tuple[float, float]:
+    total, size = 0.0, 0.0
+    for term, coefficient in a.items():
+        value = float(coefficient)
+        for atom, exponent in term:
+            value *= _atom(field, atom, numbers, atoms) ** float(exponent)
+        total, size = total + value, size + abs(value)
+    return total, size
+
+
+def _atom(
+    field: Field, number: int, numbers: Mapping[str, float], atoms: dict[int, float]
+) -> float:
+    if number in atoms:
+        return atoms[number]
+    atom: Any = field.atoms[number]
+    rules: dict[str, Callable[[], float]] = {
+        "input": lambda: (
+            abs(numbers[atom.name.strip("|")]) if atom.positive else numbers[atom.name]
+        ),
+        "exp": lambda: math.exp(_quotient(atom.meaning, numbers, atoms)[0]),
+        "log": lambda: math.log(_sum(field, atom.meaning, numbers, atoms)[0]),
+        "root": lambda: _sum(field, atom.meaning, numbers, atoms)[0],
+    }
+    if atom.kind not in rules:
+        raise NotProvedError("it compares a large expression")
+    atoms[number] = rules[atom.kind]()
+    return atoms[number]

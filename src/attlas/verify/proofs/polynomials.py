@@ -1,0 +1,184 @@
+r"""Sums of monomials with rational coefficients and rational exponents, exactly.
+
+A monomial is a sorted tuple of (atom, exponent), where an atom is the number of a symbol; exponents
+are integers or fractions, negative ones included. A polynomial is a dictionary from monomials to
+coefficients that are not zero. Nothing here knows what an atom stands for.
+"""
+
+from fractions import Fraction
+
+Number = int | Fraction
+Monomial = tuple[tuple[int, Number], ...]
+Polynomial = dict[Monomial, Number]
+
+ONE: Monomial = ()
+
+
+def whole(number: Number) -> Number:
+    """A fraction that is an integer as one: integers are faster.
+
+    Examples:
+        >>> whole(Fraction(6, 3)), whole(Fraction(1, 2))
+        (2, Fraction(1, 2))
+    """
+    return number.numerator if number.denominator == 1 else number
+
+
+def constant(number: Number) -> Polynomial:
+    """The polynomial of one number.
+
+    Examples:
+        >>> constant(0), constant(Fraction(4, 2))
+        ({}, {(): 2})
+    """
+    return {ONE: whole(number)} if number else {}
+
+
+def product(a: Monomial, b: Monomial) -> Monomial:
+    """The product of two monomials.
+
+    Examples:
+        >>> product(((0, 1), (1, 2)), ((0, -1), (2, 1)))
+        ((1, 2), (2, 1))
+    """
+    if not a or not b:
+        return a or b
+    exponents = dict(a)
+    for atom, exponent in b:
+        total = exponents.get(atom, 0) + exponent
+        if total:
+            exponents[atom] = whole(total)
+        else:
+            del exponents[atom]
+    return tuple(sorted(exponents.items()))
+
+
+def power(a: Monomial, exponent: Number) -> Monomial:
+    """A power of a monomial.
+
+    Examples:
+        >>> power(((0, 2),), Fraction(1, 2))
+        ((0, 1),)
+    """
+    return tuple((atom, whole(e * exponent)) for atom, e in a) if exponent else ONE
+
+
+def add(a: Polynomial, b: Polynomial, factor: Number = 1) -> Polynomial:
+    """The sum a + factor b.
+
+    Examples:
+        >>> add({ONE: 2}, {ONE: 1}, -2)
+        {}
+    """
+    total = dict(a)
+    for monomial, coefficient in b.items():
+        value = total.get(monomial, 0) + factor * coefficient
+        if value:
+            total[monomial] = whole(value)
+        else:
+            del total[monomial]
+    return total
+
+
+def multiply(a: Polynomial, b: Polynomial) -> Polynomial:
+    """The product.
+
+    Examples:
+        >>> x = {((0, 1),): 1}
+        >>> multiply(add(x, constant(1)), add(x, constant(-1)))
+        {((0, 2),): 1, (): -1}
+    """
+    if len(a) > len(b):
+        a, b = b, a
+    result: Polynomial = {}
+    for m, c in a.items():
+        for n, d in b.items():
+            monomial = product(m, n)
+            value = result.get(monomial, 0) + c * d
+            if value:
+                result[monomial] = value
+            else:
+                del result[monomial]
+    return {monomial: whole(value) for monomial, value in result.items()}
+
+
+def shift(a: Polynomial, monomial: Monomial, factor: Number = 1) -> Polynomial:
+    """The product with one monomial and a factor that is not zero.
+
+    Examples:
+        >>> shift({((0, 1),): 2}, ((0, -1),), Fraction(1, 2))
+        {(): 1}
+    """
+    if not monomial and factor == 1:
+        return a
+    return {product(m, monomial): whole(factor * c) for m, c in a.items()}
+
+
+def content(a: Polynomial) -> Monomial:
+    """The monomial of the least exponent of each atom, by which all terms are divisible.
+
+    Examples:
+        >>> content({((0, 2), (1, 1)): 1, ((0, 1),): 3})
+        ((0, 1),)
+    """
+    terms = iter(a)
+    least = dict(next(terms))
+    for term in terms:
+        exponents = dict(term)
+        least = {
+            atom: min(least.get(atom, 0), exponents.get(atom, 0)) for atom in {*least, *exponents}
+        }
+    return tuple(sorted((atom, e) for atom, e in least.items() if e))
+
+
+def leading(a: Polynomial) -> Monomial:
+    """The largest monomial in an order that products keep: of exponents, by rising atoms.
+
+    Examples:
+        >>> leading({((0, 1),): 1, ((1, 5),): 1, ((0, 1), (1, 1)): 1})
+        ((0, 1), (1, 1))
+    """
+    atoms = sorted({atom for term in a for atom, _ in term})
+
+    def key(term: Monomial) -> tuple[Number, ...]:
+        exponents = dict(term)
+        return tuple(exponents.get(atom, 0) for atom in atoms)
+
+    return max(a, key=key)
+
+
+def quotient(a: Polynomial, b: Polynomial, most: int) -> Polynomial | None:
+    """The quotient a / b if b divides a, by at most so many steps; else None.
+
+    Args:
+        a: dividend, of exponents that are not negative after its content is removed.
+        b: divisor whose content is 1.
+        most: steps, each of which gives a term of the quotient.
+
+    Examples:
+        >>> x = {((0, 1),): 1}
+        >>> square = multiply(add(x, constant(1)), add(x, constant(1)))
+        >>> quotient(square, add(x, constant(1)), 5), quotient(x, add(x, constant(1)), 5)
+        ({((0, 1),): 1, (): 1}, None)
+    """
+    common = content(a)
+    left = shift(a, power(common, -1))
+    atoms = sorted({atom for poly in (left, b) for term in poly for atom, _ in term})
+
+    def key(term: Monomial) -> tuple[Number, ...]:
+        exponents = dict(term)
+        return tuple(exponents.get(atom, 0) for atom in atoms)
+
+    head = max(b, key=key)
+    inverse = power(head, -1)
+    result: Polynomial = {}
+    while left:
+        most -= 1
+        first = max(left, key=key)
+        term = product(first, inverse)
+        if most < 0 or any(e < 0 for _, e in term):
+            return None
+        factor = whole(Fraction(left[first]) / b[head])
+        result[term] = factor
+        left = add(left, shift(b, term, factor), -1)
+    return shift(result, common)

@@ -1,0 +1,165 @@
+"""Proofs of claims, and the reason where there is none."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import jax
+import numpy as np
+
+from attlas.claims.claim import Claim
+from attlas.claims.proof import Proof
+from attlas.claims.verdict import Outcome
+from attlas.projects.loading import source_digest
+from attlas.verify.proofs.elements import NotProvedError
+from attlas.verify.proofs.guard import covers
+from attlas.verify.proofs.identities import Case, read_by, vanishes
+from attlas.verify.proofs.points import BITS
+from attlas.verify.proofs.recheck import recheck
+from attlas.verify.proofs.symbols import Domain, domain_of
+
+EXPANSION, EVALUATION = "expansion", "random evaluation"
+_TRUSTED = {
+    EXPANSION: "the tracing of JAX, and the exact arithmetic and the rules for exponentials, "
+    "logarithms, roots and signs of attlas.verify.proofs; a constant of the program that is the "
+    "float nearest to a fraction with a denominator of at most 1000 stands for that fraction",
+}
+_TRUSTED[EVALUATION] = (
+    f"{_TRUSTED[EXPANSION]}; and a random point modulo a random prime of {BITS} bits"
+)
+
+
+def prove(claim: Claim, *, seed: int = 0) -> Proof | str:
+    """Prove an identity on the domain that its sampler's draws declare.
+
+    Neither the claim nor one of its controls is evaluated in floats. A proof counts only if every
+    drawn instance lies in a case that is proved, no control is proved, and evaluations in digits
+    at other points agree.
+
+    Args:
+        seed: it gives the draws and the random points.
+
+    Returns:
+        The proof, or why there is none.
+
+    Examples:
+        >>> from attlas.claims.claim import Control
+        >>> from attlas.claims.statement import identity
+        >>> draw = lambda rng, count: {"x": rng.normal(size=count)}
+        >>> @identity(sample=draw, controls=[Control("no 2x", factor=0.0)])
+        ... def square(x, *, factor=2.0):
+        ...     "$$(x + 1)^2 = x^2 + 2x + 1$$"
+        ...     return (x + 1) ** 2, x**2 + factor * x + 1
+        >>> prove(square).sentence()
+        'proved by expansion for all real x, where both sides are defined'
+    """
+    if not claim.kind.rule.equality:
+        return "only identities have a method"
+    if claim.expect.outcome is not Outcome.SUPPORTED:
+        return "it is expected to be violated"
+    if claim.witness is not None:
+        return "it is about one stored instance"
+    if claim.backend == "numpy":
+        return "its function is plain NumPy"
+    with jax.enable_x64(True):
+        batch = dict(claim.draw(seed, claim.count))
+        if {"left", "right"} <= batch.keys():
+            return "its sides are computed outside of its program"
+        try:
+            return _proved(claim, batch, seed)
+        except NotProvedError as reason:
+            return str(reason)
+
+
+def _proved(claim: Claim, batch: Mapping[str, Any], seed: int) -> Proof:
+    instance = {name: value[0] for name, value in batch.items()}
+    read = read_by(claim, instance)
+    reasons = []
+    for discrete in (False, True):
+        try:
+            domain = domain_of(batch, read, discrete)
+            if discrete and domain.values == ({},):
+                break
+            return _on(claim, domain, instance, batch, seed)
+        except NotProvedError as reason:
+            reasons.append(str(reason))
+    raise NotProvedError(reasons[0])
+
+
+def _on(
+    claim: Claim,
+    domain: Domain,
+    instance: Mapping[str, Any],
+    batch: Mapping[str, Any],
+    seed: int,
+) -> Proof:
+    salt = f"{claim.name} {seed}"
+    cases = vanishes(claim, domain, instance, {}, salt)
+    _guard(claim, domain, cases, batch, seed)
+    for control in claim.controls:
+        if control.changes and _is_proved(claim, domain, instance, control.changes, salt):
+            raise NotProvedError(f"the control '{control.description}' would be proved too")
+    method = EVALUATION
+    try:
+        cases = vanishes(claim, domain, instance, {}, salt, exact=True)
+        _guard(claim, domain, cases, batch, seed)
+        method = EXPANSION
+    except NotProvedError:
+        method = EVALUATION
+    certificate: dict[str, Any] = {
+        "salt": salt,
+        "cases": [{"signs": dict(c.signs), "excluded": sorted(c.excluded)} for c in cases],
+    }
+    if method == EVALUATION:
+        certificate["bits"] = min(case.bits for case in cases)
+        if certificate["bits"] < 64:
+            raise NotProvedError("its degree is too large for a random point")
+    everywhere = not any(case.excluded for case in cases)
+    proof = Proof(
+        method,
+        domain.sentence(everywhere),
+        domain.document(),
+        _TRUSTED[method],
+        certificate,
+        source_digest(claim.place[0], claim.home),
+    )
+    if why := recheck(claim, proof, seed=seed + 1):
+        raise NotProvedError(f"an evaluation in digits does not confirm it: {why}")
+    return proof
+
+
+def _is_proved(
+    claim: Claim,
+    domain: Domain,
+    instance: Mapping[str, Any],
+    changes: Mapping[str, Any],
+    salt: str,
+) -> bool:
+    try:
+        vanishes(claim, domain, instance, changes, salt)
+    except NotProvedError:
+        return False
+    return True
+
+
+def _guard(
+    claim: Claim, domain: Domain, cases: tuple[Case, ...], batch: Mapping[str, Any], seed: int
+) -> None:
+    """Refuse a proof that leaves out an instance, or contradicts a control."""
+    rows = _rows(batch)
+    outside = sum(not covers(domain, cases, row) for row in rows)
+    if outside:
+        raise NotProvedError(f"it leaves out {outside} of {len(rows)} drawn instances")
+    for control in claim.controls:
+        if control.sample is not None and not control.changes:
+            others = _rows(claim.draw(seed, claim.count, control))
+            if any(covers(domain, cases, row) for row in others):
+                text = f"the control '{control.description}' has instances in its domain"
+                raise NotProvedError(text)
+
+
+def _rows(batch: Mapping[str, Any]) -> list[dict[str, Any]]:
+    arrays = {name: np.asarray(v) for name, v in batch.items() if v.dtype.kind in "biuf"}
+    return [
+        {name: array[k] for name, array in arrays.items()}
+        for k in range(len(next(iter(arrays.values()))))
+    ]

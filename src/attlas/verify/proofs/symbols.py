@@ -1,0 +1,161 @@
+r"""The arrays of a claim as symbols: positive, negative or real ones, and numbers that never vary.
+
+What its sampler draws declares the domain: an array of positive numbers becomes positive symbols,
+an entry that is the same number in every instance is that number, and an array of integers or
+truth values stays what was drawn. The sentence of the proof says so.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+
+from attlas.verify.proofs.elements import Atom, NotProvedError
+from attlas.verify.proofs.exact_rules import Exact
+from attlas.verify.proofs.nodes import Node
+
+_MOST_VALUES = 16
+"""Different values of the arrays that stay numbers, for each of which a claim is proved."""
+
+
+@dataclass(frozen=True)
+class Domain:
+    """Where a claim is proved.
+
+    Attributes:
+        signs: of each array of symbols: 1 if positive, -1 if negative, 0 if real.
+        shapes: of each array of symbols.
+        fixed: entries of these arrays that never vary, by name; NaN elsewhere.
+        values: the values of the arrays that stay numbers.
+    """
+
+    signs: Mapping[str, int]
+    shapes: Mapping[str, tuple[int, ...]]
+    fixed: Mapping[str, np.ndarray]
+    values: tuple[Mapping[str, Any], ...]
+
+    def sentence(self, everywhere: bool) -> str:
+        """The domain in words.
+
+        Args:
+            everywhere: whether nothing is excluded but where a side is not defined.
+        """
+        words = {1: "positive", -1: "negative", 0: "real"}
+        groups = []
+        for sign, word in words.items():
+            names = [
+                f"{name} of shape {self.shapes[name]}" if self.shapes[name] else name
+                for name in sorted(self.signs)
+                if self.signs[name] == sign
+            ]
+            if names:
+                groups.append(f"{word} {', '.join(names)}")
+        begin = "for all " if everywhere else "for almost all "
+        parts = [begin + " and ".join(groups)] if groups else []
+        constants = sorted(name for name, v in self.fixed.items() if np.isfinite(v).any())
+        if constants:
+            parts.append(f"with the entries of {', '.join(constants)} that never vary as drawn")
+        numbers = sorted(self.values[0]) if self.values else []
+        if numbers:
+            count = "each of the {} values" if len(self.values) > 1 else "the value"
+            text = count.format(len(self.values))
+            parts.append(f"for {text} of {', '.join(numbers)} that the sampler draws")
+        return ", ".join([*parts, "where both sides are defined"])
+
+    def document(self) -> dict[str, Any]:
+        """The domain as plain JSON."""
+        return {
+            "signs": dict(self.signs),
+            "shapes": {name: list(shape) for name, shape in self.shapes.items()},
+            "fixed": {
+                name: [None if np.isnan(v) else float(v) for v in array.ravel()]
+                for name, array in self.fixed.items()
+                if np.isfinite(array).any()
+            },
+            "values": [
+                {name: np.asarray(value).tolist() for name, value in row.items()}
+                for row in self.values
+            ],
+        }
+
+    def symbols(self, exact: Exact, values: Mapping[str, Any]) -> dict[str, Any]:
+        """An instance of symbols, positive or negative ones where a case says so.
+
+        Args:
+            values: the arrays that stay numbers.
+        """
+        instance: dict[str, Any] = dict(values)
+        for name, shape in self.shapes.items():
+            array = np.empty(shape, dtype=object)
+            for place in np.ndindex(shape):
+                constant = self.fixed[name][place]
+                array[place] = (
+                    self._symbol(exact, name, place) if np.isnan(constant) else exact.real(constant)
+                )
+            instance[name] = array
+        return instance
+
+    def _symbol(self, exact: Exact, name: str, place: tuple[int, ...]) -> Node:
+        label = entry_name(name, place)
+        decided = exact.functions.signs.get(label, 0)
+        sign = self.signs[name] or decided
+        size = Node.of(exact.field.symbol(Atom(f"|{label}|" if sign else label, bool(sign))))
+        if decided:
+            exact.functions.excluded[label] = size.expanded()
+        return -size if sign < 0 else size
+
+
+def entry_name(name: str, place: tuple[int, ...]) -> str:
+    """The name of an entry of an array.
+
+    Examples:
+        >>> entry_name("x", (0, 2)), entry_name("t", ())
+        ('x[0,2]', 't')
+    """
+    return f"{name}[{','.join(map(str, place))}]" if place else name
+
+
+def domain_of(batch: Mapping[str, Any], read: set[str], discrete: bool) -> Domain:
+    """The domain that the draws of a batch declare.
+
+    Args:
+        read: arrays that the sides read.
+        discrete: whether arrays of few different values stay numbers.
+
+    Raises:
+        NotProvedError: if arrays that stay numbers have too many different values.
+    """
+    arrays = {
+        name: np.asarray(value)
+        for name, value in batch.items()
+        if name in read and hasattr(value, "dtype") and value.dtype.kind in "biuf"
+    }
+    if strange := sorted(read - arrays.keys()):
+        raise NotProvedError(f"'{strange[0]}' is no array of numbers")
+    few = [name for name, v in arrays.items() if v.dtype.kind != "f" or (discrete and _is_few(v))]
+    signs, shapes, fixed = {}, {}, {}
+    for name in sorted(arrays.keys() - few):
+        array = arrays[name]
+        signs[name] = 1 if (array > 0).all() else -1 if (array < 0).all() else 0
+        shapes[name] = array.shape[1:]
+        same = (array == array[:1]).all(axis=0)
+        fixed[name] = np.where(same, array[0], np.nan)
+    return Domain(signs, shapes, fixed, _values(arrays, few))
+
+
+def _is_few(array: np.ndarray) -> bool:
+    return len(np.unique(array.reshape(len(array), -1), axis=0)) <= _MOST_VALUES
+
+
+def _values(arrays: Mapping[str, np.ndarray], few: list[str]) -> tuple[Mapping[str, Any], ...]:
+    if not few:
+        return ({},)
+    rows: dict[bytes, Mapping[str, Any]] = {}
+    for k in range(len(arrays[few[0]])):
+        row = {name: arrays[name][k] for name in few}
+        rows.setdefault(b"".join(np.asarray(v).tobytes() for v in row.values()), row)
+    if len(rows) > _MOST_VALUES:
+        raise NotProvedError(f"{', '.join(sorted(few))} have more than {_MOST_VALUES} values")
+    return tuple({name: jnp.asarray(v) for name, v in row.items()} for row in rows.values())
