@@ -120,6 +120,8 @@ def test_the_explorer_is_one_click_away(page):
 
 def test_no_letter_with_a_full_stop_in_a_docstring_became_a_numbered_list():
     """A size such as `H.` is one word to reStructuredText's reader of lists: the eighth item."""
+    if not (SITE / "index.html").exists():
+        pytest.skip("pages of the library: they are not built, see `make docs`")
     pages = sorted((SITE / "api").glob("*.html"))
     assert len(pages) > 10
     assert [page.name for page in pages if "<ol" in page.read_text(encoding="utf-8")] == []
