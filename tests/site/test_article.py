@@ -11,15 +11,17 @@ from tests.site.test_atlas_in_browser import answered
 from attlas.claims.verdict import Outcome
 from attlas.experiments.panels import Plot
 from attlas.experiments.store import Store
-from attlas.site.article import FILE, article_of, sections
+from attlas.site.article import FILE, SHARED, article_of, sections, shared_article
 from attlas.site.atlas import gather
 from attlas.site.content import Atlas, Drawing, PaperEntry
 from attlas.site.links import Links, anchor
-from attlas.site.pages import places_of
+from attlas.site.pages import places_of, render_pages
+from attlas.site.theorem_page import Addresses
 from attlas.site.theorems import theorems_of
 
 PAPERS = Path(__file__).parents[2] / "papers"
 KEYS = sorted(file.parent.name for file in PAPERS.glob(f"*/{FILE}"))
+PAGES = ("page:explorer.html", "page:one-token.html")
 NUMBERED = re.compile(r"(?:Theorem|Corollary|Lemma|Assumption)s? [A-Z\d.]+")
 TARGET = re.compile(r"!?\[[^\[\]]*\]\[([^\[\]\n]+)\]")
 
@@ -63,7 +65,7 @@ def test_links_and_pictures_of_an_article_exist(atlas, key):
         elif kind == "paper":
             assert anchor("paper", name) in places, target
         else:
-            assert target == "page:explorer.html" or target.startswith("https://"), target
+            assert target in PAGES or target.startswith("https://"), target
     assert places[paper.anchor]
 
 
@@ -96,6 +98,31 @@ def test_every_number_that_was_measured_comes_from_a_record(key):
 
 STATED = {"0.001"}
 """Numbers of an instance that a sentence states, which a reader can compute by hand."""
+
+
+def test_the_shared_article_is_whole(atlas):
+    papers = tuple(map(answered, atlas.papers))
+    whole = replace(atlas, papers=papers)
+    places = places_of(whole)
+    article = shared_article(whole, Links("one-token.html", places, "atlas", "atlas.html"))
+    assert article.undefined == ()
+    text = (PAPERS / "julistiono2024optimizing" / SHARED).read_text(encoding="utf-8")
+    experiments = {entry.experiment.name: entry.experiment for entry in atlas.experiments}
+    anchors = set(places)
+    for target in TARGET.findall(text):
+        kind, _, name = target.partition(":")
+        if kind in experiments:
+            assert any(has_title(draw, name.strip()) for draw in experiments[kind].figures), target
+        elif kind != "page":
+            fragment = Addresses(Links(), "")(target).removeprefix("#")
+            assert fragment in anchors, target
+    names = {entry.claim.name: entry.claim.expect.outcome for entry in atlas.claims}
+    for listed in re.findall(r"holds\(([^()]*)\)", text):
+        for name in re.findall(r'"([^"]+)"', listed):
+            assert names[name] is Outcome.SUPPORTED, name
+    pages = dict(render_pages(whole, "atlas.html", "atlas"))
+    assert 'href="./atlas/one-token.html"' in pages[""]
+    assert "untypeset" not in article.text
 
 
 def test_a_block_without_its_evidence_is_left_out(atlas):

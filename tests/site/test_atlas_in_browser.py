@@ -169,7 +169,10 @@ CLICKS = {
     "do more heads help": ([], "Do more heads help?"),
     "why is every bound vacuous": ([], "Why is every bound vacuous?"),
     "what is a tangent-kernel margin": (["Glossary"], "tangent-kernel margin"),
-    "is Theorem 4.2 of gu2024 right": (["Theorems", "Theorem 4.2"], "as reconstructed"),
+    "is Theorem 4.2 of gu2024 right": (
+        ["Theorems", "Theorem 4.2: training reaches zero loss"],
+        "as reconstructed",
+    ),
 }
 """The links to follow from the front page, and what is read on the page then."""
 

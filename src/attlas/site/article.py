@@ -13,14 +13,15 @@ model: in each line a formula and what it is.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from markupsafe import Markup
 
 from attlas.display.statements import prose
 from attlas.site.blocks import blocks, rendered
-from attlas.site.content import PaperEntry
+from attlas.site.content import Atlas, ExperimentEntry, PaperEntry
 from attlas.site.grounds import Grounds, folders_of
 from attlas.site.links import Links
 from attlas.site.symbols import Hints, Symbol, read_symbols
@@ -28,7 +29,7 @@ from attlas.site.theorem_page import Addresses
 from attlas.site.theorem_verdict import headline
 from attlas.site.theorems import Theorem
 
-FILE = "article.md"
+FILE, SHARED = "article.md", "one_token.md"
 _LEVEL = 3
 """The level of the headings of sections, below the paper's title."""
 
@@ -53,15 +54,46 @@ def article_of(paper: PaperEntry, theorems: Mapping[str, Theorem], links: Links)
         >>> article_of(PaperEntry("a", None, (), (), (), ()), {}, Links()) is None
         True
     """
-    files = [folder / FILE for folder in folders_of(paper.claims) if (folder / FILE).is_file()]
-    if not files:
-        return None
     grounds = Grounds(paper.claims, paper.experiments, lambda entry: entry.slug)
+    drawn = _Drawn(paper.experiments, theorems, Addresses(links, paper.key))
+    return _article(folders_of(paper.claims), FILE, grounds, drawn, _LEVEL)
+
+
+def shared_article(atlas: Atlas, links: Links) -> Article | None:
+    """The article on what the papers share, None without one: a file `one_token.md`.
+
+    It names claims with their papers, and its symbols are those of the paper beside which it lies.
+
+    Examples:
+        >>> shared_article(Atlas(papers=()), Links()) is None
+        True
+    """
+    grounds = Grounds(atlas.claims, atlas.experiments, lambda entry: entry.claim.name)
+    drawn = _Drawn(atlas.experiments, {}, Addresses(links, ""))
+    return _article(folders_of(atlas.claims), SHARED, grounds, drawn, _LEVEL - 1)
+
+
+def has_shared_article(atlas: Atlas) -> bool:
+    """Whether the article on what the papers share is there.
+
+    Examples:
+        >>> has_shared_article(Atlas(papers=()))
+        False
+    """
+    return any((folder / SHARED).is_file() for folder in folders_of(atlas.claims))
+
+
+def _article(
+    folders: Iterable[Path], name: str, grounds: Grounds, drawn: "_Drawn", level: int
+) -> Article | None:
+    places = [folder for folder in folders if (folder / name).is_file()]
+    if not places:
+        return None
+    files = (folder / name for folder in places)
     templates = [block for file in files for block in sections(file.read_text(encoding="utf-8"))]
     texts = [text for template in templates if (text := _written(template, grounds))]
-    hints = Hints(read_symbols(folders_of(paper.claims)))
-    drawn = _Drawn(paper, theorems, Addresses(links, paper.key))
-    text = hints(rendered(texts, _LEVEL - 1, drawn.addresses, drawn))
+    hints = Hints(read_symbols(places))
+    text = hints(rendered(texts, level - 1, drawn.addresses, drawn))
     return Article(text, hints.used, tuple(hints.undefined))
 
 
@@ -87,7 +119,7 @@ def sections(text: str) -> list[str]:
 class _Drawn:
     """The parts of an article that the atlas draws."""
 
-    paper: PaperEntry
+    experiments: Sequence[ExperimentEntry]
     theorems: Mapping[str, Theorem]
     addresses: Addresses
 
@@ -108,7 +140,7 @@ class _Drawn:
         )
 
     def _figure(self, experiment: str, title: str, caption: str) -> Markup:
-        entry = next((e for e in self.paper.experiments if e.experiment.name == experiment), None)
+        entry = next((e for e in self.experiments if e.experiment.name == experiment), None)
         if entry is None:
             return Markup()
         drawing = next((d for d in entry.drawings if d.title == title), None)

@@ -17,8 +17,10 @@ from attlas.display.statements import prose, typeset
 from attlas.display.terminal import plain
 from attlas.site.claim_lists import loose_claims
 from attlas.site.content import MARKS
+from attlas.site.erratum_lines import lines_of
 from attlas.site.links import Links
 from attlas.site.tables import witness_html
+from attlas.site.theorems import ranked
 
 
 def render_template(name: str, *, style: str = "", script: str = "", **context: object) -> str:
@@ -131,6 +133,7 @@ def environment_of_templates() -> Environment:
         "strength": strength_sentences,
         "strengths": strengths,
         "loose": loose_claims,
+        "ranked": ranked,
         "count": lambda value: f"{value:,}".replace(",", "\N{NARROW NO-BREAK SPACE}"),
         "percent": lambda share: f"{100 * min(max(share, 0.0), 1.0):.4g}",
     }
@@ -142,6 +145,8 @@ def environment_of_templates() -> Environment:
         "glossed": _Unmarked(),
         "theorems": {},
         "article_of": lambda paper: None,
+        "one_token": "",
+        "lines_of": lines_of,
         "all_terms": (),
         "topics": (),
     }

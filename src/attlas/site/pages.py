@@ -9,7 +9,7 @@ from markupsafe import Markup
 
 from attlas.claims.claim import Erratum, ErratumClass, Kind
 from attlas.claims.verdict import Outcome, Strength
-from attlas.site.article import Article, article_of
+from attlas.site.article import Article, article_of, has_shared_article, shared_article
 from attlas.site.blocks import inline
 from attlas.site.bundle import bundle, modules
 from attlas.site.content import MARKS, Atlas, ClaimEntry, PaperEntry
@@ -24,7 +24,9 @@ from attlas.site.theorem_page import Addresses, TheoremPage, theorem_pages
 from attlas.site.theorems import Theorem, theorems_of
 from attlas.site.topics import topics_of
 
-GLOSSARY, EXPLORER, GALLERY = "glossary.html", "explorer.html", "gallery.html"
+GLOSSARY, EXPLORER = "glossary.html", "explorer.html"
+GALLERY, ONE_TOKEN = "gallery.html", "one-token.html"
+_OWN = {GLOSSARY, EXPLORER, GALLERY, ONE_TOKEN, COVERAGE}
 _BROKEN = (ErratumClass.REFUTED, ErratumClass.INVALID_PROOF)
 _ATTACKS = ("attack withstood", "counterexample found", "not attacked")
 _WHATS = {
@@ -61,6 +63,10 @@ def render_pages(atlas: Atlas, front: str, folder: str) -> Iterator[tuple[str, s
     book, places = _Book(atlas), places_of(atlas)
     if not atlas.title:
         yield EXPLORER, render_explorer()
+    links = Links(ONE_TOKEN, places, folder, front)
+    article = shared_article(atlas, links)
+    if article is not None:
+        yield ONE_TOKEN, book.page("article_page.html.j2", links, article=article)
     yield GLOSSARY, book.page("glossary.html.j2", Links(GLOSSARY, places, folder, front), True)
     for paper in atlas.papers:
         links = Links(places[paper.anchor], places, folder, front)
@@ -98,7 +104,7 @@ def places_of(atlas: Atlas) -> dict[str, str]:
 
 
 def _unlike(stem: str, places: Mapping[str, str]) -> str:
-    taken = {file.lower() for file in places.values()} | {GLOSSARY, EXPLORER, GALLERY, COVERAGE}
+    taken = {file.lower() for file in places.values()} | _OWN
     name, number = f"{stem}.html", 2
     while name.lower() in taken:
         name, number = f"{stem}-{number}.html", number + 1
@@ -142,17 +148,25 @@ class _Book:
         theorems = {theorem.name: theorem for theorem in self.theorems[paper.key]}
         return article_of(paper, theorems, links)
 
+    def _shared(self, links: Links) -> dict[str, object]:
+        """What the templates of all pages use."""
+        has_article = links.pages and has_shared_article(self.atlas)
+        return {
+            "atlas": self.atlas,
+            "links": links,
+            "theorems": self.theorems,
+            "stated": _stated(links),
+            "article_of": partial(self._article, links),
+            "one_token": ONE_TOKEN if has_article else "",
+            "glossed": Marker(),
+        }
+
     def page(self, template: str, links: Links, all_terms: bool = False, **context: object) -> str:
         return render_template(
             template,
             style=template_file("atlas.css"),
             script=_script("part"),
-            atlas=self.atlas,
-            links=links,
-            theorems=self.theorems,
-            stated=_stated(links),
-            article_of=partial(self._article, links),
-            glossed=Marker(),
+            **self._shared(links),
             all_terms=glossary() if all_terms else (),
             topics=topics_of(self.atlas) if all_terms else (),
             **context,
@@ -164,15 +178,10 @@ class _Book:
             "front.html.j2",
             style=template_file("atlas.css") + ("" if self.atlas.title else _hero_style()),
             script=_script("front") if self.atlas.title else _script("front", "hero"),
-            atlas=self.atlas,
-            links=links,
-            theorems=self.theorems,
-            stated=_stated(links),
-            article_of=partial(self._article, links),
+            **self._shared(links),
             broken=self.broken,
             filters=self.filters,
             index=packed_data(index),
-            glossed=Marker(),
             all_terms=() if links.pages else glossary(),
             topics=() if links.pages else topics_of(self.atlas),
         )

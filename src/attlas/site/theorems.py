@@ -123,12 +123,11 @@ def _errata(
     paper: PaperEntry, name: str, entries: Sequence[ClaimEntry]
 ) -> tuple[tuple[int, Erratum], ...]:
     stated = {e.claim.name for e in entries if e.provenance is not Provenance.OWN}
-    about = (
+    return tuple(
         (place, erratum)
-        for place, erratum in enumerate(paper.errata, 1)
+        for place, erratum in ranked(paper.errata)
         if name in _mentioned(erratum.locator) or erratum.claim in stated
     )
-    return tuple(sorted(about, key=lambda pair: gravity(pair[1])))
 
 
 def gravity(erratum: Erratum) -> int:
@@ -139,6 +138,17 @@ def gravity(erratum: Erratum) -> int:
         4
     """
     return list(ErratumClass).index(erratum.kind)
+
+
+def ranked(errata: Sequence[Erratum]) -> list[tuple[int, Erratum]]:
+    """Errata with their places in the list, the gravest first.
+
+    Examples:
+        >>> one, two = (Erratum("a", "L1", ErratumClass(c), "") for c in ("typo", "gap"))
+        >>> [(place, erratum.kind.value) for place, erratum in ranked([one, two])]
+        [(2, 'gap'), (1, 'typo')]
+    """
+    return sorted(enumerate(errata, 1), key=lambda pair: gravity(pair[1]))
 
 
 def theorem_names(locator: str) -> tuple[str, ...]:
