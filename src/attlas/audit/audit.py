@@ -10,7 +10,8 @@ from threadpoolctl import threadpool_limits
 from attlas.audit.data_level.audit_data import audit_data
 from attlas.audit.data_level.data_settings import DataSettings
 from attlas.audit.data_level.sequence_blocks import enclosing_tokens, read_sequences
-from attlas.audit.deep_level.ablation import ablate_together
+from attlas.audit.decisions import BUDGET, decisions_of
+from attlas.audit.deep_level.ablation import HeadTrial, ablate_together
 from attlas.audit.deep_level.deep_level import deep_level
 from attlas.audit.deep_level.sharpness import model_sharpness
 from attlas.audit.deep_level.stable_step import THRESHOLD, require_step
@@ -50,6 +51,7 @@ class AuditOptions(NamedTuple):
         learning_rate: step size of the training; level deep reports its product with the sharpness.
         optimizer: optimiser of the training, "sgd".
         source: name of the sequences on the page, such as that of a file.
+        budget: share of the loss that removing heads may cost, at level deep.
     """
 
     mask: int | None = None
@@ -65,6 +67,7 @@ class AuditOptions(NamedTuple):
     optimizer: str = "sgd"
     momentum: float = 0.0
     source: str = ""
+    budget: float = BUDGET
 
 
 # The factors are small: threads of BLAS wait for each other longer than they compute.
@@ -161,7 +164,10 @@ def _audited(
         )
         heads, depths = xr.merge([heads, data.heads]), data.depths
         protocol, facts = data.protocol, facts | data.sinks
+    decisions = ()
     if level == "deep" and batch is not None:
+        trial = HeadTrial(read_once(model), batch)
+        decisions = decisions_of(trial, options.budget, progress)
         deep, numbers = _deep(model, batch, before, options, progress)
         heads, facts = xr.merge([heads, deep]), facts | numbers
         if before is not None:
@@ -173,6 +179,7 @@ def _audited(
         depths=depths,
         bounds=model_bounds(model, context, options.samples, bits=options.bits),
         findings=findings_of(heads, None if batch is None else _intervention(model, batch)),
+        decisions=decisions,
         facts=facts,
         notes=notes_of(model, tokens, batch, facts, options.source, context, protocol),
         protocol=protocol,
@@ -186,6 +193,8 @@ def _require(level: str, sequences: Any, against: Any, options: AuditOptions) ->
         raise UserError(f"level {level} needs sequences: give a text or tokens")
     if level != "deep" and against is not None:
         raise UserError(f"level {level} compares no checkpoints: choose level deep, or one model")
+    if not 0 <= options.budget < np.inf:
+        raise UserError(f"budget = {options.budget}: give a share of the loss, at least 0")
     require_step(options.learning_rate, options.optimizer, options.momentum)
     for name in ("context", "deep_sequences", "curvature_sequences", "samples", "bits"):
         value = getattr(options, name)

@@ -84,7 +84,13 @@ def robust_score(values: np.ndarray) -> np.ndarray:
         return np.where(centred == 0, 0.0, centred / spread)
 
 
-def _named(places: Heads) -> str:
+def named_heads(places: Heads) -> str:
+    """Heads by layer and number; of many the first and how many more.
+
+    Examples:
+        >>> named_heads([(0, 1)]), named_heads([(0, 1), (2, 0)])
+        ('head 0.1', 'heads 0.1, 2.0')
+    """
     listed = places if len(places) <= _NAMED else places[: _NAMED // 2]
     names = ", ".join(f"{layer}.{head}" for layer, head in listed)
     more = f" and {len(places) - len(listed)} more" if len(places) > len(listed) else ""
@@ -119,7 +125,7 @@ def _needed(heads: xr.Dataset, intervene: Intervene) -> Iterator[Finding]:
     change = intervene([place], "uniform")
     median = float(np.median(heads.removal_mean.values))
     yield Finding(
-        f"The model needs {_named([place])} more than any other: its mean in its place costs "
+        f"The model needs {named_heads([place])} more than any other: its mean in its place costs "
         f"{plain_number(value)} {change.unit}",
         f"{_loss_change(change, 'equal weights in place of its maps')}; the median head costs "
         f"{plain_number(median)}",
@@ -142,7 +148,7 @@ def _expendable(heads: xr.Dataset, intervene: Intervene) -> Iterator[Finding]:
     yield Finding(
         f"{len(places)} of {null.size} heads {cost} at most {plain_number(float(null.flat[0]))} "
         f"{change.unit} on this batch, to the upper end of a 95 % interval, as much as rounding "
-        f"the weights to bfloat16: {_named(places)}",
+        f"the weights to bfloat16: {named_heads(places)}",
         "Perturbing every weight of the layers by a random share of at most 1/256, as that "
         "rounding does, changes the loss as much, to the end of its interval. "
         f"{_loss_change(change, 'the means of all of these heads in their place')}",
@@ -162,7 +168,7 @@ def _uniform(heads: xr.Dataset, intervene: Intervene) -> Iterator[Finding]:
     change = intervene(places, "uniform")
     verb = "attends" if len(places) == 1 else "attend"
     yield Finding(
-        f"{_named(places).capitalize()} {verb} almost uniformly: within 2 % of the entropy of "
+        f"{named_heads(places).capitalize()} {verb} almost uniformly: within 2 % of the entropy of "
         "equal weights",
         _loss_change(change, "equal weights in place of the maps"),
         *(places[0] if len(places) == 1 else (None, None)),
@@ -182,7 +188,7 @@ def _positional(heads: xr.Dataset, intervene: Intervene) -> Iterator[Finding]:
     offset = int(heads.positional_offset.values[places[0]])
     verb = "looks" if len(places) == 1 else "look"
     yield Finding(
-        f"{_named(places).capitalize()} {verb} at one relative position ({offset:+d} for the "
+        f"{named_heads(places).capitalize()} {verb} at one relative position ({offset:+d} for the "
         f"first): in at least {100 * _POSITIONAL:.0f} % of the rows more than 0.8 of the weight "
         "is there",
         f"{_loss_change(change, 'equal weights in place of the maps')}; the median head does so in "
@@ -209,7 +215,7 @@ def _singular(heads: xr.Dataset, intervene: Intervene) -> Iterator[Finding]:
     change = intervene(places, "uniform")
     verb, who = ("finds", "it") if len(places) == 1 else ("find", "the first")
     yield Finding(
-        f"{_named(places).capitalize()} {verb} one distant token for each row: {who} gives "
+        f"{named_heads(places).capitalize()} {verb} one distant token for each row: {who} gives "
         f"{plain_number(float(values[best]))} of the weight, on average, to one token more than 4 "
         "places away",
         f"The median head has {plain_number(float(np.nanmedian(values)))}. "
@@ -233,7 +239,7 @@ def _sinks(heads: xr.Dataset, intervene: Intervene) -> Iterator[Finding]:
     shuffled = float(np.mean(heads.sink_shuffled.values > least))
     yield Finding(
         f"{len(places)} of {heads.sink_natural.size} heads give the first token more than {SINK} "
-        f"of their weight: {_named(places)}",
+        f"of their weight: {named_heads(places)}",
         f"Uniform attention gives it {plain_number(float(np.max(null)))}; with shuffled tokens "
         f"{100 * shuffled:.0f} % of the heads do. "
         f"{_loss_change(change, 'equal weights in place of the maps')}",

@@ -8,6 +8,7 @@ import numpy as np
 import xarray as xr
 from markupsafe import Markup
 
+from attlas.audit.decision import Decision
 from attlas.audit.finding import Finding
 from attlas.audit.quantity import EvidenceLevel
 from attlas.display.tables import table
@@ -39,6 +40,7 @@ class ModelAudit:
             variables at level weights.
         bounds: rows of the table of generalisation bounds, each by name of its columns.
         findings: what stands out, each against a reference.
+        decisions: what to do, each with its tested effect; made at level deep.
         facts: further numbers of the whole model, and texts that they need: a unit, a name.
         notes: what a reader should know first.
         curves: one row per checkpoint of a folder, see `curve_row`.
@@ -51,6 +53,7 @@ class ModelAudit:
     depths: xr.Dataset
     bounds: tuple[Mapping[str, Any], ...] = ()
     findings: tuple[Finding, ...] = ()
+    decisions: tuple[Decision, ...] = ()
     facts: Mapping[str, int | float | str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     curves: tuple[Mapping[str, int | float], ...] = ()
@@ -91,6 +94,7 @@ class ModelAudit:
             "bounds": [{name: _plain(cell) for name, cell in row.items()} for row in self.bounds],
             "curves": [{name: _plain(cell) for name, cell in row.items()} for row in self.curves],
             "findings": [finding.to_json() for finding in self.findings],
+            "decisions": [decision.to_json() for decision in self.decisions],
             "facts": {name: _plain(value) for name, value in self.facts.items()},
             "standings": self.evidence_levels(),
         }

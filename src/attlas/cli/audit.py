@@ -9,10 +9,12 @@ import typer
 
 from attlas.cli.audit_options import (
     Against,
+    Budget,
     Capture,
     Curvature,
     CurvatureSequences,
     DeepSequences,
+    Export,
     Insecure,
     Json,
     LearningRate,
@@ -44,6 +46,11 @@ if TYPE_CHECKING:
 FEWEST = 2
 """Fewest sequences of a batch."""
 _SMALL = 2**26
+_SETTINGS = (
+    *("curvature", "curvature_sequences", "deep_sequences", "learning_rate", "momentum"),
+    "budget",
+)
+"""Options that are settings of the audit by the same name."""
 
 
 def audit(
@@ -63,6 +70,8 @@ def audit(
     curvature_sequences: CurvatureSequences = 4,
     learning_rate: LearningRate = None,
     momentum: Momentum = 0.0,
+    budget: Budget = 0.01,
+    export: Export = None,
     on: On = "local",
     workers: Workers = 2,
     insecure: Insecure = False,
@@ -74,15 +83,11 @@ def audit(
     from attlas.audit.checkpoint_curves import checkpoints_of
     from attlas.audit.opened_model import opened
     from attlas.experiments.audits import audited_model
-    from attlas.experiments.text_file import probe_text_file, require_html
     from attlas.transformers.load_model import open_checkpoint
     from attlas.transformers.tokenizer import read_tokenizer
 
     session = session_of(context)
-    require_html(out, "--out")
-    probe_text_file(out, "--out")
-    if json_ is not None:
-        probe_text_file(json_, "--json")
+    _probe_places(out, json_, export)
     source = audited_model(session.results, model)
     steps = checkpoints_of(source) or ((0, source),)
     source = steps[-1][1]
@@ -95,14 +100,43 @@ def audit(
     batch, read = _batch(tokenizer, config, images, text, tokens, sequences, length, level)
     _require_several(batch)
     _require_checkpoint(against)
-    settings = {"curvature": curvature, "deep_sequences": deep_sequences, "source": read}
-    settings |= {"curvature_sequences": curvature_sequences}
-    settings |= {"learning_rate": learning_rate, "momentum": momentum}
+    settings = {name: context.params[name] for name in _SETTINGS} | {"source": read}
     spread = (on, workers, insecure)
     document = _audited(
         read_model, steps, batch, level, against, tokenizer, settings, session.results, spread
     )
     _write(document, out, json_, session.results)
+    if export is not None:
+        _export(document, read_model, source, export)
+
+
+def _probe_places(out: Path, json_: Path | None, export: Path | None) -> None:
+    """Check that what the audit writes can be written, before hours of computation."""
+    from attlas.experiments.text_file import probe_text_file, require_html
+    from attlas.transformers.pruned_folder import require_new_folder
+
+    require_html(out, "--out")
+    probe_text_file(out, "--out")
+    if json_ is not None:
+        probe_text_file(json_, "--json")
+    if export is not None:
+        require_new_folder(export)
+
+
+def _export(document: "dict[str, Any]", model: Any, source: Path, target: Path) -> None:
+    """Write the model without the heads that the audit removed, and say so."""
+    from attlas.audit.exported import export_without
+    from attlas.core.errors import UserError
+
+    removals = [each for each in document["decisions"] if each["kind"] == "heads"]
+    if not all(decision["advised"] for decision in removals):
+        raise UserError(
+            "the test does not support removing the heads, nothing is exported: raise "
+            "--deep-sequences for a sharper test, or --budget"
+        )
+    heads = [(layer, head) for decision in removals for layer, head in decision["heads"]]
+    names = export_without(model, source, target, heads)
+    typer.echo(f"{target}: without {len(heads)} heads, in {len(names)} tensors")
 
 
 def _write(document: "dict[str, Any]", out: Path, json_: Path | None, results: Path) -> None:
@@ -116,6 +150,8 @@ def _write(document: "dict[str, Any]", out: Path, json_: Path | None, results: P
     if json_ is not None:
         write_text_file(json_, json.dumps(document, indent=1, allow_nan=False), "--json")
     store_audit(results, document, lambda line: typer.echo(line, err=True))
+    for decision in document["decisions"]:
+        show_fact("*", f"{decision['what']}. {decision['action']}. {decision['effect']}", width=2)
     for finding in document["findings"]:
         show_fact("-", finding["sentence"], width=2)
     typer.echo(f"{out}")

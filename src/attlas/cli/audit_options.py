@@ -9,7 +9,15 @@ from attlas.cli.session import PLACES
 from attlas.core.errors import UserError
 
 _OF_SEQUENCES = ("text", "tokens", "sequences", "length", "deep_sequences")
-_OF_DEEP = ("against", "curvature", "curvature_sequences", "learning_rate", "momentum")
+_OF_DEEP = (
+    "against",
+    "budget",
+    "export",
+    "curvature",
+    "curvature_sequences",
+    "learning_rate",
+    "momentum",
+)
 
 Model = Annotated[
     str | None,
@@ -57,6 +65,13 @@ LearningRate = Annotated[
 ]
 Momentum = Annotated[
     float, typer.Option(help="Momentum of gradient descent, at least 0 and below 1.")
+]
+Budget = Annotated[
+    float, typer.Option(min=0.0, help="Share of the loss that removing heads may cost.")
+]
+Export = Annotated[
+    Path | None,
+    typer.Option(metavar="FOLDER", help="Write the model without the heads that can be removed."),
 ]
 On = Annotated[
     str,

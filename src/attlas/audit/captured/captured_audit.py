@@ -6,11 +6,12 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from attlas.audit.captured.captured_ablation import CapturedLoss
+from attlas.audit.captured.captured_ablation import CapturedLoss, CapturedTrial
 from attlas.audit.captured.captured_data import CapturedData
 from attlas.audit.captured.captured_weights import captured_weights
 from attlas.audit.data_level.data_settings import DataSettings
 from attlas.audit.data_level.sequence_blocks import enclosing_tokens
+from attlas.audit.decisions import decisions_of
 from attlas.audit.deep_level.ablation import REPLACEMENTS
 from attlas.audit.deep_level.deep_level import ABLATIONS
 from attlas.audit.findings import Change, Heads, Intervene, findings_of
@@ -59,7 +60,7 @@ def audit_captured(
     heads = captured_weights(layers, context)
     facts: dict[str, int | float | str] = {"slicing_residual": _residual(model, layers)}
     protocol: dict[str, Any] = {}
-    loss = None
+    loss, decisions = None, ()
     if tokens is not None and level != "weights":
         settings = DataSettings(special=special, seed=options.seed)
         data = CapturedData(
@@ -71,6 +72,8 @@ def audit_captured(
     if level == "deep" and loss is not None:
         deep, numbers = _deep(layers, loss, progress)
         heads, facts = xr.merge([heads, deep]), facts | numbers
+        trial = CapturedTrial(loss, layers)
+        decisions = decisions_of(trial, options.budget, progress)
     return ModelAudit(
         model=_facts(model, layers, context, options.samples),
         level=level,
@@ -78,6 +81,7 @@ def audit_captured(
         depths=xr.Dataset(),
         bounds=_bounds(model, options),
         findings=findings_of(heads, None if loss is None else _intervention(loss)),
+        decisions=decisions,
         facts=facts,
         notes=tuple(_notes(model, layers, tokens, loss, options.source)),
         protocol=protocol,

@@ -4,7 +4,7 @@ Layers before the ablated head are not computed again; the variants of a layer's
 layers behind it as one batch, of sequences of similar lengths.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -180,6 +180,76 @@ def ablate_together(
         changed = _ablate_together(layer, changed, outputs, jnp.array(members), way)
     judge.unchanged = x if batch.kind in COMPARED else None
     return np.stack([judge(x), judge(changed)])
+
+
+class HeadTrial:
+    """The loss of a batch with heads left out or weights rounded, see `attlas.audit.decisions`.
+
+    Args:
+        model: the model, whose layers are read once.
+        batch: sequences with their loss.
+    """
+
+    def __init__(self, model: TrainedTransformer, batch: JudgedBatch) -> None:
+        weights = whole_model(model)
+        self._layers = [weights.layers[stored] for stored in weights.order]
+        self._number = batch.tokens.shape[0]
+        self._alike = [
+            _Alike(model, self._layers, batch, members) for members in similar_lengths(batch)
+        ]
+        self.unit = batch.unit
+        self.layers = len(self._layers)
+        self.heads = tuple(np.ndindex(self.layers, model.heads_per_layer))
+
+    def losses(self, heads: Sequence[tuple[int, int]] = ()) -> Float[np.ndarray, " n"]:
+        """Loss of each sequence with nothing in place of some heads."""
+        members: dict[int, list[int]] = {}
+        for layer, head in heads:
+            members.setdefault(layer, []).append(head)
+        first = min(members, default=self.layers)
+        losses = np.zeros(self._number)
+        for group in self._alike:
+            x = group.entering[first]
+            for index in range(first, self.layers):
+                layer = self._layers[index]
+                if index not in members:
+                    x = _pass(layer, x, group.present)
+                    continue
+                nothing = jnp.zeros((len(layer.attention.group), x.shape[2]), x.dtype)
+                outputs = _outputs_of(layer, x, group.present, nothing)
+                x = _ablate_together(layer, x, outputs, jnp.array(members[index]), 0)
+            losses[group.members] = group.judge(x)
+        return losses
+
+    def rounded(self, bits: Mapping[int, int]) -> Float[np.ndarray, " n"]:
+        """Loss of each sequence with the weights of some layers rounded."""
+        layers = [
+            rounded_weights(layer, bits[index]) if index in bits else layer
+            for index, layer in enumerate(self._layers)
+        ]
+        losses = np.zeros(self._number)
+        for group in self._alike:
+            losses[group.members] = group.through(layers)
+        return losses
+
+
+def rounded_weights(layer: Layer, bits: int) -> Layer:
+    """A layer with its matrices rounded to equal steps, one size of step per output.
+
+    Returns:
+        Its matrices; vectors and positions are as before. Blocks of the output projection have a
+        size of step per head.
+    """
+    most = 2 ** (bits - 1) - 1
+
+    def rounded(leaf: Any) -> Any:
+        if not eqx.is_inexact_array(leaf) or leaf.ndim < 2:
+            return leaf
+        step = jnp.max(jnp.abs(leaf), axis=-2, keepdims=True) / most
+        step = jnp.broadcast_to(step, leaf.shape)
+        return jnp.where(step > 0, jnp.round(leaf / jnp.where(step > 0, step, 1)) * step, leaf)
+
+    return jax.tree.map(rounded, layer, is_leaf=lambda leaf: isinstance(leaf, Rotary))
 
 
 class _Judge:

@@ -1,0 +1,65 @@
+"""What to do with a model, and what it did to the loss when it was tried."""
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from attlas.display.numbers import plain_number
+
+
+@dataclass(frozen=True)
+class Decision:
+    """An action that was tried on the user's text.
+
+    Attributes:
+        kind: "heads" that are removed together, or "rounding" of layers.
+        what: what was seen, prose.
+        meaning: what it means, prose.
+        action: what to do, prose.
+        loss: mean loss of the unchanged model on the sequences of the test.
+        change: mean change of it by the action.
+        low: lower end of its bootstrap interval over these sequences.
+        high: its upper end.
+        unit: unit of the four numbers.
+        sequences: number of sequences of the test, none of which chose the action.
+        advised: whether the test stays within what the action may cost.
+        heads: layer and head of each that the action is about.
+        layers: layers that it is about.
+    """
+
+    kind: str
+    what: str
+    meaning: str
+    action: str
+    loss: float
+    change: float
+    low: float
+    high: float
+    unit: str
+    sequences: int
+    advised: bool = True
+    heads: tuple[tuple[int, int], ...] = ()
+    layers: tuple[int, ...] = ()
+
+    @property
+    def effect(self) -> str:
+        """The tested effect as a sentence.
+
+        Examples:
+            >>> Decision("heads", "", "", "", 2.0, 0.01, -0.02, 0.04, "nats", 8).effect
+            'On 8 sequences that did not choose it the loss of 2 nats changes by 0.01 [-0.02, 0.04]'
+        """
+        loss, change, low, high = (
+            plain_number(value) for value in (self.loss, self.change, self.low, self.high)
+        )
+        return (
+            f"On {self.sequences} sequences that did not choose it the loss of {loss} {self.unit} "
+            f"changes by {change} [{low}, {high}]"
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """The decision as plain data, with the sentence on its effect."""
+        plain = asdict(self) | {"effect": self.effect}
+        return plain | {
+            "heads": [list(place) for place in self.heads],
+            "layers": list(self.layers),
+        }

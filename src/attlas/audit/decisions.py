@@ -1,0 +1,248 @@
+"""What to do with a model: one half of the sequences chooses an action, the other half tests it."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+from jaxtyping import Float
+
+from attlas.audit.decision import Decision
+from attlas.audit.findings import named_heads
+from attlas.display.numbers import plain_number
+from attlas.measures.statistics.bootstrap_mean import bootstrap_mean
+
+MOST = 5
+BUDGET = 0.01
+"""Share of the loss, or of its unit where that is 0, that an action may cost on the half that
+chooses it."""
+_PATIENCE = 6
+"""Heads in a row that do not fit, after which no more are tried."""
+_FEWEST = 4
+"""Sequences without which no half is tested by another."""
+
+
+@runtime_checkable
+class Trial(Protocol):
+    """A model whose heads and weights can be changed, and its loss on a batch."""
+
+    @property
+    def unit(self) -> str:
+        """What the loss is counted in."""
+        ...
+
+    @property
+    def heads(self) -> Sequence[tuple[int, int]]:
+        """Layer and number of every head."""
+        ...
+
+    @property
+    def layers(self) -> int:
+        """Number of layers whose weights can be rounded."""
+        ...
+
+    def losses(self, heads: Sequence[tuple[int, int]] = ()) -> Float[np.ndarray, " n"]:
+        """Loss of each sequence with some heads left out together."""
+        ...
+
+    def rounded(self, bits: Mapping[int, int]) -> Float[np.ndarray, " n"]:
+        """Loss of each sequence with the weights of some layers rounded."""
+        ...
+
+
+Progress = Callable[[str, int, int], None]
+
+
+def decisions_of(
+    trial: Trial,
+    budget: float = BUDGET,
+    progress: Progress = lambda part, done, all_: None,
+) -> tuple[Decision, ...]:
+    """The actions, at most five; none from fewer than four sequences.
+
+    Args:
+        trial: model and batch on which actions are tried.
+        budget: share of the loss that an action may cost on the half that chooses it.
+        progress: called with the part, how much of it is done, and of how much.
+    """
+    base = trial.losses()
+    if base.size < _FEWEST:
+        return ()
+    made = [
+        _removal(trial, base, budget, lambda *amount: progress("removing heads", *amount)),
+        _rounding(trial, base, lambda *amount: progress("rounding layers", *amount)),
+    ]
+    return tuple(decision for decision in made if decision is not None)[:MOST]
+
+
+def removable_heads(
+    trial: Trial,
+    base: Float[np.ndarray, " n"],
+    choosing: np.ndarray,
+    allowed: float,
+    progress: Callable[[int, int], None] = lambda done, all_: None,
+) -> list[tuple[int, int]]:
+    """Heads that can be left out together: the cheapest first, as long as the joint cost allows.
+
+    Args:
+        base: losses of the unchanged model.
+        choosing: places of the sequences on which the cost is taken, a vector.
+        allowed: largest mean change of the loss on these.
+        progress: called with the trials done, and of at most how many.
+    """
+    heads = list(trial.heads)
+    costs = []
+    for place, head in enumerate(heads):
+        costs.append(float(np.mean((trial.losses([head]) - base)[choosing])))
+        progress(place + 1, 2 * len(heads))
+    chosen: list[tuple[int, int]] = []
+    refused = 0
+    for place, number in enumerate(np.argsort(costs, kind="stable")):
+        if costs[number] > allowed or refused == _PATIENCE:
+            break
+        joint = bootstrap_mean((trial.losses([*chosen, heads[number]]) - base)[choosing])
+        if float(joint.high) <= allowed:
+            chosen.append(heads[number])
+            refused = 0
+        else:
+            refused += 1
+        progress(len(heads) + place + 1, 2 * len(heads))
+    progress(2 * len(heads), 2 * len(heads))
+    return sorted(chosen)
+
+
+def _removal(
+    trial: Trial,
+    base: Float[np.ndarray, " n"],
+    budget: float,
+    progress: Callable[[int, int], None],
+) -> Decision | None:
+    choosing, testing = _halves(base.size)
+    allowed = budget * _size(base[choosing])
+    heads = removable_heads(trial, base, choosing, allowed, progress)
+    if not heads:
+        return None
+    changed = trial.losses(heads)
+    cost = bootstrap_mean((changed - base)[choosing])
+    ends = [plain_number(float(end)) for end in (cost.mean, cost.low, cost.high)]
+    limit = budget * _size(base[testing])
+    passed = float(bootstrap_mean((changed - base)[testing]).high) <= limit
+    return _tested(
+        base,
+        changed,
+        testing,
+        kind="heads",
+        what=(
+            f"{len(heads)} of {len(trial.heads)} heads "
+            f"{'can' if passed else 'could'} be removed together: {named_heads(heads)}"
+        ),
+        meaning=(
+            f"On the {choosing.size} sequences that chose them their outputs, set to zero, change "
+            f"the loss by {ends[0]} [{ends[1]}, {ends[2]}] {trial.unit}, of "
+            f"{plain_number(allowed)} that were allowed"
+        ),
+        action=(
+            "Remove them: --export FOLDER writes the model with their blocks of the output "
+            "projection at zero"
+            if passed
+            else f"Keep them: the test allows for more than the {plain_number(limit)} {trial.unit} "
+            "that were allowed; more sequences may decide"
+        ),
+        unit=trial.unit,
+        advised=passed,
+        heads=tuple(heads),
+    )
+
+
+def _size(losses: Float[np.ndarray, " n"]) -> float:
+    """The mean loss; 1 of its unit where the loss compares the model with itself."""
+    mean = float(np.mean(losses))
+    return mean if mean > 0 else 1.0
+
+
+_FEW_BITS, _MORE_BITS = 4, 8
+
+
+def _rounding(
+    trial: Trial, base: Float[np.ndarray, " n"], progress: Callable[[int, int], None]
+) -> Decision | None:
+    """The layer that rounding hurts most, and what it helps to spare it."""
+    if trial.layers < 2:
+        return None
+    choosing, testing = _halves(base.size)
+    costs = []
+    for layer in range(trial.layers):
+        costs.append(bootstrap_mean((trial.rounded({layer: _FEW_BITS}) - base)[choosing]))
+        progress(layer + 1, trial.layers)
+    means = [float(cost.mean) for cost in costs]
+    worst = int(np.argmax(means))
+    every = dict.fromkeys(range(trial.layers), _FEW_BITS)
+    all_rounded = trial.rounded(every)
+    together = bootstrap_mean((all_rounded - base)[testing])
+    ends = [plain_number(float(end)) for end in (together.mean, together.low, together.high)]
+    hurt = float(costs[worst].low) > 0
+    ranked = (
+        f"alone it changes the loss by {plain_number(means[worst])} {trial.unit}, the median layer "
+        f"by {plain_number(float(np.median(means)))}"
+    )
+    return _tested(
+        base,
+        trial.rounded({**every, worst: _MORE_BITS}) if hurt else all_rounded,
+        testing,
+        kind="rounding",
+        what=(
+            f"Rounding the weights to {_FEW_BITS} bits hurts layer {worst} most: {ranked}"
+            if hurt
+            else f"Rounding the weights to {_FEW_BITS} bits hurts no single layer beyond its "
+            f"interval; the worst is layer {worst}: {ranked}"
+        ),
+        meaning=(
+            f"With all {trial.layers} layers at {_FEW_BITS} bits the loss changes by {ends[0]} "
+            f"[{ends[1]}, {ends[2]}] {trial.unit}; weights were rounded to the nearest of equal "
+            "steps, one size of step per output"
+        ),
+        action=(
+            f"Quantise to {_FEW_BITS} bits with layer {worst} at {_MORE_BITS} bits"
+            if hurt
+            else f"Quantise all layers to {_FEW_BITS} bits if the effect below is small enough"
+        ),
+        unit=trial.unit,
+        layers=(worst,) if hurt else tuple(range(trial.layers)),
+    )
+
+
+def _halves(number: int) -> tuple[np.ndarray, np.ndarray]:
+    """Every second sequence chooses, the others test."""
+    places = np.arange(number)
+    return places[::2], places[1::2]
+
+
+def _tested(
+    base: Float[np.ndarray, " n"],
+    changed: Float[np.ndarray, " n"],
+    testing: np.ndarray,
+    *,
+    kind: str,
+    what: str,
+    meaning: str,
+    action: str,
+    unit: str,
+    advised: bool = True,
+    heads: tuple[tuple[int, int], ...] = (),
+    layers: tuple[int, ...] = (),
+) -> Decision:
+    interval = bootstrap_mean((changed - base)[testing])
+    return Decision(
+        kind,
+        what,
+        meaning,
+        action,
+        float(np.mean(base[testing])),
+        float(interval.mean),
+        float(interval.low),
+        float(interval.high),
+        unit,
+        int(testing.size),
+        advised,
+        heads,
+        layers,
+    )

@@ -1,0 +1,63 @@
+"""A folder of the model without the heads that an audit removed."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from attlas.core.errors import UserError
+from attlas.transformers.pruned_folder import write_pruned_folder
+from attlas.transformers.trained_transformer import TrainedTransformer
+
+if TYPE_CHECKING:
+    from attlas.capture.captured_model import CapturedModel
+
+
+def export_without(
+    model: "TrainedTransformer | CapturedModel",
+    source: Path,
+    target: Path,
+    heads: Sequence[tuple[int, int]],
+) -> list[str]:
+    """Write the folder of a model with the blocks of some heads at zero.
+
+    Args:
+        model: the model as the audit read it, from the source.
+        source: a Hugging Face folder.
+        target: a new folder.
+        heads: layer and number of each head.
+
+    Returns:
+        Names of the tensors that changed.
+
+    Raises:
+        UserError: if there are no heads, the source is not a Hugging Face folder, or the output
+            projections are not found among its tensors.
+    """
+    if not heads:
+        raise UserError("no heads can be removed within the budget: nothing is exported")
+    if not (source / "config.json").is_file() or "tensors_sha256" in (
+        source / "config.json"
+    ).read_text(encoding="utf-8"):
+        raise UserError(f"{source} is not a Hugging Face folder: only these are exported")
+    members: dict[int, list[int]] = {}
+    for layer, head in heads:
+        members.setdefault(layer, []).append(head)
+    if isinstance(model, TrainedTransformer):
+        matrices = {layer: model.block(layer).attention.W_O for layer in members}
+    else:
+        from attlas.audit.captured.captured_audit import recognised_heads
+
+        layers = recognised_heads(model)
+        matrices = {}
+        for layer in members:
+            found = layers[layer]
+            if found is None or found.W_O is None:
+                raise UserError(
+                    f"layer {layer} of {model.name} has no output projection that reads its heads: "
+                    "they cannot be removed from its files"
+                )
+            matrices[layer] = found.W_O
+    blocks = {layer: (np.asarray(matrices[layer]), members[layer]) for layer in members}
+    return write_pruned_folder(source, target, blocks)

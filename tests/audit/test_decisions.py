@@ -1,0 +1,94 @@
+"""One half of the sequences chooses an action, the other tests it, and the outcome is reported."""
+
+import numpy as np
+import pytest
+from random_transformer import random_transformer
+
+from attlas.audit.decision import Decision
+from attlas.audit.decisions import decisions_of, removable_heads
+from attlas.audit.deep_level.ablation import HeadTrial, ablate_together, rounded_weights
+from attlas.audit.sequence_loss import judged_batch
+
+
+class Made:
+    """Losses that are made up: a head costs what `costs` says, and a pair together 1 more."""
+
+    unit = "nats"
+
+    def __init__(self, costs, pair=(), layer_costs=(0.0, 0.0), number=16):
+        self.costs, self.pair, self.layer_costs = costs, set(pair), layer_costs
+        self.heads, self.layers = tuple(costs), len(layer_costs)
+        self.base = np.linspace(1.0, 3.0, number)
+
+    def losses(self, heads=()):
+        both = bool(self.pair) and self.pair <= set(heads)
+        return self.base + sum(self.costs[head] for head in heads) + both
+
+    def rounded(self, bits):
+        few = [layer for layer, number in bits.items() if number == 4]
+        return self.base + sum(self.layer_costs[layer] for layer in few)
+
+
+def test_heads_that_are_cheap_alone_and_dear_together_are_not_removed_together():
+    costs = {(0, 0): 0.0, (0, 1): 0.001, (1, 0): 0.002, (1, 1): 5.0}
+    trial = Made(costs, pair=[(0, 0), (0, 1)])
+    chosen = removable_heads(trial, trial.base, np.arange(8), 0.02)
+    assert chosen == [(0, 0), (1, 0)]
+    removal, rounding = decisions_of(trial)
+    assert removal.heads == ((0, 0), (1, 0))
+    assert removal.advised
+    assert removal.change == pytest.approx(0.002)
+    assert removal.sequences == 8
+    assert "can be removed together: heads 0.0, 1.0" in removal.what
+    assert "no single layer beyond its interval" in rounding.what
+
+
+def test_a_layer_that_rounding_hurts_is_spared():
+    (rounding,) = decisions_of(Made({(0, 0): 9.0}, layer_costs=(0.1, 0.5)))
+    assert rounding.layers == (1,)
+    assert rounding.action == "Quantise to 4 bits with layer 1 at 8 bits"
+    assert rounding.change == pytest.approx(0.1)
+
+
+def test_a_test_that_does_not_confirm_the_choice_advises_against_it():
+    class Lucky(Made):
+        def losses(self, heads=()):
+            changed = self.base.copy()
+            changed[1::2] += 1.0 * bool(heads)  # the half that chooses sees no cost
+            return changed
+
+    removal, _ = decisions_of(Lucky({(0, 0): 0.0}))
+    assert not removal.advised
+    assert removal.action.startswith("Keep them")
+    assert removal.change == pytest.approx(1.0)
+
+
+def test_a_decision_is_plain_data_with_its_sentence():
+    decision = Decision("heads", "a", "b", "c", 2.0, 0.5, 0.1, 0.9, "nats", 4, heads=((0, 1),))
+    document = decision.to_json()
+    assert document["heads"] == [[0, 1]]
+    assert document["effect"].endswith("loss of 2 nats changes by 0.5 [0.1, 0.9]")
+
+
+def test_few_sequences_decide_nothing():
+    assert decisions_of(Made({(0, 0): 0.0}, number=3)) == ()
+
+
+def test_heads_left_out_and_layers_rounded_are_those_of_the_model():
+    model = random_transformer(H=3)
+    draw = np.random.default_rng(0)
+    batch = judged_batch(model, [draw.integers(11, size=size) for size in (5, 7, 6)])
+    trial = HeadTrial(model, batch)
+    heads = [(0, 1), (1, 0), (1, 2)]
+    before, after = ablate_together(model, batch, heads, "zero")
+    np.testing.assert_allclose(trial.losses(), before, rtol=1e-6)
+    np.testing.assert_allclose(trial.losses(heads), after, rtol=1e-6)
+    np.testing.assert_allclose(trial.rounded({0: 16, 1: 16}), before, rtol=1e-3)
+    assert np.abs(trial.rounded({0: 2}) - before).max() > 1e-3
+
+
+def test_rounded_weights_take_as_many_values_as_their_bits_allow():
+    layer = rounded_weights(random_transformer().layer(0), 3)
+    column = np.asarray(layer.feedforward.inner.W)[:, 0]
+    steps = column / np.abs(column).max() * 3
+    np.testing.assert_allclose(steps, np.round(steps), atol=1e-6)
