@@ -1,241 +1,243 @@
 r"""Norm divergence, direction and rate on the discrete descent, with a constant step.
 
-Norm divergence: plain l_p-AttGD, 10^5 steps from W(0) in the cone at R_delta, at most `START` times
-||W_mm|| from the origin; the first step moves the mirror variable as 1/10 of ||W_mm|| would. There
-log k stays below 12, so that 1 / ||W(k)|| hardly falls; exp(-||W(k)|| / ||W_mm||) falls like a
-power of k.
-
-Direction: on most starts the divergence still rises in these steps. For one sample of two tokens
-all gradients are multiples of one matrix G, so that the mirror variable is u(0) + c_k G with
-c_{k+1} = c_k + eta g(c_k), and k is known without taking the steps: where g decreases, by r or less
-from one step to the next,
-
-    (1 - r) int_{c_1}^{c_{k+1}} dc / (eta g) <= k <= int_{c_0}^{c_k} dc / (eta g).
-
-A descent of 1000 steps is compared with both ends.
+Plain l_p-AttGD from W(0) in C_{p,mu_0,R_delta}; the first step moves the mirror variable as 1/10 of
+||W_mm|| would. A thousand steps are taken one at a time, then blocks of steps by the modified
+equation of the descent (`descent_blocks`), which 10^5 steps taken one at a time confirm. From
+log k = 50 on a step changes the gradient by less than one rounding, so that descent and flow are
+one, and implicit steps of the flow go on to norms of 10^10, where rates can be distinguished.
 """
 
 from copy import deepcopy
+from functools import partial
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array
 
-from attlas.claims.claim import Control, Source, assume
+from attlas._jax.compilation import CHEAP_COMPILATION
+from attlas.claims.claim import Control, Sides, Source, Status, assume
 from attlas.claims.sampling import shared
-from attlas.claims.statement import limit, rate
+from attlas.claims.statement import inequality, limit, rate
 from attlas.data.token_selection import TokenSelection
 from attlas.optim.mirror_descent import inverse_potential_gradient, mirror_step, potential_gradient
-from julistiono2024optimizing.cone_instances import (
-    at_radius,
-    cone_points,
-    mixed_loss,
-    plain_norm,
-    scores,
-)
+from julistiono2024optimizing.cone_instances import mixed_loss, plain_norm, scores
 from julistiono2024optimizing.convergence import envelope
-from julistiono2024optimizing.flow_instances import LATE, START, divergences, gaussian_selections
+from julistiono2024optimizing.flow_instances import (
+    COUNT,
+    SHARES,
+    continued,
+    gaussian_selections,
+    near_the_cone,
+    read_late,
+    solved,
+)
 from julistiono2024optimizing.lemma_27 import measured_step, small_enough
+from julistiono2024optimizing.library.token_selection.descent_blocks import descent_blocks
 from julistiono2024optimizing.library.token_selection.gradient import (
     scaled_gradient,
     selection_gradient,
 )
 
-COUNT = 40
-STEPS = 10 ** np.arange(2, 6)
+DRAWN = COUNT + 32
+"""Starts, of which a few are left out where the step is not small enough at one of its steps."""
+ALONE, TAKEN = 10**3, 10**5
+"""Steps taken one at a time before the blocks, and those with which the blocks are compared."""
+EACH = 48
+"""Blocks in which k grows by ten."""
+BLOCKS, COMPARED = 20 * EACH, 2 * EACH
 
 
-def _recorded(step, start):
-    """States after each number of `STEPS`."""
+class Begun(NamedTuple):
+    """A descent after `ALONE` steps.
 
-    def until(state, steps):
-        state = jax.lax.fori_loop(0, steps, step, state)
-        return state, state
+    Attributes:
+        dual: grad psi(W).
+        log_eta: logarithm of the step.
+        small: whether Lemmas 24 and 25 hold at each of these steps.
+    """
 
-    return jax.lax.scan(until, start, jnp.asarray(np.diff(STEPS, prepend=0)))[1]
+    dual: Array
+    log_eta: Array
+    small: Array
+
+
+@partial(jax.jit, compiler_options=CHEAP_COMPILATION)
+@jax.vmap
+def _begun(data):
+    p, start = data["p"], data["W"]
+    tau = 0.1 * (p - 1) * plain_norm(start, p) ** (p - 2) * data["norm"]
+    first = measured_step(data, start, tau)
+
+    def step(_, state):
+        W, small = state
+        now = measured_step(data, W, tau, first.log_gradient)
+        holds = small_enough(now.descent, now.power_growth, now.toward_w, now.rounding)
+        return now.W_next, small & holds
+
+    W, small = jax.lax.fori_loop(0, ALONE, step, (start, jnp.asarray(True)))
+    return Begun(potential_gradient(W, p), jnp.log(tau) - first.log_gradient, small)
 
 
 @jax.jit
 @jax.vmap
-def _descents(data):
-    """Norms at the recorded steps, and whether Lemmas 24 and 25 hold on the steps from there."""
+def _taken(data, begun):
+    """Grad psi(W) after `TAKEN` steps, each taken."""
     p, loss = data["p"], mixed_loss(data["mixture"])
-    gamma, size = scores(data["X"], data["v"], data["y"]), plain_norm(data["W"], data["p"])
-    tau = 0.1 * (p - 1) * size ** (p - 2) * data["norm"]
-    begun = measured_step(data, data["W"], tau)
+    gamma = scores(data["X"], data["v"], data["y"])
 
     def step(_, dual):
         W = inverse_potential_gradient(dual, p)
         G, log_scale = scaled_gradient(W, data["X"], data["z"], gamma, loss)
-        return dual - tau * jnp.exp(log_scale - begun.log_gradient) * G
+        return dual - jnp.exp(begun.log_eta + log_scale) * G
 
-    def measured(dual):
-        W = inverse_potential_gradient(dual, p)
-        now = measured_step(data, W, tau, begun.log_gradient)
-        small = small_enough(now.descent, now.power_growth, now.toward_w, now.rounding)
-        return plain_norm(W, p), small
-
-    path = _recorded(step, potential_gradient(data["W"], p))
-    grown, small = jax.vmap(measured)(path)
-    first = small_enough(begun.descent, begun.power_growth, begun.toward_w, begun.rounding)
-    return {"grown": (grown - size) / data["norm"], "small": first & jnp.all(small)}
+    return jax.lax.fori_loop(ALONE, TAKEN, step, begun.dual)
 
 
-@shared
-def _paths(rng):
-    pool = cone_points(rng, 4 * COUNT, radius=at_radius)
-    near = np.flatnonzero(pool["radius"] * pool["stretch"] <= START * pool["norm"])[:COUNT]
-    batch = {name: value[near] for name, value in pool.items()}
-    return batch | {name: np.asarray(value) for name, value in _descents(batch).items()}
+def _selection(data):
+    return TokenSelection(*(jnp.asarray(data[name]) for name in ("X", "y", "z", "v")))
 
 
-def descents(rng, count):
-    """Growth of the norm over ||W_mm|| on descents from the cone."""
-    return {name: value[:count] for name, value in _paths(rng).items()}
+@partial(jax.jit, static_argnums=(2, 3, 4), compiler_options=CHEAP_COMPILATION)
+@partial(jax.vmap, in_axes=(0, 0, None, None, None))
+def _in_blocks(data, begun, blocks, order, each):
+    loss, length = mixed_loss(data["mixture"]), np.log(10) / each
+    settings = {"steps": ALONE, "blocks": blocks, "length": length, "order": order}
+    data, p = _selection(data), data["p"]
+    return descent_blocks(data, begun.dual, begun.log_eta, p=p, loss=loss, **settings)
 
 
 @jax.jit
 @jax.vmap
-def _opposite_descents(data, W, p):
-    path = _recorded(lambda _, at: mirror_step(at, selection_gradient(at, data), 0.1, p), W)
-    return jax.vmap(lambda at: plain_norm(at, p))(path) - plain_norm(W, p)
+def _apart(dual, taken, begun):
+    """Distance of two ends over that of the second from the beginning."""
+    return jnp.linalg.norm(dual - taken) / jnp.linalg.norm(taken - begun.dual)
+
+
+_NAMES = ("X", "y", "z", "v", "W", "W_mm", "p", "mixture", "norm")
+
+
+@shared
+def _descents(rng):
+    batch = near_the_cone(rng, DRAWN)
+    begun = _begun({name: jnp.asarray(batch[name]) for name in _NAMES})
+    rows = np.flatnonzero(begun.small)[:COUNT]
+    batch = {name: value[rows] for name, value in batch.items()}
+    begun = Begun(*(array[rows] for array in begun))
+    data = {name: jnp.asarray(batch[name]) for name in _NAMES}
+    path, taken = _in_blocks(data, begun, BLOCKS, 2, EACH), _taken(data, begun)
+    flow = _in_blocks(data, begun, COMPARED, 1, EACH).dual[:, -1]
+    fine = _in_blocks(data, begun, 2 * COMPARED, 2, 2 * EACH).dual[:, -1]
+    coarse = path.dual[:, COMPARED - 1]
+    clock = path.log_k + begun.log_eta[:, None]
+    late = continued(_selection(data), path.W, clock, data["p"], data["mixture"])
+    late = late._replace(log_time=late.log_time - np.asarray(begun.log_eta)[:, None])
+    ends = {"apart": coarse, "fine_apart": fine, "flow_apart": flow}
+    read = {name: np.asarray(_apart(end, taken, begun)) for name, end in ends.items()}
+    read["halved"] = np.asarray(_apart(coarse, fine, begun))
+    return {**read_late(late, batch), **read, "solved": solved(late)}
+
+
+def descents(rng, count):
+    """Descents from starts in the cone, at four scales of log k; at most 64."""
+    return {name: value[:count] for name, value in _descents(rng).items()}
+
+
+def blocks_are_steps(apart):
+    """Whether the blocks lead where steps one at a time lead, to the order of what they leave."""
+    return apart <= ALONE**-2.0
+
+
+on_descents = {
+    "sample": descents,
+    "scales": "log_k",
+    "count": COUNT,
+    "assumptions": [
+        assume(r"$10^5$ steps taken one at a time agree with the blocks", blocks_are_steps),
+        assume("each implicit step of the flow is solved", lambda solved: solved),
+    ],
+}
+
+
+@inequality(
+    "beyond the paper: blocks of steps",
+    status=Status.NEW,
+    sample=descents,
+    count=COUNT,
+    controls=[Control("the flow in place of the descent", flow=True)],
+)
+def descent_in_blocks(fine_apart, flow_apart, halved, *, flow=False):
+    r"""$$\frac{du}{dk} = F\!\left(u - \tfrac12 F(u)\right),\ F = -\eta\nabla\mathcal L:\quad
+    \frac{\|u(k) - \nabla\psi(W(k))\|_F}{\|\nabla\psi(W(k)) - \nabla\psi(W(k_0))\|_F} \le k_0^{-2}$$
+
+    Two terms of the modified equation, from $k_0 = 10^3$ steps on, against $10^5$ steps taken one
+    at a time, up to what halving the blocks changes. It is the equation on which the other claims
+    on the descent follow it further.
+    """
+    left = flow_apart if flow else fine_apart
+    return Sides(left, jnp.full_like(left, ALONE**-2.0), error=halved)
+
+
+STEPS = np.rint(TAKEN**SHARES)
+
+
+@jax.jit
+@jax.vmap
+def _norms_of_steps(data, W, p):
+    """Norms after each number of `STEPS`."""
+
+    def until(W, steps):
+        W = jax.lax.fori_loop(
+            0, steps, lambda _, at: mirror_step(at, selection_gradient(at, data), 0.1, p), W
+        )
+        return W, plain_norm(W, p)
+
+    return jax.lax.scan(until, W, jnp.asarray(np.diff(STEPS, prepend=0), int))[1]
 
 
 def opposite_samples(rng, count):
-    """The descents with the growth on two samples whose gaps are opposite."""
+    """The descents with the norms on two samples whose gaps are opposite."""
     batch, draw = descents(rng, count), deepcopy(rng)
-    half = gaussian_selections(draw, count, 1, 2, 3)
+    number = len(batch["p"])
+    half = gaussian_selections(draw, number, 1, 2, 3)
     X = jnp.concatenate([half.X, -half.X], axis=1)
     y = jnp.concatenate([half.y, -half.y], axis=1)
     data = TokenSelection(X, y, jnp.repeat(half.z, 2, axis=1), half.v)
-    start = jnp.asarray(draw.normal(size=(count, 3, 3)))
-    grown = _opposite_descents(data, start, jnp.maximum(1.5, jnp.asarray(batch["p"])))
-    return {**batch, "grown": np.asarray(grown)}
+    start = jnp.asarray(draw.normal(size=(number, 3, 3)))
+    norms = np.asarray(_norms_of_steps(data, start, jnp.asarray(batch["p"])))
+    return {**batch, "norm_by_time": norms, "log_k": np.tile(np.log(STEPS), (number, 1))}
 
 
 @limit(
     "Norm-divergence theorem, on the descent",
     Source.RECALLED,
-    sample=descents,
-    scales=STEPS.astype(float),
-    count=COUNT,
-    assumptions=[
-        assume(r"$\eta$ is small enough: Lemmas 24 and 25 hold at all records", lambda small: small)
-    ],
     controls=[
         Control("two samples with opposite features and equal gaps", sample=opposite_samples)
     ],
+    **on_descents,
 )
-def norm_divergence_descent(grown):
-    r"""$$W(0)\in C_{p,\mu',R} \;\Rightarrow\; \lim_{k\to\infty}
-    \exp\left(-\frac{\|W(k)\|_{p,p}-\|W(0)\|_{p,p}}{\|W_{mm}\|_{p,p}}\right)=0$$
+def norm_divergence_descent(norm_by_time):
+    r"""$$W(0)\in C_{p,\mu',R} \;\Rightarrow\; \lim_{k\to\infty}\|W(k)\|_{p,p}=\infty$$
 
-    $10^2$ to $10^5$ plain steps of one size, one or three samples, mixtures of four losses,
-    $\mu'=\mu_0$ and $R=R_\delta$. The norm grows like $\|W_{mm}\|\log k$, so that the left side
-    falls like a power of $k$.
+    $1/\|W(k)\|_{p,p}$ against $\log k$ on descents of one constant step, one or three samples,
+    mixtures of four losses, $p$ from 1.5 to 4, $\mu'=\mu_0$ and $R=R_\delta$. The step is small
+    enough: Lemmas 24 and 25 hold at each of the first thousand steps.
     """
-    return jnp.exp(-grown), jnp.zeros_like(grown)
-
-
-POINTS, LARGEST, TAKEN = 2**15, 1600.0, 1000
-"""Points of the integral, the last log k, and the steps that are compared with it."""
-
-
-def _of_one_sample(data, W, p, mixture):
-    """G, and the logarithm of g and of the clock, the integral times eta, on a grid of c."""
-    gamma, loss = scores(data.X, data.v, data.y)[0], mixed_loss(mixture)
-    better = jnp.argmax(gamma)
-    D, gap = data.X[0, better] - data.X[0, 1 - better], jnp.abs(gamma[0] - gamma[1])
-    G = jnp.outer(D, data.z[0])
-    pull = jnp.sum(jnp.abs(G) ** (p / (p - 1)))
-    c = (jnp.linspace(0, 1.2 * LARGEST, POINTS) / pull) ** (p - 1)
-    u = potential_gradient(W, p)
-
-    def log_slope(c):
-        h = jnp.sum(G * inverse_potential_gradient(u + c * G, p))
-        margin = gamma[better] - gap * jax.nn.sigmoid(-h)
-        return (
-            loss.log_slope(margin) + jnp.log(gap) + jax.nn.log_sigmoid(h) + jax.nn.log_sigmoid(-h)
-        )
-
-    log_g = jax.vmap(log_slope)(c)
-    parts = jnp.log(jnp.diff(c)) - (log_g[1:] + log_g[:-1]) / 2
-    return G, c, log_g, jax.lax.cumlogsumexp(parts)
-
-
-@jax.jit
-@jax.vmap
-def _directions(data, W, p, mixture):
-    """Directions at `LATE` of the last log k, and what a descent of a thousand steps says of k."""
-    G, c, log_g, clock = _of_one_sample(data, W, p, mixture)
-    u = potential_gradient(W, p)
-    first = 0.1 * plain_norm(u, p / (p - 1)) / plain_norm(G, p / (p - 1))
-    log_eta = jnp.log(first) - log_g[0]
-    log_k = LARGEST * LATE
-    places = jnp.interp(log_k + log_eta, clock, c[1:])
-    points = jax.vmap(lambda at: inverse_potential_gradient(u + at * G, p))(places)
-
-    def step(_, at):
-        return mirror_step(at, selection_gradient(at, data, loss), jnp.exp(log_eta), p)
-
-    loss = mixed_loss(mixture)
-    after = potential_gradient(jax.lax.fori_loop(0, TAKEN, step, W), p)
-    moved = jnp.sum((after - u) * G) / jnp.sum(G**2)
-    taken = TAKEN * jnp.exp(log_eta - jnp.interp(moved, c[1:], clock))
-    fall = 1 - jnp.exp(jnp.interp(first, c, log_g) - log_g[0])
-    return {"points": points, "taken": taken, "fall": fall, "log_k": log_k,
-            "decreasing": jnp.all(jnp.diff(log_g) <= 0)}  # fmt: skip
-
-
-@shared
-def _two_tokens(rng):
-    batch = cone_points(rng, COUNT, radius=at_radius)
-    p = jnp.maximum(1.5, jnp.asarray(batch["p"]))
-    data = gaussian_selections(rng, COUNT, 1, 2, 3)
-    better = jnp.argmax(jax.vmap(lambda one: scores(one.X, one.v, one.y)[0])(data), axis=1)
-    D = (data.X[:, 0, 0] - data.X[:, 0, 1]) * jnp.where(better == 0, 1, -1)[:, None]
-    G = D[:, :, None] * data.z[:, :1]
-    aim = jax.vmap(inverse_potential_gradient)(G, p)
-    W_mm = aim / jnp.sum(aim * G, axis=(1, 2), keepdims=True)
-    size = jax.vmap(plain_norm)(W_mm, p)[:, None, None]
-    W = jnp.asarray(rng.normal(size=(COUNT, 3, 3))) * size
-    W = W * jnp.sign(jnp.sum(W * G, axis=(1, 2), keepdims=True))
-    path = _directions(data, W, p, jnp.asarray(batch["mixture"]))
-    wrong = jax.vmap(inverse_potential_gradient)(G, jnp.where(p > 2, 1.5, 3.0))
-    aims = {"divergence": W_mm, "other_divergence": wrong}
-    read = {name: divergences(path["points"], aim, p) for name, aim in aims.items()}
-    read |= {name: path[name] for name in ("taken", "fall", "log_k", "decreasing")}
-    return {"p": np.asarray(p), **{name: np.asarray(value) for name, value in read.items()}}
-
-
-def one_sample(rng, count):
-    """Divergences along log k on descents for one sample of two tokens, from any start."""
-    return {name: value[:count] for name, value in _two_tokens(rng).items()}
-
-
-ASSUMED = (
-    assume("$g$ decreases along the descent", lambda decreasing: decreasing),
-    assume(
-        "a thousand steps take the time that the integral says, up to the fall of $g$ by one",
-        # the first of a thousand steps is not in the lower end; the sum has its own error
-        lambda taken, fall: (taken <= 1 + 1e-3) & (taken >= (1 - fall) * (1 - 2e-3)),
-    ),
-)
-of_one_sample = {"sample": one_sample, "scales": "log_k", "count": COUNT, "assumptions": ASSUMED}
+    return 1 / norm_by_time, jnp.zeros_like(norm_by_time)
 
 
 @limit(
     "Direction theorem, on the descent",
     Source.RECALLED,
     controls=[Control("the multipliers of the SVM under the potential of another $p$", other=True)],
-    **of_one_sample,
+    **on_descents,
 )
 def direction_descent(divergence, other_divergence, *, other=False):
     r"""$$\lim_{k\to\infty} D_\psi\!\left(\frac{W^\alpha_{mm}}{\|W^\alpha_{mm}\|_{p,p}},
     \frac{W(k)}{\|W(k)\|_{p,p}}\right)=0$$
 
-    The discrete descent with a constant step, one sample of two tokens, $p$ from 1.5 to 4, mixtures
-    of four losses, $\log k$ up to 1600, from starts on the side of the better token, in no cone.
+    The descents of norm-divergence-descent, one or three samples of four tokens.
     """
     divergence = other_divergence if other else divergence
     return divergence, jnp.zeros_like(divergence)
@@ -244,14 +246,14 @@ def direction_descent(divergence, other_divergence, *, other=False):
 @rate(
     "Rate theorem, on the descent",
     Source.RECALLED,
-    controls=[Control(r"decay as $(\log k)^{-3(p-1)}$", faster=True)],
-    **of_one_sample,
+    controls=[Control(r"decay as $(\log k)^{-5/2}$", faster=True)],
+    **on_descents,
 )
 def rate_descent(divergence, log_k, p, *, faster=False):
     r"""$$D_\psi(\bar W_{mm},\bar W(k)) = O\!\left(\frac{\log\log k}{\log k}\right)\ (p>2),\quad
     O\!\left(\frac{(\log\log k)^2}{\log k}\right)\ (p=2),\quad
     O\!\left(\frac{1}{(\log k)^{p-1}}\right)\ (1<p<2)$$
 
-    The descents of direction-descent, on which the divergence falls like $(\log k)^{-2(p-1)}$.
+    The descents of direction-descent.
     """
-    return divergence, log_k ** (-3 * (p - 1)) if faster else envelope(log_k, p)
+    return divergence, log_k**-2.5 if faster else envelope(log_k, p)

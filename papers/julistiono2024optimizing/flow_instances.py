@@ -143,12 +143,16 @@ def late_paths(data, W0, p, mixture=LOGISTIC, reach=REACH):
     """
     p, mixture = jnp.asarray(p), jnp.broadcast_to(jnp.asarray(mixture), (len(p), 4))
     early = run_flows(data, jnp.asarray(W0), p, STEPS, mixture=mixture)
-    dual = _duals(early.W[:, -1], p)
+    return continued(data, early.W, early.log_time, p, mixture, reach)
+
+
+def continued(data, W, log_time, p, mixture, reach=REACH):
+    """Paths of stacked problems, continued by implicit steps from their last points."""
     steps = int(np.ceil(np.log(reach) / np.log(GROWTH)))
-    path = _late(data, dual, early.log_time[:, -1], p, mixture, steps, GROWTH)
-    W = jnp.concatenate([early.W, path.W], axis=1)
-    log_time = jnp.concatenate([early.log_time, path.log_time], axis=1)
-    unsolved = jnp.concatenate([jnp.zeros_like(early.log_time), path.unsolved], axis=1)
+    path = _late(data, _duals(W[:, -1], p), log_time[:, -1], p, mixture, steps, GROWTH)
+    unsolved = jnp.concatenate([jnp.zeros_like(log_time), path.unsolved], axis=1)
+    W = jnp.concatenate([W, path.W], axis=1)
+    log_time = jnp.concatenate([log_time, path.log_time], axis=1)
     return LatePaths(W, np.asarray(_norms(W, p)), np.asarray(log_time), np.asarray(unsolved))
 
 
@@ -166,26 +170,31 @@ def last_resolved(divergence):
     return np.where(below.any(axis=1), np.argmax(below, axis=1) - 1, divergence.shape[1] - 1)
 
 
-@shared
-def _flows(rng):
+def near_the_cone(rng, count):
+    """Instances with ||W_mm|| = 1 and a start W in the cone at R_delta, which is at most `START`.
+
+    `another` is grad psi* of the multipliers under another potential: not where their descent goes.
+    """
     pool = cone_points(rng, 6 * COUNT, radius=at_radius)
     near = (pool["radius"] <= START * pool["norm"]) & (pool["p"] >= 1.5)
-    near = np.flatnonzero(near)[: COUNT + SPARE]
-    batch = {name: value[near] for name, value in pool.items()}
+    batch = {name: value[np.flatnonzero(near)[:count]] for name, value in pool.items()}
     size, p = batch["norm"][:, None, None], batch["p"]
     start, W_mm = batch["W"] / batch["stretch"][:, None, None] / size, batch["W_mm"] / size
-    arrays = batch["X"], batch["y"], batch["z"] * size, batch["v"]
-    data = TokenSelection(*map(jnp.asarray, arrays))
-    path = late_paths(data, start, p, batch["mixture"])
-    norm, log_time = path.norm, path.log_time
-    # The same multipliers under another potential: not where this flow goes.
     dual = jnp.sign(W_mm) * jnp.abs(W_mm) ** (p - 1)[:, None, None]
-    another_potential = jax.vmap(inverse_potential_gradient)(dual, jnp.where(p > 2, 1.5, 3.0))
-    right, wrong = (np.asarray(divergences(path.W, aim, p)) for aim in (W_mm, another_potential))
+    another = jax.vmap(inverse_potential_gradient)(dual, jnp.where(p > 2, 1.5, 3.0))
+    moved = {"z": batch["z"] * size, "W": start, "W_mm": W_mm, "another": another}
+    return {**batch, **moved, "norm": np.ones(len(p))}
+
+
+def read_late(path, batch):
+    """Divergences, norms and log times of late paths at four scales each."""
+    norm, log_time, p = path.norm, path.log_time, batch["p"]
+    aims = batch["W_mm"], batch["another"]
+    right, wrong = (np.asarray(divergences(path.W, aim, p)) for aim in aims)
     row, last = np.arange(len(p)), last_resolved(right)
     log_k, x = (values[row, last][:, None] * SHARES for values in (log_time, norm))
     clock = log_time[:, -1:] * EIGHTHS
-    flows = {
+    return {
         "p": p,
         "norm": x,
         "log_k": log_k,
@@ -196,8 +205,15 @@ def _flows(rng):
         "clock": clock,
         "norm_by_clock": read_at(clock, log_time, norm),
     }
+
+
+@shared
+def _flows(rng):
+    batch = near_the_cone(rng, COUNT + SPARE)
+    data = TokenSelection(*(jnp.asarray(batch[name]) for name in ("X", "y", "z", "v")))
+    path = late_paths(data, batch["W"], batch["p"], batch["mixture"])
     rows = np.flatnonzero(solved(path))[:COUNT]
-    return {name: value[rows] for name, value in flows.items()}
+    return {name: value[rows] for name, value in read_late(path, batch).items()}
 
 
 def flows(rng, count):

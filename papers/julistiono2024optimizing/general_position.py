@@ -21,7 +21,8 @@ from attlas.claims.sampling import shared
 from attlas.claims.statement import computed, limit
 from attlas.data.token_selection import TokenSelection
 from attlas.losses.logistic import logistic_derivative
-from attlas.optim.mirror_descent import potential_gradient
+from attlas.measures.attention.direction import direction_divergence
+from attlas.optim.mirror_descent import inverse_potential_gradient, potential_gradient
 from julistiono2024optimizing.cone_instances import attention_svm, plain_norm
 from julistiono2024optimizing.direction_metric import (
     across,
@@ -41,6 +42,7 @@ from julistiono2024optimizing.flow_instances import (
 from julistiono2024optimizing.late_errors import (
     APART,
     FIRST,
+    LEADS,
     Late,
     late_records,
     leads_early,
@@ -116,6 +118,28 @@ def _readable(lag, memory, W_mm, C, gram, p):
     return leads_early(*squares, p) & (roundings_of(lag, W_mm, C, gram, p) < 500)
 
 
+@jax.jit
+@jax.vmap
+def _first_order_leads(memory, W_mm, p):
+    """Whether of a single term's corrections that of first order in epsilon leads from `LEADS` on.
+
+    Along epsilon = t M, with D_psi = 1 - <grad psi(W), W_mm> / (||W||^{p-1} ||W_mm||) the distance
+    of sqrt(D_psi) is about |c t + e t^2|, and that of epsilon D_psi itself. Even functions, as at
+    p = 2, have c = 0. Where c is small one power overtakes the other at norms of 10^5 and more.
+    """
+    half = half_square(memory, W_mm, p)
+    short = 0.01 / jnp.sqrt(2 * half)
+
+    def of(t):
+        W = inverse_potential_gradient(potential_gradient(W_mm, p) + t * memory, p)
+        return jnp.sqrt(direction_divergence(W, W_mm, p) / (t**2 * half)) - 1
+
+    ahead, behind = of(short), of(-short)
+    first, second = jnp.abs(ahead - behind) / 2, (ahead + behind) / 2 + half * short**2
+    second = jnp.maximum(half * short**2, jnp.abs(second))
+    return (p == 2) | (second / short**2 < first / short * LEADS ** (p - 1))
+
+
 def law_of(norm, lag, memory, p):
     """The law of epsilon at these norms, from its parts at norm one."""
     x = norm[:, None, None]
@@ -148,6 +172,8 @@ def _flows(rng, support):
     inside = np.min(gaps, axis=1) > 0.5
     if support > 1:
         inside &= np.asarray(_readable(lag, memory, W_mm, C, gram, p))
+    else:
+        inside &= np.asarray(_first_order_leads(memory, W_mm, p))
     flows = {"W_mm": W_mm, "p": p, "C": C, "gram": gram, "lag": lag, "memory": memory}
     flows |= {"from_start": from_start, "solved": solved(path), "x": late.norm[:, ::APART]}
     flows |= {"late": late.W, "norm": late.norm, "unsolved": late.unsolved}
@@ -157,7 +183,7 @@ def _flows(rng, support):
 def flows(rng, count, support=1, where=lambda p: p > 1):
     """Flows of three samples with this many support samples, at late norms; of some p alone.
 
-    With two of them, those of which lag is clear of rounding and the leading term leads early.
+    Those of which the leading term leads early and, with two of them, lag is clear of rounding.
     """
     batch = _flows(rng, support)
     rows = np.flatnonzero(where(batch["p"]))[:count]
