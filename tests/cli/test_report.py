@@ -3,6 +3,7 @@
 import pytest
 
 from attlas.cli.main import main
+from attlas.experiments.store import Store
 
 FILE = """
 import attlas as at
@@ -35,7 +36,7 @@ def report(tmp_path, monkeypatch, capsys):
 
 
 def test_a_misspelt_results_folder_is_told(report):
-    assert "there is no results folder mispelt, so the page shows everything as not run" in report(
+    assert "there is no results folder mispelt, so the page shows every claim as not run" in report(
         "mispelt"
     )
 
@@ -68,6 +69,25 @@ def test_a_single_file_has_everything(report, tmp_path):
     assert stopped.value.code == 0
     assert "claims_reported.py:4" in (tmp_path / "one.html").read_text()
     assert not (tmp_path / "one").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "shown"),
+    [((), "records"), (("--records", "none"), None), (("--records", "."), "")],
+)
+def test_the_published_records_are_shown_by_default(report, monkeypatch, arguments, shown):
+    folders = []
+
+    def written(store, out, names, *, published, **options):
+        folders.append(published)
+        return out
+
+    monkeypatch.setattr("attlas.site.atlas.write_atlas", written)
+    with pytest.raises(SystemExit):
+        main(["report", "claims_reported.py", *arguments])
+    (folder,) = folders
+    place = folder.root if isinstance(folder, Store) else folder
+    assert (place and place.name) == shown
 
 
 def test_one_paper_is_one_file(report, capsys):

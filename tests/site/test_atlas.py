@@ -7,10 +7,11 @@ import zlib
 from dataclasses import replace
 
 import pytest
+from tests.site.conftest import toy_experiment
 
 from attlas.claims.verdict import CheckReport, Outcome, Verdict
 from attlas.core.errors import UserError
-from attlas.experiments.store import Store
+from attlas.experiments.store import Store, published_store
 from attlas.experiments.verdicts import write_report
 from attlas.site import findings
 from attlas.site.atlas import gather, source_of, write_atlas
@@ -185,3 +186,9 @@ def test_sources_are_relative_to_the_checkout():
     source = source_of((module.__file__, 7))
     assert source.path == "src/attlas/claims/claim.py"
     assert source.link == "src/attlas/claims/claim.py#L7"
+
+
+def test_an_experiment_of_ones_own_has_no_published_records(tmp_path):
+    own = toy_experiment("heads")
+    atlas = gather(Store(tmp_path / "none"), (), (), (own,), published=published_store())
+    assert [entry.done for entry in atlas.experiments] == [0]

@@ -96,6 +96,17 @@ def test_the_page_holds_findings_figures_tables_and_data():
     assert {each["name"] for each in data_of(page)["quantities"]} == set(NAMES)
 
 
+def test_the_title_is_the_name_of_the_model_and_findings_come_first():
+    found = made()
+    found["model"] = {**found["model"], "name": "tiny (encoder; the decoder is not read)"}
+    page = render_audit(found)
+    assert '<h1 class="model">tiny</h1>' in page
+    assert "<title>tiny (encoder; the decoder is not read): attlas audit</title>" in page
+    places = [page.index(f'<h2 id="{name}">') for name in ("findings", "map", "table", "model")]
+    assert places == sorted(places)
+    assert page.index("<h1") < places[0] < page.index('<dl class="facts')
+
+
 def test_no_text_becomes_a_script():
     found = poisoned(made())
     found |= {"schema": "attlas/audit/1", "level": "deep"}

@@ -1,11 +1,17 @@
 """`attlas report`: the HTML atlas from the records."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from attlas.cli.session import session_of
+
+if TYPE_CHECKING:
+    from attlas.experiments.store import Store
+
+NONE = "none"
+"""What `--records` names to show the records of the results folder alone."""
 
 
 def report(
@@ -27,7 +33,8 @@ def report(
     records: Annotated[
         Path | None,
         typer.Option(
-            metavar="published|DIR", help="Also show these records, of the papers' sizes."
+            metavar="published|none|DIR",
+            help="Also show these records, of the papers' sizes; the published ones by default.",
         ),
     ] = None,
     title: Annotated[str, typer.Option(help="Title of that page.")] = "",
@@ -37,15 +44,14 @@ def report(
 ) -> None:
     """Write HTML pages from the records: the atlas, or the page of one paper."""
     from attlas.core.errors import UserError
-    from attlas.experiments.store import PUBLISHED, Store
+    from attlas.experiments.store import Store
     from attlas.experiments.text_file import require_html
 
     store = Store(session_of(context).results)
     if paper is not None and records is not None:
         raise UserError("--records is for the atlas: leave out --paper")
     require_html(out, "--out")
-    if records is not None and str(records) != PUBLISHED and not records.is_dir():
-        raise UserError(f"--records {records} is not a folder: name one, or {PUBLISHED}")
+    more = _published(records)
     if paper is not None and single:
         raise UserError("--paper PAPER is one file: leave out --single")
     if paper is not None and names:
@@ -61,19 +67,31 @@ def report(
         from attlas.site.atlas import write_atlas
 
         with progress_bar("experiments") as step:
-            written = write_atlas(
-                store, out, names or (), single=single, published=records, step=step
-            )
+            written = write_atlas(store, out, names or (), single=single, published=more, step=step)
     # After the page, whose refusal would be the only line.
-    if records is None:
+    if records is None or str(records) == NONE:
         _say_if_empty(store.root)
     typer.echo(f"{written}")
+
+
+def _published(records: Path | None) -> "Path | Store | None":
+    """The further records: the published ones where they are installed, unless others are named."""
+    from attlas.core.errors import UserError
+    from attlas.experiments.store import PUBLISHED, published_store
+
+    if records is None:
+        return published_store()
+    if str(records) == NONE:
+        return None
+    if str(records) != PUBLISHED and not records.is_dir():
+        raise UserError(f"--records {records} is not a folder: name one, {PUBLISHED} or {NONE}")
+    return records
 
 
 def _say_if_empty(results: Path) -> None:
     if not results.is_dir():
         typer.echo(
-            f"attlas: there is no results folder {results}, so the page shows everything as not "
+            f"attlas: there is no results folder {results}, so the page shows every claim as not "
             "run: see `attlas --results DIR`",
             err=True,
         )

@@ -22,7 +22,7 @@ from attlas.experiments.experiment import Experiment
 from attlas.experiments.find import find_experiments
 from attlas.experiments.published import not_run
 from attlas.experiments.record import Record
-from attlas.experiments.store import Store
+from attlas.experiments.store import Store, published_store
 from attlas.experiments.text_file import write_text_file
 from attlas.experiments.verdicts import is_current, read_reports
 from attlas.projects.bibliography import all_references
@@ -148,7 +148,7 @@ def gather(
         entries.append(_claim_entry(claim, report, metadata, errata, code, outdated))
     stores = (store,) if published is None else (published, store)
     experiment_records = [
-        ExperimentRecords(e, _records(stores, e.name), source_of(e.source)) for e in experiments
+        ExperimentRecords(e, _records(stores, e), source_of(e.source)) for e in experiments
     ]
     metadata_list += [
         record.metadata for experiment in experiment_records for record in experiment.records
@@ -177,10 +177,17 @@ def gather(
     )
 
 
-def _records(stores: Sequence[Store], name: str) -> tuple[Record, ...]:
-    """The records of an experiment in all stores; for a cell in several, the last store's."""
-    by_key = {record.key: record for store in stores for record in store.records(name)}
-    return tuple(by_key.values())
+def _records(stores: Sequence[Store], experiment: Experiment) -> tuple[Record, ...]:
+    """The records of an experiment in all stores; for a cell in several, the last store's.
+
+    The published records of attlas are of installed papers, also where a user's experiment has the
+    same name.
+    """
+    published = published_store()
+    if published is not None and not is_of_installed_paper(experiment.source[0]):
+        stores = [store for store in stores if store.root != published.root]
+    records = (record for store in stores for record in store.records(experiment.name))
+    return tuple({record.key: record for record in records}.values())
 
 
 def _notes(store: Store) -> list[str]:
