@@ -1,10 +1,12 @@
 """Files that ask their reader for more than they are worth: one line, two seconds, 200 MB."""
 
 import json
+import os
 import struct
 import subprocess
 import sys
 import zipfile
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -96,6 +98,31 @@ def repeating(folder):
 def backtracking(folder):
     split = {"type": "Split", "pattern": {"Regex": "(a+)+c"}, "behavior": "Isolated"}
     return tokenizer(folder, pre_tokenizer=split | {"invert": False})
+
+
+ALTERNATIVES = "(?:a|a)*[bd]"
+"""Matched in two ways for each letter, from each letter anew; the text ends in a match."""
+MANY_WAYS = ("a" * 18 + "c") * 2000 + "b"
+
+
+def many_ways(folder):
+    split = {"type": "Split", "pattern": {"Regex": ALTERNATIVES}, "behavior": "Isolated"}
+    return tokenizer(folder, MANY_WAYS, pre_tokenizer=split | {"invert": False})
+
+
+def many_ways_to_replace(folder):
+    rule = {"type": "Replace", "pattern": {"Regex": ALTERNATIVES}, "content": "x"}
+    return tokenizer(folder, MANY_WAYS, normalizer=rule)
+
+
+def pieces_of_all_lengths(folder):
+    vocabulary = [["a" * length, -float(length)] for length in range(1, 3000)]
+    model = {"type": "Unigram", "unk_id": 0, "vocab": vocabulary}
+    return tokenizer(folder, "a" * 50_000, model=model)
+
+
+ENDLESS = {f.__name__: f for f in (many_ways, many_ways_to_replace, pieces_of_all_lengths)}
+"""Tokenizers that would split their text for minutes."""
 
 
 def long_words(folder):
@@ -266,6 +293,32 @@ def test_a_line_of_forty_thousand_letters_is_split_at_once(tmp_path):
     assert encode("a" * 300)[:4] == [1, 259, 267, 267]
     (tmp_path / "a.txt").write_text("a" * 3 * LONGEST_PIECE)
     assert [len(line) for line in lines_of_text(tmp_path / "a.txt")] == [LONGEST_PIECE] * 3
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("name", ENDLESS)
+def test_a_tokenizer_that_takes_too_long_ends_in_one_line(tmp_path, name):
+    program = (
+        "import sys, time; from pathlib import Path; from test_foreign_input import ENDLESS\n"
+        "from attlas.core.errors import UserError\n"
+        f"read = ENDLESS[{name!r}](Path(sys.argv[1]))\n"
+        "began = time.monotonic(), time.process_time()\n"
+        "try: read()\n"
+        "except UserError as error: print(error)\n"
+        "print(min(time.monotonic() - began[0], time.process_time() - began[1]))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program, str(tmp_path)],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parent)},
+    )
+    said, seconds = done.stdout.strip().split("\n")
+    assert done.returncode == 0, done.stderr
+    assert "the tokenizer takes more than 1." in said
+    assert float(seconds) < SECONDS
 
 
 @pytest.mark.thorough

@@ -15,6 +15,7 @@ ROOT = Path(__file__).parents[2]
 OUTCOMES = ROOT / ".cache" / "crash"
 RECORD = Path(__file__).with_name("outcomes.json")
 PAGE = ROOT / "docs" / "internals.md"
+COLUMNS = ("disturbed", "beside", "flips", "noticed", "lost")
 _BEGIN, _END = "<!-- crash tests: begin -->", "<!-- crash tests: end -->"
 
 
@@ -25,23 +26,28 @@ def publishable(name: str, outcome: dict[str, Any]) -> list[Any]:
     return outcome.get("faults", [])
 
 
-def collected() -> dict[str, Any]:
-    """All outcomes as one record, by writer and by command."""
-    flips = _stored("flips")
+def collected(before: dict[str, Any]) -> dict[str, Any]:
+    """All outcomes by writer and by command; of a test that did not run, those of `before`."""
+    flips = _stored("flips") if (OUTCOMES / "flips.json").exists() else None
     writers = {}
     for name in NAMES:
-        parts = [_stored(f"{way} {name}") for way in ("alone", "beside")]
-        faults = [fault for part in (*parts, flips) for fault in part["faults"]]
-        writers[name] = {
-            "disturbed": parts[0]["tried"].get(name, 0),
-            "beside": parts[1]["tried"].get(name, 0),
-            "flips": flips["tried"].get(name, 0),
-            "noticed": flips["noticed"].get(name, 0),
-            "lost": sum(fault["writer"] == name for fault in faults),
-        }
+        row = dict(before["writers"].get(name, dict.fromkeys(COLUMNS, 0)))
+        stored = {"disturbed": f"alone {name}", "beside": f"beside {name}"}
+        parts = {k: _stored(v) for k, v in stored.items() if (OUTCOMES / f"{v}.json").exists()}
+        row |= {column: part["tried"].get(name, 0) for column, part in parts.items()}
+        if flips is not None:
+            row["flips"] = flips["tried"].get(name, 0)
+            row["noticed"] = flips["noticed"].get(name, 0)
+            parts["flips"] = flips
+        faults = [fault for part in parts.values() for fault in part["faults"]]
+        # What was lost in a test that did not run again stays.
+        row["lost"] = sum(fault["writer"] == name for fault in faults) + (
+            0 if len(parts) == 3 else row["lost"]
+        )
+        writers[name] = row
     kills = sorted(path.stem for path in OUTCOMES.glob("kills *.json"))
-    commands = {name.removeprefix("kills "): _stored(name) for name in kills}
-    return {"seed": flips["seed"], "writers": writers, "commands": commands}
+    commands = before["commands"] | {name.removeprefix("kills "): _stored(name) for name in kills}
+    return {"seed": before["seed"], "writers": writers, "commands": dict(sorted(commands.items()))}
 
 
 def _stored(name: str) -> dict[str, Any]:
@@ -50,7 +56,7 @@ def _stored(name: str) -> dict[str, Any]:
 
 def table(record: dict[str, Any]) -> str:
     """The record in Markdown, with sums."""
-    names = ("disturbed", "beside", "flips", "noticed", "lost")
+    names = COLUMNS
     writers = dict(record["writers"])
     writers["all"] = {name: sum(row[name] for row in writers.values()) for name in names}
     commands = dict(record["commands"])
@@ -77,5 +83,7 @@ def page(record: dict[str, Any]) -> str:
 
 
 if __name__ == "__main__":
-    RECORD.write_text(json.dumps(collected(), indent=1, sort_keys=True) + "\n")
+    RECORD.write_text(
+        json.dumps(collected(json.loads(RECORD.read_text())), indent=1, sort_keys=True) + "\n"
+    )
     PAGE.write_text(page(json.loads(RECORD.read_text())), encoding="utf-8")

@@ -5,12 +5,14 @@ import os
 import random
 import subprocess
 import sys
+import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import jax
 import numpy as np
+import psutil
 import pytest
 from crash.outcomes import publishable
 
@@ -27,19 +29,34 @@ CLAIMS = ("trauger2023sequence/theorem-4-1-displays", "trauger2023sequence/corol
 
 @dataclass(frozen=True)
 class Command:
-    """A command, how often it is killed, and the largest number of a call at which it is."""
+    """A command and how often it is killed.
+
+    Attributes:
+        calls: the largest number of a system call at which it is killed.
+        victim: "driver" or "worker" where a process of Dask is killed at a random time instead.
+    """
 
     name: str
     arguments: tuple[str, ...]
     kills: int
-    calls: int
+    calls: int = 0
+    victim: str = ""
 
 
 RUN = ("run", "squares", "--scale", "quick", "--workers", "1")
+DASK = ("run", "squares", "--scale", "quick", "--on", "dask", "--workers", "2")
+CHECKPOINTS = ("run", "descent", "--scale", "quick", "--workers", "1", "--checkpoint", "0.05")
+LOOK = ("--ledger", "RESULTS/ledger.json", "--json", "RESULTS/c.json", "--page", "RESULTS/c.html")
 COMMANDS = (
     Command("run", RUN, 10, 90),
     Command("check", ("check", *CLAIMS), 14, 50),
     Command("audit", ("audit", "MODEL", "--level", "weights", "--out", "RESULTS/a.html"), 8, 50),
+    Command("report", ("report", CLAIMS[0], "--out", "RESULTS/atlas.html"), 4, 30),
+    Command("explore", ("explore", "--out", "RESULTS/explorer.html"), 2, 6),
+    Command("certify with a ledger", ("certify", "PREDICTIONS", *LOOK), 4, 24),
+    Command("run with checkpoints", CHECKPOINTS, 4, 120),
+    Command("run on Dask: the driver", DASK, 3, victim="driver"),
+    Command("run on Dask: a worker", DASK, 3, victim="worker"),
 )
 
 
@@ -47,43 +64,86 @@ def content(root: Path) -> dict[str, Any]:
     """What a reader sees in a results folder; nothing in it is damaged."""
     store = Store(root)
     seen: dict[str, Any] = {}
-    for record in store.records("squares"):
+    for record in (*store.records("squares"), *store.records("descent")):
         arrays = {name: array.tolist() for name, array in record.arrays.items()}
         seen[f"record {record.key}"] = arrays
     for report, _ in read_reports(store):
         seen[report.claim] = (report.verdict.outcome, report.verdict.slack)
     audits, wrong = stored_audits(root)
     seen |= {audit["model"]["name"]: audit["heads"] for audit in audits}
-    seen |= {page.name: "a page" for page in root.rglob("*.html")}
+    # Of an audit the page says how long it took.
+    seen |= {p.name: "" if p.name == "a.html" else p.read_text() for p in root.rglob("*.html")}
+    seen |= {path.name: json.loads(path.read_text()) for path in root.glob("*.json")}
     assert (store.notes, wrong) == ([], [])
     return seen
 
 
 @pytest.fixture
 def attlas(library, tmp_path):
-    """Runs a command in another process, which is killed at its n-th call if n is not 0."""
+    """Starts a command in another process, which is killed at its n-th call if n is not 0."""
     encoder = make_encoder(jax.random.key(1), 7, 5, width=6, blocks=3, heads=2, hidden=8)
     model = save_model(tmp_path / "model", stored_form(encoder))
+    predictions = tmp_path / "predictions.csv"
+    rows = "".join(f"{number},{number % 20 > 0:d}\n" for number in range(400))
+    predictions.write_text(f"id,correct\n{rows}")
     toys = TESTS / "experiments"
 
-    def run(root: Path, arguments: tuple[str, ...], n: int = 0) -> int:
-        named = {"RESULTS": str(root), "MODEL": str(model)}
-        words = [a.replace("RESULTS", named["RESULTS"]).replace("MODEL", named["MODEL"])
-                 for a in arguments]  # fmt: skip
+    def start(root: Path, arguments: tuple[str, ...], n: int = 0) -> subprocess.Popen:
+        named = {"RESULTS": root, "MODEL": model, "PREDICTIONS": predictions}
+        words = list(arguments)
+        for name, path in named.items():
+            words = [word.replace(name, str(path)) for word in words]
         variables = os.environ | {
             "LD_PRELOAD": str(library),
             "PYTHONPATH": str(toys),
             "ATTLAS_EXPERIMENTS": "toys",
+            "DESCENT_STEPS": str(tmp_path / "steps"),
+            "SQUARES_SLEEP": "0.5" if "dask" in arguments else "0",
         }
         if n:
             variables |= {"CRASH_BELOW": os.path.realpath(root), "CRASH_AT": str(n)}
         command = [sys.executable, "-m", "attlas", "--results", str(root), *words]
-        done = subprocess.run(command, env=variables, capture_output=True, text=True, check=False)
-        assert "Traceback" not in done.stderr, done.stderr
-        assert "damaged" not in done.stdout + done.stderr
-        return done.returncode
+        return subprocess.Popen(
+            command, env=variables, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
 
-    return run
+    return start
+
+
+def ended(process: subprocess.Popen) -> int:
+    """The exit code of a command that says nothing of damage or of an error of its own."""
+    out, err = process.communicate()
+    assert "Traceback" not in err, err
+    assert "damaged" not in out + err
+    return process.returncode
+
+
+def kill_one(process: subprocess.Popen, victim: str, draw: random.Random) -> bool:
+    """Kill the driver or a worker of a run on Dask at a random time; whether it was there."""
+    driver = psutil.Process(process.pid)
+    workers: list[psutil.Process] = []
+    while process.poll() is None and not workers:
+        workers = [p for p in driver.children(recursive=True) if "spawn_main" in str(p.cmdline())]
+        time.sleep(0.05)
+    time.sleep(draw.uniform(0, 8))
+    if process.poll() is not None:
+        return False
+    workers = driver.children(recursive=True)
+    (driver if victim == "driver" else draw.choice(workers)).kill()
+    if victim == "driver":
+        left = psutil.wait_procs(workers, timeout=60)[1]
+        assert left == []
+    return True
+
+
+def disturbed(attlas, command: Command, root: Path, draw: random.Random) -> bool:
+    """Run a command that is killed at a random place; whether it was."""
+    if command.victim:
+        process = attlas(root, command.arguments)
+        was_killed = kill_one(process, command.victim, draw)
+        ended(process)
+        return was_killed
+    return ended(attlas(root, command.arguments, draw.randint(1, command.calls))) != 0
 
 
 @pytest.mark.thorough
@@ -92,20 +152,18 @@ def test_random_kills_lose_nothing(command, attlas, tmp_path):
     draw = random.Random(f"{SEED} {command.name}")
     undisturbed, killed, lost = tmp_path / "undisturbed", 0, 0
     undisturbed.mkdir()
-    assert attlas(undisturbed, command.arguments) == 0
+    assert ended(attlas(undisturbed, command.arguments)) == 0
     whole = content(undisturbed)
-    for chain in range(command.kills):
+    for chain in range(2 * command.kills):
         root = tmp_path / f"chain-{chain}"
         root.mkdir()
         seen = content(root)
-        while killed < command.kills and attlas(
-            root, command.arguments, draw.randint(1, command.calls)
-        ):
+        while killed < command.kills and disturbed(attlas, command, root, draw):
             killed += 1
             after = content(root)
             lost += len(seen.keys() - after.keys())
             seen = after
-        assert attlas(root, command.arguments) == 0
+        assert ended(attlas(root, command.arguments)) == 0
         after = content(root)
         assert after.keys() == whole.keys()
         np.testing.assert_equal(after, whole)

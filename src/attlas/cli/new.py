@@ -117,8 +117,37 @@ def _from_latex(key: str, title: str, folder: Path, sources: Path, renumber: boo
 
 def _update(folder: Path, paper: "PrintedPaper", source: str, renumber: bool) -> None:
     """Bring the stubs of a project to the state of its paper, and say what changed."""
+    from attlas.core.errors import UserError
     from attlas.display.terminal import say
-    from attlas.experiments.text_file import write_text_file
+
+    try:
+        paths, lines = update_project(folder, paper, source, renumber=renumber)
+    except OSError as error:
+        raise UserError(_unwritten(folder, error)) from error
+    for path in paths:
+        typer.echo(f"{path}")
+    for line in lines or ("no statement has changed",):
+        say(line)
+
+
+def update_project(
+    folder: Path, paper: "PrintedPaper", source: str, *, renumber: bool
+) -> tuple[tuple[Path, ...], tuple[str, ...]]:
+    """Bring the files of a project to the state of its paper, all of them even after a kill.
+
+    Args:
+        source: where the paper's sources are, from the folder.
+        renumber: whether to write new numbers of statements into the author's claims.
+
+    Returns:
+        The files that changed, and a line for each change that the author should know.
+
+    Raises:
+        UserError: if the stored statements cannot be read, or claims need new numbers and
+            `renumber` is not set.
+        OSError: if the system refuses; the next call, or whoever reads the project, finishes it.
+    """
+    from attlas._files.replaced_files import replace_files
     from attlas.projects.latex import stubs
     from attlas.projects.latex.update import updated
 
@@ -127,14 +156,15 @@ def _update(folder: Path, paper: "PrintedPaper", source: str, renumber: bool) ->
     texts = dict(update.files)
     if not (folder / stubs.NOTATION).exists():
         texts[stubs.NOTATION] = stubs.notation(paper)
-    # The statements come last: an interrupted update is done again.
     texts[stubs.STATEMENTS] = stubs.statements_text(paper.title, update.statements, source)
-    for name, text in texts.items():
-        file = folder / name
-        if not file.exists() or file.read_text(encoding="utf-8") != text:
-            typer.echo(f"{write_text_file(file, text, '--folder')}")
-    for line in update.lines or ("no statement has changed",):
-        say(line)
+    changed = {
+        name: text
+        for name, text in texts.items()
+        if not (folder / name).exists() or (folder / name).read_text(encoding="utf-8") != text
+    }
+    if changed:
+        replace_files(folder, changed)
+    return tuple(folder / name for name in changed), update.lines
 
 
 def write_paper(

@@ -224,21 +224,7 @@ def _client(
         with extra_needed("`--on dask`", "cluster"):
             import cryptography  # noqa: F401 (dask makes the credentials with it)
         with _started_deaf(), config.set(_WITHOUT_PAGES):
-            cluster = LocalCluster(
-                n_workers=workers,
-                threads_per_worker=1,
-                processes=True,
-                host=LOOPBACK,
-                protocol="tls",
-                # Made for this run and never written: who has not got them cannot connect.
-                security=Security.temporary(),
-                dashboard_address=f"{LOOPBACK}:0",
-                worker_dashboard_address=f"{LOOPBACK}:0",
-                scheduler_kwargs={"dashboard": False},
-                memory_limit=0,
-                env=dict(variables or worker_variables(workers)),
-                preload=["attlas.experiments.worker"],
-            )
+            cluster = _local_cluster(workers, variables)
         with cluster, Client(cluster) as client:
             yield client
         return
@@ -250,6 +236,34 @@ def _client(
         raise UserError(f"no dask scheduler answers at {address} ({error}): is it up?") from error
     with client:
         yield client
+
+
+def _local_cluster(workers: int, variables: Mapping[str, str] | None) -> LocalCluster:
+    """Processes on this machine that nobody else can use.
+
+    Raises:
+        UserError: if one of them ends before it is ready, such as one that the system kills.
+    """
+    try:
+        return LocalCluster(
+            n_workers=workers,
+            threads_per_worker=1,
+            processes=True,
+            host=LOOPBACK,
+            protocol="tls",
+            # Made for this run and never written: who has not got them cannot connect.
+            security=Security.temporary(),
+            dashboard_address=f"{LOOPBACK}:0",
+            worker_dashboard_address=f"{LOOPBACK}:0",
+            scheduler_kwargs={"dashboard": False},
+            memory_limit=0,
+            env=dict(variables or worker_variables(workers)),
+            preload=["attlas.experiments.worker"],
+        )
+    except RuntimeError as error:
+        raise UserError(
+            f"a worker process of Dask ended before it was ready ({error}): run the command again"
+        ) from error
 
 
 @contextlib.contextmanager

@@ -31,8 +31,8 @@ class Declaration:
     Attributes:
         maker: one of `KINDS`, `TODO` or `EXPERIMENT`.
         function: name of the decorated function, or of the variable of an experiment.
-        arguments: positional arguments.
-        keywords: arguments by name.
+        arguments: the positional arguments, as they are written.
+        keywords: the arguments that are written with a name.
         docstring: of the function; of the module for an experiment.
         place: file and line of the definition.
         module: dotted name of its module.
@@ -86,8 +86,8 @@ class Declarations:
 
     Attributes:
         claims: claims in order of files and lines.
-        stubs: stubs of statements, likewise.
-        experiments: experiments, likewise.
+        stubs: stubs of statements in the same order.
+        experiments: experiments in the same order.
         unread: files and lines whose code makes claims in a way that shows only when it runs.
     """
 

@@ -1,11 +1,14 @@
 """Tokenizers of the library `tokenizers` with the cost of their rules bounded.
 
 A file's rules may lengthen a text, each what the one before made of it, and the library applies
-them all: thirty rules that replace a letter by two make a gigabyte of one letter.
+them all: thirty rules that replace a letter by two make a gigabyte of one letter. They may also
+take long, such as patterns that match in exponentially many ways, or pieces of all lengths.
 """
 
 import contextlib
 import json
+import threading
+import time
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +22,9 @@ if TYPE_CHECKING:
 _MOST_RULES = 64
 _MOST_ENCLOSING = 32
 """Special tokens that a template adds to a text; models of language add two."""
+_SECONDS, _LETTERS_PER_SECOND = 1.0, 100_000
+"""Processor seconds for any text, and letters that each further one must split; a usual tokenizer
+splits a million."""
 _LONGEST_WORD = 256
 """WordPiece takes the third power of the letters of a word; it is 100 everywhere."""
 
@@ -29,7 +35,8 @@ def bounded_encoder(tokenizer: "Tokenizer") -> Callable[[str], list[int]]:
     Raises:
         UserError: at once if a rule may lengthen a text by more than `MOST_EXPANSION`; on a text
             that the rules lengthen by more or enclose in larger numbers than `TOKENIZER` allows,
-            or that the library cannot split.
+            that takes more than a second and as many as it has hundred thousands of letters, or
+            that the library cannot split.
 
     Examples:
         >>> from tokenizers import Tokenizer, models
@@ -44,6 +51,7 @@ def bounded_encoder(tokenizer: "Tokenizer") -> Callable[[str], list[int]]:
         _require_bounded(_tables(document))
     with library_errors("has rules that the library does not make one by one"):
         rules = _normalizers(documents[0])
+    has_patterns = any("Regex" in str(rule.get("pattern")) for rule in _tables(documents[0]))
     if getattr(tokenizer.model, "max_input_chars_per_word", 0) > _LONGEST_WORD:
         raise UserError(f"looks for pieces of words with more than {_LONGEST_WORD} characters")
 
@@ -51,13 +59,15 @@ def bounded_encoder(tokenizer: "Tokenizer") -> Callable[[str], list[int]]:
         changed = text
         with library_errors("the tokenizer cannot split a text"):
             for rule in rules:
+                if has_patterns:
+                    _require_quick(rule, changed)
                 changed = rule.normalize_str(changed)
                 if len(changed) > MOST_EXPANSION * (len(text) + MOST_EXPANSION):
                     raise UserError(
                         f"the tokenizer makes a text more than {MOST_EXPANSION} times longer: "
                         "its rules are damaged"
                     )
-            tokens = tokenizer.encode(text).ids
+            tokens = _encoded(tokenizer, text)
         # Rules that enclose a text have numbers of their own.
         if max(tokens, default=0) >= TOKENIZER.entries:
             raise UserError(
@@ -66,6 +76,48 @@ def bounded_encoder(tokenizer: "Tokenizer") -> Callable[[str], list[int]]:
         return tokens
 
     return encode
+
+
+def _encoded(tokenizer: "Tokenizer", text: str) -> list[int]:
+    """The tokens of a text, unless they take too long.
+
+    The library lets other threads run while it splits a batch, and cannot be interrupted: a thread
+    that takes too long is left to the end of the process.
+    """
+    results: list[list[int]] = []
+    errors: list[UserError] = []
+
+    def split() -> None:
+        try:
+            with library_errors("the tokenizer cannot split a text"):
+                results.append(tokenizer.encode_batch([text])[0].ids)
+        except UserError as error:
+            errors.append(error)
+
+    most = _SECONDS + len(text) / _LETTERS_PER_SECOND
+    began, used = time.monotonic(), time.process_time()
+    thread = threading.Thread(target=split, daemon=True)
+    thread.start()
+    while thread.is_alive():
+        thread.join(0.05)
+        # On a busy machine it is waiting that takes long, and beside busy threads the processor.
+        if min(time.monotonic() - began, time.process_time() - used) > most:
+            raise UserError(
+                f"the tokenizer takes more than {most:.1f} s to split {len(text)} letters: its "
+                "rules are damaged"
+            )
+    if errors:
+        raise errors[0]
+    return results[0]
+
+
+def _require_quick(rule: Any, text: str) -> None:
+    """Apply a rule that changes a text where its time is limited, and forget the result."""
+    from tokenizers import Tokenizer, models
+
+    alone = Tokenizer(models.BPE())
+    alone.normalizer = rule
+    _encoded(alone, text)
 
 
 @contextlib.contextmanager

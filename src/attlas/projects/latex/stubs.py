@@ -10,9 +10,11 @@ from typing import Any, NamedTuple
 
 from attlas._files.budget import LATEX, parse_json
 from attlas._files.plain_file import Damaged, read_plain_file
+from attlas._files.replaced_files import finish_replacing
 from attlas.core.errors import UserError
 from attlas.projects.latex.macros import Macro
 from attlas.projects.latex.statements import PrintedPaper, PrintedStatement
+from attlas.projects.places import say_once
 
 STATEMENTS = "statements.json"
 NOTATION = "notation.md"
@@ -194,11 +196,15 @@ class StoredStatements(NamedTuple):
 def read_statements(folder: Path) -> StoredStatements:
     """The statements of a project's paper when its stubs were written or updated.
 
+    An update that was killed is finished first.
+
     Raises:
         UserError: if the project has none, or they cannot be read.
     """
     file = folder / STATEMENTS
     try:
+        for name in finish_replacing(folder):
+            say_once(f"attlas: {folder / name} was changed while it was updated, and stays")
         content = read_plain_file(file, LATEX.bytes)
         if content is None:
             raise UserError(
