@@ -136,7 +136,7 @@ def update_project(
     """Bring the files of a project to the state of its paper, all of them even after a kill.
 
     Args:
-        source: where the paper's sources are, from the folder.
+        source: path of the paper's sources, relative to the folder.
         renumber: whether to write new numbers of statements into the author's claims.
 
     Returns:

@@ -213,7 +213,7 @@ def is_of_project(file: Path, same_package: bool) -> bool:
     """Whether a file belongs to a project, and not to attlas, Python or what is installed.
 
     Args:
-        same_package: whether it is in the package of one that does.
+        same_package: it lies in the package of a file that belongs to one.
 
     Examples:
         >>> is_of_project(Path(__file__), same_package=True)

@@ -109,7 +109,7 @@ def coverage(
     A claim executes the statement at which its locator begins; its verdict is the stored one.
 
     Args:
-        folder: of the project, with `statements.json`.
+        folder: the project's folder, with `statements.json`.
 
     Raises:
         UserError: if the project was not made from LaTeX.

@@ -45,7 +45,7 @@ def render_coverage(result: Coverage, title: str, links: Links | None = None) ->
     """The coverage of a paper as one HTML document that loads nothing.
 
     Args:
-        title: of the paper.
+        title: title of the paper.
         links: of a page beside an atlas.
 
     Examples:

@@ -85,7 +85,7 @@ def list_named(names: Sequence[str] = (), *, experiments: bool = True) -> Listed
     """What names and places select, without duplicates; no code of a user's project runs.
 
     Args:
-        names: as for `attlas.site.selection.select`.
+        names: claims, papers, experiments or places, as `attlas.site.selection.select` takes them.
         experiments: whether to list experiments of installed papers, which needs an extra.
 
     Raises:
