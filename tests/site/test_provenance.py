@@ -120,7 +120,7 @@ def test_no_number_of_a_page_adds_claims_of_different_provenance(atlas):
 
 def test_the_numbers_of_each_provenance_are_on_the_pages(atlas):
     pages = dict(render_pages(atlas, "atlas.html", "atlas"))
-    table = pages[""].split('<table class="overview">')[1].split("</table>")[0]
+    table = pages[""].split('id="overview"')[1].split("</table>")[0]
     for (provenance, _), sizes in SIZES.items():
         assert f'<td>{provenance}</td><td class="num">{sum(sizes)}</td>' in table
     page = render_paper(paper_page(replace(atlas, papers=atlas.papers[1:]), "two", {}))

@@ -7,9 +7,9 @@ from tests.site.conftest import toy_claim, toy_report
 
 from attlas.claims.claim import Erratum, ErratumClass, Expectation, Status
 from attlas.claims.claim import Source as Text
-from attlas.claims.verdict import Outcome
+from attlas.claims.verdict import Outcome, Strength
 from attlas.site.content import ClaimEntry, Source
-from attlas.site.theorem_verdict import headline, provenance, room, sentences
+from attlas.site.theorem_verdict import _LEVELS, headline, provenance, room, sentences
 from attlas.site.theorems import Theorem
 
 PLACE = Source("own.py", 1, "")
@@ -50,6 +50,11 @@ def test_a_counterexample_is_named_by_the_class_of_its_erratum(kind, words):
 def test_an_erratum_without_its_counterexample_refutes_nothing():
     right = entry("right", **PRINTED)
     assert headline(theorem(right, kind=ErratumClass.REFUTED)) == "No counterexample was found"
+
+
+@pytest.mark.parametrize("strength", Strength)
+def test_every_strength_has_its_words(strength):
+    assert f"({strength})." in _LEVELS[strength]
 
 
 def test_what_cannot_be_tested_is_said():

@@ -15,6 +15,7 @@ _READ = {
     Provenance.RECONSTRUCTED: "We reconstructed the statement, or constants that it leaves open.",
 }
 _LEVELS = {
+    Strength.PROVED: "A part of it is proved by exact algebra (proved).",
     Strength.ATTAINED: "The sharpest test comes within a tenth of its bound (attained).",
     Strength.TESTED: "The sharpest test would have noticed a constant half as large (tested).",
     Strength.CONSISTENT: "No test is sharp: a constant half as large would pass (consistent).",
