@@ -21,7 +21,7 @@ NAME = "gu2024exploring/fact-a-3"
 
 
 def proof_of(source):
-    where = {"signs": {"x": 0}, "shapes": {"x": [4]}, "fixed": {}, "values": [{}]}
+    where = {"signs": {"x": 0}, "shapes": {"x": [4]}, "fixed": {}, "values": [{}], "links": {}}
     certificate = {"salt": "0", "cases": []}
     return Proof("expansion", "for all real x", where, "the algebra", certificate, source)
 

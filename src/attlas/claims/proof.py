@@ -12,8 +12,8 @@ class Proof:
     Attributes:
         method: "expansion" or "random evaluation".
         domain: for what it is proved, as a sentence.
-        where: the same as plain JSON: signs and shapes of the arrays, entries that never vary,
-            values of what stays a number.
+        where: the same as plain JSON: signs and shapes of the arrays, entries that never vary
+            or are always equal, values of what stays a number.
         trusted: what one has to trust, as a sentence.
         certificate: plain JSON with which the proof is checked again.
         source: sha256 of the sources that define the claim, as they were when it was proved.

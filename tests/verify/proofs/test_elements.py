@@ -97,6 +97,8 @@ def test_the_prime_of_a_point_is_one_with_roots():
     assert point.prime % 4 == 3
     assert all(pow(a, point.prime - 1, point.prime) == 1 for a in (2, 3, 5, 7))
     assert point.prime.bit_length() == points.BITS
+    assert all(point.is_square(k) for k in (2, 3, 5, 7, 11, 13, 6, 30))
+    assert not point.is_square(point.prime - 1)
     square = point.value(True)
     assert pow(point.power(square, Fraction(5, 3)), 3, point.prime) == pow(square, 5, point.prime)
 
@@ -132,6 +134,7 @@ def test_the_domain_follows_the_draws():
     assert dict(domain.signs) == {"p": 1, "x": 0, "z": 0}
     assert len(domain.values) == 3
     assert domain.fixed["z"][2] == 1
+    assert domain.links["z[1]"] == ("x", (1,), 1)
     assert "for each of the 3 values of k" in domain.sentence(True)
     with pytest.raises(NotProvedError, match="more than 16 values"):
         domain_of({"k": np.arange(40)}, {"k"}, False)

@@ -160,6 +160,23 @@ def test_discrete_arrays_stay_numbers():
     assert "for each of the 4 values of x" in proof.domain
 
 
+def test_entries_that_are_always_opposite_stay_so():
+    def draw(rng, count):
+        x = rng.normal(size=(count, 2))
+        return {"x": np.concatenate([x, -x], axis=1), "y": rng.normal(size=count)}
+
+    def balanced(x, y, factor):
+        return x.sum() ** 3 + factor * y, y + 0 * x[0]
+
+    claim = identity(sample=draw, controls=[Control("2", factor=2.0)])(lambda_with_name(balanced))
+    proof = prove(claim)
+    assert isinstance(proof, Proof), proof
+    assert proof.where["links"] == {"x[2]": "-x[0]", "x[3]": "-x[1]"}
+    assert "equal or opposite" in proof.domain
+    free = claim_of(lambda x, y, c: (x.sum() ** 3 + c * y, y + 0 * x[0]), (4,), ())
+    assert prove(free) == "left - right does not vanish"
+
+
 @pytest.mark.thorough
 def test_large_expressions_are_proved_at_a_random_point(monkeypatch):
     monkeypatch.setattr(identities, "SECONDS", 0.5)

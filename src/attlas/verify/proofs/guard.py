@@ -36,6 +36,9 @@ def covers(domain: Domain, cases: tuple[Case, ...], instance: Mapping[str, Any])
         for name in domain.signs
         for place in np.ndindex(domain.shapes[name])
     }
+    for label, (name, place, sign) in domain.links.items():
+        if numbers[label] != sign * numbers[entry_name(name, place)]:
+            return False
     return any(_inside(domain, case, instance, numbers) for case in cases)
 
 

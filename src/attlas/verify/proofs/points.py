@@ -14,6 +14,10 @@ from attlas.verify.proofs.polynomials import Number
 
 BITS = 256
 _WITNESSES = 40
+_POINTS = 16
+"""Points with the same prime."""
+_WITH_ROOTS = {3: (2,), 5: (1, 4), 7: (3, 5, 6), 11: (2, 6, 7, 8, 10), 13: (1, 3, 4, 9, 10, 12)}
+"""Residues of a prime of the form 8 k + 7 by which 3 to 13 are squares (quadratic reciprocity)."""
 
 
 class PointError(Exception):
@@ -30,7 +34,7 @@ class Point:
 
     def __init__(self, seed: str, attempt: int = 0):
         self._random = random.Random(f"{seed} {attempt}")
-        self.prime = _prime(seed)
+        self.prime = _prime(f"{seed} {attempt // _POINTS}")
         self.denominators = 1
 
     def value(self, positive: bool) -> int:
@@ -60,8 +64,10 @@ class Point:
 def _prime(seed: str) -> int:
     generator = random.Random(seed)
     while True:
-        candidate = generator.getrandbits(BITS) | 1 << (BITS - 1) | 3
+        candidate = generator.getrandbits(BITS) | 1 << (BITS - 1) | 7  # 2 is a square too
         order = candidate // 2
+        if any(candidate % k not in residues for k, residues in _WITH_ROOTS.items()):
+            continue
         if all(order % k for k in (3, 5, 7)) and _is_prime(candidate, generator):
             return candidate
 

@@ -90,7 +90,7 @@ def _moved(
     arrays = []
     for name in sorted(row):
         array = np.asarray(row[name]) if row[name].dtype.kind in "biuf" else row[name]
-        if move and name in where["signs"]:
+        if move and name in where["signs"] and not where["links"]:
             factors = 1 + rng.uniform(size=array.shape)
             fixed = where["fixed"].get(name)
             if fixed is not None:

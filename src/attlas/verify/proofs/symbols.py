@@ -6,7 +6,7 @@ truth values stays what was drawn. The sentence of the proof says so.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import jax.numpy as jnp
@@ -16,6 +16,8 @@ from attlas.verify.proofs.elements import Atom, NotProvedError
 from attlas.verify.proofs.exact_rules import Exact
 from attlas.verify.proofs.nodes import Node
 
+_DRAWS = 16
+"""Draws in all of which entries must agree to count as always equal."""
 _MOST_VALUES = 16
 """Different values of the arrays that stay numbers, for each of which a claim is proved."""
 
@@ -29,12 +31,15 @@ class Domain:
         shapes: of each array of symbols.
         fixed: entries of these arrays that never vary, by name; NaN elsewhere.
         values: the values of the arrays that stay numbers.
+        links: entries that are always equal or opposite to another one, by name, with the array
+            and place of that one and the sign.
     """
 
     signs: Mapping[str, int]
     shapes: Mapping[str, tuple[int, ...]]
     fixed: Mapping[str, np.ndarray]
     values: tuple[Mapping[str, Any], ...]
+    links: Mapping[str, tuple[str, tuple[int, ...], int]] = field(default_factory=dict)
 
     def sentence(self, everywhere: bool) -> str:
         """The domain in words.
@@ -57,6 +62,8 @@ class Domain:
         constants = sorted(name for name, v in self.fixed.items() if np.isfinite(v).any())
         if constants:
             parts.append(f"with the entries of {', '.join(constants)} that never vary as drawn")
+        if self.links:
+            parts.append("with entries equal or opposite where they always are so as drawn")
         numbers = sorted(self.values[0]) if self.values else []
         if numbers:
             count = "each of the {} values" if len(self.values) > 1 else "the value"
@@ -73,6 +80,10 @@ class Domain:
                 name: [None if np.isnan(v) else float(v) for v in array.ravel()]
                 for name, array in self.fixed.items()
                 if np.isfinite(array).any()
+            },
+            "links": {
+                label: ("-" if sign < 0 else "") + entry_name(name, place)
+                for label, (name, place, sign) in self.links.items()
             },
             "values": [
                 {name: np.asarray(value).tolist() for name, value in row.items()}
@@ -99,6 +110,10 @@ class Domain:
 
     def _symbol(self, exact: Exact, name: str, place: tuple[int, ...]) -> Node:
         label = entry_name(name, place)
+        if label in self.links:
+            name, place, link = self.links[label]
+            size = self._symbol(exact, name, place)
+            return -size if link < 0 else size
         decided = exact.functions.signs.get(label, 0)
         sign = self.signs[name] or decided
         size = Node.of(exact.field.symbol(Atom(f"|{label}|" if sign else label, bool(sign))))
@@ -142,7 +157,32 @@ def domain_of(batch: Mapping[str, Any], read: set[str], discrete: bool) -> Domai
         shapes[name] = array.shape[1:]
         same = (array == array[:1]).all(axis=0)
         fixed[name] = np.where(same, array[0], np.nan)
-    return Domain(signs, shapes, fixed, _values(arrays, few))
+    links = _links({name: arrays[name] for name in signs}, fixed)
+    return Domain(signs, shapes, fixed, _values(arrays, few), links)
+
+
+def _links(
+    arrays: Mapping[str, np.ndarray], fixed: Mapping[str, np.ndarray]
+) -> dict[str, tuple[str, tuple[int, ...], int]]:
+    """The entries that have the same numbers as an earlier one in all draws, up to one sign."""
+    first: dict[bytes, tuple[str, tuple[int, ...], float]] = {}
+    links = {}
+    for name, array in arrays.items():
+        if len(array) < _DRAWS:
+            continue
+        for place in np.ndindex(array.shape[1:]):
+            column = array[(slice(None), *place)]
+            nonzero = column[column != 0]
+            if not np.isnan(fixed[name][place]) or not len(nonzero):
+                continue
+            sign = float(np.sign(nonzero[0]))
+            key = (column * sign + 0.0).tobytes()
+            if key not in first:
+                first[key] = name, place, sign
+                continue
+            other, at, its = first[key]
+            links[entry_name(name, place)] = other, at, 1 if sign == its else -1
+    return links
 
 
 def _is_few(array: np.ndarray) -> bool:
