@@ -240,11 +240,11 @@ EXPERIMENT = Experiment(
                 ranks("margins", "margin", "Margins", xscale="log"),
                 ranks("gaps", "bound", "True gap and its bounds", xscale="log")
                 + Reference(x=1, label="range of the ramp loss", style="--"),
-                ranks("required_sizes", "required", "Digits of the required size", xscale="log")
+                ranks("required_sizes", "required", "Digits of the required size")
                 + Reference(x=lambda data: digits(np.log10(data.n)), label="digits of $n$",
                             style="--"),
             ],
-            nearest, height=1.4,
+            nearest, height=2.3,
         ),
     ],
 )  # fmt: skip
