@@ -117,6 +117,21 @@ def test_damaged_records_are_named_without_the_machines_path(
     assert atlas.experiments[0].done == 3
 
 
+def test_a_first_page_is_marked_and_has_answers_without_figures_and_tables(
+    store, claims, errata, experiments, tmp_path
+):
+    asked = replace(experiments[0], answer=lambda data: {"n": data.sizes["p"]})
+    asked = replace(asked, answer_text="Yes, at {{ n }} exponents.")
+    atlas = gather(Store(tmp_path / "none"), claims, errata, (asked,), published=store, first=True)
+    (shown,) = atlas.experiments
+    assert (shown.drawings, shown.table, shown.done) == ((), None, 4)
+    assert shown.answer == "Yes, at 2 exponents."
+    assert "This is the first page of a run that has not ended." in render_single(atlas)
+    atlas = gather(store, claims, errata, (asked,))
+    assert "This is the first page" not in render_single(atlas)
+    assert atlas.experiments[0].drawings
+
+
 def test_verdicts_of_unknown_claims_are_said(store, claims, errata, experiments):
     atlas = gather(store, claims[1:], errata, experiments)
     assert any("/plain" in warning for warning in atlas.warnings)

@@ -13,6 +13,11 @@ if TYPE_CHECKING:
 NONE = "none"
 """What `--records` names to show the records of the results folder alone."""
 
+First = Annotated[
+    bool,
+    typer.Option("--first", help="At once, without figures and tables, marked as the first page."),
+]
+
 
 def report(
     context: typer.Context,
@@ -37,6 +42,7 @@ def report(
             help="Also show these records, of the papers' sizes; the published ones by default.",
         ),
     ] = None,
+    first: First = False,
     title: Annotated[str, typer.Option(help="Title of that page.")] = "",
     references: Annotated[
         Path | None, typer.Option(metavar="FILE", help="BibTeX with the entry of that paper.")
@@ -48,14 +54,10 @@ def report(
     from attlas.experiments.text_file import require_html
 
     store = Store(session_of(context).results)
-    if paper is not None and records is not None:
-        raise UserError("--records is for the atlas: leave out --paper")
+    if paper is not None:
+        _refuse_for_a_paper(names, single, records, first)
     require_html(out, "--out")
     more = _published(records)
-    if paper is not None and single:
-        raise UserError("--paper PAPER is one file: leave out --single")
-    if paper is not None and names:
-        raise UserError("--paper PAPER names what the page shows: leave out the other names")
     if paper is not None:
         from attlas.site.paper import write_paper
 
@@ -67,7 +69,9 @@ def report(
         from attlas.site.atlas import write_atlas
 
         with progress_bar("experiments") as step:
-            written = write_atlas(store, out, names or (), single=single, published=more, step=step)
+            written = write_atlas(
+                store, out, names or (), single=single, published=more, step=step, first=first
+            )
     # After the page, whose refusal would be the only line.
     if records is None or str(records) == NONE:
         _say_if_empty(store.root)
@@ -86,6 +90,22 @@ def _published(records: Path | None) -> "Path | Store | None":
     if str(records) != PUBLISHED and not records.is_dir():
         raise UserError(f"--records {records} is not a folder: name one, {PUBLISHED} or {NONE}")
     return records
+
+
+def _refuse_for_a_paper(
+    names: list[str] | None, single: bool, records: Path | None, first: bool
+) -> None:
+    """Refuse options and names that the page of one paper cannot have."""
+    from attlas.core.errors import UserError
+
+    if records is not None:
+        raise UserError("--records is for the atlas: leave out --paper")
+    if first:
+        raise UserError("--first is for the atlas: leave out --paper")
+    if single:
+        raise UserError("--paper PAPER is one file: leave out --single")
+    if names:
+        raise UserError("--paper PAPER names what the page shows: leave out the other names")
 
 
 def _say_if_empty(results: Path) -> None:

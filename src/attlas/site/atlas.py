@@ -51,6 +51,12 @@ from attlas.site.selection import select
 from attlas.verify.registry import find_claims, find_errata
 
 _PACKAGE = Path(attlas.__path__[0])
+FIRST = (
+    "This is the first page of a run that has not ended. It shows the published records and the "
+    "results that were there when it was written, without figures and tables. The page of all "
+    "results replaces it when the run ends."
+)
+"""The remark at the top of a page that is written before the results are there."""
 
 
 def write_atlas(
@@ -61,6 +67,7 @@ def write_atlas(
     single: bool = False,
     published: Store | Path | str | None = None,
     step: Callable[[int], None] = lambda total: None,
+    first: bool = False,
 ) -> Path:
     """Write the atlas of a results folder: pages, or one file, that need no network.
 
@@ -75,6 +82,7 @@ def write_atlas(
         published: further records, usually the published ones; missing cells are
             listed with their estimated cost.
         step: called with the number of experiments whenever one more is drawn.
+        first: whether to write at once, without figures and tables, marked as such.
 
     Returns:
         The path of the front page.
@@ -92,7 +100,7 @@ def write_atlas(
         )
     selection = select(names)
     objects = (selection.claims, selection.errata, selection.experiments)
-    atlas = gather(store, *objects, excerpt=bool(names), published=more, step=step)
+    atlas = gather(store, *objects, excerpt=bool(names), published=more, step=step, first=first)
     if single:
         return write_text_file(front, render_single(atlas), "--out")
     folder = front.with_suffix("")
@@ -123,13 +131,14 @@ def gather(
     excerpt: bool = False,
     published: Store | None = None,
     step: Callable[[int], None] = lambda total: None,
+    first: bool = False,
 ) -> Atlas:
     """Collect claims, errata and experiments with their results; papers as in the bibliography.
 
     Args:
         claims: all claims when None; likewise errata and experiments.
         excerpt: whether verdicts of other claims may exist in the store.
-        published, step: further records, and a function for progress, see `write_atlas`.
+        published, step, first: see `write_atlas`.
     """
     claims = find_claims() if claims is None else claims
     errata = find_errata() if errata is None else errata
@@ -150,16 +159,15 @@ def gather(
     experiment_records = [
         ExperimentRecords(e, _records(stores, e), source_of(e.source)) for e in experiments
     ]
-    metadata_list += [
-        record.metadata for experiment in experiment_records for record in experiment.records
-    ]
-    drawn_entries = _with_missing(experiment_entries(experiment_records, code, step), published)
+    metadata_list += [record.metadata for each in experiment_records for record in each.records]
+    drawn_entries = experiment_entries(experiment_records, code, step, pictures=not first)
+    drawn_entries = _with_missing(drawn_entries, published)
     monitors = monitor_drawings(store)
-    warnings = [note for results in stores for note in _notes(results)]
+    warnings = [FIRST] if first else []
+    warnings += [note for results in stores for note in _notes(results)]
     unknown = sorted(reports.keys() - {claim.name for claim in claims})
-    warnings += changed
     audits, unread = stored_audits(store.root)
-    warnings += unread
+    warnings += [*changed, *unread]
     if unknown and not excerpt:
         warnings.append(f"There are verdicts of unknown claims: {', '.join(unknown)}.")
     papers = _papers(entries, errata, drawn_entries)

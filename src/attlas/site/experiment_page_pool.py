@@ -35,11 +35,13 @@ def experiment_entries(
     inputs: Sequence[ExperimentRecords],
     code: str,
     step: Callable[[int], None] = lambda total: None,
+    pictures: bool = True,
 ) -> list[ExperimentEntry]:
     """The contents of the pages of some experiments, in their order.
 
     Args:
         step: called with the number of pages whenever one more is drawn.
+        pictures: whether to draw figures and fill tables.
 
     The second process finds experiments of installed papers by module and name; others are drawn
     here.
@@ -54,11 +56,11 @@ def experiment_entries(
     ]
 
     def drawn(k: int) -> ExperimentEntry:
-        entry = experiment_entry(*inputs[k], code)
+        entry = experiment_entry(*inputs[k], code, pictures)
         step(len(inputs))
         return entry
 
-    if len(shared) < FEWEST or available_cores() < PROCESSES:
+    if not pictures or len(shared) < FEWEST or available_cores() < PROCESSES:
         return [drawn(k) for k in range(len(inputs))]
     variables = {**worker_variables(PROCESSES), "JAX_PLATFORMS": "cpu"}
     try:

@@ -36,7 +36,11 @@ Result = TypeVar("Result")
 
 
 def experiment_entry(
-    experiment: Experiment, records: Sequence[Record], source: Source, code: str
+    experiment: Experiment,
+    records: Sequence[Record],
+    source: Source,
+    code: str,
+    pictures: bool = True,
 ) -> ExperimentEntry:
     """Figures, table and answer of the most complete grid, the largest of equally complete ones.
 
@@ -45,6 +49,7 @@ def experiment_entry(
     Args:
         records: records of any scale and revision.
         code: hash of the running code; records from other code are counted.
+        pictures: whether to draw figures and fill the table, nine tenths of the time.
     """
     problems: list[str] = []
     by_key = {record.key: record for record in records}
@@ -57,11 +62,12 @@ def experiment_entry(
     data = cache(partial(experiment.dataset, *layout))
     drawn = [
         _computed(f"figure {k}", lambda d=draw: experiment.captioned(d, data().copy()), problems)
-        for k, draw in enumerate(experiment.figures, 1)
+        for k, draw in enumerate(experiment.figures if pictures else (), 1)
     ]
     drawings = _drawings(experiment.name, filter(None, drawn), problems)
-    cut = MOST_ROWS + 1
-    frame = _computed("the table", lambda: experiment.tabulated(data().copy(), cut), problems)
+    cut, frame = MOST_ROWS + 1, None
+    if pictures:
+        frame = _computed("the table", lambda: experiment.tabulated(data().copy(), cut), problems)
     if frame is not None and len(frame) > MOST_ROWS:
         frame = frame.head(MOST_ROWS)
         problems.append(f"The table shows its first {MOST_ROWS} rows; `attlas.load` returns all.")
