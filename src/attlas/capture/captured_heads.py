@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float
 
-from attlas.capture.captured_run import CapturedAttention, is_linear, is_norm
+from attlas.capture.captured_run import Call, CapturedAttention, is_linear, is_norm
 from attlas.capture.linear_maps import (
     LinearMap,
     Match,
@@ -60,6 +60,7 @@ class CapturedHeads(NamedTuple):
         W_O: output projection of each head.
         b_O: bias of their sum.
         norm: the norm whose output queries, keys and values all read, or None.
+        projection: x W + b between that norm and what they read, as W and b; None for none.
         scale: factor of queries times keys in the logits; NaN where the logits are none.
         softcap: c of logits c tanh(logits / c), or None.
         biased: whether positions add to the logits.
@@ -76,6 +77,7 @@ class CapturedHeads(NamedTuple):
     W_O: Float[np.ndarray, "H v out"] | None
     b_O: Float[np.ndarray, " out"] | None
     norm: Norm | None
+    projection: tuple[np.ndarray, np.ndarray] | None
     scale: float
     softcap: float | None
     biased: bool
@@ -118,12 +120,9 @@ def captured_heads(
             residuals.append(np.abs(by_heads - output.y).max() / np.abs(output.y).max())
     parts = [part for part in (query, key, value) if part is not None]
     shared = parts and all(np.array_equal(part.x, parts[0].x) for part in parts)
-    norm = None
-    for call in norms if shared else ():
-        if call.output.shape == parts[0].x.shape and np.array_equal(
-            array_of(call.output), parts[0].x
-        ):
-            norm = read_norm(call, tolerance)
+    norm, projection = None, None
+    if shared:
+        norm, projection = _norm_before(parts[0].x, norms, maps, tolerance)
     later = np.triu(np.ones(allowed.shape[-2:], bool), 1)
     return CapturedHeads(
         captured.name,
@@ -134,12 +133,29 @@ def captured_heads(
         W_O,
         b_O,
         norm,
+        projection,
         scale,
         cap,
         biased,
         bool(allowed.shape[-1] == allowed.shape[-2] and not np.any(allowed & later)),
         float(max(residuals, default=np.nan)),
     )
+
+
+def _norm_before(
+    x: Float[np.ndarray, "B T d"], norms: list[Call], maps: list[LinearMap], tolerance: float
+) -> tuple[Norm | None, tuple[np.ndarray, np.ndarray] | None]:
+    """The norm whose output is read, directly or through one linear map."""
+    reads = [(x, None)]
+    reads += [(each.x, (each.W, each.b)) for each in maps if np.array_equal(each.y, x)]
+    for rows, projection in reads:
+        for call in norms:
+            if tuple(call.output.shape) == rows.shape and np.array_equal(
+                array_of(call.output), rows
+            ):
+                norm = read_norm(call, tolerance)
+                return norm, None if norm is None else projection
+    return None, None
 
 
 class _Source(NamedTuple):
@@ -160,7 +176,7 @@ def _linear_sources(maps: list[LinearMap]) -> Iterator[_Source]:
 
 
 def _normed_sources(
-    norms: list, maps: list[LinearMap], shape: tuple[int, ...], tolerance: float
+    norms: list[Call], maps: list[LinearMap], shape: tuple[int, ...], tolerance: float
 ) -> Iterator[_Source]:
     """Rows that a norm of queries or keys has made of the output of a linear map."""
     size = shape[-1]

@@ -33,7 +33,7 @@ def sequences():
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("name", ["gpt_neox", "qwen3", "roberta"])
+@pytest.mark.parametrize("name", ["gpt_neox", "qwen3", "roberta", "albert"])
 def test_both_ways_agree(name):
     """Two programs: ours in JAX, transformers' in PyTorch, of the same weights in float64."""
     model = random_model(name)
@@ -47,7 +47,10 @@ def test_both_ways_agree(name):
                 np.testing.assert_allclose(
                     theirs.heads[each].values, ours.heads[each].values, rtol=1e-5, err_msg=each
                 )
-    if name != "roberta":  # which of its tokens are hidden is drawn in another order
+    if name not in {
+        "roberta",
+        "albert",
+    }:  # which of its tokens are hidden is drawn in another order
         for each in DEEP:
             np.testing.assert_allclose(
                 theirs.heads[each].values, ours.heads[each].values, atol=1e-5, err_msg=each

@@ -1,6 +1,7 @@
 """Level weights of captured heads: what is not recognised has no number."""
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import xarray as xr
 
@@ -14,6 +15,7 @@ from attlas.audit.weights_level.weights_level import (
 from attlas.capture.canonical_heads import canonical_attention
 from attlas.capture.captured_heads import CapturedHeads, Projected
 from attlas.measures.attention.product_spectrum import product_spectrum
+from attlas.transformers.canonical import Dense
 
 _LOGITS = ("core_bound", "logit_bound", "entropy_bound", "lipschitz_bound", LAYER_CERTIFICATE.name)
 
@@ -43,7 +45,11 @@ def layer_values(layer: CapturedHeads, context: int) -> dict[str, np.ndarray]:
     """The values of one attention's heads, by name."""
     attention = canonical_attention(layer)
     if attention is not None:
-        values = attention_values(attention, layer.norm, None, context)
+        projection = None
+        if layer.projection is not None:
+            with jax.enable_x64(True):
+                projection = Dense(*(jnp.asarray(part) for part in layer.projection))
+        values = attention_values(attention, layer.norm, projection, context)
         if layer.biased:  # what positions add was seen for the tokens of this run alone
             values |= {name: np.full(layer.heads, np.nan) for name in _LOGITS}
         return values
