@@ -154,8 +154,9 @@ def constants(X, z, v, y, p, W_mm, beyond, mixture, d):
         "norm": norm,
         "advantage": jnp.min(jnp.where(beyond, jnp.inf, gamma[:, :1] - gamma[:, 1:])),
         "spread": jnp.max(jnp.max(gamma, axis=1) - jnp.min(gamma, axis=1)),
-        "least_slope": mixture @ jnp.min(steep, axis=1),
-        "largest_slope": mixture @ jnp.max(steep, axis=1),
+        # The exponential loss overflows at scores below -700, also where it does not count.
+        "least_slope": jnp.sum(jnp.where(mixture > 0, mixture * jnp.min(steep, axis=1), 0)),
+        "largest_slope": jnp.sum(jnp.where(mixture > 0, mixture * jnp.max(steep, axis=1), 0)),
     }
 
 
@@ -281,7 +282,13 @@ def _raw(rng, T, spread, decades):
         "n": rng.choice([1.0, n], count),
     }
     if decades:
-        raw["ratio"] = 10 ** rng.uniform(-decades, 0, (count, n, T - 1))
+        # Every instance has decades of its own, so that gaps of one order are among them.
+        own = rng.uniform(-decades, 0, (count, 1, 1))
+        raw["ratio"] = 10 ** (own * rng.random((count, n, T - 1)))
+        # The exponential loss, whose slope is unbounded, has scores up to about 30.
+        longest = np.where(raw["mixture"][:, 1] > 0, 10.0, 100.0)
+        length = longest * 10 ** rng.uniform(-decades, 0, count)
+        raw["v"] *= (length / np.linalg.norm(raw["v"], axis=1))[:, None]
     if not spread:
         return raw
     # Tokens are as small as W_mm is large; their scores stay.
@@ -323,16 +330,17 @@ def _placed(raw, radius, width):
     good = solves_the_svm(*(instance[k] for k in ("X", "z", "p", "W_mm", "weight", "beyond")))
     # At scores in the hundreds the slope of the exponential loss, and so the radius, overflows.
     good &= wide_enough(instance["mu"]) & jnp.isfinite(instance["radius"])
+    good &= jnp.isfinite(instance["largest_slope"])
     return {**instance, "good": good}
 
 
 def cone_points(
-    rng, count, radius=None, width=None, finish=None, tokens=SIZES[1], spread=0.0, decades=0.0
+    rng, count, radius=None, width=None, finish=None, tokens=SIZES[1], spread=0.0, decades=6.0
 ):
     """Placed instances of so many `tokens`; `finish` adds to a batch what a claim needs besides.
 
-    The largest entry of W_mm is 1, or 10^-spread to 10^spread. The gaps of scores of support tokens
-    are shrunk by factors of up to 10^decades, each by its own.
+    The largest entry of W_mm is 1, or 10^-spread to 10^spread. Scores span so many `decades`, and
+    the gaps of scores of support tokens are shrunk by factors of as many, each by its own.
     """
     pools = []
     while sum(len(pool["p"]) for pool in pools) < count:

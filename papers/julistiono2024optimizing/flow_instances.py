@@ -175,7 +175,8 @@ def near_the_cone(rng, count):
 
     `another` is grad psi* of the multipliers under another potential: not where their descent goes.
     """
-    pool = cone_points(rng, 6 * COUNT, radius=at_radius)
+    # R_delta grows with the logarithm of the ratio of gaps, and is to be at most `START`.
+    pool = cone_points(rng, 6 * COUNT, radius=at_radius, decades=0.0)
     near = (pool["radius"] <= START * pool["norm"]) & (pool["p"] >= 1.5)
     batch = {name: value[np.flatnonzero(near)[:count]] for name, value in pool.items()}
     size, p = batch["norm"][:, None, None], batch["p"]

@@ -47,7 +47,7 @@ def visible_points(rng, count, **details):
     """Trajectories in cones of visible width, whose score gaps span six decades."""
     batches, wanted = [], count
     while wanted > 0:
-        batch = _sample(rng, 2 * count, tokens=3, decades=6.0, **details)
+        batch = _sample(rng, 2 * count, tokens=3, **details)
         rows = np.flatnonzero(batch["mu"] >= _VISIBLE)[:wanted]
         batches.append({name: value[rows] for name, value in batch.items()})
         wanted -= len(rows)
