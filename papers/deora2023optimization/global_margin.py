@@ -77,9 +77,8 @@ def global_margin(X, y, U, W, S, *, factor=1.0):
     r"""$$\max_{\|\theta\| = \sqrt 2} \min_i y_i \Phi(X_i; \theta) \ge \max_\Gamma \min_i y_i
     \Phi(X_i; \sqrt{2 - \Gamma^2}\, U_{opt}, \Gamma W_{opt}) \quad (H = 1)$$
 
-    Projected ascent from four starts, 1.27 to 1.4 times the margin of $\theta_{opt}$
-    ($\Gamma = 1$) and up to 1.3 times that of the best $\Gamma$ in its family: relevant and
-    irrelevant queries share the norm better than $W_{opt}$ does. No proof that none is better.
+    Projected ascent from four starts. Relevant and irrelevant queries share the norm better than
+    $W_{opt}$ does. No proof that none is better.
     """
     axes = jnp.eye(3)
     mu, nu = S * axes[:2], S * axes[2:]
@@ -105,11 +104,10 @@ def global_margin_ceiling(X, y, U, W, S, *, share=1.0):
     r"""$$z = 0: \quad \max_{\|\widetilde\theta\| = \sqrt 2} \min_i y_i \widetilde\Phi(X_i;
     \widetilde\theta) \le \sqrt 2\, \gamma_{attn} = S \sqrt T$$
 
-    Of two samples with opposite labels the lesser margin is at most
-    $\langle U, A_+ - A_- \rangle / 2$, and attended tokens of orthogonal patterns of length $S$
-    are $S \sqrt 2$ apart at most, row by row; heads add by Cauchy-Schwarz. The search exceeds
-    $\gamma_{attn}$ itself from $S$ of about 2 on (1 for $\zeta = 2/3$): the norm that large $S$
-    saves on attention goes to the decoder.
+    Of two samples with opposite labels the lesser margin is at most $\langle U, A_+ - A_- \rangle /
+    2$, and attended tokens of orthogonal patterns of length $S$ are $S \sqrt 2$ apart at most, row
+    by row; heads add by Cauchy-Schwarz. For large $S$ the search exceeds $\gamma_{attn}$ itself:
+    the norm that large $S$ saves on attention goes to the decoder.
     """
     return _least(X, y, U, W), share * 2**0.5 * deora2023_gamma_attention(_T, S)
 
@@ -152,12 +150,10 @@ def global_margin_ntk(S, zeta, margin, gap, *, linear=False):
     \zeta^2}: \quad \max_{\|\theta\| = \sqrt 2} \min_i y_i \langle \nabla \Phi(X_i;
     \theta^{(1)}), \theta \rangle \ge S \sqrt T$$
 
-    At the threshold the NTK margin is 1.4 ($\zeta = 2/3$) to 1.9 times ($\zeta = 1/3$)
-    $S \sqrt T$: the condition is that of $\gamma_\star$, which is below the best margin.
-    $S \sqrt T$ is above the global margin (see global-margin-ceiling): for a strong signal the
-    NTK margin exceeds the global margin of the model at the same norm. "How suboptimal" compares
-    quantities of different degrees in the data. At $\zeta = 1/3$ the global margin is larger in the
-    searches, 1.08 times at $S = .7$, 1.25 at $S = 1$ and 1.65 at $S = 1.8$.
+    The condition is that of $\gamma_\star$, which is below the best margin. $S \sqrt T$ is above
+    the global margin (see global-margin-ceiling): for a strong signal the NTK margin exceeds the
+    global margin of the model at the same norm. "How suboptimal" compares quantities of different
+    degrees in the data.
     """
     reached = deora2023_gamma_linear(_T, S, zeta) if linear else margin
     ceiling = 2**0.5 * deora2023_gamma_attention(_T, S)

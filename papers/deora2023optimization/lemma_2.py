@@ -208,8 +208,7 @@ def lemma_2_concentration(p, S, Z, zeta, n_1, *, offset=0.0):
     r"""$$P\Big( \|p\| \le \tfrac{1}{\sqrt 2} (2S+Z) \Big( \sqrt{\tfrac{d}{n_1}} +
     \sqrt{\tfrac{\log(1/\delta)}{n_1}} \Big) \Big) \ge 1 - \delta$$
 
-    $\delta = 0.1$. The paper leaves $C$ open; $1/\sqrt 2$ follows from the sharper claim. The
-    largest ratio found is 0.11, so that a constant eight times smaller would pass as well.
+    $\delta = 0.1$. The paper leaves $C$ open; $1/\sqrt 2$ follows from the sharper claim.
     """
     # In coordinates along the patterns u_star is S (1, -1, 0, ..., 0).
     ahead = jnp.zeros(DIMENSION).at[0].set(1).at[1].set(-1)
@@ -228,8 +227,7 @@ def lemma_2_concentration_sharp(p, S, zeta, n_1, *, power=0.5, **numbers):
 
     $p$ is half the error of the mean of $n_1$ vectors of length $V = \zeta S + (1 - \zeta) R$ at
     most: $E \|p\| \le V / (2 \sqrt{n_1})$, and one sample moves $\|p\|$ by $V / n_1$ at most, so
-    that McDiarmid's inequality gives the rest. No factor $\sqrt d$, $R \le S + Z$. Ratios found:
-    0.29 at the 90th percentile, 0.46 at most.
+    that McDiarmid's inequality gives the rest. No factor $\sqrt d$, $R \le S + Z$.
     """
     largest = zeta * S + (1 - zeta) * Mixture(S=S, **numbers).radius
     bound = largest / n_1**power * (0.5 + jnp.sqrt(jnp.log(1 / _DELTA) / 2))

@@ -78,8 +78,7 @@ def multi_head_hessian(X, U, W, *, power=0.0):
     6 d \|X\|_{2,\infty}^2 \|X\|_{1,\infty}^2 \sum_{t=1}^T \|X u_{h,t}\|_\infty
     + 2\sqrt{Td} \|X\|_{2,\infty}^2 \|X\|_{1,\infty} \big)$$
 
-    The exponent 1/2 of $H$ is what the curvature has: the Hessian is block diagonal. Half of
-    the bound is reached, as for a single head.
+    The exponent 1/2 of $H$ is what the curvature has: the Hessian is block diagonal.
     """
     bound = deora2023_multi_head_hessian(X, U, "printed")
     return _hessian_norm(X, U, W), bound * len(U) ** power

@@ -339,11 +339,11 @@ def proposition_2_p_term_sharp(*, share=1.0, **instance):
     \overline{W}_\star \rangle \Big| \le
     \tfrac{2}{3 \sqrt 3} \sqrt{\tfrac{2M+1}{2M+2}} P T R^3$$
 
-    The term is $T x^\top W_\star C p$ with the mean token $x$ and the covariance $C$, whose norm
-    is $R^2 - \|x\|^2$ at most, so that $\|x\| (R^2 - \|x\|^2) \le 2 R^3 / (3 \sqrt 3)$; the
-    largest singular value of $W_\star$ is $S^2 \sqrt{2M+1}$. 0.79 of it are
-    reached: $M = 1$, one of 16 tokens relevant, the noise of the others $\pm S^2$ along $\mu_+ +
-    \mu_-$ and $p$. With all tokens irrelevant it would be $\sqrt{2/3}$.
+    The term is $T x^\top W_\star C p$ with the mean token $x$ and the covariance $C$, whose norm is
+    $R^2 - \|x\|^2$ at most, so that $\|x\| (R^2 - \|x\|^2) \le 2 R^3 / (3 \sqrt 3)$; the largest
+    singular value of $W_\star$ is $S^2 \sqrt{2M+1}$. Nearest to the bound is $M = 1$, one of 16
+    tokens relevant, the noise of the others $\pm S^2$ along $\mu_+ + \mu_-$ and $p$. With all
+    tokens irrelevant it would be $\sqrt{2/3}$.
     """
     mix = Mixture(**instance)
     return _error_term(mix, share * mix.P * error_constant(mix))

@@ -247,7 +247,6 @@ def lemma_3_losses(X, R, heavy, a, b, likely, gap, stability, largest_met, *, pa
     E\left[\frac1n \sum_{i=1}^n \|\theta_K - \theta_K^{\neg i}\|\right]$$
 
     Exact expectations over fifteen training sets, any step size; $\beta_1$ at the largest head met.
-    A fifth of the right side is reached, as in lemma-3.
     """
     slope = part * loss_constants(heavy, a, b)[1] * deora2023_beta_1(X.shape[1], R, largest_met)
     left = likely @ gap

@@ -233,10 +233,10 @@ def stability_regret_losses(regret, eta, K, *, share=1.0, **run):
     \frac{1.670\,D^2}{\eta} \le 2K\widehat L(\theta) + \frac{9 D^2}{4\eta}$$
 
     $C$ is in the heads, $B$ and $G$ in the step, none in the regret: Theorem 1 and the risk of the
-    start, at most $D^2/\eta$. For each training set by itself; two fifths of the right side are
-    reached. Without $B$ the step is too long as soon as $B > 1$. A missing $G$ would not be
-    noticed: with these heads $G\beta_3/\sqrt H$ is at most $G / (11.03\,C D^2)$, below
-    $\widehat L(\theta_0) / D^2$ here; corollary-1-losses decides it.
+    start, at most $D^2/\eta$. For each training set by itself. Without $B$ the step is too long as
+    soon as $B > 1$. A missing $G$ would not be noticed: with these heads $G\beta_3/\sqrt H$ is at
+    most $G / (11.03\,C D^2)$, below $\widehat L(\theta_0) / D^2$ here; corollary-1-losses decides
+    it.
     """
     D = _distance(run)
     bound = jax.vmap(lambda risk: deora2023_regret(risk, D, eta, K))(_target_risks(run))
@@ -261,7 +261,7 @@ def stability_average_losses(stability, eta, K, *, C=1.0, share=1.0, **run):
     (22) unrolled and the regret. $\sum_k \alpha_{k,i}$ has $\eta C\beta_3/\sqrt H$, which the heads
     bound without $C$, so that the amplification stays 1.829; the factor $C$ is that of the lost
     sample. With the paper's 2, 2 and 9/4 it needs 72 in place of 11.03 in the paper's proof, and
-    follows from this one. For each training set by itself; a fifth is reached.
+    follows from this one. For each training set by itself.
     """
     D, power = _distance(run), loss_constants(run["heavy"], run["a"], run["b"])[0] ** C
     slope = power * _slope(run)
@@ -287,8 +287,8 @@ def theorem_2_losses(likely, gap, eta, K, *, C=1.0, G=1.0, B=1.0, share=1.0, **r
     $2 G \beta_1$ of Lemma 3 times the average stability; then $\eta \beta_1^2 \le 1/B$. The paper's
     $4/n$ is right for every such loss where $\eta \le 1/(C G \beta_1^2)$, which the logistic loss
     has for $1/\rho$ and $R \ge 1$; from $\eta \le 1/\rho$ alone it is $4 C G / (B n)$: $16/n$ for
-    all $a \log(1 + e^{-bu})$. Exact expectations; the first bound is 21 times the gap at the least,
-    so that it is powers of the constants that are noticed here, not factors.
+    all $a \log(1 + e^{-bu})$. Exact expectations: powers of the constants are noticed here, not
+    factors.
     """
     constants = loss_constants(run["heavy"], run["a"], run["b"])
     scale = [constant**power for constant, power in zip(constants, (C, G, B), strict=True)]

@@ -179,7 +179,7 @@ def proposition_4_losses(*, C=1.0, share=1.0, certified=True, **pair):
 
     Along the segment $f'' \ge -c f$, nothing else; at $c = 1/2$ it is 1.066, below the paper's 4/3,
     which needs $2 C \beta_3 \|\theta_1-\theta_2\|^2 \le \sqrt H$. The pairs are next to $c = 2.30$,
-    certified from above from nine points; up to nine tenths are reached.
+    certified from above from nine points.
     """
     constant = loss_constants(pair["heavy"], pair["a"], pair["b"])[0]
     factor = share * deora2023_quasi_convexity(_bend(pair, C))

@@ -280,8 +280,8 @@ def proposition_2_p3_best(margin, gap, *, factor=1.0, **instance):
     r"""$$\max_{\|\widetilde\theta\| = \sqrt 2} \min_i y_i \langle \nabla \widetilde\Phi(X_i;
     \widetilde\theta^{(1)}), \widetilde\theta \rangle \ge \gamma_\star$$
 
-    The best margin on these four samples is 1.26 times $\gamma_\star$ at the least, so that the
-    control takes ten times $\gamma_\star$.
+    The best margin on these four samples is above $\gamma_\star$, so that the control takes ten
+    times $\gamma_\star$.
     """
     mix = Mixture(**instance)
     star = factor * gamma_star(mix)

@@ -146,9 +146,8 @@ def proposition_4(*, factor=4 / 3, certified=True, **pair):
     \sqrt H \;\Rightarrow\; \max_{\theta \in [\theta_1, \theta_2]} \widehat L(\theta) \le
     \frac43 \big( \widehat L(\theta_1) \vee \widehat L(\theta_2) \big)$$
 
-    The risk inside the segment does exceed both ends, in three of four instances, but by
-    0.6 percent at most under (18): margins bend by $c/8 \le 1/16$ only. Far beyond (18) no
-    factor holds. See proposition-4-exponential.
+    The risk inside the segment may exceed both ends, but by little under (18): margins bend by $c/8
+    \le 1/16$ only. Far beyond (18) no factor holds. See proposition-4-exponential.
     """
     return maximum(pair, certified), factor * larger_end(pair)
 
@@ -189,11 +188,10 @@ def proposition_4_exponential(*, part=1 / 8, certified=True, **pair):
     \widehat L(\theta_1) \vee \widehat L(\theta_2) \big),\quad c = \frac{\beta_3(\theta_1)
     \vee \beta_3(\theta_2)}{\sqrt H} \|\theta_1 - \theta_2\|^2$$
 
-    Margins of the middle fall by $c/8$ at most below their interpolation, and the logistic loss
-    is convex and grows by $\exp(s)$ when a margin falls by $s$. Under (18) this is 1.0645 in
-    place of 4/3; 4/3 needs only $c \le 2.30$ (4.6 times fewer in $\sqrt H$), which is where the
-    instances are, with $\beta_3$ free of the dimension. There the risk exceeds both ends by up
-    to 18 percent before a search; $e^{c/8}$ allows 33.
+    Margins of the middle fall by $c/8$ at most below their interpolation, and the logistic loss is
+    convex and grows by $\exp(s)$ when a margin falls by $s$. Under (18) this is 1.0645 in place of
+    4/3; 4/3 needs only $c \le 2.30$ (4.6 times fewer in $\sqrt H$), which is where the instances
+    are, with $\beta_3$ free of the dimension.
     """
     return maximum(pair, certified), jnp.exp(part * bend(pair, "sharp")) * larger_end(pair)
 
@@ -219,10 +217,9 @@ def equation_16_exponential(*, part=0.5, **pair):
     \widehat L(\theta_k), \theta_k - \theta \rangle,\quad c = \frac{\beta_3(\theta) \vee
     \beta_3(\theta_k)}{\sqrt H} \|\theta - \theta_k\|^2$$
 
-    A margin rises by at most $c/2$ above its tangent, the logistic loss is convex and falls by
-    at most $\exp(-s)$ when a margin rises by $s$. No maximum over the segment and no
-    Proposition 4 is needed, whatever $c$. $\beta_3$ is the sharp one, free of the dimension. The
-    largest ratio met is 0.88, after a search 0.98.
+    A margin rises by at most $c/2$ above its tangent, the logistic loss is convex and falls by at
+    most $\exp(-s)$ when a margin rises by $s$. No maximum over the segment and no Proposition 4 is
+    needed, whatever $c$. $\beta_3$ is the sharp one, free of the dimension.
     """
     level, product, _, there = expansion(pair)
     grown = jnp.exp(part * bend(pair, "sharp")) * there

@@ -181,9 +181,9 @@ def equation_21(*, half=False, lost=1.0, **run):
     \widehat{L}^{\neg i}(\theta_{k_\alpha}^{\neg i})\right)
     \|\theta_k - \theta_k^{\neg i}\| + \frac{\eta\tilde\beta_1}{n} \ell_i(\theta_k)$$
 
-    As printed the risk multiplies the 1 as well, which is false: equation-21-printed. Three
-    quarters of the right side are reached: $\beta_1$ is at the radius of the proof. The runs
-    hold without the term of $\beta_3$ as well; equation-19 decides it.
+    As printed the risk multiplies the 1 as well, which is false: equation-21-printed. $\beta_1$ is
+    at the radius of the proof. The runs hold without the term of $\beta_3$ as well; equation-19
+    decides it.
     """
     return _uniform(run, jnp.max(run["risks"], axis=-1), half, lost)
 

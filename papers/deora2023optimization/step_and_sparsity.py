@@ -113,7 +113,7 @@ def _slope_and_rho(T, d, R, D, x, H):
 def step_of_stability(T, d, R, D, x, H):
     r"""$$\tilde\beta_1(\theta)^2 \le \rho(\theta) \quad (R \ge 1)$$
 
-    At most 0.198 of the right side: see step-of-stability-sharp.
+    The best factor of the right side is that of step-of-stability-sharp.
     """
     return _slope_and_rho(T, d, R, D, x, H)
 

@@ -73,9 +73,9 @@ def alternating_optimisation(X, W, W_true, V_true, *, moves=_MOVES, least=0.01):
     r"""$$P\Big( L_{j+1} \le L_j \;\forall j,\ L_{20} \le \tfrac{1}{100} L_0 \Big) \ge 0.7,\quad
     L_j = \min_V \tfrac12 \sum_s \| D_s^{-1} \exp(X_s W_j X_s^\top) X_s V - Y_s \|_F^2$$
 
-    What the paper leaves as future work, on 12 sequences of a teacher in the plane: 20 rounds of
-    an exact value term and five steps of descent of the softmax term, from $W_0$ of size 0.1. The
-    loss falls in every round, to $8 \cdot 10^{-8}$ of its start in the median.
+    What the paper leaves as future work, on 12 sequences of a teacher in the plane: 20 rounds of an
+    exact value term and five steps of descent of the softmax term, from $W_0$ of size 0.1. The loss
+    falls in every round.
     """
     Y = _attended(X, W_true) @ V_true
     path = _alternate(X, W, Y, moves)

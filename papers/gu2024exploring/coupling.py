@@ -49,13 +49,10 @@ def coupling_without_lambda(F, kernel, Y, tau, row, kernel_change, test_change, 
     r"""$$|F_{W(T)} - f_{K(T)}|(x_{te}) \le \|Y\| \Big( \tau \epsilon_{test} +
     \frac{\tau^2}{2} \|K_{te}(0)\| \epsilon_H \Big),\quad \tau = m \eta T$$
 
-    Widths 128 to 512, 5 to 16 samples, two or four outputs, 100 steps, each of a size of
-    $1 / (2 m \lambda_{\max})$; at 96 test points, for the output that is nearest to its bound. The
-    changes are the largest along the descent of the kernels averaged over a step, for which the
-    statement has no remainder. Root mean square 0.09 in the median. On 8 samples of the plane it is
-    0.03, where theorem-f-2-sharp has $10^4$ ($\lambda$ is $10^{-7}$ to $10^{-2}$); 0.09 at width
-    256, 0.009 at width 1024. Networks reach a fortieth of the bound, kernels attain it
-    (theorem-f-2-without-lambda).
+    Widths 128 to 512, 5 to 16 samples, two or four outputs, 100 steps, each of a size of $1 / (2 m
+    \lambda_{\max})$; at 96 test points, for the output that is nearest to its bound. The changes
+    are the largest along the descent of the kernels averaged over a step, for which the statement
+    has no remainder. Kernels attain the bound (theorem-f-2-without-lambda).
     """
     bound = _coupling(Y, share * tau, row, kernel_change, test_change)
     return Sides(*nearest(jnp.abs(F - kernel), bound), magnitude=m)
@@ -133,11 +130,8 @@ def total_risk(mass, F, kernel, truth, Y, tau, row, kernel_change, test_change, 
     \Big)^2$$
 
     A bound on the risk of the network at a width that one can train, which some runs obey below the
-    error of the zero function. Medians over 96 runs each: 8 samples of the plane at width 512, 0.19
-    against a risk of 0.17 and 0.20 for the zero function, below it on 54 runs; 16 samples at width
-    128, 0.22 against 0.06 and 0.19, on 43; 5 samples in four dimensions at width 256, 0.53 against
-    0.37 and 0.33, on 28. What remains is the risk of kernel regression, which the other terms of
-    Claim G.1 bound (claim-g-1-norms).
+    error of the zero function. What remains is the risk of kernel regression, which the other terms
+    of Claim G.1 bound (claim-g-1-norms).
     """
     bound = _coupling(Y, tau, row, kernel_change, test_change)
     beta = jnp.sqrt(mass @ jnp.sum(bound**2, axis=1))

@@ -130,7 +130,7 @@ def kernel_even_in_the_step(W, a, X, Y, *, second=1.0):
 
     The change of the kernel over the first step is of second order in it: Lemma 5.1 counts the
     first order, which cancels. The change is then of order $m^{-2}$ where units move by $1/m$, and
-    the coupling $Z_1$ of Claim G.1, its square, was measured to fall like $m^{-4}$.
+    the coupling $Z_1$ of Claim G.1, its square, of order $m^{-4}$.
     """
     a = a.at[:, 1::2].multiply(second)
     step = outputs_and_gradient(SoftmaxNetwork(W, a), X, Y)[1] / W.shape[1]

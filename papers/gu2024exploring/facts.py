@@ -145,9 +145,8 @@ def lemma_a_9(a, t, tail, *, factor=2.0):
     r"""$$P\Big( \big| \sum_i (X_i - E X_i) \big| \ge t \Big) \le
     2 \exp\Big( -\frac{2 t^2}{\sum_i (b_i - a_i)^2} \Big),\quad a_i \le X_i \le b_i$$
 
-    $X_i = \pm a_i$: the tail is exact, the mean over all 1024 signs. 0.82 of the bound is
-    reached by one large sign among small ones, at $t$ just below it: $2 e^{-1/2} = 1.21$ against a
-    tail of 1.
+    $X_i = \pm a_i$: the tail is exact, the mean over all 1024 signs. One large sign among small
+    ones comes nearest, at $t$ just below it: $2 e^{-1/2} = 1.21$ against a tail of 1.
     """
     return tail, 2 * jnp.exp(-factor * t**2 / jnp.sum((2 * a) ** 2))
 
@@ -182,8 +181,8 @@ def lemma_a_10(tail, t, frobenius, spectral, *, c=3 / 128, linear=True):
     {K^4 \|A\|_F^2}, \frac{t}{K^2 \|A\|} \Big) \Big)$$
 
     $c$ is absolute and unnamed; here signs ($K = 1$), zero diagonal and $c = 3/128$, which
-    decoupling ($E e^{s x^\top A x} \le E e^{4 s x^\top A y}$) and Gaussian comparison give. A
-    third of the bound is reached; at $A = 11^\top - I$ the tail needs $c \le \log 2$.
+    decoupling ($E e^{s x^\top A x} \le E e^{4 s x^\top A y}$) and Gaussian comparison give. At
+    $A = 11^\top - I$ the tail needs $c \le \log 2$.
     """
     square = (t / frobenius) ** 2
     return tail, 2 * jnp.exp(-c * (jnp.minimum(square, t / spectral) if linear else square))

@@ -102,8 +102,8 @@ def regime_of_training(rng, count, *, radius=1.0, change=1.0):
     (\|\tilde w_r-w_r\|\le R)$$
 
     Networks of width 64 and 512, 60 steps, one and four samples in the plane, times at which the
-    width is large enough for $R$ to exist. The movement reaches nearly half of $R$, as
-    $1+\alpha\le2$ stands for 1; the change a seventh of its bound, for the same reason squared.
+    width is large enough for $R$ to exist. In $R$ the factor $1+\alpha\le2$ stands for 1, in the
+    bound of the change it does so squared.
     """
     left, right = np.empty((2, 2, count))
     for e in range(count):
@@ -149,8 +149,7 @@ def restated_bound_is_non_vacuous(rng, count, *, width=2**14, sign=1.0):
     0.1, a function of the RKHS as $f_*$. All of the left side is known before training; by
     coupling-without-lambda, within the radius and changes of regime-of-training, it bounds the
     error of the trained network. Where kernel regression is no better than the zero function, no
-    width helps: without the condition on the samples 8 of 768 drawn instances violate it, with it
-    the coupling costs at most 0.036 of what regression gains.
+    width helps, and without the condition on the samples there are such instances.
     """
     left, right = np.empty((2, count))
     for e in range(count):

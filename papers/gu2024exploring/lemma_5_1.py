@@ -105,12 +105,12 @@ def lemma_5_1_entrywise(W, W_tilde, a, X, R, *, reach=1.0):
     r"""$$\big| [H_{\ell_1,\ell_2}(W)]_{i,j} - [H_{\ell_1,\ell_2}(\tilde W)]_{i,j} \big| \le
     R \exp(10 B)$$
 
-    $2.5 \cdot 10^{-4}$ of the bound is reached, at $B = 1$ where $e^{10 B} = 22026$ and 14 of 256
-    units have the inner product 1, the others $-1$: 1.5 in place of the constant 10 is too small
-    there, and no instance tests what lies between. At the
-    $B = 22$ of Definition 4.1 ($n = 5$, $d = 3$) a bound $10^{96}$ times less would pass. The
-    change is at most about $4 R$ times the kernel's own entry (lemma-5-1-sharp); at $n = 5$,
-    $d = 3$, $m = 4000$, $\sigma = 1$ it is $0.3 R n d$ in Frobenius norm.
+    Nearest to the bound is $B = 1$, where $e^{10 B} = 22026$ and 14 of 256 units have the inner
+    product 1, the others $-1$: 1.5 in place of the constant 10 is too small there, and no instance
+    tests what lies between. At the $B = 22$ of Definition 4.1 ($n = 5$, $d = 3$) a bound $10^{96}$
+    times less would pass. The change is at most about $4 R$ times the kernel's own entry
+    (lemma-5-1-sharp); at $n = 5$, $d = 3$, $m = 4000$, $\sigma = 1$ it is $0.3 R n d$ in Frobenius
+    norm.
     """
     change, rounding, bound = _printed(W, W_tilde, a, X, R, Activation.SOFTMAX, reach)
     return Sides(change, bound, magnitude=rounding)
@@ -134,8 +134,8 @@ def lemma_5_1_exponential(W, W_tilde, a, X, R, *, constant=3.0):
     r"""$$\| H(W) - H(\tilde W) \|_F \le 3 R n d \exp(2 B) = 3 R n^{1+o(1)}
     \;\mathrm{at}\; d = 1$$
 
-    $n^{o(1)}$ is $e^{2 B}$: the exponential needs $e^{2 B}$ where the softmax is given
-    $e^{10 B}$. Two thirds are reached: equal samples and equal outputs, all units at 1.
+    $n^{o(1)}$ is $e^{2 B}$: the exponential needs $e^{2 B}$ where the softmax is given $e^{10 B}$.
+    Nearest to the bound are equal samples and equal outputs, all units at 1.
     """
     change, rounding, bound = _printed(W, W_tilde, a, X, R, Activation.EXPONENTIAL, 1.0)
     return Sides(_frobenius(change), constant / 3 * _frobenius(bound), magnitude=rounding)
@@ -175,7 +175,7 @@ def lemma_5_1_sharp(W, W_tilde, a, X, R, *, share=1.0, means=True):
 
     $\alpha_{\ell i} = \min(1, |\langle a_\ell, S_i \rangle| + R \|x_i\|)$, every $R$, no
     probability, no $e^B$. To first order $4 R$ times the kernel's own entry, a constant that a
-    single heavy pair approaches (0.71 at $m = 256$, 0.84 at $m = 2000$, 0.93 at $m = 20000$).
+    single heavy pair approaches as $m$ grows.
     """
     change, rounding = _change(W, W_tilde, a, X, Activation.SOFTMAX)
     model = SoftmaxNetwork(W, a if means else jnp.zeros_like(a))

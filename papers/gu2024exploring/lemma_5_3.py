@@ -72,7 +72,6 @@ def lemma_5_3_weights(movement, Y, m, lam, B, *, sign=1.0, factor=1.0):
 
     The form of $D$ is from memory. Steps of 0.3 to 0.9 of $1 / (m \lambda_{\max}(H^*))$, 240 of
     them; for $D$ to be below the radius of claim-e-5 the targets would have to be below $10^{-7}$.
-    A six-hundredth of $D$ is reached.
     """
     n, k = Y.shape
     # Nothing has moved at the first record.
@@ -88,9 +87,9 @@ def lemma_5_3_weights_sharp(movement, Y, m, lam, share, *, factor=1.0):
     r"""$$\|w_r(\tau)-w_r(0)\| \le \frac{4 c P \sqrt{nd}}{m\lambda}\|Y\|_F,\quad
     c = 1 + \frac{2\|Y\|_F}{m}$$
 
-    lemma-d-1-sharp summed over the geometric series, whose factor is $2/x$ and not $4/x$ for
-    $x = m \eta \lambda / 2$. $P$ and $c$ are those of the whole run. 4 % is reached: one unit
-    would have to hold $P$ on all samples, with all residuals of its sign.
+    lemma-d-1-sharp summed over the geometric series, whose factor is $2/x$ and not $4/x$ for $x = m
+    \eta \lambda / 2$. $P$ and $c$ are those of the whole run. To attain it one unit would have to
+    hold $P$ on all samples, with all residuals of its sign.
     """
     lipschitz = (1 + 2 * norm(Y) / m) * share * jnp.sqrt(float(Y.size))
     return movement[1:], 4 * factor * lipschitz * norm(Y) / (m * lam)
@@ -176,9 +175,9 @@ def scaled_targets(rng, count):
 def lemma_5_3_even_order(drift, *, power=1.9):
     r"""$$\|H(\tau)-H^*\|_F = O(\|Y\|^{1.9}),\quad \ne O(\|Y\|^{2.1})$$
 
-    The kernel moves in second order (measured: 2 to seven digits): the two units of a pair of
-    Definition 3.7 move in opposite directions, and the kernel is even in that motion. Since the
-    weights move by $O(\|Y\| / (m \lambda))$, the kernel moves by $O(1 / (m \lambda)^2)$, where
-    Lemma 5.1 has the first power: half of the targets stand here for twice the width.
+    The kernel moves in second order: the two units of a pair of Definition 3.7 move in opposite
+    directions, and the kernel is even in that motion. Since the weights move by $O(\|Y\| / (m
+    \lambda))$, the kernel moves by $O(1 / (m \lambda)^2)$, where Lemma 5.1 has the first power:
+    half of the targets stand here for twice the width.
     """
     return drift, jnp.asarray(_SCALES) ** power

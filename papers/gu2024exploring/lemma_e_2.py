@@ -77,7 +77,7 @@ def lemma_e_2_width(n, d, lam, delta, B, *, less=0.0):
 
     $D = 8 e^{3B} \sqrt{nd} \|F(0) - Y\| / (m \lambda)$ against $R = \lambda / (2nd e^{10B})$, and
     what lemma-e-3-sharp needs for $|C_0| \le .1 m \eta \lambda \|u\|^2$, with $P \le e^{2B + 2R}$
-    and $\|F\| \le 2 \sqrt n$. $16\, e^{13B}$ would be enough: a fiftieth is reached.
+    and $\|F\| \le 2 \sqrt n$. $16\, e^{13B}$ would be enough.
     """
     m = 10 ** gu2024_width_at_radius_log10(n, d, lam, B, delta) * jnp.exp(-less * B)
     D = gu2024_movement(n, d, m, lam, B, gu2024_start(n, d, "printed"))

@@ -45,10 +45,9 @@ def points_and_ends(rng, count):
 def lemma_d_1(W, a, X, Y, part, *, sign=1.0, factor=1.0):
     r"""$$\|\Delta w_r(\tau)\|_2 \le e^{3B} \sqrt{nd}\,\|F(\tau)-Y\|_F$$
 
-    $d$ of the formula is the number of outputs. $B$ is measured, the smallest that can stand
-    there: with Definition 4.1 the right side is larger by $e^{30}$ at least. Equal inputs
-    and one unit whose logit is 1 where all others are -1 reach a ninth of it; elsewhere
-    lemma-d-1-sharp shows how much is lost.
+    $d$ of the formula is the number of outputs. $B$ is measured, the smallest that can stand there:
+    with Definition 4.1 the right side is larger by $e^{30}$ at least. Equal inputs and one unit
+    whose logit is 1 where all others are -1 come nearest; lemma-d-1-sharp shows how much is lost.
     """
     step, (n, k) = take(W, a, X, Y, part=part), Y.shape
     bound = gu2024_gradient(n, k, sign * weight_reach(X, W), norm(step.u))
@@ -66,8 +65,8 @@ def lemma_d_1_sharp(W, a, X, Y, part, *, whole=True):
     r"""$$\|\Delta w_r(\tau)\|_2 \le c\,P \sqrt{nd}\,\|F(\tau)-Y\|_F,\quad
     c = 1 + \frac{\|F\|_\infty}{m},\quad P = \max_{i,r} m S_{i,r}$$
 
-    $P$ is the largest share of attention times $m$: 2 to 10 in the trainings here, against
-    $e^{3B}$ of 20 to $10^4$. Equal inputs and residuals along the signs of a unit reach it.
+    $P$ is the largest share of attention times $m$, where Lemma D.1 has $e^{3B}$. Equal inputs and
+    residuals along the signs of a unit reach it.
     """
     step = take(W, a, X, Y, part=part)
     size = step.size if whole else 1.0
@@ -91,8 +90,8 @@ def lemma_d_2(largest_step, Y, m, lam, B, eta, *, decay=13.0, whole=True):
     \eta \|\Delta w_r(\tau)\|_2 \le \frac{0.1\,\lambda}{m n d} e^{-13B} \le 0.01$$
 
     The text of the lemma was not readable; this is what the induction needs. At the reconstructed
-    step the weights of a unit move by less than $10^{-9}$ per step, far below 0.01. Less than a
-    hundredth of the first bound is reached, about $e^{-16B}$.
+    step the weights of a unit move by less than $10^{-9}$ per step, far below 0.01. The first bound
+    is far from what is reached, by about $e^{16B}$.
     """
     n, k = Y.shape
     printed = 0.1 * lam / (m * n**2 * k**2 * jnp.exp(16 * B))

@@ -109,11 +109,10 @@ def lemma_e_3_sharp(W, a, X, Y, part, *, j=0, factor=1.0):
     Q = m \max_{i,j} \Big( \sum_r S_{ir}^2 S_{jr} \Big)^{1/2}$$
 
     Without probability, for every width: $C_0$ lacks the factor $m$ that $C_1$ has, since the
-    denominator acts through the output (lemma-e-1-denominator). Hence
-    $m \ge 10.101\, P \sqrt{nd} \|F(\tau+1)\| / \lambda$ is enough for
-    $|C_0| \le .1 m \eta \lambda \|F - Y\|^2$, in place of an $m$ of order
-    $\lambda^{-2} e^{18B}$. One unit with 0.55 of the attention, against the signs of all others,
-    reaches 0.86. Proof: papers/gu2024exploring/proofs/one_step.md.
+    denominator acts through the output (lemma-e-1-denominator). Hence $m \ge 10.101\, P \sqrt{nd}
+    \|F(\tau+1)\| / \lambda$ is enough for $|C_0| \le .1 m \eta \lambda \|F - Y\|^2$, in place of an
+    $m$ of order $\lambda^{-2} e^{18B}$. Nearest to the bound is one unit with much of the
+    attention, against the signs of all others. Proof: papers/gu2024exploring/proofs/one_step.md.
     """
     step = take(W, a, X, Y, part=part)
     C, rounding = _part(step, j)
@@ -152,10 +151,9 @@ def visited_at_the_least(rng, count):
 def lemma_e_3(W, a, X, Y, eta, lam, *, j=0, constant=0.1):
     r"""$$|C_0| \le 0.1\, m \eta \lambda\, \|F(\tau)-Y\|_F^2$$
 
-    Points of real trainings of width 256 with steps near $1 / (m \lambda_{\max})$, $10^9$ times
-    the reconstructed step and more; less than a thousandth of the bound is reached, by points where
-    $\lambda$ is replaced by the least that the width allows. The reconstructed width is above
-    $10^{20}$.
+    Points of real trainings of width 256 with steps near $1 / (m \lambda_{\max})$, far above the
+    reconstructed step; nearest to the bound are points where $\lambda$ is replaced by the least
+    that the width allows. The reconstructed width is above $10^{20}$.
     """
     step = take(W, a, X, Y, eta=eta)
     C, rounding = _part(step, j)
@@ -221,9 +219,9 @@ def lemma_e_4_sharp(W, a, X, Y, part, *, factor=2.0, share=1.0):
     \min(2 Q, P) \sqrt{nd}\,\|F(\tau)\|_F\, \eta\,\|u\|^2,\quad
     Q = m \max_{i,j} \Big( \sum_r S_{ir}^2 S_{jr} \Big)^{1/2}$$
 
-    Hence $C_1 \le -(2 \lambda_{\min}(H(\tau)) - P \sqrt{nd} \|F\|_F / m) m \eta \|u\|^2$,
-    without probability and for every width. One unit with 0.55 of the attention, against the signs
-    of all others, reaches 0.87. Proof: papers/gu2024exploring/proofs/one_step.md.
+    Hence $C_1 \le -(2 \lambda_{\min}(H(\tau)) - P \sqrt{nd} \|F\|_F / m) m \eta \|u\|^2$, without
+    probability and for every width. Nearest to the bound is one unit with much of the attention,
+    against the signs of all others. Proof: papers/gu2024exploring/proofs/one_step.md.
     """
     C, rounding, H, u, step = _first(W, a, X, Y, part=part)
     along = u @ H @ u / (u @ u)

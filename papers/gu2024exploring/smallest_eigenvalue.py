@@ -52,9 +52,8 @@ def smallest_eigenvalue(X, sigma, modes, *, later=0, share=1.0):
     \big),\quad \|x_i\| = 1,\ x_i \in R^2,\ n \;\mathrm{even}$$
 
     Equally spaced inputs attain the first term. At $\sigma = 1$ no set of 10, 20, 40 inputs has a
-    $\lambda$ above 0.031, $1.2 \cdot 10^{-7}$, $6.6 \cdot 10^{-22}$; random ones have a median of
-    $10^{-5}$ at $n = 10$. A width that grows like $\lambda^{-2}$ is not polynomial in $n$
-    in a fixed dimension.
+    $\lambda$ above 0.031, $1.2 \cdot 10^{-7}$, $6.6 \cdot 10^{-22}$. A width that grows like
+    $\lambda^{-2}$ is not polynomial in $n$ in a fixed dimension.
     """
     K = softmax_ntk_limit(X, X, sigma)
     right = share * _N * jnp.sum(modes[later:])

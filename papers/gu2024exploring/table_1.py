@@ -66,12 +66,10 @@ def table_1(square, Y, lam, eta, scale, steps, *, times=1.0):
     \frac{\log(1/\epsilon)}{-\log(1-\eta\lambda_\phi/2)},\quad
     \phi \in \{\text{softmax}, \text{ReLU}, \exp\}$$
 
-    Width 256, $\epsilon = .001$, the same data and first layers, the step of each in units of
-    $1 / \lambda_{\max}$ of its own kernel ($m H$ for softmax). $\lambda_{\max} / \lambda$, which
-    sets the steps, is 4.9 (softmax), 5.3 (exponential) and 2.5 (ReLU) in the median: ReLU needs
-    half the steps. A fifth of the bound is used: the loss falls at four times the rate. The
-    reconstructed width, with $o(1) = 18 B / \log n$ as in the proof, is above $10^9$ for softmax
-    and exponential, and $10^2$ to $10^4$ for ReLU.
+    Width 256, $\epsilon = .001$, the same data and first layers, the step of each in units of $1 /
+    \lambda_{\max}$ of its own kernel ($m H$ for softmax). $\lambda_{\max} / \lambda$ sets the
+    steps. The reconstructed width, with $o(1) = 18 B / \log n$ as in the proof, is above $10^9$ for
+    softmax and exponential, and $10^2$ to $10^4$ for ReLU.
     """
     start, n = square[:, 0], Y.shape[0]
     above = square > _EPSILON * start[:, None]
@@ -95,9 +93,8 @@ def table_1_prefactor(drift, lam, lazy, *, equal=True):
     r"""$$P\Big(\frac{\|H(\tau)-H^*\|_F}{\lambda}\Big|_{\text{softmax}} \ge \frac{1}{10}
     \frac{\|H(\tau)-H^*\|_F}{\lambda}\Big|_{\exp,\,Y/\sqrt m}\Big) \ge \frac12$$
 
-    Against an exponential network of prefactor $m^{-1/2}$ the softmax kernel moves 500 times less
-    in the median (width 256). At equal prefactor it moves half as much (0.16 to 1.25 of it): the
-    advantage is a lazy scaling by $\sqrt m$, and normalisation adds a factor 2.
+    The exponential network has the prefactor $m^{-1/2}$, at width 256. The control has equal
+    prefactors: the advantage is a lazy scaling by $\sqrt m$.
     """
     moved = drift[:, -1] / lam
     return moved[0] >= 0.1 * (lazy[-1] / lam[2] if equal else moved[2])

@@ -97,9 +97,8 @@ def theorem_4_2(square, Y, m, eta, lam, steps, share, *, faster=1.0):
     \;\forall \tau \le 240 \Big) \ge 0.75$$
 
     Nothing is assumed of the training: data, targets of length 0.01 to 1 and first layers are
-    drawn, $\lambda$ is 0.06 to 0.7 for nine in ten. It held in every run: the kernel moves by less
-    than $.05 \lambda$, and the true rate is $2 m \eta \lambda$, four times the bound, once the
-    slowest direction is left. For conditions that imply it surely see theorem-4-2-sharp and
+    drawn. Where the kernel hardly moves the rate is $2 m \eta \lambda$, four times the bound, once
+    the slowest direction is left. For conditions that imply it surely see theorem-4-2-sharp and
     theorem-4-2-flow; at the reconstructed width see theorem-4-2-printed.
     """
     return _converges(square, Y, m, eta, lam, steps, share, faster)
@@ -165,12 +164,10 @@ def theorem_4_2_sharp(square, Y, m, eta, lam, steps, share, *, faster=1.0):
     \max_{\|w_r-w_r(0)\| \le R} \|H(W)-H^*\|_F \le \frac{\lambda}{2} \;\Rightarrow\;
     \|F(\tau)-Y\|_F^2 \le \Big(1-\frac{m\eta\lambda}{2}\Big)^{\tau} \|F(0)-Y\|_F^2$$
 
-    All conditions are computed at the start, with explicit constants:
-    $m \eta (\lambda_{\max} + \lambda/2) \le 3/4$, $\eta c P \sqrt{nd} \|Y\| \le .01$,
-    $\eta c^3 P^2 (nd)^{3/2} \|Y\| \le \lambda/13$ with $1.05 P$ in place of $P$. They hold at
-    width 256 for targets of length 0.002 and less; the width grows in proportion to the targets:
-    6,000 to 300,000 units, in the median 30,000, keep the kernel of four samples in dimension 3
-    for targets of length 1, in place of $10^{11}$ and more.
+    All conditions are computed at the start, with explicit constants: $m \eta (\lambda_{\max} +
+    \lambda/2) \le 3/4$, $\eta c P \sqrt{nd} \|Y\| \le .01$, $\eta c^3 P^2 (nd)^{3/2} \|Y\| \le
+    \lambda/13$ with $1.05 P$ in place of $P$. At width 256 they hold for short targets alone; the
+    width grows in proportion to the targets.
     """
     return _loss(square, Y, m, eta, lam, steps, share, faster)
 
@@ -185,8 +182,8 @@ def theorem_4_2_sharp(square, Y, m, eta, lam, steps, share, *, faster=1.0):
 def theorem_4_2_sharp_weights(movement, Y, m, lam, P, *, factor=1.0):
     r"""$$\|w_r(\tau)-w_r(0)\| \le R = \frac{4.2\,cP\sqrt{nd}\,\|Y\|_F}{m\lambda}$$
 
-    The other half of the induction of theorem-4-2-sharp; a sixteenth of $R$ is reached, more of it
-    by theorem-4-2-sharp-weights-one-sample.
+    The other half of the induction of theorem-4-2-sharp; nearer to $R$ is
+    theorem-4-2-sharp-weights-one-sample.
     """
     # Nothing has moved at the first record.
     return movement[1:], factor * _radius(Y, m, lam, P)[0]
@@ -285,10 +282,9 @@ def theorem_4_2_width(Y, lam, sigma, *, power=10.9):
     r"""$$\lambda \le 1:\quad 10.9 \le \log_{10}\Big(\lambda^{-2} n^2 d^2 e^{18B}
     \log^2\frac{nd}{\delta}\Big),\quad n = 4,\; d = 2,\; C = 1,\; \delta = \frac{1}{10}$$
 
-    $\lambda$ is that of the drawn kernels, 0.1 to 0.8 for nine in ten, where the width is about
-    $10^{11}$ and more; at 1 it is $10^{10.91}$. $B$ is 1 where $\sigma$ is small: $e^{18}$ alone
-    is $6 \cdot 10^7$. The reconstructed step is below $10^{-21}$, and its steps to a loss of
-    $10^{-3}$ are $10^{11}$ and more: $10^{15}$ in the median, as the width.
+    $\lambda$ is that of the drawn kernels; at 1 the width is $10^{10.91}$. $B$ is 1 where $\sigma$
+    is small: $e^{18}$ alone is $6 \cdot 10^7$. The reconstructed step is below $10^{-21}$, and its
+    steps to a loss of $10^{-3}$ are $10^{11}$ and more.
     """
     return power, _printed_width(Y, lam, sigma)
 
@@ -340,8 +336,7 @@ def theorem_4_2_flow_weights(W, a, X, Y, lam, movement, kernel_change, *, share=
     r"""$$D(R) < R \;\Rightarrow\; \|w_r(t) - w_r(0)\| \le D(R),\quad
     \|H(t) - H^*\|_F \le \frac{\lambda}{2} \;\forall t$$
 
-    A fifth to a third of $D$ is reached. The kernel moves by $10^{-6} \lambda$, in second order
-    (lemma-5-3-even-order): no run tests the constant 1/2.
+    The kernel moves in second order (lemma-5-3-even-order): no run tests the constant 1/2.
     """
     D = _certificate(W, a, X, Y, lam).movement
     return jnp.stack((movement, kernel_change)), jnp.stack((share * D, change * lam / 2))

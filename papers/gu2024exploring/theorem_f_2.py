@@ -64,10 +64,9 @@ def theorem_f_2_sharp(gap, row, test_change, kernel_change, start, lam, m, error
     \le \frac{2\|Y\|}{\lambda}\epsilon_{test} +
     \frac{2\|Y\|\,\|K_{te}(0)\|}{\lambda^2}\epsilon_H$$
 
-    Gradient flow of width 64, two outputs, three test inputs, eight times up to
-    $m \lambda t = 6$. No logarithm, no $\sqrt{nd}$, all times. Changes are maxima over the
-    recorded times, which is stricter than over all. 2 % of the bound is reached; it is attained by
-    pairs of kernels (theorem-f-2-kernels).
+    Gradient flow of width 64, two outputs, three test inputs, eight times up to $m \lambda t = 6$.
+    No logarithm, no $\sqrt{nd}$, all times. Changes are maxima over the recorded times, which is
+    stricter than over all. Pairs of kernels attain the bound (theorem-f-2-kernels).
     """
 
     def bound(row, eps_test):
@@ -89,8 +88,8 @@ def theorem_f_2_sharper(
     \frac{\|K_{te}(0)\|}{\lambda}\epsilon_H\Big),\quad \rho = \min_\tau
     \lambda_{\min}(H(\tau))$$
 
-    Half of the bound of theorem-f-2-sharp where the kernel hardly moves. What is left to lose
-    (4 % is reached) is that $u$ and the changes do not point the same way.
+    Half of the bound of theorem-f-2-sharp where the kernel hardly moves. What is left to lose is
+    that $u$ and the changes do not point the same way.
     """
     rho = jnp.minimum(least, lam)
 
@@ -108,7 +107,7 @@ def theorem_f_2_in_time(
     \le \|Y\| \Big(\frac{2}{\lambda}(1-q)\epsilon_{test} + \frac{2\|K_{te}(0)\|}{\lambda^2}
     (1-q)^2 \epsilon_H\Big),\quad q = e^{-m\lambda t/2}$$
 
-    The bound starts at zero, as the gap does; 2 % of it is reached.
+    The bound starts at zero, as the gap does.
     """
 
     def bound(row, eps_test):

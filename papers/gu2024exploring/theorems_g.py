@@ -117,8 +117,8 @@ def theorem_g_4_sharp(kernel, pseudo, own_test, tau, Y_true, ball_at_X, *, facto
     \tau = m \eta T$$
 
     Labels and pseudo-labels differ by $f_* - f_H$ on the inputs alone, and regression passes on
-    $\sqrt{\tau K(x, x)}$ of it at most: no $\lambda$, no probability. At every test point, for
-    the output that is nearest to its bound; 0.57 of it is reached in 288 runs.
+    $\sqrt{\tau K(x, x)}$ of it at most: no $\lambda$, no probability. At every test point, for the
+    output that is nearest to its bound.
     """
     size = jnp.sqrt(tau * own_test) * jnp.sqrt(jnp.sum((Y_true - ball_at_X) ** 2))
     return nearest(jnp.abs(kernel - pseudo), factor * size)

@@ -77,8 +77,6 @@ def factored_pair(own, wrong, *, frobenius=False):
     Normalised gradient descent on both factors, from entries of size 0.03, Gaussian problems whose
     nuclear and Frobenius SVMs differ by 0.001 or more. A run converges if one minus the cosine
     falls from 250 to 1000, 4000 and 16,000 steps and ends below 0.05. Others keep a worse token of
-    a sample, as in worse-token-is-kept: after 16,000 steps 11, 14 and 19 of 200 drawn problems are
-    further than 0.05 from it, with $n, T, d$ of $2, 2, 3$, of $3, 2, 4$ and of $2, 3, 4$. The level
-    is a choice, well above one half.
+    a sample, as in worse-token-is-kept. The level is a choice, well above one half.
     """
     return converges(wrong if frobenius else own)

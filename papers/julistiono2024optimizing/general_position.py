@@ -323,12 +323,12 @@ def token_without_multiplier(
     D_\psi(\bar W_{mm},\bar W)\sim\frac1{2x^2}
     \Big((\theta-\bar\theta)^\top H^{-1}(\theta-\bar\theta)+\frac{\log^2(m\kappa x)}m\Big)$$
 
-    The order is $\log^2x/x^2$, and no power of $x$: the exponents that were measured between $-.7$
-    and $-2$ are this logarithm. $m$ is the squared length of $C_0^\perp$, what the metric leaves of
-    $C_0$ across the span of the others, $\kappa=\kappa_0e^{-\sum\beta_i\theta_i}$, $C_0$ having the
-    parts $\beta_i$ in the span; other $p$ are in the proof. Shown is the larger of $1/x$, below
-    which its sign may change, and the relative distance, as for one support sample. Implicit steps
-    that multiply $x$ by $g=1.05$ put $\kappa\,(1-1/g)/\log g$ in the place of $\kappa$.
+    The order is $\log^2x/x^2$, and no power of $x$. $m$ is the squared length of $C_0^\perp$, what
+    the metric leaves of $C_0$ across the span of the others,
+    $\kappa=\kappa_0e^{-\sum\beta_i\theta_i}$, $C_0$ having the parts $\beta_i$ in the span; other
+    $p$ are in the proof. Shown is the larger of $1/x$, below which its sign may change, and the
+    relative distance, as for one support sample. Implicit steps that multiply $x$ by $g=1.05$ put
+    $\kappa\,(1-1/g)/\log g$ in the place of $\kappa$.
     """
     x = norm[:, None, None]
     law = (lag + part * jnp.log(times * strength * x) * remainder) / x

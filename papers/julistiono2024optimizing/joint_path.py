@@ -287,10 +287,9 @@ def joint_descent(away, *, other=0):
     \lim_{k\to\infty}\frac{W(k)}{\|W(k)\|_{p,p}}=\frac{W_{mm}}{\|W_{mm}\|_{p,p}}\Big)\ge\tfrac34$$
 
     The paper proves the path alone and runs the descent: normalised steps on $v$ and $W$, here from
-    within a tenth of both SVMs, Gaussian problems that meet the theorem's condition,
-    $p = 1.5, 2, 3$. A run converges if the sum of both divergences falls from 1000 to 2000, 4000
-    and 8000 steps and ends below 0.05. Of 200 per $p$ and size, with $n, T, d$ of $2, 3, 2$ and of
-    $3, 2, 4$, five left for another choice of tokens, four of them at $p = 3$; at a twelfth of the
-    steps' size, with twelve times as many, two. The level is a choice, well above one half.
+    within a tenth of both SVMs, Gaussian problems that meet the theorem's condition, $p = 1.5, 2,
+    3$. A run converges if the sum of both divergences falls from 1000 to 2000, 4000 and 8000 steps
+    and ends below 0.05. Others leave for another choice of tokens. The level is a choice, well
+    above one half.
     """
     return converges(away[other].sum(axis=0))

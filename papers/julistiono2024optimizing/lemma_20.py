@@ -121,8 +121,8 @@ def lemma_20(
 
     Form recalled, both constants proved by us; mixtures of four losses, one of them not convex,
     norms from $R_\delta$ to $3 R_\delta$. Every sample has a support token: without one see
-    lemma-20-no-support. The entries of $W_{mm}$ are up to $10^{-2.5}$ to $10^{2.5}$.
-    A search reaches a fifth of the bound: the constant 3/4 is not tested more closely.
+    lemma-20-no-support. The entries of $W_{mm}$ are up to $10^{-2.5}$ to $10^{2.5}$. A search stays
+    below the bound: the constant 3/4 is not tested closely.
     """
     exponent = (1 + delta / 2) * plain_norm(W, p) / norm
     G, log_size = scaled_gradient(W, X, z, sign * scores(X, v, y), mixed_loss(mixture))

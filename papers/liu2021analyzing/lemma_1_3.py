@@ -99,7 +99,7 @@ def lemma_1_3(phi, idle, tau, *, deviation=1.0, square=1.0):
     probability $\pi_0 \le 2/3$ and $\pm C_3 / \sqrt{1 - \pi_0}$, which is sub-Gaussian: its moments
     are at most those of a Gaussian. With $\pi_0 = 0$ it is sign noise. With $\|\Phi_i\| \le B$ it
     gives $C_3 B (1 + \sqrt{2 \tau}) / \sqrt{n}$: no dimension, where a net of the sphere costs a
-    factor $5^d$ and a factor two in the level. The triangle comes to 0.78 of the bound.
+    factor $5^d$ and a factor two in the level. The triangle comes nearest to the bound.
     """
     G = phi.T @ phi
     more = square * 2 * jnp.sqrt(jnp.sum(G**2) * tau) + 2 * jnp.linalg.eigvalsh(G)[-1] * tau

@@ -142,8 +142,7 @@ DEEP = _flaw(
     r"$e^{-n c^2 \gamma^2 / c_K}$ needs it: errors would fall exponentially in "
     r"$n / P$, while a regression on $P$ parameters has $\sigma^2 P / n$. Run on two layers of "
     r"attention, with (A6) asked at the stationary point alone and hidden constants 10 for $n$ and "
-    r"100 for $\gamma^2$, the conclusion has probability 0.01 at $\gamma = 10^{-5}$ in "
-    "place of one; with the factor, 1.",
+    r"100 for $\gamma^2$, the conclusion fails at $\gamma = 10^{-5}$; with the factor it holds.",
     claim="liu2021analyzing/theorem-3-run",
 )
 

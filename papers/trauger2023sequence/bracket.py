@@ -182,10 +182,9 @@ def bracket_table(norm, m, row, *, square=2.0, factor=1.0):
     \sqrt{\tfrac{\ell}{m}}\, d\epsilon = \mathrm{table},\quad \ell = \ln(2d^2+1),\
     \ln(20dm),\ \ln(200dm)$$
 
-    Seven rows, from $B_{QK} = 1$, $m = 300$ to $B_{QK} = 100$, $m = 10^6$; the fourth column
-    counts parameters (the whole integral, not minimised over $\delta$). Three digits. At equal
-    norms removing $\log T$ gains 6 to 31 per cent, and parameter counting wins from
-    $B_{QK} = 4.5$ on at $m = 10^6$.
+    Seven rows, from $B_{QK} = 1$, $m = 300$ to $B_{QK} = 100$, $m = 10^6$; the fourth column counts
+    parameters (the whole integral, not minimised over $\delta$). Three digits. At equal norms
+    removing $\log T$ gains, and parameter counting wins for large $B_{QK}$ and $m$.
     """
     norm = factor * norm
     values = [_closed(norm, m, size) for size in _sizes(m, square)]

@@ -84,11 +84,11 @@ def dudley_tree(A, D, m, R, exact, *, bracket=None):
     \sqrt{\tfrac{2}{m}} \sum_{j=1}^n (\epsilon_{j-1} + \epsilon_j)
     \sqrt{\log \mathcal{N}(\epsilon_j)}$$
 
-    Each link counts the centres of one level, not of two. The complexities are exact, from
-    binomial distributions, for up to 16,000 inputs, where the bound is below $R$. All sign
-    patterns on $m$ inputs show that Dudley's constant $c$ is at least $1 / \sqrt{\ln 2} = 1.201$,
-    so that the bracket by itself is no bound. On the blocks of signs 62 to 72 per cent of the
-    bound are reached, on the $l_1$ balls 2 to 7: a bound with 0.75 of the factor would pass here.
+    Each link counts the centres of one level, not of two. The complexities are exact, from binomial
+    distributions, for up to 16,000 inputs, where the bound is below $R$. All sign patterns on $m$
+    inputs show that Dudley's constant $c$ is at least $1 / \sqrt{\ln 2} = 1.201$, so that the
+    bracket by itself is no bound. The blocks of signs come nearest to the bound: one with 0.75 of
+    the factor would pass here.
     """
     if bracket is None:
         return exact, _chain(A, D, m, R)
@@ -118,8 +118,8 @@ def _dudley_integral(A, D, m, R, *, constants: DudleyConstants = "sharp"):
     \sqrt{\log \mathcal{N}(\epsilon)}\, d\epsilon \Big),\quad
     c_1 = 1 + \sqrt{2},\ c_2 = \sqrt{2}\,(1 + \sqrt{2})^2$$
 
-    The chain is 18 to 58 per cent of the integral: 5.08 against 8.24 per unit of
-    $\sqrt{D / m} \log(R / \delta)$.
+    The chain is a part of the integral: 5.08 against 8.24 per unit of $\sqrt{D / m} \log(R /
+    \delta)$.
     """
     return _chain(A, D, m, R), dudley_integral(A, D, m, R, constants=constants)
 
@@ -134,8 +134,7 @@ def dudley_constants(A, D, m, R, *, swapped=False):
     \int_\delta^R \sqrt{\log \mathcal{N}} \Big) \le \inf_\delta \Big( 4 \delta +
     \frac{12}{\sqrt{m}} \int_\delta^R \sqrt{\log \mathcal{N}} \Big)$$
 
-    2.414 and 8.243 where 4 and 12 are usual, a gain of 31 to 40 per cent; the paper leaves its
-    constant $c$ open.
+    2.414 and 8.243 where 4 and 12 are usual; the paper leaves its constant $c$ open.
     """
     sharp = dudley_integral(A, D, m, R, constants="sharp")
     classical = dudley_integral(A, D, m, R, constants="classical")

@@ -126,9 +126,9 @@ def section_6_power(runs, *, growth=_LOG_T):
     r"""$$P \big( \max_{r \le 5} G_{200,r} \le \max_{r \le 5} G_{20,r} \big) \ge 0.15,\quad
     \mathbb{E} G_T \propto \sqrt{\ln(64 \cdot 300\, T)}$$
 
-    If gaps did follow the $\log T$ bound, $T = 200$ would have 1.086 times those of $T = 20$.
-    With a spread of 10 to 40 per cent between runs the maximum of five runs is the other way
-    round in a third of the cases: the figure has no power to detect $\log T$.
+    If gaps did follow the $\log T$ bound, $T = 200$ would have 1.086 times those of $T = 20$. With
+    a spread of 10 to 40 per cent between runs the maximum of five runs is often the other way
+    round: the figure has no power to detect $\log T$.
     """
     short, long = jnp.max(runs, axis=1)
     return growth * long <= short

@@ -120,8 +120,8 @@ def gap_confidence_printed(X, M, law, shares, m, *, power=0.0):
     2\hat R(\ell \circ \mathcal H) + 4c \sqrt{\tfrac{2\ln(4/\delta)}{m}} \Big)
     \ge 1 - \delta$$
 
-    $m = 400$, $\delta = 0.1$, exact risks and complexities. The bound is 0.60 in the mean, the
-    gap 0.026: the constants are tested beside the formula, not here.
+    $m = 400$, $\delta = 0.1$, exact risks and complexities: the constants are tested beside the
+    formula, not here.
     """
     return _within(X, M, law, shares, m, "printed", power)
 
@@ -132,9 +132,8 @@ def gap_confidence(X, M, law, shares, m, *, power=0.0):
     2\hat R(\ell \circ \mathcal H) + 3c \sqrt{\tfrac{\ln(2/\delta)}{2m}} \Big)
     \ge 1 - \delta$$
 
-    $c$ is the length of the interval of the losses. As the class holds the negatives, both sides
-    of the gap are seen. The bound is 0.24 in the mean, against 0.60 printed; the largest gap of
-    256 samples is 0.4 of it: the constants are tested beside the formula, not here.
+    $c$ is the length of the interval of the losses. As the class holds the negatives, both sides of
+    the gap are seen. The constants are tested beside the formula, not here.
     """
     return _within(X, M, law, shares, m, "sharp", power)
 
@@ -199,9 +198,8 @@ def gap_trained(gap, m, radius, B, *, power=0.0):
     \hat R\ \text{by corollary 4.1.1}$$
 
     One head, $d = 2$, trained by 60 projected gradient steps on samples of 100 to $10^8$; the true
-    risk is a finite sum. $\delta = 0.05$; the sigmoid loss is 1/4-Lipschitz with values in
-    $(0, 1)$. The end of the ledger: less than a hundredth of the bound is reached, so that only
-    a wrong power of $m$ would be seen.
+    risk is a finite sum. $\delta = 0.05$; the sigmoid loss is 1/4-Lipschitz with values in $(0,
+    1)$. The end of the ledger: only a wrong power of $m$ would be seen.
     """
     C = trauger2023_cover("1,1", radius, 1.0, 2, 2)
     complexity = trauger2023_single(B, C, 1.0, 2, m, constants="corrected") / 4

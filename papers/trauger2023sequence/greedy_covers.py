@@ -169,8 +169,8 @@ def lemma_3_6_small(entries, steps, number, radius, error, *, choices=2.0, shrin
     \sqrt{E_K},\quad \log |\hat{\mathcal{V}}| \le K \log(2dk+1)$$
 
     All centres are listed, and the ball is searched on a grid of pitch 1/24. With one step both
-    bounds are reached; with three the measured radius is 0.2 to 0.7 of its bound, and fewer than
-    $(2dk+1)^K$ centres differ.
+    bounds are reached; with three the radius is below its bound, and fewer than $(2dk+1)^K$ centres
+    differ.
     """
     left = jnp.stack([radius, jnp.log(number)])
     right = jnp.stack([shrink * jnp.sqrt(error), steps * jnp.log(choices * entries + 1)])

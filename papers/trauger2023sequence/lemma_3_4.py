@@ -264,7 +264,7 @@ def appendix_a_rows(D, X, updates, b, B_x, epsilon, *, factor=1.0, distance=1.0)
     \max_t |(w-u)^\top x_t| \le \epsilon$$
 
     The scalar cover that Appendix A starts from, made explicit: $2 N + 1$ choices per update give
-    $C = B_w^2 B_x^2 \ln(2 N + 1) / \epsilon^2$. Updates of 0.4 of the length are noticed.
+    $C = B_w^2 B_x^2 \ln(2 N + 1) / \epsilon^2$.
     """
     gaps = jnp.max(jnp.abs(D @ X.T), axis=1) / epsilon
     allowed = factor * (b * B_x / epsilon) ** 2

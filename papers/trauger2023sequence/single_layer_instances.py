@@ -1,8 +1,7 @@
 """Samples with the complexity of the one-layer class of Theorem 4.1, from below, without sampling.
 
-Two sequences stand n times each, so that signs count by two binomial sums and the mean over all
-2^m sign vectors, m = 2 n, is a finite sum. W_QK and W_v run over extreme points of their balls; 300
-matrices and 60 directions of W_v raise the complexity by a tenth at most, by nothing in the median.
+Two sequences stand n times each, so that signs count by two binomial sums and the mean over all 2^m
+sign vectors, m = 2 n, is a finite sum. W_QK and W_v run over extreme points of their balls.
 """
 
 import math

@@ -61,8 +61,8 @@ def theorem_4_1(radius, B_x, B, m, rademacher, summed, *, repeats=None):
     \quad c_1 = 1+\sqrt 2,\quad c_2 = \sqrt 2 (1+\sqrt 2)^2$$
 
     $d = 1$ with the cover of an interval, $C = (B_{QK} B_x)^2 \ln 2$, $d = 2$ and 4 with that of
-    Lemma 3.6. At best a sixteenth of the bound is reached: its constants are tested
-    beside the formula and by the steps of the proof, not here.
+    Lemma 3.6. The constants of the bound are tested beside the formula and by the steps of the
+    proof, not here.
     """
 
     def bound(d, radius, B_x, B, m):
@@ -127,8 +127,8 @@ def corollary_4_1_1(radius, B_x, B, m, rademacher, summed, *, repeats=None):
     r"""$$4 B_x^4 C = B_x^6 \alpha^2\ \text{in Theorem 4.1},\quad
     \alpha = 2B_{QK} \sqrt{\ln(2d^2+1)},\quad \|W_{QK}\|_{1,1} \le B_{QK}$$
 
-    At best a sixteenth of the bound is reached, as in theorem-4-1; corollaries-sharp is nearer.
-    Where $W_{QK}$ is large the bound is the trivial $2 B B_x$.
+    Nearer to the complexities is corollaries-sharp. Where $W_{QK}$ is large the bound is the
+    trivial $2 B B_x$.
     """
     return _corollary("1,1", (radius, B_x, B, m), rademacher, summed, repeats)
 
@@ -174,7 +174,7 @@ def corollaries_sharp(radius, B_x, largest, B, m, rademacher, *, signs=1.0, shar
     \quad b = \max_{i,t,j} |X_{itj}| \le B_x$$
 
     Softmax constant 1, the chain, and the largest entry as radius. The rows are the three balls,
-    the columns $d = 1$, 2, 4; at best a third is reached.
+    the columns $d = 1$, 2, 4.
     """
 
     def bound(ball, d, radius, B_x, b, B, m):

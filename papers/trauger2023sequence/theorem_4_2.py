@@ -363,8 +363,8 @@ def theorem_4_2_complexity(norms, B_w, m, rademacher, *, power=1.0):
     C_j = B_j^2 \ln(2 d^2 + 1),\quad \|W\|_{1,1} \le B_j$$
 
     Corrected costs with 1 for the softmax, tokens in the unit ball, $m = 2^{11}$ to $2^{27}$. The
-    complexity is a lower one, without sampling; at best a fiftieth of the bound is reached: its
-    constants are tested beside the formula and by theorem-4-2-parts, not here.
+    complexity is a lower one, without sampling; the constants of the bound are tested beside the
+    formula and by theorem-4-2-parts, not here.
     """
     right = []
     for depth, d in _CASES:

@@ -111,9 +111,9 @@ def theorem_4_2_recursion_sharp(moved, resolutions, *, half=False, flat=False, *
     \quad \alpha_i = \prod_{j>i} \sum_h L_\sigma \|W_c\| \|W_v\| (1+2\|W_{QK}\|), \quad
     x_1 = B_x, \ x_i = 1$$
 
-    Two heads, tokens up to 5, $L_\sigma$ up to 3, norms of the unhatted network alone. Close to
-    its constants: 0.79 of the right side is reached where the second layer turns what the first one
-    erred. The factor $x_1^2$ has its own claim, lemma-e-2-first-layer.
+    Two heads, tokens up to 5, $L_\sigma$ up to 3, norms of the unhatted network alone. Nearest to
+    equality is a second layer that turns what the first one erred. The factor $x_1^2$ has its own
+    claim, lemma-e-2-first-layer.
     """
     costs = _own_parts(pair)
     if half:

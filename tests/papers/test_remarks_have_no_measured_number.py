@@ -1,0 +1,222 @@
+"""A remark of a claim holds no number that was measured: a verdict's ratio and records print those.
+
+A figure of a remark or an erratum is a number of the claim's module or statement, or is compared
+with its formula here, or is listed as a setting, as a quotation, or as a value of an exact example.
+No sentence says which part of a bound was reached, or how a number lies in what was drawn.
+"""
+
+import ast
+import math
+import re
+from functools import cache
+from pathlib import Path
+
+import pytest
+from literal_results import FORMULA, NO_RESULT, NUMBERED
+from scipy.special import iv
+from scipy.stats import norm
+
+from attlas.claims.claim import Claim
+from attlas.verify.registry import find_claims, find_errata
+
+FIGURE = re.compile(
+    r"(?<![\w.,-])\d+\.\d+(?:e-?\d+)?|\b\d+e-?\d+|\b\d[\d,]*(?= (?:%|per ?cent\b|times\b))"
+    r"|(?<![\w.,^_-])\d[\d,]*(?= of (?:the )?\d)"
+)
+REFERENCE = re.compile(r"\([A-Z]?\d\.\d\)|\b(?:Table|Figure|Appendix|Case)s? \d[\d.]*|\b[A-Z]\.\d+")
+SHARE = (
+    r"(?:half|third|quarter|fifth|sixth|seventh|eighth|ninth|tenth|\w+eenth|\w+ieth|hundredth"
+    r"|thousandth|fifths|tenths|quarters|thirds|% of [^.;:]*)"
+)
+OBSERVED = re.compile(
+    rf"\b{SHARE}(?: (?:of|to) [^.;:]*)? (?:is|are) reached(?!,? (?:by|at|where)\b)"
+    r"|\d %[^.;:]* (?:is|are) reached|\d of (?:it|the bound|the right side) (?:is|are) reached"
+    r"|\breaches 0?\.\d|\b(?:ratios?|distance) (?:\w+ ){0,4}(?:met|found) is\b|\bratios found"
+    r"|\bin the median\b|\bmedians? (?:over|slope)\b|\bpercentile\b|\bmeasured (?:from|between|to)"
+    r"|\btimes the gap\b|\bcomes? to 0?\.\d",
+    re.IGNORECASE,
+)
+"""Words with which remarks told what runs came to."""
+CLAIMS = {claim.name: claim for claim in find_claims([]) if claim.remark}
+ERRATA = {f"{each.paper}, {each.locator}, {each.kind.name}": each.text for each in find_errata()}
+KAPPA = 4 / (3 * math.sqrt(3))
+CUBIC = (2 - math.sqrt(2)) / 3
+"""The constant of Lemma 13 at p = 3."""
+
+
+def _wide(d: int) -> float:
+    return d * math.exp(math.lgamma(d / 2) - math.lgamma((d + 1) / 2)) / math.sqrt(math.pi)
+
+
+def _second_order(x: float) -> float:
+    return (math.expm1(x) - x) / x**2
+
+
+FORMULAS = {
+    "0.7364": math.sqrt((1 + (1 + KAPPA) ** 2 / 5) / 3),
+    "1.0645": math.exp(1 / 16),
+    "4.6": 2.30 / 0.5,
+    "0.213": math.log(2) / 3.25,
+    "1.052": math.expm1(0.1) / 0.1,
+    "0.483": _second_order(-0.1),
+    "0.518": _second_order(0.1),
+    "0.0017": _second_order(0.01) - 0.5,
+    "6.2e-6": 1.0034 * math.exp(-12),
+    "6.3e-6": 1.0305 * math.exp(-12),
+    "0.54": 4 * (norm.cdf(2) - norm.cdf(1)),
+    "0.031": 10 * sum(iv(k - 1, 1) + iv(k + 1, 1) for k in range(5, 40)),
+    "0.195": CUBIC,
+    "0.042": 1 / 24,
+    "9.7": 1.1 * 2 ** (2 / 1.1 - 2) / 0.1,
+    "4.7": 24 * CUBIC,
+    "5.3": 64 / 12,
+    "1.92": math.log(119 / 11 / (1 / 0.81 - 1)) / 2,
+    "0.29": math.sqrt(11 / 130),
+    "0.826": 0.909**2,
+    "82.6": 100 * 0.909**2,
+    "0.436": math.sqrt(0.19),
+    "0.32": 2 * norm.sf(1),
+    "6.4": _wide(64),
+    "41": _wide(64) ** 2,
+    "2.414": 1 + math.sqrt(2),
+    "8.243": math.sqrt(2) * (1 + math.sqrt(2)) ** 2,
+    "8.24": math.sqrt(2) * (1 + math.sqrt(2)) ** 2,
+    "1.086": math.sqrt(math.log(64 * 300 * 200) / math.log(64 * 300 * 20)),
+    "0.720": (math.log1p(math.exp(-2)) + math.log1p(math.e)) / 2,
+    "0.313": math.log1p(math.exp(-1)),
+    "1.13": norm.cdf(math.sqrt(2)) + math.sqrt(2) * norm.pdf(math.sqrt(2)),
+    "8.94": 4 * math.sqrt(10 / 2),
+    "44.4": 64 * math.log(2),
+}
+"""Numbers that mathematics gives, to one unit of their last digit."""
+PRINTED = {"6.1", "6.5", "0.909", "90.9"}
+"""Assumptions and statistics of the papers."""
+EXAMPLES = {
+    "deora2023optimization/proposition-4-losses": {"1.066"},
+    "deora2023optimization/section-7-margin": {"0.3"},
+    "deora2023optimization/theorem-1-distance": {"1.994"},
+    "gu2024exploring/exponential-distance": {"67.5"},
+    "liu2021analyzing/assumption-a2-trivial": {"11"},
+    "liu2021analyzing/erratum-2": {"0.1"},
+    "liu2021analyzing/theorem-1-eta": {"26.5"},
+    "liu2021analyzing/theorem-2-dominance": {"1.23"},
+    "liu2021analyzing/theorem-5-softplus": {"0.3"},
+    "trauger2023sequence/dudley-integral": {"5.08"},
+    "trauger2023sequence/lemma-e-2-first-layer": {"8", "16"},
+    "trauger2023sequence/theorem-5-1-own-words": {"4.99999"},
+}
+"""Values of an example without a draw, which the claim computes."""
+SETTINGS = {
+    "attlas_bounds/noise-certificate": {"0.01"},
+    "gu2024exploring/kernel-limit-softmax": {"0.999"},
+    "gu2024exploring/lemma-5-3-weights": {"0.3", "0.9"},
+    "gu2024exploring/restated-bound-is-non-vacuous": {"0.001"},
+    "gu2024exploring/theorem-4-2-flow": {"0.001", "0.03"},
+    "julistiono2024optimizing/direction-theorem": {"1.5"},
+    "julistiono2024optimizing/factored-pair": {"0.05"},
+    "julistiono2024optimizing/joint-descent": {"0.05"},
+    "julistiono2024optimizing/joint-regularisation-path": {"0.015"},
+    "julistiono2024optimizing/lemma-29": {"1.5"},
+    "julistiono2024optimizing/lemma-30": {"5"},
+    "julistiono2024optimizing/norm-divergence": {"1.5"},
+    "julistiono2024optimizing/norm-divergence-descent": {"1.5"},
+    "julistiono2024optimizing/regularisation-path": {"0.015"},
+    "liu2021analyzing/lemma-1-2-concentration": {"0.6"},
+    "liu2021analyzing/lemma-1-consistency": {"0.999"},
+    "liu2021analyzing/theorem-1-consistency": {"0.03", "0.999"},
+    "trauger2023sequence/dudley-tree": {"0.75"},
+    "trauger2023sequence/section-6-power": {"40"},
+}
+"""Choices that another module or a helper of the module holds."""
+COMPUTED = {
+    "deora2023optimization/corollary-2-gap": {"830"},
+    "gu2024exploring/claim-e-6": {"9e-7"},
+    "gu2024exploring/claim-e-7": {"5.9e-7"},
+    "gu2024exploring/lemma-c-4": {"0.002", "9e6"},
+    "liu2021analyzing/theorem-1-corrected": {"2e7"},
+}
+"""What vacuous bounds lose, which `test_what_vacuous_bounds_lose.py` computes."""
+OF_ERRATA = {"1.23", "2.5", "4.4", "4.9", "4.99999", "5.1", "16.6", "30", "44.5"}
+"""Values of examples of errata, which the claims that they name compute."""
+
+
+def outside(text: str) -> str:
+    """A text without its formulas, code and references."""
+    text = REFERENCE.sub(" x ", NUMBERED.sub(" x ", NO_RESULT.sub(" x ", text)))
+    return re.sub(FORMULA, " x ", text)
+
+
+def figures(text: str) -> set[str]:
+    return {each.rstrip(".,") for each in FIGURE.findall(outside(text))}
+
+
+def observed(text: str) -> list[str]:
+    """The parts of sentences that say what was observed."""
+    parts = re.split(r"(?<=[.?;])\s+(?=\S)", " ".join(text.split()))
+    return [each for each in parts if OBSERVED.search(each)]
+
+
+@cache
+def constants(module: Path) -> frozenset[float]:
+    """The numbers that stand in a module's code."""
+    nodes = ast.walk(ast.parse(module.read_text(encoding="utf-8")))
+    values = (node.value for node in nodes if isinstance(node, ast.Constant))
+    return frozenset(float(each) for each in values if isinstance(each, int | float))
+
+
+def unknown(claim: Claim) -> set[str]:
+    """Figures of a remark that stand neither in the module nor in the statement."""
+    statement = {float(each) for each in re.findall(r"\d*\.\d+|\d+", claim.statement)}
+    held = constants(Path(claim.place[0])) | statement
+    return {each for each in figures(claim.remark) if float(each.replace(",", "")) not in held}
+
+
+def test_what_figures_are():
+    text = "By (5.1) and $x = 0.3$ it is 0.57 of it, 8 % or 1,400 times, on 3 of 40, with 12 runs."
+    assert figures(text) == {"0.57", "8", "1,400", "3"}
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "0.57 of it is reached in 288 runs.",
+        "A fifth of the bound is reached.",
+        "The largest ratio found is 1.39.",
+        "It moves 500 times less in the median.",
+        "The triangle comes to 0.78 of the bound.",
+    ],
+)
+def test_what_is_observed(said: str):
+    assert observed(f"It is exact. {said}") == [said]
+
+
+def test_a_bound_that_is_attained_is_no_observation():
+    assert observed("The bound is reached by two tokens; half of it is reached at $U = 0$.") == []
+
+
+@pytest.mark.parametrize("figure", FORMULAS)
+def test_a_figure_is_its_formula(figure: str):
+    digits, _, power = figure.partition("e")
+    unit = 10.0 ** (int(power or 0) - len(digits.partition(".")[2]))
+    assert abs(float(figure) - FORMULAS[figure]) < unit
+
+
+@pytest.mark.parametrize("name", CLAIMS)
+def test_no_remark_says_what_was_measured(name: str):
+    assert observed(CLAIMS[name].remark) == []
+    left = unknown(CLAIMS[name]) - {*FORMULAS} - PRINTED
+    listed = [each.get(name, set[str]()) for each in (EXAMPLES, SETTINGS, COMPUTED)]
+    assert left == set[str]().union(*listed)
+
+
+@pytest.mark.parametrize("name", ERRATA)
+def test_no_erratum_says_what_was_measured(name: str):
+    assert observed(ERRATA[name]) == []
+    assert figures(ERRATA[name]) - {*FORMULAS} - PRINTED <= OF_ERRATA
+
+
+def test_what_is_listed_is_said():
+    said = set[str]().union(*(unknown(each) for each in CLAIMS.values()))
+    errata = set[str]().union(*map(figures, ERRATA.values()))
+    assert {*FORMULAS} | PRINTED <= said | errata
+    assert errata >= OF_ERRATA
