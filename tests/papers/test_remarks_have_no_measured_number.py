@@ -8,6 +8,7 @@ No sentence says which part of a bound was reached, or how a number lies in what
 import ast
 import math
 import re
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
@@ -39,6 +40,7 @@ OBSERVED = re.compile(
 """Words with which remarks told what runs came to."""
 CLAIMS = {claim.name: claim for claim in find_claims([]) if claim.remark}
 ERRATA = {f"{each.paper}, {each.locator}, {each.kind.name}": each.text for each in find_errata()}
+MODULES = sorted((Path(__file__).parents[2] / "papers").glob("*/*.py"))
 KAPPA = 4 / (3 * math.sqrt(3))
 CUBIC = (2 - math.sqrt(2)) / 3
 """The constant of Lemma 13 at p = 3."""
@@ -164,6 +166,15 @@ def constants(module: Path) -> frozenset[float]:
     return frozenset(float(each) for each in values if isinstance(each, int | float))
 
 
+def prose(source: str) -> Iterator[str]:
+    """The texts and the blocks of comments of a module."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            yield node.value
+    for block in re.findall(r"(?:^ *#.*\n)+", source, re.MULTILINE):
+        yield re.sub(r"^ *# ?", "", block, flags=re.MULTILINE)
+
+
 def unknown(claim: Claim) -> set[str]:
     """Figures of a remark that stand neither in the module nor in the statement."""
     statement = {float(each) for each in re.findall(r"\d*\.\d+|\d+", claim.statement)}
@@ -201,6 +212,11 @@ def test_a_figure_is_its_formula(figure: str):
     assert abs(float(figure) - FORMULAS[figure]) < unit
 
 
+def test_which_texts_of_a_module_are_read():
+    source = '"""One."""\n# Two\n# lines.\nx = 1\n'
+    assert [*prose(source)] == ["One.", "Two\nlines.\n"]
+
+
 @pytest.mark.parametrize("name", CLAIMS)
 def test_no_remark_says_what_was_measured(name: str):
     assert observed(CLAIMS[name].remark) == []
@@ -213,6 +229,15 @@ def test_no_remark_says_what_was_measured(name: str):
 def test_no_erratum_says_what_was_measured(name: str):
     assert observed(ERRATA[name]) == []
     assert figures(ERRATA[name]) - {*FORMULAS} - PRINTED <= OF_ERRATA
+
+
+@pytest.mark.parametrize(
+    "module", MODULES, ids=lambda module: f"{module.parent.name}-{module.stem}"
+)
+def test_no_comment_or_docstring_says_what_was_measured(module: Path):
+    assert [
+        each for text in prose(module.read_text(encoding="utf-8")) for each in observed(text)
+    ] == []
 
 
 def test_what_is_listed_is_said():
