@@ -74,6 +74,7 @@ def test_a_norm_is_what_its_numbers_say(centred):
     x = torch.randn(2, 3, 8, dtype=torch.float64)
     call = Call("", module, x, module(x).detach())
     norm = read_norm(call, 1e-9)
+    assert norm is not None
     assert norm.centred is centred
     np.testing.assert_allclose(norm(jnp.asarray(x.numpy())), call.output, rtol=1e-12)
     assert read_norm(call._replace(output=call.output**2), 1e-9) is None
@@ -88,7 +89,9 @@ def test_a_partial_rotation_is_measured(interleaved):
     turned = (x[..., places[0]] + 1j * x[..., places[1]]) * angle
     y = x.copy()
     y[..., places[0]], y[..., places[1]] = turned.real, turned.imag
-    rotary, factor = fitted_rotation(x, y, 1e-9)
+    fitted = fitted_rotation(x, y, 1e-9)
+    assert fitted is not None
+    rotary, factor = fitted
     np.testing.assert_allclose(rotary.frequencies[:2], frequencies, rtol=1e-12)
     np.testing.assert_allclose(rotary.frequencies[2:], 0, atol=1e-15)
     assert rotary.interleaved is interleaved
