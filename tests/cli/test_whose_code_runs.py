@@ -15,6 +15,7 @@ RUNS_CODE = {
     "check": ("check",),
     "challenge": ("challenge", "lemma", "--evaluations", "1"),
     "power": ("power", "lemma"),
+    "prove": ("prove", "lemma"),
     "run": ("run", "all", "--estimate"),
     "report": ("report", "--out", "a.html"),
 }
