@@ -9,7 +9,7 @@ from literal_results import FORMULA, NO_RESULT, NUMBERED
 from attlas.verify.registry import find_claims
 
 ROOT = Path(__file__).parents[1]
-ELSEWHERE = {"benchmarks", "open_questions"}
+ELSEWHERE = {"benchmarks", "errata", "open_questions"}
 """Pages of `docs` that are rendered, or that the test of proofs reads."""
 BY_FILE = {"castin2024smooth", "dong2021attention", "gu2025attention_sink", "zhai2023stabilizing"}
 """Folders whose READMEs `tests/papers/test_tables_of_papers_by_file.py` reads."""

@@ -12,7 +12,7 @@ from attlas.claims.claim import Source as Text
 from attlas.claims.verdict import Outcome
 from attlas.core.errors import UserError
 from attlas.experiments.find import find_experiments
-from attlas.site.content import ClaimEntry, ExperimentEntry, Source
+from attlas.site.content import ClaimEntry, ExperimentEntry, Source, claim_groups
 from attlas.site.finding import Evidence
 from attlas.site.findings import CARDS, FILE, QUESTIONS, findings_of, front_cards, read_findings
 from attlas.verify.registry import find_claims
@@ -172,9 +172,14 @@ def test_a_card_counts_what_was_read_in_print_alone(tmp_path):
     expect = replace(wrong.claim, status=Status.ERRATUM, source=Text.FOUND,
                      expect=Expectation(Outcome.VIOLATED, "false"))  # fmt: skip
     wrong = replace(wrong, claim=expect, report=replace(wrong.report, expect=Outcome.VIOLATED))
-    text = "## 1. Right?\n\n- {% set n = printed() %}{{ n.false }} of {{ n.all }}.\n"
+    slip = replace(wrong, errata=(replace(erratum, kind=ErratumClass.TYPO),))
+    numbers = "{{ n.false }} and {{ n.slips }} of {{ n.all }}"
+    text = f"## 1. Right?\n\n- {{% set n = printed() %}}{numbers}.\n"
     (card,) = told_cards(tmp_path, text, *claims, wrong)
-    assert (card.text, card.share, card.evidence[0].anchor) == ("1 of 3.", (1, 3), "refuted")
+    assert (card.text, card.share) == ("1 and 0 of 3.", (1, 3))
+    assert card.evidence[0].anchor == "refuted"
+    assert told_cards(tmp_path, text, *claims, slip)[0].text == "0 and 1 of 3."
+    assert [claim_groups([*claims, each])[0].refuted for each in (wrong, slip)] == [1, 0]
 
 
 def test_a_card_says_what_an_audit_says_first(tmp_path):

@@ -45,8 +45,8 @@ class Decision:
         """The tested effect as a sentence.
 
         Examples:
-            >>> Decision("heads", "", "", "", 2.0, 0.01, -0.02, 0.04, "nats", 8).effect
-            'On 8 sequences that did not choose it the loss of 2 nats changes by 0.01 [-0.02, 0.04]'
+            >>> Decision("heads", "", "", "", 2.0, 0.01, 0.002, 0.04, "nats", 8).effect
+            'On 8 sequences that did not choose it the loss of 2 nats changes by 0.01 [0.002, 0.04]'
         """
         loss, change, low, high = (
             plain_number(value) for value in (self.loss, self.change, self.low, self.high)

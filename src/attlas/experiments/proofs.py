@@ -10,8 +10,7 @@ from attlas.claims.proof import Proof
 from attlas.claims.verdict import CheckReport
 from attlas.experiments.environment import environment
 from attlas.experiments.pair import read_pair, remove_pair, write_pair
-from attlas.experiments.store import Store, published_store
-from attlas.experiments.verdicts import claim_place
+from attlas.experiments.store import Store, claim_place, published_store
 from attlas.projects.loading import source_digest
 
 FOLDER = "proofs"

@@ -212,3 +212,17 @@ class Store:
 def _order(cell: "Cell") -> str:
     """A sort key that keeps the seeds of equal settings together; settings sort as text."""
     return f"{sorted(cell.settings.items())} {cell.dtype} {cell.seed:09d}"
+
+
+def claim_place(root: Path, claim: str) -> tuple[Path, str]:
+    """Folder of a claim's paper below a root, and its file stem with unusual characters replaced.
+
+    Examples:
+        >>> folder, stem = claim_place(Path("verdicts"), "mine/triangle (L2)")
+        >>> folder.name, stem
+        ('mine', 'triangle_(L2)')
+    """
+    paper, _, slug = "".join(c if c.isalnum() or c in "-_.()/" else "_" for c in claim).partition(
+        "/"
+    )
+    return root / paper, slug.replace("/", "_").lstrip(".")

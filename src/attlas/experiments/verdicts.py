@@ -22,7 +22,7 @@ from attlas.claims.verdict import (
 )
 from attlas.experiments.environment import environment, provenance
 from attlas.experiments.pair import only_writer, read_or_set_aside, read_pair, write_pair
-from attlas.experiments.store import Store
+from attlas.experiments.store import Store, claim_place
 from attlas.projects.loading import source_digest
 
 FOLDER = "verdicts"
@@ -192,20 +192,6 @@ class Defined(Protocol):
 def is_current(claim: Defined, report: CheckReport) -> bool:
     """Whether a report is of the claim's current sources; False if it does not name its sources."""
     return bool(report.source) and report.source == source_digest(claim.place[0], claim.home)
-
-
-def claim_place(root: Path, claim: str) -> tuple[Path, str]:
-    """Folder of a claim's paper below a root, and its file stem with unusual characters replaced.
-
-    Examples:
-        >>> folder, stem = claim_place(Path("verdicts"), "mine/triangle (L2)")
-        >>> folder.name, stem
-        ('mine', 'triangle_(L2)')
-    """
-    paper, _, slug = "".join(c if c.isalnum() or c in "-_.()/" else "_" for c in claim).partition(
-        "/"
-    )
-    return root / paper, slug.replace("/", "_").lstrip(".")
 
 
 def _verdicts(report: CheckReport) -> dict[str, Verdict]:

@@ -14,8 +14,7 @@ from attlas.claims.verdict import ChallengeReport
 from attlas.core.errors import UserError
 from attlas.experiments.environment import environment
 from attlas.experiments.pair import read_pair, remove_pair, write_pair
-from attlas.experiments.store import WITNESSES, Store
-from attlas.experiments.verdicts import claim_place
+from attlas.experiments.store import WITNESSES, Store, claim_place
 
 
 @dataclass(frozen=True, eq=False)

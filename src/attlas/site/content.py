@@ -11,6 +11,7 @@ from attlas.claims.claim import (
     OUR_WORDING,
     Claim,
     Erratum,
+    ErratumClass,
     Status,
     provenance_of,
     provenance_text,
@@ -146,6 +147,15 @@ class ClaimEntry:
         return why_not_attacked(self.claim)
 
     @property
+    def refuted(self) -> bool:
+        """Whether a counterexample meets every assumption of a statement of the paper.
+
+        A statement can also fail as printed by a typo, or be a wrong step of a proof.
+        """
+        kinds = {erratum.kind for erratum in self.errata}
+        return self.level is EvidenceLevel.COUNTEREXAMPLE and ErratumClass.REFUTED in kinds
+
+    @property
     def unexpected(self) -> bool:
         """Whether something is not as expected: verdict, control or challenge."""
         return bool(self.report and self.report.defects)
@@ -172,6 +182,11 @@ class ClaimGroup:
     def counterexamples(self) -> int:
         """The number of claims with a counterexample, from an instance or an attack."""
         return sum(e.level is EvidenceLevel.COUNTEREXAMPLE for e in self.claims)
+
+    @property
+    def refuted(self) -> int:
+        """The number of claims that refute a statement of a paper."""
+        return sum(entry.refuted for entry in self.claims)
 
     @property
     def undecided(self) -> int:

@@ -103,7 +103,10 @@ class Grounds:
         return self._counted(ErratumClass.INVALID_PROOF)
 
     def printed(self) -> dict[str, int]:
-        """The numbers of false and of all statements that we read in print and checked."""
+        """The numbers of false statements among those that we read in print and checked.
+
+        `false` are refuted; `slips` have a counterexample too, by a typo, a gap or a wrong step.
+        """
         entries = [
             entry
             for entry in self.claims.values()
@@ -111,14 +114,11 @@ class Grounds:
         ]
         if not entries:
             raise LeftOutError
-        false = sum(
-            entry.outcome is Outcome.VIOLATED
-            and any(erratum.kind is ErratumClass.REFUTED for erratum in entry.errata)
-            for entry in entries
-        )
+        false = sum(entry.refuted for entry in entries)
+        slips = sum(entry.outcome is Outcome.VIOLATED for entry in entries) - false
         self._use("refuted statements", "refuted")
         self.share = (false, len(entries))
-        return {"false": false, "all": len(entries)}
+        return {"false": false, "slips": slips, "all": len(entries)}
 
     def audited(self) -> dict[str, str]:
         """The model of a stored audit and what it found first; empty without any audit."""

@@ -259,7 +259,7 @@ def _kind(declaration: Declaration) -> Kind:
     if declaration.maker == "computed":
         return Kind[declaration.text("kind", 0) or ""]
     if declaration.maker == "erratum":
-        return Kind[declaration.text("of") or Kind.INEQUALITY.name]
+        return Kind[declaration.text("of") or "INEQUALITY"]
     return Kind(declaration.maker)
 
 

@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from attlas.claims.claim import Erratum, ErratumClass, Kind, Status
+from attlas.claims.claim import Erratum, ErratumClass, Status
 from attlas.claims.strength import best_ratio
 from attlas.claims.verdict import Provenance
 from attlas.site.content import ClaimEntry, ClaimGroup, PaperEntry, claim_groups
@@ -78,7 +78,7 @@ class Theorem:
             candidates = [
                 (entry, ratio)
                 for entry in group
-                if entry.claim.kind is not Kind.IDENTITY and "proof" not in entry.claim.locator
+                if not entry.claim.kind.rule.equality and "proof" not in entry.claim.locator
                 if entry.report and evidence_level(entry.report) is EvidenceLevel.HELD
                 if (ratio := best_ratio(entry.report)) is not None
             ]
