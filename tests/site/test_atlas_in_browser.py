@@ -19,7 +19,8 @@ from tests.site.typed_queries import QUERIES
 from attlas.claims.verdict import ChallengeReport, Outcome, Verdict
 from attlas.experiments.store import Store
 from attlas.site.atlas import gather
-from attlas.site.content import Atlas, ClaimEntry, PaperEntry
+from attlas.site.claim_entry import ClaimEntry
+from attlas.site.content import Atlas, PaperEntry
 from attlas.site.findings import answered_questions, findings_of
 from attlas.site.folder import write_pages
 from attlas.site.pages import render_pages, render_single

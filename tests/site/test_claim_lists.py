@@ -12,8 +12,8 @@ from attlas.claims.verdict import (
     Strength,
     Verdict,
 )
+from attlas.site.claim_entry import ClaimEntry, Source
 from attlas.site.claim_lists import claim_lists, loose_claims
-from attlas.site.content import ClaimEntry, Source
 
 
 def entry(claim, report=None, **fields):

@@ -5,15 +5,8 @@ from dataclasses import replace
 import pytest
 
 from attlas.claims.verdict import ChallengeReport, CheckReport, ControlReport, Outcome, Verdict
-from attlas.site.content import (
-    MARKS,
-    Atlas,
-    ClaimEntry,
-    ExperimentEntry,
-    PaperEntry,
-    Source,
-    paper_order,
-)
+from attlas.site.claim_entry import MARKS, ClaimEntry, Source
+from attlas.site.content import Atlas, ExperimentEntry, PaperEntry, paper_order
 
 SOURCE = Source("claims/lemma.py", 3, "")
 

@@ -10,7 +10,7 @@ import pytest
 from attlas.core.errors import UserError
 from attlas.experiments.grid import Grid
 from attlas.experiments.record import Layout, Record, record_key
-from attlas.site.content import Source
+from attlas.site.claim_entry import Source
 from attlas.site.experiment_pages import MOST_VALUES, experiment_entry
 
 SOURCE = Source("experiments/lines.py", 1, "")

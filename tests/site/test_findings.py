@@ -12,7 +12,8 @@ from attlas.claims.claim import Source as Text
 from attlas.claims.verdict import Outcome
 from attlas.core.errors import UserError
 from attlas.experiments.find import find_experiments
-from attlas.site.content import ClaimEntry, ExperimentEntry, Source, claim_groups
+from attlas.site.claim_entry import ClaimEntry, Source, claim_groups
+from attlas.site.content import ExperimentEntry
 from attlas.site.finding import Evidence
 from attlas.site.findings import CARDS, FILE, QUESTIONS, findings_of, front_cards, read_findings
 from attlas.verify.registry import find_claims

@@ -4,7 +4,7 @@ import pytest
 from tests.site.conftest import toy_claim, toy_report
 
 from attlas.claims.verdict import Outcome
-from attlas.site.content import ClaimEntry, Source
+from attlas.site.claim_entry import ClaimEntry, Source
 from attlas.site.grounds import Grounds, folders_of
 
 

@@ -11,8 +11,9 @@ from tests.site.conftest import toy_claim, toy_report
 from attlas.claims.claim import Expectation, Source, Status
 from attlas.claims.report_text import report_text
 from attlas.claims.verdict import Outcome, Provenance, by_provenance
-from attlas.site.content import Atlas, ClaimEntry, PaperEntry
-from attlas.site.content import Source as Place
+from attlas.site.claim_entry import ClaimEntry
+from attlas.site.claim_entry import Source as Place
+from attlas.site.content import Atlas, PaperEntry
 from attlas.site.evidence_level import standing
 from attlas.site.pages import render_pages
 from attlas.site.paper import paper_page, render_paper

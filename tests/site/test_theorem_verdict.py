@@ -8,7 +8,7 @@ from tests.site.conftest import toy_claim, toy_report
 from attlas.claims.claim import Erratum, ErratumClass, Expectation, Status
 from attlas.claims.claim import Source as Text
 from attlas.claims.verdict import Outcome, Strength
-from attlas.site.content import ClaimEntry, Source
+from attlas.site.claim_entry import ClaimEntry, Source
 from attlas.site.theorem_verdict import _LEVELS, headline, provenance, room, sentences
 from attlas.site.theorems import Theorem
 

@@ -8,7 +8,8 @@ from tests.site.conftest import toy_claim, toy_report
 from attlas.claims.claim import Erratum, ErratumClass, Expectation, Status
 from attlas.claims.claim import Source as Text
 from attlas.claims.verdict import Outcome
-from attlas.site.content import ClaimEntry, PaperEntry, Source
+from attlas.site.claim_entry import ClaimEntry, Source
+from attlas.site.content import PaperEntry
 from attlas.site.finding import Evidence, Finding, Findings
 from attlas.site.theorems import REQUIREMENTS, theorem_names, theorems_of
 

@@ -30,14 +30,8 @@ from attlas.projects.installed import is_of_installed_paper
 from attlas.projects.latex.stubs import STATEMENTS
 from attlas.projects.project import project_here, project_of
 from attlas.projects.references import Reference
-from attlas.site.content import (
-    Atlas,
-    ClaimEntry,
-    ExperimentEntry,
-    PaperEntry,
-    Source,
-    paper_order,
-)
+from attlas.site.claim_entry import ClaimEntry, Source
+from attlas.site.content import Atlas, ExperimentEntry, PaperEntry, paper_order
 from attlas.site.coverage import coverage_of_project
 from attlas.site.coverage_page import COVERAGE, render_coverage
 from attlas.site.experiment_page_pool import ExperimentRecords, experiment_entries

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from attlas.claims.verdict import CheckReport, Outcome, Strength
 from attlas.display.numbers import plain_number
-from attlas.site.content import ClaimEntry, claim_groups
+from attlas.site.claim_entry import ClaimEntry, claim_groups
 from attlas.site.evidence_level import EvidenceLevel, evidence_level
 
 

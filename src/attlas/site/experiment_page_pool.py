@@ -14,7 +14,8 @@ from attlas.core.errors import UserError
 from attlas.experiments.experiment import Experiment
 from attlas.experiments.record import Record
 from attlas.projects.project import is_announced
-from attlas.site.content import ExperimentEntry, Source
+from attlas.site.claim_entry import Source
+from attlas.site.content import ExperimentEntry
 from attlas.site.experiment_pages import experiment_entry
 
 FEWEST = 8

@@ -17,7 +17,8 @@ from attlas.experiments.experiment import CaptionedFigure, Experiment
 from attlas.experiments.load import ScaleRecords, of_scale
 from attlas.experiments.record import Record
 from attlas.projects.loading import source_digest
-from attlas.site.content import Drawing, ExperimentEntry, Source
+from attlas.site.claim_entry import Source
+from attlas.site.content import Drawing, ExperimentEntry
 from attlas.site.figure_data import figure_csv
 from attlas.site.figures import embed, pixels_per_point
 from attlas.site.links import anchor

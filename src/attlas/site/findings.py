@@ -21,7 +21,8 @@ from pathlib import Path
 from typing import Any
 
 from attlas.core.errors import UserError
-from attlas.site.content import ClaimEntry, ExperimentEntry
+from attlas.site.claim_entry import ClaimEntry
+from attlas.site.content import ExperimentEntry
 from attlas.site.finding import Card, Finding, Findings
 from attlas.site.grounds import Grounds, folders_of
 

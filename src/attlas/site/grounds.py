@@ -10,7 +10,8 @@ from attlas.claims.claim import ErratumClass
 from attlas.claims.verdict import Outcome, Provenance
 from attlas.display.numbers import plain_number
 from attlas.experiments.prose import has_gaps
-from attlas.site.content import ClaimEntry, ExperimentEntry
+from attlas.site.claim_entry import ClaimEntry
+from attlas.site.content import ExperimentEntry
 from attlas.site.finding import Evidence
 
 

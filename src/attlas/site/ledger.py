@@ -9,7 +9,8 @@ from markupsafe import Markup
 from attlas.display.numbers import plain_number
 from attlas.display.terminal import plain
 from attlas.experiments.panels.waterfall import waterfall
-from attlas.site.content import Chain, ChainLink, ClaimEntry, paper_order
+from attlas.site.claim_entry import ClaimEntry
+from attlas.site.content import Chain, ChainLink, paper_order
 from attlas.site.figures import embed
 
 

@@ -15,8 +15,8 @@ from attlas.claims.verdict import Outcome, Strength, strengths
 from attlas.display.numbers import number, plain_number
 from attlas.display.statements import prose, typeset
 from attlas.display.terminal import plain
+from attlas.site.claim_entry import MARKS
 from attlas.site.claim_lists import loose_claims
-from attlas.site.content import MARKS
 from attlas.site.erratum_lines import lines_of
 from attlas.site.links import Links
 from attlas.site.tables import witness_html

@@ -12,7 +12,8 @@ from attlas.claims.verdict import Outcome, Strength
 from attlas.site.article import Article, article_of, has_shared_article, shared_article
 from attlas.site.blocks import inline
 from attlas.site.bundle import bundle, modules
-from attlas.site.content import MARKS, Atlas, ClaimEntry, PaperEntry
+from attlas.site.claim_entry import MARKS, ClaimEntry
+from attlas.site.content import Atlas, PaperEntry
 from attlas.site.coverage_page import COVERAGE
 from attlas.site.explorer.page import palette_style, render_explorer
 from attlas.site.gallery import exhibits

@@ -9,8 +9,9 @@ from attlas.experiments.text_file import write_text_file
 from attlas.projects.installed import is_of_installed_paper
 from attlas.projects.references import Reference, read_references
 from attlas.site.atlas import gather, references_of
+from attlas.site.claim_entry import ClaimEntry
 from attlas.site.claim_lists import ClaimList, claim_lists
-from attlas.site.content import Atlas, ClaimEntry, PaperEntry, paper_order
+from attlas.site.content import Atlas, PaperEntry, paper_order
 from attlas.site.evidence_level import standing
 from attlas.site.findings import findings_of
 from attlas.site.ledger import slack_ledger

@@ -7,7 +7,8 @@ from typing import Any, NamedTuple
 from attlas.claims.claim import Erratum
 from attlas.claims.verdict import Outcome
 from attlas.display.terminal import plain
-from attlas.site.content import BROKEN, MARKS, Atlas, ClaimEntry, PaperEntry
+from attlas.site.claim_entry import BROKEN, MARKS, ClaimEntry
+from attlas.site.content import Atlas, PaperEntry
 from attlas.site.finding import Findings
 from attlas.site.glossary import glossary
 from attlas.site.links import Links, anchor

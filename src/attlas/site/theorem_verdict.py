@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from attlas.claims.claim import ErratumClass, provenance_text
 from attlas.claims.verdict import Outcome, Provenance, Strength
 from attlas.display.numbers import plain_number
-from attlas.site.content import ClaimEntry
+from attlas.site.claim_entry import ClaimEntry
 from attlas.site.evidence_level import EvidenceLevel, evidence_level
 from attlas.site.theorems import Theorem
 

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from attlas.claims.claim import Erratum, ErratumClass, Status
 from attlas.claims.strength import best_ratio
 from attlas.claims.verdict import Provenance
-from attlas.site.content import ClaimEntry, ClaimGroup, PaperEntry, claim_groups
+from attlas.site.claim_entry import ClaimEntry, ClaimGroup, claim_groups
+from attlas.site.content import PaperEntry
 from attlas.site.evidence_level import EvidenceLevel, evidence_level, sentence
 from attlas.site.finding import Finding
 from attlas.site.grounds import folders_of

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from attlas.claims.claim import Claim, provenance_text
 from attlas.claims.verdict import CheckReport, Outcome
 from attlas.display.numbers import plain_number
-from attlas.site.content import BROKEN, MARKS
+from attlas.site.claim_entry import BROKEN, MARKS
 from attlas.verify.searchable import why_not_attacked
 
 HEADS = ("statement", "kind", "provenance", "instances", "attack", "tightness", "verdict")

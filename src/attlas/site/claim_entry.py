@@ -1,0 +1,195 @@
+"""A claim of the pages with the result of its last check, and claims of one provenance."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from attlas.claims.claim import (
+    Claim,
+    Erratum,
+    ErratumClass,
+    Status,
+    provenance_of,
+    provenance_text,
+)
+from attlas.claims.claim import Source as Text
+from attlas.claims.strength import outcome_words
+from attlas.claims.verdict import CheckReport, Outcome, Provenance, Strength, by_provenance
+from attlas.site.evidence_level import EvidenceLevel, evidence_level
+from attlas.site.links import anchor
+from attlas.verify.searchable import why_not_attacked
+
+
+class Mark(NamedTuple):
+    """The display of an outcome: a word, a sign and a colour, never colour alone."""
+
+    word: str
+    sign: str
+    tone: str
+
+
+MARKS = {
+    Outcome.SUPPORTED: Mark("supported", "✓", "good"),
+    Outcome.VIOLATED: Mark("violated", "✗", "bad"),
+    Outcome.INCONCLUSIVE: Mark("inconclusive", "?", "open"),
+    Outcome.NOT_APPLICABLE: Mark("not applicable", "∅", "calm"),
+    None: Mark("not run", "○", "none"),
+}
+
+
+BROKEN = Mark("violated under attack", "✗", "bad")
+"""A claim that held on its sampled instances, but has a counterexample from an attack."""
+
+
+class Source(NamedTuple):
+    """Where an object is defined; `path` is relative to the checkout, `link` may be empty."""
+
+    path: str
+    line: int
+    link: str
+
+
+@dataclass(frozen=True)
+class ClaimEntry:
+    """A claim with the result of its last check.
+
+    Attributes:
+        report: the last check, None if not run.
+        errata: errors of the paper that the claim demonstrates.
+        other_code: whether other code of attlas made the check.
+        commit: commit of the claim's repository at the check; empty outside a repository.
+        modified: whether its sources differed from that commit.
+        outdated: date of a check of earlier sources, which is not shown.
+    """
+
+    claim: Claim
+    report: CheckReport | None
+    errata: tuple[Erratum, ...]
+    source: Source
+    other_code: bool = False
+    commit: str = ""
+    modified: bool = False
+    outdated: str = ""
+
+    @property
+    def anchor(self) -> str:
+        """The claim's fragment of the page."""
+        return anchor("claim", self.claim.name)
+
+    @property
+    def slug(self) -> str:
+        """The claim's name without its paper."""
+        return self.claim.name.split("/", 1)[1]
+
+    @property
+    def provenance(self) -> Provenance:
+        """Whose statement its verdict is about."""
+        return provenance_of(self.claim)
+
+    @property
+    def provenance_text(self) -> str:
+        """The provenance, with the claim's status if that says more."""
+        return provenance_text(self.claim)
+
+    @property
+    def suspected(self) -> bool:
+        """Whether its erratum is about a statement that we have not read in the paper."""
+        claim = self.claim
+        return claim.status is Status.SUSPECTED_ERRATUM or claim.source is Text.RECALLED
+
+    @property
+    def outcome(self) -> Outcome | None:
+        """The verdict, None if not run."""
+        return self.report.verdict.outcome if self.report else None
+
+    @property
+    def level(self) -> EvidenceLevel:
+        """The conclusion from the last check."""
+        return evidence_level(self.report)
+
+    @property
+    def mark(self) -> Mark:
+        """The display of the outcome; an attack's counterexample outweighs the instances."""
+        search = self.report.challenge if self.report else None
+        broken = search is not None and search.violated and self.outcome is Outcome.SUPPORTED
+        return BROKEN if broken else MARKS[self.outcome]
+
+    @property
+    def strength(self) -> str:
+        """The words after the outcome: which smaller constant would pass, or that it is tight."""
+        if self.report is None:
+            return ""
+        return outcome_words(self.report).removeprefix(self.mark.word)
+
+    @property
+    def not_attacked(self) -> str:
+        """Why an inequality is not attacked; empty for other claims."""
+        return why_not_attacked(self.claim)
+
+    @property
+    def refuted(self) -> bool:
+        """Whether a counterexample meets every assumption of a statement of the paper.
+
+        A statement can also fail as printed by a typo, or be a wrong step of a proof.
+        """
+        kinds = {erratum.kind for erratum in self.errata}
+        return self.level is EvidenceLevel.COUNTEREXAMPLE and ErratumClass.REFUTED in kinds
+
+    @property
+    def unexpected(self) -> bool:
+        """Whether something is not as expected: verdict, control or challenge."""
+        return bool(self.report and self.report.defects)
+
+
+@dataclass(frozen=True)
+class ClaimGroup:
+    """Claims of one provenance, which may be counted together."""
+
+    provenance: Provenance
+    claims: tuple[ClaimEntry, ...]
+
+    def count(self, outcome: Outcome | None) -> int:
+        """The number of claims with an outcome; None counts claims that were not run."""
+        return sum(entry.outcome is outcome for entry in self.claims)
+
+    def count_strength(self, level: Strength | None) -> int:
+        """The number of claims that held, of a strength; None counts those without a constant."""
+        reports = (e.report for e in self.claims if e.report)
+        held = (report for report in reports if evidence_level(report) is EvidenceLevel.HELD)
+        return sum(report.strength is level for report in held)
+
+    @property
+    def counterexamples(self) -> int:
+        """The number of claims with a counterexample, from an instance or an attack."""
+        return sum(e.level is EvidenceLevel.COUNTEREXAMPLE for e in self.claims)
+
+    @property
+    def refuted(self) -> int:
+        """The number of claims that refute a statement of a paper."""
+        return sum(entry.refuted for entry in self.claims)
+
+    @property
+    def undecided(self) -> int:
+        """The number of checked claims that neither held nor have a counterexample."""
+        return sum(e.report is not None and e.level is EvidenceLevel.OPEN for e in self.claims)
+
+    @property
+    def unexpected(self) -> int:
+        """The number of claims with an unexpected result."""
+        return sum(entry.unexpected for entry in self.claims)
+
+    @property
+    def challenged(self) -> int:
+        """The number of claims that were attacked."""
+        return sum(bool(entry.report and entry.report.challenge) for entry in self.claims)
+
+
+def claim_groups(entries: Iterable[ClaimEntry]) -> tuple[ClaimGroup, ...]:
+    """Claims by provenance, without empty groups.
+
+    Examples:
+        >>> claim_groups([])
+        ()
+    """
+    groups = by_provenance((entry.provenance, entry) for entry in entries)
+    return tuple(ClaimGroup(provenance, group) for provenance, group in groups.items())
