@@ -141,6 +141,7 @@ def rule_power(data: xr.Dataset) -> dict[str, object]:
     plain = data.relevant.sel(heads=most)
     return {
         "rule_power": law.text(),
+        "rule_hurts": law.low > 0,
         "rule_most": most,
         "rule_mass": f"{float(data.ruled_relevant.isel(ruled_heads=-1).mean()):.2f}",
         "plain_mass": f"{float(plain.mean()):.2f}",

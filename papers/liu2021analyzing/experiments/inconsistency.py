@@ -194,17 +194,30 @@ def level(data: xr.Dataset) -> xr.DataArray:
 
 
 def answer(data: xr.Dataset) -> dict[str, object]:
-    """Errors at the largest n, the limit without attention, and the advice that helps."""
+    """Errors at the largest n, the limits without attention, and the advice that helps.
+
+    There is a floor where it is one of the wider network too, and not of the teacher's width alone.
+    """
     ends = data["error"].sel(varied="samples").isel(n=-1).mean("member")
-    limit = []
+    # The wider network is part of larger scales only.
+    present = [name for name in (BASELINE, WIDER) if name in data["student"].values]
+    limits = {}
     if "limit" in data:
-        limit = [float(limit_of(BASELINE, k)(data)) for k in range(3)]
+        limits = {name: [float(limit_of(name, k)(data)) for k in range(3)] for name in present}
+    texts = {name: "{:.2f} [{:.2f}, {:.2f}]".format(*limit) for name, limit in limits.items()}
+    wider = f"{float(ends.sel(student=WIDER)):.3g}" if WIDER in present else ""
+    wider_limit = texts.get(WIDER, "")
     return {
         "n": int(data.n[-1]),
         "attention": f"{float(ends.sel(student=ATTENTION)):.3g}",
         "without": f"{float(ends.sel(student=BASELINE)):.3g}",
-        "limit": "{:.2f} [{:.2f}, {:.2f}]".format(*limit) if limit else "",
-        "floor": bool(limit and limit[1] > 0),
+        "wider": wider,
+        "error_beside": f", four times as wide {wider}" if wider else "",
+        "limit": texts.get(BASELINE, ""),
+        "wider_limit": wider_limit,
+        "limit_beside": f", and {wider_limit} four times as wide" if wider_limit else "",
+        "narrow": bool(limits and limits[BASELINE][1] > 0),
+        "floor": WIDER in limits and all(low > 0 for _, low, _ in limits.values()),
         "better": advice(data)["better"],
         "members": data.sizes["member"],
     }

@@ -33,6 +33,8 @@ def provenance(theorem: Theorem) -> str:
         'We check our own version of it only.'
     """
     known = {entry.provenance for entry in theorem.stated}
+    if known >= {Provenance.PRINTED, Provenance.RECONSTRUCTED}:
+        return "We read the statement in the paper, and completed constants that it leaves open."
     sentences = [text for kind, text in _READ.items() if kind in known]
     return " ".join(sentences) or "We check our own version of it only."
 
