@@ -165,6 +165,7 @@ on_descents = {
     status=Status.NEW,
     sample=descents,
     count=COUNT,
+    not_attacked="an instance takes a descent of many steps",
     controls=[Control("the flow in place of the descent", flow=True)],
 )
 def descent_in_blocks(fine_apart, flow_apart, halved, *, flow=False):

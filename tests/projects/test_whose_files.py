@@ -181,7 +181,7 @@ def test_the_command_runs_nothing_of_another_user(below, tmp_path):
     assert done.stderr.count("\n") == 1
     assert "is not used: it belongs to another user (4321)" in done.stderr
     trusting = subprocess.run(
-        [sys.executable, "-m", "attlas.cli.main", "--trust", "list"],
+        [sys.executable, "-m", "attlas.cli.main", "--trust", "check"],
         capture_output=True, text=True, check=False,
     )  # fmt: skip
     # It ran: to end the process is all that it does.
