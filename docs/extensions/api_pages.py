@@ -8,7 +8,14 @@ from sphinx.application import Sphinx
 
 import attlas
 
-_LEFT_OUT = ("attlas.cli", "attlas.__main__", "attlas.torch", "attlas._")
+_LEFT_OUT = (
+    "attlas.cli",
+    "attlas.__main__",
+    "attlas.torch",
+    "attlas.capture",
+    "attlas.audit.captured",
+    "attlas._",
+)
 """Commands have a page of their own; torch may not be installed."""
 
 
