@@ -111,7 +111,7 @@ def attlas(library, tmp_path):
 
 
 def ended(process: subprocess.Popen) -> int:
-    """The exit code of a command that says nothing of damage or of an error of its own."""
+    """The exit code of a command that names neither damage nor an error of its own."""
     out, err = process.communicate()
     assert "Traceback" not in err, err
     assert "damaged" not in out + err

@@ -94,20 +94,20 @@ def removable_heads(
     for place, head in enumerate(heads):
         costs.append(float(np.mean((trial.losses([head]) - base)[choosing])))
         progress(place + 1, 2 * len(heads))
-    chosen: list[tuple[int, int]] = []
+    removable: list[tuple[int, int]] = []
     refused = 0
     for place, number in enumerate(np.argsort(costs, kind="stable")):
         if costs[number] > allowed or refused == _PATIENCE:
             break
-        joint = bootstrap_mean((trial.losses([*chosen, heads[number]]) - base)[choosing])
+        joint = bootstrap_mean((trial.losses([*removable, heads[number]]) - base)[choosing])
         if float(joint.high) <= allowed:
-            chosen.append(heads[number])
+            removable.append(heads[number])
             refused = 0
         else:
             refused += 1
         progress(len(heads) + place + 1, 2 * len(heads))
     progress(2 * len(heads), 2 * len(heads))
-    return sorted(chosen)
+    return sorted(removable)
 
 
 def _removal(

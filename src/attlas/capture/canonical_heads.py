@@ -12,24 +12,30 @@ from attlas.transformers.canonical import Attention
 from attlas.transformers.forward import attention_logits
 
 
-def canonical_attention(found: CapturedHeads) -> Attention | None:
+def canonical_attention(captured: CapturedHeads) -> Attention | None:
     """The heads of a layer as `attlas.transformers` has them, in float64.
 
     Returns:
         None where a matrix was not recognised, where queries, keys and values do not read the same
         rows, where one norm spans all heads, or where the logits are no product of both.
     """
-    query, key, value = found.query, found.key, found.value
-    if query is None or key is None or value is None or found.W_O is None or found.b_O is None:
+    query, key, value = captured.query, captured.key, captured.value
+    if (
+        query is None
+        or key is None
+        or value is None
+        or captured.W_O is None
+        or captured.b_O is None
+    ):
         return None
     alike = np.array_equal(query.x, key.x) and np.array_equal(key.x, value.x)
     joint = query.joint is not None or key.joint is not None
-    if not alike or joint or not np.isfinite(found.scale) or value.factor != 1:
+    if not alike or joint or not np.isfinite(captured.scale) or value.factor != 1:
         return None
     rotary = (query.rotary, key.rotary)
     if (rotary[0] is None) != (rotary[1] is None):
         return None
-    common = max(query.group) + 1 == found.heads and key.group == value.group
+    common = max(query.group) + 1 == captured.heads and key.group == value.group
     if not common:
         return None
     with jax.enable_x64(True):
@@ -40,18 +46,18 @@ def canonical_attention(found: CapturedHeads) -> Attention | None:
             "b_K": jnp.asarray(key.b),
             "W_V": jnp.asarray(value.W),
             "b_V": jnp.asarray(value.b),
-            "W_O": jnp.asarray(found.W_O),
-            "b_O": jnp.asarray(found.b_O),
+            "W_O": jnp.asarray(captured.W_O),
+            "b_O": jnp.asarray(captured.b_O),
         }
         return Attention(
             **matrices,
             group=key.group,
-            scale=found.scale * query.factor * key.factor,
-            causal=found.causal,
+            scale=captured.scale * query.factor * key.factor,
+            causal=captured.causal,
             rotary=query.rotary,
             query_norm=query.norm,
             key_norm=key.norm,
-            softcap=found.softcap,
+            softcap=captured.softcap,
         )
 
 

@@ -177,9 +177,9 @@ def sequence_losses(
 def _scores(output: Any) -> Tensor:
     """Logits, or the last hidden states of a model without them."""
     for name in ("logits", "logits_per_image", "last_hidden_state"):
-        found = getattr(output, name, None)
-        if isinstance(found, Tensor):
-            return found
+        value = getattr(output, name, None)
+        if isinstance(value, Tensor):
+            return value
     return output if isinstance(output, Tensor) else output[0]
 
 

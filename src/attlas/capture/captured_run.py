@@ -138,14 +138,14 @@ class _Run:
             self.reader(waiting)
 
     def _hooks(self, name: str, module: nn.Module) -> tuple[Callable[..., None], ...]:
-        kept = is_linear(module) or is_norm(module)
+        is_read = is_linear(module) or is_norm(module)
 
         def enter(_: nn.Module, args: tuple[Any, ...]) -> None:
             self.names.append(name)
 
         def leave(_: nn.Module, args: tuple[Any, ...], output: Any) -> None:
             self.names.pop()
-            if not kept or not args or not isinstance(output, Tensor):
+            if not is_read or not args or not isinstance(output, Tensor):
                 return
             call = Call(
                 name, module, *(_batched(each, self.sequences) for each in (args[0], output))

@@ -66,8 +66,8 @@ def matching_columns(
 
     Examples:
         >>> offered = np.array([[1.0, 0.0, 2.0], [0.0, 1.0, 0.0], [0.0, 0.0, 5.0]])
-        >>> found = matching_columns(3 * offered[:, [2, 0]] + 1, offered, 1e-9)
-        >>> found.columns.tolist(), round(found.factor, 6), found.shift.round(6).tolist()
+        >>> match = matching_columns(3 * offered[:, [2, 0]] + 1, offered, 1e-9)
+        >>> match.columns.tolist(), round(match.factor, 6), match.shift.round(6).tolist()
         ([2, 0], 3.0, [1.0, 1.0])
     """
     means = wanted.mean(axis=0), offered.mean(axis=0)
@@ -78,12 +78,12 @@ def matching_columns(
         return None
     units = varying[0] / sizes[0], varying[1] / np.where(sizes[1] > 0, sizes[1], 1)
     columns = np.abs(units[0].T @ units[1]).argmax(axis=1)
-    chosen = varying[1][:, columns]
-    squares = np.sum(chosen**2, axis=0)
+    matching = varying[1][:, columns]
+    squares = np.sum(matching**2, axis=0)
     if not np.all(squares > 0):
         return None
-    factor = float(np.median(np.sum(varying[0] * chosen, axis=0) / squares))
-    if np.abs(varying[0] - factor * chosen).max() > tolerance * largest:
+    factor = float(np.median(np.sum(varying[0] * matching, axis=0) / squares))
+    if np.abs(varying[0] - factor * matching).max() > tolerance * largest:
         return None
     factor = 1.0 if abs(factor - 1) <= tolerance else factor
     shift = means[0] - factor * means[1][columns]

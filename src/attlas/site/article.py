@@ -55,8 +55,8 @@ def article_of(paper: PaperEntry, theorems: Mapping[str, Theorem], links: Links)
         True
     """
     grounds = Grounds(paper.claims, paper.experiments, lambda entry: entry.slug)
-    drawn = _Drawn(paper.experiments, theorems, Addresses(links, paper.key))
-    return _article(folders_of(paper.claims), FILE, grounds, drawn, _LEVEL)
+    blocks = _Blocks(paper.experiments, theorems, Addresses(links, paper.key))
+    return _article(folders_of(paper.claims), FILE, grounds, blocks, _LEVEL)
 
 
 def shared_article(atlas: Atlas, links: Links) -> Article | None:
@@ -69,8 +69,8 @@ def shared_article(atlas: Atlas, links: Links) -> Article | None:
         True
     """
     grounds = Grounds(atlas.claims, atlas.experiments, lambda entry: entry.claim.name)
-    drawn = _Drawn(atlas.experiments, {}, Addresses(links, ""))
-    return _article(folders_of(atlas.claims), SHARED, grounds, drawn, _LEVEL - 1)
+    blocks = _Blocks(atlas.experiments, {}, Addresses(links, ""))
+    return _article(folders_of(atlas.claims), SHARED, grounds, blocks, _LEVEL - 1)
 
 
 def has_shared_article(atlas: Atlas) -> bool:
@@ -84,7 +84,7 @@ def has_shared_article(atlas: Atlas) -> bool:
 
 
 def _article(
-    folders: Iterable[Path], name: str, grounds: Grounds, drawn: "_Drawn", level: int
+    folders: Iterable[Path], name: str, grounds: Grounds, blocks: "_Blocks", level: int
 ) -> Article | None:
     places = [folder for folder in folders if (folder / name).is_file()]
     if not places:
@@ -93,7 +93,7 @@ def _article(
     templates = [block for file in files for block in sections(file.read_text(encoding="utf-8"))]
     texts = [text for template in templates if (text := _written(template, grounds))]
     hints = Hints(read_symbols(places))
-    text = hints(rendered(texts, level - 1, drawn.addresses, drawn))
+    text = hints(rendered(texts, level - 1, blocks.addresses, blocks))
     return Article(text, hints.used, tuple(hints.undefined))
 
 
@@ -116,7 +116,7 @@ def sections(text: str) -> list[str]:
 
 
 @dataclass(frozen=True)
-class _Drawn:
+class _Blocks:
     """The parts of an article that the atlas draws."""
 
     experiments: Sequence[ExperimentEntry]

@@ -69,11 +69,11 @@ def _parsed(text: str) -> tuple[Symbol, ...]:
     return tuple(Symbol(latex, meaning) for latex, meaning in _ROW.findall(text))
 
 
-def identifiers(markup: str, known: Callable[[str], bool] = lambda name: True) -> list[str]:
-    """The symbols of a page's formulas in their order: letters, with indices where those are known.
+def identifiers(markup: str, is_symbol: Callable[[str], bool] = lambda name: True) -> list[str]:
+    """The symbols of a page's formulas in their order: letters, with indices where `is_symbol`.
 
     Args:
-        known: whether a letter with its indices is one symbol.
+        is_symbol: whether a letter with its indices is one symbol.
 
     Examples:
         >>> formula = prose(r"$x_{it} + W_{mm}^p$")
@@ -81,20 +81,20 @@ def identifiers(markup: str, known: Callable[[str], bool] = lambda name: True) -
         (['x_it', 'W_mm', 'p'], ['x', 'i', 't', 'W_mm', 'p'])
     """
     trees = map(ElementTree.fromstring, _MATH.findall(str(markup)))
-    return list(dict.fromkeys(name for tree in trees for name in _names(tree, known)))
+    return list(dict.fromkeys(name for tree in trees for name in _names(tree, is_symbol)))
 
 
-def _names(node: ElementTree.Element, known: Callable[[str], bool]) -> Iterator[str]:
+def _names(node: ElementTree.Element, is_symbol: Callable[[str], bool]) -> Iterator[str]:
     children = list(node)
     if node.tag == "mi" and _is_letter(node):
         yield node.text or ""
     elif node.tag in _SUBSCRIPTED and _is_letter(base := _without_accent(node[0])):
         name = f"{base.text}_{''.join(node[1].itertext())}"
-        if known(name):
+        if is_symbol(name):
             yield name
             children = children[2:]
     for child in children:
-        yield from _names(child, known)
+        yield from _names(child, is_symbol)
 
 
 def _is_letter(node: ElementTree.Element) -> bool:

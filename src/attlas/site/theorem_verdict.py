@@ -32,10 +32,10 @@ def provenance(theorem: Theorem) -> str:
         >>> provenance(Theorem("a", "Theorem 1", (), (), ()))
         'We check our own version of it only.'
     """
-    known = {entry.provenance for entry in theorem.stated}
-    if known >= {Provenance.PRINTED, Provenance.RECONSTRUCTED}:
+    provenances = {entry.provenance for entry in theorem.stated}
+    if provenances >= {Provenance.PRINTED, Provenance.RECONSTRUCTED}:
         return "We read the statement in the paper, and completed constants that it leaves open."
-    sentences = [text for kind, text in _READ.items() if kind in known]
+    sentences = [text for kind, text in _READ.items() if kind in provenances]
     return " ".join(sentences) or "We check our own version of it only."
 
 

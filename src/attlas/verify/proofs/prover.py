@@ -98,11 +98,10 @@ def _on(
     for control in claim.controls:
         if control.changes and _is_proved(claim, domain, instance, control.changes, salt):
             raise NotProvedError(f"the control '{control.description}' would be proved too")
-    method = EVALUATION
     try:
-        cases = vanishes(claim, domain, instance, {}, salt, exact=True)
-        _guard(claim, domain, cases, batch, seed)
-        method = EXPANSION
+        expanded = vanishes(claim, domain, instance, {}, salt, exact=True)
+        _guard(claim, domain, expanded, batch, seed)
+        method, cases = EXPANSION, expanded
     except NotProvedError:
         method = EVALUATION
     certificate: dict[str, Any] = {
