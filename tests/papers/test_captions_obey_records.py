@@ -65,6 +65,17 @@ def words(text):
     return _NUMBER.sub("#", text)
 
 
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")  # logarithms and means of what is not there
+@pytest.mark.parametrize(("name", "place"), CAPTIONS)
+def test_a_caption_and_its_values_have_the_same_names(name, place):
+    data = record(name)
+    if data is None:
+        pytest.skip(f"no complete record of {name} is published")
+    if not isinstance(EXPERIMENTS[name].figures[place], Plot):
+        pytest.skip("its values come with the drawn figure: the thorough tests draw it")
+    assert caption(name, place, data)[0].endswith(".")
+
+
 @pytest.mark.thorough
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")  # logarithms and means of what is not there
 @pytest.mark.parametrize(("name", "place"), CAPTIONS)

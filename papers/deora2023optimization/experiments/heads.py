@@ -133,15 +133,18 @@ def promised(data: xr.Dataset) -> xr.Dataset:
     return rows.assign_coords(version=heads).rename(version="heads")
 
 
+def rule_law(data: xr.Dataset) -> PowerLaw:
+    """The slope of the last test loss under the rule in the number of heads, from two heads on."""
+    losses = data.ruled_loss.sel(set="test").isel(step=-1).sel(ruled_heads=data.ruled_heads >= 2)
+    return power_law(losses.ruled_heads.values, losses.transpose("member", "ruled_heads").values)
+
+
 def rule_power(data: xr.Dataset) -> dict[str, object]:
     """The test loss under the rule against H, and the attention with the most heads."""
-    losses = data.ruled_loss.sel(set="test").isel(step=-1).sel(ruled_heads=data.ruled_heads >= 2)
-    law = power_law(losses.ruled_heads.values, losses.transpose("member", "ruled_heads").values)
     most = int(data.ruled_heads[-1])
     plain = data.relevant.sel(heads=most)
     return {
-        "rule_power": law.text(),
-        "rule_hurts": law.low > 0,
+        "rule_power": rule_law(data).text(),
         "rule_most": most,
         "rule_mass": f"{float(data.ruled_relevant.isel(ruled_heads=-1).mean()):.2f}",
         "plain_mass": f"{float(plain.mean()):.2f}",
@@ -221,6 +224,7 @@ def answer(data: xr.Dataset) -> dict[str, object]:
     return powers(data) | {
         "helps": law.high < 0,
         "hurts": law.low > 0,
+        "rule_hurts": rule_law(data).low > 0,
         "power": law.text(),
         "fewest": int(data.heads[data.heads >= 2][0]),
         "n": data.attrs["n"],
