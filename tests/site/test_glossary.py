@@ -18,7 +18,7 @@ def test_the_documentation_includes_the_same_file():
 
 def test_every_term_has_a_definition_that_is_typeset():
     terms = {term.name: term for term in glossary()}
-    assert {"tangent-kernel margin", "attention SVM", "vacuous", "sharp"} <= terms.keys()
+    assert {"tangent-kernel margin", "attention SVM", "vacuous", "sharpness"} <= terms.keys()
     assert len({term.anchor for term in terms.values()}) == len(terms)
     for term in terms.values():
         assert term.text
@@ -36,7 +36,7 @@ def test_the_longest_term_is_marked_and_each_once():
 
 
 def test_mathematics_code_links_and_parts_of_words_are_left_alone():
-    for text in ("<math><mi>sharp</mi></math>", "<code>sharp</code>", '<a href="#x">sharp</a>'):
+    for text in ("<math><mi>slack</mi></math>", "<code>slack</code>", '<a href="#x">slack</a>'):
         assert Marker()(Markup(text)) == text
-    text = "sharpened, non-sharp and unclaimed <b>bold</b> &lt;sharp&gt;"
+    text = "slackened, non-slack and unclaimed <b>bold</b> &lt;slack&gt;"
     assert Marker()(Markup(text)).count("<a ") == 1

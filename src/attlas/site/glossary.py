@@ -54,10 +54,10 @@ class Marker:
 
     Examples:
         >>> marked = Marker()
-        >>> print(marked(Markup("Is it sharp?")))
-        Is it <a class="term" href="#term-sharp" aria-describedby="term-sharp-text">sharp</a>?
-        >>> print(marked(Markup("Is it sharp?")), [term.name for term in marked.used])
-        Is it sharp? ['sharp']
+        >>> print(marked(Markup("Is it vacuous?")))
+        Is it <a class="term" href="#term-vacuous" aria-describedby="term-vacuous-text">vacuous</a>?
+        >>> print(marked(Markup("Is it vacuous?")), [term.name for term in marked.used])
+        Is it vacuous? ['vacuous']
     """
 
     def __init__(self) -> None:
