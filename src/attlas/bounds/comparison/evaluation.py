@@ -59,6 +59,11 @@ def evaluate(
         >>> found.training_risk, found.held_out.empirical, found.bounds[0].empirical
         (0.0, 1.0, 0.0)
     """
+    if callable(getattr(evaluation.predict, "named_parameters", None)):
+        raise UserError(
+            "evaluation.predict is a torch.nn.Module: give a function of weights and inputs, which "
+            "returns labels of the weights that it is given"
+        )
     X, y = _examples(evaluation.training, "training")
     if len(y) != m:
         raise UserError(f"evaluation.training has {len(y)} examples and m = {m}: give all of them")

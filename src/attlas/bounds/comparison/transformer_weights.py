@@ -207,16 +207,23 @@ def cls_row_sum(head: Head) -> float:
     return _measure(head.query_key).column_sum
 
 
-def read_weights(weights: TransformerWeights) -> TransformerWeights:
+def read_weights(weights: Any) -> TransformerWeights:
     """The same weights as NumPy arrays of the types they came in.
 
-    A `UserError` names a head that is not made of three matrices, or an array that is not numeric.
+    A `UserError` names a head that is not made of three matrices, an array that is not numeric, or
+    a model that is no `TransformerWeights`.
 
     Examples:
         >>> one = [[1.0]]
         >>> read_weights(TransformerWeights(((Head(one, one, one),),), [1.0])).readout.dtype
         dtype('float64')
     """
+    if not (hasattr(weights, "layers") and hasattr(weights, "readout")):
+        raise UserError(
+            f"weights is {type(weights).__name__}: give TransformerWeights, heads alone; a whole "
+            "model is bounded by its predictions (certify), its weights (pac_bayes_kl) or attlas "
+            "audit FOLDER"
+        )
     layers = tuple(
         tuple(_read_head(head, f"layer {i}, head {h}") for h, head in enumerate(heads, 1))
         for i, heads in enumerate(weights.layers, 1)

@@ -17,7 +17,7 @@ class GaussianWeights(NamedTuple):
     r"""Independent normal weights, $w_i\sim N(\mu_i,\sigma_i^2)$.
 
     Attributes:
-        mean: a pytree of arrays.
+        mean: a pytree of arrays, or a torch.nn.Module, whose named parameters it stands for.
         scale: one standard deviation for all, or a pytree of them, as the mean or of one number
             for each of its arrays.
     """
@@ -37,6 +37,17 @@ class GaussianPrior(NamedTuple):
 
     mean: Any
     scales: Sequence[float]
+
+
+def named_parameters(mean: Any) -> Any:
+    """The parameters of a torch.nn.Module by name; any other pytree as it is.
+
+    Examples:
+        >>> named_parameters({"W": [1.0]})
+        {'W': [1.0]}
+    """
+    parameters: Any = getattr(mean, "named_parameters", None)
+    return dict(parameters()) if callable(parameters) else mean
 
 
 def read_gaussian(law: GaussianWeights) -> GaussianWeights:
@@ -113,7 +124,7 @@ def gaussian_kl(posterior: GaussianWeights, prior: GaussianPrior) -> Float[np.nd
 
 
 def _read_tree(tree: Any, name: str) -> Any:
-    read = as_tree(tree, name)
+    read = as_tree(named_parameters(tree), name)
     if not jax.tree.leaves(read):
         raise UserError(f"{name} has no weights: give a pytree of arrays")
     require_finite_tree(read, name)

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Key
 
@@ -59,7 +60,8 @@ def pac_bayes_kl(
     The least over the K scales $\lambda$ of the prior; $\hat q_N$ is the mean of N drawn losses.
 
     Args:
-        loss: function from weights to their mean loss on the n examples, in [0, 1]; traced by JAX.
+        loss: function from weights to their mean loss on the n examples, in [0, 1]; traced by JAX,
+            or called with tensors where the posterior's mean has tensors of torch.
         posterior: Q, which may depend on the examples.
         prior: P, which may depend on other examples alone.
         n: examples in the loss, at least 8.
@@ -215,8 +217,8 @@ def _mean_loss(losses: np.ndarray) -> tuple[float, float]:
     for worst in (losses.min(), losses.max()):
         require_unit_loss(float(worst))
     mean = float(np.mean(losses, dtype=np.float64))
-    kind = losses.dtype if np.issubdtype(losses.dtype, np.floating) else np.dtype(np.float64)
-    return mean, mean * (1 + _ROUNDINGS * float(np.finfo(kind).eps))
+    kind = losses.dtype if jnp.issubdtype(losses.dtype, jnp.floating) else np.dtype(np.float64)
+    return mean, mean * (1 + _ROUNDINGS * float(jnp.finfo(kind).eps))
 
 
 def _require_apart(split: tuple[ArrayInput, ArrayInput], n: int) -> Condition:
