@@ -41,7 +41,7 @@ def glossary() -> tuple[Term, ...]:
 
     Examples:
         >>> [term.name for term in glossary()][:2]
-        ['attention SVM', 'token score']
+        ['query-key weights', 'logit']
     """
     text = resources.files("attlas.site").joinpath("glossary.md").read_text("utf-8")
     (body,) = _FENCE.findall(text)
