@@ -27,7 +27,6 @@ def test_the_line_names_what_needs_it_what_is_missing_and_the_extra(monkeypatch)
         ("dask.array", "experiments", "cluster"),
         ("xarray", "experiments", "experiments"),
         ("pandas", "", "site"),
-        ("sklearn.datasets", "site", "experiments"),
     ],
 )
 def test_an_extra_without_the_package_gives_way_to_the_smallest_that_has_it(

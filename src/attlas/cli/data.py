@@ -43,9 +43,7 @@ def _list(names: tuple[str, ...], folder: Path | None) -> None:
     rows = []
     for data_set in _selected(names):
         place = (
-            "comes with a dependency"
-            if data_set.embedded
-            else str(data_folder(folder) / data_set.name)
+            "comes with attlas" if data_set.embedded else str(data_folder(folder) / data_set.name)
         )
         state = "present" if is_present(data_set, folder) else "absent"
         rows.append((data_set.name, state, data_set.title, data_set.licence, place))

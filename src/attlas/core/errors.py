@@ -11,9 +11,6 @@ import re
 from collections.abc import Iterator
 from functools import cache
 
-_DISTRIBUTIONS = {"sklearn": "scikit-learn"}
-"""Packages that are imported under another name than they are installed."""
-
 
 class UserError(ValueError):
     """Input that cannot be used, explained in one line.
@@ -78,12 +75,11 @@ def missing_extra(error: ImportError, by: str, extra: str = "") -> str:
         ''
     """
     package = (error.name or "").partition(".")[0]
-    distribution = _DISTRIBUTIONS.get(package, package)
-    holding = [name for name, names in extras().items() if distribution in names]
+    holding = [name for name, names in extras().items() if package in names]
     if not holding or importlib.util.find_spec(package) is not None:
         return ""
     chosen = extra if extra in holding else holding[0]
-    return f"{by} needs {distribution}: pip install 'attlas[{chosen}]'"
+    return f"{by} needs {package}: pip install 'attlas[{chosen}]'"
 
 
 @cache

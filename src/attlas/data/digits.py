@@ -1,18 +1,17 @@
-r"""Handwritten digits, 1797 images of 8 x 8 pixels with values 0 to 16, embedded in scikit-learn.
+r"""Handwritten digits, 1797 images of 8 x 8 pixels with values 0 to 16, part of attlas.
 
 They replace MNIST if no data folder is given, and provide real tokens: an image is the sequence of
-its rows or of its patches.
+its rows or of its patches. The table is that of scikit-learn; its licences lie beside it.
 """
 
 import gzip
 from collections.abc import Iterable, Mapping
-from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
 
 from attlas.core.argument_validation import validate_arguments
-from attlas.core.errors import UserError, missing_extra
+from attlas.core.errors import UserError
 from attlas.data.sources import DataSet, published_manifest, read_verified
 from attlas.data.splits import Split, Splits, split_groups
 
@@ -20,12 +19,7 @@ Digits = tuple[np.ndarray, np.ndarray]
 
 
 def _read(_: Path) -> Digits:
-    # The table that scikit-learn's load_digits reads: importing the package takes 2 s.
-    package = find_spec("sklearn")
-    if package is None or package.origin is None:
-        missing = ModuleNotFoundError(name="sklearn")
-        raise UserError(missing_extra(missing, "the data set of digits", "experiments"))
-    with gzip.open(Path(package.origin).parent / "datasets/data/digits.csv.gz", "rt") as table:
+    with gzip.open(Path(__file__).with_name("digits.csv.gz"), "rt") as table:
         rows = np.loadtxt(table, delimiter=",").astype(np.uint8)
     return rows[:, :-1].reshape(-1, 8, 8), rows[:, -1]
 

@@ -60,7 +60,7 @@ class DataSet:
         manifest: SHA-256 by part.
         remotes: official source; empty when the set cannot be fetched.
         install: turns downloaded files into `files`; None when they are the same.
-        embedded: whether the set comes with a dependency and needs no folder.
+        embedded: whether the set comes with attlas and needs no folder.
     """
 
     name: str

@@ -109,7 +109,7 @@ def load_digit_components(
     *,
     whiten: bool = True,
 ) -> DigitComponents:
-    """The digits in scikit-learn by their principal components, fitted on training images only.
+    """The digits by their principal components, fitted on training images only.
 
     Args:
         classes: digits to keep.
