@@ -11,6 +11,7 @@ from attlas._files.budget import TOKENIZER, parse_json
 from attlas._files.plain_file import Damaged, printable, read_plain_file
 from attlas.core.errors import UserError, extra_needed
 from attlas.transformers.tokenizer_rules import bounded_encoder, library_errors
+from attlas.transformers.tokenizer_trial import require_buildable
 
 _SPECIAL = ("[PAD]", "[CLS]", "[SEP]", "[MASK]", "<s>", "</s>", "<pad>", "<mask>", "<unk>")
 _SPECIAL = (*_SPECIAL, "<bos>", "<eos>", "<|endoftext|>", "[UNK]", "[BOS]", "[EOS]")
@@ -117,6 +118,10 @@ def _hugging_face(file: Path) -> Tokenizer:
     from tokenizers import Tokenizer
 
     content = _content(file)
+    try:
+        require_buildable(content)
+    except UserError as error:
+        raise UserError(f"{file} {error}") from None
     with library_errors(f"{file} is not a tokenizer"):
         tokenizer = Tokenizer.from_buffer(content)
         # The file may store how a batch was shaped: every text padded to one length, and cut.

@@ -1,0 +1,82 @@
+import json
+import resource
+
+import pytest
+
+from attlas.core.errors import UserError
+from attlas.transformers.tokenizer import read_tokenizer
+from attlas.transformers.tokenizer_trial import require_buildable
+
+SECONDS = 2.0
+PLAIN = {
+    **dict.fromkeys(("truncation", "padding", "normalizer", "pre_tokenizer", "post_processor")),
+    "version": "1.0",
+    "decoder": None,
+    "added_tokens": [],
+    "model": {"type": "WordLevel", "vocab": {"a": 0}, "unk_token": "a"},
+}
+FLAGS = ("single_word", "lstrip", "rstrip", "special")
+ADDED = {"id": 1, "content": "a", "normalized": True, **dict.fromkeys(FLAGS, False)}
+DOUBLES = {"type": "Replace", "pattern": {"String": "a"}, "content": "aa"}
+
+
+def splitting(pattern):
+    rule = {"type": "Split", "pattern": {"Regex": pattern}}
+    return PLAIN | {"pre_tokenizer": rule | {"behavior": "Isolated", "invert": False}}
+
+
+def calls(count):
+    """Patterns each of which calls the next one twice."""
+    called = "".join(rf"(?<g{i}>a\g<g{i + 1}>?\g<g{i + 1}>?)" for i in range(count))
+    return splitting(f"{called}(?<g{count}>a)")
+
+
+def doublings(count):
+    """Rules that double a letter, and a token that they are applied to."""
+    rules = {"type": "Sequence", "normalizers": [DOUBLES] * count}
+    return PLAIN | {"normalizer": rules, "added_tokens": [ADDED]}
+
+
+def hidden(document):
+    """The same document, with a letter of `Regex` written as its number."""
+    return json.dumps(document).replace("Regex", r"\u0052egex")
+
+
+def used():
+    total = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return total.ru_utime + total.ru_stime
+
+
+@pytest.mark.parametrize(
+    "text",
+    [json.dumps(calls(40)), json.dumps(doublings(40)), hidden(calls(40))],
+    ids=["calls", "doublings", "hidden"],
+)
+def test_a_file_that_would_be_built_for_hours_ends_in_one_line(tmp_path, text):
+    (tmp_path / "tokenizer.json").write_text(text)
+    before = used()
+    with pytest.raises(UserError, match=r"tokenizer\.json takes more than 1 s to build") as refused:
+        read_tokenizer(tmp_path, {})
+    assert used() - before < SECONDS
+    assert "\n" not in str(refused.value)
+
+
+def test_usual_patterns_short_rules_and_a_large_vocabulary_pass(tmp_path):
+    words = {f"w{number}": number for number in range(100_000)}
+    large = {"model": {"type": "WordLevel", "vocab": words, "unk_token": "w0"}}
+    usual = splitting(r"\p{N}{1,3}| ?\p{L}+")
+    for document in (calls(3), doublings(2), usual, usual | large, PLAIN):
+        require_buildable(json.dumps(document).encode())
+    (tmp_path / "tokenizer.json").write_text(json.dumps(splitting("a+")))
+    encode = read_tokenizer(tmp_path, {}).encode
+    assert encode is not None
+    assert encode("a") == [0]
+
+
+def test_a_file_without_patterns_starts_no_process(monkeypatch):
+    started = []
+    monkeypatch.setattr("subprocess.run", lambda *command, **_: started.append(command))
+    require_buildable(
+        json.dumps(PLAIN | {"added_tokens": [ADDED | {"normalized": False}]}).encode()
+    )
+    assert started == []
