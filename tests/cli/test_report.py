@@ -36,9 +36,8 @@ def report(tmp_path, monkeypatch, capsys):
 
 
 def test_a_misspelt_results_folder_is_told(report):
-    assert "there is no results folder mispelt, so the page shows every claim as not run" in report(
-        "mispelt"
-    )
+    said = report("mispelt")
+    assert "there is no results folder mispelt, so the page shows published results alone" in said
 
 
 def test_an_empty_results_folder_is_told(report, tmp_path):

@@ -74,7 +74,7 @@ def report(
             )
     # After the page, whose refusal would be the only line.
     if records is None or str(records) == NONE:
-        _say_if_empty(store.root)
+        _say_if_empty(store.root, more is not None)
     typer.echo(f"{written}")
 
 
@@ -108,11 +108,12 @@ def _refuse_for_a_paper(
         raise UserError("--paper PAPER names what the page shows: leave out the other names")
 
 
-def _say_if_empty(results: Path) -> None:
+def _say_if_empty(results: Path, published: bool) -> None:
     if not results.is_dir():
+        shown = "published results alone" if published else "every claim as not run"
         typer.echo(
-            f"attlas: there is no results folder {results}, so the page shows every claim as not "
-            "run: see `attlas --results DIR`",
+            f"attlas: there is no results folder {results}, so the page shows {shown}: see "
+            "`attlas --results DIR`",
             err=True,
         )
     elif not any(results.iterdir()):

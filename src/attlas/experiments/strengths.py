@@ -1,7 +1,7 @@
 """The published strengths: how sharply each claim of the installed papers was tested.
 
 They are `strengths.json` beside the published records: of each claim its provenance, the outcome of
-its last check, its strength and its best ratio.
+its last check, its strength and its best ratio. The verdicts that they are from are beside them.
 """
 
 import json
@@ -15,6 +15,7 @@ from attlas.claims.verdict import Outcome, Provenance, Strength, by_provenance
 from attlas.core.errors import UserError
 from attlas.experiments.environment import code_hash
 from attlas.experiments.published import origin
+from attlas.experiments.published_verdicts import write_verdicts
 from attlas.experiments.store import PUBLISHED, Store
 from attlas.experiments.text_file import write_text_file
 from attlas.experiments.verdicts import is_current, read_reports
@@ -24,7 +25,7 @@ STRENGTHS = "strengths.json"
 
 
 def publish_strengths(results: Path | str, folder: Path | str = PUBLISHED) -> Path:
-    """Write the strengths of all claims, from the verdicts of a results folder.
+    """Write the strengths of all claims and their verdicts, from those of a results folder.
 
     Args:
         results: a results folder with a verdict of each claim as it and attlas are now.
@@ -34,14 +35,14 @@ def publish_strengths(results: Path | str, folder: Path | str = PUBLISHED) -> Pa
         UserError: names the claims without a verdict of their sources and those of attlas.
     """
     code = code_hash()
-    reports = {
-        report.claim: report
+    verdicts = {
+        report.claim: (report, metadata)
         for report, metadata in read_reports(Store(results))
         if metadata["code"] == code
     }
     claims = find_claims()
-    current = {c.name: reports[c.name] for c in claims
-               if c.name in reports and is_current(c, reports[c.name])}  # fmt: skip
+    current = {c.name: verdicts[c.name][0] for c in claims
+               if c.name in verdicts and is_current(c, verdicts[c.name][0])}  # fmt: skip
     if missing := [claim.name for claim in claims if claim.name not in current]:
         raise UserError(f"no current verdict: attlas check {' '.join(missing)}")
     entries = {
@@ -58,6 +59,7 @@ def publish_strengths(results: Path | str, folder: Path | str = PUBLISHED) -> Pa
     document = {"kind": "strengths", **origin(), "claims": entries}
     path = Store(folder).root / STRENGTHS
     write_text_file(path, json.dumps(document, indent=1, sort_keys=True) + "\n", "--out")
+    write_verdicts([verdicts[name] for name in current], path.parent)
     return path
 
 

@@ -272,10 +272,34 @@ def _verdict(arrays: Mapping[str, np.ndarray], place: str, fields: Mapping[str, 
 def _report(
     folder: Path, slug: str, document: Mapping[str, Any], arrays: Mapping[str, np.ndarray]
 ) -> tuple[CheckReport, dict[str, Any]]:
-    stored = document["report"]
-    if claim_place(folder.parent, stored["claim"]) != (folder, slug):
-        raise Damaged(f"{folder / slug}.json was renamed (it is of {stored['claim']})")
+    claim = document["report"]["claim"]
+    if claim_place(folder.parent, claim) != (folder, slug):
+        raise Damaged(f"{folder / slug}.json was renamed (it is of {claim})")
+    try:
+        return report_of(document, arrays)
+    except Damaged as damage:
+        raise Damaged(f"{folder / slug}.json {damage}") from None
 
+
+def report_of(
+    document: Mapping[str, Any], arrays: Mapping[str, np.ndarray]
+) -> tuple[CheckReport, dict[str, Any]]:
+    """The report and the metadata of a stored verdict.
+
+    Args:
+        document: `report`, as `report_document` gives it, and `metadata`.
+        arrays: its witnesses, by place and name; may be empty.
+
+    Raises:
+        Damaged: if it contradicts itself.
+
+    Examples:
+        >>> report = CheckReport("a/b", Verdict(Outcome.SUPPORTED, "yes"), (), Outcome.SUPPORTED)
+        >>> document = {"report": report_document(report), "metadata": {}}
+        >>> report_of(document, {})[0] == report
+        True
+    """
+    stored = document["report"]
     verdict = partial(_verdict, arrays)
     controls = tuple(
         ControlReport(c["description"], Outcome(c["expect"]), verdict(f"control{i}", c["verdict"]))
@@ -283,7 +307,7 @@ def _report(
     )
     for c, control in zip(stored["controls"], controls, strict=True):
         if c["as_expected"] is not control.as_expected:
-            raise Damaged(f"{folder / slug}.json contradicts itself on '{control.description}'")
+            raise Damaged(f"contradicts itself on '{control.description}'")
     search = stored["challenge"]
     challenge = search and ChallengeReport(
         ratio=search["ratio"] and float(search["ratio"]),

@@ -1,21 +1,17 @@
 """The atlas: the contents of a results folder as HTML pages or as one file."""
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import attlas
 from attlas.claims.claim import Claim, Erratum
-from attlas.claims.verdict import CheckReport
 from attlas.core.errors import UserError
 from attlas.experiments.audits import stored_audits
 from attlas.experiments.cell import Scale
 from attlas.experiments.environment import (
     code_hash,
-    path_in_repository,
-    repository_of,
     summarise_environment,
 )
 from attlas.experiments.experiment import Experiment
@@ -24,13 +20,13 @@ from attlas.experiments.published import not_run
 from attlas.experiments.record import Record
 from attlas.experiments.store import Store, published_store
 from attlas.experiments.text_file import write_text_file
-from attlas.experiments.verdicts import is_current, read_reports
 from attlas.projects.bibliography import all_references
 from attlas.projects.installed import is_of_installed_paper
 from attlas.projects.latex.stubs import STATEMENTS
 from attlas.projects.project import project_here, project_of
 from attlas.projects.references import Reference
-from attlas.site.claim_entry import ClaimEntry, Source
+from attlas.site.checked_claims import checked_claims, source_of
+from attlas.site.claim_entry import ClaimEntry
 from attlas.site.content import Atlas, ExperimentEntry, PaperEntry, paper_order
 from attlas.site.coverage import coverage_of_project
 from attlas.site.coverage_page import COVERAGE, render_coverage
@@ -138,17 +134,8 @@ def gather(
     errata = find_errata() if errata is None else errata
     experiments = find_experiments() if experiments is None else experiments
     code = code_hash()
-    metadata_list: list[Mapping[str, Any]] = []
-    reports = {report.claim: (report, metadata) for report, metadata in read_reports(store)}
-    entries, changed = [], []
-    for claim in claims:
-        report, metadata = reports.get(claim.name, (None, {}))
-        outdated = report is not None and not is_current(claim, report)
-        if report is not None and not outdated:
-            metadata_list.append(metadata)
-            report, differences = _as_declared(claim, report)
-            changed += differences
-        entries.append(_claim_entry(claim, report, metadata, errata, code, outdated))
+    checked = checked_claims(store, claims, errata, published)
+    metadata_list, entries = list(checked.metadata), checked.entries
     stores = (store,) if published is None else (published, store)
     experiment_records = [
         ExperimentRecords(e, _records(stores, e), source_of(e.source)) for e in experiments
@@ -159,11 +146,10 @@ def gather(
     monitors = monitor_drawings(store)
     warnings = [FIRST] if first else []
     warnings += [note for results in stores for note in _notes(results)]
-    unknown = sorted(reports.keys() - {claim.name for claim in claims})
     audits, unread = stored_audits(store.root)
-    warnings += [*changed, *unread]
-    if unknown and not excerpt:
-        warnings.append(f"There are verdicts of unknown claims: {', '.join(unknown)}.")
+    warnings += [*checked.changed, *unread]
+    if checked.unknown and not excerpt:
+        warnings.append(f"There are verdicts of unknown claims: {', '.join(checked.unknown)}.")
     papers = _papers(entries, errata, drawn_entries)
     places = [c.place[0] for c in claims] + [e.source[0] for e in experiments]
     is_user_project = bool(places) and not any(map(is_of_installed_paper, places))
@@ -209,69 +195,6 @@ def _with_missing(
         else replace(entry, missing=costs.get(entry.experiment.name, ""))
         for entry in entries
     ]
-
-
-def source_of(place: tuple[str, int]) -> Source:
-    """Where an object is defined (file and line), without this machine's private paths.
-
-    Returns:
-        The path within its repository or project, or the bare name; with a link relative to the
-        root of the checkout if attlas runs from it, where `make atlas` writes the page.
-
-    Examples:
-        >>> source_of(("/somewhere/notebook.py", 3))
-        Source(path='notebook.py', line=3, link='')
-    """
-    name, line = path_in_repository(place[0]), place[1]
-    root = repository_of(Path(place[0]).parent)
-    is_here = root is not None and root == repository_of(_PACKAGE)
-    return Source(name, line, f"{name}#L{line}" if is_here else "")
-
-
-def _claim_entry(
-    claim: Claim,
-    report: CheckReport | None,
-    metadata: Mapping[str, Any],
-    errata: Sequence[Erratum],
-    code: str,
-    outdated: bool,
-) -> ClaimEntry:
-    """A claim with its report, unless the claim's sources have changed since."""
-    repository = metadata.get("source") or {"commit": metadata.get("commit"), "modified": False}
-    return ClaimEntry(
-        claim=claim,
-        report=None if outdated else report,
-        errata=tuple(e for e in errata if e.claim == claim.name),
-        source=source_of(claim.place),
-        other_code=report is not None and metadata.get("code", code) != code,
-        commit=str(repository["commit"] or "")[:12],
-        modified=bool(repository["modified"]),
-        outdated=str(metadata.get("finished", ""))[:10] if outdated else "",
-    )
-
-
-def _as_declared(claim: Claim, report: CheckReport) -> tuple[CheckReport, list[str]]:
-    """The report judged by the claim's current expectations, and warnings if they have changed."""
-    declared = {control.description: control.expect for control in claim.controls}
-    controls = tuple(
-        replace(control, expect=declared.get(control.description, control.expect))
-        for control in report.controls
-    )
-    again = f"check `{claim.name}` again"
-    differences = []
-    if report.expect is not claim.expect.outcome:
-        differences.append(
-            f"A stored verdict expected {report.expect}, its claim now {claim.expect.outcome}: "
-            f"{again}."
-        )
-    if controls != report.controls:
-        differences.append(f"A stored verdict expected other outcomes of its controls: {again}.")
-    missing = declared.keys() - {control.description for control in report.controls}
-    if missing:
-        differences.append(
-            f"A stored verdict lacks the control '{min(missing)}' of its claim: {again}."
-        )
-    return replace(report, expect=claim.expect.outcome, controls=controls), differences
 
 
 def references_of(places: Iterable[str]) -> tuple[dict[str, Reference], dict[str, str]]:

@@ -1,8 +1,8 @@
 """A claim of the pages with the result of its last check, and claims of one provenance."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple, Self
 
 from attlas.claims.claim import (
     Claim,
@@ -37,6 +37,8 @@ MARKS = {
 }
 
 
+_NAMED = ("attlas", "python", "jax", "numpy")
+"""The versions that a published verdict names."""
 BROKEN = Mark("violated under attack", "✗", "bad")
 """A claim that held on its sampled instances, but has a counterexample from an attack."""
 
@@ -47,6 +49,28 @@ class Source(NamedTuple):
     path: str
     line: int
     link: str
+
+
+class Publication(NamedTuple):
+    """When and with what a published verdict was reached."""
+
+    day: str
+    commit: str
+    versions: str
+
+    @classmethod
+    def of(cls, metadata: Mapping[str, Any]) -> Self:
+        """The publication from the metadata of a verdict.
+
+        Examples:
+            >>> Publication.of({"finished": "2026-11-29T10", "versions": {"jax": "0.10.2"}})
+            Publication(day='2026-11-29', commit='', versions='jax 0.10.2')
+        """
+        versions = metadata.get("versions", {})
+        named = ", ".join(f"{name} {versions[name]}" for name in _NAMED if name in versions)
+        return cls(
+            str(metadata.get("finished", ""))[:10], str(metadata.get("commit") or "")[:12], named
+        )
 
 
 @dataclass(frozen=True)
@@ -60,6 +84,7 @@ class ClaimEntry:
         commit: commit of the claim's repository at the check; empty outside a repository.
         modified: whether its sources differed from that commit.
         outdated: date of a check of earlier sources, which is not shown.
+        published: of the verdict, where it is not from the results folder.
     """
 
     claim: Claim
@@ -70,6 +95,7 @@ class ClaimEntry:
     commit: str = ""
     modified: bool = False
     outdated: str = ""
+    published: Publication | None = None
 
     @property
     def anchor(self) -> str:
@@ -193,3 +219,25 @@ def claim_groups(entries: Iterable[ClaimEntry]) -> tuple[ClaimGroup, ...]:
     """
     groups = by_provenance((entry.provenance, entry) for entry in entries)
     return tuple(ClaimGroup(provenance, group) for provenance, group in groups.items())
+
+
+def published_sentence(entries: Iterable[ClaimEntry]) -> str:
+    """That verdicts are the published ones, with their dates and versions; empty without any.
+
+    Examples:
+        >>> published_sentence([])
+        ''
+    """
+    checked = [entry for entry in entries if entry.report is not None]
+    publications = [entry.published for entry in checked if entry.published is not None]
+    if not publications:
+        return ""
+    days = sorted({each.day for each in publications})
+    commits = sorted({each.commit for each in publications if each.commit})
+    versions = sorted({each.versions for each in publications})
+    which = "The" if len(publications) == len(checked) else f"{len(publications)} of the"
+    at = f", commit {' and '.join(commits)}" if commits else ""
+    return (
+        f"{which} verdicts here are the published ones, not from a run on this machine: checked "
+        f"on {' to '.join(dict.fromkeys((days[0], days[-1])))} with {' and '.join(versions)}{at}."
+    )

@@ -15,7 +15,7 @@ from attlas.claims.verdict import Outcome, Strength, strengths
 from attlas.display.numbers import number, plain_number
 from attlas.display.statements import prose, typeset
 from attlas.display.terminal import plain
-from attlas.site.claim_entry import MARKS
+from attlas.site.claim_entry import MARKS, published_sentence
 from attlas.site.claim_lists import loose_claims
 from attlas.site.erratum_lines import lines_of
 from attlas.site.links import Links
@@ -134,6 +134,7 @@ def environment_of_templates() -> Environment:
         "strengths": strengths,
         "loose": loose_claims,
         "ranked": ranked,
+        "published": published_sentence,
         "count": lambda value: f"{value:,}".replace(",", "\N{NARROW NO-BREAK SPACE}"),
         "percent": lambda share: f"{100 * min(max(share, 0.0), 1.0):.4g}",
     }
