@@ -175,7 +175,6 @@ def corollary_3(*, share=1.0, **run):
     \|\theta_K - \theta_0\| \le 4 g_0(1/K)$$
 
     Reconstructed as Theorem 1 at $\epsilon = 1/K$, with $g_0(1/K) = \sqrt 2 c$ of Proposition 7.
-    Both bounds are about seventy times what is met: a constant wrong by less is not noticed.
     """
     moved = jax.vmap(lambda U, W: squared_distance(run["copies"], U - run["U"], W - run["W"]))(
         run["U_last"][:_SETS], run["W_last"][:_SETS]

@@ -164,8 +164,8 @@ def equation_14(*, largest=False, share=1.0, **pair):
     \theta - \theta_k \rangle + \frac12 \min_{\alpha \in [0,1]}
     \lambda_{\min}\big( \nabla^2 \widehat L(\theta_{k_\alpha}) \big) \|\theta - \theta_k\|^2$$
 
-    Taylor's lower bound. Both sides are next to the risk where the points are close; a fifth
-    of the last term would do here, none of it would not.
+    Taylor's lower bound. Both sides are next to the risk where the points are close; the control
+    shows that the last term is needed.
     """
     return Sides(*_taylor(pair, largest, share))
 
@@ -239,8 +239,8 @@ def equation_16(*, bend=0.5, **pair):
     \theta - \theta_k \rangle - \frac12 \frac{\beta_3(\theta) \vee \beta_3(\theta_k)}
     {\sqrt H} \max_{\alpha \in [0,1]} \widehat L(\theta_{k_\alpha}) \|\theta - \theta_k\|^2$$
 
-    The paper writes $\theta_1$, $\theta_2$ for $\theta$, $\theta_k$. The last term is needed, but
-    a 25th of it would do here: $\beta_3$ is loose, see equation-16-exponential.
+    The paper writes $\theta_1$, $\theta_2$ for $\theta$, $\theta_k$. The last term is needed,
+    and $\beta_3$ in it is loose: see equation-16-exponential.
     """
     level, product, square, there = expansion(pair)
     largest = jnp.max(_on_segment(pair, risk))

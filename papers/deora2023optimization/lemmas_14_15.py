@@ -110,9 +110,8 @@ def lemma_15(*, signed=True, **instance):
     \widetilde\theta_\star \rangle \ge \tfrac{\gamma}{2} \Big) \ge 1 - \delta$$
 
     $\delta = 0.1$, $n = 4$. $m_i$ is the margin of one head; it lies in an interval of length
-    $b$, below the paper's $R^4 T (S+P)$. Every draw holds: Hoeffding's range is far above the
-    standard deviation, so that a constant several times smaller would pass as well. On $[-1, 1]$
-    the mean of $|\alpha|$ is 1/2: the first term of (7) would be half as large.
+    $b$, below the paper's $R^4 T (S+P)$. Hoeffding's range is above the standard deviation.
+    On $[-1, 1]$ the mean of $|\alpha|$ is 1/2: the first term of (7) would be half as large.
     """
     mix = Mixture(**instance)
     u, w = _margin_parts(mix)

@@ -234,9 +234,8 @@ def stability_regret_losses(regret, eta, K, *, share=1.0, **run):
 
     $C$ is in the heads, $B$ and $G$ in the step, none in the regret: Theorem 1 and the risk of the
     start, at most $D^2/\eta$. For each training set by itself. Without $B$ the step is too long as
-    soon as $B > 1$. A missing $G$ would not be noticed: with these heads $G\beta_3/\sqrt H$ is at
-    most $G / (11.03\,C D^2)$, below $\widehat L(\theta_0) / D^2$ here; corollary-1-losses decides
-    it.
+    soon as $B > 1$. $G$ is decided by corollary-1-losses: with these heads $G\beta_3/\sqrt H$ is
+    at most $G / (11.03\,C D^2)$.
     """
     D = _distance(run)
     bound = jax.vmap(lambda risk: deora2023_regret(risk, D, eta, K))(_target_risks(run))

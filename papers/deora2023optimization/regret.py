@@ -137,7 +137,7 @@ def equation_17_exponential(*, long=False, **pair):
     $\sqrt{1 + 2 \exp(c/2)} \|\theta - \theta_0\|$ when
     $\eta K \widehat L(\theta) \le \|\theta - \theta_0\|^2$: with $\exp(c/2) = 2$ this requires
     $\sqrt H \ge 3.61 \beta_3 \|\theta - \theta_0\|^2$ in place of 18: theorem-1-exponential. The
-    exponent is not noticed on these runs; equation-16-exponential decides it.
+    exponent is decided by equation-16-exponential.
     """
     path, before, there, first = _run(pair, long)
     # A step that is too long may overflow the exponent; 700 keeps it a number.

@@ -226,7 +226,7 @@ def theorem_2(*, share=1.0, **run):
     \frac{9\|\theta-\theta_0\|^2}{4\eta}\right]$$
 
     Exact expectations. Heads: $72 \beta_3 D^2$, as derived; any $\eta$ up to $1/\beta_2$ and
-    $1/\beta_1^2$, which contains the printed $1/\rho$. A wrong 4 or 9/4 would not be noticed here.
+    $1/\beta_1^2$, which contains the printed $1/\rho$.
     """
     values = measured(run)
     bound = partial(deora2023_generalisation_gap, SAMPLES, constants="printed")

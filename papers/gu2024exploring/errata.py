@@ -97,7 +97,7 @@ SCORE_BOUND = Erratum(
     text=(
         "Read as orders in $n$, the terms fall as they should. "
         "On 5 to 16 samples of mixtures, with hidden constants 1 and even $C = 1$, the width is "
-        r"$10^{15}$ and more. The bound itself, as recalled, is vacuous: "
+        r"above $10^{12}$ for $\lambda \le 1$. The bound itself, as recalled, is vacuous: "
         r"$1/(\lambda \sqrt n)$ and $\Gamma$ each exceed the error of the zero function, which is "
         r"at most 1 by Assumption 6.1. $\Gamma$ falls below 1 at $n = 1.3 \cdot 10^5$ for $d = 2$, "
         r"$1.2 \cdot 10^8$ for $d = 8$."

@@ -174,8 +174,8 @@ def kernel_limit_rate(X, sigma, H, m, *, power=1.0, share=1.0):
 
     $V$ in closed form by the delta method: with $s = \sigma^2 X X^\top$, blocks of two outputs give
     $2 (x_i^\top x_j)^2 \exp(s_{ii} + s_{jj} + 4 s_{ij})$. $\delta = 0.2$, $m = 128$ to 2048;
-    Chebyshev's inequality at the limiting variance, so that $V/2$ would pass as well. The tails are
-    heavy: $V$ grows like $\exp(6 \sigma^2)$, and widths below that are not yet in the limit.
+    Chebyshev's inequality at the limiting variance, which is not sharp. The tails are heavy: $V$
+    grows like $\exp(6 \sigma^2)$, and widths below that are not yet in the limit.
     """
     K = jnp.kron(jnp.eye(_K), softmax_ntk_limit(X, X, sigma))
     return jnp.sum((H - K) ** 2) <= share * _variance(X, sigma) / (_DELTA * m**power)

@@ -61,7 +61,7 @@ def five_samples():
     witness=five_samples,
     reason=(
         r"$n = 5$, $d = 3$, $\delta = 0.1$, $\sigma = 1$, $C = 10.01$, 100, 1000: of $m = e^{B^2}$ "
-        r"units, more than the recalled $e^{18B}$, $e^{240}$ and more exceed $B$"
+        r"units, more than the recalled $e^{18B}$, $e^{247}$ and more exceed $B$"
     ),
     corrected=Control("corrected: $m$ in the logarithm", with_width=True),
 )

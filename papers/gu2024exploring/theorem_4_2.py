@@ -248,7 +248,8 @@ def _printed_width(Y, lam, sigma):
     ],
     expect=Expectation(
         Outcome.NOT_APPLICABLE,
-        "with all hidden constants 1 the width is above $10^{11}$ for $n = 4$ and two outputs",
+        r"with all hidden constants 1 and $\lambda \le 1$ the width is above $10^{10.9}$ for "
+        "$n = 4$ and two outputs",
     ),
     controls=[Control("six times the rate, any width", sample=curves, faster=6.0)],
 )

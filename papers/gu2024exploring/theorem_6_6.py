@@ -85,7 +85,7 @@ def _error_and_bound(mass, F, pseudo, ball, truth, n, d, lam, R_H, alone):
     ],
     expect=Expectation(
         Outcome.NOT_APPLICABLE,
-        "with all hidden constants 1 the width is $10^{15}$ and more on the drawn runs",
+        r"with all hidden constants 1 and $\lambda \le 1$ the width is above $10^{12}$",
     ),
     controls=[Control("the early stopping term alone, any width", sample=score_runs, alone=True)],
 )

@@ -178,7 +178,7 @@ def lemma_1_2_concentration(v, t, *, rate=0.5):
 
     The exact probability, from all 165 counts of eight draws from four inputs, at twelve levels,
     and that of one draw; $D = 4 s_0 C_1^2 C_2 C_x^2$ is what the lemma needs. No dimension enters
-    (Pinelis). An exponent of 0.6 would not be noticed.
+    (Pinelis).
     """
     counts, probabilities = (jnp.asarray(part) for part in compositions())
     size = jnp.sqrt(jnp.sum((counts @ v / _SAMPLES) ** 2, axis=1))

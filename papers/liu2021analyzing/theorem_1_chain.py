@@ -97,7 +97,7 @@ def theorem_1_union(largest, bound, mean, *, union=True):
 
     20 random networks, 100 draws from 24 inputs, $\delta = .2$. $V$ bounds $\|v\|$, twice $V$ the
     centred vectors; the deviations are far below what is allowed, for $V$ is the largest norm and
-    not a standard deviation. A fourth of the radius is not noticed.
+    not a standard deviation.
     """
     # What the union bound allows: 2 N exp(-n r^2 / 8 V^2) = delta.
     spread = math.sqrt(8 * math.log(2 * _CENTRES / _FAILURE)) * bound if union else mean

@@ -269,7 +269,7 @@ def theorem_1_corrected(error, needed, *, power=None):
     which makes the check stricter. The bound requires $10^{14}$ samples where 4096 were enough.
     What loses is $M^2$ in place of the variance of the noise, a factor of 2e7; 128 and the
     logarithm over the number of parameters, 16, lose the rest. Its constants are not tested here,
-    but in theorem-1-size; a quarter of the exponent of $\gamma$ would be noticed.
+    but in theorem-1-size.
     """
     if power is not None:
         needed = (INPUTS * UNITS + UNITS) * error**-power * jnp.log(1 / error)

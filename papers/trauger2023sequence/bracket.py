@@ -258,8 +258,8 @@ def dense_weights_entropy(norms, T, m, *, equal=False, share=1.0):
     \|W\|_{1,1}^2 \ln(2d^2+1)$$
 
     $W$ Gaussian. The bound without $T$ would be the smaller one only where $\ln(dmT) > (2d/\pi)
-    \ln(2d^2+1)$, $\ln T$ of 350 at $d = 64$: removing $\log T$ costs a factor $d$ unless $W$ is
-    sparse.
+    \ln(2d^2+1)$, $\ln T$ of 349 at $d = 64$ and $m = 10^6$: removing $\log T$ costs a factor $d$
+    unless $W$ is sparse.
     """
     first, two = norms
     right = share * (two if equal else first) ** 2 * math.log(2 * _WIDE**2 + 1)

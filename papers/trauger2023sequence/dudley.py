@@ -87,8 +87,7 @@ def dudley_tree(A, D, m, R, exact, *, bracket=None):
     Each link counts the centres of one level, not of two. The complexities are exact, from binomial
     distributions, for up to 16,000 inputs, where the bound is below $R$. All sign patterns on $m$
     inputs show that Dudley's constant $c$ is at least $1 / \sqrt{\ln 2} = 1.201$, so that the
-    bracket by itself is no bound. The blocks of signs come nearest to the bound: one with 0.75 of
-    the factor would pass here.
+    bracket by itself is no bound. The blocks of signs come nearest to the bound.
     """
     if bracket is None:
         return exact, _chain(A, D, m, R)

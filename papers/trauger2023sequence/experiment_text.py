@@ -127,7 +127,7 @@ def section_6_power(runs, *, growth=_LOG_T):
     \mathbb{E} G_T \propto \sqrt{\ln(64 \cdot 300\, T)}$$
 
     If gaps did follow the $\log T$ bound, $T = 200$ would have 1.086 times those of $T = 20$. With
-    a spread of 10 to 40 per cent between runs the maximum of five runs is often the other way
+    a relative spread of 0.1 to 0.4 between runs the maximum of five runs is often the other way
     round: the figure has no power to detect $\log T$.
     """
     short, long = jnp.max(runs, axis=1)

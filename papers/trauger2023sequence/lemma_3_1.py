@@ -89,7 +89,7 @@ def half_an_atom():
     "Lemma 3.1, as printed",
     of=Kind.EXISTENCE,
     witness=half_an_atom,
-    reason=r"$\gamma = 1/2$, one atom, one term: 1/4 against 0",
+    reason=r"$\gamma = 1/2$, one atom, one term: 0.25 against 0",
     corrected=Control(r"$\gamma b^2$ in place of $\gamma^2 b^2$", constants="corrected"),
     controls=[
         Control(r"the scale $\gamma / k$ with sum $k$", constants="sharp", expect=Outcome.SUPPORTED)
