@@ -16,6 +16,7 @@ from attlas.site.claim_entry import ClaimEntry, Source, claim_groups
 from attlas.site.content import ExperimentEntry
 from attlas.site.finding import Evidence
 from attlas.site.findings import CARDS, FILE, QUESTIONS, findings_of, front_cards, read_findings
+from attlas.site.grounds import Grounds
 from attlas.verify.registry import find_claims
 
 PLACE = Source("own.py", 1, "")
@@ -190,6 +191,22 @@ def test_a_card_says_what_an_audit_says_first(tmp_path):
     claim = entry("one", tmp_path)
     assert told_cards(tmp_path, text, claim, audits=[audit])[0].text == "tiny: A head is idle."
     assert told_cards(tmp_path, text, claim, audits=[{**audit, "findings": []}]) == ()
+    # What to do comes first, of whatever audit.
+    decided = {**audit, "decisions": [{"what": "Two heads can go"}]}
+    cards = told_cards(tmp_path, text, claim, audits=[audit, decided])
+    assert cards[0].text == "tiny: Two heads can go."
+
+
+def test_a_model_that_an_experiment_trained_is_named_by_it(experiments):
+    grounds = Grounds([], [ExperimentEntry(experiments[0], PLACE)], lambda entry: entry.slug, [
+        {"model": {"name": "lines-trained (encoder)"}, "findings": [{"sentence": "Idle"}]},
+    ])  # fmt: skip
+    title = experiments[0].title
+    model = grounds.audited()["model"]
+    assert model == f"the network that the experiment “{title}” trained"
+    assert [each.name for each in grounds.used.values()] == ["audits", title]
+    grounds.leads("Do more heads help?")
+    assert "question-Do-more-heads-help" in grounds.used
 
 
 def test_every_name_of_the_cards_exists_and_there_are_five():

@@ -83,6 +83,7 @@ def audit(
     from attlas.audit.checkpoint_curves import checkpoints_of
     from attlas.audit.opened_model import opened
     from attlas.experiments.audits import audited_model
+    from attlas.experiments.trained_models import model_title
     from attlas.transformers.load_model import open_checkpoint
     from attlas.transformers.tokenizer import read_tokenizer
 
@@ -93,7 +94,7 @@ def audit(
     source = steps[-1][1]
     config = open_checkpoint(source).config
     tokenizer = read_tokenizer(source if source.is_dir() else source.parent, config)
-    name = None if len(steps) > 1 else source.resolve().name
+    name = None if len(steps) > 1 else model_title(source.resolve())
     read_model = opened(source, capture, name=name, mask=tokenizer.mask)
     length = min(length, read_model.context or length)
     images = read_model.vocabulary == 0 or config.get("continuous") is True

@@ -13,6 +13,7 @@ if TYPE_CHECKING:  # the architectures, which only a run that trained a model ne
     from attlas.transformers.attlas_model import StoredForm
 
 FOLDER = "models"
+_KEY = re.compile(r"[0-9a-f]{12}-")
 
 
 def write_models(
@@ -62,6 +63,21 @@ def trained_models(root: Path) -> tuple[Path, ...]:
         for folder in _folders(experiment)
         if (folder / "config.json").is_file()
     )
+
+
+def model_title(folder: Path) -> str:
+    """The name of a model: that of its folder, or of the experiment that trained it and the model.
+
+    Examples:
+        >>> model_title(Path("attlas-results/models/concentration/158c2150df7f-trained"))
+        'concentration-trained'
+        >>> model_title(Path("checkpoints/gpt2"))
+        'gpt2'
+    """
+    experiment = folder.parent
+    _, dash, name = folder.name.partition("-")
+    made = experiment.parent.name == FOLDER and dash and _KEY.match(folder.name)
+    return f"{experiment.name}-{name}" if made else folder.name
 
 
 def _folders(place: Path) -> tuple[Path, ...]:

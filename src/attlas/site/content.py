@@ -13,6 +13,7 @@ from attlas.claims.claim import (
     wording_sentence,
 )
 from attlas.claims.verdict import Provenance
+from attlas.experiments.cell import Scale
 from attlas.experiments.experiment import Experiment
 from attlas.projects.references import Reference
 from attlas.site.claim_entry import (
@@ -23,6 +24,14 @@ from attlas.site.claim_entry import (
 )
 from attlas.site.finding import Card, Findings
 from attlas.site.links import anchor
+
+SIZES = {
+    Scale.SMOKE: "trial size",
+    Scale.QUICK: "quick size",
+    Scale.SMALL: "reduced size",
+    Scale.PAPER: "full size",
+}
+"""The words of the pages for the sizes of experiments, which the glossary defines."""
 
 
 def paper_order(locator: str) -> tuple[str, int]:

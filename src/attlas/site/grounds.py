@@ -13,6 +13,7 @@ from attlas.experiments.prose import has_gaps
 from attlas.site.claim_entry import ClaimEntry
 from attlas.site.content import ExperimentEntry
 from attlas.site.finding import Evidence
+from attlas.site.links import anchor
 
 
 class LeftOutError(Exception):
@@ -57,7 +58,7 @@ class Grounds:
     def functions(self) -> dict[str, Callable[..., Any]]:
         """The functions that a template may call."""
         numbers = ("statement", "tightness", "loss", "value", "refuted", "broken_steps", "printed")
-        names = ("holds", "fails", *numbers, "audited")
+        names = ("holds", "fails", *numbers, "audited", "leads")
         return {name: getattr(self, name) for name in names}
 
     def holds(self, *slugs: str) -> str:
@@ -122,13 +123,33 @@ class Grounds:
         return {"false": false, "slips": slips, "all": len(entries)}
 
     def audited(self) -> dict[str, str]:
-        """The model of a stored audit and what it found first; empty without any audit."""
-        for audit in self.audits:
-            for finding in audit["findings"]:
+        """The model of a stored audit with what to do, else with what stands out; empty without.
+
+        `decided` is empty where the audit does not say what to do.
+        """
+        for audit in sorted(self.audits, key=lambda audit: not audit.get("decisions")):
+            actions = [decision["what"] for decision in audit.get("decisions", ())]
+            sentences = [*actions, *(finding["sentence"] for finding in audit["findings"])]
+            if sentences:
                 self._use("audits", "audits")
-                name = audit["model"]["name"].split(" (")[0]
-                return {"model": name, "sentence": finding["sentence"]}
+                model = self._model(audit["model"]["name"])
+                decided = "yes" if actions else ""
+                return {"model": model, "sentence": sentences[0], "decided": decided}
         return {}
+
+    def _model(self, name: str) -> str:
+        """A model's name without remarks; in words where an experiment has trained it."""
+        bare = name.split(" (")[0]
+        for experiment, entry in self.experiments.items():
+            if bare.startswith(f"{experiment}-"):
+                self._use(entry.experiment.title, entry.anchor)
+                return f"the network that the experiment “{entry.experiment.title}” trained"
+        return bare
+
+    def leads(self, question: str) -> str:
+        """Name a question of users as the place to read on."""
+        self._use(question, anchor("question", question))
+        return ""
 
     def _counted(self, kind: ErratumClass) -> int:
         refuted_entries = [

@@ -17,6 +17,7 @@ from attlas.display.statements import prose, typeset
 from attlas.display.terminal import plain
 from attlas.site.claim_entry import MARKS, published_sentence
 from attlas.site.claim_lists import loose_claims
+from attlas.site.content import SIZES
 from attlas.site.erratum_lines import lines_of
 from attlas.site.links import Links
 from attlas.site.tables import witness_html
@@ -136,6 +137,7 @@ def environment_of_templates() -> Environment:
         "ranked": ranked,
         "published": published_sentence,
         "count": lambda value: f"{value:,}".replace(",", "\N{NARROW NO-BREAK SPACE}"),
+        "sized": lambda scale: Markup(SIZES.get(scale, scale)),
         "percent": lambda share: f"{100 * min(max(share, 0.0), 1.0):.4g}",
     }
     environment.globals |= {
