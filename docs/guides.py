@@ -6,6 +6,7 @@ rendering where the records deny a sentence.
 """
 
 import json
+import math
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ import xarray as xr
 from jinja2 import Environment, StrictUndefined
 
 import attlas as at
+from attlas.display.numbers import plain_number
 from attlas.experiments.experiment import Draw, Experiment
 from attlas.experiments.find import one_named
 from attlas.experiments.panels import Plot
@@ -22,6 +24,8 @@ from attlas.experiments.panels import Plot
 DOCS = Path(__file__).parent
 TEMPLATES, PAGES = DOCS / "guides", DOCS / "choose"
 RESULTS = DOCS.parent / "benchmarks" / "results"
+AUDIT = DOCS / "example_audit.json"
+"""What `docs/example_audit.py` keeps of an audit."""
 NAMES = tuple(sorted(file.stem for file in TEMPLATES.glob("*.md")))
 Load = Callable[[str], xr.Dataset]
 """The records of an experiment, by its name."""
@@ -52,7 +56,7 @@ class Records:
 
     def functions(self) -> dict[str, Callable[..., Any]]:
         """The functions that a template may call."""
-        names = ("answer", "row", "value", "need", "benchmark")
+        names = ("answer", "row", "value", "need", "benchmark", "seconds", "audited")
         return {name: getattr(self, name) for name in names}
 
     def answer(self, name: str) -> str:
@@ -85,7 +89,16 @@ class Records:
 
     def benchmark(self, name: str) -> Any:
         """The cases of a file of results."""
-        return json.loads((RESULTS / f"{name}.json").read_text(encoding="utf-8"))["cases"]
+        return cases_of(name)
+
+    def seconds(self, case: str) -> str:
+        """The time by the clock of one case of the audit's benchmark."""
+        (timed,) = (each for each in cases_of("audit_speed") if each["name"] == case)
+        return plain_number(timed["seconds"], 2)
+
+    def audited(self) -> Any:
+        """The example of an audit."""
+        return json.loads(AUDIT.read_text(encoding="utf-8"))
 
     def _of(self, name: str) -> xr.Dataset:
         if name not in self._data:
@@ -111,6 +124,31 @@ def _captions(draw: Draw, data: xr.Dataset, figure: str) -> list[Mapping[str, An
     return [drawn.values or {}] if drawn.title == figure else []
 
 
+def cases_of(benchmark: str) -> Any:
+    """The cases of a file of results."""
+    return json.loads((RESULTS / f"{benchmark}.json").read_text(encoding="utf-8"))["cases"]
+
+
+def thousandths(value: float) -> str:
+    """A number in thousandths, to a tenth of one.
+
+    Examples:
+        >>> thousandths(0.04291), thousandths(-0.00004)
+        ('42.9', '0.0')
+    """
+    return f"{1000 * value:.1f}".replace("-0.0", "0.0")
+
+
+def samples(number: float) -> str:
+    """A number of samples as a power of ten.
+
+    Examples:
+        >>> samples(2.9e6)
+        '$10^{6.5}$'
+    """
+    return f"$10^{{{math.log10(number):.1f}}}$"
+
+
 def rendered(records: Records) -> str:
     """The page of the guide of some records.
 
@@ -125,6 +163,8 @@ def rendered(records: Records) -> str:
         extensions=["jinja2.ext.do"],
     )
     environment.globals |= records.functions()
+    environment.filters |= {"thousandths": thousandths, "samples": samples}
+    environment.filters["thousands"] = "{:,}".format
     text = (TEMPLATES / f"{records.guide}.md").read_text(encoding="utf-8")
     return environment.from_string(text).render()
 

@@ -15,6 +15,10 @@ CLICKS = {
         "Choose p for the geometry",
     ),
     "do more heads help": (["Do more heads help?"], "more heads did not help"),
+    "which heads of my model can go": (
+        ["What do the heads of my model do, and which can go?"],
+        "could be removed together",
+    ),
     "why is every bound vacuous": (
         ["Which bound is non-vacuous?", "Why is every bound vacuous?"],
         "A norm-based bound on the gap is",
@@ -33,6 +37,7 @@ CLICKS = {
 SEARCHES = {
     "which p should I choose": "choose/exponent.html",
     "do more heads help": "choose/heads.html",
+    "audit my model": "choose/audit.html",
     "why is every bound vacuous": "choose/bound.html",
     "what is a tangent-kernel margin": "glossary.html",
     "is Theorem 4.2 of gu2024 right": "papers/gu2024exploring.html",
