@@ -193,6 +193,19 @@ def test_a_question_is_answered_within_three_clicks(page, question):
     assert answer in page.run("return document.querySelector('main').innerText")
 
 
+def test_an_address_of_a_claim_opens_its_fold(chromium, front, atlas):
+    (paper,) = [paper for paper in atlas.papers if paper.key == "trauger2023sequence"]
+    chromium.open(front.with_suffix("") / f"paper-{paper.key}.html")
+    shown = "return document.getElementById(arguments[0]).checkVisibility()"
+    first, last = paper.claims[0].anchor, paper.claims[-1].anchor
+    assert [chromium.run(shown, name) for name in (first, last)] == [False, False]
+    chromium.run("location.hash = arguments[0]", last)
+    chromium.settle()
+    assert arrived(chromium)[0]
+    assert [chromium.run(shown, name) for name in (first, last)] == [False, True]
+    assert chromium.messages() == []
+
+
 def test_keys_go_through_the_results_and_back(page):
     ask(page, "mirror descent")
     focus = "return document.activeElement.id || document.activeElement.innerText"

@@ -148,6 +148,7 @@ def environment_of_templates() -> Environment:
         "glossed": _Unmarked(),
         "theorems": {},
         "article_of": lambda paper: None,
+        "folds_of": lambda paper: (),
         "one_token": "",
         "lines_of": lines_of,
         "all_terms": (),

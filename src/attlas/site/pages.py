@@ -13,6 +13,7 @@ from attlas.site.article import Article, article_of, has_shared_article, shared_
 from attlas.site.blocks import inline
 from attlas.site.bundle import bundle, modules
 from attlas.site.claim_entry import MARKS, ClaimEntry
+from attlas.site.claim_folds import Fold, claim_folds
 from attlas.site.content import Atlas, PaperEntry
 from attlas.site.coverage_page import COVERAGE
 from attlas.site.explorer.page import palette_style, render_explorer
@@ -149,6 +150,11 @@ class _Book:
         theorems = {theorem.name: theorem for theorem in self.theorems[paper.key]}
         return article_of(paper, theorems, links)
 
+    def _folds(self, paper: PaperEntry) -> tuple[Fold, ...]:
+        """The claims of a paper in folds; none where there would be one."""
+        folds = claim_folds(paper.claims, self.theorems[paper.key])
+        return folds if len(folds) > 1 else ()
+
     def _shared(self, links: Links) -> dict[str, object]:
         """What the templates of all pages use."""
         has_article = links.pages and has_shared_article(self.atlas)
@@ -158,6 +164,7 @@ class _Book:
             "theorems": self.theorems,
             "stated": _stated(links),
             "article_of": partial(self._article, links),
+            "folds_of": self._folds,
             "one_token": ONE_TOKEN if has_article else "",
             "glossed": Marker(),
         }

@@ -1,4 +1,5 @@
 /** The front page, and the atlas in one file. */
+import { startFolds } from "./folds.js";
 import { startKeys } from "./keys.js";
 import { startSearch } from "./search.js";
 import { startTerms } from "./terms.js";
@@ -6,3 +7,4 @@ import { startTerms } from "./terms.js";
 startSearch();
 startTerms();
 startKeys();
+startFolds();
