@@ -5,7 +5,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from attlas.norms.entrywise import batch_norm, entrywise_norm, vector_norm
+from attlas.norms.entrywise import entrywise_norm, vector_norm
+from attlas.solvers.certificate import row_norms
 
 
 @pytest.mark.parametrize("p", [1.0, 2.0, 3.0, float("inf")])
@@ -27,7 +28,7 @@ def test_the_three_norms_are_one_to_rounding_and_do_not_overflow(p):
     # Five sums of powers and a root: at most twenty roundings on each side.
     rtol = 20 * np.finfo(float).eps
     np.testing.assert_allclose(vector_norm(jnp.asarray(rows), p, axis=-1), whole, rtol=rtol)
-    np.testing.assert_allclose(batch_norm(rows, p), whole, rtol=rtol)
+    np.testing.assert_allclose(row_norms(rows, p), whole, rtol=rtol)
     np.testing.assert_allclose(whole[1], np.linalg.norm(rows[1], p), rtol=rtol)
 
 
@@ -36,7 +37,7 @@ def test_zero_has_norm_zero(p):
     rows = np.zeros((2, 3))
     assert entrywise_norm(jnp.asarray(rows), p) == 0
     assert vector_norm(jnp.asarray(rows), p, axis=-1).tolist() == [0, 0]
-    assert batch_norm(rows, p).tolist() == [0, 0]
+    assert row_norms(rows, p).tolist() == [0, 0]
 
 
 @pytest.mark.parametrize("p", [1.5, 3.0, 4.0])
@@ -44,7 +45,7 @@ def test_norms_of_entries_some_of_which_are_zero(p):
     rows = np.array([[0.0, 3.0, -1.0], [2.0, 0.0, 0.5]])
     expected = [sum(abs(x) ** p for x in row) ** (1 / p) for row in rows.tolist()]
     np.testing.assert_allclose(vector_norm(jnp.asarray(rows), p, axis=-1), expected, rtol=1e-14)
-    np.testing.assert_allclose(batch_norm(rows, p), expected, rtol=1e-14)
+    np.testing.assert_allclose(row_norms(rows, p), expected, rtol=1e-14)
     whole = sum(value**p for value in expected) ** (1 / p)
     np.testing.assert_allclose(entrywise_norm(rows, p), whole, rtol=1e-14)
 

@@ -140,6 +140,9 @@ def test_pivots_give_the_least_norm_and_what_they_leave_goes_to_the_interior_poi
         (1.2, (14, 7), [0.5, 1e-12], ["pivots", "newton from pivots at w"]),
         (3.0, (14, 7), [0.5, 1e-12], ["pivots", "newton from pivots at w"]),
         (3.0, (2000, 7000), [0.5, 1e-12], ["pivots", "newton from pivots at w"]),
+        (3.0, (14, 55), [1e-12, 0.0], ["pivots", "newton from pivots at w"]),
+        (3.0, (14, 56), [1e-12], ["rough", "newton from rough"]),
+        (2.0, (14, 56), [1e-12], ["pivots"]),
         (3.0, (14, 7), [np.inf, 0.0], ["pivots", "newton from pivots"]),
         (2.5, (15, 7), [0.5, 0.1], ["rough", "newton from rough", "set from rough"]),
         (2.5, (2001, 7000), [1e-12], ["rough", "newton from rough"]),
@@ -168,9 +171,9 @@ def test_which_method_takes_a_large_problem(monkeypatch, p, size, gaps, calls):
 
 @pytest.mark.parametrize(
     ("p", "options"),
-    [(1.5, (1.5, 1e-3)), (2.0, (2.0, 1e-3)), (2.1, (2.1, 3e-2)), (np.inf, (2.0, 1e-3))],
+    [(1.5, (1.5, 1e-2)), (3.0, (3.0, 1e-2)), (3.1, (3.1, 3e-2)), (np.inf, (2.0, 1e-2))],
 )
-def test_the_rough_start_is_nearer_where_steps_are_few(monkeypatch, p, options):
+def test_the_rough_start_is_nearer_where_newton_steps_follow(monkeypatch, p, options):
     monkeypatch.setattr(engine, "dual_descent", lambda rows, *rest: np.array(rest))
     found = engine._rough_start(VectorRows(np.ones((1, 1, 1))), p, 9)
     assert found.tolist() == [*options, 180]

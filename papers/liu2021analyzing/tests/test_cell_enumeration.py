@@ -9,8 +9,10 @@ from scipy.optimize import linprog
 from attlas.core.solution import Result
 from liu2021analyzing.library.measures import cell_enumeration
 from liu2021analyzing.library.measures.cell_enumeration import (
+    _beside_vertices,
     _complement,
     _different,
+    _witnesses,
     enumerate_cells,
 )
 from liu2021analyzing.library.measures.linear_regions import count_cells
@@ -41,6 +43,28 @@ def test_cells_are_the_feasible_sign_vectors(n, s, central):
     b = np.zeros(n) if central else draw.standard_normal(n)
     found = enumerate_cells(W, b).unwrap()
     assert {tuple(row) for row in found.signs.tolist()} == feasible_signs(W, b)
+
+
+@pytest.mark.parametrize(("n", "s"), [(1, 1), (3, 3), (7, 1), (9, 2), (8, 4)])
+def test_cells_around_all_vertices_are_those_of_hyperplanes_added_one_by_one(n, s, monkeypatch):
+    draw = np.random.default_rng(n * s)
+    W, b = draw.standard_normal((n, s)), draw.standard_normal(n)
+    unit, at = W / np.linalg.norm(W, axis=1)[:, None], b / np.linalg.norm(W, axis=1)
+    sides = [{tuple(row) for row in np.sign(x @ unit.T + at)} for x in (
+        _beside_vertices(unit, at), _witnesses(unit, at),
+    )]  # fmt: skip
+    assert sides[0] == sides[1]
+    assert len(sides[0]) == len(_beside_vertices(unit, at)) == count_cells(W, b)
+    # Vertex by vertex in place of all at once.
+    whole = _beside_vertices(unit, at)
+    monkeypatch.setattr(cell_enumeration, "_BYTES", 1)
+    np.testing.assert_allclose(_beside_vertices(unit, at), whole, rtol=1e-9)
+
+
+def test_vertices_that_are_singular_to_rounding_give_way_to_hyperplanes_one_by_one():
+    W, b = np.array([[1.0, 1.0], [1.0, 1.0 + 2.3e-16], [1.0, -1.0]]), np.array([0.0, 1.0, 0.0])
+    assert count_cells(W, b) == 7
+    assert len(enumerate_cells(W, b).value.points) >= 6
 
 
 def test_degenerate_arrangements_are_enumerated():
@@ -152,5 +176,5 @@ def test_points_that_miss_a_cell_are_noticed(monkeypatch):
     W, b = np.array([[2.0, 0.0], [0.0, 1.0]]), np.array([1.0, 0.5])
     for last, code in ((-3.0, Result.CONVERGED), (3.0, Result.PRECISION)):
         points = np.array([[1.0, 2], [1, -2], [-1, 2], [last, -2]])
-        monkeypatch.setattr(cell_enumeration, "_witnesses", lambda *_, points=points: points)
+        monkeypatch.setattr(cell_enumeration, "_points", lambda *_, points=points: points)
         assert int(enumerate_cells(W, b).result) == code

@@ -2,11 +2,10 @@ r"""Entrywise l_p norms and their duals.
 
 Throughout, ||W||_{p,p} = (sum_ij |W_ij|^p)^{1/p} is the entrywise norm of an array of any
 shape, and q = p / (p - 1) is the dual exponent of p. All entries at once, with p traced:
-`entrywise_norm`; along an axis: `vector_norm`; rows on the host: `batch_norm`.
+`entrywise_norm`; along an axis: `vector_norm`.
 """
 
 import jax.numpy as jnp
-import numpy as np
 from jaxtyping import Array, Float
 
 from attlas.core.argument_validation import validate_record_arguments
@@ -119,31 +118,3 @@ def vector_norm(array: Array, p: float | int, axis: int) -> Array:
         safe = jnp.where(total > 0, total, 1)
         root = jnp.sqrt(safe) if p == 2 else safe ** (1 / p)
     return jnp.where(jnp.squeeze(usable, axis), outcome * root, outcome)
-
-
-@validate_record_arguments
-def batch_norm(array: np.ndarray, p: float) -> np.ndarray:
-    """Row-wise l_p norm of [b, D] without overflow, for solvers that run on the host.
-
-    Args:
-        p: exponent, 1 <= p <= inf.
-
-    Raises:
-        UserError: if p is below 1 or NaN, or the array has another number of axes.
-
-    Examples:
-        >>> batch_norm(np.array([[3.0, -4.0], [0.0, 0.0]]), 2.0).tolist()
-        [5.0, 0.0]
-    """
-    if not p >= 1:
-        raise UserError(f"exponent p = {p} gives no norm: choose p >= 1")
-    require_axes("b D", {"array": array.shape})
-    size = np.abs(array)
-    largest = size.max(axis=-1)
-    if p == np.inf:
-        return largest
-    unit = np.where(largest > 0, largest, 1.0)
-    ratio = size / unit[:, None]
-    if p == 2:
-        return largest * np.sqrt(np.einsum("bj,bj->b", ratio, ratio))
-    return largest * np.sum(ratio**p, axis=-1) ** (1 / p)

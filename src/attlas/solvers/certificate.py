@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.optimize import root_scalar
 
-from attlas.norms.entrywise import batch_norm, dual_exponent
+from attlas.norms.entrywise import dual_exponent
 from attlas.solvers.constraints import ConstraintOperator
 
 
@@ -47,6 +47,26 @@ def power_map(u: np.ndarray, exponent: float) -> np.ndarray:
     if exponent == 1:
         return u
     return np.copysign(np.abs(u) ** exponent, u)
+
+
+def row_norms(array: np.ndarray, p: float) -> np.ndarray:
+    """The l_p norm of each row of [b, D], without overflow.
+
+    Args:
+        p: exponent, 1 <= p <= inf.
+
+    Examples:
+        >>> row_norms(np.array([[3.0, -4.0], [0.0, 0.0]]), 2.0).tolist()
+        [5.0, 0.0]
+    """
+    size = np.abs(array)
+    largest = size.max(axis=-1)
+    if p == np.inf:
+        return largest
+    ratio = size / np.where(largest > 0, largest, 1.0)[:, None]
+    if p == 2:
+        return largest * np.sqrt(np.einsum("bj,bj->b", ratio, ratio))
+    return largest * np.sum(ratio**p, axis=-1) ** (1 / p)
 
 
 def certify(
@@ -89,9 +109,9 @@ def certificate_of(
     smallest = margins.min(axis=-1)
     usable = smallest > 0
     factor = np.where(usable, smallest, np.nan)[:, None]
-    norm = batch_norm(w, p)
+    norm = row_norms(w, p)
     upper = np.divide(norm, smallest, out=np.full(len(w), np.inf), where=usable)
-    length = batch_norm(pull, dual_exponent(p))
+    length = row_norms(pull, dual_exponent(p))
     total = dual.sum(axis=-1)
     lower = np.divide(total, length, out=np.zeros(len(w)), where=length > 0)
     gap = np.divide(upper - lower, lower, out=np.full(len(w), np.inf), where=usable & (lower > 0))

@@ -7,11 +7,11 @@ and one with A' a step, only until the multipliers point at the constraints that
 import numpy as np
 from scipy.optimize import Bounds, minimize
 
-from attlas.norms.entrywise import batch_norm, dual_exponent
-from attlas.solvers.certificate import certify, power_map
+from attlas.norms.entrywise import dual_exponent
+from attlas.solvers.certificate import certify, row_norms
 from attlas.solvers.constraints import ConstraintOperator
 
-_STEPS_BETWEEN_CERTIFICATES = 10
+_STEPS_BETWEEN_CERTIFICATES = 5
 
 
 def primal_point(pull: np.ndarray, p: float) -> np.ndarray:
@@ -29,9 +29,15 @@ def primal_point(pull: np.ndarray, p: float) -> np.ndarray:
         [[3.0, -4.0]]
     """
     q = dual_exponent(p)
-    norm = batch_norm(pull, q)[:, None]
-    unit = np.where(norm > 0, norm, 1.0)
-    return norm * power_map(pull / unit, q - 1)
+    size = np.abs(pull)
+    largest = size.max(axis=-1, keepdims=True)
+    ratio = size / np.where(largest > 0, largest, 1.0)
+    # One power serves the point and the norm, of which it is most of the cost.
+    power = ratio ** (q - 1)
+    total = np.einsum("bj,bj->b", power, ratio)[:, None]
+    # The norm is largest total^{1/q}, and the point norm sign(u) (|u| / norm)^{q-1}.
+    factor = largest * np.where(total > 0, total, 1.0) ** ((2 - q) / q)
+    return np.copysign(factor * power, pull)
 
 
 def dual_descent(rows: ConstraintOperator, p: float, target: float, max_steps: int) -> np.ndarray:
@@ -67,7 +73,7 @@ def dual_descent(rows: ConstraintOperator, p: float, target: float, max_steps: i
             if certify(rows, primal_point(rows.adjoint(l), p), l, p).gap[0] <= target:
                 raise StopIteration
 
-    pull = batch_norm(rows.adjoint(np.ones((1, m))), dual_exponent(p))[0]
+    pull = row_norms(rows.adjoint(np.ones((1, m))), dual_exponent(p))[0]
     level = m / max(pull, 1e-150) ** 2
     answer = minimize(
         objective,

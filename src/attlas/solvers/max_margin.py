@@ -31,13 +31,14 @@ from attlas.solvers.least_norm import least_norm_multipliers
 # The interior point aims below the tolerance: its last steps are quadratic and a gap g leaves
 # an error of order sqrt(g) in the point.
 _TARGET = 1e-12
-# Gap at which the first-order start hands over; above p = 2 its steps are many.
-_HANDOVER_SMOOTH, _HANDOVER_ROUGH = 1e-3, 3e-2
+# Gap at which the first-order start hands over, to Newton steps and to the interior point.
+_HANDOVER, _HANDOVER_ROUGH = 1e-2, 3e-2
 # Constraints up to which the whole problem is one dense interior-point system.
 _DIRECT_CONSTRAINTS = 160
 # Constraints up to which one Gram matrix of them all is formed, and how many for each variable:
-# with more the support cannot be guessed from it.
-_GRAM_CONSTRAINTS, _GRAM_PER_VARIABLE = 2000, 2
+# with more the support cannot be guessed from it. With as many variables for each constraint as
+# stand last, a few first-order steps at p itself start the Newton steps sooner.
+_GRAM_CONSTRAINTS, _GRAM_PER_VARIABLE, _WIDE = 2000, 2, 4
 # Exponents between which Newton steps from the support of p = 2 converge, and how many at most.
 _LEAST_NEWTON, _LARGEST_NEWTON, _NEWTON_STEPS = 1.2, 3.0, 20
 # Bytes of working arrays that a chunk of a batch may hold, to stay in cache.
@@ -193,7 +194,8 @@ def _large(rows: ConstraintOperator, p: float, max_steps: int) -> PathEnd:
             return end
         if end.gap[0] == np.inf and (infeasible := _without_solution(rows, end)) is not None:
             return infeasible
-    if newton and m <= min(_GRAM_PER_VARIABLE * size, _GRAM_CONSTRAINTS):
+    by_gram = m <= min(_GRAM_PER_VARIABLE * size, _GRAM_CONSTRAINTS)
+    if by_gram and (p == 2 or (newton and size < _WIDE * m)):
         end = _pivoted(rows)
         if p != 2:
             point = end.w if end.gap[0] < np.inf else None
@@ -245,7 +247,7 @@ def _solve_set(p: float, max_steps: int, rows: ConstraintOperator, start: np.nda
 
 def _rough_start(rows: ConstraintOperator, p: float, max_steps: int) -> np.ndarray:
     near = 2.0 if p == np.inf else p
-    handover = _HANDOVER_SMOOTH if near <= 2 else _HANDOVER_ROUGH
+    handover = _HANDOVER if near <= _LARGEST_NEWTON else _HANDOVER_ROUGH
     return dual_descent(rows, near, handover, 20 * max_steps)
 
 

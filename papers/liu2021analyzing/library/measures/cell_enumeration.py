@@ -1,11 +1,15 @@
 r"""The cells of a hyperplane arrangement themselves, each with a point inside it.
 
-No linear program is solved: the cells that a new hyperplane cuts are the cells of the older
-ones on it, an arrangement of one dimension less. Points are found in floating point and prove
-by their signs that their cells exist; the exact count of
+No linear program is solved. Where the count shows that the arrangement is simple (no more than s
+hyperplanes meet in a point, and every s do), each cell has a vertex, and the 2^s cells around every
+vertex are all of them. Else hyperplanes are added one by one: the cells that a new one cuts are the
+cells of the older ones on it, an arrangement of one dimension less. Points are found in floating
+point and prove by their signs that their cells exist; the exact count of
 `liu2021analyzing.library.measures.linear_regions` proves that none is missing.
 """
 
+import itertools
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -54,20 +58,63 @@ def enumerate_cells(W: Matrix, b: Vector | None = None, *, most: int = 10**6) ->
     normals, offsets = arrangement(W, b)
     cutting = np.any(normals != 0, axis=1)
     lengths = np.linalg.norm(normals[cutting], axis=1)
-    points = _witnesses(normals[cutting] / lengths[:, None], offsets[cutting] / lengths)
+    points = _points(normals[cutting] / lengths[:, None], offsets[cutting] / lengths, count)
     values = points @ normals.T + offsets[None, :]
     size = np.abs(points) @ np.abs(normals).T + np.abs(offsets)[None, :]
     rounding = (normals.shape[1] + 2) * np.finfo(float).eps * size
     ratio = np.abs(values[:, cutting]) / np.maximum(rounding[:, cutting], np.finfo(float).tiny)
     clearance = ratio.min(axis=1, initial=np.inf)
     signs = np.sign(values).astype(np.int8)
-    unlike = np.unique(signs[clearance > 1], axis=0).shape[0]
+    # A sign of 0 is that of a hyperplane without normal: it is 0 in every cell.
+    unlike = np.unique(np.packbits(signs[clearance > 1] > 0, axis=1), axis=0).shape[0]
     complete = unlike == count == points.shape[0]
     return Solution(
         Cells(signs, points),
         np.asarray((Result.CONVERGED if complete else Result.PRECISION).value),
         {"count": np.asarray(count), "clearance": np.asarray(clearance.min(initial=np.inf))},
     )
+
+
+_BYTES = 20_000_000
+"""Of the largest array that points beside vertices are computed with."""
+
+
+def _points(normals: np.ndarray, offsets: np.ndarray, count: int) -> np.ndarray:
+    """One point of each of `count` cells; normals are unit vectors."""
+    n, s = normals.shape
+    if n >= s and count == sum(math.comb(n, k) for k in range(s + 1)):
+        points = _beside_vertices(normals, offsets)
+        if len(points) == count:
+            return points
+    return _witnesses(normals, offsets)
+
+
+def _beside_vertices(normals: np.ndarray, offsets: np.ndarray) -> np.ndarray:
+    """One point of each cell of a simple arrangement, near one of the cell's vertices."""
+    n, s = normals.shape
+    sides = np.array(list(itertools.product((-1.0, 1.0), repeat=s)))
+    vertices = np.array(list(itertools.combinations(range(n), s)))
+    points: dict[bytes, np.ndarray] = {}
+    width = max(1, _BYTES // (8 * len(sides) * n))
+    for first in range(0, len(vertices), width):
+        meeting = vertices[first : first + width]
+        try:
+            inverse = np.linalg.inv(normals[meeting])
+        except np.linalg.LinAlgError:  # singular to rounding, though not exactly
+            return np.empty((0, s))
+        corners = -np.matmul(inverse, offsets[meeting][..., None])[..., 0]
+        values = np.abs(corners @ normals.T + offsets)
+        np.put_along_axis(values, meeting, np.inf, axis=1)
+        directions = sides @ inverse.transpose(0, 2, 1)
+        slopes = np.abs(directions @ normals.T)
+        # Half the way to the next hyperplane, and at most 1.
+        with np.errstate(divide="ignore"):
+            steps = np.min(values[:, None] / slopes, axis=2, initial=2.0) / 2
+        beside = (corners[:, None] + steps[..., None] * directions).reshape(-1, s)
+        signs = np.packbits(beside @ normals.T + offsets > 0, axis=1)
+        for key, point in zip(map(bytes, signs), beside, strict=True):
+            points.setdefault(key, point)
+    return np.stack(list(points.values()))
 
 
 def _witnesses(normals: np.ndarray, offsets: np.ndarray) -> np.ndarray:
