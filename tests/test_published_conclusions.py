@@ -181,8 +181,9 @@ _LANDSCAPE = partial(claims, "liu2021analyzing")
 PAPERS = {
     "attlas_bounds": {
         "are certified below guessing": Says("digit_patches", is_false("vacuous")),
-        "become non-vacuous for training in": Says("margin_ledger", is_false("vacuous")),
-        "they certify nothing": Says("tiny_adders", is_true("norms_vacuous")),
+        "certifies a small layer": Says("margin_ledger", is_false("vacuous")),
+        "stays above guessing": Says("measured_crossing", is_false("crosses")),
+        "norms certify nothing": Says("tiny_adders", is_true("norms_vacuous")),
         "no narrower limit has its level": claims("attlas_bounds", "exact-limits-attained"),
     },
     "deora2023optimization": {

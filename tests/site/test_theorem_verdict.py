@@ -47,6 +47,14 @@ def test_a_counterexample_is_named_by_the_class_of_its_erratum(kind, words):
     assert headline(theorem(wrong, entry("right", **PRINTED), kind=kind)) == words
 
 
+def test_a_step_of_a_recalled_proof_that_is_false_is_named_before_what_held():
+    step = entry("step", Outcome.VIOLATED, status=Status.SUSPECTED_ERRATUM, source=Text.RECALLED)
+    flaw = Erratum("toy", "Lemma 1", ErratumClass.INVALID_PROOF, "text", step.claim.name)
+    found = Theorem("toy", "Theorem 1", (entry("right"),), (), (), ((1, flaw),), (step,))
+    assert headline(found) == "A step of its proof, as we recall it, is false"
+    assert headline(replace(found, shown=())) == "No counterexample was found"
+
+
 def test_an_erratum_without_its_counterexample_refutes_nothing():
     right = entry("right", **PRINTED)
     assert headline(theorem(right, kind=ErratumClass.REFUTED)) == "No counterexample was found"

@@ -76,11 +76,24 @@ def test_what_was_not_read_in_the_paper_is_said_before_its_verdict(paper):
     ]  # fmt: skip
 
 
-def test_the_tightness_is_that_of_a_form_of_the_theorem_that_held(paper):
-    one, ten, _ = theorems_of(paper)
-    assert [(t.tightness[0].slug, t.tightness[1]) for t in (one, ten)] == [
-        ("one", 0.5), ("best", 0.75),
-    ]  # fmt: skip
+def test_the_tightness_is_that_of_the_loosest_bound_of_a_theorem_that_holds(paper):
+    sharper = entry("two", "Theorem 1, its second half", tightness=1.0)
+    one, ten, last = theorems_of(replace(paper, claims=(*paper.claims, sharper)))
+    assert one.tightness is not None
+    assert (one.tightness[0].slug, one.tightness[1]) == ("one", 0.5)
+    assert ten.tightness is None  # false as printed, whatever our own forms attain
+    assert last.tightness is None
+
+
+def test_an_erratum_elsewhere_that_affects_a_theorem_is_one_of_its_errata(paper, monkeypatch):
+    lemma = paper.claims[5].claim.name
+    step = Erratum("toy", "Lemma 1", ErratumClass.INVALID_PROOF, "B has no m.", lemma)
+    lines = {"Affected": "the proofs of Theorems 1 and 7.2."}
+    monkeypatch.setattr("attlas.site.theorems.lines_of", lambda paper, erratum: lines)
+    one, ten, _ = theorems_of(replace(paper, errata=(step,)))
+    assert one.errata == ((1, step),)
+    assert [shown.slug for shown in one.shown] == ["lemma"]
+    assert ten.errata == ()
 
 
 def test_what_it_asks_for_is_said_in_the_findings(paper):

@@ -108,18 +108,25 @@ def exponents(data: xr.Dataset) -> dict[str, object]:
     """Measured beside recalled exponents, for each size of the problems."""
     measured, printed, falls = (exponent(name)(data) for name in ("measured", "printed", "falls"))
     means = measured.mean("member"), printed.mean("member")
-    texts = []
-    for n in data.n.values:
-        pairs = zip(data.p.values, *(mean.sel(n=n).values for mean in means), strict=True)
-        shown = [
-            f"{a:.2f} instead of {b:.2f} at $p = {p:g}$" for p, a, b in pairs if np.isfinite(a)
-        ]
-        texts.append((n, ", ".join(shown)))
+    texts = [(n, powers(data.p.values, *(mean.sel(n=n).values for mean in means)))
+             for n in data.n.values]  # fmt: skip
     return {
         "high": f"{RANGES['flow'][1]:g}",
         "exponents": by_size(texts),
         "faster": bool(falls.min() > 1),
     }
+
+
+def powers(p: np.ndarray, measured: np.ndarray, recalled: np.ndarray) -> str:
+    """Powers of the norm that were measured, and those of the recalled rates, for each p."""
+    known = np.isfinite(measured)
+    if not known.any():
+        return ""
+    ours, theirs = (
+        ", ".join(f"{each:.2f}" for each in side[known]) for side in (measured, recalled)
+    )
+    places = ", ".join(f"{each:g}" for each in p[known])
+    return f"{ours} at $p = {places}$, beside {theirs} of the recalled rates"
 
 
 def local_slopes(row: xr.Dataset) -> list[str]:

@@ -49,3 +49,5 @@ def test_boundaries_belong_to_the_kind_that_the_arguments_name():
     found = Solution((arrays,), np.zeros(4), certificate)
     kinds = point_kinds(found, [5.0], tolerance=1e-8, ball=2.0, zero=0.1)
     assert kinds.tolist() == ["minimum", "origin", "minimum", "minimum"]
+    sharper = point_kinds(found, [5.0], tolerance=0.999e-8, ball=2.0, zero=0.1)
+    assert sharper.tolist() == ["not stationary", "origin", "minimum", "minimum"]

@@ -46,7 +46,13 @@ def headline(theorem: Theorem) -> str:
         >>> headline(Theorem("a", "Theorem 1", (), (), ()))
         'Not run'
     """
-    kinds = {erratum.kind for _, erratum in theorem.errata if _is_shown(theorem, erratum.claim)}
+    shown = {
+        entry.claim.name: entry.suspected
+        for entry in (*theorem.claims, *theorem.shown)
+        if entry.outcome is Outcome.VIOLATED and not entry.unexpected
+    }
+    kinds = {erratum.kind for _, erratum in theorem.errata if shown.get(erratum.claim) is False}
+    suspected = {e.kind for _, e in theorem.errata if shown.get(e.claim)}
     counted = [evidence_level(entry.report) for entry in theorem.stated]
     for kind, words in (
         (ErratumClass.REFUTED, "False as printed"),
@@ -56,20 +62,14 @@ def headline(theorem: Theorem) -> str:
             return words
     if EvidenceLevel.COUNTEREXAMPLE in counted:
         return "A part of it is false"
+    if ErratumClass.INVALID_PROOF in suspected:
+        return "A step of its proof, as we recall it, is false"
     if EvidenceLevel.HELD in counted:
         return "No counterexample was found"
     if any(entry.outcome is Outcome.NOT_APPLICABLE for entry in theorem.stated):
         return "Not tested as stated: no instance that we can compute meets its conditions"
     ours = [evidence_level(entry.report) for entry in theorem.ours]
     return "Our own version holds on every instance" if EvidenceLevel.HELD in ours else "Not run"
-
-
-def _is_shown(theorem: Theorem, claim: str) -> bool:
-    """Whether a claim on the theorem shows an erratum by a counterexample."""
-    return any(
-        entry.claim.name == claim and entry.outcome is Outcome.VIOLATED and not entry.unexpected
-        for entry in theorem.claims
-    )
 
 
 def sentences(theorem: Theorem) -> tuple[str, ...]:
@@ -108,7 +108,9 @@ def _best(form: Sequence[ClaimEntry]) -> Strength | None:
 
 
 def room(theorem: Theorem) -> str:
-    """How much smaller the bound can be at most, from the closest instance; empty without one.
+    """How much smaller the loosest bound can be at most, from its closest instance.
+
+    Empty where the theorem is false as stated, or has no inequality of its own.
 
     Examples:
         >>> room(Theorem("a", "Theorem 1", (), (), ()))
@@ -118,11 +120,11 @@ def room(theorem: Theorem) -> str:
         return ""
     ratio = theorem.tightness[1]
     if ratio >= _ATTAINED:
-        return "None: an instance reaches the bound, so that no smaller constant is true."
+        return "None: instances reach each of its bounds, so that no smaller constant is true."
     if ratio <= 0:
-        return "Unknown: on every instance the left side is 0 or less."
+        return "Unknown: on every instance the left side of the loosest bound is 0 or less."
     share = plain_number(100 * ratio, 2)
     return (
-        f"At most a factor of {plain_number(1 / ratio, 2)}: on the closest instance the left side "
-        f"is {share} % of the right side."
+        f"At most a factor of {plain_number(1 / ratio, 2)}: on the closest instance of the loosest "
+        f"bound the left side is {share} % of the right side."
     )

@@ -4,12 +4,13 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from attlas.claims.claim import Erratum, ErratumClass, Status
+from attlas.claims.claim import Erratum, ErratumClass
 from attlas.claims.strength import best_ratio
 from attlas.claims.verdict import Provenance
 from attlas.site.claim_entry import ClaimEntry, ClaimGroup, claim_groups
 from attlas.site.content import PaperEntry
-from attlas.site.evidence_level import EvidenceLevel, evidence_level, sentence
+from attlas.site.erratum_lines import lines_of
+from attlas.site.evidence_level import EvidenceLevel, sentence
 from attlas.site.finding import Finding
 from attlas.site.grounds import folders_of
 from attlas.site.links import anchor
@@ -34,8 +35,9 @@ class Theorem:
         stated: claims on the paper's own statement, as printed, recalled or reconstructed.
         ours: claims on a corrected or sharpened form, and on the theorem itself.
         requirements: findings on the theorem's assumptions in practice.
-        errata: errata of the paper that name the theorem or are shown by one of its claims, with
-            their places in the paper's list; the gravest comes first.
+        errata: errata of the paper that name the theorem, are shown by one of its claims or say
+            that it is affected, with their places in the paper's list; the gravest comes first.
+        shown: claims of the paper that are named by its errata.
         text: its statement, None if nobody has written it.
     """
 
@@ -45,6 +47,7 @@ class Theorem:
     ours: tuple[ClaimEntry, ...]
     requirements: tuple[Finding, ...]
     errata: tuple[tuple[int, Erratum], ...] = ()
+    shown: tuple[ClaimEntry, ...] = ()
     text: TheoremText | None = None
 
     @property
@@ -68,24 +71,21 @@ class Theorem:
 
     @property
     def tightness(self) -> tuple[ClaimEntry, float] | None:
-        """The held claim that came closest to equality, with its ratio.
+        """The loosest claim on the paper's own statement, with its ratio nearest to equality.
 
-        Claims are compared within one provenance: the first of `Provenance` with such a claim.
-        Identities, which leave no room, and steps of proofs are not compared.
+        None where a claim on the statement has a counterexample, and without such inequalities:
+        identities leave no room, and steps of proofs and our own forms are not the theorem.
         """
-        repaired = [entry for entry in self.ours if entry.claim.status is not Status.NEW]
-        stated = [group.claims for group in claim_groups(self.stated)]
-        for group in (*stated, repaired, self.ours):
-            candidates = [
-                (entry, ratio)
-                for entry in group
-                if not entry.claim.kind.rule.equality and "proof" not in entry.claim.locator
-                if entry.report and evidence_level(entry.report) is EvidenceLevel.HELD
-                if (ratio := best_ratio(entry.report)) is not None
-            ]
-            if candidates:
-                return max(candidates, key=lambda pair: pair[1])
-        return None
+        if any(entry.level is EvidenceLevel.COUNTEREXAMPLE for entry in self.stated):
+            return None
+        candidates = [
+            (entry, ratio)
+            for entry in self.stated
+            if not entry.claim.kind.rule.equality and "proof" not in entry.claim.locator
+            if entry.report and entry.level is EvidenceLevel.HELD
+            if (ratio := best_ratio(entry.report)) is not None
+        ]
+        return min(candidates, key=lambda pair: pair[1], default=None)
 
     @property
     def assumptions(self) -> tuple[str, ...]:
@@ -104,6 +104,7 @@ def theorems_of(paper: PaperEntry) -> tuple[Theorem, ...]:
     requirements = [
         f for section in paper.findings if section.title == REQUIREMENTS for f in section.findings
     ]
+    errata = {name: _errata(paper, name, entries) for name, entries in groups.items()}
     return tuple(
         Theorem(
             paper=paper.key,
@@ -113,7 +114,8 @@ def theorems_of(paper: PaperEntry) -> tuple[Theorem, ...]:
             requirements=tuple(
                 finding for finding in requirements if _is_about(finding, name, entries)
             ),
-            errata=_errata(paper, name, entries),
+            errata=errata[name],
+            shown=_showing(paper, errata[name]),
             text=texts.get(name),
         )
         for name, entries in sorted(groups.items(), key=lambda group: _order(group[0]))
@@ -127,8 +129,16 @@ def _errata(
     return tuple(
         (place, erratum)
         for place, erratum in ranked(paper.errata)
-        if name in _mentioned(erratum.locator) or erratum.claim in stated
+        if name in _mentioned(erratum.locator)
+        or erratum.claim in stated
+        or name in _mentioned(lines_of(paper, erratum).get("Affected", ""))
     )
+
+
+def _showing(paper: PaperEntry, errata: Sequence[tuple[int, Erratum]]) -> tuple[ClaimEntry, ...]:
+    """The claims that the errata name."""
+    named = {erratum.claim for _, erratum in errata if erratum.claim}
+    return tuple(entry for entry in paper.claims if entry.claim.name in named)
 
 
 def gravity(erratum: Erratum) -> int:
