@@ -222,6 +222,7 @@ def equal_tokens():
     controls=[
         Control("heads, step size and bound as printed", constants="printed"),
         Control("a hundredth of the bound", share=0.01),
+        Control("1.2 times the bound", share=1.2),
     ],
     count=1,
     roundings=ROUNDINGS * _STEPS,

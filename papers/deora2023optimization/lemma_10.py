@@ -134,7 +134,7 @@ def on_runs(constants):
 
 _CONTROLS = (
     Control("1 in place of the factor", factor=1.0),
-    Control("a step 100 times longer", faster=100.0),
+    Control("a step 40 times longer", faster=40.0),
 )
 
 

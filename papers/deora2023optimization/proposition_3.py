@@ -113,7 +113,7 @@ def _mass(mix: Mixture, gamma, share=1.0) -> Sides:
     Source.FOUND,
     assumptions=[_BELOW_THE_ODDS],
     controls=[
-        Control(r"$\Gamma$ times 0.3", factor=0.3),
+        Control(r"half of $\Gamma$", factor=0.5),
         Control(r"$\epsilon / 10$ in place of $\epsilon$", share=0.1),
     ],
     proof_step=ProofStep(_CHAIN, 2),
@@ -134,7 +134,7 @@ def proposition_3_attention(*, factor=1.0, share=1.0, **instance):
 
 @on_masses(
     "Proposition 3, equation (10), with the best gap",
-    controls=[Control(r"$\Gamma$ times 0.7", factor=0.7)],
+    controls=[Control(r"$\Gamma$ times 0.85", factor=0.85)],
     status=Status.SHARPENED,
 )
 def proposition_3_attention_sharp(*, factor=1.0, **instance):

@@ -85,9 +85,10 @@ def two_heads():
     controls=[
         Control("the first head alone", heads=1),
         Control("equal heads, which are one", turned=0.0),
+        Control("an eighth in place of a tenth", level=0.125),
     ],
 )
-def two_heads_succeed(U, W, mu, *, heads=2, turned=1.0):
+def two_heads_succeed(U, W, mu, *, heads=2, turned=1.0, level=0.1):
     r"""$$\exists\, U, W \in R^2: \quad \min_i y_i \widetilde\Phi(X_i) > \tfrac{1}{10} \qquad
     (\mu = 3)$$
 
@@ -95,4 +96,6 @@ def two_heads_succeed(U, W, mu, *, heads=2, turned=1.0):
     question with which the paper ends: they need several heads.
     """
     margins = _margins(U[:heads], turned * W[:heads], mu)
-    return Sides(0.1 * jnp.ones_like(mu), jnp.min(margins), magnitude=4 * jnp.sum(jnp.abs(U)) * mu)
+    return Sides(
+        level * jnp.ones_like(mu), jnp.min(margins), magnitude=4 * jnp.sum(jnp.abs(U)) * mu
+    )

@@ -30,9 +30,7 @@ _CHAIN = "Theorem 1"
 GENERAL = Runs(n=3, T=3)
 SHORT_TOKENS = Runs(T=4, low=0.1, high=0.5, constants="sharp")
 INFORMATIVE = Runs(groups=1, d=1, longest=10_500, informative=1.0)
-_TOO_FAST = Control(
-    "a step size 10,000 times the certified one", sample=source(GENERAL, faster=1e4)
-)
+_TOO_FAST = Control("a step size 500 times the certified one", sample=source(GENERAL, faster=500.0))
 _CONDITIONS = (
     enough_heads("printed"),
     small_step("printed"),
@@ -264,7 +262,7 @@ def theorem_1_sharp(average, *, share=1.0, **run):
 @sharpened(
     "Theorem 1, (4), and Lemma 10, sharpened",
     controls=[
-        Control("a step size 1,000 times the certified one", sample=source(_SHARP, faster=1e3)),
+        Control("a step size 60 times the certified one", sample=source(_SHARP, faster=60.0)),
         Control("1 in place of both factors", factor=1.0),
     ],
     evaluations=1728,

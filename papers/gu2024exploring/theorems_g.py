@@ -52,7 +52,7 @@ def best_in_balls(rng, count):
     alike=True,
     count=COUNT,
     roundings=2**12,
-    controls=[Control("a hundredth of $A$", c_1=0.01), Control("$f_H = f_*/2$", half=True)],
+    controls=[Control("a 25th of $A$", c_1=0.04), Control("$f_H = f_*/2$", half=True)],
 )
 def theorem_g_3(errors, d, R_H, size, *, c_1=1.0, half=False):
     r"""$$\exists f_H:\ \|f_H\|_{\mathcal H}^2 \le d R_H,\quad E\|f_H - f_*\|^2 \le d A^2(R_H),\quad

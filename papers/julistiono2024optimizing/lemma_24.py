@@ -129,7 +129,7 @@ def lemma_24(X, y, z, v, W, p, mixture, *, factor=1.0):
     status=Status.CORRECTED,
     sample=on_trajectory,
     controls=[
-        Control("a step 1000 times larger", factor=1e3),
+        Control("a step ten times larger", factor=10.0),
         Control("the whole first-order decrease in place of half of it", share=1.0),
     ],
 )

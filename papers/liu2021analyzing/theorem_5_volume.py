@@ -58,6 +58,7 @@ def _measured(rng, k):
         "M": M,
         "here": centre,
         "there": log_volume(alpha, keys[2], longest=longest),
+        "nearer": log_volume(alpha / 2, keys[2], longest=longest),
         "inside": log_volume(1.0, keys[1], balls=balls),
         "both": balls_volume,
         # The same directions at another point of the orbit; a power of two scales exactly.
@@ -73,18 +74,23 @@ def _measured(rng, k):
     sample=volumes,
     count=32,
     roundings=ROUNDINGS,
-    controls=[Control("within balls of twice the layers' norms", balls=True)],
+    controls=[
+        Control("within balls of twice the layers' norms", balls=True),
+        Control(r"half of $\alpha$, seen from where the volume is a quarter", half=True),
+    ],
 )
-def theorem_5_volume(M, there, inside, *, balls=False):
+def theorem_5_volume(M, there, nearer, inside, *, balls=False, half=False):
     r"""$$\forall M\ \exists \alpha: \quad M \le \mathrm{vol} \{ \theta' \in
     C(L, \theta, \epsilon) : \mathrm{seen\ from\ } T_\alpha(\theta) \}$$
 
-    In logarithms. $M$ is up to $10^6$ times the volume of the two balls; the volume is that of the
-    rays of a tenth on which the risk stays within $\epsilon$, a part of the connected set, by 256
-    fresh directions in 6 dimensions. The set holds the whole orbit and $T_\alpha$ maps it onto
+    The quotient of $M$ and the volume is compared with 1. $M$ is up to $10^6$ times the volume of
+    the two balls; the volume is that of the rays of a tenth on which the risk stays within
+    $\epsilon$, a part of the connected set, by 256 fresh directions in 6 dimensions. The set holds
+    the whole orbit and $T_\alpha$ maps it onto
     itself, so its volume is 0 or infinite wherever the determinant is not 1.
     """
-    return M, inside if balls else there
+    volume = nearer if half else inside if balls else there
+    return jnp.exp(M - volume), jnp.ones_like(M)
 
 
 @identity(

@@ -101,41 +101,6 @@ def test_where_both_sides_vanish_the_control_gives_the_size():
     assert 0 < report.detection[0] < 1e-12
 
 
-def test_the_nearest_control_is_the_one_of_the_component_where_it_is_farthest():
-    both = Control("both", first=0.01, second=0.5)
-    controls = [Control("first", first=0.25), Control("second", second=0.125), both]
-
-    @inequality(sample=numbers, controls=controls)
-    def pair(t, *, first=1.0, second=1.0):
-        r"""$$t \le 2, \; t \le 4$$"""
-        return jnp.stack([t, t]), jnp.stack([2.0 * first, 4.0 * second])
-
-    report = check(pair)
-    # At the first component 4 and 100 times the ratio, at the second 8: 2 does not violate it.
-    np.testing.assert_allclose(report.nearest, report.verdict.witness["t"] / 0.5, rtol=1e-9)
-    assert not report.remote
-    far = inequality(sample=numbers, controls=[both])(pair.function)
-    np.testing.assert_allclose(check(far).nearest, report.verdict.witness["t"] / 0.02, rtol=1e-9)
-    assert check(far).remote
-
-
-def test_the_distance_of_negative_sides_is_the_inverse_ratio_and_signs_that_differ_are_infinite():
-    @inequality(sample=numbers, controls=[Control("four times", factor=4.0)])
-    def below(t, *, factor=1.0):
-        r"""$$-t \le -1$$"""
-        return -t, -factor * jnp.ones_like(t)
-
-    least = check(below).verdict.witness["t"]
-    np.testing.assert_allclose(check(below).nearest, 4 / least, rtol=0.1)
-
-    @inequality(sample=numbers, controls=[Control("negative", factor=-1.0)])
-    def positive(t, *, factor=1.0):
-        r"""$$t \le 2$$"""
-        return t, 2 * factor
-
-    assert check(positive).nearest == np.inf
-
-
 def test_a_sign_states_no_constant_and_has_no_level():
     @inequality(sample=numbers, controls=[Control("shifted", shift=1.5)])
     def positive(t, *, shift=0.0):

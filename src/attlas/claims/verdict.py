@@ -229,6 +229,7 @@ class CheckReport:
         faults: what is wrong with the claim itself, whatever its outcome.
         nearest: factor by which the nearest control exceeds its bound, in the component whose
             nearest control is farthest; None for kinds without a ratio and for errata.
+        far: controls that change the constant alone, and exceed their bound `FARTHEST` times.
         near: controls and counts within 5 % of their limit, by `attlas.verify.clearance`.
         statement: LaTeX of the claim, where the report was made by a check of it.
         source: sha256 of the sources that define the claim, as they were when it was checked.
@@ -250,6 +251,7 @@ class CheckReport:
     source: str = field(default="", compare=False)
     exponents: Mapping[str, float | None] = field(default_factory=dict)
     nearest: float | None = None
+    far: tuple[str, ...] = ()
     near: tuple[str, ...] = ()
     provenance: Provenance | None = field(default=None, compare=False)
     shrunk: "ShrunkWitness | None" = field(default=None, compare=False)

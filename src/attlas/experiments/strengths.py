@@ -18,7 +18,7 @@ from attlas.experiments.published import origin
 from attlas.experiments.published_verdicts import write_verdicts
 from attlas.experiments.store import PUBLISHED, Store
 from attlas.experiments.text_file import write_text_file
-from attlas.experiments.verdicts import is_current, read_reports
+from attlas.experiments.verdicts import is_current, number_text, read_reports
 from attlas.verify.registry import find_claims
 
 STRENGTHS = "strengths.json"
@@ -52,7 +52,8 @@ def publish_strengths(results: Path | str, folder: Path | str = PUBLISHED) -> Pa
             "strength": current[claim.name].strength,
             "ratio": current[claim.name].ratio,
             "attacked": current[claim.name].challenge is not None,
-            "remote": current[claim.name].remote,
+            "nearest": number_text(current[claim.name].nearest),
+            "far": list(current[claim.name].far),
         }
         for claim in claims
     }
@@ -64,7 +65,11 @@ def publish_strengths(results: Path | str, folder: Path | str = PUBLISHED) -> Pa
 
 
 def published_strengths(folder: Path | str = PUBLISHED) -> Mapping[str, Mapping[str, Any]]:
-    """The published entries by claim, with `provenance`, `outcome`, `strength` and `ratio`."""
+    """The published entries by claim.
+
+    They have `provenance`, `outcome`, `strength`, `ratio`, `attacked`, `nearest` (by which factor
+    the nearest control exceeds its bound) and `far` (controls that are needlessly far from it).
+    """
     text = (Store(folder).root / STRENGTHS).read_text(encoding="utf-8")
     return json.loads(text)["claims"]
 

@@ -45,6 +45,7 @@ def report_document(report: CheckReport) -> dict[str, Any]:
         "strength": report.strength,
         "ratio": number_text(report.ratio),
         "nearest": number_text(report.nearest),
+        "far": list(report.far),
         "controls": [
             {
                 "description": control.description,
@@ -334,6 +335,7 @@ def report_of(
         source=document["metadata"].get("source", {}).get("sha256", ""),
         exponents={k: v if v is None else float(v) for k, v in stored.get("exponents", {}).items()},
         nearest=_optional(stored.get("nearest")),
+        far=tuple(stored.get("far", ())),
         near=tuple(stored.get("near", ())),
         provenance=Provenance(stored["provenance"]) if stored.get("provenance") else None,
     )

@@ -29,10 +29,10 @@ from attlas.verify.evidence import (
     faults,
     gather,
     instance_at,
-    nearest_control,
     unattained,
     uncontrolled,
 )
+from attlas.verify.far_controls import far_constants, nearest_control
 from attlas.verify.registry import one_claim
 from attlas.verify.review import decided
 
@@ -60,8 +60,7 @@ def check(
         count: instances drawn; the number that the claim declares by default.
         alpha: error probability of a statistical verdict.
         challenge_rounds: searches of an inequality of two processor seconds, or a part of one.
-        stored: an instance of an earlier search, evaluated first; ignored where it does not fit the
-            claim any more.
+        stored: an instance of an earlier search, evaluated first where it still fits the claim.
 
     Returns:
         The report; `report.defects` is empty when all outcomes are the expected ones.
@@ -84,8 +83,8 @@ def check(
         tried, controls = _controls(claim, program, batch, (holds, sides), alpha=alpha, seed=seed)
         places = uncontrolled(claim, evidence, controls, alpha)
         near = near_limits(claim, verdict, evidence, controls, tried, places, alpha)
-        wrong = [*faults(claim, evidence, controls, places)]
-        wrong += _undefined_assumptions(claim, batch, holds)
+        wrong = faults(claim, evidence, controls, places)
+        undefined = _undefined_assumptions(claim, batch, holds)
         search = _searched(claim, program, batch, challenge_rounds, seed)
     return CheckReport(
         claim=claim.name,
@@ -95,12 +94,13 @@ def check(
         challenge=search,
         detection=detection_limits(claim, evidence, [sides for _, sides in controls]),
         exponents=exponents,
-        faults=(*wrong, *unattained(claim, verdict, search)),
+        faults=(*wrong, *undefined, *unattained(claim, verdict, search)),
         near=near,
         seconds=time.perf_counter() - started,
         statement=claim.statement,
         source=source_digest(claim.place[0], claim.home),
         nearest=nearest_control(claim, evidence, controls),
+        far=far_constants(claim, evidence, controls),
         provenance=provenance_of(claim),
         shrunk=_shrunk(claim, verdict, search),
     )

@@ -22,7 +22,7 @@ from jaxtyping import Array
 
 from attlas._jax.compilation import CHEAP_COMPILATION
 from attlas.claims.claim import Claim, Control
-from attlas.claims.kinds.inequality import Entrywise, Inequality
+from attlas.claims.kinds.inequality import Entrywise
 from attlas.claims.sampling import Instance
 from attlas.claims.sides import Batch, Evidence, Program, Sides, complete, flat
 from attlas.claims.verdict import ChallengeReport, Outcome, Verdict
@@ -208,7 +208,7 @@ def detection_limits(
         a component with a side that is always zero. Empty for other kinds than inequality and
         identity.
     """
-    limits = _limits(claim, evidence, controls)
+    limits = component_limits(claim, evidence, controls)
     if not limits.size:
         return ()
     if claim.alike:
@@ -219,42 +219,12 @@ def detection_limits(
     return tuple(float(limit) if np.isfinite(limit) else None for limit in limits)
 
 
-def _limits(claim: Claim, evidence: Evidence, controls: Sequence[Evidence]) -> np.ndarray:
-    """The limit of each component, infinite where one of its sides is always zero."""
+def component_limits(claim: Claim, evidence: Evidence, controls: Sequence[Evidence]) -> np.ndarray:
+    """The limit of each component, (components,); infinite where a side is always zero."""
     rule = claim.kind.rule
     if not isinstance(rule, Entrywise) or rule.single_instance or not evidence.applicable.any():
         return np.zeros(0)
     return rule.detection_limits(evidence, controls, claim.roundings)
-
-
-def nearest_control(
-    claim: Claim, evidence: Evidence, controls: Sequence[tuple[Control, Evidence]]
-) -> float | None:
-    """By which factor the nearest control exceeds its bound, in the component where most.
-
-    A control that exceeds its bound by the factor r shows no more than that a bound which is wrong
-    by r would be noticed.
-
-    Returns:
-        A factor above 1, infinite where the sides of the nearest control differ in sign; None for
-        identities, kinds without a ratio, errata, and where no control has the claim's components.
-    """
-    rule = claim.kind.rule
-    if not isinstance(rule, Inequality) or claim.expect.outcome is not Outcome.SUPPORTED:
-        return None
-    stated = np.isfinite(_limits(claim, evidence, [sides for _, sides in controls]))
-    factors = [
-        rule.beyond(sides, claim.roundings)
-        for control, sides in controls
-        if control.expect is Outcome.VIOLATED and sides.left.shape[1:] == evidence.left.shape[1:]
-    ]
-    if not factors or not stated.any():
-        return None
-    table = np.where(np.isnan(factors), -np.inf, factors)[:, stated]
-    if claim.alike:
-        table = table.max(axis=1, keepdims=True)
-    nearest = np.where(table > 0, table, np.inf).min(axis=0)[(table > 0).any(axis=0)]
-    return float(nearest.max()) if nearest.size else None
 
 
 def uncontrolled(
@@ -264,7 +234,7 @@ def uncontrolled(
     shape = entries(claim, evidence)
     if claim.expect.outcome is not Outcome.SUPPORTED or np.prod(shape) < 2:
         return ()
-    stated = _stated(claim, evidence)
+    stated = stated_components(claim, evidence)
     violated = np.zeros_like(stated)
     for control, sides in controls:
         if control.expect is Outcome.VIOLATED and entries(claim, sides) == shape:
@@ -273,7 +243,7 @@ def uncontrolled(
     # Of alike ones, where most are violated, only those need a control whose tightness is below
     # half of that of every violated one.
     if claim.alike and 2 * (stated & violated).sum() > stated.sum():
-        limits = _limits(claim, evidence, [sides for _, sides in controls])
+        limits = component_limits(claim, evidence, [sides for _, sides in controls])
         if limits.size:
             needing &= 1 - limits < (1 - limits[stated & violated].max()) / 2
     return tuple(
@@ -293,7 +263,8 @@ def _rows(claim: Claim, evidence: Evidence, array: np.ndarray) -> np.ndarray:
     return array.reshape(len(array), -1, tail)
 
 
-def _stated(claim: Claim, evidence: Evidence) -> np.ndarray:
+def stated_components(claim: Claim, evidence: Evidence) -> np.ndarray:
+    """Which components have a side that is not zero on each instance, (components,)."""
     sides = (_rows(claim, evidence, side) for side in (evidence.left, evidence.right))
     return np.any([np.any(side != 0, axis=(0, 2)) for side in sides], axis=0)
 
@@ -338,7 +309,7 @@ def faults(
         )
     coarsest = claim.kind.rule.coarsest
     if coarsest is not None and claim.expect.outcome is Outcome.SUPPORTED:
-        limits = _limits(claim, evidence, [sides for _, sides in controls])
+        limits = component_limits(claim, evidence, [sides for _, sides in controls])
         worst = limits[np.isfinite(limits)].max(initial=0.0)
         if worst > coarsest:
             sentences.append(
