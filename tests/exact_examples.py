@@ -8,10 +8,13 @@ from typing import NamedTuple
 import jax.numpy as jnp
 import numpy as np
 from scipy.optimize import brentq
+from scipy.special import iv
 from scipy.stats import norm
 
+from attlas.bounds.optimisation.deora2023_training import Setting, deora2023_head_condition
 from attlas.bounds.optimisation.gu2024_convergence import gu2024_width_log10
 from attlas.verify.registry import find_claims
+from gu2024exploring.library.bounds.gu2024_score import gu2024_complexity
 from liu2021analyzing.library.bounds.liu2021_sample_size import liu2021_attention, liu2021_deep
 
 DEORA, GU, LIU, TRAUGER = (
@@ -226,6 +229,8 @@ OF_CLAIMS: dict[str, Callable[[], list[str]]] = {
     GU + "lemma-b-1-part-1-printed": lambda: [f"$e^{{{_units_beyond():.0f}}}$ and more exceed"],
     GU + "theorem-4-2-printed": lambda: [f"above $10^{{{_width(4, 2):.1f}}}$"],
     GU + "theorem-6-6": lambda: [f"above $10^{{{_width(5, 3):.0f}}}$"],
+    GU + "smallest-eigenvalue": lambda: _eigenvalues(),
+    GU + "theorem-6-6-vacuous": lambda: _without_logarithm(),
     LIU + "assumption-a2-trivial": lambda: [f"top {math.isqrt(130)} of 130"],
     LIU + "theorem-1-eta": lambda: [f"by {_stretched():.1f} for $c = 2$"],
     LIU + "theorem-3": _probability,
@@ -258,7 +263,94 @@ def _factor_of_concentration() -> list[str]:
     return [f"falls by {kept:.2f} from", f"not by {hoped:.0f}"]
 
 
+def _power(number: float, digits: int = 1, without: str = "") -> str:
+    """A number as digits times a power of ten, without some characters."""
+    base, _, exponent = f"{number:.{digits}e}".partition("e")
+    return rf"{base} \cdot 10^{{{int(exponent)}}}".translate(str.maketrans("", "", without))
+
+
+def _most_heads() -> list[str]:
+    """Heads of (3): its order squared, and with the constants of the proof."""
+    order = (10 * math.sqrt(10) * 10**3) ** 2
+    proof, small = (
+        float(deora2023_head_condition(Setting(*sizes), "printed"))
+        for sizes in ((10, 10, 1.0, 10.0, 1.0), (2, 2, 1.0, 1.0, 1.0))
+    )
+    return [
+        rf"H \ge 10^{math.log10(order):.0f}$, and $10^{{{math.log10(proof):.0f}}}$ with",
+        f"${_power(small, 1, '{}')}$ heads",
+    ]
+
+
+def _widths() -> list[str]:
+    """The width of Theorem 4.2 at three sizes: C = 1, C = 10, and a B for all units."""
+    sizes = ((5, 3), (10, 2), (100, 10))
+    settings = ((1.0, "printed"), (10.0, "printed"), (10.0, "corrected"))
+    logs = [
+        [float(gu2024_width_log10(*size, 0.1, 0.1, 1.0, C=C, constants=kind)) for size in sizes]
+        for C, kind in settings
+    ]
+    first = [_power(10**log) for log in logs[0]]
+    tens = [f"${_power(10 ** logs[1][0], 0)}$"] + [f"$10^{{{log:.0f}}}$" for log in logs[1][1:]]
+    return [
+        *(f"${each}$ ($n = {n}$, $d = {d}$)" for each, (n, d) in zip(first, sizes, strict=True)),
+        f"it is {', '.join(tens)}",
+        ", ".join(f"$10^{{{log:.0f}}}$" for log in logs[2]),
+    ]
+
+
+def _eigenvalues() -> list[str]:
+    """Ceilings of the least eigenvalue, rounded up."""
+    ceilings = []
+    for n in (20, 40):
+        value = n * sum(iv(k - 1, 1) + iv(k + 1, 1) for k in range(n // 2, n // 2 + 40))
+        unit = 10.0 ** (math.floor(math.log10(value)) - 1)
+        ceilings.append(f"${_power(math.ceil(value / unit) * unit)}$")
+    return [", ".join(ceilings)]
+
+
+def _informative_from(d: int, inside: float | None = None) -> float:
+    """The samples from which Gamma is below 1."""
+
+    def log_term(log: float) -> float:
+        return math.log(float(gu2024_complexity(math.exp(log), d, 0.1, inside)))
+
+    return math.exp(brentq(log_term, 3, 40))
+
+
+def _statistical_term() -> list[str]:
+    low, high = (_power(_informative_from(d), 2, "{}") for d in (2, 8))
+    return [
+        f"$n = {low}$ for $d = 2$",
+        f"${high}$ for $d = 8$",
+        f"above $10^{{{_width(5, 3):.0f}}}$",
+    ]
+
+
+def _without_logarithm() -> list[str]:
+    few, many = (round(_informative_from(d, math.e), digits) for d, digits in ((2, -1), (8, -3)))
+    return [
+        f"$n = {_power(_informative_from(2), 2, '{}')}$",
+        f"$n = {few:.0f}$ for $d = 2$ and {many:,.0f} for $d = 8$",
+    ]
+
+
+def _rounded_regions() -> list[str]:
+    of = example(LIU + "theorem-4-comparison")
+    logs = [of.left[0], of.right[0], 100 * math.log(200 // 100)]
+    first, second, third = (f"$10^{{{each / math.log(10):.1f}}}$" for each in logs)
+    return [f"{first}, {second} and {third} for"]
+
+
 OF_ERRATA: dict[str, Callable[[], list[str]]] = {
+    DEORA + "Theorem 1, equation (3); Corollary 2": _most_heads,
+    GU + "Theorem 4.2, the width": _widths,
+    GU + r"Theorem 4.2, $\lambda > 0$ 'as in previous works'": _eigenvalues,
+    GU + "Theorem 6.6": _statistical_term,
+    LIU + "Section 4.1 and appendix C.1, comparison of the bounds": _rounded_regions,
+    TRAUGER + r"Theorem 4.1 and Appendix C, the best $\delta$": lambda: [
+        f"{_first(TRAUGER + 'theorem-4-1-negative')[1]:.2f}"
+    ],
     DEORA + r"Sections 5.3 and 7, '$\gamma_{attn} \ge \gamma_\star$'": _margins,
     LIU + r"After Theorem 2, 'proportional to $(\sqrt{s_0} + \tau \sqrt p)^4$'": (
         _factor_of_concentration

@@ -63,9 +63,8 @@ VACUITY = erratum(
     "At practical sizes the conditions require more heads than any model has: for $d = T = 10$, "
     r"$R = 1$, $\|\theta\|_{2,\infty} = 1$, $D = 10$ equation (3) without its constant gives "
     r"$H \ge 10^9$, and $10^{14}$ with the constants of the proof. For $T = d = 2$, "
-    r"$R = D = 1$ these give $1.7 \cdot 10^6$ heads and, in the cases met, "
-    r"a step size of $7 \cdot 10^{-4}$, so that the bound on the loss is below its initial value "
-    "only after some ten thousand steps.",
+    r"$R = D = 1$ these give $1.7 \cdot 10^6$ heads, and steps so short that the bound on the loss "
+    "is below its initial value only late.",
     claim=f"{_PAPER}/theorem-1-informative",
 )
 

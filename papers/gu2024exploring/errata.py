@@ -99,8 +99,8 @@ SCORE_BOUND = Erratum(
         "On 5 to 16 samples of mixtures, with hidden constants 1 and even $C = 1$, the width is "
         r"above $10^{12}$ for $\lambda \le 1$. The bound itself, as recalled, is vacuous: "
         r"$1/(\lambda \sqrt n)$ and $\Gamma$ each exceed the error of the zero function, which is "
-        r"at most 1 by Assumption 6.1. $\Gamma$ falls below 1 at $n = 1.3 \cdot 10^5$ for $d = 2$, "
-        r"$1.2 \cdot 10^8$ for $d = 8$."
+        r"at most 1 by Assumption 6.1. $\Gamma$ falls below 1 at $n = 1.35 \cdot 10^5$ for "
+        r"$d = 2$, $1.24 \cdot 10^8$ for $d = 8$."
     ),
     claim=f"{_PAPER}/theorem-6-6-any-width",
 )

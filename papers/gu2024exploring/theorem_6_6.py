@@ -144,7 +144,7 @@ def theorem_6_6_vacuous(n, d, delta, *, share=1.0):
     r"""$$1 \le \Gamma_\delta,\quad 100 \le n \le 10^5,\ d \ge 2$$
 
     Labels of norm at most 1 make the error of the zero function at most 1, so that the bound is
-    vacuous while $\Gamma > 1$: for $d = 2$ up to $n = 1.3 \cdot 10^5$, growing like
+    vacuous while $\Gamma > 1$: for $d = 2$ up to $n = 1.35 \cdot 10^5$, growing like
     $d^4 \log^3 n$. This hinges on the inside $e(n+1)$ of the logarithm, which is recalled: with 1
     in place of the logarithm it would be $n = 100$ for $d = 2$ and 17,000 for $d = 8$.
     """

@@ -37,8 +37,7 @@ LOOSE_CONE = _flaw(
     r"constants behind $\mu_0$ are not the best: 0.195 at $p = 3$ where Lemma 13 has 0.042, 1/12 "
     r"at $p = 4$ where it has 1/64, and for $p < 2$ the bound "
     r"$D_\psi(W_1, W_2) \ge \frac{p-1}{2} \|W_1 - W_2\|_{p,p}^2$ on the sphere removes the power "
-    r"of $d$ from $\mu_0$. On data like the paper's $\mu_0$ is $10^{-8}$ to $10^{-15}$ with the "
-    "recalled constants, so that a trajectory started in the cone does not move in any practical "
-    "time.",
+    r"of $d$ from $\mu_0$. With the recalled constants $\mu_0$ is $(\delta / 8 A)^p / p$ for "
+    r"$p \ge 2$: where $\delta$ is far below $A$, a start in the cone is at the limit already.",
     claim="julistiono2024optimizing/lemma-13-sphere",
 )

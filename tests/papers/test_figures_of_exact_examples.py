@@ -4,6 +4,7 @@ import re
 
 import pytest
 from exact_examples import OF_CLAIMS, OF_ERRATA
+from literal_results import FORMULA
 
 from attlas.verify.registry import find_claims, find_errata
 
@@ -19,6 +20,19 @@ FIGURE = re.compile(
 
 REFERENCE = re.compile(r"\([A-Z]\d\.\d\)|\$C = 10.01\$, 100, 1000|recalled \$[^$]*\$")
 """Numbers of assumptions, and constants that an example tries or that the paper has."""
+
+
+IN_FORMULA = re.compile(
+    r"\d[\d.]*\s*\\cdot\s*10\^\{?-?\d+|10\s*\^\{?-?[\d.]+|(?<!= )(?<![\d.])\d*\.\d+"
+)
+"""Powers of ten, and decimals that no letter equals, of a formula."""
+QUOTED = {
+    "liu2021analyzing/Appendix A.1, numerical check of (A3)": {r"3.13 \cdot 10^{-8"},
+    "liu2021analyzing/Theorem 3": {"10^{-5"},
+    "trauger2023sequence/Sections 1, 2.5 and 3.4, comparison with Edelman et al. 2022": {"10^6"},
+    "trauger2023sequence/Section 2.4 (Dudley) and Theorem 4.1": {"2.414", "8.243"},
+}
+"""A number of the paper, settings, and constants whose formula the test of remarks has."""
 
 
 def one_line(text: str) -> str:
@@ -56,3 +70,12 @@ def test_the_words_of_an_erratum_are_those_of_its_example(name):
 def test_no_figure_of_a_reason_is_typed_alone(name):
     said = OF_CLAIMS[name]() if name in OF_CLAIMS else []
     assert left_over(one_line(REASONS[name]), said) == []
+
+
+@pytest.mark.parametrize("name", ERRATA)
+def test_no_figure_in_a_formula_of_an_erratum_is_typed_alone(name):
+    text = one_line(ERRATA[name])
+    for words in OF_ERRATA[name]() if name in OF_ERRATA else []:
+        text = text.replace(words, " ")
+    said = {each for formula in re.findall(FORMULA, text) for each in IN_FORMULA.findall(formula)}
+    assert said == QUOTED.get(name, set())
