@@ -31,7 +31,7 @@ SHOWN = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 def commands(block: str) -> list[tuple[str, int, str]]:
     """Commands of a console block with their exit codes and what they show."""
     found = []
-    for part in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
+    for part in re.split(r"^\$ ", re.sub(r"\\\n *", "", block), flags=re.MULTILINE)[1:]:
         line, _, shown = part.partition("\n")
         command, _, code = line.partition("  # leaves with exit code ")
         found.append((command, int(code or 0), shown))
