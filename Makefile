@@ -27,7 +27,7 @@ help:
 	@echo "make test-torch  the tests that need torch and transformers (installs them)"
 	@echo "make test-newest  the tests with the newest versions of all dependencies; reports, blocks nothing"
 	@echo "make check   lint, types, layers, then all tests"
-	@echo "make docs    build the documentation site in docs/_build/html"
+	@echo "make docs    build the site in docs/_build/html: documentation, atlas and explorer under one bar"
 	@echo "make bench   time attlas beside its peers (installs torch, transformers, cvxpy and daqp), write docs/benchmarks.md"
 	@echo "make clean   remove what make built; results stay"
 
@@ -89,7 +89,8 @@ lint: $(CHECKS)
 
 check: lint test test-thorough
 
-# API pages from docstrings, papers and errata from the claims, tutorials executed; warnings are errors.
+# API pages from docstrings, papers and errata from the claims, tutorials executed, and the atlas of
+# $(RESULTS) and the published records beside them; warnings are errors.
 docs: $(STAMP)
 	$(BIN)/python -m pip install -q -e '.[docs]'
 	$(BIN)/python -m sphinx -W --keep-going -q -j 2 -b html -d docs/_build/pages docs docs/_build/html

@@ -24,11 +24,14 @@ extensions = [
     "docstrings",
     "mathematics",
 ]
-exclude_patterns = ["_build", "guides"]
+exclude_patterns = ["_build", "guides", "templates"]
 nitpicky = False
 default_role = "code"
 
 html_theme = "furo"
+# The bar of the atlas, filled in by templates/page.html.
+html_theme_options = {"announcement": "the site"}
+templates_path = ["templates"]
 html_title = "attlas"
 html_math_renderer = "mathml"
 html_copy_source = False

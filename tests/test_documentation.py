@@ -4,6 +4,7 @@ import re
 import time
 import unicodedata
 from pathlib import Path
+from urllib.parse import unquote, urlparse
 
 import pytest
 from headless_browser import Browser, browser
@@ -114,13 +115,60 @@ def test_one_search_from_the_front_page_finds_it(page, words):
 def test_the_explorer_is_one_click_away(page):
     page.open(SITE / "index.html")
     links = "return [...document.querySelectorAll('article a')].map(a => a.getAttribute('href'))"
-    assert "explorer.html" in page.run(links)
+    assert "atlas/explorer.html" in page.run(links)
     page.messages()  # those of earlier tests
-    page.open(SITE / "explorer.html")
+    page.open(SITE / "atlas" / "explorer.html")
     assert "recomputed as you change it" in page.run("return document.body.innerText")
     page.slide("bounds-m", 9)
     assert "Smallest" in page.text("bounds-standing")
     assert page.messages() == []
+
+
+def bar(page: Browser) -> dict[str, str]:
+    """The links of the bar by their texts; the files that they lead to exist."""
+    links = page.run(
+        "return [...document.querySelectorAll('nav.site a')].map(a => [a.innerText, a.href])"
+    )
+    for _, address in links:
+        assert Path(unquote(urlparse(address).path)).is_file(), address
+    return dict(links)
+
+
+def test_documentation_atlas_and_explorer_share_one_bar(page):
+    places = ("index", "choose/heads", "api/attlas.solvers", "atlas", "atlas/gallery",
+              "atlas/explorer", "atlas/paper-gu2024exploring")  # fmt: skip
+    for place in places:
+        page.open(SITE / f"{place}.html")
+        links = bar(page)
+        assert {"Atlas", "Docs", "Explorer", "Gallery", "Search"} <= links.keys(), place
+        assert links["Docs"].partition("#")[0] in ((SITE / "index.html").as_uri(), page.run(
+            "return location.href.split('#')[0]")), place  # fmt: skip
+
+
+def test_the_search_of_the_atlas_finds_pages_and_functions(page):
+    """From disk: the first results, and that their pages exist."""
+    for words, target in (
+        ("start in five minutes", "start.html"),
+        ("attlas.attention_svm", "api/attlas.solvers.html"),
+    ):
+        page.open(SITE / "atlas.html")
+        page.run(
+            "const f = document.getElementById('q'), form = document.getElementById('search');"
+            "return new Promise(done => { const look = () => { if (form.hidden)"
+            " return setTimeout(look, 5); f.value = arguments[0];"
+            " f.dispatchEvent(new Event('input', {bubbles: true})); done(); }; look(); })",
+            words,
+        )
+        hits = page.run("return [...document.querySelectorAll('a.hit')].map(a => a.href)")
+        assert target in hits[0]
+        assert Path(unquote(urlparse(hits[0]).path)).is_file()
+
+
+def test_a_page_of_the_library_leads_to_the_figures_that_it_made(page):
+    page.open(SITE / "api" / "attlas.solvers.html")
+    links = page.run("return [...document.querySelectorAll('.figures a')].map(a => a.href)")
+    assert any(link.endswith("atlas/experiment-direction.html") for link in links)
+    assert all(Path(unquote(urlparse(link).path)).is_file() for link in links)
 
 
 def test_no_letter_with_a_full_stop_in_a_docstring_became_a_numbered_list():

@@ -1,12 +1,16 @@
 """One page for each folder of the library, of all its public names; written before each build."""
 
 import pkgutil
+from functools import cache
+from html import escape
 from importlib import import_module
 from pathlib import Path
 
 from sphinx.application import Sphinx
 
 import attlas
+from attlas.experiments.find import find_experiments
+from attlas.site.public_names import public_names
 
 _LEFT_OUT = (
     "attlas.cli",
@@ -32,6 +36,21 @@ def modules() -> dict[str, list[str]]:
     return {folder: sorted(names) for folder, names in sorted(found.items())}
 
 
+@cache
+def experiments_by_module() -> dict[str, list[tuple[str, str]]]:
+    """Names and titles of the experiments with figures that use each module of the library.
+
+    Returns:
+        Pairs by the dotted name of the module.
+    """
+    used: dict[str, list[tuple[str, str]]] = {}
+    for experiment in find_experiments():
+        names = public_names(experiment.source[0]) if experiment.figures else ()
+        for module in sorted({name.rpartition(".")[0] for name in names}):
+            used.setdefault(module, []).append((experiment.name, escape(experiment.title)))
+    return used
+
+
 def page(folder: str, names: list[str]) -> str:
     """The source of one page.
 
@@ -42,6 +61,7 @@ def page(folder: str, names: list[str]) -> str:
     Returns:
         MyST.
     """
+    used = experiments_by_module()
     about = (import_module(folder).__doc__ or "").strip().partition("\n")[0]
     parts = [f"# `{folder}`\n\n{about}\n"]
     for name in names:
@@ -50,6 +70,12 @@ def page(folder: str, names: list[str]) -> str:
             f"## {short}\n\n```{{eval-rst}}\n.. automodule:: {name}\n   :members:\n"
             "   :show-inheritance:\n```\n"
         )
+        if name in used:
+            links = ", ".join(
+                f'<a href="../atlas/experiment-{each}.html">{title}</a>'
+                for each, title in used[name]
+            )
+            parts.append(f'<p class="figures">Figures made with it: {links}.</p>\n')
     return "\n".join(parts)
 
 

@@ -1,53 +1,28 @@
-"""The explorer and the atlas as parts of the site.
+"""The atlas as a part of the site, from the results folder and what is published."""
 
-The explorer is written with the site; the atlas, where it was made before, is copied into it.
-"""
-
-import shutil
 from pathlib import Path
 
 from sphinx.application import Sphinx
-from sphinx.config import Config
 
-from attlas.site.explorer.page import write_explorer
+from attlas.experiments.store import Store, published_store
+from attlas.site.atlas import write_atlas
 
-ROOT = Path(__file__).parents[2]
-FRONT, PAGES = ROOT / "atlas.html", ROOT / "atlas"
-"""What `make atlas` writes."""
-
-
-def note(app: Sphinx, config: Config) -> None:
-    """Let the sources know whether there is an atlas to link to.
-
-    Args:
-        app: the build.
-        config: of the build.
-    """
-    if FRONT.is_file():
-        app.tags.add("atlas")
+FRONT = "atlas.html"
+"""The front page; the other pages, the explorer among them, lie in the folder `atlas` beside it."""
 
 
-def copy(app: Sphinx, exception: Exception | None) -> None:
-    """Put the pages beside those of the site; links to sources lead nowhere there.
+def write(app: Sphinx, exception: Exception | None) -> None:
+    """Write the atlas beside the pages of the documentation, which its navigation leads to.
 
     Args:
         app: the build.
         exception: why it failed, None where it did not.
     """
-    if exception is not None or app.builder.format != "html":
-        return
-    target = Path(app.outdir)
-    write_explorer(target / "explorer.html")
-    if not FRONT.is_file():
-        return
-    shutil.copyfile(FRONT, target / FRONT.name)
-    if PAGES.is_dir():
-        shutil.rmtree(target / PAGES.name, ignore_errors=True)
-        shutil.copytree(PAGES, target / PAGES.name)
+    if exception is None and app.builder.format == "html":
+        write_atlas(Store(), Path(app.outdir) / FRONT, published=published_store())
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
-    """Look before the sources are read, copy after the pages are written."""
-    app.connect("config-inited", note)
-    app.connect("build-finished", copy)
+    """Write after the pages of the documentation."""
+    app.connect("build-finished", write)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -21,6 +21,7 @@ from attlas.experiments.store import Store
 from attlas.site.atlas import gather
 from attlas.site.claim_entry import ClaimEntry
 from attlas.site.content import Atlas, PaperEntry
+from attlas.site.documentation import documentation_beside
 from attlas.site.findings import answered_questions, findings_of
 from attlas.site.folder import write_pages
 from attlas.site.pages import render_pages, render_single
@@ -68,7 +69,9 @@ def answered(paper: PaperEntry) -> PaperEntry:
 def atlas(tmp_path_factory) -> Atlas:
     empty = gather(Store(tmp_path_factory.mktemp("empty") / "results"))
     papers = tuple(map(answered, empty.papers))
-    whole = replace(empty, papers=papers)
+    # As in the checkout: its pages and functions compete in the search.
+    beside = documentation_beside(Path(__file__).parents[2] / "atlas.html")
+    whole = replace(empty, papers=papers, documentation=beside)
     return replace(whole, questions=answered_questions(whole.claims, whole.experiments))
 
 

@@ -8,8 +8,9 @@ import pytest
 
 from attlas.experiments.store import Store
 from attlas.site.atlas import gather
-from attlas.site.gallery import exhibits, public_names, statements_of
+from attlas.site.gallery import exhibits, statements_of
 from attlas.site.pages import places_of, render_pages
+from attlas.site.public_names import public_names
 
 
 @pytest.fixture

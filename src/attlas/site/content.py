@@ -22,6 +22,7 @@ from attlas.site.claim_entry import (
     Source,
     claim_groups,
 )
+from attlas.site.documentation import Documentation
 from attlas.site.finding import Card, Findings
 from attlas.site.links import anchor
 
@@ -217,6 +218,7 @@ class Atlas:
         warnings: damaged or foreign files, and other remarks for the top of the page.
         questions, cards: users' questions with answers from the records of all papers, and the
             findings at the top of the front page.
+        documentation: the documentation beside the pages, if there is one.
         title, coverage: title of a page without installed papers; the file of its coverage.
     """
 
@@ -229,6 +231,7 @@ class Atlas:
     title: str = ""
     coverage: str = ""
     cards: tuple[Card, ...] = ()
+    documentation: Documentation | None = None
 
     @property
     def claims(self) -> tuple[ClaimEntry, ...]:

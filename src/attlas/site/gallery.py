@@ -1,14 +1,12 @@
 """The gallery: every figure with its data, its source, and what it is about and made with."""
 
-import ast
 import re
 from collections.abc import Iterator
-from functools import cache
-from pathlib import Path
 from typing import NamedTuple
 
 from attlas.display.terminal import plain
 from attlas.site.content import Atlas, Drawing, ExperimentEntry, PaperEntry
+from attlas.site.public_names import public_names
 from attlas.site.theorems import theorems_of
 
 _NUMBERED = re.compile(
@@ -74,25 +72,3 @@ def _anchored(named: dict[str, None], anchors: dict[str, str]) -> Iterator[tuple
         )
         if place:
             yield name, place
-
-
-@cache
-def public_names(file: str) -> tuple[str, ...]:
-    """The public names of attlas that a source file imports, sorted; none if it cannot be read.
-
-    Examples:
-        >>> public_names("no such file")
-        ()
-    """
-    path = Path(file)
-    if not path.is_file():
-        return ()
-    names = {
-        f"{node.module}.{alias.name}"
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
-        if isinstance(node, ast.ImportFrom) and node.module
-        for alias in node.names
-        if node.module.startswith("attlas.") and not alias.name.startswith("_")
-        if not node.module.startswith(("attlas._", "attlas.experiments"))
-    }
-    return tuple(sorted(names))

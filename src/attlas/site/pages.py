@@ -34,7 +34,7 @@ _ATTACKS = ("attack withstood", "counterexample found", "not attacked")
 _WHATS = {
     "question": "questions", "theorem": "theorems", "claim": "claims", "experiment": "experiments",
     "finding": "findings", "erratum": "errata", "term": "terms", "paper": "papers",
-    "topic": "topics",
+    "topic": "topics", "page": "pages of the documentation", "function": "functions",
 }  # fmt: skip
 
 
@@ -64,7 +64,9 @@ def render_pages(atlas: Atlas, front: str, folder: str) -> Iterator[tuple[str, s
     """
     book, places = _Book(atlas), places_of(atlas)
     if not atlas.title:
-        yield EXPLORER, render_explorer()
+        docs = atlas.documentation.index if atlas.documentation else ""
+        links = Links(EXPLORER, places, folder, front)
+        yield EXPLORER, render_explorer(links, docs, bool(atlas.experiments))
     links = Links(ONE_TOKEN, places, folder, front)
     article = shared_article(atlas, links)
     if article is not None:

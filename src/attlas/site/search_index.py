@@ -9,6 +9,7 @@ from attlas.claims.verdict import Outcome
 from attlas.display.terminal import plain
 from attlas.site.claim_entry import BROKEN, MARKS, ClaimEntry
 from attlas.site.content import Atlas, PaperEntry
+from attlas.site.documentation import Documentation
 from attlas.site.finding import Findings
 from attlas.site.glossary import glossary
 from attlas.site.links import Links, anchor
@@ -18,8 +19,8 @@ from attlas.site.topics import topics_of
 SHOWN, HIDDEN = 100, 80
 """Number of characters of a claim's remark shown with a result, and of its other words."""
 WEIGHTS = {
-    "topic": 6, "question": 5, "theorem": 4, "term": 4, "experiment": 3, "paper": 3, "finding": 2,
-    "erratum": 1,
+    "topic": 6, "question": 5, "theorem": 4, "term": 4, "experiment": 3, "paper": 3, "page": 3,
+    "finding": 2, "function": 2, "erratum": 1,
 }  # fmt: skip
 """Bonus on the score, in tenths, among equal matches; claims are many and come last."""
 _REPEATED = ("what", "kind", "status", "verdict", "strength", "attack")
@@ -67,8 +68,8 @@ def search_index(atlas: Atlas, links: Links) -> dict[str, Any]:
 
     Examples:
         >>> index = search_index(Atlas(papers=()), Links())
-        >>> index["rows"][0][1], index["names"]["what"]
-        ('attention SVM', ['term', 'topic'])
+        >>> index["names"]["what"]
+        ['term', 'topic']
     """
     files = list(dict.fromkeys(["", *links.pages.values()]))
     rows: list[Row] = []
@@ -80,20 +81,34 @@ def search_index(atlas: Atlas, links: Links) -> dict[str, Any]:
         rows.append(Row("term", term.name, term.anchor, -1, 0, plain(term.text)))
     for topic in topics_of(atlas):
         rows.append(Row("topic", topic.name, topic.anchor, -1, 0, plain(topic.text), topic.also))
+    rows = [row._replace(page=files.index(links.pages.get(row.anchor, ""))) for row in rows]
+    addresses = [links.page(file) for file in files]
+    if atlas.documentation is not None and links.pages:
+        for row, address in _of_documentation(atlas.documentation):
+            if address not in addresses:
+                addresses.append(address)
+            rows.append(row._replace(page=addresses.index(address)))
     names = {name: list(dict.fromkeys(getattr(row, name) for row in rows)) for name in _REPEATED}
     stems = [anchor("", paper.key) for paper in atlas.papers]
-    placed = (row._replace(page=files.index(links.pages.get(row.anchor, ""))) for row in rows)
     return {
         "columns": Row._fields,
-        "rows": [_short(row, names, stems) for row in placed],
+        "rows": [_short(row, names, stems) for row in rows],
         "names": names,
         "stems": stems,
-        "pages": [links.page(file) for file in files],
+        "pages": addresses,
         "papers": [(paper.key, paper.short) for paper in atlas.papers],
         "weights": WEIGHTS,
         "marks": {mark.word: (mark.sign, mark.tone) for mark in MARKS.values()}
         | {BROKEN.word: (BROKEN.sign, BROKEN.tone)},
     }
+
+
+def _of_documentation(documentation: Documentation) -> Iterator[tuple[Row, str]]:
+    """Rows with the addresses of their pages."""
+    for what, listed in (("page", documentation.pages), ("function", documentation.functions)):
+        for each in listed:
+            row = Row(what, each.title, each.anchor, -1, 0, each.text, each.headings)
+            yield row, each.address
 
 
 def _short(row: Row, names: Mapping[str, list[str]], stems: Sequence[str]) -> list[Any]:

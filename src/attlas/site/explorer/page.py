@@ -9,17 +9,28 @@ from attlas.experiments.panels.palette import PALETTE
 from attlas.experiments.text_file import probe_text_file, write_text_file
 from attlas.site.bundle import bundle, modules
 from attlas.site.explorer.draws import encoded, head_draws, mixture_draws
+from attlas.site.links import Links
 from attlas.site.page import render_template, template_file
 
 
-def render_explorer() -> str:
-    """The explorer as a document that runs only its script and loads nothing."""
+def render_explorer(links: Links | None = None, docs: str = "", gallery: bool = False) -> str:
+    """The explorer as a document that runs only its script and loads nothing.
+
+    Args:
+        links: to the other pages of an atlas, where it is one of them.
+        docs: address of the documentation beside that atlas; may be empty.
+        gallery: whether that atlas has a gallery.
+    """
     stored = json.dumps({"head": encoded(head_draws()), "mixture": encoded(mixture_draws())})
     return render_template(
         "explorer.html.j2",
         style=palette_style() + template_file("plane.css") + template_file("explorer.css"),
         script=bundle(modules("explorer"), "main"),
         stored=Markup(stored),
+        links=links or Links(),
+        docs=docs,
+        gallery=gallery,
+        title="",
     )
 
 
