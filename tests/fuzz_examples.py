@@ -7,6 +7,7 @@ finite arguments of another size it may return infinities, as a bound does, and 
 
     python tests/fuzz_examples.py --calls 10000 --seed 0     all functions
     python tests/fuzz_examples.py --only union --calls 200   functions whose name contains this
+    python tests/fuzz_examples.py --records --calls 8000     records, data sets and reports instead
 """
 
 import argparse
@@ -17,14 +18,17 @@ import sys
 import time
 import traceback
 import warnings
-from collections.abc import Callable
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+import xarray as xr
 from example_calls import Example, copied, examples
+from spoilt_objects import faults, is_record
 
 from attlas.core.errors import UserError
 
@@ -43,10 +47,20 @@ PARTS = {
     "attlas.optim.arguments.in_dtype_of": "mirror_step and its like read the exponent",
     "attlas.bounds.generalisation.outward_rounding.first_float": "limits guess a float",
     "attlas.data.labelled_tokens.require_labelled_tokens": "reads arrays of JAX or NumPy alone",
+    "attlas.site.page.render_template": "a template names what it shows, and pages pass it",
+    "attlas.verify.proofs": "a claim as it was declared, in symbols of the prover",
+    "attlas.verify.evidence": "instances are what a claim drew",
+    "attlas.verify.host_program": "instances are what a claim drew",
+    "attlas.verify.shrink": "a witness is an instance that a claim drew",
+    "attlas.verify.proposals": "the attack makes its blocks",
+    "attlas.verify.intervals": "bounds are arrays, made of arrays that were read",
+    "attlas.verify.digits": "programs are traced from a claim",
 }
 """Parts of public functions, which read the arguments for them."""
 PACKAGES = ("bounds", "data", "kernels", "losses", "measures", "models", "norms", "optim")
 """Solvers and training consist of parts: `fuzz_public_calls` has their public functions."""
+OF_RECORDS = ("certificates", "claims", "experiments", "projects", "site", "testing", "verify")
+"""What takes records, data sets, claims and reports."""
 OF_THE_USER = {("attlas.measures.curvature.extreme_eigenvalues.hessian_extremes", "parameters")}
 """Arguments that a function of the user reads, whose errors are the user's."""
 UNDEFINED = {
@@ -67,63 +81,6 @@ SECONDS = 20
 """Of the processor for one call."""
 
 
-def _first(array: np.ndarray, value: float) -> np.ndarray:
-    other = array.astype(np.result_type(array.dtype, np.asarray(value).dtype))
-    if other.size:
-        other[(0,) * other.ndim] = value
-    return other
-
-
-ARRAYS: dict[str, Callable[[np.ndarray], Any]] = {
-    "NaN": lambda a: _first(a, np.nan),
-    "infinity": lambda a: _first(a, np.inf),
-    "minus infinity": lambda a: _first(a, -np.inf),
-    "all NaN": lambda a: np.full(a.shape, np.nan),
-    "1e300": lambda a: np.full(a.shape, 1e300),
-    "1e-300": lambda a: np.full(a.shape, 1e-300),
-    "zeros": lambda a: np.zeros(a.shape),
-    "negative": lambda a: -np.asarray(a, float),
-    "thousandfold": lambda a: 1e3 * np.asarray(a, float),
-    "a millionth": lambda a: 1e-6 * np.asarray(a, float),
-    "float32": lambda a: a.astype(np.float32),
-    "float16": lambda a: a.astype(np.float16),
-    "bfloat16": lambda a: jnp.asarray(a, jnp.bfloat16),
-    "int8": lambda a: np.asarray(a, float).round().clip(-100, 100).astype(np.int8),
-    "complex": lambda a: a.astype(complex),
-    "booleans": lambda a: a > 0,
-    "text": lambda a: np.full(a.shape, "a"),
-    "object": lambda a: a.astype(object),
-    "list": lambda a: a.tolist(),
-    "an axis more": lambda a: a[None],
-    "an axis less": lambda a: a[0] if a.ndim and len(a) else a,
-    "twice as long": lambda a: np.concatenate([a, a]) if a.ndim else a,
-    "empty": lambda a: a[:0] if a.ndim else np.zeros(0),
-    "empty list": lambda _: [],
-    "nothing": lambda _: None,
-    "a word": lambda _: "word",
-}
-NUMBERS: dict[str, Callable[[float], Any]] = {
-    "NaN": lambda _: float("nan"),
-    "infinity": lambda _: float("inf"),
-    "minus infinity": lambda _: -float("inf"),
-    "1e300": lambda _: 1e300,
-    "1e-300": lambda _: 1e-300,
-}
-"""For numbers that need not be whole."""
-TEXTS: dict[str, Callable[[str], Any]] = {
-    "another word": lambda _: "word",
-    "no word": lambda _: "",
-    "nothing": lambda _: None,
-    "a number": lambda _: 1.0,
-}
-WHOLE: dict[str, Callable[[float], Any]] = {
-    "zero": lambda x: type(x)(0),
-    "one": lambda x: type(x)(1),
-    "negative": lambda x: -x,
-    "twice": lambda x: 2 * x,
-    "a whole number beyond float64": lambda _: 10**400,
-}
-"""For all numbers."""
 FINITE = (
     *("1e-300", "zeros", "negative", "thousandfold", "a millionth", "float32", "int8"),
     *("zero", "one", "twice", "list", "twice as long", "an axis more", "an axis less"),
@@ -144,43 +101,29 @@ def state() -> dict[str, Any]:
     }
 
 
-def _is_array(value: Any) -> bool:
-    if isinstance(value, np.ndarray | jax.Array):
-        return jnp.issubdtype(value.dtype, jnp.number)
-    return type(value) in (list, tuple) and _is_numbers(value)
+def spoilable(example: Example, records: bool) -> list[tuple[str, str]]:
+    """The arguments that can be spoilt, each with each of its faults: records, or all others."""
+    return [
+        (name, fault)
+        for name, value in example.arguments.items()
+        if (example.name, name) not in OF_THE_USER and is_record(value) is records
+        for fault in faults(value)
+    ]
 
 
-def _is_numbers(value: Any) -> bool:
-    try:
-        array = np.asarray(value)
-    except (ValueError, TypeError):
-        return False
-    return array.dtype.kind in "fiu" and array.size > 0
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
-
-
-def spoilable(example: Example) -> list[tuple[str, str]]:
-    """The arguments that can be spoilt, each with each of its faults."""
-    pairs = []
-    for name, value in example.arguments.items():
-        if (example.name, name) in OF_THE_USER:
-            continue
-        if _is_array(value):
-            pairs += [(name, fault) for fault in ARRAYS]
-        elif _is_number(value):
-            whole = isinstance(value, int)
-            pairs += [(name, fault) for fault in (WHOLE if whole else {**WHOLE, **NUMBERS})]
-        elif isinstance(value, str):
-            pairs += [(name, fault) for fault in TEXTS]
-    return pairs
-
-
-def _bytes(value: Any) -> Any:
-    return [np.asarray(leaf).tobytes() for leaf in jax.tree.leaves(value)
-            if isinstance(leaf, np.ndarray)]  # fmt: skip
+def _contents(value: Any) -> Any:
+    """What a call must leave as it is: the arrays of an argument and of its fields."""
+    if isinstance(value, np.ndarray):
+        return value.tobytes()
+    if isinstance(value, xr.Dataset | xr.DataArray):
+        return [_contents(value[name].values) for name in value.coords]
+    if isinstance(value, Mapping):
+        return {name: _contents(entry) for name, entry in value.items()}
+    if isinstance(value, list | tuple):
+        return [_contents(entry) for entry in value]
+    if is_dataclass(value):
+        return [_contents(getattr(value, field.name, None)) for field in fields(value)]
+    return None
 
 
 def _not_a_number(result: Any) -> bool:
@@ -204,17 +147,12 @@ def _alarm(*_: Any) -> None:
 def outcome(example: Example, argument: str, fault: str) -> str:
     """Empty where the call ended as it should."""
     arguments = copied(example.arguments)
-    value = arguments[argument]
-    if isinstance(value, str):
-        arguments[argument] = TEXTS[fault](value)
-    elif _is_number(value):
-        arguments[argument] = {**WHOLE, **NUMBERS}[fault](value)
-    else:
-        arguments[argument] = ARRAYS[fault](np.asarray(value))
     silent = fault in FINITE and example.name not in UNDEFINED
-    before, contents = state(), _bytes(arguments)
+    before, contents = state(), None
     signal.setitimer(signal.ITIMER_PROF, SECONDS)
     try:
+        arguments[argument] = faults(arguments[argument])[fault](arguments[argument])
+        contents = _contents(arguments)
         result = example.function(**arguments)
         found = "NaN from finite numbers" if silent and _not_a_number(result) else ""
     except UserError as error:
@@ -229,7 +167,8 @@ def outcome(example: Example, argument: str, fault: str) -> str:
     changed = [name for name, old in before.items() if state()[name] != old]
     if changed:
         return f"changes {', '.join(changed)}"
-    return found or ("changes its arguments" if _bytes(arguments) != contents else "")
+    changed = contents is not None and _contents(arguments) != contents
+    return found or ("changes its arguments" if changed else "")
 
 
 def main() -> None:
@@ -237,16 +176,17 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--calls", type=int, default=1000)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--records", action="store_true")
     parser.add_argument("--only", nargs="*", default=[""])
     parser.add_argument("--seconds", type=float, default=float("inf"))
     asked = parser.parse_args()
     signal.signal(signal.SIGPROF, _alarm)
     chosen = [
         each
-        for each in examples(PACKAGES)
-        if each.name not in PARTS and any(part in each.name for part in asked.only)
+        for each in examples(OF_RECORDS if asked.records else PACKAGES)
+        if not each.name.startswith(tuple(PARTS)) and any(part in each.name for part in asked.only)
     ]
-    pairs = [(each, *pair) for each in chosen for pair in spoilable(each)]
+    pairs = [(each, *pair) for each in chosen for pair in spoilable(each, asked.records)]
     order = np.random.default_rng(asked.seed).permutation(len(pairs))[: asked.calls]
     wrong, tried, began = [], 0, time.process_time()
     for example, argument, fault in (pairs[i] for i in order):

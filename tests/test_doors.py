@@ -72,6 +72,15 @@ def test_random_calls_of_public_functions_return_or_refuse_and_change_nothing():
 
 
 @pytest.mark.thorough
+def test_spoilt_records_data_sets_and_reports_are_used_or_refused_in_one_line():
+    printed = run("fuzz_examples.py", "--records", "--calls", "3000", seconds=900)
+    report = json.loads(printed.strip())
+    assert report["wrong"] == []
+    assert report["spoilt"] > 90  # the others take files, texts, numbers or functions
+    assert report["tried"] == 3000
+
+
+@pytest.mark.thorough
 def test_functions_that_compute_run_from_four_threads():
     through = set(run("threaded_calls.py", seconds=200).strip().rpartition("\n")[2].split())
     assert "stationary_points" in through

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from attlas.certificates.predictions import Predictions
-from attlas.core.errors import UserError
+from attlas.core.errors import UserError, refuse_unreadable
 
 ORDERS = 999
 """Random orders with which the order of a file is compared."""
@@ -29,6 +29,7 @@ class Check(NamedTuple):
     text: str
 
 
+@refuse_unreadable
 def checks_of(several: Sequence[Predictions]) -> tuple[Check, ...]:
     """Repeated examples, and losses that drift along the file.
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from attlas.core.errors import UserError
+from attlas.core.errors import UserError, refuse_misfits, refuse_unreadable
 
 LABEL = ("label", "labels", "target", "gold", "y_true", "reference", "references")
 PREDICTION = ("prediction", "predictions", "predicted", "pred", "y_pred", "output")
@@ -43,6 +43,7 @@ class Columns:
     group: str | None = None
 
 
+@refuse_unreadable
 def losses_of(table: Table, columns: Columns, place: str) -> tuple[np.ndarray, str]:
     """Losses and the sentence that says how they were computed.
 
@@ -91,6 +92,7 @@ def losses_of(table: Table, columns: Columns, place: str) -> tuple[np.ndarray, s
     )
 
 
+@refuse_misfits
 def texts_of(table: Table, name: str | None, usual: Sequence[str], place: str) -> tuple[str, ...]:
     """The texts of a column, or of the first one with a usual name; none if there is none.
 

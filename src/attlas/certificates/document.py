@@ -7,10 +7,12 @@ from importlib import resources
 from typing import Any
 
 from attlas.certificates.certify import Certification, Guarantee
+from attlas.core.errors import refuse_misfits, refuse_unreadable
 
 SCHEMA_VERSION = 1
 
 
+@refuse_unreadable
 def certification_json(result: Certification) -> dict[str, Any]:
     """The certification as a JSON document, which `certification_schema` describes.
 
@@ -78,6 +80,7 @@ def certification_schema() -> dict[str, Any]:
     return json.loads(file.read_text(encoding="utf-8"))
 
 
+@refuse_misfits
 def guarantee_rows(result: Certification) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
     """Headings and cells of the table of guarantees.
 
@@ -104,6 +107,7 @@ def guarantee_rows(result: Certification) -> tuple[tuple[str, ...], list[tuple[s
     return tuple(headings), rows
 
 
+@refuse_unreadable
 def comparison_rows(result: Certification) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
     """Headings and cells of the table of comparisons.
 
@@ -128,6 +132,7 @@ def comparison_rows(result: Certification) -> tuple[tuple[str, ...], list[tuple[
     return ("model", f"than {name}", "better by", "at least", "at most", "more examples"), rows
 
 
+@refuse_unreadable
 def sentences(result: Certification) -> list[str]:
     """What is guaranteed, at which price, and under which assumptions.
 

@@ -17,7 +17,7 @@ from attlas._files.file_changes import folder_lock, write_file
 from attlas._files.plain_file import Damaged, read_plain_file
 from attlas.certificates.checks import ORDERS
 from attlas.certificates.predictions import Predictions
-from attlas.core.errors import UserError
+from attlas.core.errors import UserError, refuse_misfits, refuse_unreadable
 
 MOST_NATS = 600.0
 """Logarithm of the smallest share, at which limits are still computed in double precision."""
@@ -78,6 +78,7 @@ class Ledger:
         return replace(self, looks=looks), math.nextafter(math.exp(-cost), 0)
 
 
+@refuse_unreadable
 def take_look(path: Path, delta: float, several: Sequence[Predictions]) -> float:
     """Write a look into the ledger of a file, and return its share of delta.
 
@@ -143,6 +144,7 @@ def _ledger(document: Any) -> Ledger:
     return Ledger(delta, examples, tuple(tuple(look) for look in looks))
 
 
+@refuse_misfits
 def write_ledger(path: Path, ledger: Ledger) -> None:
     """Write a ledger, completely or not at all.
 

@@ -16,7 +16,7 @@ from attlas._files.plain_file import Damaged, printable, read_plain_file
 from attlas.certificates.columns import EXAMPLE, Columns, Table, losses_of, texts_of
 from attlas.certificates.inspect_log import inspect_table, is_inspect_log
 from attlas.certificates.predictions import Predictions, predictions_of
-from attlas.core.errors import UserError
+from attlas.core.errors import UserError, refuse_misfits
 
 SUFFIXES = (".csv", ".tsv", ".jsonl", ".ndjson", ".json", ".npz", ".parquet", ".eval")
 
@@ -45,6 +45,7 @@ def read_predictions(
     return table_predictions(read_table(path), columns or Columns(), model, printable(path.name))
 
 
+@refuse_misfits
 def table_predictions(table: Table, columns: Columns, name: str, place: str) -> Predictions:
     """The losses of one model from the columns of a table.
 

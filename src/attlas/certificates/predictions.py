@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from attlas.core.arrays import ArrayInput, read_arrays
-from attlas.core.errors import UserError
+from attlas.core.errors import UserError, refuse_unreadable
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,6 +78,7 @@ def predictions_of(
     return Predictions(name, values, measured, tuple(examples), tuple(groups))
 
 
+@refuse_unreadable
 def require_one_set(several: Sequence[Predictions]) -> None:
     """Check that models were evaluated on the same examples, in the same order.
 

@@ -18,6 +18,7 @@ from attlas.claims.kinds.kind import Kind
 from attlas.claims.sampling import Instance, Sampler, draw
 from attlas.claims.sides import Rule, Sides
 from attlas.claims.verdict import Outcome, Provenance, Witness
+from attlas.core.errors import UserError, refuse_misfits
 from attlas.core.names import call_by_name
 
 if TYPE_CHECKING:  # most claims declare none
@@ -122,7 +123,7 @@ class Expectation:
 
     def __post_init__(self):
         if self.outcome is not Outcome.SUPPORTED and not self.reason:
-            raise ValueError(f"expecting {self.outcome} needs a reason")
+            raise UserError(f"expecting {self.outcome!s:.40} needs a reason: give one beside it")
 
 
 @dataclass(frozen=True)
@@ -329,6 +330,7 @@ class Stated(Protocol):
         ...
 
 
+@refuse_misfits
 def provenance_of(claim: Stated) -> Provenance:
     """The provenance of a claim's statement; `PRINTED` only if we read it in the paper.
 
@@ -348,6 +350,7 @@ def provenance_of(claim: Stated) -> Provenance:
     return Provenance.OWN if claim.status is Status.NEW else Provenance.RECONSTRUCTED
 
 
+@refuse_misfits
 def provenance_text(claim: Stated) -> str:
     """The provenance of a claim's statement, with its status if that says more.
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from attlas._files.plain_file import printable
+from attlas.core.errors import refuse_misfits
 from attlas.display.numbers import plain_number
 from attlas.display.terminal import plain
 
@@ -54,6 +55,7 @@ def case_names(slug: str, controls: tuple[str, ...]) -> tuple[str, ...]:
     return (slug, *(f"{slug}[{mark}]" for mark in marks))
 
 
+@refuse_misfits
 def cases(report: "CheckReport") -> tuple[Case, ...]:
     """The cases of a report: the claim's, then one for each control.
 
@@ -81,6 +83,7 @@ def cases(report: "CheckReport") -> tuple[Case, ...]:
     return tuple(test_cases)
 
 
+@refuse_misfits
 def witness_text(witness: Mapping[str, np.ndarray]) -> str:
     """The arrays of a witness as text that Python reads, sorted; large ones by shape and range.
 

@@ -7,12 +7,14 @@ from markupsafe import Markup
 from attlas.claims.claim import Claim, provenance_text
 from attlas.claims.strength import outcome_words, strength_sentences
 from attlas.claims.verdict import CheckReport, Verdict
+from attlas.core.errors import refuse_misfits
 from attlas.display.numbers import plain_number
 from attlas.display.statements import prose, typeset
 from attlas.display.tables import arrays_table, table
 from attlas.display.terminal import plain
 
 
+@refuse_misfits
 def verdict_text(verdict: Verdict) -> str:
     """A verdict in one line, without the arrays of its witness.
 
@@ -24,6 +26,7 @@ def verdict_text(verdict: Verdict) -> str:
     return f"{verdict.outcome} ({'; '.join(_details(verdict))})"
 
 
+@refuse_misfits
 def verdict_html(verdict: Verdict) -> Markup:
     """A verdict with the instance that decides it.
 
@@ -38,6 +41,7 @@ def verdict_html(verdict: Verdict) -> Markup:
     return rows + arrays_table(verdict.witness, "the instance that decides")
 
 
+@refuse_misfits
 def report_text(report: CheckReport) -> str:
     """A report with one line per verdict.
 
@@ -55,6 +59,7 @@ def report_text(report: CheckReport) -> str:
     return "\n".join([*lines, *(f"  unexpected: {plain(text)}" for text in report.defects)])
 
 
+@refuse_misfits
 def report_html(report: CheckReport) -> Markup:
     """A report as a table: the claim, its controls and its challenge, below the statement.
 
@@ -83,6 +88,7 @@ def report_html(report: CheckReport) -> Markup:
     return Markup("").join(blocks)
 
 
+@refuse_misfits
 def claim_html(claim: Claim) -> Markup:
     """A claim with its statement, its remark, its assumptions and its controls.
 

@@ -11,6 +11,7 @@ import numpy as np
 from jaxtyping import Array
 
 from attlas._jax.device_arrays import generator, on_device
+from attlas.core.errors import UserError, refuse_unreadable
 from attlas.core.names import parameters
 
 Instance = Mapping[str, Array]
@@ -150,6 +151,7 @@ def shared(function: Callable[..., Value], *, perturbed: bool = True) -> Callabl
     return once
 
 
+@refuse_unreadable
 def in_turn(
     batches: Sequence[Mapping[str, np.ndarray]], count: int | None = None
 ) -> dict[str, np.ndarray]:
@@ -159,12 +161,17 @@ def in_turn(
         batches: arrays by name with a leading axis of instances; the same names in each.
         count: largest number of instances, all by default; the first few have every size.
 
+    Raises:
+        UserError: if there is no batch, or one without arrays.
+
     Examples:
         >>> batches = [{"x": np.full((2, 1), 3.0)}, {"x": np.full((2, 2), 7.0)}]
         >>> in_turn(batches, 3)["x"].tolist()
         [[3.0, 0.0], [7.0, 7.0], [3.0, 0.0]]
     """
     arrays = [{name: np.asarray(array) for name, array in batch.items()} for batch in batches]
+    if not arrays or not all(arrays):
+        raise UserError("batches have no arrays: give at least one array in each batch")
     lengths = [len(next(iter(batch.values()))) for batch in arrays]
     order = np.argsort(np.concatenate([np.arange(n) for n in lengths]), kind="stable")[:count]
     interleaved = {}

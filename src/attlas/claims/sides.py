@@ -17,6 +17,7 @@ import numpy as np
 from jaxtyping import Array
 
 from attlas.claims.verdict import Verdict
+from attlas.core.errors import refuse_misfits
 
 
 class Sides(NamedTuple):
@@ -51,6 +52,7 @@ Program = Callable[[Batch], tuple[Array | np.ndarray, tuple[Sides, ...]]]
 claim and of each control."""
 
 
+@refuse_misfits
 def complete(sides: Sides, xp: Any = jnp) -> Sides:
     """Fill in the magnitude and broadcast all arrays to one shape; `scales` stay as they are.
 

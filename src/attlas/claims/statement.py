@@ -109,6 +109,7 @@ from attlas.claims.claim import (
 )
 from attlas.claims.claim_maker import Decorator, Details, claim_maker
 from attlas.claims.verdict import Outcome
+from attlas.core.errors import refuse_misfits
 
 
 def identity(
@@ -258,6 +259,7 @@ def expectation(
     return claim_maker(Kind.EXPECTATION, locator, source, details, range=range)
 
 
+@refuse_misfits
 def erratum(
     locator: str = "",
     source: Source = Source.FOUND,

@@ -9,6 +9,7 @@ from attlas.claims.verdict import (
     limits_of,
     passing_factor,
 )
+from attlas.core.errors import refuse_misfits
 from attlas.display.numbers import plain_number
 
 _WORDS = {
@@ -19,6 +20,7 @@ _WORDS = {
 }
 
 
+@refuse_misfits
 def best_ratio(report: CheckReport) -> float | None:
     """The largest left / right of an instance of the check or its search, None without any.
 
@@ -33,6 +35,7 @@ def best_ratio(report: CheckReport) -> float | None:
     return max((ratio for ratio in ratios if ratio is not None), default=None)
 
 
+@refuse_misfits
 def outcome_words(report: CheckReport) -> str:
     """The outcome with its strength: what would pass, or the ratio that was exhibited.
 

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Self, TypeVar
 
 import numpy as np
 
+from attlas.core.errors import refuse_misfits
+
 if TYPE_CHECKING:
     from attlas.claims.proof import Proof
     from attlas.claims.shrunk_witness import ShrunkWitness
@@ -322,6 +324,7 @@ def by_provenance(items: Iterable[tuple[Provenance, T]]) -> dict[Provenance, tup
     return {provenance: group for provenance, group in groups.items() if group}
 
 
+@refuse_misfits
 def limits_of(report: CheckReport) -> Limits:
     """The detection limit of each component: the smaller one of the check and its search.
 

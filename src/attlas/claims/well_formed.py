@@ -11,12 +11,13 @@ import numpy as np
 
 from attlas.claims.claim import Claim, Kind
 from attlas.claims.tracing_errors import tracing_failure
-from attlas.core.errors import UserError, in_short
+from attlas.core.errors import UserError, in_short, refuse_misfits
 from attlas.core.names import call_by_name, nearest, parameters
 
 _TRIED = 2
 
 
+@refuse_misfits
 def refuse_malformed(claim: Claim) -> None:
     """Refuse a claim whose parts do not fit, by its signatures alone.
 
@@ -123,6 +124,7 @@ def _takes(function: Any, name: str) -> bool:
     return takes_all or name in arrays
 
 
+@refuse_misfits
 def try_out(claim: Claim) -> None:
     """Draw two instances of a claim and trace its parts, without compiling anything.
 

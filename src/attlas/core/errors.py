@@ -2,14 +2,19 @@
 
 Bad input raises a `UserError` whose text says what was wrong, where, and what to do. The command
 line prints it as one line and exits with code 2. Where an optional dependency is missing, the line
-names the extra of attlas that has it.
+names the extra of attlas that has it; where an argument does not fit its annotation, its field.
 """
 
 import contextlib
 import importlib.util
 import re
-from collections.abc import Iterator
-from functools import cache
+from collections.abc import Callable, Iterator
+from functools import cache, partial, wraps
+from typing import ParamSpec, TypeVar
+
+P = ParamSpec("P")
+R = TypeVar("R")
+_UNUSABLE = (ArithmeticError, LookupError, TypeError, ValueError)
 
 
 class UserError(ValueError):
@@ -34,6 +39,58 @@ def in_short(error: Exception) -> str:
     """
     said = str(error).strip()
     return f"{type(error).__name__}: {said.splitlines()[0] if said else ''}"
+
+
+def refuse_misfits(function: Callable[P, R], *, contents: bool = False) -> Callable[P, R]:
+    """Let a function answer an argument of another type than annotated in one line.
+
+    The arguments are read once the function has failed, so that a call costs no more than before.
+
+    Args:
+        function: returns a value, and yields none.
+        contents: whether an error of a lookup, of arithmetic or of a conversion means that the
+            contents of arguments of the right type cannot be used, as those of tables read from
+            files.
+
+    Returns:
+        The same function; where it fails and an argument does not fit its annotation, it raises
+        `UserError`, which names the argument and the field.
+
+    Examples:
+        >>> @refuse_misfits
+        ... def longest(names: list[str]) -> int:
+        ...     return max(map(len, names))
+        >>> longest(["a", "bc"])
+        2
+        >>> longest(["a", None])
+        Traceback (most recent call last):
+            ...
+        attlas.core.errors.UserError: longest: names[1] is None: give a str
+    """
+
+    @wraps(function)
+    def called(*args: P.args, **kwargs: P.kwargs) -> R:
+        try:
+            return function(*args, **kwargs)
+        except UserError:
+            raise
+        except Exception as error:
+            from attlas.core.misfits import first_misfit
+
+            if line := first_misfit(function, args, kwargs):
+                raise UserError(f"{function.__name__}: {line}") from error
+            # JAX's own errors, while a program is traced, say what a program may not do.
+            is_of_jax = type(error).__module__.partition(".")[0] == "jax"
+            if contents and isinstance(error, _UNUSABLE) and not is_of_jax:
+                what = f"{function.__name__} cannot use what its arguments hold"
+                raise UserError(f"{what} ({in_short(error)}): see its documentation") from error
+            raise
+
+    return called
+
+
+refuse_unreadable = partial(refuse_misfits, contents=True)
+"""For tables and data of files: contents that a function cannot use are refused likewise."""
 
 
 @contextlib.contextmanager

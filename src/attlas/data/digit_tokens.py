@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
-from attlas.core.errors import UserError
+from attlas.core.errors import UserError, refuse_unreadable
 from attlas.data.digits import cut_tokens, load_digits
 from attlas.data.splits import Split
 from attlas.data.token_selection import TokenSelection
@@ -86,6 +86,7 @@ def digit_sequences(split: Split, tokens: str = "rows") -> TokenSequences:
     return TokenSequences(cut, mask, (split.labels % 2).astype(float))
 
 
+@refuse_unreadable
 def row_information(data: TokenSequences) -> Float[np.ndarray, " T"]:
     r"""How far each token alone separates the two classes.
 

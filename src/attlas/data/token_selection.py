@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
-from attlas.core.errors import UserError
+from attlas.core.errors import UserError, refuse_unreadable
 from attlas.core.memory import require_memory
 from attlas.core.ranges import is_finite
 
@@ -38,6 +38,7 @@ class TokenSelection(eqx.Module):
     separator: Float[Array, "*e d d"] | None = None
 
 
+@refuse_unreadable
 def token_scores(data: TokenSelection) -> Float[Array, "n T"]:
     r"""Token scores gamma_it = y_i v' X_it.
 
@@ -48,6 +49,7 @@ def token_scores(data: TokenSelection) -> Float[Array, "n T"]:
     return data.y[:, None] * (data.X @ data.v)
 
 
+@refuse_unreadable
 def optimal_tokens(data: TokenSelection) -> Int[Array, " n"]:
     r"""Globally optimal tokens, opt_i = argmax_t gamma_it; the first one where tied.
 
@@ -224,6 +226,7 @@ def make_support_selection(
     return TokenSelection(X, y, z, in_front + in_back, tokens)
 
 
+@refuse_unreadable
 def validate(data: TokenSelection, ensemble: bool = False) -> None:
     """Check the data; an error names the value and its position.
 

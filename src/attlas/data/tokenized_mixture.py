@@ -16,7 +16,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from attlas._jax.device_arrays import generator, on_device
-from attlas.core.errors import UserError
+from attlas.core.errors import UserError, refuse_unreadable
 from attlas.core.memory import require_memory
 from attlas.core.ranges import is_finite, require_at_least, require_positive
 
@@ -123,6 +123,7 @@ def make_tokenized_mixture(
     return TokenizedMixture(rows[:2], rows[2:], zeta, Z_mu, Z_nu, Z)
 
 
+@refuse_unreadable
 def relevant_count(mixture: TokenizedMixture, T: int) -> int:
     """Number of relevant tokens |R| = zeta T of a sample, at least 1 and below T.
 
@@ -199,6 +200,7 @@ def _require_samples(n: int, kind: str) -> None:
         raise UserError(f"noise = '{kind}' is unknown: choose {', '.join(get_args(Noise))}")
 
 
+@refuse_unreadable
 def sample_mixture(
     key: PRNGKeyArray, mixture: TokenizedMixture, n: int, T: int, noise: Noise = "uniform"
 ) -> MixtureSamples:
@@ -268,6 +270,7 @@ def draw_mixture(
     return MixtureSamples(*_assemble(jnp, mixture, draws, count, noise))
 
 
+@refuse_unreadable
 def check_assumption_3(mixture: TokenizedMixture, samples: MixtureSamples) -> Mapping[str, float]:
     r"""The slack in every condition of Assumption 3, measured on samples of the mixture.
 
@@ -308,6 +311,7 @@ def check_assumption_3(mixture: TokenizedMixture, samples: MixtureSamples) -> Ma
     return {name: float(value) for name, value in left.items()}
 
 
+@refuse_unreadable
 def require_assumption_3(mixture: TokenizedMixture, samples: MixtureSamples) -> None:
     r"""Check that samples meet Assumption 3 up to rounding.
 

@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from attlas.core.errors import refuse_unreadable
 from attlas.core.memory import require_memory
 from attlas.core.ranges import require_at_least
 from attlas.data.sparse_majority import BitEmbedding
@@ -30,6 +31,7 @@ def one_hot_bits(T: int, dtype: str = "float32") -> BitEmbedding:
     return BitEmbedding(*(jax.device_put(a) for a in (-sign, sign, eye[-1], places)))
 
 
+@refuse_unreadable
 def scaled_to_unit(embedding: BitEmbedding) -> BitEmbedding:
     """The embedding divided by the largest Euclidean norm of any content at any position.
 

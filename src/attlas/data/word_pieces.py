@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from attlas.core.errors import UserError, extra_needed
+from attlas.core.errors import UserError, extra_needed, refuse_unreadable
 from attlas.core.memory import require_memory
 from attlas.core.ranges import require_at_least
 from attlas.data.splits import Split
@@ -15,6 +15,7 @@ from attlas.data.token_sequences import TokenSequences
 PADDING, UNKNOWN = 0, 1
 
 
+@refuse_unreadable
 def train_word_pieces(texts: Sequence[str], vocabulary: int) -> Any:
     """A lower-casing WordPiece tokenizer like BERT's, trained on the given texts.
 

@@ -77,6 +77,9 @@ class Cell:
     def __post_init__(self):
         if self.dtype not in DTYPES:
             raise UserError(f"dtype '{self.dtype}' of a cell is not one of {', '.join(DTYPES)}")
+        if not isinstance(self.settings, Mapping):
+            what = type(self.settings).__name__
+            raise UserError(f"settings of a cell are a {what}: give a mapping, of values by name")
         object.__setattr__(self, "settings", _plain(self.settings))
 
     @property

@@ -23,6 +23,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.optimize import nnls
 
+from attlas.core.errors import refuse_unreadable
 from attlas.experiments.cell import Cell, Scale, scale_named
 from attlas.experiments.experiment import Experiment
 from attlas.experiments.grid import Work
@@ -112,6 +113,7 @@ class Estimate:
     published_on: tuple[str, ...] = ()
 
 
+@refuse_unreadable
 def work_of(cell: Cell, work: Work | None = None) -> float:
     """The work w of a cell: the product of its positive whole-number settings, or its grid's.
 
@@ -201,6 +203,7 @@ def measured(record: Record, work: Work | None = None) -> Measured:
     )
 
 
+@refuse_unreadable
 def memory_at(measured_cells: Sequence[Measured], work: float) -> float | None:
     """Peak bytes m + c w^b of a process that computes a cell of the given work.
 

@@ -14,6 +14,7 @@ from typing import Any
 import jax
 
 import attlas
+from attlas.core.errors import refuse_unreadable
 from attlas.projects.loading import loaded_home, source_digest
 from attlas.projects.project import project_of
 from attlas.projects.source import digest_of
@@ -113,6 +114,7 @@ def _versions() -> dict[str, str]:
     return {name: importlib.metadata.version(name) for name in LIBRARIES}
 
 
+@refuse_unreadable
 def summarise_environment(metadata_list: Iterable[Mapping[str, Any]]) -> dict[str, str]:
     """The environments of records and verdicts: each entry with all its values, as text.
 

@@ -6,6 +6,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import xarray as xr
 
+from attlas.core.errors import refuse_misfits, refuse_unreadable
+
 MISSING_CELLS = "missing_cells"
 """Attribute of a data set: how many cells of its grid have no record; absent where all have."""
 
@@ -53,6 +55,7 @@ class Part(NamedTuple):
         return xr.Dataset(variables, labels)
 
 
+@refuse_unreadable
 def join(datasets: Sequence[xr.Dataset]) -> xr.Dataset:
     """Place the variables of data sets on the union of their labels, see `join_parts`.
 
@@ -69,6 +72,7 @@ def _part(data: xr.Dataset) -> Part:
     return Part(variables, frozenset(map(str, data.coords)))
 
 
+@refuse_unreadable
 def join_parts(pieces: Sequence[Part]) -> xr.Dataset:
     """Place the variables of all parts on the union of their labels.
 
@@ -111,6 +115,7 @@ def join_parts(pieces: Sequence[Part]) -> xr.Dataset:
     return xr.Dataset(variables, coordinates)
 
 
+@refuse_misfits
 def plain_text(data: xr.Dataset) -> xr.Dataset:
     """The data set with text labels of fixed width: xarray turns some into objects.
 

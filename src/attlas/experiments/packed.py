@@ -17,7 +17,7 @@ from functools import lru_cache
 import numpy as np
 
 from attlas._files.plain_file import Damaged
-from attlas.core.errors import UserError
+from attlas.core.errors import UserError, refuse_misfits
 
 SCHEMA = 2
 """Version of the pairs; other versions are refused. Since 2 the arrays of records have axes."""
@@ -44,6 +44,7 @@ _LISTED = 46
 _ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False)
 
 
+@refuse_misfits
 def pack_arrays(arrays: Mapping[str, np.ndarray]) -> bytes:
     """The `.npz` file of named arrays (numbers, booleans or text); equal arrays give equal bytes.
 

@@ -11,6 +11,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from attlas.core.errors import refuse_unreadable
+
 ANSWER = "Answer"
 """The title of the section that no figure has."""
 _NO_NUMBER = re.compile(r"\b(?:nan|NaN)\b")
@@ -47,6 +49,7 @@ def read_prose(path: Path) -> Prose:
     return Prose(_one_line(note), captions, answer)
 
 
+@refuse_unreadable
 def written(template: str, values: Mapping[str, Any], *, all_used: bool = True) -> str:
     """Fill the template of a caption or an answer, on one line.
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from attlas.core.errors import refuse_unreadable
 from attlas.experiments.cell import Cell
 from attlas.experiments.packed import SCHEMA, content_digest
 
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from attlas.experiments.join import Part
 
 
+@refuse_unreadable
 def record_key(experiment: str, revision: int, cell: Cell) -> str:
     r"""The key sha256(schema, experiment, revision, settings, seed, dtype, data hash).
 

@@ -7,6 +7,8 @@ from functools import cache
 from importlib import resources
 from typing import TYPE_CHECKING, Any
 
+from attlas.core.errors import refuse_misfits
+
 if TYPE_CHECKING:  # the import takes 0.1 s, which a run with nothing to read can save
     from jsonschema import ValidationError
     from jsonschema.protocols import Validator
@@ -44,6 +46,7 @@ def violations(document: Any, name: str) -> tuple[str, ...]:
     return tuple(map(_line, _validator(name).iter_errors(document)))
 
 
+@refuse_misfits
 def violations_of(document: Any, wanted: dict[str, Any]) -> Iterator[str]:
     """The violations of a schema at hand, one line each with its place.
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from attlas.claims.claim import provenance_of
 from attlas.claims.verdict import Outcome, Provenance, Strength, by_provenance
-from attlas.core.errors import UserError
+from attlas.core.errors import UserError, refuse_unreadable
 from attlas.experiments.environment import code_hash
 from attlas.experiments.published import origin
 from attlas.experiments.published_verdicts import write_verdicts
@@ -74,6 +74,7 @@ def published_strengths(folder: Path | str = PUBLISHED) -> Mapping[str, Mapping[
     return json.loads(text)["claims"]
 
 
+@refuse_unreadable
 def strengths_sentence(entries: Mapping[str, Mapping[str, Any]]) -> str:
     """How many supported claims of each provenance have each strength.
 

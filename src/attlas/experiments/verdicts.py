@@ -20,6 +20,7 @@ from attlas.claims.verdict import (
     Provenance,
     Verdict,
 )
+from attlas.core.errors import refuse_misfits
 from attlas.experiments.environment import environment, provenance
 from attlas.experiments.pair import only_writer, read_or_set_aside, read_pair, write_pair
 from attlas.experiments.store import Store, claim_place
@@ -28,6 +29,7 @@ from attlas.projects.loading import source_digest
 FOLDER = "verdicts"
 
 
+@refuse_misfits
 def report_document(report: CheckReport) -> dict[str, Any]:
     """A report as plain JSON of the schema `check`, without witnesses; infinity and NaN are texts.
 
@@ -204,6 +206,7 @@ def _verdicts(report: CheckReport) -> dict[str, Verdict]:
     return verdicts
 
 
+@refuse_misfits
 def verdict_document(verdict: Verdict) -> dict[str, Any]:
     """A verdict as plain JSON of the schema `check`, without its witness.
 

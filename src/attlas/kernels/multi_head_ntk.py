@@ -17,7 +17,7 @@ from attlas.core.arrays import (
     working_dtype,
 )
 from attlas.core.axes import Shape
-from attlas.core.errors import UserError
+from attlas.core.errors import UserError, refuse_misfits
 from attlas.core.finite import finite_result
 from attlas.core.memory import require_memory
 from attlas.kernels.gram_tiles import GramShape, GramTiles, plan_tiles, ranges
@@ -62,6 +62,7 @@ def ntk_features(model: MultiHead, X: ArrayInput) -> Float[Array, "n P"]:
         return jax.vmap(row)(samples.astype(dtype))
 
 
+@refuse_misfits
 def ntk_gram(
     model: MultiHead, X: ArrayInput, Z: ArrayInput | None = None, *, memory: int = 2**28
 ) -> np.ndarray:

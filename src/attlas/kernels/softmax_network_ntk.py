@@ -15,7 +15,7 @@ import numpy as np
 from jaxtyping import Float
 
 from attlas.core.arrays import ArrayInput, read_arrays, working_dtype
-from attlas.core.errors import UserError
+from attlas.core.errors import UserError, refuse_misfits
 from attlas.core.finite import finite_result
 from attlas.core.memory import require_memory
 from attlas.models.networks.softmax_network import Activation, SoftmaxNetwork
@@ -33,6 +33,7 @@ class _Tile(NamedTuple):
     stop: int
 
 
+@refuse_misfits
 def softmax_ntk(
     network: SoftmaxNetwork,
     X: ArrayInput,

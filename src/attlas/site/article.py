@@ -19,6 +19,7 @@ from pathlib import Path
 
 from markupsafe import Markup
 
+from attlas.core.errors import refuse_misfits
 from attlas.display.statements import prose
 from attlas.site.blocks import blocks, rendered
 from attlas.site.content import Atlas, ExperimentEntry, PaperEntry
@@ -43,6 +44,7 @@ class Article:
     undefined: tuple[str, ...]
 
 
+@refuse_misfits
 def article_of(paper: PaperEntry, theorems: Mapping[str, Theorem], links: Links) -> Article | None:
     """The article on a paper, None without one.
 
@@ -59,6 +61,7 @@ def article_of(paper: PaperEntry, theorems: Mapping[str, Theorem], links: Links)
     return _article(folders_of(paper.claims), FILE, grounds, blocks, _LEVEL)
 
 
+@refuse_misfits
 def shared_article(atlas: Atlas, links: Links) -> Article | None:
     """The article on what the papers share, None without one: a file `one_token.md`.
 
@@ -73,6 +76,7 @@ def shared_article(atlas: Atlas, links: Links) -> Article | None:
     return _article(folders_of(atlas.claims), SHARED, grounds, blocks, _LEVEL - 1)
 
 
+@refuse_misfits
 def has_shared_article(atlas: Atlas) -> bool:
     """Whether the article on what the papers share is there.
 

@@ -11,6 +11,7 @@ from attlas.certificates.document import (
     percent,
     sentences,
 )
+from attlas.core.errors import refuse_unreadable
 from attlas.experiments.panels.palette import INK, PALETTE
 from attlas.site.badge import badge_svg
 from attlas.site.figures import embed
@@ -36,6 +37,7 @@ def render_certificate(result: Certification) -> str:
     )
 
 
+@refuse_unreadable
 def certificate_badge(result: Certification) -> str:
     """The badge: the bound of the only model, or how many models are certified.
 

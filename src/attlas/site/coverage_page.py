@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from attlas.core.errors import refuse_misfits
 from attlas.projects.latex.statements import PrintedStatement
 from attlas.site.coverage import Coverage, Row, State
 from attlas.site.links import Links, anchor
@@ -41,6 +42,7 @@ class Section:
     rows: tuple[ShownRow, ...]
 
 
+@refuse_misfits
 def render_coverage(result: Coverage, title: str, links: Links | None = None) -> str:
     """The coverage of a paper as one HTML document that loads nothing.
 

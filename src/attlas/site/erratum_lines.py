@@ -16,6 +16,7 @@ from functools import cache
 from pathlib import Path
 
 from attlas.claims.claim import Erratum
+from attlas.core.errors import refuse_unreadable
 from attlas.site.content import PaperEntry
 from attlas.site.grounds import folders_of
 
@@ -24,6 +25,7 @@ LINES = ("Printed", "Why false", "Repair", "Affected")
 _LINE = re.compile(rf"^- ({'|'.join(LINES)}): (.+)$", re.MULTILINE)
 
 
+@refuse_unreadable
 def lines_of(paper: PaperEntry, erratum: Erratum) -> Mapping[str, str]:
     """The lines of an erratum by their heads; empty if nobody has written them.
 

@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from enum import StrEnum
 
 from attlas.claims.verdict import CheckReport, Outcome, Provenance, by_provenance, strengths
+from attlas.core.errors import refuse_misfits
 
 
 class EvidenceLevel(StrEnum):
@@ -58,6 +59,7 @@ def standing(results: Iterable[tuple[Provenance, CheckReport | None]]) -> str:
     return "; ".join(parts) or "no claims"
 
 
+@refuse_misfits
 def sentence(reports: Iterable[CheckReport | None]) -> str:
     """The counts in the words of a badge, with the strengths of the claims that held.
 

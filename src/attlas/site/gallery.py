@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from attlas.core.errors import refuse_misfits
 from attlas.display.terminal import plain
 from attlas.site.content import Atlas, Drawing, ExperimentEntry, PaperEntry
 from attlas.site.public_names import public_names
@@ -30,6 +31,7 @@ class Exhibit(NamedTuple):
     names: tuple[str, ...]
 
 
+@refuse_misfits
 def exhibits(atlas: Atlas) -> tuple[Exhibit, ...]:
     """All figures, in the order of the papers.
 

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping
 
 from attlas.claims.claim import Claim
 from attlas.claims.verdict import CheckReport
+from attlas.core.errors import refuse_misfits
 from attlas.site.latex_mathematics import latex_mathematics, latex_prose, latex_text
 from attlas.site.verdict_rows import HEADS, VerdictRow, verdict_row
 
@@ -13,6 +14,7 @@ _WIDTHS = (0.23, 0.12, 0.125, 0.1, 0.13, None, 0.12)
 """Width of each column as a share of the line, None for a column of numbers."""
 
 
+@refuse_misfits
 def latex_table(
     results: Iterable[tuple[Claim, CheckReport | None]],
     environment: Mapping[str, str],

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping
 
 from attlas.claims.claim import Claim
 from attlas.claims.verdict import CheckReport
+from attlas.core.errors import refuse_misfits
 from attlas.display.numbers import plain_number
 from attlas.display.statements import Untypeset, mathml
 from attlas.site.verdict_rows import HEADS, VerdictRow, verdict_row
@@ -29,6 +30,7 @@ _SPELLED = {
 _TOKEN = re.compile(r"\\(?:[a-zA-Z]+|.)|.", re.S)
 
 
+@refuse_misfits
 def markdown_table(
     results: Iterable[tuple[Claim, CheckReport | None]], environment: Mapping[str, str]
 ) -> str:

@@ -12,6 +12,7 @@ from markupsafe import Markup
 
 from attlas.claims.strength import strength_sentences
 from attlas.claims.verdict import Outcome, Strength, strengths
+from attlas.core.errors import refuse_unreadable
 from attlas.display.numbers import number, plain_number
 from attlas.display.statements import prose, typeset
 from attlas.display.terminal import plain
@@ -24,6 +25,7 @@ from attlas.site.tables import witness_html
 from attlas.site.theorems import ranked
 
 
+@refuse_unreadable
 def render_template(name: str, *, style: str = "", script: str = "", **context: object) -> str:
     """Render a page from its template; all text is escaped.
 

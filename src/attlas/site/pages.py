@@ -9,6 +9,7 @@ from markupsafe import Markup
 
 from attlas.claims.claim import Erratum, ErratumClass, Kind
 from attlas.claims.verdict import Outcome, Strength
+from attlas.core.errors import refuse_misfits
 from attlas.site.article import Article, article_of, has_shared_article, shared_article
 from attlas.site.blocks import inline
 from attlas.site.bundle import bundle, modules
@@ -38,6 +39,7 @@ _WHATS = {
 }  # fmt: skip
 
 
+@refuse_misfits
 def render_single(atlas: Atlas) -> str:
     """The atlas as one document; equal for equal atlases.
 

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from attlas.core.errors import refuse_misfits
 from attlas.experiments.store import Store
 from attlas.experiments.text_file import write_text_file
 from attlas.projects.installed import is_of_installed_paper
@@ -118,6 +119,7 @@ def _order(entry: ClaimEntry) -> tuple[str, int]:
     return entry.claim.place
 
 
+@refuse_misfits
 def render_paper(page: PaperPage) -> str:
     """The page as an HTML document, under the same content policy as the atlas.
 

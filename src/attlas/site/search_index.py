@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 from attlas.claims.claim import Erratum
 from attlas.claims.verdict import Outcome
+from attlas.core.errors import refuse_misfits
 from attlas.display.terminal import plain
 from attlas.site.claim_entry import BROKEN, MARKS, ClaimEntry
 from attlas.site.content import Atlas, PaperEntry
@@ -58,6 +59,7 @@ class Row(NamedTuple):
     attack: str = ""
 
 
+@refuse_misfits
 def search_index(atlas: Atlas, links: Links) -> dict[str, Any]:
     """The index for the search on the front page, as plain data.
 

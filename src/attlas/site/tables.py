@@ -6,12 +6,14 @@ import numpy as np
 import pandas as pd
 from markupsafe import Markup
 
+from attlas.core.errors import refuse_misfits, refuse_unreadable
 from attlas.display.tables import entry, table
 
 LARGEST = 10
 """Most rows and columns of a witness array that is printed completely."""
 
 
+@refuse_unreadable
 def table_html(frame: pd.DataFrame, caption: str) -> Markup:
     """A table with its caption; numbers right-aligned with three digits, all text escaped.
 
@@ -35,6 +37,7 @@ def table_html(frame: pd.DataFrame, caption: str) -> Markup:
     )
 
 
+@refuse_misfits
 def witness_html(witness: Mapping[str, np.ndarray]) -> Markup:
     """The arrays of a witness: small ones completely, large ones by shape and range.
 

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from attlas.claims.claim import ErratumClass, provenance_text
 from attlas.claims.verdict import Outcome, Provenance, Strength
+from attlas.core.errors import refuse_misfits
 from attlas.display.numbers import plain_number
 from attlas.site.claim_entry import ClaimEntry
 from attlas.site.evidence_level import EvidenceLevel, evidence_level
@@ -25,6 +26,7 @@ _ATTAINED = 0.999
 """The ratio from which the words say that a bound is attained."""
 
 
+@refuse_misfits
 def provenance(theorem: Theorem) -> str:
     """Where the statement is from, by the claims on the paper's own form.
 
@@ -39,6 +41,7 @@ def provenance(theorem: Theorem) -> str:
     return " ".join(sentences) or "We check our own version of it only."
 
 
+@refuse_misfits
 def headline(theorem: Theorem) -> str:
     """Whether the theorem holds as its paper states it, in a few words.
 
@@ -72,6 +75,7 @@ def headline(theorem: Theorem) -> str:
     return "Our own version holds on every instance" if EvidenceLevel.HELD in ours else "Not run"
 
 
+@refuse_misfits
 def sentences(theorem: Theorem) -> tuple[str, ...]:
     """The verdict on each form of the theorem, with the level of the evidence.
 
@@ -107,6 +111,7 @@ def _best(form: Sequence[ClaimEntry]) -> Strength | None:
     return next((strength for strength in Strength if strength in reached), None)
 
 
+@refuse_misfits
 def room(theorem: Theorem) -> str:
     """How much smaller the loosest bound can be at most, from its closest instance.
 

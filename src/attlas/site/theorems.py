@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from attlas.claims.claim import Erratum, ErratumClass
 from attlas.claims.strength import best_ratio
 from attlas.claims.verdict import Provenance
+from attlas.core.errors import refuse_misfits
 from attlas.site.claim_entry import ClaimEntry, ClaimGroup, claim_groups
 from attlas.site.content import PaperEntry
 from attlas.site.erratum_lines import lines_of
@@ -141,6 +142,7 @@ def _showing(paper: PaperEntry, errata: Sequence[tuple[int, Erratum]]) -> tuple[
     return tuple(entry for entry in paper.claims if entry.claim.name in named)
 
 
+@refuse_misfits
 def gravity(erratum: Erratum) -> int:
     """The rank of an erratum: refuted statements first, misprints last.
 
@@ -151,6 +153,7 @@ def gravity(erratum: Erratum) -> int:
     return list(ErratumClass).index(erratum.kind)
 
 
+@refuse_misfits
 def ranked(errata: Sequence[Erratum]) -> list[tuple[int, Erratum]]:
     """Errata with their places in the list, the gravest first.
 

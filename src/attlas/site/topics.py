@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from importlib import resources
 
-from attlas.core.errors import UserError
+from attlas.core.errors import UserError, refuse_misfits
 from attlas.site.content import Atlas
 from attlas.site.links import anchor
 
@@ -48,6 +48,7 @@ def topics() -> tuple[Topic, ...]:
     return tuple(_topic(block) for block in text.strip().split("\n\n")[1:])
 
 
+@refuse_misfits
 def topics_of(atlas: Atlas) -> tuple[Topic, ...]:
     """The topics with links to what the atlas has nearby; none for a user's own paper.
 

@@ -14,11 +14,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from attlas.claims.claim import Claim
+from attlas.core.errors import refuse_misfits
 from attlas.core.names import call_by_name
 
 _SEEDS = 2**32 - 1
 
 
+@refuse_misfits
 def instances(claim: Claim, *, assumed: bool = True) -> st.SearchStrategy[dict[str, np.ndarray]]:
     """A strategy of instances of a claim (arrays by name), drawn by its sampler.
 

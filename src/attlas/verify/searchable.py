@@ -2,6 +2,7 @@
 
 from attlas.claims.claim import Claim
 from attlas.claims.verdict import Outcome
+from attlas.core.errors import refuse_misfits
 from attlas.core.names import parameters
 
 
@@ -10,6 +11,7 @@ def is_searchable(claim: Claim) -> bool:
     return claim.kind.rule.searchable and not why_not_attacked(claim)
 
 
+@refuse_misfits
 def why_not_attacked(claim: Claim) -> str:
     """Why an inequality is not attacked, in one short sentence.
 

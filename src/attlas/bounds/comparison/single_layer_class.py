@@ -22,7 +22,7 @@ from attlas.bounds.covering.edelman2022_cover import edelman2022_cover
 from attlas.bounds.covering.parameter_counting import parameter_counting_single
 from attlas.bounds.covering.trauger2023_cover import trauger2023_cover
 from attlas.bounds.generalisation.trauger2023_single import trauger2023_single
-from attlas.core.errors import UserError
+from attlas.core.errors import UserError, refuse_misfits
 from attlas.core.memory import require_memory
 from attlas.core.ranges import require_at_least
 
@@ -108,6 +108,7 @@ def norms_of_dense_matrix(key: PRNGKeyArray, d: int) -> LayerNorms:
     return LayerNorms(total, column, row_sum, spectral, math.sqrt(2 * d / math.pi))
 
 
+@refuse_misfits
 @closed_form
 def single_layer_bounds(
     norms: LayerNorms,

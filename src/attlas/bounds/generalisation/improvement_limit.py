@@ -7,7 +7,7 @@ import numpy as np
 from attlas.bounds.generalisation.betting_limit import betting_upper_limit
 from attlas.bounds.generalisation.conditions import require_delta
 from attlas.core.arrays import ArrayInput, read_arrays
-from attlas.core.errors import UserError
+from attlas.core.errors import UserError, refuse_unreadable
 
 
 def improvement_limit(
@@ -53,6 +53,7 @@ def improvement_limit(
     return max(-1.0, math.nextafter(1 - 2 * upper - 2.0**-50, -math.inf))
 
 
+@refuse_unreadable
 def examples_to_decide(losses: ArrayInput, others: ArrayInput, delta: float) -> float:
     r"""About how many examples show which of two predictors is better; an estimate, no bound.
 

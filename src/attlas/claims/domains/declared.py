@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Array
 
 from attlas.claims.domains.domain import Domain
-from attlas.core.errors import UserError
+from attlas.core.errors import UserError, refuse_misfits
 from attlas.core.names import call_by_name
 
 
@@ -68,6 +68,7 @@ def projection(domains: Sequence[Domain], after: Any = None) -> Any:
     return project
 
 
+@refuse_misfits
 def refuse_unfit(domains: Sequence[Any], where: str) -> None:
     """Refuse declarations that do not fit together; `where` begins the error.
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from attlas.claims.sides import Evidence, Rule, flat
 from attlas.claims.verdict import Outcome, Verdict
+from attlas.core.errors import refuse_unreadable
 
 CANCELLED = 1e-12
 """Share of the largest right side up to which an excess may be rounding of terms that cancelled."""
@@ -88,6 +89,7 @@ class Entrywise(Rule):
         """Logarithm of the smallest factor by which a right side must change to be noticed."""
 
 
+@refuse_unreadable
 def relative_excess(evidence: Evidence) -> np.ndarray:
     r"""The relative excess (left - right) / (|left| + |right| + magnitude), worst per instance.
 
@@ -106,6 +108,7 @@ def relative_excess(evidence: Evidence) -> np.ndarray:
     return np.where(evidence.applicable, flat(ratio).max(axis=1), -np.inf)
 
 
+@refuse_unreadable
 def lowered(evidence: Evidence, factor: float) -> Evidence:
     """The evidence of left <= right - (1 - 1/factor) |right|: right / factor where positive.
 

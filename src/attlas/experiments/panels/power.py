@@ -3,9 +3,11 @@
 import numpy as np
 import xarray as xr
 
+from attlas.core.errors import refuse_unreadable
 from attlas.measures.statistics.power_law import power_law
 
 
+@refuse_unreadable
 def power_of(values: xr.DataArray, along: str) -> str:
     """The log-log slope of a quantity in an axis's labels, as text with Student's 95 % interval.
 

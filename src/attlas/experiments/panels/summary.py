@@ -6,6 +6,7 @@ from typing import NamedTuple
 import numpy as np
 import xarray as xr
 
+from attlas.core.errors import refuse_unreadable
 from attlas.display.numbers import plain_number
 from attlas.measures.statistics.student_interval import student_interval
 
@@ -22,6 +23,7 @@ Spread = Callable[[xr.DataArray, Sequence[str]], Band]
 """A band over some axes."""
 
 
+@refuse_unreadable
 def quartiles(values: xr.DataArray, over: Sequence[str]) -> Band:
     """Median and quartiles of the finite values over some axes.
 
@@ -75,6 +77,7 @@ def geometric_interval(values: xr.DataArray, over: Sequence[str]) -> Band:
     return Band(*(xr.DataArray(np.exp(part)) for part in logarithmic))
 
 
+@refuse_unreadable
 def geometric_extremes(values: xr.DataArray, over: Sequence[str]) -> Band:
     """Geometric mean, least and largest of the finite values; NaN if no member has one.
 
@@ -94,6 +97,7 @@ def geometric_mean_only(values: xr.DataArray, over: Sequence[str]) -> Band:
     return Band(middle, middle, middle)
 
 
+@refuse_unreadable
 def stated(values: xr.DataArray, over: Sequence[str]) -> Band:
     """The band that the values hold along an axis `end`: middle, low and high.
 
@@ -105,6 +109,7 @@ def stated(values: xr.DataArray, over: Sequence[str]) -> Band:
     return Band(*(values.isel({axis: k}) for k in range(3)))
 
 
+@refuse_unreadable
 def mean_and_half_width(values: xr.DataArray) -> str:
     """Mean ± half the width of Student's 95 % interval over the finite values, as text.
 
@@ -121,6 +126,7 @@ def mean_and_half_width(values: xr.DataArray) -> str:
     return f"{middle:.4f} ± {half_width:.4f}"
 
 
+@refuse_unreadable
 def mean_and_interval(values: xr.DataArray) -> str:
     """Mean with Student's 95 % interval over the finite values, as text.
 
@@ -135,6 +141,7 @@ def mean_and_interval(values: xr.DataArray) -> str:
     return f"{middle:.3f} [{middle - half_width:.3f}, {middle + half_width:.3f}]"
 
 
+@refuse_unreadable
 def mean_and_range(values: xr.DataArray) -> str:
     """Mean, least and largest of the finite values, or the single one, as text.
 
@@ -150,6 +157,7 @@ def mean_and_range(values: xr.DataArray) -> str:
     return f"{finite.mean():.3g} ({finite.min():.3g} to {finite.max():.3g})"
 
 
+@refuse_unreadable
 def geometric_mean(values: xr.DataArray) -> str:
     """Geometric mean with Student's 95 % interval of the logarithms, as text.
 
@@ -165,6 +173,7 @@ def geometric_mean(values: xr.DataArray) -> str:
     return f"{np.exp(mean):.2g} [{low:.2g}, {high:.2g}]" if len(finite) > 1 else f"{finite[0]:.2g}"
 
 
+@refuse_unreadable
 def mean(values: xr.DataArray) -> float:
     """Mean of the finite values, NaN without any.
 
@@ -176,6 +185,7 @@ def mean(values: xr.DataArray) -> float:
     return float(finite.mean()) if len(finite) else np.nan
 
 
+@refuse_unreadable
 def median(values: xr.DataArray) -> float:
     """Median of the values that are not NaN; infinite ones count.
 
@@ -188,6 +198,7 @@ def median(values: xr.DataArray) -> float:
     return float(np.median(numbers)) if len(numbers) else np.nan
 
 
+@refuse_unreadable
 def at_most(values: xr.DataArray) -> str:
     """The median of a bound over the members, as text.
 
@@ -204,6 +215,7 @@ def only(values: xr.DataArray) -> object:
     return flat[0].item() if len(flat) and np.all(flat == flat[0]) else np.nan
 
 
+@refuse_unreadable
 def largest(values: xr.DataArray) -> float:
     """Largest finite value, NaN without any.
 
@@ -214,6 +226,7 @@ def largest(values: xr.DataArray) -> float:
     return float(_finite(values).max(initial=-np.inf)) if len(_finite(values)) else np.nan
 
 
+@refuse_unreadable
 def least(values: xr.DataArray) -> float:
     """Least finite value, NaN without any.
 
@@ -224,6 +237,7 @@ def least(values: xr.DataArray) -> float:
     return float(_finite(values).min(initial=np.inf)) if len(_finite(values)) else np.nan
 
 
+@refuse_unreadable
 def total(values: xr.DataArray) -> int:
     """The number of true entries, or the sum of counts; NaN counts as 0.
 

@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from attlas.core.arrays import ArrayInput, read_array, read_arrays, working_dtype
-from attlas.core.errors import UserError
+from attlas.core.errors import UserError, refuse_unreadable
 
 Norm = Literal["l2", "raw l2", "l1"]
 
@@ -131,6 +131,7 @@ def _measured(
     return statistics
 
 
+@refuse_unreadable
 def streamed_concentration(
     blocks: Iterable[tuple[ArrayInput, ArrayInput | None]],
     taus: tuple[float, ...] = (0.1,),

@@ -20,7 +20,7 @@ from attlas._jax.factorising import one_at_a_time
 from attlas._jax.loop_jit import loop_jit
 from attlas.core.argument_validation import validate_arguments
 from attlas.core.arrays import precision_of, read_array
-from attlas.core.errors import UserError
+from attlas.core.errors import UserError, refuse_misfits
 from attlas.core.ranges import require_at_least
 from attlas.core.trees import as_tree, require_finite_tree
 from attlas.measures.statistics.student_interval import student_interval
@@ -74,6 +74,7 @@ class Rademacher(NamedTuple):
     suprema: np.ndarray
 
 
+@refuse_misfits
 def rademacher_complexity(
     key: PRNGKeyArray,
     function_class: FunctionClass,

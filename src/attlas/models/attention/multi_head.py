@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from attlas.core.errors import UserError
+from attlas.core.errors import UserError, refuse_unreadable
 from attlas.core.memory import require_memory
 
 
@@ -111,6 +111,7 @@ def make_multi_head(
     return MultiHead(jnp.zeros(shape, dtype), jnp.zeros((heads, d, d), dtype), decoder)
 
 
+@refuse_unreadable
 def head_norms(model: MultiHead) -> Float[Array, " H"]:
     r"""Euclidean norms ||theta_h|| of the heads' parameters theta_h = (U_h, W_h).
 
@@ -128,6 +129,7 @@ def head_norms(model: MultiHead) -> Float[Array, " H"]:
     return jnp.sqrt(squares + jnp.sum(model.W**2, axis=(1, 2)))
 
 
+@refuse_unreadable
 def parameter_norm(model: MultiHead) -> Float[Array, ""]:
     r"""Euclidean norm ||theta|| of all parameters.
 

@@ -4,6 +4,7 @@ import re
 from dataclasses import dataclass
 
 from attlas._files.budget import MOST_EXPANSION
+from attlas.core.errors import refuse_misfits
 from attlas.projects.latex.arguments import group, option
 
 _COMMAND = re.compile(
@@ -79,6 +80,7 @@ def _read(text: str, match: re.Match[str]) -> Macro | None:
     return Macro(name, number, default, body.strip())
 
 
+@refuse_misfits
 def expanded(text: str, macros: dict[str, Macro]) -> str:
     r"""A text with the macros replaced by what they stand for, and those in turn.
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from attlas.core.errors import UserError
+from attlas.core.errors import UserError, refuse_misfits
 from attlas.projects.latex.statements import PrintedPaper, PrintedStatement, digest_of_text
 from attlas.projects.latex.stubs import by_section, stub_of, stub_pattern, text_of_file
 
@@ -211,6 +211,7 @@ def _new_files(texts: Mapping[str, str], statements: Sequence[PrintedStatement])
     return files
 
 
+@refuse_misfits
 def renumbered_text(text: str, numbers: Mapping[str, str]) -> str:
     r"""The text of a file with new numbers in the locators of its decorators, all at once.
 

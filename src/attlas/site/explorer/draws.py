@@ -8,6 +8,7 @@ import jax
 import numpy as np
 
 from attlas._jax.device_arrays import generator
+from attlas.core.errors import refuse_unreadable
 
 if TYPE_CHECKING:  # models and data, which a page without the explorer does not need
     from attlas.data.tokenized_mixture import MixtureSamples, TokenizedMixture
@@ -70,6 +71,7 @@ def head_draws() -> dict[str, np.ndarray]:
     }
 
 
+@refuse_unreadable
 def encoded(arrays: Mapping[str, np.ndarray]) -> dict[str, str]:
     """Arrays as base64 of little-endian float64 numbers, row by row.
 
