@@ -28,7 +28,7 @@ import jax.numpy as jnp
 import numpy as np
 import xarray as xr
 from example_calls import Example, copied, examples
-from spoilt_objects import faults, is_record
+from spoilt_objects import faults, is_record, is_value
 
 from attlas.core.errors import UserError
 
@@ -41,7 +41,7 @@ PARTS = {
     "attlas.bounds.generalisation.binomial_tail.log_binomial_tail": "takes decimals that were read",
     "attlas.bounds.comparison.network_cover.by_cover": "a bound's module names its constants",
     "attlas.bounds.comparison.normalised.normalised": "compare_bounds reads its arguments",
-    "attlas.data.sources.scan": "imports the packages that are named in the sources",
+    "attlas.data.sources": "a data set is declared by a module, which its own tests read",
     "attlas.bounds.comparison.unnormalised.unnormalised": "compare_bounds reads its arguments",
     "attlas.kernels.head_features.head_block": "ntk_gram reads the shapes",
     "attlas.optim.arguments.in_dtype_of": "mirror_step and its like read the exponent",
@@ -102,11 +102,15 @@ def state() -> dict[str, Any]:
 
 
 def spoilable(example: Example, records: bool) -> list[tuple[str, str]]:
-    """The arguments that can be spoilt, each with each of its faults: records, or all others."""
+    """The arguments that can be spoilt, each with each of its faults.
+
+    They are records, or numbers, arrays, texts and the data sets of the library.
+    """
     return [
         (name, fault)
         for name, value in example.arguments.items()
-        if (example.name, name) not in OF_THE_USER and is_record(value) is records
+        if (example.name, name) not in OF_THE_USER
+        and (is_record(value) if records else is_value(value))
         for fault in faults(value)
     ]
 

@@ -66,6 +66,12 @@ def is_record(value: Any, depth: int = 2) -> bool:
     return not is_model and (is_dataclass(value) or _is_named_tuple(value))
 
 
+def is_value(value: Any) -> bool:
+    """Whether a value is a number, an array, a text, or one of the library's data sets."""
+    of_data = type(value).__module__.startswith("attlas.data.")
+    return of_data or is_array(value) or is_number(value) or isinstance(value, str)
+
+
 def faults(value: Any, depth: int = DEPTH) -> dict[str, Spoil]:
     """The ways to spoil a value, by name; none for a function, a key of JAX or a module."""
     if isinstance(value, xr.Dataset | xr.DataArray):

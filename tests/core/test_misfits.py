@@ -40,6 +40,7 @@ GOOD = Summary((Limit(0.5, "a"),), shares=np.ones(2))
         ({"level": "high"}, "s.level is a str: give a float"),
         ({"level": 10**400}, "s.level is beyond the largest float: give a smaller number"),
         ({"shares": ["a"]}, "s.shares is a list: give an array [n]"),
+        ({"shares": [1.0]}, "s.shares is a list: give an array [n]"),
         ({"shares": np.ones((2, 2))}, "s.shares is an array of shape (2, 2): give an array [n]"),
         ({"kind": "other"}, "s.kind is a str: give a Literal"),
         ({}, ""),

@@ -14,7 +14,7 @@ from typing import ParamSpec, TypeVar
 
 P = ParamSpec("P")
 R = TypeVar("R")
-_UNUSABLE = (ArithmeticError, LookupError, TypeError, ValueError)
+_UNUSABLE = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
 
 
 class UserError(ValueError):

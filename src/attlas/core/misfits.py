@@ -52,7 +52,7 @@ def misfits(annotation: Any, value: Any, name: str, depth: int = 0) -> Iterator[
 
     Args:
         annotation: the type; one that is only known to type checkers may be its name.
-        name: of the value.
+        name: such as "report", with which each line begins.
         depth: how many fields inside each other led to it.
 
     Yields:
@@ -70,7 +70,7 @@ def misfits(annotation: Any, value: Any, name: str, depth: int = 0) -> Iterator[
         # Of several types the nearest: the one with a misfit inside rather than of its own.
         if all(lines):
             yield max((each[0] for each in lines), key=lambda line: len(line.partition(" is ")[0]))
-    elif not _is_of(value, annotation, origin):
+    elif not _is_of(value, annotation, origin, depth):
         yield f"{name} is {_shown(value)}: give {_article(_named(annotation))}"
     elif type(value) is int:
         if annotation is not int and abs(value) > sys.float_info.max:
@@ -107,7 +107,7 @@ def _of_entries(
         yield from misfits(kind, entry, f"{name}[{place}]", depth + 1)
 
 
-def _is_of(value: Any, annotation: Any, origin: Any) -> bool:
+def _is_of(value: Any, annotation: Any, origin: Any, depth: int) -> bool:
     """Whether a value is of a type, its entries and fields aside."""
     if isinstance(annotation, str):
         names = set(re.findall(r"\w+", annotation))
@@ -120,7 +120,9 @@ def _is_of(value: Any, annotation: Any, origin: Any) -> bool:
     if origin is Callable or annotation is Callable:
         return callable(value)
     if hasattr(annotation, "dim_str"):
-        return _is_numeric(value, annotation)
+        # Functions make arrays of lists; objects hold arrays.
+        is_array = depth == 0 or hasattr(value, "dtype") or np.isscalar(value)
+        return is_array and _is_numeric(value, annotation)
     if annotation is None or annotation is type(None):
         return value is None
     if annotation is float:

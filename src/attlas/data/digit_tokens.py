@@ -67,6 +67,7 @@ def load_digit_tokens(
     return TokenSelection(*arrays)
 
 
+@refuse_unreadable
 def digit_sequences(split: Split, tokens: str = "rows") -> TokenSequences:
     """Images of digits as sequences for the question: is the digit odd?
 

@@ -27,7 +27,7 @@ from typing import Any, TypeVar
 import platformdirs
 
 from attlas._files.file_changes import draft_path, folder_lock, make_folder, move_file
-from attlas.core.errors import UserError, extra_needed, in_short, refuse_unreadable
+from attlas.core.errors import UserError, extra_needed, in_short
 
 _UNREADABLE = (OSError, EOFError, zlib.error, lzma.LZMAError, ValueError, KeyError)
 """The exceptions of the parsers on truncated, altered or foreign files."""
@@ -225,7 +225,6 @@ def read_verified(dataset: DataSet, folder: Path | None = None) -> Any:
     return content
 
 
-@refuse_unreadable
 def verify(folder: Path | None = None, names: tuple[str, ...] = ()) -> tuple[Finding, ...]:
     """Compare the sets of a data folder with their manifests.
 

@@ -15,7 +15,7 @@ import numpy as np
 from jaxtyping import Array, Float, Int, Int8, Key, PRNGKeyArray
 
 from attlas._jax.device_arrays import generator, on_device
-from attlas.core.errors import UserError
+from attlas.core.errors import UserError, refuse_unreadable
 from attlas.core.memory import require_memory
 
 
@@ -102,6 +102,7 @@ def sinusoidal_positions(count: int, d: int, paired: bool = False) -> np.ndarray
     return np.where(column[None, :] % 2 == 0, np.sin(angle), np.cos(angle))
 
 
+@refuse_unreadable
 def make_sparse_majority(
     key: PRNGKeyArray, T: int, design: MajorityDesign = RELEASED, dtype: str = "float32"
 ) -> SparseMajority:
@@ -138,6 +139,7 @@ def make_sparse_majority(
     )
 
 
+@refuse_unreadable
 def make_sparse_majorities(
     keys: Key[Array, " e"], T: int, design: MajorityDesign = RELEASED, dtype: str = "float32"
 ) -> SparseMajority:

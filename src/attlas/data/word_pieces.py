@@ -81,6 +81,7 @@ def _letters(pieces: Any, texts: Sequence[str], most: int) -> tuple[list[str], l
     return sorted(frequent), sorted(inner.intersection(frequent))
 
 
+@refuse_unreadable
 def encode_words(pieces: Any, split: Split, length: int) -> TokenSequences:
     """Texts truncated to their first pieces and padded.
 

@@ -20,7 +20,7 @@ from attlas.claims.verdict import (
     Provenance,
     Verdict,
 )
-from attlas.core.errors import refuse_misfits
+from attlas.core.errors import refuse_misfits, refuse_unreadable
 from attlas.experiments.environment import environment, provenance
 from attlas.experiments.pair import only_writer, read_or_set_aside, read_pair, write_pair
 from attlas.experiments.store import Store, claim_place
@@ -285,6 +285,7 @@ def _report(
         raise Damaged(f"{folder / slug}.json {damage}") from None
 
 
+@refuse_unreadable
 def report_of(
     document: Mapping[str, Any], arrays: Mapping[str, np.ndarray]
 ) -> tuple[CheckReport, dict[str, Any]]:
