@@ -41,11 +41,11 @@ B_WITHOUT_WIDTH = Erratum(
     text=(
         r"$B = \max\{C \sigma \sqrt{\log(nd/\delta)}, 1\}$, $C > 10$, is to bound "
         r"$|\langle w_r, x_i \rangle|$ for all $m$ units. Read as 'there is a sufficiently large "
-        r"$C$' it serves while $m$ is below $\exp(B^2 / (2 \sigma^2))$, which one given $m$ can "
-        r"have. Theorem 4.2 is for every $m$ above its width: at any fixed $C$ the probability "
-        r"tends to 0 as $m \to \infty$, so that the event of the proof is lost, while the theorem "
-        r"may well be true. $\sigma \sqrt{2 \log(nm / (2 \delta))}$ is right, and makes the width "
-        r"the solution of an equation: $B \ge 35 \sigma^2$, $m \ge \exp(630 \sigma^2)$."
+        r"$C$' it bounds them while $m$ is below $\exp(B^2 / (2 \sigma^2))$, and for any one $m$ "
+        r"some $C$ is large enough. Theorem 4.2 is for every $m$ above its width: at any fixed $C$ "
+        r"the probability tends to 0 as $m \to \infty$, so that the event of the proof is lost, "
+        r"while the theorem may well be true. $\sigma \sqrt{2 \log(nm / (2 \delta))}$ is right, and "
+        r"makes the width the solution of an equation: $B \ge 35 \sigma^2$, $m \ge \exp(630 \sigma^2)$."
     ),
     claim=f"{_PAPER}/lemma-b-1-part-1-printed",
 )
@@ -58,7 +58,7 @@ NOISY_INPUTS = Erratum(
         r"'Based on normalization, we assume' $\|x_i\| \le 1$ of the noisy inputs $x(t)$, which "
         "are Gaussian given $x(0)$: dividing by the largest of the training set satisfies it. "
         "That scale depends on the sample, and a new input exceeds it with probability "
-        r"$1/(n+1)$; what it costs in $\lambda$ is not said."
+        r"$1/(n+1)$. The paper does not say how much the division lowers $\lambda$."
     ),
     claim=f"{_PAPER}/assumption-6-1",
 )

@@ -289,8 +289,9 @@ def theorem_4_1_fixed_cls_numbers(X, W, cls, added, *, shared=True):
     r"""$$W x_{[CLS]} = W' x_{[CLS]} \;\Rightarrow\; X^\top {\rm softmax}(X W x_{[CLS]}) =
     X^\top {\rm softmax}(X W' x_{[CLS]})$$
 
-    Counting parameters counts the $d$ numbers of $v$, not the $d^2$ of $W_{QK}$: the entropy is
-    $d \ln(1 + 2 B_x^3 \|W_{QK}\| / \epsilon)$. $W'$ is $W$ plus a matrix that [CLS] does not see.
+    With a fixed [CLS] only the $d$ numbers of $v$ matter, not the $d^2$ of $W_{QK}$, and parameter
+    counting uses no others: the entropy is $d \ln(1 + 2 B_x^3 \|W_{QK}\| / \epsilon)$. $W'$ is $W$
+    plus a matrix that [CLS] does not see.
     Used in the experiment `norm_projection`.
     """
     outside = W + added - jnp.outer(added @ cls, cls) / jnp.sum(cls**2)

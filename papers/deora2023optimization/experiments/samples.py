@@ -1,4 +1,4 @@
-r"""How far is the stability bound from the generalisation gap, and is the gap $O(1/n)$?
+r"""How far is the stability bound from the generalisation gap? Is the gap $O(1/n)$?
 
 Many independent training sets of each size from one start (one-step initialisation, two groups
 of equal heads), with all leave-one-out trainings of some of them. The expected gap needs no test

@@ -28,7 +28,7 @@ _PROTOCOL = (
     "they are, with shuffled tokens and with one token repeated (seed {seed}); a share counts "
     "heads and sequences whose first token receives more than {sink_threshold} of the weight. "
     "Certificates and attacks at tokens: as many as {probes} of these. Attention SVMs: in the "
-    "space of {svm_space}; a margin compares with its null, not with one in another space. "
+    "space of {svm_space}; compare a margin only with the random margin beside it. "
     "Intervals: level {level}, {draws} bootstrap draws of the {sequences} sequences."
 )
 
