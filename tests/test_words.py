@@ -45,6 +45,14 @@ PHRASES = (
     r"\bnothing is done where\b",
     r"\brefuse what is no\b",
     r"\bthe attack moves nothing\b",
+    r"\bwhere it can move\b",
+    r"\bthe bounds know\b",
+    r"\bcompares with its null\b",
+    r"\bleft over right side\b",
+    r"\bis not said\b",
+    r"\bsaves no constant factor\b",
+    r"\bcertified for every text as long\b",
+    r"\bheld to the Python library\b",
 )
 """What was read twice, and what says without a subject who does what."""
 _ENTRY = re.compile(r"    \*{0,2}(\w+): (.*)")

@@ -102,7 +102,7 @@ def equation_8(*, power=0.0, **instance):
     r"""$$Z_\mu, Z_\nu = O(1): \quad [r_t]_{t'} = \Theta(S^4)\ (t' \in \mathcal{R}),\quad
     [r_t]_{t'} = O(S^2)\ (t' \in \mathcal{R}^c)$$
 
-    The printed $O(S^2)$ on irrelevant tokens needs $Z_\mu = O(1)$, which is not said there: it is
+    The printed $O(S^2)$ on irrelevant tokens needs $Z_\mu = O(1)$, which it does not state: it is
     $2 Z_\mu (S^2 + Z_\nu + Z_\mu)$ at most. With noise of order $S$, as in the paper's own
     example, it is of order $S^3$, with $Z_\mu$ of order $S^2$, which Proposition 3 allows, of
     order $S^4$ like the relevant scores.

@@ -44,8 +44,9 @@ B_WITHOUT_WIDTH = Erratum(
         r"$C$' it bounds them while $m$ is below $\exp(B^2 / (2 \sigma^2))$, and for any one $m$ "
         r"some $C$ is large enough. Theorem 4.2 is for every $m$ above its width: at any fixed $C$ "
         r"the probability tends to 0 as $m \to \infty$, so that the event of the proof is lost, "
-        r"while the theorem may well be true. $\sigma \sqrt{2 \log(nm / (2 \delta))}$ is right, and "
-        r"makes the width the solution of an equation: $B \ge 35 \sigma^2$, $m \ge \exp(630 \sigma^2)$."
+        r"while the theorem may well be true. $\sigma \sqrt{2 \log(nm / (2 \delta))}$ is right; it "
+        r"makes the width the solution of an equation: $B \ge 35 \sigma^2$, "
+        r"$m \ge \exp(630 \sigma^2)$."
     ),
     claim=f"{_PAPER}/lemma-b-1-part-1-printed",
 )

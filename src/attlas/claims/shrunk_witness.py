@@ -43,7 +43,7 @@ class ShrunkWitness:
 
     @property
     def ratio(self) -> float | None:
-        """Left over right side where both are positive."""
+        """The ratio of the left to the right side where both are positive."""
         left, right = float(self.left), float(self.right)
         return left / right if left > 0 and right > 0 else None
 

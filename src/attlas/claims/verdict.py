@@ -225,9 +225,9 @@ class CheckReport:
         controls: the verdicts of the controls that its author declared.
         challenge: the search for a counterexample, if one was made.
         detection: for each component of the sides, the smallest relative change of the right side
-            that this check would notice, by `attlas.verify.evidence`; None where it has no size.
+            that this check would detect, by `attlas.verify.evidence`; None where it has no size.
         exponents: of each quantity that the author named, the smallest change of its exponent that
-            this check would notice; None where no instance shows any.
+            this check would detect; None where no instance shows any.
         faults: what is wrong with the claim itself, whatever its outcome.
         nearest: factor by which the nearest control exceeds its bound, in the component whose
             nearest control is farthest; None for kinds without a ratio and for errata.

@@ -78,7 +78,7 @@ def _search(context: typer.Context, name: str | None, options: dict) -> "tuple[C
         claim, keep=None if before and before.outcome == "VIOLATED" else keep, **options
     )
     show_fact("claim", f"{claim.name} ({plain(claim.locator)})")
-    show_fact("best ratio", f"{number(report.ratio)} of left over right side, by {report.method}")
+    show_fact("best ratio", f"{number(report.ratio)} of left to right side, by {report.method}")
     if before is not None:
         show_fact("stored", f"{before.outcome}, ratio {number(before.tightness)}")
     show_fact("effort", f"{report.evaluations} evaluations, seed {options['seed']}")

@@ -13,7 +13,7 @@ def layer_kinds(values: Configuration, layers: int, default: tuple[str, ...]) ->
         default: the kinds where the configuration has none, repeated over the layers.
 
     Raises:
-        UserError: if a kind is not read, or one is not said for each layer.
+        UserError: if a kind is not read, or some layer has none.
 
     Examples:
         >>> layer_kinds(Configuration({}), 3, (SLIDING, FULL))
