@@ -152,7 +152,8 @@ ORDER_OF_SCORES = erratum(
     "Equation (8)",
     ErratumClass.GAP,
     r"The scores of irrelevant tokens are $O(S^2)$ only for $Z_\mu = O(1)$, "
-    "which the paper does not state. They are of order $S^3$ for the noise of order $S$ in the example below (7), and of order "
+    "which the paper does not state. They are of order $S^3$ for the noise of order $S$ in the "
+    "example below (7), and of order "
     r"$S^4$ at the $Z_\mu = S^2/8$ that Proposition 3 allows.",
     claim=f"{_PAPER}/equation-8",
 )
