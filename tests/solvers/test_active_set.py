@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from attlas.solvers.active_set import active_set
+from attlas.solvers.active_set import _first_rise, active_set
 from attlas.solvers.constraints import VectorRows
 from attlas.solvers.interior_point.central_path import interior_point
 from attlas.solvers.interior_point.lp_interior_point import LpInteriorPoint
@@ -140,3 +140,12 @@ def test_equal_rows_do_no_harm():
     A = np.repeat(separable(5, 9).matrix, 2, axis=1)
     rows = VectorRows(A)
     assert active_set(rows, 1.75, np.ones((1, 10)), 1e-10, 30).gap[0] <= 1e-10
+
+
+def test_a_step_that_lowers_the_dual_by_its_rounding_is_not_shortened():
+    """At the optimum (1, 1) a move m lowers the dual 1 by m^2; its rounding is 32 eps, 7e-15."""
+    rows, l = VectorRows(np.eye(2)[None]), np.ones((1, 2))
+    for size, length in ((3e-8, 1), (1e-6, 2.0**-4)):
+        ahead, pull = _first_rise(rows, l, np.full((1, 2), size), l, 2.0)
+        np.testing.assert_allclose(ahead - 1, length * size, rtol=1e-8)
+        np.testing.assert_array_equal(pull, ahead)

@@ -171,7 +171,7 @@ def test_which_method_takes_a_large_problem(monkeypatch, p, size, gaps, calls):
 
 @pytest.mark.parametrize(
     ("p", "options"),
-    [(1.5, (1.5, 1e-2)), (3.0, (3.0, 1e-2)), (3.1, (3.1, 3e-2)), (np.inf, (2.0, 1e-2))],
+    [(1.5, (1.5, 1e-3)), (3.0, (3.0, 1e-3)), (3.1, (3.1, 3e-2)), (np.inf, (2.0, 1e-3))],
 )
 def test_the_rough_start_is_nearer_where_newton_steps_follow(monkeypatch, p, options):
     monkeypatch.setattr(engine, "dual_descent", lambda rows, *rest: np.array(rest))

@@ -16,6 +16,8 @@ from attlas.solvers.interior_point.lp_interior_point import linearised, on_ray
 # Part of the diagonal added to it: rows that depend on each other then give a finite step.
 _RIDGE = 1e-13
 _SHORTEST = 2.0**-10
+# Of the dual, relative to the sum of the multipliers.
+_ROUNDING = 16 * float(np.finfo(float).eps)
 # Steps without a better certificate after which the support is given up.
 _PATIENCE = 8
 
@@ -95,12 +97,15 @@ def _newton_move(
 def _first_rise(
     rows: ConstraintOperator, l: np.ndarray, move: np.ndarray, pull: np.ndarray, q: float
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The first of max(l + t move, 0), t = 1, 1/2, 1/4, ..., at which the dual is no lower."""
+    """The first of max(l + t move, 0), t = 1, 1/2, 1/4, ..., at which the dual is no lower.
+
+    Near the solution it changes by less than its rounding, which must not shorten a good step.
+    """
 
     def loss(multipliers: np.ndarray, pull: np.ndarray) -> float:
         return float(np.sum(np.abs(pull) ** q) / q - multipliers.sum())
 
-    before, length = loss(l, pull), 1.0
+    before, length = loss(l, pull) + _ROUNDING * float(l.sum()), 1.0
     while True:
         ahead = np.maximum(l + length * move, 0)
         pull_ahead = rows.adjoint(ahead)

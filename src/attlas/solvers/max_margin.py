@@ -32,7 +32,7 @@ from attlas.solvers.least_norm import least_norm_multipliers
 # an error of order sqrt(g) in the point.
 _TARGET = 1e-12
 # Gap at which the first-order start hands over, to Newton steps and to the interior point.
-_HANDOVER, _HANDOVER_ROUGH = 1e-2, 3e-2
+_HANDOVER, _HANDOVER_ROUGH = 1e-3, 3e-2
 # Constraints up to which the whole problem is one dense interior-point system.
 _DIRECT_CONSTRAINTS = 160
 # Constraints up to which one Gram matrix of them all is formed, and how many for each variable:
@@ -42,7 +42,7 @@ _GRAM_CONSTRAINTS, _GRAM_PER_VARIABLE, _WIDE = 2000, 2, 4
 # Exponents between which Newton steps from the support of p = 2 converge, and how many at most.
 _LEAST_NEWTON, _LARGEST_NEWTON, _NEWTON_STEPS = 1.2, 3.0, 20
 # Bytes of working arrays that a chunk of a batch may hold, to stay in cache.
-_CHUNK_BYTES = 4_000_000
+_CHUNK_BYTES = 8_000_000
 # Constraints for each variable above which a working set is cut from them all, at p = 2 and at
 # others, and the gap that rounding may leave it.
 _MANY_SMOOTH, _MANY_ROUGH, _ROUNDED = 4, 15, 1e-9

@@ -8,6 +8,7 @@ from attlas.audit.data_level.selected_tokens import (
     random_selection,
     selected_tokens,
 )
+from attlas.solvers import max_margin
 from attlas.solvers.attention_svm import attention_svm
 
 DRAW = np.random.default_rng(13)
@@ -55,6 +56,28 @@ def test_what_a_row_does_not_see_is_no_constraint():
     assert np.array_equal(whole.selection, part.selection)
     assert np.allclose(whole.margin, part.margin, rtol=1e-7)
     assert not whole.margins[:, :, 4:].any()
+
+
+def test_a_head_with_many_rows_is_solved_on_working_sets(monkeypatch):
+    """All rows of a text between queries and keys, and the same constraints solved at once."""
+    sizes, rows, tokens, width = [], 60, 40, 4
+    unit = np.eye(width)
+    keys, queries = DRAW.normal(size=(1, tokens, width)), DRAW.normal(size=(1, rows, width))
+    given = HeadTokens(keys, queries, [(unit, unit)], np.ones((rows, tokens), bool))
+    solve = max_margin.cutting_planes
+    monkeypatch.setattr(
+        max_margin,
+        "cutting_planes",
+        lambda part, *rest: sizes.append(part.shape) or solve(part, *rest),
+    )
+    found = selected_tokens(given)
+    assert sizes == [(1, rows * (tokens - 1), width**2)]
+    assert found.reached[0] <= found.margin[0]
+    monkeypatch.setattr(max_margin, "_MANY_SMOOTH", np.inf)
+    whole = selected_tokens(given)
+    assert len(sizes) == 1
+    np.testing.assert_allclose(found.margin, whole.margin, rtol=1e-8)
+    np.testing.assert_allclose(found.cosine, whole.cosine, rtol=1e-4)
 
 
 def test_a_repeated_token_cannot_be_selected():
