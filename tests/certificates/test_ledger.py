@@ -34,6 +34,7 @@ def test_all_looks_together_cost_less_than_delta(tmp_path):
     [
         ("{", "not JSON"),
         ("{}", "no ledger"),
+        ('{"schema": 2, "delta": 0.05, "examples": 10, "looks": []}', "its seal does not fit"),
         ('{"schema": 1, "delta": 0.05, "examples": 10, "looks": [1]}', "no ledger"),
         ('{"schema": 1, "delta": 0.1, "examples": 10, "looks": []}', "use --delta 0.1"),
     ],

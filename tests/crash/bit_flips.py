@@ -3,7 +3,8 @@
     python -m crash.bit_flips FOLDER FLIPS SEED
 
 Prints one JSON object: by writer how many were tried and how many its reader noticed (the others
-changed nothing that is read), and a list of faults.
+changed nothing that is read), and a list of faults. What the store keeps is also written anew, and
+the damaged file must be set aside; the other files are refused until their user acts.
 """
 
 import json
@@ -13,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from crash.refused import FLIPPED
 from crash.writers import DAMAGED, SEALED, Writer, freeze_clocks
 
 OLD, NEW = 1, 2
@@ -39,6 +41,8 @@ def tried(writer: Writer, room: Path, rng: np.random.Generator) -> tuple[bool, s
     if seen not in (DAMAGED, whole):
         return False, f"{path.name} is read as {str(seen)[:99]}"
     is_noticed = seen == DAMAGED
+    if writer in FLIPPED:
+        return is_noticed, ""
     notes = writer.write(root, NEW) or []
     if is_noticed and not notes:
         return True, f"{path.name} is replaced without a line"
@@ -51,9 +55,10 @@ def main(folder: str, flips: str, seed: str) -> None:
     """Flip bits of every sealed kind in turn, and print the counts and the faults."""
     freeze_clocks()
     rng = np.random.default_rng(int(seed))
+    kinds = (*SEALED, *FLIPPED)
     outcome: dict[str, Any] = {"seed": int(seed), "tried": {}, "noticed": {}, "faults": []}
     for number in range(int(flips)):
-        writer = SEALED[number % len(SEALED)]
+        writer = kinds[number % len(kinds)]
         room = Path(folder) / writer.name
         if not room.exists():
             (room / "before").mkdir(parents=True)

@@ -9,12 +9,14 @@ import re
 from pathlib import Path
 from typing import Any
 
+from crash.refused import FLIPPED
 from crash.writers import NAMES
 
 ROOT = Path(__file__).parents[2]
 OUTCOMES = ROOT / ".cache" / "crash"
 RECORD = Path(__file__).with_name("outcomes.json")
 PAGE = ROOT / "docs" / "internals.md"
+ROWS = (*NAMES, *sorted(writer.name for writer in FLIPPED))
 COLUMNS = ("disturbed", "beside", "flips", "noticed", "lost")
 _BEGIN, _END = "<!-- crash tests: begin -->", "<!-- crash tests: end -->"
 
@@ -30,7 +32,7 @@ def collected(before: dict[str, Any]) -> dict[str, Any]:
     """All outcomes by writer and by command; of a test that did not run, those of `before`."""
     flips = _stored("flips") if (OUTCOMES / "flips.json").exists() else None
     writers = {}
-    for name in NAMES:
+    for name in ROWS:
         row = dict(before["writers"].get(name, dict.fromkeys(COLUMNS, 0)))
         stored = {"disturbed": f"alone {name}", "beside": f"beside {name}"}
         parts = {k: _stored(v) for k, v in stored.items() if (OUTCOMES / f"{v}.json").exists()}

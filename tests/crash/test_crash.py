@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from crash.outcomes import PAGE, RECORD, page, publishable
+from crash.outcomes import PAGE, RECORD, ROWS, page, publishable
 from crash.rehearsal import BEGIN, END
 from crash.writers import FAULTY, NAMES
 
@@ -124,8 +124,8 @@ def test_beside_a_reader_and_a_second_writer_it_is_old_or_new(library, room, nam
 
 
 @pytest.mark.thorough
-def test_400_flipped_bits_are_noticed_and_nothing_is_lost(room):
-    command = [sys.executable, "-m", "crash.bit_flips", room, "400", str(SEED)]
+def test_600_flipped_bits_are_noticed_and_nothing_is_lost(room):
+    command = [sys.executable, "-m", "crash.bit_flips", room, "600", str(SEED)]
     run = subprocess.run(
         command,
         env={**os.environ, "PYTHONPATH": str(HERE.parent)},
@@ -135,12 +135,12 @@ def test_400_flipped_bits_are_noticed_and_nothing_is_lost(room):
     )
     outcome = json.loads(run.stdout)
     assert publishable("flips", outcome) == []
-    assert sum(outcome["tried"].values()) == 400
+    assert sum(outcome["tried"].values()) == 600
     assert min(outcome["noticed"].values()) >= 30  # a space may become a tabulator
 
 
 def test_the_docs_say_what_was_tried():
     record = json.loads(RECORD.read_text())
-    assert set(record["writers"]) == set(NAMES)
+    assert set(record["writers"]) == set(ROWS)
     assert PAGE.read_text() == page(record)
-    assert sum(row["flips"] for row in record["writers"].values()) >= 400
+    assert sum(row["flips"] for row in record["writers"].values()) >= 600

@@ -5,6 +5,7 @@ import json
 import numpy as np
 import pytest
 
+from attlas._files.sealed_json import sealed
 from attlas.experiments.store import Store
 from attlas.site.atlas import gather
 from attlas.site.monitors import QUANTITIES, monitor_drawings, parse_monitor
@@ -21,6 +22,20 @@ def line(step, **changes):
         "sink_share": 0.25,
     }
     return json.dumps({**record, **changes})
+
+
+def test_a_changed_number_of_a_sealed_line_is_named(tmp_path):
+    record = json.loads(line(0, schema="attlas.monitor/2"))
+    whole = json.dumps(sealed(record))
+    for content, lost in ((f"{whole}\n", ""), (whole.replace("0.25", "0.35") + "\n", "line 1 was")):
+        (tmp_path / "a.monitor.jsonl").write_text(content)
+        store = Store(tmp_path)
+        assert bool(monitor_drawings(store)) is not lost.startswith("line")
+        assert lost in "".join(store.notes)
+    (tmp_path / "a.monitor.jsonl").write_text(f"{whole}\n{whole}")
+    store = Store(tmp_path)
+    monitor_drawings(store)
+    assert "ends in an unfinished line" in store.notes[0]
 
 
 def test_lines_become_arrays_in_the_order_of_steps():

@@ -15,12 +15,14 @@ from typing import Any
 from attlas._files.budget import CONFIGURATION, parse_json
 from attlas._files.file_changes import folder_lock, write_file
 from attlas._files.plain_file import Damaged, read_plain_file
+from attlas._files.sealed_json import sealed, unsealed
 from attlas.certificates.checks import ORDERS
 from attlas.certificates.predictions import Predictions
 from attlas.core.errors import UserError, refuse_misfits, refuse_unreadable
 
 MOST_NATS = 600.0
 """Logarithm of the smallest share, at which limits are still computed in double precision."""
+_SCHEMA = 2
 _KEYS = {"schema", "delta", "examples", "looks"}
 
 
@@ -129,7 +131,11 @@ def read_ledger(path: Path, delta: float, examples: int) -> Ledger:
 
 
 def _ledger(document: Any) -> Ledger:
-    if not isinstance(document, dict) or set(document) != _KEYS or document["schema"] != 1:
+    if isinstance(document, dict) and document.get("schema") == _SCHEMA:
+        document = unsealed(document)
+    elif not isinstance(document, dict) or document.get("schema") != 1:  # without a seal
+        raise Damaged("is no ledger of certificates")
+    if set(document) != _KEYS:
         raise Damaged("is no ledger of certificates")
     delta, examples, looks = document["delta"], document["examples"], document["looks"]
     sound = (
@@ -156,9 +162,9 @@ def write_ledger(path: Path, ledger: Ledger) -> None:
         Ledger(delta=0.05, examples=100, looks=())
     """
     document = {
-        "schema": 1,
+        "schema": _SCHEMA,
         "delta": ledger.delta,
         "examples": ledger.examples,
         "looks": [list(look) for look in ledger.looks],
     }
-    write_file(path, [json.dumps(document, indent=1).encode()])
+    write_file(path, [json.dumps(sealed(document), indent=1).encode()])

@@ -11,13 +11,15 @@ from matplotlib.figure import Figure
 
 from attlas._files.appended_lines import whole_lines
 from attlas._files.plain_file import Damaged, printable, read_plain_file
+from attlas._files.sealed_json import unsealed
 from attlas.experiments.panels.palette import colours
 from attlas.experiments.store import Store
 from attlas.site.content import Drawing
 from attlas.site.figures import embed
 from attlas.site.links import anchor
 
-SCHEMA = "attlas.monitor/1"
+SCHEMA = "attlas.monitor/2"
+_WITHOUT_SEAL = "attlas.monitor/1"
 SUFFIX = ".monitor.jsonl"
 MOST_BYTES, MOST_LINES, MOST_FILES = 50_000_000, 100_000, 50
 MOST_LAYERS, MOST_HEADS = 1000, 1000
@@ -58,7 +60,10 @@ def monitor_drawings(store: Store) -> tuple[Drawing, ...]:
         except Damaged as damage:
             store.note(f"{damage}: ignored")
             continue
-        run, wrong = parse_monitor(whole_lines(content or b""))
+        lines = whole_lines(content or b"")
+        if len(lines) < len(content or b""):
+            store.note(f"{path.name} ends in an unfinished line: ignored")
+        run, wrong = parse_monitor(lines)
         for line, reason in wrong[:3]:
             store.note(f"{path.name}, line {line} {reason}: ignored")
         if len(wrong) > 3:
@@ -78,7 +83,7 @@ def parse_monitor(content: bytes) -> tuple[MonitorRun | None, list[tuple[int, st
 
     Examples:
         >>> parse_monitor(b'{"schema": 3}')
-        (None, [(1, 'has another schema than attlas.monitor/1')])
+        (None, [(1, 'has another schema than attlas.monitor/2')])
     """
     good: dict[int, dict[str, Any]] = {}
     wrong: list[tuple[int, str]] = []
@@ -118,8 +123,13 @@ def _record(line: bytes) -> tuple[dict[str, Any] | None, str]:
         record = json.loads(line)
     except (ValueError, RecursionError):
         return None, "is not JSON"
-    if not isinstance(record, dict) or record.get("schema") != SCHEMA:
+    if not isinstance(record, dict) or record.get("schema") not in (SCHEMA, _WITHOUT_SEAL):
         return None, f"has another schema than {SCHEMA}"
+    if record["schema"] == SCHEMA:
+        try:
+            record = unsealed(record)
+        except Damaged as damage:
+            return None, str(damage)
     step, T, layers = record.get("step"), record.get("T"), record.get("layers")
     if not (_count(step) and _count(T) and T):
         return None, "has no step or T that is a whole number"

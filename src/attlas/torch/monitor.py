@@ -13,11 +13,12 @@ from torch import Tensor, nn
 
 from attlas._files.appended_lines import append_line
 from attlas._files.file_changes import write_file
+from attlas._files.sealed_json import sealed
 from attlas.core.errors import UserError
 from attlas.torch.attention_capture import captured_attention
 from attlas.torch.head_statistics import head_statistics
 
-SCHEMA = "attlas.monitor/1"
+SCHEMA = "attlas.monitor/2"
 SUFFIX = ".monitor.jsonl"
 
 
@@ -28,7 +29,8 @@ class Monitor:
     statistic of `head_statistics` one list per layer with one number per head (null where there
     is none), and `sink_share`, the share of heads whose first key holds more than `sink` of the
     weight on average (Sink_1^eps of Gu et al. 2025, eps = 0.3; it falls with T, which is therefore
-    part of the line). Padding may stand on either side: the first key is the first that is none.
+    part of the line); in the file a line has a seal, too. Padding may stand on either side: the
+    first key is the first that is none.
 
     Call it with the step number in your own loop, or hand `callback()` to
     `transformers.Trainer`. It sees the models of `attlas.torch.attention_capture`; the model is
@@ -85,7 +87,7 @@ class Monitor:
             return None
         line = self.measure(step)
         with self._writing():
-            append_line(self.path, json.dumps(line, allow_nan=False))
+            append_line(self.path, json.dumps(sealed(line), allow_nan=False))
         return line
 
     def measure(self, step: int) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from attlas._files.budget import LATEX, parse_json
 from attlas._files.plain_file import Damaged, read_plain_file
 from attlas._files.replaced_files import finish_replacing
+from attlas._files.sealed_json import sealed, unsealed
 from attlas.core.errors import UserError
 from attlas.projects.latex.macros import Macro
 from attlas.projects.latex.statements import PrintedPaper, PrintedStatement
@@ -18,7 +19,7 @@ from attlas.projects.places import say_once
 
 STATEMENTS = "statements.json"
 NOTATION = "notation.md"
-_SCHEMA = 1
+_SCHEMA = 2
 _FIELDS = "kind", "number", "label", "title", "text", "section", "file"
 _GUESSES = (
     ("probability", r"with (?:high )?probability|w\.h\.p|\\Pr\b|\\mathbb\s*\{?P|almost surely"),
@@ -182,7 +183,7 @@ def statements_text(title: str, statements: Iterable[PrintedStatement], source: 
         for statement in statements
     ]
     document = {"schema": _SCHEMA, "source": source, "title": title, "statements": entries}
-    return json.dumps(document, indent=1, ensure_ascii=False) + "\n"
+    return json.dumps(sealed(document), indent=1, ensure_ascii=False) + "\n"
 
 
 class StoredStatements(NamedTuple):
@@ -211,7 +212,9 @@ def read_statements(folder: Path) -> StoredStatements:
                 f"{file} is missing: `attlas new paper KEY --from main.tex` writes it from LaTeX"
             )
         document = parse_json(content, LATEX._replace(entries=2**20, levels=8))
-        if document["schema"] != _SCHEMA:
+        if document["schema"] == _SCHEMA:
+            document = unsealed(document)
+        elif document["schema"] != 1:  # without a seal
             raise UserError(f"{file} is of schema {document['schema']!r}: write the stubs again")
         statements = tuple(_statement(entry) for entry in document["statements"])
         return StoredStatements(_text(document["source"]), _text(document["title"]), statements)
