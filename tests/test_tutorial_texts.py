@@ -74,6 +74,7 @@ def test_cells_run_draw_a_figure_print_few_digits_and_leave_a_file(file, tmp_pat
         plt.close("all")
         jax.config.update("jax_enable_x64", precision)
     assert [n for text in outputs for n in NUMBER.findall(text) if digits(n) > 4] == []
+    assert [line for text in outputs for line in text.splitlines() if len(line) > WIDEST] == []
     assert any(tmp_path.iterdir())
 
 
