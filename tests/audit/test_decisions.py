@@ -2,31 +2,14 @@
 
 import numpy as np
 import pytest
+from made_trial import Made
 from random_transformer import random_transformer
 
 from attlas.audit.decision import Decision
 from attlas.audit.decisions import decisions_of, removable_heads
-from attlas.audit.deep_level.ablation import HeadTrial, ablate_together, rounded_weights
+from attlas.audit.deep_level.ablation import ablate_together
+from attlas.audit.deep_level.head_trial import HeadTrial, rounded_weights
 from attlas.audit.sequence_loss import judged_batch
-
-
-class Made:
-    """Losses that are made up: a head costs what `costs` says, and a pair together 1 more."""
-
-    unit = "nats"
-
-    def __init__(self, costs, pair=(), layer_costs=(0.0, 0.0), number=16):
-        self.costs, self.pair, self.layer_costs = costs, set(pair), layer_costs
-        self.heads, self.layers = tuple(costs), len(layer_costs)
-        self.base = np.linspace(1.0, 3.0, number)
-
-    def losses(self, heads=()):
-        both = bool(self.pair) and self.pair <= set(heads)
-        return self.base + sum(self.costs[head] for head in heads) + both
-
-    def rounded(self, bits):
-        few = [layer for layer, number in bits.items() if number == 4]
-        return self.base + sum(self.layer_costs[layer] for layer in few)
 
 
 def test_heads_that_are_cheap_alone_and_dear_together_are_not_removed_together():
@@ -34,7 +17,7 @@ def test_heads_that_are_cheap_alone_and_dear_together_are_not_removed_together()
     trial = Made(costs, pair=[(0, 0), (0, 1)])
     chosen = removable_heads(trial, trial.base, np.arange(8), 0.02)
     assert chosen == [(0, 0), (1, 0)]
-    removal, rounding = decisions_of(trial)
+    removal, rounding, _ = decisions_of(trial)
     assert removal.heads == ((0, 0), (1, 0))
     assert removal.advised
     assert removal.change == pytest.approx(0.002)
@@ -44,7 +27,7 @@ def test_heads_that_are_cheap_alone_and_dear_together_are_not_removed_together()
 
 
 def test_a_layer_that_rounding_hurts_is_spared():
-    (rounding,) = decisions_of(Made({(0, 0): 9.0}, layer_costs=(0.1, 0.5)))
+    rounding, _ = decisions_of(Made({(0, 0): 9.0}, layer_costs=(0.1, 0.5)))
     assert rounding.layers == (1,)
     assert rounding.action == "Quantise to 4 bits with layer 1 at 8 bits"
     assert rounding.change == pytest.approx(0.1)
@@ -57,7 +40,7 @@ def test_a_test_that_does_not_confirm_the_choice_advises_against_it():
             changed[1::2] += 1.0 * bool(heads)  # the half that chooses sees no cost
             return changed
 
-    removal, _ = decisions_of(Lucky({(0, 0): 0.0}))
+    removal, _, _ = decisions_of(Lucky({(0, 0): 0.0}))
     assert not removal.advised
     assert removal.action.startswith("Keep them")
     assert removal.change == pytest.approx(1.0)

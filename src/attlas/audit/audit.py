@@ -11,8 +11,9 @@ from attlas.audit.data_level.audit_data import audit_data
 from attlas.audit.data_level.data_settings import DataSettings
 from attlas.audit.data_level.sequence_blocks import enclosing_tokens, read_sequences
 from attlas.audit.decisions import BUDGET, decisions_of
-from attlas.audit.deep_level.ablation import HeadTrial, ablate_together
+from attlas.audit.deep_level.ablation import ablate_together
 from attlas.audit.deep_level.deep_level import deep_level
+from attlas.audit.deep_level.head_trial import HeadTrial
 from attlas.audit.deep_level.sharpness import model_sharpness
 from attlas.audit.deep_level.stable_step import THRESHOLD, require_step
 from attlas.audit.deep_level.tangent_drift import require_comparable, tangent_drift

@@ -1,13 +1,15 @@
 """What to do with a model: one half of the sequences chooses an action, the other half tests it."""
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Protocol, runtime_checkable
+from collections.abc import Callable
 
 import numpy as np
 from jaxtyping import Float
 
 from attlas.audit.decision import Decision
 from attlas.audit.findings import named_heads
+from attlas.audit.halves import halves, loss_size, measured_decision
+from attlas.audit.map_decisions import copies_decision, precision_decision, sink_decision
+from attlas.audit.trial import Trial
 from attlas.display.numbers import plain_number
 from attlas.measures.statistics.bootstrap_mean import bootstrap_mean
 
@@ -19,34 +21,6 @@ _PATIENCE = 6
 """Heads in a row that do not fit, after which no more are tried."""
 _FEWEST = 4
 """Sequences without which no half is tested by another."""
-
-
-@runtime_checkable
-class Trial(Protocol):
-    """A model whose heads and weights can be changed, and its loss on a batch."""
-
-    @property
-    def unit(self) -> str:
-        """What the loss is counted in."""
-        ...
-
-    @property
-    def heads(self) -> Sequence[tuple[int, int]]:
-        """Layer and number of every head."""
-        ...
-
-    @property
-    def layers(self) -> int:
-        """Number of layers whose weights can be rounded."""
-        ...
-
-    def losses(self, heads: Sequence[tuple[int, int]] = ()) -> Float[np.ndarray, " n"]:
-        """Loss of each sequence with some heads left out together."""
-        ...
-
-    def rounded(self, bits: Mapping[int, int]) -> Float[np.ndarray, " n"]:
-        """Loss of each sequence with the weights of some layers rounded."""
-        ...
 
 
 Progress = Callable[[str, int, int], None]
@@ -71,6 +45,10 @@ def decisions_of(
         _removal(trial, base, budget, lambda *amount: progress("removing heads", *amount)),
         _rounding(trial, base, lambda *amount: progress("rounding layers", *amount)),
     ]
+    observed = trial.observed()
+    for number, decide in enumerate((sink_decision, precision_decision, copies_decision), 1):
+        made.append(decide(trial, observed, base, budget))
+        progress("changing maps", number, 3)
     return tuple(decision for decision in made if decision is not None)[:MOST]
 
 
@@ -116,17 +94,17 @@ def _removal(
     budget: float,
     progress: Callable[[int, int], None],
 ) -> Decision | None:
-    choosing, testing = _halves(base.size)
-    allowed = budget * _size(base[choosing])
+    choosing, testing = halves(base.size)
+    allowed = budget * loss_size(base[choosing])
     heads = removable_heads(trial, base, choosing, allowed, progress)
     if not heads:
         return None
     changed = trial.losses(heads)
     cost = bootstrap_mean((changed - base)[choosing])
     ends = [plain_number(float(end)) for end in (cost.mean, cost.low, cost.high)]
-    limit = budget * _size(base[testing])
+    limit = budget * loss_size(base[testing])
     passed = float(bootstrap_mean((changed - base)[testing]).high) <= limit
-    return _tested(
+    return measured_decision(
         base,
         changed,
         testing,
@@ -153,12 +131,6 @@ def _removal(
     )
 
 
-def _size(losses: Float[np.ndarray, " n"]) -> float:
-    """The mean loss; 1 of its unit where the loss compares the model with itself."""
-    mean = float(np.mean(losses))
-    return mean if mean > 0 else 1.0
-
-
 _FEW_BITS, _MORE_BITS = 4, 8
 
 
@@ -168,7 +140,7 @@ def _rounding(
     """The layer that rounding hurts most, and what it helps to spare it."""
     if trial.layers < 2:
         return None
-    choosing, testing = _halves(base.size)
+    choosing, testing = halves(base.size)
     costs = []
     for layer in range(trial.layers):
         costs.append(bootstrap_mean((trial.rounded({layer: _FEW_BITS}) - base)[choosing]))
@@ -184,7 +156,7 @@ def _rounding(
         f"alone it changes the loss by {plain_number(means[worst])} {trial.unit}, the median layer "
         f"by {plain_number(float(np.median(means)))}"
     )
-    return _tested(
+    return measured_decision(
         base,
         trial.rounded({**every, worst: _MORE_BITS}) if hurt else all_rounded,
         testing,
@@ -207,42 +179,4 @@ def _rounding(
         ),
         unit=trial.unit,
         layers=(worst,) if hurt else tuple(range(trial.layers)),
-    )
-
-
-def _halves(number: int) -> tuple[np.ndarray, np.ndarray]:
-    """Every second sequence chooses, the others test."""
-    places = np.arange(number)
-    return places[::2], places[1::2]
-
-
-def _tested(
-    base: Float[np.ndarray, " n"],
-    changed: Float[np.ndarray, " n"],
-    testing: np.ndarray,
-    *,
-    kind: str,
-    what: str,
-    meaning: str,
-    action: str,
-    unit: str,
-    advised: bool = True,
-    heads: tuple[tuple[int, int], ...] = (),
-    layers: tuple[int, ...] = (),
-) -> Decision:
-    interval = bootstrap_mean((changed - base)[testing])
-    return Decision(
-        kind,
-        what,
-        meaning,
-        action,
-        float(np.mean(base[testing])),
-        float(interval.mean),
-        float(interval.low),
-        float(interval.high),
-        unit,
-        int(testing.size),
-        advised,
-        heads,
-        layers,
     )

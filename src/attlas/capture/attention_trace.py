@@ -27,6 +27,7 @@ class Attended(NamedTuple):
         weights: what leaves it, (B, H, T, S); a sink's own weight is left out.
         values: (B, H, S, v).
         context: weights times values, (B, H, T, v).
+        own: logits of a sink of the model's own, which is no token, (B, H, T, 1); None for none.
     """
 
     queries: Tensor
@@ -35,6 +36,7 @@ class Attended(NamedTuple):
     weights: Tensor
     values: Tensor
     context: Tensor
+    own: Tensor | None = None
 
     @property
     def allowed(self) -> Tensor:
@@ -163,15 +165,16 @@ def shaped(seen: Attended, sequences: int) -> Attended | None:
         heads = seen.weights.shape[0] // sequences
     if heads is None:
         return None
-    shaped_ = [_with_heads(tensor, heads) for tensor in seen]
+    shaped_ = [_with_heads(tensor, heads) for tensor in seen[:6]]
     if any(tensor is None for tensor in shaped_):
         return None
     queries, keys, logits, weights, values, context = shaped_
     assert weights is not None
     assert logits is not None
     assert values is not None
-    logits = logits[..., : weights.shape[-1]]  # a sink's own logit stands last
-    whole = Attended(queries, keys, logits, weights, values, context)  # pyright: ignore
+    logits, own = logits.tensor_split([weights.shape[-1]], dim=-1)  # a sink's own stands last
+    own = own if own.shape[-1] else None
+    whole = Attended(queries, keys, logits, weights, values, context, own)  # pyright: ignore
     return whole if values.shape[-2] == weights.shape[-1] else None
 
 

@@ -1,6 +1,6 @@
 """The loss of a captured model when heads are replaced in the run."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -8,11 +8,9 @@ from jaxtyping import Bool, Float, Int
 
 from attlas.audit.deep_level.ablation import REPLACEMENTS
 from attlas.capture.attention_trace import Attended
-from attlas.capture.captured_heads import CapturedHeads
 from attlas.capture.captured_model import CapturedModel, same_lengths, sequence_losses
 from attlas.capture.captured_run import Change
 from attlas.capture.replaced_context import replaced_context
-from attlas.capture.rounded_blocks import blocks_of, rounded_blocks
 from attlas.core.errors import UserError
 
 _TOKENS = 2**12
@@ -93,37 +91,6 @@ class CapturedLoss:
             output = self.model.run_with(self.model.inputs(tokens, hidden), change)
             losses[members] = sequence_losses(self.model.kind, output, tokens, hidden, before)
         return losses
-
-
-class CapturedTrial:
-    """Actions on a captured model, see `attlas.audit.decisions`.
-
-    Args:
-        loss: the model and its batch.
-        layers: its attentions; heads of those without plain maps are not tried.
-    """
-
-    def __init__(self, loss: CapturedLoss, layers: Sequence[CapturedHeads | None]) -> None:
-        self._loss = loss
-        self.unit = loss.unit
-        self.heads = tuple(
-            (index, head)
-            for index, layer in enumerate(layers)
-            for head in range(0 if layer is None else layer.heads)
-        )
-        names = [layer.name for layer in layers if layer is not None]
-        self._blocks = blocks_of(names)
-        self.layers = len(self._blocks)
-
-    def losses(self, heads: Sequence[tuple[int, int]] = ()) -> Float[np.ndarray, " n"]:
-        """Loss of each sequence with nothing in place of some heads."""
-        return self._loss.losses(heads)
-
-    def rounded(self, bits: Mapping[int, int]) -> Float[np.ndarray, " n"]:
-        """Loss of each sequence with the matrices of some blocks rounded."""
-        named = {self._blocks[layer]: number for layer, number in bits.items()}
-        with rounded_blocks(self._loss.model.module, named):
-            return self._loss.losses()
 
 
 def _hidden(

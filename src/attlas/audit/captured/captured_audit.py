@@ -6,8 +6,9 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from attlas.audit.captured.captured_ablation import CapturedLoss, CapturedTrial
+from attlas.audit.captured.captured_ablation import CapturedLoss
 from attlas.audit.captured.captured_data import CapturedData
+from attlas.audit.captured.captured_trial import CapturedTrial
 from attlas.audit.captured.captured_weights import captured_weights
 from attlas.audit.data_level.data_settings import DataSettings
 from attlas.audit.data_level.sequence_blocks import enclosing_tokens

@@ -4,7 +4,7 @@ Layers before the ablated head are not computed again; the variants of a layer's
 layers behind it as one batch, of sequences of similar lengths.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -68,7 +68,7 @@ def ablate_heads(
     """
     weights = whole_model(model)  # every layer is passed many times: read once
     layers = [weights.layers[stored] for stored in weights.order]
-    alike = [_Alike(model, layers, batch, members) for members in similar_lengths(batch)]
+    alike = [AlikeSequences(model, layers, batch, members) for members in similar_lengths(batch)]
     base = np.zeros(batch.tokens.shape[0])
     for group in alike:
         base[group.members] = group.judge(group.entering[-1])
@@ -106,7 +106,7 @@ def perturbed_weights(layer: Layer, seed: int = 0) -> Layer:
     return jax.tree.map(moved, layer, is_leaf=lambda leaf: isinstance(leaf, Rotary))
 
 
-class _Alike:
+class AlikeSequences:
     """Sequences of similar lengths, and their hidden states in the unchanged model."""
 
     def __init__(
@@ -122,14 +122,14 @@ class _Alike:
         self.judge = _Judge(model, part)
         self.entering = [model.embed_batch(part.tokens)]
         for layer in layers:
-            self.entering.append(_pass(layer, self.entering[-1], self.present))
+            self.entering.append(pass_layer(layer, self.entering[-1], self.present))
         self.judge.unchanged = self.entering[-1] if batch.kind in COMPARED else None
 
     def through(self, layers: Sequence[Layer]) -> Float[np.ndarray, " n"]:
         """Losses with other layers between the same embedding and the same readout."""
         x = self.entering[0]
         for layer in layers:
-            x = _pass(layer, x, self.present)
+            x = pass_layer(layer, x, self.present)
         return self.judge(x)
 
     def ablate(
@@ -137,12 +137,12 @@ class _Alike:
     ) -> Float[np.ndarray, "H replacements n"]:
         """Losses with each head of a layer ablated; the layers before it are not passed again."""
         layer, x = self.layers[index], self.entering[index]
-        outputs = _outputs_of(layer, x, self.present, constant)
+        outputs = outputs_of(layer, x, self.present, constant)
         losses = []
         for heads in _blocks(len(layer.attention.group), x):
             variants = _ablate_each(layer, x, outputs, heads)
             for later in self.layers[index + 1 :]:
-                variants = _pass(later, variants, self.present)
+                variants = pass_layer(later, variants, self.present)
             losses.append(self.judge(variants).reshape(-1, len(REPLACEMENTS), self.members.size))
         return np.concatenate(losses)
 
@@ -171,85 +171,15 @@ def ablate_together(
     x = changed = model.embed_batch(batch.tokens)
     for index in range(model.layers):
         layer = model.layer(index)
-        x = _pass(layer, x, present)
+        x = pass_layer(layer, x, present)
         members = [head for place, head in heads if place == index]
         if not members:
-            changed = _pass(layer, changed, present)
+            changed = pass_layer(layer, changed, present)
             continue
-        outputs = _outputs_of(layer, changed, present, mean_head_outputs(layer, changed, present))
-        changed = _ablate_together(layer, changed, outputs, jnp.array(members), way)
+        outputs = outputs_of(layer, changed, present, mean_head_outputs(layer, changed, present))
+        changed = leave_without(layer, changed, outputs, jnp.array(members), way)
     judge.unchanged = x if batch.kind in COMPARED else None
     return np.stack([judge(x), judge(changed)])
-
-
-class HeadTrial:
-    """The loss of a batch with heads left out or weights rounded, see `attlas.audit.decisions`.
-
-    Args:
-        model: the model, whose layers are read once.
-        batch: sequences with their loss.
-    """
-
-    def __init__(self, model: TrainedTransformer, batch: JudgedBatch) -> None:
-        weights = whole_model(model)
-        self._layers = [weights.layers[stored] for stored in weights.order]
-        self._number = batch.tokens.shape[0]
-        self._alike = [
-            _Alike(model, self._layers, batch, members) for members in similar_lengths(batch)
-        ]
-        self.unit = batch.unit
-        self.layers = len(self._layers)
-        self.heads = tuple(np.ndindex(self.layers, model.heads_per_layer))
-
-    def losses(self, heads: Sequence[tuple[int, int]] = ()) -> Float[np.ndarray, " n"]:
-        """Loss of each sequence with nothing in place of some heads."""
-        members: dict[int, list[int]] = {}
-        for layer, head in heads:
-            members.setdefault(layer, []).append(head)
-        first = min(members, default=self.layers)
-        losses = np.zeros(self._number)
-        for group in self._alike:
-            x = group.entering[first]
-            for index in range(first, self.layers):
-                layer = self._layers[index]
-                if index not in members:
-                    x = _pass(layer, x, group.present)
-                    continue
-                nothing = jnp.zeros((len(layer.attention.group), x.shape[2]), x.dtype)
-                outputs = _outputs_of(layer, x, group.present, nothing)
-                x = _ablate_together(layer, x, outputs, jnp.array(members[index]), 0)
-            losses[group.members] = group.judge(x)
-        return losses
-
-    def rounded(self, bits: Mapping[int, int]) -> Float[np.ndarray, " n"]:
-        """Loss of each sequence with the weights of some layers rounded."""
-        layers = [
-            rounded_weights(layer, bits[index]) if index in bits else layer
-            for index, layer in enumerate(self._layers)
-        ]
-        losses = np.zeros(self._number)
-        for group in self._alike:
-            losses[group.members] = group.through(layers)
-        return losses
-
-
-def rounded_weights(layer: Layer, bits: int) -> Layer:
-    """A layer with its matrices rounded to equal steps, one size of step per output.
-
-    Returns:
-        Its matrices; vectors and positions are as before. Blocks of the output projection have a
-        size of step per head.
-    """
-    most = 2 ** (bits - 1) - 1
-
-    def rounded(leaf: Any) -> Any:
-        if not eqx.is_inexact_array(leaf) or leaf.ndim < 2:
-            return leaf
-        step = jnp.max(jnp.abs(leaf), axis=-2, keepdims=True) / most
-        step = jnp.broadcast_to(step, leaf.shape)
-        return jnp.where(step > 0, jnp.round(leaf / jnp.where(step > 0, step, 1)) * step, leaf)
-
-    return jax.tree.map(rounded, layer, is_leaf=lambda leaf: isinstance(leaf, Rotary))
 
 
 class _Judge:
@@ -271,7 +201,7 @@ class _Judge:
         return np.concatenate([np.asarray(group) for group in losses])
 
 
-def _pass(
+def pass_layer(
     layer: Layer, x: Float[Array, "variants_n T d"], present: Bool[Array, "n T"]
 ) -> Float[Array, "variants_n T d"]:
     """One layer on all variants, in equal blocks that keep the attention maps small."""
@@ -321,7 +251,7 @@ class _Outputs(NamedTuple):
 
 
 @eqx.filter_jit
-def _outputs_of(
+def outputs_of(
     layer: Layer,
     x: Float[Array, "n T d"],
     present: Bool[Array, "n T"],
@@ -347,7 +277,7 @@ def _outputs_of(
 
 
 @eqx.filter_jit
-def _ablate_together(
+def leave_without(
     layer: Layer, x: Float[Array, "n T d"], outputs: _Outputs, heads: Array, way: int
 ) -> Float[Array, "n T d"]:
     """Hidden states that leave the layer with some heads replaced together."""

@@ -47,7 +47,7 @@ def named_parameters(mean: Any) -> Any:
         {'W': [1.0]}
     """
     parameters: Any = getattr(mean, "named_parameters", None)
-    return dict(parameters()) if callable(parameters) else mean
+    return mean if parameters is None else dict(parameters())
 
 
 def read_gaussian(law: GaussianWeights) -> GaussianWeights:

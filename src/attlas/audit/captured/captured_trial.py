@@ -1,0 +1,118 @@
+"""Actions on a captured model: heads left out, weights rounded, attention maps changed."""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from attlas.audit.captured.captured_ablation import CapturedLoss
+from attlas.audit.head_cosines import HeadPair, Map, head_cosines
+from attlas.audit.trial import SINK_TOKENS, MapObservation
+from attlas.capture.attention_trace import Attended
+from attlas.capture.captured_heads import CapturedHeads, Projected
+from attlas.capture.changed_context import with_rounded_logits, with_shared_map, without_token
+from attlas.capture.rounded_blocks import blocks_of, rounded_blocks
+
+
+class CapturedTrial:
+    """Actions on a captured model, see `attlas.audit.trial`.
+
+    Args:
+        loss: the model and its batch.
+        layers: its attentions; heads of those without plain maps are not tried.
+    """
+
+    def __init__(self, loss: CapturedLoss, layers: Sequence[CapturedHeads | None]) -> None:
+        self._loss, self._attentions = loss, layers
+        self.unit = loss.unit
+        self.heads = tuple(
+            (index, head)
+            for index, layer in enumerate(layers)
+            for head in range(0 if layer is None else layer.heads)
+        )
+        names = [layer.name for layer in layers if layer is not None]
+        self._blocks = blocks_of(names)
+        self.layers = len(self._blocks)
+
+    def losses(self, heads: Sequence[tuple[int, int]] = ()) -> Float[np.ndarray, " n"]:
+        """Loss of each sequence with nothing in place of some heads."""
+        return self._loss.losses(heads)
+
+    def rounded(self, bits: Mapping[int, int]) -> Float[np.ndarray, " n"]:
+        """Loss of each sequence with the matrices of some blocks rounded."""
+        named = {self._blocks[layer]: number for layer, number in bits.items()}
+        with rounded_blocks(self._loss.model.module, named):
+            return self._loss.losses()
+
+    def observed(self) -> MapObservation:
+        """What the maps and products of the unchanged model are."""
+        parts = np.zeros((4, self._loss.number, len(self.heads)))
+        places = {head: place for place, head in enumerate(self.heads)}
+        model = self._loss.model
+        for members, tokens, hidden, _ in self._loss.batches:
+
+            def note(number: int, seen: Attended, members: np.ndarray = members) -> None:
+                columns = [places[number, head] for head in range(seen.weights.shape[1])]
+                parts[:, members[:, None], columns] = _observed(seen).cpu().numpy()
+
+            model.run_with(model.inputs(tokens, hidden), note)
+        return MapObservation(*parts)
+
+    def hidden(self, heads: Sequence[tuple[int, int]], place: int) -> Float[np.ndarray, " n"]:
+        """Loss of each sequence with the token at a place hidden from some heads."""
+
+        def change(number: int, seen: Attended) -> Tensor | None:
+            members = [head for layer, head in heads if layer == number]
+            return without_token(seen, members, place) if members else None
+
+        return self._loss.losses_with(change)
+
+    def in_type(self, name: str) -> Float[np.ndarray, " n"]:
+        """Loss of each sequence with all logits rounded to a type of numbers."""
+        return self._loss.losses_with(lambda _, seen: with_rounded_logits(seen, name))
+
+    def sharing(self, pair: HeadPair) -> Float[np.ndarray, " n"]:
+        """Loss of each sequence when the second head of a pair has the map of the first."""
+
+        def change(number: int, seen: Attended) -> Tensor | None:
+            return with_shared_map(seen, pair.first, pair.second) if number == pair.layer else None
+
+        return self._loss.losses_with(change)
+
+    def pairs(self) -> tuple[HeadPair, ...]:
+        """Pairs of heads of a layer whose matrices were recognised, with cosines of weights."""
+        found: list[HeadPair] = []
+        for index, layer in enumerate(self._attentions):
+            if layer is None or layer.query is None or layer.key is None:
+                continue
+            value = None if layer.value is None else _per_head(layer.value)
+            found += head_cosines(
+                index, _per_head(layer.query), _per_head(layer.key), value, layer.W_O
+            )
+        return tuple(found)
+
+
+def _per_head(part: Projected) -> Map:
+    group = np.array(part.group)
+    return part.W[group], part.b[group]
+
+
+def _observed(seen: Attended) -> Tensor:
+    """The parts of a `MapObservation`, for the heads of one attention, (4, B, H)."""
+    allowed = seen.allowed.expand_as(seen.weights)
+    later = slice(1, SINK_TOKENS) if seen.weights.shape[2] > 1 else slice(None)
+    equal = allowed[..., 0] / allowed.sum(-1).clamp(min=1)
+    products = seen.queries @ seen.keys.transpose(-1, -2)
+    return torch.stack(
+        [
+            seen.weights[:, :, later, 0].mean(-1),
+            equal[:, :, later].to(seen.weights).mean(-1),
+            products.abs().amax((-1, -2)).expand(seen.weights.shape[:2]),
+            seen.logits.masked_fill(~seen.allowed, 0)
+            .abs()
+            .amax((-1, -2))
+            .expand(seen.weights.shape[:2]),
+        ]
+    ).double()

@@ -1,0 +1,76 @@
+"""How an action is tested: on the sequences that did not choose it."""
+
+import numpy as np
+from jaxtyping import Float
+
+from attlas.audit.decision import Decision
+from attlas.display.numbers import plain_number
+from attlas.measures.statistics.bootstrap_mean import bootstrap_mean
+
+
+def halves(number: int) -> tuple[np.ndarray, np.ndarray]:
+    """Every second sequence chooses, the others test.
+
+    Examples:
+        >>> [half.tolist() for half in halves(5)]
+        [[0, 2, 4], [1, 3]]
+    """
+    places = np.arange(number)
+    return places[::2], places[1::2]
+
+
+def loss_size(losses: Float[np.ndarray, " n"]) -> float:
+    """The mean loss; 1 of its unit where the loss compares the model with itself."""
+    mean = float(np.mean(losses))
+    return mean if mean > 0 else 1.0
+
+
+def change_text(changes: Float[np.ndarray, " n"]) -> str:
+    """The mean of changes and its interval.
+
+    Examples:
+        >>> change_text(np.array([0.5, 0.5]))
+        '0.5 [0.5, 0.5]'
+    """
+    mean = bootstrap_mean(changes)
+    middle, low, high = (plain_number(float(end)) for end in (mean.mean, mean.low, mean.high))
+    return f"{middle} [{low}, {high}]"
+
+
+def measured_decision(
+    base: Float[np.ndarray, " n"],
+    changed: Float[np.ndarray, " n"],
+    testing: np.ndarray,
+    *,
+    kind: str,
+    what: str,
+    meaning: str,
+    action: str,
+    unit: str,
+    advised: bool = True,
+    heads: tuple[tuple[int, int], ...] = (),
+    layers: tuple[int, ...] = (),
+) -> Decision:
+    """A decision with its effect on the sequences of the test.
+
+    Args:
+        base: losses of the unchanged model.
+        changed: losses with the action.
+        testing: places of the sequences of the test, a vector.
+    """
+    interval = bootstrap_mean((changed - base)[testing])
+    return Decision(
+        kind,
+        what,
+        meaning,
+        action,
+        float(np.mean(base[testing])),
+        float(interval.mean),
+        float(interval.low),
+        float(interval.high),
+        unit,
+        int(testing.size),
+        advised,
+        heads,
+        layers,
+    )

@@ -1,0 +1,190 @@
+"""Actions on attention maps: what depends on a sink, the type of logits, heads that are copies."""
+
+import numpy as np
+from jaxtyping import Float
+
+from attlas.audit.data_level.data_quantities import SINK
+from attlas.audit.decision import Decision
+from attlas.audit.findings import named_heads
+from attlas.audit.halves import change_text, halves, loss_size, measured_decision
+from attlas.audit.trial import MapObservation, Trial
+from attlas.display.numbers import plain_number
+from attlas.measures.statistics.bootstrap_mean import bootstrap_mean
+
+LARGEST_FLOAT16 = float(np.finfo(np.float16).max)
+_HEADROOM = 8
+"""How far below the largest float16 products must be for other texts to be safe, too."""
+_BFLOAT16_BITS, _FLOAT16_BITS = 8, 11
+_COPY = 0.9
+"""Cosine of weights from which a head counts as a copy."""
+
+Losses = Float[np.ndarray, " n"]
+
+
+def sink_decision(
+    trial: Trial, observed: MapObservation, base: Losses, budget: float
+) -> Decision | None:
+    """What it costs that heads with a sink do not see the first token.
+
+    Args:
+        observed: what `Trial.observed` says.
+        base: losses of the unchanged model.
+        budget: share of the loss that an action may cost.
+
+    Returns:
+        None where no head has a sink.
+    """
+    choosing, testing = halves(base.size)
+    weight = observed.first[choosing].mean(axis=0)
+    least = np.maximum(SINK, observed.equal[choosing].mean(axis=0))
+    heads = [trial.heads[place] for place in np.flatnonzero(weight > least).tolist()]
+    if not heads:
+        return None
+    without_first, without_second = (trial.hidden(heads, place) for place in (0, 1))
+    limit = budget * loss_size(base[testing])
+    interval = bootstrap_mean((without_first - base)[testing])
+    free, needed = float(interval.high) <= limit, float(interval.low) > 0
+    if free:
+        action = "The first token may be evicted from the cache of these heads"
+    elif needed:
+        action = (
+            "Keep the first token: leave it in the cache when others are evicted, and in every "
+            "part of a text that is cut"
+        )
+    else:
+        action = "Keep the first token until more sequences decide"
+    return measured_decision(
+        base,
+        without_first,
+        testing,
+        kind="sinks",
+        what=(
+            f"{len(heads)} of {len(trial.heads)} heads give the first token more than {SINK} of "
+            f"their weight, on average: {named_heads(heads)}"
+        ),
+        meaning=(
+            f"Hidden from them on the {choosing.size} sequences that chose them, it changes the "
+            f"loss by {change_text((without_first - base)[choosing])} {trial.unit}, the second "
+            f"token by {change_text((without_second - base)[choosing])}; other tokens share its "
+            "weight. The effect is that of hiding it"
+        ),
+        action=action,
+        unit=trial.unit,
+        advised=free,
+        heads=tuple(heads),
+    )
+
+
+def precision_decision(
+    trial: Trial, observed: MapObservation, base: Losses, budget: float
+) -> Decision:
+    """In which type of numbers logits can be computed.
+
+    Args:
+        observed: what `Trial.observed` says.
+        base: losses of the unchanged model.
+        budget: share of the loss that an action may cost.
+    """
+    choosing, testing = halves(base.size)
+    products, logits = observed.products[choosing], float(observed.logits[choosing].max())
+    largest = float(products.max())
+    head = trial.heads[int(np.argmax(products.max(axis=0)))]
+    fits = largest * _HEADROOM <= LARGEST_FLOAT16
+    allowed = budget * loss_size(base[choosing])
+    types = ("float16", "bfloat16") if fits else ("bfloat16",)
+    changed = {name: trial.in_type(name) for name in types}
+    costs = {name: float(np.mean((losses - base)[choosing])) for name, losses in changed.items()}
+    name = next((name for name in types if costs[name] <= allowed), None)
+    best = name or min(types, key=lambda each: costs[each])
+    interval = bootstrap_mean((changed[best] - base)[testing])
+    passed = name is not None and float(interval.high) <= budget * loss_size(base[testing])
+    room = plain_number(LARGEST_FLOAT16 / largest) if largest > 0 else "infinitely many"
+    steps = [plain_number(logits * 2.0**-bits) for bits in (_FLOAT16_BITS, _BFLOAT16_BITS)]
+    said = "; ".join(
+        f"in {each} by {change_text((losses - base)[choosing])}" for each, losses in changed.items()
+    )
+    overflow = "" if fits else ", and other texts, or rounding, may take it beyond"
+    return measured_decision(
+        base,
+        changed[best],
+        testing,
+        kind="precision",
+        what=(
+            f"The largest product of a query and a key is {plain_number(largest)}, of "
+            f"{named_heads([head])}: the largest number of float16, 65,504, is {room} times that"
+            f"{overflow}"
+        ),
+        meaning=(
+            f"The largest logit, {plain_number(logits)}, moves by up to {steps[0]} when it is "
+            f"rounded to float16, by {steps[1]} to bfloat16. With all logits rounded the loss "
+            f"changes on the {choosing.size} sequences that chose the type {said} {trial.unit}"
+        ),
+        action=(
+            f"Logits may be computed in {best}"
+            if passed
+            else f"Compute logits in float32: {best} costs more than was allowed, or more "
+            "sequences are needed to see that it does not"
+        ),
+        unit=trial.unit,
+        advised=passed,
+    )
+
+
+def copies_decision(
+    trial: Trial, observed: MapObservation, base: Losses, budget: float
+) -> Decision | None:
+    """The pair of heads whose weights are most alike, with one map for both.
+
+    Args:
+        observed: what `Trial.observed` says.
+        base: losses of the unchanged model.
+        budget: share of the loss that an action may cost.
+
+    Returns:
+        None where no cosine is that of a copy.
+    """
+    del observed
+    alike = [pair for pair in trial.pairs() if pair.query_key >= _COPY]
+    if not alike:
+        return None
+    best = max(alike, key=lambda pair: pair.query_key)
+    choosing, testing = halves(base.size)
+    ways = {pair: trial.sharing(pair) for pair in (best, best._replace(
+        first=best.second, second=best.first))}  # fmt: skip
+    pair = min(ways, key=lambda each: float(np.mean(ways[each][choosing])))
+    changed = ways[pair]
+    first, second = (pair.layer, pair.first), (pair.layer, pair.second)
+    interval = bootstrap_mean((changed - base)[testing])
+    passed = float(interval.high) <= budget * loss_size(base[testing])
+    more = len(alike) - 1
+    values = (
+        ""
+        if np.isnan(pair.value_output)
+        else f", that of their values and outputs {plain_number(pair.value_output)}"
+    )
+    return measured_decision(
+        base,
+        changed,
+        testing,
+        kind="copies",
+        what=(
+            f"{named_heads([first, second]).capitalize()} have nearly the same queries and keys: "
+            f"the cosine of their weights is {plain_number(pair.query_key)}{values}"
+            + (f"; {more} more pairs are beyond {_COPY}" if more else "")
+        ),
+        meaning=(
+            f"With the map of {named_heads([first])} for both, each with its own values, the loss "
+            f"changes on the {choosing.size} sequences that chose this order by "
+            f"{change_text((changed - base)[choosing])} {trial.unit}"
+        ),
+        action=(
+            f"Compute one map for both, and drop the query and key weights of "
+            f"{named_heads([second])}"
+            if passed
+            else "Keep both maps: alike weights do not make alike maps here, or more sequences are "
+            "needed to see that they do"
+        ),
+        unit=trial.unit,
+        advised=passed,
+        heads=(first, second),
+    )

@@ -1,0 +1,79 @@
+"""What an audit may try on a model: a protocol for models read here and for captured ones."""
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple, Protocol, runtime_checkable
+
+import numpy as np
+from jaxtyping import Float
+
+from attlas.audit.head_cosines import HeadPair
+
+SINK_TOKENS = 64
+"""Rows that are read for a sink, whose weight falls with the length of a text."""
+
+
+class MapObservation(NamedTuple):
+    """What the maps of each head are on each sequence, heads in the order of `Trial.heads`.
+
+    Attributes:
+        first: mean weight that the rows behind the first token, up to `SINK_TOKENS`, give it.
+        equal: the same of equal weights.
+        products: largest |query times key|, before any factor that follows their product.
+        logits: largest |logit| that the softmax reads.
+    """
+
+    first: Float[np.ndarray, "n heads"]
+    equal: Float[np.ndarray, "n heads"]
+    products: Float[np.ndarray, "n heads"]
+    logits: Float[np.ndarray, "n heads"]
+
+
+@runtime_checkable
+class Trial(Protocol):
+    """A model whose heads, weights and maps can be changed, and its loss on a batch."""
+
+    @property
+    def unit(self) -> str:
+        """What the loss is counted in."""
+        ...
+
+    @property
+    def heads(self) -> Sequence[tuple[int, int]]:
+        """Layer and number of every head."""
+        ...
+
+    @property
+    def layers(self) -> int:
+        """Number of layers whose weights can be rounded."""
+        ...
+
+    def losses(self, heads: Sequence[tuple[int, int]] = ()) -> Float[np.ndarray, " n"]:
+        """Loss of each sequence with some heads left out together."""
+        ...
+
+    def rounded(self, bits: Mapping[int, int]) -> Float[np.ndarray, " n"]:
+        """Loss of each sequence with the weights of some layers rounded."""
+        ...
+
+    def observed(self) -> MapObservation:
+        """What the maps and products of the unchanged model are."""
+        ...
+
+    def hidden(self, heads: Sequence[tuple[int, int]], place: int) -> Float[np.ndarray, " n"]:
+        """Loss of each sequence with the token at a place hidden from some heads.
+
+        Their other weights share what it had; a row that sees it alone sees it still.
+        """
+        ...
+
+    def in_type(self, name: str) -> Float[np.ndarray, " n"]:
+        """Loss of each sequence with all logits rounded, to "float16" or "bfloat16"."""
+        ...
+
+    def sharing(self, pair: HeadPair) -> Float[np.ndarray, " n"]:
+        """Loss of each sequence when the second head of a pair has the map of the first."""
+        ...
+
+    def pairs(self) -> Sequence[HeadPair]:
+        """Pairs of heads of one layer, with the cosines of their weights."""
+        ...
