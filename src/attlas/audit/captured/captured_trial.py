@@ -1,11 +1,10 @@
 """Actions on a captured model: heads left out, weights rounded, attention maps changed."""
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
-import torch
 from jaxtyping import Float
-from torch import Tensor
 
 from attlas.audit.captured.captured_ablation import CapturedLoss
 from attlas.audit.head_cosines import HeadPair, Map, head_cosines
@@ -13,6 +12,7 @@ from attlas.audit.trial import SINK_TOKENS, MapObservation
 from attlas.capture.attention_trace import Attended
 from attlas.capture.captured_heads import CapturedHeads, Projected
 from attlas.capture.changed_context import with_rounded_logits, with_shared_map, without_token
+from attlas.capture.measured_maps import measured_maps
 from attlas.capture.rounded_blocks import blocks_of, rounded_blocks
 
 
@@ -55,7 +55,7 @@ class CapturedTrial:
 
             def note(number: int, seen: Attended, members: np.ndarray = members) -> None:
                 columns = [places[number, head] for head in range(seen.weights.shape[1])]
-                parts[:, members[:, None], columns] = _observed(seen).cpu().numpy()
+                parts[:, members[:, None], columns] = measured_maps(seen, SINK_TOKENS)
 
             model.run_with(model.inputs(tokens, hidden), note)
         return MapObservation(*parts)
@@ -63,7 +63,7 @@ class CapturedTrial:
     def hidden(self, heads: Sequence[tuple[int, int]], place: int) -> Float[np.ndarray, " n"]:
         """Loss of each sequence with the token at a place hidden from some heads."""
 
-        def change(number: int, seen: Attended) -> Tensor | None:
+        def change(number: int, seen: Attended) -> Any:
             members = [head for layer, head in heads if layer == number]
             return without_token(seen, members, place) if members else None
 
@@ -76,7 +76,7 @@ class CapturedTrial:
     def sharing(self, pair: HeadPair) -> Float[np.ndarray, " n"]:
         """Loss of each sequence when the second head of a pair has the map of the first."""
 
-        def change(number: int, seen: Attended) -> Tensor | None:
+        def change(number: int, seen: Attended) -> Any:
             return with_shared_map(seen, pair.first, pair.second) if number == pair.layer else None
 
         return self._loss.losses_with(change)
@@ -97,22 +97,3 @@ class CapturedTrial:
 def _per_head(part: Projected) -> Map:
     group = np.array(part.group)
     return part.W[group], part.b[group]
-
-
-def _observed(seen: Attended) -> Tensor:
-    """The parts of a `MapObservation`, for the heads of one attention, (4, B, H)."""
-    allowed = seen.allowed.expand_as(seen.weights)
-    later = slice(1, SINK_TOKENS) if seen.weights.shape[2] > 1 else slice(None)
-    equal = allowed[..., 0] / allowed.sum(-1).clamp(min=1)
-    products = seen.queries @ seen.keys.transpose(-1, -2)
-    return torch.stack(
-        [
-            seen.weights[:, :, later, 0].mean(-1),
-            equal[:, :, later].to(seen.weights).mean(-1),
-            products.abs().amax((-1, -2)).expand(seen.weights.shape[:2]),
-            seen.logits.masked_fill(~seen.allowed, 0)
-            .abs()
-            .amax((-1, -2))
-            .expand(seen.weights.shape[:2]),
-        ]
-    ).double()
