@@ -20,7 +20,12 @@ def halves(number: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def loss_size(losses: Float[np.ndarray, " n"]) -> float:
-    """The mean loss; 1 of its unit where the loss compares the model with itself."""
+    """The mean loss; 1 of its unit where the loss compares the model with itself.
+
+    Examples:
+        >>> loss_size(np.array([1.0, 3.0])), loss_size(np.zeros(2))
+        (2.0, 1.0)
+    """
     mean = float(np.mean(losses))
     return mean if mean > 0 else 1.0
 
