@@ -1,14 +1,14 @@
 """How an action is tested: on the sequences that did not choose it."""
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Int
 
 from attlas.audit.decision import Decision
 from attlas.display.numbers import plain_number
 from attlas.measures.statistics.bootstrap_mean import bootstrap_mean
 
 
-def halves(number: int) -> tuple[np.ndarray, np.ndarray]:
+def halves(number: int) -> tuple[Int[np.ndarray, " first"], Int[np.ndarray, " second"]]:
     """Every second sequence chooses, the others test.
 
     Examples:
@@ -59,8 +59,8 @@ def measured_decision(
     """A decision with its effect on the sequences of the test.
 
     Args:
-        base: losses of the unchanged model.
-        changed: losses with the action.
+        base: losses of the sequences in the unchanged model.
+        changed: losses of the same sequences after the action.
         testing: places of the sequences of the test, a vector.
     """
     interval = bootstrap_mean((changed - base)[testing])

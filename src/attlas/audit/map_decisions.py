@@ -27,8 +27,8 @@ def sink_decision(
     """What it costs that heads with a sink do not see the first token.
 
     Args:
-        observed: what `Trial.observed` says.
-        base: losses of the unchanged model.
+        observed: the maps and products that `Trial.observed` measured.
+        base: losses of the sequences in the unchanged model.
         budget: share of the loss that an action may cost.
 
     Returns:
@@ -81,8 +81,8 @@ def precision_decision(
     """In which type of numbers logits can be computed.
 
     Args:
-        observed: what `Trial.observed` says.
-        base: losses of the unchanged model.
+        observed: the maps and products that `Trial.observed` measured.
+        base: losses of the sequences in the unchanged model.
         budget: share of the loss that an action may cost.
     """
     choosing, testing = halves(base.size)
@@ -136,8 +136,8 @@ def copies_decision(
     """The pair of heads whose weights are most alike, with one map for both.
 
     Args:
-        observed: what `Trial.observed` says.
-        base: losses of the unchanged model.
+        observed: the maps and products that `Trial.observed` measured.
+        base: losses of the sequences in the unchanged model.
         budget: share of the loss that an action may cost.
 
     Returns:

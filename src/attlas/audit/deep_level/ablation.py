@@ -11,7 +11,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float
+from jaxtyping import Array, Bool, Float, Int
 
 from attlas.audit.sequence_loss import (
     COMPARED,
@@ -278,7 +278,7 @@ def outputs_of(
 
 @eqx.filter_jit
 def leave_without(
-    layer: Layer, x: Float[Array, "n T d"], outputs: _Outputs, heads: Array, way: int
+    layer: Layer, x: Float[Array, "n T d"], outputs: _Outputs, heads: Int[Array, " k"], way: int
 ) -> Float[Array, "n T d"]:
     """Hidden states that leave the layer with some heads replaced together."""
     attended, uniform = outputs.heads[heads].sum(axis=0), outputs.uniform[heads].sum(axis=0)
