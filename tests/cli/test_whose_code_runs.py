@@ -2,6 +2,8 @@
 
 import importlib
 import json
+import os
+from pathlib import Path
 
 import jax
 import pytest
@@ -9,6 +11,7 @@ from projects.latex import sample_paper
 
 from attlas.cli.main import build_app, main
 from attlas.models.networks.encoder import make_encoder
+from attlas.projects import places
 from attlas.transformers.attlas_model import save_model, stored_form
 
 RUNS_CODE = {
@@ -126,6 +129,23 @@ def test_a_command_that_computes_runs_it(command, marker, capsys):
     assert run(*RUNS_CODE[command]) == 2
     assert marker.exists()
     assert capsys.readouterr().err.count("\n") == 1
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid"), reason="files have no owners here")
+@pytest.mark.parametrize("command", ["check", "power", "run", "report"])
+def test_a_project_of_another_user_runs_with_trust_alone(command, marker, monkeypatch, capsys):
+    theirs, real = {Path.cwd(), *Path.cwd().iterdir()}, places.owner_of
+    stranger = os.geteuid() + 4321
+    monkeypatch.setattr(places, "owner_of", lambda p: stranger if p in theirs else real(p))
+    words = ("check", "lemma") if command == "check" else RUNS_CODE[command]
+    words = ("run", "gap", "--estimate") if command == "run" else words
+    run(*words)
+    said = capsys.readouterr().err
+    assert not marker.exists(), said
+    assert "is not used: it belongs to" in said
+    monkeypatch.setenv(places.TRUST, "1")
+    run(*words)
+    assert marker.exists()
 
 
 def test_what_is_listed_and_counted_is_read_from_the_sources(marker, capsys, monkeypatch):
