@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple, Self
 
 from attlas.claims.claim import (
@@ -97,7 +98,7 @@ class ClaimEntry:
     outdated: str = ""
     published: Publication | None = None
 
-    @property
+    @cached_property
     def anchor(self) -> str:
         """The claim's fragment of the page."""
         return anchor("claim", self.claim.name)

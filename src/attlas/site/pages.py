@@ -159,9 +159,14 @@ class _Book:
         folds = claim_folds(paper.claims, self.theorems[paper.key])
         return folds if len(folds) > 1 else ()
 
+    @cached_property
+    def has_shared(self) -> bool:
+        """Whether there is an article on what the papers share."""
+        return has_shared_article(self.atlas)
+
     def _shared(self, links: Links) -> dict[str, object]:
         """What the templates of all pages use."""
-        has_article = links.pages and has_shared_article(self.atlas)
+        has_article = links.pages and self.has_shared
         return {
             "atlas": self.atlas,
             "links": links,
