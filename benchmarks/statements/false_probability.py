@@ -164,3 +164,49 @@ def footrule_and_inversions(s, *, c=1.0):
     r"""$$\sum_i |s_i - i| \le 1.95\, K(s)$$ K counts inversions; 2 is right: Diaconis, Graham (1977)."""
     inversions = jnp.sum(jnp.triu(s[:, None] > s[None, :], 1))
     return jnp.sum(jnp.abs(s - jnp.arange(8))), c * 1.95 * inversions
+
+
+@at.inequality(sample=atoms, controls=[at.Control("tenfold on the left", t=10.0)])
+def fourth_powers_of_differences(x, p, *, t=1.0):
+    r"""$$E (X - Y)^4 \le E (X + Y)^4$$ X, Y independent of one law; true of first powers. Buja et al. (1994)."""
+    both = p[:, None] * p[None]
+    difference, total = x[:, None] - x[None], x[:, None] + x[None]
+    return t * jnp.sum(both * difference**4), jnp.sum(both * total**4)
+
+
+@at.inequality(sample=atoms, controls=[at.Control("a deviation more", more=1.0)])
+def skewness_orders_mean_and_median(x, p, *, more=0.0):
+    r"""$$m \le \mu$$ where the skewness is positive. von Hippel (2005)."""
+    order = jnp.argsort(x)
+    median = x[order][jnp.argmax(jnp.cumsum(p[order]) >= 0.5)]
+    deviation, skewness, _ = moments(x, p)
+    left = jnp.where(skewness > 0, median - jnp.sum(p * x), -deviation)
+    return left + more * deviation, 0.0
+
+
+@at.inequality(sample=two, controls=HALF)
+def variation_of_two_draws(p, q, *, c=1.0):
+    r"""$$V(p \times p, q \times q) \le 1.9\, V(p, q)$$ 2 is right. Levin, Peres, Wilmer, Section 4.1."""
+    left = jnp.sum(jnp.abs(p[:, None] * p - q[:, None] * q)) / 2
+    return left, c * 1.9 * jnp.sum(jnp.abs(p - q)) / 2
+
+
+@at.inequality(
+    sample=lambda rng, count: {"P": rng.dirichlet(np_ones(8), size=count).reshape(count, 2, 2, 2)},
+    controls=[at.Control("one more", more=1.0)],
+)
+def better_in_each_group(P, *, more=0.0):
+    r"""$$\min_g (a_g - b_g) \le a - b$$ rates of success in groups and in all. Simpson (1951)."""
+
+    def advantage(table):
+        rates = table[:, 1] / jnp.sum(table, axis=1)
+        return rates[0] - rates[1]
+
+    least = jnp.minimum(advantage(P[0]), advantage(P[1]))
+    return least + more, advantage(P[0] + P[1])
+
+
+@at.inequality(sample=two, controls=HALF)
+def entropy_below_twice_gini(p, q, *, c=1.0):
+    r"""$$H(p) \le 4 (1 - \sum p_i^2)$$ for four symbols. Breiman et al. (1984), Section 4.3."""
+    return entropy(p), c * 4 * (1 - jnp.sum(p**2))

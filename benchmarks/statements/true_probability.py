@@ -85,3 +85,30 @@ def diaconis_graham(s, *, c=1.0):
     r"""$$\sum_i |s_i - i| \le 2\, K(s)$$ K counts inversions. Diaconis, Graham (1977)."""
     inversions = jnp.sum(jnp.triu(s[:, None] > s[None, :], 1))
     return jnp.sum(jnp.abs(s - jnp.arange(8))), c * 2.0 * inversions
+
+
+@at.inequality(sample=atoms, controls=HALF)
+def sums_and_differences(x, p, *, c=1.0):
+    r"""$$E |X - Y| \le E |X + Y|$$ X, Y independent of one law. Buja, Logan, Reeds, Shepp (1994)."""
+    both = p[:, None] * p[None]
+    left = jnp.sum(both * jnp.abs(x[:, None] - x[None]))
+    return left, c * jnp.sum(both * jnp.abs(x[:, None] + x[None]))
+
+
+@at.inequality(sample=two, controls=HALF)
+def variation_of_products(p, q, *, c=1.0):
+    r"""$$V(p \times p, q \times q) \le 2\, V(p, q)$$ Levin, Peres, Wilmer, Section 4.1."""
+    left = jnp.sum(jnp.abs(p[:, None] * p - q[:, None] * q)) / 2
+    return left, c * jnp.sum(jnp.abs(p - q))
+
+
+@at.inequality(sample=two, controls=HALF)
+def divergence_and_chi_square(p, q, *, c=1.0):
+    r"""$$KL(p, q) \le \log(1 + \chi^2(p, q))$$ Gibbs, Su (2002)."""
+    return kl(p, q), c * jnp.log1p(jnp.sum((p - q) ** 2 / q))
+
+
+@at.inequality(sample=two, controls=HALF)
+def gini_below_entropy(p, q, *, c=1.0):
+    r"""$$1 - \sum p_i^2 \le H(p)$$ Breiman et al. (1984), Section 4.3."""
+    return 1 - jnp.sum(p**2), c * entropy(p)
