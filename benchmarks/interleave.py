@@ -200,7 +200,8 @@ def _worth(case: dict[str, Any]) -> int:
 
 def environment(threads: int = 1) -> dict[str, Any]:
     """Versions, processor, device of JAX, threads and commit."""
-    packages = ("jax", "jaxlib", "numpy", "scipy", "optax", "torch", "cvxpy", "clarabel", "daqp")
+    packages = ("jax", "jaxlib", "numpy", "scipy", "optax", "torch", "cvxpy", "clarabel", "daqp",
+                "cma", "hypothesis")  # fmt: skip
     found = {}
     for package in packages:
         try:

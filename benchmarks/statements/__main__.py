@@ -1,20 +1,25 @@
-"""Detection and false alarms of the challenge on public statements, beside random draws.
+"""Detection and false alarms on public statements: attlas, its methods alone, and general searches.
 
-Every statement is searched for the same processor time by the challenge, by fresh draws, by the
-moves and by covariance adaptation alone. The statements are divided by the SHA-256 of their names:
-methods are developed on the half `open`, and the half `closed` is for the report alone.
+Each statement is searched by each method for two processor seconds, without compilation. The
+statements are divided by the SHA-256 of their names: methods are developed on the half `open`, and
+the half `closed` is for the report alone. A row that the file of results has is not computed again.
 """
 
 import argparse
 import hashlib
 import importlib
 import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from attlas.claims.claim import Claim
 from attlas.verify.challenge import challenge
+from benchmarks.interleave import pin_to_one_core, read_cases, write_results
+from benchmarks.statements.peers import PEERS, searched
 
-METHODS = ("auto", "draws", "moves", "evolution")
+OURS = {"auto": "attlas", "draws": "attlas, draws alone", "moves": "attlas, moves alone"}
+HALVES = ("open", "closed")
 
 
 def statements(half: str) -> list[tuple[bool, Claim]]:
@@ -37,27 +42,57 @@ def statements(half: str) -> list[tuple[bool, Claim]]:
     return chosen
 
 
+def _by_attlas(method: str) -> Callable[[Claim, float], dict[str, Any]]:
+    def search(claim: Claim, seconds: float) -> dict[str, Any]:
+        report = challenge(claim, method=method, effort=seconds / 2)
+        return {"found": bool(report.violated), "alarms": 0}
+
+    return search
+
+
+def _by_peer(name: str) -> Callable[[Claim, float], dict[str, Any]]:
+    def search(claim: Claim, seconds: float) -> dict[str, Any]:
+        objective = searched(name, claim, seconds)
+        return {"found": objective.found, "alarms": objective.alarms}
+
+    return search
+
+
+SEARCHES = {name: _by_attlas(method) for method, name in OURS.items()} | {
+    name: _by_peer(name) for name in PEERS
+}
+
+
 def main() -> None:
-    """Search each statement by each method, and print the counts."""
+    """Search each statement by each method, write the file of results and print the counts."""
     parser = argparse.ArgumentParser()
-    parser.add_argument("--half", choices=("open", "closed"), default="open")
-    parser.add_argument("--seconds", type=float, default=2.0)
-    parser.add_argument("--methods", nargs="+", choices=METHODS, default=METHODS)
+    parser.add_argument("--half", choices=HALVES, help="one half alone")
+    parser.add_argument("--seconds", type=float, default=2.0, help="processor seconds")
+    parser.add_argument("--methods", nargs="+", choices=SEARCHES, default=list(SEARCHES))
+    parser.add_argument("--fresh", action="store_true", help="compute stored rows too")
     options = parser.parse_args()
-    listed = statements(options.half)
-    for method in options.methods:
-        found, missed, alarms, started = 0, [], [], time.process_time()
-        for truth, claim in listed:
-            violated = challenge(claim, method=method, seconds=options.seconds).violated
-            found += violated and not truth
-            alarms += [claim.name] if violated and truth else []
-            missed += [] if violated or truth else [claim.name]
-        false = sum(not truth for truth, _ in listed)
-        each = (time.process_time() - started) / len(listed)
-        print(f"{method}: {found} of {false} false statements found, {len(alarms)} false alarms "
-              f"on {len(listed) - false} true ones, {each:.2f} s of processor each")  # fmt: skip
-        print(f"  missed {', '.join(missed)}\n  alarms {', '.join(alarms)}", flush=True)
+    cases = [] if options.fresh else read_cases("statements")
+    by_name = {case["name"]: case for case in cases}
+    for half in [options.half] if options.half else HALVES:
+        for truth, claim in statements(half):
+            case = by_name.setdefault(
+                claim.name, {"name": claim.name, "true": truth, "half": half, "searches": {}}
+            )
+            for method in options.methods:
+                if method in case["searches"]:
+                    continue
+                started = time.process_time()
+                row = SEARCHES[method](claim, options.seconds)
+                row["seconds"] = round(time.process_time() - started, 2)
+                case["searches"][method] = row
+            said = ", ".join(
+                f"{method} {'found' if row['found'] else '-'}{'!' * row['alarms']}"
+                for method, row in case["searches"].items()
+            )
+            print(f"{claim.name}: {said}", flush=True)
+            write_results("statements", list(by_name.values()))
 
 
 if __name__ == "__main__":
+    pin_to_one_core()
     main()

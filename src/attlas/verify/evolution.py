@@ -230,7 +230,7 @@ class _Islands:
         if here is None:
             return False
         self._here: Space = here
-        mean = _as_normal(here.blocks, packed(here.blocks, len(self._island)), len(self._island))
+        mean = as_normal(here.blocks, packed(here.blocks, len(self._island)), len(self._island))
         self._at_origin = mean[np.arange(len(self._origin)) * self._population]
         if not self.done:
             self._strategies.begin(np.arange(len(self._origin)), self._at_origin)
@@ -283,10 +283,11 @@ class _Islands:
         """The numbers of every instance; rows beyond the last population repeat its first."""
         flat = points.reshape(self._used, -1)
         flat = flat[np.minimum(np.arange(len(self._island)), self._used - 1)]
-        return _from_normal(self._here.blocks, flat)
+        return from_normal(self._here.blocks, flat)
 
 
-def _as_normal(blocks: Blocks, flat: np.ndarray, count: int) -> np.ndarray:
+def as_normal(blocks: Blocks, flat: np.ndarray, count: int) -> np.ndarray:
+    """The packed numbers of `count` instances, uniform ones as normal ones of equal probability."""
     if not any(block.law in _BOUNDED for block in blocks.values()):
         return flat
     from scipy import special  # takes a quarter of a second, which most searches do without
@@ -298,7 +299,8 @@ def _as_normal(blocks: Blocks, flat: np.ndarray, count: int) -> np.ndarray:
     return np.where(uniform > 0, normal, flat)
 
 
-def _from_normal(blocks: Blocks, flat: np.ndarray) -> Blocks:
+def from_normal(blocks: Blocks, flat: np.ndarray) -> Blocks:
+    """The numbers of packed rows, shape (count, n), as `as_normal` writes them."""
     used = np.zeros(len(flat), dtype=int)
     moved = {}
     for name, block in blocks.items():
