@@ -14,6 +14,7 @@ from typing import Any
 
 from benchmarks.interleave import RESULTS
 from benchmarks.mutants.judged import judgement
+from benchmarks.statements.methods import HALVES, OURS
 
 _INTRODUCTION = """\
 # Benchmarks
@@ -51,9 +52,11 @@ def benchmarks_page() -> str:
     """
     files = sorted(RESULTS.glob("*.json"))
     stored = {file.stem: json.loads(file.read_text(encoding="utf-8")) for file in files}
-    mutants = stored.pop("mutants")
+    mutants, statements = stored.pop("mutants"), stored.pop("statements")
     sections = [_section(name, result) for name, result in stored.items()]
-    return "\n".join([_INTRODUCTION, _slower(stored), *sections, _mutants(mutants)])
+    return "\n".join(
+        [_INTRODUCTION, _slower(stored), *sections, _statements(statements), _mutants(mutants)]
+    )
 
 
 def peers_of(case: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
@@ -155,8 +158,12 @@ def _described(name: str) -> str:
     (module,) = [p.stem for p in folder.glob("*.py") if name == p.stem] or [
         max((p.stem for p in folder.glob("*.py") if name.startswith(p.stem)), key=len)
     ]
-    tree = ast.parse((folder / f"{module}.py").read_text(encoding="utf-8"))
-    return f"{ast.get_docstring(tree)}\n\nCommand: `python -m benchmarks.{module}`."
+    text = _docstring(folder / f"{module}.py")
+    return f"{text}\n\nCommand: `python -m benchmarks.{module}`."
+
+
+def _docstring(file: Path) -> str:
+    return ast.get_docstring(ast.parse(file.read_text(encoding="utf-8"))) or ""
 
 
 def _environment(result: Mapping[str, Any]) -> str:
@@ -209,6 +216,33 @@ def _flattened(fields: Mapping[str, Any], before: str = "") -> Iterator[tuple[st
             yield f"{before}{key}", value
         elif isinstance(value, list) and key.endswith("range"):
             yield f"{before}{key}", " to ".join(rounded(each, 3) for each in value)
+
+
+def _statements(result: Mapping[str, Any]) -> str:
+    """Which public statements each search found false, and where it raised a false alarm."""
+    cases = result["cases"]
+    false = {half: [c for c in cases if not c["true"] and c["half"] == half] for half in HALVES}
+    true = [case for case in cases if case["true"]]
+    heads = ["search", *(f"found of {len(rows)} false ones, half {half}" for half, rows in
+             false.items()), f"of {len(true)} true ones rejected", "other false alarms",
+             "processor s each"]  # fmt: skip
+    table = []
+    for method in cases[0]["searches"]:
+        rows = [case["searches"][method] for case in cases]
+        hits = {half: [c["searches"][method]["found"] for c in false[half]] for half in HALVES}
+        rejected = [c["searches"][method]["found"] or c["searches"][method]["alarms"] for c in true]
+        elsewhere = sum(c["searches"][method]["alarms"] > 0 for c in cases if not c["true"])
+        each = sum(row["seconds"] for row in rows) / len(rows)
+        table.append([method, *(str(sum(found)) for found in hits.values()),
+                      str(sum(map(bool, rejected))), str(elsewhere), rounded(each)])  # fmt: skip
+    missed = [
+        c["name"] for c in cases if not c["true"] and not c["searches"][OURS["auto"]]["found"]
+    ]
+    return "\n\n".join([
+        "## statements", _docstring(RESULTS.parent / "statements" / "__main__.py"),
+        "Command: `python -m benchmarks.statements`.", _environment(result), _table(heads, table),
+        f"attlas did not find {', '.join(missed) or 'none'}.", "",
+    ])  # fmt: skip
 
 
 def _mutants(rows: Sequence[Mapping[str, Any]]) -> str:

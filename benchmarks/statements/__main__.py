@@ -16,10 +16,8 @@ from typing import Any
 from attlas.claims.claim import Claim
 from attlas.verify.challenge import challenge
 from benchmarks.interleave import pin_to_one_core, read_cases, write_results
+from benchmarks.statements.methods import HALVES, OURS
 from benchmarks.statements.peers import PEERS, searched
-
-OURS = {"auto": "attlas", "draws": "attlas, draws alone", "moves": "attlas, moves alone"}
-HALVES = ("open", "closed")
 
 
 def statements(half: str) -> list[tuple[bool, Claim]]:

@@ -166,7 +166,7 @@ def _hypothesis(objective: Objective, seed: int) -> Never:
     numbers = floats(-_LIMIT, _LIMIT, allow_subnormal=False)
     settings = hypothesis.settings(
         max_examples=10**6, deadline=None, database=None, phases=(Phase.generate, Phase.target),
-        suppress_health_check=list(HealthCheck),
+        suppress_health_check=[HealthCheck.too_slow, HealthCheck.nested_given],
     )  # fmt: skip
 
     while True:

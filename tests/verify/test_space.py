@@ -83,13 +83,35 @@ def test_instances_are_copied_also_where_a_sampler_draws_them_one_by_one():
     rows = np.array([2, 2, 0, 0])
     with jax.enable_x64(True):
         for claim in (stated, replace(stated, search_over=()),
-                      replace(stated, search_over=(), sample=one_by_one)):  # fmt: skip
+                      replace(stated, search_over=(), sample=one_by_one),
+                      replace(stated, search_over=(), sample=at_once)):  # fmt: skip
             batch = claim.draw(0, 4)
             space = space_of(claim, batch, 0)
             other = space.copied(rows)
             copies = other.batch(other.blocks)
             for name, value in space.batch(space.blocks).items():
                 np.testing.assert_array_equal(copies[name], np.asarray(value)[rows])
+
+
+def at_once(rng, count):
+    x, y = rng.normal(size=(2, count, 3))
+    return {"x": x, "u": y[:, 0]}
+
+
+def test_arrays_that_are_drawn_at_once_are_moved_with_the_instance_in_the_second_axis():
+    claim = replace(stated, search_over=(), sample=at_once)
+    with jax.enable_x64(True):
+        batch = claim.draw(0, 4)
+        space = space_of(claim, batch, 0)
+        (block,) = space.blocks.values()
+        assert block.values.shape == (4, 2, 3)
+        moved = block.values.copy()
+        moved[1] += 1
+        after = space.batch(dict.fromkeys(space.blocks, block.at(moved)))
+    np.testing.assert_allclose(
+        after["x"] - np.asarray(batch["x"]), np.eye(4)[1][:, None] + np.zeros(3)
+    )
+    np.testing.assert_allclose(after["u"] - np.asarray(batch["u"]), np.eye(4)[1])
 
 
 def test_instances_whose_draws_differ_in_shape_are_not_copied():

@@ -107,10 +107,17 @@ class Draws:
         self._count = len(next(iter(batch.values())))
         first = self._generator({})
         claim.sample(first, self._count)
-        self.blocks = {
-            place: Block(value, np.arange(self._count), first.law(place))
+        # A sampler may draw several arrays at once: A, B = rng.normal(size=(2, count, 3)).
+        self._axis = {
+            place: value.shape[:2].index(self._count)
             for place, value in first.numbers.items()
-            if value.ndim and len(value) == self._count
+            if self._count in value.shape[:2]
+        }
+        self.blocks = {
+            place: Block(
+                np.moveaxis(first.numbers[place], axis, 0), np.arange(self._count), first.law(place)
+            )
+            for place, axis in self._axis.items()
         }
         # Where a sampler draws instance by instance, its calls come in equal shares.
         others = [place for place in first.numbers if place not in self.blocks]
@@ -127,7 +134,9 @@ class Draws:
     def batch(self, blocks: Blocks) -> Batch | None:
         """The instances that the sampler makes from moved numbers."""
         numbers = {
-            place: block.values if len(block.rows) == self._count else block.values[0]
+            place: np.moveaxis(block.values, 0, self._axis[place])
+            if place in self._axis
+            else block.values[0]
             for place, block in blocks.items()
         }
         try:
@@ -154,12 +163,12 @@ class Draws:
     def copied(self, rows: np.ndarray) -> "Draws | None":
         """Copies of the draws; None where instances have draws of different shapes."""
         single: dict[int, list[np.ndarray]] = {}
-        for block in self.blocks.values():
-            if len(block.rows) < self._count:
+        for place, block in self.blocks.items():
+            if place not in self._axis:
                 single.setdefault(int(block.rows[0]), []).append(block.values)
         used, blocks = dict.fromkeys(single, 0), {}
         for place, block in self.blocks.items():
-            if len(block.rows) == self._count:
+            if place in self._axis:
                 blocks[place] = block.at(block.values[rows])
                 continue
             row = int(block.rows[0])
