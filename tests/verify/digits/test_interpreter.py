@@ -17,6 +17,13 @@ TALL = jnp.asarray(RNG.normal(size=(4, 3)))
 X = jnp.asarray(RNG.normal(size=5))
 LINEAR_ALGEBRA = {
     "eigenvalues": (jnp.linalg.eigvalsh, POSITIVE),
+    "radius": (lambda a: jnp.max(jnp.abs(jnp.linalg.eigvals(a))), SQUARE),
+    "complex eigenvalues": (
+        lambda a: (lambda w: (w.real, w.imag, jnp.abs(w - w.conj()) + jnp.abs(-w * w)))(
+            jnp.linalg.eigvals(a)
+        ),
+        SQUARE,
+    ),
     "eigenvectors": (
         lambda a: (lambda w, v: (v * w[None] ** 1.5) @ v.T)(*jnp.linalg.eigh(a)),
         POSITIVE,

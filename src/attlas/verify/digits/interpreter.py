@@ -104,6 +104,8 @@ def _applied(precision: Precision, equation: Any, inputs: list[Any]) -> list[Any
     for variable in (*equation.invars, *equation.outvars):
         dtype = variable.aval.dtype
         if jnp.issubdtype(dtype, jnp.inexact) and dtype != np.float64:
+            if dtype == np.complex128 and (name in _OF_COMPLEX or name in movement.MOVES):
+                continue
             raise Unconfirmed(f"numbers of {dtype}")
     if name in movement.UNCHANGED:
         return inputs
@@ -203,6 +205,8 @@ def _platform(precision: Precision, equation: Any, inputs: list[Any]) -> list[An
     return [np.asarray(fits[0], dtype=np.int32)]
 
 
+_OF_COMPLEX = frozenset({"eig", "real", "imag", "abs", "conj", "neg", "add", "sub", "mul"})
+"""Operations whose rules hold for complex numbers, which the eigenvalues of a matrix are."""
 _LOOPS: dict[str, Callable[..., list[Any]]] = {
     "cond": _conditional,
     "while": _while,

@@ -66,6 +66,21 @@ def _eigh(precision: Precision, details: Mapping[str, Any], a: np.ndarray) -> li
     return [_array(vectors, (n, n)), _array(values, (n,))]
 
 
+def _eig(precision: Precision, details: Mapping[str, Any], a: np.ndarray) -> list[np.ndarray]:
+    if details["compute_left_eigenvectors"] or details["compute_right_eigenvectors"]:
+        raise Unconfirmed("the eigenvectors of a matrix that is not symmetric")
+    n, ctx = len(a), precision.ctx
+    precision.spend(60 * n**3)
+    values = list(_attempt(lambda: ctx.eig(_matrix(precision, a), left=False, right=False)))
+    ordered = []  # as LAPACK orders them
+    for near in np.linalg.eigvals(a.astype(float)):
+        ordered.append(min(values, key=lambda value: abs(complex(value) - complex(near))))
+        values.remove(ordered[-1])
+    result = np.empty(n, dtype=object)
+    result[:] = [ctx.mpc(value) for value in ordered]
+    return [result]
+
+
 def _svd(precision: Precision, details: Mapping[str, Any], a: np.ndarray) -> list[np.ndarray]:
     if details.get("subset_by_index") is not None:
         raise Unconfirmed("a decomposition of a few singular values")
@@ -187,6 +202,7 @@ def _exponential(
 
 exponential_of_matrix = _batched(1, _exponential)
 RULES: dict[str, Rule] = {
+    "eig": _batched(1, _eig),
     "eigh": _batched(2, _eigh),
     "qr": _batched(2, _qr),
     "lu": _batched(3, _lu),
