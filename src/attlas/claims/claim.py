@@ -180,6 +180,8 @@ class Claim:
         backend: "jax", which traces and compiles the function for a whole batch, or "numpy", which
             calls it once for each instance.
         range: range of left - right, for an expectation.
+        deviation: sub-Gaussian parameter of left - right, in place of a range.
+        variance: bound on the variance of left - right, in place of a range.
         place: file and line of the definition.
         home: file or module by which another process finds the claim of a user project, filled in
             when it is loaded.
@@ -217,6 +219,8 @@ class Claim:
     scales: Any = None
     level: Any = None
     range: Any = None
+    deviation: Any = None
+    variance: Any = None
     backend: str = "jax"
     place: tuple[str, int] = ("", 0)
     home: str = field(default="", compare=False)
@@ -246,7 +250,7 @@ class Claim:
         if self.level is not None:
             value = value, self._read(self.level, instance, changes)
         sides = self.kind.rule.sides(value)
-        for name in ("scales", "range"):
+        for name in ("scales", "range", "deviation", "variance"):
             detail = getattr(self, name)
             if detail is not None:
                 sides = sides._replace(**{name: self._read(detail, instance, changes)})

@@ -34,7 +34,9 @@ class Sides(NamedTuple):
         error: certified absolute error of the sides (a solver's gap), beyond rounding.
         scales: the growing parameter of a limit or rate; the engine fills it in.
         range: length of an interval that contains left - right, for an expectation; the engine
-            fills it in.
+            fills it in, as it does the two others.
+        deviation: sub-Gaussian parameter of left - right.
+        variance: bound on the variance of left - right.
     """
 
     left: Array
@@ -43,6 +45,8 @@ class Sides(NamedTuple):
     error: Array | float = 0.0
     scales: Array | None = None
     range: Array | None = None
+    deviation: Array | None = None
+    variance: Array | None = None
 
 
 Batch = Mapping[str, Array | np.ndarray]
@@ -69,13 +73,17 @@ def complete(sides: Sides, xp: Any = jnp) -> Sides:
     largest = xp.maximum(xp.abs(left), xp.abs(right))
     magnitude = largest if sides.magnitude is None else xp.asarray(sides.magnitude)
     error = xp.asarray(sides.error, dtype=left.dtype)
+    conditions = (sides.range, sides.deviation, sides.variance)
     return Sides(
         left,
         right,
         xp.broadcast_to(magnitude, shape),
         xp.broadcast_to(error, shape),
         None if sides.scales is None else xp.asarray(sides.scales),
-        None if sides.range is None else xp.broadcast_to(xp.asarray(sides.range), shape),
+        *(
+            None if each is None else xp.broadcast_to(xp.asarray(each), shape)
+            for each in conditions
+        ),
     )
 
 
@@ -89,7 +97,7 @@ class Evidence:
         error: certified absolute error.
         applicable: which instances satisfy every assumption, shape (count,).
         scales: growing parameter of limits and rates, or None.
-        range: of expectations, same shape as the sides, or None.
+        range: of expectations, same shape as the sides, or None; `deviation` and `variance` too.
         failed_assumption: text of the assumption that failed most often, "" if none failed.
         distinct: number of different applicable instances, in the arrays that the claim reads;
             None if they were not counted, and all are taken to differ.
@@ -102,6 +110,8 @@ class Evidence:
     applicable: np.ndarray
     scales: np.ndarray | None = None
     range: np.ndarray | None = None
+    deviation: np.ndarray | None = None
+    variance: np.ndarray | None = None
     failed_assumption: str = ""
     distinct: int | None = None
 
@@ -117,7 +127,9 @@ class Evidence:
 
     def component(self, entry: int, scaled: bool) -> "Evidence":
         """The evidence of one component of the sides; with scales, a component is a row."""
-        names = ("left", "right", "magnitude", "error", "range", *(("scales",) if scaled else ()))
+        names = [*Sides._fields]
+        if not scaled:
+            names.remove("scales")
         tail = self.left.shape[-1:] if scaled else ()
         arrays = {}
         for name in names:

@@ -13,9 +13,10 @@ shows an erratum. Each entry of stacked sides is a component that a control must
 that are `alike`, one statement at several places, controls violate more than half, and the others
 come at least half as near to their bound. An identity must detect a relative change of 1e-3 in each
 component. Each instance of a probability or expectation is a trial, `independent` says what it
-draws anew, and the check refuses copies and near-copies; an expectation stays within its range.
-Limits and rates have four scales, comply on every instance (a statement about most data sets is a
-probability with its level), and no assumption is NaN where it refuses.
+draws anew, and the check refuses copies and near-copies; an expectation stays within what
+its range, deviation or variance allows. Limits and rates have four scales, comply on every instance
+(a statement about most data sets is a probability with its level), and no assumption is NaN where
+it refuses.
 
 Examples:
     The triangle inequality, from definition to verdict:
@@ -109,7 +110,7 @@ from attlas.claims.claim import (
 )
 from attlas.claims.claim_maker import Decorator, Details, claim_maker
 from attlas.claims.verdict import Outcome
-from attlas.core.errors import refuse_misfits
+from attlas.core.errors import UserError, refuse_misfits
 
 
 def identity(
@@ -238,14 +239,23 @@ def expectation(
     locator: str = "",
     source: Source = Source.DERIVED,
     *,
-    range: Any,
+    range: Any = None,
+    deviation: Any = None,
+    variance: Any = None,
     **details: Unpack[Details],
 ) -> Decorator:
     r"""A claim that E left <= E right; the function returns (left, right).
 
+    One condition on X = left - right is stated: a number, the name of an array of the instance, or
+    a function of named arrays.
+
     Args:
-        range: length of an interval that contains left - right: a number, the name of an array
-            of the instance, or a function of named arrays.
+        range: length of an interval that contains X.
+        deviation: s with $E e^{t (X - E X)} \le e^{s^2 t^2 / 2}$ for all t, for unbounded X.
+        variance: a bound on the variance of X, where its tails are heavier.
+
+    Raises:
+        UserError: if not exactly one of the three is given.
 
     Examples:
         >>> draw, less = lambda rng, n: {"t": rng.uniform(size=n)}, Control("less", most=0.1)
@@ -256,7 +266,12 @@ def expectation(
         >>> mean_of_uniform.range, mean_of_uniform.function(0.5)
         (1.0, (0.5, 0.6))
     """
-    return claim_maker(Kind.EXPECTATION, locator, source, details, range=range)
+    conditions = {"range": range, "deviation": deviation, "variance": variance}
+    if sum(value is not None for value in conditions.values()) != 1:
+        raise UserError(
+            "an expectation needs one condition on left - right: range=, deviation= or variance="
+        )
+    return claim_maker(Kind.EXPECTATION, locator, source, details, **conditions)
 
 
 @refuse_misfits

@@ -5,9 +5,9 @@ Compilation is what costs: a check and its controls share one program. What most
 """
 
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import jax
 import numpy as np
@@ -57,8 +57,9 @@ def check(
     """Draw instances of a claim, decide it, and try its controls on the same program.
 
     Args:
-        count: instances drawn; the number that the claim declares by default.
-        alpha: error probability of a statistical verdict.
+        count: instances drawn; the number that the claim declares by default, of which a
+            probability or expectation that stays undecided draws up to 16 times as many.
+        alpha: error probability of a statistical verdict, of all looks together.
         challenge_rounds: searches of an inequality of two processor seconds, or a part of one.
         stored: an instance of an earlier search, evaluated first where it still fits the claim.
 
@@ -70,6 +71,11 @@ def check(
         'SUPPORTED'
     """
     claim = one_claim(claim)
+    if count is None and claim.rule.trials:
+        return _until_decided(
+            claim, seed=seed, alpha=alpha, challenge_rounds=challenge_rounds, stored=stored,
+            program=program,
+        )  # fmt: skip
     started = time.perf_counter()
     _bound_compiled(claim.name)
     with FACTORISING, jax.enable_x64(True):  # claims may factorise
@@ -104,6 +110,32 @@ def check(
         provenance=provenance_of(claim),
         shrunk=_shrunk(claim, verdict, search),
     )
+
+
+def looks(count: int, alpha: float) -> Iterator[tuple[int, float]]:
+    """The trials of each look at a statistical claim, and its share of the error probability.
+
+    Examples:
+        >>> list(looks(64, 0.008))
+        [(64, 0.004), (256, 0.002), (1024, 0.001)]
+    """
+    for k in range(3):
+        yield count * 4**k, alpha / 2 ** (k + 1)
+
+
+def _until_decided(claim: Claim, *, alpha: float, **options: Any) -> CheckReport:
+    """The report of the first look whose trials decide the claim and its controls, else the last.
+
+    Trials of another look are other draws of the sampler, or more of them: the sum of all error
+    probabilities bounds that of the report.
+    """
+    started = time.perf_counter()
+    for trials, share in looks(claim.count, alpha):
+        report = check(claim, count=trials, alpha=share, **options)
+        verdicts = (report.verdict, *(control.verdict for control in report.controls))
+        if not any("interval contains" in verdict.reason for verdict in verdicts):
+            break
+    return replace(report, seconds=time.perf_counter() - started)
 
 
 def _with_stored(
