@@ -5,9 +5,9 @@ Compilation is what costs: a check and its controls share one program. What most
 """
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import jax
 import numpy as np
@@ -70,17 +70,35 @@ def check(
         >>> check("julistiono2024optimizing/lemma-12").verdict.outcome.value
         'SUPPORTED'
     """
-    claim = one_claim(claim)
+    claim, started = one_claim(claim), time.perf_counter()
+    shares = [(claim.count if count is None else count, alpha)]
     if count is None and claim.rule.trials:
-        return _until_decided(
-            claim, seed=seed, alpha=alpha, challenge_rounds=challenge_rounds, stored=stored,
-            program=program,
-        )  # fmt: skip
+        shares = looks(claim.count, alpha)
+    for trials, share in shares:
+        report = _once(claim, trials, seed, share, challenge_rounds, stored, program)
+        # Trials of another look are other draws of the sampler, or more of them: the sum of all
+        # error probabilities bounds that of the report.
+        verdicts = (report.verdict, *(control.verdict for control in report.controls))
+        if not any("interval contains" in verdict.reason for verdict in verdicts):
+            break
+    return replace(report, seconds=time.perf_counter() - started)
+
+
+def _once(
+    claim: Claim,
+    count: int,
+    seed: int,
+    alpha: float,
+    challenge_rounds: int | float,
+    stored: Witness | None,
+    program: Program | None,
+) -> CheckReport:
+    """The report on so many instances."""
     started = time.perf_counter()
     _bound_compiled(claim.name)
     with FACTORISING, jax.enable_x64(True):  # claims may factorise
         program = compile_program(claim) if program is None else program
-        batch = draw_batch(claim, seed, claim.count if count is None else count)
+        batch = draw_batch(claim, seed, count)
         holds, sides = program(batch)
         evidence = gather(claim, holds, sides[0], batch=batch)
         verdict, evidence = decided(claim, evidence, batch, alpha=alpha, seed=seed)
@@ -112,30 +130,14 @@ def check(
     )
 
 
-def looks(count: int, alpha: float) -> Iterator[tuple[int, float]]:
+def looks(count: int, alpha: float) -> list[tuple[int, float]]:
     """The trials of each look at a statistical claim, and its share of the error probability.
 
     Examples:
-        >>> list(looks(64, 0.008))
+        >>> looks(64, 0.008)
         [(64, 0.004), (256, 0.002), (1024, 0.001)]
     """
-    for k in range(3):
-        yield count * 4**k, alpha / 2 ** (k + 1)
-
-
-def _until_decided(claim: Claim, *, alpha: float, **options: Any) -> CheckReport:
-    """The report of the first look whose trials decide the claim and its controls, else the last.
-
-    Trials of another look are other draws of the sampler, or more of them: the sum of all error
-    probabilities bounds that of the report.
-    """
-    started = time.perf_counter()
-    for trials, share in looks(claim.count, alpha):
-        report = check(claim, count=trials, alpha=share, **options)
-        verdicts = (report.verdict, *(control.verdict for control in report.controls))
-        if not any("interval contains" in verdict.reason for verdict in verdicts):
-            break
-    return replace(report, seconds=time.perf_counter() - started)
+    return [(count * 4**k, alpha / 2 ** (k + 1)) for k in range(3)]
 
 
 def _with_stored(
