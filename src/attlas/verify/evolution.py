@@ -287,7 +287,13 @@ class _Islands:
 
 
 def as_normal(blocks: Blocks, flat: np.ndarray, count: int) -> np.ndarray:
-    """The packed numbers of `count` instances, uniform ones as normal ones of equal probability."""
+    """The packed numbers of `count` instances, uniform ones as normal ones of equal probability.
+
+    Args:
+        blocks: what moves, each with its law.
+        flat: as `packed` orders them, shape (count, n).
+        count: number of instances.
+    """
     if not any(block.law in _BOUNDED for block in blocks.values()):
         return flat
     from scipy import special  # takes a quarter of a second, which most searches do without

@@ -83,6 +83,11 @@ def catoni(values: np.ndarray, variance: float, alpha: float) -> _Interval:
     Its half width is $\sqrt{2 v L / (n - 2 L)}$ with $L = \log(2 / \alpha)$, infinite for n up to
     2 L (Catoni, 2012, Proposition 2.4).
 
+    Args:
+        values: independent, of one law, shape (n,).
+        variance: a bound on their variance.
+        alpha: probability that the mean lies outside.
+
     Examples:
         >>> values = np.random.default_rng(0).standard_t(2.5, size=1000)
         >>> mean, half = catoni(values, 5.0, 0.01)
