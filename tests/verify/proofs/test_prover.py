@@ -9,7 +9,8 @@ from attlas.claims.claim import Control
 from attlas.claims.domains.vectors import Real
 from attlas.claims.proof import Proof
 from attlas.claims.statement import identity, inequality
-from attlas.verify.proofs import identities, prover
+from attlas.verify.proofs import choices, identities, matrices, prover
+from attlas.verify.proofs.exact_rules import RULES
 from attlas.verify.proofs.prover import EVALUATION, EXPANSION, prove
 from attlas.verify.proofs.recheck import recheck
 
@@ -53,6 +54,24 @@ TRUE = {
         lambda x, y, c: (jax.grad(lambda v: c * jax.nn.softmax(v) @ y)(x),
                          jax.nn.softmax(x) * (y - jax.nn.softmax(x) @ y)), (3,), (3,),
     ),
+    "sum of angles": (
+        lambda x, y, c: (jnp.sin(2 * c * x - y), 2 * jnp.sin(x) * jnp.cos(x) * jnp.cos(y)
+                         - (1 - 2 * jnp.sin(x) ** 2) * jnp.sin(y)), (), (),
+    ),
+    "a sort": (lambda x, y, c: (c * jnp.sort(x)[0] + y, x.min() + y), (2,), ()),
+    "a largest place": (lambda x, y, c: (c * x[jnp.argmax(x)] + y, x.max() + y), (3,), ()),
+    "the two largest": (
+        lambda x, y, c: (c * jax.lax.top_k(x, 2)[0].sum() + y, x.sum() - x.min() + y), (3,), (),
+    ),
+    "a solution": (lambda x, y, c: (x @ jnp.linalg.solve(x, c * y), y), (3, 3), (3,)),
+    "a determinant": (
+        lambda x, y, c: (c * jnp.linalg.det(x @ y), jnp.linalg.det(x) * jnp.linalg.det(y)),
+        (2, 2), (2, 2),
+    ),
+    "a factor of Cholesky": (
+        lambda x, y, c: (c * jnp.prod(jnp.diag(jnp.linalg.cholesky(x @ x.T))) ** 2 * y,
+                         jnp.linalg.det(x) ** 2 * y), (2, 2), (),
+    ),
     "norm of a unit vector": (
         lambda x, y, c: (c * jnp.linalg.norm(x / jnp.linalg.norm(x)) + y, 1 + y), (3,), (),
     ),
@@ -78,7 +97,15 @@ FALSE = {
     "a logarithm of a sum": (
         lambda x, y, c: (jnp.log(jnp.exp(x) + c * jnp.exp(y)), x + y), (), (), "does not vanish",
     ),
-    "a sort": (lambda x, y, c: (c * jnp.sort(x)[0], x.min() + 0 * y), (2,), (), "'sort' has no"),
+    "a sine without its square": (
+        lambda x, y, c: (c * jnp.sin(x) ** 2, 1 - jnp.cos(x) + 0 * y), (), (), "does not vanish",
+    ),
+    "a smallest place": (
+        lambda x, y, c: (c * x[jnp.argmin(x)], x.max() + 0 * y), (2,), (), "does not vanish",
+    ),
+    "an error function": (
+        lambda x, y, c: (c * jax.lax.erf(x), -jax.lax.erf(-x) + 0 * y), (), (), "'erf' has no",
+    ),
     "true of two entries and not of three": (
         lambda x, y, c: (c * (x[0] + x[1] + 0 * y), x.sum() + 0 * y), (3,), (), "does not vanish",
     ),
@@ -217,9 +244,9 @@ def test_a_control_with_instances_in_the_domain_contradicts_the_proof():
 def test_a_rule_that_is_wrong_is_noticed_by_the_digits(monkeypatch):
     from attlas.verify.proofs import exact_rules
 
-    rules = {**exact_rules.RULES, "sin": exact_rules.RULES["tanh"]}
+    rules = {**exact_rules.RULES, "erf": exact_rules.RULES["tanh"]}
     monkeypatch.setattr(exact_rules, "RULES", rules)
-    claim = claim_of(lambda x, y, c: (c * jnp.sin(x) + y, jnp.tanh(x) + y), (), ())
+    claim = claim_of(lambda x, y, c: (c * jax.lax.erf(x) + y, jnp.tanh(x) + y), (), ())
     assert "an evaluation in digits does not confirm it" in prove(claim)
 
 
@@ -241,6 +268,12 @@ def test_a_stored_proof_is_checked_again():
     assert "the sides differ by" in recheck(false, proof)
     larger = claim_of(*TRUE["binomial"][:1], (2,), ())
     assert recheck(larger, proof) == "its sampler draws other shapes now"
+
+
+def test_orders_and_decompositions_have_exact_rules():
+    assert {"sort", "argmax", "argmin", "top_k"} == choices.RULES.keys()
+    assert {"lu", "cholesky", "triangular_solve"} == matrices.RULES.keys()
+    assert {**choices.RULES, **matrices.RULES}.items() <= RULES.items()
 
 
 def test_seconds_end_a_proof(monkeypatch):

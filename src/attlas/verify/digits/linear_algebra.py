@@ -13,7 +13,7 @@ from attlas.verify.digits.elementwise import Rule, divide
 from attlas.verify.digits.precision import Precision, Unconfirmed
 
 
-def _batched(outputs: int, one: Callable[..., Any]) -> Rule:
+def batched(outputs: int, one: Callable[..., Any]) -> Rule:
     """A rule on a matrix, along the leading axes."""
 
     def rule(precision: Precision, details: Mapping[str, Any], *arrays: np.ndarray) -> list[Any]:
@@ -200,19 +200,19 @@ def _exponential(
     return [total]
 
 
-exponential_of_matrix = _batched(1, _exponential)
+exponential_of_matrix = batched(1, _exponential)
 RULES: dict[str, Rule] = {
-    "eig": _batched(1, _eig),
-    "eigh": _batched(2, _eigh),
-    "qr": _batched(2, _qr),
-    "lu": _batched(3, _lu),
-    "cholesky": _batched(1, _cholesky),
-    "triangular_solve": _batched(1, _triangular),
+    "eig": batched(1, _eig),
+    "eigh": batched(2, _eigh),
+    "qr": batched(2, _qr),
+    "lu": batched(3, _lu),
+    "cholesky": batched(1, _cholesky),
+    "triangular_solve": batched(1, _triangular),
 }
 
 
 def _svd_rule(precision: Precision, details: Mapping[str, Any], a: np.ndarray) -> list[Any]:
-    return _batched(3 if details["compute_uv"] else 1, _svd)(precision, details, a)
+    return batched(3 if details["compute_uv"] else 1, _svd)(precision, details, a)
 
 
 RULES["svd"] = _svd_rule

@@ -36,8 +36,8 @@ class Atom:
     Attributes:
         name: text that names it, the same in each evaluation of a program.
         positive: whether it stands for a positive number.
-        kind: "input", "exp", "log", "root", "extreme", or "large" for an expression that is not
-            expanded, or a function of it.
+        kind: "input", "exp", "log", "root", "cos", "sin", "extreme", or "large" for an
+            expression that is not expanded, or a function of it.
         meaning: what it is made of: the exponent, the factor, the operands or the value.
     """
 
@@ -72,6 +72,7 @@ class Field:
     _numbers: dict[str, int] = field(default_factory=dict)
     _places: dict[Any, int] = field(default_factory=dict)
     _roots: dict[int, Polynomial] = field(default_factory=dict)
+    _sines: dict[int, Polynomial] = field(default_factory=dict)
 
     def spend(self, operations: int) -> None:
         """Take operations from the budget before they are done.
@@ -125,6 +126,18 @@ class Field:
         self._roots[number] = base
         return Element(self, {((number, exponent),): 1})
 
+    def wave(self, angle: "Element") -> tuple["Element", "Element"]:
+        """Cosine and sine of an element, a point of the circle of which no other is known."""
+        name = angle.name
+        cosine = self.atom(Atom(f"cos({name})", False, "cos", angle))
+        sine = self.atom(Atom(f"sin({name})", False, "sin", angle))
+        if sine not in self._sines:
+            prime, t = self.point.prime, self.point.value(False)
+            inverse = pow(1 + t * t, -1, prime)  # -1 is no square: the prime is 3 modulo 4
+            self.values[cosine], self.values[sine] = (1 - t * t) * inverse, 2 * t * inverse
+            self._sines[sine] = {poly.ONE: 1, ((cosine, 2),): -1}
+        return Element(self, {((cosine, 1),): 1}), Element(self, {((sine, 1),): 1})
+
     def split(self, a: Polynomial) -> tuple[Number, Monomial, int | None]:
         """A polynomial that is not zero as coefficient times monomial times factor.
 
@@ -150,13 +163,13 @@ class Field:
         return poly.whole(scale), common, self._places[key]
 
     def multiply(self, a: Polynomial, b: Polynomial) -> Polynomial:
-        """The product, with root exponents between 0 and 1."""
+        """The product, with root exponents between 0 and 1, and those of sines below 2."""
         self.spend(len(a) * len(b))
-        return self.without_whole_roots(poly.multiply(a, b))
+        return self.reduced(poly.multiply(a, b))
 
-    def without_whole_roots(self, a: Polynomial) -> Polynomial:
-        """The polynomial with whole powers of roots as what is under the root."""
-        if not self._roots:
+    def reduced(self, a: Polynomial) -> Polynomial:
+        """The polynomial with whole powers of roots, and even ones of sines, as what they are."""
+        if not self._roots and not self._sines:
             return a
         result: Polynomial = {}
         for term, coefficient in a.items():
@@ -164,6 +177,9 @@ class Field:
             for atom, exponent in term:
                 times = math.floor(exponent) if atom in self._roots else 0
                 bases += [self._roots[atom]] * times if times else []
+                if atom in self._sines and exponent >= 2:
+                    times = 2 * (int(exponent) // 2)
+                    bases += [self._sines[atom]] * (times // 2)
                 if exponent - times:
                     left.append((atom, exponent - times))
             part: Polynomial = {tuple(left): coefficient}
@@ -188,7 +204,7 @@ class Field:
             return Element(self, {})
         for number, exponent in list(below.items()):
             factor = self.factors[number]
-            if any(atom in self._roots for term in factor for atom, _ in term):
+            if any(atom in self._roots or atom in self._sines for t in factor for atom, _ in t):
                 continue
             while exponent and len(factor) <= len(top) <= _LONGEST_DIVIDEND:
                 self.spend(len(top) + len(factor))

@@ -1,7 +1,7 @@
 """Operations of JAX on elements, exactly; those of `attlas.verify.digits` that suit them too."""
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from fractions import Fraction
 from functools import partial, reduce
 from typing import Any
@@ -10,6 +10,7 @@ import numpy as np
 
 from attlas.verify.digits import reductions
 from attlas.verify.digits.precision import Precision
+from attlas.verify.proofs import choices, matrices
 from attlas.verify.proofs.elements import Field, NotProvedError
 from attlas.verify.proofs.functions import Functions
 from attlas.verify.proofs.nodes import Node
@@ -36,6 +37,10 @@ class _Context:
     def isnan(self, value: Any) -> bool:
         """Whether it is the NaN of a constant; elements are real where they are defined."""
         return isinstance(value, float) and math.isnan(value)
+
+    def fsum(self, values: Iterable[Any]) -> Any:
+        """The sum of elements."""
+        return sum(values, start=self.zero)
 
     def isfinite(self, value: Any) -> bool:
         """Whether it is an element."""
@@ -200,6 +205,11 @@ def _sinh(functions: Functions, a: Any, sign: int) -> Node:
     return (grown + 1 / grown * sign) / Node.constant(functions.field, 2)
 
 
+def _tangent(functions: Functions, a: Any) -> Node:
+    cosine, sine = functions.wave(a)
+    return sine / cosine
+
+
 def _cube_root(functions: Functions, a: Any) -> Node:
     sign = functions.sign(a, strict=False)
     return functions.power(a * sign, Fraction(1, 3)) * sign if sign else a
@@ -263,6 +273,11 @@ RULES: dict[str, Rule] = {
     "cummax": _cumulative_extreme("max"),
     "cummin": _cumulative_extreme("min"),
     "convert_element_type": _converted,
+    "sin": _of(lambda f, a: f.wave(a)[1], 5),
+    "cos": _of(lambda f, a: f.wave(a)[0], 5),
+    "tan": _of(_tangent, 5),
+    **choices.RULES,
+    **matrices.RULES,
     **{
         name: reductions.RULES[name]
         for name in ("reduce_sum", "reduce_prod", "cumsum", "cumprod", "dot_general")

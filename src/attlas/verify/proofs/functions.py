@@ -21,6 +21,15 @@ _LARGEST_PRIME = 1000
 """Integers under roots and logarithms are factorised by primes below this."""
 
 
+_MOST_TURNS = 16
+"""Multiples of an angle whose cosine is a polynomial of the angle's; others are angles."""
+
+
+_MOST_POSITIVE = 256
+_LONGEST_POSITIVE = 4
+"""Terms of a sum whose sign is followed from those of others: differences of entries."""
+
+
 class CaseError(Exception):
     """An evaluation needs the sign of what the text names."""
 
@@ -49,6 +58,7 @@ class Functions:
     split_extremes: bool = False
     excluded: dict[str, Element] = dataclasses.field(default_factory=dict)
     degrees: int = 0
+    _positive: dict[frozenset, Polynomial] = dataclasses.field(default_factory=dict)
 
     def sign(self, a: Node, strict: bool = True) -> int:
         """The sign of an element, by its atoms and factors or as this case says.
@@ -143,9 +153,24 @@ class Functions:
         if self._is_opaque(a):
             raise OpaqueError(name)
         if name not in self.signs:
+            for sign in (1, -1):
+                if _key(a, sign) in self._positive:
+                    return sign
             raise CaseError(name)
         self.excluded[name] = Element(self.field, a)
+        self._follow({term: self.signs[name] * c for term, c in a.items()})
         return self.signs[name]
+
+    def _follow(self, new: Polynomial) -> None:
+        """Note what is positive if `new` is: sums of what is positive that have few terms."""
+        waiting = [new]
+        while waiting and len(self._positive) < _MOST_POSITIVE:
+            a = waiting.pop()
+            if _key(a) in self._positive or len(a) > _LONGEST_POSITIVE:
+                continue
+            sums = (poly.add(a, b) for b in self._positive.values())
+            waiting += [b for b in sums if len(b) <= len(a)]
+            self._positive[_key(a)] = a
 
     def is_zero(self, a: Any) -> bool:
         """Whether an element is zero everywhere; where it vanishes elsewhere is excluded."""
@@ -281,6 +306,23 @@ class Functions:
             return self.power(a, exponent.number)
         return self.exp(exponent * self.log(a))
 
+    def wave(self, a: Node) -> tuple[Node, Node]:
+        """Cosine and sine, by the sum of angles from those of the terms of an angle."""
+        try:
+            angle = a.expanded()
+        except LargeError:
+            raise NotProvedError("the sine of a large expression") from None
+        cosine, sine = Node.constant(self.field, 1), Node.constant(self.field, 0)
+        for term, coefficient in angle.top.items():
+            size = Fraction(coefficient)
+            times = abs(size.numerator) if abs(size.numerator) <= _MOST_TURNS else 1
+            part = Element(self.field, {term: poly.whole(abs(size) / times)}, angle.below)
+            c, s = map(Node.of, self.field.wave(part))
+            s = s if size > 0 else -s
+            for _ in range(times):
+                cosine, sine = cosine * c - sine * s, sine * c + cosine * s
+        return cosine, sine
+
     def absolute(self, a: Any) -> Any:
         """The absolute value."""
         if isinstance(a, float):
@@ -324,6 +366,10 @@ class Functions:
                 if atom.kind == "extreme" and atom.name.startswith(f"{kind}("):
                     return atom.meaning
         return [a.name]
+
+
+def _key(a: Polynomial, sign: int = 1) -> frozenset:
+    return frozenset((term, sign * c) for term, c in a.items())
 
 
 def _single_atom(a: Polynomial) -> int | None:

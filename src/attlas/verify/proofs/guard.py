@@ -120,6 +120,8 @@ def _atom(
         ),
         "exp": lambda: math.exp(_quotient(atom.meaning, numbers, atoms)[0]),
         "log": lambda: math.log(_sum(field, atom.meaning, numbers, atoms)[0]),
+        "cos": lambda: math.cos(_quotient(atom.meaning, numbers, atoms)[0]),
+        "sin": lambda: math.sin(_quotient(atom.meaning, numbers, atoms)[0]),
         "root": lambda: _sum(field, atom.meaning, numbers, atoms)[0],
     }
     if atom.kind not in rules:

@@ -20,8 +20,9 @@ from attlas.verify.proofs.symbols import Domain, domain_of
 EXPANSION, EVALUATION = "expansion", "random evaluation"
 _TRUSTED = {
     EXPANSION: "the tracing of JAX, and the exact arithmetic and the rules for exponentials, "
-    "logarithms, roots and signs of attlas.verify.proofs; a constant of the program that is the "
-    "float nearest to a fraction with a denominator of at most 1000 stands for that fraction",
+    "logarithms, roots, sines, matrices and signs of attlas.verify.proofs; a constant of the "
+    "program that is the float nearest to a fraction with a denominator of at most 1000 stands "
+    "for that fraction",
 }
 _TRUSTED[EVALUATION] = (
     f"{_TRUSTED[EXPANSION]}; and a random point modulo a random prime of {BITS} bits"
