@@ -25,11 +25,15 @@ VERDICT = re.compile(r"\b(?:holds|fails|refuted|broken_steps|printed)\(")
 """What an item calls that is omitted unless claims have the verdicts that it names."""
 RECORD = re.compile(r"\b(?:holds|fails|refuted|broken_steps|printed|value|audited)\(")
 
+INSTRUCTION = re.compile(r"(?:Install|Measure|Read|Run|Try)\b")
+"""How an item begins that tells the reader what to do, and needs no record."""
+
 
 def unsupported(item):
     """What an item concludes on no verdict and under no condition, and the numbers in it."""
     words = [] if VERDICT.search(item) else [word for word, _ in concluding_words(item)]
-    return words + literal_results(item) + ([] if RECORD.search(item) else ["no record"])
+    rests = RECORD.search(item) or INSTRUCTION.match(item)
+    return words + literal_results(item) + ([] if rests else ["no record"])
 
 
 @pytest.mark.parametrize(
@@ -40,6 +44,8 @@ def unsupported(item):
         ('{{ fails("lemma-24-gap") }} A step of 0.001 breaks Lemma 24.', ["0.001"]),
         ('{{ holds("b") }} It needs $e^{630 \\sigma^2}$, or 4 samples.', ["4", "630"]),
         ('{% if value("heads", "hurts") %}The loss rises{% endif %}.', []),
+        ("Try several rates.", []),
+        ("Try several rates: the loss falls.", ["falls"]),
         ('The loss rises by {{ value("heads", "power") }}.', ["rises"]),
     ],
 )
