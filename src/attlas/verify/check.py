@@ -18,7 +18,7 @@ from attlas._jax.factorising import FACTORISING
 from attlas.claims.claim import Claim, Control, provenance_of
 from attlas.claims.verdict import ChallengeReport, CheckReport, ControlReport, Verdict, Witness
 from attlas.projects.loading import source_digest
-from attlas.verify.clearance import near_limits
+from attlas.verify.clearance import far_constants, near_limits, nearest_control
 from attlas.verify.evidence import (
     Batch,
     Evidence,
@@ -32,7 +32,6 @@ from attlas.verify.evidence import (
     unattained,
     uncontrolled,
 )
-from attlas.verify.far_controls import far_constants, nearest_control
 from attlas.verify.registry import one_claim
 from attlas.verify.review import decided
 

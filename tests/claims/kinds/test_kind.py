@@ -12,8 +12,7 @@ import pytest
 
 from attlas.claims.claim import Control
 from attlas.claims.kinds.inequality import Entrywise, Existence, Identity, Inequality
-from attlas.claims.kinds.kind import Kind
-from attlas.claims.kinds.trials import Expectation, Probability
+from attlas.claims.kinds.kind import Expectation, Kind, Probability
 from attlas.claims.sides import Evidence, Rule
 from attlas.claims.statement import inequality
 from attlas.claims.verdict import Outcome

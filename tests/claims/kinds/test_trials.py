@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import attlas as at
-from attlas.claims.kinds.trials import Expectation
+from attlas.claims.kinds.kind import Expectation
 from attlas.claims.sides import Evidence
 from attlas.claims.verdict import Outcome
 from attlas.core.errors import UserError
