@@ -82,7 +82,7 @@ def test_an_answer_that_fails_is_named(store, claims, errata, experiments):
     atlas = gather(store, claims, errata, (asked,))
     (shown,) = atlas.experiments
     assert (shown.answer, shown.done) == ("", shown.total)
-    assert any("the answer: ValueError" in problem for problem in shown.problems)
+    assert any("the answer: UserError: a template" in problem for problem in shown.problems)
     assert "a number for the answer is missing" in render_single(atlas)
 
 

@@ -82,7 +82,8 @@ def test_caption_says_what_the_data_show(exponent, answer):
     data = power_law(dict.fromkeys((1.5, 2.0, 3.0), exponent))
     shown = EXPERIMENT.drawn(data)
     assert answer in shown[1].caption
-    assert f"{exponent:.2f} instead of -0.50 at $p = 1.5$" in shown[1].caption
+    measured = ", ".join([f"{exponent:.2f}"] * 3)
+    assert f"{measured} at $p = 1.5, 2, 3$, beside -0.50, " in shown[1].caption
     for each in shown:
         plt.close(each.figure)
 
@@ -92,8 +93,8 @@ def test_captions_name_every_size_and_what_falls_slower_than_the_dotted_power():
     data = xr.concat([small, large], "n", data_vars="all", join="outer")
     growth, falls = (EXPERIMENT.captioned(draw, data).caption for draw in EXPERIMENT.figures)
     assert "1.000 at $p = 3$ ($n = 2$); 1.000 at $p = 3$ ($n = 3$)" in growth
-    assert "-2.00 instead of" in falls
-    assert "-1.50 instead of" in falls
+    assert "-2.00 at $p = 3$, beside -0.84 of the recalled rates ($n = 2$)" in falls
+    assert "-1.50 at $p = 3$, beside -0.84 of the recalled rates ($n = 3$)" in falls
     assert "by more than 0.1 in the exponent, on 2 of 2 at $n = 3$, $p = 3$." in falls
     answer = EXPERIMENT.answered(data)
     assert "($n = 2$)" in answer

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from attlas.core.errors import refuse_unreadable
+from attlas.core.errors import UserError, refuse_unreadable
 
 ANSWER = "Answer"
 """The title of the section that no figure has."""
@@ -58,7 +58,7 @@ def written(template: str, values: Mapping[str, Any], *, all_used: bool = True) 
         all_used: whether the template must use all values.
 
     Raises:
-        ValueError: if the template lacks one of the values, or names an unknown one.
+        UserError: if the template lacks one of the values, or names an unknown one.
 
     Examples:
         >>> written("Does it hold? In {{ share }} of the runs{% if all %}, all{% endif %}.",
@@ -73,7 +73,7 @@ def written(template: str, values: Mapping[str, Any], *, all_used: bool = True) 
     wrong = named ^ set(values) if all_used else named - set(values)
     if wrong:
         names = ", ".join(sorted(wrong))
-        raise ValueError(f"a template of the prose and its values differ in the names {names}")
+        raise UserError(f"a template of the prose and its values differ in the names {names}")
     return _one_line(environment.from_string(template).render(values))
 
 
