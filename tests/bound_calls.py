@@ -42,6 +42,7 @@ ALSO = {
     "gu2024_radius": {"m": 100.0},
     "gu2024_kernel_regime": {"start": 0.01, "time": 0.01},
     "bernoulli_kl": {"q": 0.25, "p": 0.5},
+    "examples_to_decide": {"losses": np.array([1.0, 0, 1]), "others": np.array([0.0, 0, 1])},
     "binomial_upper_limit": {"errors": 3, "n": 50},
     "binomial_lower_limit": {"errors": 3, "n": 50},
     "held_out_bound": {"errors": 3, "n": 50},

@@ -151,7 +151,8 @@ def _scaled_alone(claim: Claim, evidence: Evidence, control: Control, sides: Evi
     left, right, first, other = (
         flat(side)[kept] for side in (evidence.left, evidence.right, sides.left, sides.right)
     )
-    if len(left) < MINIMUM or not np.array_equal(left, first) or not (right > 0).all():
+    positive = (right > 0) & np.isfinite(right)
+    if len(left) < MINIMUM or not np.array_equal(left, first) or not positive.all():
         return False
     shares = other / right
     return bool(np.ptp(shares) <= claim.roundings * np.finfo(float).eps * np.abs(shares).max())

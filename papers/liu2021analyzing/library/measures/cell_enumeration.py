@@ -82,7 +82,7 @@ _BYTES = 20_000_000
 def _points(normals: np.ndarray, offsets: np.ndarray, count: int) -> np.ndarray:
     """One point of each of `count` cells; normals are unit vectors."""
     n, s = normals.shape
-    if n >= s and count == sum(math.comb(n, k) for k in range(s + 1)):
+    if n >= s > 0 and count == sum(math.comb(n, k) for k in range(s + 1)):
         points = _beside_vertices(normals, offsets)
         if len(points) == count:
             return points
