@@ -231,6 +231,15 @@ def _kind(module: nn.Module, config: Any, mask: int | None) -> Kind:
     return "outputs" if name.endswith(tasks) else "hidden states"
 
 
+def _require_layers_that_fit(name: str, config: dict[str, Any], size: int) -> None:
+    """Refuse more layers than the file has bytes, which the library would build one by one."""
+    for key, value in config.items():
+        if "layer" in key and isinstance(value, int) and value > size:
+            raise UserError(f"{name}: {key} = {value} in config.json, for weights of {size} bytes")
+        if isinstance(value, dict):
+            _require_layers_that_fit(name, value, size)
+
+
 def open_folder(folder: Path, name: str | None = None, mask: int | None = None) -> CapturedModel:
     """A Hugging Face folder, opened by the installed transformers.
 
@@ -262,6 +271,7 @@ def open_folder(folder: Path, name: str | None = None, mask: int | None = None) 
             f"{folder.name} has no .safetensors file: save the model with "
             "save_pretrained(folder), which writes one"
         )
+    _require_layers_that_fit(folder.name, config, size)
     dtype = torch.float64 if size <= _WIDE else torch.float32
     names = [each for each in config.get("architectures") or [] if hasattr(library, str(each))]
     loader = getattr(library, names[0]) if names else library.AutoModel
