@@ -103,9 +103,9 @@ def test_products_of_zero_are_no_division_by_zero():
 @pytest.mark.parametrize("cost", [0.0, 0.7])
 def test_a_copy_is_tested_with_one_map_for_both(cost):
     trial = Made(COSTS, maps={(0, 1): 0.9, (1, 0): cost})
-    assert decided(copies_decision, trial) is None
+    assert copies_decision(trial, trial.losses(), 0.01) is None
     trial.alike = (HeadPair(0, 0, 1, 0.95, np.nan), HeadPair(1, 0, 1, 0.2, 0.99))
-    found = decided(copies_decision, trial)
+    found = copies_decision(trial, trial.losses(), 0.01)
     assert found.heads == ((0, 1), (0, 0))
     assert found.change == pytest.approx(cost)
     assert found.advised is (cost == 0)

@@ -7,7 +7,7 @@ from jaxtyping import Float
 
 from attlas.audit.decision import Decision
 from attlas.audit.findings import named_heads
-from attlas.audit.halves import halves, loss_size, measured_decision
+from attlas.audit.halves import change_text, halves, is_within, loss_size, measured_decision
 from attlas.audit.map_decisions import copies_decision, precision_decision, sink_decision
 from attlas.audit.trial import Trial
 from attlas.display.numbers import plain_number
@@ -41,15 +41,20 @@ def decisions_of(
     base = trial.losses()
     if base.size < _FEWEST:
         return ()
-    made = [
+    decisions = [
         _removal(trial, base, budget, lambda *amount: progress("removing heads", *amount)),
         _rounding(trial, base, lambda *amount: progress("rounding layers", *amount)),
     ]
-    observed = trial.observed()
-    for number, decide in enumerate((sink_decision, precision_decision, copies_decision), 1):
-        made.append(decide(trial, observed, base, budget))
-        progress("changing maps", number, 3)
-    return tuple(decision for decision in made if decision is not None)[:MOST]
+    maps = trial.observed()
+    changes = (
+        lambda: sink_decision(trial, maps, base, budget),
+        lambda: precision_decision(trial, maps, base, budget),
+        lambda: copies_decision(trial, base, budget),
+    )
+    for number, decide in enumerate(changes, 1):
+        decisions.append(decide())
+        progress("changing maps", number, len(changes))
+    return tuple(decision for decision in decisions if decision is not None)[:MOST]
 
 
 def removable_heads(
@@ -100,10 +105,8 @@ def _removal(
     if not heads:
         return None
     changed = trial.losses(heads)
-    cost = bootstrap_mean((changed - base)[choosing])
-    ends = [plain_number(float(end)) for end in (cost.mean, cost.low, cost.high)]
     limit = budget * loss_size(base[testing])
-    passed = float(bootstrap_mean((changed - base)[testing]).high) <= limit
+    is_cheap = is_within(base, changed, testing, budget)
     return measured_decision(
         base,
         changed,
@@ -111,22 +114,22 @@ def _removal(
         kind="heads",
         what=(
             f"{len(heads)} of {len(trial.heads)} heads "
-            f"{'can' if passed else 'could'} be removed together: {named_heads(heads)}"
+            f"{'can' if is_cheap else 'could'} be removed together: {named_heads(heads)}"
         ),
         meaning=(
             f"On the {choosing.size} sequences that chose them their outputs, set to zero, change "
-            f"the loss by {ends[0]} [{ends[1]}, {ends[2]}] {trial.unit}, of "
+            f"the loss by {change_text((changed - base)[choosing])} {trial.unit}, of "
             f"{plain_number(allowed)} that were allowed"
         ),
         action=(
             "Remove them: --export FOLDER writes the model with their blocks of the output "
             "projection at zero"
-            if passed
+            if is_cheap
             else f"Keep them: the test allows for more than the {plain_number(limit)} {trial.unit} "
             "that were allowed; more sequences may decide"
         ),
         unit=trial.unit,
-        advised=passed,
+        advised=is_cheap,
         heads=tuple(heads),
     )
 
@@ -149,8 +152,6 @@ def _rounding(
     worst = int(np.argmax(means))
     every = dict.fromkeys(range(trial.layers), _FEW_BITS)
     all_rounded = trial.rounded(every)
-    together = bootstrap_mean((all_rounded - base)[testing])
-    ends = [plain_number(float(end)) for end in (together.mean, together.low, together.high)]
     hurt = float(costs[worst].low) > 0
     ranked = (
         f"alone it changes the loss by {plain_number(means[worst])} {trial.unit}, the median layer "
@@ -168,9 +169,9 @@ def _rounding(
             f"interval; the worst is layer {worst}: {ranked}"
         ),
         meaning=(
-            f"With all {trial.layers} layers at {_FEW_BITS} bits the loss changes by {ends[0]} "
-            f"[{ends[1]}, {ends[2]}] {trial.unit}; weights were rounded to the nearest of equal "
-            "steps, one size of step per output"
+            f"With all {trial.layers} layers at {_FEW_BITS} bits the loss changes by "
+            f"{change_text((all_rounded - base)[testing])} {trial.unit}; weights were rounded to "
+            "the nearest of equal steps, one size of step per output"
         ),
         action=(
             f"Quantise to {_FEW_BITS} bits with layer {worst} at {_MORE_BITS} bits"

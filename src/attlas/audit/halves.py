@@ -30,6 +30,28 @@ def loss_size(losses: Float[np.ndarray, " n"]) -> float:
     return mean if mean > 0 else 1.0
 
 
+def is_within(
+    base: Float[np.ndarray, " n"],
+    changed: Float[np.ndarray, " n"],
+    testing: np.ndarray,
+    budget: float,
+) -> bool:
+    """Whether the interval of the change on the test ends below a share of the loss.
+
+    Args:
+        base: losses that the unchanged model has on the sequences.
+        changed: losses that it has after an action.
+        testing: places of the sequences that test, a vector.
+        budget: share of the loss that an action may cost.
+
+    Examples:
+        >>> is_within(np.ones(4), np.full(4, 1.01), np.array([1, 3]), 0.05)
+        True
+    """
+    interval = bootstrap_mean((changed - base)[testing])
+    return float(interval.high) <= budget * loss_size(base[testing])
+
+
 def change_text(changes: Float[np.ndarray, " n"]) -> str:
     """The mean of changes and its interval.
 

@@ -6,7 +6,7 @@ from jaxtyping import Float
 from attlas.audit.data_level.data_quantities import SINK
 from attlas.audit.decision import Decision
 from attlas.audit.findings import named_heads
-from attlas.audit.halves import change_text, halves, loss_size, measured_decision
+from attlas.audit.halves import change_text, halves, is_within, loss_size, measured_decision
 from attlas.audit.trial import MapObservation, Trial
 from attlas.display.numbers import plain_number
 from attlas.measures.statistics.bootstrap_mean import bootstrap_mean
@@ -41,9 +41,8 @@ def sink_decision(
     if not heads:
         return None
     without_first, without_second = (trial.hidden(heads, place) for place in (0, 1))
-    limit = budget * loss_size(base[testing])
-    interval = bootstrap_mean((without_first - base)[testing])
-    free, needed = float(interval.high) <= limit, float(interval.low) > 0
+    free = is_within(base, without_first, testing, budget)
+    needed = float(bootstrap_mean((without_first - base)[testing]).low) > 0
     if free:
         action = "The first token may be evicted from the cache of these heads"
     elif needed:
@@ -96,11 +95,10 @@ def precision_decision(
     costs = {name: float(np.mean((losses - base)[choosing])) for name, losses in changed.items()}
     name = next((name for name in types if costs[name] <= allowed), None)
     best = name or min(types, key=lambda each: costs[each])
-    interval = bootstrap_mean((changed[best] - base)[testing])
-    passed = name is not None and float(interval.high) <= budget * loss_size(base[testing])
+    is_cheap = name is not None and is_within(base, changed[best], testing, budget)
     room = plain_number(LARGEST_FLOAT16 / largest) if largest > 0 else "infinitely many"
     steps = [plain_number(logits * 2.0**-bits) for bits in (_FLOAT16_BITS, _BFLOAT16_BITS)]
-    said = "; ".join(
+    changes = "; ".join(
         f"in {each} by {change_text((losses - base)[choosing])}" for each, losses in changed.items()
     )
     overflow = "" if fits else ", and other texts, or rounding, may take it beyond"
@@ -117,33 +115,29 @@ def precision_decision(
         meaning=(
             f"The largest logit, {plain_number(logits)}, moves by up to {steps[0]} when it is "
             f"rounded to float16, by {steps[1]} to bfloat16. With all logits rounded the loss "
-            f"changes on the {choosing.size} sequences that chose the type {said} {trial.unit}"
+            f"changes on the {choosing.size} sequences that chose the type {changes} {trial.unit}"
         ),
         action=(
             f"Logits may be computed in {best}"
-            if passed
+            if is_cheap
             else f"Compute logits in float32: {best} costs more than was allowed, or more "
             "sequences are needed to see that it does not"
         ),
         unit=trial.unit,
-        advised=passed,
+        advised=is_cheap,
     )
 
 
-def copies_decision(
-    trial: Trial, observed: MapObservation, base: Losses, budget: float
-) -> Decision | None:
+def copies_decision(trial: Trial, base: Losses, budget: float) -> Decision | None:
     """The pair of heads whose weights are most alike, with one map for both.
 
     Args:
-        observed: the maps and products that `Trial.observed` measured.
         base: losses of the sequences in the unchanged model.
         budget: share of the loss that an action may cost.
 
     Returns:
         None where no cosine is that of a copy.
     """
-    del observed
     alike = [pair for pair in trial.pairs() if pair.query_key >= _COPY]
     if not alike:
         return None
@@ -154,8 +148,7 @@ def copies_decision(
     pair = min(ways, key=lambda each: float(np.mean(ways[each][choosing])))
     changed = ways[pair]
     first, second = (pair.layer, pair.first), (pair.layer, pair.second)
-    interval = bootstrap_mean((changed - base)[testing])
-    passed = float(interval.high) <= budget * loss_size(base[testing])
+    is_cheap = is_within(base, changed, testing, budget)
     more = len(alike) - 1
     values = (
         ""
@@ -180,11 +173,11 @@ def copies_decision(
         action=(
             f"Compute one map for both, and drop the query and key weights of "
             f"{named_heads([second])}"
-            if passed
+            if is_cheap
             else "Keep both maps: alike weights do not make alike maps here, or more sequences are "
             "needed to see that they do"
         ),
         unit=trial.unit,
-        advised=passed,
+        advised=is_cheap,
         heads=(first, second),
     )

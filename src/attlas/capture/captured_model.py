@@ -13,9 +13,11 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from attlas._files.budget import MOST_LAYERS
 from attlas._files.plain_file import printable
 from attlas.capture.captured_run import CapturedAttention, Change, run_captured, run_changed
 from attlas.core.errors import UserError
+from attlas.transformers.configuration import Configuration
 
 Kind = Literal["next token", "masked token", "sequence to sequence", "outputs", "hidden states"]
 _WIDE = 2**31
@@ -231,13 +233,13 @@ def _kind(module: nn.Module, config: Any, mask: int | None) -> Kind:
     return "outputs" if name.endswith(tasks) else "hidden states"
 
 
-def _require_layers_that_fit(name: str, config: dict[str, Any], size: int) -> None:
-    """Refuse more layers than the file has bytes, which the library would build one by one."""
+def _require_layers_in_budget(config: Mapping[str, Any]) -> None:
+    """Refuse more layers than attlas itself would read; the library builds them one by one."""
     for key, value in config.items():
-        if "layer" in key and isinstance(value, int) and value > size:
-            raise UserError(f"{name}: {key} = {value} in config.json, for weights of {size} bytes")
+        if isinstance(value, int) and value > MOST_LAYERS and key.endswith(("layer", "layers")):
+            Configuration(config).layers(key)
         if isinstance(value, dict):
-            _require_layers_that_fit(name, value, size)
+            _require_layers_in_budget(value)
 
 
 def open_folder(folder: Path, name: str | None = None, mask: int | None = None) -> CapturedModel:
@@ -271,7 +273,7 @@ def open_folder(folder: Path, name: str | None = None, mask: int | None = None) 
             f"{folder.name} has no .safetensors file: save the model with "
             "save_pretrained(folder), which writes one"
         )
-    _require_layers_that_fit(folder.name, config, size)
+    _require_layers_in_budget(config)
     dtype = torch.float64 if size <= _WIDE else torch.float32
     names = [each for each in config.get("architectures") or [] if hasattr(library, str(each))]
     loader = getattr(library, names[0]) if names else library.AutoModel

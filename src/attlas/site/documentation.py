@@ -80,9 +80,9 @@ def documentation_beside(front: Path) -> Documentation | None:
         module, _, short = name.rpartition(".")
         source = root.joinpath("src", *module.split(".")).with_suffix(".py")
         page = folder / "api" / f"{module.rpartition('.')[0]}.html" if built else source
-        says = _first_line(source, short)
+        text = _first_lines(source).get(short, "")
         functions.append(
-            DocumentationPage(f"attlas.{short}", to(page), name if built else "", says, name)
+            DocumentationPage(f"attlas.{short}", to(page), name if built else "", text, name)
         )
     return Documentation(to(folder / f"index{suffix}"), pages, tuple(functions))
 
@@ -94,9 +94,7 @@ def _read(docs: Path) -> tuple[tuple[str, str, str, str], ...]:
     pages = []
     for file in files:
         source = file.read_text(encoding="utf-8")
-        headings = [
-            plain(text) for text in _HEADING.findall(re.sub(r"```.*?```", "", source, flags=re.S))
-        ]
+        headings = [plain(text) for text in _HEADING.findall(_FENCE.sub("", source))]
         name = file.relative_to(docs).with_suffix("").as_posix()
         if not headings or name in _LEFT_OUT:
             continue
@@ -107,10 +105,13 @@ def _read(docs: Path) -> tuple[tuple[str, str, str, str], ...]:
     return tuple(pages)
 
 
-def _first_line(source: Path, name: str) -> str:
-    """The first line of the docstring of a function or class of a module; empty without one."""
-    tree = ast.parse(source.read_text(encoding="utf-8")) if source.is_file() else ast.Module([], [])
-    for node in tree.body:
-        if isinstance(node, ast.FunctionDef | ast.ClassDef) and node.name == name:
-            return (ast.get_docstring(node) or "").partition("\n")[0]
-    return ""
+@cache
+def _first_lines(source: Path) -> dict[str, str]:
+    """The first line of the docstring of each function and class of a module."""
+    if not source.is_file():
+        return {}
+    return {
+        node.name: (ast.get_docstring(node) or "").partition("\n")[0]
+        for node in ast.parse(source.read_text(encoding="utf-8")).body
+        if isinstance(node, ast.FunctionDef | ast.ClassDef)
+    }

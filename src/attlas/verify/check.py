@@ -16,7 +16,14 @@ from jaxtyping import Array
 from attlas._jax.device_arrays import on_device
 from attlas._jax.factorising import FACTORISING
 from attlas.claims.claim import Claim, Control, provenance_of
-from attlas.claims.verdict import ChallengeReport, CheckReport, ControlReport, Verdict, Witness
+from attlas.claims.verdict import (
+    ChallengeReport,
+    CheckReport,
+    ControlReport,
+    Outcome,
+    Verdict,
+    Witness,
+)
 from attlas.projects.loading import source_digest
 from attlas.verify.clearance import far_constants, near_limits, nearest_control
 from attlas.verify.evidence import (
@@ -78,7 +85,7 @@ def check(
         # Trials of another look are other draws of the sampler, or more of them: the sum of all
         # error probabilities bounds that of the report.
         verdicts = (report.verdict, *(control.verdict for control in report.controls))
-        if not any("interval contains" in verdict.reason for verdict in verdicts):
+        if not any(map(_is_open, verdicts)):
             break
     return replace(report, seconds=time.perf_counter() - started)
 
@@ -127,6 +134,11 @@ def _once(
         provenance=provenance_of(claim),
         shrunk=_shrunk(claim, verdict, search),
     )
+
+
+def _is_open(verdict: Verdict) -> bool:
+    """Whether a confidence interval was computed and decided nothing."""
+    return verdict.outcome is Outcome.INCONCLUSIVE and "low" in verdict.statistics
 
 
 def looks(count: int, alpha: float) -> list[tuple[int, float]]:

@@ -83,15 +83,15 @@ class CapturedTrial:
 
     def pairs(self) -> tuple[HeadPair, ...]:
         """Pairs of heads of a layer whose matrices were recognised, with cosines of weights."""
-        found: list[HeadPair] = []
+        pairs: list[HeadPair] = []
         for index, layer in enumerate(self._attentions):
             if layer is None or layer.query is None or layer.key is None:
                 continue
             value = None if layer.value is None else _per_head(layer.value)
-            found += head_cosines(
+            pairs += head_cosines(
                 index, _per_head(layer.query), _per_head(layer.key), value, layer.W_O
             )
-        return tuple(found)
+        return tuple(pairs)
 
 
 def _per_head(part: Projected) -> Map:

@@ -114,7 +114,7 @@ class HeadTrial:
 
     def pairs(self) -> tuple[HeadPair, ...]:
         """Pairs of heads of a stored layer, with the cosines of their weights."""
-        found = []
+        pairs = []
         for index, layer in enumerate(self._layers):
             if self._stored.index(self._stored[index]) < index:
                 continue  # the layer is used again
@@ -123,8 +123,8 @@ class HeadTrial:
             key = np.asarray(parts.W_K)[group], np.asarray(parts.b_K)[group]
             value = np.asarray(parts.W_V)[group], np.asarray(parts.b_V)[group]
             query = np.asarray(parts.W_Q), np.asarray(parts.b_Q)
-            found += head_cosines(index, query, key, value, np.asarray(parts.W_O))
-        return tuple(found)
+            pairs += head_cosines(index, query, key, value, np.asarray(parts.W_O))
+        return tuple(pairs)
 
     def _changed(self, change: Callable[[int, int], LayerChange | None]) -> Float[np.ndarray, " n"]:
         """Losses with changed maps of the layers for which there is a change."""

@@ -72,11 +72,6 @@ class _Interval(NamedTuple):
     half: float
 
 
-def _hoeffding(values: np.ndarray, width: float, alpha: float) -> _Interval:
-    half = width * float(np.sqrt(np.log(2 / alpha) / (2 * len(values))))
-    return _Interval(float(values.mean()), half)
-
-
 def _sub_gaussian(values: np.ndarray, deviation: float, alpha: float) -> _Interval:
     half = deviation * float(np.sqrt(2 * np.log(2 / alpha) / len(values)))
     return _Interval(float(values.mean()), half)
@@ -127,7 +122,12 @@ class _Condition(NamedTuple):
 
 
 _CONDITIONS = {
-    "range": _Condition("range", _hoeffding, lambda width, n, alpha: width),
+    # Hoeffding's lemma: a range of a width has half of it as sub-Gaussian deviation.
+    "range": _Condition(
+        "range",
+        lambda values, width, alpha: _sub_gaussian(values, width / 2, alpha),
+        lambda width, n, alpha: width,
+    ),
     "deviation": _Condition(
         "sub-Gaussian deviation",
         _sub_gaussian,
@@ -156,20 +156,20 @@ class Expectation(Rule):
         allowed, applicable = self.tolerance(evidence, roundings), evidence.applicable
         count = int(applicable.sum())
         difference = (evidence.left - evidence.right)[applicable].ravel()
-        stated = [name for name in _CONDITIONS if getattr(evidence, name) is not None]
-        if len(stated) != 1:
+        names = [name for name in _CONDITIONS if getattr(evidence, name) is not None]
+        if len(names) != 1:
             raise ValueError(f"an expectation needs one of {', '.join(_CONDITIONS)}")
         if evidence.distinct is not None and evidence.distinct < count:
             draws = f"{evidence.distinct} of {count}"
             why = f"only {draws} draws differ: a mean needs independent draws"
             return Verdict(Outcome.INCONCLUSIVE, why)
-        condition = _CONDITIONS[stated[0]]
-        bound = float(getattr(evidence, stated[0])[applicable].max())
+        condition = _CONDITIONS[names[0]]
+        bound = float(getattr(evidence, names[0])[applicable].max())
         spread = float(np.ptp(difference))
         farthest = condition.farthest(bound, len(difference), alpha)
         if spread > farthest + 2 * float(allowed[applicable].max()):
-            stated_bound = f"the stated {condition.noun} {bound:.4g}"
-            why = f"the sample spreads over {spread:.4g}, beyond {stated_bound}"
+            limit = f"the stated {condition.noun} {bound:.4g}"
+            why = f"the sample spreads over {spread:.4g}, beyond {limit}"
             return Verdict(Outcome.INCONCLUSIVE, why, statistics={"spread": spread})
         mean, half = condition.interval(difference, bound, alpha)
         numbers = {"mean": mean, "low": mean - half, "high": mean + half}
