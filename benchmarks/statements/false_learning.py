@@ -56,6 +56,16 @@ def slope_of(h):
     return slope
 
 
+def accelerated(h, x, steps):
+    """The points of Nesterov's method with step 1 on a quadratic function of curvatures h."""
+    y, points = x, []
+    for k in range(steps):
+        after = y - h * y
+        y, x = after + k / (k + 3) * (after - x), after
+        points.append(x)
+    return points
+
+
 def self_attention(X):
     return softmax(X @ X.T) @ X
 
@@ -130,11 +140,7 @@ def newton_descends(h, x0, *, c=1.0):
 )  # fmt: skip
 def accelerated_descent_is_monotone(h, x, *, c=1.0):
     r"""$$f(x_{10}) \le f(x_9)$$ Nesterov's method on quadratic functions. O'Donoghue, Candes (2015)."""
-    y, values = x, []
-    for k in range(10):
-        after = y - h * y
-        y, x = after + k / (k + 3) * (after - x), after
-        values.append(jnp.sum(h * x**2))
+    values = [jnp.sum(h * point**2) for point in accelerated(h, x, 10)]
     return values[-1], c * values[-2]
 
 

@@ -16,6 +16,26 @@ def four_points(rng, count):
     return {name: rng.normal(size=(count, 2)) for name in ("x", "y", "z", "w")}
 
 
+def directions_and_distance(x, y, norm):
+    """How far two directions are apart, beside the distance in units of both lengths."""
+    return norm(x / norm(x) - y / norm(y)), norm(x - y) / (norm(x) + norm(y))
+
+
+def cubes(x, y):
+    """The cubes of the 3-norms of sum and difference together, and of the two vectors."""
+
+    def cube(v):
+        return jnp.sum(jnp.abs(v) ** 3)
+
+    return cube(x + y) + cube(x - y), cube(x) + cube(y)
+
+
+def diagonals_and_sides(x, y, z, w, norm):
+    """Products of the diagonals of four points, and of their opposite sides together."""
+    sides = norm(x - y) * norm(z - w) + norm(x - w) * norm(y - z)
+    return norm(x - z) * norm(y - w), sides
+
+
 def pair_sums(x, y, z, norm):
     """The norms of the sums of two, of all three and of the three vectors."""
     single = norm(x) + norm(y) + norm(z)
@@ -25,18 +45,15 @@ def pair_sums(x, y, z, norm):
 @at.inequality(sample=vectors, controls=HALF)
 def directions_in_one_norm(x, y, z, *, c=1.0):
     r"""$$|x/|x|_1 - y/|y|_1|_1 \le \frac{3 |x - y|_1}{|x|_1 + |y|_1}$$ 4 is right: Dunkl, Williams (1964)."""
-    left = one_norm(x / one_norm(x) - y / one_norm(y))
-    return left, c * 3 * one_norm(x - y) / (one_norm(x) + one_norm(y))
+    left, right = directions_and_distance(x, y, one_norm)
+    return left, c * 3 * right
 
 
 @at.inequality(sample=vectors, controls=HALF)
 def clarkson_with_less(x, y, z, *, c=1.0):
     r"""$$|x + y|_3^3 + |x - y|_3^3 \le 3.9 (|x|_3^3 + |y|_3^3)$$ 4 is right: Clarkson (1936)."""
-
-    def cube(v):
-        return jnp.sum(jnp.abs(v) ** 3)
-
-    return cube(x + y) + cube(x - y), c * 3.9 * (cube(x) + cube(y))
+    left, right = cubes(x, y)
+    return left, c * 3.9 * right
 
 
 @at.inequality(sample=vectors, controls=HALF)
@@ -49,8 +66,8 @@ def hlawka_in_the_maximum_norm(x, y, z, *, c=1.0):
 @at.inequality(sample=four_points, controls=HALF)
 def ptolemy_in_one_norm(x, y, z, w, *, c=1.0):
     r"""$$|x-z||y-w| \le |x-y||z-w| + |x-w||y-z|$$ in the 1-norm. Schoenberg (1952)."""
-    left = one_norm(x - z) * one_norm(y - w)
-    return left, c * (one_norm(x - y) * one_norm(z - w) + one_norm(x - w) * one_norm(y - z))
+    left, right = diagonals_and_sides(x, y, z, w, one_norm)
+    return left, c * right
 
 
 @at.inequality(sample=pairs, controls=HALF)

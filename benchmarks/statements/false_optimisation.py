@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 
 import attlas as at
-from benchmarks.statements.false_learning import HALF, logits, softmax
+from benchmarks.statements.false_learning import HALF, accelerated, logits, softmax
 
 
 def quadratics(rng, count):
@@ -34,11 +34,7 @@ def around_sign_step(A, x, length):
 @at.inequality(sample=quadratics, controls=HALF)
 def acceleration_approaches(h, x, *, c=1.0):
     r"""$$|x_8 - x^*|_2 \le |x_7 - x^*|_2$$ Nesterov's method on quadratics. O'Donoghue, Candes (2015)."""
-    y, lengths = x, []
-    for k in range(8):
-        after = y - h * y
-        y, x = after + k / (k + 3) * (after - x), after
-        lengths.append(jnp.linalg.norm(x))
+    lengths = [jnp.linalg.norm(point) for point in accelerated(h, x, 8)]
     return lengths[-1], c * lengths[-2]
 
 

@@ -54,11 +54,11 @@ class Objective:
         self._program = compile_program(claim)
         batch = claim.draw(seed, rows)
         self._space = space_of(claim, batch, seed)
-        self.starts = as_normal(self._space.blocks, packed(self._space.blocks, rows), rows)
-        self.width = self.starts.shape[1]
+        starts = as_normal(self._space.blocks, packed(self._space.blocks, rows), rows)
+        self.width = starts.shape[1]
         self.found, self.alarms, self.evaluations = False, 0, 0
         self._until = np.inf
-        self._evaluated(self.starts)  # compiles
+        self._evaluated(starts)  # compiles
 
     def within(self, seconds: float) -> None:
         """Raise `_Over` from the first call after so many processor seconds."""

@@ -5,7 +5,14 @@ import jax.numpy as jnp
 import attlas as at
 from benchmarks.statements.false_learning import HALF, vectors
 from benchmarks.statements.false_matrices import graphs, positive, symmetric
-from benchmarks.statements.false_norms import four_points, one_norm, pair_sums
+from benchmarks.statements.false_norms import (
+    cubes,
+    diagonals_and_sides,
+    directions_and_distance,
+    four_points,
+    one_norm,
+    pair_sums,
+)
 
 length = jnp.linalg.norm
 
@@ -13,25 +20,22 @@ length = jnp.linalg.norm
 @at.inequality(sample=vectors, controls=HALF)
 def dunkl_williams(x, y, z, *, c=1.0):
     r"""$$|x/|x| - y/|y|| \le \frac{2 |x - y|}{|x| + |y|}$$ in the 2-norm. Dunkl, Williams (1964)."""
-    left = length(x / length(x) - y / length(y))
-    return left, c * 2 * length(x - y) / (length(x) + length(y))
+    left, right = directions_and_distance(x, y, length)
+    return left, c * 2 * right
 
 
 @at.inequality(sample=vectors, controls=HALF)
 def dunkl_williams_in_one_norm(x, y, z, *, c=1.0):
     r"""$$|x/|x|_1 - y/|y|_1|_1 \le \frac{4 |x - y|_1}{|x|_1 + |y|_1}$$ Dunkl, Williams (1964)."""
-    left = one_norm(x / one_norm(x) - y / one_norm(y))
-    return left, c * 4 * one_norm(x - y) / (one_norm(x) + one_norm(y))
+    left, right = directions_and_distance(x, y, one_norm)
+    return left, c * 4 * right
 
 
 @at.inequality(sample=vectors, controls=HALF)
 def clarkson(x, y, z, *, c=1.0):
     r"""$$|x + y|_3^3 + |x - y|_3^3 \le 4 (|x|_3^3 + |y|_3^3)$$ Clarkson (1936)."""
-
-    def cube(v):
-        return jnp.sum(jnp.abs(v) ** 3)
-
-    return cube(x + y) + cube(x - y), c * 4 * (cube(x) + cube(y))
+    left, right = cubes(x, y)
+    return left, c * 4 * right
 
 
 @at.inequality(sample=vectors, controls=HALF)
@@ -44,8 +48,8 @@ def hlawka(x, y, z, *, c=1.0):
 @at.inequality(sample=four_points, controls=HALF)
 def ptolemy(x, y, z, w, *, c=1.0):
     r"""$$|x-z||y-w| \le |x-y||z-w| + |x-w||y-z|$$ in the 2-norm. Schoenberg (1952)."""
-    left = length(x - z) * length(y - w)
-    return left, c * (length(x - y) * length(z - w) + length(x - w) * length(y - z))
+    left, right = diagonals_and_sides(x, y, z, w, length)
+    return left, c * right
 
 
 @at.inequality(sample=positive, controls=[at.Control("tenfold on the left", t=10.0)])

@@ -24,6 +24,14 @@ _NUMBER = re.compile(r"[-+−]?\d[\d.,\u202f{}]*(?:e[-+−]?\d+)?|\b(?:nan|inf|i
 record = cache(lambda name: published(EXPERIMENTS[name]))
 
 
+@pytest.fixture
+def data(name):
+    """The published record of an experiment, if it is complete."""
+    if record(name) is None:
+        pytest.skip(f"no complete record of {name} is published")
+    return record(name)
+
+
 def caption(name, place, data):
     """The caption of one figure, and its template; a plot is not drawn for it."""
     experiment = EXPERIMENTS[name]
@@ -67,22 +75,16 @@ def words(text):
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")  # logarithms and means of what is not there
 @pytest.mark.parametrize(("name", "place"), CAPTIONS)
-def test_a_caption_and_its_values_have_the_same_names(name, place):
-    data = record(name)
-    if data is None:
-        pytest.skip(f"no complete record of {name} is published")
+def test_a_caption_and_its_values_have_the_same_names(name, place, data):
     if not isinstance(EXPERIMENTS[name].figures[place], Plot):
-        pytest.skip("its values come with the drawn figure: the thorough tests draw it")
+        pytest.skip("only drawing the figure gives its values, which the thorough tests do")
     assert caption(name, place, data)[0].endswith(".")
 
 
 @pytest.mark.thorough
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")  # logarithms and means of what is not there
 @pytest.mark.parametrize(("name", "place"), CAPTIONS)
-def test_a_caption_follows_its_record(name, place):
-    data = record(name)
-    if data is None:
-        pytest.skip(f"no complete record of {name} is published")
+def test_a_caption_follows_its_record(name, place, data):
     said, template = caption(name, place, data)
     changed = {key: caption(name, place, change(data))[0] for key, change in perturbations(data)}
     assert all(text.endswith(".") for text in changed.values())
