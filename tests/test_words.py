@@ -32,6 +32,7 @@ PARTICIPLES = {
 NAMES_PER_THOUSAND_LINES = 3
 FRAGMENTS = 0.03
 PHRASES = (
+    r"\bsays? (?:nothing|anything)\b",
     r"\bof one there is none\b",
     r"\bspecial words\b",
     r"\boutput words\b",

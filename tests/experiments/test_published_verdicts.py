@@ -82,7 +82,7 @@ def test_a_file_that_was_altered_is_named(report, tmp_path, place):
     store = written(tmp_path, report, report.source)
     path = tmp_path / VERDICTS
     content = bytearray(path.read_bytes())
-    # The header's flags, time and system, bytes 4 to 9, say nothing about the content.
+    # The header's flags, time and system, bytes 4 to 9, do not depend on the content.
     at = 10 + place * (len(content) - 10) // 100
     content[at] ^= 16
     path.write_bytes(content)

@@ -58,7 +58,7 @@ class Index:
             self._is_new = False
 
     def _ignore_damage(self, line: str) -> None:
-        """Say nothing: what is damaged was named when it was read."""
+        """Write no note: what is damaged was named when it was read."""
 
 
 def _read(folder: Path, kind: str, note: Callable[[str], None]) -> dict[str, str]:

@@ -40,7 +40,7 @@ class Settings:
 def require_settings(config: Mapping[str, Any], *tables: Settings, section: str = "") -> None:
     """Stop where a configuration says something that no reader understands.
 
-    A key whose value is null or empty says nothing.
+    A key whose value is null or empty counts as missing.
 
     Args:
         config: the parsed file, or a section of it.
