@@ -96,8 +96,11 @@ def _from_latex(key: str, title: str, folder: Path, sources: Path, renumber: boo
         stubs.NOTATION: stubs.notation(paper),
     }
     named = title or "".join(c for c in paper.title if c not in '{}"\\') or key
+    kinds = Counter(statement.kind for statement in paper.statements)
+    counted = ", ".join(f"{number} {kind}" for kind, number in kinds.most_common())
     if not any(statement.role == "statement" for statement in paper.statements):
-        raise UserError(f"--from {sources}: {paper.notes[-1] if paper.notes else 'no statement'}")
+        found = f"it has {counted}, and nothing that could be tested" if counted else "no statement"
+        raise UserError(f"--from {sources}: {'; '.join((*paper.notes[-3:], found))}")
     try:
         remove_unfinished(folder)
     except OSError as error:
@@ -109,8 +112,6 @@ def _from_latex(key: str, title: str, folder: Path, sources: Path, renumber: boo
             typer.echo(f"{path}")
     for note in paper.notes:
         typer.echo(f"attlas: {note}", err=True)
-    kinds = Counter(statement.kind for statement in paper.statements)
-    counted = ", ".join(f"{number} {kind}" for kind, number in kinds.most_common())
     typer.echo(f"read: {counted}")
     typer.echo(f"next: cd {folder} && attlas coverage")
 

@@ -81,3 +81,21 @@ def test_an_archive_of_zeros_is_refused(tmp_path):
             packed.addfile(member, io.BytesIO(bytes(member.size)))
     with pytest.raises(UserError, match="holds more than"):
         read_sources(tmp_path / "a.tar.gz")
+
+
+@pytest.mark.parametrize(
+    ("head", "file"),
+    [
+        (r"\documentclass[a4]{article}\usepackage[x]{amsmath, mine}", "mine.sty"),
+        (r"\documentclass{mine}", "mine.cls"),
+        (r"\documentstyle[11pt,mine]{report}", "mine.sty"),
+    ],
+)
+def test_a_style_in_the_folder_is_read(tmp_path, head, file):
+    declared = r"\newtheorem{lem}{Lemma}\RequirePackage{mine}" "\n\\endinput \\begin{lem}"
+    (tmp_path / file).write_text(declared)
+    body = r"\begin{document}\includegraphics[width=1cm]{a}\begin{lem} $x$ \end{lem}\end{document}"
+    (tmp_path / "only.tex").write_text(head + body)
+    paper = read_paper(tmp_path)
+    assert [each.locator for each in paper.statements] == ["Lemma 1"]
+    assert paper.notes == ()

@@ -87,6 +87,33 @@ def test_an_environment_that_stands_for_another_one(tmp_path):
     assert first.locator == "Lemma 1"
 
 
+def test_an_environment_with_a_title_stands_for_the_theorem_inside_it(tmp_path):
+    head = r"\newtheorem{mine}{Lemma}[section]"
+    head += r"\newenvironment{lemma}[1]{\bf\begin{mine} #1}{\end{mine}}"
+    paper = document(tmp_path, r"\section{A}\begin{lemma}{Halving} $x$ \end{lemma}", head)
+    assert [(each.locator, each.title, each.text) for each in paper.statements] == [
+        ("Lemma 1.1", "Halving", "$x$")
+    ]
+
+
+def test_an_environment_that_prints_another_number_states_nothing_new(tmp_path):
+    head = r"\newtheorem{lemma}{Lemma}\newenvironment{again}[1]"
+    head += r"{\renewcommand\thelemma{\ref{#1}}\begin{lemma}}{\end{lemma}}"
+    text = r"\begin{lemma}\label{a} $x$ \end{lemma}\begin{again}{a} $x$, again \end{again}"
+    assert [each.text for each in document(tmp_path, text, head).statements] == ["$x$"]
+
+
+def test_definitions_behind_the_beginning_of_the_document_state_nothing(tmp_path):
+    text = r"\newenvironment{own}[1]{\begin{lemma}[#1]}{\end{lemma}}\begin{own}{A} $x$ \end{own}"
+    (only,) = document(tmp_path, text).statements
+    assert (only.title, only.text) == ("A", "$x$")
+
+
+def test_usual_short_names_need_no_declaration(tmp_path):
+    paper = document(tmp_path, r"\begin{thm} a \end{thm}\begin{cor} b \end{cor}", "")
+    assert [each.locator for each in paper.statements] == ["Theorem 1", "Corollary 1"]
+
+
 def test_what_is_broken_is_a_note_and_the_rest_is_read(tmp_path):
     text = "\\begin{lemma} $ broken\n\\begin{lemma} good \\end{lemma} \\input{gone} { $$"
     paper = document(tmp_path, text)
@@ -107,7 +134,9 @@ def test_hostile_sources_are_refused(tmp_path, text, said):
 
 
 @pytest.mark.parametrize("part", ["{", "\\newcommand{", "\\begin{verbatim}", "\\declaretheorem[a",
-                                  "\\section{", "\\", "$", "\\title[", "\\iffalse "])  # fmt: skip
+                                  "\\section{", "\\", "$", "\\title[", "\\iffalse ",
+                                  "\\usepackage[", "\\usepackage{a}", "\\documentstyle[",
+                                  "\\newenvironment{a}[1]{"])  # fmt: skip
 def test_four_megabytes_of_one_command_are_read_at_once(tmp_path, part):
     file = tmp_path / "main.tex"
     file.write_text(part * (4_000_000 // len(part)))

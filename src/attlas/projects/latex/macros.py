@@ -11,6 +11,7 @@ _COMMAND = re.compile(
     r"\\(?:re|provide)?(?:newcommand|robustcmd)\*?|\\providecommand\*?|\\DeclareRobustCommand\*?"
     r"|\\DeclareMathOperator\*?|\\[gex]?def\b|\\newrobustcmd\*?|\\DeclarePairedDelimiter\b"
 )
+_ENVIRONMENT = re.compile(r"\\(?:re)?newenvironment\*?(?![A-Za-z])")
 _NAME = re.compile(r"\s*\{?\s*\\([A-Za-z]+|.)\s*\}?")
 _PARAMETERS = re.compile(r"((?:#[1-9])*)\s*(?=\{)")
 _USED = re.compile(r"\\([A-Za-z]+|[^A-Za-z\s])")
@@ -53,6 +54,25 @@ def read_macros(text: str) -> dict[str, Macro]:
         if macro is not None and not _PROGRAM.search(macro.body):
             macros[macro.name] = macro
     return macros
+
+
+def defined_bodies(text: str) -> list[tuple[int, int]]:
+    r"""Where the bodies of environments that a text defines begin and end: nothing is stated there.
+
+    Examples:
+        >>> text = r"\newenvironment{lem}[1]{\begin{lemma}}{\end{lemma}} \begin{lem}"
+        >>> [text[start:end] for start, end in defined_bodies(text)]
+        ['{lem}[1]{\\begin{lemma}}{\\end{lemma}}']
+    """
+    bodies: list[tuple[int, int]] = []
+    for match in _ENVIRONMENT.finditer(text):
+        _, place = group(text, match.end())
+        _, place = option(text, place)
+        _, place = option(text, place)
+        for _ in ("begin", "end"):
+            _, place = group(text, place)
+        bodies.append((match.end(), place))
+    return bodies
 
 
 def _read(text: str, match: re.Match[str]) -> Macro | None:

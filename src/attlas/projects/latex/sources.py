@@ -1,7 +1,8 @@
 r"""The sources of a paper as one text: nothing outside its folder is read, and nothing is executed.
 
-A folder, a .tex file with what it inputs, or an archive (.tar.gz, .tar, .gz, .zip) that is read in
-memory. Comments, verbatim text and what \iffalse hides become blank, so that places stay.
+A folder, a .tex file with what it inputs and the styles that lie beside it, or an archive (.tar.gz,
+.tar, .gz, .zip) that is read in memory. Comments, verbatim text and what \iffalse hides become
+blank, so that places stay.
 """
 
 import gzip
@@ -22,9 +23,14 @@ from attlas._files.plain_file import Damaged, open_plain_file, printable
 from attlas.core.errors import UserError
 
 _INPUT = re.compile(
-    r"\\(?:input|include|subfile|subfileinclude)\s*(?:\{([^{}]*)\}|([^\s{}\\]+))"
+    r"\\(?:input|include|subfile|subfileinclude)(?![A-Za-z@])\s*(?:\{([^{}]*)\}|([^\s{}\\]+))"
     r"|\\(?:import|subimport|includefrom|inputfrom)\*?\s*\{([^{}]*)\}\s*\{([^{}]*)\}"
+    r"|\\(?:usepackage|RequirePackage)\s*(?:\[[^\]]{0,2000}\])?\s*\{([^{}]*)\}"
+    r"|\\documentstyle\s*\[([^\]\\]{0,2000})\]"
+    r"|\\(?:documentclass|LoadClass)\s*(?:\[[^\]]{0,2000}\])?\s*\{([^{}]*)\}"
 )
+_CLASS = re.compile(r"\\document(?:class|style)(?![A-Za-z])")
+_STYLES = ".sty", ".cls"
 _COMMENT = re.compile(r"(?<!\\)((?:\\\\)*)%[^\n]*")
 _HIDDEN = re.compile(
     r"\\begin\s*\{(verbatim\*?|lstlisting|minted|comment|filecontents\*?)\}|\\iffalse\b"
@@ -110,12 +116,14 @@ class _Assembly:
         self._read, self._document = read, document
         self._bytes, self._number = 0, 0
         self._parents: list[str] = []
+        self._styles: set[str] = set()
 
     def add(self, name: str, base: str = "") -> None:
         """Add a file and, in their places, those that it inputs."""
         content = self._content(name)
         text = blanked(_decoded(content)).partition("\\endinput")[0]
-        if self._parents and "\\documentclass" in text:  # of a subfile only its body counts
+        is_subfile = self._parents and not name.endswith(_STYLES)
+        if is_subfile and "\\documentclass" in text:  # of a subfile only its body counts
             head, _, body = text.partition("\\begin{document}")
             text = "\n" * head.count("\n") + body.partition("\\end{document}")[0]
         self._parents.append(name)
@@ -123,8 +131,12 @@ class _Assembly:
         for match in _INPUT.finditer(text):
             self._append(name, line, text[done : match.start()])
             line += text.count("\n", done, match.start())
-            whole, bare, folder, file = match.groups()
-            self._include(name, line, base, folder, (whole or bare or file or "").strip())
+            whole, bare, folder, file, packages, options, document_class = match.groups()
+            styles = packages or options
+            if styles is not None or document_class is not None:
+                self._add_styles(styles or document_class or "", ".sty" if styles else ".cls")
+            else:
+                self._include(name, line, base, folder, (whole or bare or file or "").strip())
             line += text.count("\n", match.start(), match.end())
             done = match.end()
         self._append(name, line, text[done:] + "\n")
@@ -159,6 +171,16 @@ class _Assembly:
                 self._note(f"{where}: {file} inputs itself, or too many files lie in each other")
             else:
                 self.add(file, base)
+
+    def _add_styles(self, names: str, suffix: str) -> None:
+        """Add the styles that lie in the folder of the paper; the others are LaTeX's own."""
+        for name in names.split(","):
+            file = _inside(f"{name.strip()}{suffix}")
+            if file is None or file in self._styles or len(self._parents) >= _MOST_LEVELS:
+                continue
+            self._styles.add(file)
+            if self._exists(file):
+                self.add(file)
 
     def _exists(self, name: str) -> bool:
         try:
@@ -288,7 +310,7 @@ def _of_tar(path: Path, content: bytes) -> dict[str, bytes]:
 
 def _name_in_paper(name: str) -> str | None:
     """The name inside the paper of what is text of it."""
-    return _inside(name) if name.endswith((".tex", ".aux", ".sty")) else None
+    return _inside(name) if name.endswith((".tex", ".aux", *_STYLES)) else None
 
 
 def _at_most(path: Path, file: IO[bytes] | io.BufferedIOBase, most: int) -> bytes:
@@ -320,7 +342,7 @@ def _main_file(path: Path, read: Read, names: list[str]) -> str:
 
 def _is_whole(read: Read, name: str) -> bool:
     text = blanked(_decoded(read(name) or b""))
-    return "\\documentclass" in text and "\\begin{document}" in text
+    return bool(_CLASS.search(text)) and "\\begin{document}" in text
 
 
 def _decoded(content: bytes) -> str:

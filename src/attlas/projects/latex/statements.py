@@ -9,7 +9,7 @@ from pathlib import Path
 from attlas._files.plain_file import printable
 from attlas.core.errors import UserError
 from attlas.projects.latex.arguments import group, option
-from attlas.projects.latex.macros import Macro, expanded, read_macros
+from attlas.projects.latex.macros import Macro, defined_bodies, expanded, read_macros
 from attlas.projects.latex.sources import Document, read_sources
 from attlas.projects.latex.theorems import SECTIONS, USUAL, Environments, read_environments
 
@@ -170,9 +170,14 @@ def _statements(
     position, section = text.find("\\begin{document}"), ""
     position, end = max(position, 0), _end(text)
     digests: set[str] = set()
-    blocks = 0
+    blocks, defined = 0, iter([*defined_bodies(text), (len(text), len(text))])
+    body = next(defined)
     while (event := _EVENT.search(text, position, end)) is not None:
         name, star, position = event[1], bool(event[2]), event.end()
+        while body[1] <= event.start() < len(text):
+            body = next(defined)
+        if body[0] <= event.start():
+            continue
         if name in SECTIONS:
             if not star:
                 environments.step(name)
@@ -257,8 +262,9 @@ class _Block:
             environments.printed[name] = environments.printed.get(base, USUAL[base])
             if not name.endswith("*"):
                 environments.counter.setdefault(name, name)
-        optional, after = option(text, position)
-        title = optional if title is None else title
+        read_title = group if environment in environments.titled else option
+        given, after = read_title(text, position)
+        title = given if title is None else title
         inside = rf"\s*\{{{re.escape(environment)}\}}"
         again = re.compile(rf"\\begin{inside}").search(text, after)
         until = again.start() if again else len(text)

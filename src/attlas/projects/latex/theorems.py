@@ -14,6 +14,16 @@ _FORMAT = re.compile(r"\\renewcommand\s*\{?\s*\\the([A-Za-z]+)\s*\}?\s*(?=\{)")
 _PART = re.compile(r"\\(arabic|Alph|alph|Roman|roman)\s*\{([A-Za-z*]+)\}|\\the([A-Za-z]+)")
 _BEGINS = re.compile(r"\\begin\s*\{([A-Za-z*]+)\}")
 
+_SHORT = {
+    "thm": "Theorem",
+    "lem": "Lemma",
+    "prop": "Proposition",
+    "cor": "Corollary",
+    "defn": "Definition",
+    "conj": "Conjecture",
+    "rem": "Remark",
+    "assump": "Assumption",
+}
 USUAL = {
     name: name.capitalize()
     for name in (
@@ -21,7 +31,7 @@ USUAL = {
         *("observation", "assumption", "definition", "condition", "hypothesis", "property"),
         *("remark", "example", "question", "problem", "notation", "axiom", "result"),
     )
-}
+} | _SHORT
 """Environments that classes of journals define; a paper that uses one need not declare it."""
 _MOST_DECLARATIONS = 5000
 SECTIONS = "chapter", "section", "subsection", "subsubsection"
@@ -37,6 +47,7 @@ class Environments:
         within: the counter at each step of which a counter begins again.
         formats: how a counter is printed, where a paper says so.
         aliases: environments that stand for another one.
+        titled: those of them whose argument is printed as the title.
     """
 
     printed: dict[str, str] = field(default_factory=dict)
@@ -44,6 +55,7 @@ class Environments:
     within: dict[str, str] = field(default_factory=dict)
     formats: dict[str, str] = field(default_factory=dict)
     aliases: dict[str, str] = field(default_factory=dict)
+    titled: set[str] = field(default_factory=set)
     _values: dict[str, int] = field(default_factory=dict)
     _appendix: bool = False
 
@@ -123,8 +135,10 @@ def read_environments(text: str) -> Environments:
     """
     paper = Environments()
     aliases: dict[str, str] = {}
-    for match in islice(_DECLARATION.finditer(text), _MOST_DECLARATIONS):
-        _DECLARED[match[1]](paper, aliases, text, match.end(), bool(match[2]))
+    declarations = list(islice(_DECLARATION.finditer(text), _MOST_DECLARATIONS))
+    for match in declarations:
+        if match[1] in _DECLARED:
+            _DECLARED[match[1]](paper, aliases, text, match.end(), bool(match[2]))
     for name, counter in list(paper.counter.items()):
         paper.counter[name] = aliases.get(counter, counter)
     for match in _FORMAT.finditer(text):
@@ -134,6 +148,9 @@ def read_environments(text: str) -> Environments:
     if not paper.printed:
         paper.printed = dict(USUAL)
         paper.counter = {name: name for name in USUAL}
+    for match in declarations:
+        if match[1] == "newenvironment":
+            _newenvironment(paper, text, match.end())
     return paper
 
 
@@ -202,15 +219,26 @@ def _counterwithout(paper: Environments, aliases: dict[str, str], text: str, at:
     paper.within.pop(paper.counter.get(counter or "", counter or ""), None)
 
 
-def _newenvironment(paper: Environments, aliases: dict[str, str], text: str, at: int, star: bool):
-    """An environment that begins with one theorem environment stands for it."""
+def _newenvironment(paper: Environments, text: str, at: int) -> None:
+    """An environment that begins a theorem environment stands for it.
+
+    Its one argument is a title if it is printed inside; one that is used before, such as the label
+    of a theorem that is stated again, makes it another kind of environment.
+    """
     name, place = group(text, at)
-    _, place = option(text, place)
+    number, place = option(text, place)
     _, place = option(text, place)
     begin, _ = group(text, place)
-    inner = _BEGINS.search(begin or "")
-    if name and inner and inner[1] != name and "#" not in (begin or ""):
-        paper.aliases[name] = inner[1]
+    theorems = paper.printed.keys() | USUAL.keys()
+    inner = [found for found in _BEGINS.finditer(begin or "") if found[1] in theorems]
+    if not name or begin is None or not inner or inner[-1][1] == name:
+        return
+    before, _, inside = begin.partition(inner[-1][0])
+    if "#" in before or (number or "1").strip() != "1":
+        return
+    paper.aliases[name] = inner[-1][1]
+    if "#1" in inside:
+        paper.titled.add(name)
 
 
 _DECLARED = {
@@ -219,7 +247,6 @@ _DECLARED = {
     "spnewtheorem": _newtheorem,
     "declaretheorem": _declaretheorem,
     "newaliascnt": _newaliascnt,
-    "newenvironment": _newenvironment,
     "numberwithin": _numberwithin,
     "counterwithin": _numberwithin,
     "counterwithout": _counterwithout,
