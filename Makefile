@@ -28,7 +28,7 @@ help:
 	@echo "make test-newest  the tests with the newest versions of all dependencies; reports, blocks nothing"
 	@echo "make check   lint, types, layers, then all tests"
 	@echo "make docs    build the site in docs/_build/html: documentation, atlas and explorer under one bar"
-	@echo "make bench   time attlas beside its peers (installs torch, transformers, cvxpy, daqp and cma), write docs/benchmarks.md"
+	@echo "make bench   time attlas beside its peers (installs torch, transformers, cvxpy, five other solvers and cma), write docs/benchmarks.md"
 	@echo "make clean   remove what make built; results stay"
 
 # Where there is no page yet, a first one, marked as such, shows the published records and what is
@@ -97,7 +97,7 @@ docs: $(STAMP)
 	$(BIN)/python -m pytest tests/test_documentation.py
 
 bench: $(STAMP)
-	$(BIN)/python -m pip install -q torch==2.13.0 'transformers>=5.20' 'cvxpy>=1.6' 'daqp>=0.7' 'cma>=4.0'
+	$(BIN)/python -m pip install -q torch==2.13.0 'transformers>=5.20' 'cvxpy>=1.6' 'daqp>=0.7' 'cma>=4.0' 'osqp>=1.0' 'piqp>=0.6' 'proxsuite>=0.7' 'scs>=3.2'
 	$(BIN)/python -m benchmarks; status=$$?; \
 	$(BIN)/python -m benchmarks.page docs/benchmarks.md; exit $$status
 

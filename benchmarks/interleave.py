@@ -201,7 +201,7 @@ def _worth(case: dict[str, Any]) -> int:
 def environment(threads: int = 1) -> dict[str, Any]:
     """Versions, processor, device of JAX, threads and commit."""
     packages = ("jax", "jaxlib", "numpy", "scipy", "optax", "torch", "cvxpy", "clarabel", "daqp",
-                "cma", "hypothesis")  # fmt: skip
+                "cma", "hypothesis", "osqp", "piqp", "proxsuite", "scs")  # fmt: skip
     found = {}
     for package in packages:
         try:
