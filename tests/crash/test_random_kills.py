@@ -15,7 +15,9 @@ import numpy as np
 import psutil
 import pytest
 from crash.outcomes import publishable
+from projects.latex import sample_paper
 
+from attlas._files import new_files, replaced_files
 from attlas.experiments.audits import stored_audits
 from attlas.experiments.store import Store
 from attlas.experiments.verdicts import read_reports
@@ -34,6 +36,7 @@ class Command:
     Attributes:
         calls: the largest number of a system call at which it is killed.
         victim: "driver" or "worker" where a process of Dask is killed at a random time instead.
+        before: a command that makes what this one changes; nothing kills it.
     """
 
     name: str
@@ -41,12 +44,16 @@ class Command:
     kills: int
     calls: int = 0
     victim: str = ""
+    before: tuple[str, ...] = ()
 
 
 RUN = ("run", "squares", "--scale", "quick", "--workers", "1")
 DASK = ("run", "squares", "--scale", "quick", "--on", "dask", "--workers", "2")
 CHECKPOINTS = ("run", "descent", "--scale", "quick", "--workers", "1", "--checkpoint", "0.05")
 LOOK = ("--ledger", "RESULTS/ledger.json", "--json", "RESULTS/c.json", "--page", "RESULTS/c.html")
+NEW = ("new", "paper", "doe2026", "--folder", "RESULTS/doe2026", "--from")
+JOURNALS = (new_files.JOURNAL, replaced_files.JOURNAL)
+"""What is deleted once a change of several files is whole."""
 COMMANDS = (
     Command("run", RUN, 10, 90),
     Command("check", ("check", *CLAIMS), 14, 50),
@@ -54,6 +61,8 @@ COMMANDS = (
     Command("report", ("report", CLAIMS[0], "--out", "RESULTS/atlas.html"), 4, 30),
     Command("explore", ("explore", "--out", "RESULTS/explorer.html"), 2, 6),
     Command("certify with a ledger", ("certify", "PREDICTIONS", *LOOK), 4, 24),
+    Command("new --from", (*NEW, "PRINTED"), 8, 60),
+    Command("new --from, revised", (*NEW, "REVISED"), 6, 40, before=(*NEW, "PRINTED")),
     Command("run with checkpoints", CHECKPOINTS, 4, 120),
     Command("run on Dask: the driver", DASK, 3, victim="driver"),
     Command("run on Dask: a worker", DASK, 3, victim="worker"),
@@ -74,6 +83,10 @@ def content(root: Path) -> dict[str, Any]:
     # Of an audit the page says how long it took.
     seen |= {p.name: "" if p.name == "a.html" else p.read_text() for p in root.rglob("*.html")}
     seen |= {path.name: json.loads(path.read_text()) for path in root.glob("*.json")}
+    if (root / "doe2026" / "pyproject.toml").exists():  # before it is there it is no project
+        paper = [path for path in (root / "doe2026").rglob("*") if path.is_file()]
+        paper = [path for path in paper if path.suffix != ".draft" and path.name not in JOURNALS]
+        seen |= {f"paper {path.relative_to(root)}": path.read_bytes() for path in paper}
     assert (store.notes, wrong) == ([], [])
     return seen
 
@@ -87,9 +100,12 @@ def attlas(library, tmp_path):
     rows = "".join(f"{number},{number % 20 > 0:d}\n" for number in range(400))
     predictions.write_text(f"id,correct\n{rows}")
     toys = TESTS / "experiments"
+    printed, revised = (sample_paper.write(tmp_path / name) for name in ("printed", "revised"))
+    revised.write_text(revised.read_text().replace("Descent", "Steep descent"))
 
     def start(root: Path, arguments: tuple[str, ...], n: int = 0) -> subprocess.Popen:
         named = {"RESULTS": root, "MODEL": model, "PREDICTIONS": predictions}
+        named |= {"PRINTED": printed, "REVISED": revised}
         words = list(arguments)
         for name, path in named.items():
             words = [word.replace(name, str(path)) for word in words]
@@ -136,6 +152,13 @@ def kill_one(process: subprocess.Popen, victim: str, draw: random.Random) -> boo
     return True
 
 
+def prepared(attlas, command: Command, root: Path) -> None:
+    """Make a results folder, with what the command changes."""
+    root.mkdir()
+    if command.before:
+        assert ended(attlas(root, command.before)) == 0
+
+
 def disturbed(attlas, command: Command, root: Path, draw: random.Random) -> bool:
     """Run a command that is killed at a random place; whether it was."""
     if command.victim:
@@ -151,12 +174,12 @@ def disturbed(attlas, command: Command, root: Path, draw: random.Random) -> bool
 def test_random_kills_lose_nothing(command, attlas, tmp_path):
     draw = random.Random(f"{SEED} {command.name}")
     undisturbed, killed, lost = tmp_path / "undisturbed", 0, 0
-    undisturbed.mkdir()
+    prepared(attlas, command, undisturbed)
     assert ended(attlas(undisturbed, command.arguments)) == 0
     whole = content(undisturbed)
     for chain in range(2 * command.kills):
         root = tmp_path / f"chain-{chain}"
-        root.mkdir()
+        prepared(attlas, command, root)
         seen = content(root)
         while killed < command.kills and disturbed(attlas, command, root, draw):
             killed += 1

@@ -7,6 +7,7 @@ from arrays_of import arrays_of
 
 from attlas.claims.verdict import ChallengeReport, CheckReport, ControlReport, Outcome, Verdict
 from attlas.core.errors import UserError
+from attlas.experiments import pair
 from attlas.experiments.pair import read_pair, write_pair
 from attlas.experiments.schema import NAMES, schema, violations
 from attlas.experiments.store import Store
@@ -125,6 +126,17 @@ def test_a_check_without_a_challenge_keeps_the_stored_one(tmp_path, report):
     assert same(found.challenge.verdict, report.challenge.verdict)
     assert {"code", "finished"} == metadata["challenged"].keys()
     assert violations(json.loads(path.read_bytes()), "verdict") == ()
+
+
+@pytest.mark.parametrize("has_challenge", [True, False])
+def test_what_is_replaced_is_verified_once(tmp_path, report, has_challenge, monkeypatch):
+    store, verified = Store(tmp_path), []
+    write_report(store, report)
+    real = pair._document
+    monkeypatch.setattr(pair, "_document", lambda *a: verified.append(a[0]) or real(*a))
+    later = replace(report, seconds=9.0)
+    path = write_report(store, later if has_challenge else replace(later, challenge=None))
+    assert verified == [path]
 
 
 def test_a_report_of_earlier_rules_is_named_and_left_out(tmp_path, report):

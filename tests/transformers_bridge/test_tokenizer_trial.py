@@ -65,7 +65,10 @@ def test_usual_patterns_short_rules_and_a_large_vocabulary_pass(tmp_path):
     words = {f"w{number}": number for number in range(100_000)}
     large = {"model": {"type": "WordLevel", "vocab": words, "unk_token": "w0"}}
     usual = splitting(r"\p{N}{1,3}| ?\p{L}+")
-    for document in (calls(3), doublings(2), usual, usual | large, PLAIN):
+    before = used()
+    require_buildable(json.dumps(usual).encode())
+    assert used() - before < SECONDS / 4  # a process that imports `tokenizers` alone
+    for document in (calls(3), doublings(2), usual | large, PLAIN):
         require_buildable(json.dumps(document).encode())
     (tmp_path / "tokenizer.json").write_text(json.dumps(splitting("a+")))
     encode = read_tokenizer(tmp_path, {}).encode

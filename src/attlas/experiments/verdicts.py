@@ -112,22 +112,27 @@ def write_report(
     if inputs is not None:
         metadata["inputs"] = dict(inputs)
     with only_writer(folder):  # whoever challenges the claim meanwhile waits
+        is_read = report.challenge is None
         if report.challenge is not None:
             metadata["challenged"] = {"code": metadata["code"], "finished": now}
-        elif (
-            (stored := stored_report(store, report.claim)) is not None
-            and stored[0].challenge is not None
-            and stored[0].source == metadata.get("source", {}).get("sha256", "")
-        ):
-            report = replace(report, challenge=stored[0].challenge)
-            metadata["challenged"] = stored[1]["challenged"]
+        else:
+            stored = stored_report(store, report.claim)  # sets aside what is damaged
+            if (
+                stored is not None
+                and stored[0].challenge is not None
+                and stored[0].source == metadata.get("source", {}).get("sha256", "")
+            ):
+                report = replace(report, challenge=stored[0].challenge)
+                metadata["challenged"] = stored[1]["challenged"]
         document = {"kind": "verdict", "report": report_document(report), "metadata": metadata}
         arrays = {
             f"{place}.{name}": np.asarray(value)
             for place, verdict in _verdicts(report).items()
             for name, value in (verdict.witness or {}).items()
         }
-        return write_pair(folder, stem, document, arrays, store.note)
+        # What was read above is not read again: nobody else writes here meanwhile.
+        read_old = (lambda: None) if is_read else None
+        return write_pair(folder, stem, document, arrays, store.note, read_old=read_old)
 
 
 def stored_report(store: Store, claim: str) -> tuple[CheckReport, dict[str, Any]] | None:
