@@ -7,7 +7,7 @@ a limit that is looked at after every 50 examples.
 """
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 import numpy as np
 
@@ -108,19 +108,28 @@ def trials() -> Iterator[tuple[str, float, bool, Trial]]:
     yield "counted errors, 40 looks, exact limits", DELTA, False, _looks(exact)
 
 
-def main() -> int:
-    """Simulate, write the results, and fail where a certificate fails too often."""
-    cases, failed = [], 0
-    allowed = DELTA + STANDARD_ERRORS * math.sqrt(DELTA * (1 - DELTA) / SETS)
-    for place, (name, delta, paid, misses) in enumerate(trials()):
+def simulate(name: str, cases: Iterable[tuple[str, float, bool, Trial]]) -> int:
+    """Simulate trials, write the results, and count those that fail otherwise than they should.
+
+    Args:
+        name: the benchmark, as the file of its results.
+        cases: trials, such as `trials` yields.
+    """
+    rows, wrong = [], 0
+    for place, (case, delta, paid, misses) in enumerate(cases):
         rng = np.random.default_rng(place)
         share = sum(misses(rng) for _ in range(SETS)) / SETS
-        wrong = (share > allowed) == paid
-        failed += wrong
-        cases.append({"case": name, "named": delta, "failed": share, "sets": SETS, "paid": paid})
-        print(f"{name}: fails in {100 * share:.2f} % of {SETS} sets", flush=True)
-    write_results("certificate_coverage", cases)
-    return failed
+        allowed = delta + STANDARD_ERRORS * math.sqrt(delta * (1 - delta) / SETS)
+        wrong += (share > allowed) == paid
+        rows.append({"case": case, "named": delta, "failed": share, "sets": SETS, "paid": paid})
+        print(f"{case}: fails in {100 * share:.2f} % of {SETS} sets", flush=True)
+    write_results(name, rows)
+    return wrong
+
+
+def main() -> int:
+    """Simulate, write the results, and fail where a certificate fails too often."""
+    return simulate("certificate_coverage", trials())
 
 
 if __name__ == "__main__":

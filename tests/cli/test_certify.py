@@ -48,6 +48,44 @@ def test_a_model_is_certified_or_not(files):
     assert _certify(files / "old.csv", "--at-most", "0.06").exit_code == 1
 
 
+def test_scores_and_calibration_are_certified_beside_the_errors(files):
+    rows = [f"{k},{k % 3 == 0:d},{0.9 if k % 3 == 0 else 0.2},{k % 2}" for k in range(600)]
+    (files / "scores.csv").write_text("id,label,p,half\n" + "\n".join(rows))
+    asked = (files / "scores.csv", "--score", "p", "--f-score", "1", "--calibration", "p")
+    page = files / "scores.html"
+    result = _certify(*asked, "--group", "half", "--at-least", "0.9", "--page", page)
+    assert result.exit_code == 0, result.output
+    assert "At once, the F1 of '1' of 'scores' is at least 9" in result.output
+    assert "would be about" in result.output
+    assert "Further measures, guaranteed at once" in page.read_text()
+    assert _certify(*asked, "--at-least", "0.999").exit_code == 1
+    for more, said in (
+        (("--threshold", "0.3", "--threshold", "0.5"), "give one --threshold"),
+        (("--ledger", files / "l.json"), "--f-score and --calibration out"),
+    ):
+        with pytest.raises(UserError, match=said):
+            _certify(*asked, *more)
+
+
+def test_the_training_file_is_named_in_the_document(files):
+    (files / "train.csv").write_text("id\n1000\n")
+    _certify(files / "new.csv", "--train", files / "train.csv", "--json", files / "out.json")
+    checks = json.loads((files / "out.json").read_text())["checks"]
+    assert "unseen" in [check["name"] for check in checks]
+
+
+def test_a_shift_is_named_in_the_document(files):
+    (files / "later.csv").write_text("prediction\n" + "a\nb\n" * 200)
+    _certify(files / "new.csv", "--shift", files / "later.csv", "--json", files / "out.json")
+    document = json.loads((files / "out.json").read_text())
+    jsonschema.validate(document, certification_schema())
+    (check,) = [check for check in document["checks"] if check["name"] == "shift"]
+    assert not check["holds"]
+    assert any(line.startswith("Warning: 'prediction' shifts") for line in document["sentences"])
+    with pytest.raises(UserError, match="give one file beside it"):
+        _certify(files / "new.csv", files / "old.csv", "--shift", files / "later.csv")
+
+
 def test_a_ledger_pays_for_earlier_looks(files):
     def bound():
         _certify(files / "new.csv", "--ledger", files / "l.json", "--json", files / "n.json")

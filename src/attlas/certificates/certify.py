@@ -7,7 +7,7 @@ fail with probability delta, so that the reader may choose among them afterwards
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from attlas.bounds.generalisation.improvement_limit import examples_to_decide, i
 from attlas.bounds.generalisation.mean_bound import mean_bound
 from attlas.bounds.generalisation.risk_bound import RiskBound
 from attlas.certificates.checks import Check, checks_of
+from attlas.certificates.measures import Limit, Measure
 from attlas.certificates.predictions import Predictions, predictions_of, require_one_set
 from attlas.core.arrays import ArrayInput
 from attlas.core.errors import UserError
@@ -38,6 +39,28 @@ class Guarantee:
     model: str
     group: str
     bound: RiskBound
+    passes: bool | None
+
+
+@dataclass(frozen=True)
+class MeasureGuarantee:
+    """The certificate of one measure of a model, beside that of its mean loss.
+
+    Attributes:
+        group: empty for all examples.
+        measure: its name.
+        is_score: whether the limit is a lower one.
+        share: probability that this certificate fails.
+        passes: whether a score is certified to be at least the one that was asked for; None where
+            none was, and for errors.
+    """
+
+    model: str
+    group: str
+    measure: str
+    is_score: bool
+    limit: Limit
+    share: float
     passes: bool | None
 
 
@@ -79,6 +102,8 @@ class Certification:
         share: part of delta that was used.
         at_most: the risk that was asked for, or None.
         in_order: whether models were tested one after the other until one failed.
+        measures: of every model what was asked for beside its mean loss, then of its groups.
+        at_least: the score that was asked for, or None.
     """
 
     guarantees: tuple[Guarantee, ...]
@@ -91,6 +116,8 @@ class Certification:
     at_most: float | None
     sequential: bool
     in_order: bool
+    measures: tuple[MeasureGuarantee, ...] = ()
+    at_least: float | None = None
 
     @property
     def models(self) -> tuple[Guarantee, ...]:
@@ -99,13 +126,11 @@ class Certification:
 
     @property
     def passes(self) -> bool | None:
-        """Whether a model, with all its groups, is certified at the risk that was asked for."""
-        if self.at_most is None:
+        """Whether a model, with all its groups, is certified at what was asked for."""
+        if self.at_most is None and self.at_least is None:
             return None
-        return any(
-            all(g.passes for g in self.guarantees if g.model == model.model)
-            for model in self.models
-        )
+        failed = {g.model for g in (*self.guarantees, *self.measures) if g.passes is False}
+        return any(model.model not in failed for model in self.models)
 
 
 def certify(
@@ -118,25 +143,27 @@ def certify(
     in_order: bool = False,
     groups: Sequence[str] = (),
     share: float = 1.0,
+    at_least: float | None = None,
 ) -> Certification:
     r"""How often models are wrong on new examples, at most, with a guarantee.
 
-    With K models and G groups of examples each certificate has the share $\delta/(K(1+G))$.
+    With K models, G groups and M further measures each has the share $\delta/(K(1+G)(1+M))$.
 
     Args:
-        losses: in [0, 1], of shape [n], 1 for an error: of one model, or by name of several models
-            on the same examples; or `read_predictions` of files.
+        losses: in [0, 1], of shape [n], 1 for an error: of one model, or by name of several on the
+            same examples; or `read_predictions` of files.
         delta: probability that any certificate fails.
         at_most: the risk that a model shall have at most.
         baseline: the model with which each other is compared, at a further delta for all
             comparisons; the first of several by default.
         sequential: whether the examples are looked at as they come: certificates then hold after
             each of them at once.
-        in_order: whether the models are tested in this order, each at the whole delta, until one is
-            not certified; needs `at_most`.
+        in_order: whether models are tested in order, each at the whole delta, until one fails; it
+            needs `at_most` or `at_least`.
         groups: a text for each example.
         share: part of delta for this look at the examples, as `Ledger.look` says; below 1 models
             are not compared, since each number that is shown has its price.
+        at_least: the F1 score that a model shall have in each class that is certified.
 
     Raises:
         UserError: if losses are outside [0, 1] or not of one set, or an option does not fit.
@@ -147,10 +174,13 @@ def certify(
         0.0405 True
     """
     several = _read(losses, groups)
-    _require(several, delta, share, at_most, baseline, in_order)
-    guarantees = _all_guarantees(several, delta * share, at_most, sequential, in_order)
+    _require(several, delta, share, at_most, baseline)
+    _require_risk(in_order, at_most, at_least)
+    _require_scores(several, share, at_least)
+    asked = _Asked(at_most, at_least, sequential)
+    guarantees, measures = _all_guarantees(several, delta * share, asked, in_order)
     return Certification(
-        guarantees=tuple(guarantees),
+        guarantees=guarantees,
         comparisons=_comparisons(several, baseline, delta, sequential) if share == 1 else (),
         measured={model.name: model.measured for model in several},
         checks=checks_of(several),
@@ -160,7 +190,17 @@ def certify(
         at_most=at_most,
         sequential=sequential,
         in_order=in_order,
+        measures=measures,
+        at_least=at_least,
     )
+
+
+class _Asked(NamedTuple):
+    """What every certificate is asked for."""
+
+    at_most: float | None
+    at_least: float | None
+    sequential: bool
 
 
 def _read(losses: Any, groups: Sequence[str]) -> tuple[Predictions, ...]:
@@ -181,7 +221,6 @@ def _require(
     share: float,
     at_most: float | None,
     baseline: str | None,
-    in_order: bool,
 ) -> None:
     require_delta(delta)
     if not 0 < share <= 1:
@@ -194,10 +233,25 @@ def _require(
         raise UserError(f"two models are called {max(names, key=names.count)}: name each apart")
     if at_most is not None and not 0 < at_most < 1:
         raise UserError(f"at_most = {at_most}: give a risk above 0 and below 1")
-    if in_order and at_most is None:
-        raise UserError("models in order are tested against a risk: give at_most, too")
     if baseline is not None and baseline not in names:
         raise UserError(f"baseline '{baseline}' is no model: give one of {', '.join(names)[:200]}")
+
+
+def _require_scores(several: Sequence[Predictions], share: float, at_least: float | None) -> None:
+    measures = [measure for model in several for measure in model.measures]
+    if measures and share < 1:
+        raise UserError("a ledger prices counts of errors: certify F1 or calibration without it")
+    if at_least is None:
+        return
+    if not 0 < at_least < 1:
+        raise UserError(f"at_least = {at_least}: give an F1 score above 0 and below 1")
+    if not any(measure.is_score for measure in measures):
+        raise UserError("at_least is asked of F1 scores: name a class with --f-score")
+
+
+def _require_risk(in_order: bool, at_most: float | None, at_least: float | None) -> None:
+    if in_order and at_most is None and at_least is None:
+        raise UserError("models in order are tested against a risk: give at_most, too")
 
 
 def _groups(first: Predictions) -> dict[str, np.ndarray]:
@@ -216,43 +270,49 @@ def _groups(first: Predictions) -> dict[str, np.ndarray]:
 
 
 def _all_guarantees(
-    several: Sequence[Predictions],
-    delta: float,
-    at_most: float | None,
-    sequential: bool,
-    in_order: bool,
-) -> list[Guarantee]:
+    several: Sequence[Predictions], delta: float, asked: _Asked, in_order: bool
+) -> tuple[tuple[Guarantee, ...], tuple[MeasureGuarantee, ...]]:
     """Of every model at equal shares of delta, or in order until one is not certified."""
     by_group = _groups(several[0])
-    count = (1 if in_order else len(several)) * (1 + len(by_group))
+    sizes = [(1 + len(by_group)) * (1 + len(model.measures)) for model in several]
+    count = max(sizes) if in_order else sum(sizes)
     part = math.nextafter(delta / count, 0) if count > 1 else delta
     guarantees: list[Guarantee] = []
+    measures: list[MeasureGuarantee] = []
     for model in several:
-        one = _guarantees(model, by_group, part, at_most, sequential)
-        guarantees += one
-        if in_order and not all(guarantee.passes for guarantee in one):
+        rows = {"": np.arange(model.losses.size), **by_group}
+        means = [_guarantee(model, group, rows[group], part, asked) for group in rows]
+        others = [
+            _measured(model.name, measure, group, rows[group], part, asked)
+            for group in rows
+            for measure in model.measures
+        ]
+        guarantees += means
+        measures += others
+        if in_order and any(each.passes is False for each in (*means, *others)):
             break
-    return guarantees
+    return tuple(guarantees), tuple(measures)
 
 
-def _guarantees(
-    model: Predictions,
-    by_group: Mapping[str, np.ndarray],
-    share: float,
-    at_most: float | None,
-    sequential: bool,
-) -> list[Guarantee]:
-    rows = {"": np.arange(model.losses.size), **by_group}
-    bounds = {
-        group: mean_bound(model.losses[places], share, anytime=sequential)
-        for group, places in rows.items()
-    }
-    return [
-        Guarantee(
-            model.name, group, bound, None if at_most is None else bool(bound.bound <= at_most)
+def _guarantee(
+    model: Predictions, group: str, rows: np.ndarray, share: float, asked: _Asked
+) -> Guarantee:
+    bound = mean_bound(model.losses[rows], share, anytime=asked.sequential)
+    passes = None if asked.at_most is None else bool(bound.bound <= asked.at_most)
+    return Guarantee(model.name, group, bound, passes)
+
+
+def _measured(
+    model: str, measure: Measure, group: str, rows: np.ndarray, share: float, asked: _Asked
+) -> MeasureGuarantee:
+    limit = measure.limit(rows, share, asked.sequential)
+    if limit.examples == 0:
+        raise UserError(
+            f"{model}: group '{group:.40}' has no example for {measure.name}: put groups together"
         )
-        for group, bound in bounds.items()
-    ]
+    floor = asked.at_least if measure.is_score else None
+    passes = None if floor is None else bool(limit.limit >= floor)
+    return MeasureGuarantee(model, group, measure.name, measure.is_score, limit, share, passes)
 
 
 def _comparisons(

@@ -31,6 +31,9 @@ class Columns:
         score: of the probability of the label 1, compared with `threshold`.
         example: of a text that names the example.
         group: of a text by which examples are grouped.
+        probability: of the probability that the answer is right or, for the column of `score`, that
+            the label is 1: its calibration error and Brier score are certified, too.
+        f_score: labels whose F1 scores are certified, too.
     """
 
     loss: str | None = None
@@ -41,6 +44,8 @@ class Columns:
     threshold: float | None = None
     example: str | None = None
     group: str | None = None
+    probability: str | None = None
+    f_score: tuple[str, ...] = ()
 
 
 @refuse_unreadable
@@ -90,6 +95,45 @@ def losses_of(table: Table, columns: Columns, place: str) -> tuple[np.ndarray, s
         f"{', '.join(sorted(table))[:200]}): name them with --label and --prediction, --correct or "
         "--loss"
     )
+
+
+@refuse_unreadable
+def answers_of(table: Table, columns: Columns, place: str) -> tuple[list[str], list[str]]:
+    """Right answers and answers of the model, as texts.
+
+    Raises:
+        UserError: if the table has no such columns.
+
+    Examples:
+        >>> table = {"label": [1, 0], "p": [0.75, 0.5]}
+        >>> answers_of(table, Columns(score="p", threshold=0.6), "test.csv")
+        (['1', '0'], ['1', '0'])
+    """
+    if columns.score is not None:
+        labels, answers = _over_threshold(table, columns, place)
+        return [_text(value) for value in labels], [_text(value) for value in answers]
+    label = columns.label or _usual(table, LABEL)
+    prediction = columns.prediction or _usual(table, PREDICTION)
+    if label is None or prediction is None:
+        raise UserError(
+            f"{place} has no labels and predictions, which an F1 score needs: name their columns "
+            "with --label and --prediction"
+        )
+    return _texts(table, label, place), _texts(table, prediction, place)
+
+
+@refuse_misfits
+def numbers_of(table: Table, name: str, place: str) -> np.ndarray:
+    """The numbers of a column, each in [0, 1], of shape [n]; words of a grade are read.
+
+    Raises:
+        UserError: if the column is not there, or has anything else.
+
+    Examples:
+        >>> numbers_of({"p": ["0.5", "true"]}, "p", "test.csv").tolist()
+        [0.5, 1.0]
+    """
+    return _numbers(table, name, place)
 
 
 @refuse_misfits
@@ -155,13 +199,24 @@ def _number(value: object) -> float | None:
 
 
 def _thresholded(table: Table, columns: Columns, place: str) -> tuple[np.ndarray, str]:
-    score = str(columns.score)
+    labels, answers = _over_threshold(table, columns, place)
+    label = columns.label or _usual(table, LABEL)
+    return (labels != answers).astype(float), (
+        f"error where '{columns.score}' >= {_threshold(columns):g} is not '{label}'"
+    )
+
+
+def _threshold(columns: Columns) -> float:
+    return 0.5 if columns.threshold is None else columns.threshold
+
+
+def _over_threshold(table: Table, columns: Columns, place: str) -> tuple[np.ndarray, np.ndarray]:
+    """Labels, and whether the score is at least the threshold, each 0 or 1."""
     label = columns.label or _usual(table, LABEL)
     if label is None:
         raise UserError(f"{place} has no column of labels: name it with --label")
-    threshold = 0.5 if columns.threshold is None else columns.threshold
     labels = _numbers(table, label, place)
     if not np.isin(labels, (0.0, 1.0)).all():
         raise UserError(f"{place}: '{label}' has labels other than 0 and 1, which --score needs")
-    wrong = (_numbers(table, score, place) >= threshold) != (labels == 1)
-    return wrong.astype(float), f"error where '{score}' >= {threshold:g} is not '{label}'"
+    scores = _numbers(table, str(columns.score), place)
+    return labels, (scores >= _threshold(columns)).astype(float)

@@ -6,7 +6,7 @@ from functools import cache
 from importlib import resources
 from typing import Any
 
-from attlas.certificates.certify import Certification, Guarantee
+from attlas.certificates.certify import Certification, Guarantee, MeasureGuarantee
 from attlas.core.errors import refuse_misfits, refuse_unreadable
 
 SCHEMA_VERSION = 1
@@ -28,10 +28,12 @@ def certification_json(result: Certification) -> dict[str, Any]:
         "share": result.share,
         "examples": result.n,
         "at_most": result.at_most,
+        "at_least": result.at_least,
         "passes": result.passes,
         "sequential": result.sequential,
         "in_order": result.in_order,
         "guarantees": [_guarantee(guarantee, result) for guarantee in result.guarantees],
+        "measures": [_measure(measured) for measured in result.measures],
         "comparisons": [
             {
                 "model": compared.model,
@@ -66,6 +68,27 @@ def _guarantee(guarantee: Guarantee, result: Certification) -> dict[str, Any]:
         "assumed": [condition.text for condition in bound.conditions if not condition.checked],
         "checked": [condition.text for condition in bound.conditions if condition.checked],
     }
+
+
+def _measure(measured: MeasureGuarantee) -> dict[str, Any]:
+    limit = measured.limit
+    return {
+        "model": measured.model,
+        "group": measured.group or None,
+        "measure": measured.measure,
+        "side": _side(measured).replace(" ", "_"),
+        "limit": limit.limit,
+        "empirical": limit.measured,
+        "noise": limit.noise,
+        "examples": limit.examples,
+        "method": limit.method,
+        "share": measured.share,
+        "passes": measured.passes,
+    }
+
+
+def _side(measured: MeasureGuarantee) -> str:
+    return "at least" if measured.is_score else "at most"
 
 
 @cache
@@ -103,6 +126,38 @@ def guarantee_rows(result: Certification) -> tuple[tuple[str, ...], list[tuple[s
             cells.insert(1, guarantee.group or "all")
         if result.at_most is not None:
             cells.append("certified" if guarantee.passes else "not certified")
+        rows.append(tuple(cells))
+    return tuple(headings), rows
+
+
+@refuse_misfits
+def measure_rows(result: Certification) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+    """Headings and cells of the table of measures beside the mean loss.
+
+    Examples:
+        >>> from attlas.certificates.certify import certify
+        >>> from attlas.certificates.measures import Brier
+        >>> from attlas.certificates.predictions import predictions_of
+        >>> import numpy as np
+        >>> model = predictions_of("mine", [0.0] * 60, measures=[Brier(np.tile([0.1, 0.2], 30))])
+        >>> measure_rows(certify(model))[1]
+        [('mine', 'Brier score', 'at most 21.5 %', '15.0 %', '60')]
+    """
+    headings = ["model", "measure", "guaranteed", "measured", "examples"]
+    grouped = any(measured.group for measured in result.measures)
+    if grouped:
+        headings.insert(1, "group")
+    if result.at_least is not None:
+        headings.append(f"at least {level(result.at_least)}?")
+    rows = []
+    for each in result.measures:
+        guaranteed = f"{_side(each)} {percent(each.limit.limit, up=not each.is_score)}"
+        cells = [each.model, each.measure, guaranteed, percent(each.limit.measured),
+                 str(each.limit.examples)]  # fmt: skip
+        if grouped:
+            cells.insert(1, each.group or "all")
+        if result.at_least is not None:
+            cells.append({None: "", True: "certified", False: "not certified"}[each.passes])
         rows.append(tuple(cells))
     return tuple(headings), rows
 
@@ -156,9 +211,11 @@ def sentences(result: Certification) -> list[str]:
             f"bound{always}: choose any of them, the choice is paid for."
         ]
     share = result.guarantees[0].bound.delta
-    if len(result.guarantees) > 1 and not result.in_order:
+    count = len(result.guarantees) + len(result.measures)
+    lines += _of_measures(result)
+    if count > 1 and not result.in_order:
         lines.append(
-            f"Each of the {len(result.guarantees)} certificates fails with probability at most "
+            f"Each of the {count} certificates fails with probability at most "
             f"{percent(share)}, all together at most {level(result.delta * result.share)}."
         )
     if result.share < 1:
@@ -181,6 +238,23 @@ def sentences(result: Certification) -> list[str]:
     lines.append(f"Assumed, and not checked: {'; '.join(assumed)}.")
     checks = [("Checked" if check.holds else "Warning", check.text) for check in result.checks]
     return [*lines, *(f"{word}: {text}." for word, text in checks)]
+
+
+def _of_measures(result: Certification) -> list[str]:
+    """What the measures on all examples are, and what calibrated probabilities would measure."""
+    lines = [
+        f"At once, the {each.measure} of '{each.model}' is {_side(each)} "
+        f"{percent(each.limit.limit, up=not each.is_score)}."
+        for each in result.measures
+        if not each.group
+    ]
+    noises = {e.model: e.limit.noise for e in result.measures if e.limit.noise and not e.group}
+    lines += [
+        f"The calibration error that is measured is too large on average: that of '{model}' would "
+        f"be about {percent(noise)} if its probabilities were right."
+        for model, noise in noises.items()
+    ]
+    return lines
 
 
 def percent(share: float, *, up: bool | None = None) -> str:

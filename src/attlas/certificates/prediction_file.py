@@ -15,6 +15,7 @@ from attlas._files.budget import PREDICTION_LINE, PREDICTIONS, archived_columns,
 from attlas._files.plain_file import Damaged, printable, read_plain_file
 from attlas.certificates.columns import EXAMPLE, Columns, Table, losses_of, texts_of
 from attlas.certificates.inspect_log import inspect_table, is_inspect_log
+from attlas.certificates.measures import measures_of
 from attlas.certificates.predictions import Predictions, predictions_of
 from attlas.core.errors import UserError, refuse_misfits
 
@@ -67,6 +68,7 @@ def table_predictions(table: Table, columns: Columns, name: str, place: str) -> 
         measured,
         texts_of(table, columns.example, EXAMPLE, place),
         texts_of(table, columns.group, (), place),
+        measures_of(table, columns, losses, place),
     )
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from attlas.certificates.measures import Measure
 from attlas.core.arrays import ArrayInput, read_arrays
 from attlas.core.errors import UserError, refuse_unreadable
 
@@ -21,6 +22,7 @@ class Predictions:
         examples: a text for each example, the same in all files of one set of examples; empty
             where the files have none.
         groups: a text for each example, or empty.
+        measures: what is certified beside the mean loss.
     """
 
     name: str
@@ -28,6 +30,7 @@ class Predictions:
     measured: str
     examples: tuple[str, ...] = ()
     groups: tuple[str, ...] = ()
+    measures: tuple[Measure, ...] = ()
 
     @property
     def counted(self) -> bool:
@@ -48,6 +51,7 @@ def predictions_of(
     measured: str = "losses as they are",
     examples: Sequence[str] = (),
     groups: Sequence[str] = (),
+    measures: Sequence[Measure] = (),
 ) -> Predictions:
     """Predictions from losses, which are read and must lie in [0, 1].
 
@@ -75,7 +79,7 @@ def predictions_of(
     for what, texts in (("examples", examples), ("groups", groups)):
         if texts and len(texts) != values.size:
             raise UserError(f"{name}: {len(texts)} {what} for {values.size} losses: give one each")
-    return Predictions(name, values, measured, tuple(examples), tuple(groups))
+    return Predictions(name, values, measured, tuple(examples), tuple(groups), tuple(measures))
 
 
 @refuse_unreadable

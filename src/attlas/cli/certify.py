@@ -6,13 +6,16 @@ from typing import TYPE_CHECKING
 import typer
 
 from attlas.cli.certify_options import (
+    AtLeast,
     AtMost,
     Badge,
     Baseline,
+    Calibration,
     Correct,
     Delta,
     Example,
     Files,
+    FScores,
     Group,
     InOrder,
     Json,
@@ -23,6 +26,7 @@ from attlas.cli.certify_options import (
     Prediction,
     Score,
     Sequential,
+    Shift,
     Thresholds,
     Train,
 )
@@ -40,52 +44,69 @@ def certify(
     files: Files,
     delta: Delta = 0.05,
     at_most: AtMost = None,
+    at_least: AtLeast = None,
     label: Label = None,
     prediction: Prediction = None,
     correct: Correct = None,
     loss: Loss = None,
     score: Score = None,
     threshold: Thresholds = None,
+    f_score: FScores = None,
+    calibration: Calibration = None,
     group: Group = None,
     example: Example = None,
     baseline: Baseline = None,
     sequential: Sequential = False,
     in_order: InOrder = False,
     train: Train = None,
+    shift: Shift = None,
     ledger: LedgerFile = None,
     json_file: Json = None,
     page: Page = None,
     badge: Badge = None,
 ) -> None:
     """Certify how often models are wrong on new examples, from files of their predictions."""
+    from dataclasses import replace
+
     from attlas.certificates.certify import certify as certified
     from attlas.certificates.columns import Columns
-    from attlas.certificates.ledger import take_look
-    from attlas.core.errors import UserError
 
-    columns = Columns(loss, correct, label, prediction, score, None, example, group)
+    classes = tuple(dict.fromkeys(f_score or ()))
+    columns = Columns(
+        loss, correct, label, prediction, score, None, example, group, calibration, classes
+    )
     several = _read(files, columns, threshold or [])
-    unseen = _unseen(several, train, example)
-    share = 1.0
-    if ledger is not None:
-        if group is not None or sequential:
-            raise UserError(
-                "--ledger prices one count of each file: leave --group, --sequential out"
-            )
-        share = take_look(ledger, delta, several)
+    checks = (*_unseen(several, train, example), *_shifted(files, shift, columns))
+    plain = group is None and shift is None and not sequential
+    share = 1.0 if ledger is None else _share(ledger, delta, several, plain)
     result = certified(
         several,
         delta=delta,
         share=share,
         at_most=at_most,
+        at_least=at_least,
         baseline=_name_of(baseline, files, several),
         sequential=sequential,
         in_order=in_order,
     )
-    _show(result, unseen)
+    result = replace(result, checks=(*result.checks, *checks))
+    _show(result)
     _write(result, json_file, page, badge)
     if result.passes is False:
         raise typer.Exit(1)
+
+
+def _share(ledger: Path, delta: float, several: "Sequence[Predictions]", plain: bool) -> float:
+    """The part of delta of this look, which is written into the ledger."""
+    from attlas.certificates.ledger import take_look
+    from attlas.core.errors import UserError
+
+    if not plain or several[0].measures:
+        raise UserError(
+            "--ledger prices one count of each file: leave --group, --sequential, --shift, "
+            "--f-score and --calibration out"
+        )
+    return take_look(ledger, delta, several)
 
 
 def _read(
@@ -100,6 +121,8 @@ def _read(
 
     if thresholds and columns.score is None:
         raise UserError("--threshold compares with a score: name its column with --score")
+    if len(thresholds) > 1 and columns.probability is not None:
+        raise UserError("--calibration is of a score, whatever the threshold: give one --threshold")
     stems = [path.stem for path in files]
     several = []
     for path in files:
@@ -141,19 +164,41 @@ def _unseen(
     return (require_unseen(several[0].examples, trained, str(train)),)
 
 
-def _show(result: "Certification", checks: "tuple[Check, ...]") -> None:
-    from attlas.certificates.document import comparison_rows, guarantee_rows, sentences
+def _shifted(
+    files: "Sequence[Path]", shift: Path | None, columns: "Columns"
+) -> "tuple[Check, ...]":
+    """Whether the answers in another file look like those of the test set."""
+    from attlas._files.plain_file import printable
+    from attlas.certificates.prediction_file import read_table
+    from attlas.certificates.shift import shift_checks
+    from attlas.core.errors import UserError
+
+    if shift is None:
+        return ()
+    if len(files) > 1:
+        raise UserError("--shift compares answers of one model: give one file beside it")
+    tables = read_table(files[0]), read_table(shift)
+    return shift_checks(*tables, columns, *(printable(path.name) for path in (files[0], shift)))
+
+
+def _show(result: "Certification") -> None:
+    from attlas.certificates.document import (
+        comparison_rows,
+        guarantee_rows,
+        measure_rows,
+        sentences,
+    )
     from attlas.display.terminal import say, show_table
 
     headings, rows = guarantee_rows(result)
     show_table(headings, rows, always=("at most",))
+    if result.measures:
+        show_table(*measure_rows(result), always=("guaranteed",), title="Further measures")
     if result.comparisons:
         show_table(*comparison_rows(result), title="Comparisons on the same examples")
     say("")
     for sentence in sentences(result):
         say(sentence)
-    for check in checks:
-        say(f"Checked: {check.text}.")
 
 
 def _write(

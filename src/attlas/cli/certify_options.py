@@ -18,6 +18,10 @@ AtMost = Annotated[
     float | None,
     typer.Option(metavar="RISK", help="Exit 1 if no model is certified at this risk."),
 ]
+AtLeast = Annotated[
+    float | None,
+    typer.Option(metavar="F1", help="Exit 1 if no model has certified F1 scores of at least this."),
+]
 Label = Annotated[str | None, typer.Option(metavar="COLUMN", help="Right answers.")]
 Prediction = Annotated[str | None, typer.Option(metavar="COLUMN", help="Answers of the model.")]
 Correct = Annotated[
@@ -31,6 +35,18 @@ Score = Annotated[
 Thresholds = Annotated[
     list[float] | None,
     typer.Option(metavar="T", help="Predict 1 from this score on; repeatable. [0.5]"),
+]
+FScores = Annotated[
+    list[str] | None,
+    typer.Option("--f-score", metavar="CLASS", help="Certify its F1 score, too; repeatable."),
+]
+Calibration = Annotated[
+    str | None,
+    typer.Option(
+        metavar="COLUMN",
+        help="Probability that the answer is right, or the column of --score: certify its "
+        "calibration error and Brier score, too.",
+    ),
 ]
 Group = Annotated[
     str | None, typer.Option(metavar="COLUMN", help="Certify each group of examples, too.")
@@ -57,6 +73,12 @@ InOrder = Annotated[
 Train = Annotated[
     Path | None,
     typer.Option(metavar="FILE", help="Refuse test examples whose --id is in this file."),
+]
+Shift = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE", help="Test whether the answers in this file, without labels, look alike."
+    ),
 ]
 LedgerFile = Annotated[
     Path | None,

@@ -8,6 +8,7 @@ from attlas.certificates.document import (
     comparison_rows,
     guarantee_rows,
     level,
+    measure_rows,
     percent,
     sentences,
 )
@@ -31,6 +32,7 @@ def render_certificate(result: Certification) -> str:
         answer=answer,
         sentences=rest,
         guarantees=guarantee_rows(result),
+        measures=measure_rows(result) if result.measures else None,
         comparisons=comparison_rows(result) if result.comparisons else None,
         figure=embed(_figure(result), "Measured and certified mean losses, as in the table"),
         shown=min(len(result.guarantees), _MOST_ROWS),
