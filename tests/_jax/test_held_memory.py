@@ -1,10 +1,11 @@
 import sys
 
+import jax
 import numpy as np
 import pytest
 
 from attlas._jax import held_memory
-from attlas._jax.held_memory import begin_peak, peak_memory
+from attlas._jax.held_memory import begin_peak, give_back, peak_memory
 
 LARGE = 2 * 10**8
 
@@ -41,3 +42,27 @@ def test_elsewhere_the_peak_is_that_of_the_whole_process():
 def test_where_no_system_tells_nothing_is_said(monkeypatch):
     monkeypatch.setattr(held_memory, "resource", None)
     assert peak_memory() == 0
+
+
+def test_programs_are_cleared_only_beyond_the_limit():
+    traced = []
+
+    @jax.jit
+    def double(x):
+        traced.append(x)
+        return 2 * x
+
+    def call(times):
+        double(1.0)
+        assert len(traced) == times
+
+    call(times=1)
+    assert not give_back(beyond=10**15)
+    call(times=1)
+    assert give_back(beyond=0)
+    call(times=2)
+
+
+@pytest.mark.usefixtures("elsewhere")
+def test_where_the_system_tells_the_peak_alone_it_counts():
+    assert give_back(beyond=0) == (peak_memory() > 0)

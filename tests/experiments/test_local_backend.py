@@ -10,6 +10,7 @@ import psutil
 import pytest
 from arrays_of import arrays_of
 
+from attlas.experiments import worker
 from attlas.experiments.execute import execute
 from attlas.experiments.local_backend import _next
 from attlas.experiments.store import Store
@@ -106,3 +107,15 @@ def test_cells_of_different_experiments_run_beside_each_other():
     assert _next(tasks, deque([0, 1, 2, 3]), []) == 0
     assert _next(tasks, deque([1, 2, 3]), [0]) == 2
     assert _next(tasks, deque([1, 3]), [0, 2]) == 1
+
+
+def test_a_cell_of_another_experiment_begins_with_less_memory_of_others(monkeypatch):
+    limits = []
+    monkeypatch.setattr(worker, "give_back", lambda beyond: limits.append(beyond))
+    monkeypatch.setattr(worker, "compute", lambda task: task.cell)
+    monkeypatch.setattr(worker, "_LAST", [])
+    tasks = [Task("module", name, cell) for name, cell in ("a1", "a2", "b1", "b2", "a3")]
+    assert [worker.compute_next(task) for task in tasks] == ["1", "2", "1", "2", "3"]
+    own, others = worker.MOST_WITH_OWN, worker.MOST_WITH_OTHERS
+    assert limits == [others, own, others, own, others]
+    assert others < own

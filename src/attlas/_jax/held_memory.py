@@ -1,6 +1,8 @@
-"""The memory that this process uses, and the most that it used since a given moment."""
+"""The memory that this process uses, the most that it used since a moment, and giving it back."""
 
 import contextlib
+import ctypes
+import gc
 import sys
 from pathlib import Path
 
@@ -42,6 +44,40 @@ def peak_memory() -> int:
         return 0
     unit = 1 if sys.platform == "darwin" else 1024
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
+
+
+def give_back(beyond: int) -> bool:
+    """Clear the programs that JAX compiled, if the process uses more than so many bytes.
+
+    JAX holds every program for as long as its function lives, which is as long as the process. A
+    program that is needed again is compiled again, or read from the persistent cache. The C library
+    keeps freed memory for itself until `malloc_trim` returns it.
+
+    Returns:
+        Whether the programs were cleared.
+
+    Examples:
+        >>> give_back(beyond=10**15)
+        False
+    """
+    if _held() <= beyond:
+        return False
+    import jax
+
+    jax.clear_caches()
+    gc.collect()
+    if resource is not None:  # not on Windows, whose `ctypes` needs the name of a library
+        trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # of glibc alone
+        if trim is not None:
+            trim(0)
+    return True
+
+
+def _held() -> int:
+    """Bytes that the process uses now, or the most that it ever used where the system says that."""
+    with contextlib.suppress(OSError):
+        return _status("VmRSS")
+    return peak_memory()
 
 
 def _status(name: str) -> int:

@@ -7,7 +7,7 @@ from concurrent.futures.process import BrokenProcessPool
 from itertools import islice
 
 from attlas._jax.processes import started_under, worker_pool, worker_variables
-from attlas.experiments.worker import Computed, Failed, Task, compute
+from attlas.experiments.worker import Computed, Failed, Task, compute_next
 
 RETRIES = 2
 """How often a cell is retried, alone, after a process died while it ran."""
@@ -98,7 +98,7 @@ def _run_alone(task: Task) -> Computed | Failed:
 def _submit(pool: ProcessPoolExecutor, task: Task) -> Future[Computed | Failed]:
     """Submit one task; an already broken pool reports it in the future, too."""
     try:
-        return pool.submit(compute, task)
+        return pool.submit(compute_next, task)
     except BrokenProcessPool as error:
         future: Future[Computed | Failed] = Future()
         future.set_exception(error)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import jax
 import numpy as np
 
-from attlas._jax.held_memory import begin_peak, peak_memory
+from attlas._jax.held_memory import begin_peak, give_back, peak_memory
 from attlas.core.checkpoint import Checkpoints, checkpointed
 from attlas.core.errors import UserError
 from attlas.core.memory import device_memory
@@ -66,6 +66,18 @@ class Failed:
     traceback: str = ""
 
 
+def compute_next(task: Task) -> Computed | Failed:
+    """Run one cell in a process that ran others, whose memory is given back first.
+
+    A process that kept the programs of all quick experiments would grow beyond 2 GB.
+    """
+    same = _LAST and _LAST[-1] == (task.module, task.experiment)
+    # Cells of one experiment share programs, which a new one has no use for.
+    give_back(beyond=MOST_WITH_OWN if same else MOST_WITH_OTHERS)
+    _LAST[:] = [(task.module, task.experiment)]
+    return compute(task)
+
+
 def compute(task: Task) -> Computed | Failed:
     """Run one cell under its own precision.
 
@@ -102,6 +114,15 @@ def compute(task: Task) -> Computed | Failed:
     return Computed(
         arrays, metadata, layout, models, tuple(checkpoints.files.notes) if checkpoints else ()
     )
+
+
+MOST_WITH_OTHERS = 6 * 10**8
+"""Bytes of a process beyond which the programs of another experiment go before a cell begins."""
+MOST_WITH_OWN = 9 * 10**8
+"""The same for programs of the cell's own experiment. A quick cell adds up to 4.5e8 where its
+experiment is new and 2.2e8 where not, so that a process stays below 1.2 GB."""
+_LAST: list[tuple[str, str]] = []
+"""The module and the name of the last experiment of which this process computed a cell."""
 
 
 @cache
