@@ -15,6 +15,7 @@ from attlas.site.article import FILE, SHARED, article_of, sections, shared_artic
 from attlas.site.atlas import gather
 from attlas.site.content import Atlas, Drawing, PaperEntry
 from attlas.site.links import Links, anchor
+from attlas.site.live_figures import LIVE
 from attlas.site.pages import places_of, render_pages
 from attlas.site.theorem_page import Addresses
 from attlas.site.theorems import theorems_of
@@ -113,6 +114,8 @@ def test_the_shared_article_is_whole(atlas):
         kind, _, name = target.partition(":")
         if kind in experiments:
             assert any(has_title(draw, name.strip()) for draw in experiments[kind].figures), target
+        elif kind == "live":
+            assert name.strip() in LIVE, target
         elif kind != "page":
             fragment = Addresses(Links(), "")(target).removeprefix("#")
             assert fragment in anchors, target

@@ -2,11 +2,12 @@
 
 It is a text of blocks, each of which is a template for the numbers of records (see
 `attlas.site.grounds`); a block, or an item of a list, is left out if its evidence is missing or
-contradicts it. What precedes the first section is for a reader of the file. Two blocks are drawn
-from the atlas:
+contradicts it. What precedes the first section is for a reader of the file. Three kinds of blocks
+are drawn:
 
     ![Caption.][direction: Direction against step]       a figure of an experiment
     ![][theorem: Direction theorem]                      a theorem with its verdict
+    ![Caption.][live: growth]                            a figure that moves, see `live_figures`
 
 and a block between lines of three backticks, the first of which says `model`, is the picture of a
 model: in each line a formula and what it is.
@@ -25,6 +26,7 @@ from attlas.site.blocks import blocks, rendered
 from attlas.site.content import Atlas, ExperimentEntry, PaperEntry
 from attlas.site.grounds import Grounds, folders_of
 from attlas.site.links import Links
+from attlas.site.live_figures import live_figure
 from attlas.site.symbols import Hints, Symbol, read_symbols
 from attlas.site.theorem_page import Addresses
 from attlas.site.theorem_verdict import headline
@@ -129,6 +131,8 @@ class _Blocks:
 
     def __call__(self, target: str, caption: str) -> Markup:
         kind, _, name = target.partition(": ")
+        if kind == "live":
+            return live_figure(name, caption)
         return self._theorem(name) if kind == "theorem" else self._figure(kind, name, caption)
 
     def _theorem(self, name: str) -> Markup:

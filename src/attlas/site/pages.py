@@ -50,6 +50,16 @@ def render_single(atlas: Atlas) -> str:
     return _Book(atlas).front(Links())
 
 
+def article_page(atlas: Atlas, links: Links, article: Article) -> str:
+    """The page of the article on what the papers share.
+
+    Examples:
+        >>> article_page(Atlas(papers=()), Links(), Article(Markup(), (), ()))[:15]
+        '<!doctype html>'
+    """
+    return _Book(atlas).article(links, article)
+
+
 def render_pages(atlas: Atlas, front: str, folder: str) -> Iterator[tuple[str, str]]:
     """The atlas as pages that link to each other.
 
@@ -72,7 +82,7 @@ def render_pages(atlas: Atlas, front: str, folder: str) -> Iterator[tuple[str, s
     links = Links(ONE_TOKEN, places, folder, front)
     article = shared_article(atlas, links)
     if article is not None:
-        yield ONE_TOKEN, book.page("article_page.html.j2", links, article=article)
+        yield ONE_TOKEN, article_page(atlas, links, article)
     yield GLOSSARY, book.page("glossary.html.j2", Links(GLOSSARY, places, folder, front), True)
     for paper in atlas.papers:
         links = Links(places[paper.anchor], places, folder, front)
@@ -187,6 +197,17 @@ class _Book:
             all_terms=glossary() if all_terms else (),
             topics=topics_of(self.atlas) if all_terms else (),
             **context,
+        )
+
+    def article(self, links: Links, article: Article) -> str:
+        """The page of the shared article, whose figures move."""
+        sheets = ("atlas.css", "plane.css", "explorer.css", "live.css")
+        return render_template(
+            "article_page.html.j2",
+            style=palette_style() + "".join(map(template_file, sheets)),
+            script=_script("part", "live"),
+            **self._shared(links),
+            article=article,
         )
 
     def front(self, links: Links) -> str:

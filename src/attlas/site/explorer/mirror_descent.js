@@ -120,11 +120,12 @@ export function recordedSteps(steps, count) {
 }
 
 /**
- * The path of dual-normalised l_p mirror descent: W at the steps `recordAt`.
+ * The path of l_p mirror descent: W at the steps `recordAt`, with the loss.
  *
- * It stops moving where the gradient is at most its own rounding error.
+ * Steps are divided by the dual norm of the gradient, and stop where the gradient is at most its own
+ * rounding error; `plain` ones are neither.
  */
-export function trainSelection(data, W0, { p, rate, recordAt }) {
+export function trainSelection(data, W0, { p, rate, recordAt, plain = false }) {
   const q = dualExponent(p);
   const work = prepared(data);
   const u = Float64Array.from(mirrorMap(W0, p));
@@ -138,8 +139,8 @@ export function trainSelection(data, W0, { p, rate, recordAt }) {
     const found = readGradient(W, work);
     if (wanted.has(step)) path.push({ step, W: [...W], loss: found.loss });
     if (!moving) continue;
-    const norm = entrywiseNorm(work.G, q);
-    moving = norm > found.noise;
+    const norm = plain ? Math.exp(-found.logScale) : entrywiseNorm(work.G, q);
+    moving = plain || norm > found.noise;
     if (moving) for (let j = 0; j < u.length; j += 1) u[j] -= (rate * work.G[j]) / norm;
   }
   return { path, moving };

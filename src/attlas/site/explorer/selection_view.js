@@ -5,6 +5,7 @@ import { extent, keys, lineChart, svg } from "./drawing.js";
 import { directionDivergence, optimalTokens, recordedSteps, trainSelection } from "./mirror_descent.js";
 import { entrywiseNorm, matVec, shown, softmax } from "./numbers.js";
 import { addHandle, arrow, makePlane, place } from "./plane.js";
+import { twoSamples } from "./samples.js";
 
 const OTHERS = [1.5, 2, 3];
 const STEPS = 4000;
@@ -13,20 +14,7 @@ const RATE = 1;
 const LENGTH = 0.55;
 const NAMES = ["A", "B"];
 
-/** Tokens, queries and the value head at the beginning. */
-function startingData() {
-  return {
-    X: [
-      [[0.55, 0.85], [0.2, -0.1], [-0.6, -0.35], [-1, -0.1]],
-      [[0.8, -0.45], [-0.15, -0.9], [-0.55, -1.25], [-1, 0.4]],
-    ],
-    y: [1, 1],
-    z: [[1.2, 0.3], [-0.35, 1.15]],
-    v: [1.25, 0.0],
-  };
-}
-
-const state = { data: startingData(), path: [], solution: null, others: [] };
+const state = { data: twoSamples(), path: [], solution: null, others: [] };
 
 function recompute(p) {
   const { data } = state;
@@ -201,7 +189,7 @@ export function selectionView() {
     });
   });
   at("selection-reset").addEventListener("click", () => {
-    state.data = startingData();
+    state.data = twoSamples();
     refresh();
   });
   recompute(p.value);
