@@ -1,8 +1,8 @@
-"""PyTorch: the optimiser of `attlas.optim` for torch, attention weights as groups, a monitor.
+"""PyTorch: the optimiser of `attlas.optim`, attention weights as groups, a monitor, a certificate.
 
-`from attlas.torch import LpMirrorDescent, Monitor, attention_groups` is the interface; a name is
-imported when it is first used. It needs the extra: `pip install 'attlas[torch]'`. No other part
-of attlas imports torch, and none imports this folder.
+`from attlas.torch import LpMirrorDescent, Monitor, SubspaceAdapter, attention_groups` is the
+interface; a name is imported when it is first used. It needs the extra: `pip install
+'attlas[torch]'`. No other part of attlas imports torch, and none imports this folder.
 """
 
 from typing import TYPE_CHECKING
@@ -13,10 +13,12 @@ if TYPE_CHECKING:
     from attlas.torch.lp_mirror_descent import LpMirrorDescent
     from attlas.torch.monitor import Monitor
     from attlas.torch.parameter_groups import attention_groups
+    from attlas.torch.subspace_adapter import SubspaceAdapter
 
 _PLACES = {
     "LpMirrorDescent": "lp_mirror_descent",
     "Monitor": "monitor",
+    "SubspaceAdapter": "subspace_adapter",
     "attention_groups": "parameter_groups",
 }
 

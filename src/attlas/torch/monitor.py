@@ -17,6 +17,7 @@ from attlas._files.sealed_json import sealed
 from attlas.core.errors import UserError
 from attlas.torch.attention_capture import captured_attention
 from attlas.torch.head_statistics import head_statistics
+from attlas.torch.model_inputs import run_on
 
 SCHEMA = "attlas.monitor/2"
 SUFFIX = ".monitor.jsonl"
@@ -100,7 +101,8 @@ class Monitor:
         self.model.eval()
         try:
             with torch.no_grad(), captured_attention(self.model) as seen:
-                self._run()
+                device = next(self.model.parameters()).device
+                run_on(self.model, self.batch, device)
         finally:
             for module, mode in modes:
                 module.training = mode
@@ -139,14 +141,6 @@ class Monitor:
 
         return MonitorCallback()
 
-    def _run(self) -> None:
-        device = next(self.model.parameters()).device
-        if isinstance(self.batch, Mapping):
-            self.model(**{name: _moved(value, device) for name, value in self.batch.items()})
-        else:
-            arguments = self.batch if isinstance(self.batch, tuple) else (self.batch,)
-            self.model(*(_moved(value, device) for value in arguments))
-
     def _rows(self, count: int, T: int, device: torch.device) -> Tensor:
         rows = self.rows
         if rows is None and isinstance(self.batch, Mapping):
@@ -167,7 +161,3 @@ class Monitor:
 
 def _numbers(values: Tensor) -> list[float | None]:
     return [value if math.isfinite(value) else None for value in values.tolist()]
-
-
-def _moved(value: Any, device: torch.device) -> Any:
-    return value.to(device) if isinstance(value, Tensor) else value

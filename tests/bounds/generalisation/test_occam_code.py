@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from attlas.bounds.generalisation.arithmetic_code import encode_symbols
-from attlas.bounds.generalisation.occam_code import decode, encode
+from attlas.bounds.generalisation.occam_code import decode, decode_number, encode, encode_number
 from attlas.core.errors import UserError
 
 RNG = np.random.default_rng(0)
@@ -92,6 +92,29 @@ def test_fewer_levels_and_peaked_weights_need_fewer_bytes():
     assert 8 * lengths[2] < 1600 * 4.7
 
 
+@pytest.mark.parametrize("levels", [1, 2, 5, 60])
+def test_the_nearest_scale_is_the_one_of_least_squared_error(levels):
+    """Every scale of the description is tried; one in 40 below the largest entry is nearest."""
+    w = RNG.normal(size=300)
+    scales = [2.0 ** (k - 24) * (1 + j / 8) for k in range(32) for j in range(8)][:255]
+
+    def rounded(scale):
+        return scale * np.clip(np.round(w / scale), -levels, levels)
+
+    least = min(np.sum((w - rounded(scale)) ** 2) for scale in scales)
+    (near,), (reaching,) = decode(encode([w], levels, nearest=True)), decode(encode([w], levels))
+    assert np.sum((w - near) ** 2) == pytest.approx(least, rel=1e-5)
+    assert np.sum((w - reaching) ** 2) > 1.05 * least
+    assert decode(encode([np.zeros(3)], levels, nearest=True))[0].tolist() == [0, 0, 0]
+
+
+@pytest.mark.parametrize("value", [0, 1, 127, 128, 16383, 16384, 2**32 - 1])
+def test_numbers_are_read_as_they_were_written(value):
+    written = encode_number(value)
+    assert a_number(written, 0) == (value, len(written))
+    assert decode_number(b"..." + written, 3) == (value, 3 + len(written))
+
+
 @pytest.mark.thorough
 @settings(max_examples=40)
 @given(
@@ -127,6 +150,8 @@ def test_all_files_of_a_small_family_obey_the_inequality_of_kraft():
         (lambda: encode([[1.0]], 0), "levels = 0: give a whole number from 1"),
         (lambda: decode(encode([[1.0]], 3)[:-1]), "the file has 6 bytes and says 7"),
         (lambda: decode(encode([[1.0]], 3) + b"x"), "the file has 8 bytes and says 7"),
+        (lambda: encode_number(-1), "value = -1: it must be finite and at least 0"),
+        (lambda: encode_number(1.5), "value"),
         (lambda: decode(b""), "the file of 0 bytes ends within a number"),
     ],
 )
