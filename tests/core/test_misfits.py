@@ -64,11 +64,46 @@ def test_an_error_of_arguments_that_fit_passes_unchanged():
     for arguments, error in (({"n": 0}, ZeroDivisionError), ({}, KeyError)):
         with pytest.raises(error):
             share(arguments)
-        with pytest.raises(UserError, match=f"share cannot use what its .*{error.__name__}"):
+        with pytest.raises(UserError, match=f"^share cannot use what its .*{error.__name__}"):
             refuse_unreadable(share)(arguments)
     with pytest.raises(UserError, match=r"^share: of\['n'\] is a str: give an int$") as refused:
         share({"n": "a"})
     assert isinstance(refused.value.__cause__, TypeError)
+
+
+PLANTED = {
+    "a lookup in something of its own": lambda data: {"a": 1}["b"] + len(data),
+    "an index": lambda data: [1, 2][len(data)],
+    "a division": lambda data: len(data) // (len(data) - data["n"]),
+    "an attribute": lambda data: None.shape,  # pyright: ignore
+    "a conversion": lambda data: int("a") + len(data),
+    "axes": lambda data: np.ones((2, 3)) @ np.ones(2),
+}
+
+
+@pytest.mark.parametrize("fault", PLANTED)
+def test_a_fault_of_the_function_itself_passes_with_its_traceback(fault):
+    def faulty(data: dict[str, int]) -> object:
+        return PLANTED[fault](data)
+
+    good = {"n": 2, "m": 3}
+    with pytest.raises(Exception) as plain:  # noqa: PT011 (each has another class)
+        faulty(good)
+    with pytest.raises(Exception) as wrapped:  # noqa: PT011
+        refuse_unreadable(faulty)(good)
+    assert type(wrapped.value) is type(plain.value)
+    assert str(wrapped.value) == str(plain.value)
+    assert not isinstance(wrapped.value, UserError)
+
+
+def test_arrays_of_other_lengths_are_named_once_a_call_has_failed():
+    @refuse_misfits
+    def product(A: Float[np.ndarray, "n d"], x: Float[np.ndarray, " d"]) -> np.ndarray:
+        return A @ x
+
+    assert product(np.ones((2, 3)), np.ones(3)).tolist() == [3, 3]
+    with pytest.raises(UserError, match=r"^product: x has shape \(4,\): give \[d\] with d = 3"):
+        product(np.ones((2, 3)), np.ones(4))
 
 
 def test_an_error_while_a_program_is_traced_is_jaxs_own():
@@ -84,5 +119,5 @@ def test_a_spoilt_report_and_a_spoilt_data_set_are_one_line():
     report = check("lemma-12", count=4)
     with pytest.raises(UserError, match=r"^verdict_text: verdict is None: give a Verdict$"):
         report_text(replace(report, verdict=None))
-    with pytest.raises(UserError, match=r"^mean cannot use what its arguments hold \(ValueError"):
+    with pytest.raises(UserError, match=r"^mean cannot use what .*: values has entries of"):
         mean(xr.DataArray(["a"], dims="k"))

@@ -78,6 +78,8 @@ def losses_of(table: Table, columns: Columns, place: str) -> tuple[np.ndarray, s
     prediction = columns.prediction or _usual(table, PREDICTION)
     if label and prediction:
         answers = [_texts(table, name, place) for name in (label, prediction)]
+        if len(answers[0]) != len(answers[1]):
+            raise UserError(f"{place} has columns of several lengths: give each row every column")
         wrong = np.array([a != b for a, b in zip(*answers, strict=True)], dtype=float)
         return wrong, f"error where '{prediction}' is not '{label}'"
     if "loss" in table:

@@ -177,6 +177,8 @@ def in_turn(
     interleaved = {}
     for name in arrays[0]:
         variants = [batch[name] for batch in arrays]
+        if len({array.ndim for array in variants}) > 1:
+            raise UserError(f"{name} has several numbers of axes: give it the same in each batch")
         largest = np.max([array.shape[1:] for array in variants], axis=0).astype(int)
         widths = [[(0, 0), *((0, n) for n in largest - array.shape[1:])] for array in variants]
         padded = [np.pad(array, width) for array, width in zip(variants, widths, strict=True)]

@@ -10,7 +10,7 @@ import importlib.util
 import re
 from collections.abc import Callable, Iterator
 from functools import cache, partial, wraps
-from typing import ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -48,13 +48,13 @@ def refuse_misfits(function: Callable[P, R], *, contents: bool = False) -> Calla
 
     Args:
         function: returns a value, and yields none.
-        contents: whether an error of a lookup, of arithmetic or of a conversion means that the
-            contents of arguments of the right type cannot be used, as those of tables read from
-            files.
+        contents: whether arguments of the right type may hold what cannot be used, as tables read
+            from files do: an error of a lookup, of arithmetic or of a conversion is then refused
+            where `attlas.core.unusable_parts` finds what is out of the ordinary in them.
 
     Returns:
         The same function; where it fails and an argument does not fit its annotation, it raises
-        `UserError`, which names the argument and the field.
+        `UserError`, which names the argument and the field. Other errors pass.
 
     Examples:
         >>> @refuse_misfits
@@ -81,12 +81,26 @@ def refuse_misfits(function: Callable[P, R], *, contents: bool = False) -> Calla
                 raise UserError(f"{function.__name__}: {line}") from error
             # JAX's own errors, while a program is traced, say what a program may not do.
             is_of_jax = type(error).__module__.partition(".")[0] == "jax"
-            if contents and isinstance(error, _UNUSABLE) and not is_of_jax:
-                what = f"{function.__name__} cannot use what its arguments hold"
-                raise UserError(f"{what} ({in_short(error)}): see its documentation") from error
+            may_hold_it = contents and isinstance(error, _UNUSABLE) and not is_of_jax
+            if may_hold_it and (line := _unusable(function, args, kwargs, error)):
+                what = f"{function.__name__} cannot use what its arguments hold: {line}"
+                raise UserError(f"{what} ({in_short(error)})") from error
             raise
 
     return called
+
+
+def _unusable(
+    function: Callable[..., object], args: Any, kwargs: dict[str, Any], error: Exception
+) -> str:
+    """What in the arguments of a call explains its error; empty where the function is to blame."""
+    import inspect
+
+    from attlas.core.unusable_parts import unusable_part
+
+    bound = inspect.signature(function).bind(*args, **kwargs)
+    bound.apply_defaults()
+    return unusable_part(bound.arguments, error, function.__module__.partition(".")[0])
 
 
 refuse_unreadable = partial(refuse_misfits, contents=True)

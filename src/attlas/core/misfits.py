@@ -16,6 +16,11 @@ from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_
 
 import numpy as np
 
+from attlas.core.axes import require_axes
+from attlas.core.errors import UserError
+
+_PLAIN_AXES = re.compile(r"(\*?[A-Za-z]\w*|\d+)( (\*?[A-Za-z]\w*|\d+))*")
+"""Names and numbers of axes, no sums of them."""
 _DEEPEST = 8
 """Fields inside each other that are read."""
 
@@ -32,10 +37,11 @@ def first_misfit(function: Callable[..., Any], args: Any, kwargs: dict[str, Any]
         'names[1] is None: give a str'
     """
     kinds = _hints(function)
-    for name, value in inspect.signature(function).bind(*args, **kwargs).arguments.items():
+    values = inspect.signature(function).bind(*args, **kwargs).arguments
+    for name, value in values.items():
         for line in misfits(kinds.get(name, Any), value, name):
             return line
-    return ""
+    return next(_sizes(kinds, values), "")
 
 
 @cache
@@ -83,6 +89,8 @@ def misfits(annotation: Any, value: Any, name: str, depth: int = 0) -> Iterator[
         for field in fields(value):
             kind = kinds.get(field.name, Any)
             yield from misfits(kind, getattr(value, field.name), f"{name}.{field.name}", depth + 1)
+        held = {field.name: getattr(value, field.name) for field in fields(value)}
+        yield from _sizes(kinds, held, f"{name}.")
     elif inside and isinstance(value, Mapping):
         for key, entry in value.items():
             yield from misfits(inside[0], key, f"the key {key!r:.40} of {name}", depth + 1)
@@ -107,6 +115,26 @@ def _of_entries(
         yield from misfits(kind, entry, f"{name}[{place}]", depth + 1)
 
 
+def _sizes(kinds: Mapping[str, Any], values: Mapping[str, Any], owner: str = "") -> Iterator[str]:
+    """The first array whose axes are not as long as those of the same name in the others."""
+    wanted, shapes = [], {}
+    for name, value in values.items():
+        kind = kinds.get(name)
+        options = get_args(kind) if get_origin(kind) in (Union, UnionType) else (kind,)
+        axes = {option.dim_str.strip() for option in options if hasattr(option, "dim_str")}
+        if len(axes) > 1:
+            axes = {each for each in axes if len(each.split()) == np.ndim(value)}
+        if value is not None and len(axes) == 1 and _PLAIN_AXES.fullmatch(min(axes)):
+            wanted += axes
+            shapes[owner + name] = np.shape(value)
+    if not shapes:
+        return
+    try:
+        require_axes(", ".join(wanted), shapes)
+    except UserError as error:
+        yield str(error)
+
+
 def _is_of(value: Any, annotation: Any, origin: Any, depth: int) -> bool:
     """Whether a value is of a type, its entries and fields aside."""
     if isinstance(annotation, str):
@@ -122,7 +150,7 @@ def _is_of(value: Any, annotation: Any, origin: Any, depth: int) -> bool:
     if hasattr(annotation, "dim_str"):
         # Functions make arrays of lists; objects hold arrays.
         is_array = depth == 0 or hasattr(value, "dtype") or np.isscalar(value)
-        return is_array and _is_numeric(value, annotation)
+        return is_array and _is_numeric(value, annotation, is_read=depth == 0)
     if annotation is None or annotation is type(None):
         return value is None
     if annotation is float:
@@ -135,8 +163,12 @@ def _is_of(value: Any, annotation: Any, origin: Any, depth: int) -> bool:
         return True
 
 
-def _is_numeric(value: Any, annotation: Any) -> bool:
-    """Whether a value is an array of numbers with as many axes as annotated."""
+def _is_numeric(value: Any, annotation: Any, *, is_read: bool) -> bool:
+    """Whether a value is an array of numbers of the annotated kind, with as many axes.
+
+    Args:
+        is_read: whether the function makes floats of whole numbers.
+    """
     from attlas._jax.device_arrays import is_traced  # imports JAX, which certificates do without
 
     if is_traced(value):
@@ -146,8 +178,17 @@ def _is_numeric(value: Any, annotation: Any) -> bool:
     except (TypeError, ValueError):
         return False
     axes = annotation.dim_str.split()
+    wanted = annotation.dtypes if isinstance(annotation.dtypes, tuple) else ()
+    named = {name.rstrip("_0123456789") for name in wanted}
+    is_whole = array.dtype.kind in "iu"
+    if named == {"int"} or named == {"int", "uint"}:
+        is_kind = is_whole
+    elif named == {"bool"}:
+        is_kind = array.dtype.kind == "b"
+    else:
+        is_kind = is_read or not named or not (is_whole or array.dtype.kind == "b")
     is_open = any("..." in axis or axis.startswith("*") for axis in axes)
-    return array.dtype.kind in "fiubV" and (is_open or array.ndim == len(axes))
+    return is_kind and array.dtype.kind in "fiubV" and (is_open or array.ndim == len(axes))
 
 
 def _named(annotation: Any) -> str:

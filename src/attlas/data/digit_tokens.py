@@ -101,14 +101,19 @@ def row_information(data: TokenSequences) -> Float[np.ndarray, " T"]:
     Returns:
         J, one number per token; the largest is at the token with most class information.
 
+    Raises:
+        UserError: if all sequences are equal.
+
     Examples:
         >>> int(np.argmax(row_information(digit_sequences(load_digits().train))))
         5
     """
-    tokens = np.asarray(data.tokens)
+    tokens = np.asarray(data.tokens, float)
     labels = np.asarray(data.labels)
     groups = [tokens[labels == label] for label in (0, 1)]
     ridge = np.var(tokens, axis=0).mean() / 1000
+    if not ridge > 0:
+        raise UserError("the tokens of all sequences are equal: nothing separates their classes")
     scores = []
     for t in range(tokens.shape[1]):
         gap = groups[1][:, t].mean(axis=0) - groups[0][:, t].mean(axis=0)

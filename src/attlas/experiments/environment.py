@@ -14,7 +14,7 @@ from typing import Any
 import jax
 
 import attlas
-from attlas.core.errors import refuse_unreadable
+from attlas.core.errors import UserError, refuse_unreadable
 from attlas.projects.loading import loaded_home, source_digest
 from attlas.projects.project import project_of
 from attlas.projects.source import digest_of
@@ -125,6 +125,10 @@ def summarise_environment(metadata_list: Iterable[Mapping[str, Any]]) -> dict[st
     values: dict[str, list[str]] = {}
     dates = []
     for metadata in metadata_list:
+        if not isinstance(metadata.get("versions", {}), Mapping):
+            raise UserError(
+                "the versions of an environment are no mapping: give names and versions"
+            )
         flat = {k: v for k, v in metadata.items() if k in _SAID} | metadata.get("versions", {})
         for name, value in flat.items():
             text = "not known" if value is None else str(value) or "none"

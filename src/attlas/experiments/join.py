@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import xarray as xr
 
-from attlas.core.errors import refuse_misfits, refuse_unreadable
+from attlas.core.errors import UserError, refuse_misfits, refuse_unreadable
 
 MISSING_CELLS = "missing_cells"
 """Attribute of a data set: how many cells of its grid have no record; absent where all have."""
@@ -84,6 +84,7 @@ def join_parts(pieces: Sequence[Part]) -> xr.Dataset:
         pieces: one or more parts; a variable must have the same axes wherever it occurs.
 
     Raises:
+        UserError: if a variable has other axes in another part.
         ValueError: if two parts disagree about an entry that both have.
 
     Examples:
@@ -110,6 +111,9 @@ def join_parts(pieces: Sequence[Part]) -> xr.Dataset:
     for name, holders in having.items():
         if name in coordinates:
             continue
+        axes = {part.variables[name][0] for part in holders}
+        if len(axes) > 1:
+            raise UserError(f"{name} has the axes {min(axes)} and {max(axes)}: give it one kind")
         place = coordinates if all(name in part.coordinates for part in holders) else variables
         place[name] = (holders[0].variables[name][0], _placed(name, holders, places))
     return xr.Dataset(variables, coordinates)

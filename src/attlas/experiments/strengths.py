@@ -84,6 +84,8 @@ def strengths_sentence(entries: Mapping[str, Mapping[str, Any]]) -> str:
         'own 1 tested, 1 without a constant'
     """
     supported = [entry for entry in entries.values() if entry["outcome"] == Outcome.SUPPORTED]
+    if wrong := {str(entry["provenance"]) for entry in supported} - {*map(str, Provenance)}:
+        raise UserError(f"provenance is {min(wrong)!r:.40}: give one of {', '.join(Provenance)}")
     groups = by_provenance(
         (Provenance(entry["provenance"]), entry["strength"]) for entry in supported
     )

@@ -20,7 +20,7 @@ from attlas.claims.verdict import (
     Provenance,
     Verdict,
 )
-from attlas.core.errors import refuse_misfits, refuse_unreadable
+from attlas.core.errors import UserError, refuse_misfits
 from attlas.experiments.environment import environment, provenance
 from attlas.experiments.pair import only_writer, read_or_set_aside, read_pair, write_pair
 from attlas.experiments.store import Store, claim_place
@@ -290,7 +290,6 @@ def _report(
         raise Damaged(f"{folder / slug}.json {damage}") from None
 
 
-@refuse_unreadable
 def report_of(
     document: Mapping[str, Any], arrays: Mapping[str, np.ndarray]
 ) -> tuple[CheckReport, dict[str, Any]]:
@@ -302,6 +301,7 @@ def report_of(
 
     Raises:
         Damaged: if it contradicts itself.
+        UserError: if it is no report.
 
     Examples:
         >>> report = CheckReport("a/b", Verdict(Outcome.SUPPORTED, "yes"), (), Outcome.SUPPORTED)
@@ -309,6 +309,33 @@ def report_of(
         >>> report_of(document, {})[0] == report
         True
     """
+    try:
+        return _report_of(document, arrays)
+    except (AttributeError, LookupError, TypeError, ValueError) as error:
+        # Stored reports fitted their schema when they were read, so that this costs them nothing.
+        if line := _no_report(document, arrays):
+            raise UserError(f"{line}: give a stored verdict") from error
+        raise
+
+
+def _no_report(document: Any, arrays: Any) -> str:
+    """Why a document is no report, in one line; empty if it is one."""
+    if not isinstance(document, Mapping) or not {"report", "metadata"} <= document.keys():
+        return "a document without report and metadata is no report"
+    metadata = document["metadata"]
+    if not isinstance(metadata, Mapping) or not isinstance(metadata.get("source", {}), Mapping):
+        return "metadata and their source are no mappings"
+    if not isinstance(arrays, Mapping) or not all(isinstance(name, str) for name in arrays):
+        return "witnesses are no arrays by name"
+    from attlas.experiments.schema import first_violation
+
+    broken = first_violation([document["report"]], "check")
+    return broken and f"the document is no report ({broken})"
+
+
+def _report_of(
+    document: Mapping[str, Any], arrays: Mapping[str, np.ndarray]
+) -> tuple[CheckReport, dict[str, Any]]:
     stored = document["report"]
     verdict = partial(_verdict, arrays)
     controls = tuple(

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 import xarray as xr
 
-from attlas.core.errors import refuse_unreadable
+from attlas.core.errors import UserError, refuse_unreadable
 from attlas.display.numbers import plain_number
 from attlas.measures.statistics.student_interval import student_interval
 
@@ -36,13 +36,13 @@ def quartiles(values: xr.DataArray, over: Sequence[str]) -> Band:
 
 def extremes(values: xr.DataArray, over: Sequence[str]) -> Band:
     """Mean, least and largest of the finite values over some axes."""
-    dims = list(over)
+    dims = _axes(values, over)
     return Band(values.mean(dims), values.min(dims), values.max(dims))
 
 
 def mean_only(values: xr.DataArray, over: Sequence[str]) -> Band:
     """The mean of the finite values over some axes; the band has no width."""
-    mean = values.mean(list(over))
+    mean = values.mean(_axes(values, over))
     return Band(mean, mean, mean)
 
 
@@ -59,7 +59,7 @@ def interval(values: xr.DataArray, over: Sequence[str]) -> Band:
         over: the axes of the members, which are independent.
     """
     other_axes = [dim for dim in values.dims if dim not in over]
-    flat = values.stack(_member=list(over)).transpose("_member", *other_axes)
+    flat = values.stack(_member=_axes(values, over)).transpose("_member", *other_axes)
     statistics = np.full((2, *flat.shape[1:]), np.nan)
     for at in np.ndindex(statistics.shape[1:]):
         column = flat.values[(slice(None), *at)]
@@ -86,7 +86,7 @@ def geometric_extremes(values: xr.DataArray, over: Sequence[str]) -> Band:
         >>> [round(float(end), 9) for end in geometric_extremes(y, ["k"])]
         [2.0, 1.0, 4.0]
     """
-    dims, middle = list(over), geometric_interval(values, over).middle
+    dims, middle = _axes(values, over), geometric_interval(values, over).middle
     low, high = values.fillna(np.inf).min(dims), values.fillna(-np.inf).max(dims)
     return Band(middle, low.where(middle.notnull()), high.where(middle.notnull()))
 
@@ -248,11 +248,19 @@ def total(values: xr.DataArray) -> int:
     return int(np.nansum(values.values.astype(float)))
 
 
+def _axes(values: xr.DataArray, over: Sequence[str]) -> list[str]:
+    """The axes of the members, which the values must have."""
+    if missing := [str(axis) for axis in over if axis not in values.dims]:
+        raise UserError(f"values have no axis {missing[0]!r}: they have {[*values.dims]}")
+    return list(over)
+
+
 def _quantile(values: xr.DataArray, over: Sequence[str], q: float) -> xr.DataArray:
     """A quantile of the finite values, NaN where there are none."""
-    none = values.isnull().all(list(over))
+    dims = _axes(values, over)
+    none = values.isnull().all(dims)
     with np.errstate(invalid="ignore"):  # between infinite values a quantile is NaN
-        quantile = values.where(~none, 0.0).quantile(q, dim=list(over), skipna=True)
+        quantile = values.where(~none, 0.0).quantile(q, dim=dims, skipna=True)
     return quantile.drop_vars("quantile").where(~none)
 
 
