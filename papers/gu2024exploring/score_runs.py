@@ -51,7 +51,8 @@ class Size(NamedTuple):
 
 SIZES = (Size(8, 512, 2), Size(16, 128, 2), Size(5, 256, 4))
 _REFERENCE = 24
-_STEPS = 100
+STEPS = 100
+"""Of each descent."""
 _TIMES, _TIME_MASS = (part / 2 for part in np.polynomial.legendre.leggauss(3))
 _NODES = 0.5 + np.array([-1, 1]) / 12**0.5
 _GRID = 16
@@ -103,7 +104,7 @@ def _drift(network, X, Y, Z, eta):
 
     first = unit_features(network, inputs)
     start = blocks(first, first)
-    squares = jax.lax.scan(step, network.W, None, length=_STEPS)[1]
+    squares = jax.lax.scan(step, network.W, None, length=STEPS)[1]
     kernel, test, residual = (jnp.sqrt(jnp.max(part, axis=0)) for part in squares)
     row = jnp.sqrt(jnp.sum(start[:, n:] ** 2, axis=(2, 3)))
     return {
@@ -150,7 +151,7 @@ def _quadrature(batch):
 def _predict(gram, cross, Y, eta):
     """Kernel regression of all outputs after all steps."""
     flow = regression_flow(gram, Y.T.reshape(-1, 1))
-    predicted = flow.test(cross, np.asarray([float(_STEPS)]), step_size=eta)
+    predicted = flow.test(cross, np.asarray([float(STEPS)]), step_size=eta)
     return predicted[0].reshape(Y.shape[1], -1).T
 
 
@@ -234,8 +235,8 @@ def _runs(rng, count, size):
         jnp.asarray(raw["X"]),
         jnp.asarray(raw["Y"]),
         step_size=jnp.asarray(eta),
-        steps=_STEPS,
-        record_at=(_STEPS,),
+        steps=STEPS,
+        record_at=(STEPS,),
         chunk=count,
     )
     data = (jnp.asarray(raw[name]) for name in ("X", "Y", "Z"))
@@ -249,7 +250,7 @@ def _runs(rng, count, size):
         **{name: np.asarray(value) for name, value in drift.items()},
         **{name: raw[name] for name in ("X", "Y", "Z", "truth", "mass", "sigma", "lipschitz")},
         "Y_true": raw["Y_true"],
-        "tau": _STEPS * size.width * eta,
+        "tau": STEPS * size.width * eta,
         "F": np.asarray(_outputs(path.last, jnp.asarray(raw["Z"]))),
         "lam": spectra[:, 0],
     }

@@ -136,7 +136,7 @@ def theorem_5_1_printed(size, *, power=0.5):
     Read as in Foster and Rakhlin, with the worst sample on the right, the display agrees with the
     witness below: there a word has $B\, \mathbb{E}|S_m| / m$ (theorem-5-1-worst-sample), and
     $\sqrt K$ is needed (theorem-5-1-sqrt-k-needed). With the same sample on both sides, as it is
-    printed, it holds with $K$ in place of $\sqrt K$ (theorem-5-1-contraction) and is false with
+    printed, it holds with $2K$ in place of $\sqrt K$ (theorem-5-1-contraction) and is false with
     $\sqrt K$: in a sample of $m = K = 10^3$ to $10^{12}$ in which every word occurs once, a word
     has $B / m$ by the closed form of theorem-5-1-own-words, and no power of the logarithm helps.
     """

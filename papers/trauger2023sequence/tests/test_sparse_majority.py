@@ -12,6 +12,7 @@ from trauger2023sequence.experiments.sparse_majority import (
     GUESS,
     QUANTITIES,
     SAMPLES,
+    _line_with_covariance,
     factor_of_line,
     trends,
 )
@@ -83,12 +84,26 @@ def test_the_trend_with_the_length_is_that_of_the_ranks():
     assert loss == f"{correlation:.2f} ($p$ = {p:.1g}) for the loss gap"
 
 
-def test_the_factor_of_a_line_has_an_interval_that_covers():
-    """Fieller's interval holds the true factor as often as it says, and a bend leaves none."""
-    lengths = np.broadcast_to(np.arange(20, 201, 20)[:, None], (10, 5))
-    x, rng, inside, texts = np.log(lengths / 20), np.random.default_rng(0), 0, 0
+def test_the_covariance_of_a_line_is_that_of_leaving_one_run_out():
+    rng = np.random.default_rng(0)
+    x = np.repeat(np.log(np.arange(20.0, 101, 20)), 3)
+    y = 0.05 + x * rng.normal(size=x.shape)
+    line, covariance = _line_with_covariance(x, y, 1)
+    np.testing.assert_allclose(line, np.polyfit(x, y, 1))
+    moves = [np.polyfit(np.delete(x, i), np.delete(y, i), 1) - line for i in range(len(x))]
+    np.testing.assert_allclose(covariance, np.einsum("ij,ik->jk", moves, moves))
+
+
+LENGTHS = np.broadcast_to(np.arange(20, 201, 20)[:, None], (10, 5))
+
+
+@pytest.mark.parametrize("growing", [0.0, 0.02], ids=["equal spread", "spread that grows with T"])
+def test_the_factor_of_a_line_has_an_interval_that_covers(growing):
+    """Fieller's interval holds the true factor as often as it says."""
+    x, rng, inside, texts = np.log(LENGTHS / 20), np.random.default_rng(0), 0, 0
+    spread = 0.02 if growing == 0 else 0.01 + growing * x
     for _ in range(400):
-        text = factor_of_line(lengths, 0.05 + 0.03 * x + 0.02 * rng.normal(size=x.shape))
+        text = factor_of_line(LENGTHS, 0.05 + 0.03 * x + spread * rng.normal(size=x.shape))
         if text:
             _, low, high = map(
                 float, text.replace("[", "").replace("]", "").replace(",", "").split()
@@ -98,13 +113,20 @@ def test_the_factor_of_a_line_has_an_interval_that_covers():
             texts += 1
     # Binomial(texts, 0.95), four standard deviations; the test of the bend refuses 5 %.
     assert texts > 0.9 * 400
-    assert inside > 0.95 * texts - 4 * np.sqrt(0.05 * 0.95 * texts)
-    noise = 0.001 * rng.normal(size=x.shape)
+    deviation = 4 * np.sqrt(0.05 * 0.95 * texts)
+    assert abs(inside - 0.95 * texts) < deviation
+
+
+def test_the_factor_of_a_line_is_withheld_where_it_is_not_known():
+    """A bend, a start that may be zero and too few runs leave none."""
+    lengths, x = LENGTHS, np.log(LENGTHS / 20)
+    noise = 0.001 * np.random.default_rng(0).normal(size=x.shape)
     assert factor_of_line(lengths, 0.05 + 0.03 * x**2 + noise) == ""
     assert factor_of_line(lengths, 0.03 * x - 0.01 + noise) == ""
     assert factor_of_line(lengths[:2, :2], x[:2, :2]) == ""
-    # Without noise the interval is a point.
-    assert factor_of_line(lengths, 0.05 + 0.05 / np.log(10) * x + 1e-9 * noise) == "2.0 [2.0, 2.0]"
+    # Where runs agree the interval is a point; deviations that cancel at each length bend no line.
+    apart = 1e-9 * np.array([1, -1, 1, -1, 0])
+    assert factor_of_line(lengths, 0.05 + 0.05 / np.log(10) * x + apart) == "2.0 [2.0, 2.0]"
 
 
 def test_the_paper_scale_is_the_released_program():
