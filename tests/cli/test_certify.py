@@ -7,6 +7,7 @@ import pytest
 from typer.testing import CliRunner
 
 from attlas.certificates.document import certification_schema
+from attlas.certificates.stream import stream_schema
 from attlas.cli.main import build_app
 from attlas.core.errors import UserError
 
@@ -95,6 +96,60 @@ def test_a_ledger_pays_for_earlier_looks(files):
     _certify(files / "old.csv", "--ledger", files / "l.json")
     assert bound() == first
     assert len(json.loads((files / "l.json").read_text())["looks"]) == 2
+
+
+def test_a_language_model_is_certified_on_a_text(data_dir, tmp_path):
+    folder, text = data_dir / "stories260k", tmp_path / "text.txt"
+    text.write_text("Once upon a time there was a little dog.\nHe liked to play.\n" * 8)
+    result = _certify(folder, "--text", text, "--json", tmp_path / "out.json", "--at-most", "8")
+    assert result.exit_code == 0, result.output
+    document = json.loads((tmp_path / "out.json").read_text())
+    jsonschema.validate(document, stream_schema())
+    (model,) = document["models"]
+    assert model["measured_per_token"] < model["bits_per_token"] < model["uniform"] == 9
+    assert _certify(folder, "--text", text, "--at-most", "2").exit_code == 1
+    for more, said in (
+        (("--group", "half"), "--group is for errors"),
+        (("--page", tmp_path / "a.html"), "--page is for errors"),
+        (("--id", "name"), "--id is for errors"),
+    ):
+        with pytest.raises(UserError, match=said):
+            _certify(folder, "--text", text, *more)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["new.csv", "--text", "new.csv"], "are for the folder of a model"),
+        (["new.csv", "--labels", "new.csv"], "are for the folder of a model"),
+        (["."], "give --text FILE, and --labels FILE for a classifier"),
+        ([".", "new.csv", "--text", "new.csv"], "give folders, or files of predictions"),
+        ([".", "--text", "a", "--labels", "b", "--no-capture"], "leave --no-capture out"),
+    ],
+)
+def test_a_text_belongs_to_the_folder_of_a_model(files, monkeypatch, arguments, said):
+    monkeypatch.chdir(files)
+    with pytest.raises(UserError, match=said):
+        _certify(*arguments)
+
+
+def test_a_classifier_answers_a_text(tmp_path, monkeypatch):
+    table = {
+        "id": [str(k) for k in range(300)],
+        "label": ["a", "b"] * 150,
+        "prediction": ["a", "b"] * 149 + ["a", "a"],
+        "confidence": [0.9, 0.95] * 150,
+    }
+    monkeypatch.setattr("attlas.audit.model_answers.class_table", lambda *arguments: table)
+    for name in ("text", "labels"):
+        (tmp_path / name).write_text("a\n" * 300)
+    (tmp_path / "bert-v1.5").mkdir()
+    result = _certify(
+        tmp_path / "bert-v1.5", "--text", tmp_path / "text", "--labels", tmp_path / "labels",
+        "--calibration", "confidence", "--f-score", "b", "--at-most", "0.05",
+    )  # fmt: skip
+    assert result.exit_code == 0, result.output
+    assert "the F1 of 'b' of 'bert-v1.5' is at least" in " ".join(result.output.split())
 
 
 @pytest.mark.parametrize(

@@ -93,6 +93,11 @@ class CapturedModel:
             return {"input_ids": ids, "decoder_input_ids": ids[:, :-1]}
         return {"input_ids": read}
 
+    def logits(self, tokens: np.ndarray) -> np.ndarray:
+        """Logits of sequences of one length, (B, T) tokens, in float64."""
+        output = self.run_with(self.inputs(tokens), lambda number, seen: None)
+        return _scores(output).double().cpu().numpy()
+
     def probes(self, draw: np.random.Generator, count: int, length: int) -> dict[str, Tensor]:
         """Random arguments of the model: tokens, images or sounds, as it reads them.
 

@@ -11,6 +11,7 @@ from attlas.cli.certify_options import (
     Badge,
     Baseline,
     Calibration,
+    Capture,
     Correct,
     Delta,
     Example,
@@ -20,6 +21,7 @@ from attlas.cli.certify_options import (
     InOrder,
     Json,
     Label,
+    Labels,
     LedgerFile,
     Loss,
     Page,
@@ -27,6 +29,7 @@ from attlas.cli.certify_options import (
     Score,
     Sequential,
     Shift,
+    Text,
     Thresholds,
     Train,
 )
@@ -36,12 +39,16 @@ if TYPE_CHECKING:
 
     from attlas.certificates.certify import Certification
     from attlas.certificates.checks import Check
-    from attlas.certificates.columns import Columns
+    from attlas.certificates.columns import Columns, Table
     from attlas.certificates.predictions import Predictions
 
 
 def certify(
+    context: typer.Context,
     files: Files,
+    text: Text = None,
+    labels: Labels = None,
+    capture: Capture = None,
     delta: Delta = 0.05,
     at_most: AtMost = None,
     at_least: AtLeast = None,
@@ -65,18 +72,20 @@ def certify(
     page: Page = None,
     badge: Badge = None,
 ) -> None:
-    """Certify how often models are wrong on new examples, from files of their predictions."""
+    """Certify how often models are wrong on new examples, from their predictions."""
     from dataclasses import replace
 
     from attlas.certificates.certify import certify as certified
-    from attlas.certificates.columns import Columns
+    from attlas.cli.certify_model import certify_streams, require_text
 
-    classes = tuple(dict.fromkeys(f_score or ()))
-    columns = Columns(
-        loss, correct, label, prediction, score, None, example, group, calibration, classes
-    )
-    several = _read(files, columns, threshold or [])
-    checks = (*_unseen(several, train, example), *_shifted(files, shift, columns))
+    require_text(files, text, labels, capture)
+    if text is not None and labels is None:
+        _end(certify_streams(context, files, text, json_file))
+        return
+    columns = _columns(context)
+    tables = _tables(files, text, labels)
+    several = _read(files, tables, columns, threshold or [])
+    checks = (*_unseen(several, train, example), *_shifted(files, tables, shift, columns))
     plain = group is None and shift is None and not sequential
     share = 1.0 if ledger is None else _share(ledger, delta, several, plain)
     result = certified(
@@ -92,8 +101,35 @@ def certify(
     result = replace(result, checks=(*result.checks, *checks))
     _show(result)
     _write(result, json_file, page, badge)
-    if result.passes is False:
+    _end(result.passes)
+
+
+def _columns(context: typer.Context) -> "Columns":
+    """The columns that the options name."""
+    from attlas.certificates.columns import Columns
+
+    options = context.params
+    names = ("loss", "correct", "label", "prediction", "score", "example", "group")
+    return Columns(
+        **{name: options[name] for name in names},
+        probability=options["calibration"],
+        f_score=tuple(dict.fromkeys(options["f_score"] or ())),
+    )
+
+
+def _end(passes: bool | None) -> None:
+    if passes is False:
         raise typer.Exit(1)
+
+
+def _tables(files: "Sequence[Path]", text: Path | None, labels: Path | None) -> "list[Table]":
+    """The columns of every file, or of every model's answers on the text."""
+    from attlas.certificates.prediction_file import read_table
+    from attlas.cli.certify_model import model_table
+
+    if text is None or labels is None:
+        return [read_table(path) for path in files]
+    return [model_table(path, text, labels) for path in files]
 
 
 def _share(ledger: Path, delta: float, several: "Sequence[Predictions]", plain: bool) -> float:
@@ -110,24 +146,26 @@ def _share(ledger: Path, delta: float, several: "Sequence[Predictions]", plain: 
 
 
 def _read(
-    files: "Sequence[Path]", columns: "Columns", thresholds: "Sequence[float]"
+    files: "Sequence[Path]",
+    tables: "Sequence[Table]",
+    columns: "Columns",
+    thresholds: "Sequence[float]",
 ) -> "list[Predictions]":
     """The predictions of every file, at every threshold."""
     from dataclasses import replace
 
     from attlas._files.plain_file import printable
-    from attlas.certificates.prediction_file import read_table, table_predictions
+    from attlas.certificates.prediction_file import table_predictions
     from attlas.core.errors import UserError
 
     if thresholds and columns.score is None:
         raise UserError("--threshold compares with a score: name its column with --score")
     if len(thresholds) > 1 and columns.probability is not None:
         raise UserError("--calibration is of a score, whatever the threshold: give one --threshold")
-    stems = [path.stem for path in files]
+    stems = [path.resolve().name if path.is_dir() else path.stem for path in files]
     several = []
-    for path in files:
-        table = read_table(path)
-        name = printable(path.stem if stems.count(path.stem) == 1 else str(path))
+    for path, stem, table in zip(files, stems, tables, strict=True):
+        name = printable(stem if stems.count(stem) == 1 else str(path))
         for value in thresholds or [None]:
             model = f"{name} from {value:g} on" if len(thresholds) > 1 else name
             at = replace(columns, threshold=value)
@@ -165,7 +203,7 @@ def _unseen(
 
 
 def _shifted(
-    files: "Sequence[Path]", shift: Path | None, columns: "Columns"
+    files: "Sequence[Path]", tables: "Sequence[Table]", shift: Path | None, columns: "Columns"
 ) -> "tuple[Check, ...]":
     """Whether the answers in another file look like those of the test set."""
     from attlas._files.plain_file import printable
@@ -177,8 +215,8 @@ def _shifted(
         return ()
     if len(files) > 1:
         raise UserError("--shift compares answers of one model: give one file beside it")
-    tables = read_table(files[0]), read_table(shift)
-    return shift_checks(*tables, columns, *(printable(path.name) for path in (files[0], shift)))
+    names = (printable(path.name) for path in (files[0], shift))
+    return shift_checks(tables[0], read_table(shift), columns, *names)
 
 
 def _show(result: "Certification") -> None:

@@ -10,17 +10,41 @@ Files = Annotated[
     typer.Argument(
         metavar="FILE...",
         help="Predictions of a model each: .csv, .tsv, .jsonl, .json, .npz, .parquet, or logs "
-        "of lm-evaluation-harness and Inspect (.jsonl, .json, .eval).",
+        "of lm-evaluation-harness and Inspect (.jsonl, .json, .eval); or folders of models, "
+        "with --text.",
     ),
 ]
 Delta = Annotated[float, typer.Option(help="Probability that any guarantee fails.", metavar="P")]
 AtMost = Annotated[
     float | None,
-    typer.Option(metavar="RISK", help="Exit 1 if no model is certified at this risk."),
+    typer.Option(
+        metavar="RISK",
+        help="Exit 1 if no model is certified at this risk, or at these bits per token.",
+    ),
 ]
 AtLeast = Annotated[
     float | None,
     typer.Option(metavar="F1", help="Exit 1 if no model has certified F1 scores of at least this."),
+]
+Text = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE",
+        help="Let the models in the folders answer this text, a document per line; without "
+        "--labels, certify the bits per token that they need.",
+    ),
+]
+Labels = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", help="Right classes of the lines of --text, one per line."),
+]
+Capture = Annotated[
+    bool | None,
+    typer.Option(
+        "--capture/--no-capture",
+        help="Run a language model in PyTorch; by default where attlas cannot read it itself.",
+        show_default=False,
+    ),
 ]
 Label = Annotated[str | None, typer.Option(metavar="COLUMN", help="Right answers.")]
 Prediction = Annotated[str | None, typer.Option(metavar="COLUMN", help="Answers of the model.")]

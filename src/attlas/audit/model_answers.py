@@ -1,0 +1,245 @@
+"""What a model answers on a text: the probability of each token, or the class of each line."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Float
+from scipy import special
+
+from attlas.audit.opened_model import opened
+from attlas.core.errors import UserError
+from attlas.transformers.forward import read_out
+from attlas.transformers.layer_pass import leave_layer
+from attlas.transformers.load_model import open_checkpoint
+from attlas.transformers.tokenizer import Tokenizer, read_tokenizer
+from attlas.transformers.trained_transformer import TrainedTransformer
+from attlas.transformers.whole_model import whole_model
+
+if TYPE_CHECKING:
+    from attlas.capture.captured_model import CapturedModel
+
+LENGTH = 512
+"""Tokens that the model sees at once where its positions set no lower limit."""
+_SIMILAR = 64
+"""Sequences are padded to a multiple of it, so that few programs are compiled."""
+_NUMBERS = 2**24
+"""Logits that are in memory at once."""
+_TOGETHER = 64
+"""Sequences that run together at most."""
+
+
+class TokenProbabilities(NamedTuple):
+    """The tokens of a text, in its order.
+
+    Attributes:
+        probabilities: of the token that came, given those before it in its line; of a token
+            without one before it that of the uniform law.
+        vocabulary: number of tokens that there are.
+        bytes: length of the text in UTF-8, without the ends of its lines.
+    """
+
+    probabilities: Float[np.ndarray, " N"]
+    vocabulary: int
+    bytes: int
+
+    @property
+    def bits(self) -> float:
+        """Bits of all tokens, as the model gives them; infinite where one had probability 0."""
+        with np.errstate(divide="ignore"):
+            return float(-np.log2(self.probabilities).sum())
+
+
+def token_probabilities(
+    source: Path, lines: Sequence[str], capture: bool | None = None
+) -> TokenProbabilities:
+    """The probabilities that a causal model gives to the tokens of a text.
+
+    Each line is read by itself. A line longer than the model's context continues in a sequence of
+    its own. A special token in front of a line is no text and does not count.
+
+    Args:
+        source: folder of the model with its tokenizer.
+        lines: documents, one after the other.
+        capture: whether PyTorch runs the model, see `opened`.
+
+    Raises:
+        UserError: if the model has no tokenizer or does not predict the next token, or the text is
+            empty.
+    """
+    model, tokenizer, _ = _opened(source, capture)
+    _require_causal(model)
+    length = min(LENGTH, model.context or LENGTH)
+    sequences, counted = _stream(tokenizer, lines, length)
+    if not sequences:
+        raise UserError("the text has no line that is not empty: give documents, one a line")
+    parts: list[np.ndarray] = [np.empty(0)] * len(sequences)
+    for place, logits in _logits(model, sequences):
+        tokens = sequences[place]
+        logs = special.log_softmax(logits[: tokens.size - 1], axis=-1)
+        given = np.exp(np.take_along_axis(logs, tokens[1:, None], axis=-1)[:, 0])
+        first = [1 / model.vocabulary] if counted[place] else []
+        parts[place] = np.concatenate([first, np.minimum(given, 1.0)])
+    size = sum(len(line.strip().encode()) for line in lines)
+    return TokenProbabilities(np.concatenate(parts), model.vocabulary, size)
+
+
+def class_table(source: Path, lines: Sequence[str], labels: Sequence[str]) -> dict[str, Any]:
+    """The answers of a classifier on a text, as a table of predictions.
+
+    PyTorch runs the model, since attlas by itself reads no heads of classes. Of a line that is
+    longer than the model's context the first tokens are read.
+
+    Args:
+        source: folder of the model with its tokenizer.
+        lines: documents, one example each.
+        labels: right answers, by name or number of the class as config.json has them.
+
+    Returns:
+        Columns label, prediction, confidence (probability of the prediction) and id (the line).
+
+    Raises:
+        UserError: if the model has no classes, or labels are not theirs or not as many as lines.
+    """
+    model, tokenizer, config = _opened(source, True)
+    if len(lines) != len(labels):
+        raise UserError(f"{len(labels)} labels for {len(lines)} lines of text: give one for each")
+    length = model.context or LENGTH
+    sequences = [np.array(_encoded(tokenizer, line)[:length], np.int32) for line in lines]
+    empty = next((place for place, row in enumerate(sequences) if not row.size), None)
+    if empty is not None:
+        raise UserError(f"line {empty + 1} of the text has no tokens: take it and its label out")
+    answers: list[Any] = [None] * len(lines)
+    for place, logits in _logits(model, sequences):
+        if logits.ndim != 1 or logits.size < 2:
+            raise UserError(
+                f"{model.name} gives no logits of classes: save the classifier with its head, "
+                "leave --labels out for a model of the next token, or give its predictions as a "
+                "file"
+            )
+        answers[place] = logits
+    logits = np.stack(answers)
+    names = _class_names(config, logits.shape[1])
+    best = logits.argmax(axis=1)
+    return {
+        "id": list(lines),
+        "label": _class_labels(labels, names),
+        "prediction": [names[k] for k in best],
+        "confidence": special.softmax(logits, axis=1).max(axis=1),
+    }
+
+
+def _opened(
+    source: Path, capture: bool | None
+) -> "tuple[TrainedTransformer | CapturedModel, Tokenizer, Mapping[str, Any]]":
+    config = open_checkpoint(source).config
+    tokenizer = read_tokenizer(source, config)
+    if tokenizer.encode is None:
+        raise UserError(f"{source} has no tokenizer that is read: give predictions as a file")
+    return opened(source, capture, mask=tokenizer.mask), tokenizer, config
+
+
+def _require_causal(model: "TrainedTransformer | CapturedModel") -> None:
+    if isinstance(model, TrainedTransformer):
+        causal = (
+            model.vocabulary > 0
+            and model.block(0).attention.causal
+            and model.readout.lm_head is not None
+            and not model.readout.first_only
+        )
+    else:
+        causal = model.kind == "next token"
+    if not causal:
+        raise UserError(
+            f"{model.name} does not predict the next token: give --labels for a classifier"
+        )
+
+
+def _encoded(tokenizer: Tokenizer, line: str) -> list[int]:
+    assert tokenizer.encode is not None
+    return tokenizer.encode(line.strip()) if line.strip() else []
+
+
+def _stream(
+    tokenizer: Tokenizer, lines: Sequence[str], length: int
+) -> tuple[list[np.ndarray], list[bool]]:
+    """Sequences of at most `length` tokens, and whether the first token of each is text."""
+    sequences, counted = [], []
+    for line in lines:
+        tokens = np.array(_encoded(tokenizer, line), np.int32)
+        for start in range(0, tokens.size, length):
+            sequences.append(tokens[start : start + length])
+            counted.append(start > 0 or int(tokens[0]) not in tokenizer.special)
+    return sequences, counted
+
+
+def _logits(
+    model: "TrainedTransformer | CapturedModel", sequences: Sequence[np.ndarray]
+) -> Iterator[tuple[int, np.ndarray]]:
+    """The number of each sequence and its logits, in groups that run together."""
+    own = isinstance(model, TrainedTransformer)
+    step = _SIMILAR if own else 1
+    run = _own_run(model) if own else lambda tokens, present: model.logits(tokens)
+    lengths = np.array([-(-row.size // step) * step for row in sequences])
+    if own and model.context is not None:
+        lengths = np.minimum(lengths, model.context)
+    for length in np.unique(lengths):
+        members = np.flatnonzero(lengths == length)
+        together = min(_TOGETHER, max(1, _NUMBERS // int(length * max(model.vocabulary, 1))))
+        if not own and model.kind == "outputs":
+            together = 1  # a classifier of the last token needs a padding token for more
+        for start in range(0, members.size, together):
+            part = members[start : start + together]
+            # Always as many rows, so that one program serves all.
+            rows = np.resize(part, min(together, members.size)) if own else part
+            tokens, present = _padded([sequences[k] for k in rows.tolist()], int(length))
+            for place, logits in zip(part, run(tokens, present), strict=False):
+                yield int(place), logits
+
+
+def _padded(rows: Sequence[np.ndarray], length: int) -> tuple[np.ndarray, np.ndarray]:
+    tokens = np.zeros((len(rows), length), np.int32)
+    for place, row in enumerate(rows):
+        tokens[place, : row.size] = row
+    return tokens, np.arange(length)[None] < np.array([row.size for row in rows])[:, None]
+
+
+def _own_run(model: TrainedTransformer) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
+    """From tokens and whether they are no padding to logits, by the forward passes of attlas."""
+    weights = whole_model(model)
+
+    def run(tokens: np.ndarray, present: np.ndarray) -> np.ndarray:
+        x = model.embed_batch(tokens)
+        seen = jnp.asarray(present)
+        for stored in weights.order:
+            x = leave_layer(weights.layers[stored], x, seen)
+        return np.asarray(jax.vmap(lambda rows: read_out(weights.readout, rows))(x))
+
+    return run
+
+
+def _class_names(config: Mapping[str, Any], count: int) -> list[str]:
+    """Names of the classes, by their numbers where config.json has none."""
+    named = config.get("id2label")
+    names = [
+        str(named.get(str(k), named.get(k, k))) if isinstance(named, Mapping) else str(k)
+        for k in range(count)
+    ]
+    if len(set(names)) < count:
+        raise UserError("config.json gives two classes one name in id2label: name each apart")
+    return names
+
+
+def _class_labels(labels: Sequence[str], names: Sequence[str]) -> list[str]:
+    """Labels by the names of their classes."""
+    known = {str(k): name for k, name in enumerate(names)} | {name: name for name in names}
+    unknown = next((label for label in labels if label.strip() not in known), None)
+    if unknown is not None:
+        raise UserError(
+            f"label '{unknown.strip():.40}' is no class: give {', '.join(names)[:200]}, or their "
+            f"numbers 0 to {len(names) - 1}"
+        )
+    return [known[label.strip()] for label in labels]

@@ -1,0 +1,225 @@
+r"""Guarantees on the bits that language models need for the tokens of a text.
+
+Tokens of a text are not independent. What is guaranteed is the mean over its positions of the
+expected bits, given the tokens before: deviations from it are differences of a martingale.
+"""
+
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from importlib import resources
+from typing import Any
+
+import numpy as np
+
+from attlas.bounds.generalisation.conditions import require_delta
+from attlas.bounds.generalisation.risk_bound import CODE_BEFORE, FIXED_BEFORE, RiskBound
+from attlas.bounds.generalisation.token_bound import token_bound
+from attlas.certificates.document import level
+from attlas.core.arrays import ArrayInput, read_arrays
+from attlas.core.errors import UserError, refuse_unreadable
+
+SCHEMA_VERSION = 1
+
+
+@dataclass(frozen=True)
+class StreamGuarantee:
+    """The certificate of one language model on one text.
+
+    Attributes:
+        bound: in bits per token, `trivial` the uniform law's.
+        bits: bits of all tokens as the model gives them, without a guarantee.
+        bytes: length of the text in UTF-8.
+        passes: whether the bits per token are certified to be at most those that were asked for;
+            None where none were.
+    """
+
+    model: str
+    bound: RiskBound
+    bits: float
+    bytes: int
+    passes: bool | None
+
+    @property
+    def bits_per_byte(self) -> float:
+        """The bound for all tokens over the bytes of this text."""
+        return self.bound.bound * self.bound.n / self.bytes
+
+    @property
+    def measured_per_byte(self) -> float:
+        """Bits of this text over its bytes, without a guarantee."""
+        return self.bits / self.bytes
+
+
+def stream_guarantee(
+    model: str,
+    probabilities: ArrayInput,
+    vocabulary: int,
+    size: int,
+    delta: float,
+    *,
+    at_most: float | None = None,
+) -> StreamGuarantee:
+    """How many bits per token of a text a model needs, at most.
+
+    The model was fixed before the text: `token_bound` with a code of 0 bits.
+
+    Args:
+        model: name in tables.
+        probabilities: those of the tokens that came, in their order, of shape [N].
+        vocabulary: number of tokens that there are.
+        size: bytes of the text.
+        delta: probability of failure, in (0, 1).
+        at_most: bits per token that the model shall need at most.
+
+    Raises:
+        UserError: if an argument is out of range.
+
+    Examples:
+        >>> import numpy as np
+        >>> found = stream_guarantee("mine", np.full(10_000, 0.5), 512, 40_000, 0.05)
+        >>> print(f"{found.bound.bound:.3f} {found.bits_per_byte:.3f} {found.measured_per_byte}")
+        1.030 0.258 0.25
+    """
+    require_delta(delta)
+    if size < 1:
+        raise UserError(f"size = {size} bytes: the text must not be empty")
+    if at_most is not None and not 0 < at_most < math.inf:
+        raise UserError(f"at_most = {at_most}: give bits per token, above 0")
+    (p,) = read_arrays("N", np.float64, probabilities=probabilities)
+    bound = token_bound(p, vocabulary, 0, delta)
+    # A code of 0 bits has one file: the model itself was fixed before.
+    conditions = (FIXED_BEFORE if c == CODE_BEFORE else c for c in bound.conditions)
+    bound = replace(bound, conditions=tuple(conditions))
+    with np.errstate(divide="ignore"):
+        bits = float(-np.log2(p).sum())
+    passes = None if at_most is None else bool(bound.bound <= at_most)
+    return StreamGuarantee(model, bound, bits, size, passes)
+
+
+@refuse_unreadable
+def stream_json(several: Sequence[StreamGuarantee], at_most: float | None) -> dict[str, Any]:
+    """Guarantees on one text as a JSON document, which `stream_schema` describes.
+
+    Args:
+        several: guarantees of models, which hold together.
+        at_most: bits per token that were asked for, or None.
+
+    Examples:
+        >>> import numpy as np
+        >>> found = stream_guarantee("mine", np.full(10_000, 0.5), 512, 40_000, 0.05)
+        >>> stream_json([found], None)["models"][0]["tokens"]
+        10000
+    """
+    return {
+        "schema": SCHEMA_VERSION,
+        "delta": math.fsum(each.bound.delta for each in several),
+        "at_most": at_most,
+        "passes": _passes(several),
+        "models": [
+            {
+                "model": each.model,
+                "tokens": each.bound.n,
+                "bytes": each.bytes,
+                "bits_per_token": each.bound.bound,
+                "bits_per_byte": each.bits_per_byte,
+                "measured_per_token": _finite(each.bits / each.bound.n),
+                "measured_per_byte": _finite(each.measured_per_byte),
+                "uniform": each.bound.trivial,
+                "share": each.bound.delta,
+                "passes": each.passes,
+                "assumed": [c.text for c in each.bound.conditions if not c.checked],
+                "checked": [c.text for c in each.bound.conditions if c.checked],
+            }
+            for each in several
+        ],
+        "sentences": stream_sentences(several),
+    }
+
+
+@cache
+def stream_schema() -> dict[str, Any]:
+    """The JSON schema of `stream_json`.
+
+    Examples:
+        >>> stream_schema()["properties"]["schema"]
+        {'const': 1}
+    """
+    file = resources.files("attlas.certificates") / "stream.schema.json"
+    return json.loads(file.read_text(encoding="utf-8"))
+
+
+@refuse_unreadable
+def stream_rows(
+    several: Sequence[StreamGuarantee],
+) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+    """Headings and cells of the table of guarantees on a text.
+
+    Examples:
+        >>> import numpy as np
+        >>> found = stream_guarantee("mine", np.full(10_000, 0.5), 512, 40_000, 0.05)
+        >>> stream_rows([found])[1]
+        [('mine', '1.031', '1.000', '9.000', '0.258', '0.250', '10,000')]
+    """
+    headings = (
+        "model", "bits per token at most", "measured", "uniform", "bits per byte at most",
+        "measured", "tokens",
+    )  # fmt: skip
+    rows = [
+        (
+            each.model,
+            _up(each.bound.bound),
+            f"{each.bits / each.bound.n:.3f}",
+            f"{each.bound.trivial:.3f}",
+            _up(each.bits_per_byte),
+            f"{each.measured_per_byte:.3f}",
+            f"{each.bound.n:,}",
+        )
+        for each in several
+    ]
+    return headings, rows
+
+
+@refuse_unreadable
+def stream_sentences(several: Sequence[StreamGuarantee]) -> list[str]:
+    """What is guaranteed, and what it rests on.
+
+    Examples:
+        >>> import numpy as np
+        >>> found = stream_guarantee("mine", np.full(10_000, 0.5), 512, 40_000, 0.05)
+        >>> stream_sentences([found])[1]
+        'Measured with the prediction as it is: 1.000 bits per token, 0.250 per byte.'
+    """
+    lines = []
+    for each in several:
+        lines += [
+            f"With probability {level(1 - each.bound.delta)}, '{each.model}' needs on average over "
+            f"the {each.bound.n:,} tokens of this text at most {_up(each.bound.bound)} expected "
+            f"bits per token, given the tokens before, which are {_up(each.bits_per_byte)} per "
+            "byte.",
+            f"Measured with the prediction as it is: {each.bits / each.bound.n:.3f} bits per "
+            f"token, {each.measured_per_byte:.3f} per byte.",
+        ]
+    assumed = {c.text: None for each in several for c in each.bound.conditions if not c.checked}
+    return [
+        *lines,
+        "The bound is that of the prediction mixed with the uniform law, whose share was chosen "
+        "and is paid for. Tokenisers differ: compare models by bits per byte.",
+        f"Assumed, and not checked: {'; '.join(assumed)}.",
+    ]
+
+
+def _passes(several: Sequence[StreamGuarantee]) -> bool | None:
+    found = [each.passes for each in several if each.passes is not None]
+    return any(found) if found else None
+
+
+def _up(number: float) -> str:
+    """Three digits behind the point, rounded up."""
+    return f"{math.ceil(number * 1000 - 1e-9) / 1000:.3f}"
+
+
+def _finite(number: float) -> float | None:
+    return number if math.isfinite(number) else None
