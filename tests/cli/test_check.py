@@ -12,10 +12,11 @@ from attlas._jax.processes import checker_variables
 from attlas.claims.verdict import CheckReport, ControlReport, Outcome, Verdict
 from attlas.cli.main import main
 from attlas.experiments.environment import environment
-from attlas.experiments.schema import violations
+from attlas.experiments.schema import violations, violations_of
 from attlas.experiments.store import Store
 from attlas.experiments.verdicts import read_reports
-from attlas.experiments.witness import write_witness
+from attlas.experiments.witness import read_witness, write_witness
+from attlas.server.schemas import output_schemas
 
 LEMMA = "julistiono2024optimizing/lemma-12"
 
@@ -144,6 +145,41 @@ def test_challenge_stores_a_witness_that_replays(attlas, tmp_path):
     tightness = [line.split()[1] for line in (out + again).splitlines() if "tightness" in line]
     assert len(tightness) == 2
     assert tightness[0] == tightness[1]
+
+
+TOTAL = '''
+import jax.numpy as jnp
+import attlas as at
+
+
+def eight(rng, count):
+    return {"x": rng.uniform(-3, 3, size=(count, 8)), "y": rng.normal(size=(count, 16))}
+
+
+@at.inequality(sample=eight, controls=[at.Control("half", factor=0.5)])
+def total(x, y, *, factor=1.0):
+    r"""$$\\sum_i x_i \\le 2$$"""
+    return jnp.sum(x) + 0 * y[0], factor * 2.0
+'''
+
+
+def test_challenge_shows_a_simple_instance_and_stores_it(attlas, tmp_path):
+    (tmp_path / "own.py").write_text(TOTAL)
+    file, results = tmp_path / "found.json", tmp_path / "results"
+    asked = ("challenge", tmp_path / "own.py", "--seconds", "0", "--json", file)
+    code, out, _ = attlas("--results", results, *asked)
+    assert code == 1
+    assert "shrunk      x = 3 e_{1}" in out
+    document = json.loads(file.read_text())
+    assert list(violations_of(document, output_schemas()["challenge"])) == []
+    assert document["shrunk"]["python"] in out
+    (stored,) = (results / "witnesses").rglob("*.json")
+    assert read_witness(stored).arrays["x"].tolist() == [3.0] + [0.0] * 7
+    code, again, _ = attlas("challenge", tmp_path / "own.py", "--replay", stored)
+    assert code == 1
+    assert "instance    x = 3 e_{1}" in again
+    code, out, err = attlas("challenge", LEMMA, "--replay", stored, "--json", file)
+    assert (code, out, err.count("\n")) == (2, "", 1)
 
 
 def test_equal_evaluations_agree_and_a_better_witness_stays(attlas, tmp_path):

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 from arrays_of import arrays_of
 
+from attlas.claims.shrunk_witness import ShrunkWitness
 from attlas.claims.verdict import ChallengeReport, CheckReport, ControlReport, Outcome, Verdict
 from attlas.core.errors import UserError
 from attlas.experiments import pair
@@ -137,6 +138,26 @@ def test_what_is_replaced_is_verified_once(tmp_path, report, has_challenge, monk
     later = replace(report, seconds=9.0)
     path = write_report(store, later if has_challenge else replace(later, challenge=None))
     assert verified == [path]
+
+
+SMALL = ShrunkWitness("own.py:triangle", WITNESS, ("x",), "3.0", "2.0", "in 60 digits", 40)
+
+
+def test_a_shrunk_witness_comes_back_and_stays_with_its_challenge(tmp_path, report):
+    store = Store(tmp_path)
+    broken = replace(report, challenge=replace(report.challenge, violated=True), shrunk=SMALL)
+    path = write_report(store, broken)
+    assert violations(json.loads(path.read_bytes()), "verdict") == ()
+    write_report(store, replace(report, challenge=None))
+    ((found, _),) = read_reports(store)
+    assert found.shrunk is not None
+    assert found.shrunk.document() == SMALL.document()
+    np.testing.assert_equal(dict(found.shrunk.arrays), WITNESS)
+    # One of a verdict that is replaced goes with it.
+    write_report(store, replace(report, shrunk=SMALL))
+    write_report(store, replace(report, challenge=None))
+    ((found, _),) = read_reports(store)
+    assert found.shrunk is None
 
 
 def test_a_report_of_earlier_rules_is_named_and_left_out(tmp_path, report):

@@ -6,6 +6,7 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
+from attlas.claims.shrunk_witness import ShrunkWitness
 from attlas.claims.verdict import (
     ChallengeReport,
     CheckReport,
@@ -25,6 +26,7 @@ BIBLIOGRAPHY = parse_references(
     "  year = {2026},\n}\n"
 )
 WITNESS = {"x": np.array([1.5, -2.5])}
+SHRUNK = ShrunkWitness("a/b", {"x": np.array([3.0, 0.0])}, (), "3.0", "2.0", "in 60 digits", 40)
 
 
 @pytest.fixture
@@ -34,7 +36,9 @@ def page(store, claims, errata, experiments):
     control = ControlReport("sides exchanged", Outcome.VIOLATED, Verdict(Outcome.VIOLATED, "said"))
     held = Verdict(Outcome.SUPPORTED, "held", 0.5, 0.5, 64, 64)
     challenge = ChallengeReport(1.25, True, 8, 50, broken)
-    report = CheckReport(claims[0].name, held, (control,), Outcome.SUPPORTED, challenge)
+    report = CheckReport(
+        claims[0].name, held, (control,), Outcome.SUPPORTED, challenge, shrunk=SHRUNK
+    )
     write_report(store, report, claims[0])
     atlas = gather(Store(store.root), claims, errata, experiments, excerpt=True)
     return paper_page(atlas, "On <b> and $p$", BIBLIOGRAPHY)
@@ -52,6 +56,10 @@ def test_a_claim_that_an_attack_broke_is_not_called_supported(page):
     assert "✓" not in card.split("<details>")[0]
     assert "Counterexample of the attack" in card
     assert '<td class="num">1.5</td>' in card
+    # The simpler instance came through the store, as a formula and as a line that evaluates it.
+    assert "Counterexample, made simpler" in card
+    assert "left 3.0, right 2.0; in 60 digits" in card
+    assert "attlas.replay(&#34;a/b&#34;, {&#34;x&#34;: [3.0, 0.0]})" in card
 
 
 def test_the_page_is_well_formed_escaped_and_loads_nothing(page):

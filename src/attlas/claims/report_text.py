@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from markupsafe import Markup
 
 from attlas.claims.claim import Claim, provenance_text
+from attlas.claims.shrunk_witness import ShrunkWitness
 from attlas.claims.strength import outcome_words, strength_sentences
 from attlas.claims.verdict import CheckReport, Verdict
 from attlas.core.errors import refuse_misfits
@@ -85,7 +86,31 @@ def report_html(report: CheckReport) -> Markup:
     blocks.append(table(heads, rows, f"{report.claim}: {applicable}"))
     blocks += [Markup("<p>{}</p>").format(prose(text)) for text in strength_sentences(report)]
     blocks += [Markup("<p>unexpected: {}</p>").format(prose(text)) for text in report.defects]
+    if report.shrunk is not None:
+        blocks.append(shrunk_html(report.shrunk))
     return Markup("").join(blocks)
+
+
+@refuse_misfits
+def shrunk_html(shrunk: ShrunkWitness) -> Markup:
+    """A shrunk witness as a formula, with both sides and the line of Python that evaluates it.
+
+    Examples:
+        >>> import numpy as np
+        >>> sides = ("3.0", "2.0", "confirmed in 60 digits")
+        >>> shown = shrunk_html(ShrunkWitness("a/b", {"x": np.array([3.0, 0.0])}, (), *sides, 40))
+        >>> "<code>attlas.replay(&#34;a/b&#34;, {&#34;x&#34;: [3.0, 0.0]})</code>" in shown
+        True
+    """
+    parts = [
+        typeset(shrunk.latex()),
+        Markup("<p>left {}, right {}; {}</p>").format(
+            shrunk.left, shrunk.right, prose(shrunk.reason)
+        ),
+    ]
+    if python := shrunk.python():
+        parts.append(Markup("<p><code>{}</code></p>").format(python))
+    return Markup("").join(parts)
 
 
 @refuse_misfits

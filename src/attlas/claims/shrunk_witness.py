@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from attlas.core.errors import refuse_misfits
+
 LONGEST = 600
 """Characters up to which the line of Python is written."""
 
@@ -49,15 +51,11 @@ class ShrunkWitness:
 
     def latex(self) -> str:
         """The arrays in one line of LaTeX; large ones by their size and largest entry."""
-        items = sorted(self.arrays.items())
-        return r",\; ".join(f"{_symbol(name)} = {_latex(np.asarray(v))}" for name, v in items)
+        return witness_latex(self.arrays)
 
     def python(self) -> str:
         """A call that evaluates the instance again; empty where it would be too long."""
-        items = sorted(self.arrays.items())
-        text = ", ".join(f'"{name}": {_python(np.asarray(value))}' for name, value in items)
-        line = f'attlas.replay("{self.claim}", {{{text}}})'
-        return line if len(line) <= LONGEST else ""
+        return witness_python(self.claim, self.arrays)
 
     def lines(self) -> list[str]:
         """The instance, its sides and how to evaluate it again, for a terminal."""
@@ -72,6 +70,7 @@ class ShrunkWitness:
     def document(self) -> dict[str, object]:
         """The witness as plain JSON."""
         return {
+            "claim": self.claim,
             "latex": self.latex(),
             "python": self.python(),
             "left": self.left,
@@ -80,6 +79,37 @@ class ShrunkWitness:
             "as_drawn": list(self.as_drawn),
             "evaluations": self.evaluations,
         }
+
+
+@refuse_misfits
+def witness_latex(arrays: Mapping[str, np.ndarray]) -> str:
+    r"""An instance in one line of LaTeX; large arrays by their size.
+
+    Examples:
+        >>> print(witness_latex({"p": np.array(0.25), "x": np.array([0.0, 2.0])}))
+        p = 0.25,\; x = 2 e_{2} \in \mathbb{R}^{2}
+    """
+    items = sorted(arrays.items())
+    return r",\; ".join(f"{_symbol(name)} = {_latex(np.asarray(v))}" for name, v in items)
+
+
+@refuse_misfits
+def witness_python(claim: str, arrays: Mapping[str, np.ndarray]) -> str:
+    """A call that evaluates a claim on an instance; empty where it is longer than `LONGEST`.
+
+    Args:
+        claim: its name, or the place of a claim of a user's file.
+
+    Examples:
+        >>> witness_python("mine/total", {"x": np.array([3.0, 0.0])})
+        'attlas.replay("mine/total", {"x": [3.0, 0.0]})'
+        >>> witness_python("mine/total", {"x": np.arange(1000.0)})
+        ''
+    """
+    items = sorted(arrays.items())
+    text = ", ".join(f'"{name}": {_python(np.asarray(value))}' for name, value in items)
+    line = f'attlas.replay("{claim}", {{{text}}})'
+    return line if len(line) <= LONGEST else ""
 
 
 def _symbol(name: str) -> str:

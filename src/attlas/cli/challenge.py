@@ -1,5 +1,6 @@
 """`attlas challenge`: search for a counterexample, or evaluate a stored one again."""
 
+import json
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -38,6 +39,10 @@ def challenge(
     replay: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Re-evaluate a stored instance.")
     ] = None,
+    json_file: Annotated[
+        Path | None,
+        typer.Option("--json", metavar="FILE", help="Write what was found as JSON too."),
+    ] = None,
 ) -> None:
     """Search for a counterexample; exit 1 if a claim that should hold has one."""
     require_machine()  # before JAX is imported
@@ -45,22 +50,40 @@ def challenge(
 
     # Before JAX is imported: most of a search's time is compilation.
     os.environ.update(checker_variables(1))
+    if json_file is not None:
+        _probe(json_file, replay)
     if replay is not None:
         claim, verdict = _replay(name, replay)
     else:
         budget = {"evaluations": evaluations, "seconds": seconds, "effort": effort}
-        claim, verdict = _search(context, name, {**budget, "method": method, "seed": seed})
+        options = {**budget, "method": method, "seed": seed}
+        claim, verdict = _search(context, name, options, json_file)
     if verdict.outcome == "VIOLATED" and claim.expect.outcome == "SUPPORTED":
         raise typer.Exit(EXIT_BROKEN)
 
 
-def _search(context: typer.Context, name: str | None, options: dict) -> "tuple[Claim, Verdict]":
+def _probe(json_file: Path, replay: Path | None) -> None:
+    """Refuse `--json` before anything is computed, where it cannot be written or has no search."""
+    from attlas.core.errors import UserError
+    from attlas.experiments.text_file import probe_text_file
+
+    if replay is not None:
+        raise UserError("--json writes what a search finds: leave out --replay, or --json")
+    probe_text_file(json_file, "--json")
+
+
+def _search(
+    context: typer.Context, name: str | None, options: dict, json_file: Path | None
+) -> "tuple[Claim, Verdict]":
     from attlas.core.errors import UserError
     from attlas.display.terminal import number, plain, show_fact
+    from attlas.experiments.challenge_document import challenge_document
     from attlas.experiments.store import WITNESSES, Store
+    from attlas.experiments.text_file import write_text_file
     from attlas.experiments.witness import keep_witness, witness_file
     from attlas.verify.challenge import challenge as search
     from attlas.verify.registry import one_claim
+    from attlas.verify.shrink.shrinking import shrunk_of
 
     if name is None:
         raise UserError("challenge needs a CLAIM, or --replay FILE: see `attlas list claims`")
@@ -85,6 +108,15 @@ def _search(context: typer.Context, name: str | None, options: dict) -> "tuple[C
     _show(claim, report.verdict)
     if report.certified:
         show_fact("proof", report.certified)
+    shrunk = shrunk_of(claim, report)
+    if shrunk is not None:
+        # The simpler instance is stored, for later checks and for whoever replays the file.
+        keep_witness(store, claim.name, report, shrunk)
+        for line in shrunk.lines():
+            show_fact(line[:11].rstrip(), line[11:])
+    if json_file is not None:
+        document = challenge_document(claim, report, options["seed"], shrunk)
+        write_text_file(json_file, json.dumps(document, indent=1) + "\n", "--json")
     path = witness_file(store, claim.name)
     if path.is_file():
         show_fact("witness", str(path))
@@ -110,6 +142,7 @@ def _stored_best(claim: "Claim", store: "Store") -> "Verdict | None":
 
 
 def _replay(name: str | None, file: Path) -> "tuple[Claim, Verdict]":
+    from attlas.claims.shrunk_witness import witness_latex
     from attlas.core.errors import UserError
     from attlas.display.terminal import plain, show_fact
     from attlas.experiments.witness import read_witness
@@ -129,6 +162,8 @@ def _replay(name: str | None, file: Path) -> "tuple[Claim, Verdict]":
         ) from error
     show_fact("claim", f"{claim.name} ({plain(claim.locator)})")
     _show(claim, verdict)
+    if verdict.outcome == "VIOLATED":
+        show_fact("instance", witness_latex(stored.arrays))
     return claim, verdict
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -26,7 +26,12 @@ from attlas.experiments.pair import only_writer, read_or_set_aside, read_pair, w
 from attlas.experiments.store import Store, claim_place
 from attlas.projects.loading import source_digest
 
+if TYPE_CHECKING:  # few reports have one
+    from attlas.claims.shrunk_witness import ShrunkWitness
+
 FOLDER = "verdicts"
+SHRUNK = "shrunk"
+"""Where the arrays of a shrunk witness are, as those of a verdict are under its place."""
 
 
 @refuse_misfits
@@ -122,7 +127,9 @@ def write_report(
                 and stored[0].challenge is not None
                 and stored[0].source == metadata.get("source", {}).get("sha256", "")
             ):
-                report = replace(report, challenge=stored[0].challenge)
+                found = stored[0].challenge
+                shrunk = report.shrunk or (stored[0].shrunk if found.violated else None)
+                report = replace(report, challenge=found, shrunk=shrunk)
                 metadata["challenged"] = stored[1]["challenged"]
         document = {"kind": "verdict", "report": report_document(report), "metadata": metadata}
         arrays = {
@@ -130,6 +137,9 @@ def write_report(
             for place, verdict in _verdicts(report).items()
             for name, value in (verdict.witness or {}).items()
         }
+        if report.shrunk is not None:
+            small = report.shrunk.arrays.items()
+            arrays |= {f"{SHRUNK}.{name}": np.asarray(value) for name, value in small}
         # What was read above is not read again: nobody else writes here meanwhile.
         read_old = (lambda: None) if is_read else None
         return write_pair(folder, stem, document, arrays, store.note, read_old=read_old)
@@ -256,12 +266,29 @@ def number_text(value: float | None) -> float | str | None:
     return plain if math.isfinite(plain) else str(plain)
 
 
+def _arrays_at(arrays: Mapping[str, np.ndarray], place: str) -> dict[str, np.ndarray]:
+    """The arrays of one place of a report, by their own names."""
+    split = ((*name.partition("."), array) for name, array in arrays.items())
+    return {name: array for at, _, name, array in split if at == place}
+
+
+def _shrunk(
+    arrays: Mapping[str, np.ndarray], claim: str, stored: Mapping[str, Any] | None
+) -> "ShrunkWitness | None":
+    """The simpler instance of a stored report; None where its arrays are not there."""
+    small = _arrays_at(arrays, SHRUNK)
+    if not stored or not small:
+        return None
+    from attlas.claims.shrunk_witness import ShrunkWitness
+
+    sides = (stored["left"], stored["right"], stored["reason"])
+    return ShrunkWitness(
+        stored.get("claim", claim), small, tuple(stored["as_drawn"]), *sides, stored["evaluations"]
+    )
+
+
 def _verdict(arrays: Mapping[str, np.ndarray], place: str, fields: Mapping[str, Any]) -> Verdict:
-    witness = {
-        name.partition(".")[2]: array
-        for name, array in arrays.items()
-        if name.partition(".")[0] == place
-    }
+    witness = _arrays_at(arrays, place)
     # Earlier versions did not write this field, and few verdicts have one.
     if confirmed := fields.get("confirmed"):
         from attlas.claims.verdict import Confirmation
@@ -374,5 +401,6 @@ def _report_of(
         far=tuple(stored.get("far", ())),
         near=tuple(stored.get("near", ())),
         provenance=Provenance(stored["provenance"]) if stored.get("provenance") else None,
+        shrunk=_shrunk(arrays, stored["claim"], stored.get("shrunk")),
     )
     return report, dict(document["metadata"])

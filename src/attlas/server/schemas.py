@@ -125,6 +125,7 @@ def output_schemas() -> dict[str, dict[str, Any]]:
             "seed": count,
             "verdict": verdict,
             "witness": witness,
+            "shrunk": {"anyOf": [{"$ref": "#/$defs/shrunk"}, {"type": "null"}]},
         },
         "replay": {"claim": text, "verdict": verdict},
         "power": {

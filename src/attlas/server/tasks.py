@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from attlas.claims.claim import Claim
-from attlas.claims.verdict import Witness
 from attlas.core.errors import UserError
+from attlas.experiments.challenge_document import challenge_document
 from attlas.experiments.store import Store
 from attlas.experiments.verdicts import (
     FOLDER,
@@ -22,9 +22,6 @@ from attlas.experiments.verdicts import (
     write_report,
 )
 from attlas.verify.registry import find_claims, one_claim
-
-LARGEST_WITNESS = 10_000
-"""Numbers of a witness that are written out."""
 
 
 def check(arguments: Mapping[str, Any], results: Path) -> dict[str, Any]:
@@ -51,6 +48,7 @@ def challenge(arguments: Mapping[str, Any], results: Path) -> dict[str, Any]:
     """Search for a counterexample of one claim."""
     del results
     from attlas.verify.challenge import challenge as search
+    from attlas.verify.shrink.shrinking import shrunk_of
 
     claim, seed = _claim(arguments), arguments.get("seed", 0)
     seconds = arguments.get("seconds")
@@ -64,18 +62,7 @@ def challenge(arguments: Mapping[str, Any], results: Path) -> dict[str, Any]:
         evaluations=evaluations,
         seed=seed,
     )
-    return {
-        "claim": claim.name,
-        "expect": str(claim.expect.outcome),
-        "violated": report.violated,
-        "ratio": number_text(report.ratio),
-        "method": report.method,
-        "evaluations": report.evaluations,
-        "seed": seed,
-        "certified": report.certified,
-        "verdict": verdict_document(report.verdict),
-        "witness": _written(report.verdict.witness),
-    }
+    return challenge_document(claim, report, seed, shrunk_of(claim, report))
 
 
 def replay(arguments: Mapping[str, Any], results: Path) -> dict[str, Any]:
@@ -166,22 +153,6 @@ def _claim(arguments: Mapping[str, Any]) -> Claim:
         listed = ", ".join(claim.name for claim in claims)
         raise UserError(f"the source has {len(claims)} claims ({listed}): name one as claim")
     return claims[0]
-
-
-def _written(witness: Witness | None) -> dict[str, Any] | None:
-    """A witness as lists of numbers; None where there is none, or it is too large to be written."""
-    if witness is None or sum(np.size(v) for v in witness.values()) > LARGEST_WITNESS:
-        return None
-    return {name: _lists(np.asarray(value)) for name, value in witness.items()}
-
-
-def _lists(value: Any) -> Any:
-    """An array as nested lists of numbers; infinity and NaN as text."""
-    if isinstance(value, np.ndarray):
-        return _lists(value.tolist())
-    if isinstance(value, list):
-        return [_lists(part) for part in value]
-    return number_text(value) if isinstance(value, float) else value
 
 
 def _read(claim: Claim, witness: Mapping[str, Any]) -> dict[str, np.ndarray]:

@@ -10,6 +10,8 @@ from importlib import resources
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
+from attlas.claims.report_text import shrunk_html
+from attlas.claims.shrunk_witness import witness_python
 from attlas.claims.strength import strength_sentences
 from attlas.claims.verdict import Outcome, Strength, strengths
 from attlas.core.errors import refuse_unreadable
@@ -133,6 +135,8 @@ def environment_of_templates() -> Environment:
         "typeset": typeset,
         "prose": prose,
         "witness": witness_html,
+        "shrunk": shrunk_html,
+        "replay_line": lambda witness, claim: witness_python(claim, witness),
         "strength": strength_sentences,
         "strengths": strengths,
         "loose": loose_claims,

@@ -22,7 +22,7 @@ from attlas.claims.claim import Claim
 from attlas.claims.kinds.inequality import Entrywise
 from attlas.claims.shrunk_witness import ShrunkWitness
 from attlas.claims.sides import Program, flat
-from attlas.claims.verdict import Confirmation, Witness
+from attlas.claims.verdict import ChallengeReport, Confirmation, Witness
 from attlas.verify.digits.confirm import confirmed
 from attlas.verify.evidence import compile_program, gather
 from attlas.verify.shrink.simpler import PASSES, Change
@@ -93,6 +93,24 @@ def shrunk(
     spent = evaluations - budget.evaluations
     sides = (confirmation.left, confirmation.right, confirmation.reason)
     return ShrunkWitness(_found_by(claim), search.arrays, tuple(sorted(kept)), *sides, spent)
+
+
+def shrunk_of(claim: Claim, report: ChallengeReport) -> ShrunkWitness | None:
+    """A simpler instance than the one by which a search violated a claim.
+
+    Returns:
+        None where the search violated nothing, or none is confirmed in digits.
+
+    Examples:
+        >>> from attlas.claims.verdict import Outcome, Verdict
+        >>> from attlas.verify.registry import one_claim
+        >>> held = ChallengeReport(0.5, False, 64, 10, Verdict(Outcome.SUPPORTED, "held"))
+        >>> shrunk_of(one_claim("julistiono2024optimizing/lemma-12"), held) is None
+        True
+    """
+    if not report.violated or not report.verdict.witness:
+        return None
+    return shrunk(claim, report.verdict.witness, seed=report.verdict.seed)
 
 
 def _found_by(claim: Claim) -> str:
