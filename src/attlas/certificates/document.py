@@ -250,8 +250,8 @@ def _of_measures(result: Certification) -> list[str]:
     ]
     noises = {e.model: e.limit.noise for e in result.measures if e.limit.noise and not e.group}
     lines += [
-        f"The calibration error that is measured is too large on average: that of '{model}' would "
-        f"be about {percent(noise)} if its probabilities were right."
+        f"A calibration error is measured too large on average: with right probabilities '{model}' "
+        f"would still measure about {percent(noise)}."
         for model, noise in noises.items()
     ]
     return lines

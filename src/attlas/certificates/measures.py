@@ -131,20 +131,16 @@ def measures_of(
         >>> [measure.name for measure in measures_of(table, columns, np.array([0.0, 1]), "a.csv")]
         ["F1 of 'spam'", 'Brier score', 'calibration error']
     """
-    scores: list[Measure] = []
-    if columns.f_score:
-        labels, answers = (
-            np.array(texts, dtype=object) for texts in answers_of(table, columns, place)
-        )
-        scores += [_f_score(label, labels, answers, place) for label in columns.f_score]
+    of_score = columns.probability is not None and columns.probability == columns.score
+    labels, answers = np.empty(0), np.empty(0)
+    if columns.f_score or of_score:
+        texts = answers_of(table, columns, place)
+        labels, answers = (np.array(each, dtype=object) for each in texts)
+    scores = tuple(_f_score(label, labels, answers, place) for label in columns.f_score)
     if columns.probability is None:
-        return tuple(scores)
+        return scores
     probabilities = numbers_of(table, columns.probability, place)
-    if columns.probability == columns.score:
-        labels, _ = answers_of(table, columns, place)
-        events = np.array([float(label) for label in labels])
-    else:
-        events = 1 - losses
+    events = labels.astype(float) if of_score else 1 - losses
     if not np.isin(events, (0.0, 1.0)).all():
         raise UserError(
             f"{place}: '{columns.probability}' is a probability of being right, and losses "
