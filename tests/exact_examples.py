@@ -226,7 +226,15 @@ OF_CLAIMS: dict[str, Callable[[], list[str]]] = {
     DEORA + "section-7-margin": lambda: [f"leaves {_left_for_noise():.1f} for the noise"],
     DEORA + "theorem-1-distance": lambda: [f"{_path_over_start():.3f} in place of 3"],
     GU + "exponential-distance": _turned,
-    GU + "lemma-b-1-part-1-printed": lambda: [f"$e^{{{_units_beyond():.0f}}}$ and more exceed"],
+    GU + "b-of-the-width": lambda: [f"$10^{{{18 * 35 / math.log(10) - 0.5:.0f}}}$, whatever"],
+    GU + "lemma-b-1-part-1-printed": lambda: [
+        f"$e^{{{_units_beyond():.0f}}}$ and more exceed",
+        f"< {_power(math.exp((35 / 10) ** 2), 0, '{}')}$",
+    ],
+    GU + "theorem-4-2-width": lambda: [
+        f"width is $10^{{{_width(4, 2):.2f}}}$",
+        f"alone is ${_power(math.exp(18), 1, '{}')}$",
+    ],
     GU + "theorem-4-2-printed": lambda: [f"above $10^{{{_width(4, 2):.1f}}}$"],
     GU + "theorem-6-6": lambda: [f"above $10^{{{_width(5, 3):.0f}}}$"],
     GU + "smallest-eigenvalue": lambda: _eigenvalues(),

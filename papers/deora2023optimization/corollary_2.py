@@ -142,7 +142,7 @@ def corollary_2_gap(**run):
     Exact expectation over training sets of a distribution whose three values are separable. It
     decides nothing here, and what loses is $\eta \le 1 / \beta_2$: the gap over its bound grows
     like $\eta^2$, and on the samples of the control a stable step is 830 times longer than the
-    certified one, which is a factor of $7 \cdot 10^5$.
+    certified one.
     """
     return _gap(run)
 

@@ -147,8 +147,7 @@ def lemma_10(*, factor=_RADIUS["printed"], faster=1.0, **run):
     \|\theta_k - \theta\| \le 3 \|\theta - \theta_0\|,\quad k \le K$$
 
     Of Theorem 1's conditions on the step only these two are used. Nearest to the bound are targets
-    uphill of the start, as for gradient flow on one logistic loss; runs of 8 to 64 steps at up to
-    $10^{11}$ heads.
+    uphill of the start, as for gradient flow on one logistic loss; runs of 8 to 64 steps.
     """
     D = jnp.sqrt(pair_distance(run)[2])
     return _path(run, faster * run["eta"])["from_target"], factor * D

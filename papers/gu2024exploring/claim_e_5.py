@@ -53,9 +53,8 @@ def claim_e_5(W, a, X, Y, V, *, radius=None, fixed=None):
     \|H(\tau)-H^*\|_F \le \frac{\lambda}{2},\quad \lambda_{\min}(H(\tau)) \ge
     \frac{\lambda}{2}$$
 
-    The radius is $10^{-6}$ and much less: the kernel moves by less than $10^{-4} \lambda$ within
-    it. The second part has the ratio 1/2 because nothing moves. Without $e^{10B}$ a radius four
-    times as large is too large for the first part.
+    Within so small a radius the kernel hardly moves, so that the second part has the ratio 1/2.
+    Without $e^{10B}$ a radius four times as large is too large for the first part.
     """
     start, lam = _least(W, a, X)
     n, k = Y.shape

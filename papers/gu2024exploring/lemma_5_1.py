@@ -107,7 +107,7 @@ def lemma_5_1_entrywise(W, W_tilde, a, X, R, *, reach=1.0):
 
     Nearest to the bound is $B = 1$, where $e^{10 B} = 22026$ and 14 of 256 units have the inner
     product 1, the others $-1$: 1.5 in place of the constant 10 is too small there, and no instance
-    tests what lies between. At the $B = 22$ of Definition 4.1 ($n = 5$, $d = 3$) it is $10^{95}$,
+    tests what lies between. At the $B = 22$ of Definition 4.1 ($n = 5$, $d = 3$) it is $e^{220}$,
     while the change is at most about $4 R$ times the kernel's own entry (lemma-5-1-sharp).
     """
     change, rounding, bound = _printed(W, W_tilde, a, X, R, Activation.SOFTMAX, reach)

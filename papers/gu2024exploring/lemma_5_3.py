@@ -71,7 +71,7 @@ def lemma_5_3_weights(movement, Y, m, lam, B, *, sign=1.0, factor=1.0):
     r"""$$\|w_r(\tau)-w_r(0)\| \le D = \frac{8 e^{3B} \sqrt{nd}}{m\lambda}\|F(0)-Y\|_F$$
 
     The form of $D$ is from memory. Steps of 0.3 to 0.9 of $1 / (m \lambda_{\max}(H^*))$, 240 of
-    them; for $D$ to be below the radius of claim-e-5 the targets would have to be below $10^{-7}$.
+    them; $D$ is not below the radius of claim-e-5, which would need far smaller targets.
     """
     n, k = Y.shape
     # Nothing has moved at the first record.
@@ -115,7 +115,7 @@ def lemma_5_3_loss(W, a, X, Y, lam, *, target=1.0):
     \eta = \frac{0.1\,\lambda}{m n^2 d^2 e^{16B}}$$
 
     One reconstructed step at points of real trainings of width 256; the change of the outputs is
-    computed without cancellation, since the rate is $10^{-10}$ and less. The ratio is 1/4 where
+    computed without cancellation, since the rate is small. The ratio is 1/4 where
     $u$ is the slowest direction: the true rate is $2 m \eta \lambda$.
     """
     n, k = Y.shape
@@ -143,8 +143,8 @@ def lemma_5_3_loss_sharp(W, a, X, Y, eta, lam, least, most, *, long=False, facto
     $u$ by $1 - m\eta\lambda_{\min}$ at least; by the second condition
     $\rho \le 0.118\, m\eta\lambda$. With $\lambda_{\min}(H(\tau)) \ge \lambda/2$ the square is at
     most $1 - m\eta\lambda/2$, the rate of the paper, so that the four parts of Lemma E.1 are not
-    needed: the step is $10^{10}$ times and more the reconstructed one, and limited by the largest
-    eigenvalue alone once $m$ is large.
+    needed: the step is limited by the largest eigenvalue alone once $m$ is large, not by $e^{-16B}$
+    as the reconstructed one.
     """
     step, m = take(W, a, X, Y, eta=eta), W.shape[1]
     bend = step.c**3 * step.share**2 * step.size**1.5 * norm(step.u)

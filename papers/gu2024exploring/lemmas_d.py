@@ -90,7 +90,7 @@ def lemma_d_2(largest_step, Y, m, lam, B, eta, *, decay=13.0, whole=True):
     \eta \|\Delta w_r(\tau)\|_2 \le \frac{0.1\,\lambda}{m n d} e^{-13B} \le 0.01$$
 
     The text of the lemma was not readable; this is what the induction needs. At the reconstructed
-    step the weights of a unit move by less than $10^{-9}$ per step, far below 0.01. The first bound
+    step the weights of a unit move far less than 0.01 per step. The first bound
     is far from what is reached, by about $e^{16B}$.
     """
     n, k = Y.shape

@@ -153,7 +153,7 @@ def lemma_e_3(W, a, X, Y, eta, lam, *, j=0, constant=0.1):
 
     Points of real trainings of width 256 with steps near $1 / (m \lambda_{\max})$, far above the
     reconstructed step; nearest to the bound are points where $\lambda$ is replaced by the least
-    that the width allows. The reconstructed width is above $10^{20}$.
+    that the width allows.
     """
     step = take(W, a, X, Y, eta=eta)
     C, rounding = _part(step, j)

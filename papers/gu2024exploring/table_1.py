@@ -68,8 +68,7 @@ def table_1(square, Y, lam, eta, scale, steps, *, times=1.0):
 
     Width 256, $\epsilon = .001$, the same data and first layers, the step of each in units of $1 /
     \lambda_{\max}$ of its own kernel ($m H$ for softmax). $\lambda_{\max} / \lambda$ sets the
-    steps. The reconstructed width, with $o(1) = 18 B / \log n$ as in the proof, is above $10^9$ for
-    softmax and exponential, and $10^2$ to $10^4$ for ReLU.
+    steps.
     """
     start, n = square[:, 0], Y.shape[0]
     above = square > _EPSILON * start[:, None]

@@ -257,8 +257,7 @@ def theorem_4_2_printed(square, Y, m, eta, lam, steps, share, *, faster=1.0):
     r"""$$m \ge \lambda^{-2} n^2 d^2 e^{18B} \log^2(nd/\delta) \;\Rightarrow\;
     \|F(\tau)-Y\|_F^2 \le \Big(1-\frac{m\eta\lambda}{2}\Big)^{\tau} \|F(0)-Y\|_F^2$$
 
-    $C = 1$ and $\sigma = .3$ to 1; with the paper's $C > 10$ and $\sigma = 1$ the width is above
-    $10^{150}$.
+    $C = 1$ and $\sigma = .3$ to 1, where the paper has $C > 10$.
     """
     return _loss(square, Y, m, eta, lam, steps, share, faster)
 
@@ -284,8 +283,7 @@ def theorem_4_2_width(Y, lam, sigma, *, power=10.9):
     \log^2\frac{nd}{\delta}\Big),\quad n = 4,\; d = 2,\; C = 1,\; \delta = \frac{1}{10}$$
 
     $\lambda$ is that of the drawn kernels; at 1 the width is $10^{10.91}$. $B$ is 1 where $\sigma$
-    is small: $e^{18}$ alone is $6 \cdot 10^7$. The reconstructed step is below $10^{-21}$, and its
-    steps to a loss of $10^{-3}$ are $10^{11}$ and more.
+    is small: $e^{18}$ alone is $6.6 \cdot 10^7$.
     """
     return power, _printed_width(Y, lam, sigma)
 

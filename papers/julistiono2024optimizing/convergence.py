@@ -104,8 +104,8 @@ def lemma_29(divergence_by_norm, norm, p, *, faster=False):
     O\!\left(\frac{(\log x)^2}{x}\right)\ (p=2),\quad O\!\left(x^{-(p-1)}\right)\ (1<p<2),
     \quad x=\|W(k)\|_{p,p}$$
 
-    $p$ from 1.5 to 4, the last of four norms mostly about $2\cdot 10^{10}$ times
-    $\|W_{mm}\|$, and smaller where $D_\psi$ falls to rounding first. An upper bound:
+    $p$ from 1.5 to 4, at four norms, of which the last is smaller where $D_\psi$ falls to rounding
+    first. An upper bound:
     the decay is faster, see lag and memory.
     """
     return divergence_by_norm, norm**-2.5 if faster else envelope(norm, p)
@@ -120,8 +120,8 @@ def lemma_29(divergence_by_norm, norm, p, *, faster=False):
 def lemma_30(clock, norm_by_clock, *, power=1.0):
     r"""$$\|W(k)\|_{p,p} = \Omega(\log k)$$
 
-    On the flow, at four values of $\log k$ that are eight times apart, the last about
-    $2\cdot 10^{10}$; $\log k$ is taken as known to one step of the flow, 5 %.
+    On the flow, at four values of $\log k$ that are eight times apart; $\log k$ is taken as known
+    to one step of the flow, 5 %.
     """
     left = clock**power
     return Sides(left, norm_by_clock, error=power * (GROWTH - 1) * left)

@@ -339,7 +339,7 @@ def lag_and_memory(W_mm, W, C, gram, p, late, norm, unsolved, theta, share, *, l
     \frac{(\theta-\bar\theta)^\top H^{-1}(\theta-\bar\theta)}{2x^2}
     + \frac{\|U_0^\perp\|^2}{2x^{2(p-1)}}$$
 
-    $p$ from 1.5: below, the memory is not near its limit at norms of $10^{10}$. From $W_{mm}$ with
+    $p$ from 1.5: below, the memory is not near its limit at these norms. From $W_{mm}$ with
     noise of its size, the better tokens ahead: the exponent is $-2\min\{1, p-1\}$, unless one
     constant vanishes. Shown is the larger relative distance, of $\epsilon$ and of
     $\sqrt{D_\psi}$, from each of four norms on.

@@ -121,7 +121,7 @@ def lemma_20(
 
     Form recalled, both constants proved by us; mixtures of four losses, one of them not convex,
     norms from $R_\delta$ to $3 R_\delta$. Every sample has a support token: without one see
-    lemma-20-no-support. The entries of $W_{mm}$ are up to $10^{-2.5}$ to $10^{2.5}$. A search stays
+    lemma-20-no-support. The scale of $W_{mm}$ spans five decades. A search stays
     below the bound: the constant 3/4 is not tested closely.
     """
     exponent = (1 + delta / 2) * plain_norm(W, p) / norm

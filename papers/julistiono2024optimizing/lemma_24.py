@@ -283,7 +283,7 @@ def lemma_24_gap(X, y, z, v, W, p, eta, *, factor=1.0):
     \ p = 3,\ W(0) = 0,\ \eta = 0.001: \quad
     \tfrac{2}{3} \|W(1)\|^3 + \eta (\mathcal{L}(W(1)) - \mathcal{L}(0)) \le 0$$
 
-    A step of $10^{-7}$ is small enough here: the threshold depends on the data.
+    A step 10,000 times smaller is small enough here: the threshold depends on the data.
     """
     data, eta = TokenSelection(X, y, z, v), factor * eta
     slope = selection_gradient(W, data)

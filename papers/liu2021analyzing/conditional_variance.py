@@ -142,8 +142,7 @@ def conditional_variance_fresh(target, given, *, fresh=True):
     \lambda_{\max} E (\Phi^* - \hat{A} \Phi - \hat{b})(\Phi^* - \hat{A} \Phi - \hat{b})^\top$$
 
     Whatever sample of 10 out of 24 the regression was fitted on, its second moment over the
-    population bounds the left side of (A3) from above; on the sample it is too small. A
-    search over the targets comes within $10^{-8}$ of equality.
+    population bounds the left side of (A3) from above; on the sample it is too small.
     """
     population_regression = conditional_covariance(target, given)
     judged = (target, given) if fresh else None

@@ -266,7 +266,7 @@ def theorem_1_corrected(error, needed, *, power=None):
     n < \frac{128 M^2}{\lambda \gamma^2} \log \frac{4 N}{\delta}$$
 
     The theorem turned around: the error found at $n = 4096$ is taken for $\gamma^2$, residual 0,
-    which makes the check stricter. The bound requires $10^{14}$ samples where 4096 were enough.
+    which makes the check stricter.
     What loses is $M^2$ in place of the variance of the noise, a factor of 2e7; 128 and the
     logarithm over the number of parameters, 16, lose the rest. Its constants are not tested here,
     but in theorem-1-size.

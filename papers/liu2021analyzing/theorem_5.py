@@ -205,7 +205,7 @@ def theorem_5_balls(H_alpha, alpha, W1, w2, v, *, with_first=1.0, share=1.0):
 def theorem_5_sharpness(H, alpha, *, balls=False, longer=1.0):
     r"""$$\forall M\ \exists \alpha: \quad M \le \lambda_{\max} (\nabla^2 L(T_\alpha(\theta)))$$
 
-    $M$ from 1 to $10^{12}$ times the largest diagonal element $\delta$, $\alpha = (\delta /
+    $M$ over twelve decades from the largest diagonal element $\delta$ on, $\alpha = (\delta /
     M)^{1/2}$; the Hessian on the orbit is that of theorem-5-hessian. The print requires layers that
     are not zero; that does not make $\delta$ positive, see theorem-5-dead-units.
     """

@@ -99,6 +99,9 @@ FORMULAS = {
 """Numbers that mathematics gives, to one unit of their last digit."""
 PRINTED = {"6.1", "6.5", "0.909", "90.9"}
 """Assumptions and statistics of the papers."""
+POWER = re.compile(r"(?:(\d[\d.]*)\s*\\cdot\s*)?10\s*\^(?:\{(-?[\d.]+)\}|(\d))")
+QUOTED = {"liu2021analyzing/conditional-variance-wide": {r"3.13 \cdot 10^{-8}"}}
+"""A power of ten of the paper."""
 COMPUTED = {
     "deora2023optimization/corollary-2-gap": {"830"},
     "gu2024exploring/claim-e-6": {"9e-7"},
@@ -139,6 +142,19 @@ def constants(module: Path) -> frozenset[float]:
 
 
 @cache
+def powers_of_ten(module: Path) -> frozenset[float]:
+    """The numbers of a module's code, and ten to the exponents that stand there above a ten."""
+    powers = set(constants(module))
+    for node in ast.walk(ast.parse(module.read_text(encoding="utf-8"))):
+        if not (isinstance(node, ast.BinOp) and isinstance(node.op, ast.Pow)):
+            continue
+        if ast.unparse(node.left) in ("10", "10.0"):
+            exponents = re.findall(r"(?<![\w.])-?\d+(?:\.\d+)?(?!\w)", ast.unparse(node.right))
+            powers |= {10.0 ** float(each) for each in exponents if abs(float(each)) < 300}
+    return frozenset(powers)
+
+
+@cache
 def modules_of(module: Path) -> frozenset[Path]:
     """A module and those of its paper that it imports, directly or not."""
     reached, left = set[Path](), [module]
@@ -167,6 +183,29 @@ def unknown(claim: Claim) -> set[str]:
     statement = {float(each) for each in re.findall(r"\d*\.\d+|\d+", claim.statement)}
     held = set[float]().union(statement, *map(constants, modules_of(Path(claim.place[0]))))
     return {each for each in figures(claim.remark) if float(each.replace(",", "")) not in held}
+
+
+def unknown_powers(claim: Claim) -> set[str]:
+    """Powers of ten in a remark that neither code, statement nor a computed example holds."""
+    text = " ".join(claim.remark.split())
+    for words in OF_CLAIMS[claim.name]() if claim.name in OF_CLAIMS else []:
+        text = text.replace(words, " ")
+
+    def value(power: re.Match[str]) -> float:
+        return float(power[1] or 1) * 10 ** float(power[2] or power[3])
+
+    held = set[float]().union(*map(powers_of_ten, modules_of(Path(claim.place[0]))))
+    held |= set(map(value, POWER.finditer(claim.statement)))
+    return {
+        each[0]
+        for each in POWER.finditer(text)
+        if not any(math.isclose(value(each), number) for number in held)
+    }
+
+
+@pytest.mark.parametrize("name", CLAIMS)
+def test_no_power_of_ten_of_a_remark_is_typed_alone(name: str):
+    assert unknown_powers(CLAIMS[name]) == QUOTED.get(name, set[str]())
 
 
 def test_what_figures_are():
