@@ -117,8 +117,7 @@ def write_report(
     if inputs is not None:
         metadata["inputs"] = dict(inputs)
     with only_writer(folder):  # whoever challenges the claim meanwhile waits
-        is_read = report.challenge is None
-        if report.challenge is not None:
+        if has_challenge := report.challenge is not None:
             metadata["challenged"] = {"code": metadata["code"], "finished": now}
         else:
             stored = stored_report(store, report.claim)  # sets aside what is damaged
@@ -141,7 +140,7 @@ def write_report(
             small = report.shrunk.arrays.items()
             arrays |= {f"{SHRUNK}.{name}": np.asarray(value) for name, value in small}
         # What was read above is not read again: nobody else writes here meanwhile.
-        read_old = (lambda: None) if is_read else None
+        read_old = None if has_challenge else lambda: None
         return write_pair(folder, stem, document, arrays, store.note, read_old=read_old)
 
 
@@ -246,11 +245,7 @@ def verdict_document(verdict: Verdict) -> dict[str, Any]:
 
 
 def _limits(limits: Sequence[Any]) -> tuple[float | None, ...]:
-    return tuple(map(_optional, limits))
-
-
-def _optional(value: Any) -> float | None:
-    return None if value is None else float(value)
+    return tuple(None if limit is None else float(limit) for limit in limits)
 
 
 def number_text(value: float | None) -> float | str | None:
@@ -339,7 +334,6 @@ def report_of(
     try:
         return _report_of(document, arrays)
     except (AttributeError, LookupError, TypeError, ValueError) as error:
-        # Stored reports fitted their schema when they were read, so that this costs them nothing.
         if line := _no_report(document, arrays):
             raise UserError(f"{line}: give a stored verdict") from error
         raise
@@ -397,7 +391,7 @@ def _report_of(
         stored["seconds"],
         source=document["metadata"].get("source", {}).get("sha256", ""),
         exponents={k: v if v is None else float(v) for k, v in stored.get("exponents", {}).items()},
-        nearest=_optional(stored.get("nearest")),
+        nearest=_limits([stored.get("nearest")])[0],
         far=tuple(stored.get("far", ())),
         near=tuple(stored.get("near", ())),
         provenance=Provenance(stored["provenance"]) if stored.get("provenance") else None,
