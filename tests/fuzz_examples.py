@@ -8,6 +8,7 @@ finite arguments of another size it may return infinities, as a bound does, and 
     python tests/fuzz_examples.py --calls 10000 --seed 0     all functions
     python tests/fuzz_examples.py --only union --calls 200   functions whose name contains this
     python tests/fuzz_examples.py --records --calls 8000     records, data sets and reports instead
+    python tests/fuzz_examples.py --models --calls 2000      models and their parts instead
 """
 
 import argparse
@@ -18,7 +19,7 @@ import sys
 import time
 import traceback
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any
@@ -28,7 +29,7 @@ import jax.numpy as jnp
 import numpy as np
 import xarray as xr
 from example_calls import Example, copied, examples
-from spoilt_objects import faults, is_record, is_value
+from spoilt_objects import faults, is_model, is_record, is_value
 
 from attlas.core.errors import UserError
 
@@ -61,6 +62,13 @@ PACKAGES = ("bounds", "data", "kernels", "losses", "measures", "models", "norms"
 """Solvers and training consist of parts: `fuzz_public_calls` has their public functions."""
 OF_RECORDS = ("certificates", "claims", "experiments", "projects", "site", "testing", "verify")
 """What takes records, data sets, claims and reports."""
+OF_MODELS = ("kernels", "measures", "models", "transformers")
+"""What takes models."""
+TAKING_MODELS = tuple(
+    f"attlas.{name}" for name in ("kernels", "measures", "models", "transformers.attlas_model")
+)
+"""Functions that users hand a model; parts of readers and of training have models that were read.
+"""
 OF_THE_USER = {("attlas.measures.curvature.extreme_eigenvalues.hessian_extremes", "parameters")}
 """Arguments that a function of the user reads, whose errors are the user's."""
 UNDEFINED = {
@@ -101,16 +109,12 @@ def state() -> dict[str, Any]:
     }
 
 
-def spoilable(example: Example, records: bool) -> list[tuple[str, str]]:
-    """The arguments that can be spoilt, each with each of its faults.
-
-    They are records, or numbers, arrays, texts and the data sets of the library.
-    """
+def spoilable(example: Example, is_spoilt: Callable[[Any], bool]) -> list[tuple[str, str]]:
+    """The arguments that can be spoilt, each with each of its faults."""
     return [
         (name, fault)
         for name, value in example.arguments.items()
-        if (example.name, name) not in OF_THE_USER
-        and (is_record(value) if records else is_value(value))
+        if (example.name, name) not in OF_THE_USER and is_spoilt(value)
         for fault in faults(value)
     ]
 
@@ -181,16 +185,23 @@ def main() -> None:
     parser.add_argument("--calls", type=int, default=1000)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--records", action="store_true")
+    parser.add_argument("--models", action="store_true")
     parser.add_argument("--only", nargs="*", default=[""])
     parser.add_argument("--seconds", type=float, default=float("inf"))
     asked = parser.parse_args()
     signal.signal(signal.SIGPROF, _alarm)
+    packages, is_spoilt = PACKAGES, is_value
+    if asked.records:
+        packages, is_spoilt = OF_RECORDS, is_record
+    elif asked.models:
+        packages, is_spoilt = OF_MODELS, is_model
     chosen = [
         each
-        for each in examples(OF_RECORDS if asked.records else PACKAGES)
+        for each in examples(packages)
+        if not asked.models or each.name.startswith(TAKING_MODELS)
         if not each.name.startswith(tuple(PARTS)) and any(part in each.name for part in asked.only)
     ]
-    pairs = [(each, *pair) for each in chosen for pair in spoilable(each, asked.records)]
+    pairs = [(each, *pair) for each in chosen for pair in spoilable(each, is_spoilt)]
     order = np.random.default_rng(asked.seed).permutation(len(pairs))[: asked.calls]
     wrong, tried, began = [], 0, time.process_time()
     for example, argument, fault in (pairs[i] for i in order):

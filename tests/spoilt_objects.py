@@ -56,7 +56,7 @@ TABLES: dict[str, Spoil] = {
 def is_record(value: Any, depth: int = 2) -> bool:
     """Whether a value is data of xarray or pandas, an object of fields, a mapping, or such a list.
 
-    Models are arrays, which `fuzz_public_calls` spoils.
+    Models are arrays: see `is_model`.
     """
     if isinstance(value, xr.Dataset | xr.DataArray | pd.DataFrame | Mapping):
         return True
@@ -64,6 +64,12 @@ def is_record(value: Any, depth: int = 2) -> bool:
         return bool(depth and value) and is_record(value[0], depth - 1)
     is_model = isinstance(value, type | eqx.Module)
     return not is_model and (is_dataclass(value) or _is_named_tuple(value))
+
+
+def is_model(value: Any) -> bool:
+    """Whether a value is a model, a class of models or a part of one."""
+    of_data = type(value).__module__.startswith("attlas.data.")
+    return isinstance(value, eqx.Module) and not of_data
 
 
 def is_value(value: Any) -> bool:

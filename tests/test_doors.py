@@ -72,6 +72,14 @@ def test_random_calls_of_public_functions_return_or_refuse_and_change_nothing():
 
 
 @pytest.mark.thorough
+def test_spoilt_models_are_used_or_refused_in_one_line():
+    asked = ("--models", "--only", "attlas_model", "--calls", "1000")
+    report = json.loads(run("fuzz_examples.py", *asked, seconds=900).strip())
+    assert report["wrong"] == []
+    assert report["tried"] > 300
+
+
+@pytest.mark.thorough
 def test_spoilt_records_data_sets_and_reports_are_used_or_refused_in_one_line():
     printed = run("fuzz_examples.py", "--records", "--calls", "3000", seconds=900)
     report = json.loads(printed.strip())

@@ -341,16 +341,14 @@ def report_of(
 
 def _no_report(document: Any, arrays: Any) -> str:
     """Why a document is no report, in one line; empty if it is one."""
-    if not isinstance(document, Mapping) or not {"report", "metadata"} <= document.keys():
-        return "a document without report and metadata is no report"
-    metadata = document["metadata"]
-    if not isinstance(metadata, Mapping) or not isinstance(metadata.get("source", {}), Mapping):
-        return "metadata and their source are no mappings"
-    if not isinstance(arrays, Mapping) or not all(isinstance(name, str) for name in arrays):
-        return "witnesses are no arrays by name"
     from attlas.experiments.schema import first_violation
 
-    broken = first_violation([document["report"]], "check")
+    parts = document if isinstance(document, Mapping) else {}
+    metadata = parts.get("metadata")
+    tables = (metadata, isinstance(metadata, Mapping) and metadata.get("source", {}), arrays)
+    if not all(isinstance(table, Mapping) for table in tables):
+        return "metadata, their source or the witnesses are no mapping"
+    broken = first_violation([parts.get("report")], "check")
     return broken and f"the document is no report ({broken})"
 
 

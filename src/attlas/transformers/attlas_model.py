@@ -11,7 +11,7 @@ import numpy as np
 
 from attlas._files.plain_file import printable
 from attlas.core.arrays import read_array
-from attlas.core.errors import UserError
+from attlas.core.errors import UserError, refuse_unreadable
 from attlas.models.networks.encoder import Encoder
 from attlas.models.networks.translator import MultiHeadAttention, Translator, TranslatorBlock
 from attlas.transformers.sealed_folder import CONFIG, write_sealed_folder
@@ -19,6 +19,7 @@ from attlas.transformers.sealed_folder import CONFIG, write_sealed_folder
 StoredForm = tuple[dict[str, Any], dict[str, np.ndarray]]
 
 
+@refuse_unreadable
 def stored_form(
     model: eqx.Module,
     *,
