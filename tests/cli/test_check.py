@@ -66,7 +66,7 @@ def test_check_writes_verdict_and_json_from_worker_processes(attlas, tmp_path):
     assert document["provenance"] == "as reconstructed"
     assert list(document).index("provenance") < list(document).index("verdict")
     del document["provenance"]
-    assert violations(documents, "check") == ("$[0]: 'provenance' is a required property",)
+    assert violations(documents, "check") == ('$[0]: "provenance" is a required property',)
     table = (tmp_path / "table.tex").read_text().splitlines()
     assert table[0].startswith("% made by attlas; computed: ")
     (row,) = [line for line in table if line.startswith("Lemma 12: $")]

@@ -169,7 +169,7 @@ def test_a_report_of_earlier_rules_is_named_and_left_out(tmp_path, report):
     del document["report"]["detection"]
     write_pair(path.parent, path.stem, document, arrays)
     assert read_reports(store) == ()
-    assert "'detection' is a required property" in store.notes[0]
+    assert '"detection" is a required property' in store.notes[0]
 
 
 def test_a_damaged_verdict_is_named_and_left_out(tmp_path, report):

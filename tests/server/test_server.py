@@ -93,7 +93,7 @@ async def _conversation(folder: Path) -> set[str]:
         assert model["empirical"] == 0.05
         assert 0.05 < model["bound"] < 0.2
 
-        assert "is not of type 'array'" in await refusal("check", claims="lemma-12")
+        assert 'is not of type "array"' in await refusal("check", claims="lemma-12")
         assert "did you mean lemma-12" in await refusal("check", claims=["lema-12"])
         assert "name one as claim" in await refusal("challenge", source=SOURCE)
         assert "has the arrays x (4,), y (4,)" in await refusal(

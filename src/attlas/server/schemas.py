@@ -153,6 +153,6 @@ def first_error(document: Any, wanted: dict[str, Any]) -> str:
 
     Examples:
         >>> first_error({"claims": "lemma-12"}, input_schemas()["check"])
-        "$.claims: 'lemma-12' is not of type 'array'"
+        '$.claims: "lemma-12" is not of type "array"'
     """
     return next(iter(violations_of(document, wanted)), "")
