@@ -108,10 +108,8 @@ def write_report(
     """
     now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
     folder, stem = claim_place(store.root / FOLDER, report.claim)
-    metadata: dict[str, Any] = {
-        **(environment() if measured_in is None else measured_in),
-        "finished": now,
-    }
+    measured = environment() if measured_in is None else measured_in
+    metadata: dict[str, Any] = {**measured, "finished": now}
     if claim is not None:
         metadata["source"] = provenance(claim.place, claim.home, report.source)
     if inputs is not None:
@@ -121,11 +119,8 @@ def write_report(
             metadata["challenged"] = {"code": metadata["code"], "finished": now}
         else:
             stored = stored_report(store, report.claim)  # sets aside what is damaged
-            if (
-                stored is not None
-                and stored[0].challenge is not None
-                and stored[0].source == metadata.get("source", {}).get("sha256", "")
-            ):
+            source = metadata.get("source", {}).get("sha256", "")
+            if stored and stored[0].challenge is not None and stored[0].source == source:
                 found = stored[0].challenge
                 shrunk = report.shrunk or (stored[0].shrunk if found.violated else None)
                 report = replace(report, challenge=found, shrunk=shrunk)
@@ -180,8 +175,7 @@ def read_reports(store: Store) -> tuple[tuple[CheckReport, dict[str, Any]], ...]
         for slug in store.keys(f"{FOLDER}/{paper}"):
             folder = store.root / FOLDER / paper
             try:
-                pair = read_pair(folder, slug, "verdict")
-                if pair is not None:
+                if pair := read_pair(folder, slug, "verdict"):
                     reports.append(_report(folder, slug, *pair))
             except Damaged as damage:
                 store.note(f"{damage}: ignored; check the claim again to replace it")
