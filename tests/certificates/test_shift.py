@@ -42,6 +42,11 @@ def test_rare_answers_count_together():
     assert answer_shift([*X, *["no answer"] * 300], Y) == 0.001
 
 
+def test_an_empty_sample_is_refused():
+    with pytest.raises(UserError, match="give at least one of each"):
+        answer_shift([], ["a"])
+
+
 def test_each_named_column_is_compared_at_one_level():
     rng = np.random.default_rng(3)
     here = {"p": rng.random(200), "sure": rng.random(200), "prediction": ["a", "b"] * 100}

@@ -69,10 +69,15 @@ def answer_shift(answers: Sequence[str], others: Sequence[str]) -> float:
         A number that is at most a with probability at most a if both are one law's. All but the
         `MOST_CELLS` most frequent answers of both samples are one answer.
 
+    Raises:
+        UserError: if a sample is empty.
+
     Examples:
         >>> answer_shift(["a", "b"] * 50, ["a"] * 100)
         0.001
     """
+    if not answers or not others:
+        raise UserError("answers of one sample are none: give at least one of each")
     values, place, counts = np.unique(
         np.array([*answers, *others], dtype=object), return_inverse=True, return_counts=True
     )

@@ -53,6 +53,7 @@ class StreamGuarantee:
         return self.bits / self.bytes
 
 
+@refuse_unreadable
 def stream_guarantee(
     model: str,
     probabilities: ArrayInput,

@@ -70,6 +70,7 @@ def test_the_limit_is_as_large_where_the_largest_mean_is_past_the_root():
         (([0.5], [0.5], 0.1), {}, "events other than 0 and 1"),
         (([0.5, 0.5], [1], 0.1), {}, "events"),
         (([0.5], [1], 0.0), {}, "delta = 0.0"),
+        (([float("nan")], [1], 0.1), {}, "NaN"),
         (([0.5], [1], 0.1), {"bins": 0}, "bins = 0"),
     ],
 )

@@ -12,7 +12,7 @@ import numpy as np
 
 from attlas.bounds.generalisation.conditions import require_delta
 from attlas.core.arrays import ArrayInput, read_arrays
-from attlas.core.errors import UserError
+from attlas.core.errors import UserError, refuse_unreadable
 from attlas.core.ranges import require_at_least
 
 BINS = 15
@@ -35,6 +35,7 @@ class CalibrationLimit(NamedTuple):
     limit: float
 
 
+@refuse_unreadable
 def calibration_upper_limit(
     probabilities: ArrayInput, events: ArrayInput, delta: float, *, bins: int = BINS
 ) -> CalibrationLimit:
