@@ -22,7 +22,7 @@ from attlas.experiments.find import one_named
 from attlas.experiments.panels import Plot
 
 DOCS = Path(__file__).parent
-TEMPLATES, PAGES = DOCS / "guides", DOCS / "choose"
+TEMPLATES, PAGES, PICTURES = DOCS / "guides", DOCS / "choose", DOCS / "pictures"
 RESULTS = DOCS.parent / "benchmarks" / "results"
 AUDIT = DOCS / "example_audit.json"
 """What `docs/example_audit.py` keeps of an audit."""
@@ -56,7 +56,7 @@ class Records:
 
     def functions(self) -> dict[str, Callable[..., Any]]:
         """The functions that a template may call."""
-        names = ("answer", "row", "value", "need", "benchmark", "seconds", "audited")
+        names = ("answer", "row", "figure", "value", "need", "benchmark", "seconds", "audited")
         return {name: getattr(self, name) for name in names}
 
     def answer(self, name: str) -> str:
@@ -69,7 +69,14 @@ class Records:
         """A row of a table: question, answer, name."""
         cells = one_named(name).question, self.answer(name)
         shown = [cell.replace(r"\|", r"\Vert ").replace("|", r"\vert ") for cell in cells]
-        return f"| {' | '.join(shown)} | `{name}` |"
+        page = f'<a href="../atlas/experiment-{name}.html">{name}</a>'
+        return f"| {' | '.join(shown)} | {page} |"
+
+    def figure(self, name: str, text: str) -> str:
+        """The picture of an experiment, with what it shows; a link leads to its page."""
+        self.need((PICTURES / f"{name}.svg").is_file(), f"'{name}' has a picture")
+        page = f'<a href="../atlas/experiment-{name}.html">{one_named(name).title}</a>'
+        return f"![{text}](../pictures/{name}.svg)\n\nFrom the published records of {page}."
 
     def value(self, name: str, key: str, figure: str = "") -> Any:
         """A value of the answer, or of the caption of a figure."""

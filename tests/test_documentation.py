@@ -3,6 +3,7 @@
 import re
 import time
 import unicodedata
+from html import unescape
 from pathlib import Path
 from urllib.parse import unquote, urlparse
 
@@ -185,6 +186,38 @@ def test_no_page_is_wider_than_its_screen(page, width):
     for name in ("index", "choose/exponent", "papers/deora2023optimization", "errata"):
         page.open(SITE / f"{name}.html", width=width)
         assert page.run("return document.documentElement.scrollWidth") <= width, name
+
+
+def test_every_local_link_leads_to_a_file_and_to_a_place_in_it():
+    """Pages, sources, data and pictures: the site can be published as it is."""
+    if not (SITE / "index.html").exists():
+        pytest.skip("links of the documentation: it is not built, see `make docs`")
+    root = SITE.resolve()
+    names = {page: anchors(page) for page in root.rglob("*.html")}
+    dead = []
+    for page in names:
+        for address in set(LINK.findall(SCRIPT.sub("", page.read_text("utf-8")))):
+            parts = urlparse(unescape(address))
+            if parts.scheme or parts.netloc:
+                continue
+            target = (page.parent / unquote(parts.path)).resolve() if parts.path else page
+            there = target.is_relative_to(root) and target.is_file()
+            place = unquote(parts.fragment)
+            if not there or (target in names and place and place not in names[target]):
+                dead.append((page.relative_to(root).as_posix(), address))
+    assert dead == []
+
+
+LINK = re.compile(r'<[^<>]*?\s(?:href|src)="([^"]*)"')
+SCRIPT = re.compile(r"<script.*?</script>", re.DOTALL)
+STATES = re.compile(r"(?:p=[\d.]+&.*|top)?\Z")
+"""Fragments without an element: the state of the explorer, and the top of any page."""
+
+
+def anchors(page: Path) -> set[str]:
+    """The places of a page that an address can name."""
+    text = page.read_text("utf-8")
+    return {unescape(name) for name in re.findall(r'\b(?:id|name)="([^"]+)"', text)}
 
 
 def test_no_page_asks_the_network():

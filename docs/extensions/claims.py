@@ -23,6 +23,7 @@ _KINDS = {
 }
 
 
+_DIFFERING = "atlas.html#question-Which-experiments-did-not-come-out-as-in-the-paper"
 _SOURCE = re.compile(r"(?<=\]\()(?:\.\./)+papers/([^)\s]+)(?=\))")
 _PAGES = {"README.md#errata": "/errata.md", "README.md": "/papers/index.md"}
 
@@ -120,7 +121,9 @@ def errata_page(errata: list[Erratum]) -> str:
         "# Errata\n\nWhat we found in the texts of the papers that we have. Each names the printed "
         "sentence and gives the most charitable reading first; it is called refuted only if that "
         "reading fails on a witness that meets all stated assumptions. The witness is a claim that "
-        "anyone can run: `attlas check NAME`. Corrections are welcome.\n"
+        "anyone can run: `attlas check NAME`. Corrections are welcome.\n\n"
+        f'Experiments have a list of their own: <a href="{_DIFFERING}">Which experiments did not '
+        "come out as in the paper?</a>\n"
     ]
     for key, found in groupby(errata, key=lambda erratum: erratum.paper):
         own = list(found)

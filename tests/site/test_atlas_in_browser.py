@@ -158,7 +158,7 @@ FIRST_HITS = (
 
 
 def test_what_people_type_has_the_right_page_among_the_first_three(page):
-    assert len(QUERIES) == 30
+    assert len(QUERIES) == 33
     hits = dict(zip(QUERIES, page.run(FIRST_HITS, [*QUERIES]), strict=True))
     missed = {
         words: hits[words]

@@ -3,12 +3,14 @@
 import copy
 import json
 import re
+from urllib.parse import unquote
 
 import pytest
 from headless_browser import browser
 
 from attlas.experiments.schema import violations
 from attlas.site.audit_page import render_audit
+from attlas.site.folder import write_pages
 
 EVIL = "<script>alert('a')</script><img src=x onerror=alert(1)>"
 NAMES = ("ball_certificate", "ball_attack", "qk_norm", "michel_score", "removal_zero")
@@ -303,3 +305,18 @@ def test_a_sign_is_shown_only_where_it_is_certain(tmp_path):
         assert "at the earlier checkpoint 7" in card
         page.run(f"{cells}[0].click()")
         assert "\u22120.5 [\u22121, \u22120.25]" in page.text("card")
+
+
+def test_a_bar_leads_back_to_an_atlas_that_lies_beside_the_page_and_to_no_other(tmp_path):
+    assert 'aria-label="Site"' not in render_audit(made(), tmp_path)
+    front = tmp_path / "my atlas.html"
+    pages = [("explorer.html", "explorer"), ("", "front")]
+    write_pages(front, front.with_suffix(""), pages)
+    page = render_audit(made(), tmp_path)
+    bar = re.search(r'(?s)<nav class="site".*?</nav>', page)
+    assert bar
+    links = re.findall(r'href="([^"]*)"', bar[0])
+    assert [link.partition("#")[2] for link in links] == ["top", "top", "", "search"]
+    for link in links:
+        assert (tmp_path / unquote(link.partition("#")[0])).is_file(), link
+    assert "Gallery" not in bar[0]

@@ -1,5 +1,7 @@
 """The documentation beside an atlas: what its search finds, and that links lead to files."""
 
+import re
+import shutil
 from dataclasses import replace
 from pathlib import Path
 from urllib.parse import unquote
@@ -9,7 +11,7 @@ import pytest
 from attlas.experiments.store import Store
 from attlas.site import documentation
 from attlas.site.atlas import gather, write_atlas
-from attlas.site.documentation import documentation_beside
+from attlas.site.documentation import documentation_beside, sources_beside
 from attlas.site.links import Links
 from attlas.site.pages import render_pages
 from attlas.site.search_index import search_index
@@ -69,3 +71,30 @@ def test_every_page_has_the_bar_and_the_index_has_pages_and_functions(
     row = next(row for row in index["rows"] if row[columns["title"]] == "attlas.attention_svm")
     assert index["names"]["what"][row[columns["what"]]] == "function"
     assert index["pages"][row[columns["page"]]] == "src/attlas/solvers/attention_svm.py"
+
+
+def test_sources_are_reached_from_inside_the_checkout_alone(tmp_path):
+    assert sources_beside(ROOT / "atlas.html") == ""
+    assert sources_beside(ROOT / "papers" / "mine" / "atlas.html") == "../../"
+    assert sources_beside(ROOT / documentation.BUILT / "atlas.html") == ""
+    assert sources_beside(tmp_path / "atlas.html") is None
+
+
+@pytest.mark.thorough
+def test_links_to_sources_lead_to_files_and_are_left_out_elsewhere(tmp_path):
+    names = ["gu2024exploring"]
+    elsewhere = write_atlas(tmp_path / "none", tmp_path / "atlas.html", names)
+    for page in elsewhere.with_suffix("").glob("*.html"):
+        assert ".py#L" not in page.read_text(encoding="utf-8"), page.name
+    place = ROOT / ".cache" / "atlas-of-a-test"
+    inside = write_atlas(tmp_path / "none", place / "atlas.html", names)
+    try:
+        links = [
+            (page.parent / unquote(link.partition("#")[0])).resolve()
+            for page in inside.with_suffix("").glob("*.html")
+            for link in re.findall(r'href="([^"]*\.py#L\d+)"', page.read_text(encoding="utf-8"))
+        ]
+        assert links
+        assert [link for link in links if not link.is_file()] == []
+    finally:
+        shutil.rmtree(place)

@@ -6,7 +6,7 @@ import pytest
 
 from attlas.core.errors import UserError
 from attlas.site import folder as module
-from attlas.site.folder import MANIFEST, write_pages
+from attlas.site.folder import MANIFEST, fronts_beside, write_pages
 
 OLD = (("paper-a.html", "old a"), ("paper-b.html", "old b"), ("", "old front"))
 NEW = (("paper-a.html", "new a"), ("paper-c.html", "new c"), ("", "new front"))
@@ -71,3 +71,9 @@ def test_a_manifest_of_others_removes_nothing(front, names):
     assert (folder / "paper-b.txt").read_text() == "mine"
     assert texts(front)["paper-b.html"] == "old b"
     assert json.loads((folder / MANIFEST).read_text()) == ["paper-a.html", "paper-c.html"]
+
+
+def test_a_front_page_is_found_by_the_pages_beside_it(front):
+    assert fronts_beside(front.parent) == (front,)
+    front.unlink()
+    assert fronts_beside(front.parent) == ()

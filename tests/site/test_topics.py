@@ -6,12 +6,17 @@ from attlas.core.errors import UserError
 from attlas.experiments.store import Store
 from attlas.site.atlas import gather
 from attlas.site.content import Atlas
+from attlas.site.pages import places_of
 from attlas.site.topics import _topic, topics, topics_of
 
 
 def test_every_topic_leads_to_what_the_whole_atlas_has(tmp_path):
-    for topic in topics_of(gather(Store(tmp_path / "results"))):
+    atlas = gather(Store(tmp_path / "results"))
+    places = places_of(atlas)
+    for topic in topics_of(atlas):
         assert tuple(anchor for _, anchor in topic.links) == topic.nearest, topic.name
+        # What has no place of its own would be sought on the page of the topics.
+        assert [anchor for anchor in topic.nearest if anchor not in places] == [], topic.name
 
 
 def test_names_and_anchors_are_those_of_one_topic_each():

@@ -35,5 +35,9 @@ QUERIES = {
     "batch size": ("topic-batch-size",),
     "W_K W_Q factored": ("experiment-factored",),
     "why does attention select one token": ("topic-why-attention-selects",),
+    # Of these three the search found nothing, or the wrong page, before the evening of that day.
+    "does the start matter": ("topic-the-start", "experiment-attention"),
+    "factored weights keys and queries": ("topic-keys-and-queries", "experiment-factored"),
+    "is p other than 2 worth it": ("topic-the-exponent", "question-Which-p"),
     "does p matter": ("question-Which-p", "experiment-direction", "experiment-joint"),
 }

@@ -147,7 +147,7 @@ def _write(document: "dict[str, Any]", out: Path, json_: Path | None, results: P
     from attlas.experiments.text_file import write_text_file
     from attlas.site.audit_page import render_audit
 
-    write_text_file(out, render_audit(document), "--out")
+    write_text_file(out, render_audit(document, out.parent), "--out")
     if json_ is not None:
         write_text_file(json_, json.dumps(document, indent=1, allow_nan=False), "--json")
     store_audit(results, document, lambda line: typer.echo(line, err=True))

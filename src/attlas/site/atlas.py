@@ -30,7 +30,7 @@ from attlas.site.claim_entry import ClaimEntry
 from attlas.site.content import Atlas, ExperimentEntry, PaperEntry, paper_order
 from attlas.site.coverage import coverage_of_project
 from attlas.site.coverage_page import COVERAGE, render_coverage
-from attlas.site.documentation import documentation_beside
+from attlas.site.documentation import documentation_beside, sources_beside
 from attlas.site.experiment_page_pool import ExperimentRecords, experiment_entries
 from attlas.site.findings import answered_questions, findings_of, front_cards
 from attlas.site.folder import write_pages
@@ -92,6 +92,7 @@ def write_atlas(
     selection = select(names)
     objects = (selection.claims, selection.errata, selection.experiments)
     atlas = gather(store, *objects, excerpt=bool(names), published=more, step=step, first=first)
+    atlas = replace(atlas, sources=sources_beside(front))
     if single:
         return write_text_file(front, render_single(atlas), "--out")
     if not atlas.title:

@@ -2,7 +2,9 @@ r"""The page of an audit: findings, maps of the heads, a card for each head, and
 
 import math
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
+from urllib.parse import quote
 
 from markupsafe import Markup
 from matplotlib.figure import Figure
@@ -16,6 +18,8 @@ from attlas.display.statements import prose
 from attlas.experiments.panels.palette import PALETTE
 from attlas.site.bundle import bundle, modules
 from attlas.site.figures import embed
+from attlas.site.folder import fronts_beside
+from attlas.site.links import Links
 from attlas.site.page import render_template, script_data, template_file
 
 _STANDINGS = {
@@ -47,8 +51,10 @@ class ReportedQuantity(NamedTuple):
     unit: str
 
 
-def render_audit(audit: Mapping[str, Any]) -> str:
+def render_audit(audit: Mapping[str, Any], beside: Path | None = None) -> str:
     """The audit (from `ModelAudit.to_json`) as one HTML document that loads nothing.
+
+    Where an atlas lies in the folder `beside`, in which the page will be, its bar leads there.
 
     Its script, whose hash the content policy names, sorts, filters and fills the card; findings,
     figures and lists work without it.
@@ -74,6 +80,7 @@ def render_audit(audit: Mapping[str, Any]) -> str:
         style=template_file("audit.css"),
         script=bundle({**modules("explorer"), "audit": template_file("audit.js")}, "audit"),
         audit=audit,
+        bar=_bar(beside),
         facts=_facts(audit["facts"]),
         bounds=[{**row, "name": _bound_name(row["name"])} for row in audit["bounds"]],
         quantities=of_heads,
@@ -85,6 +92,22 @@ def render_audit(audit: Mapping[str, Any]) -> str:
             {"heads": heads, "quantities": [_plain(quantity) for quantity in of_heads]}
         ),
     )
+
+
+def _bar(folder: Path | None) -> tuple[tuple[str, str], ...]:
+    """The links of the site's bar, texts with addresses; none without an atlas in the folder."""
+    front = next(iter(fronts_beside(folder)), None) if folder else None
+    if front is None:
+        return ()
+    links = Links("", {"": ""}, front.stem, front.name)
+    pages = [("Explorer", "explorer.html"), ("Gallery", "gallery.html")]
+    own = quote(front.name)
+    return (
+        ("Atlas", f"{own}#top"),
+        *((text, links.page(file)) for text, file in pages
+          if front.with_suffix("").joinpath(file).is_file()),
+        ("Search", f"{own}#search"),
+    )  # fmt: skip
 
 
 def _reported(name: str, attributes: Mapping[str, str]) -> ReportedQuantity:

@@ -219,6 +219,8 @@ class Atlas:
         questions, cards: users' questions with answers from the records of all papers, and the
             findings at the top of the front page.
         documentation: the documentation beside the pages, if there is one.
+        sources: what precedes the path of a source in its address from the front page; None where
+            no source can be reached.
         title, coverage: title of a page without installed papers; the file of its coverage.
     """
 
@@ -232,6 +234,7 @@ class Atlas:
     coverage: str = ""
     cards: tuple[Card, ...] = ()
     documentation: Documentation | None = None
+    sources: str | None = ""
 
     @property
     def claims(self) -> tuple[ClaimEntry, ...]:

@@ -87,6 +87,30 @@ def documentation_beside(front: Path) -> Documentation | None:
     return Documentation(to(folder / f"index{suffix}"), pages, tuple(functions))
 
 
+def sources_beside(front: Path) -> str | None:
+    """What precedes the path of a source in its address from a front page.
+
+    The built documentation has copies of the sources, so that it can be published alone.
+
+    Args:
+        front: the front page of an atlas.
+
+    Returns:
+        A relative address that ends in a slash, empty at the top of the checkout; None outside it.
+
+    Examples:
+        >>> sources_beside(Path("/nowhere/atlas.html")) is None
+        True
+    """
+    root = Path(attlas.__path__[0]).parents[1]
+    place = Path(os.path.realpath(front.parent))
+    if not (root / "docs" / "index.md").is_file() or not place.is_relative_to(root):
+        return None
+    if place in (root, root / BUILT):
+        return ""
+    return quote(Path(os.path.relpath(root, place)).as_posix()) + "/"
+
+
 @cache
 def _read(docs: Path) -> tuple[tuple[str, str, str, str], ...]:
     """Names, titles, first words and headings of the pages."""

@@ -46,6 +46,18 @@ def write_pages(front: Path, folder: Path, pages: Iterable[tuple[str, str]]) -> 
     _note(folder, set(documents))
 
 
+def fronts_beside(folder: Path) -> tuple[Path, ...]:
+    """The front pages in a folder: those beside a folder of pages that we wrote.
+
+    Examples:
+        >>> fronts_beside(Path("/nowhere"))
+        ()
+    """
+    manifests = sorted(folder.glob(f"*/{MANIFEST}"))
+    fronts = (manifest.parent.with_suffix(".html") for manifest in manifests)
+    return tuple(front for front in fronts if front.is_file())
+
+
 def _delete(page: Path) -> None:
     try:
         remove_file(page)

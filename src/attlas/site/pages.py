@@ -30,6 +30,8 @@ from attlas.site.topics import topics_of
 GLOSSARY, EXPLORER = "glossary.html", "explorer.html"
 GALLERY, ONE_TOKEN = "gallery.html", "one-token.html"
 _OWN = {GLOSSARY, EXPLORER, GALLERY, ONE_TOKEN, COVERAGE}
+_NOTEBOOK = "Why attention picks one token"
+"""The title of the tutorial that computes the figures of the shared article."""
 _BROKEN = (ErratumClass.REFUTED, ErratumClass.INVALID_PROOF)
 _ATTACKS = ("attack withstood", "counterexample found", "not attacked")
 _WHATS = {
@@ -115,6 +117,7 @@ def places_of(atlas: Atlas) -> dict[str, str]:
         places[paper.anchor] = page
         for theorem in theorems_of(paper):
             places[theorem.anchor] = _unlike(theorem.anchor, places)
+    places |= {question.anchor: "" for question in atlas.questions}  # on the front page
     defined = (*glossary(), *topics_of(atlas))
     return places | {each.anchor: GLOSSARY for each in defined}
 
@@ -208,7 +211,14 @@ class _Book:
             script=_script("part", "live"),
             **self._shared(links),
             article=article,
+            notebook=self._notebook,
         )
+
+    @property
+    def _notebook(self) -> str:
+        """The address of the tutorial that computes the figures of the shared article."""
+        pages = self.atlas.documentation.pages if self.atlas.documentation else ()
+        return next((page.address for page in pages if page.title == _NOTEBOOK), "")
 
     def front(self, links: Links) -> str:
         index = search_index(self.atlas, links)
