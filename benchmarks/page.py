@@ -40,6 +40,11 @@ _HIDDEN = frozenset(
      "name", "peers", "seconds", "setting"}
 )  # fmt: skip
 """Fields of a case that the tables of peers show, or that describe the moment of the run."""
+_PRUNING = (
+    "weights of the attention", "rate", "rate elsewhere", "accuracy in %", "minus AdamW",
+    "removed at equal accuracy in %", "minus AdamW", "accuracy there", "50 % removed",
+    "90 % removed", "all removed",
+)  # fmt: skip
 _TRANSPARENT = frozenset({"sides", "precisions"})
 """Fields whose name adds nothing to the names inside."""
 
@@ -146,7 +151,15 @@ def _section(name: str, result: Mapping[str, Any]) -> str:
                 [_growth(case) for case in grown],
             )
         )
-    alone = [case for case, peers in compared if not peers and "exponent" not in case]
+    pruned = [case for case in result["cases"] if "removed" in case]
+    if pruned:
+        parts.append(f"{pruned[0]['setting']}; {pruned[0]['seeds']} seeds.")
+        parts.append(_table(_PRUNING, [_pruning(case) for case in pruned]))
+    alone = [
+        case
+        for case, peers in compared
+        if not peers and "exponent" not in case and "removed" not in case
+    ]
     if alone:
         parts.append("\n".join(f"- **{_title(case)}**: {_facts(case)}" for case in alone))
     return "\n\n".join(parts) + "\n"
@@ -187,6 +200,14 @@ def _growth(case: Mapping[str, Any]) -> list[str]:
     low, high = case["interval"]
     sizes = f"{case['size']}, from {case['sizes'][0]:,} to {case['sizes'][-1]:,}"
     return [_title(case), f"{case['exponent']:.2f} [{low:.2f}, {high:.2f}]", sizes]
+
+
+def _pruning(case: Mapping[str, Any]) -> list[str]:
+    """One way to train: its rates, and in per cent how accurate it is before and after pruning."""
+    fields = ("accuracy", "less_adamw", "removed", "removed_less_adamw", "accuracy_there")
+    numbers = [case[field] for field in fields] + list(case["accuracy_without"].values())
+    shown = [f"{100 * each['mean']:.1f} ± {100 * each['half_width']:.1f}" for each in numbers]
+    return [_title(case), rounded(case["rate"]), rounded(case["rate_elsewhere"]), *shown]
 
 
 def _facts(case: Mapping[str, Any]) -> str:

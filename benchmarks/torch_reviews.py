@@ -88,7 +88,7 @@ def trained(data: dict[str, torch.Tensor], seed: int, p: float | None, rate: flo
     if p is None:
         first = torch.optim.AdamW(attention_matrices(model), rate)
     else:
-        first = LpMirrorDescent(groups[:-1], rate)
+        first = LpMirrorDescent(groups[:-1], rate, scaling="plain")
     optimizers = [first, torch.optim.AdamW(groups[-1]["params"], RATE)]
     steps = EPOCHS * TRAIN // BATCH
     probe = data["validation"][:100]

@@ -108,7 +108,8 @@ def main() -> None:
     cases = []
     for p in EXPONENTS:
         for normalized in (False, True) if p == 3 else (False,):
-            ours = LpMirrorDescent(own, 1e-6, p, normalized=normalized)
+            scaling = "normalized" if normalized else "plain"
+            ours = LpMirrorDescent(own, 1e-6, p, scaling=scaling, block=None)
             peer.step()
             ours.step()
             sides: dict[str, Callable[[], object]] = {"ours": ours.step}

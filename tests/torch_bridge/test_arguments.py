@@ -16,6 +16,9 @@ def test_what_cannot_be_trained_is_refused_in_one_line():
         ({"lr": torch.ones(2)}, r"lr is a tensor of shape \(2,\)"),
         ({"p": 1.0}, r"exponent p = 1\.0 has no mirror map"),
         ({"p": float("inf")}, "exponent p = inf has no mirror map"),
+        ({"momentum": 1.0}, r"momentum = 1\.0 averages nothing: choose 0 <= momentum < 1"),
+        ({"momentum": "0.9"}, "momentum = '0.9' is not a number"),
+        ({"scaling": "normalised"}, "scaling = 'normalised': choose one of relative, normalized"),
         ({"eps": -1.0}, r"eps = -1\.0 is negative"),
         ({"floor": -1.0}, r"floor = -1\.0 is negative"),
         ({"weight_decay": -1e-4}, r"weight_decay = -0\.0001 is negative"),
@@ -29,6 +32,11 @@ def test_what_cannot_be_trained_is_refused_in_one_line():
         assert "\n" not in str(caught.value)
     with pytest.raises(UserError, match="view_as_real"):
         LpMirrorDescent([torch.nn.Parameter(torch.ones(2, dtype=torch.complex64))], 0.1, 3.0)
+    shard = torch.nn.Parameter(torch.ones(2))
+    shard._fsdp_flattened = True
+    with pytest.raises(UserError, match="a parameter is sharded, and scaling = 'relative' needs"):
+        LpMirrorDescent([shard], 0.1, 3.0)
+    LpMirrorDescent([shard], 0.1, 3.0, scaling="plain")
     words = torch.nn.Embedding(5, 2, sparse=True)
     for p in (2.0, 3.0):
         words(torch.tensor([1])).sum().backward()

@@ -11,34 +11,15 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="the extra attlas[torch] is not installed")
 
+from torch_parameters import EXPONENTS, equal, parameters, plain_descent, train  # noqa: E402
+
 from attlas.core.errors import UserError  # noqa: E402
 from attlas.optim.mirror_descent import mirror_descent  # noqa: E402
-from attlas.torch import LpMirrorDescent  # noqa: E402
 from attlas.torch.blocks import CHUNK  # noqa: E402
 
-EXPONENTS = (1.1, 1.5, 2.0, 3.0, 10.0)
-SHAPES = ((3, 5), (7,), ())
 
-
-def parameters(dtype=torch.float64, shapes=SHAPES, seed=0):
-    draw = torch.Generator().manual_seed(seed)
-    return [
-        torch.nn.Parameter(torch.randn(s, generator=draw, dtype=torch.float64).to(dtype))
-        for s in shapes
-    ]
-
-
-def train(params, optimizer, steps=5, seed=1, compiled=None):
-    draw = torch.Generator().manual_seed(seed)
-    for _ in range(steps):
-        for w in params:
-            w.grad = torch.randn(w.shape, generator=draw, dtype=torch.float64).to(w.dtype)
-        (compiled or optimizer.step)()
-    return [w.detach().clone() for w in params]
-
-
-def equal(left, right):
-    return all(torch.equal(a, b) for a, b in zip(left, right, strict=True))
+def scaled(normalized):
+    return "normalized" if normalized else "plain"
 
 
 @pytest.mark.parametrize("foreach", [None, False, True])
@@ -47,7 +28,7 @@ def test_at_two_it_is_sgd_bit_for_bit(dtype, foreach):
     for weight_decay, maximize in ((0.0, False), (0.1, True)):
         same = {"weight_decay": weight_decay, "maximize": maximize, "foreach": foreach}
         ours, theirs = parameters(dtype), parameters(dtype)
-        optimizer = LpMirrorDescent(ours, 0.05, 2.0, **same)
+        optimizer = plain_descent(ours, 0.05, 2.0, **same)
         peer = torch.optim.SGD(theirs, 0.05, **same)
         assert equal(train(ours, optimizer), train(theirs, peer))
         assert not optimizer.state
@@ -66,7 +47,7 @@ def test_one_step_agrees_with_the_optax_version(p, normalized):
     rule = mirror_descent(0.05, p, normalized)
     state = rule.init(jnp.asarray(start))
     change, state = rule.update(jnp.asarray(gradient), state, jnp.asarray(start))
-    optimizer = LpMirrorDescent([w], 0.05, p, normalized=normalized)
+    optimizer = plain_descent([w], 0.05, p, scaling=scaled(normalized))
     w.grad = torch.tensor(gradient)
     optimizer.step()
     expected, dual = start + np.asarray(change), np.asarray(state.dual)
@@ -106,7 +87,7 @@ def test_a_thousand_steps_agree_with_the_optax_version(p, normalized):
 
     expected = np.asarray(run(jnp.asarray(start)))
     w = torch.nn.Parameter(torch.tensor(start))
-    optimizer = LpMirrorDescent([w], rate, p, normalized=normalized)
+    optimizer = plain_descent([w], rate, p, scaling=scaled(normalized))
     left, right = torch.tensor(A), torch.tensor(b)
     for _ in range(1000):
         w.grad = left.T @ (left @ w.detach() - right)
@@ -122,8 +103,8 @@ def test_a_thousand_steps_agree_with_the_optax_version(p, normalized):
 def test_foreach_equals_the_loop_bit_for_bit(dtype, p, normalized):
     shapes = ((CHUNK + 4321,), (5, 7), ())
     runs = [
-        train(ws := parameters(dtype, shapes), LpMirrorDescent(
-            ws, 0.05, p, normalized=normalized, weight_decay=0.1, foreach=foreach
+        train(ws := parameters(dtype, shapes), plain_descent(
+            ws, 0.05, p, scaling=scaled(normalized), weight_decay=0.1, foreach=foreach
         ), steps=3)
         for foreach in (True, False, None)
     ]  # fmt: skip
@@ -135,16 +116,16 @@ def test_foreach_equals_the_loop_bit_for_bit(dtype, p, normalized):
 def test_each_group_has_its_own_exponent_and_rate():
     together, apart = parameters(), parameters()
     groups = [{"params": together[:1], "p": 3.0}, {"params": together[1:], "lr": 0.2}]
-    found = train(together, LpMirrorDescent(groups, 0.05, 1.5))
-    both = [LpMirrorDescent(apart[:1], 0.05, 3.0), LpMirrorDescent(apart[1:], 0.2, 1.5)]
+    found = train(together, plain_descent(groups, 0.05, 1.5))
+    both = [plain_descent(apart[:1], 0.05, 3.0), plain_descent(apart[1:], 0.2, 1.5)]
     assert equal(found, train(apart, None, compiled=lambda: [each.step() for each in both]))
 
 
 def test_a_group_that_is_added_trains_and_a_bad_one_is_not_added():
     together, apart = parameters(), parameters()
-    optimizer = LpMirrorDescent(together[:1], 0.05, 3.0)
+    optimizer = plain_descent(together[:1], 0.05, 3.0)
     optimizer.add_param_group({"params": together[1:], "p": 1.5})
-    both = [LpMirrorDescent(apart[:1], 0.05, 3.0), LpMirrorDescent(apart[1:], 0.05, 1.5)]
+    both = [plain_descent(apart[:1], 0.05, 3.0), plain_descent(apart[1:], 0.05, 1.5)]
     expected = train(apart, None, compiled=lambda: [each.step() for each in both])
     assert equal(train(together, optimizer), expected)
     with pytest.raises(UserError, match=r"exponent p = 0\.5 has no mirror map"):
@@ -156,7 +137,7 @@ def test_parameters_without_gradient_stay_and_zero_gradients_leave_the_point():
     for p, normalized in itertools.product(EXPONENTS, (False, True)):
         still, none = parameters(torch.float32, ((50,), (3,)))
         before = [still.detach().clone(), none.detach().clone()]
-        optimizer = LpMirrorDescent([still, none], 0.1, p, normalized=normalized)
+        optimizer = plain_descent([still, none], 0.1, p, scaling=scaled(normalized))
         for _ in range(3):
             still.grad = torch.zeros(50)
             optimizer.step()
@@ -166,7 +147,7 @@ def test_parameters_without_gradient_stay_and_zero_gradients_leave_the_point():
 
 def test_a_closure_is_run_with_gradients_and_its_loss_returned():
     (w,) = parameters(shapes=((3,),))
-    optimizer = LpMirrorDescent([w], 0.1, 3.0)
+    optimizer = plain_descent([w], 0.1, 3.0)
 
     def closure():
         optimizer.zero_grad()
@@ -186,7 +167,7 @@ def test_maximize_is_descent_of_the_negative(p):
         for a, b in zip(up, down, strict=True):
             a.grad = torch.sin(a.detach() + 1)
             b.grad = -torch.sin(b.detach() + 1)
-    ascent, descent = LpMirrorDescent(up, 0.1, p, maximize=True), LpMirrorDescent(down, 0.1, p)
+    ascent, descent = plain_descent(up, 0.1, p, maximize=True), plain_descent(down, 0.1, p)
     ascent.step()
     descent.step()
     assert equal(up, down)
@@ -195,7 +176,7 @@ def test_maximize_is_descent_of_the_negative(p):
 def test_a_rate_as_tensor_and_a_scheduler():
     plain, tensor = parameters(), parameters()
     rate = torch.tensor(0.05, dtype=torch.float64)
-    optimizers = LpMirrorDescent(plain, 0.05, 3.0), LpMirrorDescent(tensor, rate, 3.0)
+    optimizers = plain_descent(plain, 0.05, 3.0), plain_descent(tensor, rate, 3.0)
     schedulers = [torch.optim.lr_scheduler.ExponentialLR(each, 0.5) for each in optimizers]
     draws = torch.Generator().manual_seed(2)
     for _ in range(4):
@@ -208,15 +189,16 @@ def test_a_rate_as_tensor_and_a_scheduler():
     assert optimizers[0].param_groups[0]["lr"] == 0.05 / 16
 
 
+@pytest.mark.parametrize("settings", [{}, {"momentum": 0.9, "scaling": "relative"}])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 @pytest.mark.parametrize("p", [1.1, 1.75, 2.0, 3.0])
-def test_a_saved_state_goes_on_bit_for_bit(p, dtype):
+def test_a_saved_state_goes_on_bit_for_bit(p, dtype, settings):
     params = parameters(dtype, ((CHUNK + 5,), (3, 4)))
-    optimizer = LpMirrorDescent(params, 0.05, p)
+    optimizer = plain_descent(params, 0.05, p, **settings)
     train(params, optimizer)
     saved = copy.deepcopy(optimizer.state_dict())
     again = [torch.nn.Parameter(w.detach().clone()) for w in params]
-    other = LpMirrorDescent(again, 1.0, p)
+    other = plain_descent(again, 1.0, p)
     other.load_state_dict(saved)
     copied_params, copied = copy.deepcopy((params, optimizer))
     expected = train(params, optimizer, seed=7)
@@ -229,7 +211,7 @@ def test_a_saved_state_goes_on_bit_for_bit(p, dtype):
 
 def test_a_move_to_bfloat16_keeps_the_mirror_variable():
     params = parameters(torch.float32, ((1000,),))
-    optimizer = LpMirrorDescent(params, 0.05, 3.0)
+    optimizer = plain_descent(params, 0.05, 3.0)
     train(params, optimizer)
     kept = optimizer.state[params[0]]["dual"].clone()
     params[0].data = params[0].data.to(torch.bfloat16)
@@ -249,7 +231,7 @@ def test_small_updates_add_up_in_bfloat16():
     for p in (2.0, 3.0):
         with torch.no_grad():
             ours.fill_(1)
-        optimizer, sgd = LpMirrorDescent([ours], 1e-5, p), torch.optim.SGD([theirs], 1e-5)
+        optimizer, sgd = plain_descent([ours], 1e-5, p), torch.optim.SGD([theirs], 1e-5)
         for _ in range(2000):
             ours.grad = torch.ones_like(ours)
             theirs.grad = torch.ones_like(theirs)
@@ -263,7 +245,7 @@ def test_small_updates_add_up_in_bfloat16():
 @pytest.mark.parametrize("p", [1.1, 3.0])
 def test_changes_from_outside_are_noticed_entry_by_entry(p):
     (w,) = parameters(torch.float32, ((100,),))
-    optimizer = LpMirrorDescent([w], 0.05, p)
+    optimizer = plain_descent([w], 0.05, p)
     train([w], optimizer)
     kept = optimizer.state[w]["dual"].clone()
     with torch.no_grad():
@@ -285,17 +267,17 @@ def test_changes_from_outside_are_noticed_entry_by_entry(p):
 
 def test_a_changed_exponent_takes_up_a_new_mirror_variable():
     (w,) = parameters(shapes=((9,),))
-    optimizer = LpMirrorDescent([w], 0.05, 3.0)
+    optimizer = plain_descent([w], 0.05, 3.0)
     train([w], optimizer)
     start = torch.nn.Parameter(w.detach().clone())
     optimizer.param_groups[0]["p"] = 1.5
-    fresh = LpMirrorDescent([start], 0.05, 1.5)
+    fresh = plain_descent([start], 0.05, 1.5)
     assert equal(train([w], optimizer, seed=4), train([start], fresh, seed=4))
 
 
 def test_weights_that_underflow_keep_their_mirror_variable():
     w = torch.nn.Parameter(torch.zeros(1))
-    optimizer = LpMirrorDescent([w], 1.0, 1.1)
+    optimizer = plain_descent([w], 1.0, 1.1)
     for gradient in (-1e-5, -1.0):
         w.grad = torch.tensor([gradient])
         optimizer.step()
@@ -311,64 +293,15 @@ def test_memory_is_four_bytes_per_parameter():
         (torch.bfloat16, 2.0, 4),
     ):
         params = parameters(dtype, ((100,),))
-        optimizer = LpMirrorDescent(params, 0.1, p)
+        optimizer = plain_descent(params, 0.1, p)
         train(params, optimizer)
         tensors = [v for s in optimizer.state.values() for v in s.values() if torch.is_tensor(v)]
         assert sum(t.nbytes for t in tensors) == 100 * expected
 
 
-def test_normalised_steps_divide_by_the_norm_of_the_block():
-    def step(groups, **settings):
-        optimizer = LpMirrorDescent(groups, 0.1, 3.0, normalized=True, **settings)
-        for group in optimizer.param_groups:
-            for w in group["params"]:
-                w.grad = torch.cos(w.detach())
-        optimizer.step()
-
-    fused = torch.nn.Parameter(torch.linspace(-1, 1, 24, dtype=torch.float64).view(2, 12))
-    apart = [torch.nn.Parameter(x.clone()) for x in fused.detach().split(4, 1)]
-    step([fused], block=(1, 1, (4, 4, 4)))
-    step(apart, block="tensor")
-    joined = torch.cat([w.detach() for w in apart], 1)
-    # Of one mathematical value; strided and contiguous sums of 8 powers may round differently.
-    assert torch.allclose(fused.detach(), joined, rtol=8 * 2**-52, atol=0)
-    whole = torch.nn.Parameter(torch.linspace(-1, 1, 24, dtype=torch.float64).view(2, 12))
-    step([whole])
-    assert not torch.allclose(whole, fused, rtol=1e-3)
-
-
-@pytest.mark.parametrize("spoilt", [float("nan"), float("inf")])
-@pytest.mark.parametrize("block", [None, "tensor", (0, 1, (2, 3))])
-@pytest.mark.parametrize("foreach", [False, True])
-def test_an_entry_that_is_not_finite_spoils_no_other(spoilt, block, foreach):
-    def step(entry):
-        w = torch.nn.Parameter(torch.linspace(-1, 1, 5, dtype=torch.float64))
-        optimizer = LpMirrorDescent(
-            [w], 0.1, 3.0, normalized=True, block=block, foreach=foreach, weight_decay=0.1
-        )
-        w.grad = torch.cos(w.detach())
-        w.grad[1] = entry
-        optimizer.step()
-        return w.detach()
-
-    found, without = step(spoilt), step(0.0)
-    assert not found[1].isfinite()
-    others = [0, 2, 3, 4]
-    assert torch.equal(found[others], without[others])
-
-
-def test_a_step_below_its_floor_moves_nothing():
-    (w,) = parameters(shapes=((4,),))
-    before = w.detach().clone()
-    optimizer = LpMirrorDescent([w], 0.1, 3.0, normalized=True, floor=1e-3, weight_decay=0.5)
-    w.grad = torch.full((4,), 1e-6, dtype=torch.float64)
-    optimizer.step()
-    assert torch.equal(w, before)
-
-
 def test_hooks_run_around_a_step():
     params = parameters()
-    optimizer, seen = LpMirrorDescent(params, 0.1, 3.0), []
+    optimizer, seen = plain_descent(params, 0.1, 3.0), []
     optimizer.register_step_pre_hook(lambda *_: seen.append("before"))
     optimizer.register_step_post_hook(lambda *_: seen.append("after"))
     train(params, optimizer, steps=1)
@@ -380,7 +313,7 @@ def test_it_compiles_once():
     """After the first step, which takes up the mirror variables, one graph serves them all."""
     params, eager = parameters(torch.float32), parameters(torch.float32)
     rate = torch.tensor(0.05)
-    optimizer = LpMirrorDescent(params, rate, 3.0)
+    optimizer = plain_descent(params, rate, 3.0)
     torch._dynamo.reset()
     torch._dynamo.utils.counters.clear()
     compiled = torch.compile(optimizer.step, backend="aot_eager")
@@ -389,7 +322,7 @@ def test_it_compiles_once():
     rate.fill_(0.025)
     found = train(params, optimizer, steps=3, seed=8, compiled=compiled)
     assert torch._dynamo.utils.counters["stats"]["unique_graphs"] == graphs == 1
-    other = LpMirrorDescent(eager, 0.05, 3.0)
+    other = plain_descent(eager, 0.05, 3.0)
     train(eager, other, steps=3)
     other.param_groups[0]["lr"] = 0.025
     for a, b in zip(found, train(eager, other, steps=3, seed=8), strict=True):

@@ -1,12 +1,14 @@
 """Attention weights are found under the names of many libraries, fused ones as three blocks."""
 
+import functools
+
 import pytest
 
 torch = pytest.importorskip("torch", reason="the extra attlas[torch] is not installed")
 transformers = pytest.importorskip("transformers", reason="transformers is not installed")
 
 from attlas.core.errors import UserError  # noqa: E402
-from attlas.torch import LpMirrorDescent, attention_groups  # noqa: E402
+from attlas.torch import LpMirrorDescent, attention_groups, split  # noqa: E402
 from attlas.torch.attention_weights import PARTS, attention_weights  # noqa: E402
 
 SMALL = {
@@ -59,7 +61,7 @@ def test_torch_layers_and_names_of_ones_own():
 def test_groups_hold_every_trainable_parameter_once_and_say_so():
     model, lines = of("GPT2"), []
     model.wpe.weight.requires_grad_(False)
-    groups = attention_groups(model, 3.0, show=lines.append, lr=0.5, normalized=True)
+    groups = attention_groups(model, 3.0, show=lines.append, lr=0.5, scaling="normalized")
     held = [id(w) for group in groups for w in group["params"]]
     assert sorted(held) == sorted(id(w) for w in model.parameters() if w.requires_grad)
     assert [(g["p"], g.get("lr")) for g in groups] == [(3.0, 0.5), (2.0, None)]
@@ -74,3 +76,19 @@ def test_what_has_no_attention_is_refused():
         attention_groups(torch.nn.Linear(2, 2), 3.0)
     with pytest.raises(UserError, match=r"parts = \['heads'\]: choose some of query"):
         attention_groups(torch.nn.MultiheadAttention(4, 2), 3.0, parts=["heads"])
+    with pytest.raises(UserError, match="MultiheadAttention has attention weights alone"):
+        split(torch.nn.MultiheadAttention(4, 2, bias=False), 3.0, parts=PARTS, show=None)
+
+
+def test_a_split_trains_attention_by_mirror_descent_and_the_rest_by_another():
+    model, lines = of("GPT2"), []
+    model.wpe.weight.requires_grad_(False)
+    rest = functools.partial(torch.optim.SGD, lr=0.25)
+    optimizer = split(model, 1.5, rest, show=lines.append, lr=0.5, momentum=0.9)
+    attention, others = optimizer.param_groups
+    assert [w is model.h[0].attn.c_attn.weight for w in attention["params"]] == [True]
+    assert (attention["p"], attention["lr"], attention["momentum"]) == (1.5, 0.5, 0.9)
+    assert (others["lr"], others["part"]) == (0.25, 1)
+    held = {id(w) for group in optimizer.param_groups for w in group["params"]}
+    assert held == {id(w) for w in model.parameters() if w.requires_grad}
+    assert lines[-1].startswith("SGD: ")

@@ -1,7 +1,7 @@
 """PyTorch: the optimiser of `attlas.optim`, attention weights as groups, a monitor, a certificate.
 
-`from attlas.torch import LpMirrorDescent, Monitor, SubspaceAdapter, attention_groups` is the
-interface; a name is imported when it is first used. It needs the extra: `pip install
+`from attlas.torch import LpMirrorDescent, Monitor, SubspaceAdapter, attention_groups, split` is
+the interface; a name is imported when it is first used. It needs the extra: `pip install
 'attlas[torch]'`. No other part of attlas imports torch, and none imports this folder.
 """
 
@@ -12,7 +12,7 @@ from attlas.core.names import lazy_names
 if TYPE_CHECKING:
     from attlas.torch.lp_mirror_descent import LpMirrorDescent
     from attlas.torch.monitor import Monitor
-    from attlas.torch.parameter_groups import attention_groups
+    from attlas.torch.parameter_groups import attention_groups, split
     from attlas.torch.subspace_adapter import SubspaceAdapter
 
 _PLACES = {
@@ -20,6 +20,7 @@ _PLACES = {
     "Monitor": "monitor",
     "SubspaceAdapter": "subspace_adapter",
     "attention_groups": "parameter_groups",
+    "split": "parameter_groups",
 }
 
 __all__ = list(_PLACES)

@@ -9,6 +9,8 @@ import torch
 from attlas.core.errors import UserError
 from attlas.torch.blocks import require_block
 
+SCALINGS = ("relative", "normalized", "plain")
+
 
 def require_arguments(group: Mapping[str, Any]) -> None:
     """Check that a complete parameter group of a torch optimiser can be trained.
@@ -37,9 +39,13 @@ def require_arguments(group: Mapping[str, Any]) -> None:
     require_nonnegative(group["weight_decay"], "weight_decay")
     if group["floor"] is not None:
         require_nonnegative(group["floor"], "floor")
-    for name in ("normalized", "maximize"):
-        if not isinstance(group[name], bool):
-            raise UserError(f"{name} = {group[name]!r} is neither True nor False: choose one")
+    momentum = _number(group["momentum"], "momentum")
+    if not 0 <= momentum < 1:
+        raise UserError(f"momentum = {momentum} averages nothing: choose 0 <= momentum < 1")
+    if group["scaling"] not in SCALINGS:
+        raise UserError(f"scaling = {group['scaling']!r}: choose one of {', '.join(SCALINGS)}")
+    if not isinstance(group["maximize"], bool):
+        raise UserError(f"maximize = {group['maximize']!r} is neither True nor False: choose one")
     if group["foreach"] not in (None, True, False):
         raise UserError(f"foreach = {group['foreach']!r}: give True, False or None")
     for tensor in group["params"]:
@@ -48,6 +54,11 @@ def require_arguments(group: Mapping[str, Any]) -> None:
                 f"a parameter of shape {tuple(tensor.shape)} has {tensor.dtype}: mirror descent "
                 "takes real floating-point ones; give a complex one by torch.view_as_real"
             )
+    if group["scaling"] != "plain" and any(_is_sharded(tensor) for tensor in group["params"]):
+        raise UserError(
+            f"a parameter is sharded, and scaling = {group['scaling']!r} needs the norm of the "
+            "whole gradient: choose scaling='plain'"
+        )
     require_block(group["block"], [tensor.shape for tensor in group["params"]])
 
 
@@ -71,3 +82,10 @@ def _number(value: Any, name: str) -> float | int:
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise UserError(f"{name} = {value!r} is not a number: give a real one")
     return value
+
+
+def _is_sharded(tensor: torch.Tensor) -> bool:
+    """Whether this process holds a part of a tensor alone, by either version of FSDP."""
+    placements = getattr(tensor, "placements", ())
+    flattened = hasattr(tensor, "_is_flat_param") or hasattr(tensor, "_fsdp_flattened")
+    return flattened or any(each.is_shard() for each in placements)

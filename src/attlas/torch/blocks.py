@@ -18,6 +18,9 @@ from attlas.torch.signed_power import Power, power_of, signed_power_
 CHUNK = 1 << 17
 """Entries that are treated at once on the host: three arrays of them stay in the shared cache, and
 calls cost little beside them."""
+LEAST_SIZE = 1e-3
+"""A block of smaller weights counts as one of this size in a relative step, so that weights that
+start at zero move: the second epsilon of Adafactor."""
 
 
 def require_block(block: Any, shapes: Sequence[Sequence[int]]) -> None:
@@ -143,12 +146,7 @@ def block_scales(
         >>> round(float(block_scales([[spoilt]], 2.0, "tensor", 0.0, None)[0][0]), 6)
         0.2
     """
-    norms = [[_norm_of_finite(view, p) for view in views] for views in grads]
-    if block is None:
-        first = norms[0][0]
-        stacked = torch.stack([norm.to(first) for row in norms for norm in row])
-        total = dual_norm(stacked, p)
-        norms = [[total.to(norm) for norm in row] for row in norms]
+    norms = _block_norms(grads, p, block)
 
     def factor(norm: Tensor) -> Tensor:
         info = torch.finfo(norm.dtype)
@@ -157,3 +155,43 @@ def block_scales(
         return torch.where(low, torch.zeros_like(norm), 1 / (torch.where(low, unit, norm) + eps))
 
     return [[factor(norm) for norm in row] for row in norms]
+
+
+def block_sizes(duals: Sequence[Sequence[Tensor]], p: float, block: Any) -> list[list[Tensor]]:
+    r"""The dual norm ||u||_q = ||w||_p^{p-1} of the block that each view belongs to.
+
+    A block of n weights whose mean (sum |w|^p / n)^{1/p} is below `LEAST_SIZE` has the norm of n
+    weights of that size.
+
+    Args:
+        duals: views of the blocks of each parameter's mirror variable u.
+        p: exponent above 1.
+        block: None for one norm over all tensors; otherwise one norm per block.
+
+    Examples:
+        At p = 3 the weights (0, 2) have u = (0, 4); four weights of zero count as 0.001.
+
+        >>> duals = [[torch.tensor([0.0, 4.0])], [torch.zeros(4)]]
+        >>> [round(float(row[0]), 8) for row in block_sizes(duals, 3.0, "tensor")]
+        [4.0, 2.52e-06]
+    """
+    counts = [[view.numel() for view in views] for views in duals]
+    if block is None:
+        total = sum(number for row in counts for number in row)
+        counts = [[total for _ in row] for row in counts]
+    return [
+        [norm.clamp(min=LEAST_SIZE ** (p - 1) * number ** (1 - 1 / p))
+         for norm, number in zip(norms, row, strict=True)]
+        for norms, row in zip(_block_norms(duals, p, block), counts, strict=True)
+    ]  # fmt: skip
+
+
+def _block_norms(arrays: Sequence[Sequence[Tensor]], p: float, block: Any) -> list[list[Tensor]]:
+    """The dual norm of the block that each view belongs to, of the entries that are finite."""
+    norms = [[_norm_of_finite(view, p) for view in views] for views in arrays]
+    if block is not None:
+        return norms
+    first = norms[0][0]
+    stacked = torch.stack([norm.to(first) for row in norms for norm in row])
+    total = dual_norm(stacked, p)
+    return [[total.to(norm) for norm in row] for row in norms]

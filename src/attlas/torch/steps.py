@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from attlas.torch.blocks import CHUNK, block_scales, block_views
+from attlas.torch.blocks import CHUNK, block_scales, block_sizes, block_views
 from attlas.torch.signed_power import Power, power_of, signed_power_
 
 Step = float | Tensor
@@ -32,38 +32,48 @@ class Work(NamedTuple):
 
 
 def works_of(
-    group: dict[str, Any], params: list[Tensor], duals: list[Tensor], compiling: bool
+    group: dict[str, Any],
+    params: list[Tensor],
+    duals: list[Tensor],
+    grads: list[Tensor],
+    compiling: bool,
 ) -> list[Work]:
-    """The moves of every parameter, their steps divided by the norms of their blocks.
+    """The moves of every parameter, their steps scaled by the norms of their blocks.
 
     Args:
         group: a parameter group of `LpMirrorDescent`.
         params: its parameters that have a gradient.
         duals: the mirror variable of each; the parameter itself where it is its own.
+        grads: what moves the mirror variable of each, its gradient or an average of gradients.
         compiling: whether numbers must be tensors, because a compiler would make constants of them.
 
     Examples:
         >>> w = torch.tensor([4.0])
-        >>> w.grad = torch.tensor([2.0])
-        >>> rule = dict(p=2.0, lr=0.5, weight_decay=0.2, normalized=False, maximize=False)
-        >>> works_of(rule, [w], [w], compiling=False)[0].moves
+        >>> rule = dict(p=2.0, lr=0.5, weight_decay=0.2, scaling="plain", maximize=False)
+        >>> works_of(rule, [w], [w], [torch.tensor([2.0])], compiling=False)[0].moves
         [Move(dual=tensor([4.]), grad=tensor([2.]), step=0.5, decay=0.9)]
     """
     if not params:
         return []
-    normalized, p = group["normalized"], group["p"]
-    block = group["block"] if normalized else None
-    grads = [block_views(w.grad, block) for w in params]
-    scales: list[list[Any]] = [[None for _ in views] for views in grads]
-    if normalized:
+    scaling, p = group["scaling"], group["p"]
+    block = None if scaling == "plain" else group["block"]
+    pushes = [block_views(grad, block) for grad in grads]
+    scales: list[list[Any]] = [[None for _ in views] for views in pushes]
+    if scaling != "plain":
         wide = [
             [view.to(dual.dtype) for view in views]
-            for views, dual in zip(grads, duals, strict=True)
+            for views, dual in zip(pushes, duals, strict=True)
         ]
         scales = block_scales(wide, p, block, group["eps"], group["floor"])
+    if scaling == "relative":
+        sizes = block_sizes([block_views(dual, block) for dual in duals], p, block)
+        scales = [
+            [(p - 1) * scale * size for scale, size in zip(*rows, strict=True)]
+            for rows in zip(scales, sizes, strict=True)
+        ]
     lr, sign = _number(group["lr"], compiling), -1.0 if group["maximize"] else 1.0
     works = []
-    for w, dual, views, row in zip(params, duals, grads, scales, strict=True):
+    for w, dual, views, row in zip(params, duals, pushes, scales, strict=True):
         moves = []
         for part, grad, scale in zip(block_views(dual, block), views, row, strict=True):
             step: Step = sign * lr
