@@ -151,10 +151,10 @@ def _section(name: str, result: Mapping[str, Any]) -> str:
                 [_growth(case) for case in grown],
             )
         )
-    pruned = [case for case in result["cases"] if "removed" in case]
-    if pruned:
-        parts.append(f"{pruned[0]['setting']}; {pruned[0]['seeds']} seeds.")
-        parts.append(_table(_PRUNING, [_pruning(case) for case in pruned]))
+    prunings = [case for case in result["cases"] if "removed" in case]
+    if prunings:
+        parts.append(f"{prunings[0]['setting']}; {prunings[0]['seeds']} seeds.")
+        parts.append(_table(_PRUNING, [_pruning(case) for case in prunings]))
     alone = [
         case
         for case, peers in compared
@@ -206,8 +206,8 @@ def _pruning(case: Mapping[str, Any]) -> list[str]:
     """One way to train: its rates, and in per cent how accurate it is before and after pruning."""
     fields = ("accuracy", "less_adamw", "removed", "removed_less_adamw", "accuracy_there")
     numbers = [case[field] for field in fields] + list(case["accuracy_without"].values())
-    shown = [f"{100 * each['mean']:.1f} ± {100 * each['half_width']:.1f}" for each in numbers]
-    return [_title(case), rounded(case["rate"]), rounded(case["rate_elsewhere"]), *shown]
+    cells = [f"{100 * each['mean']:.1f} ± {100 * each['half_width']:.1f}" for each in numbers]
+    return [_title(case), rounded(case["rate"]), rounded(case["rate_elsewhere"]), *cells]
 
 
 def _facts(case: Mapping[str, Any]) -> str:

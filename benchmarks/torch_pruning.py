@@ -108,9 +108,9 @@ class Classifier(torch.nn.Module):
 
 def digits() -> Task:
     """The digits as patches."""
-    found, parts = load_digits(), {}
+    splits, parts = load_digits(), {}
     for name in ("train", "validation", "test"):
-        part = getattr(found, name)
+        part = getattr(splits, name)
         patches = cut_tokens(np.asarray(part.inputs), "patches") / 16
         parts[name] = (
             torch.tensor(patches).float(),
@@ -142,7 +142,7 @@ def optimiser(model: Classifier, way: str, rate: float, rest_rate: float) -> tor
     return SplitOptimizer(rule(groups[:-1], rate, momentum=0.9), rest)
 
 
-def trained(task: Task, way: str, rate: float, rest_rate: float, seed: int) -> Classifier:
+def train_classifier(task: Task, way: str, rate: float, rest_rate: float, seed: int) -> Classifier:
     """One run."""
     torch.manual_seed(seed)
     model = Classifier(task)
@@ -161,7 +161,7 @@ def trained(task: Task, way: str, rate: float, rest_rate: float, seed: int) -> C
 
 
 @torch.no_grad()
-def measured(model: Classifier, task: Task, part: str) -> tuple[float, float]:
+def loss_and_accuracy(model: Classifier, task: Task, part: str) -> tuple[float, float]:
     """Loss and accuracy."""
     inputs, labels = task.parts[part]
     logits = torch.cat([model(rows) for rows in inputs.split(500)])
@@ -170,7 +170,7 @@ def measured(model: Classifier, task: Task, part: str) -> tuple[float, float]:
 
 
 @torch.no_grad()
-def pruned(model: Classifier, share: float) -> Classifier:
+def without_smallest(model: Classifier, share: float) -> Classifier:
     """A copy whose attention's matrices have lost a share of their entries, the smallest."""
     model = copy.deepcopy(model)
     for group in attention_groups(model, 2.0, parts=PARTS, show=None)[:-1]:
@@ -185,28 +185,30 @@ def pruned(model: Classifier, share: float) -> Classifier:
 
 def curve(model: Classifier, task: Task) -> dict[str, dict[float, float]]:
     """Accuracy at every share that is removed."""
-    models = {share: pruned(model, share) for share in SHARES}
+    models = {share: without_smallest(model, share) for share in SHARES}
     return {
-        part: {share: measured(each, task, part)[1] for share, each in models.items()}
+        part: {share: loss_and_accuracy(each, task, part)[1] for share, each in models.items()}
         for part in ("validation", "test")
     }
 
 
 def removable(accuracies: dict[float, float], least: float) -> float:
     """The largest share up to which every accuracy is at least that; 0 where none is."""
-    found = 0.0
+    largest = 0.0
     for share, accuracy in accuracies.items():
         if accuracy < least:
             break
-        found = share
-    return found
+        largest = share
+    return largest
 
 
-def chosen(task: Task, way: str, pairs: list[tuple[float, float]]) -> tuple[float, float]:
+def best_rates(task: Task, way: str, pairs: list[tuple[float, float]]) -> tuple[float, float]:
     """The pair of rates of least validation loss."""
     losses = {}
     for pair in pairs:
-        loss = measured(trained(task, way, *pair, CHOSEN_ON_SEED), task, "validation")[0]
+        loss = loss_and_accuracy(
+            train_classifier(task, way, *pair, CHOSEN_ON_SEED), task, "validation"
+        )[0]
         losses[pair] = loss if math.isfinite(loss) else math.inf
     return min(losses, key=lambda pair: losses[pair])
 
@@ -247,11 +249,13 @@ def case_of(name: str, way: str, task: Task, rates: tuple[float, float], runs: A
 def benchmark(name: str, load: Callable[[], Task]) -> None:
     """Choose rates, train, prune, and write the results of one task."""
     started, cases, adamw, task = time.process_time(), [], None, load()
-    _, rest = chosen(task, "AdamW", [(rate, rate) for rate in REST_RATES])
+    _, rest = best_rates(task, "AdamW", [(rate, rate) for rate in REST_RATES])
     for way in TASKS[name]:
         own = [rest * 3.0**k for k in (-2, -1, 0, 1)] if way == "AdamW" else MIRROR_RATES
-        rates = chosen(task, way, [(rate, rest) for rate in own])
-        runs = [curve(trained(task, way, *rates, seed), task) for seed in range(task.seeds)]
+        rates = best_rates(task, way, [(rate, rest) for rate in own])
+        runs = [
+            curve(train_classifier(task, way, *rates, seed), task) for seed in range(task.seeds)
+        ]
         adamw = adamw or runs
         cases.append(case_of(name, way, task, rates, runs, adamw))
         print(cases[-1], f"{time.process_time() - started:.0f} s", flush=True)

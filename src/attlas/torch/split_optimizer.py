@@ -69,10 +69,10 @@ class SplitOptimizer(torch.optim.Optimizer):
                 there already; nothing is added then.
         """
         if "part" not in param_group:
-            given = param_group["params"]
-            given = [given] if isinstance(given, Tensor) else list(given)
-            _require_apart({w for group in self.param_groups for w in group["params"]}, given)
-            param_group = {**param_group, "params": given}
+            params = param_group["params"]
+            params = [params] if isinstance(params, Tensor) else list(params)
+            _require_apart({w for group in self.param_groups for w in group["params"]}, params)
+            param_group = {**param_group, "params": params}
             part = 0 if "p" in param_group else 1
             self.parts[part].add_param_group(param_group)
             param_group = self.parts[part].param_groups[-1]
