@@ -305,9 +305,9 @@ def keep_types(optimizer: torch.optim.Optimizer, state_dict: Mapping[str, Any]) 
         >>> optimizer.state[w]["dual"]
         tensor([0.9980])
     """
-    saved = [index for group in state_dict["param_groups"] for index in group["params"]]
+    keys = [index for group in state_dict["param_groups"] for index in group["params"]]
     parameters = [w for group in optimizer.param_groups for w in group["params"]]
-    for key, param in zip(saved, parameters, strict=True):
+    for key, param in zip(keys, parameters, strict=True):
         state = state_dict["state"].get(key, {})
         for name in {"dual", "momentum"} & state.keys():
             wide = state[name].to(param.device, _dual_dtype(param), copy=True)

@@ -116,8 +116,8 @@ def _divided(
             "under a known name: make the groups by hand, or name its projections "
             "q_proj, k_proj and v_proj"
         )
-    taken = {id(weight.tensor) for weight in weights}
-    return weights, [w for w in model.parameters() if id(w) not in taken and w.requires_grad]
+    attention = {id(weight.tensor) for weight in weights}
+    return weights, [w for w in model.parameters() if id(w) not in attention and w.requires_grad]
 
 
 def _show(

@@ -40,8 +40,8 @@ class SplitOptimizer(torch.optim.Optimizer):
 
     def __init__(self, mirror: LpMirrorDescent, rest: torch.optim.Optimizer) -> None:
         self.parts = (mirror, rest)
-        held = {w for group in mirror.param_groups for w in group["params"]}
-        _require_apart(held, [w for group in rest.param_groups for w in group["params"]])
+        first = {w for group in mirror.param_groups for w in group["params"]}
+        _require_apart(first, [w for group in rest.param_groups for w in group["params"]])
         for part, optimizer in enumerate(self.parts):
             for group in optimizer.param_groups:
                 group["part"] = part
@@ -88,11 +88,11 @@ class SplitOptimizer(torch.optim.Optimizer):
         Raises:
             UserError: if the state is none of a split optimiser with the same parts.
         """
-        saved = [group.get("part") for group in state_dict["param_groups"]]
+        theirs = [group.get("part") for group in state_dict["param_groups"]]
         parts = [group["part"] for group in self.param_groups]
-        if saved != parts:
+        if theirs != parts:
             raise UserError(
-                f"the state has groups of parts {saved}, and this optimiser {parts}: load a state "
+                f"the state has groups of parts {theirs}, and this optimiser {parts}: load a state "
                 "that a split optimiser of the same model and parts has saved"
             )
         super().load_state_dict(state_dict)
@@ -127,9 +127,9 @@ class SplitOptimizer(torch.optim.Optimizer):
             optimizer.__setstate__({"state": self.state, "param_groups": groups})
 
 
-def _require_apart(held: set[Tensor], others: list[Tensor]) -> None:
+def _require_apart(first: set[Tensor], others: list[Tensor]) -> None:
     for w in others:
-        if w in held:
+        if w in first:
             raise UserError(
                 f"a parameter of shape {tuple(w.shape)} is trained by both parts: give it to one"
             )
