@@ -88,4 +88,4 @@ def _is_sharded(tensor: torch.Tensor) -> bool:
     """Whether this process holds a part of a tensor alone, by either version of FSDP."""
     placements = getattr(tensor, "placements", ())
     flattened = hasattr(tensor, "_is_flat_param") or hasattr(tensor, "_fsdp_flattened")
-    return flattened or any(each.is_shard() for each in placements)
+    return flattened or any(placement.is_shard() for placement in placements)

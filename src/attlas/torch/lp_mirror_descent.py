@@ -61,7 +61,7 @@ class LpMirrorDescent(torch.optim.Optimizer):
         p: exponent 1 < p < inf.
         momentum: mu, 0 <= mu < 1, under the name that OneCycleLR and CyclicLR cycle.
         scaling: "relative", "normalized" or "plain", as above.
-        eps: added to the dual norm of m.
+        eps: a number that is added to the dual norm of m.
         floor: dual norm at or below which a block does not move, decay included; the smallest
             normal number over its rounding unit when None.
         weight_decay: lambda, at least 0; it shrinks u.
@@ -290,8 +290,8 @@ def keep_types(optimizer: torch.optim.Optimizer, state_dict: Mapping[str, Any]) 
     """Restore mirror variables and momentum that torch has cast to the types of their parameters.
 
     Args:
-        optimizer: has just read the state.
-        state_dict: what it was given, with tensors as they were saved.
+        optimizer: the optimiser, which has just read the state.
+        state_dict: the dictionary that it was given, with tensors as they were saved.
 
     Examples:
         >>> w = torch.nn.Parameter(torch.ones(1, dtype=torch.bfloat16))

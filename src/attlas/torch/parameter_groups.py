@@ -75,7 +75,7 @@ def split(
             gives it a rate: `rest=partial(torch.optim.AdamW, lr=3e-4)`.
         parts: roles among "query", "key", "value", "output" that mirror descent trains.
         show: called with each line that says what was chosen; may be None.
-        **settings: of `LpMirrorDescent`, such as lr or momentum.
+        **settings: arguments of `LpMirrorDescent`, such as lr or momentum.
 
     Raises:
         UserError: if no attention weight is found or nothing else is left, or a part is unknown.
@@ -93,26 +93,28 @@ def split(
             f"{type(model).__name__} has attention weights alone: train it with "
             "LpMirrorDescent(attention_groups(model, p))"
         )
-    other = rest(remaining)
+    optimizer = rest(remaining)
     if show is not None:
-        _show(show, weights, p, type(other).__name__, remaining)
-    return SplitOptimizer(LpMirrorDescent(_attention_part(weights, p, {}), p=p, **settings), other)
+        _show(show, weights, p, type(optimizer).__name__, remaining)
+    return SplitOptimizer(
+        LpMirrorDescent(_attention_part(weights, p, {}), p=p, **settings), optimizer
+    )
 
 
 def _divided(
-    model: nn.Module, parts: Sequence[str]
+    model: nn.Module, roles: Sequence[str]
 ) -> tuple[list[AttentionWeight], list[nn.Parameter]]:
-    """The trainable attention weights of some parts, and all other trainable parameters."""
-    if not parts or any(part not in PARTS for part in parts):
-        raise UserError(f"parts = {list(parts)}: choose some of {', '.join(PARTS)}")
+    """The trainable attention weights of some roles, and all other trainable parameters."""
+    if not roles or any(role not in PARTS for role in roles):
+        raise UserError(f"parts = {list(roles)}: choose some of {', '.join(PARTS)}")
     weights = [
         weight
         for weight in attention_weights(model)
-        if set(weight.parts) & set(parts) and weight.tensor.requires_grad
+        if set(weight.parts) & set(roles) and weight.tensor.requires_grad
     ]
     if not weights:
         raise UserError(
-            f"{type(model).__name__} has no trainable attention weights of {' or '.join(parts)} "
+            f"{type(model).__name__} has no trainable attention weights of {' or '.join(roles)} "
             "under a known name: make the groups by hand, or name its projections "
             "q_proj, k_proj and v_proj"
         )

@@ -22,8 +22,8 @@ class SplitOptimizer(torch.optim.Optimizer):
     rates are given for each group: `max_lr=[group["lr"] for group in optimizer.param_groups]`.
 
     Args:
-        mirror: trains the first parameters.
-        rest: trains others.
+        mirror: the optimiser that trains the attention weights.
+        remainder: the optimiser that trains all other parameters.
 
     Raises:
         UserError: if a parameter is in both.
@@ -38,18 +38,20 @@ class SplitOptimizer(torch.optim.Optimizer):
         [0.9, 0.5]
     """
 
-    def __init__(self, mirror: LpMirrorDescent, rest: torch.optim.Optimizer) -> None:
-        self.parts = (mirror, rest)
+    def __init__(self, mirror: LpMirrorDescent, remainder: torch.optim.Optimizer) -> None:
+        self.parts = (mirror, remainder)
         first = {w for group in mirror.param_groups for w in group["params"]}
-        _require_apart(first, [w for group in rest.param_groups for w in group["params"]])
+        _require_apart(first, [w for group in remainder.param_groups for w in group["params"]])
         for part, optimizer in enumerate(self.parts):
             for group in optimizer.param_groups:
                 group["part"] = part
         for group in mirror.param_groups:
             self._take_betas(group)
-        cycled = {name: rest.defaults[name] for name in ("betas",) if name in rest.defaults}
+        cycled = {
+            name: remainder.defaults[name] for name in ("betas",) if name in remainder.defaults
+        }
         defaults = {"lr": mirror.defaults["lr"], "momentum": mirror.defaults["momentum"], **cycled}
-        super().__init__([*mirror.param_groups, *rest.param_groups], defaults)
+        super().__init__([*mirror.param_groups, *remainder.param_groups], defaults)
         for optimizer in self.parts:
             self.state.update(optimizer.state)
         self._link()
@@ -89,10 +91,10 @@ class SplitOptimizer(torch.optim.Optimizer):
             UserError: if the state is none of a split optimiser with the same parts.
         """
         theirs = [group.get("part") for group in state_dict["param_groups"]]
-        parts = [group["part"] for group in self.param_groups]
-        if theirs != parts:
+        numbers = [group["part"] for group in self.param_groups]
+        if theirs != numbers:
             raise UserError(
-                f"the state has groups of parts {theirs}, and this optimiser {parts}: load a state "
+                f"the state has groups of parts {theirs}, this optimiser {numbers}: load a state "
                 "that a split optimiser of the same model and parts has saved"
             )
         super().load_state_dict(state_dict)

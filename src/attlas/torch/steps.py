@@ -44,7 +44,7 @@ def works_of(
         group: a parameter group of `LpMirrorDescent`.
         params: its parameters that have a gradient.
         duals: the mirror variable of each; the parameter itself where it is its own.
-        grads: what moves the mirror variable of each, its gradient or an average of gradients.
+        grads: the gradient of each, or the momentum that moves its mirror variable instead.
         compiling: whether numbers must be tensors, because a compiler would make constants of them.
 
     Examples:
