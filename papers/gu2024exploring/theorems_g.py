@@ -8,7 +8,7 @@ from functools import partial
 
 import jax.numpy as jnp
 import numpy as np
-from scipy.optimize import brentq
+from scipy.optimize import root_scalar
 
 from attlas.claims.claim import Control, Sides, Source, Status
 from attlas.claims.statement import inequality
@@ -112,9 +112,11 @@ def most_passed_on(steps):
     """The largest (1 - (1 - x)^T) / sqrt(T x) for x in [0, 1]; one where its derivative is zero."""
     if steps == 1:
         return 1.0
-    x = brentq(
-        lambda x: 2 * steps * x * (1 - x) ** (steps - 1) + (1 - x) ** steps - 1, 1 / steps, 1
-    )
+
+    def slope(x):
+        return 2 * steps * x * (1 - x) ** (steps - 1) + (1 - x) ** steps - 1
+
+    x = root_scalar(slope, bracket=(1 / steps, 1.0)).root
     return (1 - (1 - x) ** steps) / (steps * x) ** 0.5
 
 

@@ -24,6 +24,7 @@ def test_probabilities_are_those_of_one_forward_pass_per_line(data_dir):
     found = token_probabilities(folder, lines, False)
     model = load_model(folder)
     tokenizer = read_tokenizer(folder, json.loads((folder / "config.json").read_text()))
+    assert tokenizer.encode is not None
     wanted = []
     for line in filter(None, lines):
         tokens = np.array(tokenizer.encode(line))
@@ -65,6 +66,7 @@ def test_classes_are_those_of_transformers(tmp_path):
     table = class_table(tmp_path, LINES, ["positive", "0", "2", "neutral"])
     assert table["label"] == ["positive", "negative", "neutral", "neutral"]
     tokenizer = read_tokenizer(tmp_path, {"model_type": "bert"})
+    assert tokenizer.encode is not None
     for place, line in enumerate(LINES):
         with torch.no_grad():
             logits = model(torch.tensor([tokenizer.encode(line)[:8]])).logits[0].numpy()

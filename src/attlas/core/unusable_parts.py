@@ -76,8 +76,8 @@ def _inside(name: str, value: Any) -> Iterator[tuple[str, Any]]:
         return
     if isinstance(value, Mapping):  # a data set of xarray is one, of its variables
         yield from ((f"{name}[{key!r:.40}]", entry) for key, entry in value.items())
-    elif isinstance(value, tuple) and hasattr(value, "_fields"):
-        yield from ((f"{name}.{key}", getattr(value, key)) for key in value._fields)
+    elif isinstance(value, tuple) and (keys := getattr(value, "_fields", ())):
+        yield from ((f"{name}.{key}", getattr(value, key)) for key in keys)
     elif is_dataclass(value):
         named = [(field.name, getattr(value, field.name, None)) for field in fields(value)]
         yield from ((f"{name}.{key}", entry) for key, entry in named)
@@ -136,10 +136,10 @@ def _missing_name(parts: list[Any], error: BaseException, package: str) -> str:
         is_of_tables or (isinstance(error, KeyError) and len(frames) == where[-1] + 1)
     ):
         return ""
-    trace = error.__traceback__
+    trace: TracebackType | None = error.__traceback__
     for _ in range(where[-1]):
-        trace = trace.tb_next
-    searched = _operand(trace)
+        trace = trace.tb_next if trace is not None else None
+    searched = None if trace is None else _operand(trace)
     if searched is None or not any(searched is part for part in parts):
         return ""
     return "an entry or an axis is missing"

@@ -104,7 +104,8 @@ class SubspaceAdapter(nn.Module):
         self, module: nn.Module, dimensions: int = 200, *, seed: int = 0, levels: int | None = None
     ) -> None:
         super().__init__()
-        self.module, self.file = module, None
+        self.module = module
+        self.file: bytes | None = None
         self.levels = None if levels is None else whole(levels, "levels", 1, LARGEST_LEVELS)
         self.seed = whole(seed, "seed", 0, LARGEST_SEED)
         self._moving = {
@@ -184,7 +185,7 @@ class SubspaceAdapter(nn.Module):
         if iter(data) is data:
             raise UserError("data can be read only once: give a loader or a list of batches")
         self._require_start()
-        if levels is None and self._is_file():
+        if levels is None and self.file is not None and self._is_file(self.file):
             files = [self.file]
         else:
             given = levels or ((self.levels,) if self.levels is not None else LEVELS)
@@ -245,8 +246,8 @@ class SubspaceAdapter(nn.Module):
     def _read(self, file: bytes) -> Tensor:
         return torch.from_numpy(_decoded(file)[1]).to(self.coordinates)
 
-    def _is_file(self) -> bool:
-        return self.file is not None and torch.equal(self._read(self.file), self.coordinates)
+    def _is_file(self, file: bytes) -> bool:
+        return torch.equal(self._read(file), self.coordinates)
 
     @torch.no_grad()
     def _take(self, file: bytes) -> None:
