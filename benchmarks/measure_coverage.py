@@ -25,10 +25,10 @@ class _Scores:
         self._known: dict[tuple[int, int], float] = {}
 
     def __call__(self, rng: np.random.Generator) -> bool:
-        both, errors, _ = rng.multinomial(2000, [HIT, WRONG, 1 - HIT - WRONG]).tolist()
-        if (both, errors) not in self._known:
-            self._known[both, errors] = self._limit(both, errors)
-        return self._known[both, errors] > F_SCORE
+        hits, errors, _ = rng.multinomial(2000, [HIT, WRONG, 1 - HIT - WRONG]).tolist()
+        if (hits, errors) not in self._known:
+            self._known[hits, errors] = self._limit(hits, errors)
+        return self._known[hits, errors] > F_SCORE
 
 
 def _calibration(tilt: float, *, measured: bool = False) -> Trial:
@@ -38,15 +38,15 @@ def _calibration(tilt: float, *, measured: bool = False) -> Trial:
     def misses(rng: np.random.Generator) -> bool:
         S = (rng.integers(0, BINS, 1000) + 0.5) / BINS
         chance = S - tilt * np.sign(S - 0.5)
-        found = calibration_upper_limit(S, (rng.random(1000) < chance) * 1.0, DELTA)
-        return (found.measured if measured else found.limit) < true
+        limit = calibration_upper_limit(S, (rng.random(1000) < chance) * 1.0, DELTA)
+        return (limit.measured if measured else limit.limit) < true
 
     return misses
 
 
 def trials() -> Iterator[tuple[str, float, bool, Trial]]:
     """Name, probability of failure, whether it is paid for, and the trial."""
-    exact = _Scores(lambda both, errors: f_score_lower_limit(both, errors, DELTA))
+    exact = _Scores(lambda hits, errors: f_score_lower_limit(hits, errors, DELTA))
     yield "F1 score of 0.8 of a rare class, n = 2000", DELTA, True, exact
     for tilt in (0.03, 0.3):
         yield (
@@ -55,7 +55,7 @@ def trials() -> Iterator[tuple[str, float, bool, Trial]]:
             True,
             _calibration(tilt),
         )
-    plain = _Scores(lambda both, errors: 2 * both / (2 * both + errors) if both else 0.0)
+    plain = _Scores(lambda hits, errors: 2 * hits / (2 * hits + errors) if hits else 0.0)
     yield "F1 score of 0.8, as measured", DELTA, False, plain
     yield "probabilities off by 0.3, as measured", DELTA, False, _calibration(0.3, measured=True)
 

@@ -81,7 +81,7 @@ def by_piqp_dual(A: np.ndarray) -> np.ndarray:
 def by_piqp_primal(A: np.ndarray) -> np.ndarray:
     """PIQP's dense solver on the least-norm problem."""
     m, size = A.shape[1:]
-    solver, found = piqp.DenseSolver(), []
+    solver, solutions = piqp.DenseSolver(), []
     solver.settings.eps_abs = solver.settings.eps_rel = RESIDUAL
     for number, B in enumerate(A):
         if number == 0:
@@ -89,8 +89,8 @@ def by_piqp_primal(A: np.ndarray) -> np.ndarray:
         else:
             solver.update(G=B)
         solver.solve()
-        found.append(np.array(solver.result.x))
-    return norms_of(np.stack(found), A)
+        solutions.append(np.array(solver.result.x))
+    return norms_of(np.stack(solutions), A)
 
 
 def by_proxqp_dual(A: np.ndarray) -> np.ndarray:
@@ -108,13 +108,13 @@ def by_proxqp_dual(A: np.ndarray) -> np.ndarray:
 def by_proxqp_primal(A: np.ndarray) -> np.ndarray:
     """ProxQP's dense solver on the least-norm problem."""
     m, size = A.shape[1:]
-    found = [
+    solutions = [
         proxsuite.proxqp.dense.solve(
             np.eye(size), np.zeros(size), C=B, l=np.ones(m), eps_abs=RESIDUAL, eps_rel=0.0
         ).x
         for B in A
     ]
-    return norms_of(np.stack(found), A)
+    return norms_of(np.stack(solutions), A)
 
 
 def by_scs_dual(A: np.ndarray) -> np.ndarray:
@@ -128,14 +128,14 @@ def by_scs_dual(A: np.ndarray) -> np.ndarray:
     return from_duals(duals, A)
 
 
-def case(name: str, parts: list, peers: dict[str, Norms], goal: float, rounds: int) -> dict:
+def case(name: str, problems: list, peers: dict[str, Norms], goal: float, rounds: int) -> dict:
     """Problems of one size, beside the solvers."""
-    units, longest = zip(*(unit_rows(*part) for part in parts), strict=True)
+    units, longest = zip(*(unit_rows(*part) for part in problems), strict=True)
     A, scales = np.stack(units), np.array(longest)
-    X, z, tokens = (np.stack([part[k] for part in parts]) for k in range(3))
+    X, z, tokens = (np.stack([part[k] for part in problems]) for k in range(3))
 
     def ours() -> np.ndarray:
-        if len(parts) == 1:
+        if len(problems) == 1:
             return np.array([norm(attention_svm(X[0], z[0], tokens[0], 2.0).unwrap(), 2)])
         return np.array([norm(W, 2) for W in attention_svm_batch(X, z, tokens, 2.0).unwrap()])
 
@@ -161,12 +161,12 @@ def main() -> None:
     small = {**dual, "PIQP": by_piqp_primal, "ProxQP": by_proxqp_primal}
     del small["PIQP on the dual"], small["ProxQP on the dual"]
     many = [feasible(seed, 6, 8, 10) for seed in range(1000)]
-    one = "one problem, d = {}, 500 constraints, p = 2"
+    single = "one problem, d = {}, 500 constraints, p = 2"
     with jax.enable_x64(True):
         cases = [
             case("1000 problems, 42 constraints, 100 variables, p = 2", many, dual, 2.0, 3),
-            case(one.format(20), [feasible(1, 50, 11, 20)], small, 3.0, 5),
-            case(one.format(50), [feasible(1, 50, 11, 50)], dual, 3.0, 5),
+            case(single.format(20), [feasible(1, 50, 11, 20)], small, 3.0, 5),
+            case(single.format(50), [feasible(1, 50, 11, 50)], dual, 3.0, 5),
         ]
     write_results("quadratic_programs", cases)
 

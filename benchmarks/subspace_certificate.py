@@ -62,8 +62,8 @@ def token_numbers(texts: np.ndarray, tokenizer: Any) -> Tensor:
     for row, text in zip(rows, texts, strict=True):
         plain = text.replace("<br />", " ")
         ids = tokenizer.backend_tokenizer.encode(plain, add_special_tokens=False).ids
-        kept = ids if len(ids) <= 2 * half else ids[:half] + ids[-half:]
-        row[: len(kept) + 2] = [tokenizer.cls_token_id, *kept, tokenizer.sep_token_id]
+        shortened = ids if len(ids) <= 2 * half else ids[:half] + ids[-half:]
+        row[: len(shortened) + 2] = [tokenizer.cls_token_id, *shortened, tokenizer.sep_token_id]
     return torch.from_numpy(rows)
 
 
@@ -87,8 +87,8 @@ def fill(cache: Path, encoder: str) -> None:
                     input_ids=ids[k : k + BATCH], attention_mask=mask[k : k + BATCH].long()
                 )
                 states[k : k + BATCH] = part.last_hidden_state
-        whole = {"states": states, "mask": mask, "labels": torch.tensor(labels).long()}
-        torch.save(whole, cache / f"{name}.pt")
+        hidden = {"states": states, "mask": mask, "labels": torch.tensor(labels).long()}
+        torch.save(hidden, cache / f"{name}.pt")
     seconds = {"core_seconds": time.process_time() - started}
     (cache / "cost.json").write_text(json.dumps(seconds), encoding="utf-8")
 
@@ -100,7 +100,7 @@ def mean_states(cache: Path) -> dict[str, tuple[Tensor, Tensor]]:
         part = torch.load(cache / f"{name}.pt", mmap=True)
         mask, labels[name] = part["mask"], part["labels"].clone()
         blocks = zip(part["states"].split(500), mask.split(500), strict=True)
-        means[name] = torch.cat([_mean(states, kept) for states, kept in blocks])
+        means[name] = torch.cat([_mean(states, present) for states, present in blocks])
     first = means["films"][:UNLABELLED]
     mean, deviation = first.mean(0), first.std(0)
     means["films"], labels["films"] = means["films"][UNLABELLED:], labels["films"][UNLABELLED:]
@@ -131,13 +131,13 @@ def trained(X: Tensor, y: Tensor, dimensions: int, levels: int) -> SubspaceAdapt
     return adapter
 
 
-def case_of(parts: dict[str, tuple[Tensor, Tensor]], dimensions: int, levels: int):
+def case_of(reviews: dict[str, tuple[Tensor, Tensor]], dimensions: int, levels: int):
     """One subspace and rounding: its certificate beside what held-out reviews say."""
     started = time.process_time()
-    X, y = parts["train"]
+    X, y = reviews["train"]
     adapter = trained(X, y, dimensions, levels)
     bound = adapter.certificate([(X, y)], delta=DELTA)
-    held, films = (adapter.errors([parts[name]]) for name in ("held_out", "films"))
+    held, films = (adapter.errors([reviews[name]]) for name in ("held_out", "films"))
     return {
         "case": f"{dimensions} dimensions, {2 * levels + 1} values",
         "bits": 8 * len(adapter.file),
@@ -150,9 +150,9 @@ def case_of(parts: dict[str, tuple[Tensor, Tensor]], dimensions: int, levels: in
     }
 
 
-def control(parts: dict[str, tuple[Tensor, Tensor]], dimensions: int, n: int) -> dict[str, Any]:
+def control(reviews: dict[str, tuple[Tensor, Tensor]], dimensions: int, n: int) -> dict[str, Any]:
     """The same on labels that are fair coins: every classifier errs on half of them."""
-    X = parts["train"][0][:n]
+    X = reviews["train"][0][:n]
     y = torch.randint(0, 2, (n,), generator=torch.Generator().manual_seed(1))
     adapter = trained(X, y, dimensions, 1)
     bound = adapter.certificate([(X, y)], delta=DELTA)
@@ -174,11 +174,11 @@ def main(encoder: str, cache: Path) -> None:
     if not (cache / "cost.json").exists():
         fill(cache, encoder)
     cost = json.loads((cache / "cost.json").read_text(encoding="utf-8"))
-    parts = mean_states(cache)
-    cases = [case_of(parts, d, levels) for d in DIMENSIONS for levels in LEVELS]
+    reviews = mean_states(cache)
+    cases = [case_of(reviews, d, levels) for d in DIMENSIONS for levels in LEVELS]
     best = min(cases, key=lambda case: case["certificate"])
     setting = (
-        f"{len(parts['train'][1]):,} training reviews (IMDB), {LAYERS} frozen layers of "
+        f"{len(reviews['train'][1]):,} training reviews (IMDB), {LAYERS} frozen layers of "
         f"all-MiniLM-L6-v2 and a trained head, level {DELTA}"
     )
     first = {
@@ -188,7 +188,7 @@ def main(encoder: str, cache: Path) -> None:
         "core_seconds_of_the_encoder": cost["core_seconds"],
         "core_seconds": sum(case["core_seconds"] for case in cases),
     }
-    controls = [control(parts, 200, n) for n in (500, 5000)]
+    controls = [control(reviews, 200, n) for n in (500, 5000)]
     write_results("subspace_certificate", [first, *cases, *controls])
 
 

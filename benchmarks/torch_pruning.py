@@ -102,8 +102,8 @@ class Classifier(torch.nn.Module):
         hidden = self.layer(self.tokens(inputs) + self.positions, src_key_padding_mask=padding)
         if padding is None:
             return self.readout(hidden.mean(1))
-        kept = (~padding)[..., None].float()
-        return self.readout((hidden * kept).sum(1) / kept.sum(1))
+        present = (~padding)[..., None].float()
+        return self.readout((hidden * present).sum(1) / present.sum(1))
 
 
 def digits() -> Task:
@@ -187,7 +187,7 @@ def curve(model: Classifier, task: Task) -> dict[str, dict[float, float]]:
     """Accuracy at every share that is removed."""
     models = {share: without_smallest(model, share) for share in SHARES}
     return {
-        part: {share: loss_and_accuracy(each, task, part)[1] for share, each in models.items()}
+        part: {share: loss_and_accuracy(pruned, task, part)[1] for share, pruned in models.items()}
         for part in ("validation", "test")
     }
 
@@ -251,8 +251,8 @@ def benchmark(name: str, load: Callable[[], Task]) -> None:
     started, cases, adamw, task = time.process_time(), [], None, load()
     _, rest = best_rates(task, "AdamW", [(rate, rate) for rate in REST_RATES])
     for way in TASKS[name]:
-        own = [rest * 3.0**k for k in (-2, -1, 0, 1)] if way == "AdamW" else MIRROR_RATES
-        rates = best_rates(task, way, [(rate, rest) for rate in own])
+        choices = [rest * 3.0**k for k in (-2, -1, 0, 1)] if way == "AdamW" else MIRROR_RATES
+        rates = best_rates(task, way, [(rate, rest) for rate in choices])
         runs = [
             curve(train_classifier(task, way, *rates, seed), task) for seed in range(task.seeds)
         ]

@@ -122,7 +122,7 @@ def _sizes(kinds: Mapping[str, Any], values: Mapping[str, Any], owner: str = "")
         kind = kinds.get(name)
         options = get_args(kind) if get_origin(kind) in (Union, UnionType) else (kind,)
         dimensions = [getattr(option, "dim_str", None) for option in options]
-        axes = {each.strip() for each in dimensions if each is not None}
+        axes = {text.strip() for text in dimensions if text is not None}
         if len(axes) > 1:
             axes = {each for each in axes if len(each.split()) == np.ndim(value)}
         if value is not None and len(axes) == 1 and _PLAIN_AXES.fullmatch(min(axes)):
