@@ -16,7 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from attlas.core.arrays import read_array, read_mask
-from attlas.core.axes import Shape
+from attlas.core.axis_sizes import Shape
 from attlas.core.errors import UserError
 
 Shapes = dict[str, tuple[str, Shape]]

@@ -27,7 +27,8 @@ from jax.typing import DTypeLike
 from jaxtyping import Array
 
 from attlas._jax.device_arrays import is_traced, on_device
-from attlas.core.axes import Shape, require_axes
+from attlas.core.axes import require_axes
+from attlas.core.axis_sizes import Shape
 from attlas.core.errors import UserError
 from attlas.core.finite import require_finite
 from attlas.core.memory import require_memory

@@ -1,16 +1,9 @@
 """Axes by name: "n T d, n d" says which axes of several arrays have one size, as in `einsum`."""
 
 from collections.abc import Mapping
-from functools import cache
 
+from attlas.core.axis_sizes import Shape, contradicted_axes
 from attlas.core.errors import UserError
-
-Shape = tuple[int, ...]
-
-
-@cache
-def _parsed(axes: str) -> tuple[tuple[str, ...], ...]:
-    return tuple(tuple(part.split()) for part in axes.split(","))
 
 
 def require_axes(axes: str, shapes: Mapping[str, Shape]) -> None:
@@ -31,36 +24,5 @@ def require_axes(axes: str, shapes: Mapping[str, Shape]) -> None:
             ...
         attlas.core.errors.UserError: z has shape (5, 4): give [n d] with n = 2, as X has
     """
-    sizes_by_axis: dict[str, tuple[int | Shape, str]] = {}
-    for wanted, (name, shape) in zip(_parsed(axes), shapes.items(), strict=True):
-        sizes = _named(wanted, shape)
-        if not sizes and wanted:
-            raise UserError(f"{name} has shape {shape}: expected axes [{' '.join(wanted)}]")
-        if 0 in shape:
-            raise UserError(
-                f"{name} has shape {shape}: give at least one entry along each of "
-                f"[{' '.join(wanted)}]"
-            )
-        for axis, size in sizes:
-            expected, owner = sizes_by_axis.setdefault(axis, (size, name))
-            if axis.isdigit():
-                expected, owner = int(axis), ""
-            if size != expected:
-                label = axis.lstrip("*")
-                if owner == name:
-                    source = f" with one size for {label}"
-                else:
-                    source = f" with {label} = {expected}, as {owner} has" if owner else ""
-                raise UserError(f"{name} has shape {shape}: give [{' '.join(wanted)}]{source}")
-
-
-def _named(wanted: tuple[str, ...], shape: Shape) -> list[tuple[str, int | Shape]]:
-    """Each axis with its size, those of a star together; empty where the rank does not fit."""
-    stars = [place for place, axis in enumerate(wanted) if axis.startswith("*")]
-    if not stars:
-        return list(zip(wanted, shape, strict=True)) if len(wanted) == len(shape) else []
-    (star,) = stars
-    end = len(shape) - (len(wanted) - star - 1)
-    if end < star:
-        return []
-    return list(zip(wanted, (*shape[:star], shape[star:end], *shape[end:]), strict=True))
+    if line := contradicted_axes(axes, shapes):
+        raise UserError(line)

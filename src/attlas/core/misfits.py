@@ -16,8 +16,7 @@ from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_
 
 import numpy as np
 
-from attlas.core.axes import require_axes
-from attlas.core.errors import UserError
+from attlas.core.axis_sizes import contradicted_axes
 
 _PLAIN_AXES = re.compile(r"(\*?[A-Za-z]\w*|\d+)( (\*?[A-Za-z]\w*|\d+))*")
 """Names and numbers of axes, no sums of them."""
@@ -130,10 +129,8 @@ def _sizes(kinds: Mapping[str, Any], values: Mapping[str, Any], owner: str = "")
             shapes[owner + name] = np.shape(value)
     if not shapes:
         return
-    try:
-        require_axes(", ".join(wanted), shapes)
-    except UserError as error:
-        yield str(error)
+    if line := contradicted_axes(", ".join(wanted), shapes):
+        yield line
 
 
 def _is_of(value: Any, annotation: Any, origin: Any, depth: int) -> bool:

@@ -16,7 +16,7 @@ from attlas.core.arrays import (
     read_arrays,
     working_dtype,
 )
-from attlas.core.axes import Shape
+from attlas.core.axis_sizes import Shape
 from attlas.core.errors import UserError, refuse_misfits
 from attlas.core.finite import finite_result
 from attlas.core.memory import require_memory
