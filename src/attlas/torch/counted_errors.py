@@ -39,6 +39,8 @@ def labelled_batches(data: Iterable[Any]) -> Iterator[tuple[Any, Tensor]]:
         >>> [(sorted(inputs), labels.tolist()) for inputs, labels in labelled_batches([batch])]
         [(['input_ids'], [0, 1])]
     """
+    inputs: Any
+    labels: Any
     for place, batch in enumerate(data):
         if isinstance(batch, Mapping):
             inputs = {name: value for name, value in batch.items() if name != "labels"}
