@@ -22,6 +22,7 @@ from attlas.experiments.checkpoint_files import CheckpointFiles, remove_checkpoi
 from attlas.experiments.layer_cache import LayerCache
 from attlas.experiments.pair import read_pair
 from attlas.experiments.record import Layout, Record, record_key
+from attlas.experiments.report_document import report_document
 from attlas.experiments.store import WITNESSES, Store
 from attlas.experiments.text_file import write_text_file
 from attlas.experiments.trained_models import trained_models, write_models
@@ -81,7 +82,7 @@ def verdict(root: Path, value: int, challenge: int = 0) -> Notes:
 def read_verdict(root: Path) -> Any:
     store = Store(root)
     reports = verdicts.read_reports(store)
-    shown = [(verdicts.report_document(r), _arrays(r.verdict.witness or {})) for r, _ in reports]
+    shown = [(report_document(r), _arrays(r.verdict.witness or {})) for r, _ in reports]
     return DAMAGED if store.notes else json.loads(json.dumps(shown))
 
 

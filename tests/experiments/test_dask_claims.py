@@ -9,7 +9,7 @@ from distributed import LocalCluster
 from attlas.core.errors import UserError
 from attlas.experiments.dask_claims import check_on_dask, checked
 from attlas.experiments.environment import environment
-from attlas.experiments.verdicts import report_document
+from attlas.experiments.report_document import report_document
 from attlas.verify.check import check
 from attlas.verify.check_many import RUN_ALPHA
 from attlas.verify.registry import claims_of

@@ -10,9 +10,10 @@ from attlas.claims.verdict import ChallengeReport, CheckReport, ControlReport, O
 from attlas.core.errors import UserError
 from attlas.experiments import pair
 from attlas.experiments.pair import read_pair, write_pair
+from attlas.experiments.report_document import report_document
 from attlas.experiments.schema import NAMES, schema, violations
 from attlas.experiments.store import Store
-from attlas.experiments.verdicts import is_current, read_reports, report_document, write_report
+from attlas.experiments.verdicts import is_current, read_reports, write_report
 from attlas.experiments.witness import read_witness, write_witness
 from attlas.verify.registry import claims_of
 

@@ -8,7 +8,7 @@ from attlas.claims.claim import Claim
 from attlas.claims.shrunk_witness import ShrunkWitness
 from attlas.claims.verdict import ChallengeReport, Witness
 from attlas.core.errors import refuse_misfits
-from attlas.experiments.verdicts import number_text, verdict_document
+from attlas.experiments.report_document import number_text, verdict_document
 
 LARGEST_WITNESS = 10_000
 """Numbers of a witness that are written out."""

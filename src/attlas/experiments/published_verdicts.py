@@ -17,8 +17,8 @@ from attlas._files.plain_file import Damaged, read_plain_file
 from attlas.claims.verdict import CheckReport
 from attlas.experiments.packed import canonical_json
 from attlas.experiments.proofs import read_proofs, with_proof
+from attlas.experiments.report_document import report_document, report_of
 from attlas.experiments.store import Store
-from attlas.experiments.verdicts import report_document, report_of
 
 VERDICTS = "verdicts.json.gz"
 _LARGEST, _LARGEST_TEXT = 2**22, 2**25

@@ -16,9 +16,10 @@ from attlas.core.errors import UserError, refuse_unreadable
 from attlas.experiments.environment import code_hash
 from attlas.experiments.published import origin
 from attlas.experiments.published_verdicts import write_verdicts
+from attlas.experiments.report_document import number_text
 from attlas.experiments.store import PUBLISHED, Store
 from attlas.experiments.text_file import write_text_file
-from attlas.experiments.verdicts import is_current, number_text, read_reports
+from attlas.experiments.verdicts import is_current, read_reports
 from attlas.verify.registry import find_claims
 
 STRENGTHS = "strengths.json"

@@ -13,14 +13,9 @@ import numpy as np
 from attlas.claims.claim import Claim
 from attlas.core.errors import UserError
 from attlas.experiments.challenge_document import challenge_document
+from attlas.experiments.report_document import number_text, report_document, verdict_document
 from attlas.experiments.store import Store
-from attlas.experiments.verdicts import (
-    FOLDER,
-    number_text,
-    report_document,
-    verdict_document,
-    write_report,
-)
+from attlas.experiments.verdicts import FOLDER, write_report
 from attlas.verify.registry import find_claims, one_claim
 
 
