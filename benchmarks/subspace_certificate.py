@@ -33,6 +33,7 @@ os.environ.setdefault("JAX_PLATFORMS", "cpu")
 
 import numpy as np
 import torch
+from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from attlas.bounds.generalisation.binomial_tail import binomial_upper_limit
@@ -88,7 +89,7 @@ def fill(cache: Path, encoder: str) -> None:
                 )
                 states[k : k + BATCH] = part.last_hidden_state
         hidden = {"states": states, "mask": mask, "labels": torch.tensor(labels).long()}
-        torch.save(hidden, cache / f"{name}.pt")
+        save_file(hidden, cache / f"{name}.safetensors")
     seconds = {"core_seconds": time.process_time() - started}
     (cache / "cost.json").write_text(json.dumps(seconds), encoding="utf-8")
 
@@ -97,7 +98,7 @@ def mean_states(cache: Path) -> dict[str, tuple[Tensor, Tensor]]:
     """Standardised means over tokens, and labels, of the three parts."""
     means, labels = {}, {}
     for name in ("films", "train", "held_out"):
-        part = torch.load(cache / f"{name}.pt", mmap=True)
+        part = load_file(cache / f"{name}.safetensors")
         mask, labels[name] = part["mask"], part["labels"].clone()
         blocks = zip(part["states"].split(500), mask.split(500), strict=True)
         means[name] = torch.cat([_mean(states, present) for states, present in blocks])
