@@ -11,6 +11,7 @@ from jaxtyping import Float
 from scipy import special
 
 from attlas.audit.opened_model import opened
+from attlas.audit.padded_sequences import padded_tokens, padded_width
 from attlas.core.errors import UserError
 from attlas.transformers.forward import read_out
 from attlas.transformers.layer_pass import leave_layer
@@ -24,8 +25,6 @@ if TYPE_CHECKING:
 
 LENGTH = 512
 """Tokens that the model sees at once where its positions set no lower limit."""
-_SIMILAR = 64
-"""Sequences are padded to a multiple of it, so that few programs are compiled."""
 _NUMBERS = 2**24
 """Logits that are in memory at once."""
 _TOGETHER = 64
@@ -45,12 +44,6 @@ class TokenProbabilities(NamedTuple):
     probabilities: Float[np.ndarray, " N"]
     vocabulary: int
     bytes: int
-
-    @property
-    def bits(self) -> float:
-        """Bits of all tokens, as the model gives them; infinite where one had probability 0."""
-        with np.errstate(divide="ignore"):
-            return float(-np.log2(self.probabilities).sum())
 
 
 def token_probabilities(
@@ -181,11 +174,10 @@ def _logits(
 ) -> Iterator[tuple[int, np.ndarray]]:
     """The number of each sequence and its logits, in groups that run together."""
     own = isinstance(model, TrainedTransformer)
-    step = _SIMILAR if own else 1
     run = _own_run(model) if own else lambda tokens, present: model.logits(tokens)
-    lengths = np.array([-(-row.size // step) * step for row in sequences])
-    if own and model.context is not None:
-        lengths = np.minimum(lengths, model.context)
+    lengths = np.array(
+        [padded_width(row.size, model.context) if own else row.size for row in sequences]
+    )
     for length in np.unique(lengths):
         members = np.flatnonzero(lengths == length)
         together = min(_TOGETHER, max(1, _NUMBERS // int(length * max(model.vocabulary, 1))))
@@ -195,16 +187,9 @@ def _logits(
             part = members[start : start + together]
             # Always as many rows, so that one program serves all.
             rows = np.resize(part, min(together, members.size)) if own else part
-            tokens, present = _padded([sequences[k] for k in rows.tolist()], int(length))
+            tokens, present = padded_tokens([sequences[k] for k in rows.tolist()], int(length))
             for place, logits in zip(part, run(tokens, present), strict=False):
                 yield int(place), logits
-
-
-def _padded(rows: Sequence[np.ndarray], length: int) -> tuple[np.ndarray, np.ndarray]:
-    tokens = np.zeros((len(rows), length), np.int32)
-    for place, row in enumerate(rows):
-        tokens[place, : row.size] = row
-    return tokens, np.arange(length)[None] < np.array([row.size for row in rows])[:, None]
 
 
 def _own_run(model: TrainedTransformer) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:

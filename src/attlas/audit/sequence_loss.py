@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
+from attlas.audit.padded_sequences import padded_tokens
 from attlas.core.arrays import ArrayInput
 from attlas.core.errors import UserError
 from attlas.transformers.canonical import PatchEmbedding, Readout
@@ -87,10 +88,7 @@ def judged_batch(
         raise UserError("no sequence: give at least one")
     rows = [np.asarray(model.read_tokens(sequence)) for sequence in sequences]
     longest = max(row.size for row in rows)
-    tokens = np.zeros((len(rows), longest), np.int32)
-    present = np.arange(longest)[None] < np.array([row.size for row in rows])[:, None]
-    for place, row in enumerate(rows):
-        tokens[place, : row.size] = row
+    tokens, present = padded_tokens(rows, longest)
     if model.readout.lm_head is None or model.readout.first_only:
         kind: LossKind = "hidden states" if model.readout.lm_head is None else "outputs"
         return JudgedBatch(kind, tokens, present, tokens, present)

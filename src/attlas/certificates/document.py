@@ -2,6 +2,7 @@
 
 import json
 import math
+from collections.abc import Sequence
 from functools import cache
 from importlib import resources
 from typing import Any
@@ -99,7 +100,17 @@ def certification_schema() -> dict[str, Any]:
         >>> certification_schema()["properties"]["schema"]
         {'const': 1}
     """
-    file = resources.files("attlas.certificates") / "certification.schema.json"
+    return packaged_schema("certification")
+
+
+def packaged_schema(name: str) -> dict[str, Any]:
+    """A JSON schema that lies beside this module.
+
+    Examples:
+        >>> packaged_schema("stream")["type"]
+        'object'
+    """
+    file = resources.files("attlas.certificates") / f"{name}.schema.json"
     return json.loads(file.read_text(encoding="utf-8"))
 
 
@@ -113,21 +124,13 @@ def guarantee_rows(result: Certification) -> tuple[tuple[str, ...], list[tuple[s
         [('model', '7.67 %', '1.67 %', '60')]
     """
     headings = ["model", "at most", "measured", "examples"]
-    grouped = any(guarantee.group for guarantee in result.guarantees)
-    if grouped:
-        headings.insert(1, "group")
-    if result.at_most is not None:
-        headings.append(f"at most {level(result.at_most)}?")
-    rows = []
-    for guarantee in result.guarantees:
-        cells = [guarantee.model, percent(guarantee.bound.bound, up=True),
-                 percent(guarantee.bound.empirical), str(guarantee.bound.n)]  # fmt: skip
-        if grouped:
-            cells.insert(1, guarantee.group or "all")
-        if result.at_most is not None:
-            cells.append("certified" if guarantee.passes else "not certified")
-        rows.append(tuple(cells))
-    return tuple(headings), rows
+    rows = [
+        [guarantee.model, percent(guarantee.bound.bound, up=True),
+         percent(guarantee.bound.empirical), str(guarantee.bound.n)]
+        for guarantee in result.guarantees
+    ]  # fmt: skip
+    asked = "" if result.at_most is None else f"at most {level(result.at_most)}?"
+    return _with_columns(headings, rows, result.guarantees, asked)
 
 
 @refuse_misfits
@@ -144,22 +147,37 @@ def measure_rows(result: Certification) -> tuple[tuple[str, ...], list[tuple[str
         [('mine', 'Brier score', 'at most 21.5 %', '15.0 %', '60')]
     """
     headings = ["model", "measure", "guaranteed", "measured", "examples"]
-    grouped = any(measured.group for measured in result.measures)
-    if grouped:
+    rows = [
+        [measured.model, measured.measure, _guaranteed(measured),
+         percent(measured.limit.measured), str(measured.limit.examples)]
+        for measured in result.measures
+    ]  # fmt: skip
+    asked = "" if result.at_least is None else f"at least {level(result.at_least)}?"
+    return _with_columns(headings, rows, result.measures, asked)
+
+
+def _guaranteed(measured: MeasureGuarantee) -> str:
+    """The limit with its side."""
+    return f"{_side(measured)} {percent(measured.limit.limit, up=not measured.is_score)}"
+
+
+def _with_columns(
+    headings: list[str],
+    rows: list[list[str]],
+    certificates: Sequence[Guarantee | MeasureGuarantee],
+    asked: str,
+) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+    """A table with its groups where it has any, and with the verdicts where something was asked."""
+    if any(certificate.group for certificate in certificates):
         headings.insert(1, "group")
-    if result.at_least is not None:
-        headings.append(f"at least {level(result.at_least)}?")
-    rows = []
-    for each in result.measures:
-        guaranteed = f"{_side(each)} {percent(each.limit.limit, up=not each.is_score)}"
-        cells = [each.model, each.measure, guaranteed, percent(each.limit.measured),
-                 str(each.limit.examples)]  # fmt: skip
-        if grouped:
-            cells.insert(1, each.group or "all")
-        if result.at_least is not None:
-            cells.append({None: "", True: "certified", False: "not certified"}[each.passes])
-        rows.append(tuple(cells))
-    return tuple(headings), rows
+        for cells, certificate in zip(rows, certificates, strict=True):
+            cells.insert(1, certificate.group or "all")
+    if asked:
+        headings.append(asked)
+        words = {None: "", True: "certified", False: "not certified"}
+        for cells, certificate in zip(rows, certificates, strict=True):
+            cells.append(words[certificate.passes])
+    return tuple(headings), [tuple(cells) for cells in rows]
 
 
 @refuse_unreadable
@@ -242,13 +260,12 @@ def sentences(result: Certification) -> list[str]:
 
 def _of_measures(result: Certification) -> list[str]:
     """What the measures on all examples are, and what calibrated probabilities would measure."""
+    of_all = [measured for measured in result.measures if not measured.group]
     lines = [
-        f"At once, the {each.measure} of '{each.model}' is {_side(each)} "
-        f"{percent(each.limit.limit, up=not each.is_score)}."
-        for each in result.measures
-        if not each.group
+        f"At once, the {measured.measure} of '{measured.model}' is {_guaranteed(measured)}."
+        for measured in of_all
     ]
-    noises = {e.model: e.limit.noise for e in result.measures if e.limit.noise and not e.group}
+    noises = {measured.model: measured.limit.noise for measured in of_all if measured.limit.noise}
     lines += [
         f"A calibration error is measured too large on average: with right probabilities '{model}' "
         f"would still measure about {percent(noise)}."

@@ -54,12 +54,12 @@ class FScore:
     def limit(self, rows: np.ndarray, delta: float, anytime: bool) -> Limit:
         """The exact limit of the score on some examples."""
         labelled, predicted = self.labelled[rows], self.predicted[rows]
-        both = int((labelled & predicted).sum())
+        hits = int((labelled & predicted).sum())
         errors = int((labelled != predicted).sum())
         return Limit(
-            measured=2 * both / (2 * both + errors) if both else 0.0,
-            limit=f_score_lower_limit(both, errors, delta, anytime=anytime),
-            examples=both + errors,
+            measured=2 * hits / (2 * hits + errors) if hits else 0.0,
+            limit=f_score_lower_limit(hits, errors, delta, anytime=anytime),
+            examples=hits + errors,
             method="exact binomial, given the examples of the class or predicted to be",
         )
 

@@ -175,7 +175,7 @@ def _of_answers(
     shares = {
         answer: (X.count(answer) / len(X), Y.count(answer) / len(Y)) for answer in _most(X, Y)
     }
-    answer = max(shares, key=lambda each: abs(shares[each][0] - shares[each][1]))
+    answer = max(shares, key=lambda text: abs(shares[text][0] - shares[text][1]))
     here, there = shares[answer]
     text = f"'{answer:.40}' is {100 * here:.3g} % here, {100 * there:.3g} % there"
     return _check(name, places, answer_shift(X, Y), level, text)
@@ -189,15 +189,15 @@ def _most(X: Sequence[str], Y: Sequence[str]) -> list[str]:
 
 def _check(name: str, places: tuple[str, str], p: float, level: float, seen: str) -> Check:
     here, there = places
-    found = f"(permutation test, p = {p:.3f}; {seen})"
+    evidence = f"(permutation test, p = {p:.3f}; {seen})"
     if p > level:
         return Check(
             "shift",
             True,
-            f"no shift of '{name}' is seen from {here} to {there} {found}, a small one may be",
+            f"no shift of '{name}' is seen from {here} to {there} {evidence}, a small one may be",
         )
     return Check(
         "shift",
         False,
-        f"'{name}' shifts from {here} to {there} {found}: the certificate does not hold there",
+        f"'{name}' shifts from {here} to {there} {evidence}: the certificate does not hold there",
     )

@@ -4,12 +4,10 @@ Tokens of a text are not independent. What is guaranteed is the mean over its po
 expected bits, given the tokens before: deviations from it are differences of a martingale.
 """
 
-import json
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cache
-from importlib import resources
 from typing import Any
 
 import numpy as np
@@ -17,7 +15,7 @@ import numpy as np
 from attlas.bounds.generalisation.conditions import require_delta
 from attlas.bounds.generalisation.risk_bound import CODE_BEFORE, FIXED_BEFORE, RiskBound
 from attlas.bounds.generalisation.token_bound import token_bound
-from attlas.certificates.document import level
+from attlas.certificates.document import level, packaged_schema
 from attlas.core.arrays import ArrayInput, read_arrays
 from attlas.core.errors import UserError, refuse_unreadable
 
@@ -46,6 +44,11 @@ class StreamGuarantee:
     def bits_per_byte(self) -> float:
         """The bound for all tokens over the bytes of this text."""
         return self.bound.bound * self.bound.n / self.bytes
+
+    @property
+    def measured_per_token(self) -> float:
+        """Bits of this text over its tokens, without a guarantee."""
+        return self.bits / self.bound.n
 
     @property
     def measured_per_byte(self) -> float:
@@ -116,25 +119,25 @@ def stream_json(several: Sequence[StreamGuarantee], at_most: float | None) -> di
     """
     return {
         "schema": SCHEMA_VERSION,
-        "delta": math.fsum(each.bound.delta for each in several),
+        "delta": math.fsum(guarantee.bound.delta for guarantee in several),
         "at_most": at_most,
         "passes": _passes(several),
         "models": [
             {
-                "model": each.model,
-                "tokens": each.bound.n,
-                "bytes": each.bytes,
-                "bits_per_token": each.bound.bound,
-                "bits_per_byte": each.bits_per_byte,
-                "measured_per_token": _finite(each.bits / each.bound.n),
-                "measured_per_byte": _finite(each.measured_per_byte),
-                "uniform": each.bound.trivial,
-                "share": each.bound.delta,
-                "passes": each.passes,
-                "assumed": [c.text for c in each.bound.conditions if not c.checked],
-                "checked": [c.text for c in each.bound.conditions if c.checked],
+                "model": guarantee.model,
+                "tokens": guarantee.bound.n,
+                "bytes": guarantee.bytes,
+                "bits_per_token": guarantee.bound.bound,
+                "bits_per_byte": guarantee.bits_per_byte,
+                "measured_per_token": _finite(guarantee.measured_per_token),
+                "measured_per_byte": _finite(guarantee.measured_per_byte),
+                "uniform": guarantee.bound.trivial,
+                "share": guarantee.bound.delta,
+                "passes": guarantee.passes,
+                "assumed": [c.text for c in guarantee.bound.conditions if not c.checked],
+                "checked": [c.text for c in guarantee.bound.conditions if c.checked],
             }
-            for each in several
+            for guarantee in several
         ],
         "sentences": stream_sentences(several),
     }
@@ -148,8 +151,7 @@ def stream_schema() -> dict[str, Any]:
         >>> stream_schema()["properties"]["schema"]
         {'const': 1}
     """
-    file = resources.files("attlas.certificates") / "stream.schema.json"
-    return json.loads(file.read_text(encoding="utf-8"))
+    return packaged_schema("stream")
 
 
 @refuse_unreadable
@@ -170,15 +172,15 @@ def stream_rows(
     )  # fmt: skip
     rows = [
         (
-            each.model,
-            _up(each.bound.bound),
-            f"{each.bits / each.bound.n:.3f}",
-            f"{each.bound.trivial:.3f}",
-            _up(each.bits_per_byte),
-            f"{each.measured_per_byte:.3f}",
-            f"{each.bound.n:,}",
+            guarantee.model,
+            _up(guarantee.bound.bound),
+            f"{guarantee.measured_per_token:.3f}",
+            f"{guarantee.bound.trivial:.3f}",
+            _up(guarantee.bits_per_byte),
+            f"{guarantee.measured_per_byte:.3f}",
+            f"{guarantee.bound.n:,}",
         )
-        for each in several
+        for guarantee in several
     ]
     return headings, rows
 
@@ -194,16 +196,18 @@ def stream_sentences(several: Sequence[StreamGuarantee]) -> list[str]:
         'Measured with the prediction as it is: 1.000 bits per token, 0.250 per byte.'
     """
     lines = []
-    for each in several:
+    for guarantee in several:
         lines += [
-            f"With probability {level(1 - each.bound.delta)}, '{each.model}' needs on average over "
-            f"the {each.bound.n:,} tokens of this text at most {_up(each.bound.bound)} expected "
-            f"bits per token, given the tokens before, which are {_up(each.bits_per_byte)} per "
-            "byte.",
-            f"Measured with the prediction as it is: {each.bits / each.bound.n:.3f} bits per "
-            f"token, {each.measured_per_byte:.3f} per byte.",
+            f"With probability {level(1 - guarantee.bound.delta)}, '{guarantee.model}' needs on "
+            f"average over the {guarantee.bound.n:,} tokens of this text at most "
+            f"{_up(guarantee.bound.bound)} expected bits per token, given the tokens before, which "
+            f"are {_up(guarantee.bits_per_byte)} per byte.",
+            "Measured with the prediction as it is: "
+            f"{guarantee.measured_per_token:.3f} bits per token, "
+            f"{guarantee.measured_per_byte:.3f} per byte.",
         ]
-    assumed = {c.text: None for each in several for c in each.bound.conditions if not c.checked}
+    conditions = [c for guarantee in several for c in guarantee.bound.conditions]
+    assumed = dict.fromkeys(c.text for c in conditions if not c.checked)
     return [
         *lines,
         "The bound is that of the prediction mixed with the uniform law, whose share was chosen "
@@ -213,8 +217,8 @@ def stream_sentences(several: Sequence[StreamGuarantee]) -> list[str]:
 
 
 def _passes(several: Sequence[StreamGuarantee]) -> bool | None:
-    found = [each.passes for each in several if each.passes is not None]
-    return any(found) if found else None
+    outcomes = [guarantee.passes for guarantee in several if guarantee.passes is not None]
+    return any(outcomes) if outcomes else None
 
 
 def _up(number: float) -> str:

@@ -1,6 +1,5 @@
 """`attlas audit`: what attention theory says about a trained Transformer."""
 
-import json
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -144,12 +143,12 @@ def _write(document: "dict[str, Any]", out: Path, json_: Path | None, results: P
     """Write the page, the numbers on request, and the audit for the atlas; print the findings."""
     from attlas.display.terminal import show_fact
     from attlas.experiments.audits import store_audit
-    from attlas.experiments.text_file import write_text_file
+    from attlas.experiments.text_file import write_json_file, write_text_file
     from attlas.site.audit_page import render_audit
 
     write_text_file(out, render_audit(document, out.parent), "--out")
     if json_ is not None:
-        write_text_file(json_, json.dumps(document, indent=1, allow_nan=False), "--json")
+        write_json_file(json_, document, "--json")
     store_audit(results, document, lambda line: typer.echo(line, err=True))
     for decision in document["decisions"]:
         show_fact("*", f"{decision['what']}. {decision['action']}. {decision['effect']}", width=2)

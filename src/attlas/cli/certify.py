@@ -242,14 +242,11 @@ def _show(result: "Certification") -> None:
 def _write(
     result: "Certification", json_file: Path | None, page: Path | None, badge: Path | None
 ) -> None:
-    import json
-
     from attlas.certificates.document import certification_json
-    from attlas.experiments.text_file import require_html, write_text_file
+    from attlas.experiments.text_file import require_html, write_json_file, write_text_file
 
-    document = certification_json(result)
     if json_file is not None:
-        write_text_file(json_file, json.dumps(document, indent=1, allow_nan=False), "--json")
+        write_json_file(json_file, certification_json(result), "--json")
     if page is not None:
         from attlas.site.certificate_page import render_certificate
 

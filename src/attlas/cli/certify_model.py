@@ -54,7 +54,6 @@ def certify_streams(
     Returns:
         Whether one of them is certified at what was asked for; None where nothing was.
     """
-    import json
     import math
 
     from attlas._files.plain_file import printable
@@ -67,7 +66,7 @@ def certify_streams(
         stream_sentences,
     )
     from attlas.display.terminal import say, show_table
-    from attlas.experiments.text_file import write_text_file
+    from attlas.experiments.text_file import write_json_file
 
     _require_stream_options(context)
     options: dict[str, Any] = context.params
@@ -76,14 +75,14 @@ def certify_streams(
     lines = list(lines_of_text(text))
     several = []
     for path in files:
-        found = token_probabilities(path, lines, options["capture"])
+        tokens = token_probabilities(path, lines, options["capture"])
         name = printable(path.resolve().name)
         several.append(
             stream_guarantee(
                 name,
-                found.probabilities,
-                found.vocabulary,
-                found.bytes,
+                tokens.probabilities,
+                tokens.vocabulary,
+                tokens.bytes,
                 share,
                 at_most=options["at_most"],
             )
@@ -94,7 +93,7 @@ def certify_streams(
         say(sentence)
     document = stream_json(several, options["at_most"])
     if json_file is not None:
-        write_text_file(json_file, json.dumps(document, indent=1, allow_nan=False), "--json")
+        write_json_file(json_file, document, "--json")
     return document["passes"]
 
 

@@ -1,6 +1,5 @@
 """`attlas challenge`: search for a counterexample, or evaluate a stored one again."""
 
-import json
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -79,7 +78,7 @@ def _search(
     from attlas.display.terminal import number, plain, show_fact
     from attlas.experiments.challenge_document import challenge_document
     from attlas.experiments.store import WITNESSES, Store
-    from attlas.experiments.text_file import write_text_file
+    from attlas.experiments.text_file import write_json_file
     from attlas.experiments.witness import keep_witness, witness_file
     from attlas.verify.challenge import challenge as search
     from attlas.verify.registry import one_claim
@@ -116,7 +115,7 @@ def _search(
             show_fact(line[:11].rstrip(), line[11:])
     if json_file is not None:
         document = challenge_document(claim, report, options["seed"], shrunk)
-        write_text_file(json_file, json.dumps(document, indent=1) + "\n", "--json")
+        write_json_file(json_file, document, "--json")
     path = witness_file(store, claim.name)
     if path.is_file():
         show_fact("witness", str(path))

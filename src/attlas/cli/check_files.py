@@ -1,6 +1,5 @@
 """The files that `attlas check` writes besides its table: for machines, papers and pages."""
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -44,13 +43,13 @@ class CheckFiles:
         JSON and JUnit have a report for each claim and seed. Tables and badge show the stored
         reports, which keep the challenge of an earlier check.
         """
-        from attlas.experiments.text_file import write_text_file
-        from attlas.experiments.verdicts import report_document
+        from attlas.experiments.report_document import report_document
+        from attlas.experiments.text_file import write_json_file, write_text_file
 
         checked = [report for claim in claims for report in reports[claim.name]]
         if self.json is not None:
             documents = [report_document(report) for report in checked]
-            write_text_file(self.json, json.dumps(documents, indent=1) + "\n", "--json")
+            write_json_file(self.json, documents, "--json")
         if self.junit is not None:
             from attlas.site.junit import junit_xml
 

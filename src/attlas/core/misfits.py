@@ -123,7 +123,7 @@ def _sizes(kinds: Mapping[str, Any], values: Mapping[str, Any], owner: str = "")
         dimensions = [getattr(option, "dim_str", None) for option in options]
         axes = {text.strip() for text in dimensions if text is not None}
         if len(axes) > 1:
-            axes = {each for each in axes if len(each.split()) == np.ndim(value)}
+            axes = {text for text in axes if len(text.split()) == np.ndim(value)}
         if value is not None and len(axes) == 1 and _PLAIN_AXES.fullmatch(min(axes)):
             wanted += axes
             shapes[owner + name] = np.shape(value)

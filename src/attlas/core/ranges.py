@@ -1,5 +1,6 @@
 """Ranges of numbers: conditions that one line names where they fail."""
 
+import operator
 import sys
 from typing import Any
 
@@ -49,3 +50,24 @@ def require_positive(**numbers: object) -> None:
     for name, value in numbers.items():
         if isinstance(value, int | float | np.number) and not (value > 0 and is_finite(value)):
             raise UserError(f"{name} = {value}: it must be finite and above 0")
+
+
+def whole_number(value: Any, name: str, least: int, most: int) -> int:
+    """A whole number within a range.
+
+    Raises:
+        UserError: naming it and its range.
+
+    Examples:
+        >>> whole_number(0, "dimensions", 1, 10)
+        Traceback (most recent call last):
+            ...
+        attlas.core.errors.UserError: dimensions = 0: give a whole number from 1 to 10
+    """
+    try:
+        number = operator.index(value)
+    except TypeError:
+        number = least - 1
+    if isinstance(value, bool) or not least <= number <= most:
+        raise UserError(f"{name} = {value!r:.40}: give a whole number from {least} to {most}")
+    return number

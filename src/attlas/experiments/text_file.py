@@ -1,6 +1,7 @@
 """Write a text file that a user named, completely or not at all."""
 
 import errno
+import json
 import os
 from pathlib import Path
 
@@ -31,6 +32,16 @@ def write_text_file(path: Path, text: str, option: str) -> Path:
     except OSError as error:
         raise UserError(_unwritable(path, option, error)) from error
     return path
+
+
+def write_json_file(path: Path, document: object, option: str) -> Path:
+    """Write a document as JSON, as `write_text_file` does; it has no NaN and no infinity.
+
+    Examples:
+        >>> write_json_file(Path("/dev/null"), {"models": 2}, "--json").name
+        'null'
+    """
+    return write_text_file(path, json.dumps(document, indent=1, allow_nan=False) + "\n", option)
 
 
 def require_html(path: Path, option: str) -> None:

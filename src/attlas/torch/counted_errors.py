@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from attlas.core.errors import UserError
-from attlas.torch.model_inputs import run_on
+from attlas.torch.model_inputs import evaluation_mode, run_on
 
 
 class Errors(NamedTuple):
@@ -80,24 +80,18 @@ def counted_errors(model: nn.Module, data: Iterable[Any], device: torch.device) 
         Errors(errors=1, n=3, classes=2)
     """
     errors = n = classes = 0
-    modes = [(module, module.training) for module in model.modules()]
-    model.eval()
-    try:
-        with torch.no_grad():
-            for inputs, labels in labelled_batches(data):
-                logits = _two_columns(_logits(run_on(model, inputs, device)), labels)
-                classes = logits.shape[1]
-                at = labels.to(logits.device).long()
-                if labels.numel() and not bool(((at >= 0) & (at < classes)).all()):
-                    raise UserError(
-                        f"labels from {int(at.min())} to {int(at.max())}: the model has logits of "
-                        f"the classes 0 to {classes - 1}"
-                    )
-                right = (logits.argmax(1) == at) & logits.isfinite().all(1)
-                errors, n = errors + int((~right).sum()), n + len(at)
-    finally:
-        for module, mode in modes:
-            module.training = mode
+    with evaluation_mode(model):
+        for inputs, labels in labelled_batches(data):
+            logits = _two_columns(_logits(run_on(model, inputs, device)), labels)
+            classes = logits.shape[1]
+            at = labels.to(logits.device).long()
+            if labels.numel() and not bool(((at >= 0) & (at < classes)).all()):
+                raise UserError(
+                    f"labels from {int(at.min())} to {int(at.max())}: the model has logits of "
+                    f"the classes 0 to {classes - 1}"
+                )
+            right = (logits.argmax(1) == at) & logits.isfinite().all(1)
+            errors, n = errors + int((~right).sum()), n + len(at)
     if n == 0:
         raise UserError("data has no examples: give a loader, which can be read more than once")
     return Errors(errors, n, classes)

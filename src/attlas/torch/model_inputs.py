@@ -1,6 +1,7 @@
-"""A batch of inputs as it comes from a loader, handed to a model on the model's device."""
+"""A model that is run on a batch as it comes from a loader, and evaluation mode for a while."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -34,3 +35,25 @@ def moved(value: Any, device: torch.device) -> Any:
         'text'
     """
     return value.to(device) if isinstance(value, Tensor) else value
+
+
+@contextmanager
+def evaluation_mode(model: nn.Module) -> Iterator[None]:
+    """Evaluation mode without gradients; afterwards every module has its own mode again.
+
+    Examples:
+        >>> layer = nn.Dropout()
+        >>> with evaluation_mode(layer):
+        ...     layer.training
+        False
+        >>> layer.training
+        True
+    """
+    modes = [(module, module.training) for module in model.modules()]
+    model.eval()
+    try:
+        with torch.no_grad():
+            yield
+    finally:
+        for module, mode in modes:
+            module.training = mode

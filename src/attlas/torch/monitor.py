@@ -17,7 +17,7 @@ from attlas._files.sealed_json import sealed
 from attlas.core.errors import UserError
 from attlas.torch.attention_capture import captured_attention
 from attlas.torch.head_statistics import head_statistics
-from attlas.torch.model_inputs import run_on
+from attlas.torch.model_inputs import evaluation_mode, run_on
 
 SCHEMA = "attlas.monitor/2"
 SUFFIX = ".monitor.jsonl"
@@ -97,15 +97,8 @@ class Monitor:
         Raises:
             UserError: if the model ran no attention that can be seen.
         """
-        modes = [(module, module.training) for module in self.model.modules()]
-        self.model.eval()
-        try:
-            with torch.no_grad(), captured_attention(self.model) as seen:
-                device = next(self.model.parameters()).device
-                run_on(self.model, self.batch, device)
-        finally:
-            for module, mode in modes:
-                module.training = mode
+        with evaluation_mode(self.model), captured_attention(self.model) as seen:
+            run_on(self.model, self.batch, next(self.model.parameters()).device)
         if not seen:
             raise UserError(f"{type(self.model).__name__} ran no attention that can be seen")
         layers = []

@@ -5,13 +5,10 @@ weights in a random order, so that each has as many weights as any other, give o
 directions are orthogonal, and as many coordinates as weights span everything.
 """
 
-import operator
-from typing import Any
-
 import numpy as np
 from jaxtyping import Int
 
-from attlas.core.errors import UserError
+from attlas.core.ranges import whole_number
 
 LARGEST_SEED = 2**32 - 1
 
@@ -44,33 +41,12 @@ def random_subspace(
         >>> np.bincount(h).tolist(), np.unique(np.abs(sigma)).tolist()
         ([2, 2, 2], [1])
     """
-    weights = whole(weights, "weights", 1, 2**31 - 1)
-    dimensions = whole(dimensions, "dimensions", 1, weights)
-    seed = whole(seed, "seed", 0, LARGEST_SEED)
+    weights = whole_number(weights, "weights", 1, 2**31 - 1)
+    dimensions = whole_number(dimensions, "dimensions", 1, weights)
+    seed = whole_number(seed, "seed", 0, LARGEST_SEED)
     stream = np.random.Philox(key=seed)
     order = np.argsort(stream.random_raw(weights), kind="stable")
     place = np.empty(weights, np.int32)
     place[order] = np.arange(weights, dtype=np.int32) % dimensions
     signs = (stream.random_raw(weights) >> np.uint64(63)).astype(np.int8)
     return place, 2 * signs - 1
-
-
-def whole(value: Any, name: str, least: int, most: int) -> int:
-    """A whole number within a range.
-
-    Raises:
-        UserError: naming it and its range.
-
-    Examples:
-        >>> whole(0, "dimensions", 1, 10)
-        Traceback (most recent call last):
-            ...
-        attlas.core.errors.UserError: dimensions = 0: give a whole number from 1 to 10
-    """
-    try:
-        number = operator.index(value)
-    except TypeError:
-        number = least - 1
-    if isinstance(value, bool) or not least <= number <= most:
-        raise UserError(f"{name} = {value!r:.40}: give a whole number from {least} to {most}")
-    return number

@@ -28,8 +28,9 @@ from attlas.bounds.generalisation.occam_code import (
 from attlas.bounds.generalisation.risk_bound import Condition, RiskBound
 from attlas.core.errors import UserError
 from attlas.core.finite import require_finite
+from attlas.core.ranges import whole_number
 from attlas.torch.counted_errors import Errors, counted_errors, labelled_batches
-from attlas.torch.random_subspace import LARGEST_SEED, random_subspace, whole
+from attlas.torch.random_subspace import LARGEST_SEED, random_subspace
 
 LEVELS = (1, 2, 3, 5, 8, 15)
 """Roundings that are compared: to 3, 5, ... and 31 values."""
@@ -106,8 +107,8 @@ class SubspaceAdapter(nn.Module):
         super().__init__()
         self.module = module
         self.file: bytes | None = None
-        self.levels = None if levels is None else whole(levels, "levels", 1, LARGEST_LEVELS)
-        self.seed = whole(seed, "seed", 0, LARGEST_SEED)
+        self.levels = None if levels is None else whole_number(levels, "levels", 1, LARGEST_LEVELS)
+        self.seed = whole_number(seed, "seed", 0, LARGEST_SEED)
         self._moving = {
             name: weights.shape
             for name, weights in module.named_parameters()
@@ -188,23 +189,23 @@ class SubspaceAdapter(nn.Module):
         if levels is None and self.file is not None and self._is_file(self.file):
             files = [self.file]
         else:
-            given = levels or ((self.levels,) if self.levels is not None else LEVELS)
-            files = [self._written(each) for each in given]
+            choices = levels or ((self.levels,) if self.levels is not None else LEVELS)
+            files = [self._written(number) for number in choices]
         if len(files) > 1:
-            files = [self._best(files, data, delta, whole(probe, "probe", 1, 2**31))]
+            files = [self._best(files, data, delta, whole_number(probe, "probe", 1, 2**31))]
         self._take(files[0])
-        found = self.errors(data)
+        counts = self.errors(data)
         bound = compression_bound(
-            found.errors / found.n,
-            found.n,
+            counts.errors / counts.n,
+            counts.n,
             8 * len(files[0]),
             delta,
             form="binomial",
-            trivial=1 - 1 / found.classes,
+            trivial=1 - 1 / counts.classes,
         )
-        kept = [condition for condition in bound.conditions if condition.text != DECODED.text]
+        assumed = [condition for condition in bound.conditions if condition.text != DECODED.text]
         checked = (Condition(DECODED.text, True), START, UNCHANGED)
-        return replace(bound, conditions=(*kept, *checked))
+        return replace(bound, conditions=(*assumed, *checked))
 
     @classmethod
     def decoded(cls, module: nn.Module, file: bytes) -> "SubspaceAdapter":
@@ -228,9 +229,9 @@ class SubspaceAdapter(nn.Module):
 
         def estimate(file: bytes) -> float:
             self._take(file)
-            found = self.errors(few)
+            counts = self.errors(few)
             nats = 8 * len(file) * math.log(2) - math.log(delta)
-            return kl_upper_inverse(found.errors / found.n, nats / n)
+            return kl_upper_inverse(counts.errors / counts.n, nats / n)
 
         full = self.coordinates.detach().clone()
         try:

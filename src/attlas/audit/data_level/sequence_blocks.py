@@ -6,13 +6,11 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
+from attlas.audit.padded_sequences import padded_tokens, padded_width
 from attlas.core.arrays import ArrayInput
 from attlas.core.errors import UserError
 from attlas.transformers.canonical import PatchEmbedding
 from attlas.transformers.trained_transformer import TrainedTransformer
-
-# Padded lengths are multiples of this, so that few programs are compiled.
-_STEP = 64
 
 # Weights of one layer's maps that are worked on at once: some tens of megabytes.
 _WEIGHTS = 8_000_000
@@ -118,17 +116,14 @@ def sequence_blocks(
     """
     lengths = np.array([tokens.size for tokens in sequences])
     order = np.argsort(lengths, kind="stable")
-    width = _padded(int(lengths.max()), model.context)
+    width = padded_width(int(lengths.max()), model.context)
     rows = _rows(len(sequences), _WEIGHTS // (model.heads_per_layer * width**2))
     blocks = []
     for start in range(0, len(sequences), rows):
         members = order[start : start + rows]
         filled = np.concatenate([members, np.repeat(members[-1:], rows - members.size)])
-        width = _padded(int(lengths[members].max()), model.context)
-        tokens = np.zeros((rows, width), np.int32)
-        for row, member in enumerate(filled):
-            tokens[row, : lengths[member]] = sequences[member]
-        present = np.arange(width)[None] < lengths[filled][:, None]
+        width = padded_width(int(lengths[members].max()), model.context)
+        tokens, present = padded_tokens([sequences[member] for member in filled], width)
         marked = present & np.isin(tokens, list(special))
         blocks.append(SequenceBlock(members, present, marked, model.embed_batch(tokens)))
     return blocks
@@ -138,9 +133,3 @@ def _rows(sequences: int, most: int) -> int:
     """Rows of a block: of the larger numbers that fit, the one that repeats fewest sequences."""
     most = max(1, min(most, sequences))
     return min(range(most, most // 2, -1), key=lambda rows: -sequences % rows)
-
-
-def _padded(length: int, context: int | None) -> int:
-    """The next multiple of the step, or the model's last position."""
-    width = -(-length // _STEP) * _STEP
-    return width if context is None else min(width, context)
