@@ -122,6 +122,24 @@ def test_nothing_is_unpickled():
     assert found == []
 
 
+def test_no_file_of_tests_needs_an_extra_to_be_collected():
+    """Pytest imports every file: what not everybody installs is asked for by `importorskip`."""
+    needing = []
+    for path in TESTS:
+        asked: set[str] = set()
+        for statement in trees()[path].body:
+            for node in ast.walk(statement):
+                if isinstance(node, ast.Call) and "importorskip" in ast.unparse(node.func):
+                    asked |= {str(ast.literal_eval(node.args[0])).partition(".")[0]}
+            if isinstance(statement, ast.Import | ast.ImportFrom):
+                roots = {alias.name.partition(".")[0] for alias in statement.names}
+                if isinstance(statement, ast.ImportFrom):
+                    roots = {(statement.module or "").partition(".")[0]}
+                if roots & {"torch", "transformers", "peft", "accelerate"} - asked:
+                    needing.append(f"{name(path)}:{statement.lineno}")
+    assert needing == []
+
+
 def test_no_global_precision_switch():
     """Only the conftest switches precision by configuration; the library follows its input."""
     found = [name(p) for p in FILES if "jax_enable_x64" in p.read_text(encoding="utf-8")]

@@ -2,9 +2,11 @@
 
 import functools
 
-import torch
+import pytest
 
-from attlas.torch import LpMirrorDescent
+torch = pytest.importorskip("torch", reason="the extra attlas[torch] is not installed")
+
+from attlas.torch import LpMirrorDescent  # noqa: E402
 
 EXPONENTS = (1.1, 1.5, 2.0, 3.0, 10.0)
 SHAPES = ((3, 5), (7,), ())
