@@ -79,7 +79,9 @@ def check(
 
     A verdict of which nothing has changed since it was computed is shown and not computed again.
     """
-    del json_schema  # its callback has shown it
+    if json_schema:
+        _show_schema()
+        return
     require_machine()  # this and the next before JAX is imported
     _set_variables(on, processes)
     from attlas.experiments.store import Store
@@ -108,6 +110,14 @@ def check(
         files.write(claims, reports, store)
     if any(report.defects for report in chain(*reports.values())):
         raise typer.Exit(EXIT_DEFECTS)
+
+
+def _show_schema() -> None:
+    import json
+
+    from attlas.experiments.schema import schema
+
+    typer.echo(json.dumps(schema("check"), indent=1))
 
 
 def _named(names: Sequence[str]) -> "Sequence[Claim]":

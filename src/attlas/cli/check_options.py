@@ -7,17 +7,6 @@ import typer
 
 from attlas.cli.session import PLACES
 
-
-def _show_schema(wanted: bool) -> None:
-    if wanted:
-        import json
-
-        from attlas.experiments.schema import schema
-
-        typer.echo(json.dumps(schema("check"), indent=1))
-        raise typer.Exit
-
-
 Names = Annotated[
     list[str] | None,
     typer.Argument(
@@ -56,13 +45,7 @@ Json = Annotated[
     Path | None, typer.Option("--json", metavar="FILE", help="Write the reports as JSON too.")
 ]
 JsonSchema = Annotated[
-    bool,
-    typer.Option(
-        "--json-schema",
-        callback=_show_schema,
-        is_eager=True,
-        help="Show the JSON Schema of --json and exit.",
-    ),
+    bool, typer.Option("--json-schema", help="Show the JSON Schema of --json and exit.")
 ]
 Latex = Annotated[
     Path | None, typer.Option("--latex", metavar="FILE", help="Write the table in LaTeX too.")

@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, TypeVar
 from attlas._files.plain_file import printable
 from attlas.core.errors import UserError, missing_extra
 from attlas.core.names import nearest
-from attlas.projects.notebook import run_cells
 from attlas.projects.places import Place, on_path, read_place
 from attlas.projects.project import is_announced
 from attlas.projects.source import (
@@ -263,6 +262,8 @@ def _execute(name: str, path: Path) -> ModuleType:
     sys.modules[name] = module
     try:
         if path.suffix == ".ipynb":
+            from attlas.projects.notebook import run_cells  # few claims are in a notebook
+
             run_cells(path, module)
         else:
             # Compiled here: a cached file of the same second and size would be taken for this one.

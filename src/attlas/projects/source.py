@@ -12,7 +12,6 @@ from types import ModuleType
 
 from attlas._files.plain_file import Damaged, read_plain_file
 from attlas.core.errors import UserError
-from attlas.projects.notebook import plain_python, tagged_cells
 from attlas.projects.places import is_theirs, module_file, users_for
 from attlas.projects.project import project_of
 
@@ -171,6 +170,8 @@ def syntax_trees(path: Path) -> list[tuple[str, ast.Module]]:
 def _texts(path: Path) -> list[tuple[str, str | bytes]]:
     """The sources of a file by their names: one, or one for each tagged cell of a notebook."""
     if path.suffix == ".ipynb":
+        from attlas.projects.notebook import plain_python, tagged_cells
+
         cells = tagged_cells(path)
         return [(f"{path}[cell {number}]", plain_python(text)) for number, text in cells]
     return [(str(path), _content(path) or b"")]
