@@ -13,6 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from attlas.claims.claim import Control, Sides, Source, Status
+from attlas.claims.sampling import six_decades
 from attlas.claims.statement import inequality
 from trauger2023sequence.single_layer_instances import exact_complexity
 
@@ -25,7 +26,7 @@ def functions(rng, count):
     F[::2] = F[::2, :1] + 0.01 * F[::2]
     kink, slope = rng.normal(size=(count, _SAMPLES)), rng.uniform(-1, 1, (count, _SAMPLES))
     slope[::4], L = 1.0, 10 ** rng.uniform(-1, 1, count)
-    return {"F": 10 ** rng.uniform(-1, 1, (count, 1, 1)) * F, "kink": kink, "slope": slope, "L": L}
+    return {"F": six_decades(rng, (count, 1, 1), -1, 1) * F, "kink": kink, "slope": slope, "L": L}
 
 
 on_functions = partial(inequality, sample=functions, source=Source.FOUND)
@@ -73,6 +74,7 @@ def hidden_layers(rng, count):
     """Pooled rows of five samples, W_v, W_c and w; in every other layer W_c has one column."""
     shapes = {"pooled": (_SAMPLES, 4), "W_v": (4, 3), "W_c": (3, 4), "w": (4,)}
     arrays = {name: rng.normal(size=(count, *shape)) for name, shape in shapes.items()}
+    arrays["W_v"] *= six_decades(rng, (count, 1, 1), -1, 1)
     arrays["W_c"][::2], arrays["w"][::2] = np.eye(4)[1] * np.ones((3, 1)), np.eye(4)[1]
     return arrays | {"signs": rng.choice([-1.0, 1.0], (count, _SAMPLES))}
 
@@ -100,7 +102,8 @@ def two_matrices(rng, count):
     """Four tokens, W_QK and a matrix near it; in every other case two opposite tokens."""
     X = 10 ** rng.uniform(-1, 1, (count, 1, 1)) * rng.normal(size=(count, 4, 3))
     X[::2, 1], X[::2, 2], X[::2, 3] = -X[::2, 0], X[::2, 0], -X[::2, 0]
-    W = rng.normal(size=(count, 3, 3)) * (np.arange(count) % 2)[:, None, None]
+    W = six_decades(rng, (count, 1, 1), -1, 1) * rng.normal(size=(count, 3, 3))
+    W[::2] = 0
     step = 10 ** rng.uniform(-5, 0, (count, 1, 1)) * rng.normal(size=W.shape)
     step[::2] = 1e-4 / np.sum(X[::2, :1] ** 2, axis=2, keepdims=True) * np.eye(3)
     return {"X": X, "W": W, "step": step}
@@ -133,8 +136,8 @@ _ROUNDINGS = 64
 
 def logits(rng, count):
     """Flat and saturated logits at small and large distances; a third with two balanced groups."""
-    delta = 10 ** rng.uniform(-2, 1.3, (count, 1))
-    a = 10 ** rng.uniform(-1, 1, (count, 1)) * rng.normal(size=(count, _TOKENS))
+    delta = six_decades(rng, (count, 1), -2, 1.3)
+    a = six_decades(rng, (count, 1), -1, 1) * rng.normal(size=(count, _TOKENS))
     b = a + delta * rng.uniform(-1, 1, (count, _TOKENS))
     halves = np.tile([1.0, -1.0], _TOKENS // 2)
     a[::3], b[::3] = -delta[::3] / 2 * halves, delta[::3] / 2 * halves

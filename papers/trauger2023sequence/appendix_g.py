@@ -11,6 +11,7 @@ from attlas.bounds.generalisation.trauger2023_masked import (
     clipped_cross_entropy,
 )
 from attlas.claims.claim import Control, Sides, Source, Status
+from attlas.claims.sampling import six_decades
 from attlas.claims.statement import identity, inequality, limit
 
 _WORDS = 5
@@ -22,9 +23,9 @@ _ROUNDINGS = 32
 
 def scores(rng, count):
     """Two score vectors; in every other pair they differ in the steepest direction."""
-    size = 10.0 ** rng.uniform(-1, 1.2, (count, 1))
+    size = six_decades(rng, (count, 1), -1, 1.2)
     a = size * rng.normal(size=(count, _WORDS))
-    step = 10.0 ** rng.uniform(-3, 0.5, (count, 1))
+    step = six_decades(rng, (count, 1), -3, 0.5)
     b = a + step * rng.normal(size=a.shape)
     steepest = np.where(np.arange(_WORDS) == 0, -1.0, 1.0)
     a[1::2, 0] -= 3 * size[1::2, 0]
@@ -86,8 +87,8 @@ _DROPS = np.array([2.0, 4.0, 8.0, 16.0])
 
 
 def gaussian_scores(rng, count):
-    """Standard normal scores."""
-    return {"a": rng.normal(size=(count, _WORDS))}
+    """Normal scores, far nearer to each other than the drops are long or about as near."""
+    return {"a": 10 ** rng.uniform(-6, 0, (count, 1)) * rng.normal(size=(count, _WORDS))}
 
 
 @limit(

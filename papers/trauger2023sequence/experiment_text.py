@@ -12,6 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from attlas.claims.claim import Control, Kind, Sides, Source, Status
+from attlas.claims.sampling import six_decades
 from attlas.claims.statement import erratum, identity, inequality, probability
 from trauger2023sequence.library.sparse_majority.loss import MajorityLoss, majority_loss
 
@@ -44,7 +45,7 @@ def section_6_labels(bits, *, used=9):
 
 def logits(rng, count):
     """Two pairs of logits of all scales, and a label."""
-    scale = np.exp(rng.uniform(-1, 2.5, (count, 1, 1)))
+    scale = six_decades(rng, (count, 1, 1), -0.4, 1.1)
     pairs = scale * rng.normal(size=(count, 2, 2))
     return {"logits": pairs, "label": rng.integers(2, size=count)}
 

@@ -17,6 +17,7 @@ from attlas.bounds.generalisation.trauger2023_masked import (
     trauger2023_masked,
 )
 from attlas.claims.claim import Control, Expectation, Sides, Source, Status
+from attlas.claims.sampling import six_decades
 from attlas.claims.statement import identity, inequality, rate
 from attlas.claims.verdict import Outcome
 from trauger2023sequence.single_layer_instances import exact_complexity, sign_vectors
@@ -33,13 +34,13 @@ _ROUNDINGS = 160
 
 
 def sizes(rng, count):
-    """B, over three decades."""
-    return {"size": 10.0 ** rng.uniform(-2, 1, count)}
+    """B, over six decades."""
+    return {"size": six_decades(rng, count, -2, 1)}
 
 
 def score_classes(rng, count):
     """K scores on six samples: near ones, free signs, random ones, and each word once."""
-    size = 10.0 ** rng.uniform(-2, 1, (count, 1, 1, 1))
+    size = six_decades(rng, (count, 1, 1, 1), -2, 1)
     scores = size * rng.normal(size=(count, len(_CORNERS), _SAMPLES, _WORDS))
     # a class of few effective functions: a common matrix of scores and small deviations
     scores[::4] = scores[::4, :1] + 0.1 * scores[::4]

@@ -151,6 +151,30 @@ def shared(function: Callable[..., Value], *, perturbed: bool = True) -> Callabl
     return once
 
 
+def six_decades(
+    rng: np.random.Generator, shape: int | tuple[int, ...], low: float, high: float
+) -> np.ndarray:
+    r"""Log-uniform scales over six decades, for what a statement does not bound.
+
+    Half of them lie between $10^{low}$ and $10^{high}$, so that ordinary ones stay frequent, the
+    others between $10^{c-3}$ and $10^{c+3}$, $c$ the middle of `low` and `high`.
+
+    Args:
+        rng: two numbers are drawn from it for every scale.
+        shape: the array of scales has this shape.
+        low: the least ordinary scale is 10 to this power.
+        high: the largest ordinary scale is 10 to this power.
+
+    Examples:
+        >>> scales = six_decades(np.random.default_rng(0), 1000, -1, 1)
+        >>> bool(np.ptp(np.log10(scales)) > 5.5), bool((abs(np.log10(scales)) < 1).mean() > 0.5)
+        (True, True)
+    """
+    wide, place, middle = rng.random(shape) < 0.5, rng.random(shape), (low + high) / 2
+    start, end = np.where(wide, middle - 3, low), np.where(wide, middle + 3, high)
+    return 10 ** (start + (end - start) * place)
+
+
 @refuse_unreadable
 def in_turn(
     batches: Sequence[Mapping[str, np.ndarray]], count: int | None = None
