@@ -80,16 +80,24 @@ def heads(rng, count, n=5, d=3, least=2):
     return {"X": X, "A": A, "V": V, "seen": seen, "R": R, "n": tokens * 1.0}
 
 
-def heads_and_weak_ones(rng, count):
-    """The same; every twelfth has two tokens and logits of at most 0.1: nearest to the bound."""
+def heads_weak_and_wide(rng, count):
+    """The same; of twelve one has weak logits and is nearest to the bound, one a large radius.
+
+    The weak ones have two tokens and logits of at most 0.1. The wide ones ask from the origin for
+    two tokens at the ends, 20 or more away: there the norm grows like R^2, and no power less holds.
+    """
     batch = heads(rng, count)
-    weak = slice(0, count, 12)
+    weak, wide = slice(0, count, 12), slice(2, count, 12)
     A, R = batch["A"][weak], batch["R"][weak]
     logits = 10 ** rng.uniform(-2, -1, len(A))
     A *= (logits / np.linalg.norm(A, 2, axis=(1, 2)) / R**2)[:, None, None]
-    batch["X"][weak, 2:] = 0
-    batch["seen"][weak] = full([2], batch["seen"].shape[1])
-    batch["n"][weak] = 2
+    far = 10 ** rng.uniform(1.3, 1.6, len(batch["R"][wide]))
+    batch["X"][wide] = 0
+    batch["X"][wide, 1, 0], batch["X"][wide, 2, 0], batch["R"][wide] = far, -far, far
+    for several, tokens in ((weak, 2), (wide, 3)):
+        batch["X"][several, tokens:] = 0
+        batch["seen"][several] = full([tokens], batch["seen"].shape[1])
+        batch["n"][several] = tokens
     return batch
 
 
