@@ -135,16 +135,6 @@ def cases_of(benchmark: str) -> Any:
     return json.loads((RESULTS / f"{benchmark}.json").read_text(encoding="utf-8"))["cases"]
 
 
-def thousandths(value: float) -> str:
-    """A number in thousandths, to a tenth of one.
-
-    Examples:
-        >>> thousandths(0.04291), thousandths(-0.00004)
-        ('42.9', '0.0')
-    """
-    return f"{1000 * value:.1f}".replace("-0.0", "0.0")
-
-
 def samples(number: float) -> str:
     """A number of samples as a power of ten.
 
@@ -169,8 +159,7 @@ def rendered(records: Records) -> str:
         extensions=["jinja2.ext.do"],
     )
     environment.globals |= records.functions()
-    environment.filters |= {"thousandths": thousandths, "samples": samples}
-    environment.filters["thousands"] = "{:,}".format
+    environment.filters |= {"samples": samples, "thousands": "{:,}".format}
     text = (TEMPLATES / f"{records.guide}.md").read_text(encoding="utf-8")
     return environment.from_string(text).render()
 

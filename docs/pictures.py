@@ -1,10 +1,11 @@
-"""The pictures of README and of the findings, drawn from the published records.
+"""The pictures of README, the findings and the guides, drawn from the published records.
 
-`python docs/pictures.py` writes all of them to `docs/pictures`. Each names the records that it was
-drawn from by a digest, which a test compares with the records.
+`python docs/pictures.py` writes all of them to `docs/pictures`. Each names what it was drawn from,
+the records of an experiment or the example of an audit, by a digest that a test compares.
 """
 
 import hashlib
+import json
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -21,6 +22,7 @@ import attlas as at
 
 FOLDER = Path(__file__).parent / "pictures"
 RECORDS = Path(__file__).parents[1] / "records"
+AUDIT = Path(__file__).parent / "example_audit.json"
 BLUE, GREY, INK = "#1f5fa8", "#a0a0a0", "#222222"
 STYLE: dict[Any, Any] = {
     "svg.fonttype": "none",
@@ -32,17 +34,19 @@ STYLE: dict[Any, Any] = {
 }
 
 
-def digest(experiment: str) -> str:
-    """What the published records of an experiment are, in twelve letters.
+def source(picture: str) -> str:
+    """What a picture is drawn from, with the beginning of its SHA-256; records seal their arrays.
 
     Args:
-        experiment: its name.
-
-    Returns:
-        The beginning of the SHA-256 of the records, which seal their arrays.
+        picture: one of `PICTURES`.
     """
-    files = sorted((RECORDS / experiment).glob("*.json"))
-    return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()[:12]
+    if picture == head_costs.__name__:
+        files, name = [AUDIT], "example of an audit"
+    else:
+        files = sorted((RECORDS / picture).glob("*.json"))
+        name = f"published records of {picture}"
+    content = b"".join(file.read_bytes() for file in files)
+    return f"{name}, digest {hashlib.sha256(content).hexdigest()[:12]}"
 
 
 def published(experiment: str) -> xr.Dataset:
@@ -285,6 +289,44 @@ def tiny_adders() -> Figure:
     return figure
 
 
+def attention() -> Figure:
+    """Attention on the relevant tokens along training, for each start and number of heads."""
+    data = published("attention")
+    mass = data.mass.sel(query="all").mean("head")  # heads that a model lacks are NaN
+    figure = Figure((8.4, 2.9), layout="constrained")
+    panels = np.atleast_1d(figure.subplots(1, data.sizes["H"], sharey=True))
+    for axes, heads_of_model in zip(panels, data.H.values, strict=True):
+        for number, start in enumerate(data.start.values):
+            line = mass.sel(H=heads_of_model, start=start).median(("zeta", "member"))
+            ink = BLUE if start == "zero" else INK if start == "one step" else GREY
+            style = "--" if number == data.sizes["start"] - 1 else "-"
+            axes.semilogx(line.step + 1, line, style, color=ink, label=start)
+        axes.set_title("1 head" if heads_of_model == 1 else f"{heads_of_model} heads")
+        axes.set_xlabel("training step")
+        _plain(axes.xaxis, [1, 100, 10_000])
+    panels[0].set_ylabel("attention on\nrelevant tokens")
+    panels[0].legend(frameon=False, fontsize=9, title="start")
+    return figure
+
+
+def head_costs() -> Figure:
+    """By how much the loss of the next token rises without each head of the example."""
+    costs = 1000 * np.array(json.loads(AUDIT.read_text(encoding="utf-8"))["costs"])
+    figure = Figure((5.2, 2.9), layout="constrained")
+    axes = figure.subplots()
+    limit = np.abs(costs).max()
+    shown = axes.imshow(costs, cmap="RdBu_r", vmin=-limit, vmax=limit, aspect="auto")
+    for (layer, head), cost in np.ndenumerate(costs):
+        ink = "white" if abs(cost) > 0.7 * limit else INK
+        axes.text(head, layer, f"{round(cost)}", ha="center", va="center", color=ink, fontsize=9)
+    axes.set_xticks(range(costs.shape[1]))
+    axes.set_yticks(range(costs.shape[0]))
+    axes.set_xlabel("head")
+    axes.set_ylabel("layer")
+    figure.colorbar(shown, label="rise of the loss,\nthousandths of a nat")
+    return figure
+
+
 def _plain(axis: Axis, ticks: Sequence[float]) -> None:
     """Label a logarithmic axis at these places alone, without powers of ten."""
     axis.set_ticks(ticks, [f"{tick:,.6f}".rstrip("0").rstrip(".") for tick in ticks])
@@ -295,28 +337,27 @@ PICTURES: dict[str, Callable[[], Figure]] = {
     picture.__name__: picture
     for picture in (
         direction, heads, rates, factored, convergence, rademacher_length, sample_complexity,
-        inconsistency, landscape, tiny_adders,
+        inconsistency, landscape, tiny_adders, attention, head_costs,
     )
 }  # fmt: skip
-"""By the experiment that they show."""
+"""By the experiment that they show, or by what they show of the example of an audit."""
 
 
-def draw(experiment: str, folder: Path = FOLDER) -> Path:
+def draw(picture: str, folder: Path = FOLDER) -> Path:
     """Draw one picture.
 
     Args:
-        experiment: one of `PICTURES`.
+        picture: one of `PICTURES`.
         folder: where to.
 
     Returns:
         The SVG.
     """
     folder.mkdir(exist_ok=True)
-    file = folder / f"{experiment}.svg"
+    file = folder / f"{picture}.svg"
     with mpl.rc_context(STYLE):
-        source = f"published records of {experiment}, digest {digest(experiment)}"
-        metadata = {"Date": None, "Creator": None, "Source": source}
-        PICTURES[experiment]().savefig(file, metadata=metadata)
+        metadata = {"Date": None, "Creator": None, "Source": source(picture)}
+        PICTURES[picture]().savefig(file, metadata=metadata)
     return file
 
 

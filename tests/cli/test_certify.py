@@ -1,11 +1,13 @@
 """`attlas certify`: tables, files, exit codes."""
 
+import html
 import json
 
 import jsonschema
 import pytest
 from typer.testing import CliRunner
 
+from attlas.audit import model_answers
 from attlas.certificates.document import certification_schema
 from attlas.certificates.stream import stream_schema
 from attlas.cli.main import build_app
@@ -107,10 +109,14 @@ def test_a_language_model_is_certified_on_a_text(data_dir, tmp_path):
     jsonschema.validate(document, stream_schema())
     (model,) = document["models"]
     assert model["measured_per_token"] < model["bits_per_token"] < model["uniform"] == 9
-    assert _certify(folder, "--text", text, "--at-most", "2").exit_code == 1
+    page, badge = tmp_path / "page.html", tmp_path / "badge.svg"
+    shown = _certify(folder, "--text", text, "--at-most", "2", "--page", page, "--badge", badge)
+    assert shown.exit_code == 1
+    assert document["sentences"][0] in html.unescape(page.read_text()).replace("\u00a0", " ")
+    assert "#b3261e" in badge.read_text()  # 2 bits are not certified
     for more, said in (
         (("--group", "half"), "--group is for errors"),
-        (("--page", tmp_path / "a.html"), "--page is for errors"),
+        (("--ledger", tmp_path / "a.json"), "--ledger is for errors"),
         (("--id", "name"), "--id is for errors"),
     ):
         with pytest.raises(UserError, match=said):
@@ -140,7 +146,7 @@ def test_a_classifier_answers_a_text(tmp_path, monkeypatch):
         "prediction": ["a", "b"] * 149 + ["a", "a"],
         "confidence": [0.9, 0.95] * 150,
     }
-    monkeypatch.setattr("attlas.audit.model_answers.class_table", lambda *arguments: table)
+    monkeypatch.setattr(model_answers, "class_table", lambda *arguments: table)
     for name in ("text", "labels"):
         (tmp_path / name).write_text("a\n" * 300)
     (tmp_path / "bert-v1.5").mkdir()

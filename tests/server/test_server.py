@@ -92,6 +92,14 @@ async def _conversation(folder: Path) -> set[str]:
         (model,) = (await call("certify", files=["model.csv"]))["guarantees"]
         assert model["empirical"] == 0.05
         assert 0.05 < model["bound"] < 0.2
+        score = "label,score\n" + 40 * "1,0.9\n" + 50 * "0,0.2\n" + 10 * "0,0.8\n"
+        (folder / "score.csv").write_text(score)
+        scored = {"score": "score", "label": "label", "probability": "score", "f_score": ["1"]}
+        document = await call("certify", files=["score.csv"], columns=scored, at_least=0.5)
+        measures = {each["measure"] for each in document["measures"]}
+        assert measures == {"F1 of '1'", "calibration error", "Brier score"}
+        files = ["model.csv", "score.csv"]
+        assert "none of the files" in await refusal("certify", files=files, baseline="other.csv")
 
         assert 'is not of type "array"' in await refusal("check", claims="lemma-12")
         assert "did you mean lemma-12" in await refusal("check", claims=["lema-12"])

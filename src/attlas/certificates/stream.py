@@ -173,10 +173,10 @@ def stream_rows(
     rows = [
         (
             guarantee.model,
-            _up(guarantee.bound.bound),
+            bits_text(guarantee.bound.bound),
             f"{guarantee.measured_per_token:.3f}",
             f"{guarantee.bound.trivial:.3f}",
-            _up(guarantee.bits_per_byte),
+            bits_text(guarantee.bits_per_byte),
             f"{guarantee.measured_per_byte:.3f}",
             f"{guarantee.bound.n:,}",
         )
@@ -200,8 +200,8 @@ def stream_sentences(several: Sequence[StreamGuarantee]) -> list[str]:
         lines += [
             f"With probability {level(1 - guarantee.bound.delta)}, '{guarantee.model}' needs on "
             f"average over the {guarantee.bound.n:,} tokens of this text at most "
-            f"{_up(guarantee.bound.bound)} expected bits per token, given the tokens before, which "
-            f"are {_up(guarantee.bits_per_byte)} per byte.",
+            f"{bits_text(guarantee.bound.bound)} expected bits per token, given the tokens "
+            f"before, which are {bits_text(guarantee.bits_per_byte)} per byte.",
             "Measured with the prediction as it is: "
             f"{guarantee.measured_per_token:.3f} bits per token, "
             f"{guarantee.measured_per_byte:.3f} per byte.",
@@ -221,8 +221,13 @@ def _passes(several: Sequence[StreamGuarantee]) -> bool | None:
     return any(outcomes) if outcomes else None
 
 
-def _up(number: float) -> str:
-    """Three digits behind the point, rounded up."""
+def bits_text(number: float) -> str:
+    """Bits with three digits behind the point, rounded up.
+
+    Examples:
+        >>> bits_text(1.0301)
+        '1.031'
+    """
     return f"{math.ceil(number * 1000 - 1e-9) / 1000:.3f}"
 
 

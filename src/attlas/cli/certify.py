@@ -80,7 +80,7 @@ def certify(
 
     require_text(files, text, labels, capture)
     if text is not None and labels is None:
-        _end(certify_streams(context, files, text, json_file))
+        _end(certify_streams(context, files, text))
         return
     columns = _columns(context)
     tables = _tables(files, text, labels)

@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from attlas.certificates.columns import Table
+    from attlas.certificates.stream import StreamGuarantee
 
 
 def require_text(
@@ -46,9 +47,7 @@ def model_table(folder: Path, text: Path, labels: Path) -> "Table":
     return class_table(folder, list(lines_of_text(text)), list(lines_of_text(labels)))
 
 
-def certify_streams(
-    context: typer.Context, files: "Sequence[Path]", text: Path, json_file: Path | None
-) -> bool | None:
+def certify_streams(context: typer.Context, files: "Sequence[Path]", text: Path) -> bool | None:
     """Certify, show and write the bits per token of language models on a text.
 
     Returns:
@@ -66,7 +65,6 @@ def certify_streams(
         stream_sentences,
     )
     from attlas.display.terminal import say, show_table
-    from attlas.experiments.text_file import write_json_file
 
     _require_stream_options(context)
     options: dict[str, Any] = context.params
@@ -91,13 +89,30 @@ def certify_streams(
     say("")
     for sentence in stream_sentences(several):
         say(sentence)
-    document = stream_json(several, options["at_most"])
-    if json_file is not None:
-        write_json_file(json_file, document, "--json")
-    return document["passes"]
+    _write_streams(several, options)
+    return stream_json(several, options["at_most"])["passes"]
 
 
-_OF_STREAMS = {"files", "delta", "at_most", "text", "capture", "json_file"}
+def _write_streams(several: "Sequence[StreamGuarantee]", options: "Mapping[str, Any]") -> None:
+    """Write the files that were asked for."""
+    from attlas.certificates.stream import stream_json
+    from attlas.experiments.text_file import require_html, write_json_file, write_text_file
+
+    at_most = options["at_most"]
+    if options["json_file"] is not None:
+        write_json_file(options["json_file"], stream_json(several, at_most), "--json")
+    if options["page"] is not None:
+        from attlas.site.certificate_page import render_stream
+
+        require_html(options["page"], "--page")
+        write_text_file(options["page"], render_stream(several, at_most), "--page")
+    if options["badge"] is not None:
+        from attlas.site.certificate_page import stream_badge
+
+        write_text_file(options["badge"], stream_badge(several, at_most), "--badge")
+
+
+_OF_STREAMS = {"files", "delta", "at_most", "text", "capture", "json_file", "page", "badge"}
 
 
 def _require_stream_options(context: typer.Context) -> None:

@@ -10,6 +10,7 @@ _SOURCE = {
     "maxLength": 1_000_000,
     "description": "text of a Python file with claims, as `attlas check FILE` reads it",
 }
+_TEXT = {"type": "string"}
 _SEED = {"type": "integer", "minimum": 0, "maximum": 2**32 - 1, "default": 0}
 _CLAIM = {
     "type": "string",
@@ -22,7 +23,23 @@ _WITNESS = {
     "description": "arrays of one instance by name, as nested lists; infinity and NaN as text",
 }
 
-_COLUMNS = ("loss", "correct", "label", "prediction", "example", "group")
+_COLUMNS = {
+    **dict.fromkeys(("loss", "correct", "label", "prediction", "example", "group"), _TEXT),
+    "score": {**_TEXT, "description": "probability of the label 1, for threshold"},
+    "threshold": {"type": "number", "description": "predict 1 from this score on; 0.5 by default"},
+    "probability": {
+        **_TEXT,
+        "description": "probability that the answer is right, or the column of score: certify its "
+        "calibration error and Brier score, too",
+    },
+    "f_score": {
+        "type": "array",
+        "items": _TEXT,
+        "uniqueItems": True,
+        "description": "classes whose F1 scores are certified, too",
+    },
+}
+"""Columns of a file of predictions, and what is made of them."""
 
 DESCRIPTIONS = {
     "check": "Test claims (theorems as Python functions) on random instances, and their "
@@ -59,7 +76,6 @@ def input_schemas() -> dict[str, dict[str, Any]]:
     rounds = {"type": "integer", "minimum": 0, "maximum": 1000, "default": 0}
     places = "names of claims or papers, or places: a file, a folder, FILE.py:NAME; with a source "
     claims = {"type": "array", "items": {"type": "string"}, "maxItems": 1000}
-    text = {"type": "string"}
     factors = {"type": "array", "items": {"type": "number", "exclusiveMinimum": 1}, "minItems": 1}
     return {
         "check": _object({
@@ -84,9 +100,24 @@ def input_schemas() -> dict[str, dict[str, Any]]:
         "certify": _object(
             {
                 "files": {"type": "array", "items": {"type": "string"}, "minItems": 1},
-                "columns": _object(dict.fromkeys(_COLUMNS, text)),
+                "columns": _object(_COLUMNS),
                 "delta": {"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1},
                 "at_most": {"type": "number", "minimum": 0, "maximum": 1},
+                "at_least": {
+                    "type": "number",
+                    "minimum": 0,
+                    "maximum": 1,
+                    "description": "F1 score that is asked for",
+                },
+                "baseline": {"type": "string", "description": "file that others are compared with"},
+                "sequential": {
+                    "type": "boolean",
+                    "description": "hold after each example, in the order of the file",
+                },
+                "in_order": {
+                    "type": "boolean",
+                    "description": "test files in order at the whole delta, until one fails",
+                },
             },
             "files",
         ),
@@ -103,7 +134,7 @@ def output_schemas() -> dict[str, dict[str, Any]]:
     definitions = schema("check")["$defs"]
     items = schema("check")["items"]
     number = {"anyOf": [{"$ref": "#/$defs/number"}, {"type": "null"}]}
-    verdict, text = {"$ref": "#/$defs/verdict"}, {"type": "string"}
+    verdict, text = {"$ref": "#/$defs/verdict"}, _TEXT
     count = {"type": "integer", "minimum": 0}
     witness = {"anyOf": [_WITNESS, {"type": "null"}]}
     cells = {"type": "array", "items": {"enum": ["drawn", "attack", "passes"]}}
