@@ -44,6 +44,10 @@ ALSO = {
     "bernoulli_kl": {"q": 0.25, "p": 0.5},
     "examples_to_decide": {"losses": np.array([1.0, 0, 1]), "others": np.array([0.0, 0, 1])},
     "binomial_upper_limit": {"errors": 3, "n": 50},
+    "calibration_upper_limit": {
+        "probabilities": np.array([0.25, 0.75, 0.5]),
+        "events": np.array([0.0, 1.0, 1.0]),
+    },
     "binomial_lower_limit": {"errors": 3, "n": 50},
     "held_out_bound": {"errors": 3, "n": 50},
     "compression_bound": {"loss": 0.25, "n": 100},
@@ -55,12 +59,17 @@ ALSO = {
 
 
 def formulas() -> Iterator[Callable[..., Any]]:
-    """All functions behind the door `closed_form`."""
+    """All functions behind the door `closed_form`, which turn numbers into numbers."""
     for module in pkgutil.walk_packages(attlas.bounds.__path__, "attlas.bounds."):
         for name, found in vars(importlib.import_module(module.name)).items():
             here = getattr(found, "__module__", "") == module.name and name[0] != "_"
-            if here and hasattr(found, "__wrapped__"):
+            if here and hasattr(found, "__wrapped__") and bytes not in _types(found):
                 yield found
+
+
+def _types(function: Callable[..., Any]) -> set[Any]:
+    """What a function takes and returns."""
+    return {each for each in function.__annotations__.values() if isinstance(each, type)}
 
 
 def _value(annotation: Any, number: float) -> Any:

@@ -3,6 +3,7 @@
 import json
 import os
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -88,19 +89,7 @@ async def _conversation(folder: Path) -> set[str]:
         await call("check", claims=["lemma-12"])
         assert (folder / "results" / "verdicts" / "julistiono2024optimizing").is_dir()
 
-        (folder / "model.csv").write_text("correct\n" + 95 * "1\n" + 5 * "0\n")
-        (model,) = (await call("certify", files=["model.csv"]))["guarantees"]
-        assert model["empirical"] == 0.05
-        assert 0.05 < model["bound"] < 0.2
-        score = "label,score\n" + 40 * "1,0.9\n" + 50 * "0,0.2\n" + 10 * "0,0.8\n"
-        (folder / "score.csv").write_text(score)
-        scored = {"score": "score", "label": "label", "probability": "score", "f_score": ["1"]}
-        document = await call("certify", files=["score.csv"], columns=scored, at_least=0.5)
-        measures = {each["measure"] for each in document["measures"]}
-        assert measures == {"F1 of '1'", "calibration error", "Brier score"}
-        files = ["model.csv", "score.csv"]
-        assert "none of the files" in await refusal("certify", files=files, baseline="other.csv")
-
+        await _certifications(folder, call, refusal)
         assert 'is not of type "array"' in await refusal("check", claims="lemma-12")
         assert "did you mean lemma-12" in await refusal("check", claims=["lema-12"])
         assert "name one as claim" in await refusal("challenge", source=SOURCE)
@@ -112,3 +101,19 @@ async def _conversation(folder: Path) -> set[str]:
         assert "no secret" in await refusal("check", source=shown)
         assert (await session.call_tool("prove", {})).is_error
         return set(tools)
+
+
+async def _certifications(folder: Path, call: Callable, refusal: Callable) -> None:
+    """The tool `certify` on a file of grades, and on one of scores."""
+    (folder / "model.csv").write_text("correct\n" + 95 * "1\n" + 5 * "0\n")
+    (model,) = (await call("certify", files=["model.csv"]))["guarantees"]
+    assert model["empirical"] == 0.05
+    assert 0.05 < model["bound"] < 0.2
+    score = "label,score\n" + 40 * "1,0.9\n" + 50 * "0,0.2\n" + 10 * "0,0.8\n"
+    (folder / "score.csv").write_text(score)
+    scored = {"score": "score", "label": "label", "probability": "score", "f_score": ["1"]}
+    document = await call("certify", files=["score.csv"], columns=scored, at_least=0.5)
+    measures = {each["measure"] for each in document["measures"]}
+    assert measures == {"F1 of '1'", "calibration error", "Brier score"}
+    files = ["model.csv", "score.csv"]
+    assert "none of the files" in await refusal("certify", files=files, baseline="other.csv")

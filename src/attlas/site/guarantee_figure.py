@@ -25,9 +25,9 @@ def guarantee_figure(
     """The first of the bars, from above, with a dashed line at what was asked for.
 
     Args:
-        label: of the horizontal axis.
-        asked: limit that was asked for, in the units of the bars.
-        asked_text: that limit, in words.
+        label: quantity and unit of the horizontal axis.
+        asked: the limit that was asked for, in the units of the bars.
+        asked_text: words of the title for that limit.
 
     Examples:
         >>> bars = [GuaranteeBar("a", 1.0, 2.0)]
