@@ -14,6 +14,7 @@ from jax.scipy.special import gammaln
 from attlas.bounds.covering.dudley import dudley_integral, entropy_integral
 from attlas.bounds.generalisation.trauger2023_single import trauger2023_bracket
 from attlas.claims.claim import Control, ProofStep, Sides, Status, assume
+from attlas.claims.sampling import six_decades
 from attlas.claims.statement import identity, inequality, limit
 
 _D = 16
@@ -21,10 +22,10 @@ _A = math.log(2 * _D)
 
 
 def classes(rng, count):
-    """Products 2 B_x sqrt(C / m) from a thousandth to thirty, so that both regimes occur."""
+    """Products 2 B_x sqrt(C / m) over six decades around 0.2, so that both regimes occur."""
     m = 10 ** rng.uniform(1, 6, count)
     B_x = 10 ** rng.uniform(-1, 1, count)
-    ratio = 10 ** rng.uniform(-3, 1.5, count)
+    ratio = six_decades(rng, count, -3, 1.5)
     delta = B_x * 10 ** rng.uniform(-3, 0, count)
     return {"m": m, "B_x": B_x, "C": (ratio / (2 * B_x)) ** 2 * m, "delta": delta}
 

@@ -10,6 +10,7 @@ import math
 import numpy as np
 
 from attlas.bounds.covering.edelman2022_cover import perceptron_cover
+from attlas.claims.sampling import six_decades
 from trauger2023sequence.library.bounds.greedy_cover import greedy_cover_centre, greedy_cover_steps
 
 ROWS, COLUMNS, POINTS = 4, 3, 6
@@ -33,7 +34,7 @@ def ball_points(rng, count, size, offset=0):
 
 def _radii(rng, count):
     """B, B_x and epsilon; B B_x / epsilon just above one, just above two, or up to seven."""
-    B, B_x = 10 ** rng.uniform(-2, 2, (2, count))
+    B, B_x = six_decades(rng, (2, count), -2, 2)
     ratio = rng.uniform(0.8, 7, count)
     ratio[::4], ratio[1::8], ratio[5::8] = 2.0, 1 + 1e-6, math.sqrt(6)
     return B, B_x, B * B_x / ratio

@@ -20,6 +20,7 @@ from attlas.bounds.covering.dudley import (
     entropy_integral,
 )
 from attlas.claims.claim import Control, ProofStep, Sides, Status
+from attlas.claims.sampling import six_decades
 from attlas.claims.statement import identity, inequality
 
 _SLACK = "trauger2023sequence/slack"
@@ -43,7 +44,7 @@ def largest_sum(signs, groups):
 def exact_classes(rng, count, single=False):
     """Half of the instances are l_1 balls, the others sign patterns on blocks (of one input)."""
     columns = {name: np.zeros(count) for name in ("A", "D", "m", "R", "exact")}
-    scales, sizes = 10 ** rng.uniform(-2, 2, count), 2 ** rng.uniform(8, 11, count)
+    scales, sizes = six_decades(rng, count, -2, 2), 2 ** rng.uniform(8, 11, count)
     for i, (B, size) in enumerate(zip(scales, sizes, strict=True)):
         groups = int(rng.integers(1, 9))
         if i % 2 and not single:
@@ -96,7 +97,7 @@ def dudley_tree(A, D, m, R, exact, *, bracket=None):
 
 def entropies(rng, count):
     """Entropies for which the integral is below R, at it and above; a quarter has no A."""
-    m, R = 10 ** rng.uniform(2, 8, count), 10 ** rng.uniform(-2, 2, count)
+    m, R = 10 ** rng.uniform(2, 8, count), six_decades(rng, count, -2, 2)
     A = m * 10 ** rng.uniform(-6, -0.5, count) * (np.arange(count) % 4 > 0)
     D = R**2 * m * 10 ** rng.uniform(-7, -1, count)
     share = np.where(np.arange(count) % 3 == 0, 1.0, 10 ** rng.uniform(-2, 0, count))

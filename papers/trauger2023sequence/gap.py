@@ -17,6 +17,7 @@ from attlas.bounds.generalisation.generalisation_gap import generalisation_gap
 from attlas.bounds.generalisation.trauger2023_single import trauger2023_single
 from attlas.claims.claim import Control, ProofStep, Sides, Source, Status
 from attlas.claims.perturbed_draws import apart
+from attlas.claims.sampling import six_decades
 from attlas.claims.statement import identity, inequality, probability
 from attlas.norms.balls import project
 from trauger2023sequence.single_layer_instances import (
@@ -178,7 +179,7 @@ def trainings(rng, count):
     population["X"] /= np.linalg.norm(population["X"], axis=-1).max(axis=(1, 2))[
         :, None, None, None
     ]
-    sizes = {"radius": 10 ** draws.uniform(-3, 1, count), "B": 10 ** draws.uniform(-0.5, 1, count)}
+    sizes = {"radius": six_decades(draws, count, -3, 1), "B": six_decades(draws, count, -0.5, 1)}
     return {"gap": _train_all(population | sizes), "m": population["m"], **sizes}
 
 

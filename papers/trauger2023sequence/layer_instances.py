@@ -16,6 +16,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from attlas._jax.compilation import CHEAP_COMPILATION
+from attlas.claims.sampling import six_decades
 from trauger2023sequence.library.models.transformer import (
     Layer,
     Transformer,
@@ -98,10 +99,16 @@ def random_matrices(rng: np.random.Generator, shape: tuple[int, ...]) -> np.ndar
 
 
 def with_errors(rng, shapes, least=-4.0):
-    """Matrices, and hatted ones off by an error of a size of its own, so that every term leads."""
+    """Matrices, and hatted ones off by an error of a size of its own, so that every term leads.
+
+    W_QK, and with it the logits, spans six decades.
+    """
     batch = {}
     for name, shape in shapes.items():
         matrix = random_matrices(rng, shape)
+        if name == "query_key":
+            # The others are bounded by what follows them: a projection, or the claim's magnitude.
+            matrix = matrix * six_decades(rng, (shape[0], *(1,) * (len(shape) - 1)), -0.1, 0.1)
         error = 10.0 ** rng.uniform(least, -0.5, (*shape[:-2], 1, 1)) * rng.normal(size=shape)
         batch |= {name: matrix, f"{name}_hat": matrix + error}
     return batch

@@ -16,6 +16,7 @@ import numpy as np
 
 from attlas.bounds.covering.maurey import maurey_bound, maurey_sample, maurey_sparsify
 from attlas.claims.claim import Control, Kind, Sides, Status
+from attlas.claims.sampling import six_decades
 from attlas.claims.statement import erratum, identity, inequality, probability
 from attlas.claims.verdict import Outcome
 
@@ -45,7 +46,7 @@ def averages(rng, count):
         if i // _MOST % 4 < 2:
             V[i] = np.linalg.qr(rng.normal(size=(4, 4)))[0][:_ATOMS]
             alpha[i] = 1 / _ATOMS if i // _MOST % 4 == 0 else np.eye(_ATOMS)[0] / (2 * k[i])
-    V *= 10 ** rng.uniform(-2, 2, (count, 1, 1))
+    V *= six_decades(rng, (count, 1, 1), -2, 2)
     below = np.stack([counts_table(_ATOMS, int(terms), False, 20) for terms in k])
     full = np.stack([counts_table(_ATOMS, int(terms), True, 10) for terms in k])
     return {"V": V, "alpha": alpha, "k": k.astype(float), "below": below, "full": full}
@@ -215,7 +216,7 @@ _ORDERS = np.array(
 
 def laws(rng, count):
     """Three atoms in R^4 with probabilities that leave something to zero."""
-    V = 10 ** rng.uniform(-2, 2, (count, 1, 1)) * rng.normal(size=(count, 3, 4))
+    V = six_decades(rng, (count, 1, 1), -2, 2) * rng.normal(size=(count, 3, 4))
     return {"V": V, "alpha": rng.uniform(0.05, 1, (count, 1)) * rng.dirichlet(np.ones(3), count)}
 
 
@@ -245,7 +246,7 @@ def lemma_3_1_variance(V, alpha, *, centred=True):
 def runs(rng, count):
     """Errors of the sampler and of the greedy choice, for means of orthonormal V and others."""
     seeds = rng.integers(2**31, size=count).tolist()
-    sampled, greedy, bounds = np.zeros((3, count))
+    sampled, greedy, bounds, log_b = np.zeros((4, count))
     for i in range(count):
         k = int(rng.integers(1, 13))
         V = rng.normal(size=(8, 16)) * rng.uniform(0.1, 1, (8, 1))
@@ -253,14 +254,15 @@ def runs(rng, count):
         if i % 3 < 2:
             k = 1 + i // 3 % 4
             V, alpha = np.eye(16)[:8], np.full(8, 1 / 8) if i % 3 else np.eye(8)[0] / (2 * k)
-        V = V * 10 ** rng.uniform(-1, 1)
+        V = V * six_decades(rng, 1, -1, 1)
         f, b = alpha @ V, float(np.sqrt(np.max(np.sum(V**2, axis=1))))
         gamma, norm = min(1.0, float(alpha.sum())), float(np.linalg.norm(f))
+        log_b[i] = math.log(b)
         bounds[i] = float(maurey_bound(gamma, b, norm, k, constants="corrected"))
         greedy[i] = np.sum((f - maurey_sparsify(alpha, V, k, constants="corrected")[0]) ** 2)
         counts = maurey_sample(jax.random.key(seeds[i]), alpha, V, k, constants="corrected")[0]
         sampled[i] = np.sum((f - counts) ** 2)
-    return {"sampled": sampled, "greedy": greedy, "bound": bounds}
+    return {"sampled": sampled, "greedy": greedy, "bound": bounds, "log_b": log_b}
 
 
 @probability(
@@ -291,10 +293,10 @@ def lemma_3_1_sampler(sampled, bound, *, factor=2.0):
     controls=[Control("$k$ halved: $k$ terms for the bound of $2 k$", terms=2.0)],
     evaluations=60,
 )
-def lemma_3_1_greedy(greedy, bound, *, terms=1.0):
+def lemma_3_1_greedy(greedy, bound, log_b, *, terms=1.0):
     r"""$$S_{t+1} = S_t + V_j,\ j = \arg\min \|S_t + V_j - (t+1) f\|: \quad
     \left\| f - \frac{1}{k} S_k \right\|^2 \le \frac{\gamma b^2 - \|f\|^2}{k}$$
 
     Eight atoms, up to twelve terms. Equality at half of one atom by one term.
     """
-    return Sides(greedy, bound / terms, magnitude=jnp.asarray(1.0))
+    return Sides(greedy, bound / terms, magnitude=jnp.exp(2 * log_b))

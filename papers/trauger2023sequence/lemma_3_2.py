@@ -12,6 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from attlas.claims.claim import Control, Kind, Source
+from attlas.claims.sampling import six_decades
 from attlas.claims.statement import erratum, identity, inequality
 
 _ROWS, _COLUMNS, _CLASS, _POINTS, _SETS = 2, 3, 5, 9, 8
@@ -24,7 +25,7 @@ def differences(rng, count):
     shares = rng.dirichlet(np.full(4, 0.4), count) * rng.choice([-1.0, 1.0], (count, 4))
     shares[::4] = np.eye(4)[rng.integers(4, size=len(shares[::4]))]
     shares[1::4] *= 0.5
-    D = 10 ** rng.uniform(-2, 2, (count, 1, 1)) * rng.normal(size=(count, 3, 4))
+    D = six_decades(rng, (count, 1, 1), -2, 2) * rng.normal(size=(count, 3, 4))
     return {"D": D, "x": B[:, None] * shares, "B": B}
 
 
@@ -58,6 +59,7 @@ def finite_classes(rng, count):
     """Five matrices, eight sets of inputs, the basis in the first, and a distance between gaps."""
     B = 10 ** rng.uniform(-1, 1, count)
     W = rng.normal(size=(count, _CLASS, _ROWS, _COLUMNS))
+    W *= six_decades(rng, (count, 1, 1, 1), -1, 1)
     q = rng.choice([1.0, 2.0, 4.0], count)
     points = rng.dirichlet(np.full(_COLUMNS, 0.4), (count, _SETS, _POINTS))
     points *= rng.choice([-1.0, 1.0], points.shape)

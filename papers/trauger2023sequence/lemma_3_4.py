@@ -24,6 +24,7 @@ from attlas.bounds.covering.trauger2023_cover import (
     trauger2023_mapping_entropy,
 )
 from attlas.claims.claim import Control, Expectation, Source, Status
+from attlas.claims.sampling import six_decades
 from attlas.claims.statement import erratum, inequality, rate
 from attlas.claims.verdict import Outcome
 from trauger2023sequence.cover_instances import (
@@ -42,7 +43,7 @@ _SAMPLES = 10**6
 
 def radii(rng, count):
     """B_w, B_x and epsilon with B_w B_x / epsilon between 1.5 and 10."""
-    B, B_x = 10 ** rng.uniform(-2, 2, (2, count))
+    B, B_x = six_decades(rng, (2, count), -2, 2)
     return {"B": B, "B_x": B_x, "epsilon": B * B_x / rng.uniform(1.5, 10, count)}
 
 
@@ -197,7 +198,7 @@ _EXPONENTS = (1.0, 2.0, 4.0)
 
 def covered(rng, count):
     """Rows covered on six points, a third of the matrices with equal rows; the updates counted."""
-    b, B_x = 10 ** rng.uniform(-2, 2, (2, count))
+    b, B_x = six_decades(rng, (2, count), -2, 2)
     ratio = rng.uniform(0.8, 6, count)
     # the first input is along the first row: one update of the right length does, two would be
     # more than 1.405^2

@@ -13,6 +13,7 @@ import numpy as np
 
 from attlas.bounds.generalisation.trauger2023_deep import trauger2023_parts
 from attlas.claims.claim import Control, Sides, Source, Status
+from attlas.claims.sampling import six_decades
 from attlas.claims.statement import erratum, inequality
 from trauger2023sequence.layer_instances import (
     ROUNDINGS,
@@ -160,7 +161,7 @@ def lemma_e_2_sharp(*, kappa=1.0, query_only=False, **pair):
 def readouts(rng, count):
     """Two rows in the ball and two readouts; in every other pair only one of them differs."""
     y = in_ball(rng.normal(size=(count, WIDTH)))
-    w = rng.normal(size=(count, WIDTH)) * 10.0 ** rng.uniform(-1, 1, (count, 1))
+    w = rng.normal(size=(count, WIDTH)) * six_decades(rng, (count, 1), -1, 1)
     error = rng.normal(size=(2, count, WIDTH)) * 10.0 ** rng.uniform(-4, 0, (2, count, 1))
     error[0, 1::4] = 0
     error[1, 3::4] = 0
@@ -335,7 +336,7 @@ def theorem_4_2_output_reach(*, reach="", **pair):
 
 def rows(rng, count):
     """Two rows, from far inside the ball to far outside, close to each other or not."""
-    a = 10.0 ** rng.uniform(-2, 2, (count, 1)) * rng.normal(size=(count, WIDTH))
+    a = six_decades(rng, (count, 1), -2, 2) * rng.normal(size=(count, WIDTH))
     b = a + 10.0 ** rng.uniform(-3, 1, (count, 1)) * rng.normal(size=a.shape)
     slope = rng.uniform(0, 1, count)
     return {"a": a, "b": b, "slope": slope, "lipschitz": rng.uniform(0.3, 3, count)}

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from attlas.claims.claim import Control, Sides, Source, Status
+from attlas.claims.sampling import six_decades
 from attlas.claims.statement import inequality
 from attlas.norms.balls import ball_norm, dual_norm, project
 from attlas.norms.matrix import column_norm, frobenius_norm, row_norm, spectral_norm
@@ -21,8 +22,8 @@ _BALLS = ("1,1", "1,inf", "2,1")
 
 def matrices(rng, count):
     """Dense, rank-one, single-entry and flat-column matrices of four rows, and vectors."""
-    W, V = 10 ** rng.uniform(-2, 2, (2, count, 1, 1)) * rng.normal(size=(2, count, 4, 3))
-    x, y = 10 ** rng.uniform(-2, 2, (2, count, 1)) * rng.normal(size=(2, count, 3))
+    W, V = six_decades(rng, (2, count, 1, 1), -2, 2) * rng.normal(size=(2, count, 4, 3))
+    x, y = six_decades(rng, (2, count, 1), -2, 2) * rng.normal(size=(2, count, 3))
     u = rng.normal(size=(count, 4))
     W[::4] = u[::4, :, None] * x[::4, None, :]
     W[1::4] = 0
@@ -203,7 +204,7 @@ def section_3_4_balls(W, *, power=0.5, factor=1.0):
 def sizes(rng, count):
     """Rows and columns from 1 to 1024, and radii of all scales."""
     d, k = np.round(2 ** rng.uniform(0, 10, (2, count)))
-    B, B_x = 10 ** rng.uniform(-2, 2, (2, count))
+    B, B_x = six_decades(rng, (2, count), -2, 2)
     d[::4] = 1.0
     return {"d": d, "k": k, "B": B, "B_x": B_x}
 

@@ -20,6 +20,7 @@ from attlas.bounds.generalisation.trauger2023_deep import (
 )
 from attlas.bounds.generalisation.trauger2023_single import trauger2023_alpha
 from attlas.claims.claim import Control, Source, Status
+from attlas.claims.sampling import six_decades
 from attlas.claims.statement import identity, inequality
 from trauger2023sequence.single_layer_instances import (
     exact_complexity,
@@ -67,7 +68,7 @@ _COST, _GROWTH, _K, _D = 2 + 2 ** (2 / 3), 5 ** (2 / 3), 3, 5
 
 def layers(rng, count):
     """Norms c, v and qk of three layers, a coefficient for each kind of matrix, and a readout."""
-    batch = {name: 10.0 ** rng.uniform(-1, 1, (count, 3)) for name in ("c", "v", "qk")}
+    batch = {name: six_decades(rng, (count, 3), -1, 1) for name in ("c", "v", "qk")}
     return batch | {"C": 10.0 ** rng.uniform(-1, 1, (count, 3)), "w": rng.uniform(0.1, 5, count)}
 
 
@@ -126,9 +127,15 @@ def section_4_3_heads_deep(c, v, qk, C, w, *, amplified=True):
 
 
 def sizes(rng, count, least=0.0):
-    """Norms from 10^least to 10; in every fourth instance all are the least."""
+    """Norms from 10^least to 10; in every fourth instance all are the least.
+
+    Half of those of W_QK are as far as 10^(least + 6).
+    """
     spread = (np.arange(count) % 4 > 0) * (1 - least)
-    return {name: 10 ** (least + spread * rng.uniform(0, 1, count)) for name in _NORMS}
+    norms = {name: 10 ** (least + spread * rng.uniform(0, 1, count)) for name in _NORMS}
+    far = 10 ** (least + 6 * rng.uniform(0, 1, count))
+    norms["B_qk"] = np.where(np.arange(count) % 4 > 1, far, norms["B_qk"])
+    return norms
 
 
 @inequality(

@@ -16,6 +16,7 @@ from attlas.bounds.covering.parameter_counting import parameter_counting_single
 from attlas.bounds.covering.trauger2023_cover import trauger2023_cover
 from attlas.bounds.generalisation.trauger2023_single import trauger2023_bracket, trauger2023_single
 from attlas.claims.claim import Control, Sides, Source, Status
+from attlas.claims.sampling import six_decades
 from attlas.claims.statement import inequality, limit, rate
 from trauger2023sequence.single_layer_instances import exact_complexity
 
@@ -39,7 +40,10 @@ def sequences(rng, count):
     shares /= np.maximum(shares.sum(-1, keepdims=True), 1)
     letters = rng.normal(size=(count, _LETTERS, _D))
     letters /= np.linalg.norm(letters, axis=-1).max(-1)[:, None, None]
-    M = np.exp(rng.uniform(-1, 2.5, (count, 1, 1, 1))) * rng.normal(size=(count, _MATRICES, _D, _D))
+    # Upwards the length from which on the limit is seen grows with the logits: decades go down.
+    ordinary, small = rng.uniform(-0.4, 1.1, count), rng.uniform(-5.5, 1.1, count)
+    size = 10 ** np.where(rng.random(count) < 0.5, ordinary, small)
+    M = size[:, None, None, None] * rng.normal(size=(count, _MATRICES, _D, _D))
     return {"letters": letters, "law": law, "shares": shares, "M": M}
 
 
@@ -87,7 +91,7 @@ def sequence_length_limit(letters, law, shares, M, *, softmax=True):
 def norms_and_samples(rng, count):
     """Norms and samples from vacuous to non-vacuous."""
     return {
-        "norm": 10 ** rng.uniform(-2, 1, count),
+        "norm": six_decades(rng, count, -2, 1),
         "m": 10 ** rng.uniform(3, 7, count),
         "T": 10 ** rng.uniform(1, 6, count),
     }
@@ -126,7 +130,7 @@ def covered_at_cls(rng, count):
         return np.stack([perceptron_cover(row, points, epsilon)[0] for row in matrix])
 
     X = rng.normal(size=(count, 6, 5, 3))
-    W = np.exp(rng.uniform(-2, 1.5, (count, 1, 1))) * rng.normal(size=(count, 3, 3))
+    W = six_decades(rng, (count, 1, 1), -0.9, 0.65) * rng.normal(size=(count, 3, 3))
     epsilon = rng.uniform(0.02, 0.1, count) * np.abs(W).max((1, 2))
     problems = list(zip(W, X[:, :, 0], epsilon, strict=True))
     centre, first = (

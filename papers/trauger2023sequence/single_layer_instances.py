@@ -12,6 +12,7 @@ import numpy as np
 from scipy import stats
 
 from attlas.bounds.covering.trauger2023_cover import Ball
+from attlas.claims.sampling import six_decades
 
 DIMENSIONS = (1, 2, 4)
 BALLS: tuple[Ball, ...] = ("1,1", "1,inf", "2,1")
@@ -39,7 +40,7 @@ def _shape_tokens(rng, index, tokens):
 
 def _radius(rng, index):
     """Most classes are so small that the bounds are non-vacuous; some saturate the softmax."""
-    low, high = (0.3, 30.0) if index % 4 == 3 else (0.0005, 0.3)
+    low, high = (0.3, 500.0) if index % 4 == 3 else (0.0005, 0.3)
     return math.exp(rng.uniform(math.log(low), math.log(high)))
 
 
@@ -161,5 +162,5 @@ def exact_complexity(values):
 def small_sequences(rng, count, m, matrices):
     """Short sequences and query-key matrices of all scales, for exact enumeration."""
     tokens = rng.normal(size=(count, m, TOKENS, D))
-    scale = np.exp(rng.uniform(-2, 3, size=(count, 1, 1, 1)))
+    scale = six_decades(rng, (count, 1, 1, 1), -0.9, 1.3)
     return {"X": tokens, "M": scale * rng.normal(size=(count, matrices, D, D))}

@@ -17,6 +17,7 @@ from attlas.bounds.covering.dudley import dudley_chain
 from attlas.bounds.covering.trauger2023_cover import trauger2023_cover
 from attlas.bounds.generalisation.trauger2023_single import trauger2023_alpha, trauger2023_single
 from attlas.claims.claim import Control, ProofStep, Sides, Status
+from attlas.claims.sampling import six_decades
 from attlas.claims.statement import identity, inequality
 from trauger2023sequence.cover_instances import ball_points
 from trauger2023sequence.library.bounds.greedy_cover import greedy_cover_centre, greedy_cover_steps
@@ -202,7 +203,7 @@ def _ratio(rng, index):
 
 def _case(rng, index):
     """One matrix of the (1,1) ball, the centre of its v, and sequences to try it on."""
-    cls, radius, ratio = _cls(rng, index), 10.0 ** rng.uniform(-1, 1), _ratio(rng, index)
+    cls, radius, ratio = _cls(rng, index), six_decades(rng, 1, -1, 1)[0], _ratio(rng, index)
     # all of the norm in the column that [CLS] reads best, so that ||v||_1 = r b
     W = np.zeros((_D, _D))
     W[:, np.argmax(np.abs(cls))] = radius * ball_points(rng, 1, _D, index)[0]

@@ -24,6 +24,7 @@ from attlas.bounds.generalisation.trauger2023_deep import (
     trauger2023_parts,
 )
 from attlas.claims.claim import Control, Kind, Sides, Status
+from attlas.claims.sampling import six_decades
 from attlas.claims.statement import erratum, identity, inequality
 from trauger2023sequence.layer_instances import in_ball, longest
 from trauger2023sequence.single_layer_instances import ROUNDINGS, mean_supremum, sign_sums
@@ -51,8 +52,8 @@ def _unrolled(numbers, kappa):
 
 
 def equal_layers(rng, count):
-    """Norms over two decades, equal in all layers."""
-    batch = {name: 10.0 ** rng.uniform(-1, 1, count) for name in _NORMS}
+    """Norms over six decades, equal in all layers."""
+    batch = {name: six_decades(rng, count, -1, 1) for name in _NORMS}
     batch["lipschitz"] = rng.uniform(0.3, 2, count)
     batch["C_1"] = 10.0 ** rng.uniform(-1, 2, count)
     return batch | {"C_x": batch["C_1"] * rng.uniform(0.1, 1, count)}
@@ -155,7 +156,7 @@ def theorem_4_2_printed(*, constants="printed", **numbers):
 def four_layers(rng, count):
     """Norms of four layers of three heads, and alpha by products written out."""
     shape = (count, 4, 3)
-    batch = {name: 10.0 ** rng.uniform(-1, 1, shape) for name in _NORMS[:3]}
+    batch = {name: six_decades(rng, shape, -1, 1) for name in _NORMS[:3]}
     batch["lipschitz"] = rng.uniform(0.3, 2, count)
     c, v, qk = (batch[name] for name in _NORMS[:3])
     products = np.ones((count, 2, 4))
@@ -188,8 +189,8 @@ _LAYERS, _SAMPLES = 2, 10_000
 
 
 def deep_norms(rng, count):
-    """Spectral norms over two decades, B their largest, B_x and L_sigma up to 1."""
-    batch = {name: 10.0 ** rng.uniform(-1, 1, count) for name in _NORMS}
+    """Spectral norms over six decades, B from 1 to 10, B_x and L_sigma up to 1."""
+    batch = {name: six_decades(rng, count, -1, 1) for name in _NORMS}
     batch["B"] = 10.0 ** rng.uniform(0, 1, count)
     batch["B_x"] = np.where(rng.random(count) < 0.5, 1.0, rng.uniform(0.3, 1, count))
     batch["lipschitz"] = np.where(rng.random(count) < 0.5, 1.0, rng.uniform(0.3, 1, count))
@@ -330,8 +331,9 @@ def _values(rng, X, norms, depth):
 
 
 def deep_samples(rng, count):
-    """Norms c and v from 0.3 to 1 or 1, small W_QK, and the complexity in each case."""
-    norms = rng.uniform(0.3, 1, (count, 3)) * [1, 1, 0.1]
+    """Norms c and v from 0.3 to 1 or 1, W_QK of six decades, and the complexity in each case."""
+    norms = rng.uniform(0.3, 1, (count, 3))
+    norms[:, 2] = six_decades(rng, count, -1.5, -1)
     norms[::3] = [1.0, 1.0, 1e-3]
     B_w, n = 10 ** rng.uniform(-1, 1, count), (4 ** rng.uniform(5, 13, count)).astype(int)
     signs = sign_sums(n)

@@ -21,6 +21,7 @@ from attlas.bounds.generalisation.trauger2023_masked import (
     trauger2023_masked_parts,
 )
 from attlas.claims.claim import Control, Sides, Source, Status, assume
+from attlas.claims.sampling import six_decades
 from attlas.claims.statement import inequality
 from trauger2023sequence.cover_instances import THETA, greedy_centre, row_centre
 from trauger2023sequence.layer_instances import (
@@ -204,7 +205,7 @@ def _network(rng):
     # entries near one of each matrix keep l_1 norms, and with them the number of steps, small
     weights = {}
     for name in KINDS:
-        size = rng.uniform(0.02, 0.3) if name == "query_key" else rng.uniform(0.7, 1.0)
+        size = six_decades(rng, 1, -1.7, -0.5) if name == "query_key" else rng.uniform(0.7, 1.0)
         matrix = 0.03 * rng.normal(size=(_LAYERS, WIDTH, WIDTH))
         matrix[:, 0, 0] += 1
         weights[name] = size * matrix

@@ -35,7 +35,7 @@ _ROUNDINGS = 160
 
 def sizes(rng, count):
     """B, over six decades."""
-    return {"size": six_decades(rng, count, -2, 1)}
+    return {"size": six_decades(rng, count, -3, 1)}
 
 
 def score_classes(rng, count):

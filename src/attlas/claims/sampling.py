@@ -157,7 +157,8 @@ def six_decades(
     r"""Log-uniform scales over six decades, for what a statement does not bound.
 
     Half of them lie between $10^{low}$ and $10^{high}$, so that ordinary ones stay frequent, the
-    others between $10^{c-3}$ and $10^{c+3}$, $c$ the middle of `low` and `high`.
+    others between $10^{c-3.5}$ and $10^{c+3.5}$, $c$ the middle of `low` and `high`: sixty scales
+    then span six decades.
 
     Args:
         rng: two numbers are drawn from it for every scale.
@@ -167,11 +168,11 @@ def six_decades(
 
     Examples:
         >>> scales = six_decades(np.random.default_rng(0), 1000, -1, 1)
-        >>> bool(np.ptp(np.log10(scales)) > 5.5), bool((abs(np.log10(scales)) < 1).mean() > 0.5)
+        >>> bool(np.ptp(np.log10(scales)) > 6), bool((abs(np.log10(scales)) < 1).mean() > 0.5)
         (True, True)
     """
     wide, place, middle = rng.random(shape) < 0.5, rng.random(shape), (low + high) / 2
-    start, end = np.where(wide, middle - 3, low), np.where(wide, middle + 3, high)
+    start, end = np.where(wide, middle - 3.5, low), np.where(wide, middle + 3.5, high)
     return 10 ** (start + (end - start) * place)
 
 
