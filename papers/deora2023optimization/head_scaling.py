@@ -12,6 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from attlas.claims.claim import Control, Sides, Status
+from attlas.claims.sampling import six_decades
 from attlas.claims.statement import identity, inequality
 from attlas.losses.empirical_risk import empirical_risk
 from attlas.losses.logistic import logistic_derivative
@@ -35,7 +36,7 @@ def distinct_heads(rng, count, groups=2, n=2, T=3, d=2):
         "X": spread_tokens(rng, count, n, T, d) * rng.uniform(1, 1.5, (count, 1, 1, 1)),
         "y": rng.choice([-1.0, 1.0], size=(count, n)),
         "V": rng.normal(size=(count, groups, T, d)) * 10 ** rng.uniform(-1, 0.5, (count, 1, 1, 1)),
-        "W": rng.normal(size=(count, groups, d, d)) * 10 ** rng.uniform(-1, 0.3, (count, 1, 1, 1)),
+        "W": rng.normal(size=(count, groups, d, d)) * six_decades(rng, (count, 1, 1, 1), -1, 0.3),
         "eta": 10 ** rng.uniform(-1, 1, count),
     }
 

@@ -21,6 +21,7 @@ from attlas.bounds.optimisation.deora2023_loss import (
     deora2023_beta_3,
 )
 from attlas.bounds.optimisation.deora2023_model import HeadConstants
+from attlas.claims.sampling import six_decades
 from attlas.losses.empirical_risk import empirical_risk
 from attlas.losses.logistic import logistic_derivative
 from attlas.models.attention.multi_head import MultiHead
@@ -44,15 +45,17 @@ def spread_tokens(rng, *shape):
 
 
 def single_heads(rng, count, tokens=2, d=2):
-    """Single heads on one sample, from flat to saturated attention, decoders small and large.
+    """Single heads on one sample, flat and saturated attention, decoders small and large.
+
+    Key-query weights and decoders span six decades.
 
     In every second instance the second token is the opposite of the first, where the bounds of
     Proposition 1 are tightest; with two tokens the first attains the sharp Hessian bound.
     """
     X = spread_tokens(rng, count, tokens, d) * rng.uniform(1, 2, (count, 1, 1))
     X[::2, 1] = -X[::2, 0]
-    size_U = 10 ** rng.uniform(-3, 1, (count, 1, 1))
-    size_W = 10 ** rng.uniform(-1, 1, (count, 1, 1))
+    size_U = six_decades(rng, (count, 1, 1), -3, 1)
+    size_W = six_decades(rng, (count, 1, 1), -1, 1)
     U = rng.normal(size=(count, tokens, d)) * size_U
     W = rng.normal(size=(count, d, d)) * size_W
     if tokens == 2:

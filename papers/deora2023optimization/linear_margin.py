@@ -13,6 +13,7 @@ import numpy as np
 
 from attlas.claims.claim import Control, ProofStep, Sides, Status, assume
 from attlas.claims.perturbed_draws import apart
+from attlas.claims.sampling import six_decades
 from attlas.claims.statement import identity, inequality
 from attlas.solvers.kernel_svm import kernel_svm_batch
 from deora2023optimization.library.bounds.deora2023_mixture import deora2023_gamma_linear
@@ -71,7 +72,7 @@ def _complete(M, relevant, noise, fixed):
 
 def _solved(rng, count, fixed):
     """Best linear margins of complete data sets with one or two irrelevant patterns."""
-    S = np.exp(rng.uniform(np.log(0.5), np.log(5.0), count))
+    S = six_decades(rng, count, -0.3, 0.7)
     kinds = [(1, 1, True), (2, 2, True), (1, 2, True), (2, 1, False)]
     laws = [kinds[i % 4] for i in range(count)]
     noise = np.array([kind[2] for kind in laws]) * rng.uniform(0.01, 0.125, count)

@@ -62,11 +62,11 @@ class Mixture(SimpleNamespace):
         return jnp.where(self.relevant[..., None] > 0, signal, self.choice @ self.nu + z)
 
 
-def mixture(rng, count, highest=0.25, strength=(0.5, 5.0), spread=0.0):
+def mixture(rng, count, highest=0.25, strength=(0.3, 10.0), spread=0.0):
     """Mixtures of S in `strength`, one to three irrelevant patterns, and Z_mu / S^2 <= `highest`.
 
-    Every third mixture is free of noise; in every second one Z_nu is 10^-spread to 10^spread times
-    Z_mu, in the others they are equal.
+    Relevance scores, of order S^4, span six decades. Every third mixture is free of noise; in every
+    second one Z_nu is 10^-spread to 10^spread times Z_mu, in the others they are equal.
     """
     S = np.exp(rng.uniform(np.log(strength[0]), np.log(strength[1]), count))
     M = rng.integers(1, PATTERNS + 1, count)

@@ -14,6 +14,7 @@ from attlas.bounds.optimisation.deora2023_model import (
     deora2023_multi_head_hessian,
 )
 from attlas.claims.claim import Control, ProofStep, Status
+from attlas.claims.sampling import six_decades
 from attlas.claims.statement import inequality
 from attlas.models.attention.multi_head import MultiHead
 from deora2023optimization.instances import ROUNDINGS, spread_tokens
@@ -23,7 +24,7 @@ def many_heads(rng, count, heads=1024, tokens=2, d=1):
     """Different heads of one scale each; every second sample has two opposite tokens."""
     X = spread_tokens(rng, count, tokens, d) * rng.uniform(1, 2, (count, tokens, 1))
     X[::2, 1] = -X[::2, 0]
-    size_U, size_W = (10 ** rng.uniform(low, 1, (count, 1, 1, 1)) for low in (-3, -1))
+    size_U, size_W = (six_decades(rng, (count, 1, 1, 1), low, 1) for low in (-3, -1))
     return {
         "X": X,
         "U": rng.normal(size=(count, heads, tokens, d)) * size_U,

@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from attlas.claims.claim import Control, Sides, Status
+from attlas.claims.sampling import six_decades
 from attlas.claims.statement import existence, inequality
 from attlas.models.attention.multi_head import MultiHead
 
@@ -35,7 +36,7 @@ def single_heads(rng, count):
     """Decoders near the constant ones and far from them, weights of both signs, mu above 1."""
     even = rng.choice([-1.0, 1.0], (count, 1)) * np.ones((count, 4))
     spread = 10 ** rng.uniform(-3, 0.5, (count, 1))
-    sizes = 10 ** rng.uniform(-2, 1.5, count)
+    sizes = six_decades(rng, count, -2, 1.5)
     return {
         "u": even + spread * rng.normal(size=(count, 4)),
         "w": np.where(np.arange(count) % 4, -1, 1) * sizes,
