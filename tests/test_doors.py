@@ -65,10 +65,10 @@ def test_bad_arrays_end_in_finite_numbers_or_in_one_line():
 
 @pytest.mark.thorough
 def test_random_calls_of_public_functions_return_or_refuse_and_change_nothing():
-    report = json.loads(run("fuzz_examples.py", "--calls", "2500", seconds=900).strip())
+    report = json.loads(run("fuzz_examples.py", "--calls", "1000", seconds=900).strip())
     assert report["wrong"] == []
-    assert report["functions"] > 250
-    assert report["spoilt"] > 220  # the others take records, functions or nothing
+    assert report["functions"] > 300
+    assert report["spoilt"] > 240  # the others take records, functions or nothing
 
 
 @pytest.mark.thorough

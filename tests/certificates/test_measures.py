@@ -18,6 +18,7 @@ from attlas.certificates.document import (
     measure_rows,
     sentences,
 )
+from attlas.certificates.measures import measures_of
 from attlas.certificates.prediction_file import table_predictions
 from attlas.core.errors import UserError
 
@@ -112,3 +113,11 @@ def test_a_group_without_the_class_is_refused():
     model = table_predictions(table, Columns(f_score=("spam",), group="half"), "mine", "mine.csv")
     with pytest.raises(UserError, match="group 'b' has no example for F1 of 'spam'"):
         certify(model)
+
+
+@pytest.mark.parametrize("name", ["label", "prediction", "p"])
+def test_columns_of_several_lengths_are_refused(name):
+    table = {"label": ["a", "b"], "prediction": ["a", "a"], "p": [0.5, 1.0]}
+    table[name] = 2 * table[name]
+    with pytest.raises(UserError, match="has columns of several lengths"):
+        measures_of(table, Columns(probability="p", f_score=("a",)), np.zeros(2), "a.csv")

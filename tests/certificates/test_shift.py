@@ -65,6 +65,8 @@ def test_each_named_column_is_compared_at_one_level():
         ({"p": [0.5]}, {"q": [0.5]}, Columns(score="p"), "b.csv has no column 'p'"),
         ({"p": [0.5]}, {"p": [0.5]}, Columns(), "a.csv has no column that --shift compares"),
         ({"p": [0.5]}, {"p": [2]}, Columns(score="p"), "b.csv, example 1"),
+        ({"p": [0.5]}, {"p": []}, Columns(score="p"), "b.csv has no rows"),
+        ({"prediction": []}, {"prediction": ["a"]}, Columns(), "a.csv has no rows"),
     ],
 )
 def test_bad_input_is_one_line(table, other, columns, said):

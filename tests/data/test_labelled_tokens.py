@@ -1,5 +1,7 @@
 """Refusals of binary problems on tokens, each with its place."""
 
+import inspect
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -31,6 +33,21 @@ def with_entry(array, place, value):
 def test_bad_samples_are_refused(X, y, message):
     with pytest.raises(UserError, match=message):
         require_labelled_tokens(jnp.asarray(X), jnp.asarray(y), R=2.0)
+
+
+@pytest.mark.parametrize(
+    ("X", "y", "message"),
+    [
+        (X.astype(complex), Y, "X is of the type complex128"),
+        (X, np.array(["a", "b"]), "y is of the type <U1"),
+        (X > 0, Y, "X is of the type bool"),
+        (X.tolist(), Y, "X is a list: give an array"),
+        (X, None, "y is a NoneType: give an array"),
+    ],
+)
+def test_what_is_no_array_of_real_numbers_is_refused(X, y, message):
+    with pytest.raises(UserError, match=message):
+        inspect.unwrap(require_labelled_tokens)(X, y)
 
 
 def test_good_samples_pass_alone_stacked_and_traced():

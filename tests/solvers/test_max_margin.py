@@ -3,11 +3,12 @@
 import numpy as np
 import pytest
 
+from attlas.core.errors import UserError
 from attlas.core.solution import Result
 from attlas.solvers import max_margin as engine
 from attlas.solvers.constraints import VectorRows
 from attlas.solvers.interior_point.central_path import PathEnd
-from attlas.solvers.max_margin import max_margin
+from attlas.solvers.max_margin import check_options, max_margin
 
 RNG = np.random.default_rng(3)
 
@@ -248,3 +249,21 @@ def test_newton_steps_are_twenty_at_most(monkeypatch, allowed, steps):
     assert seen == [(1.5, 1e-12, steps)]
     assert end.w is point
     assert end.multipliers is start
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ((1.0, 0.1, 1), "p = 1.0 is not above 1"),
+        ((np.nan, 0.1, 1), "p = nan is not above 1"),
+        ((2.0, 0.0, 1), r"tolerance = 0.0 is not in \(0, 1\)"),
+        ((2.0, 1.0, 1), r"tolerance = 1.0 is not in \(0, 1\)"),
+        ((2.0, 0.1, 0), "max_steps = 0 is below 1"),
+    ],
+)
+def test_options_out_of_range_are_refused(options, message):
+    with pytest.raises(UserError, match=message):
+        check_options(*options)
+    with pytest.raises(UserError, match=message):
+        max_margin(VectorRows(np.eye(2)[None]), *options)
+    check_options(np.inf, 1e-8, 1)

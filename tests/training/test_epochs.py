@@ -31,6 +31,14 @@ def test_no_epoch_and_a_width_that_does_not_divide_are_refused():
                        batches, width=width, **given)  # fmt: skip
 
 
+def test_a_training_without_a_validation_that_is_a_number_selects_its_first_epoch():
+    path = fit_epochs(lambda w, _, x: (w * x, jnp.sum(x > 0)), optax.sgd(1.0), jnp.zeros(2), None,
+                      [np.full((2, 3), np.nan)] * 2, batch=1, width=2,
+                      evaluate=lambda w, _: {"validation": w})  # fmt: skip
+    assert path.selected_at.tolist() == [0, 0]
+    assert path.result.tolist() == [Result.NOT_FINITE.value] * 2
+
+
 class Kept(dict):
     """States by stage, as a keeper of checkpoints that stops the process at a write."""
 

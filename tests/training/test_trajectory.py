@@ -64,3 +64,10 @@ def test_schedules():
     assert log_spaced(1) == (0, 1)
     assert recording_schedule(None, [0, 3]).tolist() == [0, 3]
     assert recording_schedule(2, None).tolist() == [0, 1, 2]
+
+
+@pytest.mark.parametrize("steps", [[0.5, 1.0], [0.0, np.nan], [1, 0], [[0, 1]], 3, [], ["a", "b"]])
+def test_a_schedule_of_anything_but_increasing_steps_is_refused(steps):
+    with pytest.raises(UserError, match="record_at"):
+        recording_schedule(10, steps)
+    assert recording_schedule(10, np.array([0.0, 5.0])).tolist() == [0, 5]

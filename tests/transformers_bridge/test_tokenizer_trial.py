@@ -83,3 +83,26 @@ def test_a_file_without_patterns_starts_no_process(monkeypatch):
         json.dumps(PLAIN | {"added_tokens": [ADDED | {"normalized": False}]}).encode()
     )
     assert started == []
+
+
+@pytest.mark.parametrize("merge", ["a b", ["a", "b"]])
+def test_a_merge_to_an_unknown_token_is_refused_before_the_library_panics(merge, tmp_path, capfd):
+    model = {"type": "BPE", "vocab": {"a": 0, "b": 1}, "merges": [merge]}
+    (tmp_path / "tokenizer.json").write_text(json.dumps(PLAIN | {"model": model}))
+    with pytest.raises(UserError, match="merges 'a' and 'b' to a token that the vocabulary lacks"):
+        read_tokenizer(tmp_path, {})
+    assert capfd.readouterr().err == ""
+
+
+def test_pairs_beside_a_vocabulary_are_refused_before_the_library_panics(tmp_path, capfd):
+    (tmp_path / "vocab.json").write_text(json.dumps({"a": 0, "b": 1}))
+    (tmp_path / "merges.txt").write_text("#version: 0.2\na b\n")
+    with pytest.raises(UserError, match="merges 'a' and 'b' to a token that the vocabulary lacks"):
+        read_tokenizer(tmp_path, {"model_type": "gpt2"})
+    assert capfd.readouterr().err == ""
+
+
+def test_a_piece_that_continues_a_word_is_merged_without_its_prefix():
+    model = {"type": "BPE", "vocab": {"a": 0, "##b": 1, "ab": 2}, "merges": ["a ##b"]}
+    document = PLAIN | {"model": model | {"continuing_subword_prefix": "##"}}
+    require_buildable(json.dumps(document).encode())

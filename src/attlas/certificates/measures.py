@@ -136,10 +136,12 @@ def measures_of(
     if columns.f_score or of_score:
         texts = answers_of(table, columns, place)
         labels, answers = (np.array(each, dtype=object) for each in texts)
+        _require_rows(place, labels, answers)
     scores = tuple(_f_score(label, labels, answers, place) for label in columns.f_score)
     if columns.probability is None:
         return scores
     probabilities = numbers_of(table, columns.probability, place)
+    _require_rows(place, losses, probabilities, *([labels] if of_score else []))
     events = labels.astype(float) if of_score else 1 - losses
     if not np.isin(events, (0.0, 1.0)).all():
         raise UserError(
@@ -151,6 +153,12 @@ def measures_of(
         Brier((probabilities - events) ** 2),
         Calibration(probabilities, events),
     )
+
+
+def _require_rows(place: str, *columns: np.ndarray) -> None:
+    """Refuse columns that are not of one length."""
+    if len({len(column) for column in columns}) > 1:
+        raise UserError(f"{place} has columns of several lengths: give each row every column")
 
 
 def _f_score(label: str, labels: np.ndarray, answers: np.ndarray, place: str) -> FScore:

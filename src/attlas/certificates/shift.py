@@ -147,6 +147,9 @@ def shift_checks(
                 f"{elsewhere} has no column '{name}', which --shift compares: it has "
                 f"{', '.join(sorted(other))[:200]}"
             )
+    for file, sample in ((place, table), (elsewhere, other)):
+        if any(name in sample and not len(sample[name]) for name in (*numbers, *answers)):
+            raise UserError(f"{file} has no rows, which --shift compares: give at least one")
     if not numbers and not answers:
         raise UserError(
             f"{place} has no column that --shift compares: name one with --prediction, --score or "

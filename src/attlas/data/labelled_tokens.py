@@ -1,6 +1,7 @@
 r"""Requirements of binary problems on sequences of tokens: shapes, labels +-1, bounded tokens."""
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
@@ -18,8 +19,8 @@ def require_labelled_tokens(X: Array, y: Array, R: float | None = None) -> None:
         R: bound of the tokens' norms (Assumption 1 of deora2023optimization), none when None.
 
     Raises:
-        UserError: if shapes do not fit, there is no sample, an entry is not finite, a label is not
-            +1 or -1, or a token is longer than R.
+        UserError: if they are no arrays of real numbers, shapes do not fit, there is no sample, an
+            entry is not finite, a label is not +1 or -1, or a token is longer than R.
 
     Examples:
         >>> import jax.numpy as jnp
@@ -28,6 +29,13 @@ def require_labelled_tokens(X: Array, y: Array, R: float | None = None) -> None:
             ...
         attlas.core.errors.UserError: token X[0, 0] has norm 4 above R = 3: scale the tokens ...
     """
+    for name, array in (("X", X), ("y", y)):
+        dtype = getattr(array, "dtype", None)
+        if dtype is None or not (
+            jnp.issubdtype(dtype, jnp.floating) or jnp.issubdtype(dtype, jnp.integer)
+        ):
+            what = f"a {type(array).__name__}" if dtype is None else f"of the type {dtype}"
+            raise UserError(f"{name} is {what}: give an array of real numbers, of JAX or NumPy")
     if X.ndim not in (3, 4) or 0 in X.shape:
         raise UserError(f"X has shape {X.shape}: give samples x tokens x dimensions, none empty")
     if y.shape != X.shape[:-2]:

@@ -52,6 +52,7 @@ def render_single(atlas: Atlas) -> str:
     return _Book(atlas).front(Links())
 
 
+@refuse_misfits
 def article_page(atlas: Atlas, links: Links, article: Article) -> str:
     """The page of the article on what the papers share.
 

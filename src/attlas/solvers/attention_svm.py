@@ -10,7 +10,7 @@ from attlas.core.arrays import ArrayInput, as_float64, read_array
 from attlas.core.errors import UserError
 from attlas.core.solution import Solution
 from attlas.solvers.constraints import AttentionRows
-from attlas.solvers.margin_solution import check_options, to_solution
+from attlas.solvers.margin_solution import to_solution
 from attlas.solvers.max_margin import max_margin
 
 
@@ -94,7 +94,6 @@ def attention_svm_batch(
 
 
 def _solve(X, z, tokens, p, tolerance, max_steps, batch: bool) -> Solution:
-    check_options(p, tolerance, max_steps)
     lead = "b " if batch else ""
     points, queries = as_float64(X, "X", f"{lead}n T d"), as_float64(z, "z", f"{lead}n d")
     selected = read_array(tokens, "tokens")
@@ -107,7 +106,7 @@ def _solve(X, z, tokens, p, tolerance, max_steps, batch: bool) -> Solution:
     def shape_rows(values: np.ndarray) -> np.ndarray:
         return scatter_others(values, selected, points.shape)
 
-    answer = max_margin(rows, float(p), tolerance, max_steps)
+    answer = max_margin(rows, p, tolerance, max_steps)
     return to_solution(answer, float(p), lambda w: w.reshape(b, d, d), shape_rows, single=not batch)
 
 

@@ -29,6 +29,8 @@ _SHARPNESS = (3.0, 3000.0)
 _STEP = 0.1
 # Starts that must reach the best value for it to count as found.
 _AGREEING = 3
+# Starts and steps that indices of 32 bits hold; no search comes near.
+_MOST = 2**31 - 1
 # Weights of the second of two samples in the upper bound.
 _PAIR_WEIGHTS = np.linspace(0.0, 0.5, 11)
 
@@ -83,6 +85,8 @@ def global_margin(
     tokens, labels = _checked(X, y, heads, radius)
     if starts < _AGREEING or steps < 1:
         raise UserError(f"starts = {starts}, steps = {steps}: give at least {_AGREEING} and 1")
+    if max(starts, steps) > _MOST:
+        raise UserError(f"more than {_MOST} starts or steps: give fewer")
     if not 0 < tolerance < 1:
         raise UserError(f"tolerance = {tolerance} is not in (0, 1): it is a relative distance")
     ceiling = margin_upper_bound(tokens, labels, decoder, radius=radius)

@@ -17,7 +17,6 @@ from attlas.core.errors import UserError
 from attlas.core.solution import Result, Solution
 from attlas.solvers.constraints import VectorRows
 from attlas.solvers.farkas import farkas_multipliers
-from attlas.solvers.margin_solution import check_options
 from attlas.solvers.max_margin import max_margin
 
 
@@ -173,7 +172,6 @@ def _weights(problem: _Problem, tolerance: float, max_steps: int) -> tuple[np.nd
 
 
 def _solve(K, y, tolerance: float, max_steps: int, batch: bool) -> Solution:
-    check_options(2.0, tolerance, max_steps)
     problem = _problem(*_inputs(K, y, batch))
     weights, resisting, steps = _weights(problem, tolerance, max_steps)
     square, doubt = _square(problem, weights)

@@ -10,7 +10,7 @@ from attlas.core.arrays import ArrayInput, as_float64
 from attlas.core.errors import UserError
 from attlas.core.solution import Solution
 from attlas.solvers.constraints import VectorRows
-from attlas.solvers.margin_solution import check_options, to_solution
+from attlas.solvers.margin_solution import to_solution
 from attlas.solvers.max_margin import max_margin
 
 
@@ -74,7 +74,6 @@ def lp_svm_batch(
 
 
 def _solve(x, y, p, tolerance, max_steps, batch: bool) -> Solution:
-    check_options(p, tolerance, max_steps)
     lead = "b " if batch else ""
     points, labels = as_float64(x, "x", f"{lead}n d"), as_float64(y, "y", f"{lead}n")
     if not batch:
@@ -86,5 +85,5 @@ def _solve(x, y, p, tolerance, max_steps, batch: bool) -> Solution:
     if not np.isin(labels, (-1.0, 1.0)).all():
         raise UserError("y holds labels other than +1 and -1: recode them")
     rows = VectorRows(points * labels[..., None])
-    answer = max_margin(rows, float(p), tolerance, max_steps)
+    answer = max_margin(rows, p, tolerance, max_steps)
     return to_solution(answer, float(p), lambda w: w, lambda values: values, single=not batch)

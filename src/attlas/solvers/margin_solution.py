@@ -1,33 +1,12 @@
 """From the engine's answer to a `Solution`, in float64 whatever the caller's precision."""
 
-import math
 from collections.abc import Callable
 
 import numpy as np
 
-from attlas.core.errors import UserError
 from attlas.core.solution import Result, Solution
 from attlas.solvers.certificate import distance_bound
 from attlas.solvers.max_margin import MaxMargin
-
-
-def check_options(p: float, tolerance: float, max_steps: int) -> None:
-    """Check the options of the max-margin solvers.
-
-    Examples:
-        >>> check_options(2.0, 1e-8, 0)
-        Traceback (most recent call last):
-            ...
-        attlas.core.errors.UserError: max_steps = 0 is below 1: allow at least one step
-    """
-    if not p > 1:
-        raise UserError(f"exponent p = {p} is not above 1: choose 1 < p <= inf")
-    if p < math.inf and not p / (p - 1) > 1:
-        raise UserError(f"exponent p = {p:g} is infinite to float64: choose p = inf")
-    if not 0 < tolerance < 1:
-        raise UserError(f"tolerance = {tolerance} is not in (0, 1): it is a relative gap")
-    if max_steps < 1:
-        raise UserError(f"max_steps = {max_steps} is below 1: allow at least one step")
 
 
 def to_solution(

@@ -10,12 +10,14 @@ them. A problem that resists is tested for infeasibility.
 """
 
 import functools
+import math
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from threadpoolctl import ThreadpoolController
 
+from attlas.core.errors import UserError
 from attlas.core.solution import Result
 from attlas.solvers.active_set import active_set
 from attlas.solvers.certificate import certify, distance_bound
@@ -78,6 +80,46 @@ class MaxMargin(NamedTuple):
     steps: np.ndarray
 
 
+def check_options(p: float, tolerance: float, max_steps: int) -> None:
+    """Check the options of the max-margin solvers.
+
+    Raises:
+        UserError: for what is no number, or is out of range.
+
+    Examples:
+        >>> check_options(2.0, 1e-8, 0)
+        Traceback (most recent call last):
+            ...
+        attlas.core.errors.UserError: max_steps = 0 is below 1: allow at least one step
+    """
+    exponent, gap, steps = (
+        _as_float(value, name)
+        for value, name in ((p, "p"), (tolerance, "tolerance"), (max_steps, "max_steps"))
+    )
+    if not exponent > 1:
+        raise UserError(f"exponent p = {p} is not above 1: choose 1 < p <= inf")
+    if exponent < math.inf and not exponent / (exponent - 1) > 1:
+        raise UserError(f"exponent p = {p:g} is infinite to float64: choose p = inf")
+    if not 0 < gap < 1:
+        raise UserError(f"tolerance = {tolerance} is not in (0, 1): it is a relative gap")
+    if steps < 1:
+        raise UserError(f"max_steps = {max_steps} is below 1: allow at least one step")
+    if steps % 1 != 0:
+        raise UserError(f"max_steps = {max_steps} is no whole number: give one")
+
+
+def _as_float(value: Any, name: str) -> float:
+    """An option as a float; a reader of arguments would make an array of JAX for each."""
+    try:
+        if isinstance(value, str | bytes):
+            raise TypeError
+        return float(value)
+    except (TypeError, ValueError):
+        raise UserError(f"{name} is a {type(value).__name__}: give a number") from None
+    except OverflowError:
+        raise UserError(f"{name} is beyond the largest float: give a smaller number") from None
+
+
 def max_margin(rows: ConstraintOperator, p: float, tolerance: float, max_steps: int) -> MaxMargin:
     """Solve every problem of a batch.
 
@@ -85,12 +127,17 @@ def max_margin(rows: ConstraintOperator, p: float, tolerance: float, max_steps: 
         p: exponent, 1 < p <= inf.
         tolerance: largest relative gap that counts as converged.
 
+    Raises:
+        UserError: for an exponent, a tolerance or a number of steps out of range.
+
     Examples:
         >>> from attlas.solvers.constraints import VectorRows
         >>> found = max_margin(VectorRows(np.array([[[3.0, 4.0]]])), 2.0, 1e-8, 50)
         >>> found.w.round(9).tolist(), found.upper.round(9).tolist()
         ([[0.12, 0.16]], [0.2])
     """
+    check_options(p, tolerance, max_steps)
+    p = float(p)
     b, m, _ = rows.shape
     longest = rows.lengths().max(axis=-1)
     unit = rows.scaled(1 / np.where(longest > 0, longest, 1.0))

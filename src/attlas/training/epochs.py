@@ -390,5 +390,6 @@ def _judged(
         result=np.where(finite, code, Result.NOT_FINITE.value),
         stopped_at=steps * np.sum(np.isfinite(seen["validation"]), axis=1),
         selected=eqx.combine(selected, frozen),
-        selected_at=np.nanargmax(seen["validation"], axis=1),
+        # A training whose every validation is NaN selects its first record.
+        selected_at=np.argmax(np.nan_to_num(seen["validation"], nan=-np.inf), axis=1),
     )

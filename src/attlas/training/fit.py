@@ -14,6 +14,7 @@ import numpy as np
 import optax
 from jaxtyping import Array, Int
 
+from attlas._jax.device_arrays import is_traced
 from attlas.core.checkpoint import new_stage, without_checkpoints
 from attlas.core.errors import UserError
 from attlas.core.trees import as_tree, require_real_tree
@@ -174,10 +175,8 @@ def _applied(
 
 
 def _schedule(steps: int | None, record_at: Any) -> Any:
-    try:
-        return recording_schedule(steps, record_at)
-    except jax.errors.TracerArrayConversionError:
-        return record_at
+    is_known = not any(map(is_traced, jax.tree.leaves(record_at)))
+    return recording_schedule(steps, record_at) if is_known else record_at
 
 
 def _split(arguments: dict[str, Any], ensemble: Ensemble) -> tuple[dict, dict, int]:

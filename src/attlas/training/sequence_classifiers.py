@@ -18,7 +18,7 @@ import numpy as np
 import optax
 from jaxtyping import Array, Bool, Float, Key, PRNGKeyArray
 
-from attlas.core.errors import UserError
+from attlas.core.errors import UserError, refuse_misfits
 from attlas.data.token_sequences import TokenSequences
 from attlas.losses.logistic import logistic
 from attlas.training.course import ClosedForm
@@ -188,6 +188,7 @@ def held_out_accuracies(path: Trajectory) -> HeldOut:
     return HeldOut(test[members, path.selected_at], test[members, last], np.nanmax(test, axis=1))
 
 
+@refuse_misfits
 def accuracy(
     model: Callable[..., Array], data: TokenSequences, chunk: int = 500
 ) -> Float[Array, ""]:

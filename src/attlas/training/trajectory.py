@@ -8,6 +8,7 @@ import jax
 import numpy as np
 
 from attlas._jax.device_arrays import entry
+from attlas.core.arrays import read_array
 from attlas.core.errors import UserError, extra_needed
 from attlas.display.tables import arrays_table
 
@@ -171,7 +172,8 @@ def recording_schedule(steps: int | None, record_at: Any) -> np.ndarray:
         record_at: increasing step numbers from 0 on, or None.
 
     Raises:
-        UserError: if there is no step, or the numbers do not increase or exceed `steps`.
+        UserError: if there is no step, or the numbers are not whole, do not increase or exceed
+            `steps`.
 
     Examples:
         >>> recording_schedule(10, (0, 5)).tolist()
@@ -185,9 +187,22 @@ def recording_schedule(steps: int | None, record_at: Any) -> np.ndarray:
         raise UserError("neither steps nor record_at is given: give the number of steps")
     if steps is not None and steps < 1:
         raise UserError(f"steps = {steps} must be at least 1: raise it")
-    schedule = np.asarray(log_spaced(steps or 1) if record_at is None else record_at, np.int64)
-    if schedule.size == 0 or schedule[0] < 0 or np.any(np.diff(schedule) <= 0):
+    schedule = _whole(log_spaced(steps or 1) if record_at is None else record_at)
+    if (
+        schedule.ndim != 1
+        or schedule.size == 0
+        or schedule[0] < 0
+        or np.any(np.diff(schedule) <= 0)
+    ):
         raise UserError("record_at must be increasing step numbers from 0 on: sort them")
     if steps is not None and schedule[-1] > steps:
         raise UserError(f"record_at asks for step {schedule[-1]} of {steps}: raise steps")
     return schedule
+
+
+def _whole(numbers: Any) -> np.ndarray:
+    """Numbers of steps as they are, or as whole numbers where they are given as floats."""
+    array = read_array(numbers, "record_at")
+    if array.size and not np.all(np.isfinite(array) & (array % 1 == 0) & (abs(array) < 2**63)):
+        raise UserError("record_at holds numbers that are no steps: give whole ones")
+    return array.astype(np.int64)

@@ -11,7 +11,7 @@ from attlas._files.budget import TOKENIZER, parse_json
 from attlas._files.plain_file import Damaged, printable, read_plain_file
 from attlas.core.errors import UserError, extra_needed
 from attlas.transformers.tokenizer_rules import bounded_encoder, library_errors
-from attlas.transformers.tokenizer_trial import require_buildable
+from attlas.transformers.tokenizer_trial import require_buildable, require_known_merges
 
 _SPECIAL = ("[PAD]", "[CLS]", "[SEP]", "[MASK]", "<s>", "</s>", "<pad>", "<mask>", "<unk>")
 _SPECIAL = (*_SPECIAL, "<bos>", "<eos>", "<|endoftext|>", "[UNK]", "[BOS]", "[EOS]")
@@ -168,7 +168,10 @@ def _byte_pairs(file: Path, kind: Any) -> Tokenizer:
     ends = [piece for piece in enclosing if piece]
     if not merges.is_file() or not enclosing or not place.keys() >= set(ends):
         return _named(pieces, None)
-    _lines(merges)  # as many as are read, in UTF-8
+    try:
+        require_known_merges(_lines(merges), place)
+    except UserError as error:
+        raise UserError(f"{merges} {error}") from None
     # The mask takes the space before it, as in RoBERTa's own tokenizer.
     special = [AddedToken(piece, lstrip=piece in _MASKS) for piece in _SPECIAL if piece in place]
     first, last = enclosing

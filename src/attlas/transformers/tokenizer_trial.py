@@ -2,14 +2,20 @@
 
 The library `tokenizers` compiles the patterns of a file and applies its rules to the file's own
 tokens while it builds: twenty-five patterns that call each other twice take seconds, and each one
-more twice as long. It cannot be interrupted there, and lets no other thread run.
+more twice as long. It cannot be interrupted there, and lets no other thread run. Merges that make
+a piece longer than all of the vocabulary end in a panic, which it writes on the screen; these are
+refused before.
 """
 
 import re
 import signal
 import subprocess
 import sys
+from collections.abc import Iterable, Mapping
+from typing import Any
 
+from attlas._files.budget import TOKENIZER, parse_json
+from attlas._files.plain_file import Damaged, printable
 from attlas.core.errors import UserError
 
 _BYTES_PER_SECOND = 2**21
@@ -45,6 +51,8 @@ def require_buildable(content: bytes) -> None:
     Examples:
         >>> require_buildable(b'{"model": {"type": "WordLevel"}}')
     """
+    if b'"merges"' in content:
+        _require_merges_of(content)
     if not _COSTLY.search(content):
         return
     seconds = 1 + len(content) // _BYTES_PER_SECOND
@@ -54,3 +62,49 @@ def require_buildable(content: bytes) -> None:
         raise UserError(f"takes more than {seconds} s to build: its rules are damaged")
     if ended < 0:
         raise UserError("ends the process that builds it: its rules are damaged")
+
+
+def _require_merges_of(content: bytes) -> None:
+    """Refuse merges that the library panics at; what is no such document is left to it."""
+    try:
+        document = parse_json(content, TOKENIZER)
+    except Damaged:
+        return
+    model = document.get("model") if isinstance(document, dict) else None
+    if not isinstance(model, dict):
+        return
+    merges, vocabulary = model.get("merges"), model.get("vocab")
+    if isinstance(merges, list) and isinstance(vocabulary, dict):
+        prefix = model.get("continuing_subword_prefix")
+        require_known_merges(merges, vocabulary, prefix if isinstance(prefix, str) else "")
+
+
+def require_known_merges(
+    merges: Iterable[Any], vocabulary: Mapping[str, Any], prefix: str = ""
+) -> None:
+    """Refuse merges of two tokens of a vocabulary to none of it.
+
+    Args:
+        merges: pairs, or texts with a space between two pieces; others are left to the library.
+        vocabulary: holds every token as a key.
+        prefix: what a piece that continues a word begins with.
+
+    Raises:
+        UserError: naming the two tokens; the text is to follow the file's name.
+
+    Examples:
+        >>> require_known_merges(["a b"], {"a": 0, "b": 1, "ab": 2})
+        >>> require_known_merges(["a b"], {"a": 0, "b": 1})
+        Traceback (most recent call last):
+            ...
+        attlas.core.errors.UserError: merges 'a' and 'b' to a token that the vocabulary lacks
+    """
+    for merge in merges:
+        pair = merge.split(" ") if isinstance(merge, str) else merge
+        if not isinstance(pair, list) or len(pair) != 2 or not all(type(p) is str for p in pair):
+            continue
+        first, second = pair
+        known = first in vocabulary and second in vocabulary
+        if known and first + second[len(prefix) :] not in vocabulary:
+            what = f"merges {printable(first)[:40]!r} and {printable(second)[:40]!r}"
+            raise UserError(f"{what} to a token that the vocabulary lacks")

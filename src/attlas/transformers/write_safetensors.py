@@ -11,12 +11,13 @@ import numpy as np
 from attlas._files.file_changes import write_file
 from attlas._files.plain_file import printable
 from attlas.core.arrays import ArrayInput, read_array
-from attlas.core.errors import UserError
+from attlas.core.errors import UserError, refuse_misfits
 from attlas.transformers.safetensors_file import DTYPES
 
 _NAMES = {dtype: name for name, dtype in DTYPES.items()}
 
 
+@refuse_misfits
 def write_safetensors(
     path: str | os.PathLike[str],
     tensors: Mapping[str, ArrayInput],
@@ -41,6 +42,8 @@ def write_safetensors(
         [[1.0, 2.0]]
     """
     target = Path(path)
+    if not target.name:
+        raise UserError(f"{str(path)!r} names no file: give a path with a name at its end")
     try:
         write_file(target, safetensors_blocks(tensors, metadata))
     except OSError as error:

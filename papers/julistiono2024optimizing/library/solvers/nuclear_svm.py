@@ -15,7 +15,7 @@ from attlas.core.solution import Result, Solution
 from attlas.solvers.attention_svm import attention_rows, check_problem, scatter_others
 from attlas.solvers.constraints import AttentionRows
 from attlas.solvers.farkas import farkas_multipliers, farkas_tolerance
-from attlas.solvers.margin_solution import check_options
+from attlas.solvers.max_margin import check_options
 
 _LARGEST_DIMENSION = 32
 

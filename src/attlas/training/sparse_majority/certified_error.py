@@ -18,6 +18,7 @@ from attlas._jax.compilation import CHEAP_COMPILATION
 from attlas._jax.loop_jit import loop_jit
 from attlas.bounds.comparison.single_layer_class import norms_in_ball, single_layer_bounds
 from attlas.bounds.generalisation.generalisation_gap import generalisation_gap
+from attlas.core.argument_validation import validate_arguments
 from attlas.data.sparse_majority import BitEmbedding
 from attlas.models.networks.single_layer_transformer import SingleLayerTransformer
 from attlas.training.sparse_majority.outputs import majority_outputs
@@ -104,6 +105,7 @@ class CertifiedError(NamedTuple):
     margin: Int[np.ndarray, "r m f"]
 
 
+@validate_arguments
 def certified_error(
     ramp: Float[np.ndarray, "r g"],
     complexity: Float[np.ndarray, "r m f"],

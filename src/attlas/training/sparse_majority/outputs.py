@@ -10,10 +10,12 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int8
 
+from attlas.core.errors import refuse_misfits
 from attlas.data.sparse_majority import BitEmbedding
 from attlas.models.networks.single_layer_transformer import SingleLayerTransformer
 
 
+@refuse_misfits
 def majority_outputs(
     model: SingleLayerTransformer, embedding: BitEmbedding, bits: Int8[Array, "n T"]
 ) -> Float[Array, " n"]:

@@ -16,7 +16,7 @@ from jaxtyping import Array, Float, Int, Int8, PRNGKeyArray
 
 from attlas._jax.device_arrays import generator
 from attlas._jax.loop_jit import loop_jit
-from attlas.core.errors import UserError
+from attlas.core.errors import UserError, refuse_misfits
 from attlas.data.sparse_majority import BitEmbedding, SparseMajority
 from attlas.losses.logistic import logistic
 from attlas.models.networks.single_layer_transformer import SingleLayerTransformer
@@ -74,6 +74,7 @@ def project_single_layer(
     )
 
 
+@refuse_misfits
 def train_projected(
     key: PRNGKeyArray,
     data: SparseMajority,
