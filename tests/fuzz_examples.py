@@ -67,6 +67,7 @@ PARTS = {
     "attlas.training.gradient_descent.descend": "gradient_descent without checks, for jit and vmap",
     "attlas.training.risk_gradient.": "fit and gradient_descent read the samples",
     "attlas.training.ensemble.": "fit and gradient_descent read the samples",
+    "attlas.training.epochs.fit_epochs": "train_classifiers reads the settings",
     "attlas.training.course.": "fit makes the schedule",
     **dict.fromkeys(
         [
@@ -78,6 +79,7 @@ PARTS = {
         ],
         "load_model reads settings and tensors",
     ),
+    "attlas.experiments.text_file.write_json_file": "commands make the document",
     "attlas.verify.proofs": "a claim as it was declared, in symbols of the prover",
     "attlas.verify.evidence": "instances are what a claim drew",
     "attlas.verify.host_program": "instances are what a claim drew",
@@ -101,10 +103,7 @@ TAKING_MODELS = tuple(
 )
 """Functions that users hand a model; parts of readers and of training have models that were read.
 """
-OF_THE_USER = {
-    ("attlas.measures.curvature.extreme_eigenvalues.hessian_extremes", "parameters"),
-    ("attlas.training.epochs.fit_epochs", "batches"),
-}
+OF_THE_USER = {("attlas.measures.curvature.extreme_eigenvalues.hessian_extremes", "parameters")}
 """Arguments that a function of the user reads, whose errors are the user's."""
 UNDEFINED = {
     "attlas.measures.attention.direction.direction_divergence": "zero has no direction",

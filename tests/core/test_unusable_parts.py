@@ -38,21 +38,3 @@ def test_zeros_explain_divisions_and_empty_lists_lookups():
     assert unusable_part({"x": np.zeros(2)}, IndexError()) == ""
     assert unusable_part({"x": []}, IndexError()) == "x is empty"
     assert unusable_part({"x": []}, TypeError()) == ""
-
-
-def found_in(document: Any, name: str) -> str:
-    def looked_up(document: Any) -> Any:
-        own = {"a": 1}
-        return document[name] if document is not None else own[name]
-
-    try:
-        looked_up(document)
-    except KeyError as error:
-        return unusable_part({"document": document}, error, __name__.partition(".")[0])
-    raise AssertionError
-
-
-def test_a_name_explains_an_error_where_an_argument_was_searched_for_it():
-    assert found_in({"b": 1}, "c") == "an entry or an axis is missing"
-    assert found_in(xr.Dataset({"b": ("k", np.ones(2))}), "c") == "an entry or an axis is missing"
-    assert found_in(None, "c") == ""

@@ -2,7 +2,8 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from attlas.experiments.join import join
+from attlas.core.errors import UserError
+from attlas.experiments.join import Part, join, join_parts
 
 
 def test_what_is_missing_is_nan_and_the_rest_keeps_its_type():
@@ -28,3 +29,9 @@ def test_what_all_parts_share_must_agree():
     assert int(join(parts).z) == 3
     with pytest.raises(ValueError, match="disagree about 'z'"):
         join([parts[0], parts[1].assign(z=4)])
+
+
+def test_labels_that_are_missing_are_named():
+    unlabelled = Part({"y": (("x",), np.ones(2))}, frozenset({"x"}))
+    with pytest.raises(UserError, match="x labels an axis and is no variable"):
+        join_parts([unlabelled, unlabelled])

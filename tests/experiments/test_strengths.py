@@ -57,3 +57,11 @@ def test_entries_are_those_of_the_reports_and_are_counted_by_provenance(claims, 
     levels = [report.strength for report in reports]
     said = f"as printed 1 {levels[1]}; as reconstructed 1 {levels[0]}"
     assert strengths_sentence(entries) == said
+
+
+@pytest.mark.parametrize("name", ["provenance", "outcome", "strength"])
+def test_an_entry_that_lacks_something_is_named(name):
+    entry = {"provenance": "own", "outcome": "SUPPORTED", "strength": "tested"}
+    del entry[name]
+    with pytest.raises(UserError, match=f"^the entry of a/b has no {name}"):
+        strengths_sentence({"a/b": entry})

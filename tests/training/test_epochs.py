@@ -31,6 +31,13 @@ def test_no_epoch_and_a_width_that_does_not_divide_are_refused():
                        batches, width=width, **given)  # fmt: skip
 
 
+@pytest.mark.parametrize("models", [jnp.zeros(2, int), jnp.array(1.0)])
+def test_models_without_floating_arrays_of_members_are_refused(models):
+    with pytest.raises(UserError, match="models needs floating arrays"):
+        fit_epochs(lambda w, _, x: (w * x, jnp.sum(x)), optax.sgd(1.0), models, None,
+                   [np.ones((2, 3))], batch=1, width=2, evaluate=lambda w, _: {})  # fmt: skip
+
+
 def test_a_training_without_a_validation_that_is_a_number_selects_its_first_epoch():
     path = fit_epochs(lambda w, _, x: (w * x, jnp.sum(x > 0)), optax.sgd(1.0), jnp.zeros(2), None,
                       [np.full((2, 3), np.nan)] * 2, batch=1, width=2,

@@ -300,3 +300,8 @@ def test_bad_input_is_refused(change, message):
     settings = {"params": W, "data": (X, Y), "steps": 4} | change
     with pytest.raises(UserError, match=message):
         fit(risk, optax.sgd(0.1), settings.pop("params"), settings.pop("data"), **settings)
+
+
+def test_a_loss_of_several_numbers_is_refused():
+    with pytest.raises(UserError, match=r"^the loss has shape \(3,\): give one number"):
+        fit(lambda w, _: w**2, optax.sgd(0.1), jnp.ones(3), steps=1)

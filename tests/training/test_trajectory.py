@@ -62,6 +62,9 @@ def test_steps_of_trainings_that_were_mapped_are_those_of_the_first():
 
 def test_schedules():
     assert log_spaced(1) == (0, 1)
+    for settings in ((0, 3), (3, 0), (2**63, 3)):
+        with pytest.raises(UserError, match="at least 1 and below"):
+            log_spaced(*settings)
     assert recording_schedule(None, [0, 3]).tolist() == [0, 3]
     assert recording_schedule(2, None).tolist() == [0, 1, 2]
 

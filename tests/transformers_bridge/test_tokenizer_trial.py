@@ -105,4 +105,4 @@ def test_pairs_beside_a_vocabulary_are_refused_before_the_library_panics(tmp_pat
 def test_a_piece_that_continues_a_word_is_merged_without_its_prefix():
     model = {"type": "BPE", "vocab": {"a": 0, "##b": 1, "ab": 2}, "merges": ["a ##b"]}
     document = PLAIN | {"model": model | {"continuing_subword_prefix": "##"}}
-    require_buildable(json.dumps(document).encode())
+    assert require_buildable(json.dumps(document).encode()) is None

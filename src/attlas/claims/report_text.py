@@ -8,7 +8,7 @@ from attlas.claims.claim import Claim, provenance_text
 from attlas.claims.shrunk_witness import ShrunkWitness
 from attlas.claims.strength import outcome_words, strength_sentences
 from attlas.claims.verdict import CheckReport, Verdict
-from attlas.core.errors import refuse_misfits
+from attlas.core.errors import refuse_misfits, refuse_unreadable
 from attlas.display.numbers import plain_number
 from attlas.display.statements import prose, typeset
 from attlas.display.tables import arrays_table, table
@@ -91,7 +91,7 @@ def report_html(report: CheckReport) -> Markup:
     return Markup("").join(blocks)
 
 
-@refuse_misfits
+@refuse_unreadable
 def shrunk_html(shrunk: ShrunkWitness) -> Markup:
     """A shrunk witness as a formula, with both sides and the line of Python that evaluates it.
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from attlas.core.errors import refuse_misfits
+from attlas.core.errors import refuse_misfits, refuse_unreadable
 
 LONGEST = 600
 """Characters up to which the line of Python is written."""
@@ -81,7 +81,7 @@ class ShrunkWitness:
         }
 
 
-@refuse_misfits
+@refuse_unreadable
 def witness_latex(arrays: Mapping[str, np.ndarray]) -> str:
     r"""An instance in one line of LaTeX; large arrays by their size.
 

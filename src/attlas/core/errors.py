@@ -100,7 +100,7 @@ def _unusable(
 
     bound = inspect.signature(function).bind(*args, **kwargs)
     bound.apply_defaults()
-    return unusable_part(bound.arguments, error, function.__module__.partition(".")[0])
+    return unusable_part(bound.arguments, error)
 
 
 refuse_unreadable = partial(refuse_misfits, contents=True)

@@ -1,5 +1,7 @@
 r"""Requirements of binary problems on sequences of tokens: shapes, labels +-1, bounded tokens."""
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -29,13 +31,8 @@ def require_labelled_tokens(X: Array, y: Array, R: float | None = None) -> None:
             ...
         attlas.core.errors.UserError: token X[0, 0] has norm 4 above R = 3: scale the tokens ...
     """
-    for name, array in (("X", X), ("y", y)):
-        dtype = getattr(array, "dtype", None)
-        if dtype is None or not (
-            jnp.issubdtype(dtype, jnp.floating) or jnp.issubdtype(dtype, jnp.integer)
-        ):
-            what = f"a {type(array).__name__}" if dtype is None else f"of the type {dtype}"
-            raise UserError(f"{name} is {what}: give an array of real numbers, of JAX or NumPy")
+    _require_real(X, "X")
+    _require_real(y, "y")
     if X.ndim not in (3, 4) or 0 in X.shape:
         raise UserError(f"X has shape {X.shape}: give samples x tokens x dimensions, none empty")
     if y.shape != X.shape[:-2]:
@@ -69,6 +66,15 @@ def require_labelled_tokens(X: Array, y: Array, R: float | None = None) -> None:
             f"token X[{_place(where)}] has norm {norms[where]:.6g} above R = {R:.6g}: scale the "
             "tokens or raise R"
         )
+
+
+def _require_real(array: Any, name: str) -> None:
+    dtype = getattr(array, "dtype", None)
+    if dtype is None or not (
+        jnp.issubdtype(dtype, jnp.floating) or jnp.issubdtype(dtype, jnp.integer)
+    ):
+        what = f"a {type(array).__name__}" if dtype is None else f"of the type {dtype}"
+        raise UserError(f"{name} is {what}: give an array of real numbers, of JAX or NumPy")
 
 
 def _place(where: tuple[int, ...]) -> str:

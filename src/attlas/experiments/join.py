@@ -84,7 +84,7 @@ def join_parts(pieces: Sequence[Part]) -> xr.Dataset:
         pieces: one or more parts; a variable must have the same axes wherever it occurs.
 
     Raises:
-        UserError: if a variable has other axes in another part.
+        UserError: if a variable has other axes in another part, or labels of an axis are missing.
         ValueError: if two parts disagree about an entry that both have.
 
     Examples:
@@ -92,6 +92,9 @@ def join_parts(pieces: Sequence[Part]) -> xr.Dataset:
         >>> join_parts(parts).y.values
         array([1, 3])
     """
+    for part in pieces:
+        if lacking := part.coordinates - part.variables.keys():
+            raise UserError(f"{min(lacking)} labels an axis and is no variable: give its labels")
     if len(pieces) == 1:
         return pieces[0].dataset
     labels = _labels(pieces)

@@ -84,6 +84,9 @@ def strengths_sentence(entries: Mapping[str, Mapping[str, Any]]) -> str:
         >>> strengths_sentence({"a/b": one, "a/c": {**one, "strength": None}})
         'own 1 tested, 1 without a constant'
     """
+    for name, entry in entries.items():
+        if lacking := {"provenance", "outcome", "strength"} - entry.keys():
+            raise UserError(f"the entry of {name} has no {min(lacking)}: give all three of it")
     supported = [entry for entry in entries.values() if entry["outcome"] == Outcome.SUPPORTED]
     if wrong := {str(entry["provenance"]) for entry in supported} - {*map(str, Provenance)}:
         raise UserError(f"provenance is {min(wrong)!r:.40}: give one of {', '.join(Provenance)}")

@@ -84,7 +84,7 @@ def check_options(p: float, tolerance: float, max_steps: int) -> None:
     """Check the options of the max-margin solvers.
 
     Raises:
-        UserError: for what is no number, or is out of range.
+        UserError: if one of them is no number or is out of range.
 
     Examples:
         >>> check_options(2.0, 1e-8, 0)
@@ -128,7 +128,7 @@ def max_margin(rows: ConstraintOperator, p: float, tolerance: float, max_steps: 
         tolerance: largest relative gap that counts as converged.
 
     Raises:
-        UserError: for an exponent, a tolerance or a number of steps out of range.
+        UserError: if the exponent, the tolerance or the number of steps is out of range.
 
     Examples:
         >>> from attlas.solvers.constraints import VectorRows

@@ -14,6 +14,7 @@ import jax.numpy as jnp
 import optax
 from jaxtyping import Array, Int
 
+from attlas.core.errors import UserError
 from attlas.core.solution import Result
 
 State = TypeVar("State")
@@ -183,6 +184,9 @@ def value_and_gradient(
         loss: loss(model, data), or a `ClosedForm`.
         has_aux: whether the value is a pair of a loss and auxiliary output.
 
+    Raises:
+        UserError: while the function is traced, if the loss is no single number.
+
     Examples:
         >>> square = lambda w, x: jnp.sum(w * x) ** 2
         >>> brought = ClosedForm(lambda w, x: (jnp.sum(w * x) ** 2, 2 * jnp.sum(w * x) * x))
@@ -199,7 +203,11 @@ def value_and_gradient(
         return with_closed_form
 
     def combined_loss(params: Any, *data: Any) -> Any:
-        return loss(eqx.combine(params, frozen), *data)
+        value = loss(eqx.combine(params, frozen), *data)
+        objective = value[0] if has_aux else value
+        if shape := jnp.shape(objective):
+            raise UserError(f"the loss has shape {shape}: give one number, such as the mean")
+        return value
 
     return jax.value_and_grad(combined_loss, has_aux=has_aux)
 

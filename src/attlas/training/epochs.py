@@ -113,7 +113,8 @@ def fit_epochs(
         result is CONVERGED if the stopping accuracy was reached.
 
     Raises:
-        UserError: if the width does not divide the members, or there is no epoch.
+        UserError: if nothing is to be trained, the width does not divide the members, or there is
+            no epoch.
 
     Examples:
         >>> path = fit_epochs(lambda w, _, x: (w * x, jnp.sum(x > 0)), optax.sgd(1.0),
@@ -123,7 +124,10 @@ def fit_epochs(
         ([[3.0, 0.0], [3.0, 0.0]], [-3.0, -3.0], [1.0, 0.0])
     """
     params, frozen = eqx.partition(models, eqx.is_inexact_array)
-    count = jax.tree.leaves(params)[0].shape[0]
+    leaves = jax.tree.leaves(params)
+    if not leaves or 0 in map(np.ndim, leaves):
+        raise UserError("models needs floating arrays, each with an axis of members")
+    count = leaves[0].shape[0]
     devices = ensemble.member_devices()
     width = _shared_width(count, width, len(devices))
     task = _Task(loss, optimizer, evaluate, batch, stop_accuracy)

@@ -121,6 +121,8 @@ def require_trainable(model: Any, X: Array, y: Array, step_size: Any, loss: str)
         sizes = np.asarray(step_size)
     except jax.errors.TracerArrayConversionError:
         return
+    if sizes.dtype.kind not in "fiuV":  # V: bfloat16
+        raise UserError(f"step_size has the type {sizes.dtype}: give real numbers")
     if not np.all((sizes > 0) & np.isfinite(sizes)):
         raise UserError(f"step_size = {step_size} is not positive and finite: choose another")
 
@@ -202,6 +204,11 @@ def gradient_descent_ensemble(
     count = jax.tree.leaves(moving)[0].shape[0]
     first = eqx.combine(jax.tree.map(lambda a: entry(a, 0), moving), frozen)
     require_trainable(first, X, y, step_size, loss)
+    if np.shape(step_size) not in ((), (1,), (count,)):
+        raise UserError(
+            f"step_size has shape {np.shape(step_size)}: give one for all, or one for each of "
+            f"{count} models"
+        )
     sizes = np.broadcast_to(np.asarray(step_size, X.dtype), (count,))
     width = cache_width(first, X) if chunk is None else chunk
     return fit(

@@ -6,6 +6,7 @@ the epoch is selected on the validation split, and the paper's number is also re
 experiments of liu2021analyzing use the mean loss, an l1 penalty, and ten classes for images.
 """
 
+import sys
 from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import islice
@@ -246,5 +247,7 @@ def _refuse_unusable(sets: Sets, batch: int, epochs: int, at_once: int | None) -
         raise UserError(f"batch = {batch} does not fit {size} sequences: choose 1 to {size}")
     if epochs < 1:
         raise UserError(f"epochs = {epochs} must be at least 1: raise it")
+    if epochs > sys.maxsize:
+        raise UserError("epochs are more than a process can count: lower them")
     if at_once is not None and (at_once < 1 or batch % at_once):
         raise UserError(f"at_once = {at_once} does not divide batch = {batch}: choose a divisor")

@@ -156,10 +156,15 @@ class Trajectory(eqx.Module):
 def log_spaced(steps: int, count: int = 33) -> tuple[int, ...]:
     """Step 0 and about `count` steps at equal ratios from 1 to `steps`.
 
+    Raises:
+        UserError: if one of them is below 1 or needs more than 64 bits.
+
     Examples:
         >>> log_spaced(1000, 4)
         (0, 1, 10, 100, 1000)
     """
+    if min(steps, count) < 1 or max(steps, count) >= 2**63:
+        raise UserError("steps and count must be at least 1 and below 2^63: change them")
     spaced = np.rint(np.geomspace(1, steps, count)).astype(int)
     return (0, *(int(k) for k in np.unique(spaced)))
 
@@ -203,6 +208,7 @@ def recording_schedule(steps: int | None, record_at: Any) -> np.ndarray:
 def _whole(numbers: Any) -> np.ndarray:
     """Numbers of steps as they are, or as whole numbers where they are given as floats."""
     array = read_array(numbers, "record_at")
-    if array.size and not np.all(np.isfinite(array) & (array % 1 == 0) & (abs(array) < 2**63)):
+    floats = array.astype(np.float64)
+    if not np.all(np.isfinite(floats) & (np.rint(floats) == floats) & (abs(floats) < 2.0**63)):
         raise UserError("record_at holds numbers that are no steps: give whole ones")
     return array.astype(np.int64)

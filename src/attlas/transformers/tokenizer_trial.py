@@ -90,7 +90,7 @@ def require_known_merges(
         prefix: what a piece that continues a word begins with.
 
     Raises:
-        UserError: naming the two tokens; the text is to follow the file's name.
+        UserError: if there is such a pair, which it names; the text is to follow the file's name.
 
     Examples:
         >>> require_known_merges(["a b"], {"a": 0, "b": 1, "ab": 2})

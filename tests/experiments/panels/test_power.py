@@ -1,8 +1,10 @@
 """Slopes as text, of the members that have one."""
 
 import numpy as np
+import pytest
 import xarray as xr
 
+from attlas.core.errors import UserError
 from attlas.experiments.panels.power import power_of
 
 
@@ -19,3 +21,10 @@ def test_a_curve_has_its_local_slopes():
     values = xr.DataArray(noise / m + 0.01, {"m": m}, ("member", "m"))
     # log(0.0725 / 0.26) / log 4 and log(0.025625 / 0.0725) / log 4
     assert power_of(values, "m") == "-0.92 [-0.92, -0.92] first to -0.75 [-0.75, -0.75] last"
+
+
+@pytest.mark.parametrize("axes", [("member", "n"), ("run", "m")])
+def test_values_without_an_axis_are_refused_by_its_name(axes):
+    missing = ({"member", "m"} - set(axes)).pop()
+    with pytest.raises(UserError, match=f"have no axis '{missing}': their axes are {axes[0]}, "):
+        power_of(xr.DataArray(np.ones((2, 3)), dims=axes), "m")

@@ -4,6 +4,7 @@ import numpy as np
 import xarray as xr
 
 from attlas.core.errors import refuse_unreadable
+from attlas.experiments.panels.summary import require_dimensions
 from attlas.measures.statistics.power_law import power_law
 
 
@@ -23,6 +24,7 @@ def power_of(values: xr.DataArray, along: str) -> str:
         >>> power_of(y, "m"), power_of(y[:1], "m"), power_of(y[:, :1], "m")
         ('1.00 [1.00, 1.00]', '1.00 (no interval)', 'not available')
     """
+    require_dimensions(values, "member", along)
     flat = values.transpose("member", along).values
     complete = flat[(np.isfinite(flat) & (flat > 0)).all(axis=1)]
     if complete.shape[0] == 0 or complete.shape[1] < 2:

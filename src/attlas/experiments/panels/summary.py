@@ -97,6 +97,24 @@ def geometric_mean_only(values: xr.DataArray, over: Sequence[str]) -> Band:
     return Band(middle, middle, middle)
 
 
+def require_dimensions(values: xr.DataArray, *names: str) -> None:
+    """Refuse values without one of some axes.
+
+    Raises:
+        UserError: that names the axis and those that there are.
+
+    Examples:
+        >>> require_dimensions(xr.DataArray([1.0], dims="m"), "member")
+        Traceback (most recent call last):
+            ...
+        attlas.core.errors.UserError: the values have no axis 'member': their axes are m
+    """
+    for name in names:
+        if name not in values.dims:
+            there = ", ".join(map(str, values.dims)) or "none"
+            raise UserError(f"the values have no axis {name!r}: their axes are {there}")
+
+
 @refuse_unreadable
 def stated(values: xr.DataArray, over: Sequence[str]) -> Band:
     """The band that the values hold along an axis `end`: middle, low and high.
@@ -106,6 +124,7 @@ def stated(values: xr.DataArray, over: Sequence[str]) -> Band:
         [2.0, 1.0, 5.0]
     """
     (axis,) = over
+    require_dimensions(values, axis)
     return Band(*(values.isel({axis: k}) for k in range(3)))
 
 
