@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from attlas.claims.claim import Control, Kind, Sides, Status
+from attlas.claims.sampling import score_sizes
 from attlas.claims.statement import computed, identity
 from attlas.kernels.softmax_network_ntk import softmax_ntk
 from attlas.models.networks.softmax_network import Activation, SoftmaxNetwork
@@ -143,7 +144,7 @@ def definition_3_6_tiled(rng, count, *, normaliser=1.0):
 def shifted_networks(rng, count):
     """Networks without symmetry, and a vector u."""
     batch = networks(rng, count)
-    u = rng.normal(size=(count, SIZES[0])) * 10 ** rng.uniform(-1, 1, (count, 1))
+    u = rng.normal(size=(count, SIZES[0])) * score_sizes(rng, count)[:, None]
     return batch | {"u": u}
 
 

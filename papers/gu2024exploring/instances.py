@@ -4,6 +4,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from attlas.claims.sampling import score_sizes
+
 SIZES = (2, 6, 2, 3)
 """Input dimension d, width m, outputs k and samples n of a shared instance."""
 ROUNDINGS = 256
@@ -27,20 +29,28 @@ def targets(rng, count, n, k):
 
 
 def networks(rng, count, sizes=SIZES):
-    """Networks without symmetry, from flat to saturated attention, any second layer."""
+    """Networks without symmetry, from flat to saturated attention, any second layer.
+
+    Logits span six decades, up to tens: their exponentials are hidden units too.
+    """
     d, m, k, n = sizes
     return {
-        "W": rng.normal(size=(count, d, m)) * 10 ** rng.uniform(-1, 1, (count, 1, 1)),
+        "W": rng.normal(size=(count, d, m)) * score_sizes(rng, count, -1, 1, 1)[:, None, None],
         "a": rng.normal(size=(count, k, m)) * 10 ** rng.uniform(-1, 1, (count, 1, 1)),
         "X": inputs(rng, count, n, d),
         "Y": targets(rng, count, n, k),
     }
 
 
-def symmetric_networks(rng, count, sizes=SIZES):
-    """Networks at the symmetric initialisation of Definition 3.7, sigma in [0.1, 3], m even."""
+def symmetric_networks(rng, count, sizes=SIZES, trained=False):
+    """Networks at the symmetric initialisation of Definition 3.7, m even.
+
+    sigma, and so the logits, spans six decades up to 3, and [0.1, 3] where networks are `trained`:
+    the kernel of small logits is that of the inputs, of rank d at most, and nothing is learned.
+    """
     d, m, k, n = sizes
-    sigma = 10 ** rng.uniform(-1, np.log10(3), count)
+    ends = -1, np.log10(3)
+    sigma = 10 ** rng.uniform(*ends, count) if trained else score_sizes(rng, count, *ends, ends[1])
     half = sigma[:, None, None] * rng.normal(size=(count, d, m // 2))
     signs = rng.choice([-1.0, 1.0], size=(count, k, m // 2))
     return {

@@ -38,7 +38,7 @@ _ROUNDINGS = 2**12
 
 def _kernel(rng, X, sigma, m, activation=Activation.SOFTMAX):
     """H at one draw of the symmetric initialisation; pairs are drawn as in `instances`."""
-    networks = symmetric_networks(rng, 1, (_D, m, _K, 1))
+    networks = symmetric_networks(rng, 1, (_D, m, _K, 1), trained=True)
     W = networks["W"][0] * (sigma / networks["sigma"][0])
     return softmax_ntk(SoftmaxNetwork(jnp.asarray(W), jnp.asarray(networks["a"][0]), activation), X)
 

@@ -26,7 +26,7 @@ _STEPS, _TEST = 60, 12
 
 def _instance(rng, n, m):
     """A network, samples in the plane, a function of the RKHS with values up to 1 on them."""
-    networks = symmetric_networks(rng, 1, (2, m, 1, n))
+    networks = symmetric_networks(rng, 1, (2, m, 1, n), trained=True)
     W = networks["W"][0] * min(1.0, 1 / networks["sigma"][0])
     network = SoftmaxNetwork(jnp.asarray(W), jnp.asarray(networks["a"][0]))
     X, Z = networks["X"][0], inputs(rng, 2, _TEST, 2)[1]

@@ -317,6 +317,8 @@ def lemma_b_1_part_8_sharp(X, W, W_tilde, R, *, share=1.0):
 @for_every_radius(
     "Lemma B.1, Part 12, sharpened",
     controls=[Control("$e^R$ in place of $e^{2R}$", share=0.5)],
+    # Two units that move apart break the control, and every component asks for such an instance.
+    count=96,
 )
 def lemma_b_1_part_12_sharp(X, W, W_tilde, R, *, share=1.0):
     r"""$$|S_{i,r} - \tilde{S}_{i,r}| \le S_{i,r} (1 - S_{i,r}) (e^{2R} - 1)

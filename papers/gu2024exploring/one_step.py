@@ -110,9 +110,9 @@ def within_unit_ball(X, Y):
 
 
 def points(rng, count):
-    """Symmetric networks moved by 0.001 to 1 in every column: flat and saturated attention."""
+    """Symmetric networks moved by 1e-6 to 1 in every column: flat and saturated attention."""
     rng = apart(rng)
-    batch = perturb(rng, symmetric_networks(rng, count, SIZES), (1e-3, 1.0))
+    batch = perturb(rng, symmetric_networks(rng, count, SIZES), (1e-6, 1.0))
     instance = {name: batch[name] for name in ("a", "X", "Y")}
     return instance | {"W": batch["W_tilde"], "part": 10 ** rng.uniform(-2, 0, count)}
 

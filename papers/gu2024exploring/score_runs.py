@@ -212,7 +212,7 @@ def _encoded(rng, law, size):
     unit = np.linalg.norm(train[2], axis=2).max(axis=1)[:, None, None]
     X, X_more, Z = np.split(inputs, cut, axis=1)
     Y_true, Y_more, truth = np.split(label / unit, cut, axis=1)
-    networks = symmetric_networks(rng, len(X), (d + 1, m, d, 1))
+    networks = symmetric_networks(rng, len(X), (d + 1, m, d, 1), trained=True)
     return {
         **{name: networks[name] for name in ("W", "a", "sigma")},
         "X": X, "X_more": X_more, "Z": Z, "Y": train[2] / unit,

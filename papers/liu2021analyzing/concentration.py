@@ -12,6 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from attlas.claims.claim import Control, Sides, Source, Status
+from attlas.claims.sampling import score_sizes
 from attlas.claims.statement import identity, inequality
 from attlas.measures.attention.concentration import concentration
 
@@ -19,8 +20,9 @@ _P = 9
 
 
 def rows(rng, count):
-    """Rows of logits with spreads of 0.03 to 10, and for each a factor r >= 1, often 1."""
-    logits = 10 ** rng.uniform(-1.5, 1, (count, 1)) * rng.standard_normal((count, _P))
+    """Rows of logits, whose spreads span six decades, and for each a factor r >= 1, often 1."""
+    spread = score_sizes(rng, count, -1.5, 1)
+    logits = spread[:, None] * rng.standard_normal((count, _P))
     r = rng.uniform(1, 5, count)
     r[::4] = 1.0
     return {"logits": logits, "r": r}
@@ -28,10 +30,11 @@ def rows(rng, count):
 
 def falling(logits, r=1.0):
     """Weights softmax(r z) in falling order."""
-    return jax.nn.softmax(r * jnp.sort(logits)[::-1])
+    ordered = jnp.sort(logits)[::-1]
+    return jax.nn.softmax(r * (ordered - ordered[0]))
 
 
-# A logit of 40 is rounded to 40 eps, and so is its weight; then sums of p terms.
+# A weight falls faster than the rounding of its logit grows; then sums of p terms.
 of_rows = partial(inequality, sample=rows, count=48, roundings=256)
 
 
@@ -208,8 +211,10 @@ def experiment_1_statistics(a, s0, statistics, *, fewer=0, power=1, skip=0, unre
         )
     )
     norm, total = squares[k] ** power, squares[-1] ** power
+    # Nothing is left of a one-hot row without its largest weight.
+    left_over, tiny = jnp.sum(after_skip**2), jnp.finfo(a.dtype).tiny
     others = jnp.stack(
-        [norm, norm / total, shares[k], jnp.exp(entropy), 1 / jnp.sum(after_skip**2)]
+        [norm, norm / total, shares[k], jnp.exp(entropy), 1 / jnp.maximum(left_over, tiny)]
     )
     right = jnp.concatenate([jnp.stack(sizes).reshape(-1), others])
     return Sides(jnp.concatenate([s0.reshape(-1), statistics]), right, 1 + right)

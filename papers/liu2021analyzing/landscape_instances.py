@@ -5,6 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from attlas.claims.perturbed_draws import apart
+from attlas.claims.sampling import score_sizes
 from attlas.measures.curvature.exact_spectrum import hessian_matrix
 from liu2021analyzing.library.measures.orbit_flatness import rescaled_layers
 from liu2021analyzing.library.models.self_attention_mlp import SelfAttentionMLP
@@ -30,15 +31,18 @@ def risk(layers, v, y, sharpness=None):
 
 
 def networks(rng, count):
-    """Networks with small and large weights, x, noise of the labels, alpha over six decades.
+    """Networks with small and large weights, x, noise of the labels, scores and alpha over decades.
 
     The noise is zero for every second network.
     """
     rng = apart(rng)
     size = 10.0 ** rng.uniform(-0.5, 0.7, (count, 1, 1))
     W_Q, W_K = (size * rng.standard_normal((count, 1, DIMENSION)) for _ in range(2))
+    scores = score_sizes(rng, count, 0, 0)
+    # Bounds of the first ones are attained where one word's attended value is small.
+    scores[: count // 4] = 1
     return {
-        "W_Q": W_Q,
+        "W_Q": W_Q * scores[:, None, None],
         "W_K": W_K,
         "W_V": rng.standard_normal((count, VALUES, DIMENSION)),
         "W1": size * rng.standard_normal((count, VALUES * WORDS, UNITS)),

@@ -7,6 +7,7 @@ taken for another.
 import jax.numpy as jnp
 
 from attlas.claims.claim import Control, Sides, Source
+from attlas.claims.sampling import score_sizes
 from attlas.claims.statement import identity
 from liu2021analyzing.library.models.deep_self_attention import (
     DeepSelfAttention,
@@ -26,8 +27,11 @@ _SHAPES = {
 
 
 def networks(rng, count):
-    """One input and all weights."""
-    return {name: rng.normal(size=(count, *shape)) for name, shape in _SHAPES.items()}
+    """One input and all weights; those of the scores span six decades."""
+    batch = {name: rng.normal(size=(count, *shape)) for name, shape in _SHAPES.items()}
+    batch["W_Q"] *= score_sizes(rng, count, 0, 0)[:, None, None]
+    batch["v"] *= score_sizes(rng, count, 0, 0)[:, None]
+    return batch
 
 
 def weights(x, W_Q, W_K, scale, by_query=True):
@@ -36,6 +40,11 @@ def weights(x, W_Q, W_K, scale, by_query=True):
     lists = [scale * K @ row for row in Q] if by_query else [scale * Q @ row for row in K]
     shares = [jnp.exp(logits - jnp.max(logits)) for logits in lists]
     return jnp.stack([part / jnp.sum(part) for part in shares], axis=1 if by_query else 0)
+
+
+def largest_logit(x, W_Q, W_K):
+    """One and the largest logit: the rounding of logits is one of their weights."""
+    return 1 + jnp.max((jnp.abs(W_K) @ jnp.abs(x)).T @ (jnp.abs(W_Q) @ jnp.abs(x)))
 
 
 def relu(z):
@@ -68,7 +77,7 @@ def section_2_self_attention(x, W_Q, W_K, W_V, W1, w2, b1, *, by_query=True, roo
     attention = [weights(x, W_Q, W_K, r / _Q**root, by_query) for r in (1.0, 5.0)]
     right = [relu(vec(W_V @ x @ a) @ W1 + b1) @ w2 for a in attention]
     size = jnp.sum(jnp.abs(W_V) @ jnp.abs(x)) * jnp.linalg.norm(W1) * jnp.linalg.norm(w2)
-    return Sides(jnp.stack(left), jnp.stack(right), size)
+    return Sides(jnp.stack(left), jnp.stack(right), size * largest_logit(x, W_Q, W_K))
 
 
 @identity(
@@ -90,6 +99,7 @@ def appendix_a_4_model(x, W_Q, W_K, W_V, V1, V2, W1, w2, *, own=True):
     last = weights(inner, W_K, W_Q, _Q**-0.5) if own else first
     values = W_V @ inner
     size = jnp.sum(jnp.abs(values)) * jnp.linalg.norm(W1) * jnp.linalg.norm(w2)
+    size *= largest_logit(x, W_Q, W_K) * largest_logit(inner, W_K, W_Q)
     return Sides(model(x), relu(vec(values @ last) @ W1) @ w2, size)
 
 
@@ -122,13 +132,15 @@ def appendix_b_model(x, V_s, V_x, v, W_s, W_c, b, R1, w2, b1, *, ahead=False, co
     output = relu(c @ R1 + b1) @ w2
     left = jnp.concatenate([model.attention(x)[1:].reshape(-1), model(x)[None]])
     right = jnp.concatenate([jnp.stack(rows[1:]).reshape(-1), output[None]])
-    return Sides(left, right, 1 + jnp.abs(right))
+    steep = 1 + jnp.sum(jnp.abs(v))
+    return Sides(left, right, (1 + jnp.abs(right)) * steep)
 
 
 def known_weights(rng, count):
     """Inputs, a known attention matrix, a mask, two layers, a sharpness and a temperature."""
     shapes = {"x": (_P,), "M": (_P, _P), "W1": (_P, _D), "w2": (_D,)}
     batch = {name: rng.normal(size=(count, *shape)) for name, shape in shapes.items()}
+    batch["M"] *= score_sizes(rng, count, 0, 0)[:, None, None]
     return batch | {"mask": rng.uniform(0, 1, (count, _P))}
 
 
@@ -160,4 +172,5 @@ def section_2_known_weights(x, M, W1, w2, mask, *, power=2, weights=1, smooth=Tr
         units = jnp.log(1 + jnp.exp(-jnp.abs(3 * z))) / 3 if smooth else 0.0
         right.append((relu(z) + units) @ w2)
     size = (1 + jnp.linalg.norm(x) * jnp.linalg.norm(W1)) * jnp.linalg.norm(w2)
-    return Sides(jnp.stack(left), jnp.stack(right), size)
+    steep = 1 + jnp.max(jnp.abs(M) @ jnp.abs(x))
+    return Sides(jnp.stack(left), jnp.stack(right), size * steep)

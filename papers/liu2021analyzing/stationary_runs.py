@@ -70,9 +70,9 @@ def risk(theta, z, weight, target):
     return jnp.sum(weight * u**2) / 2
 
 
-def weights(draws, x):
-    """A softmax of a random linear map, scaled to Euclidean norm one."""
-    logits = x @ draws.normal(size=(INPUTS, INPUTS)) / np.abs(x).max()
+def weights(draws, x, size=1.0):
+    """A softmax of a random linear map of a size, scaled to Euclidean norm one."""
+    logits = size * (x @ draws.normal(size=(INPUTS, INPUTS))) / np.abs(x).max()
     shares = np.exp(logits - logits.max(1, keepdims=True))
     return shares / np.linalg.norm(shares, axis=1, keepdims=True)
 

@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from attlas.claims.claim import Control, Kind, Sides, Source, Status
+from attlas.claims.sampling import score_sizes
 from attlas.claims.statement import erratum, identity, inequality
 from liu2021analyzing.library.bounds.liu2021_sample_size import liu2021_self_attention
 from liu2021analyzing.library.models.self_attention_mlp import (
@@ -16,20 +17,20 @@ from liu2021analyzing.library.models.self_attention_mlp import (
 from liu2021analyzing.library.models.two_layer import TwoLayer
 
 _P, _T, _V, _D = 4, 4, 2, 2
+_EVEN = slice(None, None, 2)
 
 
 def networks(rng, count):
     """Random words and weights; every other instance has equal words that add up."""
-    even = slice(None, None, 2)
     x = rng.uniform(-1, 1, (count, _T, _P)) * 10 ** rng.uniform(-1, 1, (count, 1, 1))
     W_V = rng.normal(size=(count, _V, _T))
     W1 = rng.normal(size=(count, _V * _P, _D))
-    signs = np.where(x[even, :, :1] < 0, -1.0, 1.0)
-    x[even] = signs * np.abs(x[even]).max(axis=(1, 2), keepdims=True)
-    W_V[even] = np.swapaxes(signs, 1, 2)
-    W1[even] = 1.0
-    logits = 10 ** rng.uniform(-2, 1, (2, count, 1, 1))
-    W_Q, W_K = (rng.normal(size=(count, _T, _T)) * size for size in logits)
+    signs = np.where(x[_EVEN, :, :1] < 0, -1.0, 1.0)
+    x[_EVEN] = signs * np.abs(x[_EVEN]).max(axis=(1, 2), keepdims=True)
+    W_V[_EVEN] = np.swapaxes(signs, 1, 2)
+    W1[_EVEN] = 1.0
+    sizes = [score_sizes(rng, count, -2, 1)[:, None, None] for _ in range(2)]
+    W_Q, W_K = (rng.normal(size=(count, _T, _T)) * size for size in sizes)
     return {"x": x, "W_Q": W_Q, "W_K": W_K, "W_V": W_V, "W1": W1}
 
 
@@ -66,13 +67,8 @@ def theorem_2_features(x, W_Q, W_K, W_V, W1, *, words=_P):
 def words_apart():
     """Four words of orthogonal signs, each of which attends to itself; a value is their 1."""
     signs = np.array([[1.0, 1, 1, 1], [1, -1, 1, -1], [1, 1, -1, -1], [1, -1, -1, 1]])
-    return {
-        "x": signs,
-        "W_Q": 20 * np.eye(4),
-        "W_K": np.eye(4),
-        "W_V": np.array([[1.0, 0, 0, 0]]),
-        "W1": np.full((4, 1), 0.5),
-    }
+    eye, W1 = np.eye(4), np.full((4, 1), 0.5)
+    return {"x": signs, "W_Q": 20 * eye, "W_K": eye, "W_V": eye[:1], "W1": W1}
 
 
 @erratum(
@@ -100,11 +96,10 @@ def theorem_2_features_printed(x, W_Q, W_K, W_V, W1, *, flattened=False):
 
 def two_logits(rng, count):
     """Two vectors of logits, far and near; some with two tokens that share the weight."""
-    first = rng.normal(size=(count, _P)) * 10 ** rng.uniform(-1, 1, (count, 1))
-    step = rng.normal(size=(count, _P)) * 10 ** rng.uniform(-2, 1, (count, 1))
-    even = slice(None, None, 2)
-    first[even] = np.array([0.0, 0.0] + [-60.0] * (_P - 2))
-    step[even] = np.array([1.0, -1.0] + [0.0] * (_P - 2)) * np.abs(step[even, :1])
+    first = rng.normal(size=(count, _P)) * score_sizes(rng, count)[:, None]
+    step = rng.normal(size=(count, _P)) * score_sizes(rng, count, -2, 1)[:, None]
+    first[_EVEN] = np.array([0.0, 0.0] + [-60.0] * (_P - 2))
+    step[_EVEN] = np.array([1.0, -1.0] + [0.0] * (_P - 2)) * np.abs(step[_EVEN, :1])
     return {"first": first, "second": first + step}
 
 
@@ -245,11 +240,11 @@ def moves(rng, count):
     x = rng.uniform(-1, 1, (count, _MOVE_T, _MOVE_P)) * 10 ** rng.uniform(-1, 0.5, (count, 1, 1))
     W_Q, W_K, d_Q, d_K = rng.standard_normal((4, count, _Q, _MOVE_T))
     W_V = rng.standard_normal((count, 1, _MOVE_T))
-    even = slice(None, None, 2)
     # Opposite words of equal entries, and matrices along them: one query moves away from zero.
-    x[even] = np.array([1.0, -1.0]) * np.abs(x[even, :1, :1])
-    W_K[even], d_Q[even], W_V[even] = 1.0, 1.0, 1.0
-    W_Q[even], d_K[even] = 0.0, 0.0
+    x[_EVEN] = np.array([1.0, -1.0]) * np.abs(x[_EVEN, :1, :1])
+    W_K[_EVEN], d_Q[_EVEN], W_V[_EVEN] = 1.0, 1.0, 1.0
+    W_Q[_EVEN], d_K[_EVEN] = 0.0, 0.0
+    W_Q, d_Q = np.stack([W_Q, d_Q]) * score_sizes(rng, count, 0, 0)[:, None, None]
     moved = {"W_Q_n": W_Q + near * d_Q, "W_K_n": W_K + near * d_K}
     return {"x": x, "W_V": W_V, "W_Q": W_Q, "W_K": W_K, **moved}
 
@@ -310,6 +305,7 @@ def one_unit_each(rng, count):
     shapes = {"x": inputs, "direction": inputs, "W_Q": row, "W_K": row, "W_V": row}
     shapes["W_t"] = (_CLASS_P, 1)
     tried = {name: rng.normal(size=(count, _TRIED, *shape)) for name, shape in shapes.items()}
+    tried["W_Q"] *= score_sizes(rng, count, 0, 0)[:, None, None, None]
     missed = jax.vmap(jax.vmap(lambda *arrays: floor(targets(*arrays))))(*tried.values())
     best = np.argmax(np.asarray(missed), axis=1)
     best_arrays = {name: array[np.arange(count), best] for name, array in tried.items()}
@@ -365,14 +361,14 @@ def unit_words(rng, count):
     x = rng.normal(size=(count, 4, 4))
     even = np.eye(4) + rng.uniform(0, 1, (count, 1, 1))
     x[::2] = even[::2]
-    return {"x": x, "beta": 10 ** rng.uniform(-1, 1.5, count)}
+    return {"x": x, "beta": score_sizes(rng, count, -1, 1.5)}
 
 
 def of_length_one(x, beta):
     """Words scaled to length one, and a sharpness that is not negative."""
     largest = jnp.max(jnp.abs(x), axis=-2, keepdims=True)
     x = jnp.where(largest > 0, x / jnp.where(largest > 0, largest, 1), 1.0)
-    return {"x": x / jnp.linalg.norm(x, axis=-2, keepdims=True), "beta": jnp.clip(beta, 0.0, 30.0)}
+    return {"x": x / jnp.linalg.norm(x, axis=-2, keepdims=True), "beta": jnp.clip(beta, 0.0, 100.0)}
 
 
 @inequality(

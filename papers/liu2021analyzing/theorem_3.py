@@ -6,6 +6,7 @@ import numpy as np
 from jax.flatten_util import ravel_pytree
 
 from attlas.claims.claim import Control, Kind, Sides, Source, Status, assume
+from attlas.claims.sampling import score_sizes
 from attlas.claims.statement import erratum, identity, inequality
 from liu2021analyzing.library.bounds.liu2021_sample_size import liu2021_deep
 from liu2021analyzing.library.models.deep_self_attention import (
@@ -302,9 +303,19 @@ def theorem_3_run(
     return jnp.mean(u**2) <= _ERROR * gamma**2, 0.5
 
 
+def marked_queries(network):
+    """A network's arrays with ones in place of its query matrices, and zeros elsewhere."""
+
+    def marked(path, leaf):
+        return jnp.full(leaf.shape, float(path[-1].name == "W_Q"))
+
+    return jax.tree_util.tree_map_with_path(marked, network)
+
+
 _SHAPE, _INPUTS = (2, (2, 3), 2, 2, 3), 6
 _NETWORK = jax.eval_shape(lambda key: make_deep_self_attention(key, *_SHAPE), jax.random.key(0))
 _LAYOUT = ravel_pytree(jax.tree.map(lambda leaf: jnp.zeros(leaf.shape), _NETWORK))
+_QUERIES = np.asarray(ravel_pytree(marked_queries(_NETWORK))[0]) > 0
 
 
 def teachers(rng, count):
@@ -312,6 +323,7 @@ def teachers(rng, count):
     size = (count, len(_LAYOUT[0]))
     scale = 10 ** rng.uniform(-0.5, 0.5, (count, 1))
     weights = {name: scale * rng.normal(size=size) for name in ("truth", "other")}
+    weights["truth"][:, _QUERIES] *= score_sizes(rng, count, 0, 0)[:, None]
     return {**weights, "x": rng.normal(size=(count, _INPUTS, 2, 2))}
 
 

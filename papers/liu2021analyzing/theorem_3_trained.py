@@ -15,6 +15,7 @@ from scipy import stats
 
 from attlas._jax.compilation import CHEAP_COMPILATION
 from attlas.claims.claim import Control, Status, assume
+from attlas.claims.sampling import score_sizes
 from attlas.claims.statement import inequality, probability
 from liu2021analyzing.library.bounds.trained_network_error import (
     deep_attention_stretch,
@@ -22,6 +23,7 @@ from liu2021analyzing.library.bounds.trained_network_error import (
     trained_network_error,
 )
 from liu2021analyzing.library.models.deep_self_attention import make_deep_self_attention
+from liu2021analyzing.theorem_3 import marked_queries
 
 _DELTA, _TRIALS = 0.05, 400
 
@@ -148,7 +150,10 @@ def moved_networks(rng, count):
     leaves, layout = jax.tree.flatten(shapes)
     near, far = [], []
     parallel = np.arange(count) % 2 == 0
-    for leaf in leaves:
+    # Scores, and no others, have the sizes of the queries.
+    query = [float(jnp.max(leaf)) for leaf in jax.tree.leaves(marked_queries(shapes))]
+    steep = score_sizes(rng, count, 0, 0)
+    for leaf, of_query in zip(leaves, query, strict=True):
         size = (count, *leaf.shape)
         ones = np.zeros(size)
         ones.reshape(count, -1)[:, 0] = 1
@@ -156,7 +161,7 @@ def moved_networks(rng, count):
         base, move = (np.where(turned, ones, rng.normal(size=size)) for _ in range(2))
         axes = tuple(range(1, len(size)))
         base, move = (a / np.sqrt(np.sum(a**2, axes, keepdims=True)) for a in (base, move))
-        r = (radius * np.ones(count)).reshape(turned.shape)
+        r = (radius * (steep if of_query else 1.0)).reshape(turned.shape)
         step = rho.reshape(turned.shape)
         near.append(r * (1 - step) * base)
         far.append(r * ((1 - step) * base + step * move))
@@ -165,7 +170,8 @@ def moved_networks(rng, count):
     x /= np.linalg.norm(x, axis=1, keepdims=True)
     outputs = jax.jit(jax.vmap(lambda model, x: model(x)))
     before, after = (outputs(jax.tree.unflatten(layout, part), x) for part in (near, far))
-    bounds = [_output_bounds(np.full((2, 5), r), 1.0, 2, 1) for r in radius]
+    radii = radius[:, None] * np.column_stack([steep, np.ones((count, 4))])
+    bounds = [_output_bounds(np.tile(r, (2, 1)), 1.0, 2, 1) for r in radii]
     stretch = [deep_attention_stretch(logits) for _, logits in bounds]
     fixed = [deep_attention_stretch([0.0] * len(logits)) for _, logits in bounds]
     batch = {"change": np.abs(np.asarray(after - before)), "rho": rho, "stretch": stretch}

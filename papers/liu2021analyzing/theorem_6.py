@@ -10,6 +10,7 @@ import numpy as np
 
 from attlas.claims.claim import Control, Sides, Source, Status, assume
 from attlas.claims.perturbed_draws import apart
+from attlas.claims.sampling import score_sizes
 from attlas.claims.statement import erratum, identity, inequality
 from liu2021analyzing.library.measures.conditional_covariance import conditional_covariance
 from liu2021analyzing.library.models.rectifier import rectify
@@ -50,12 +51,25 @@ def population(rng, count):
         batch[name] = np.where(close, teacher + 0.01 * distant, distant)
     # One word of every input is at a corner, and some score it far above the others.
     batch["x"][:, :, :, 0] = 2 * rng.choice([-1.0, 1.0], (count, _POINTS, _T))
-    batch["v"] *= 10 ** rng.uniform(-1, 1.5, (count, 1))
-    batch["v_t"] *= 10 ** rng.uniform(-1, 1.5, (count, 1))
+    batch["v"] *= score_sizes(rng, count, -1, 1.5)[:, None]
+    batch["v_t"] *= score_sizes(rng, count, -1, 1.5)[:, None]
     student, teacher = ([batch[name + end] for name in _WEIGHTS] for end in ("", "_t"))
     pairs = [jnp.stack(pair) for pair in zip(student, teacher, strict=True)]
     weights, contexts = _attended(jnp.asarray(batch["x"]), *pairs)
-    return {**batch, "weights": weights[0], "c": contexts[0], "c_t": contexts[1]}
+    batch |= {"weights": weights[0], "c": contexts[0], "c_t": contexts[1]}
+    # Some second layers of teachers lie where the least of the features is explained.
+    missed = _missed(*(jnp.asarray(batch[name]) for name in ("c", "W1", "c_t", "W1_t")))
+    length = np.linalg.norm(batch["w2_t"], axis=1, keepdims=True)
+    batch["w2_t"][1::4] = (length * np.asarray(missed))[1::4]
+    return batch
+
+
+@jax.jit
+@jax.vmap
+def _missed(c, W1, c_t, W1_t):
+    """The direction of the teacher's features that the student's explain least."""
+    unexplained = conditional_covariance(features(c_t, W1_t), features(c, W1))
+    return jnp.linalg.eigh(unexplained.covariance)[1][:, -1]
 
 
 @jax.jit

@@ -9,6 +9,7 @@ import numpy as np
 
 from attlas.claims.claim import Control, Kind, Sides, Source, Status, assume
 from attlas.claims.perturbed_draws import apart
+from attlas.claims.sampling import score_sizes
 from attlas.claims.statement import erratum, identity, inequality
 from liu2021analyzing.landscape_instances import ROUNDINGS, attended, risk
 from liu2021analyzing.library.measures.stationary_points import stationary_points
@@ -25,17 +26,24 @@ _ZERO = 1e-9
 
 
 def networks(rng, count):
-    """Networks of two words, two dimensions and one value, with labels of their own."""
+    """Networks of two words, two dimensions and one value, with labels."""
     W_Q, W_K, W_V = rng.standard_normal((3, count, 1, 2))
-    return {
-        "W_Q": W_Q,
+    batch = {
+        "W_Q": W_Q * score_sizes(rng, count, 0, 0)[:, None, None],
         "W_K": W_K,
         "W_V": W_V,
         "W1": rng.standard_normal((count, 2, _UNITS)),
         "w2": rng.standard_normal((count, _UNITS)),
         "x": rng.standard_normal((count, _SAMPLES, 2, 2)),
-        "y": rng.standard_normal((count, _SAMPLES)),
     }
+    v = np.asarray(values_of(*(jnp.asarray(part) for part in batch.values())))
+    features = np.maximum(v @ batch["W1"], 0.0)
+    # Every second residual lies along the last left singular vector.
+    left = np.linalg.svd(features, full_matrices=False)[0]
+    outputs = np.einsum("knu,ku->kn", features, batch["w2"])
+    y = rng.standard_normal((count, _SAMPLES))
+    y[::2] = (outputs - left[:, :, -1])[::2]
+    return {**batch, "y": y}
 
 
 def one_sample_twice(rng, count):
@@ -122,6 +130,7 @@ def stationary(rng, count, copies=False):
     rng = apart(rng)
     x, y = rng.standard_normal((count, _SAMPLES, 2, 2)), rng.standard_normal((count, _SAMPLES))
     W_Q, W_K, W_V = 2 * rng.standard_normal((3, count, 1, 2))
+    W_Q *= score_sizes(rng, count, 0, 0)[:, None, None]
     W1, w2 = rng.standard_normal((count, 2, _UNITS)), rng.standard_normal((count, _UNITS))
     v = np.asarray(values_of(*jax.device_put([W_Q, W_K, W_V, W1, w2]), jnp.asarray(x)))
     if copies:

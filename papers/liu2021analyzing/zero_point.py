@@ -70,7 +70,7 @@ def zero_point(z, Ws, ws, W, *, centred=True):
     "(A3), assumed of all first layers",
     sample=teachers,
     status=Status.NEW,
-    count=48,
+    count=96,
     roundings=128,
     search_over=("z", "Ws", "ws", "W"),
     controls=[

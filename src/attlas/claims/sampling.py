@@ -176,6 +176,36 @@ def six_decades(
     return 10 ** (start + (end - start) * place)
 
 
+def score_sizes(
+    rng: np.random.Generator,
+    count: int,
+    low: float = -1.0,
+    high: float = 1.0,
+    largest: float = 2.0,
+) -> np.ndarray:
+    r"""Sizes of scores that no statement bounds: half of them span six decades evenly.
+
+    $$10^{u_i},\quad u_i \in [\text{largest} - 6, \text{largest}] \text{ for half of the
+    instances, } u_i \in [\text{low}, \text{high}] \text{ for the others}$$
+
+    Args:
+        low: exponent of ten of the least size in the half with ordinary scores.
+        high: exponent of ten of the largest in that half.
+        largest: exponent of ten of the largest in the half of six decades.
+
+    Returns:
+        Array of shape (count,), in random order.
+
+    Examples:
+        >>> sizes = score_sizes(np.random.default_rng(0), 64, -0.5, 0.5)
+        >>> bool(np.ptp(np.log10(sizes)) > 5.5), int(np.sum(abs(np.log10(sizes)) < 0.5)) >= 32
+        (True, True)
+    """
+    place, half = rng.permutation(count), (count + 1) // 2
+    even = largest - 6 + 6 * (place + rng.random(count)) / max(half, 1)
+    return 10 ** np.where(place < half, even, rng.uniform(low, high, count))
+
+
 @refuse_unreadable
 def in_turn(
     batches: Sequence[Mapping[str, np.ndarray]], count: int | None = None
