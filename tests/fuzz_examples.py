@@ -110,6 +110,7 @@ UNDEFINED = {
     "attlas.measures.attention.head_distances.head_distances": "negative weights are no attention",
     "attlas.measures.attention.map_statistics.map_statistics": "negative weights are no attention",
     "attlas.measures.statistics.rank_correlation.rank_correlation": "equal values have no rank",
+    "attlas.training.sequence_classifiers.train_classifiers": "epochs after a member has stopped",
     "attlas.solvers.max_margin.max_margin": "a problem with a point has no proof that it has none",
     "attlas.optim.mirror_descent.bregman_sum": "the exponent is read where it is chosen",
     "attlas.bounds.comparison.compare.compare_bounds": "entropies of bounds that have none",

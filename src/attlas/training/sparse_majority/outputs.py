@@ -31,6 +31,7 @@ def majority_outputs(
         >>> [f"{float(value):.4f}" for value in out]
         ['0.3333', '0.6667']
     """
+    bits = jnp.asarray(bits)
     places = embedding.positions[:-1]
     cls = embedding.cls + embedding.positions[-1]
     of_zero, of_one = places + embedding.zero[None], places + embedding.one[None]
