@@ -1,6 +1,8 @@
 """One page for each paper: its statements as they are checked, and its errata."""
 
 import re
+from collections import defaultdict
+from collections.abc import Iterable
 from itertools import groupby
 from pathlib import Path
 
@@ -8,6 +10,7 @@ from api_pages import write_changed
 from sphinx.application import Sphinx
 
 from attlas.claims.claim import Claim, Erratum, provenance_of, provenance_text
+from attlas.claims.suspicion import are_unread, is_suspected
 from attlas.claims.verdict import by_provenance
 from attlas.projects.bibliography import all_references
 from attlas.projects.installed import installed_papers
@@ -107,38 +110,64 @@ def _claim(claim: Claim) -> str:
     )
 
 
-def errata_page(errata: list[Erratum]) -> str:
+def errata_page(errata: list[Erratum], claims: Iterable[Claim]) -> str:
     """All errata by paper and class, for the papers' authors to read and check.
 
     Args:
         errata: of all papers, in order of papers.
+        claims: statements of the papers, which say what was read of them.
 
     Returns:
         MyST.
     """
     references = all_references()
     parts = [
-        "# Errata\n\nWhat we found in the texts of the papers that we have. Each names the printed "
-        "sentence and gives the most charitable reading first; it is called refuted only if that "
-        "reading fails on a witness that meets all stated assumptions. The witness is a claim that "
-        "anyone can run: `attlas check NAME`. Corrections are welcome.\n\n"
+        "# Errata\n\nWhat we found in the papers. Of papers that we have, each erratum names the "
+        "printed sentence and gives the most charitable reading first; it is called refuted only "
+        "if that reading fails on a witness that meets all stated assumptions. Where we could not "
+        "read a statement, the erratum is of our wording and marked as suspected. The witness is a "
+        "claim that anyone can run: `attlas check NAME`. Corrections are welcome.\n\n"
         f'Experiments have a list of their own: <a href="{_DIFFERING}">Which experiments did not '
         "come out as in the paper?</a>\n"
     ]
+    names, unread = suspected_claims(claims)
     for key, found in groupby(errata, key=lambda erratum: erratum.paper):
         own = list(found)
         parts.append(f"## {references[key].title}\n")
+        if key in unread:
+            parts.append("We could not read the formulas of this paper: all are suspected.\n")
         for kind, words in _KINDS.items():
             chosen = [erratum for erratum in own if erratum.kind == kind]
             if chosen:
                 parts.append(f"### {words}\n")
-            parts += [_erratum(erratum) for erratum in chosen]
+            parts += [
+                _erratum(erratum, key in unread or erratum.claim in names) for erratum in chosen
+            ]
     return "\n".join(parts)
 
 
-def _erratum(erratum: Erratum) -> str:
+def suspected_claims(claims: Iterable[Claim]) -> tuple[set[str], set[str]]:
+    """Claims and papers whose statements we have not read in the paper.
+
+    Args:
+        claims: of any papers.
+
+    Returns:
+        Names of claims, and keys of papers.
+    """
+    provenances = defaultdict(set)
+    names = set()
+    for claim in claims:
+        provenances[claim.paper].add(provenance_of(claim))
+        if is_suspected(claim):
+            names.add(claim.name)
+    return names, {key for key, present in provenances.items() if are_unread(present)}
+
+
+def _erratum(erratum: Erratum, suspected: bool) -> str:
     shown = f" Shown by [`{erratum.claim}`](<#{erratum.claim}>)." if erratum.claim else ""
-    return f"**{erratum.locator}.** {erratum.text}{shown}\n"
+    mark = "Suspected: " if suspected else ""
+    return f"**{mark}{erratum.locator}.** {erratum.text}{shown}\n"
 
 
 def write_pages(app: Sphinx) -> None:
@@ -166,7 +195,7 @@ def write_pages(app: Sphinx) -> None:
     )
     write_changed(root / "papers", wanted)
     errata = sorted(find_errata(), key=lambda erratum: erratum.paper)
-    place, text = root / "errata.md", errata_page(errata)
+    place, text = root / "errata.md", errata_page(errata, find_claims())
     if not place.exists() or place.read_text(encoding="utf-8") != text:
         place.write_text(text, encoding="utf-8")
 

@@ -9,12 +9,11 @@ from attlas.claims.claim import (
     Claim,
     Erratum,
     ErratumClass,
-    Status,
     provenance_of,
     provenance_text,
 )
-from attlas.claims.claim import Source as Text
 from attlas.claims.strength import outcome_words
+from attlas.claims.suspicion import is_suspected
 from attlas.claims.verdict import CheckReport, Outcome, Provenance, Strength, by_provenance
 from attlas.site.evidence_level import EvidenceLevel, evidence_level
 from attlas.site.links import anchor
@@ -121,8 +120,7 @@ class ClaimEntry:
     @property
     def suspected(self) -> bool:
         """Whether its erratum is about a statement that we have not read in the paper."""
-        claim = self.claim
-        return claim.status is Status.SUSPECTED_ERRATUM or claim.source is Text.RECALLED
+        return is_suspected(self.claim)
 
     @property
     def outcome(self) -> Outcome | None:

@@ -7,12 +7,8 @@ from typing import Any
 
 from markupsafe import Markup
 
-from attlas.claims.claim import (
-    OUR_WORDING,
-    Erratum,
-    wording_sentence,
-)
-from attlas.claims.verdict import Provenance
+from attlas.claims.claim import Erratum, wording_sentence
+from attlas.claims.suspicion import are_unread
 from attlas.experiments.cell import Scale
 from attlas.experiments.experiment import Experiment
 from attlas.projects.references import Reference
@@ -196,8 +192,7 @@ class PaperEntry:
     @property
     def unread(self) -> bool:
         """Whether all its statements are in our wording."""
-        provenances = {entry.provenance for entry in self.claims}
-        return bool(provenances & {*OUR_WORDING}) and Provenance.PRINTED not in provenances
+        return are_unread({entry.provenance for entry in self.claims})
 
     def suspected(self, erratum: Erratum) -> bool:
         """Whether an erratum is about a statement that we have not read in the paper."""

@@ -13,7 +13,8 @@ from attlas.site.theorems import Theorem
 _READ = {
     Provenance.PRINTED: "We read the statement in the paper.",
     Provenance.RECALLED: "We state it from memory of the paper and have not read it again.",
-    Provenance.RECONSTRUCTED: "We reconstructed the statement, or constants that it leaves open.",
+    Provenance.RECONSTRUCTED: "We could not read all formulas: the statement is rebuilt from the "
+    "text around them.",
 }
 _LEVELS = {
     Strength.PROVED: "A part of it is proved by exact algebra (proved).",
