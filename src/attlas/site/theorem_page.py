@@ -39,7 +39,7 @@ class TheoremPage:
     @property
     def provenance(self) -> str:
         """Where the statement is from."""
-        return provenance(self.theorem)
+        return provenance(self.theorem, self.paper.unread)
 
     @property
     def headline(self) -> str:

@@ -13,9 +13,9 @@ from attlas.site.theorems import Theorem
 _READ = {
     Provenance.PRINTED: "We read the statement in the paper.",
     Provenance.RECALLED: "We state it from memory of the paper and have not read it again.",
-    Provenance.RECONSTRUCTED: "We could not read all formulas: the statement is rebuilt from the "
-    "text around them.",
+    Provenance.RECONSTRUCTED: "We read the paper, and completed what its statement leaves open.",
 }
+_REBUILT = "We could not read the formulas: the statement is rebuilt from the text around them."
 _LEVELS = {
     Strength.PROVED: "A part of it is proved by exact algebra (proved).",
     Strength.ATTAINED: "The sharpest test comes within a tenth of its bound (attained).",
@@ -28,8 +28,11 @@ _ATTAINED = 0.999
 
 
 @refuse_misfits
-def provenance(theorem: Theorem) -> str:
+def provenance(theorem: Theorem, unread: bool = False) -> str:
     """Where the statement is from, by the claims on the paper's own form.
+
+    Args:
+        unread: whether we could read no formula of its paper.
 
     Examples:
         >>> provenance(Theorem("a", "Theorem 1", (), (), ()))
@@ -38,7 +41,8 @@ def provenance(theorem: Theorem) -> str:
     provenances = {entry.provenance for entry in theorem.stated}
     if provenances >= {Provenance.PRINTED, Provenance.RECONSTRUCTED}:
         return "We read the statement in the paper, and completed constants that it leaves open."
-    sentences = [text for kind, text in _READ.items() if kind in provenances]
+    read = _READ | {Provenance.RECONSTRUCTED: _REBUILT} if unread else _READ
+    sentences = [text for kind, text in read.items() if kind in provenances]
     return " ".join(sentences) or "We check our own version of it only."
 
 
