@@ -7,10 +7,10 @@ from typing import Any, Self
 
 @dataclass(frozen=True)
 class Proof:
-    """A proof that a claim holds on a domain, and not only on instances.
+    """A proof that a claim holds on a domain, or that a stored object decides it.
 
     Attributes:
-        method: "expansion" or "random evaluation".
+        method: "expansion", "random evaluation" or, of a stored object, "interval evaluation".
         domain: for what it is proved, as a sentence.
         where: the same as plain JSON: signs and shapes of the arrays, entries that never vary
             or are always equal, values of what stays a number.

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from attlas.claims.verdict import (
     CheckReport,
     Limits,
+    Outcome,
     Strength,
     limits_of,
     passing_factor,
@@ -48,8 +49,9 @@ def outcome_words(report: CheckReport) -> str:
         'supported (tested), ratio 0.75'
     """
     word, ratio = _WORDS[report.verdict.outcome], report.ratio
-    if report.strength is Strength.PROVED:
-        return f"{word} ({report.strength})"
+    refuted = report.proof is not None and report.verdict.outcome is Outcome.VIOLATED
+    if refuted or report.strength is Strength.PROVED:
+        return f"{word} ({Strength.PROVED})"
     if ratio is None:
         return word
     word = f"{word} ({report.strength})"

@@ -28,7 +28,7 @@ def prove(
     ] = False,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the random points.")] = 0,
 ) -> None:
-    """Prove identities by exact algebra; a line for each claim without a proof says why."""
+    """Prove identities, and what a stored witness decides; a line for each other claim says why."""
     require_machine()  # before JAX is imported
     from attlas._jax.processes import checker_variables
 

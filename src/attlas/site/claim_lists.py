@@ -118,7 +118,8 @@ def _counterexample(report: CheckReport) -> str:
     if report.verdict.outcome is not Outcome.VIOLATED and search is not None:
         proof = f", {search.certified}" if search.certified.startswith("proved") else ""
         return f"counterexample by the attack, ratio {plain_number(search.ratio)}{proof}"
-    return "as expected" if report.expect is Outcome.VIOLATED else report.verdict.reason
+    proof = "" if report.proof is None else f", {report.proof.sentence()}"
+    return f"as expected{proof}" if report.expect is Outcome.VIOLATED else report.verdict.reason
 
 
 def _undecided(entry: ClaimEntry) -> str:

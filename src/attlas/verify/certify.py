@@ -59,7 +59,33 @@ def proved(claim: Claim, report: ChallengeReport) -> ChallengeReport:
 
 
 def _certified(claim: Claim, witness: Witness) -> str:
-    arrays = {name: jnp.asarray(value) for name, value in witness.items()}
+    gap, error = enclosed_gap(claim, witness)
+    excess = iv.subtract(gap, error).low
+    if not excess.size or not excess.max() > 0:
+        raise Undecided(TOO_CLOSE)
+    sign = "|left - right|" if claim.kind.rule.equality else "left - right"
+    return f"proved by interval arithmetic: {sign} exceeds what is allowed by {excess.max():.3g}"
+
+
+def enclosed_gap(claim: Claim, instance: Witness) -> tuple[Interval, Interval]:
+    """Enclosures of left - right of one instance, of an identity |left - right|, and of the error.
+
+    Args:
+        claim: of a kind whose sides are compared entry by entry, with a function in JAX; 64-bit
+            numbers of JAX are enabled.
+
+    Raises:
+        Undecided: if an assumption may fail, or an operation has no interval rule.
+
+    Examples:
+        >>> from attlas.verify.registry import one_claim
+        >>> claim = one_claim("gu2024exploring/fact-a-3")
+        >>> with jax.enable_x64(True):
+        ...     gap, _ = enclosed_gap(claim, {k: v[0] for k, v in claim.draw(0, 1).items()})
+        >>> bool(gap.low.min() >= 0), bool(gap.high.max() < 1e-12)
+        (True, True)
+    """
+    arrays = {name: jnp.asarray(value) for name, value in instance.items()}
 
     def conditions_and_sides(instance: Instance) -> tuple[list[Array], tuple[Array, Array, Array]]:
         sides = claim.sides(instance)
@@ -76,11 +102,7 @@ def _certified(claim: Claim, witness: Witness) -> str:
     gap = iv.subtract(_interval(left), _interval(right))
     if claim.kind.rule.equality:
         gap = iv.absolute(gap)
-    excess = iv.subtract(gap, _interval(error)).low
-    if not excess.size or not excess.max() > 0:
-        raise Undecided(TOO_CLOSE)
-    sign = "|left - right|" if claim.kind.rule.equality else "left - right"
-    return f"proved by interval arithmetic: {sign} exceeds what is allowed by {excess.max():.3g}"
+    return gap, _interval(error)
 
 
 def _enclosed(value: Any) -> Any:

@@ -172,20 +172,22 @@ def whole_power(a: Interval, power: int) -> Interval:
 
 
 def power(a: Interval, b: Interval) -> Interval:
-    """A power of a positive base: exp(b log a), at 60 digits.
+    """A power of a positive base: exp(b log a), at 60 digits; of a base 0 if b is positive.
 
     Raises:
-        Undecided: if the base is not certainly positive.
+        Undecided: if the base may be negative, or zero without a positive exponent.
 
     Examples:
         >>> length = power(exact(9.0), exact(0.5))
         >>> print(f"{length.low:.6f} {length.high:.6f}", bool(length.low < 3 < length.high))
         3.000000 3.000000 True
     """
-    if (a.low <= 0).any():
+    if ((a.low < 0) | ((a.low == 0) & (b.low <= 0))).any():
         raise Undecided("a power of a base that may not be positive")
 
     def at_point(x: float, y: float) -> float:
+        if x == 0:
+            return 0.0
         exponent = _DIGITS.multiply(Decimal(y), _DIGITS.ln(Decimal(x)))
         return float(_DIGITS.exp(exponent))
 

@@ -28,7 +28,7 @@ from attlas.verify.proofs.symbols import Domain
 
 _MOST_CASES = 256
 _MOST_POINTS = 256
-SECONDS = 5.0
+SECONDS = 20.0
 """Seconds of a processor after which a proof is given up."""
 LARGEST = 4096
 """Entries of an array of the program."""

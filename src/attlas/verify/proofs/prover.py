@@ -16,6 +16,7 @@ from attlas.verify.proofs.identities import Case, read_by, vanishes
 from attlas.verify.proofs.points import BITS
 from attlas.verify.proofs.recheck import recheck
 from attlas.verify.proofs.symbols import Domain, domain_of
+from attlas.verify.proofs.witnesses import proved_at_witness
 
 EXPANSION, EVALUATION = "expansion", "random evaluation"
 _TRUSTED = {
@@ -30,9 +31,10 @@ _TRUSTED[EVALUATION] = (
 
 
 def prove(claim: Claim, *, seed: int = 0) -> Proof | str:
-    """Prove an identity on the domain that its sampler's draws declare.
+    """Prove an identity on the domain that its sampler's draws declare, or a stored witness.
 
-    Neither the claim nor one of its controls is evaluated in floats. A proof counts only if every
+    A claim with a witness is proved to fail there, or to hold if it is an existence. Of an identity
+    neither the claim nor one of its controls is evaluated in floats. A proof counts only if every
     drawn instance lies in a case that is proved, no control is proved, and evaluations in digits
     at other points agree.
 
@@ -53,12 +55,15 @@ def prove(claim: Claim, *, seed: int = 0) -> Proof | str:
         >>> prove(square).sentence()
         'proved by expansion for all real x, where both sides are defined'
     """
+    if claim.witness is not None:
+        try:
+            return proved_at_witness(claim)
+        except NotProvedError as reason:
+            return str(reason)
     if not claim.kind.rule.equality:
-        return "only identities have a method"
+        return "only identities and stored witnesses have a method"
     if claim.expect.outcome is not Outcome.SUPPORTED:
         return "it is expected to be violated"
-    if claim.witness is not None:
-        return "it is about one stored instance"
     if claim.backend == "numpy":
         return "its function is plain NumPy"
     with jax.enable_x64(True):

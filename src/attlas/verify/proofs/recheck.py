@@ -19,6 +19,7 @@ from attlas.claims.sampling import Instance
 from attlas.verify.digits.interpreter import evaluate
 from attlas.verify.digits.precision import Precision, Unconfirmed
 from attlas.verify.proofs.exact_rules import meant
+from attlas.verify.proofs.witnesses import INTERVALS, recheck_at_witness
 
 DIGITS = 80
 AGREED = 50
@@ -47,6 +48,8 @@ def recheck(claim: Claim, proof: Proof, *, seed: int = 0) -> str:
     Returns:
         Why the proof is not confirmed; empty where it is.
     """
+    if proof.method == INTERVALS:
+        return recheck_at_witness(claim, proof)
     rng = np.random.default_rng(seed)
     with jax.enable_x64(True):
         batch = claim.draw(seed, claim.count)

@@ -1,0 +1,119 @@
+"""Proofs by one stored object: that a statement fails there, or that the object exists.
+
+Interval arithmetic with outward rounding encloses the sides on the numbers of the witness. The
+proof is checked again in digits of mpmath, which share no arithmetic with the intervals.
+"""
+
+from decimal import DecimalException
+from hashlib import sha256
+
+import jax
+import numpy as np
+
+from attlas.claims.claim import Claim
+from attlas.claims.kinds.inequality import Entrywise
+from attlas.claims.proof import Proof
+from attlas.claims.verdict import Outcome, Witness
+from attlas.projects.loading import source_digest
+from attlas.verify import intervals as iv
+from attlas.verify.certify import enclosed_gap
+from attlas.verify.digits.confirm import confirmed
+from attlas.verify.intervals import Undecided
+from attlas.verify.proofs.elements import NotProvedError
+
+INTERVALS = "interval evaluation"
+_TRUSTED = (
+    "the tracing of JAX, and the outward rounding of attlas.verify.intervals, whose +, -, *, / and "
+    "roots are those of IEEE 754 and whose exponentials and logarithms those of decimal; the "
+    "floats of the witness count as exact, and its error as what the claim says"
+)
+
+
+def proved_at_witness(claim: Claim) -> Proof:
+    """A proof that a claim fails at its stored witness, or, of an existence, that it holds there.
+
+    That an object fails does not disprove an existence.
+
+    Raises:
+        NotProvedError: says what stops interval arithmetic, or that digits disagree.
+
+    Examples:
+        >>> from attlas.verify.registry import one_claim
+        >>> proved_at_witness(one_claim("liu2021analyzing/erratum-2")).sentence()
+        'proved by interval evaluation to fail at its stored witness'
+    """
+    if claim.witness is None or not isinstance(claim.kind.rule, Entrywise):
+        raise NotProvedError("it has no witness that decides it")
+    if claim.backend == "numpy":
+        raise NotProvedError("its function is plain NumPy")
+    witness = claim.witness()
+    fails = claim.expect.outcome is Outcome.VIOLATED
+    if fails is claim.kind.rule.single_instance:
+        raise NotProvedError("one instance does not decide it")
+    margin = _margin(claim, witness, fails)
+    if not margin > 0:
+        raise NotProvedError("intervals are too wide to tell the sides apart at its witness")
+    proof = Proof(
+        INTERVALS,
+        f"to {'fail' if fails else 'hold'} at its stored witness",
+        {
+            "signs": {},
+            "shapes": {name: list(np.shape(v)) for name, v in witness.items()},
+            "fixed": {},
+            "values": [],
+            "links": {},
+        },
+        _TRUSTED,
+        {"fails": fails, "margin": margin, "witness": digest_of(witness)},
+        source_digest(claim.place[0], claim.home),
+    )
+    if why := recheck_at_witness(claim, proof):
+        raise NotProvedError(f"an evaluation in digits does not confirm it: {why}")
+    return proof
+
+
+def _margin(claim: Claim, witness: Witness, fails: bool) -> float:
+    """By how much the sides certainly differ in the sense that decides the claim."""
+    try:
+        with jax.enable_x64(True), np.errstate(all="ignore"):
+            gap, error = enclosed_gap(claim, witness)
+            if fails:
+                return float(np.max(iv.subtract(gap, error).low, initial=-np.inf))
+            return float(np.min(iv.negate(iv.add(gap, error)).low, initial=np.inf))
+    except Undecided as reason:
+        raise NotProvedError(str(reason)) from reason
+    except DecimalException as reason:
+        raise NotProvedError("a number beyond what 60 digits hold") from reason
+
+
+def digest_of(witness: Witness) -> str:
+    """The sha256 of the names, types, shapes and bytes of the arrays of a witness.
+
+    Examples:
+        >>> digest_of({"x": np.zeros(2)}) == digest_of({"x": np.zeros(2)})
+        True
+        >>> digest_of({"x": np.zeros(2)}) == digest_of({"x": np.zeros((2, 1))})
+        False
+    """
+    total = sha256()
+    for name in sorted(witness):
+        array = np.asarray(witness[name])
+        total.update(f"{name} {array.dtype} {array.shape} ".encode() + array.tobytes())
+    return total.hexdigest()
+
+
+def recheck_at_witness(claim: Claim, proof: Proof) -> str:
+    """Evaluate the sides at the witness in digits.
+
+    Returns:
+        Why the proof is not confirmed; empty where it is.
+    """
+    if claim.witness is None:
+        return "the claim has no witness now"
+    witness = claim.witness()
+    if digest_of(witness) != proof.certificate["witness"]:
+        return "its witness is another one now"
+    confirmation = confirmed(claim, witness)
+    if confirmation.violates is not bool(proof.certificate["fails"]):
+        return confirmation.reason
+    return ""
