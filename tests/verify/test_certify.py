@@ -95,7 +95,7 @@ def test_a_found_counterexample_is_proved_by_the_challenge_and_the_check():
     [
         lambda x: jnp.sum(jnp.stack([x, jnp.exp(x)])[:, 2]),
         lambda x: jnp.max(jnp.where(x > 0, jnp.tanh(x), -jnp.square(x))),
-        lambda x: jnp.sum(jnp.abs(jnp.cumsum(x)[::-1]) ** 3) / jnp.prod(1 + jnp.abs(x)),
+        lambda x: jnp.sum(jnp.abs(jnp.cumsum(x)[::-1]) ** 3) / jnp.cumprod(1 + jnp.abs(x))[2],
         lambda x: jax.nn.sigmoid(x[1]) - jnp.expm1(x[0]) + jax.nn.logsumexp(x),
         lambda x: jnp.einsum("i,j->ij", x, x)[0, 2] + jnp.sort(x)[0] + jnp.outer(x, x).trace(),
         lambda x: jnp.sqrt(jnp.sum(x**2)) + jnp.clip(x, -0.1, 0.1)[0] + jnp.mean(x.reshape(1, 3)),
@@ -128,11 +128,30 @@ def test_an_operation_without_a_rule_is_named():
         controls=[Control("any", change=10.0)],
         not_attacked="for the test",
     )
-    def spectral(x, *, change=0.0):
-        r"""$$\|x\|_2 \ge 0$$"""
-        return -jnp.linalg.norm(x, 2), 0.0 - change
+    def solved(x, *, change=0.0):
+        r"""$$|x^{-1}| \ge 0$$"""
+        return -jnp.abs(jnp.linalg.inv(x)).max(), 0.0 - change
 
-    assert "'svd' has no interval rule" in certify(spectral, {"x": np.eye(2)})
+    assert "'lu' has no interval rule" in certify(solved, {"x": np.eye(2)})
+
+
+def test_a_violation_by_spectra_is_proved_and_one_by_their_vectors_is_not():
+    @inequality(
+        sample=lambda rng, count: {"x": rng.normal(size=(count, 2, 2))},
+        controls=[Control("any", change=10.0)],
+        not_attacked="for the test",
+    )
+    def spectral(x, *, change=0.0):
+        r"""$$\|x\|_2 + \lambda_1(x) \le \|x\|_F$$"""
+        values, vectors = jnp.linalg.eigh(x)
+        more = change * vectors[0, 0] if change else 0.0
+        return jnp.linalg.norm(x, 2) + values[0] + more, jnp.linalg.norm(x)
+
+    positive = {"x": np.array([[2.0, 1.0], [1.0, 2.0]])}
+    assert certify(spectral, positive).startswith("proved by interval arithmetic")
+    assert certify(spectral, {"x": np.array([[1.0, 2.0], [2.0, 1.0]])}).startswith("not certified")
+    turned = replace(spectral, function=lambda x: spectral.function(x, change=1.0))
+    assert certify(turned, positive).startswith("not certified")
 
 
 def logits(rng, count):

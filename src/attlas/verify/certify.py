@@ -24,6 +24,7 @@ from attlas.claims.kinds.inequality import Entrywise
 from attlas.claims.sampling import Instance
 from attlas.claims.verdict import ChallengeReport, Witness
 from attlas.verify import intervals as iv
+from attlas.verify import spectra
 from attlas.verify.intervals import Interval, Truth, Undecided
 
 TOO_CLOSE = "the sides are too close to tell apart"
@@ -156,6 +157,8 @@ def _apply(equation: Any, inputs: list[Any]) -> list[Any]:
             raise Undecided(f"an array of {value.aval.size} entries")
         if value.aval.dtype.kind == "f" and value.aval.dtype != np.float64:
             raise Undecided(f"numbers of {value.aval.dtype}")
+    if name in ("svd", "eigh"):
+        return _spectrum(name, details, _interval(inputs[0]), equation.outvars)
     if name in _MONOTONE:
         return _both_ends(equation, inputs)
     if name in _RULES:
@@ -184,6 +187,19 @@ def _both_ends(equation: Any, inputs: list[Any]) -> list[Any]:
         outputs = equation.primitive.bind(*operands, **equation.params)
         results.append(outputs if equation.primitive.multiple_results else [outputs])
     return [kind(*map(np.asarray, pair)) for pair in zip(*results, strict=True)]
+
+
+def _spectrum(name: str, details: Mapping[str, Any], a: Interval, variables: Any) -> list[Any]:
+    """The values of a decomposition in intervals; its vectors are any numbers."""
+    if details.get("subset_by_index") is not None:
+        raise Undecided(f"a part of '{name}'")
+    values = spectra.singular_values(a) if name == "svd" else spectra.eigenvalues(a)
+    if name == "eigh" and not details.get("sort_eigenvalues", True):
+        raise Undecided("eigenvalues without an order")
+    unknown = [np.full(v.aval.shape, np.inf) for v in variables]
+    results: list[Any] = [Interval(-u, u) for u in unknown]
+    results[1 if name == "eigh" else 0] = values
+    return results
 
 
 def _compare(certain: Callable, possible: Callable) -> Callable[..., Truth]:
@@ -276,14 +292,14 @@ def _dot(details: Mapping[str, Any], a: Any, b: Any) -> Interval:
     return Interval(sums.low.reshape(shape), sums.high.reshape(shape))
 
 
-def _cumulative(details: Mapping[str, Any], a: Any) -> Interval:
+def _cumulative(details: Mapping[str, Any], a: Any, operate: Callable = iv.add) -> Interval:
     a, axis = _interval(a), details["axis"]
     low, high = (np.moveaxis(end, axis, 0) for end in (a.low, a.high))
     if details["reverse"]:
         low, high = low[::-1], high[::-1]
     running = [Interval(low[0], high[0])]
     for x, y in zip(low[1:], high[1:], strict=True):
-        running.append(iv.add(running[-1], Interval(x, y)))
+        running.append(operate(running[-1], Interval(x, y)))
     ends = [np.stack(part) for part in ([r.low for r in running], [r.high for r in running])]
     if details["reverse"]:
         ends = [end[::-1] for end in ends]
@@ -326,6 +342,7 @@ _RULES: dict[str, Callable[..., Any]] = {
     "reduce_sum": lambda details, a: iv.total(_interval(a), tuple(details["axes"])),
     "reduce_prod": lambda details, a: iv.total(_interval(a), tuple(details["axes"]), iv.multiply),
     "cumsum": _cumulative,
+    "cumprod": lambda details, a: _cumulative(details, a, iv.multiply),
     "dot_general": _dot,
     "select_n": _select,
     "convert_element_type": _convert,
