@@ -256,7 +256,7 @@ def test_other_kinds_have_no_method():
         r"""$$0 \\le x^2$$"""
         return jnp.sum(0 * x), jnp.sum(s * x**2)
 
-    assert prove(square) == "only identities have a method"
+    assert prove(square) == "only identities and stored witnesses have a method"
 
 
 def test_a_stored_proof_is_checked_again():
