@@ -46,7 +46,7 @@ def proved_at_witness(claim: Claim) -> Proof:
         raise NotProvedError("it has no witness that decides it")
     if claim.backend == "numpy":
         raise NotProvedError("its function is plain NumPy")
-    witness = claim.witness()
+    witness = {name: np.asarray(v) for name, v in claim.witness().items()}
     fails = claim.expect.outcome is Outcome.VIOLATED
     if fails is claim.kind.rule.single_instance:
         raise NotProvedError("one instance does not decide it")
@@ -110,7 +110,7 @@ def recheck_at_witness(claim: Claim, proof: Proof) -> str:
     """
     if claim.witness is None:
         return "the claim has no witness now"
-    witness = claim.witness()
+    witness = {name: np.asarray(v) for name, v in claim.witness().items()}
     if digest_of(witness) != proof.certificate["witness"]:
         return "its witness is another one now"
     confirmation = confirmed(claim, witness)
