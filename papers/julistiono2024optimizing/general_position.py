@@ -311,12 +311,12 @@ def touching_flows(rng, count):
     assumptions=[SOLVED],
     controls=[
         Control("lag alone, order $x^{-2}$", part=0.0),
-        Control(r"$\log(2m\kappa x)$", times=2.0),
+        Control("twice the logarithm", part=2.0),
     ],
     roundings=1,
 )
 def token_without_multiplier(
-    W_mm, C, gram, p, lag, remainder, strength, late, norm, unsolved, *, part=1.0, times=1.0
+    W_mm, C, gram, p, lag, remainder, strength, late, norm, unsolved, *, part=1.0
 ):
     r"""$$p=2,\ W(0)=0,\ D_\psi\to0:\quad
     \epsilon\sim\frac1x\Big(\sum_ib_iC_i+\log(m\kappa x)\frac{C_0^\perp}m\Big),\quad
@@ -331,7 +331,7 @@ def token_without_multiplier(
     $\kappa\,(1-1/g)/\log g$ in the place of $\kappa$.
     """
     x = norm[:, None, None]
-    law = (lag + part * jnp.log(times * strength * x) * remainder) / x
+    law = (lag + part * jnp.log(strength * x) * remainder) / x
     seen = sides(law, Late(late, norm, unsolved), W_mm, C, gram, p)
     return seen._replace(left=jnp.maximum(seen.left, 1 / norm[::APART]))
 

@@ -105,15 +105,15 @@ def _flat_cover(norm):
     "Sections 1 and 3.3, against Edelman et al. 2022",
     Source.FOUND,
     sample=norms_and_samples,
-    scales=_LENGTHS,
+    scales=np.log(_LENGTHS),
     roundings=_ROUNDINGS,
     controls=[Control("the cover at $m T$ tokens of Edelman et al. 2022", logarithm=True)],
 )
 def sequence_length_entropy(norm, m, *, logarithm=False):
     r"""$$C = B_x^2 B_{QK}^2 \ln(2d^2+1) = O(1)\ \text{in}\ T$$
 
-    Entropy coefficients at $T = 10 \dots 10^4$ over that at $T = 10$, $d = 64$. There is no $T$ in
-    the formula: what can fail here is the control alone.
+    Entropy coefficients at $T = 10 \dots 10^4$ over that at $T = 10$, $d = 64$, against $\log T$.
+    There is no $T$ in the formula: what can fail here is the control alone.
     """
     T = jnp.asarray(_LENGTHS, m.dtype)
     if logarithm:

@@ -194,7 +194,7 @@ CARELESS = (
     (an_enumeration_of_one, "1 distinct instances, where 100"),
     (copies_of_one_instance, "only 1 distinct"),
     (an_ordinary_claim_on_a_witness, "single stored instance"),
-    (a_limit_with_a_plateau, "does not extrapolate"),
+    (a_limit_with_a_plateau, "the scales do not suffice"),
     (a_rate_behind_a_transient, "the scales do not suffice"),
     (an_assumption_that_is_nan_on_the_hard_cases, "is NaN"),
     (an_object_that_is_not_a_number, "not finite"),

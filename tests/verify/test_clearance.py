@@ -68,7 +68,7 @@ def test_a_control_of_a_probability_is_near_where_a_few_more_failures_decide(sha
 SCALES = 10.0 ** np.arange(1, 6)
 
 
-@pytest.mark.parametrize(("share", "near"), [(0.16, True), (0.5, False)])
+@pytest.mark.parametrize(("share", "near"), [(9.2, True), (30, False)])
 def test_a_control_of_a_limit_is_near_where_its_plateau_barely_is_one(share, near):
     @at.limit(scales=SCALES, sample=ones, controls=[at.Control("plateau", rest=share * 1e-5)])
     def claim(x, *, rest=0.0):

@@ -4,6 +4,9 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Self
 
+EXPANSION, EVALUATION = "expansion", "random evaluation"
+"""Methods of a proof: of sides that are expanded, or compared at a random point."""
+
 
 @dataclass(frozen=True)
 class Proof:
@@ -25,6 +28,11 @@ class Proof:
     trusted: str
     certificate: Mapping[str, Any]
     source: str
+
+    @property
+    def at_random(self) -> bool:
+        """Whether the two sides were compared at a random point, and not term by term."""
+        return self.method == EVALUATION
 
     def document(self) -> dict[str, Any]:
         """The proof as plain JSON.

@@ -366,6 +366,29 @@ def strengths(reports: Iterable[CheckReport]) -> str:
         >>> strengths(CheckReport("a", held, (), Outcome.SUPPORTED, None, each) for each in limits)
         '1 attained, 2 tested, 1 without a constant'
     """
-    numbers = Counter(r.strength for r in reports if r.verdict.outcome is Outcome.SUPPORTED)
+    supported = [r for r in reports if r.verdict.outcome is Outcome.SUPPORTED]
+    numbers = Counter(report.strength for report in supported)
     words = {**{level: level.value for level in Strength}, None: "without a constant"}
+    if at_random := proved_at_random(supported):
+        words[Strength.PROVED] += f" (of which {at_random} at a random point)"
     return ", ".join(f"{numbers[level]} {word}" for level, word in words.items() if numbers[level])
+
+
+def proved_at_random(reports: Iterable[CheckReport]) -> int:
+    """How many claims count as proved by an evaluation at a random point.
+
+    Where one is false, such a proof errs with a tiny probability; one by expansion never does.
+
+    Examples:
+        >>> from attlas.claims.proof import Proof
+        >>> held, proof = Verdict(Outcome.SUPPORTED, ""), ("for all real x", {}, "", {}, "")
+        >>> methods = ("expansion", "random evaluation", "random evaluation")
+        >>> reports = [CheckReport("a", held, (), Outcome.SUPPORTED, proof=Proof(each, *proof))
+        ...            for each in methods]
+        >>> proved_at_random(reports), strengths(reports)
+        (2, '3 proved (of which 2 at a random point)')
+    """
+    return sum(
+        report.strength is Strength.PROVED and report.proof is not None and report.proof.at_random
+        for report in reports
+    )

@@ -14,7 +14,14 @@ from attlas.claims.claim import (
 )
 from attlas.claims.strength import outcome_words
 from attlas.claims.suspicion import is_suspected
-from attlas.claims.verdict import CheckReport, Outcome, Provenance, Strength, by_provenance
+from attlas.claims.verdict import (
+    CheckReport,
+    Outcome,
+    Provenance,
+    Strength,
+    by_provenance,
+    proved_at_random,
+)
 from attlas.site.evidence_level import EvidenceLevel, evidence_level
 from attlas.site.links import anchor
 from attlas.verify.searchable import why_not_attacked
@@ -182,6 +189,15 @@ class ClaimGroup:
         reports = (e.report for e in self.claims if e.report)
         held = (report for report in reports if evidence_level(report) is EvidenceLevel.HELD)
         return sum(report.strength is level for report in held)
+
+    @property
+    def proved(self) -> str:
+        """The number of claims that a proof supports, those at a random point apart."""
+        number = self.count_strength(Strength.PROVED)
+        reports = (e.report for e in self.claims if e.report)
+        held = (report for report in reports if evidence_level(report) is EvidenceLevel.HELD)
+        at_random = proved_at_random(held)
+        return f"{number} ({at_random} at a random point)" if at_random else str(number)
 
     @property
     def counterexamples(self) -> int:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
 from attlas.claims.todo import Todo
-from attlas.claims.verdict import CheckReport, Strength
+from attlas.claims.verdict import CheckReport, Strength, proved_at_random
 from attlas.core.errors import UserError
 from attlas.experiments.store import Store
 from attlas.experiments.verdicts import Defined, is_current, read_reports
@@ -27,11 +27,15 @@ class State(StrEnum):
     """What is known of a statement."""
 
     PROVED = "proved"
+    PROVED_AT_RANDOM = "proved at a random point"
     EXECUTED = "executed"
     FAILED = "not as expected"
     UNCHECKED = "not checked yet"
     OPEN = "to do"
     NOT_EXECUTABLE = "not executable"
+
+
+_DONE = (State.PROVED, State.PROVED_AT_RANDOM, State.EXECUTED)
 
 
 @dataclass(frozen=True)
@@ -62,7 +66,7 @@ class Coverage:
         """The share executed or proved of all that can be executed; 1 if nothing can."""
         counts = self.counts
         possible = len(self.rows) - counts[State.NOT_EXECUTABLE]
-        done = counts[State.EXECUTED] + counts[State.PROVED]
+        done = sum(counts[state] for state in _DONE)
         return done / possible if possible else 1.0
 
 
@@ -160,9 +164,12 @@ def _state(
     if defects:
         return Row(statement, State.FAILED, names, defects[0])
     verdicts = [report.verdict for _, report in of if report]
-    proved = all(report and report.strength is Strength.PROVED for _, report in of)
+    state = State.EXECUTED
+    if all(report and report.strength is Strength.PROVED for _, report in of):
+        at_random = proved_at_random(report for _, report in of if report)
+        state = State.PROVED_AT_RANDOM if at_random else State.PROVED
     outcomes = ", ".join(dict.fromkeys(str(verdict.outcome) for verdict in verdicts))
-    return Row(statement, State.PROVED if proved else State.EXECUTED, names, outcomes)
+    return Row(statement, state, names, outcomes)
 
 
 def changes(
@@ -204,6 +211,7 @@ def coverage_document(result: Coverage) -> dict[str, Any]:
 
 _MARKS = {
     State.PROVED: r"\ensuremath{\blacksquare}",
+    State.PROVED_AT_RANDOM: r"\ensuremath{\square}",
     State.EXECUTED: r"\ensuremath{\checkmark}",
     State.FAILED: r"\ensuremath{\times}",
 }
@@ -212,8 +220,8 @@ _MARKS = {
 def macro_file(result: Coverage) -> str:
     r"""A file for the preamble of the paper: \attlas{lem:a} prints the mark of a statement.
 
-    A black square is a proof, a check mark a verdict as expected, a cross one that is not; a
-    statement that is to do has no mark. It needs amssymb.
+    A black square is a proof, a white one a proof at a random point, a check mark a verdict as
+    expected, a cross one that is not; a statement that is to do has no mark. It needs amssymb.
     """
     lines = [
         "% made by `attlas coverage`; needs \\usepackage{amssymb}",

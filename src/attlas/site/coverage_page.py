@@ -12,6 +12,7 @@ COVERAGE = "coverage.html"
 """The name of the page beside an atlas."""
 _MARKS = {
     State.PROVED: ("■", "good"),
+    State.PROVED_AT_RANDOM: ("□", "good"),
     State.EXECUTED: ("✓", "good"),
     State.FAILED: ("✗", "bad"),
     State.UNCHECKED: ("○", "open"),

@@ -4,14 +4,8 @@ import numpy as np
 import pytest
 
 from attlas.claims.claim import Control
-from attlas.claims.kinds.trend import (
-    Limit,
-    Rate,
-    keeps_growing,
-    stays_away,
-    stays_bounded,
-    vanishes,
-)
+from attlas.claims.kinds.extrapolation import keeps_growing, stays_away, stays_bounded, vanishes
+from attlas.claims.kinds.trend import Limit, Rate
 from attlas.claims.sides import Evidence
 from attlas.claims.statement import limit
 from attlas.claims.verdict import Outcome
@@ -54,10 +48,12 @@ def test_the_resolution_is_the_disturbance_that_would_be_noticed():
     assert found.outcome is Outcome.SUPPORTED
     assert f"a plateau above {plateau:.2g} would be detected" in found.reason
     worse = Limit().decide(evidence(1 / N + plateau, 0 * N), 0, 1e-3)
-    assert worse.outcome is Outcome.VIOLATED
+    assert worse.outcome is Outcome.INCONCLUSIVE
+    settled = Limit().decide(evidence(1 / N + 100 * plateau, 0 * N), 0, 1e-3)
+    assert settled.outcome is Outcome.VIOLATED
     assert plateau < 0.5 / N[-1]
-    settled = Rate().decide(evidence(1 / N, 1 / N), 64, 1e-3)
-    part = settled.statistics["resolution"]
+    bounded = Rate().decide(evidence(1 / N, 1 / N), 64, 1e-3)
+    part = bounded.statistics["resolution"]
     assert 0 < part < 1
     growing = Rate().decide(evidence(1 / N + part / N[-1], 1 / N), 64, 1e-3)
     assert growing.outcome is Outcome.VIOLATED
@@ -103,7 +99,9 @@ def test_scales_that_do_not_suffice_leave_a_claim_open():
     assert not stays_away(slow[3:4]).any()
     found = Limit().decide(evidence(slow, 0 * N), 0, 1e-3)
     assert found.outcome is Outcome.INCONCLUSIVE
-    assert found.reason == "the scales do not suffice on 1 of 40 instances"
+    assert found.reason == (
+        "the scales do not suffice on 1 of 40 instances: give larger ones, or ones farther apart"
+    )
     transient = 1 + 1000 / N + 1e-5 * N
     assert not stays_bounded(transient[None], N[None]).any()
     assert not keeps_growing(transient[None], N[None]).any()

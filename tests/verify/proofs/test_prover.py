@@ -7,11 +7,11 @@ import pytest
 
 from attlas.claims.claim import Control
 from attlas.claims.domains.vectors import Real
-from attlas.claims.proof import Proof
+from attlas.claims.proof import EVALUATION, EXPANSION, Proof
 from attlas.claims.statement import identity, inequality
 from attlas.verify.proofs import choices, identities, matrices, prover
 from attlas.verify.proofs.exact_rules import RULES
-from attlas.verify.proofs.prover import EVALUATION, EXPANSION, prove
+from attlas.verify.proofs.prover import prove
 from attlas.verify.proofs.recheck import recheck
 
 

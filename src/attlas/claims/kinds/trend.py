@@ -15,17 +15,21 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
+from attlas.claims.kinds.extrapolation import (
+    COARSEST,
+    SHARE,
+    keeps_growing,
+    slopes,
+    stays_away,
+    stays_bounded,
+    still_grows,
+    vanishes,
+)
 from attlas.claims.sides import Evidence, Rule
 from attlas.claims.verdict import Outcome, Verdict
 
 SCALES = 4
 """Scales that a limit or rate needs."""
-SHARE = 0.1
-"""An extrapolated limit below this share of the last distance counts as none."""
-RISE = 0.05
-"""A log-log slope may rise by this much from scale to scale and still be called settled."""
-COARSEST = 0.5
-"""Share of the first of four distances below which a plateau must be detected."""
 _TRIED = np.geomspace(1e-4, 1e4, 33)
 """Sizes of the plateaus and growing parts by which the resolution is found."""
 _CORNERS = np.array([(0.0,) * SCALES, *product((-1.0, 1.0), repeat=SCALES)])[:, None, None]
@@ -97,6 +101,7 @@ class Trend(Rule):
             return Verdict(Outcome.VIOLATED, why, statistics=numbers)
         if undecided:
             why = f"the scales do not suffice on {undecided} of {total} instances"
+            why += ": give larger ones, or ones farther apart"
             return Verdict(Outcome.INCONCLUSIVE, why, statistics=numbers)
         why = f"{self.holds} on each of {total} instances"
         return Verdict(Outcome.SUPPORTED, why, statistics=numbers)
@@ -185,7 +190,9 @@ class Rate(Trend):
             return np.any(stays_bounded((ratio + part * grown) * spread, scales), axis=0)
 
         resolution = _smallest(complies)
-        growing = np.all(keeps_growing(ratio * spread, scales), axis=0)
+        # As computed it grows like a power; no errors make of that a growth that fades.
+        growing = keeps_growing(ratio, scales)
+        growing &= np.all(still_grows(ratio * spread, scales), axis=0)
         return _of_rows(complies(0.0) & (resolution <= 1), growing, resolution)
 
     def summary(self, evidence: Evidence, trends: Trends) -> tuple[str, float, dict[str, float]]:
@@ -209,146 +216,11 @@ class Rate(Trend):
             yield replace(evidence, right=evidence.right * shift)
 
 
-def aitken_limits(distance: np.ndarray) -> np.ndarray:
-    r"""Aitken's limits of the first three and of the last three of four distances.
-
-    L_k = D_k - (D_k - D_{k-1})^2 / ((D_k - D_{k-1}) - (D_{k-1} - D_{k-2})), exactly c for
-    D = c + b n^{-a}; D_k itself where the denominator is zero.
-
-    Args:
-        distance: numbers of shape (..., 4); three of them have one limit.
-
-    Examples:
-        >>> aitken_limits(3 + 1 / 2.0 ** np.arange(4)).tolist()
-        [3.0, 3.0]
-    """
-    step = np.diff(distance, axis=-1)
-    bend = np.diff(step, axis=-1)
-    return distance[..., 2:] - step[..., 1:] ** 2 / np.where(bend == 0, np.inf, bend)
-
-
-def vanishes(distance: np.ndarray) -> np.ndarray:
-    r"""Whether distances at four geometric scales fall to zero and not to a plateau.
-
-    With Aitken's limits L_3 and L_4 the distances fall, D_4 <= D_1 / 2, L_4 <= D_4 / 2, and either
-    L_4 is below a tenth of D_4 or L falls at least as fast as D: L_4 / L_3 <= D_4 / D_3. A plateau
-    keeps L while D flattens; distances that barely fall, and in equal steps, have an L far below
-    zero.
-
-    Args:
-        distance: non-negative numbers of shape (..., 4).
-
-    Examples:
-        >>> n = 10.0 ** np.arange(1, 5)
-        >>> vanishes(np.stack([1 / n, np.log(n) / n, 1 / n + 1 / n**2, 1 / n + 3e-5])).tolist()
-        [True, True, True, False]
-    """
-    after, last = aitken_limits(distance)[..., 1], distance[..., -1]
-    falls = np.all(np.diff(distance, axis=-1) < 0, axis=-1)
-    falls &= last <= COARSEST * distance[..., 0]
-    return falls & (after <= last / 2) & ((after <= SHARE * last) | _fades(distance))
-
-
-def stays_away(distance: np.ndarray) -> np.ndarray:
-    r"""Whether distances at four geometric scales rise in the end, or fall to a plateau.
-
-    A plateau: the fall slows down, D_3 - D_4 < D_2 - D_3 < D_1 - D_2, and Aitken's limit L_4 is
-    above a tenth of D_4 and falls more slowly than D: L_4 / L_3 > D_4 / D_3. Where neither this
-    nor `vanishes` is true, four scales do not suffice.
-
-    Args:
-        distance: non-negative numbers of shape (..., 4).
-
-    Examples:
-        >>> n = 10.0 ** np.arange(1, 5)
-        >>> stays_away(np.stack([1 / n, 1 / n + 3e-5, n, 1 / np.log(n)])).tolist()
-        [False, True, True, False]
-    """
-    step = np.diff(distance, axis=-1)
-    slows = np.all(np.diff(step, axis=-1) > 0, axis=-1)
-    high = aitken_limits(distance)[..., 1] > SHARE * distance[..., -1]
-    return (step[..., -1] >= 0) | (slows & high & ~_fades(distance))
-
-
 def _settled(distance: np.ndarray, error: np.ndarray) -> np.ndarray:
     """Whether the last fall is within the errors, and with them below a tenth of the distance."""
     fall, width = distance[..., 2] - distance[..., 3], error[..., 2] + error[..., 3]
     least = distance[..., 3] - error[..., 3]
     return (fall <= width) & (fall + width < SHARE * least)
-
-
-def _fades(distance: np.ndarray) -> np.ndarray:
-    """Whether Aitken's limit falls at least as fast as the distance."""
-    before, after = np.moveaxis(aitken_limits(distance), -1, 0)
-    return after * distance[..., 2] <= np.maximum(before, 0) * distance[..., -1]
-
-
-def slopes(ratio: np.ndarray, scales: np.ndarray) -> np.ndarray:
-    """Log-log slopes between consecutive scales.
-
-    Args:
-        ratio: positive numbers of shape (..., k).
-        scales: growing parameter, same shape.
-
-    Examples:
-        >>> n = np.array([1.0, 10.0, 1000.0])
-        >>> slopes(5 / n**2, n).round(12).tolist()
-        [-2.0, -2.0]
-    """
-    return np.diff(np.log(ratio), axis=-1) / np.diff(np.log(scales), axis=-1)
-
-
-def stays_bounded(ratio: np.ndarray, scales: np.ndarray) -> np.ndarray:
-    r"""Whether a ratio at four scales is bounded: settled without growth, or fading to a constant.
-
-    Settled: the last log-log slope is not positive and rises by at most 0.05 over the one
-    before, or by less than before and Aitken's limit of the slopes is not positive. Fading: the
-    slopes have one sign, each at most half of the one before. A transient does not comply.
-
-    Args:
-        ratio: positive numbers of shape (..., 4).
-        scales: growing parameter, same shape.
-
-    Examples:
-        >>> n = 10.0 ** np.arange(1, 5)
-        >>> behind = 1 + 1000 / n + 1e-4 * n
-        >>> ratios = np.stack([2 - 1 / n, 1 / n, 1 / (n * np.log(n) ** 2), n**0.1, behind])
-        >>> stays_bounded(ratios, np.tile(n, (5, 1))).tolist()
-        [True, True, True, False, False]
-    """
-    slope = slopes(ratio, scales)
-    second, third = slope[..., 1], slope[..., 2]
-    return ((third <= 0) & (third <= second + RISE)) | _levels(slope) | _fading(slope)
-
-
-def keeps_growing(ratio: np.ndarray, scales: np.ndarray) -> np.ndarray:
-    r"""Whether a ratio at four scales grows in the end, and its growth does not fade.
-
-    Args:
-        ratio: positive numbers of shape (..., 4).
-        scales: growing parameter, same shape.
-
-    Examples:
-        >>> n = 10.0 ** np.arange(1, 5)
-        >>> ratios = np.stack([2 - 1 / n, n**0.1, 1 + 1000 / n + 1e-5 * n])
-        >>> keeps_growing(ratios, np.tile(n, (3, 1))).tolist()
-        [False, True, False]
-    """
-    slope = slopes(ratio, scales)
-    return (slope[..., 2] > 0) & ~_fading(slope)
-
-
-def _levels(slope: np.ndarray) -> np.ndarray:
-    """Whether slopes rise, by less and less, to a limit (Aitken's) that is not positive."""
-    rise, later = np.moveaxis(np.diff(slope, axis=-1), -1, 0)
-    return (later > 0) & (later < rise) & (aitken_limits(slope)[..., 0] <= 0)
-
-
-def _fading(slope: np.ndarray) -> np.ndarray:
-    """Whether slopes have one sign and each is at most half of the one before."""
-    first, second, third = np.moveaxis(slope, -1, 0)
-    halves = (np.abs(third) <= np.abs(second) / 2) & (np.abs(second) <= np.abs(first) / 2)
-    return halves & (np.sign(first) == np.sign(third))
 
 
 def _last(evidence: Evidence) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:

@@ -7,7 +7,7 @@ import jax
 import numpy as np
 
 from attlas.claims.claim import Claim
-from attlas.claims.proof import Proof
+from attlas.claims.proof import EVALUATION, EXPANSION, Proof
 from attlas.claims.verdict import Outcome
 from attlas.projects.loading import source_digest
 from attlas.verify.proofs.elements import NotProvedError
@@ -18,7 +18,6 @@ from attlas.verify.proofs.recheck import recheck
 from attlas.verify.proofs.symbols import Domain, domain_of
 from attlas.verify.proofs.witnesses import proved_at_witness
 
-EXPANSION, EVALUATION = "expansion", "random evaluation"
 _TRUSTED = {
     EXPANSION: "the tracing of JAX, and the exact arithmetic and the rules for exponentials, "
     "logarithms, roots, sines, matrices and signs of attlas.verify.proofs; a constant of the "
