@@ -177,6 +177,8 @@ class Claim:
         proof_step: place in a chain of inequalities.
         scales: growing parameter of a limit or rate.
         level: level of a probability.
+        parameters: domains of what a probability is stated for all of; a search looks for the
+            worst.
         backend: "jax", which traces and compiles the function for a whole batch, or "numpy", which
             calls it once for each instance.
         range: range of left - right, for an expectation.
@@ -218,6 +220,7 @@ class Claim:
     proof_step: ProofStep | None = None
     scales: Any = None
     level: Any = None
+    parameters: "tuple[Domain, ...]" = ()
     range: Any = None
     deviation: Any = None
     variance: Any = None

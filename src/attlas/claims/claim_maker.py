@@ -158,7 +158,14 @@ def _filled(
         raise UserError(f"claim '{name}': backend={details['backend']!r} is neither jax nor numpy")
     if details.get("backend") == "numpy" and details.get("project") is not None:
         details["project"] = _on_host(details["project"])
-    domains = tuple(details.get("domains", ()))
+    stated = tuple(details.get("parameters", ()))
+    if stated:
+        from attlas.claims.domains.trials import TrialSampler, refuse_parameters
+
+        refuse_parameters(stated, details.get("sample"), f"claim '{name}'")
+        numbers = tuple(details.get("sizes", {}).items())
+        details["sample"] = TrialSampler(stated, details["sample"], numbers)
+    domains = (*stated, *details.get("domains", ()))
     if domains:
         from attlas.claims.domains.declared import refuse_unfit
 

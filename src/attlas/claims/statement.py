@@ -94,8 +94,8 @@ Examples:
     attlas.core.errors.UserError: claim 'notebook/misspelt': control 'half' changes 'scale', ...
 """
 
-from collections.abc import Callable, Mapping
-from typing import Any, Unpack
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
@@ -111,6 +111,9 @@ from attlas.claims.claim import (
 from attlas.claims.claim_maker import Decorator, Details, claim_maker
 from attlas.claims.verdict import Outcome
 from attlas.core.errors import UserError, refuse_misfits
+
+if TYPE_CHECKING:  # most claims declare none
+    from attlas.claims.domains.domain import Domain
 
 
 def identity(
@@ -215,6 +218,7 @@ def probability(
     source: Source = Source.DERIVED,
     *,
     level: Any = None,
+    parameters: "Sequence[Domain]" = (),
     **details: Unpack[Details],
 ) -> Decorator:
     r"""A claim that an event has at least a probability; the function returns the event.
@@ -222,6 +226,10 @@ def probability(
     Args:
         level: the probability: a number, the name of an array of the instance, or a function of
             named arrays. None when the function returns (event, level).
+        parameters: domains with shapes of arrays for all of which the probability is stated, such
+            as `Box("p", 0, 1, shape=())`. The sampler draws the trials alone, and takes those
+            parameters that its keyword-only ones name. A check decides on the average over drawn
+            parameters, and a search looks for the worst, which fresh trials confirm.
 
     Examples:
         >>> draw, never = lambda rng, n: {"t": rng.uniform(size=n)}, Control("never", most=0.0)
@@ -232,7 +240,8 @@ def probability(
         >>> often.level, often.function(0.7), often.function(0.7, most=0.0)
         (0.5, True, False)
     """
-    return claim_maker(Kind.PROBABILITY, locator, source, details, level=level)
+    special = {"level": level, "parameters": tuple(parameters)}
+    return claim_maker(Kind.PROBABILITY, locator, source, details, **special)
 
 
 def expectation(

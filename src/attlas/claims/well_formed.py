@@ -101,6 +101,8 @@ def _refuse_undeclared(claim: Claim, where: str) -> None:
     arrays, _, takes_all = parameters(claim.function)
     named = {name for domain in claim.domains for name in domain.reads()}
     for domain in claim.domains:
+        if domain in claim.parameters:  # the sampler may read it alone
+            continue
         if not takes_all and domain.name not in arrays and domain.name not in named:
             raise UserError(
                 f"{where}: {domain} is a domain of no array that the function reads: "

@@ -1,7 +1,8 @@
 """Challenge an inequality by the methods of `attlas.verify.portfolio` behind one call."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from typing import Any
 
 import jax
 import numpy as np
@@ -65,6 +66,9 @@ def challenge(
     with FACTORISING, jax.enable_x64(True):
         program = program or compile_program(claim)
         batch = claim.draw(seed, claim.count) if batch is None else batch
+    if claim.parameters:
+        options = {"effort": effort, "evaluations": evaluations, "seconds": seconds}
+        return _at_worst_parameter(claim, program, seed, keep, options)
     search = Search(claim, program, batch, seed, keep, seconds)
     methods = _methods(claim, method, batch)
     if evaluations is None and seconds is None and is_searchable(claim):
@@ -78,6 +82,21 @@ def challenge(
     if search.best is None:
         raise UserError(f"claim '{claim.name}' was not searched: {_NOTHING}")
     return search.best
+
+
+def _at_worst_parameter(
+    claim: Claim,
+    program: Program,
+    seed: int,
+    keep: Callable[[ChallengeReport], None] | None,
+    options: Mapping[str, Any],
+) -> ChallengeReport:
+    from attlas.verify.worst_parameter import worst_parameter
+
+    report = worst_parameter(claim, program, seed=seed, **options)
+    if keep is not None:
+        keep(report)
+    return report
 
 
 def _methods(claim: Claim, method: str, batch: Batch) -> tuple[str, ...]:
@@ -95,11 +114,17 @@ def _methods(claim: Claim, method: str, batch: Batch) -> tuple[str, ...]:
 def replay(claim: Claim | str, witness: dict[str, np.ndarray]) -> Verdict:
     """Re-evaluate a claim, or the claim of a name, on one stored instance.
 
+    A probability with parameters is tested on fresh trials at the stored ones.
+
     Returns:
         The verdict on this instance alone: VIOLATED, NOT_APPLICABLE, or INCONCLUSIVE with
         its slack (one instance never supports a claim).
     """
     claim = one_claim(claim)
+    if claim.parameters:
+        from attlas.verify.worst_parameter import verdict_at
+
+        return verdict_at(claim, compile_program(claim), witness)
     with FACTORISING, jax.enable_x64(True):
         batch = {name: on_device(np.asarray(value)[None]) for name, value in witness.items()}
         holds, sides = compile_program(claim)(batch)

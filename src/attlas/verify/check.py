@@ -77,6 +77,8 @@ def check(
         'SUPPORTED'
     """
     claim, started = one_claim(claim), time.perf_counter()
+    if claim.parameters:  # one half for the drawn parameters, one for the worst
+        alpha /= 2
     shares = [(claim.count if count is None else count, alpha)]
     if count is None and claim.rule.trials:
         shares = looks(claim.count, alpha)
@@ -85,7 +87,8 @@ def check(
         # Trials of another look are other draws of the sampler, or more of them: the sum of all
         # error probabilities bounds that of the report.
         verdicts = (report.verdict, *(control.verdict for control in report.controls))
-        if not any(map(_is_open, verdicts)):
+        broken = report.challenge is not None and report.challenge.violated
+        if broken or not any(map(_is_open, verdicts)):
             break
     return replace(report, seconds=time.perf_counter() - started)
 
@@ -115,7 +118,8 @@ def _once(
         near = near_limits(claim, verdict, evidence, controls, tried, places, alpha)
         wrong = faults(claim, evidence, controls, places)
         undefined = _undefined_assumptions(claim, batch, holds)
-        search = _searched(claim, program, batch, challenge_rounds, seed)
+        search = _searched(claim, program, batch, challenge_rounds, (alpha, seed))
+        verdict = _on_average(claim, verdict)
     return CheckReport(
         claim=claim.name,
         verdict=verdict,
@@ -233,14 +237,27 @@ def _control(
 
 
 def _searched(
-    claim: Claim, program: Program, batch: Batch, effort: int | float, seed: int
+    claim: Claim,
+    program: Program,
+    batch: Batch,
+    effort: int | float,
+    level: tuple[float, int],
 ) -> ChallengeReport | None:
     """What the portfolio gave, None without an effort or anything to search."""
     if not effort:
         return None
     from attlas.verify.portfolio import searched
 
-    return searched(claim, program, batch, effort=effort, seed=seed)
+    alpha, seed = level
+    return searched(claim, program, batch, effort=effort, seed=seed, alpha=alpha)
+
+
+def _on_average(claim: Claim, verdict: Verdict) -> Verdict:
+    """The verdict on a probability with parameters: drawn ones support it on average alone."""
+    if not claim.parameters or verdict.outcome is not Outcome.SUPPORTED:
+        return verdict
+    names = ", ".join(domain.name for domain in claim.parameters)
+    return replace(verdict, reason=f"{verdict.reason}, on average over the drawn {names}")
 
 
 def _shrunk(
@@ -250,7 +267,7 @@ def _shrunk(
     if verdict.outcome == claim.expect.outcome or verdict.outcome != "VIOLATED":
         return None
     # A violation that no single instance decides has nothing to make simpler.
-    if not verdict.witness:
+    if not verdict.witness or claim.parameters:
         return None
     from attlas.verify.shrink.shrinking import shrunk
 

@@ -81,6 +81,11 @@ def _distinct_rows(claim: Claim, batch: Batch, keep: np.ndarray) -> int:
     trials = claim.kind.rule.trials
     all_arrays = read.takes_all or trials
     names = sorted(batch) if all_arrays else [name for name in read.arrays if name in batch]
+    if claim.parameters:
+        # At one parameter whole numbers coincide by chance, independent floats do not.
+        selected = {domain.name for domain in claim.parameters}
+        floats = [name for name in names if np.asarray(batch[name]).dtype.kind == "f"]
+        names = [name for name in floats if name not in selected]
     if not names:
         return int(keep.sum())
     arrays = [np.asarray(batch[name])[keep] for name in names]

@@ -11,6 +11,7 @@ extremes   coordinates at the ends of their ranges
 ascent     gradient ascent with restarts, where the sides have a slope in `search_over`
 sizes      random moves on larger instances, where the claim declares `sizes`
 auto       all of these that apply, in turn; covariance where evolution cannot copy instances
+parameters the worst parameter of a probability, confirmed by fresh trials; its only method
 ========== ========================================================================================
 
 The budget is a number of evaluations of the sides on one instance (a step of the ascent counts as
@@ -253,7 +254,13 @@ def slopes(claim: Claim, batch: Batch) -> bool:
 
 
 def searched(
-    claim: Claim, program: Program, batch: Batch, *, effort: int | float, seed: int
+    claim: Claim,
+    program: Program,
+    batch: Batch,
+    *,
+    effort: int | float,
+    seed: int,
+    alpha: float = 1e-3,
 ) -> ChallengeReport | None:
     """The search of a check: all methods within the evaluations that an effort allows.
 
@@ -262,7 +269,12 @@ def searched(
         batch: the instances of the check, from which the search starts.
         effort: factor of two processor seconds.
         seed: of the batch.
+        alpha: error probability of fresh trials of a probability at its worst parameter.
     """
+    if claim.parameters:
+        from attlas.verify.worst_parameter import worst_parameter
+
+        return worst_parameter(claim, program, seed=seed, effort=effort, alpha=alpha)
     if not is_searchable(claim):
         return None
     evaluations = granted(claim, program, batch, effort=effort, seed=seed)
