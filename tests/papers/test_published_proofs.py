@@ -38,7 +38,11 @@ def changed(claim, changes):
 
 def test_there_are_published_proofs():
     assert len(proved()) > 15
-    assert {proof.method for _, proof in proved()} == {"expansion", "random evaluation"}
+    assert {proof.method for _, proof in proved()} == {
+        "expansion",
+        "random evaluation",
+        "interval evaluation",
+    }
 
 
 @pytest.mark.thorough
