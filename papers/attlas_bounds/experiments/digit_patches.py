@@ -149,8 +149,8 @@ EXPERIMENT = Experiment(
             "Certified error of digits",
             Points("posterior", "n", colour="step", line="-", dodge=0.04, width=1.8,
                    names="PAC-Bayes, posterior after {step} steps", **LOOK)
-            + Points("half", "n", line="--", names="held-out half", hollow=True, marker="s", **LOOK)
-            + Points("half_test", "n", line=":", names="error of the half on test images",
+            + Points("half", "n", line="--", label="held-out half", hollow=True, marker="s", **LOOK)
+            + Points("half_test", "n", line=":", label="error of the half on test images",
                      marker="x", **LOOK)
             + Reference(y=GUESSING, label="guessing"),
             against_n,

@@ -110,7 +110,11 @@ def attended(data: xr.Dataset) -> dict[str, Any]:
         counted = {"all": bool(hits.all()), "any": bool(hits.any()), "hits": counts}
         counted["sign"] = common_sign(ends_of_zero)
         tasks.append({"name": task, "best": int(best), **counted, "ranks": "; ".join(ranks)})
-    return {"starts": ", ".join(STARTS), "tasks": tasks}
+    never, every = (
+        all(task[name] == wanted for task in tasks)
+        for name, wanted in (("any", False), ("all", True))
+    )
+    return {"starts": ", ".join(STARTS), "tasks": tasks, "never": never, "every": every}
 
 
 def common_sign(numbers: np.ndarray) -> str:
@@ -174,14 +178,20 @@ LOSSES = Lines(
     band=mean_only, panel="task", title="{task}", xscale="log", yscale="log", xlabel="step $k + 1$",
     ylabel="logistic loss, from zero", shared=False, width=1.2,
 )  # fmt: skip
-ATTENTION = (
-    Points(
-        few_heads("mass"), "row", colour="start", names="attention, from {start}", dodge=0.2,
-        panel="task", title="{task}, fewest heads", xlabel="row of the image, from the top",
-        ylabel="mean attention at the last step", width=1.3,
-    )
-    + Lines(information, "row", band=mean_only, style="--", label="row information (share)")
-    + panels.Reference(y=lambda data: 1 / data.row.size, label="uniform attention")
+BY_ROW: dict[str, Any] = {
+    "panel": "task", "title": "{task}", "xlabel": "row of the image, from the top", "width": 1.5,
+}  # fmt: skip
+ATTENTION = Lines(
+    few_heads("mass"), "row", colour="start", names="from {start}", dash="start",
+    dash_names=dict.fromkeys(STARTS, ""), band=panels.extremes, ylim=(0, None),
+    ylabel="share of attention, fewest heads", **BY_ROW,
+) + panels.Reference(
+    y=lambda data: 1 / data.row.size, style="-", label="equal attention on all rows"
+)  # fmt: skip
+INFORMATION = Lines(
+    information, "row", band=mean_only, ylim=(0, None),
+    label="share of the discriminability of single rows", ylabel="share of the information",
+    **BY_ROW,
 )  # fmt: skip
 REACHED = margins("decoder", "reached, decoders of norm 1") + Lines(
     "linear", "H", band=mean_only, style="--", label="linear margin"
@@ -214,7 +224,7 @@ EXPERIMENT = Experiment(
     ),
     figures=[
         panels.Plot("Losses on digits", LOSSES, losses),
-        panels.Plot("Where the attention goes", ATTENTION, attended),
+        panels.Plot("Where the attention goes", [ATTENTION, INFORMATION], attended),
         panels.Plot("Margins on digits", [REACHED, TANGENT], separated),
     ],
 )  # fmt: skip

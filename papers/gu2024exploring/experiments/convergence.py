@@ -118,7 +118,16 @@ def rates(data: xr.Dataset) -> dict[str, object]:
         )
         near.append(f"{since(data, within(part).all('member'))} ({name})")
         promised.append(f"{name} {float((part.rate.isel(m=-1) / part.promised).mean()):.1f}")
+    wide = [
+        bool(within(part).all("member").values[-1])
+        for _, part in networks(data.sel(prefactor=[PAPER]))
+    ]
     return {
+        "everywhere": all(wide),
+        "nowhere": not any(wide),
+        "wide": sum(wide),
+        "networks": len(wide),
+        "widest": int(m[-1]),
         "shares": "; ".join(shares),
         "near": ", ".join(near),
         "percent": f"{100 * NEAR:g}",
@@ -206,14 +215,17 @@ EXPERIMENT = Experiment(
             "Loss and the spectrum's prediction",
             Lines(
                 "loss", "step", at={"prefactor": PAPER}, colour="m", band=geometric_mean_only,
+                names="network, width $m = {m}$",
                 panel="activation", title=NAMES, yscale="log", xlabel="step $\\tau$",
                 ylabel="loss / loss at the start", width=1.2,
             )
-            + Lines("own", "step", colour="m", band=geometric_mean_only, style=":", legend=False)
+            + Lines("own", "step", colour="m", band=geometric_mean_only, style=":",
+                    names="its own kernel at the start, $m = {m}$")
             + Lines("limit", "step", band=geometric_mean_only, style="--",
                     label="kernel of infinite width")
             + Lines(lambda data: np.exp(-data.promised.mean("member") * data.step), "step",
-                    style="-.", ink="#888888", label="$(1 - m\\eta\\lambda/2)^\\tau$"),
+                    style="-.", ink="#888888",
+                    label="rate of Theorem 4.2, $(1 - m\\eta\\lambda/2)^\\tau$"),
             rates, height=1.2,
         ),
         panels.Plot(

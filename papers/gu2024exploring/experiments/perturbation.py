@@ -199,12 +199,14 @@ EXPERIMENT = Experiment(
                         label="reconstructed lemma")
                 + Reference(x=lambda data: data.R[0], to=LEMMA, label=f"$R\\leq {LEMMA:g}$"),
                 Points(
-                    select("relative", direction="aligned"), "R", colour="activation", names=NAMES,
+                    select("relative", direction="aligned"), "R", colour="activation",
+                    names={name: f"{text}, aligned" for name, text in NAMES.items()},
                     line="-", title="all, relative to the kernel",
                     ylabel="$\\|\\tilde H-H\\|_F\\,/\\,(R\\,\\|H\\|_F)$", **AXES,
                 )
                 + Points(select("relative", direction="random"), "R", colour="activation",
-                         names=NAMES, line=":", hollow=True, legend=False),
+                         names={name: f"{text}, random" for name, text in NAMES.items()},
+                         line=":", hollow=True),
             ],
             constants,
         )

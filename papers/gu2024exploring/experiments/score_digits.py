@@ -225,13 +225,16 @@ EXPERIMENT = Experiment(
                 + Reference(y=first("held_out_loss", law=KNOWN[1]), ink=PALETTE[3], label=KNOWN[1])
                 + Reference(y=first("held_out_loss", law=KNOWN[2]), style="-.", label=KNOWN[2]),
                 Points(energy(list(LAWS)), "law", band=extremes, width=1.4,
+                       spread="mean and 2 standard errors",
                        ylabel="energy distance from digits")
                 + Reference(y=lambda data: energy(OWN)(data).min("end"),
-                            to=lambda data: energy(OWN)(data).max("end"), label="training digits")
+                            to=lambda data: energy(OWN)(data).max("end"),
+                            label="training digits, 2 standard errors")
                 + Reference(y=0),
                 Points(first("nearest", law=list(LAWS)), "law", band=quartiles, width=1.4,
                        ylabel="nearest training digit", ylim=(0, None))
-                + Reference(y=nearest_own(0.25), to=nearest_own(0.75), label="held-out digits"),
+                + Reference(y=nearest_own(0.25), to=nearest_own(0.75),
+                            label="held-out digits, quartiles"),
             ],
             losses_and_samples,
         ),

@@ -38,7 +38,14 @@ FURTHER = 10
 DELTA = 0.1
 WORDS = ("coupling", "label mismatch", "early stopping", "approximation")
 NAMES = dict(zip(TERMS, WORDS, strict=True))
-SYMBOLS = {term: f"$Z_{k}$ {name}" for k, (term, name) in enumerate(NAMES.items(), 1)}
+DIFFERENCES = (
+    "network minus kernel regression", "regression on labels minus on $f_H$ + noise",
+    "the latter minus $f_H$", "$f_H$ minus the true label",
+)  # fmt: skip
+SYMBOLS = {
+    term: f"$Z_{k}$ {name}: {difference}"
+    for k, ((term, name), difference) in enumerate(zip(NAMES.items(), DIFFERENCES, strict=True), 1)
+}
 GRID = Grid(
     fixed={"block": 1, "members": 1},
     smoke={"n": [12, 24], "m": [32], "steps": 20, "records": 6, "test": 40, "reference": 48},
@@ -99,13 +106,13 @@ def widest(name: str, largest: bool = False, **labels: Any) -> Callable[[xr.Data
 def terms(data: xr.Dataset) -> dict[str, object]:
     """The largest terms, the slack of Claim G.1, the stops and Theorem 6.6."""
     last = data.isel(m=-1)
-    mean = last.mean("member")
-    ends, true = mean.isel(n=[0, -1]), last.true_error_at_stop.sel(learner="network")
+    middle = last.median("member")  # as the figure draws it
+    ends, true = middle.isel(n=[0, -1]), last.true_error_at_stop.sel(learner="network")
     values, error = ends.error_at_stop, ends.true_error_at_stop.sel(learner="network").values
     listed = [f"{NAMES[t]} {pair(v)}" for t, v in zip(TERMS, values.values, strict=True)]
     dominant = [NAMES[TERMS[k]] for k in values.argmax("term").values]
     slack = (np.sqrt(last.error_at_stop).sum("term") / np.sqrt(true)).values
-    stops = dict(zip(RULES, mean.stop.isel(n=-1).values, strict=True))
+    stops = dict(zip(RULES, middle.stop.isel(n=-1).values, strict=True))
     return {
         "dominant": " and ".join(dict.fromkeys(dominant)),
         "n": data.n.values[[0, -1]],
@@ -115,13 +122,25 @@ def terms(data: xr.Dataset) -> dict[str, object]:
         "noisy": f"{stops[RULES[0]]:.0f}",
         "balance": f"{stops[RULES[3]]:.0f}",
         "theorem": pair(ends.bound.values, ".1e"),
-        "unit": pair(error / float(mean.label_scale) ** 2, ".1e"),
+        "seeds": data.sizes["member"],
+        "unit": pair(error / float(middle.label_scale) ** 2, ".1e"),
     }
 
 
 def pair(values: np.ndarray, how: str = ".2g") -> str:
     """Values at the smallest and the largest n."""
     return " and ".join(format(value, how) for value in values)
+
+
+def last_stop(data: xr.Dataset) -> xr.DataArray:
+    """The median stop of the widest network at the largest n."""
+    return data.stop.sel(rule=RULES[0]).isel(m=-1, n=-1).median("member")
+
+
+def stopped(rule: int, ink: str, style: str, label: str, **look: Any) -> Lines:
+    """The stops of one rule by n."""
+    stops = panels.taken("stop", {"rule": RULES[rule]}, {"m": -1})
+    return Lines(stops, "n", style=style, ink=ink, label=label, **look)
 
 
 def late(name: str, label: str, ink: str, style: str, **labels: str) -> Lines:
@@ -132,13 +151,13 @@ def late(name: str, label: str, ink: str, style: str, **labels: str) -> Lines:
 
 def answer(data: xr.Dataset) -> dict[str, object]:
     """Errors of both learners at their stops."""
-    ends = data.true_error_at_stop.isel(m=-1, n=[0, -1]).mean("member")
+    ends = data.true_error_at_stop.isel(m=-1, n=[0, -1]).median("member")
     errors = {name: pair(ends.sel(learner=name).values) for name in ("network", "NTK")}
     return terms(data) | {"errors": errors, "m": int(data.m[-1])}
 
 
 PAIRS: dict[str, Any] = {
-    "xscale": "log", "xticks": "n", "xlabel": "training pairs $n$", "width": 1.3,
+    "xscale": "log", "xticks": "n", "xlabel": "training pairs $n$", "width": 1.5,
 }  # fmt: skip
 EARLY = PALETTE[TERMS.index("early")]
 GREY = "#888888"
@@ -166,29 +185,31 @@ EXPERIMENT = Experiment(
             [
                 Lines(
                     widest("error", largest=True), "step", colour="term", names=SYMBOLS,
-                    xscale="log", yscale="log", width=1.3, title="at the largest $n$",
-                    xlabel="step (vertical line: the network's stop)",
+                    xscale="log", yscale="log", width=1.5, title="at the largest $n$",
+                    xlabel="training step",
                     ylabel="mean square on fresh points",
                 )
                 + late("parts", "bias in $Z_3$", EARLY, ":", part="bias")
                 + late("parts", "noise in $Z_3$", EARLY, "--", part="noise")
                 + late("true_error", "network error", INK, "-", learner="network")
                 + late("true_error", "NTK error", GREY, "--", learner="NTK")
-                + Reference(x=widest("stop", largest=True, rule=RULES[0]), style="-"),
+                + Reference(x=last_stop, style="-", label="stop of the network, median"),
                 Lines(
                     widest("error_at_stop"), "n", colour="term", names=SYMBOLS, style="o-",
-                    yscale="log", title="at the stop", **PAIRS,
+                    yscale="log", title="at the stop", ylabel="mean square on fresh points",
+                    **PAIRS,
                 )
                 + Lines(widest("true_error_at_stop", learner="network"), "n", style="*-",
                         ink=INK, label="network error")
                 + Lines(widest("true_error_at_stop", learner="NTK"), "n", style="s--", ink=GREY,
-                        label="NTK error, its stop"),
-                Lines(
-                    widest("stop"), "n", colour="rule", style="o-", yscale="log",
-                    title="when to stop", ylabel="step, $m\\eta = .9 / \\lambda_{\\max}$", **PAIRS,
-                ),
+                        label="NTK error at its stop"),
+                stopped(0, INK, "o-", "network, least loss on noisy labels",
+                        yscale="log", title="when to stop", ylabel="training step", **PAIRS)
+                + stopped(1, GREY, "s-", "NTK, least loss on noisy labels")
+                + stopped(2, GREY, "^--", "NTK, least true error")
+                + stopped(3, EARLY, "D:", "NTK, noise in $Z_3$ = bias in $Z_3$"),
             ],
-            terms,
+            terms, height=1.3,
         )
     ],
 )  # fmt: skip

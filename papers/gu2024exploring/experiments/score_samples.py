@@ -167,11 +167,12 @@ def against_step(
     """A quantity of kernel regression and of the network by training step."""
     return Points(
         quantity(NTK), of("step", NTK), line="-", ink=PALETTE[1], label="NTK", width=1.5,
-        band=extremes, xscale="log", xlabel="training step, $m\\eta = .9 / \\lambda_{\\max}$",
+        band=extremes, spread="mean and 2 standard errors", xscale="log",
+        xlabel="training step, $m\\eta = .9 / \\lambda_{\\max}$",
         ylabel=ylabel, **look,
     ) + Points(
         quantity(NETWORK), of("step", NETWORK), line="--", ink=PALETTE[0], marker="s",
-        band=extremes, label="network",
+        band=extremes, label="network", spread="mean and 2 standard errors",
     )  # fmt: skip
 
 

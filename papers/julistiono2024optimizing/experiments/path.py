@@ -183,7 +183,7 @@ EXPERIMENT = Experiment(
                 xscale="log2", yscale="log", xlabel="$R$ over norm of the SVM",
                 ylabel="directional divergence",
             )
-            + panels.Lines(power, "radius", style=":"),
+            + panels.Lines(power, "radius", style=":", label="slope of $R^{-2}$"),
             nearness,
         )
     ],

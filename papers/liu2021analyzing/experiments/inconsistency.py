@@ -37,6 +37,10 @@ NOISE = 0.5
 SHARP = 1.7
 """Entries of the teacher's query and key matrices: its logits have a deviation of about 3."""
 ATTENTION, BASELINE, WIDER = "self-attention", "no attention", "no attention, wider"
+MEANS = {
+    ATTENTION: "mean of self-attention", BASELINE: "mean of no attention, teacher's width",
+    WIDER: "mean of no attention, four times as wide",
+}  # fmt: skip
 CHANGE = "test error over the plain student's"
 SWEEPS = {
     "d_q": "query dimension $d_q$", "temperature": "temperature",
@@ -133,10 +137,26 @@ def by_level(data: xr.Dataset) -> xr.Dataset:
     return join(sweeps)
 
 
+def ends_of_floor(data: xr.Dataset) -> dict[str, object]:
+    """Whether the limit at the teacher's width lies above 0, and where a mean rises at the end."""
+    limit = [float(limit_of(BASELINE, k)(data)) for k in range(3)] if "limit" in data else []
+    errors = data["error"].sel(varied="samples", student=ATTENTION)
+    means, last = errors.mean("member"), errors.isel(n=-1)
+    return {
+        "limit": "{:.2f} [{:.2f}, {:.2f}]".format(*limit) if limit else "",
+        "above": bool(limit and limit[1] > 0),
+        "rises": bool(means.sizes["n"] > 1 and means[-1] > means[-2]),
+        "alone": bool(last.sortby(last).isel(member=slice(-1)).mean() < means[-2:][0]),
+        "median": f"{float(last.median()):.2g}",
+    }
+
+
 def floor(data: xr.Dataset) -> dict[str, object]:
     """Errors, slopes and limits by student."""
     if "error" not in data:
-        return {"n": "", "students": "", "members": ""}
+        return dict.fromkeys(
+            ("n", "students", "members", "limit", "above", "rises", "alone", "median"), ""
+        )
     errors, texts = data["error"].sel(varied="samples"), []
     for student in data["student"].values:
         of_student = errors.sel(student=student)
@@ -149,9 +169,16 @@ def floor(data: xr.Dataset) -> dict[str, object]:
             texts[-1] += ", limit extrapolated {:.2f} [{:.2f}, {:.2f}]".format(*limit)
     if {ATTENTION, BASELINE} <= set(data["student"].values):
         last = errors.isel(n=-1)
-        ratio = ratio_text(last.sel(student=BASELINE) / last.sel(student=ATTENTION), ".3g")
-        texts.append(f"without attention {ratio} times that of self-attention, in pairs")
-    return {"n": data.n.values[-1], "students": "; ".join(texts), "members": data.sizes["member"]}
+        without, attention = last.sel(student=BASELINE), last.sel(student=ATTENTION)
+        texts.append(
+            f"without attention the mean is {float(without.mean() / attention.mean()):.3g} times "
+            f"that of self-attention, and the geometric mean of the ratios of each teacher is "
+            f"{ratio_text(without / attention, '.3g')}"
+        )
+    return {
+        "n": data.n.values[-1], "students": "; ".join(texts), "members": data.sizes["member"],
+        **ends_of_floor(data),
+    }  # fmt: skip
 
 
 def advice(data: xr.Dataset) -> dict[str, object]:
@@ -248,12 +275,13 @@ EXPERIMENT = Experiment(
             Lines(
                 "error", "n", at={"varied": "samples"}, colour="student", band=None, legend=False,
                 xscale="log2", yscale="log", xlabel="samples $n$", width=1.6,
-                ylabel=r"test error $E(\hat y-E(y|x))^2$",
+                ylabel=r"test error $E(\hat y-E(y|x))^2$, variance of the truth 1",
+                spread="thin lines: one teacher each",
             )
             + Lines("error", "n", at={"varied": "samples"}, colour="student", band=mean_only,
-                    style="o-")
+                    style="o-", names=MEANS)
             + Reference(y=limit_of(BASELINE, 1), to=limit_of(BASELINE, 2),
-                        label="limit without attention, extrapolated"),
+                        label="limit of 'no attention' at infinite n (95 %)"),
             floor, height=1.3,
         ),
         panels.Plot(

@@ -26,6 +26,11 @@ WEIGHTS = ("equal", "fixed", "moving")
 STUDENTS = ("attention", "no attention")
 COMPARED = ("own tasks, fixed", "one task, fixed", "own tasks, moving", "one task, moving")
 """Two students that know f, each on its own task; or two students, one without f, on one task."""
+SPELLED = {
+    COMPARED[0]: "fixed support against equal weights, two tasks",
+    COMPARED[1]: "fixed support known against unknown, one task",
+    COMPARED[2]: "moving support against equal weights, two tasks",
+}
 GRID = Grid(
     each={"p": [8, 16]},
     fixed={"s0": [2, 4]},
@@ -166,12 +171,16 @@ def factors(data: xr.Dataset) -> dict[str, object]:
         for rows in pairs(data).transpose("compared", ...)
     )
     fixed = pairs(data).sel(compared=list(COMPARED[:2])).isel(end=2).transpose("pair", ...)
+    upper = pairs(data).isel(end=2)
+    bounded = np.isfinite(upper)
     reached = [ends for ends in fixed if (ends >= ends.factor**2).any()]
     within = [place(ends) for ends in reached if np.isfinite(ends).all()]
     unresolved = [place(ends) for ends in reached if not np.isfinite(ends).all()]
     span = float(data["multiple"][-1] / data["multiple"][0])
     return {
         "own": separate, "one": shared, "moving": moving, "within": ", ".join(within),
+        "below": bool(((upper < upper.factor**2) | ~bounded).all()), "bounded": int(bounded.sum()),
+        "resolved": bool(bounded.all()),
         "unresolved": ", ".join(unresolved), "span": f"{span:g}",
         "left": f"{100 * float(share_left(data).sel(student='no attention')):.0f}",
     }  # fmt: skip
@@ -268,8 +277,10 @@ EXPERIMENT = Experiment(
             Points(
                 factors_in_figure, "factor", colour="compared",
                 band=panels.stated, dodge=0.12, width=1.8,
-                names={name: f"measured: {name}" for name in COMPARED}, xscale="log2",
-                yscale="log2", xlabel="$p/s_0$", ylabel="samples without / with attention",
+                names=SPELLED, xscale="log2", spread="95 % interval over paired members",
+                lower_limit=lambda data: pairs(data).isel(end=3, drop=True), yscale="log2",
+                xlabel="inputs over attended inputs, $p/s_0$",
+                ylabel="samples without over with attention",
             )
             + Lines(lambda data: ends(data) ** 2, ends, label="Theorem 1: $(p/s_0)^2$")
             + Lines(ends, ends, style="--", ink=PALETTE[0], label="corrected, fixed: $p/s_0$")

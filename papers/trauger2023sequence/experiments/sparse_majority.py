@@ -286,13 +286,12 @@ def least(data: xr.Dataset) -> str:
     return mean_and_range(rows.isel(row=int(rows.mean("member").argmin("row"))))
 
 
-def covers(of_data: panels.Formula, legend: bool, **axes: Any) -> panels.Panel:
+def covers(of_data: panels.Formula, **axes: Any) -> panels.Panel:
     """Every bound by length: sharp constants as dots, those corrected only as squares."""
     look: dict[str, Any] = {
         "colour": "cover",
         "band": panels.extremes,
         "dodge": 0.05,
-        "legend": legend,
     }
     corrected = {ball: f"{NAMES[ball]}, corrected" for ball in BALLS}
     return Points(
@@ -360,15 +359,15 @@ EXPERIMENT = Experiment(
         panels.Plot(
             "Bounds on the trained weights",
             [
-                covers(at_m, False, width=1.6, yscale="log", xlabel="bits $T$",
-                       ylabel="gap of the loss", title="at the $m$ trained on, marks as right")
+                covers(at_m, width=1.6, yscale="log", xlabel="bits $T$",
+                       ylabel="gap of the loss", title="at the $m$ trained on")
                 + Lines(of(LOSS_GAP), "T", band=None, style="o", label="measured gap")
                 + Lines(lambda data: -of(LOSS_GAP)(data), "T", band=None, style="o", ink="#aaaaaa",
                         label="measured gap, negative")
                 + Lines("loss_range", "T", band=panels.mean_only, style="--",
                         label="range of the loss: vacuous above")
                 + LN_2,
-                covers(taken("log10_needed"), True, width=1.6, xlabel="bits $T$",
+                covers(taken("log10_needed"), width=1.6, xlabel="bits $T$",
                        ylabel=r"samples $\log_{10} m$",
                        title="samples from which a bound is below $\\ln 2$")
                 + Reference(y=lambda data: np.log10(xr.DataArray(data.attrs["train"])),
@@ -382,6 +381,7 @@ EXPERIMENT = Experiment(
                 Lines("validation_loss", "epoch", colour="T", band=None, xscale="log",
                       xlabel="epoch", ylabel="validation loss", width=1.5) + LN_2,
                 Lines(power, "runs", colour="gap", band=limits, xscale="log", ylim=(0, 1.02),
+                      spread="power and its 95 % limits",
                       xlabel="runs per length", ylabel=r"power to detect $\log T$", width=1.5)
                 + Reference(y=0.8, style="-.", label="power .8")
                 + Reference(x=5, label="five runs, as in the paper"),

@@ -54,10 +54,13 @@ SHOWN = {
     "log T": (r"log T, $\|W\|_{2,1}$", "#eeb655"),
 }
 """Names and light colours of areas, on which contours are read."""
+WIDTH = 64
+SAMPLES = 10**6
+"""Width d of the matrix, and samples m at which the ratio of the norms breaks even."""
 LONG = 1_000_000
 """Tokens of a long text, for which the caption reads off how sparse a matrix must be."""
 GRID = Grid(
-    fixed={"d": 64, "B": [0.1, 300.0], "m": [1e2, 1e10], "longest": 200},
+    fixed={"d": WIDTH, "B": [0.1, 300.0], "m": [1e2, 1e10], "longest": 200},
     smoke={"points": 5},
     quick={"points": 25},
     paper={"points": 121},
@@ -75,7 +78,7 @@ def run(s: Settings, key: Array) -> xr.Dataset:
     in_plane = bounds[:, : -len(CHECKED)].reshape(2, s.points, s.points, -1)
     exponents = np.linspace(0, s.longest, 201)
     orders = jax.jit(jax.vmap(lambda B, m: trauger2023_orders(B, m, LENGTHS[:2], s.d)))
-    ratio = jax.jit(jax.vmap(lambda T: break_even_ratio(T, s.d)))
+    ratio = jax.jit(jax.vmap(lambda T: break_even_ratio(T, s.d, SAMPLES)))
     return xr.Dataset(
         {
             "unit": (("norms", "quantity"), np.array(units)),
@@ -107,7 +110,7 @@ def columns(data: xr.Dataset) -> dict[str, str]:
     """The family beside Theorem 4.1 and parameter counting in each map, and the map's title."""
     shortest, *_, longest = lengths(data)
     with_T = {f"log T, T = {T}": f"with log T at T = {T:,}" for T in (shortest, longest)}
-    return with_T | {"log m": "with log m at [CLS]: no T"}
+    return with_T | {"log m": "log m: only the m [CLS] tokens covered"}
 
 
 def offered(last: str) -> list[str]:
@@ -170,11 +173,13 @@ def areas(data: xr.Dataset, planes: dict[tuple[str, str], SmallestBound]) -> dic
             winners[norms].append(f"{title} {named_shares(offered(last), shares)}")
         vacuous[norms] = f"{100 * np.mean(planes[norms, first].winner < 0):.0f}"
     short = planes["equal", first].winner
+    leading = 100 * planes["equal", first].shares(len(offered(first)))
     halves = np.array_split(short, 2)
     counting = [
         100 * np.mean(half[half >= 0] == PLANE_COVERS.index("parameters")) for half in halves
     ]
     return {
+        "leaders": named_shares(offered(first), leading),
         "vacuous": vacuous,
         "winners": winners,
         "counting": [f"{share:.0f}" for share in counting],
@@ -261,7 +266,9 @@ EXPERIMENT = Experiment(
             Lines(
                 "break_even", "exponent", ink=PALETTE[4], width=1.8, xlim=(0, 200), ylim=(1, 8.2),
                 label="break-even: below it Theorem 4.1 is smaller, above it log T",
-                xlabel=r"$\log_{10} T$", ylabel=r"$\|W_{QK}\|_{1,1}\,/\,\|W_{QK}\|_{2,1}$",
+                title=f"{SAMPLES:,} samples, $d = {WIDTH}$",
+                xlabel=r"length: decimal digits of T, $\log_{10} T$",
+                ylabel=r"ratio of norms $\|W_{QK}\|_{1,1}\,/\,\|W_{QK}\|_{2,1}$",
             )
             + Reference(y=dense, style="--", ink="#333333", label=r"dense matrix, $\sqrt{2d/\pi}$")
             + Reference(x=np.log10(LONG), label="a million tokens"),

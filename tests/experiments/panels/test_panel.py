@@ -71,6 +71,7 @@ def test_all_layers_are_drawn_and_then_the_axes_set(data, axes):
         "y", "step", colour="start", title="$p = {p:g}$", yscale="log", ylim=(1, 20), xticks=(0, 1)
     ) + Reference(y=4.0)
     panel.draw_all(axes, View(data, {"p": 3.0}))
+    panel.limit(axes)
     drawn = [line for line in axes.lines if len(line.get_xdata())]
     assert len(drawn) == 4
     assert (axes.get_title(), axes.get_yscale()) == ("$p = 3$", "log")

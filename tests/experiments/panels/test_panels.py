@@ -58,7 +58,8 @@ def test_lines_are_medians_with_quartiles_by_label(data):
 def test_members_are_drawn_each_along_a_variable(data):
     data["x"] = data.y * 2
     _, (axes,) = drawn(data, Lines("y", "x", colour="p", at={"start": "zero"}, band=None))
-    assert len(axes.lines) == 15
+    lines = [line for line in axes.lines if len(line.get_xdata())]
+    assert len(lines) == 15
     np.testing.assert_allclose(axes.lines[0].get_xdata(), 2 * axes.lines[0].get_ydata())
 
 
@@ -68,6 +69,34 @@ def test_an_axis_that_is_not_there_yet_has_one_empty_pair_of_axes(data):
         figure, axes = drawn(data, panel)
         assert not axes
         assert [a.get_title() for a in figure.axes] == [""]
+
+
+def test_small_multiples_that_share_an_axis_share_the_end_that_is_not_set(data):
+    data["rising"] = data.y * xr.DataArray([1.0, 9.0], {"start": data.start}, ["start"])
+    _, axes = drawn(data, Lines("rising", "step", panel="start", ylim=(0, None)))
+    shown = max(
+        np.nanmax(line.get_ydata()) for axis in axes for line in axis.lines if line.get_xdata().size
+    )
+    assert all(axis.get_ylim()[0] == 0 and axis.get_ylim()[1] >= shown for axis in axes)
+
+
+def test_a_lower_limit_has_an_arrow_and_a_legend_says_what_bars_are(data):
+    data["ratio"] = ("start", "end"), [[2.0, 1.0, 5.0], [3.0, 3.0, 3.0]]
+    data["censored"] = "start", [0.0, 1.0]
+    points = Points("ratio", "start", band=stated, spread="a range", lower_limit="censored")
+    figure, (axes,) = drawn(data, points)
+    labels = [text.get_text() for text in figure.subfigs[0].subfigs[0].legends[0].get_texts()]
+    assert labels == ["a range", "arrow: at least this value"]
+    (arrow,) = (
+        line for line in axes.lines if "uparrow" in str(line.get_marker()) and len(line.get_xdata())
+    )
+    assert arrow.get_xydata().tolist() == [[1.0, 3.0]]
+
+
+def test_marks_without_an_interval_have_no_bars_in_the_legend(data):
+    data["exact"] = "start", [2.0, 3.0]
+    _, (axes,) = drawn(data, Points("exact", "start", label="exact"))
+    assert not axes.containers[0].has_yerr
 
 
 def test_a_band_that_the_quantity_holds_is_drawn_as_it_is(data):

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import xarray as xr
 
+from attlas.experiments.panels.legend_keys import BAND, THIN, add_key, spread_label
 from attlas.experiments.panels.palette import DASHES, colours
 from attlas.experiments.panels.panel import View, named, places, series
 from attlas.experiments.panels.series_panel import SeriesPanel
@@ -48,7 +49,9 @@ class Lines(SeriesPanel):
                 if name in labels
             ]
             line = {
-                "label": (", ".join(names_shown) or self.label or None) if self.legend else None,
+                "label": (", ".join(filter(None, names_shown)) or self.label or None)
+                if self.legend
+                else None,
                 "color": shades.get(labels.get(self.colour), self.ink),
             }
             self._line(axes, part, along, style, line)
@@ -68,10 +71,10 @@ class Lines(SeriesPanel):
         if band and not band.low.equals(band.high):
             low, high = (e.transpose(*middle.dims).values[finite] for e in (band.low, band.high))
             axes.fill_between(at[finite], low, high, color=look["color"], alpha=0.2, lw=0)
+            add_key(axes, spread_label(self.band, self.spread), BAND)
 
-    @staticmethod
     def _thin_lines(
-        axes: "Axes", y: xr.DataArray, x: xr.DataArray, style: str, look: dict[str, Any]
+        self, axes: "Axes", y: xr.DataArray, x: xr.DataArray, style: str, look: dict[str, Any]
     ) -> None:
         """One thin line for each member."""
         axis = x.dims[0] if x.ndim == 1 else None
@@ -96,3 +99,5 @@ class Lines(SeriesPanel):
                 alpha=0.7,
                 **{**look, **label},
             )
+        if len(all_y) > 1 and "-" in style:
+            add_key(axes, self.spread or "thin lines: one run each", THIN)

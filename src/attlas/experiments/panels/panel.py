@@ -111,8 +111,15 @@ class Panel(ABC):
             for r in rows
         ]
 
+    def limit(self, axes: "Axes") -> None:
+        """Set the limits, when all small multiples are drawn: an axis that they share fits all."""
+        if self.xlim is not None:
+            axes.set_xlim(*self.xlim)
+        if self.ylim is not None:
+            axes.set_ylim(*self.ylim)
+
     def draw_all(self, axes: "Axes", view: View) -> None:
-        """Draw all layers, the labels, ticks and titles."""
+        """Draw all layers, the ticks and titles."""
         for scale, set_scale in ((self.xscale, axes.set_xscale), (self.yscale, axes.set_yscale)):
             if scale == "log2":
                 set_scale("log", base=2)
@@ -124,10 +131,6 @@ class Panel(ABC):
         if len(ticks):
             axes.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
             axes.minorticks_off()
-        if self.xlim is not None:
-            axes.set_xlim(*self.xlim)
-        if self.ylim is not None:
-            axes.set_ylim(*self.ylim)
         if not {self.row, self.panel} - {""} <= set(view.labels):
             return
         if isinstance(self.title, str):

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import xarray as xr
 
 from attlas.experiments.experiment import CaptionedFigure
+from attlas.experiments.panels.legend_keys import is_key
 from attlas.experiments.panels.panel import Panel
 
 if TYPE_CHECKING:
@@ -56,17 +57,17 @@ class Plot:
         widths = [[_width(panel, data) for panel in line] for line in lines]
         heights = [max(_height(panel, data) for panel in line) * self.height for line in lines]
         figure = plt.figure(layout="constrained")
-        rows = figure.subfigures(len(lines), 1, height_ratios=heights, squeeze=False)[:, 0]
-        legends = 0
-        for row, line, ratios in zip(rows, lines, widths, strict=True):
+        grid = figure.add_gridspec(len(lines), 1)
+        for k, (line, ratios) in enumerate(zip(lines, widths, strict=True)):
+            row = figure.add_subfigure(grid[k, 0])
             columns = row.subfigures(1, len(line), width_ratios=ratios, squeeze=False)[0]
             entries = [_draw(c, panel, data) for c, panel in zip(columns, line, strict=True)]
             if len(entries) > 1 and all(list(e) == list(entries[0]) for e in entries):
                 columns, entries, ratios = [row], entries[:1], [sum(ratios)]
-            legends += max(map(_legend, columns, entries, ratios))
-        figure.set_size_inches(
-            WIDTH * max(map(sum, widths)) + 0.4, HEIGHT * sum(heights) + LEGEND_ROW * legends
-        )
+            legend_rows = max(map(_legend, columns, entries, ratios))
+            heights[k] = HEIGHT * heights[k] + LEGEND_ROW * legend_rows
+        grid.set_height_ratios(heights)
+        figure.set_size_inches(WIDTH * max(map(sum, widths)) + 0.4, sum(heights))
         caption = self.caption if isinstance(self.caption, str) else self.caption(data)
         if isinstance(caption, str):
             return CaptionedFigure(self.title, caption, figure)
@@ -115,7 +116,10 @@ def _draw(figure: "SubFigure", panel: Panel, data: xr.Dataset) -> dict[str, "Art
                 axis.set_xlabel(panel.xlabel)
             for handle, label in zip(*axis.get_legend_handles_labels(), strict=True):
                 entries.setdefault(label, handle)
-    return entries
+    for axis in axes.flat:
+        panel.limit(axis)
+    # What bars, bands and arrows mean stands behind the series.
+    return dict(sorted(entries.items(), key=lambda entry: is_key(entry[1])))
 
 
 def _legend(figure: "SubFigure", entries: dict[str, "Artist"], width: float) -> int:

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import xarray as xr
 
+from attlas.experiments.panels.legend_keys import ARROW, BARS, add_key, spread_label
 from attlas.experiments.panels.palette import MARKERS, colours
-from attlas.experiments.panels.panel import View, named, places, series
+from attlas.experiments.panels.panel import Quantity, View, named, places, series
 from attlas.experiments.panels.series_panel import SeriesPanel
 from attlas.experiments.panels.summary import Spread, interval
 
@@ -29,6 +30,7 @@ class Points(SeriesPanel):
         hollow: whether marks are open.
         clip: whether to clip marks at the edge of the axes.
         across: whether the quantity runs along the horizontal axis.
+        lower_limit: quantity that is 1 where a mark is a lower limit; it has an arrow upwards.
     """
 
     band: Spread = field(default=interval, kw_only=True)
@@ -39,6 +41,7 @@ class Points(SeriesPanel):
     hollow: bool = field(default=False, kw_only=True)
     clip: bool = field(default=True, kw_only=True)
     across: bool = field(default=False, kw_only=True)
+    lower_limit: Quantity | None = field(default=None, kw_only=True)
 
     def draw(self, axes: "Axes", view: View) -> None:
         """Draw every mark with its interval."""
@@ -56,7 +59,10 @@ class Points(SeriesPanel):
                 "marker": self.marker or MARKERS[k % len(MARKERS)],
                 "label": self._label(value),
             }
-            self._marks(axes, part, along, k - (len(values) - 1) / 2, look)
+            aside = k - (len(values) - 1) / 2
+            self._marks(axes, part, along, aside, look)
+            if self.lower_limit is not None:
+                self._arrows(axes, view, (part, along), labels, aside)
 
     def _label(self, value: Any) -> str | None:
         if not self.legend:
@@ -77,12 +83,42 @@ class Points(SeriesPanel):
             {"x": at, "y": middle, "yerr": half_widths}
         )  # fmt: skip
         look |= {"clip_on": self.clip, "zorder": 3}
+        if half_widths.any():
+            add_key(axes, spread_label(self.band, self.spread), BARS)
+        else:  # a legend shows bars only where there are some
+            way = {"x": way["x"], "y": way["y"]}
         axes.errorbar(**way, ls=self.line, ms=5, lw=1.3, elinewidth=1, capsize=2.5, **face, **look)
         if self.members and over:
             flat = y.transpose(*over, *x.dims).values.reshape(-1, *at.shape)
             for member in flat:
                 pair = (member, at) if self.across else (at, member)
                 axes.plot(*pair, "o", color=look["color"], alpha=0.4, ms=4, mew=0, zorder=1)
+
+    def _arrows(
+        self,
+        axes: "Axes",
+        view: View,
+        quantities: tuple[xr.DataArray, xr.DataArray],
+        labels: dict[str, Any],
+        aside: float,
+    ) -> None:
+        """An arrow above every mark that is a lower limit."""
+        from matplotlib.transforms import ScaledTranslation
+
+        y, x = quantities
+        limited = view.get(self.lower_limit, {**self.at, **labels}) if self.lower_limit else None
+        if limited is None:
+            return
+        over = [str(dim) for dim in y.dims if dim not in x.dims]
+        middle = self.band(y, over).middle if over else y
+        shown = np.atleast_1d(limited.transpose(*x.dims).values == 1)
+        if not shown.any():
+            return
+        at = np.atleast_1d(self._places(axes, x, aside))[shown]
+        above = ScaledTranslation(0, 0.13, axes.figure.dpi_scale_trans)
+        heights = np.atleast_1d(middle.transpose(*x.dims).values)[shown]
+        axes.plot(at, heights, color=self.ink, **ARROW, transform=axes.transData + above)
+        add_key(axes, "arrow: at least this value", ARROW)
 
     def _places(self, axes: "Axes", x: xr.DataArray, aside: float) -> np.ndarray:
         """Positions of the marks, colours beside each other."""

@@ -24,6 +24,7 @@ class Reference(Panel):
             of the panel's axis.
         x: place of a vertical one.
         to: the other end of a strip.
+        label: its name in the legend; by default its level.
     """
 
     y: Level | None = None
@@ -46,7 +47,7 @@ class Reference(Panel):
             return
         end = None if self.to is None else _number(self.to, view)
         line, strip = (axes.axhline, axes.axhspan) if across else (axes.axvline, axes.axvspan)
-        label = self.label or None
+        label = self.label or f"line at {level:g}"
         if end is None:
             line(level, color=self.ink, ls=self.style, lw=1.2, label=label)
         else:

@@ -21,6 +21,7 @@ class SeriesPanel(Panel):
         label: legend without an axis of colour.
         ink: colour without an axis of colour.
         legend: whether the series appear in the legend.
+        spread: meaning of bars or bands in the legend; by default that of the summary `band`.
         at: labels at which y and x are selected.
     """
 
@@ -31,6 +32,7 @@ class SeriesPanel(Panel):
     label: str = field(default="", kw_only=True)
     ink: str = field(default=INK, kw_only=True)
     legend: bool = field(default=True, kw_only=True)
+    spread: str = field(default="", kw_only=True)
     at: Mapping[str, Any] = field(default_factory=dict, kw_only=True)
 
     def quantities(self, view: View) -> tuple[xr.DataArray, xr.DataArray] | None:
