@@ -91,7 +91,11 @@ def losses(data: xr.Dataset) -> dict[str, object]:
         pairs = zip(ends.loss.values, ends.accuracy.values, strict=True)
         numbers = ", ".join(f"{loss:.3f} ({accuracy:.1%})" for loss, accuracy in pairs)
         sentences.append(f"on '{task}' {numbers} with {', '.join(map(str, ends.H.values))} heads")
-    return {"steps": data.attrs["steps"], "tasks": "; ".join(sentences)}
+    return {
+        "steps": data.attrs["steps"], "tasks": "; ".join(sentences),
+        **{name: answer(data)[name] for name in ("fewest", "most", "falls")},
+        "count": len(sentences),
+    }  # fmt: skip
 
 
 def attended(data: xr.Dataset) -> dict[str, Any]:
