@@ -281,7 +281,7 @@ EXPERIMENT = Experiment(
             + Lines("error", "n", at={"varied": "samples"}, colour="student", band=mean_only,
                     style="o-", names=MEANS)
             + Reference(y=limit_of(BASELINE, 1), to=limit_of(BASELINE, 2),
-                        label="limit of 'no attention' at infinite n (95 %)"),
+                        label="no attention, teacher's width: infinite n, 95 %"),
             floor, height=1.3,
         ),
         panels.Plot(
