@@ -162,9 +162,12 @@ def six_decades(
 
     Args:
         rng: two numbers are drawn from it for every scale.
-        shape: the array of scales has this shape.
+        shape: axes of the result.
         low: the least ordinary scale is 10 to this power.
         high: the largest ordinary scale is 10 to this power.
+
+    Returns:
+        Array of shape `shape`.
 
     Examples:
         >>> scales = six_decades(np.random.default_rng(0), 1000, -1, 1)
