@@ -82,7 +82,8 @@ def enclosed_gap(claim: Claim, instance: Witness) -> tuple[Interval, Interval]:
         >>> from attlas.verify.registry import one_claim
         >>> claim = one_claim("gu2024exploring/fact-a-3")
         >>> with jax.enable_x64(True):
-        ...     gap, _ = enclosed_gap(claim, {k: v[0] for k, v in claim.draw(0, 1).items()})
+        ...     drawn = claim.draw(0, 1)
+        ...     gap, _ = enclosed_gap(claim, {k: np.asarray(v[0]) for k, v in drawn.items()})
         >>> bool(gap.low.min() >= 0), bool(gap.high.max() < 1e-12)
         (True, True)
     """
