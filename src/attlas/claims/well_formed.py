@@ -10,7 +10,6 @@ import jax.numpy as jnp
 import numpy as np
 
 from attlas.claims.claim import Claim, Kind
-from attlas.claims.tracing_errors import tracing_failure
 from attlas.core.errors import UserError, in_short, refuse_misfits
 from attlas.core.names import call_by_name, nearest, parameters
 
@@ -194,7 +193,13 @@ def _traced(function: Any, instance: Mapping[str, Any], where: str) -> Any:
     except UserError as error:
         raise UserError(f"{where}: {error}") from error
     except Exception as error:
-        raise UserError(f"{where} {tracing_failure(error, function, instance)}") from error
+        raise UserError(f"{where} {_failure(error, function, instance)}") from error
+
+
+def _failure(error: Exception, function: Any, instance: Mapping[str, Any]) -> str:
+    from attlas.claims.tracing_errors import tracing_failure  # few functions fail
+
+    return tracing_failure(error, function, instance)
 
 
 def _evaluated(function: Any, instance: Mapping[str, Any], where: str) -> Any:
@@ -206,7 +211,7 @@ def _evaluated(function: Any, instance: Mapping[str, Any], where: str) -> Any:
     except UserError as error:
         raise UserError(f"{where}: {error}") from error
     except Exception as error:
-        raise UserError(f"{where} {tracing_failure(error, function, instance)}") from error
+        raise UserError(f"{where} {_failure(error, function, instance)}") from error
 
 
 def _traced_sides(claim: Claim, instance: Mapping[str, Any], where: str) -> None:
