@@ -2,6 +2,7 @@
 
 import math
 import re
+import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -21,6 +22,8 @@ WIDTH, HEIGHT = 3.2, 3.0
 WIDEST = 4
 """Pairs of axes side by side."""
 LEGEND_ROW = 0.2
+_SHORT_LINE = 18
+"""Letters of a label beside one row of small multiples."""
 
 
 def no_values(data: xr.Dataset) -> Mapping[str, Any]:
@@ -111,7 +114,7 @@ def _draw(figure: "SubFigure", panel: Panel, data: xr.Dataset) -> dict[str, "Art
             panel.draw_all(axis, view)
             axis.tick_params(labelsize=8.5)
             if j == 0:
-                axis.set_ylabel(panel.ylabel)
+                axis.set_ylabel(panel.ylabel if len(views) == 1 else _short_lines(panel.ylabel))
             if k == len(views) - 1:
                 axis.set_xlabel(panel.xlabel)
             for handle, label in zip(*axis.get_legend_handles_labels(), strict=True):
@@ -120,6 +123,11 @@ def _draw(figure: "SubFigure", panel: Panel, data: xr.Dataset) -> dict[str, "Art
         panel.limit(axis)
     # What bars, bands and arrows mean stands behind the series.
     return dict(sorted(entries.items(), key=lambda entry: is_key(entry[1])))
+
+
+def _short_lines(label: str) -> str:
+    """A label in lines that a row of small multiples has room for; formulas stay in one."""
+    return label if "$" in label else textwrap.fill(label, _SHORT_LINE)
 
 
 def _legend(figure: "SubFigure", entries: dict[str, "Artist"], width: float) -> int:
