@@ -75,7 +75,6 @@ def test_the_step_of_corollary_2():
     start = {name: jnp.asarray(value[0]) for name, value in batches[0].items()}
     lost = float(start["eta"] / times / step_allowed(start))
     assert f"is {round(lost, -1):.0f} times longer" in said(corollary_2_gap)
-    assert rf"a factor of ${lost**2 / 1e5:.0f} \cdot 10^5$" in said(corollary_2_gap)
 
 
 @pytest.mark.thorough
@@ -94,6 +93,5 @@ def test_the_outputs_of_theorem_1(monkeypatch):
     outputs = max(2 * C_2 * (C_1 * C_x) ** 2, noise * C_1 * C_x) ** 2
     parameters = theorem_1_points.INPUTS * theorem_1_points.UNITS + theorem_1_points.UNITS
     logarithm = least * smallest * gamma**2 / (128 * outputs)
-    assert f"requires $10^{{{math.log10(least):.0f}}}$ samples" in said(theorem_1_corrected)
     assert f"a factor of {outputs / noise**2:.0e};".replace("e+0", "e") in said(theorem_1_corrected)
     assert f"parameters, {logarithm / parameters:.0f}, lose" in said(theorem_1_corrected)
