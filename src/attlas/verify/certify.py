@@ -340,8 +340,10 @@ _RULES: dict[str, Callable[..., Any]] = {
     "tanh": _unary(iv.hyperbolic_tangent),
     "logistic": _unary(_logistic),
     "integer_pow": lambda details, a: iv.whole_power(_interval(a), details["y"]),
-    "reduce_sum": lambda details, a: iv.total(_interval(a), tuple(details["axes"])),
-    "reduce_prod": lambda details, a: iv.total(_interval(a), tuple(details["axes"]), iv.multiply),
+    "reduce_sum": lambda details, a: iv.total(_interval(a), tuple(map(int, details["axes"]))),
+    "reduce_prod": lambda details, a: iv.total(
+        _interval(a), tuple(map(int, details["axes"])), iv.multiply
+    ),
     "cumsum": _cumulative,
     "cumprod": lambda details, a: _cumulative(details, a, iv.multiply),
     "dot_general": _dot,
