@@ -85,6 +85,11 @@ PARTS = {
     "attlas.verify.host_program": "instances are what a claim drew",
     "attlas.verify.shrink": "a witness is an instance that a claim drew",
     "attlas.verify.proposals": "the attack makes its blocks",
+    "attlas.claims.domains.trials.refuse_parameters": "domains are those of a claim that was read",
+    "attlas.claims.verdict.proved_at_random": "reports are those of a check",
+    "attlas.site.guarantee_figure": "bars are made of guarantees",
+    "attlas.verify.certify.enclosed_gap": "asks for a claim that intervals can follow",
+    "attlas.verify.spectra": "bounds are arrays, made of arrays that were read",
     "attlas.verify.intervals": "bounds are arrays, made of arrays that were read",
     "attlas.verify.digits": "programs are traced from a claim",
 }
