@@ -1,13 +1,8 @@
 """Logits of claims span six decades wherever their statement does not bound them."""
 
-from functools import partial
-
-import jax
 import numpy as np
 import pytest
-
-from attlas.claims.sampling import draw
-from attlas.verify.registry import find_claims
+from sampled_claims import SIX_DECADES, claims_by_sampler, decades, instances, is_among
 
 RUN = "sigma is of the order of one: the kernel of small logits has the rank of the inputs"
 LAW = "a probability under the law that the statement names, with sigma of the order of one"
@@ -51,33 +46,15 @@ BOUNDED = {
 }
 """Modules or samplers whose logits may span less, with what their statements ask for."""
 
-
-def name(sample):
-    """The module and the name of a sampler."""
-    while isinstance(sample, partial):
-        sample = sample.func
-    return f"{sample.__module__.split('.')[-1]}.{sample.__qualname__}"
-
-
-SAMPLED = {}
-for claim in find_claims():
-    if claim.name.startswith("gu2024exploring/"):
-        SAMPLED.setdefault(str(claim.sample), claim)
+CLAIMS = claims_by_sampler("gu2024exploring")
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("claim", SAMPLED.values(), ids=lambda claim: claim.name)
-def test_logits_span_six_decades_or_the_statement_bounds_them(claim):
-    sampler = name(claim.sample)
-    if sampler.startswith("claim_maker"):
-        pytest.skip("a single instance")
-    reason = BOUNDED.get(sampler, BOUNDED.get(sampler.split(".")[0]))
-    if reason:
-        pytest.skip(reason)
-    standard, allow = jax.numpy_dtype_promotion("standard"), jax.numpy_rank_promotion("allow")
-    with jax.enable_x64(True), standard, allow:
-        batch = draw(claim.sample, 0, 256)
-    X = np.asarray(batch.get("X", np.eye(batch["W"].shape[1])[None]))
-    logits = np.max(np.abs(X @ np.asarray(batch["W"])), axis=(1, 2))
+@pytest.mark.parametrize(
+    "claim", [c for c in CLAIMS if not is_among(c, BOUNDED)], ids=lambda claim: claim.name
+)
+def test_logits_span_six_decades(claim):
+    batch = instances(claim, 256)
+    X = batch.get("X", np.eye(batch["W"].shape[1])[None])
     # Some instances of some claims have even attention by construction.
-    assert np.ptp(np.log10(logits[logits > 0])) > 5.5
+    assert decades(np.max(np.abs(X @ batch["W"]), axis=(1, 2))) > SIX_DECADES
