@@ -110,7 +110,7 @@ def nameless(figure):
 def test_everything_drawn_is_explained_in_the_figure(name, place):
     data = published(EXPERIMENTS[name])
     if data is None:
-        pytest.skip(f"no complete record of {name} is published")
+        pytest.skip("no complete record of this experiment is published")
     figure = EXPERIMENTS[name].figures[place](data).figure
     try:
         assert unexplained(figure) == []

@@ -103,7 +103,7 @@ def test_copies_of_one_trial_refute_nothing():
 
     @at.probability(level=0.5, sample=copies, **proportions())
     def copied(u, p, *, width=1.0):
-        """An interval of which one trial says nothing."""
+        """$$|\\bar u - p| \\le 0.1$$"""
         return jnp.abs(jnp.mean(u) - p) <= width * 0.1
 
     assert not challenge(copied, evaluations=2**12).violated

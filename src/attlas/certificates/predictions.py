@@ -1,7 +1,7 @@
 """The losses of one model on examples that it was not trained on, and where they come from."""
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -110,3 +110,30 @@ def require_one_set(several: Sequence[Predictions]) -> None:
                 f"'{other.examples[unequal]:.40}' in {other.name}: give files of one test set in "
                 "one order"
             )
+
+
+@refuse_unreadable
+def baseline_name(
+    file: Hashable | None, files: Sequence[Hashable], several: Sequence[Predictions], option: str
+) -> str | None:
+    """The name of the predictions that others are compared with; None without a file.
+
+    Args:
+        file: the file of the baseline.
+        files: all files, in the order of the predictions.
+        several: predictions of each file, equally many, such as those at several thresholds.
+        option: name of this choice in messages.
+
+    Raises:
+        UserError: if the file is none of the files.
+
+    Examples:
+        >>> several = [predictions_of("first", [0.0]), predictions_of("second", [1.0])]
+        >>> baseline_name("b.csv", ["a.csv", "b.csv"], several, "baseline")
+        'second'
+    """
+    if file is None:
+        return None
+    if file not in files:
+        raise UserError(f"{option} {file} is none of the files: name one of them")
+    return several[list(files).index(file) * (len(several) // len(files))].name

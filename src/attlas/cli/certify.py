@@ -76,6 +76,7 @@ def certify(
     from dataclasses import replace
 
     from attlas.certificates.certify import certify as certified
+    from attlas.certificates.predictions import baseline_name
     from attlas.cli.certify_model import certify_streams, require_text
 
     require_text(files, text, labels, capture)
@@ -94,7 +95,7 @@ def certify(
         share=share,
         at_most=at_most,
         at_least=at_least,
-        baseline=_name_of(baseline, files, several),
+        baseline=baseline_name(baseline, files, several, "--baseline"),
         sequential=sequential,
         in_order=in_order,
     )
@@ -171,18 +172,6 @@ def _read(
             at = replace(columns, threshold=value)
             several.append(table_predictions(table, at, model, printable(path.name)))
     return several
-
-
-def _name_of(
-    baseline: Path | None, files: "Sequence[Path]", several: "Sequence[Predictions]"
-) -> str | None:
-    from attlas.core.errors import UserError
-
-    if baseline is None:
-        return None
-    if baseline not in files:
-        raise UserError(f"--baseline {baseline} is none of the files: name one of them")
-    return several[list(files).index(baseline) * (len(several) // len(files))].name
 
 
 def _unseen(

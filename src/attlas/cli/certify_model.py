@@ -89,18 +89,22 @@ def certify_streams(context: typer.Context, files: "Sequence[Path]", text: Path)
     say("")
     for sentence in stream_sentences(several):
         say(sentence)
-    _write_streams(several, options)
-    return stream_json(several, options["at_most"])["passes"]
+    document = stream_json(several, options["at_most"])
+    _write_streams(several, document, options)
+    return document["passes"]
 
 
-def _write_streams(several: "Sequence[StreamGuarantee]", options: "Mapping[str, Any]") -> None:
+def _write_streams(
+    several: "Sequence[StreamGuarantee]",
+    document: "Mapping[str, Any]",
+    options: "Mapping[str, Any]",
+) -> None:
     """Write the files that were asked for."""
-    from attlas.certificates.stream import stream_json
     from attlas.experiments.text_file import require_html, write_json_file, write_text_file
 
     at_most = options["at_most"]
     if options["json_file"] is not None:
-        write_json_file(options["json_file"], stream_json(several, at_most), "--json")
+        write_json_file(options["json_file"], document, "--json")
     if options["page"] is not None:
         from attlas.site.certificate_page import render_stream
 

@@ -6,7 +6,7 @@ The schemas of both are in `attlas.server.schemas`.
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -17,9 +17,6 @@ from attlas.experiments.report_document import number_text, report_document, ver
 from attlas.experiments.store import Store
 from attlas.experiments.verdicts import FOLDER, write_report
 from attlas.verify.registry import find_claims, one_claim
-
-if TYPE_CHECKING:
-    from attlas.certificates.predictions import Predictions
 
 
 def check(arguments: Mapping[str, Any], results: Path) -> dict[str, Any]:
@@ -104,9 +101,10 @@ def certify(arguments: Mapping[str, Any], results: Path) -> dict[str, Any]:
     from attlas.certificates.columns import Columns
     from attlas.certificates.document import certification_json
     from attlas.certificates.prediction_file import read_predictions
+    from attlas.certificates.predictions import baseline_name
 
-    named = dict(arguments.get("columns", {}))
-    columns = Columns(**{**named, "f_score": tuple(named.get("f_score", ()))})
+    names = dict(arguments.get("columns", {}))
+    columns = Columns(**{**names, "f_score": tuple(names.get("f_score", ()))})
     files = list(map(Path, arguments["files"]))
     stems = [file.stem for file in files]
     models = [
@@ -114,18 +112,11 @@ def certify(arguments: Mapping[str, Any], results: Path) -> dict[str, Any]:
         for file in files
     ]
     options = {name: arguments[name] for name in _CERTIFY_OPTIONS if name in arguments}
-    if "baseline" in arguments:
-        options["baseline"] = _name_of(arguments["baseline"], arguments["files"], models)
-    return certification_json(guarantee(models, **options))
+    baseline = baseline_name(arguments.get("baseline"), arguments["files"], models, "baseline")
+    return certification_json(guarantee(models, baseline=baseline, **options))
 
 
 _CERTIFY_OPTIONS = ("delta", "at_most", "at_least", "sequential", "in_order")
-
-
-def _name_of(baseline: str, files: Sequence[str], models: Sequence["Predictions"]) -> str:
-    if baseline not in files:
-        raise UserError(f"baseline {baseline} is none of the files: name one of them")
-    return models[files.index(baseline)].name
 
 
 TASKS: dict[str, Callable[[Mapping[str, Any], Path], dict[str, Any]]] = {
