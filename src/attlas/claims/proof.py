@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Self
 
-EXPANSION, EVALUATION = "expansion", "random evaluation"
-"""Methods of a proof: of sides that are expanded, or compared at a random point."""
+EXPANSION, EVALUATION, INTERVALS = "expansion", "random evaluation", "interval evaluation"
+"""Methods of a proof: sides are expanded, compared at a random point, or enclosed at a witness."""
 
 
 @dataclass(frozen=True)

@@ -14,12 +14,12 @@ import numpy as np
 from jaxtyping import Array
 
 from attlas.claims.claim import Claim
-from attlas.claims.proof import Proof
+from attlas.claims.proof import INTERVALS, Proof
 from attlas.claims.sampling import Instance
 from attlas.verify.digits.interpreter import evaluate
 from attlas.verify.digits.precision import Precision, Unconfirmed
 from attlas.verify.proofs.exact_rules import meant
-from attlas.verify.proofs.witnesses import INTERVALS, recheck_at_witness
+from attlas.verify.proofs.witnesses import recheck_at_witness
 
 DIGITS = 80
 AGREED = 50

@@ -12,7 +12,7 @@ import numpy as np
 
 from attlas.claims.claim import Claim
 from attlas.claims.kinds.inequality import Entrywise
-from attlas.claims.proof import Proof
+from attlas.claims.proof import INTERVALS, Proof
 from attlas.claims.verdict import Outcome, Witness
 from attlas.projects.loading import source_digest
 from attlas.verify import intervals as iv
@@ -21,7 +21,6 @@ from attlas.verify.digits.confirm import confirmed
 from attlas.verify.intervals import Undecided
 from attlas.verify.proofs.elements import NotProvedError
 
-INTERVALS = "interval evaluation"
 _TRUSTED = (
     "the tracing of JAX, and the outward rounding of attlas.verify.intervals, whose +, -, *, / and "
     "roots are those of IEEE 754 and whose exponentials and logarithms those of decimal; the "
