@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Self, TypeVar
 
 import numpy as np
 
-from attlas.core.errors import refuse_misfits
+from attlas.core.errors import refuse_misfits, refuse_unreadable
 
 if TYPE_CHECKING:
     from attlas.claims.proof import Proof
@@ -374,6 +374,7 @@ def strengths(reports: Iterable[CheckReport]) -> str:
     return ", ".join(f"{numbers[level]} {word}" for level, word in words.items() if numbers[level])
 
 
+@refuse_unreadable
 def proved_at_random(reports: Iterable[CheckReport]) -> int:
     """How many claims count as proved by an evaluation at a random point.
 

@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 from matplotlib.figure import Figure
 
+from attlas.core.errors import refuse_unreadable
 from attlas.experiments.panels.palette import INK, PALETTE
 
 MOST_ROWS = 40
@@ -19,6 +20,7 @@ class GuaranteeBar(NamedTuple):
     limit: float
 
 
+@refuse_unreadable
 def guarantee_figure(
     bars: Sequence[GuaranteeBar], label: str, *, asked: float | None, asked_text: str | None
 ) -> Figure:

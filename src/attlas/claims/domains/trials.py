@@ -8,7 +8,7 @@ import numpy as np
 
 from attlas.claims.domains.domain import Domain
 from attlas.claims.sampling import Sampler
-from attlas.core.errors import UserError
+from attlas.core.errors import UserError, refuse_misfits
 from attlas.core.names import parameters as parameters_of
 
 
@@ -75,7 +75,8 @@ class TrialSampler:
         return values
 
 
-def refuse_parameters(domains: Sequence[Any], sample: Any, where: str) -> None:
+@refuse_misfits
+def refuse_parameters(domains: Sequence[Domain], sample: Any, where: str) -> None:
     """Refuse parameters without a shape, and a sampler that cannot take them.
 
     Raises:
@@ -83,7 +84,7 @@ def refuse_parameters(domains: Sequence[Any], sample: Any, where: str) -> None:
 
     Examples:
         >>> from attlas.claims.domains.vectors import Box
-        >>> refuse_parameters([Box("p", 0.0, 1.0)], dict, "claim 'a/b'")
+        >>> refuse_parameters([Box("p", 0.0, 1.0)], lambda rng, count: {}, "claim 'a/b'")
         Traceback (most recent call last):
             ...
         attlas.core.errors.UserError: claim 'a/b': the parameter 'p' has no shape: give shape=() ...
