@@ -37,11 +37,14 @@ _MOST_HEADS = 200_000
     sample=partial(single_samples, tokens=9),
     search_over=("noise", "p"),
     project=inside_both,
-    controls=[Control(r"$W_\star$ without the sign of $\alpha$", aligned=False)],
+    controls=[
+        Control(r"$W_\star$ without the sign of $\alpha$", aligned=False),
+        Control(r"1.1 times $\gamma_\star$", factor=1.1),
+    ],
     proof_step=ProofStep("Proposition 2, P3", 4),
     roundings=ROUNDINGS,
 )
-def lemma_14(*, aligned=True, **instance):
+def lemma_14(*, aligned=True, factor=1.0, **instance):
     r"""$$\mathbb{E}_{\alpha \sim \mathrm{Unif}(\pm 1)}\, y \langle \nabla_\theta \Phi(X;
     \theta^{(1)}), (\overline{U}_\star, \mathrm{sign}(\alpha) \overline{W}_\star) \rangle
     \ge \gamma_\star$$
@@ -55,7 +58,7 @@ def lemma_14(*, aligned=True, **instance):
     towards = signs if aligned else jnp.ones(2)
     w_parts = jnp.stack([w_part(mix, X, sign * first_head(mix)) for sign in signs])
     margin = mix.y * (u_part(mix, X) + jnp.mean(towards * w_parts))
-    return Sides(gamma_star(mix), margin, magnitude=margin_size(mix))
+    return Sides(factor * gamma_star(mix), margin, magnitude=margin_size(mix))
 
 
 def _margin_parts(mix: Mixture):
