@@ -55,8 +55,8 @@ def _ideal(symbols, alphabet):
     Kind.INEQUALITY,
     "The length of a file",
     status=Status.NEW,
-    count=32,
-    evaluations=1280,
+    count=40,
+    evaluations=1600,
     controls=[
         Control("a length below that of the law", ideal=1.1),
         Control("no bits to end with", end=0.0),

@@ -149,8 +149,8 @@ def met_below_largest(rng, count, *, factor=1.0):
     Kind.INEQUALITY,
     "Complexity of attention on a sample",
     status=Status.NEW,
-    count=40,
-    evaluations=320,
+    count=56,
+    evaluations=448,
     roundings=1024,
     controls=[Control("half of the bound", factor=0.5)],
 )

@@ -117,4 +117,5 @@ def exact_below_chernoff(rng, count, *, factor=1.0):
             1 - binomial_lower_limit(size - errors, size, level),
         )
         right[e] = (kl_upper_inverse(errors / size, c), 1 - kl_lower_inverse(1 - errors / size, c))
-    return left, right
+    # What is left of 1 has the roundings of 1, however small it is.
+    return Sides(left, right, magnitude=np.stack([right[:, 0], np.ones(count)], axis=1))
