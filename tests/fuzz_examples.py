@@ -244,6 +244,8 @@ def main() -> None:
     ]
     pairs = [(each, *pair) for each in chosen for pair in spoilable(each, is_spoilt)]
     order = np.random.default_rng(asked.seed).permutation(len(pairs))[: asked.calls]
+    if asked.seconds == float("inf"):
+        order = np.sort(order)  # a function's calls together compile the least
     wrong, tried, began = [], 0, time.process_time()
     # A path may be spoilt to the name of a file that does not exist yet.
     with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
@@ -251,7 +253,9 @@ def main() -> None:
             if time.process_time() - began > asked.seconds:
                 break
             tried += 1
-            if tried % 500 == 0:  # each size and type compiles a program, which JAX would keep
+            if tried % 500 == 0:
+                sys.stderr.write(f"{tried} of {len(order)}: {example.name}\n")
+                # Each size and type compiles a program, which JAX would keep.
                 jax.clear_caches()
             if found := outcome(example, argument, fault):
                 wrong.append([example.name, argument, fault, found])

@@ -1,7 +1,7 @@
 """`attlas certify`: how often a model is wrong on new examples, at most, with a guarantee."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -35,7 +35,7 @@ from attlas.cli.certify_options import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from attlas.certificates.certify import Certification
     from attlas.certificates.checks import Check
@@ -101,7 +101,7 @@ def certify(
     )
     result = replace(result, checks=(*result.checks, *checks))
     _show(result)
-    _write(result, json_file, page, badge)
+    _write(result, context.params)
     _end(result.passes)
 
 
@@ -228,20 +228,19 @@ def _show(result: "Certification") -> None:
         say(sentence)
 
 
-def _write(
-    result: "Certification", json_file: Path | None, page: Path | None, badge: Path | None
-) -> None:
+def _write(result: "Certification", options: "Mapping[str, Any]") -> None:
+    """Write the files that were asked for."""
     from attlas.certificates.document import certification_json
-    from attlas.experiments.text_file import require_html, write_json_file, write_text_file
+    from attlas.cli.certify_model import write_certificate
 
-    if json_file is not None:
-        write_json_file(json_file, certification_json(result), "--json")
-    if page is not None:
+    def page() -> str:
         from attlas.site.certificate_page import render_certificate
 
-        require_html(page, "--page")
-        write_text_file(page, render_certificate(result), "--page")
-    if badge is not None:
+        return render_certificate(result)
+
+    def badge() -> str:
         from attlas.site.certificate_page import certificate_badge
 
-        write_text_file(badge, certificate_badge(result), "--badge")
+        return certificate_badge(result)
+
+    write_certificate(options, certification_json(result), page, badge)

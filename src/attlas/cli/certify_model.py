@@ -6,10 +6,9 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from attlas.certificates.columns import Table
-    from attlas.certificates.stream import StreamGuarantee
 
 
 def require_text(
@@ -90,30 +89,37 @@ def certify_streams(context: typer.Context, files: "Sequence[Path]", text: Path)
     for sentence in stream_sentences(several):
         say(sentence)
     document = stream_json(several, options["at_most"])
-    _write_streams(several, document, options)
+
+    def page() -> str:
+        from attlas.site.certificate_page import render_stream
+
+        return render_stream(several, options["at_most"])
+
+    def badge() -> str:
+        from attlas.site.certificate_page import stream_badge
+
+        return stream_badge(several, options["at_most"])
+
+    write_certificate(options, document, page, badge)
     return document["passes"]
 
 
-def _write_streams(
-    several: "Sequence[StreamGuarantee]",
-    document: "Mapping[str, Any]",
+def write_certificate(
     options: "Mapping[str, Any]",
+    document: "Mapping[str, Any]",
+    page: "Callable[[], str]",
+    badge: "Callable[[], str]",
 ) -> None:
-    """Write the files that were asked for."""
+    """Write the files that the options name: the document, and what draws it as page and badge."""
     from attlas.experiments.text_file import require_html, write_json_file, write_text_file
 
-    at_most = options["at_most"]
     if options["json_file"] is not None:
         write_json_file(options["json_file"], document, "--json")
     if options["page"] is not None:
-        from attlas.site.certificate_page import render_stream
-
         require_html(options["page"], "--page")
-        write_text_file(options["page"], render_stream(several, at_most), "--page")
+        write_text_file(options["page"], page(), "--page")
     if options["badge"] is not None:
-        from attlas.site.certificate_page import stream_badge
-
-        write_text_file(options["badge"], stream_badge(several, at_most), "--badge")
+        write_text_file(options["badge"], badge(), "--badge")
 
 
 _OF_STREAMS = {"files", "delta", "at_most", "text", "capture", "json_file", "page", "badge"}

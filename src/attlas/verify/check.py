@@ -112,13 +112,15 @@ def _once(
         evidence = gather(claim, holds, sides[0], batch=batch)
         verdict, evidence = decided(claim, evidence, batch, alpha=alpha, seed=seed)
         verdict = _with_stored(claim, _with_witness(verdict, batch), program, batch, stored)
-        verdict, exponents = _at_other_sizes(claim, verdict, evidence, batch, (alpha, seed))
+        verdict, exponents = _at_other_sizes(
+            claim, verdict, evidence, batch, alpha=alpha, seed=seed
+        )
         tried, controls = _controls(claim, program, batch, (holds, sides), alpha=alpha, seed=seed)
         places = uncontrolled(claim, evidence, controls, alpha)
         near = near_limits(claim, verdict, evidence, controls, tried, places, alpha)
         wrong = faults(claim, evidence, controls, places)
         undefined = _undefined_assumptions(claim, batch, holds)
-        search = _searched(claim, program, batch, challenge_rounds, (alpha, seed))
+        search = _searched(claim, program, batch, challenge_rounds, alpha=alpha, seed=seed)
         verdict = _on_average(claim, verdict)
     return CheckReport(
         claim=claim.name,
@@ -167,14 +169,13 @@ def _with_stored(
 
 
 def _at_other_sizes(
-    claim: Claim, verdict: Verdict, evidence: Evidence, batch: Batch, drawn: tuple[float, int]
+    claim: Claim, verdict: Verdict, evidence: Evidence, batch: Batch, *, alpha: float, seed: int
 ) -> tuple[Verdict, dict[str, float | None]]:
     """The verdict after grown sizes, and the least change of each exponent that is detected."""
     if not claim.quantities:
         return verdict, {}
     from attlas.verify.exponents import at_grown_sizes, exponent_limits, with_grown
 
-    alpha, seed = drawn
     grown = list(at_grown_sizes(claim, seed, len(evidence.applicable)))
     return with_grown(verdict, grown, alpha), exponent_limits(claim, evidence, batch, grown)
 
@@ -241,14 +242,15 @@ def _searched(
     program: Program,
     batch: Batch,
     effort: int | float,
-    level: tuple[float, int],
+    *,
+    alpha: float,
+    seed: int,
 ) -> ChallengeReport | None:
     """What the portfolio gave, None without an effort or anything to search."""
     if not effort:
         return None
     from attlas.verify.portfolio import searched
 
-    alpha, seed = level
     return searched(claim, program, batch, effort=effort, seed=seed, alpha=alpha)
 
 
