@@ -9,6 +9,7 @@ finite arguments of another size it may return infinities, as a bound does, and 
     python tests/fuzz_examples.py --only union --calls 200   functions whose name contains this
     python tests/fuzz_examples.py --records --calls 8000     records, data sets and reports instead
     python tests/fuzz_examples.py --models --calls 2000      models and their parts instead
+    python tests/fuzz_examples.py --parts --calls 2000       what is listed as a part instead
 """
 
 import argparse
@@ -227,6 +228,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--records", action="store_true")
     parser.add_argument("--models", action="store_true")
+    parser.add_argument("--parts", action="store_true")
     parser.add_argument("--only", nargs="*", default=[""])
     parser.add_argument("--seconds", type=float, default=float("inf"))
     asked = parser.parse_args()
@@ -240,7 +242,8 @@ def main() -> None:
         each
         for each in examples(packages)
         if not asked.models or each.name.startswith(TAKING_MODELS)
-        if not each.name.startswith(tuple(PARTS)) and any(part in each.name for part in asked.only)
+        if each.name.startswith(tuple(PARTS)) is asked.parts
+        if any(part in each.name for part in asked.only)
     ]
     pairs = [(each, *pair) for each in chosen for pair in spoilable(each, is_spoilt)]
     order = np.random.default_rng(asked.seed).permutation(len(pairs))[: asked.calls]
