@@ -76,6 +76,8 @@ def on_path(rng, count):
     batch["distance"] = 10 ** rng.uniform(-1.5, 0.5, count)
     batch["pace"] = 10 ** rng.uniform(0, 2, count)
     batch["k"] = np.floor(rng.uniform(0, _STEPS + 1, count))
+    # Small scores stay small at the start alone: a step moves them by more than they are.
+    batch["k"][::4] = 0
     batch["share"] = np.where(rng.random(count) < 0.5, 0.99, rng.uniform(0.1, 1, count))
     return _walk(batch)
 
@@ -209,11 +211,14 @@ def equation_14_printed(*, reverse=False, **pair):
     "Equation (15)",
     Source.FOUND,
     search_over=_ENDS,
-    controls=[Control(r"$H$ in place of $\sqrt H$", power=1.0)],
+    controls=[
+        Control(r"$H$ in place of $\sqrt H$", power=1.0),
+        Control("a 45th of the right side", share=1 / 45),
+    ],
     proof_step=ProofStep("Section 6.1", 3),
     evaluations=336,
 )
-def equation_15(*, power=0.5, **pair):
+def equation_15(*, power=0.5, share=1.0, **pair):
     r"""$$\min_{\theta \in [\theta_1, \theta_2]} \lambda_{\min}\big( \nabla^2 \widehat L(\theta)
     \big) \ge -\frac{\beta_3(\theta_1) \vee \beta_3(\theta_2)}{\sqrt H}
     \max_{\theta \in [\theta_1, \theta_2]} \widehat L(\theta)$$
@@ -224,7 +229,8 @@ def equation_15(*, power=0.5, **pair):
     H = len(pair["U"]) * pair["copies"]
     smallest = jnp.min(_on_segment(pair, risk_curvature).smallest)
     largest = jnp.max(_on_segment(pair, risk))
-    return -smallest, pair_curvature(pair, "printed") * largest * H ** (0.5 - power)
+    bound = pair_curvature(pair, "printed") * largest * H ** (0.5 - power)
+    return -smallest, share * bound
 
 
 @on_paths(

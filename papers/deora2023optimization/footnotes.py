@@ -55,7 +55,11 @@ def _norms(X, u, W, decoder, whole, share):
 @on_shared_decoders(
     "Footnote * of section 2, last token",
     status=Status.SHARPENED,
-    controls=[_NO_SECOND, Control("a sixth of each right side", share=1 / 6)],
+    controls=[
+        _NO_SECOND,
+        Control("half of each right side", share=0.5),
+        Control("a sixth of each right side", share=1 / 6),
+    ],
 )
 def footnote_last_token(X, u, W, *, whole=True, share=1.0):
     r"""$$U = [0\ u]^\top: \quad \|\nabla_{(u, W)} \Phi\| \le 2R^2 \|Xu\|_\infty + R,\quad
@@ -70,7 +74,11 @@ def footnote_last_token(X, u, W, *, whole=True, share=1.0):
 @on_shared_decoders(
     "Footnote * of section 2, pooling",
     status=Status.CORRECTED,
-    controls=[_NO_SECOND, Control("a tenth of each right side", share=0.1)],
+    controls=[
+        _NO_SECOND,
+        Control("half of each right side", share=0.5),
+        Control("a 14th of each right side", share=1 / 14),
+    ],
 )
 def footnote_pooling(X, u, W, *, whole=True, share=1.0):
     r"""$$U = 1_T u^\top: \quad \|\nabla_{(u, W)} \Phi\| \le 2R^2 T \|Xu\|_\infty + T R,\quad

@@ -67,7 +67,8 @@ def single_heads(rng, count, tokens=2, d=2):
 def grouped_heads(rng, count, copies=(2.0, 1e4), sizes=SIZES):
     """Models of G groups of equal heads with n samples of random labels.
 
-    A group has from `copies[0]` >= 2 to `copies[1]` equal heads.
+    A group has from `copies[0]` >= 2 to `copies[1]` equal heads. Key-query weights span six
+    decades, up to a thousand: small ones are hidden by the moves that samplers make from them.
     """
     G, n, T, d = sizes
     low, high = np.log10(copies)
@@ -78,7 +79,7 @@ def grouped_heads(rng, count, copies=(2.0, 1e4), sizes=SIZES):
         "X": spread_tokens(rng, count, n, T, d) * rng.uniform(1, 1.5, (count, 1, 1, 1)),
         "y": rng.choice([-1.0, 1.0], size=(count, n)),
         "U": rng.normal(size=(count, G, T, d)) * size_U[:, None, None, None],
-        "W": rng.normal(size=(count, G, d, d)) * 10 ** rng.uniform(-1, 0.5, (count, 1, 1, 1)),
+        "W": rng.normal(size=(count, G, d, d)) * six_decades(rng, (count, 1, 1, 1), -1, 0.5, 3),
         "copies": m,
     }
 

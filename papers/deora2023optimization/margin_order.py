@@ -82,7 +82,7 @@ def below_the_crossover(rng, count):
         "share": jnp.clip(share, 0.01, 1),
         "noise": jnp.clip(noise, 0, 0.25),
     },
-    controls=[Control("$S$ twice as large", factor=2.0)],
+    controls=[Control("$S$ a tenth larger", factor=1.1)],
     status=Status.CORRECTED,
     roundings=ROUNDINGS,
 )

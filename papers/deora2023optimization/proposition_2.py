@@ -271,7 +271,7 @@ def solved(rng, count):
     r"Proposition 2, '$\gamma_\star$ represents the NTK margin'",
     sample=solved,
     assumptions=[assume("certified by the solver", lambda certified: certified), _POSITIVE],
-    controls=[Control(r"ten times $\gamma_\star$", factor=10.0)],
+    controls=[Control(r"three times $\gamma_\star$", factor=3.0)],
     proof_step=ProofStep("Proposition 2, P3", 5),
     roundings=ROUNDINGS,
     evaluations=128,
@@ -280,8 +280,8 @@ def proposition_2_p3_best(margin, gap, *, factor=1.0, **instance):
     r"""$$\max_{\|\widetilde\theta\| = \sqrt 2} \min_i y_i \langle \nabla \widetilde\Phi(X_i;
     \widetilde\theta^{(1)}), \widetilde\theta \rangle \ge \gamma_\star$$
 
-    The best margin on these four samples is above $\gamma_\star$, so that the control takes ten
-    times $\gamma_\star$.
+    The best margin on these four samples is above $\gamma_\star$, so that the control takes
+    three times $\gamma_\star$.
     """
     mix = Mixture(**instance)
     star = factor * gamma_star(mix)

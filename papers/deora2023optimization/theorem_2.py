@@ -195,10 +195,13 @@ def stability_regret(*, start=True, share=1.0, **run):
 
 @on_training_sets(
     "Section 6.2, average model stability",
-    controls=[Control(r"a second factor $\eta$", power=1)],
+    controls=[
+        Control(r"a second factor $\eta$", power=1),
+        Control("a 60th of the right side", share=1 / 60),
+    ],
     evaluations=32,
 )
-def stability_average(*, power=0, **run):
+def stability_average(*, power=0, share=1.0, **run):
     r"""$$\frac1n \sum_{i=1}^n \|\theta_K - \theta_K^{\neg i}\| \le
     \frac{2\eta\tilde\beta_1}{n} \left(2K\widehat{L}(\theta) +
     \frac{9\|\theta-\theta_0\|^2}{4\eta}\right)$$
@@ -207,7 +210,7 @@ def stability_average(*, power=0, **run):
     which are tested beside the formula.
     """
     values = measured(run)
-    return values.stability, run["eta"] ** power * _stability(run, values, "printed")
+    return values.stability, share * run["eta"] ** power * _stability(run, values, "printed")
 
 
 @on_training_sets(

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from attlas.claims.claim import Control, Kind, Sides, Status
-from attlas.claims.sampling import score_sizes
+from attlas.claims.sampling import six_decades
 from attlas.claims.statement import computed, identity
 from attlas.kernels.softmax_network_ntk import softmax_ntk
 from attlas.models.networks.softmax_network import Activation, SoftmaxNetwork
@@ -144,7 +144,7 @@ def definition_3_6_tiled(rng, count, *, normaliser=1.0):
 def shifted_networks(rng, count):
     """Networks without symmetry, and a vector u."""
     batch = networks(rng, count)
-    u = rng.normal(size=(count, SIZES[0])) * score_sizes(rng, count)[:, None]
+    u = rng.normal(size=(count, SIZES[0])) * six_decades(rng, count)[:, None]
     return batch | {"u": u}
 
 

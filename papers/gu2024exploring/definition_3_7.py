@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from attlas.claims.claim import Control, Sides, Source, Status
-from attlas.claims.sampling import score_sizes
+from attlas.claims.sampling import six_decades
 from attlas.claims.statement import identity
 from attlas.models.networks.softmax_network import (
     Activation,
@@ -83,7 +83,7 @@ def symmetric_features(W, a, X, *, symmetric=True):
 
 def library_networks(rng, count):
     """What `symmetric_network` draws at some sigma, and at sigma = 1 from the same key."""
-    sigma, seeds = score_sizes(rng, count, -0.7, 0.5), rng.integers(2**31, size=count)
+    sigma, seeds = six_decades(rng, count, -0.7, 0.5), rng.integers(2**31, size=count)
     networks = [
         [symmetric_network(jax.random.key(seed), 3, 8, 2, sigma=s) for s in (float(size), 1.0)]
         for seed, size in zip(seeds.tolist(), sigma, strict=True)

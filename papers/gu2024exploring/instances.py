@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from attlas.claims.sampling import score_sizes
+from attlas.claims.sampling import six_decades
 
 SIZES = (2, 6, 2, 3)
 """Input dimension d, width m, outputs k and samples n of a shared instance."""
@@ -35,7 +35,7 @@ def networks(rng, count, sizes=SIZES):
     """
     d, m, k, n = sizes
     return {
-        "W": rng.normal(size=(count, d, m)) * score_sizes(rng, count, -1, 1, 1)[:, None, None],
+        "W": rng.normal(size=(count, d, m)) * six_decades(rng, count, -1, 1, 1)[:, None, None],
         "a": rng.normal(size=(count, k, m)) * 10 ** rng.uniform(-1, 1, (count, 1, 1)),
         "X": inputs(rng, count, n, d),
         "Y": targets(rng, count, n, k),
@@ -50,7 +50,7 @@ def symmetric_networks(rng, count, sizes=SIZES, trained=False):
     """
     d, m, k, n = sizes
     ends = -1, np.log10(3)
-    sigma = 10 ** rng.uniform(*ends, count) if trained else score_sizes(rng, count, *ends, ends[1])
+    sigma = 10 ** rng.uniform(*ends, count) if trained else six_decades(rng, count, *ends, ends[1])
     half = sigma[:, None, None] * rng.normal(size=(count, d, m // 2))
     signs = rng.choice([-1.0, 1.0], size=(count, k, m // 2))
     return {

@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 
 from attlas.claims.claim import Control, Sides, Status
-from attlas.claims.sampling import score_sizes
+from attlas.claims.sampling import six_decades
 from attlas.claims.statement import identity
 from attlas.models.networks.softmax_network import SoftmaxNetwork
 
@@ -19,7 +19,7 @@ _T, _D, _K = 3, 2, 2
 
 def sequences(rng, count):
     """Three tokens, from flat to saturated attention."""
-    size = score_sizes(rng, count)[:, None, None]
+    size = six_decades(rng, count)[:, None, None]
     return {
         "X": rng.normal(size=(count, _T, _D)),
         "W": size * rng.normal(size=(count, _D, _D)),

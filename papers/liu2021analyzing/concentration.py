@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from attlas.claims.claim import Control, Sides, Source, Status
-from attlas.claims.sampling import score_sizes
+from attlas.claims.sampling import six_decades
 from attlas.claims.statement import identity, inequality
 from attlas.measures.attention.concentration import concentration
 
@@ -21,7 +21,7 @@ _P = 9
 
 def rows(rng, count):
     """Rows of logits, whose spreads span six decades, and for each a factor r >= 1, often 1."""
-    spread = score_sizes(rng, count, -1.5, 1)
+    spread = six_decades(rng, count, -1.5, 1)
     logits = spread[:, None] * rng.standard_normal((count, _P))
     r = rng.uniform(1, 5, count)
     r[::4] = 1.0

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from attlas.claims.claim import Control, ProofStep, Sides, Source, Status
-from attlas.claims.sampling import score_sizes
+from attlas.claims.sampling import six_decades
 from attlas.claims.statement import erratum, identity, inequality
 from liu2021analyzing.library.models.rectifier import rectify
 
@@ -20,7 +20,7 @@ _P, _D = 6, 3
 def first_layers(rng, count):
     """Random networks; in every other instance x is at a corner and W points along x o f."""
     x = rng.uniform(-1, 1, (count, _P)) * 10 ** rng.uniform(-1, 1, (count, 1))
-    logits = rng.normal(size=(count, _P)) * score_sizes(rng, count, -2, 1)[:, None]
+    logits = rng.normal(size=(count, _P)) * six_decades(rng, count, -2, 1)[:, None]
     f = np.exp(logits - logits.max(1, keepdims=True))
     W = rng.normal(size=(count, _P, _D)) * 10 ** rng.uniform(-1, 1, (count, 1, 1))
     corner = np.arange(count) % 2 == 0
@@ -149,7 +149,7 @@ def theorem_1_features_attained(x, f, W, kept, *, printed=False):
 def logits(rng, count):
     """Logits from flat to one-hot, how many weights lead, and the part by which tau is raised."""
     return {
-        "logits": rng.normal(size=(count, _P)) * score_sizes(rng, count, -2, 1.5)[:, None],
+        "logits": rng.normal(size=(count, _P)) * six_decades(rng, count, -2, 1.5)[:, None],
         "kept": rng.integers(1, _P, count),
         # Half of the instances have the smallest tau that (A2) allows.
         "raised": np.maximum(rng.uniform(-1, 1, count), 0),

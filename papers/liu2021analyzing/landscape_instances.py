@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from attlas.claims.perturbed_draws import apart
-from attlas.claims.sampling import score_sizes
+from attlas.claims.sampling import six_decades
 from attlas.measures.curvature.exact_spectrum import hessian_matrix
 from liu2021analyzing.library.measures.orbit_flatness import rescaled_layers
 from liu2021analyzing.library.models.self_attention_mlp import SelfAttentionMLP
@@ -38,7 +38,7 @@ def networks(rng, count):
     rng = apart(rng)
     size = 10.0 ** rng.uniform(-0.5, 0.7, (count, 1, 1))
     W_Q, W_K = (size * rng.standard_normal((count, 1, DIMENSION)) for _ in range(2))
-    scores = score_sizes(rng, count, 0, 0)
+    scores = six_decades(rng, count, 0, 0)
     # Bounds of the first ones are attained where one word's attended value is small.
     scores[: count // 4] = 1
     return {

@@ -16,7 +16,7 @@ import numpy as np
 
 from attlas.claims.claim import Control, Sides, Status, assume
 from attlas.claims.perturbed_draws import apart
-from attlas.claims.sampling import score_sizes
+from attlas.claims.sampling import six_decades
 from attlas.claims.statement import erratum, identity, inequality
 from liu2021analyzing.library.measures.conditional_covariance import conditional_covariance
 from liu2021analyzing.library.models.rectifier import rectify
@@ -54,7 +54,7 @@ def population(rng, count):
 def attended(rng, count):
     """Inputs in [-1, 1] times softmax weights from nearly uniform to nearly one-hot."""
     x = rng.uniform(-1, 1, (count, POINTS, INPUTS))
-    logits = score_sizes(rng, count)[:, None, None] * rng.standard_normal(x.shape)
+    logits = six_decades(rng, count)[:, None, None] * rng.standard_normal(x.shape)
     f = np.exp(logits - logits.max(axis=-1, keepdims=True))
     return x * f / f.sum(axis=-1, keepdims=True)
 

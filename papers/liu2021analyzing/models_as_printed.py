@@ -7,7 +7,7 @@ taken for another.
 import jax.numpy as jnp
 
 from attlas.claims.claim import Control, Sides, Source
-from attlas.claims.sampling import score_sizes
+from attlas.claims.sampling import six_decades
 from attlas.claims.statement import identity
 from liu2021analyzing.library.models.deep_self_attention import (
     DeepSelfAttention,
@@ -29,8 +29,8 @@ _SHAPES = {
 def networks(rng, count):
     """One input and all weights; those of the scores span six decades."""
     batch = {name: rng.normal(size=(count, *shape)) for name, shape in _SHAPES.items()}
-    batch["W_Q"] *= score_sizes(rng, count, 0, 0)[:, None, None]
-    batch["v"] *= score_sizes(rng, count, 0, 0)[:, None]
+    batch["W_Q"] *= six_decades(rng, count, 0, 0)[:, None, None]
+    batch["v"] *= six_decades(rng, count, 0, 0)[:, None]
     return batch
 
 
@@ -140,7 +140,7 @@ def known_weights(rng, count):
     """Inputs, a known attention matrix, a mask, two layers, a sharpness and a temperature."""
     shapes = {"x": (_P,), "M": (_P, _P), "W1": (_P, _D), "w2": (_D,)}
     batch = {name: rng.normal(size=(count, *shape)) for name, shape in shapes.items()}
-    batch["M"] *= score_sizes(rng, count, 0, 0)[:, None, None]
+    batch["M"] *= six_decades(rng, count, 0, 0)[:, None, None]
     return batch | {"mask": rng.uniform(0, 1, (count, _P))}
 
 

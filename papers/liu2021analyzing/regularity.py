@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from attlas.claims.claim import Control, Sides, Source, Status
-from attlas.claims.sampling import score_sizes
+from attlas.claims.sampling import six_decades
 from attlas.claims.statement import erratum, identity, inequality
 from liu2021analyzing.library.models.rectifier import rectify
 from liu2021analyzing.library.models.self_attention_mlp import SelfAttentionMLP
@@ -22,7 +22,7 @@ _WEIGHTS = {"W_Q": (_Q, _T), "W_K": (_Q, _T), "W_V": (_V, _T), "W1": (_V * _P, _
 def populations(rng, count):
     """Inputs with their attention, and a first layer; some see half of the inputs at their best."""
     x = rng.uniform(-1, 1, (count, _POINTS, _P)) * 10 ** rng.uniform(-1, 1, (count, 1, 1))
-    logits = rng.normal(size=(count, _POINTS, _P)) * score_sizes(rng, count)[:, None, None]
+    logits = rng.normal(size=(count, _POINTS, _P)) * six_decades(rng, count)[:, None, None]
     f = np.exp(logits - logits.max(2, keepdims=True))
     f /= np.linalg.norm(f, axis=2, keepdims=True)
     W = rng.normal(size=(count, _P, _D)) * 10 ** rng.uniform(-1, 1, (count, 1, 1))
@@ -134,7 +134,7 @@ def pairs(rng, count):
                 -0.5, 0.5, (count, *(1 for _ in shape))
             )
     for name in ("W_Q", "W_Q_t"):
-        batch[name] *= score_sizes(rng, count, 0, 0)[:, None, None]
+        batch[name] *= six_decades(rng, count, 0, 0)[:, None, None]
     return {
         **batch,
         "noise": 10 ** rng.uniform(-1, 1, count),

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from attlas.claims.claim import Control, Sides, Source, Status
-from attlas.claims.sampling import score_sizes
+from attlas.claims.sampling import six_decades
 from attlas.claims.statement import erratum, identity, inequality
 from liu2021analyzing.library.bounds.liu2021_regions import liu2021_regions
 from liu2021analyzing.library.models.fixed_attention import EuclideanAttention, TopAttention
@@ -17,7 +17,7 @@ _P, _KEPT = 7, 3
 
 def logits(rng, count):
     """Logits of seven words, from flat to far apart."""
-    return {"z": rng.normal(size=(count, _P)) * score_sizes(rng, count, -2, 1)[:, None]}
+    return {"z": rng.normal(size=(count, _P)) * six_decades(rng, count, -2, 1)[:, None]}
 
 
 def sparsemax(z):

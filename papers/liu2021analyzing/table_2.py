@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from attlas.claims.claim import Control, Sides, Source, Status
-from attlas.claims.sampling import score_sizes
+from attlas.claims.sampling import six_decades
 from attlas.claims.statement import identity, inequality
 from liu2021analyzing.library.models.lstm_reader import LstmReader
 from liu2021analyzing.library.models.luong_reader import LuongReader
@@ -31,7 +31,7 @@ def readers(rng, count):
         name: rng.normal(size=(count, *shape)) * _sizes(rng, count, shape)
         for name, shape in _SHAPES.items()
     }
-    batch["W_a"] *= score_sizes(rng, count, 0, 3)[:, None, None]
+    batch["W_a"] *= six_decades(rng, count, 0, 3)[:, None, None]
     words = rng.integers(1, _P + 1, count)
     return {
         **batch,

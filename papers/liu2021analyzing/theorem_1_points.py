@@ -9,7 +9,7 @@ import numpy as np
 
 from attlas._jax.device_arrays import generator
 from attlas.claims.claim import Control, Expectation, ProofStep, Sides, Source, Status, assume
-from attlas.claims.sampling import score_sizes
+from attlas.claims.sampling import six_decades
 from attlas.claims.statement import identity, inequality
 from attlas.claims.verdict import Outcome
 from liu2021analyzing.library.bounds.liu2021_sample_size import liu2021_attention
@@ -44,7 +44,7 @@ def units(z, W):
 def students(rng, count):
     """Teachers with their inputs, any student, and how the weight of a repeated unit is shared."""
     rows = []
-    for size in score_sizes(rng, count, 0, 0):
+    for size in six_decades(rng, count, 0, 0):
         x = rng.uniform(-2, 2, (POINTS, INPUTS))
         z = x * weights(rng, x, size)
         W, W_s = rng.normal(size=(2, INPUTS, UNITS)) * 10 ** rng.uniform(-1, 1)

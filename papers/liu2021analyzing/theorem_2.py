@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from attlas.claims.claim import Control, Kind, Sides, Source, Status
-from attlas.claims.sampling import score_sizes
+from attlas.claims.sampling import six_decades
 from attlas.claims.statement import erratum, identity, inequality
 from liu2021analyzing.library.bounds.liu2021_sample_size import liu2021_self_attention
 from liu2021analyzing.library.models.self_attention_mlp import (
@@ -29,7 +29,7 @@ def networks(rng, count):
     x[_EVEN] = signs * np.abs(x[_EVEN]).max(axis=(1, 2), keepdims=True)
     W_V[_EVEN] = np.swapaxes(signs, 1, 2)
     W1[_EVEN] = 1.0
-    sizes = [score_sizes(rng, count, -2, 1)[:, None, None] for _ in range(2)]
+    sizes = [six_decades(rng, count, -2, 1)[:, None, None] for _ in range(2)]
     W_Q, W_K = (rng.normal(size=(count, _T, _T)) * size for size in sizes)
     return {"x": x, "W_Q": W_Q, "W_K": W_K, "W_V": W_V, "W1": W1}
 
@@ -96,8 +96,8 @@ def theorem_2_features_printed(x, W_Q, W_K, W_V, W1, *, flattened=False):
 
 def two_logits(rng, count):
     """Two vectors of logits, far and near; some with two tokens that share the weight."""
-    first = rng.normal(size=(count, _P)) * score_sizes(rng, count)[:, None]
-    step = rng.normal(size=(count, _P)) * score_sizes(rng, count, -2, 1)[:, None]
+    first = rng.normal(size=(count, _P)) * six_decades(rng, count)[:, None]
+    step = rng.normal(size=(count, _P)) * six_decades(rng, count, -2, 1)[:, None]
     first[_EVEN] = np.array([0.0, 0.0] + [-60.0] * (_P - 2))
     step[_EVEN] = np.array([1.0, -1.0] + [0.0] * (_P - 2)) * np.abs(step[_EVEN, :1])
     return {"first": first, "second": first + step}
@@ -244,7 +244,7 @@ def moves(rng, count):
     x[_EVEN] = np.array([1.0, -1.0]) * np.abs(x[_EVEN, :1, :1])
     W_K[_EVEN], d_Q[_EVEN], W_V[_EVEN] = 1.0, 1.0, 1.0
     W_Q[_EVEN], d_K[_EVEN] = 0.0, 0.0
-    W_Q, d_Q = np.stack([W_Q, d_Q]) * score_sizes(rng, count, 0, 0)[:, None, None]
+    W_Q, d_Q = np.stack([W_Q, d_Q]) * six_decades(rng, count, 0, 0)[:, None, None]
     moved = {"W_Q_n": W_Q + near * d_Q, "W_K_n": W_K + near * d_K}
     return {"x": x, "W_V": W_V, "W_Q": W_Q, "W_K": W_K, **moved}
 
@@ -305,7 +305,7 @@ def one_unit_each(rng, count):
     shapes = {"x": inputs, "direction": inputs, "W_Q": row, "W_K": row, "W_V": row}
     shapes["W_t"] = (_CLASS_P, 1)
     tried = {name: rng.normal(size=(count, _TRIED, *shape)) for name, shape in shapes.items()}
-    tried["W_Q"] *= score_sizes(rng, count, 0, 0)[:, None, None, None]
+    tried["W_Q"] *= six_decades(rng, count, 0, 0)[:, None, None, None]
     missed = jax.vmap(jax.vmap(lambda *arrays: floor(targets(*arrays))))(*tried.values())
     best = np.argmax(np.asarray(missed), axis=1)
     best_arrays = {name: array[np.arange(count), best] for name, array in tried.items()}
@@ -361,7 +361,7 @@ def unit_words(rng, count):
     x = rng.normal(size=(count, 4, 4))
     even = np.eye(4) + rng.uniform(0, 1, (count, 1, 1))
     x[::2] = even[::2]
-    return {"x": x, "beta": score_sizes(rng, count, -1, 1.5)}
+    return {"x": x, "beta": six_decades(rng, count, -1, 1.5)}
 
 
 def of_length_one(x, beta):

@@ -6,7 +6,7 @@ import numpy as np
 from jax.flatten_util import ravel_pytree
 
 from attlas.claims.claim import Control, Kind, Sides, Source, Status, assume
-from attlas.claims.sampling import score_sizes
+from attlas.claims.sampling import six_decades
 from attlas.claims.statement import erratum, identity, inequality
 from liu2021analyzing.library.bounds.liu2021_sample_size import liu2021_deep
 from liu2021analyzing.library.models.deep_self_attention import (
@@ -323,7 +323,7 @@ def teachers(rng, count):
     size = (count, len(_LAYOUT[0]))
     scale = 10 ** rng.uniform(-0.5, 0.5, (count, 1))
     weights = {name: scale * rng.normal(size=size) for name in ("truth", "other")}
-    weights["truth"][:, _QUERIES] *= score_sizes(rng, count, 0, 0)[:, None]
+    weights["truth"][:, _QUERIES] *= six_decades(rng, count, 0, 0)[:, None]
     return {**weights, "x": rng.normal(size=(count, _INPUTS, 2, 2))}
 
 

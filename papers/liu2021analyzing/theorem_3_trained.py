@@ -15,7 +15,7 @@ from scipy import stats
 
 from attlas._jax.compilation import CHEAP_COMPILATION
 from attlas.claims.claim import Control, Status, assume
-from attlas.claims.sampling import score_sizes
+from attlas.claims.sampling import six_decades
 from attlas.claims.statement import inequality, probability
 from liu2021analyzing.library.bounds.trained_network_error import (
     deep_attention_stretch,
@@ -152,7 +152,7 @@ def moved_networks(rng, count):
     parallel = np.arange(count) % 2 == 0
     # Scores, and no others, have the sizes of the queries.
     query = [float(jnp.max(leaf)) for leaf in jax.tree.leaves(marked_queries(shapes))]
-    steep = score_sizes(rng, count, 0, 0)
+    steep = six_decades(rng, count, 0, 0)
     for leaf, of_query in zip(leaves, query, strict=True):
         size = (count, *leaf.shape)
         ones = np.zeros(size)

@@ -10,7 +10,7 @@ import numpy as np
 
 from attlas.claims.claim import Control, Sides, Source, Status, assume
 from attlas.claims.perturbed_draws import apart
-from attlas.claims.sampling import score_sizes
+from attlas.claims.sampling import six_decades
 from attlas.claims.statement import erratum, identity, inequality
 from liu2021analyzing.library.measures.conditional_covariance import conditional_covariance
 from liu2021analyzing.library.models.rectifier import rectify
@@ -51,8 +51,8 @@ def population(rng, count):
         batch[name] = np.where(close, teacher + 0.01 * distant, distant)
     # One word of every input is at a corner, and some score it far above the others.
     batch["x"][:, :, :, 0] = 2 * rng.choice([-1.0, 1.0], (count, _POINTS, _T))
-    batch["v"] *= score_sizes(rng, count, -1, 1.5)[:, None]
-    batch["v_t"] *= score_sizes(rng, count, -1, 1.5)[:, None]
+    batch["v"] *= six_decades(rng, count, -1, 1.5)[:, None]
+    batch["v_t"] *= six_decades(rng, count, -1, 1.5)[:, None]
     student, teacher = ([batch[name + end] for name in _WEIGHTS] for end in ("", "_t"))
     pairs = [jnp.stack(pair) for pair in zip(student, teacher, strict=True)]
     weights, contexts = _attended(jnp.asarray(batch["x"]), *pairs)

@@ -9,7 +9,7 @@ import numpy as np
 
 from attlas.claims.claim import Control, Kind, Sides, Source, Status, assume
 from attlas.claims.perturbed_draws import apart
-from attlas.claims.sampling import score_sizes
+from attlas.claims.sampling import six_decades
 from attlas.claims.statement import erratum, identity, inequality
 from liu2021analyzing.landscape_instances import ROUNDINGS, attended, risk
 from liu2021analyzing.library.measures.stationary_points import stationary_points
@@ -29,7 +29,7 @@ def networks(rng, count):
     """Networks of two words, two dimensions and one value, with labels."""
     W_Q, W_K, W_V = rng.standard_normal((3, count, 1, 2))
     batch = {
-        "W_Q": W_Q * score_sizes(rng, count, 0, 0)[:, None, None],
+        "W_Q": W_Q * six_decades(rng, count, 0, 0)[:, None, None],
         "W_K": W_K,
         "W_V": W_V,
         "W1": rng.standard_normal((count, 2, _UNITS)),
@@ -130,7 +130,7 @@ def stationary(rng, count, copies=False):
     rng = apart(rng)
     x, y = rng.standard_normal((count, _SAMPLES, 2, 2)), rng.standard_normal((count, _SAMPLES))
     W_Q, W_K, W_V = 2 * rng.standard_normal((3, count, 1, 2))
-    W_Q *= score_sizes(rng, count, 0, 0)[:, None, None]
+    W_Q *= six_decades(rng, count, 0, 0)[:, None, None]
     W1, w2 = rng.standard_normal((count, 2, _UNITS)), rng.standard_normal((count, _UNITS))
     v = np.asarray(values_of(*jax.device_put([W_Q, W_K, W_V, W1, w2]), jnp.asarray(x)))
     if copies:

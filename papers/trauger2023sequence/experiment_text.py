@@ -44,10 +44,15 @@ def section_6_labels(bits, *, used=9):
 
 
 def logits(rng, count):
-    """Two pairs of logits of all scales, and a label."""
+    """Two pairs of logits of all scales, and a label.
+
+    In every third instance both logits are wrong by far and move alike: there the loss is steepest.
+    """
     scale = six_decades(rng, (count, 1, 1), -0.4, 1.1)
-    pairs = scale * rng.normal(size=(count, 2, 2))
-    return {"logits": pairs, "label": rng.integers(2, size=count)}
+    pairs, label = scale * rng.normal(size=(count, 2, 2)), rng.integers(2, size=count)
+    wrong = np.where(np.arange(2) == label[::3, None], -1.0, 1.0)
+    pairs[::3] = wrong[:, None] * (12 + np.abs(pairs[::3, :, :1]))
+    return {"logits": pairs, "label": label}
 
 
 def _losses(logits, label, kind):

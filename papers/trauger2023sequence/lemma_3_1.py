@@ -245,7 +245,7 @@ def lemma_3_1_variance(V, alpha, *, centred=True):
 
 def runs(rng, count):
     """Errors of the sampler and of the greedy choice, for means of orthonormal V and others."""
-    seeds = rng.integers(2**31, size=count).tolist()
+    seeds, scales = rng.integers(2**31, size=count).tolist(), six_decades(rng, count)
     sampled, greedy, bounds, log_b = np.zeros((4, count))
     for i in range(count):
         k = int(rng.integers(1, 13))
@@ -254,7 +254,7 @@ def runs(rng, count):
         if i % 3 < 2:
             k = 1 + i // 3 % 4
             V, alpha = np.eye(16)[:8], np.full(8, 1 / 8) if i % 3 else np.eye(8)[0] / (2 * k)
-        V = V * six_decades(rng, 1, -1, 1)
+        V = V * scales[i]
         f, b = alpha @ V, float(np.sqrt(np.max(np.sum(V**2, axis=1))))
         gamma, norm = min(1.0, float(alpha.sum())), float(np.linalg.norm(f))
         log_b[i] = math.log(b)

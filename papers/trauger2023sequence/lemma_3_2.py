@@ -42,9 +42,12 @@ def _lengths(vectors):
     sample=differences,
     search_over=("D", "x"),
     project=lambda x, B: {"x": x / jnp.maximum(1, jnp.sum(jnp.abs(x)) / B)},
-    controls=[Control("inputs with $l_2$ norm $B_x$", euclidean=True)],
+    controls=[
+        Control("inputs with $l_2$ norm $B_x$", euclidean=True),
+        Control("nine tenths of the right side", share=0.9),
+    ],
 )
-def lemma_3_2_distance(D, x, B, *, euclidean=False):
+def lemma_3_2_distance(D, x, B, *, euclidean=False, share=1.0):
     r"""$$\|x\|_1 \le B_x: \quad \|(W-\hat W) x\|_q \le
     \max_{i \in [d]} \|(W-\hat W) B_x e_i\|_q,\quad q \in \{1, 2, \infty\}$$
 
@@ -52,7 +55,7 @@ def lemma_3_2_distance(D, x, B, *, euclidean=False):
     """
     if euclidean:
         x = B * x / jnp.sqrt(jnp.sum(x**2))
-    return _lengths((D @ x)[None])[:, 0], B * jnp.max(_lengths(D.T), axis=1)
+    return _lengths((D @ x)[None])[:, 0], share * B * jnp.max(_lengths(D.T), axis=1)
 
 
 def finite_classes(rng, count):

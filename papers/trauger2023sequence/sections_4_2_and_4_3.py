@@ -150,10 +150,11 @@ def sizes(rng, count, least=0.0):
         Control("the exponent $L$ in place of $2L$", power=1.0),
         Control("without $B_x^2$", tokens=0.0),
         Control("without $B_w^2$", readout=0.0),
+        Control("half of the right side", share=0.5),
     ],
 )
 def corollary_4_2_1_order(
-    B, B_x, B_c, B_v, B_qk, B_w, lipschitz, *, power=2.0, tokens=2.0, readout=2.0
+    B, B_x, B_c, B_v, B_qk, B_w, lipschitz, *, power=2.0, tokens=2.0, readout=2.0, share=1.0
 ):
     r"""$$(\gamma+\eta)^3 \le (2+2^{2/3})^3\, 5^{2(L-1)} \ln(2dk+1)\, B^2 B_x^2 B_w^2
     (L_\sigma B_{c2} B_{v2} B_{QK2})^{2L},\quad \text{all norms} \ge 1$$
@@ -172,7 +173,7 @@ def corollary_4_2_1_order(
             left.append(entropy(constants=constants))
             outer = B_x**tokens * B_w**readout * (lipschitz * B_c * B_v * B_qk) ** (power * L)
             size = cost**3 * 25.0 ** (L - 1) * math.log(2 * _D * _K + 1)
-            right.append(size * B**2 * outer)
+            right.append(share * size * B**2 * outer)
     return jnp.stack(left), jnp.stack(right)
 
 

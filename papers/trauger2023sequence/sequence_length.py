@@ -198,7 +198,7 @@ def equal_norms(norm, m, T, *, one=False):
 @on_norms(
     "Section 2.5, the two types of bounds",
     evaluations=1280,
-    controls=[Control("a hundredth of the norms", factor=0.01)],
+    controls=[Control("a tenth of the norms", factor=0.1)],
 )
 def section_2_5_parameter_counting(norm, m, *, factor=1.0):
     r"""$$m = 10^7,\ d = 64,\ B_{QK} \ge 8: \quad \mathrm{bound}_{\mathrm{parameters}} \le

@@ -35,9 +35,9 @@ _SUMMED = [
         f"the tokens, each standing {repeats} times, summed up in place of the softmax's average",
         repeats=float(repeats),
     )
-    for repeats in (28, 84)
+    for repeats in (9, 28, 84)
 ]
-"""Tokens that stand 28 times each leave an average as it is; a sum grows."""
+"""Tokens that stand nine times each leave an average as it is; a sum grows."""
 
 on_samples = partial(inequality, sample=measured, count=32, roundings=ROUNDINGS, evaluations=1600)
 
@@ -77,9 +77,13 @@ def theorem_4_1(radius, B_x, B, m, rademacher, summed, *, repeats=None):
 @on_samples(
     "Theorem 4.1, sharpened",
     status=Status.SHARPENED,
-    controls=[Control(r"without the entropy $\ln 2d$ of signs and entries", signs=0.0)],
+    controls=[
+        Control(r"without the entropy $\ln 2d$ of signs and entries", signs=0.0),
+        Control("a fourth of the right side", share=1 / 4),
+        Control("a sixteenth of the right side", share=1 / 16),
+    ],
 )
-def theorem_4_1_sharp_line(radius, B_x, B, m, rademacher, *, signs=1.0):
+def theorem_4_1_sharp_line(radius, B_x, B, m, rademacher, *, signs=1.0, share=1.0):
     r"""$$\hat R \le 2B \min_{\rho,n} \Big( \epsilon_n + \sqrt{\tfrac 2m} \sum_{j\le n}
     (\epsilon_{j-1}+\epsilon_j) \sqrt{\ln 2d + B_x^4 C/\epsilon_j^2} \Big),
     \quad \epsilon_j = B_x \rho^{-j}$$
@@ -95,7 +99,7 @@ def theorem_4_1_sharp_line(radius, B_x, B, m, rademacher, *, signs=1.0):
             return trauger2023_single(B, D / B_x**4, B_x, d, m, constants="sharp")
         return 2 * B * dudley_chain(lambda epsilon: D / epsilon**2, m, B_x)
 
-    return rademacher, _in_each_dimension(bound, radius, B_x, B, m)
+    return rademacher, share * _in_each_dimension(bound, radius, B_x, B, m)
 
 
 def _entropy(ball, d, radius, B_x, m):
@@ -201,9 +205,9 @@ def _ratio(rng, index):
     return (1 + 1e-6, 2.0, rng.uniform(0.8, 7), rng.uniform(0.8, 7))[index % 4]
 
 
-def _case(rng, index):
+def _case(rng, index, radius):
     """One matrix of the (1,1) ball, the centre of its v, and sequences to try it on."""
-    cls, radius, ratio = _cls(rng, index), six_decades(rng, 1, -1, 1)[0], _ratio(rng, index)
+    cls, ratio = _cls(rng, index), _ratio(rng, index)
     # all of the norm in the column that [CLS] reads best, so that ||v||_1 = r b
     W = np.zeros((_D, _D))
     W[:, np.argmax(np.abs(cls))] = radius * ball_points(rng, 1, _D, index)[0]
@@ -230,7 +234,7 @@ def _case(rng, index):
 
 def covered_cls(rng, count):
     """Matrices of the ball with centres of v, for tokens [CLS] of three kinds."""
-    cases = [_case(rng, index) for index in range(count)]
+    cases = [_case(rng, index, radius) for index, radius in enumerate(six_decades(rng, count))]
     return {name: np.stack([np.asarray(case[name]) for case in cases]) for name in cases[0]}
 
 

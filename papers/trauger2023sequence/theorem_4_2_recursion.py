@@ -200,12 +200,12 @@ def _mixed(X, query_key, value):
     return np.where(f > 0, f, _SLOPE * f)
 
 
-def _network(rng):
-    """Weights with one large entry each, samples and a readout."""
+def _network(rng, query_key):
+    """Weights with one large entry each, that of W_QK given, samples and a readout."""
     # entries near one of each matrix keep l_1 norms, and with them the number of steps, small
     weights = {}
     for name in KINDS:
-        size = six_decades(rng, 1, -1.7, -0.5) if name == "query_key" else rng.uniform(0.7, 1.0)
+        size = query_key if name == "query_key" else rng.uniform(0.7, 1.0)
         matrix = 0.03 * rng.normal(size=(_LAYERS, WIDTH, WIDTH))
         matrix[:, 0, 0] += 1
         weights[name] = size * matrix
@@ -234,9 +234,9 @@ def _centres(kind, matrices, X, shares):
     return hats, readout, nats + used
 
 
-def _cover(rng, kind):
+def _cover(rng, kind, query_key):
     """One network with its centres, the resolution and the nats used and allowed."""
-    weights, X, readout = _network(rng)
+    weights, X, readout = _network(rng, query_key)
     beta = _costs(weights, readout)
     matrices = [readout[None], *(weights[name][place].T for place, name in _ORDER)]
     counts = [_SAMPLES, *[_SAMPLES * _TOKENS] * len(_ORDER)]
@@ -253,7 +253,8 @@ def _cover(rng, kind):
 
 def covered_networks(rng, count):
     """Networks with their centres by the four covers in turn."""
-    pairs = [_cover(rng, _COVERS[place % len(_COVERS)]) for place in range(count)]
+    sizes = six_decades(rng, count, -1.7, -0.5)
+    pairs = [_cover(rng, _COVERS[i % len(_COVERS)], size) for i, size in enumerate(sizes)]
     return {name: np.stack([np.asarray(pair[name]) for pair in pairs]) for name in pairs[0]}
 
 

@@ -4,20 +4,23 @@ import numpy as np
 import pytest
 from sampled_claims import SIX_DECADES, claims_by_sampler, decades, instances, is_among, sampler
 
-EVEN = "even attention to two tokens has no curvature in W, and hard attention has none"
-GROUPS = "groups of equal heads, which are not widened yet"
 CONDITIONS = "the heads that the conditions ask for grow with the norms of start and target"
 NEAR = "the step or distance that the statement allows shrinks with the norms of heads"
 FORMULA = "formulas on norms and numbers of heads, of the orders that the statement names"
 LARGE = "the statement is on large signals"
 SEARCH = "what a search of 200 steps finds, at signals of one order"
 ARRAYS = {
+    "corollary_1.models": "W",
+    "corollary_1.with_the_extremal": "W",
+    "descent.on_path": "W",
     "equation_8.all_corners": "S",
     "equation_8.at_an_eighth": "S",
     "head_scaling.distinct_heads": "W",
     "head_scaling.grown_heads": "W",
+    "instances.grouped_heads": "W",
     "instances.single_heads": "W",
     "lemma_1.heads_and_directions": "W",
+    "lemma_10.runs": "W",
     "lemma_2.<lambda>": "S",
     "lemma_2.eight_samples": "S",
     "lemma_2.first_phases": "S",
@@ -29,48 +32,43 @@ ARRAYS = {
     "ntk_w_part.single_samples": "S",
     "ntk_w_part.torn_against_the_label": "S",
     "ntk_w_part.torn_along_the_error": "S",
+    "other_losses.models": "W",
+    "other_losses_steps.step_pairs": "W",
     "proposition_1.pooled_heads": "W",
     "proposition_2.many_heads": "S",
     "proposition_2.with_signs": "S",
     "proposition_3.with_mass": "S",
+    "proposition_4.close_pairs": "W",
+    "proposition_4.from_the_middle": "W",
+    "regret.starts": "W",
     "several_heads.single_heads": "w",
+    "stability.pairs": "W",
+    "step_and_sparsity.different_heads": "W",
 }
 """The array whose size is that of the scores, by sampler."""
 BOUNDED = {
     "certified_instances.certified": CONDITIONS,
-    "corollary_1.models": GROUPS,
-    "corollary_1.with_the_extremal": GROUPS,
     "corollary_2.numbers": FORMULA,
-    "descent.on_path": GROUPS,
     "equation_8.bounded_noise": "the statement lets the signal grow from one",
     "global_margin.best_models": SEARCH,
     "global_margin.large_signals": LARGE,
     "good_initialisation.good_initialisations": CONDITIONS,
     "good_initialisation.good_trainings": CONDITIONS,
-    "instances.grouped_heads": GROUPS,
     "lemma_1.<lambda>": "a slip of notation, shown at one vector",
-    "lemma_10.runs": CONDITIONS,
     "lemmas_14_15.random_heads": LARGE,
     "margin_order.below_the_crossover": FORMULA,
     "orders.settings": FORMULA,
-    "other_losses.models": GROUPS,
     "other_losses.runs": CONDITIONS,
     "other_losses.trainings": CONDITIONS,
     "other_losses_stability.certified_sets": CONDITIONS,
     "other_losses_stability.leave_one_out_runs": CONDITIONS,
     "other_losses_steps.pairs_at_the_limit": NEAR,
-    "other_losses_steps.step_pairs": NEAR,
     "proposition_2.separable": LARGE,
     "proposition_2.solved": LARGE,
-    "proposition_4.close_pairs": GROUPS,
-    "proposition_4.from_the_middle": GROUPS,
-    "regret.starts": GROUPS,
     "section_5_3.orders_of_magnitude": FORMULA,
-    "stability.pairs": GROUPS,
     "stability_instances.calm_and_wild_runs": CONDITIONS,
     "stability_instances.leave_one_out_runs": CONDITIONS,
     "stability_instances.training_sets": CONDITIONS,
-    "step_and_sparsity.different_heads": EVEN,
     "step_and_sparsity.settings": FORMULA,
     "step_and_sparsity.two_sparsities": FORMULA,
     "theorem_2.contradictions": FORMULA,

@@ -53,7 +53,7 @@ SLOW = {"landscape_instances.on_the_orbit", "theorem_2.one_unit_each", "theorem_
 
 RUN = "scores are of the order of one, for a fit from others does not end or has a singular design"
 SIZES = "numbers of parameters, samples, regions or words alone"
-HIDDEN = "`score_sizes` draws them, and inputs times their weights alone leave the sampler"
+HIDDEN = "`six_decades` draws them, and inputs times their weights alone leave the sampler"
 FIXED = "the statement's attention has no scores: a fixed mask in [0, 1], or words alone"
 BOUNDED = {
     "concentration.measured": "the rows of `concentration.rows`",

@@ -1,5 +1,6 @@
 """Instances of a claim: its sampler runs once in a process for equal arguments, in float64."""
 
+import math
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
@@ -152,61 +153,40 @@ def shared(function: Callable[..., Value], *, perturbed: bool = True) -> Callabl
 
 
 def six_decades(
-    rng: np.random.Generator, shape: int | tuple[int, ...], low: float, high: float
-) -> np.ndarray:
-    r"""Log-uniform scales over six decades, for what a statement does not bound.
-
-    Half of them lie between $10^{low}$ and $10^{high}$, so that ordinary ones stay frequent, the
-    others between $10^{c-3.5}$ and $10^{c+3.5}$, $c$ the middle of `low` and `high`: sixty scales
-    then span six decades.
-
-    Args:
-        rng: two numbers are drawn from it for every scale.
-        shape: axes of the result.
-        low: the least ordinary scale is 10 to this power.
-        high: the largest ordinary scale is 10 to this power.
-
-    Returns:
-        Array of shape `shape`.
-
-    Examples:
-        >>> scales = six_decades(np.random.default_rng(0), 1000, -1, 1)
-        >>> bool(np.ptp(np.log10(scales)) > 6), bool((abs(np.log10(scales)) < 1).mean() > 0.5)
-        (True, True)
-    """
-    wide, place, middle = rng.random(shape) < 0.5, rng.random(shape), (low + high) / 2
-    start, end = np.where(wide, middle - 3.5, low), np.where(wide, middle + 3.5, high)
-    return 10 ** (start + (end - start) * place)
-
-
-def score_sizes(
     rng: np.random.Generator,
-    count: int,
+    shape: int | tuple[int, ...],
     low: float = -1.0,
     high: float = 1.0,
     largest: float = 2.0,
 ) -> np.ndarray:
-    r"""Sizes of scores that no statement bounds: half of them span six decades evenly.
+    r"""Scales that no statement bounds: half of them span six decades evenly.
 
     $$10^{u_i},\quad u_i \in [\text{largest} - 6, \text{largest}] \text{ for half of the
-    instances, } u_i \in [\text{low}, \text{high}] \text{ for the others}$$
+    scales, } u_i \in [\text{low}, \text{high}] \text{ for the others}$$
 
     Args:
-        low: exponent of ten of the least size in the half with ordinary scores.
-        high: exponent of ten of the largest in that half.
+        rng: draws the places and the exponents.
+        shape: axes of the result; the half is one of all its entries, so that a batch is drawn by
+            one call.
+        low: exponent of ten of the least ordinary scale.
+        high: exponent of ten of the largest ordinary scale.
         largest: exponent of ten of the largest in the half of six decades.
 
     Returns:
-        Array of shape (count,), in random order.
+        Array of shape `shape`, in random order.
 
     Examples:
-        >>> sizes = score_sizes(np.random.default_rng(0), 64, -0.5, 0.5)
-        >>> bool(np.ptp(np.log10(sizes)) > 5.5), int(np.sum(abs(np.log10(sizes)) < 0.5)) >= 32
+        >>> scales = six_decades(np.random.default_rng(0), 64, -0.5, 0.5)
+        >>> bool(np.ptp(np.log10(scales)) > 5.5), int(np.sum(abs(np.log10(scales)) < 0.5)) >= 32
         (True, True)
+        >>> six_decades(np.random.default_rng(0), (2, 3, 1)).shape
+        (2, 3, 1)
     """
+    count = math.prod(np.atleast_1d(shape).tolist())
     place, half = rng.permutation(count), (count + 1) // 2
     even = largest - 6 + 6 * (place + rng.random(count)) / max(half, 1)
-    return 10 ** np.where(place < half, even, rng.uniform(low, high, count))
+    exponents = np.where(place < half, even, rng.uniform(low, high, count))
+    return (10**exponents).reshape(shape)
 
 
 @refuse_unreadable
