@@ -102,8 +102,8 @@ def two_matrices(rng, count):
     """Four tokens, W_QK and a matrix near it; in every other case two opposite tokens."""
     X = 10 ** rng.uniform(-1, 1, (count, 1, 1)) * rng.normal(size=(count, 4, 3))
     X[::2, 1], X[::2, 2], X[::2, 3] = -X[::2, 0], X[::2, 0], -X[::2, 0]
-    W = six_decades(rng, (count, 1, 1), -1, 1) * rng.normal(size=(count, 3, 3))
-    W[::2] = 0
+    W, half = np.zeros((count, 3, 3)), count // 2
+    W[1::2] = six_decades(rng, (half, 1, 1)) * rng.normal(size=(half, 3, 3))
     step = 10 ** rng.uniform(-5, 0, (count, 1, 1)) * rng.normal(size=W.shape)
     step[::2] = 1e-4 / np.sum(X[::2, :1] ** 2, axis=2, keepdims=True) * np.eye(3)
     return {"X": X, "W": W, "step": step}
