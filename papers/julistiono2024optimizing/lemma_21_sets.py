@@ -3,8 +3,9 @@ r"""Equation (19) and the three sets of tokens in the proof of Lemma 21.
 Printed is that the sum over support tokens is split into three: a first set that cannot be empty,
 since no W of a smaller norm separates, whose sum is positive and bounded below; one whose sum is
 not negative; and one whose negative sum is bounded with Lemma 19. The formulas are lost. Our sets
-are h <= 1, 1 < h <= 1 + pi/2 and the rest, h the gap of a token under W / rho (`lemma_21`); bounds
-are proved in papers/julistiono2024optimizing/proofs/cone.md.
+are h <= 1, 1 < h <= 1 + pi/2 and the rest, h the gap of a token under W / rho (`lemma_21`). The sum
+over the second is not negative by the choice of the set, which leaves nothing to check; the bounds
+of the two others are proved in papers/julistiono2024optimizing/proofs/cone.md.
 """
 
 import jax

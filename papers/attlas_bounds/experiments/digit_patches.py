@@ -48,10 +48,7 @@ def run(s: Settings, key: Array) -> xr.Dataset:
     descent = DigitDescent(s.heads, tuple(s.records), s.rate, s.tuning, s.draws)
     found = certify_digits(key, data, s.n, descent, s.delta)
     return xr.Dataset(
-        {
-            name: (("step",) if np.ndim(value) else (), value)
-            for name, value in found._asdict().items()
-        },
+        {name: (("step",) if np.ndim(value) else (), value) for name, value in vars(found).items()},
         {"step": list(s.records)},
     ).assign(test_images=len(data.y_test))
 

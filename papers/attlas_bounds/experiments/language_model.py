@@ -5,6 +5,7 @@ stream of texts. Their weights end on a grid, and a martingale bound holds for a
 though characters are not independent; other texts and the uniform law stand beside it.
 """
 
+from dataclasses import fields
 from functools import lru_cache
 
 import jax
@@ -71,7 +72,7 @@ def run(s: Settings, key: Array) -> xr.Dataset:
         )
     return xr.Dataset(
         {name: ("n", np.array([getattr(certificate, name) for certificate in certificates]))
-         for name in CharacterCertificate._fields},
+         for name in (field.name for field in fields(CharacterCertificate))},
         {"n": list(s.samples)},
     )  # fmt: skip
 

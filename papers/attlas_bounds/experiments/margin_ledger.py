@@ -57,7 +57,7 @@ def run(s: Settings, key: Array) -> xr.Dataset:
     bounds = margin_ledger(start, data, s.radius, ProjectedSettings(steps=s.steps), s.delta)
     return xr.Dataset(
         {name: (("step",) if np.ndim(value) else (), value)
-         for name, value in bounds._asdict().items()},
+         for name, value in vars(bounds).items()},
         {"step": list(STEPS)},
     )  # fmt: skip
 
@@ -93,7 +93,7 @@ def answer(data: xr.Dataset) -> dict[str, object]:
         "held_out": percent(fewest.held_out), "held_out_bound": percent(fewest.held_out_bound),
         "first": f"$10^{{{np.log10(first):.1f}}}$", "needed": f"$10^{{{np.log10(best):.1f}}}$",
         "finite": bool(np.isfinite(first / best)), "falls": best < first,
-        "factor": f"$10^{{{np.log10(first / best):.1f}}}$",
+        "delta": f"{data.attrs['delta']:g}", "factor": f"$10^{{{np.log10(first / best):.1f}}}$",
     }  # fmt: skip
 
 

@@ -5,6 +5,8 @@ independent sums. Their weights end on a grid, and Occam's bound holds for all a
 exact bound of a held-out set and the norm-based ones stand beside it.
 """
 
+from dataclasses import fields
+
 import equinox as eqx
 import jax
 import numpy as np
@@ -82,7 +84,7 @@ def run(s: Settings, key: Array) -> xr.Dataset:
         {
             **{name: (axes, np.array([[getattr(certificate, name) for certificate in by_start]
                                       for by_start in certificates]))
-               for name in AdderCertificate._fields},
+               for name in (field.name for field in fields(AdderCertificate))},
             "norm_gap": (("n", "bound"), np.array(gaps)),
             "norm_needed": (("n", "bound"), np.array(needed)),
         },

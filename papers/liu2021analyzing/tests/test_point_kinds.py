@@ -40,14 +40,14 @@ def test_the_minimum_of_least_risk_is_none_where_there_is_no_minimum():
 
 def test_boundaries_belong_to_the_kind_that_the_arguments_name():
     """At the tolerance a point is stationary, at `zero` the origin, at `ball` inside it."""
-    arrays = np.array([[3.0, 4.0], [0.0, 0.5], [6.0, 8.0], [0.0, 5.0]])[:, None, :]
+    arrays = np.array([[3.0, 4.0], [0.0, 0.5], [6.0, 8.0], [0.0, 5.0], [0.0, 5.0]])[:, None, :]
     certificate = {
-        "gradient_norm": np.array([1e-8, 0.0, 0.0, 0.0]),
-        "smallest": np.array([0.0, 0.0, 0.0, -1e-12]),
-        "rounding": np.full(4, 1e-12),
+        "gradient_norm": np.array([1e-8, 0.0, 0.0, 0.0, 0.0]),
+        "smallest": np.array([0.0, 0.0, 0.0, -1e-12, -1.001e-12]),
+        "rounding": np.full(5, 1e-12),
     }
-    found = Solution((arrays,), np.zeros(4), certificate)
+    found = Solution((arrays,), np.zeros(5), certificate)
     kinds = point_kinds(found, [5.0], tolerance=1e-8, ball=2.0, zero=0.1)
-    assert kinds.tolist() == ["minimum", "origin", "minimum", "minimum"]
+    assert kinds.tolist() == ["minimum", "origin", "minimum", "minimum", "saddle"]
     sharper = point_kinds(found, [5.0], tolerance=0.999e-8, ball=2.0, zero=0.1)
-    assert sharper.tolist() == ["not stationary", "origin", "minimum", "minimum"]
+    assert sharper.tolist() == ["not stationary", "origin", "minimum", "minimum", "saddle"]

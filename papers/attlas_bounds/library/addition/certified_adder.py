@@ -11,7 +11,7 @@ binary logarithm of their number in bits.
 """
 
 import math
-from typing import NamedTuple
+from dataclasses import dataclass
 
 import jax
 import jax.numpy as jnp
@@ -32,7 +32,8 @@ BLOCK = 1000
 """Sums that are evaluated at once."""
 
 
-class AdderCertificate(NamedTuple):
+@dataclass(frozen=True)
+class AdderCertificate:
     """Bounds on the probability that a sum comes out wrong.
 
     Attributes:

@@ -1,7 +1,7 @@
 """The ledger from Theorem 4.1 to PAC-Bayes, on a layer that was trained on sparse majority."""
 
 import math
-from typing import NamedTuple
+from dataclasses import dataclass
 
 import jax
 import jax.numpy as jnp
@@ -41,7 +41,8 @@ INSTEAD: dict[str, str] = dict.fromkeys(STEPS[-2:], "kl in place of Hoeffding")
 GUESSING = 0.5
 
 
-class MarginLedger(NamedTuple):
+@dataclass(frozen=True)
+class MarginLedger:
     """The ledger's bounds by step, and the errors.
 
     Attributes:

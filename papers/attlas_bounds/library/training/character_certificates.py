@@ -6,6 +6,7 @@ independent, and need not be.
 """
 
 import math
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import equinox as eqx
@@ -130,7 +131,8 @@ class CharacterDescent(NamedTuple):
     free: float = 0.6
 
 
-class CharacterCertificate(NamedTuple):
+@dataclass(frozen=True)
+class CharacterCertificate:
     """Bits per character.
 
     Attributes:

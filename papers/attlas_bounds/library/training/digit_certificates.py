@@ -5,6 +5,7 @@ a prior centred at weights trained on the first tenth of the images, and posteri
 Adam on all of them, whose weights are drawn anew at every use; the other nine tenths are judged.
 """
 
+from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
 
@@ -47,7 +48,8 @@ START = 0.1
 """Standard deviation of the untrained weights."""
 
 
-class DigitCertificates(NamedTuple):
+@dataclass(frozen=True)
+class DigitCertificates:
     """Certificates of errors from the same n images, and errors on test images.
 
     The K certificates hold together at delta: the one of the half, and one for each posterior.
