@@ -13,6 +13,8 @@ class Made:
     """
 
     unit = "nats"
+    examples = "sequences"
+    errors = None
 
     def __init__(self, costs, pair=(), layer_costs=(0.0, 0.0), number=16, maps=None):
         self.costs, self.pair, self.layer_costs = costs, set(pair), layer_costs

@@ -81,7 +81,10 @@ def test_classes_are_those_of_transformers(tmp_path):
     ("labels", "said"),
     [
         (["1"] * 3, "3 labels for 4 lines"),
-        (["1", "3", "1", "1"], "label '3' is no class: give negative, positive, neutral"),
+        (
+            ["1", "3", "1", "1"],
+            "label '3' .number 2. is no class of the model: give negative, positive, neutral",
+        ),
     ],
 )
 def test_bad_labels_are_one_line(tmp_path, labels, said):

@@ -82,7 +82,12 @@ def test_levels_that_read_words_are_refused_for_images(attlas, image_model, argu
     [
         (["--level", "shallow"], "choose weights, data or deep"),
         (["--level", "data"], "holds no tokenizer"),
-        (["--text", "a", "--tokens", "b"], "exclude each other"),
+        (["--text", "a", "--tokens", "b"], "--text and --tokens exclude each other"),
+        (["--images", "a", "--pairs", "b"], "--images and --pairs exclude each other"),
+        (["--labels", "a"], "--labels are of the lines of --text, or of --images"),
+        (["--pairs", "a", "--labels", "b"], "--labels are of the lines of --text, or of --images"),
+        (["--pairs", "a", "--no-capture"], "with --pairs the model runs in PyTorch"),
+        (["--level", "weights", "--images", "a"], "--images is for levels that read sequences"),
         (["--tokens", "none.txt"], "none.txt"),
         (["--level", "weights", "--against", "none"], "--against is for level deep"),
         (["--level", "weights", "--text", "a"], "--text is for levels that read sequences"),

@@ -1,10 +1,11 @@
 r"""What attention theory says about a trained Transformer, at three levels."""
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import xarray as xr
+from jaxtyping import Int
 from threadpoolctl import threadpool_limits
 
 from attlas.audit.data_level.audit_data import audit_data
@@ -32,6 +33,9 @@ from attlas.transformers.head_layout import check_head_layout
 from attlas.transformers.load_model import load_model
 from attlas.transformers.trained_transformer import TrainedTransformer
 from attlas.transformers.whole_model import read_once
+
+if TYPE_CHECKING:
+    from attlas.capture.captured_model import CapturedModel
 
 _CONTEXT = 512
 
@@ -80,6 +84,8 @@ def audit(
     level: Level | str | None = None,
     against: Any = None,
     capture: bool | None = None,
+    labels: ArrayInput | None = None,
+    documents: Sequence[ArrayInput] | None = None,
     options: AuditOptions | None = None,
     progress: Callable[[str, int, int], None] = lambda part, done, all_: None,
     cache: Cache = no_cache,
@@ -92,12 +98,15 @@ def audit(
 
     Args:
         model: an argument of `load_model`, or its result.
-        sequences: vectors of token numbers, of any lengths.
+        sequences: vectors of token numbers, of any lengths, or images (channels, height, width).
         level: when None, "weights" without sequences and "data" with them.
         against: an earlier checkpoint of the model, at level deep: for the drift of the tangent
             kernel, and for the weights' quantities of each head there, `_before`.
         capture: True to run the model in PyTorch, which needs the extra `attlas[torch]`; when
             None, PyTorch runs a folder or a torch.nn.Module that attlas cannot read itself.
+        labels: class of each sequence, by which findings judge a classifier that PyTorch runs.
+        documents: vectors of token numbers among which each sequence looks for its own, by the
+            cosine of embeddings; `labels` are their places, 0, 1, 2, ... when None.
         progress: called with the part, how much of it is done, and of how much.
         cache: storage of the layers of level weights, see `weights_level`.
 
@@ -118,15 +127,63 @@ def audit(
     level = level or ("weights" if sequences is None else "data")
     _require(level, sequences, against, settings)
     read = None if level == "weights" else sequences
-    loaded = opened(model, capture, mask=settings.mask)
+    answers = _answers(read, labels, documents)
+    loaded = _opened(model, capture, settings, is_answered=answers is not None)
     if not isinstance(loaded, TrainedTransformer):
         if against is not None:
             raise UserError("a captured model is compared with no checkpoint: leave `against` out")
-        from attlas.audit.captured.captured_audit import audit_captured
+        from attlas.audit.captured.captured_audit import Examples, audit_captured
 
-        rows = None if read is None else [np.asarray(each) for each in read]
-        return audit_captured(loaded, rows, level, settings, progress)
+        examples = Examples(_arrays(read), _arrays(documents), answers)
+        return audit_captured(loaded, examples, level, settings, progress)
     return _audited(loaded, read, level, against, settings, progress, cache)
+
+
+RUN_BY_TORCH = "models are judged by labels or documents as they run in PyTorch"
+
+
+def _arrays(rows: Sequence[ArrayInput] | None) -> list[np.ndarray] | None:
+    return None if rows is None else [np.asarray(row) for row in rows]
+
+
+def _opened(
+    model: Any, capture: bool | None, options: AuditOptions, *, is_answered: bool
+) -> "TrainedTransformer | CapturedModel":
+    """The model, by PyTorch where right answers judge it."""
+    if is_answered and capture is False:
+        raise UserError(f"{RUN_BY_TORCH}: leave capture=False out")
+    loaded = opened(model, is_answered or capture, mask=options.mask)
+    if is_answered and isinstance(loaded, TrainedTransformer):
+        raise UserError(f"{RUN_BY_TORCH}: give its folder, or a torch.nn.Module")
+    return loaded
+
+
+def _answers(
+    sequences: Sequence[ArrayInput] | None,
+    labels: ArrayInput | None,
+    documents: Sequence[ArrayInput] | None,
+) -> Int[np.ndarray, " n"] | None:
+    """Right answer of each sequence; None where the model's own loss judges."""
+    if labels is None and documents is None:
+        return None
+    if sequences is None:
+        raise UserError("labels and documents need sequences: give them, at level data or deep")
+    right = np.arange(len(sequences)) if labels is None else np.asarray(labels)
+    if documents is not None and labels is None and len(documents) != len(sequences):
+        raise UserError(
+            f"{len(documents)} documents for {len(sequences)} sequences: give one for each, or "
+            "labels that are places of documents"
+        )
+    if right.shape != (len(sequences),) or right.dtype.kind not in "iu":
+        raise UserError(
+            f"labels of shape {right.shape} for {len(sequences)} sequences: give one whole number "
+            "for each"
+        )
+    if right.size and right.min() < 0:
+        raise UserError(f"label {right.min()}: give numbers from 0")
+    if documents is not None and right.size and right.max() >= len(documents):
+        raise UserError(f"label {right.max()} is the place of none of {len(documents)} documents")
+    return right.astype(np.int64)
 
 
 def _audited(

@@ -1,9 +1,27 @@
 """What to do with a model, and what it did to the loss when it was tried."""
 
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from attlas.display.numbers import plain_number
+
+
+class AccuracyChange(NamedTuple):
+    """What an action did to the share of examples that are answered right.
+
+    Attributes:
+        name: of the share.
+        before: of the unchanged model on the examples of the test.
+        change: mean change by the action.
+        low: lower end of an interval that holds with 95 % for every number of examples.
+        high: its upper end.
+    """
+
+    name: str
+    before: float
+    change: float
+    low: float
+    high: float
 
 
 @dataclass(frozen=True)
@@ -25,6 +43,8 @@ class Decision:
         advised: whether the test stays within what the action may cost.
         heads: layer and head of each that the action is about.
         layers: layers that it is about.
+        examples: what the sequences are, in the plural.
+        accuracy: what it did to the accuracy; None where examples have no right answer.
     """
 
     kind: str
@@ -40,6 +60,8 @@ class Decision:
     advised: bool = True
     heads: tuple[tuple[int, int], ...] = ()
     layers: tuple[int, ...] = ()
+    examples: str = "sequences"
+    accuracy: AccuracyChange | None = None
 
     @property
     def effect(self) -> str:
@@ -52,10 +74,15 @@ class Decision:
         loss, change, low, high = (
             plain_number(value) for value in (self.loss, self.change, self.low, self.high)
         )
-        return (
-            f"On {self.sequences} sequences that did not choose it the loss of {loss} {self.unit} "
-            f"changes by {change} [{low}, {high}]"
+        effect = (
+            f"On {self.sequences} {self.examples} that did not choose it the loss of {loss} "
+            f"{self.unit} changes by {change} [{low}, {high}]"
         )
+        if self.accuracy is None:
+            return effect
+        name, *numbers = self.accuracy
+        before, change, low, high = (plain_number(value) for value in numbers)
+        return f"{effect}, the {name} of {before} by {change} [{low}, {high}]"
 
     def to_json(self) -> dict[str, Any]:
         """The decision as plain data, with the sentence on its effect."""
@@ -63,4 +90,5 @@ class Decision:
         return plain | {
             "heads": [list(place) for place in self.heads],
             "layers": list(self.layers),
+            "accuracy": None if self.accuracy is None else self.accuracy._asdict(),
         }

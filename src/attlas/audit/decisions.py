@@ -108,6 +108,8 @@ def _removal(
     limit = budget * loss_size(base[testing])
     is_cheap = is_within(base, changed, testing, budget)
     return measured_decision(
+        trial,
+        lambda model: model.losses(heads),
         base,
         changed,
         testing,
@@ -117,8 +119,8 @@ def _removal(
             f"{'can' if is_cheap else 'could'} be removed together: {named_heads(heads)}"
         ),
         meaning=(
-            f"On the {choosing.size} sequences that chose them their outputs, set to zero, change "
-            f"the loss by {change_text((changed - base)[choosing])} {trial.unit}, of "
+            f"On the {choosing.size} {trial.examples} that chose them their outputs, set to zero, "
+            f"change the loss by {change_text((changed - base)[choosing])} {trial.unit}, of "
             f"{plain_number(allowed)} that were allowed"
         ),
         action=(
@@ -126,9 +128,8 @@ def _removal(
             "projection at zero"
             if is_cheap
             else f"Keep them: the test allows for more than the {plain_number(limit)} {trial.unit} "
-            "that were allowed; more sequences may decide"
+            f"that were allowed; more {trial.examples} may decide"
         ),
-        unit=trial.unit,
         advised=is_cheap,
         heads=tuple(heads),
     )
@@ -157,9 +158,12 @@ def _rounding(
         f"alone it changes the loss by {plain_number(means[worst])} {trial.unit}, the median layer "
         f"by {plain_number(float(np.median(means)))}"
     )
+    bits = {**every, worst: _MORE_BITS} if hurt else every
     return measured_decision(
+        trial,
+        lambda model: model.rounded(bits),
         base,
-        trial.rounded({**every, worst: _MORE_BITS}) if hurt else all_rounded,
+        trial.rounded(bits) if hurt else all_rounded,
         testing,
         kind="rounding",
         what=(
@@ -178,6 +182,5 @@ def _rounding(
             if hurt
             else f"Quantise all layers to {_FEW_BITS} bits if the effect below is small enough"
         ),
-        unit=trial.unit,
         layers=(worst,) if hurt else tuple(range(trial.layers)),
     )

@@ -1,9 +1,13 @@
 """How an action is tested: on the sequences that did not choose it."""
 
+from collections.abc import Callable
+
 import numpy as np
 from jaxtyping import Float, Int
 
-from attlas.audit.decision import Decision
+from attlas.audit.decision import AccuracyChange, Decision
+from attlas.audit.trial import Trial
+from attlas.bounds.generalisation.improvement_limit import improvement_limit
 from attlas.display.numbers import plain_number
 from attlas.measures.statistics.bootstrap_mean import bootstrap_mean
 
@@ -64,7 +68,39 @@ def change_text(changes: Float[np.ndarray, " n"]) -> str:
     return f"{middle} [{low}, {high}]"
 
 
+_SIDE = 0.025
+"""Probability that the interval of an accuracy fails at either end."""
+
+
+def accuracy_change(
+    trial: Trial, action: Callable[[Trial], Float[np.ndarray, " n"]], testing: np.ndarray
+) -> AccuracyChange | None:
+    """What an action does to the accuracy on the test.
+
+    Args:
+        trial: the model and its examples.
+        action: the losses that a trial has after the action.
+        testing: places of the examples that test, a vector.
+
+    Returns:
+        None where the examples have no right answer.
+    """
+    errors = trial.errors
+    if errors is None:
+        return None
+    before, after = errors.losses()[testing], action(errors)[testing]
+    return AccuracyChange(
+        errors.unit,
+        1 - float(before.mean()),
+        float((before - after).mean()),
+        improvement_limit(before, after, _SIDE),
+        -improvement_limit(after, before, _SIDE),
+    )
+
+
 def measured_decision(
+    trial: Trial,
+    action_on: Callable[[Trial], Float[np.ndarray, " n"]],
     base: Float[np.ndarray, " n"],
     changed: Float[np.ndarray, " n"],
     testing: np.ndarray,
@@ -73,7 +109,6 @@ def measured_decision(
     what: str,
     meaning: str,
     action: str,
-    unit: str,
     advised: bool = True,
     heads: tuple[tuple[int, int], ...] = (),
     layers: tuple[int, ...] = (),
@@ -81,6 +116,8 @@ def measured_decision(
     """A decision with its effect on the sequences of the test.
 
     Args:
+        trial: the model and its batch.
+        action_on: the losses that a trial has after the action.
         base: losses of the sequences in the unchanged model.
         changed: losses of the same sequences after the action.
         testing: places of the sequences of the test, a vector.
@@ -95,9 +132,11 @@ def measured_decision(
         float(interval.mean),
         float(interval.low),
         float(interval.high),
-        unit,
+        trial.unit,
         int(testing.size),
         advised,
         heads,
         layers,
+        trial.examples,
+        accuracy_change(trial, action_on, testing),
     )

@@ -43,16 +43,9 @@ def sink_decision(
     without_first, without_second = (trial.hidden(heads, place) for place in (0, 1))
     free = is_within(base, without_first, testing, budget)
     needed = float(bootstrap_mean((without_first - base)[testing]).low) > 0
-    if free:
-        action = "The first token may be evicted from the cache of these heads"
-    elif needed:
-        action = (
-            "Keep the first token: leave it in the cache when others are evicted, and in every "
-            "part of a text that is cut"
-        )
-    else:
-        action = "Keep the first token until more sequences decide"
     return measured_decision(
+        trial,
+        lambda model: model.hidden(heads, 0),
         base,
         without_first,
         testing,
@@ -62,16 +55,32 @@ def sink_decision(
             f"their weight, on average: {named_heads(heads)}"
         ),
         meaning=(
-            f"Hidden from them on the {choosing.size} sequences that chose them, it changes the "
-            f"loss by {change_text((without_first - base)[choosing])} {trial.unit}, the second "
+            f"Hidden from them on the {choosing.size} {trial.examples} that chose them, it changes "
+            f"the loss by {change_text((without_first - base)[choosing])} {trial.unit}, the second "
             f"token by {change_text((without_second - base)[choosing])}; other tokens share its "
             "weight. The effect is that of hiding it"
         ),
-        action=action,
-        unit=trial.unit,
+        action=_sink_action(trial.examples, free=free, needed=needed),
         advised=free,
         heads=tuple(heads),
     )
+
+
+def _sink_action(examples: str, *, free: bool, needed: bool) -> str:
+    """What to do about the first token; a model with right answers has no cache."""
+    cached = examples == "sequences"
+    if free and cached:
+        return "The first token may be evicted from the cache of these heads"
+    if free:
+        return "These heads may do without the first token: what they read there does not matter"
+    if not needed:
+        return f"Keep the first token until more {examples} decide"
+    if cached:
+        return (
+            "Keep the first token: leave it in the cache when others are evicted, and in every "
+            "part of a text that is cut"
+        )
+    return f"Keep the first token: whatever drops or merges tokens of the {examples} must spare it"
 
 
 def precision_decision(
@@ -103,6 +112,8 @@ def precision_decision(
     )
     overflow = "" if fits else ", and other texts, or rounding, may take it beyond"
     return measured_decision(
+        trial,
+        lambda model: model.in_type(best),
         base,
         changed[best],
         testing,
@@ -115,15 +126,15 @@ def precision_decision(
         meaning=(
             f"The largest logit, {plain_number(logits)}, moves by up to {steps[0]} when it is "
             f"rounded to float16, by {steps[1]} to bfloat16. With all logits rounded the loss "
-            f"changes on the {choosing.size} sequences that chose the type {changes} {trial.unit}"
+            f"changes on the {choosing.size} {trial.examples} that chose the type {changes} "
+            f"{trial.unit}"
         ),
         action=(
             f"Logits may be computed in {best}"
             if is_cheap
             else f"Compute logits in float32: {best} costs more than was allowed, or more "
-            "sequences are needed to see that it does not"
+            f"{trial.examples} are needed to see that it does not"
         ),
-        unit=trial.unit,
         advised=is_cheap,
     )
 
@@ -156,6 +167,8 @@ def copies_decision(trial: Trial, base: Losses, budget: float) -> Decision | Non
         else f", that of their values and outputs {plain_number(pair.value_output)}"
     )
     return measured_decision(
+        trial,
+        lambda model: model.sharing(pair),
         base,
         changed,
         testing,
@@ -167,17 +180,16 @@ def copies_decision(trial: Trial, base: Losses, budget: float) -> Decision | Non
         ),
         meaning=(
             f"With the map of {named_heads([first])} for both, each with its own values, the loss "
-            f"changes on the {choosing.size} sequences that chose this order by "
+            f"changes on the {choosing.size} {trial.examples} that chose this order by "
             f"{change_text((changed - base)[choosing])} {trial.unit}"
         ),
         action=(
             f"Compute one map for both, and drop the query and key weights of "
             f"{named_heads([second])}"
             if is_cheap
-            else "Keep both maps: alike weights do not make alike maps here, or more sequences are "
-            "needed to see that they do"
+            else "Keep both maps: alike weights do not make alike maps here, or more "
+            f"{trial.examples} are needed to see that they do"
         ),
-        unit=trial.unit,
         advised=is_cheap,
         heads=(first, second),
     )

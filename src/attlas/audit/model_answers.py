@@ -10,8 +10,10 @@ import numpy as np
 from jaxtyping import Float
 from scipy import special
 
+from attlas.audit.class_labels import class_names, class_numbers
 from attlas.audit.opened_model import opened
 from attlas.audit.padded_sequences import padded_tokens, padded_width
+from attlas.audit.read_batch import line_sequences
 from attlas.core.errors import UserError
 from attlas.transformers.forward import read_out
 from attlas.transformers.layer_pass import leave_layer
@@ -100,11 +102,7 @@ def class_table(source: Path, lines: Sequence[str], labels: Sequence[str]) -> di
     model, tokenizer, config = _opened(source, True)
     if len(lines) != len(labels):
         raise UserError(f"{len(labels)} labels for {len(lines)} lines of text: give one for each")
-    length = model.context or LENGTH
-    sequences = [np.array(_encoded(tokenizer, line)[:length], np.int32) for line in lines]
-    empty = next((place for place, row in enumerate(sequences) if not row.size), None)
-    if empty is not None:
-        raise UserError(f"line {empty + 1} of the text has no tokens: take it and its label out")
+    sequences = line_sequences(tokenizer, lines, length=model.context or LENGTH).sequences
     answers: list[Any] = [None] * len(lines)
     for place, logits in _logits(model, sequences):
         if logits.ndim != 1 or logits.size < 2:
@@ -115,11 +113,11 @@ def class_table(source: Path, lines: Sequence[str], labels: Sequence[str]) -> di
             )
         answers[place] = logits
     logits = np.stack(answers)
-    names = _class_names(config, logits.shape[1])
+    names = class_names(config, logits.shape[1])
     best = logits.argmax(axis=1)
     return {
         "id": list(lines),
-        "label": _class_labels(labels, names),
+        "label": [names[k] for k in class_numbers(labels, names)],
         "prediction": [names[k] for k in best],
         "confidence": special.softmax(logits, axis=1).max(axis=1),
     }
@@ -181,8 +179,6 @@ def _logits(
     for length in np.unique(lengths):
         members = np.flatnonzero(lengths == length)
         together = min(_TOGETHER, max(1, _NUMBERS // int(length * max(model.vocabulary, 1))))
-        if not own and model.kind == "outputs":
-            together = 1  # a classifier of the last token needs a padding token for more
         for start in range(0, members.size, together):
             part = members[start : start + together]
             # Always as many rows, so that one program serves all.
@@ -204,27 +200,3 @@ def _own_run(model: TrainedTransformer) -> Callable[[np.ndarray, np.ndarray], np
         return np.asarray(jax.vmap(lambda rows: read_out(weights.readout, rows))(x))
 
     return run
-
-
-def _class_names(config: Mapping[str, Any], count: int) -> list[str]:
-    """Names of the classes, by their numbers where config.json has none."""
-    named = config.get("id2label")
-    names = [
-        str(named.get(str(k), named.get(k, k))) if isinstance(named, Mapping) else str(k)
-        for k in range(count)
-    ]
-    if len(set(names)) < count:
-        raise UserError("config.json gives two classes one name in id2label: name each apart")
-    return names
-
-
-def _class_labels(labels: Sequence[str], names: Sequence[str]) -> list[str]:
-    """Labels by the names of their classes."""
-    known = {str(k): name for k, name in enumerate(names)} | {name: name for name in names}
-    unknown = next((label for label in labels if label.strip() not in known), None)
-    if unknown is not None:
-        raise UserError(
-            f"label '{unknown.strip():.40}' is no class: give {', '.join(names)[:200]}, or their "
-            f"numbers 0 to {len(names) - 1}"
-        )
-    return [known[label.strip()] for label in labels]

@@ -1,6 +1,6 @@
 r"""The user's batch: sequences of tokens from a text, from a file of tokens, or our own text."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from importlib import resources
 from itertools import islice
 from pathlib import Path
@@ -76,6 +76,39 @@ def text_batch(
                 "--level weights"
             )
     clause = f"lines longer than {length} tokens, which continue in the next sequence: {longer}"
+    return TokenBatch(sequences, clause if longer else "")
+
+
+def line_sequences(
+    tokenizer: Tokenizer, lines: Sequence[str], *, length: int, places: Sequence[int] | None = None
+) -> TokenBatch:
+    """One sequence for each line, which is one example.
+
+    Of a line that is longer, the first tokens are read, and the special token at its end, as
+    tokenizers of the transformers library truncate.
+
+    Args:
+        length: largest number of tokens of a sequence.
+        places: numbers of the lines in their file, from 0, for a message; those of `lines` if None.
+
+    Raises:
+        UserError: if the model has no tokenizer, or a line has no tokens.
+    """
+    if tokenizer.encode is None:
+        raise UserError("the model's folder holds no tokenizer that is read, which lines need")
+    sequences, longer = [], 0
+    for place, line in zip(places or range(len(lines)), lines, strict=True):
+        tokens = tokenizer.encode(line.strip()) if line.strip() else []
+        if not tokens:
+            raise UserError(
+                f"line {place + 1} of the text has no tokens: take it and its label out"
+            )
+        if len(tokens) > length:
+            longer += 1
+            end = tokens[-1:] if tokens[-1] in tokenizer.special else []
+            tokens = [*tokens[: length - len(end)], *end]
+        sequences.append(np.array(tokens, np.int32))
+    clause = f"lines longer than {length} tokens, which end there: {longer}"
     return TokenBatch(sequences, clause if longer else "")
 
 

@@ -38,6 +38,19 @@ class Trial(Protocol):
         ...
 
     @property
+    def examples(self) -> str:
+        """What the losses are of, in the plural: sequences, texts, images or queries."""
+        ...
+
+    @property
+    def errors(self) -> "Trial | None":
+        """The same model and examples, with errors, 0 or 1, in place of losses.
+
+        Its unit is the name of the share that is right; None where there is no right answer.
+        """
+        ...
+
+    @property
     def heads(self) -> Sequence[tuple[int, int]]:
         """Layer and number of every head."""
         ...

@@ -4,7 +4,7 @@ import importlib
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -18,10 +18,12 @@ from attlas._files.plain_file import printable
 from attlas.capture.captured_run import CapturedAttention, Change, run_captured, run_changed
 from attlas.core.errors import UserError
 from attlas.transformers.configuration import Configuration
+from attlas.transformers.pooling import Pooling, folder_pooling
 
 Kind = Literal["next token", "masked token", "sequence to sequence", "outputs", "hidden states"]
 _WIDE = 2**31
 """Bytes of a folder's weights up to which a model runs in float64."""
+_NO_TOKEN = -1
 _TOLERANCE = {torch.float64: 1e-9, torch.float32: 1e-4}
 
 
@@ -38,6 +40,7 @@ class CapturedModel:
         context: largest number of tokens, or None.
         mask: token that hides another, or None.
         softcap: c of the logits of its attention, as its configuration says, or None.
+        pooling: how hidden states become one embedding of a sequence.
     """
 
     name: str
@@ -48,6 +51,12 @@ class CapturedModel:
     context: int | None
     mask: int | None = None
     softcap: float | None = None
+    pooling: Pooling = "mean"
+
+    @property
+    def reads_images(self) -> bool:
+        """Whether its input is images."""
+        return getattr(self.module, "main_input_name", "input_ids") == "pixel_values"
 
     @property
     def dtype(self) -> torch.dtype:
@@ -81,10 +90,12 @@ class CapturedModel:
         """Arguments of the model for sequences of one length.
 
         Args:
-            tokens: token numbers of sequences of one length, (B, T).
+            tokens: token numbers of sequences of one length, (B, T), or images (B, C, H, W).
             hidden: booleans (B, T), True where the mask token stands in place of a token, or None.
         """
         device = next(self.module.parameters()).device
+        if self.reads_images:
+            return {"pixel_values": torch.as_tensor(tokens, dtype=self.dtype, device=device)}
         ids = torch.as_tensor(np.asarray(tokens), dtype=torch.long, device=device)
         read = ids
         if hidden is not None and self.mask is not None:
@@ -95,8 +106,49 @@ class CapturedModel:
 
     def logits(self, tokens: np.ndarray) -> np.ndarray:
         """Logits of sequences of one length, (B, T) tokens, in float64."""
-        output = self.run_with(self.inputs(tokens), lambda number, seen: None)
+        return self.scores(self.run_with(self.inputs(tokens), lambda number, seen: None))
+
+    def scores(self, output: Any) -> np.ndarray:
+        """Logits, or the last hidden states of a model without them, in float64."""
         return _scores(output).double().cpu().numpy()
+
+    def pooled(self, output: Any) -> Float[np.ndarray, "B d"]:
+        """One embedding of each sequence of one length."""
+        states = self.scores(output)
+        if self.pooling == "max":
+            return states.max(axis=1)
+        if self.pooling == "mean":
+            return states.mean(axis=1)
+        return states[:, 0 if self.pooling == "cls" else -1]
+
+    def batches(self, sequences: Sequence[np.ndarray], tokens: int) -> list[np.ndarray]:
+        """Numbers of the sequences that run together: of one length, with at most `tokens`."""
+        return [
+            members
+            for group in same_lengths(sequences)
+            for members in np.array_split(
+                group, -(-len(group) // max(1, tokens // self.length(sequences[group[0]])))
+            )
+        ]
+
+    def length(self, sequence: np.ndarray) -> int:
+        """Number of tokens of a sequence, or of patches of an image."""
+        if sequence.ndim == 1:
+            return len(sequence)
+        height, width = patch_sides(self.module)
+        return max(1, sequence.shape[1] // height * (sequence.shape[2] // width))
+
+    def image_tower(self) -> "CapturedModel":
+        """The part of a model of images and texts that reads images; itself where it reads them."""
+        tower = getattr(self.module, "vision_model", None)
+        if self.reads_images or not isinstance(tower, nn.Module):
+            return self
+        return captured_module(tower, self.name)
+
+    def without_head(self) -> "CapturedModel":
+        """The same model up to its last hidden states, for embeddings of sequences."""
+        base: Any = getattr(self.module, "base_model", self.module)
+        return replace(self, module=base, kind="hidden states", mask=None)
 
     def probes(self, draw: np.random.Generator, count: int, length: int) -> dict[str, Tensor]:
         """Random arguments of the model: tokens, images or sounds, as it reads them.
@@ -135,6 +187,12 @@ class CapturedModel:
             inputs["decoder_input_ids"] = ids % int(getattr(config, "vocab_size", 2))
         device = next(module.parameters()).device
         return {name: value.to(device) for name, value in inputs.items()}
+
+
+def patch_sides(module: nn.Module) -> tuple[int, int]:
+    """Height and width of the patches that a model of images cuts them into; of 1 if unknown."""
+    config: Any = getattr(module, "config", None)
+    return _sides(getattr(config, "patch_size", 1))
 
 
 _SOUND = 4000
@@ -209,6 +267,10 @@ def captured_module(
     text = config if own_text is None else own_text()
     if hasattr(module, "set_attn_implementation"):
         module.set_attn_implementation("eager")  # pyright: ignore[reportCallIssue]
+    classifies = type(module).__name__.endswith("ForSequenceClassification")
+    if classifies and text is not None and getattr(text, "pad_token_id", 0) is None:
+        # Decoders read the logits of the last token that is no padding: there is none here.
+        text.pad_token_id = _NO_TOKEN
     positions = getattr(text, "max_position_embeddings", None)
     return CapturedModel(
         name or type(module).__name__,
@@ -294,7 +356,8 @@ def open_folder(folder: Path, name: str | None = None, mask: int | None = None) 
     except (OSError, ValueError, ImportError, RuntimeError, KeyError, TypeError) as error:
         line = printable(str(error).strip().splitlines()[0]) if str(error).strip() else ""
         raise UserError(f"{folder.name} is not read by transformers ({line[:300]})") from error
-    return captured_module(module, name or folder.name, mask)
+    model = captured_module(module, name or folder.name, mask)
+    return replace(model, pooling=folder_pooling(folder))
 
 
 @contextmanager

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from attlas.cli.audit_files import Files, image_model, read_files, require_files
 from attlas.cli.audit_options import (
     Against,
     Budget,
@@ -14,8 +15,10 @@ from attlas.cli.audit_options import (
     CurvatureSequences,
     DeepSequences,
     Export,
+    Images,
     Insecure,
     Json,
+    Labels,
     LearningRate,
     Length,
     Level,
@@ -23,6 +26,7 @@ from attlas.cli.audit_options import (
     Momentum,
     On,
     Out,
+    Pairs,
     Sequences,
     Text,
     Tokens,
@@ -34,9 +38,7 @@ from attlas.cli.session import require_machine, session_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    import numpy as np
-
-    from attlas.audit.read_batch import TokenBatch
+    from attlas.audit.labelled_batch import Batch
     from attlas.capture.captured_model import CapturedModel
     from attlas.experiments.layer_cache import LayerCache
     from attlas.transformers.tokenizer import Tokenizer
@@ -46,10 +48,12 @@ FEWEST = 2
 """Fewest sequences of a batch."""
 _SMALL = 2**26
 _SETTINGS = (
-    *("curvature", "curvature_sequences", "deep_sequences", "learning_rate", "momentum"),
+    *("curvature", "curvature_sequences", "learning_rate", "momentum"),
     "budget",
 )
 """Options that are settings of the audit by the same name."""
+_DEEP = {False: 16, True: 64}
+"""Sequences at level deep by whether each is one example, with one answer or loss."""
 
 
 def audit(
@@ -58,13 +62,16 @@ def audit(
     level: Level = None,
     text: Text = None,
     tokens: Tokens = None,
+    labels: Labels = None,
+    images: Images = None,
+    pairs: Pairs = None,
     against: Against = None,
     capture: Capture = None,
     out: Out = Path("audit.html"),
     json_: Json = None,
     sequences: Sequences = 64,
     length: Length = 256,
-    deep_sequences: DeepSequences = 16,
+    deep_sequences: DeepSequences = None,
     curvature: Curvature = True,
     curvature_sequences: CurvatureSequences = 4,
     learning_rate: LearningRate = None,
@@ -77,6 +84,7 @@ def audit(
 ) -> None:
     """Audit a trained Transformer: certificates, attacks, and ablations of its heads."""
     require_used(context, level, on)
+    require_files(files := Files(text, tokens, labels, images, pairs), level, capture)
     require_machine()  # before JAX is imported, as the variables it reads then
     os.environ.update(_variables(model, level))
     from attlas.audit.checkpoint_curves import checkpoints_of
@@ -90,17 +98,17 @@ def audit(
     _probe_places(out, json_, export)
     source = audited_model(session.results, model)
     steps = checkpoints_of(source) or ((0, source),)
-    source = steps[-1][1]
-    config = open_checkpoint(source).config
+    config = open_checkpoint(source := steps[-1][1]).config
     tokenizer = read_tokenizer(source if source.is_dir() else source.parent, config)
     name = None if len(steps) > 1 else model_title(source.resolve())
-    read_model = opened(source, capture, name=name, mask=tokenizer.mask)
-    length = min(length, read_model.context or length)
-    images = read_model.vocabulary == 0 or config.get("continuous") is True
-    batch, read = _batch(tokenizer, config, images, text, tokens, sequences, length, level)
+    judged = any((labels, images, pairs))
+    read_model = opened(source, judged or capture, name=name, mask=tokenizer.mask)
+    read_model = read_model if images is None else image_model(read_model)
+    batch = read_files(files, read_model, source, tokenizer, config, sequences, length, level)
     _require_several(batch)
     _require_checkpoint(against)
-    settings = {name: context.params[name] for name in _SETTINGS} | {"source": read}
+    settings = {name: context.params[name] for name in _SETTINGS} | {"source": batch.source}
+    settings |= {"deep_sequences": deep_sequences or _DEEP[judged]}
     spread = (on, workers, insecure)
     document = _audited(
         read_model, steps, batch, level, against, tokenizer, settings, session.results, spread
@@ -173,7 +181,7 @@ def _variables(model: str | None, level: str | None) -> dict[str, str]:
 def _audited(
     model: "TrainedTransformer | CapturedModel",
     steps: "Sequence[tuple[int, Path]]",
-    batch: "list[np.ndarray] | None",
+    batch: "Batch",
     level: Any,
     against: Path | None,
     tokenizer: "Tokenizer",
@@ -200,18 +208,25 @@ def _audited(
     with level_bars() as (progress, say):
         if len(steps) > 1:
             return audit_checkpoints(
-                steps, batch, level=level, options=options, progress=progress
+                steps, batch.sequences, level=level, options=options, progress=progress
             ).to_json()
         if captured:
             return audit(
-                model, batch, level=level, against=against, options=options, progress=progress
+                model,
+                batch.sequences,
+                level=level,
+                against=against,
+                labels=batch.labels,
+                documents=batch.documents,
+                options=options,
+                progress=progress,
             ).to_json()
         ((_, source),) = steps
         cache = LayerCache(results, source, certificate_context(model, options), say)
         _spread(cache, source, model.layers, spread, progress)
         document = audit(
             model,
-            batch,
+            batch.sequences,
             level=level,
             against=against,
             options=options,
@@ -243,14 +258,14 @@ def _spread(
     )
 
 
-def _require_several(batch: "list[np.ndarray] | None") -> None:
+def _require_several(batch: "Batch") -> None:
     """Refuse a batch of one sequence: confidence intervals need at least two."""
     from attlas.core.errors import UserError
 
-    if batch is not None and len(batch) < FEWEST:
+    if batch.sequences is not None and len(batch.sequences) < FEWEST:
         raise UserError(
-            f"the batch has {len(batch)} sequence, and confidence intervals need at least "
-            f"{FEWEST}: give more lines of text, a smaller --length, or --level weights"
+            f"the batch has {len(batch.sequences)} sequence, and confidence intervals need at "
+            f"least {FEWEST}: give more lines of text, a smaller --length, or --level weights"
         )
 
 
@@ -260,63 +275,3 @@ def _require_checkpoint(against: Path | None) -> None:
 
     if against is not None:
         open_checkpoint(against)
-
-
-def _batch(
-    tokenizer: "Tokenizer",
-    config: "Mapping[str, Any]",
-    images: bool,
-    text: Path | None,
-    tokens: Path | None,
-    sequences: int,
-    length: int,
-    level: str | None,
-) -> "tuple[list[np.ndarray] | None, str]":
-    """The user's sequences, those stored with the model, the built-in text's, or none; a label."""
-    from attlas.audit.read_batch import (
-        default_text,
-        lines_of_text,
-        stored_batch,
-        text_batch,
-        token_batch,
-    )
-    from attlas.core.errors import UserError
-
-    if text is not None and tokens is not None:
-        raise UserError("--text and --tokens exclude each other: give one")
-    if level == "weights":
-        return None, ""
-    if images:
-        if level is not None or text is not None or tokens is not None:
-            raise UserError(
-                "this model reads images or sounds, but levels data and deep need sequences "
-                "of tokens: choose --level weights"
-            )
-        typer.echo(
-            "level weights: this model reads images or sounds, other levels need sequences of "
-            "tokens"
-        )
-        return None, ""
-    if tokens is not None:
-        return _with_source(
-            token_batch(tokens, length=length, most=sequences), f"tokens of {tokens}"
-        )
-    if text is None:
-        stored = stored_batch(config, length=length, most=sequences)
-        if stored:
-            return stored, "stored with the model"
-        if level is None and tokenizer.encode is None:
-            typer.echo("level weights: the model has no tokenizer; --tokens FILE adds level data")
-            return None, ""
-    if text is None:
-        lines, source = default_text().splitlines(), "the built-in English stories"
-    else:
-        lines, source = lines_of_text(text), str(text)
-    return _with_source(
-        text_batch(tokenizer, lines, length=length, most=sequences, source=source), f"of {source}"
-    )
-
-
-def _with_source(batch: "TokenBatch", source: str) -> "tuple[list[np.ndarray], str]":
-    """The sequences and their label, with a remark on texts longer than a sequence."""
-    return batch.sequences, f"{source}; {batch.longer}" if batch.longer else source

@@ -8,7 +8,10 @@ import typer
 from attlas.cli.session import PLACES
 from attlas.core.errors import UserError
 
-_OF_SEQUENCES = ("text", "tokens", "sequences", "length", "deep_sequences")
+_OF_SEQUENCES = (
+    *("text", "tokens", "labels", "images", "pairs"),
+    *("sequences", "length", "deep_sequences"),
+)
 _OF_DEEP = (
     "against",
     "budget",
@@ -37,6 +40,27 @@ Tokens = Annotated[
         metavar="FILE", help="Tokens: .npz with ids and lengths, .npy, or lines of numbers."
     ),
 ]
+Labels = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE",
+        help="For a classifier: the classes of the lines of --text, or of --images, one per line.",
+    ),
+]
+Images = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FOLDER",
+        help="For a vision model: images, or sub-folders of them whose names are classes.",
+    ),
+]
+Pairs = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE",
+        help="For a sentence encoder: in each line a query, a tabulator, and its document.",
+    ),
+]
 Against = Annotated[
     Path | None, typer.Option(metavar="MODEL", help="An earlier checkpoint of the model.")
 ]
@@ -53,7 +77,13 @@ Json = Annotated[Path | None, typer.Option("--json", metavar="FILE", help="All n
 Sequences = Annotated[int, typer.Option(min=2, help="Number of sequences to read.")]
 Length = Annotated[int, typer.Option(min=2, help="Largest number of tokens per sequence.")]
 DeepSequences = Annotated[
-    int, typer.Option(min=2, help="Sequences on which heads are ablated at level deep.")
+    int | None,
+    typer.Option(
+        min=2,
+        help="Sequences on which heads are ablated at level deep: 16, or 64 with --labels, "
+        "--images or --pairs.",
+        show_default=False,
+    ),
 ]
 CurvatureSequences = Annotated[
     int, typer.Option(min=1, help="How many of them Hessian eigenvalues use, the shortest first.")

@@ -8,7 +8,7 @@ from jaxtyping import Bool, Float, Int
 
 from attlas.audit.deep_level.ablation import REPLACEMENTS
 from attlas.capture.attention_trace import Attended
-from attlas.capture.captured_model import CapturedModel, same_lengths, sequence_losses
+from attlas.capture.captured_model import CapturedModel, sequence_losses
 from attlas.capture.captured_run import Change
 from attlas.capture.replaced_context import replaced_context
 from attlas.core.errors import UserError
@@ -45,18 +45,27 @@ class CapturedLoss:
             raise UserError("a sequence of one token has no next token: give at least 2 tokens")
         draw = np.random.default_rng(seed)
         self.batches: list[tuple[Int[np.ndarray, " B"], np.ndarray, np.ndarray | None, Any]] = []
-        for group in same_lengths(sequences):
-            most = max(1, _TOKENS // len(sequences[group[0]]))
-            for members in np.array_split(group, -(-len(group) // most)):
-                tokens = np.stack([sequences[member] for member in members])
-                hidden = None
-                if model.kind == "masked token":
-                    hidden = _hidden(tokens, special, draw)
-                inputs = model.inputs(tokens, hidden)
-                before = None
-                if model.kind in ("outputs", "hidden states"):
-                    before = model.run_with(inputs, lambda number, seen: None)
-                self.batches.append((members, tokens, hidden, before))
+        for members in model.batches(sequences, _TOKENS):
+            tokens = np.stack([sequences[member] for member in members])
+            hidden = _hidden(tokens, special, draw) if model.kind == "masked token" else None
+            before = None
+            if self.compares:
+                before = model.run_with(model.inputs(tokens, hidden), lambda number, seen: None)
+            self.batches.append((members, tokens, hidden, before))
+
+    @property
+    def compares(self) -> bool:
+        """Whether the loss is a distance from the unchanged model."""
+        return self.model.kind in ("outputs", "hidden states")
+
+    @property
+    def examples(self) -> str:
+        """What the losses are of, in the plural."""
+        return "images" if self.model.reads_images else "sequences"
+
+    def of_examples(self, parts: Float[np.ndarray, "4 n heads"]) -> Float[np.ndarray, "4 m heads"]:
+        """What was seen of each sequence, as `MapObservation` has it, by example."""
+        return parts
 
     @property
     def unit(self) -> str:

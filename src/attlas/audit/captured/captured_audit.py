@@ -1,13 +1,16 @@
 """An audit of a model that runs in PyTorch, in the form of every audit."""
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import xarray as xr
+from jaxtyping import Int
 
 from attlas.audit.captured.captured_ablation import CapturedLoss
+from attlas.audit.captured.captured_answers import CapturedAnswers
 from attlas.audit.captured.captured_data import CapturedData
+from attlas.audit.captured.captured_notes import captured_notes
 from attlas.audit.captured.captured_trial import CapturedTrial
 from attlas.audit.captured.captured_weights import captured_weights
 from attlas.audit.data_level.data_settings import DataSettings
@@ -18,6 +21,10 @@ from attlas.audit.deep_level.deep_level import ABLATIONS
 from attlas.audit.findings import Change, Heads, Intervene, findings_of
 from attlas.audit.model_audit import ModelAudit
 from attlas.audit.quantity import labelled
+from attlas.bounds.generalisation.binomial_tail import (
+    binomial_lower_limit,
+    binomial_upper_limit,
+)
 from attlas.bounds.generalisation.occam import occam_gap, occam_samples
 from attlas.capture.captured_heads import CapturedHeads, captured_heads
 from attlas.capture.captured_model import CapturedModel
@@ -33,9 +40,23 @@ _LARGEST_RESIDUAL = {True: 1e-8, False: 1e-3}
 Progress = Callable[[str, int, int], None]
 
 
+class Examples(NamedTuple):
+    """What a model is audited on.
+
+    Attributes:
+        sequences: vectors of token numbers, or images (C, H, W); None at level weights.
+        documents: vectors of token numbers that the sequences look for, or None.
+        labels: class of each sequence, or place of its document; the model's own loss when None.
+    """
+
+    sequences: Sequence[np.ndarray] | None
+    documents: Sequence[np.ndarray] | None = None
+    labels: Int[np.ndarray, " n"] | None = None
+
+
 def audit_captured(
     model: CapturedModel,
-    sequences: Sequence[np.ndarray] | None,
+    examples: Examples,
     level: str,
     options: Any,
     progress: Progress = lambda part, done, all_: None,
@@ -43,7 +64,7 @@ def audit_captured(
     """Audit a model as it runs.
 
     Args:
-        sequences: vectors of token numbers; None at level weights.
+        examples: sequences with their right answers, if they have any.
         level: "weights", "data" or "deep"; deep is the loss when each head is ablated.
         options: settings of the audit, an `AuditOptions`.
 
@@ -51,10 +72,12 @@ def audit_captured(
         UserError: if the model computes no attention that can be followed, cannot read the
             sequences, or does not compute what its matrices say.
     """
-    tokens = None if sequences is None else _checked(model, sequences)
+    if examples.documents is not None:
+        model = model.without_head()
+    tokens = None if examples.sequences is None else _checked(model, examples)
     special = options.special
     if special is None:
-        special = () if tokens is None else enclosing_tokens(tokens)
+        special = () if tokens is None or model.reads_images else enclosing_tokens(tokens)
     layers = recognised_heads(model, tokens)
     progress("weights", 1, 1)
     context = options.context or min(model.context or _CONTEXT, _CONTEXT)
@@ -69,7 +92,9 @@ def audit_captured(
         )
         heads = xr.merge([heads, data.heads()])
         facts, protocol = facts | data.sink_shares(), data.protocol()
-        loss = CapturedLoss(model, tokens[: options.deep_sequences], special, options.seed)
+        loss = _loss(model, tokens, special, options, examples.labels)
+        if isinstance(loss, CapturedAnswers):
+            facts |= _accuracy(loss)
     if level == "deep" and loss is not None:
         deep, numbers = _deep(layers, loss, progress)
         heads, facts = xr.merge([heads, deep]), facts | numbers
@@ -84,9 +109,40 @@ def audit_captured(
         findings=findings_of(heads, None if loss is None else _intervention(loss)),
         decisions=decisions,
         facts=facts,
-        notes=tuple(_notes(model, layers, tokens, loss, options.source)),
+        notes=tuple(captured_notes(model, layers, tokens, loss, options.source)),
         protocol=protocol,
     )
+
+
+def _loss(
+    model: CapturedModel,
+    tokens: list[np.ndarray],
+    special: Sequence[int],
+    options: Any,
+    labels: Int[np.ndarray, " n"] | None,
+) -> CapturedLoss:
+    """What judges a change, on the first sequences or with the first labels."""
+    if labels is None:
+        return CapturedLoss(model, tokens[: options.deep_sequences], special, options.seed)
+    few, documents = slice(options.deep_sequences), tokens[len(labels) :]  # behind the queries
+    return CapturedAnswers(model, tokens[: len(labels)][few], labels[few], documents or None)
+
+
+def _accuracy(loss: CapturedAnswers) -> dict[str, int | float | str]:
+    """The share of right answers with its exact interval; of a retrieval also the mean rank."""
+    outcome = loss.outcome_with(lambda number, seen: None)
+    wrong, number = int(outcome.errors.sum()), outcome.errors.size
+    name = "retrieval_accuracy" if loss.documents is not None else "accuracy"
+    facts: dict[str, int | float | str] = {
+        name: 1 - wrong / number,
+        f"{name}_low": 1 - binomial_upper_limit(wrong, number, _DELTA / 2),
+        f"{name}_high": 1 - binomial_lower_limit(wrong, number, _DELTA / 2),
+    }
+    if loss.documents is None:
+        return facts
+    interval = bootstrap_mean(1 / outcome.ranks)
+    ends = {"": interval.mean, "_low": interval.low, "_high": interval.high}
+    return facts | {f"reciprocal_rank{end}": float(value) for end, value in ends.items()}
 
 
 def recognised_heads(
@@ -95,7 +151,7 @@ def recognised_heads(
     """The weights of the heads of every attention of a run, read off one run.
 
     Args:
-        sequences: sequences whose tokens are drawn for the run; random tokens when None.
+        sequences: sequences whose tokens are drawn for the run, or images; random ones when None.
 
     Raises:
         UserError: if the model computes no attention that can be followed.
@@ -104,6 +160,8 @@ def recognised_heads(
     length = min(_PROBE_LENGTH, model.context or _PROBE_LENGTH)
     if sequences is None:
         inputs = model.probes(draw, _PROBES, length)
+    elif model.reads_images:
+        inputs = model.inputs(np.stack(sequences[:_PROBES]))
     else:
         read = np.concatenate(list(sequences))  # tokens that the text has
         inputs = model.inputs(draw.choice(read, (_PROBES, length)))
@@ -121,10 +179,14 @@ def recognised_heads(
     return layers
 
 
-def _checked(model: CapturedModel, sequences: Sequence[np.ndarray]) -> list[np.ndarray]:
+def _checked(model: CapturedModel, examples: Examples) -> list[np.ndarray]:
+    """The sequences, and the documents behind them."""
+    sequences = [*(examples.sequences or ()), *(examples.documents or ())]
     if len(sequences) == 0:
         raise UserError("no sequence: give at least one vector of token numbers")
     rows = [np.asarray(sequence) for sequence in sequences]
+    if model.reads_images:
+        return _checked_images(rows)
     for place, row in enumerate(rows):
         if row.ndim != 1 or row.size == 0 or row.dtype.kind not in "iu":
             raise UserError(f"sequence {place} is no vector of whole numbers: give token numbers")
@@ -139,6 +201,17 @@ def _checked(model: CapturedModel, sequences: Sequence[np.ndarray]) -> list[np.n
                 f"of {model.name}: cut the sequence"
             )
     return rows
+
+
+def _checked_images(images: list[np.ndarray]) -> list[np.ndarray]:
+    """Images of one size, channels first, which batches of any number can hold."""
+    first = images[0].shape
+    for place, image in enumerate(images):
+        if image.ndim != 3 or image.dtype.kind not in "iuf" or not np.isfinite(image).all():
+            raise UserError(f"image {place} is no finite array (channels, height, width)")
+        if image.shape != first:
+            raise UserError(f"image {place} has shape {image.shape}, the first {first}: resize it")
+    return images
 
 
 def _residual(model: CapturedModel, layers: list[CapturedHeads | None]) -> float:
@@ -220,69 +293,3 @@ def _facts(
         "tokens of certificates": context,
         "samples of bounds": samples,
     }
-
-
-_LOSSES = {
-    "next token": "The loss is the cross-entropy of the next token, in nats.",
-    "masked token": "The loss is the cross-entropy of hidden tokens, in nats.",
-    "sequence to sequence": "The decoder repeats the text that the encoder reads: the loss is the "
-    "cross-entropy of its next token, in nats.",
-    "outputs": "The loss is the divergence from the unchanged model's own output, in nats.",
-    "hidden states": "The model has no LM head: the loss is the squared distance of the last "
-    "hidden states from those of the unchanged model, in squared lengths of these, a mean over "
-    "tokens.",
-}
-
-
-def _notes(
-    model: CapturedModel,
-    layers: list[CapturedHeads | None],
-    tokens: list[np.ndarray] | None,
-    loss: CapturedLoss | None,
-    source: str,
-) -> list[str]:
-    notes = []
-    if tokens is not None:
-        lengths = sorted({len(sequence) for sequence in tokens})
-        sizes = f"{lengths[0]} to {lengths[-1]}" if lengths[1:] else f"{lengths[0]}"
-        said = f"Read: {len(tokens)} sequences of {sizes} tokens"
-        notes.append(f"{said}, {source}." if source else f"{said}.")
-    precision = "float64" if model.wide else str(model.dtype).removeprefix("torch.")
-    notes.append(
-        f"The model ran in PyTorch ({precision}, eager attention) and its attention was captured; "
-        "layers are its attentions in the order in which they ran: "
-        + ", ".join("?" if layer is None else layer.name for layer in layers[:_NAMED])
-        + (f" and {len(layers) - _NAMED} more." if len(layers) > _NAMED else ".")
-    )
-    notes.append(
-        "The columns of queries, keys and values are those whose outputs the attention used, and "
-        "the sum over heads was compared with what the output projection returned."
-    )
-    lacking = {
-        "has no plain map of all tokens": [layer is None for layer in layers],
-        "has queries or keys that are no rotated linear map of what it reads": [
-            layer is not None and (layer.query is None or layer.key is None) for layer in layers
-        ],
-        "adds positions or other terms to its logits": [
-            layer is not None and (layer.biased or not np.isfinite(layer.scale)) for layer in layers
-        ],
-        "changes its context before an output projection reads it": [
-            layer is not None and layer.W_O is None for layer in layers
-        ],
-    }
-    for what, where in lacking.items():
-        if any(where):
-            numbers = [str(index) for index, there in enumerate(where) if there]
-            notes.append(
-                f"Layer {', '.join(numbers[:_NAMED])} {what}: quantities that need it are omitted."
-            )
-    notes.append(
-        "Attacks, attention SVMs, hidden states by depth and curvature are not part of a capture."
-    )
-    if loss is not None:
-        notes.append(_LOSSES[model.kind])
-    return notes
-
-
-_NAMED = 12
-"""Layers up to which a note names all."""

@@ -7,6 +7,7 @@ import numpy as np
 import xarray as xr
 from jaxtyping import Float
 
+from attlas.audit.captured.image_patches import repeated_patch, shuffled_patches
 from attlas.audit.captured.map_observation import (
     MapObservation,
     observe_maps,
@@ -17,7 +18,7 @@ from attlas.audit.data_level.data_settings import DataSettings
 from attlas.audit.data_level.sequence_blocks import repeated, shuffled
 from attlas.audit.quantity import labelled
 from attlas.bounds.attention.sink_gain import sink_gain
-from attlas.capture.captured_model import CapturedModel, same_lengths
+from attlas.capture.captured_model import CapturedModel, patch_sides
 from attlas.capture.captured_run import CapturedAttention
 from attlas.capture.linear_maps import array_of
 from attlas.core.errors import UserError
@@ -32,8 +33,8 @@ class CapturedData:
 
     Args:
         model: the model that runs.
-        sequences: vectors of token numbers.
-        special: token numbers that stand for no text.
+        sequences: vectors of token numbers, or images (C, H, W).
+        special: token numbers that stand for no text; none of images.
         settings: protocol of sinks and intervals.
         progress: called with the sequences done, and of all.
     """
@@ -48,19 +49,37 @@ class CapturedData:
     ) -> None:
         self.model, self.special, self.settings = model, list(special), settings
         self.natural = self._observed(sequences, progress)
+        ways = self._image_ways(sequences) if model.reads_images else self._text_ways(sequences)
+        self.sinks = [self._observed(way) for way in ways]
+        self.cut = len(ways[0])
+
+    def _text_ways(self, sequences: Sequence[np.ndarray]) -> tuple[list[np.ndarray], ...]:
+        """The texts of the sink protocol, see `SINKS`."""
+        settings = self.settings
         enough = min(settings.sink_sequences, -(-len(sequences) // 2))
         reached = int(np.sort([len(sequence) for sequence in sequences])[-enough])
         self.sink_length = min(settings.sink_tokens, reached)
         cut = [each[: self.sink_length] for each in sequences if len(each) >= self.sink_length]
         cut = cut[: settings.sink_sequences]
         draw = np.random.default_rng(settings.seed)
-        ways = (
+        return (
             cut,
             [shuffled(each, self.special, draw) for each in cut],
             [repeated(each, self.special, draw) for each in cut],
         )
-        self.sinks = [self._observed(way) for way in ways]
-        self.cut = len(cut)
+
+    def _image_ways(self, images: Sequence[np.ndarray]) -> tuple[list[np.ndarray], ...]:
+        """The same of images, whose tokens are patches behind those of the model's own."""
+        first = next((layer for layer in self.natural if layer is not None), None)
+        self.sink_length = 1 if first is None else first.offsets.shape[2]
+        sides = patch_sides(self.model.module)
+        draw = np.random.default_rng(self.settings.seed)
+        several = list(images[: self.settings.sink_sequences])
+        return (
+            several,
+            [shuffled_patches(each, sides, draw) for each in several],
+            [repeated_patch(each, sides, draw) for each in several],
+        )
 
     def heads(self) -> xr.Dataset:
         """Variables [layer, head]; what needs weights as well has no number."""
@@ -104,13 +123,11 @@ class CapturedData:
         """Observations of every attention, all sequences in their order."""
         batches: list[tuple[np.ndarray, list[MapObservation | None]]] = []
         done = 0
-        for group in same_lengths(sequences):
-            most = max(1, _TOKENS // len(sequences[group[0]]))
-            for members in np.array_split(group, -(-len(group) // most)):
-                tokens = np.stack([sequences[member] for member in members])
-                batches.append((members, self._batch(tokens)))
-                done += len(members)
-                progress(done, len(sequences))
+        for members in self.model.batches(sequences, _TOKENS):
+            tokens = np.stack([sequences[member] for member in members])
+            batches.append((members, self._batch(tokens)))
+            done += len(members)
+            progress(done, len(sequences))
         numbers = {len(observed) for _, observed in batches}
         if len(numbers) > 1:
             raise UserError(f"{self.model.name} runs different attentions for different lengths")
@@ -121,7 +138,6 @@ class CapturedData:
 
     def _batch(self, tokens: np.ndarray) -> list[MapObservation | None]:
         observed: list[MapObservation | None] = []
-        marked = np.isin(tokens, self.special)
 
         def read(captured: CapturedAttention) -> None:
             seen = captured.seen
@@ -129,12 +145,20 @@ class CapturedData:
                 observed.append(None)
                 return
             weights, logits = array_of(seen.weights), array_of(seen.logits)
-            own = weights.shape[-1] == tokens.shape[1] == weights.shape[-2]
+            marked = self._special_columns(tokens, weights.shape[-1])
+            own = weights.shape[-1] == marked.shape[1] == weights.shape[-2]
             allowed = np.broadcast_to(seen.allowed.cpu().numpy(), weights.shape)
             observed.append(observe_maps(weights, logits, allowed, marked if own else None))
 
         self.model.run(self.model.inputs(tokens), read)
         return observed
+
+    def _special_columns(self, tokens: np.ndarray, columns: int) -> np.ndarray:
+        """True for tokens that stand for no text, or for no patch of an image."""
+        if not self.model.reads_images:
+            return np.isin(tokens, self.special)
+        ahead = np.arange(columns) < columns - self.model.length(tokens[0])
+        return np.broadcast_to(ahead, (len(tokens), columns))
 
     def _of_layer(self, index: int) -> dict[str, np.ndarray]:
         natural = self.natural[index]

@@ -7,6 +7,7 @@ import numpy as np
 from jaxtyping import Float
 
 from attlas.audit.captured.captured_ablation import CapturedLoss
+from attlas.audit.captured.captured_answers import CapturedAnswers
 from attlas.audit.head_cosines import HeadPair, Map, head_cosines
 from attlas.audit.trial import SINK_TOKENS, MapObservation
 from attlas.capture.attention_trace import Attended
@@ -26,7 +27,7 @@ class CapturedTrial:
 
     def __init__(self, loss: CapturedLoss, layers: Sequence[CapturedHeads | None]) -> None:
         self._loss, self._attentions = loss, layers
-        self.unit = loss.unit
+        self.unit, self.examples = loss.unit, loss.examples
         self.heads = tuple(
             (index, head)
             for index, layer in enumerate(layers)
@@ -35,6 +36,13 @@ class CapturedTrial:
         names = [layer.name for layer in layers if layer is not None]
         self._blocks = blocks_of(names)
         self.layers = len(self._blocks)
+
+    @property
+    def errors(self) -> "CapturedTrial | None":
+        """The same actions with errors, 0 or 1, in place of losses."""
+        if not isinstance(self._loss, CapturedAnswers):
+            return None
+        return CapturedTrial(self._loss.errors(), self._attentions)
 
     def losses(self, heads: Sequence[tuple[int, int]] = ()) -> Float[np.ndarray, " n"]:
         """Loss of each sequence with nothing in place of some heads."""
@@ -58,7 +66,7 @@ class CapturedTrial:
                 parts[:, members[:, None], columns] = measured_maps(seen, SINK_TOKENS)
 
             model.run_with(model.inputs(tokens, hidden), note)
-        return MapObservation(*parts)
+        return MapObservation(*self._loss.of_examples(parts))
 
     def hidden(self, heads: Sequence[tuple[int, int]], place: int) -> Float[np.ndarray, " n"]:
         """Loss of each sequence with the token at a place hidden from some heads."""

@@ -32,6 +32,9 @@ class HeadTrial:
         batch: sequences with their loss.
     """
 
+    examples = "sequences"
+    errors = None
+
     def __init__(self, model: TrainedTransformer, batch: JudgedBatch) -> None:
         weights = whole_model(model)
         self._layers = [weights.layers[stored] for stored in weights.order]
