@@ -109,13 +109,18 @@ def against_n(data: xr.Dataset) -> dict[str, object]:
     by_images = data.sortby("n")
     return {
         "each": [texts(by_images.isel(n=k)) for k in range(data.sizes["n"])],
+        "best": percent(by_images.posterior.isel(n=-1).min("step")),
         "steps": ", ".join(str(step) for step in data.step.values),
         "tested": f"{int(data.test_images.max()):,}".replace(",", "{,}"),
         "count": 1 + data.sizes["step"],
     }
 
 
-LOOK: dict[str, Any] = {"xscale": "log", "xlabel": "training images $n$", "ylabel": "error"}
+LOOK: dict[str, Any] = {
+    "xscale": "log",
+    "xlabel": "training images $n$",
+    "ylabel": "certified error (lower is better)",
+}
 EXPERIMENT = Experiment(
     title="Digits in patches: PAC-Bayes against a held-out half",
     question=__doc__,
@@ -145,11 +150,11 @@ EXPERIMENT = Experiment(
         panels.Plot(
             "Certified error of digits",
             Points("posterior", "n", colour="step", line="-", dodge=0.04, width=1.8,
-                   names="PAC-Bayes, posterior after {step} steps", **LOOK)
+                   names="PAC-Bayes, weights after step {step}", **LOOK)
             + Points("half", "n", line="--", label="held-out half", hollow=True, marker="s", **LOOK)
             + Points("half_test", "n", line=":", label="error of the half on test images",
                      marker="x", **LOOK)
-            + Reference(y=GUESSING, label="guessing"),
+            + Reference(y=GUESSING, label="error of guessing"),
             against_n,
         ),
     ],

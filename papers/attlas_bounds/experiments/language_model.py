@@ -138,18 +138,21 @@ EXPERIMENT = Experiment(
         panels.Plot(
             "Certified bits per character against n",
             [
-                Lines(least("certified"), "n", ink=PALETTE[0], label="martingale bound",
-                      xscale="log", xlabel="characters $n$", ylabel="bits per character",
+                Lines(least("certified"), "n", ink=PALETTE[0],
+                      label="certified, from these characters alone",
+                      xscale="log", xlabel="training characters $n$",
+                      ylabel="bits per character (lower is better)",
                       title="the best size", width=1.6, band=mean_only)
                 + Lines(least("train"), "n", ink=PALETTE[0], style=":", band=mean_only,
-                        label="on the stream")
+                        label="measured on these characters")
                 + Lines(least("held_out"), "n", ink=PALETTE[1], style="--", band=mean_only,
-                        label="other texts")
-                + Reference(y=UNIFORM, label="uniform law"),
+                        label="measured on other texts")
+                + Reference(y=UNIFORM, label="guessing all 27 signs alike"),
                 Points("certified", "n", colour="size", line="-", xscale="log", dodge=0.05,
-                       xlabel="characters $n$", ylabel="certified bits per character", width=1.6,
+                       xlabel="training characters $n$", ylabel="certified bits per character",
+                       width=1.6,
                        title="each size")
-                + Reference(y=UNIFORM),
+                + Reference(y=UNIFORM, label="guessing all 27 signs alike"),
             ],
             against_n,
         ),

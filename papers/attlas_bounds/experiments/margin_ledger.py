@@ -13,7 +13,7 @@ from jaxtyping import Array
 
 from attlas.data.sparse_majority import MajorityDesign, make_sparse_majority
 from attlas.data.unit_bit_embedding import one_hot_bits
-from attlas.display.numbers import plain_number
+from attlas.display.numbers import large_number, plain_number
 from attlas.experiments import panels
 from attlas.experiments.experiment import Experiment
 from attlas.experiments.grid import Grid
@@ -42,7 +42,7 @@ ROWS = (
     "+ ramp loss in place of hinge",
     "+ norms of the tokens met",
     "+ one cover at half the margin",
-    "+ relative deviations (kl)",
+    "+ deviations relative to the risk",
     "instead: local Rademacher",
     "instead: PAC-Bayes, certified",
 )
@@ -72,7 +72,7 @@ def gains(needed: xr.DataArray) -> list[dict[str, str]]:
         factor = before / size
         rows.append({
             "name": step,
-            "needed": f"$10^{{{np.log10(size):.1f}}}$" if np.isfinite(size) else "(no number)",
+            "needed": large_number(size) if np.isfinite(size) else "(no number)",
             "factor": plain_number(factor) if np.isfinite(factor) else "",
         })  # fmt: skip
     return rows
@@ -91,9 +91,9 @@ def answer(data: xr.Dataset) -> dict[str, object]:
         "certified": f"{100 * float(fewest.least):.4g}", "vacuous": bool(fewest.least >= GUESSING),
         "name": str(shared.idxmin("step").values), "count": shared.size,
         "held_out": percent(fewest.held_out), "held_out_bound": percent(fewest.held_out_bound),
-        "first": f"$10^{{{np.log10(first):.1f}}}$", "needed": f"$10^{{{np.log10(best):.1f}}}$",
+        "first": large_number(first), "needed": large_number(best),
         "finite": bool(np.isfinite(first / best)), "falls": best < first,
-        "delta": f"{data.attrs['delta']:g}", "factor": f"$10^{{{np.log10(first / best):.1f}}}$",
+        "delta": f"{data.attrs['delta']:g}", "factor": large_number(first / best),
     }  # fmt: skip
 
 
@@ -140,11 +140,11 @@ EXPERIMENT = Experiment(
     figures=[
         panels.Plot(
             "Sequences until each bound is below guessing",
-            Points(explained, "step", colour="T", names="sequences of $T = {T}$ bits",
+            Points(explained, "step", colour="T", names="sequences of {T} bits",
                    across=True, width=3.0, xscale="log", ylabel="bound (+: adds to the one above)",
                    xlabel="training sequences until the bound on the error is below 1/2")
             + Reference(x=lambda data: xr.DataArray(data.attrs["samples"]),
-                        label="sequences that this sample has"),
+                        label="size of this sample"),
             ledger,
         ),
     ],

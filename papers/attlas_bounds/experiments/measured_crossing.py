@@ -13,6 +13,8 @@ from jaxtyping import Array
 
 from attlas.data.sparse_majority import MajorityDesign, make_sparse_majority
 from attlas.data.unit_bit_embedding import one_hot_bits
+from attlas.display.bound_names import bound_in_words
+from attlas.display.numbers import large_number
 from attlas.experiments import panels
 from attlas.experiments.experiment import Experiment
 from attlas.experiments.grid import Grid
@@ -27,6 +29,8 @@ from attlas_bounds.library.sparse_majority.measured_crossing import (
 
 MARGINS = np.geomspace(0.1, 0.95, 12)
 HELD_OUT = "held-out, exact binomial"
+SHOWN = {name: bound_in_words(name) for name in FAMILIES}
+"""Names of the bounds in figures and texts."""
 GUESSING = 0.5
 COUNTING = tuple(name for name in FAMILIES if name.startswith("parameters"))
 GRID = Grid(
@@ -72,7 +76,7 @@ def first_size(data: xr.Dataset, below: float = 1.0) -> xr.DataArray:
 
 def power_of_ten(m: float) -> str:
     """A sample size in words."""
-    return f"$10^{{{np.log10(m):.2g}}}$" if np.isfinite(m) else "none of them"
+    return large_number(m) if np.isfinite(m) else "none of them"
 
 
 def sizes(data: xr.Dataset) -> dict[str, object]:
@@ -80,10 +84,10 @@ def sizes(data: xr.Dataset) -> dict[str, object]:
     fewest = data.isel(T=0)
     crossing, half = first_size(fewest), first_size(fewest, GUESSING)
     return {
-        "T": int(fewest["T"]),
+        **answer(data),
         "each": [
             {
-                "name": name,
+                "name": SHOWN.get(name, name),
                 "first": power_of_ten(float(crossing.sel(family=name))),
                 "half": power_of_ten(float(half.sel(family=name))),
                 "last": f"{float(fewest.certified.sel(family=name).isel(m=-1)):.2g}",
@@ -105,7 +109,8 @@ def answer(data: xr.Dataset) -> dict[str, object]:
     crosses = bool(norms.notnull().any())
     least = norms if crosses else last
     return {
-        "T": int(fewest["T"]), "crosses": crosses, "name": str(least.idxmin("family").values),
+        "T": int(fewest["T"]), "crosses": crosses,
+        "name": SHOWN.get(str(least.idxmin("family").values), ""),
         "norm": power_of_ten(float(norms.min())), "counted": counted, "fixed": fixed,
         "last": f"{float(last.min()):.2g}", "largest": power_of_ten(float(fewest.m[-1])),
     }  # fmt: skip
@@ -128,12 +133,13 @@ EXPERIMENT = Experiment(
     figures=[
         panels.Plot(
             "Bounds on the error at drawn sample sizes",
-            Lines("certified", "m", colour="family", band=mean_only, panel="T",
-                  title="$T = {T}$ bits", xscale="log", yscale="log", xlabel="sequences $m$",
-                  ylabel="bound on the error", width=1.2)
+            Lines("certified", "m", colour="family", names=SHOWN, band=mean_only, panel="T",
+                  title="sequences of {T} bits", xscale="log", yscale="log",
+                  xlabel="training sequences $m$",
+                  ylabel="bound on the error (lower is better)", width=1.2)
             + Lines("held_out_bound", "m", band=mean_only, style="--", label=HELD_OUT)
-            + Reference(y=1.0, label="largest error")
-            + Reference(y=GUESSING, style="-.", label="guessing: vacuous above"),
+            + Reference(y=1.0, label="largest possible error")
+            + Reference(y=GUESSING, style="-.", label="error of guessing"),
             sizes,
         ),
     ],

@@ -15,6 +15,8 @@ from jaxtyping import Array
 
 from attlas._jax.device_arrays import entry, generator
 from attlas.core.errors import UserError
+from attlas.display.bound_names import bound_in_words
+from attlas.display.numbers import large_number
 from attlas.experiments import panels
 from attlas.experiments.experiment import Experiment
 from attlas.experiments.grid import Grid
@@ -167,31 +169,39 @@ def norms(data: xr.Dataset) -> dict[str, object]:
     return {
         "gap": f"{gap:.2f}",
         "vacuous": gap >= 1,
-        "needed": f"$10^{{{np.log10(least_needed):.0f}}}$",
+        "needed": large_number(least_needed),
         "finite": bool(np.isfinite(least_needed)),
-        "counted": f"$10^{{{np.log10(counted):.1f}}}$",
+        "counted": large_number(counted),
     }
 
 
+def shown_gaps(data: xr.Dataset) -> xr.DataArray:
+    """The bounds on the heads, by names in words."""
+    names = [bound_in_words(name) for name in data.bound.values.tolist()]
+    return data.norm_gap.min("size").assign_coords(bound=names)
+
+
 CERTIFIED = (
-    Lines(least("certified"), "n", ink=PALETTE[0], label="Occam's bound, from the training sums",
+    Lines(least("certified"), "n", ink=PALETTE[0],
+          label="certified from the training sums alone (Occam)",
           xscale="log", yscale="log", xlabel="training sums $n$", width=1.6,
-          ylabel="share of wrong sums", title="the best size and start", band=mean_only)
+          ylabel="share of wrong sums (lower is better)", title="the best size and start",
+          band=mean_only)
     + Lines(least("held_out_bound"), "n", ink=PALETTE[1], style="--", band=mean_only,
-            label="exact binomial, held-out")
+            label="certified with fresh sums (exact binomial)")
     + Lines(least("held_out"), "n", ink=PALETTE[1], style="o", band=mean_only,
-            label="held-out error")
+            label="measured on fresh sums")
     + Lines(least_norm("norms"), "n", ink=PALETTE[2], style="-.", band=mean_only,
-            label="least norm-based gap, heads alone")
+            label="best norm-based bound, attention heads alone")
     + Lines(least_norm("parameters"), "n", ink=PALETTE[3], style=":", band=mean_only,
-            label="parameter counting, heads alone")
-    + Reference(y=1.0, label="vacuous above")
+            label="parameter counting, attention heads alone")
+    + Reference(y=1.0, label="all sums wrong: a bound above says nothing")
 )  # fmt: skip
 EACH = Points(
     "certified", "n", colour="size", band=panels.extremes, dodge=0.06, line="-", xscale="log",
-    yscale="log", xlabel="training sums $n$", ylabel="certified error", width=1.6,
+    yscale="log", xlabel="training sums $n$", ylabel="certified share of wrong sums", width=1.6,
     title="each size, all starts",
-) + Reference(y=1.0)  # fmt: skip
+) + Reference(y=1.0, label="all sums wrong: a bound above says nothing")  # fmt: skip
 EXPERIMENT = Experiment(
     title="Tiny adders: certified from the sums they were trained on",
     question=__doc__,
@@ -222,10 +232,11 @@ EXPERIMENT = Experiment(
         panels.Plot(
             "Norm-based bounds of the heads",
             Points(
-                lambda data: data.norm_gap.min("size"), "bound", colour="n", names="n = {n}",
-                across=True, width=2.4, xscale="log", xlabel="gap", ylabel="",
+                shown_gaps, "bound", colour="n", names="{n:,} training sums",
+                across=True, width=2.4, xscale="log", ylabel="bound, with its constants",
+                xlabel="bound on test minus training error (lower is better)",
             )
-            + Reference(x=1.0, label="vacuous above"),
+            + Reference(x=1.0, label="largest possible error: a bound above says nothing"),
             norms,
         ),
     ],

@@ -15,7 +15,8 @@ from jaxtyping import Array
 
 from attlas.data.portuguese_english import PORTUGUESE_ENGLISH
 from attlas.data.sources import is_present
-from attlas.display.numbers import plain_number
+from attlas.display.bound_names import bound_in_words
+from attlas.display.numbers import large_number
 from attlas.experiments import panels
 from attlas.experiments.experiment import Experiment
 from attlas.experiments.grid import Grid
@@ -138,7 +139,16 @@ def learnt(data: xr.Dataset) -> dict[str, object]:
             f"accuracy {right:.2f} against {float(cell.frequent):.2f}, gap {float(cell.gap):.2f}"
         )
     s = data.attrs
-    return {"text": TEXTS[s["text"]], "K": s["K"], "m": s["train"], "rows": "; ".join(rows)}
+    best = at_best(data[["loss", "unigram", "best"]]).isel(T=-1)
+    return {
+        "text": TEXTS[s["text"]],
+        "K": s["K"],
+        "m": f"{s['train']:,}",
+        "rows": "; ".join(rows),
+        "T": int(data["T"][-1]),
+        "test": f"{float(best.loss.sel(set='test')):.2f}",
+        "frequency": f"{float(best.unigram):.2f}",
+    }
 
 
 def needed(data: xr.Dataset) -> dict[str, object]:
@@ -149,14 +159,20 @@ def needed(data: xr.Dataset) -> dict[str, object]:
         covers = cell.needed.where(cell.decay == cell.best).mean("decay").transpose("cover", ...)
         samples = [*covers.values, *cell.score_needed.transpose("score", ...).values]
         texts = [
-            f"{name} " + (f"{np.nanmedian(m):.0e}" if np.isfinite(np.nanmedian(m)) else "over 1e17")
+            f"{bound_in_words(name)} "
+            + (large_number(np.nanmedian(m)) if np.isfinite(np.nanmedian(m)) else "over $10^{17}$")
             for name, m in zip((*COVERS, *FROM_ONE_SCORE), samples, strict=True)
         ]
         rows.append(
             f"T = {T}: gap {float(cell.gap.mean()):.2f}, "
             f"least bound {float(least(cell).mean()):.1f}; {', '.join(texts)}"
         )
-    return {"ceiling": f"{ceiling(data):.1f}", "rows": ". ".join(rows)}
+    facts = answer(data)
+    return {
+        "ceiling": f"{ceiling(data):.1f}",
+        "rows": ". ".join(rows),
+        **{name: facts[name] for name in ("gap", "bound", "m", "vacuous")},
+    }
 
 
 def samples_text(m: xr.DataArray) -> str:
@@ -167,6 +183,12 @@ def samples_text(m: xr.DataArray) -> str:
 def curve(name: str, **labels: Any) -> panels.Formula:
     """Bounds at all sample sizes but that of the training."""
     return lambda data: data[name].isel(samples=slice(None, -1)).sel(**labels)
+
+
+def least_by_norms(data: xr.Dataset) -> xr.DataArray:
+    """The least bound that does not count parameters, but at the samples of the training."""
+    covers = [cover for cover in COVERS if cover != "parameters"]
+    return curve("bound", cover=covers)(data).min("cover")
 
 
 def answer(data: xr.Dataset) -> dict[str, object]:
@@ -183,7 +205,7 @@ def answer(data: xr.Dataset) -> dict[str, object]:
         "bound": ", ".join(f"{value:.1f}" for value in bound.values),
         "ceiling": f"{ceiling(data):.1f}",
         "name": {"parameters": "parameter counting"}.get(name, f"the bound '{name}'"),
-        "needed": plain_number(float(medians.min()), 1),
+        "needed": large_number(float(medians.min())),
         "text": "English sentences" if data.attrs["text"] == "pt_en" else "generated sentences",
         "K": data.attrs["K"],
     }
@@ -213,35 +235,40 @@ EXPERIMENT = Experiment(
             "Loss of masked words",
             Lines(
                 "loss", "decay", colour="set", names=SETS, band=mean_only, style="o-", panel="T",
-                title="$T = {T}$", xlabel="weight decay", ylabel="cross-entropy, at most $2\\ln K$",
+                title="windows of {T} words", xlabel="weight decay",
+                ylabel="cross-entropy of a hidden word",
                 width=1.3,
             )
-            + Reference(y=lambda data: data["unigram"], style="--", label="by frequency alone")
-            + Reference(y=lambda data: xr.DataArray(ceiling(data) / 2), label="uniform guess"),
+            + Reference(y=lambda data: data["unigram"], style="--",
+                        label="guessing by frequency alone")
+            + Reference(y=lambda data: xr.DataArray(ceiling(data) / 2),
+                        label="guessing all words alike"),
             learnt,
         ),
         panels.Plot(
             "Bounds and true gap of masked words",
             Lines(
-                curve("bound", cover=[cover for cover in COVERS if cover != "mixed sharp"]),
-                "samples", colour="cover", band=median_only, panel="T", title="$T = {T}$",
-                xscale="log", yscale="log", ylim=(0.02, None), xlabel="samples $m$",
-                ylabel="bound on the gap", width=1.4,
+                least_by_norms, "samples", ink=PALETTE[0], label="least of the bounds by norms",
+                band=median_only, panel="T", title="windows of {T} words", xscale="log",
+                yscale="log", ylim=(0.02, None), xlabel="training samples $m$",
+                ylabel="test minus training loss, or a bound on it", width=1.4,
             )
-            + Lines(curve("bound", cover="mixed sharp"), "samples", band=median_only, style="--",
-                    label="mixed sharp")
+            + Lines(curve("bound", cover="parameters"), "samples", band=median_only,
+                    ink=PALETTE[1], label="bound by counting parameters")
             + Lines(curve("score_bound", score="printed order"), "samples", band=median_only,
-                    ink="#aaaaaa", style=":", label="printed order")
+                    ink=PALETTE[2], style=":",
+                    label="Theorem 5.1 as printed, its constant set to 1")
             + Lines(curve("score_bound", score="contraction"), "samples", band=median_only,
-                    ink="#aaaaaa", style="--", label="contraction")
+                    ink=PALETTE[3], style="--", label="bound from the complexity of one score")
             + Reference(
                 y=lambda data: xr.DataArray(ceiling(data)),
-                to=lambda data: 3 * data["score_bound"].max(), label="vacuous",
+                to=lambda data: 3 * data["score_bound"].max(),
+                label="above the largest loss: a bound says nothing",
             )
             + Points(
                 lambda data: data["gap"].clip(min=1e-3),
                 lambda data: xr.DataArray(float(data.attrs["train"])),
-                marker="*", ink=PALETTE[6], label="true gap at the samples trained on",
+                marker="*", ink=PALETTE[6], label="measured, at the samples trained on",
             ),
             needed,
         ),

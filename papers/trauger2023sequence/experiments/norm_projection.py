@@ -5,8 +5,6 @@ Its class is fixed before the data are seen; the bound on the error is then comp
 and solved for the number of samples from which it is below one, below guessing and below 10 %.
 """
 
-import math
-
 import equinox as eqx
 import jax
 import numpy as np
@@ -16,7 +14,8 @@ from jaxtyping import Array
 from attlas.bounds.generalisation.generalisation_gap import generalisation_gap
 from attlas.data.sparse_majority import MajorityDesign, make_sparse_majority
 from attlas.data.unit_bit_embedding import one_hot_bits, scaled_to_unit
-from attlas.display.numbers import plain_number
+from attlas.display.bound_names import bound_in_words
+from attlas.display.numbers import large_number
 from attlas.experiments import panels
 from attlas.experiments.experiment import Experiment
 from attlas.experiments.grid import Grid
@@ -127,10 +126,11 @@ def certified(family: str, m: float | None) -> Lines:
             error = data.error.isel(samples=int(np.abs(SAMPLES / m - 1).argmin()))
         return (1 - error.sel(family=family)).clip(min=0)
 
-    size = "trained on" if m is None else f"$m = 10^{{{math.log10(m):.0f}}}$"
+    size = "the sequences trained on" if m is None else f"{large_number(m)} sequences"
     return Lines(
         share, "radius", band=mean_only, style="s-" if m is None else "s--",
-        ink=PALETTE[6] if family == FIXED else PALETTE[1], label=f"certified: {family}, {size}",
+        ink=PALETTE[6] if family == FIXED else PALETTE[1],
+        label=f"certified by {bound_in_words(family)}, from {size}",
     )  # fmt: skip
 
 
@@ -147,8 +147,10 @@ def certificates(data: xr.Dataset) -> dict[str, object]:
         )
     sharp = 1 - trained(data).error.sel(family=FAMILIES[1])
     theorem, below = (float(sharp.where(there).max()) for there in (learnt(data), ~learnt(data)))
+    facts = answer(data)
     return {
         "m": f"{data.attrs['train']:,}",
+        **{name: facts[name] for name in ("certified", "task", "accuracy")},
         "tasks": "; ".join(texts),
         "wanted": f"{100 * ACCURACY:g}",
         "theorem": f"{theorem:.3f}" if theorem > 0 else "",
@@ -166,10 +168,13 @@ def needs(data: xr.Dataset) -> dict[str, object]:
             continue
         needed = cell.needed.where(learnt(cell)).min("radius").median("member")
         names = [FAMILIES[k] for k in (0, 1, 3, 5)]
-        sizes = [f"{name} {sample_sizes(needed.sel(family=name))}" for name in names]
+        sizes = [
+            f"{bound_in_words(name)} {sample_sizes(needed.sel(family=name))}" for name in names
+        ]
         texts.append(f"{task}: {'; '.join(sizes)}")
     return {
         "sizes": ". ".join(texts),
+        **{name: answer(data)[name] for name in ("task", "needed")},
         "missed": ", ".join(missed),
         "wanted": f"{100 * ACCURACY:g}",
         "thresholds": " / ".join(f"{100 * each:g} %" for each in THRESHOLDS),
@@ -179,7 +184,7 @@ def needs(data: xr.Dataset) -> dict[str, object]:
 def sample_sizes(needed: xr.DataArray) -> str:
     """The samples for each threshold."""
     sizes = needed.median("member").values if "member" in needed.dims else needed.values
-    return " / ".join(f"{m:.1e}" if np.isfinite(m) else "never" for m in sizes)
+    return " / ".join(large_number(m) if np.isfinite(m) else "never" for m in sizes)
 
 
 def answer(data: xr.Dataset) -> dict[str, object]:
@@ -205,7 +210,7 @@ def answer(data: xr.Dataset) -> dict[str, object]:
         "task": task,
         "certified": f"{float(share.max()):.3f}",
         "accuracy": f"{float(accuracy):.3f}",
-        "needed": plain_number(float(needed.where(usable.sel(task=task)).min()), 2),
+        "needed": large_number(float(needed.where(usable.sel(task=task)).min())),
     }
 
 
@@ -234,23 +239,28 @@ EXPERIMENT = Experiment(
             "Accuracy and certified accuracy",
             Lines(
                 "accuracy", "radius", at={"set": "test"}, band=mean_only, style="o-", ink="#999999",
-                label="accuracy", panel="task", title="{task}", ylim=(-0.03, 1.03),
-                xlabel=r"radius $r$ of $\|W_{QK}\|_{1,1}$", ylabel="share of sequences",
+                label="measured accuracy", panel="task", title="{task}", ylim=(-0.03, 1.03),
+                xlabel="largest sum of |entries| of the key-query matrix",
+                ylabel="share of sequences",
             )
             + certified(FIXED, None) + certified(FIXED, 1e7) + certified(FAMILIES[1], 1e10)
-            + Reference(y=ACCURACY),
+            + Reference(y=ACCURACY, label=f"accuracy {100 * ACCURACY:g} %"),
             certificates,
         ),
         panels.Plot(
             "Samples for a bound below one and below guessing",
             Lines(
-                curves, "samples", colour="family", band=mean_only, panel="task", title="{task}",
-                xscale="log", yscale="log", ylim=(0.01, 10), xlabel="samples $m$",
-                ylabel="bound on the error", width=1.3,
+                curves, "samples", colour="family", names={f: bound_in_words(f) for f in FAMILIES},
+                band=mean_only, panel="task", title="{task}",
+                xscale="log", yscale="log", ylim=(0.01, 10), xlabel="training sequences",
+                ylabel="bound on the error (lower is better)", width=1.3,
             )
-            + Reference(x=lambda data: xr.DataArray(data.attrs["train"]), label="trained on")
-            + Reference(y=THRESHOLDS[0], to=10, label="the largest error")
-            + Reference(y=THRESHOLDS[1], style="--") + Reference(y=THRESHOLDS[2], style="--"),
+            + Reference(x=lambda data: xr.DataArray(data.attrs["train"]),
+                        label="sequences trained on")
+            + Reference(y=THRESHOLDS[0], to=10,
+                        label="above the largest error: a bound says nothing")
+            + Reference(y=THRESHOLDS[1], style="--", label="error of guessing")
+            + Reference(y=THRESHOLDS[2], style="-.", label="error 10 %"),
             needs,
         ),
     ],

@@ -13,6 +13,7 @@ import xarray as xr
 from jaxtyping import Array
 
 from attlas.bounds.comparison.single_layer_class import norms_in_ball, single_layer_bounds
+from attlas.display.bound_names import bound_in_words
 from attlas.experiments import panels
 from attlas.experiments.experiment import Experiment
 from attlas.experiments.grid import Grid
@@ -28,6 +29,7 @@ from trauger2023sequence.library.measures.paired_ratio import paired_ratio
 from trauger2023sequence.library.measures.sum_pooling import sum_pooling_suprema
 
 LAWS = ("own centre", "independent")
+LAW_NAMES = {"own centre": "tokens near one centre", "independent": "independent tokens"}
 POOLINGS = ("softmax", "sum pooling")
 BOUNDS = {
     "Theorem 4.1, sharp": (INK, "-"),
@@ -37,9 +39,9 @@ BOUNDS = {
 }
 """Bounds with ink and style."""
 BALLS = {
-    "1,1": r"$\|W\|_{1,1}\leq r$",
-    "2,1": r"$\|W\|_{2,1}\leq r$",
-    "1,inf": r"$\|W\|_{1,\infty}\leq r$",
+    "1,1": "bounded sum of |entries|",
+    "2,1": "bounded sum of column lengths",
+    "1,inf": "bounded largest column sum",
 }
 SHARED = 100
 """Tokens of the program that lengths dividing it share."""
@@ -118,14 +120,15 @@ def growth(data: xr.Dataset) -> dict[str, object]:
     for ball in data["ball"].values:
         of_ball = data.sel(ball=ball)
         ratios = [change(suprema) for suprema in of_ball.suprema.sel(pooling="softmax")]
-        changes.append(
-            f"({ball}) {' and '.join(f'{r:.3g} ± {half_width:.2g}' for r, half_width in ratios)}"
-        )
-        grew += [f"({ball})" for ratio, half_width in ratios if ratio - half_width > 1]
+        spans = [f"{ratio:.3g} ± {half_width:.2g}" for ratio, half_width in ratios]
+        changes.append(f"{bound_in_words(ball)} {' and '.join(spans)}")
+        grew += [bound_in_words(ball) for ratio, half_width in ratios if ratio - half_width > 1]
         log_T = of_ball.value.sel(bound="log T").values
         rise, factor = 100 * log_T[-1] / log_T[0] - 100, factors.sel(ball=ball).isel(length=-1)
-        loose.append(f"({ball}) {factor:.0f} (log T changes by {rise:.1f} %)")
-    crossed = [f"({ball})" for ball in data["ball"].values if (factors.sel(ball=ball) < 1).any()]
+        loose.append(f"{bound_in_words(ball)} {factor:.0f} (log T changes by {rise:.1f} %)")
+    crossed = [
+        bound_in_words(ball) for ball in data["ball"].values if (factors.sel(ball=ball) < 1).any()
+    ]
     summed = data.suprema.sel(pooling="sum pooling").isel(ball=0)
     settings = {name: data.attrs[name] for name in ("n", "d", "sign_vectors", "starts", "steps")}
     return settings | {
@@ -146,9 +149,10 @@ def pooled(name: str) -> Points:
     """Estimates of one pooling by length."""
     softmax = name == "softmax"
     return Points(
-        "suprema", "length", at={"pooling": name}, colour="law", names=f"{name}, {{law}}",
+        "suprema", "length", at={"pooling": name}, colour="law",
+        names={law: f"{name}, {LAW_NAMES[law]}" for law in LAWS},
         marker="o" if softmax else "^", line="-" if softmax else ":", hollow=not softmax,
-        panel="ball", title=BALLS, xscale="log", yscale="log", xlabel="length $T$",
+        panel="ball", title=BALLS, xscale="log", yscale="log", xlabel="length $T$ of the sequences",
         ylabel="empirical Rademacher complexity",
     )  # fmt: skip
 
@@ -168,7 +172,7 @@ def answer(data: xr.Dataset) -> dict[str, object]:
 
 
 LAYERS = (
-    *(Lines("value", "length", at={"bound": name}, label=name, ink=ink, style=style)
+    *(Lines("value", "length", at={"bound": name}, label=bound_in_words(name), ink=ink, style=style)
       for name, (ink, style) in BOUNDS.items()),
     Reference(y=1.0, style="-.", label="largest value in the class"),
 )  # fmt: skip

@@ -15,6 +15,8 @@ from scipy.stats import spearmanr
 from scipy.stats import t as student
 
 from attlas.data.sparse_majority import MajorityDesign
+from attlas.display.bound_names import WORDS, bound_in_words
+from attlas.display.numbers import large_number
 from attlas.experiments import panels
 from attlas.experiments.experiment import Experiment
 from attlas.experiments.grid import Grid
@@ -56,8 +58,9 @@ RISE = f"{100 * (GROWTH[-1] / GROWTH[0] - 1):.1f}"
 BOUNDS = {"version": list(VERSIONS[:2])}
 """All but the printed rows, which are no bounds."""
 NAMES = {
-    "1,1": "(1,1)", "1,inf": r"(1,$\infty$)", "2,1": "(2,1)", "log T": "log T, Edelman et al.",
-    "log m": "log m, the same at [CLS]", "parameters": "parameter counting",
+    **{ball: f"Theorem 4.1, {WORDS[ball]}" for ball in ("1,1", "1,inf", "2,1")},
+    "log T": "Edelman et al., log of the length", "log m": "the same at one token, any length",
+    "parameters": "parameter counting",
 }  # fmt: skip
 GUESS = float(np.log(2))
 """Loss of guessing: a bound on the gap above it tells a user nothing."""
@@ -128,9 +131,11 @@ def departures(data: xr.Dataset) -> dict[str, object]:
 def learnt(data: xr.Dataset) -> dict[str, object]:
     """How many learnt, and how well."""
     accuracy = of(ACCURACY)(data).mean("member")
-    ends = [f"{accuracy.values[k]:.2f} at T = {data['T'].values[k]}" for k in (0, -1)]
+    ends = [f"{accuracy.values[k]:.2f} at length {data['T'].values[k]}" for k in (0, -1)]
     return {
-        **departures(data), "accuracies": " and ".join(ends), "members": data.sizes["member"],
+        **departures(data), "grows": growth(data)["grows"],
+        "largest": f"{float(abs(of(LOSS_GAP)(data)).max()):.2g}", "accuracies": " and ".join(ends),
+        "members": data.sizes["member"],
         "stopped": int(data.stopped.sum()), "runs": data.stopped.size,
         "validate_every": data.attrs["validate_every"],
         "trends": trends(data) if data.sizes["T"] > 2 else "",
@@ -234,14 +239,15 @@ def sizes(data: xr.Dataset) -> dict[str, object]:
     needed = {cover: float(np.nanmedian(sharp.sel(cover=cover))) for cover in COVERS}
     best = min(BALLS, key=lambda ball: needed[ball])
     printed = at_m(data).sel(cover="1,1", version="printed")
-    medians = {cover.replace(" ", "_"): f"$10^{{{at:.1f}}}$" for cover, at in needed.items()}
+    medians = {cover.replace(" ", "_"): large_number(10.0**at) for cover, at in needed.items()}
     return {
-        **{name: medians[name] for name in ("log_T", "log_m", "parameters")}, "best": best,
+        **{name: medians[name] for name in ("log_T", "log_m", "parameters")},
+        "best": bound_in_words(best),
         "least": medians[best], "costly": needed[best] > needed["log T"],
         "trained": data.attrs["train"], "largest": f"{float(abs(of(LOSS_GAP)(data)).max()):.2g}",
         "below": int(below.any(["T", "member"]).sum()), "bounds": len(ROWS) - 3,
-        "printed_least": f"{float(printed.min()):.1e}", "printed_count": printed.size,
-        "printed_most": f"{float(printed.max()):.1e}", "negative": int((printed < 0).sum()),
+        "printed_least": large_number(float(printed.min())), "printed_count": printed.size,
+        "printed_most": large_number(float(printed.max())), "negative": int((printed < 0).sum()),
     }  # fmt: skip
 
 
@@ -265,14 +271,20 @@ def limits(values: xr.DataArray, over: Sequence[str]) -> Band:
 
 def runs_needed(data: xr.Dataset) -> dict[str, object]:
     """How many runs would show the growth."""
-    texts = []
+    texts, counts = [], []
     for name in GAPS:
         needed, low, high = detected(data, name).runs()
         count = f"{needed:,.0f} [{low:,.0f}, {high:,.0f}]"
+        counts.append(large_number(needed))
         texts.append(f"{count if np.isfinite(needed) else 'infinitely many'} for the {name}")
     first, *_, last = RELEASED_LENGTHS
     released = {"rise": RISE, "first": first, "last": last}
-    return {**departures(data), **released, "needed": " and ".join(texts)}
+    return {
+        **departures(data),
+        **released,
+        "needed": " and ".join(texts),
+        "counts": " and ".join(counts),
+    }
 
 
 def mean_and_range_text(values: xr.DataArray) -> str:
@@ -293,7 +305,7 @@ def covers(of_data: panels.Formula, **axes: Any) -> panels.Panel:
         "band": panels.extremes,
         "dodge": 0.05,
     }
-    corrected = {ball: f"{NAMES[ball]}, corrected" for ball in BALLS}
+    corrected = {ball: f"{NAMES[ball]}, constants corrected only" for ball in BALLS}
     return Points(
         of_data, "T", at={"version": "sharp"}, names=NAMES, marker="o", line="-", **look, **axes
     ) + Points(
@@ -306,7 +318,7 @@ def stopped(reached: bool, **look: Any) -> Lines:
     """The runs that reached training accuracy 1, or the others."""
     return Lines(
         lambda data: data["shown"].where(data["stopped"] == reached), "T", band=None, style="o",
-        panel="quantity", title="{quantity}", shared=False, xlabel="bits $T$", **look,
+        panel="quantity", title="{quantity}", shared=False, xlabel="length $T$ in bits", **look,
     )  # fmt: skip
 
 
@@ -315,7 +327,7 @@ def answer(data: xr.Dataset) -> dict[str, object]:
     sharp = data.log10_needed.sel(version="sharp")
     needed = {cover: float(np.nanmedian(sharp.sel(cover=cover))) for cover in COVERS}
     cover = min(needed, key=lambda name: needed[name])
-    fewest = {"name": NAMES[cover], "fewest": f"$10^{{{needed[cover]:.1f}}}$"}
+    fewest = {"name": NAMES[cover], "fewest": large_number(10.0 ** needed[cover])}
     return sizes(data) | growth(data) | fewest | {"rise": RISE}
 
 
@@ -349,41 +361,47 @@ EXPERIMENT = Experiment(
     figures=[
         panels.Plot(
             "Figures 1-3: weights, gaps and accuracy against T",
-            stopped(True, ink=PALETTE[2], label="stopped at accuracy 1")
-            + stopped(False, ink=PALETTE[0], label="epochs ran out")
+            stopped(True, ink=PALETTE[2], label="stopped at training accuracy 1")
+            + stopped(False, ink=PALETTE[0], label="stopped by the limit of epochs")
             + Lines(lambda data: data["shown"].max("member"), "T", ink=PALETTE[1],
-                    label="largest run, as in the paper")
-            + Reference(y={LOSS_GAP: 0.0, ACCURACY_GAP: 0.0, ACCURACY: 0.5}),
+                    label="largest of the runs, as the paper shows")
+            + Reference(y={LOSS_GAP: 0.0, ACCURACY_GAP: 0.0, ACCURACY: 0.5},
+                        label="no gap; accuracy of guessing"),
             learnt,
         ),
         panels.Plot(
             "Bounds on the trained weights",
             [
-                covers(at_m, width=1.6, yscale="log", xlabel="bits $T$",
-                       ylabel="gap of the loss", title="at the $m$ trained on")
-                + Lines(of(LOSS_GAP), "T", band=None, style="o", label="measured gap")
+                covers(at_m, width=1.6, yscale="log", xlabel="length $T$ in bits",
+                       ylabel="test minus training loss, or bound",
+                       title="at the samples trained on")
+                + Lines(of(LOSS_GAP), "T", band=None, style="o",
+                        label="measured difference of the losses")
                 + Lines(lambda data: -of(LOSS_GAP)(data), "T", band=None, style="o", ink="#aaaaaa",
-                        label="measured gap, negative")
+                        label="measured difference, negative: its size")
                 + Lines("loss_range", "T", band=panels.mean_only, style="--",
-                        label="range of the loss: vacuous above")
+                        label="range of the loss: a bound above says nothing")
                 + LN_2,
-                covers(taken("log10_needed"), width=1.6, xlabel="bits $T$",
-                       ylabel=r"samples $\log_{10} m$",
-                       title="samples from which a bound is below $\\ln 2$")
-                + Reference(y=lambda data: np.log10(xr.DataArray(data.attrs["train"])),
-                            style="-.", label="trained on"),
+                covers(lambda data: 10.0 ** data["log10_needed"], width=1.6,
+                       xlabel="length $T$ in bits",
+                       ylabel="training samples needed", yscale="log",
+                       title="samples until a bound is below $\\ln 2$")
+                + Reference(y=lambda data: xr.DataArray(float(data.attrs["train"])),
+                            style="-.", label="samples trained on"),
             ],
             sizes,
         ),
         panels.Plot(
             "Training reached, and the power to detect log T",
             [
-                Lines("validation_loss", "epoch", colour="T", band=None, xscale="log",
-                      xlabel="epoch", ylabel="validation loss", width=1.5) + LN_2,
+                Lines("validation_loss", "epoch", colour="T", names="{T} bits", band=None,
+                      xscale="log",
+                      xlabel="epoch", ylabel="validation loss (lower is better)", width=1.5) + LN_2,
                 Lines(power, "runs", colour="gap", band=limits, xscale="log", ylim=(0, 1.02),
                       spread="power and its 95 % limits",
-                      xlabel="runs per length", ylabel=r"power to detect $\log T$", width=1.5)
-                + Reference(y=0.8, style="-.", label="power .8")
+                      xlabel="training runs per length", ylabel="probability to detect the growth",
+                      width=1.5)
+                + Reference(y=0.8, style="-.", label="probability 0.8")
                 + Reference(x=5, label="five runs, as in the paper"),
             ],
             runs_needed,

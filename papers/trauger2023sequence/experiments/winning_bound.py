@@ -44,14 +44,14 @@ CHECKED = {
 POINTS = [f"B = {B:g}, m = {m:.0e}" for B, m in CHECKED]
 PRINTED = [{("equal", point): row[k] for point, row in zip(POINTS, CHECKED.values(), strict=True)}
            for k in range(len(ORDERS))]  # fmt: skip
-NORMS = {"equal": "all norms equal $B$", "dense": r"a dense matrix of $\|W\|_{2,1} = B$"}
+NORMS = {"equal": "all norms equal", "dense": "a dense matrix"}
 SHOWN = {
-    "1,1": (r"Theorem 4.1, $\|W\|_{1,1}$", "#9ccbe8"),
-    "1,inf": (r"Theorem 4.1, $\|W\|_{1,\infty}$", "#cc79a7"),
-    "2,1": (r"Theorem 4.1, $\|W\|_{2,1}$", "#0072b2"),
+    "1,1": ("Theorem 4.1, entry-sum norm", "#9ccbe8"),
+    "1,inf": ("Theorem 4.1, largest-column norm", "#cc79a7"),
+    "2,1": ("Theorem 4.1, column-length norm", "#0072b2"),
     "parameters": ("parameter counting", "#f5e6a8"),
-    "log m": (r"log m, $\|W\|_{2,1}$", "#7fc8ae"),
-    "log T": (r"log T, $\|W\|_{2,1}$", "#eeb655"),
+    "log m": ("Edelman et al., one token, any length", "#7fc8ae"),
+    "log T": ("Edelman et al., log of the length", "#eeb655"),
 }
 """Names and light colours of areas, on which contours are read."""
 WIDTH = 64
@@ -109,8 +109,8 @@ def lengths(data: xr.Dataset) -> list[int]:
 def columns(data: xr.Dataset) -> dict[str, str]:
     """The family beside Theorem 4.1 and parameter counting in each map, and the map's title."""
     shortest, *_, longest = lengths(data)
-    with_T = {f"log T, T = {T}": f"with log T at T = {T:,}" for T in (shortest, longest)}
-    return with_T | {"log m": "log m: only the m [CLS] tokens covered"}
+    with_T = {f"log T, T = {T}": f"sequences of {T:,} tokens" for T in (shortest, longest)}
+    return with_T | {"log m": "any length, one token covered"}
 
 
 def offered(last: str) -> list[str]:
@@ -153,10 +153,10 @@ def maps(data: xr.Dataset) -> CaptionedFigure:
         if norms == "equal":
             axis.set_title(titles[last], fontsize=10)
     for row, title in zip(axes, NORMS.values(), strict=True):
-        row[0].set_ylabel(f"{title}\n\nnorm $B$ of $W_{{QK}}$")
-        row[0].text(2e2, 30, "vacuous", fontsize=10, color="0.35")
+        row[0].set_ylabel(f"{title}\n\nnorm of the key-query matrix")
+        row[0].text(2e2, 30, "no bound below 1", fontsize=10, color="0.35")
     for axis in axes[1]:
-        axis.set_xlabel("samples $m$")
+        axis.set_xlabel("training samples")
     handles = [Patch(color=ink, label=name) for key, (name, ink) in SHOWN.items() if key in seen]
     figure.legend(handles=handles, loc="outside lower center", ncols=5, frameon=False, fontsize=9)
     return CaptionedFigure("The smallest bound", "", figure, areas(data, planes))
@@ -265,12 +265,12 @@ EXPERIMENT = Experiment(
             "The cost of removing log T",
             Lines(
                 "break_even", "exponent", ink=PALETTE[4], width=1.8, xlim=(0, 200), ylim=(1, 8.2),
-                label="break-even: below it Theorem 4.1 is smaller, above it log T",
-                title=f"{SAMPLES:,} samples, $d = {WIDTH}$",
-                xlabel=r"length: decimal digits of T, $\log_{10} T$",
-                ylabel=r"ratio of norms $\|W_{QK}\|_{1,1}\,/\,\|W_{QK}\|_{2,1}$",
+                label="break-even: below it Theorem 4.1 is smaller, above it the other bound",
+                title=f"{SAMPLES:,} samples, tokens of {WIDTH} entries",
+                xlabel="length of the sequences, in decimal digits",
+                ylabel="sum of |entries| over sum of row norms",
             )
-            + Reference(y=dense, style="--", ink="#333333", label=r"dense matrix, $\sqrt{2d/\pi}$")
+            + Reference(y=dense, style="--", ink="#333333", label="ratio of a dense matrix")
             + Reference(x=np.log10(LONG), label="a million tokens"),
             break_even,
         ),

@@ -90,3 +90,31 @@ def size(count: float | int | None) -> str:
         if count >= length:
             return f"{count / length:.1f} {name}"
     return f"{count / 1e3:.0f} kB"
+
+
+def large_number(value: float | int) -> str:
+    r"""A number of samples, steps or times in words, of two digits, or as a power of ten.
+
+    Examples:
+        >>> large_number(12.3), large_number(3981.07), large_number(79_432.0)
+        ('12', '4,000', '79,000')
+        >>> large_number(3.98e8), large_number(2.5e12), large_number(1.6e19)
+        ('400 million', '2.5 trillion', '$2 \\times 10^{19}$')
+        >>> large_number(float("inf")), large_number(0.0004)
+        ('infinitely many', '0.0004')
+    """
+    if not math.isfinite(value):
+        return "nan" if math.isnan(value) else "infinitely many"
+    rounded = float(f"{value:.2g}")
+    if abs(rounded) >= 1e15:
+        mantissa, power = f"{value:.0e}".split("e")
+        factor = "" if mantissa == "1" else rf"{mantissa} \times "
+        return f"${factor}10^{{{int(power)}}}$"
+    for length, name in ((1e12, "trillion"), (1e9, "billion"), (1e6, "million")):
+        if abs(rounded) >= length:
+            return (
+                f"{rounded / length:.2g} {name}"
+                if rounded / length < 100
+                else (f"{rounded / length:.0f} {name}")
+            )
+    return f"{rounded:,.0f}" if abs(rounded) >= 100 else f"{rounded:g}"

@@ -12,6 +12,7 @@ import xarray as xr
 from attlas.experiments.experiment import CaptionedFigure
 from attlas.experiments.panels.legend_keys import is_key
 from attlas.experiments.panels.panel import Panel
+from attlas.experiments.panels.unseen_lines import remarks
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
@@ -38,7 +39,7 @@ class Plot:
 
     Each pair of axes has one size. Panels stand side by side, four pairs of axes wide at most.
     A panel's legend stands below it, names each series once, and covers no data; where all
-    panels have the same, it stands once.
+    panels have the same, it stands once. It says which lines lie under another or off the scale.
 
     Attributes:
         caption: text with $mathematics$, or a function of the data set that returns the text or
@@ -121,6 +122,11 @@ def _draw(figure: "SubFigure", panel: Panel, data: xr.Dataset) -> dict[str, "Art
                 entries.setdefault(label, handle)
     for axis in axes.flat:
         panel.limit(axis)
+    unseen = remarks(axes.flat)
+    entries = {
+        f"{label} ({unseen[label]})" if label in unseen else label: handle
+        for label, handle in entries.items()
+    }
     # What bars, bands and arrows mean stands behind the series.
     return dict(sorted(entries.items(), key=lambda entry: is_key(entry[1])))
 

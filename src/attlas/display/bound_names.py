@@ -1,0 +1,33 @@
+"""Names of the rows of a comparison of bounds, in words that need no paper beside them."""
+
+import re
+
+from attlas.core.errors import refuse_misfits
+
+WORDS = {
+    "1,1": "entry-sum norm",
+    "1,inf": "largest-column norm",
+    "2,1": "column-length norm",
+    "log T": "log of the length",
+    "log m": "log of the sample size",
+    "mixed": "best norm of each matrix",
+    "parameters": "parameter counting",
+}
+"""Norms by their exponents, and the other covers, by the name of their row."""
+_CODE = re.compile("|".join(rf"\(?{re.escape(code)}\)?(?!\w|,\d)" for code in WORDS))
+
+
+@refuse_misfits
+def bound_in_words(name: str) -> str:
+    """The name of a row as figures show it.
+
+    Examples:
+        >>> bound_in_words("1,1 corrected"), bound_in_words("samples: (2,1) sharp")
+        ('entry-sum norm, corrected', 'samples: column-length norm, sharp')
+        >>> bound_in_words("parameters"), bound_in_words("parameters, fixed [CLS]")
+        ('parameter counting', 'parameter counting, fixed [CLS]')
+        >>> bound_in_words("Theorem 4.1 sharp")
+        'Theorem 4.1, sharp'
+    """
+    worded = _CODE.sub(lambda match: WORDS[match[0].strip("()")], name)
+    return re.sub(r"(?<=\w) (sharp|corrected|printed)\b", r", \1", worded)

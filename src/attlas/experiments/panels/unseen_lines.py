@@ -1,0 +1,93 @@
+"""Lines that a reader cannot see: under another line, or beyond the frame; a legend says so."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from attlas.experiments.panels.legend_keys import is_key
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.lines import Line2D
+
+NEAR = 0.008
+"""Distance below which two lines are one to the eye, as a share of the frame."""
+
+
+def remarks(frames: Iterable["Axes"]) -> dict[str, str]:
+    """What the legend adds to the label of a line that cannot be seen in some of the frames.
+
+    Examples:
+        >>> from matplotlib.figure import Figure
+        >>> axes = Figure().subplots()
+        >>> for label, height in (("bound", 1.0), ("sharp bound", 1.0), ("far", 9.0)):
+        ...     _ = axes.plot([0, 1], [0, height], label=label)
+        >>> _ = axes.set_ylim(0, 1)
+        >>> _ = axes.plot([0, 1], [3, 4], label="rate")
+        >>> remarks([axes])
+        {'sharp bound': 'same line as bound', 'rate': 'off the scale'}
+    """
+    places: dict[str, dict[str, int]] = {}
+    drawn: dict[str, int] = {}
+    for axes in frames:
+        curves = dict(_curves(axes))
+        for label in curves:
+            drawn[label] = drawn.get(label, 0) + 1
+        for label, remark in _unseen(curves):
+            counts = places.setdefault(label, {})
+            counts[remark] = counts.get(remark, 0) + 1
+    return {label: _phrase(counts, drawn[label]) for label, counts in places.items()}
+
+
+def _phrase(counts: Mapping[str, int], panels: int) -> str:
+    return "; ".join(
+        remark if count == panels else f"{remark} in {count} of {panels} panels"
+        for remark, count in counts.items()
+    )
+
+
+def _curves(axes: "Axes") -> Iterator[tuple[str, np.ndarray]]:
+    """Labels and points of the lines with a label, as shares of the frame."""
+    for line in axes.lines:
+        label = str(line.get_label())
+        if is_curve(line) and not label.startswith("_"):
+            yield label, in_frame(axes, line)
+
+
+def _unseen(curves: Mapping[str, np.ndarray]) -> Iterator[tuple[str, str]]:
+    labels = list(curves)
+    for place, label in enumerate(labels):
+        same = (n for n in labels[:place] if coincide(curves[n], curves[label]))
+        if not _inside(curves[label]):
+            yield label, "off the scale"
+        elif (name := next(same, None)) is not None:
+            yield label, f"same line as {name}"
+
+
+def is_curve(line: "Line2D") -> bool:
+    """Whether a line joins at least two points."""
+    dashed = line.get_linestyle() not in ("None", "", " ")
+    return dashed and not is_key(line) and len(np.atleast_1d(line.get_xdata())) > 1
+
+
+def in_frame(axes: "Axes", line: "Line2D") -> np.ndarray:
+    """The points [k, 2] of a line of data as shares of the frame; of other lines none."""
+    if line.get_transform() != axes.transData:  # a line across the frame, or a shifted mark
+        return np.empty((0, 2))
+    points = np.column_stack([np.asarray(each, dtype=float) for each in line.get_data()])
+    axes.autoscale_view()
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.asarray(axes.transLimits.transform(axes.transScale.transform(points)))
+
+
+def coincide(points: np.ndarray, beside: np.ndarray) -> bool:
+    """Whether two lines have the same points, to the eye."""
+    if points.shape != beside.shape or not points.size:
+        return False
+    return bool(np.nanmax(np.abs(points - beside)) < NEAR)
+
+
+def _inside(points: np.ndarray) -> bool:
+    slack = 1e-9
+    return not points.size or bool(((points >= -slack) & (points <= 1 + slack)).all(axis=1).any())
