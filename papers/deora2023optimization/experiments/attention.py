@@ -28,7 +28,10 @@ from deora2023optimization.library.optim.attention_starts import attention_start
 
 RECORDS = 25
 SIGNS = {1: "alpha_h > 0", -1: "alpha_h < 0"}
-SIGN_NAMES = {name: f"heads with $\\{name}$" for name in SIGNS.values()}
+SIGN_NAMES = {
+    "alpha_h > 0": "heads that start on the right label",
+    "alpha_h < 0": "heads that start on the wrong label",
+}
 GRID = Grid(
     each={"zeta": [0.1, 0.3, 0.5], "H": [4]},
     fixed={"T": 10, "d": 6, "M": 2, "S": 2.0, "rate": 0.3, "deviations": [0.1, 0.5]},
@@ -97,7 +100,8 @@ def growth(data: xr.Dataset) -> dict[str, object]:
         f"{float(gain.sel(start=start).median()):.1f} over uniform attention in the median"
         for start in data.start.values
     ]
-    return {"steps": data.attrs["steps"], "starts": "; ".join(sentences)}
+    facts = {name: answer(data)[name] for name in ("grown", "runs", "most", "best")}
+    return {"steps": data.attrs["steps"], "starts": "; ".join(sentences), **facts}
 
 
 def right_and_wrong(data: xr.Dataset) -> dict[str, object]:
@@ -123,9 +127,10 @@ def over_time(y: panels.Formula, colour: str, names: Any, band: Any) -> panels.P
     """Attention along training, by sparsity and number of heads."""
     return Lines(
         y, lambda data: data.step + 1, colour=colour, names=names, band=band, panel="zeta",
-        row="H", title="$\\zeta = {zeta:g}$, $H = {H}$", xscale="log", ylim=(0, 1),
-        xlabel="step $k + 1$", ylabel="attention on relevant tokens",
-    ) + panels.Reference(y=taken("zeta"), label="uniform attention, $\\zeta$")  # fmt: skip
+        row="H", title="{zeta:.0%} relevant, heads: {H}", xscale="log", ylim=(0, 1),
+        xlabel="training step + 1", ylabel="attention on relevant tokens",
+    ) + panels.Reference(y=taken("zeta"),
+                         label="uniform attention: share of relevant tokens")  # fmt: skip
 
 
 def answer(data: xr.Dataset) -> dict[str, object]:
@@ -153,7 +158,10 @@ def answer(data: xr.Dataset) -> dict[str, object]:
     }
 
 
-FROM_STARTS = over_time(mass("all"), "start", "from {start}", panels.interval)
+START_NAMES = {"zero": "from zero weights", "one step": "from one large step"} | {
+    f"Gaussian {size:g}": f"from Gaussian weights of deviation {size:g}" for size in (0.1, 0.5)
+}
+FROM_STARTS = over_time(mass("all"), "start", START_NAMES, panels.interval)
 BY_SIGN = over_time(by_sign, "way", SIGN_NAMES, panels.mean_only)
 EXPERIMENT = Experiment(
     title="Attention on the relevant tokens",

@@ -10,7 +10,7 @@ import numpy as np
 import xarray as xr
 from jaxtyping import Array
 
-from attlas.display.numbers import plain_number
+from attlas.display.numbers import large_number
 from attlas.experiments import panels
 from attlas.experiments.experiment import Experiment
 from attlas.experiments.grid import Grid
@@ -23,9 +23,9 @@ from deora2023optimization.library.bounds.deora2023_corollary_2 import VERSIONS
 from deora2023optimization.library.training.bounded_descent import descend_beside_bounds
 
 TITLES = {
-    "slope": "$\\|\\nabla \\hat L\\| \\,/\\, \\beta_1 \\hat L$",
-    "smoothness": "$\\|\\nabla^2 \\hat L\\| \\,/\\, \\beta_2$",
-    "convexity": "$-\\lambda_{\\min} \\,/\\, (\\beta_3 \\hat L / \\sqrt{H})$",
+    "slope": "size of the gradient",
+    "smoothness": "largest curvature",
+    "convexity": "most negative curvature",
 }
 HEADS = {
     "slope": "|grad L| over beta_1 L",
@@ -70,16 +70,26 @@ def positive(data: xr.Dataset) -> xr.DataArray:
     return data["ratio"].where(data["ratio"] > 0)
 
 
+def spans_of(data: xr.Dataset) -> dict[str, str]:
+    """The range of the factors over the three bounds, each where it is tightest."""
+    best = 1 / positive(data).max(["heads", "step"])
+    return {
+        version: f"{large_number(float(over.min()))} to {large_number(float(over.max()))}"
+        for version in ("printed", "sharp")
+        for over in [best.sel(version=version)]
+    }
+
+
 def looseness(data: xr.Dataset) -> dict[str, object]:
     """How loose each bound is where it is tightest, and what is certified."""
     best, fewest = 1 / positive(data).max(["heads", "step"]), data.isel(heads=0)
     sentences = [
-        f"{q} {float(best.sel(quantity=q, version='printed')):.2g} (printed) and "
-        f"{float(best.sel(quantity=q, version='sharp')):.2g} (sharp)"
+        f"{TITLES[q]} {large_number(float(best.sel(quantity=q, version='printed')))} (printed) "
+        f"and {large_number(float(best.sel(quantity=q, version='sharp')))} (sharp)"
         for q in data.quantity.values
     ]
     ratios = {
-        f"{name}_{v}": f"{float(ratio(fewest).sel(theorem='Theorem 1', version=v)):.1e}"
+        f"{name}_{v}": large_number(float(ratio(fewest).sel(theorem="Theorem 1", version=v)))
         for name, ratio in (("step", step_ratio), ("heads", HEADS_RATIO))
         for v in ("printed", "sharp")
     }
@@ -87,11 +97,12 @@ def looseness(data: xr.Dataset) -> dict[str, object]:
     gain = float(last.self_bounded / last.ratio.sel(quantity="smoothness", version="sharp"))
     return {
         **ratios,
+        **spans_of(data),
         "tightest": "; ".join(sentences),
         "heads": int(fewest.heads),
         "tightest_heads": _range(tightest_heads(data)),
         "smaller": gain > 1,
-        "gain": f"{gain:.1e}",
+        "gain": large_number(gain),
         "exceeded": bool((data["ratio"] > 1).any()),
         "unconverged": int((data.converged == 0).sum()),
     }
@@ -130,29 +141,24 @@ def by_theorem(head: str, value: panels.Formula) -> list[Column]:
 
 def answer(data: xr.Dataset) -> dict[str, object]:
     """The range of the factors over the three bounds, each where it is tightest."""
-    best = 1 / positive(data).max(["heads", "step"])
-    spans = {
-        version: f"{plain_number(float(over.min()), 2)} to {plain_number(float(over.max()), 2)}"
-        for version in ("printed", "sharp")
-        for over in [best.sel(version=version)]
-    }
+    spans = spans_of(data)
     stable = float(step_ratio(data.isel(heads=0)).sel(theorem="Theorem 1", version="sharp"))
-    spans["step_sharp"] = plain_number(stable, 2)
+    spans["step_sharp"] = large_number(stable)
     return looseness(data) | spans | {name: data.attrs[name] for name in ("n", "steps")}
 
 
 RATIOS = (
     Lines(
-        positive, after, colour="version", dash="heads",
-        names={name: name.replace("_", "-") for name in VERSIONS}, dash_names="$H = {heads:g}$",
-        panel="quantity", title=TITLES, xscale="log", yscale="log", xlabel="step $k + 1$",
-        ylabel="measured over bound",
+        lambda data: positive(data).max("heads"), after, colour="version",
+        names={name: f"{name.replace('_', '-')} constants" for name in VERSIONS},
+        panel="quantity", title=TITLES, xscale="log", yscale="log", xlabel="training step + 1",
+        ylabel="measured value over its bound",
     )
     + Lines(
-        self_bounded, after, band=None, style=".-",
-        label="sharp, over $(\\beta_1^2 + \\beta_3 / \\sqrt{H}) \\hat L$",
+        lambda data: self_bounded(data).max("heads"), after, style=".-",
+        label="sharp constants, with the loss as a factor",
     )
-    + panels.Reference(y=1)
+    + panels.Reference(y=1, label="bound attained")
 )  # fmt: skip
 EXPERIMENT = Experiment(
     title="How loose the bounds are along training",

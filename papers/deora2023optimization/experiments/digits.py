@@ -118,7 +118,11 @@ def attended(data: xr.Dataset) -> dict[str, Any]:
         all(task[name] == wanted for task in tasks)
         for name, wanted in (("any", False), ("all", True))
     )
-    return {"starts": ", ".join(STARTS), "tasks": tasks, "never": never, "every": every}
+    fewest = int(data.H[0])
+    return {
+        "starts": ", ".join(STARTS), "tasks": tasks, "never": never, "every": every,
+        "fewest": fewest,
+    }  # fmt: skip
 
 
 def common_sign(numbers: np.ndarray) -> str:
@@ -137,7 +141,11 @@ def separated(data: xr.Dataset) -> dict[str, object]:
         task_values = {"name": task, "heads": values.sizes["H"], "separable": separable}
         task_values |= {"separated": int((values.decoder > 0).sum()), "runs": values.decoder.size}
         tasks.append(task_values | {"exceeding": int((values.decoder > values.linear).sum())})
-    return {"tasks": tasks}
+    return {
+        "tasks": tasks,
+        "total": sum(task["separated"] for task in tasks),
+        "runs": sum(task["runs"] for task in tasks),
+    }
 
 
 def few_heads(name: str) -> panels.Formula:
@@ -155,8 +163,8 @@ def margins(name: str, label: str) -> panels.Panel:
     """Margins on the subsample by number of heads."""
     return Points(
         name, "H", colour="start", names="from {start}", dodge=0.08, line="-", panel="task",
-        title="{task}", xscale="log2", xlabel="heads $H$", ylabel=label, shared=False,
-    ) + panels.Reference(y=0)  # fmt: skip
+        title="{task}", xscale="log2", xlabel="number of heads", ylabel=label, shared=False,
+    ) + panels.Reference(y=0, label="nothing separated")  # fmt: skip
 
 
 def answer(data: xr.Dataset) -> dict[str, object]:
@@ -179,8 +187,9 @@ def answer(data: xr.Dataset) -> dict[str, object]:
 
 LOSSES = Lines(
     "loss", lambda data: data.step + 1, at={"start": "zero"}, colour="H", dash="set",
-    band=mean_only, panel="task", title="{task}", xscale="log", yscale="log", xlabel="step $k + 1$",
-    ylabel="logistic loss, from zero", shared=False, width=1.2,
+    band=mean_only, panel="task", title="{task}", xscale="log", yscale="log",
+    xlabel="training step + 1", ylabel="logistic loss (lower is better)", names="heads: {H}",
+    shared=False, width=1.2,
 )  # fmt: skip
 BY_ROW: dict[str, Any] = {
     "panel": "task", "title": "{task}", "xlabel": "row of the image, from the top", "width": 1.5,
@@ -188,19 +197,20 @@ BY_ROW: dict[str, Any] = {
 ATTENTION = Lines(
     few_heads("mass"), "row", colour="start", names="from {start}", dash="start",
     dash_names=dict.fromkeys(STARTS, ""), band=panels.extremes, ylim=(0, None),
-    ylabel="share of attention, fewest heads", **BY_ROW,
+    ylabel="share of the attention", **BY_ROW,
 ) + panels.Reference(
     y=lambda data: 1 / data.row.size, style="-", label="equal attention on all rows"
 )  # fmt: skip
 INFORMATION = Lines(
     information, "row", band=mean_only, ylim=(0, None),
-    label="share of the discriminability of single rows", ylabel="share of the information",
+    label="how well the row alone separates the classes",
+    ylabel="share of the row information",
     **BY_ROW,
 )  # fmt: skip
-REACHED = margins("decoder", "reached, decoders of norm 1") + Lines(
-    "linear", "H", band=mean_only, style="--", label="linear margin"
+REACHED = margins("decoder", "margin reached by training") + Lines(
+    "linear", "H", band=mean_only, style="--", label="margin of a linear classifier"
 )
-TANGENT = margins("ntk", "NTK of the start, norm $\\sqrt{2}$")
+TANGENT = margins("ntk", "margin of the tangent kernel")
 EXPERIMENT = Experiment(
     title="Multi-head attention on real digits",
     question=__doc__,

@@ -12,6 +12,7 @@ import numpy as np
 import xarray as xr
 from jaxtyping import Array
 
+from attlas.display.numbers import large_number
 from attlas.experiments import panels
 from attlas.experiments.experiment import Experiment
 from attlas.experiments.grid import Grid
@@ -170,7 +171,7 @@ def powers(data: xr.Dataset) -> dict[str, object]:
         ("fall", [name for name, law in slopes.items() if law.high < 0]),
     ):
         if len(clear) == len(slopes):
-            answer = f"both losses {way} with $H$"
+            answer = f"both losses {way} with their number"
         elif clear:
             answer = f"only the {clear[0]} loss is seen to {way}"
     best = np.log(data.loss.sel(set="test").isel(step=-1)).mean("member").idxmin("heads")
@@ -193,7 +194,10 @@ def promises(data: xr.Dataset) -> dict[str, object]:
     """From which K the bound is below log 2, and what certified steps do."""
     bounds = data.corollary_training.median("member")
     first = bounds.K.where(bounds < LOG_2).min("K").values
-    useful = [f"{K:.0e}" if np.isfinite(K) else f"over {HORIZONS[-1]:.0e}" for K in first]
+    useful = [
+        large_number(float(K)) if np.isfinite(K) else f"over {large_number(HORIZONS[-1])}"
+        for K in first
+    ]
     met = data.certified == 1
     loss = data.crowd_loss.sel(set="training", rate="certified").where(met)
     removed = float((1 - loss.isel(step=-1) / loss.isel(step=0)).max())
@@ -201,7 +205,9 @@ def promises(data: xr.Dataset) -> dict[str, object]:
         "useful": ", ".join(useful),
         "versions": ", ".join(NAMES),
         "steps": data.attrs["steps"],
-        "demanded": ", ".join(f"{H:.0e}" for H in at_steps(data, "heads").median("member").values),
+        "demanded": ", ".join(
+            large_number(float(H)) for H in at_steps(data, "heads").median("member").values
+        ),
         "met": int(met.sum()),
         "seeds": met.size,
         "removed": f"{removed:.1e}" if np.isfinite(removed) else "",
@@ -232,7 +238,7 @@ def answer(data: xr.Dataset) -> dict[str, object]:
     }
 
 
-LOG_2, CROWD = float(np.log(2)), "$H$ demanded"
+LOG_2, CROWD = float(np.log(2)), "as many heads as Corollary 2 demands"
 CROWD_ATTENTION = taken("crowd_relevant", {"rate": "common"})
 STEP_SIZE = Column("step size", "step_size", panels.median)
 LAST = {name: taken("loss", {"set": name}, at={"step": -1}) for name in ("training", "test")}
@@ -245,19 +251,19 @@ TRAINED = [
 BOUNDS = [STEP_SIZE, *(Column(f"{n} loss", loss, panels.at_most) for n, loss in LAST.items())]
 CURVES = (
     Lines(
-        "loss", after, colour="heads", names="$H = {heads:g}$", band=median_only, panel="set",
-        title="{set} loss", xscale="log", yscale="log", xlabel="step $k + 1$",
-        ylabel="median over seeds",
+        "loss", after, colour="heads", names="heads: {heads:g}", band=median_only, panel="set",
+        title="{set} loss", xscale="log", yscale="log", xlabel="training step + 1",
+        ylabel="loss, median over seeds",
     )
     + Lines("crowd_loss", after, at={"rate": "common"}, band=median_only, style="--", label=CROWD)
-    + Reference(y=LOG_2)
+    + Reference(y=LOG_2, label="loss of guessing")
 )  # fmt: skip
 ENDS = Points(
     taken("loss", at={"step": -1}), "heads", colour="set", band=panels.geometric_interval,
-    xscale="log2", yscale="log", xlabel="heads $H$", ylabel="loss after training",
+    xscale="log2", yscale="log", xlabel="number of heads", ylabel="loss after training",
 ) + Points(
     taken("ruled_loss", at={"step": -1}), "ruled_heads", colour="set", hollow=True, marker="s",
-    band=panels.geometric_interval, names="{set}, scaled steps",
+    band=panels.geometric_interval, names="{set}, step of attention times heads",
 ) + Lines(
     ends, "heads", colour="set", band=panels.geometric_mean_only, style="--",
     names="{set}, " + CROWD,
@@ -265,22 +271,22 @@ ENDS = Points(
 PROMISES = (
     Lines(
         "corollary_training", "K", colour="version", names="bound, {version}", band=median_only,
-        xscale="log", yscale="log", xlabel="steps $K$", ylabel="training loss and its bounds",
+        xscale="log", yscale="log", xlabel="training steps", ylabel="training loss, or bound on it",
         width=1.4,
     )
     + Lines(taken("loss", {"set": "training"}, at={"heads": -1}), after, band=median_only,
-            label="measured, most heads")
+            label="measured, with the most heads")
     + Reference(y=LOG_2, to=lambda data: data.corollary_training.median("member").max(),
-                label="vacuous")
+                label="above the loss of guessing: a bound says nothing")
 )  # fmt: skip
 ATTENTION = (
     Points(
         "relevant", "heads", band=panels.mean_only, members=True, line="-", hollow=True,
-        ink=PALETTE[0], label="mean over seeds", xscale="log2", xlabel="heads $H$",
+        ink=PALETTE[0], label="trained, mean over seeds", xscale="log2", xlabel="number of heads",
         ylabel="attention on relevant tokens", width=1.4,
     )
     + Points("ruled_relevant", "ruled_heads", band=panels.mean_only, hollow=True, marker="s",
-             line="-", ink=PALETTE[2], label="scaled steps")
+             line="-", ink=PALETTE[2], label="step of attention times heads")
     + Reference(y=CROWD_ATTENTION, style="--", label=CROWD)
     + Reference(y=lambda data: data.attrs["zeta"], ink=PALETTE[1], label="uniform attention")
 )  # fmt: skip

@@ -29,8 +29,8 @@ NEAR = 0.01
 """Relative distance from a margin up to which it counts as reached."""
 GOALS = {
     "the linear margin": ("decoder", "linear"),
-    "the NTK margin of the start": ("per distance", "ntk"),
-    "$\\gamma_{attn}$": ("decoder", "gamma_attn"),
+    "the tangent-kernel margin of the start": ("per distance", "ntk"),
+    "the attention margin": ("decoder", "gamma_attn"),
     "the global margin": ("sphere", "global_lower"),
 }
 """The margins that a training may reach, and the scale on which each is one."""
@@ -95,6 +95,7 @@ def reaching(data: xr.Dataset) -> dict[str, object]:
         "starts": ", ".join(STARTS),
         "hits": "; ".join(hits),
         "near": f"{100 * NEAR:g}",
+        **{name: answer(data)[name] for name in ("counts", "runs")},
         "above_attention": counted(ntk, data.gamma_attn),
         "above_ceiling": counted(ntk, data.global_upper),
     }
@@ -110,7 +111,10 @@ def converging(data: xr.Dataset) -> dict[str, object]:
         f"{counted(end, before.sel(start=start))}"
         for start, end in zip(STARTS, last.transpose("start", ...), strict=True)
     ]
-    return {"steps": steps, "shares": "; ".join(sentences), "before": int(before.step)}
+    return {
+        "steps": steps, "shares": "; ".join(sentences), "before": int(before.step),
+        "low": f"{float(last.min()):.2f}", "high": f"{float(last.max()):.2f}",
+    }  # fmt: skip
 
 
 def progress(data: xr.Dataset) -> xr.DataArray:
@@ -128,7 +132,7 @@ def on_scale(scale: str, title: str, ylabel: str = "") -> panels.Points:
     """What was reached from each start against the sparsity."""
     return panels.Points(
         reached(scale), "zeta", colour="start", names="reached from {start}", band=extremes,
-        line="-", title=title, xlabel="share of relevant tokens $\\zeta$", ylabel=ylabel,
+        line="-", title=title, xlabel="share of relevant tokens", ylabel=ylabel,
     )  # fmt: skip
 
 
@@ -154,30 +158,31 @@ def answer(data: xr.Dataset) -> dict[str, object]:
 
 
 DECODERS = (
-    on_scale("decoder", "decoders of norm 1, $W$ free", ylabel="least margin")
-    + level("gamma_attn", "-", "$\\gamma_{attn}$ (softmax saturated)")
-    + level("linear", "--", "linear margin, SVM")
-    + level("gamma_lin", ":", "$\\gamma_{lin}$, formula")
+    on_scale("decoder", "margin per norm of the decoder", ylabel="least margin of a sample")
+    + level("gamma_attn", "-", "attention margin: all attention on relevant tokens")
+    + level("linear", "--", "linear margin: no attention learnt")
+    + level("gamma_lin", ":", "linear margin by the paper's formula")
 )
 SPHERE = (
-    on_scale("sphere", "$\\|\\theta\\| = \\sqrt{{2}}$")
-    + level("global_lower", "-", "global margin $\\geq$ (search)")
-    + level(lambda data: RADIUS * data.linear, "--", "$\\sqrt{2}$ linear margin")
+    on_scale("sphere", "margin at weights of norm $\\sqrt{{2}}$")
+    + level("global_lower", "-", "largest margin that a search finds")
+    + level(lambda data: RADIUS * data.linear, "--", "linear margin at this norm")
 )
 TANGENT = (
-    on_scale("per distance", "per distance $\\|\\theta - \\theta_0\\| = \\sqrt{{2}}$")
-    + Lines("ntk", "zeta", colour="start", names="NTK margin at {start}", band=mean_only,
+    on_scale("per distance", "margin per distance from the start")
+    + Lines("ntk", "zeta", colour="start", names="tangent-kernel margin at {start}", band=mean_only,
             style="--")
-    + level("gamma_star", ":", "$\\gamma_\\star$ of (7), $P = 0$")
+    + level("gamma_star", ":", "its value at one step by formula (7)")
 )  # fmt: skip
 PROGRESS = (
     Lines(
         progress, "step", colour="start", names="from {start}", band=extremes, panel="zeta",
-        title="$\\zeta = {zeta:g}$", xscale="log", xlabel="step $k$", ylim=(-0.5, None),
-        ylabel="least margin over $\\|U\\|$",
+        title="{zeta:.0%} relevant tokens", xscale="log", xlabel="training step", ylim=(-0.5, None),
+        ylabel="least margin over decoder norm",
     )
-    + Reference(y=taken("gamma_attn"), style="-", label="$\\gamma_{attn}$")
-    + Reference(y=taken("linear"), style="--", label="linear margin")
+    + Reference(y=taken("gamma_attn"), style="-",
+                label="attention margin: all attention on relevant tokens")
+    + Reference(y=taken("linear"), style="--", label="linear margin: no attention learnt")
 )  # fmt: skip
 SOLVED = {
     "linear: SVM": "linear", "formula": "gamma_lin", "gamma_attn": "gamma_attn",

@@ -16,7 +16,7 @@ from attlas.bounds.generalisation.deora2023_generalisation import deora2023_stab
 from attlas.bounds.optimisation.deora2023_loss import deora2023_beta_1
 from attlas.bounds.optimisation.deora2023_training import Setting
 from attlas.data.tokenized_mixture import sample_mixture
-from attlas.display.numbers import plain_number
+from attlas.display.numbers import large_number
 from attlas.experiments import panels
 from attlas.experiments.experiment import Experiment
 from attlas.experiments.grid import Grid
@@ -37,8 +37,8 @@ from deora2023optimization.library.training.fresh_sets import crossed_losses, fr
 from deora2023optimization.library.training.leave_one_out import LeftOut, left_out
 
 BOUNDS = {
-    "Lemma 3, measured G": "Lemma 3, measured $G$",
-    "Lemma 3, G = beta_1": "Lemma 3, $G = \\beta_1$ (sharp)",
+    "Lemma 3, measured G": "Lemma 3, measured slope",
+    "Lemma 3, G = beta_1": "Lemma 3, slope bounded sharply",
     **{f"Theorem 2, target {name}": f"Theorem 2, target {name}" for name in TARGETS},
 }
 LOG_2 = float(np.log(2))
@@ -126,10 +126,15 @@ def law(data: xr.Dataset) -> PowerLaw | None:
     return power_law_of_means(data.n.values, gaps, jax.random.key(0)) if resolved else None
 
 
+def _ends(over: xr.DataArray) -> dict[str, str]:
+    return {"least": large_number(float(over.min())), "largest": large_number(float(over.max()))}
+
+
 def powers(data: xr.Dataset) -> dict[str, object]:
     """The slope of the gap in n, how far the bounds lie above it, and which are non-vacuous."""
     fit = law(data)
-    factors = [f"{float(over.min()):.2g} to {float(over.max()):.2g} ({BOUNDS[str(over.by.values)]})"
+    factors = [f"{large_number(float(over.min()))} to {large_number(float(over.max()))} "
+               f"({BOUNDS[str(over.by.values)]})"
                for over in over_gap(data).transpose("by", "n")]  # fmt: skip
     below = data.by.values[(data.bound < LOG_2).any("n").values]
     return {
@@ -138,6 +143,7 @@ def powers(data: xr.Dataset) -> dict[str, object]:
         "slower": fit and fit.end.low > -1,
         "faster": fit and fit.high < -1,
         "factors": ", ".join(factors),
+        **_ends(over_gap(data)),
         "useful": "; ".join(BOUNDS[name] for name in below),
     }
 
@@ -148,8 +154,6 @@ def answer(data: xr.Dataset) -> dict[str, object]:
     return {name: value for name, value in powers(data).items() if name != "factors"} | {
         "fewest": int(data.n[0]),
         "most": int(data.n[-1]),
-        "least": plain_number(float(over.min()), 2),
-        "largest": plain_number(float(over.max()), 2),
         "exceeded": int((over < 1).sum()),
     }
 
@@ -160,14 +164,14 @@ LOSSES = Points(
 )  # fmt: skip
 GAPS = (
     Points(
-        gap, "n", line="-", label="measured gap", xscale="log2", yscale="log",
-        xlabel="training samples $n$", ylabel="generalisation gap and its bounds", width=1.75,
+        gap, "n", line="-", label="measured", xscale="log2", yscale="log",
+        xlabel="training samples $n$", ylabel="test minus training loss, or bound", width=1.75,
     )
     + Points("loo_gap", "n", band=panels.mean_only, marker="D", hollow=True,
              ink=panels.PALETTE[5], label="leave-one-out estimate")
     + Lines("bound", "n", colour="by", names=BOUNDS, style="o-")
-    + Lines(power, "n", style="--", label="power $-1$ of $n$")
-    + panels.Reference(y=LOG_2, label="$\\log 2$")
+    + Lines(power, "n", style="--", label="fall like $1/n$ from the first")
+    + panels.Reference(y=LOG_2, label="loss of guessing: a bound above says nothing")
 )  # fmt: skip
 EXPERIMENT = Experiment(
     title="Generalisation gap against the number of samples",

@@ -86,6 +86,19 @@ def separable(margins: xr.DataArray) -> str:
     return f"{int((margins > 0).sum())} of {int(margins.count())}"
 
 
+def _best_ratio(data: xr.Dataset) -> dict[str, object]:
+    """The least ratio g_0 of Gaussian weights, and that of one step in the same setting."""
+    ratio = gaussian(data).target.median("member")
+    best = ratio.isel({name: int(place) for name, place in ratio.argmin(ratio.dims).items()})
+    cell = {"zeta": best.zeta, "H": best.H, "start": "one step"}
+    return {
+        "ratio": f"{float(best):.1f}",
+        "deviation": f"{float(best.deviation):.2g}",
+        "heads": int(best.H),
+        "one_step": f"{float(data.target.sel(cell).median()):.1f}",
+    }
+
+
 def random_weights(data: xr.Dataset) -> dict[str, object]:
     """How often random weights separate, and the best of their sizes beside one step and zero."""
     sentences = []
@@ -103,6 +116,7 @@ def random_weights(data: xr.Dataset) -> dict[str, object]:
     margin, output = (float(ends[name][1] / ends[name][0]) for name in ("margin", "output"))
     return {
         "n": data.attrs["n"],
+        **_best_ratio(data),
         "separated": separable(gaussian(data).margin),
         "margin": f"{margin:.1f}",
         "output": f"{output:.0f}",
@@ -112,51 +126,46 @@ def random_weights(data: xr.Dataset) -> dict[str, object]:
 
 
 def one_step(data: xr.Dataset) -> xr.DataArray:
-    """The target of one randomised step, drawn over all deviations."""
-    return data.target.sel(start="one step", drop=True) * xr.ones_like(gaussian(data).deviation)
+    """The target of one randomised step, in the middle of the numbers of heads."""
+    return data.target.sel(start="one step", drop=True).median("H")
 
 
 def answer(data: xr.Dataset) -> dict[str, object]:
     """How often random weights separate, with which margins, and their best ratio."""
     margins = gaussian(data).margin
-    ratio = gaussian(data).target.median("member")
-    at = {name: int(place) for name, place in ratio.argmin(ratio.dims).items()}
-    best = ratio.isel(at)
-    cell = {"zeta": best.zeta, "H": best.H, "start": "one step"}
     means = margins.mean("member")
     return random_weights(data) | {
         "all": int((margins > 0).sum()) == int(margins.count()),
         "never": not bool((margins > 0).any()),
         "low": f"{float(means.min()):.2g}",
         "high": f"{float(means.max()):.2g}",
-        "ratio": f"{float(best):.1f}",
-        "deviation": f"{float(best.deviation):.2g}",
-        "heads": int(best.H),
-        "one_step": f"{float(data.target.sel(cell).median()):.1f}",
     }
 
 
-DEVIATION = "standard deviation $\\sigma$ of Gaussian weights"
+DEVIATION = "standard deviation of Gaussian weights"
 MARGINS = (
     Lines(
-        lambda data: gaussian(data).margin, "deviation", colour="H", names="Gaussian, $H = {H}$",
-        band=panels.interval, row="zeta", title="$\\zeta = {zeta:g}$", xscale="log",
-        xlabel=DEVIATION, ylabel="NTK margin, $\\|\\theta_\\star\\| = \\sqrt{2}$", width=1.3,
+        lambda data: gaussian(data).margin, "deviation", colour="H",
+        names="Gaussian weights, heads: {H}",
+        band=panels.interval, row="zeta", title="{zeta:.0%} relevant tokens", xscale="log",
+        xlabel=DEVIATION, ylabel="margin (higher is better)", width=1.3,
     )
     # A head's sign leaves its part of the kernel alone: one level for every H.
     + Reference(y=taken("margin", {"start": "one step"}), style="--",
-                label="one step, every $H$")
-    + Reference(y=taken("margin", {"start": "zero"}), label="zero")
+                label="after one large training step")
+    + Reference(y=taken("margin", {"start": "zero"}), label="zero weights")
 )  # fmt: skip
 TARGETS = (
     Lines(
-        lambda data: gaussian(data).target, "deviation", colour="H", names="Gaussian, $H = {H}$",
-        band=median_only, row="zeta", title="$\\zeta = {zeta:g}$", xscale="log", yscale="log",
-        xlabel=DEVIATION, ylabel="$g_0(1/n) = (2 B_\\Phi + \\log n) / \\gamma$", width=1.3,
+        lambda data: gaussian(data).target, "deviation", colour="H",
+        names="Gaussian weights, heads: {H}",
+        band=median_only, row="zeta", title="{zeta:.0%} relevant tokens", xscale="log",
+        yscale="log",
+        xlabel=DEVIATION, ylabel="distance to a fit (lower is better)", width=1.3,
     )
-    + Lines(one_step, "deviation", colour="H", names="one step, $H = {H}$", band=median_only,
-            style="--")
-    + Reference(y=taken("target", {"start": "zero"}), label="zero")
+    + Reference(y=lambda data: one_step(data).median("member"), style="--",
+                label="after one large training step")
+    + Reference(y=taken("target", {"start": "zero"}), label="zero weights")
 )  # fmt: skip
 EXPERIMENT = Experiment(
     title="NTK separability of random weights",

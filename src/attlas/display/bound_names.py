@@ -2,8 +2,6 @@
 
 import re
 
-from attlas.core.errors import refuse_misfits
-
 WORDS = {
     "1,1": "entry-sum norm",
     "1,inf": "largest-column norm",
@@ -17,7 +15,6 @@ WORDS = {
 _CODE = re.compile("|".join(rf"\(?{re.escape(code)}\)?(?!\w|,\d)" for code in WORDS))
 
 
-@refuse_misfits
 def bound_in_words(name: str) -> str:
     """The name of a row as figures show it.
 
