@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterator
-from itertools import permutations
+from itertools import combinations
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -119,7 +119,7 @@ def symbols(text: str) -> dict[str, None]:
         bare = re.sub(r"\\(?:text|mathrm|operatorname|mathbf|mathdefault)\{[^}]*\}", " ", formula)
         for match in _SYMBOL.finditer(bare):
             letter = match[1].removeprefix("\\")
-            if not match[1].startswith("\\") or letter in _GREEK:
+            if letter != "ell" and (not match[1].startswith("\\") or letter in _GREEK):
                 names[f"{letter}{match[2] or ''}"] = None
     words = _MATH.sub(" ", text)
     return names | dict.fromkeys(_LETTER.findall(words))
@@ -168,9 +168,9 @@ def line_faults(figure: Figure) -> Iterator[str]:
             inside = [((points > -0.01) & (points < 1.01)).all(axis=1).any() for points in drawn]
             if not any(inside) and "off the scale" not in label:
                 yield f"outside the frame: {label}"
-        for label, name in permutations(curves, 2):
+        for label, name in combinations(curves, 2):
             unsaid = not any("same line" in text for text in (label, name))
-            if unsaid and all(any(coincide(p, q) for q in curves[name]) for p in curves[label]):
+            if unsaid and all(any(coincide(p, q) for q in curves[label]) for p in curves[name]):
                 yield f"one line hides another: {name} and {label}"
 
 

@@ -195,13 +195,13 @@ CERTIFIED = (
             label="best norm-based bound, attention heads alone")
     + Lines(least_norm("parameters"), "n", ink=PALETTE[3], style=":", band=mean_only,
             label="parameter counting, attention heads alone")
-    + Reference(y=1.0, label="all sums wrong: a bound above says nothing")
+    + Reference(y=1.0, label="all sums wrong: a bound above is vacuous")
 )  # fmt: skip
 EACH = Points(
     "certified", "n", colour="size", band=panels.extremes, dodge=0.06, line="-", xscale="log",
     yscale="log", xlabel="training sums $n$", ylabel="certified share of wrong sums", width=1.6,
     title="each size, all starts",
-) + Reference(y=1.0, label="all sums wrong: a bound above says nothing")  # fmt: skip
+) + Reference(y=1.0, label="all sums wrong: a bound above is vacuous")  # fmt: skip
 EXPERIMENT = Experiment(
     title="Tiny adders: certified from the sums they were trained on",
     question=__doc__,
@@ -236,7 +236,7 @@ EXPERIMENT = Experiment(
                 across=True, width=2.4, xscale="log", ylabel="bound, with its constants",
                 xlabel="bound on test minus training error (lower is better)",
             )
-            + Reference(x=1.0, label="largest possible error: a bound above says nothing"),
+            + Reference(x=1.0, label="largest possible error: a bound above is vacuous"),
             norms,
         ),
     ],

@@ -277,7 +277,7 @@ PROMISES = (
     + Lines(taken("loss", {"set": "training"}, at={"heads": -1}), after, band=median_only,
             label="measured, with the most heads")
     + Reference(y=LOG_2, to=lambda data: data.corollary_training.median("member").max(),
-                label="above the loss of guessing: a bound says nothing")
+                label="above the loss of guessing: a bound is vacuous")
 )  # fmt: skip
 ATTENTION = (
     Points(

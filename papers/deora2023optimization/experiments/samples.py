@@ -171,7 +171,7 @@ GAPS = (
              ink=panels.PALETTE[5], label="leave-one-out estimate")
     + Lines("bound", "n", colour="by", names=BOUNDS, style="o-")
     + Lines(power, "n", style="--", label="fall like $1/n$ from the first")
-    + panels.Reference(y=LOG_2, label="loss of guessing: a bound above says nothing")
+    + panels.Reference(y=LOG_2, label="loss of guessing: a bound above is vacuous")
 )  # fmt: skip
 EXPERIMENT = Experiment(
     title="Generalisation gap against the number of samples",

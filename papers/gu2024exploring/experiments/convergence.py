@@ -215,25 +215,23 @@ EXPERIMENT = Experiment(
             "Loss and the spectrum's prediction",
             Lines(
                 "loss", "step", at={"prefactor": PAPER}, colour="m", band=geometric_mean_only,
-                names="network, width $m = {m}$",
-                panel="activation", title=NAMES, yscale="log", xlabel="step $\\tau$",
-                ylabel="loss / loss at the start", width=1.2,
+                names="network of width {m}",
+                panel="activation", title=NAMES, yscale="log", xlabel="training step",
+                ylabel="loss / loss at the start (lower: faster)", width=1.2,
             )
-            + Lines("own", "step", colour="m", band=geometric_mean_only, style=":",
-                    names="its own kernel at the start, $m = {m}$")
             + Lines("limit", "step", band=geometric_mean_only, style="--",
-                    label="kernel of infinite width")
+                    label="predicted by the kernel of infinite width")
             + Lines(lambda data: np.exp(-data.promised.mean("member") * data.step), "step",
                     style="-.", ink="#888888",
-                    label="rate of Theorem 4.2, $(1 - m\\eta\\lambda/2)^\\tau$"),
+                    label="rate that Theorem 4.2 promises"),
             rates, height=1.2,
         ),
         panels.Plot(
             "Movement of the weights and drift of the kernel",
             [
-                against_width("movement", "movement $\\max_r\\|w_r-w_r(0)\\|$"),
-                against_width("drift", "drift $\\|H(\\tau)-H(0)\\|_F\\,/\\,\\lambda$")
-                + Reference(y=0.5, style="--", label="the proof's 1/2"),
+                against_width("movement", "largest movement of a unit's weights"),
+                against_width("drift", "change of the kernel / least eigenvalue")
+                + Reference(y=0.5, style="--", label="what the proof allows"),
             ],
             movements,
         ),

@@ -11,7 +11,7 @@ import numpy as np
 import xarray as xr
 from jaxtyping import Array
 
-from attlas.display.numbers import plain_number
+from attlas.display.numbers import large_number, plain_number
 from attlas.experiments import panels
 from attlas.experiments.experiment import Experiment
 from attlas.experiments.grid import Grid
@@ -103,7 +103,9 @@ def over_time(data: xr.Dataset) -> dict[str, object]:
         late = geometric_mean_only(in_time("gap")(part).isel(m=-1), ["member"]).middle.values
         growth.append(f"{name} {late[-1] / late[-2]:.2f}")
         factors = slack(part).isel(m=-1)
-        slacks.append(f"{name} {float(factors.min()):.2g} to {float(factors.max()):.2g}")
+        slacks.append(
+            f"{name} {large_number(float(factors.min()))} to {large_number(float(factors.max()))}"
+        )
     return {
         "before": data.step.values[-2],
         "last": data.step.values[-1],
@@ -129,7 +131,7 @@ def over_width(data: xr.Dataset) -> dict[str, object]:
     share = zip(data.activation.values, ratio.values, strict=True)
     return {
         **powers,
-        "share": ", ".join(f"{NAMES[name]} {times:.2g}" for name, times in share),
+        "share": ", ".join(f"{NAMES[name]} {large_number(float(times))}" for name, times in share),
         "drawing": float(ratio.min()) > 1,
     }
 
@@ -177,12 +179,13 @@ EXPERIMENT = Experiment(
         panels.Plot(
             "The gap over time",
             Lines(
-                in_time("gap"), "step", colour="m", style="o-", names="gap, $m = {m:g}$",
+                in_time("gap"), "step", colour="m", style="o-", names="distance, width {m:g}",
                 band=geometric_mean_only, panel="activation", title=NAMES, xscale="log",
-                yscale="log", xlabel="step $\\tau$", ylabel="largest gap to regression", width=1.2,
+                yscale="log", xlabel="training step", ylabel="largest distance to regression",
+                width=1.2,
             )
             + Lines(
-                in_time("bound"), "step", colour="m", style="--", names="bound, $m = {m:g}$",
+                in_time("bound"), "step", colour="m", style="--", names="bound, width {m:g}",
                 band=geometric_mean_only,
             ),
             over_time,
@@ -192,18 +195,19 @@ EXPERIMENT = Experiment(
             "The gap against the width",
             Points(
                 worst("gap"), "m", line="-", ink=panels.PALETTE[0], marker="o",
-                band=geometric_extremes, label="gap to own kernel", panel="activation",
+                band=geometric_extremes, label="distance to regression with the own kernel",
+                panel="activation",
                 title=NAMES, xscale="log2", yscale="log", xticks="m", xlabel="width $m$",
-                width=1.2, ylabel="largest gap, and its bounds",
+                width=1.2, ylabel="largest distance, or bound on it",
             )
             + Points(
                 worst("limit_gap"), "m", line=":", ink=panels.PALETTE[1], marker="s", hollow=True,
-                band=geometric_extremes, label="gap to infinite width",
+                band=geometric_extremes, label="distance to the kernel of infinite width",
             )
             + Lines(worst("sharp"), "m", style="--", band=geometric_mean_only,
-                    label="sharpened bound")
+                    label="our sharper bound")
             + Lines(worst("printed"), "m", style="-.", ink="#888888", band=geometric_mean_only,
-                    label="recalled bound, constant 1"),
+                    label="bound of the paper, its constant set to 1"),
             over_width,
             height=1.2,
         ),

@@ -12,7 +12,7 @@ import xarray as xr
 from jaxtyping import Array
 
 from attlas.bounds.optimisation.gu2024_convergence import gu2024_radius
-from attlas.display.numbers import plain_number
+from attlas.display.numbers import large_number
 from attlas.experiments import panels
 from attlas.experiments.experiment import Experiment
 from attlas.experiments.grid import Grid
@@ -113,11 +113,6 @@ def printed(data: xr.Dataset) -> xr.DataArray:
     return at_one(data).bound.sel(constants="printed").min("member")
 
 
-def printed_in_reach(data: xr.Dataset) -> xr.DataArray:
-    """Those that are within four decades of the sharpened ones."""
-    return printed(data).where(printed(data).min("R") < 1e4 * sharpened(data).max("R"))
-
-
 def constants(data: xr.Dataset) -> dict[str, object]:
     """The largest within the lemma's range, and how far the bounds are above."""
     far = float(printed(data).sel(activation="softmax").min())
@@ -132,7 +127,7 @@ def constants(data: xr.Dataset) -> dict[str, object]:
         facts.append(f"{name} {float(most.change):.2g}")
         relative.append(f"{name} {float(most.relative):.2g}")
         least_printed, least_sharp = (float(slack(nearby, c).min()) for c in data.constants.values)
-        loose.append(f"{name} {least_printed:.1e} and {least_sharp:.2g}")
+        loose.append(f"{name} {large_number(least_printed)} and {large_number(least_sharp)}")
         exceeded += [
             f"{name} exceeds the {constants} bound"
             for constants in data.constants.values
@@ -145,7 +140,7 @@ def constants(data: xr.Dataset) -> dict[str, object]:
         "found": ", ".join(facts),
         "relative": ", ".join(relative),
         "factors": "; ".join(loose),
-        "far": f"{far:.0e}",
+        "far": large_number(far),
         "exceeded": ", ".join(exceeded) or "no change exceeds a bound",
     }
 
@@ -157,11 +152,11 @@ def answer(data: xr.Dataset) -> dict[str, object]:
     """The largest changes, and how far above them both constants are for softmax."""
     near = small(at_one(data).dropna("member", how="all")).sel(activation="softmax")
     least_of = {str(c): float(slack(near, c).min()) for c in data.constants.values}
-    return constants(data) | {"softmax": {c: plain_number(x, 2) for c, x in least_of.items()}}
+    return constants(data) | {"softmax": {c: large_number(x) for c, x in least_of.items()}}
 
 
 AXES: dict[str, Any] = {
-    "xscale": "log", "yscale": "log", "xlabel": "radius $R=\\|\\tilde w_r-w_r\\|$",
+    "xscale": "log", "yscale": "log", "xlabel": "radius: movement of each unit",
 }  # fmt: skip
 EXPERIMENT = Experiment(
     title="Change of the kernel with the weights",
@@ -190,22 +185,22 @@ EXPERIMENT = Experiment(
             "Change of the kernel over the radius",
             [
                 Points(
-                    select("change"), "R", colour="direction", line="-", shared=False,
-                    panel="activation", title=NAMES, names="measured, {direction}",
-                    ylabel="$\\|\\tilde H-H\\|_F\\,/\\,(R\\,nk)$", **AXES,
+                    select("change"), "R", colour="direction", line="-",
+                    panel="activation", title=NAMES, names="measured, {direction} directions",
+                    ylabel="change of the kernel / radius", ylim=(1e-3, 1e5), **AXES,
                 )
-                + Lines(sharpened, "R", style="--", label="sharpened bound")
-                + Lines(printed_in_reach, "R", style="-.", ink="#888888",
-                        label="reconstructed lemma")
-                + Reference(x=lambda data: data.R[0], to=LEMMA, label=f"$R\\leq {LEMMA:g}$"),
+                + Lines(sharpened, "R", style="--", label="our sharper bound")
+                + Lines(printed, "R", style="-.", ink="#888888",
+                        label="Lemma 5.1, constants reconstructed")
+                + Reference(x=lambda data: data.R[0], to=LEMMA, label="radii of Lemma 5.1"),
                 Points(
                     select("relative", direction="aligned"), "R", colour="activation",
-                    names={name: f"{text}, aligned" for name, text in NAMES.items()},
+                    names={name: f"{text}, aligned directions" for name, text in NAMES.items()},
                     line="-", title="all, relative to the kernel",
-                    ylabel="$\\|\\tilde H-H\\|_F\\,/\\,(R\\,\\|H\\|_F)$", **AXES,
+                    ylabel="relative change / radius", **AXES,
                 )
                 + Points(select("relative", direction="random"), "R", colour="activation",
-                         names={name: f"{text}, random" for name, text in NAMES.items()},
+                         names={name: f"{text}, random directions" for name, text in NAMES.items()},
                          line=":", hollow=True),
             ],
             constants,

@@ -39,6 +39,8 @@ LEARNERS = ("network", "NTK")
 KNOWN = ("kernel density", "training set", "Gaussian")
 LAWS = (*LEARNERS, "NTK, end", *KNOWN)
 OWN = "digits"
+SHOWN = {"NTK": "its kernel", "NTK, end": "its kernel, never stopped", OWN: "real digits"}
+"""Names of laws in figures, where they are not those of the record."""
 """Held-out digits beside the samples; as a sample of their law, the training digits."""
 IMAGES = 12
 GRID = Grid(
@@ -137,6 +139,17 @@ def curves(data: xr.Dataset) -> xr.DataArray:
     return loss.where((loss.step > 0) & (loss <= 1.05 * loss.isel(step=1).max()))
 
 
+def in_words(quantity: Any) -> panels.Formula:
+    """A quantity by the names that figures show."""
+
+    def named(data: xr.Dataset) -> xr.DataArray:
+        values = quantity(data)
+        laws = [SHOWN.get(law, law) for law in values.law.values.tolist()]
+        return values.assign_coords(law=laws)
+
+    return named
+
+
 def learnt(name: str) -> panels.Formula:
     """A quantity of what is stopped, the mean over members."""
     return lambda data: first(name, law=list(LEARNERS))(data).mean("member")
@@ -152,16 +165,18 @@ def losses_and_samples(data: xr.Dataset) -> dict[str, object]:
     near = first_cell.nearest.median("point")
     share = (first_cell.lost / first_cell.drawn).sel(law=list(LAWS)).values
     return {
-        "losses": ", ".join(f"{law} {value:.3f}" for law, value in loss.items()),
+        "losses": ", ".join(f"{SHOWN.get(law, law)} {value:.3f}" for law, value in loss.items()),
         "digits": ", ".join(str(first_cell.digits.values)),
         "components": int(first_cell.components),
         "repeats": data.attrs["repeats"],
-        "apart": ", ".join(law for law in LAWS if differs.sel(law=law)),
+        "apart": ", ".join(SHOWN.get(law, law) for law in LAWS if differs.sel(law=law)),
         "near_training": f"{float(near.sel(law='training set')):.1g}",
         "near_network": f"{float(near.sel(law='network')):.2f}",
         "near_own": f"{float(near.sel(law=OWN)):.2f}",
         "lost": ", ".join(
-            f"{law} {part:.0%}" for law, part in zip(LAWS, share, strict=True) if part
+            f"{SHOWN.get(law, law)} {part:.0%}"
+            for law, part in zip(LAWS, share, strict=True)
+            if part
         ),
     }
 
@@ -174,7 +189,7 @@ def images(data: xr.Dataset) -> dict[str, object]:
         "images": data.sizes["image"],
         "components": int(first_cell.components),
         "explained": f"{float(first_cell.explained):.0%}",
-        "farthest": LAWS[int(far.argmax("law"))],
+        "farthest": SHOWN.get(name := LAWS[int(far.argmax("law"))], name),
     }
 
 
@@ -216,23 +231,24 @@ EXPERIMENT = Experiment(
             [
                 Lines(
                     curves, "step", colour="learner", xscale="log", width=1.2,
-                    xlabel="step, $m\\eta = .9 / \\lambda_{\\max}$ (dots: stops)",
-                    ylabel="squared distance from digits",
+                    names={name: SHOWN.get(name, name) for name in LEARNERS},
+                    xlabel="training step (dots: stops)",
+                    ylabel="squared distance of the score",
                 )
                 + Points(learnt("held_out_loss"), learnt("stop"), colour="law", legend=False)
                 + Reference(y=first("held_out_loss", law=KNOWN[0]), ink=PALETTE[2],
                             style="--", label=KNOWN[0])
                 + Reference(y=first("held_out_loss", law=KNOWN[1]), ink=PALETTE[3], label=KNOWN[1])
                 + Reference(y=first("held_out_loss", law=KNOWN[2]), style="-.", label=KNOWN[2]),
-                Points(energy(list(LAWS)), "law", band=extremes, width=1.4,
+                Points(in_words(energy(list(LAWS))), "law", band=extremes, width=1.4,
                        spread="mean and 2 standard errors",
-                       ylabel="energy distance from digits")
+                       ylabel="energy distance of samples from digits")
                 + Reference(y=lambda data: energy(OWN)(data).min("end"),
                             to=lambda data: energy(OWN)(data).max("end"),
                             label="training digits, 2 standard errors")
-                + Reference(y=0),
-                Points(first("nearest", law=list(LAWS)), "law", band=quartiles, width=1.4,
-                       ylabel="nearest training digit", ylim=(0, None))
+                + Reference(y=0, label="no distance"),
+                Points(in_words(first("nearest", law=list(LAWS))), "law", band=quartiles, width=1.4,
+                       ylabel="distance to the nearest training digit", ylim=(0, None))
                 + Reference(y=nearest_own(0.25), to=nearest_own(0.75),
                             label="held-out digits, quartiles"),
             ],
@@ -241,7 +257,8 @@ EXPERIMENT = Experiment(
         panels.Plot(
             "Sample digits",
             panels.ImageStrip(
-                lambda data: first("images")(data).isel(member=0), rows="law", columns="image",
+                in_words(lambda data: first("images")(data).isel(member=0)), rows="law",
+                columns="image",
                 pixels="pixel", limits=(0.0, 16.0), most=IMAGES, width=2.4,
             ),
             images, height=1.6,

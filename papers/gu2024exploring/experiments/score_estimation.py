@@ -14,6 +14,7 @@ import numpy as np
 import xarray as xr
 from jaxtyping import Array
 
+from attlas.display.numbers import large_number
 from attlas.experiments import panels
 from attlas.experiments.experiment import Experiment
 from attlas.experiments.grid import Grid
@@ -39,12 +40,12 @@ DELTA = 0.1
 WORDS = ("coupling", "label mismatch", "early stopping", "approximation")
 NAMES = dict(zip(TERMS, WORDS, strict=True))
 DIFFERENCES = (
-    "network minus kernel regression", "regression on labels minus on $f_H$ + noise",
-    "the latter minus $f_H$", "$f_H$ minus the true label",
+    "network minus kernel regression", "regression on labels minus on the reference + noise",
+    "the latter minus the reference", "the reference minus the true label",
 )  # fmt: skip
 SYMBOLS = {
-    term: f"$Z_{k}$ {name}: {difference}"
-    for k, ((term, name), difference) in enumerate(zip(NAMES.items(), DIFFERENCES, strict=True), 1)
+    term: f"{name}: {difference}"
+    for (term, name), difference in zip(NAMES.items(), DIFFERENCES, strict=True)
 }
 GRID = Grid(
     fixed={"block": 1, "members": 1},
@@ -121,9 +122,9 @@ def terms(data: xr.Dataset) -> dict[str, object]:
         "slack": f"{slack.min():.2f} to {slack.max():.2f}",
         "noisy": f"{stops[RULES[0]]:.0f}",
         "balance": f"{stops[RULES[3]]:.0f}",
-        "theorem": pair(ends.bound.values, ".1e"),
+        "theorem": " and ".join(map(large_number, ends.bound.values)),
         "seeds": data.sizes["member"],
-        "unit": pair(error / float(middle.label_scale) ** 2, ".1e"),
+        "unit": pair(error / float(middle.label_scale) ** 2),
     }
 
 
@@ -187,27 +188,27 @@ EXPERIMENT = Experiment(
                     widest("error", largest=True), "step", colour="term", names=SYMBOLS,
                     xscale="log", yscale="log", width=1.5, title="at the largest $n$",
                     xlabel="training step",
-                    ylabel="mean square on fresh points",
+                    ylabel="mean square error on fresh points",
                 )
-                + late("parts", "bias in $Z_3$", EARLY, ":", part="bias")
-                + late("parts", "noise in $Z_3$", EARLY, "--", part="noise")
+                + late("parts", "bias in early stopping", EARLY, ":", part="bias")
+                + late("parts", "noise in early stopping", EARLY, "--", part="noise")
                 + late("true_error", "network error", INK, "-", learner="network")
-                + late("true_error", "NTK error", GREY, "--", learner="NTK")
-                + Reference(x=last_stop, style="-", label="stop of the network, median"),
+                + late("true_error", "error of its kernel", GREY, "--", learner="NTK")
+                + Reference(x=last_stop, style="-", label="stop of the network"),
                 Lines(
                     widest("error_at_stop"), "n", colour="term", names=SYMBOLS, style="o-",
-                    yscale="log", title="at the stop", ylabel="mean square on fresh points",
+                    yscale="log", title="at the stop", ylabel="mean square error on fresh points",
                     **PAIRS,
                 )
                 + Lines(widest("true_error_at_stop", learner="network"), "n", style="*-",
                         ink=INK, label="network error")
                 + Lines(widest("true_error_at_stop", learner="NTK"), "n", style="s--", ink=GREY,
-                        label="NTK error at its stop"),
+                        label="error of its kernel at its stop"),
                 stopped(0, INK, "o-", "network, least loss on noisy labels",
                         yscale="log", title="when to stop", ylabel="training step", **PAIRS)
-                + stopped(1, GREY, "s-", "NTK, least loss on noisy labels")
-                + stopped(2, GREY, "^--", "NTK, least true error")
-                + stopped(3, EARLY, "D:", "NTK, noise in $Z_3$ = bias in $Z_3$"),
+                + stopped(1, GREY, "s-", "its kernel, least loss on noisy labels")
+                + stopped(2, GREY, "^--", "its kernel, least true error")
+                + stopped(3, EARLY, "D:", "its kernel, noise = bias in early stopping"),
             ],
             terms, height=1.3,
         )

@@ -14,7 +14,7 @@ import numpy as np
 import xarray as xr
 from jaxtyping import Array
 
-from attlas.display.numbers import plain_number
+from attlas.display.numbers import large_number
 from attlas.experiments import panels
 from attlas.experiments.experiment import Experiment
 from attlas.experiments.grid import Grid
@@ -36,6 +36,7 @@ TRUE = ("true score",)
 LAWS = ("exact sample", *TRUE, *NETWORK, *NTK)
 SHOWN = ((*TRUE, *NETWORK), NTK[::2])
 """By line of the figure."""
+SHOWN_NAMES = {law: law.replace("NTK", "its kernel").replace(" x ", " × ") for law in LAWS}
 FRAME = 2.1
 GRID = Grid(
     each={"n": [256]},
@@ -111,6 +112,15 @@ def coordinate(name: str, which: int, laws: Sequence[str]) -> panels.Formula:
     return lambda data: (data[name].isel(cut) * all_laws).transpose("law", ...)
 
 
+def _ends(cell: xr.Dataset, laws: Sequence[str]) -> dict[str, str]:
+    """The learned scores whose samples are nearest to the data and farthest from them."""
+    apart = cell.distance.sel(measure="energy distance", law=list(laws))
+    return {
+        name: f"{SHOWN_NAMES[str(laws[int(k)])]} ({float(apart[int(k)]):.3f})"
+        for name, k in (("nearest", apart.argmin("law")), ("farthest", apart.argmax("law")))
+    }
+
+
 def distances(data: xr.Dataset) -> dict[str, object]:
     """Of every sample shown, with errors, and what the frame leaves out."""
     first_cell, facts = data.isel(n=-1, member=0), {}
@@ -122,11 +132,14 @@ def distances(data: xr.Dataset) -> dict[str, object]:
     exact = facts.pop("exact sample")
     inside = (abs(first_cell.samples) <= FRAME).all("coordinate")
     outside = (~inside).sum("sample").sel(law=list(facts))
-    counts = [f"{law} ({k})" for law, k in zip(facts, outside.values, strict=True) if k]
+    counts = [
+        f"{SHOWN_NAMES[law]} ({k})" for law, k in zip(facts, outside.values, strict=True) if k
+    ]
     return {
         "samples": data.attrs["samples"],
         "n": int(first_cell.n),
-        "distances": "; ".join(f"{law} {text}" for law, text in facts.items()),
+        **_ends(first_cell, [law for law in facts if law not in TRUE]),
+        "distances": "; ".join(f"{SHOWN_NAMES[law]} {text}" for law, text in facts.items()),
         "exact": exact,
         "outside": ", ".join(counts) or "none",
     }
@@ -141,7 +154,7 @@ def best_stop(data: xr.Dataset) -> dict[str, object]:
     record = (best, 0)
     return {
         "later": best and value[0] - value[best] > 3 * np.hypot(error[0], error[best]),
-        "steps": [plain_number(steps[k]) for k in (*record, -1)],
+        "steps": [large_number(steps[k]) for k in (*record, -1)],
         "lost": [f"{lost[k]:.0f}" for k in (*record, -1)],
         "energies": [f"${value[k]:.3f} \\pm {error[k]:.3f}$" for k in record],
         "errors": [f"{errors[k]:.2g}" for k in record],
@@ -155,7 +168,8 @@ def scatter(laws: Sequence[str]) -> panels.Panel:
     frame = (-FRAME, FRAME)
     return Lines(
         coordinate("points", 1, laws), coordinate("points", 0, laws), style=".", ink="#bbbbbb",
-        panel="law", title="{law}", xlabel="$x_1$", ylabel="$x_2$", xlim=frame, ylim=frame,
+        panel="law", title=SHOWN_NAMES, xlabel="first coordinate", ylabel="second coordinate",
+        xlim=frame, ylim=frame,
     ) + Lines(
         coordinate("samples", 1, laws), coordinate("samples", 0, laws), style=".", ink=PALETTE[0]
     )  # fmt: skip
@@ -166,9 +180,9 @@ def against_step(
 ) -> panels.Panel:
     """A quantity of kernel regression and of the network by training step."""
     return Points(
-        quantity(NTK), of("step", NTK), line="-", ink=PALETTE[1], label="NTK", width=1.5,
+        quantity(NTK), of("step", NTK), line="-", ink=PALETTE[1], label="its kernel", width=1.5,
         band=extremes, spread="mean and 2 standard errors", xscale="log",
-        xlabel="training step, $m\\eta = .9 / \\lambda_{\\max}$",
+        xlabel="training step",
         ylabel=ylabel, **look,
     ) + Points(
         quantity(NETWORK), of("step", NETWORK), line="--", ink=PALETTE[0], marker="s",
@@ -196,11 +210,11 @@ EXPERIMENT = Experiment(
         panels.Plot(
             "The stop for samples",
             [
-                against_step(energy, "energy distance from data")
+                against_step(energy, "energy distance of samples from data")
                 + Reference(y=lambda data: energy(TRUE)(data).min("end"), ink=PALETTE[2],
                             to=lambda data: energy(TRUE)(data).max("end"), label=TRUE[0])
-                + Reference(y=0),
-                against_step(partial(of, "label_error"), "mean square error of the label",
+                + Reference(y=0, label="no distance"),
+                against_step(partial(of, "label_error"), "mean square error of the score",
                              yscale="log"),
             ],
             best_stop,

@@ -199,12 +199,13 @@ EXPERIMENT = Experiment(
                 "smallest_width", "n", at={"scale": "m"}, colour="activation", line="-",
                 names=LEGENDS["m"], band=geometric_extremes, dodge=0.08,
                 panel="dimension", title="${dimension}$", xscale="log2", yscale="log2",
-                xticks="n", xlabel="samples $n$", ylabel="smallest width $m$ in time", width=1.4,
+                xticks="n", xlabel="samples $n$ of dimension $d$", width=1.4,
+                ylabel="smallest width $m$ that converges in time",
             )
             + Points("smallest_width", lambda data: 1.04 * data.n, at={"scale": "1"}, line="--",
                      hollow=True, colour="activation", names=LEGENDS["1"], dodge=0.08,
                      band=geometric_extremes, xscale="log2")
-            + Lines(rise, "n", style=":", label="rise of Table 1 (ReLU), shifted"),
+            + Lines(rise, "n", style=":", label="growth of Table 1 for ReLU, shifted"),
             comparison,
         )
     ],

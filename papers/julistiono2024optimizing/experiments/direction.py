@@ -171,9 +171,11 @@ EXPERIMENT = Experiment(
         panels.Plot(
             "Direction against step",
             panels.Lines(
-                "divergence", lambda data: data.step + 1, colour="q", names="SVM of $q = {q:g}$",
-                panel="p", title="training $p = {p:g}$", at=GAUSSIAN, xscale="log", yscale="log",
-                xlabel="step $k + 1$", ylabel="directional Bregman divergence",
+                "divergence", lambda data: data.step + 1, colour="q",
+                names="to the attention SVM of exponent {q:g}",
+                panel="p", title="trained with exponent $p = {p:g}$", at=GAUSSIAN, xscale="log",
+                yscale="log",
+                xlabel="training step + 1", ylabel="distance of directions (Bregman)",
             )
             + panels.Points(released, last_step, colour="q", hollow=True, legend=False),
             closest_svm,

@@ -108,7 +108,10 @@ def selected(at: xr.Dataset) -> str:
 def selection(data: xr.Dataset) -> dict[str, object]:
     """Which tokens each p selects."""
     ends = data.dropna("p", how="all")
-    return {"chosen": "; ".join(f"{selected(ends.sel(p=p))} at $p = {p:g}$" for p in ends.p.values)}
+    return {
+        "chosen": "; ".join(f"{selected(ends.sel(p=p))} at $p = {p:g}$" for p in ends.p.values),
+        "distinct": len({selected(data.sel(p=p)) for p in data.p.values}),
+    }
 
 
 def after(data: xr.Dataset) -> xr.DataArray:
@@ -118,10 +121,10 @@ def after(data: xr.Dataset) -> xr.DataArray:
 
 def answer(data: xr.Dataset) -> dict[str, object]:
     """The selections, and how many of them are different."""
-    distinct = {selected(data.sel(p=p)) for p in data.p.values}
-    return selection(data) | {"distinct": len(distinct)}
+    return selection(data)
 
 
+TRAINED = {"W": "attention weights to their SVM", "v": "value head to its SVM"}
 EXPERIMENT = Experiment(
     title="Joint training of value head and attention",
     question=__doc__,
@@ -147,13 +150,13 @@ EXPERIMENT = Experiment(
             [
                 Lines(
                     "attention", after, colour="token", dash="sample", names="token {token}",
-                    dash_names="sample {sample}", panel="p", title="$p = {p:g}$", xscale="log",
-                    xlabel="step $k + 1$", ylabel="attention weight",
+                    dash_names="sample {sample}", panel="p", title="exponent $p = {p:g}$",
+                    xscale="log", xlabel="training step + 1", ylabel="attention on a token",
                 ),
                 Lines(
-                    "divergence", after, colour="trained", names="${trained}$ to its SVM",
-                    panel="p", title="$p = {p:g}$", xscale="log", yscale="log",
-                    xlabel="step $k + 1$", ylabel="directional divergence",
+                    "divergence", after, colour="trained", names=TRAINED,
+                    panel="p", title="exponent $p = {p:g}$", xscale="log", yscale="log",
+                    xlabel="training step + 1", ylabel="distance of directions",
                 ),
             ],
             selection,

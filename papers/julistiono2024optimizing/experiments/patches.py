@@ -162,8 +162,8 @@ ACCURACY = Points(
     members=True, hollow=True, dodge=0.2, ylabel="test accuracy, %", width=1.6,
 )  # fmt: skip
 WEIGHTS = panels.Histogram(
-    outlines, edges=EDGES, counted="bin", colour="outline", panel="part", title="{part}",
-    xlabel="$\\log_{10} |w|$", ylabel="share of weights",
+    outlines, edges=EDGES, counted="bin", colour="outline", panel="part", title="{part} weights",
+    xlabel="size of a weight, decimal logarithm", ylabel="share of weights",
 )  # fmt: skip
 EXPERIMENT = Experiment(
     title="Digits in patches: a vision Transformer by mirror descent and by Adam",

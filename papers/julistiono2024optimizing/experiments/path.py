@@ -102,9 +102,10 @@ def uncertified(at: xr.Dataset) -> str:
 
 def nearness(data: xr.Dataset) -> dict[str, object]:
     """Where the paths turn to, and what was left out."""
-    near = {
+    counts = {f"count_{scope}": nearest(data.sel(scope=scope)) for scope in SCOPES}
+    near = counts | {
         f"near_{scope}": f"{nearest(at)} {scope} paths (median divergence "
-        f"{median(LAST_OWN(at)):.2g}, to the nearest other p {median(next_p(at)):.2g})"
+        f"{median(LAST_OWN(at)):.2g}, to the nearest other exponent {median(next_p(at)):.2g})"
         for scope in SCOPES
         for at in [data.sel(scope=scope)]
     }
@@ -178,12 +179,13 @@ EXPERIMENT = Experiment(
         panels.Plot(
             "Regularisation paths, global and local",
             panels.Lines(
-                "divergence", "radius", colour="q", names="SVM of $q = {q:g}$", band=None,
-                style="o-", panel="p", row="scope", title="{scope} path, $p = {p:g}$",
-                xscale="log2", yscale="log", xlabel="$R$ over norm of the SVM",
-                ylabel="directional divergence",
+                "divergence", "radius", colour="q", names="to the attention SVM of exponent {q:g}",
+                band=None,
+                style="o-", panel="p", row="scope", title="{scope} path, exponent {p:g}",
+                xscale="log2", yscale="log", xlabel="norm bound $R$ / norm of the SVM",
+                ylabel="distance of directions",
             )
-            + panels.Lines(power, "radius", style=":", label="slope of $R^{-2}$"),
+            + panels.Lines(power, "radius", style=":", label="fall like $R^{-2}$"),
             nearness,
         )
     ],

@@ -101,7 +101,14 @@ def growth(data: xr.Dataset) -> dict[str, object]:
         for n in data.n.values
         for pairs in [zip(data.p.values, slopes.sel(n=n).values, strict=True)]
     ]
-    return {"low": f"{low:g}", "high": f"{high:g}", "slopes": by_size(texts), **drawn(data)}
+    finite = slopes.values[np.isfinite(slopes.values)]
+    least, most = (
+        (f"{end:.3f}" for end in (finite.min(), finite.max())) if finite.size else ("", "")
+    )
+    return {
+        "low": f"{low:g}", "high": f"{high:g}", "slopes": by_size(texts), "least": least,
+        "most": most, **drawn(data),
+    }  # fmt: skip
 
 
 def exponents(data: xr.Dataset) -> dict[str, object]:
@@ -184,9 +191,16 @@ def each_path(
     """The paths of every problem in logarithms: dots are plain steps, lines the flow."""
     look = {"colour": colour, "band": None, "ink": panels.PALETTE[0]}
     flow = Lines(
-        y, x, at={"kind": "flow"}, label="flow", xscale="log", yscale="log", **look, **axes
+        y,
+        x,
+        at={"kind": "flow"},
+        label="flow: infinitely small steps",
+        xscale="log",
+        yscale="log",
+        **look,
+        **axes,
     )
-    plain = Lines(y, x, at={"kind": "plain"}, label="plain steps", style="o", **look)
+    plain = Lines(y, x, at={"kind": "plain"}, label="steps of mirror descent", style="o", **look)
     return flow + (replace(plain, legend=False) if colour else plain)
 
 
@@ -230,7 +244,9 @@ EXPERIMENT = Experiment(
             "Norm against log time",
             each_path(
                 smallest("norm", over="svm_norm"), smallest("log_k"), colour="p", xlim=(0.9, None),
-                ylim=(0.5, None), xlabel="$\\log k$", ylabel="norm of $W$ over norm of its SVM",
+                names="exponent $p = {p:g}$",
+                ylim=(0.5, None), xlabel="logarithm of the training step $k$",
+                ylabel="norm of the weights / norm of the SVM",
                 width=1.6,
             )
             + Lines(unit, unit, style=":", label="$\\log k$ (slope 1)"),
@@ -239,8 +255,8 @@ EXPERIMENT = Experiment(
         panels.Plot(
             "Divergence against the norm",
             each_path(
-                smallest("divergence"), smallest("norm"), panel="p", title="$p = {p:g}$",
-                xlabel="norm of $W$", ylabel="directional Bregman divergence",
+                smallest("divergence"), smallest("norm"), panel="p", title="exponent $p = {p:g}$",
+                xlabel="norm of the weights", ylabel="distance of direction from the SVM",
             )
             + Lines(smallest("guide_printed"), smallest("guide_norm"), style="--",
                     label="recalled rate (Lemma 29)")

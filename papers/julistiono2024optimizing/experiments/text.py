@@ -284,7 +284,7 @@ WORDS = (
 )  # fmt: skip
 WEIGHTS = panels.Histogram(
     outlines, edges=EDGES, counted="bin", colour="outline", panel="part", row="blocks",
-    title="{part}", xlabel="$\\log_{10} |w|$", ylabel="share of weights",
+    title="{part} weights", xlabel="size of a weight, decimal logarithm", ylabel="share of weights",
 )  # fmt: skip
 EXPERIMENT = Experiment(
     title="Text and digits: a Transformer encoder by mirror descent",

@@ -76,7 +76,7 @@ def test_paths_that_end_early_have_no_slope():
 
 
 @pytest.mark.parametrize(
-    ("exponent", "answer"), [(-2.0, "falls faster"), (-0.1, "not always fall")]
+    ("exponent", "answer"), [(-2.0, "SVM faster than"), (-0.1, "not always as fast")]
 )
 def test_caption_says_what_the_data_show(exponent, answer):
     data = power_law(dict.fromkeys((1.5, 2.0, 3.0), exponent))

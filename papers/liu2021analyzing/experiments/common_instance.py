@@ -13,6 +13,7 @@ import numpy as np
 import xarray as xr
 from jaxtyping import Array
 
+from attlas.display.bound_names import bound_in_words
 from attlas.experiments import panels
 from attlas.experiments.experiment import Experiment
 from attlas.experiments.grid import Grid
@@ -96,7 +97,7 @@ def along_training(title: str, *lines: tuple[str | Formula, str, str], **axes: A
 
     first, *others = (line(k, *quantity) for k, quantity in enumerate(lines))
     panel = replace(
-        first, row="n", title=f"{title}, $n = {{n}}$", xscale="log", xlabel="step $k$",
+        first, row="n", title=f"{title}, {{n}} samples", xscale="log", xlabel="training step",
         width=1.3, **axes,
     )  # fmt: skip
     return reduce(Panel.__add__, others, panel)
@@ -113,43 +114,44 @@ PATHS = [
         "Risk",
         (on("error", "training"), "error, training", "--"),
         (on("error", "fresh"), "error, fresh samples", "-"),
-        (gap_of("ramp"), "true gap of the ramp risk", "-"),
+        (gap_of("ramp"), "test minus training ramp loss", "-"),
     ),
     along_training(
-        "Attention SVM (julistiono2024)",
-        (lambda data: data.selection / data.svm_margin, "attention margin of $W$ / largest", "-"),
+        "Attention",
+        (lambda data: data.selection / data.svm_margin, "attention margin / largest possible", "-"),
         (lambda data: 1 - data.svm_divergence, "cosine with the attention SVM", "--"),
         ylim=(-1.05, 1.05),
     )
-    + Reference(y=0),
-    along_training("Margins (deora2023)", ("decoder", "least margin over $\\|u\\|$", "-"))
+    + Reference(y=0, label="no relation"),
+    along_training("Margin", ("decoder", "least margin / norm of the readout", "-"))
     + Reference(
-        y=lambda data: data.margin_uniform.median("member") / np.sqrt(2), label="best with $W = 0$"
+        y=lambda data: data.margin_uniform.median("member") / np.sqrt(2),
+        label="best without attention"
     )
-    + Reference(y=best_reached, label="best found at the last norm", style="--", ink=PALETTE[0]),
+    + Reference(y=best_reached, label="best found at this norm", style="--", ink=PALETTE[0]),
     along_training(
-        "Tangent kernel (gu2024)",
-        ("margin_drift", "$\\|K_k - K_0\\| / \\|K_0\\|$", "-"),
-        ("margin_moved", "$\\|K_k - K_0\\|_2 / (\\lambda / 2)$", "--"),
+        "Kernel",
+        ("margin_drift", "movement of the tangent kernel / its norm", "-"),
+        ("margin_moved", "movement / half its least eigenvalue", "--"),
         yscale="log",
     )
-    + Reference(y=1, label="above: no longer lazy"),
+    + Reference(y=1, label="above: the kernel's theory fails"),
     along_training(
-        "Concentration (liu2021)",
-        ("land_relative_top", "$\\ell_2$ share of the top $\\sqrt{T}$ weights", "-"),
-        ("land_unexplained", "unexplained variance, (A3)", "--"),
+        "Concentration",
+        ("land_relative_top", "norm of the two largest of eight weights", "-"),
+        ("land_unexplained", "unexplained variance", "--"),
         ("relevant_mass", "weight of the relevant token", ":"),
         ylim=(0, 1.02),
     ),
     along_training(
-        "Bounds on the gap (deora2023)",
-        (lambda data: gap_of("risk")(data).clip(1e-9), "true gap, logistic risk", "-"),
+        "Bounds",
+        (lambda data: gap_of("risk")(data).clip(1e-9), "test minus training logistic loss", "-"),
         ("stability_gap", "leave-one-out stability", "-"),
         ("bound_gap_sharp", "Theorem 2, sharp", "--"),
         ("bound_gap", "Theorem 2, printed", ":"),
         yscale="log", ylim=(1e-3, None),
     )
-    + Reference(y=float(np.log(2)), label="$\\log 2$"),
+    + Reference(y=float(np.log(2)), label="loss of guessing"),
 ]  # fmt: skip
 
 
@@ -168,6 +170,21 @@ def ends(data: xr.Dataset) -> dict[str, object]:
     return {"sizes": sizes, "members": data.sizes["member"]}
 
 
+PAPERS = {
+    "truth": "measured", "julistiono2024": "Julistiono et al. (2024)",
+    "deora2023": "Deora et al. (2023)", "gu2024": "Gu et al. (2024)",
+    "trauger2023": "Trauger and Tewari (2023)", "liu2021": "Liu et al. (2021)",
+}  # fmt: skip
+"""Papers in the legend, by the names of the record."""
+ROWS = {
+    "W, selected tokens": "trained weights, selected tokens",
+    "head with W = 0": "head without attention",
+    "NTK at the start": "tangent kernel at the start",
+    "global margin, ceiling": "global margin, upper bound",
+}
+"""Rows whose names in the record have symbols."""
+
+
 def ranked(name: str, applies: bool | None = None) -> Formula:
     """One kind of the ranked bounds; those whose conditions hold, or fail."""
 
@@ -175,6 +192,9 @@ def ranked(name: str, applies: bool | None = None) -> Formula:
         by_size = [ranked_dataset(audit_arrays(data.sel(n=n))) for n in data.n.values]
         joined = xr.concat(by_size, data.n)
         values = joined[name]
+        for axis in {"margin", "bound", "required"} & set(values.dims):
+            rows = [bound_in_words(row) for row in values[axis].values.tolist()]
+            values = values.assign_coords({axis: [ROWS.get(row, row) for row in rows]})
         return values if applies is None else values.where(joined.applies == applies)
 
     return values_of
@@ -190,8 +210,9 @@ def ranks(name: str, axis: str, title: str, **axes: Any) -> Panel:
     look: dict[str, Any] = {
         "colour": "paper", "band": panels.quartiles, "across": True, "marker": "o",
         "legend": name == "margins",  # one for all panels
+        "names": PAPERS,
     }  # fmt: skip
-    axes |= {"panel": "n", "title": f"{title}, $n = {{n}}$", "width": 1.9}
+    axes |= {"panel": "n", "title": f"{title}, {{n}} samples", "width": 1.9}
     if name == "required_sizes":
         return Points(lambda data: digits(ranked(name)(data)), axis, **look, **axes)
     if axis != "bound":
@@ -209,7 +230,8 @@ def nearest(data: xr.Dataset) -> dict[str, object]:
         bounds = [row for row in rows if row.paper != "truth" and not row.remark]
         best = min(bounds, key=lambda row: row.spread[0])
         sizes.append({
-            "n": n, "gap": f"{gap:.2f}", "least": f"{best.spread[0]:.3g}", "name": best.quantity,
+            "n": n, "gap": f"{gap:.2f}", "least": f"{best.spread[0]:.3g}",
+            "name": bound_in_words(best.quantity),
             "vacuous": best.spread[0] >= 1,
         })  # fmt: skip
     return {"sizes": sizes, "error": f"{data.attrs['gamma'] ** 2:g}"}
@@ -239,9 +261,11 @@ EXPERIMENT = Experiment(
             [
                 ranks("margins", "margin", "Margins", xscale="log"),
                 ranks("gaps", "bound", "True gap and its bounds", xscale="log")
-                + Reference(x=1, label="range of the ramp loss", style="--"),
+                + Reference(x=1, label="range of the ramp loss: bounds above are vacuous",
+                            style="--"),
                 ranks("required_sizes", "required", "Digits of the required size")
-                + Reference(x=lambda data: digits(np.log10(data.n)), label="digits of $n$",
+                + Reference(x=lambda data: digits(np.log10(data.n)),
+                            label="digits of the samples trained on",
                             style="--"),
             ],
             nearest, height=2.3,

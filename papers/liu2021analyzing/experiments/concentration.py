@@ -66,10 +66,16 @@ AUDITED = 32
 TAUS = (0.5, 0.4, 0.3, 0.2, 0.1, 0.05, 0.02, 0.01)
 BINS = np.linspace(0.0, 1.0, 41)
 SHOWN = {
-    "raw l2": r"$\ell_2$ norm, as printed",
-    "relative l2": r"$\ell_2$ norm over the row's",
+    "raw l2": "Euclidean norm, as printed",
+    "relative l2": "Euclidean norm / that of the row",
     "l1 share": "share of the attention",
 }
+WORDED = {
+    "raw l2": "Euclidean norm", "l1 share": "share of the attention", "l2": "Euclidean norm",
+    "l1": "share", "trained, model x 5": "trained, logits times 5",
+    "trained, rows x 5": "trained, each row times 5", "cross": "encoder-decoder",
+}  # fmt: skip
+"""Labels of the record in words."""
 VARIANTS = ("random start", "trained", "trained, model x 5", "trained, rows x 5", "uniform")
 REAL = {"task": "pt_en", "pairs": [1200, 200], "vocabulary": 800, "length": 32}
 GRID = Grid(
@@ -197,10 +203,26 @@ def temperature(data: xr.Dataset) -> dict[str, object]:
     }  # fmt: skip
 
 
+def in_words(values: xr.DataArray) -> xr.DataArray:
+    """A quantity whose norms and kinds of attention have the names that figures show."""
+    axes = {"norm", "kind"} & set(values.dims)
+    axes |= {"mass"} & set(values.dims) if "length" in values.dims else set()
+    return values.assign_coords({
+        axis: [WORDED.get(label, label) for label in values[axis].values.tolist()] for axis in axes
+    })  # fmt: skip
+
+
 def of(name: str, *variants: str, **labels: Any) -> panels.Formula:
     """A quantity of some variants, the mean over members."""
     names = list(variants) if len(variants) > 1 else "".join(variants)
-    return lambda data: data[name].mean("member").sel(variant=names, **labels)
+    return lambda data: in_words(data[name].mean("member").sel(variant=names, **labels))
+
+
+def variants_in_words(data: xr.Dataset) -> xr.DataArray:
+    """The share of the attention by the names of variants that figures show."""
+    names = VARIANTS[:-1]
+    values = of("mean", *names, measure="l1 share")(data)
+    return values.assign_coords(variant=[WORDED.get(name, name) for name in names])
 
 
 def mean_masses(data: xr.Dataset) -> xr.DataArray:
@@ -212,7 +234,7 @@ def mean_masses(data: xr.Dataset) -> xr.DataArray:
 def by_length(data: xr.Dataset) -> xr.DataArray:
     """Mean masses of rows of each length that has at least thirty."""
     masses = data.by_length.sel(variant=BUT_ROWS, mass=["raw l2", "l1 share"])
-    return masses.where(data.rows_by_length >= 30)
+    return in_words(masses.where(data.rows_by_length >= 30))
 
 
 def all_rows(row: panels.Row) -> bool:
@@ -235,11 +257,14 @@ PAPER = Reference(x=PAPER_NORM, label="the paper's mean", style="--", ink=PALETT
 SHARES = Histogram(
     of("histogram", "random start", "trained"), edges=BINS, counted="bin", colour="variant",
     filled="trained", panel="mass", title=SHOWN, xlim=(0, 1), ylabel="share of rows",
+    xlabel="of the largest weights",
 ) + PAPER  # fmt: skip
 ABOVE = (
     Histogram(
         of("histogram", *BUT_ROWS), edges=BINS, counted="bin", colour="variant", above=True,
+        names=WORDED,
         panel="mass", title=SHOWN, xlim=(0, 1), ylim=(0, 1.02), ylabel="share of rows above",
+        xlabel="of the largest weights",
     )
     + Points(lambda data: 0 * mean_masses(data), mean_masses, colour="variant", marker="^",
              clip=False, legend=False)
@@ -248,21 +273,22 @@ ABOVE = (
 SUPPORT = (
     Lines(
         of("s0_root", "random start"), "tau", band=extremes, label="random start", ink="#999999",
-        row="norm", panel="kind", title="{kind}, {norm}", xscale="log", xlabel="$\\tau$",
-        ylabel="$s_0 / \\lfloor\\sqrt{p}\\rfloor$", xlim=(TAUS[0], TAUS[-1]),
+        row="norm", panel="kind", title="{kind}, {norm}", xscale="log",
+        xlabel="part $\\tau$ left out", ylabel="weights needed / $\\sqrt{p}$", xlim=(TAUS[0],
+                                                                                     TAUS[-1]),
         xticks=(0.5, 0.2, 0.1, 0.05, 0.02, 0.01),
     )
     + Lines(of("s0_root", "uniform"), "tau", band=mean_only, style=":", label="uniform")
     + Lines(of("s0_root", "trained"), "tau", colour="layer", band=None, names="layer {layer}")
-    + Reference(y=1.0, style="--", label="$s_0 = \\lfloor\\sqrt{p}\\rfloor$")
+    + Reference(y=1.0, style="--", label="$\\lfloor\\sqrt{p}\\rfloor$ weights")
 )  # fmt: skip
 LENGTHS = Lines(
     by_length, "length", colour="variant", band=mean_only, row="mass", panel="kind",
     title="{kind}, {mass}", ylim=(0, 1.03), xlabel="length $p$ of the row",
-    ylabel="of the largest weights",
-) + replace(PAPER, x=None, y={"raw l2": PAPER_NORM})  # fmt: skip
+    ylabel="norm or share of the largest weights", names=WORDED,
+) + replace(PAPER, x=None, y={WORDED["raw l2"]: PAPER_NORM})  # fmt: skip
 COLDER = Lines(
-    of("mean", *VARIANTS[:-1], measure="l1 share"), "variant", colour="layer", band=None,
+    variants_in_words, "variant", colour="layer", band=None,
     style="o-", names="layer {layer}, one line per head", panel="kind", title="{kind}",
     ylim=(0, 1.03), ylabel=SHOWN["l1 share"],
 ) + Reference(y=of("mean", "uniform", measure="l1 share"), label="uniform")  # fmt: skip

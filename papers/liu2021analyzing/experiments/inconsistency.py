@@ -41,7 +41,7 @@ MEANS = {
     ATTENTION: "mean of self-attention", BASELINE: "mean of no attention, teacher's width",
     WIDER: "mean of no attention, four times as wide",
 }  # fmt: skip
-CHANGE = "test error over the plain student's"
+CHANGE = "test error / the plain student's"
 SWEEPS = {
     "d_q": "query dimension $d_q$", "temperature": "temperature",
     "l1": "$\\ell_1$ penalty", "l2": "$\\ell_2$ penalty",
@@ -275,13 +275,13 @@ EXPERIMENT = Experiment(
             Lines(
                 "error", "n", at={"varied": "samples"}, colour="student", band=None, legend=False,
                 xscale="log2", yscale="log", xlabel="samples $n$", width=1.6,
-                ylabel=r"test error $E(\hat y-E(y|x))^2$, variance of the truth 1",
+                ylabel="test error / variance of the truth",
                 spread="thin lines: one teacher each",
             )
             + Lines("error", "n", at={"varied": "samples"}, colour="student", band=mean_only,
                     style="o-", names=MEANS)
             + Reference(y=limit_of(BASELINE, 1), to=limit_of(BASELINE, 2),
-                        label="no attention, teacher's width: infinite n, 95 %"),
+                        label="no attention, teacher's width: extrapolated, 95 %"),
             floor, height=1.3,
         ),
         panels.Plot(
@@ -290,7 +290,7 @@ EXPERIMENT = Experiment(
                 change(plain=False), level, band=geometric_interval, panel="sweep", title=SWEEPS,
                 ink=panels.PALETTE[0], marker="o", yscale="log2", ylabel=CHANGE, width=0.8,
             )
-            + Reference(y=1.0)
+            + Reference(y=1.0, label="no change")
             + Points(change(plain=True), level, band=mean_only, marker="o", hollow=True,
                      label="plain student"),
             advice,

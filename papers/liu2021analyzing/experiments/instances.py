@@ -139,7 +139,22 @@ def largest(data: xr.Dataset) -> xr.DataArray:
 def means_text(values: xr.DataArray, digits: int) -> str:
     """The mean of each model that has one."""
     means = values.mean("member").to_series().dropna()
-    return ", ".join(f"{name} {mean:.{digits}f}" for name, mean in means.items())
+    return ", ".join(f"{in_words(str(name))} {mean:.{digits}f}" for name, mean in means.items())
+
+
+def in_words(model: str) -> str:
+    """The name of a model as figures and captions show it."""
+    return model.replace("l1", "penalty").replace("tempered", "tempered softmax")
+
+
+def with_words(quantity: panels.Formula) -> panels.Formula:
+    """A quantity by the names of models that figures show."""
+
+    def named(data: xr.Dataset) -> xr.DataArray:
+        values = quantity(data)
+        return values.assign_coords(model=[in_words(name) for name in values.model.values.tolist()])
+
+    return named
 
 
 def size(data: xr.Dataset) -> dict[str, object]:

@@ -51,7 +51,7 @@ from liu2021analyzing.library.models.two_layer import TwoLayer
 Sample = tuple[np.ndarray, ...]
 """Inputs, labels and which of them count; or fresh inputs with the truth."""
 TASKS = {
-    "attention": "moving attention, known $f$",
+    "attention": "moving attention, known",
     "baseline": "baseline: equal weights",
     "too narrow": "baseline, half the units",
 }
@@ -166,7 +166,13 @@ def shares(data: xr.Dataset) -> dict[str, object]:
         )
     lost, outside = (f"{float((data.kind == kind).mean()):.0%}" for kind in (KINDS[4], KINDS[3]))
     sentences = "; ".join(sentences)
-    return {"tasks": sentences, "lost": lost, "outside": outside, "members": data.sizes["member"]}
+    facts = {name: answer(data)[name] for name in ("large", "points", "n", "level")}
+    return facts | {
+        "tasks": sentences,
+        "lost": lost,
+        "outside": outside,
+        "members": data.sizes["member"],
+    }
 
 
 def answer(data: xr.Dataset) -> dict[str, object]:
@@ -217,7 +223,7 @@ EXPERIMENT = Experiment(
             )
             + Lines("best", lambda data: data.n / (1 + ASIDE), band=mean_only,
                     ink=panels.PALETTE[0], label="minimum of least risk")
-            + Reference(y=LARGE),
+            + Reference(y=LARGE, label=f"{LARGE:g} of the variance of the truth"),
             shares, height=1.2,
         )
     ],

@@ -146,7 +146,7 @@ def by_weights(data: xr.Dataset) -> xr.Dataset:
     ])  # fmt: skip
 
 
-def bounds(name: str, x: str, **axes: Any) -> Panel:
+def bounds(name: panels.Quantity, x: str, **axes: Any) -> Panel:
     """All bounds against s0."""
     first, *others = (
         Lines(name, x, at={"bound": bound}, style=style, ink=ink, label=bound, band=mean_only)
@@ -175,11 +175,13 @@ EXPERIMENT = Experiment(
             "Linear regions against sparsity",
             [
                 bounds(
-                    "log10_bounds", "wide_s0", title="at the sizes of Figure 3",
-                    ylabel="$\\log_{10}$ of the number of regions", ylim=(0, None),
+                    lambda data: 10.0 ** data.log10_bounds, "wide_s0",
+                    title="at the sizes of Figure 3",
+                    ylabel="linear regions", yscale="log",
                 )
-                + Reference(y=taken("log10_bounds", {"bound": "printed bound"}, {"wide_s0": -1}),
-                            label="printed bound of the baseline, $s_0 = p$"),
+                + Reference(y=lambda data: 10.0 ** taken("log10_bounds", {"bound": "printed bound"},
+                                                         {"wide_s0": -1})(data),
+                            label="printed bound with all inputs"),
                 reduce(
                     Panel.__add__,
                     (Points("regions", "s0", at={"counted": name}, marker=marker, ink=ink,
@@ -191,11 +193,12 @@ EXPERIMENT = Experiment(
                 Lines(
                     "softmax_met", "softmax_support", band=None, ink="#999999", style=".-",
                     label="fixed softmax weights, by temperature", title="no weight is zero",
-                    xlabel="effective number of inputs, $1 / \\|a\\|_2^2$", yscale="log",
+                    xlabel="effective number of attended inputs", yscale="log",
                     ylabel="regions met by uniform points",
                 )
                 + Points("frozen_met", "support", colour="state", marker="D",
-                         names="self-attention, {state}")
+                         names={state: f"self-attention, {state}".replace(" x ", " times ")
+                                for state in STATES})
                 + Reference(y=taken("bounds", {"bound": "maximum with biases"}, {"s0": -1}),
                             style="-", ink=PALETTE[2], label="exact number with biases"),
             ],

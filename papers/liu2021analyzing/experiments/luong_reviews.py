@@ -73,7 +73,9 @@ def accuracies(data: xr.Dataset) -> dict[str, object]:
     means = {name: float(support.sel(model=name).mean()) for name in (_ATTENTION, _CONTROL)
              if name in data.model}  # fmt: skip
     spread = " and ".join(
-        f"{means[name]:.0f} ({name})" for name in means if np.isfinite(means[name])
+        f"{means[name]:.0f} ({instances.in_words(name)})"
+        for name in means
+        if np.isfinite(means[name])
     )
     return {**size(data), "accuracies": instances.accuracies(data)["accuracies"], "spread": spread}
 
@@ -100,14 +102,16 @@ EXPERIMENT = Experiment(
             "Luong's attention: accuracy and differences to the LSTM",
             [
                 Points(
-                    percent, "model", across=True, members=True, xlabel="test accuracy, %",
+                    instances.with_words(percent), "model", across=True, members=True,
+                    xlabel="test accuracy, %",
                     title="each model", width=1.3,
                 ),
                 Points(
-                    gaps, "model", across=True, members=True, xlabel="minus the LSTM, points",
+                    instances.with_words(gaps), "model", across=True, members=True,
+                    xlabel="accuracy minus the LSTM's, points",
                     title="paired differences", width=1.3,
                 )
-                + Reference(x=0),
+                + Reference(x=0, label="no difference"),
             ],
             accuracies,
         ),

@@ -181,9 +181,9 @@ def attention_figure(data: xr.Dataset) -> CaptionedFigure:
             frame = Rectangle(corner, 2 * unit, 2 * unit, fill=False, ec=PALETTE[1], lw=2.5)
             axis.add_patch(frame)
             axis.set(xticks=[], yticks=[])
-    axes[0, 0].set_ylabel("image")
-    axes[1, 0].set_ylabel("mean weight of a cell")
-    figure.colorbar(axes[1, 0].images[0], ax=axes[1], shrink=0.8, label="weight")
+    axes[0, 0].set_ylabel("test image, the digit framed")
+    axes[1, 0].set_ylabel("mean attention on a cell")
+    figure.colorbar(axes[1, 0].images[0], ax=axes[1], shrink=0.8, label="attention weight")
     return CaptionedFigure("Noisy grid: where attention looks", "", figure, shares(data))
 
 

@@ -37,12 +37,14 @@ from liu2021analyzing.experiments.instances import (
     accuracies,
     gap,
     imdb_of,
+    in_words,
     is_compared,
     largest,
     means_text,
     percent,
     run,
     size,
+    with_words,
     work,
 )
 from liu2021analyzing.library.reviews.attention import STATISTICS
@@ -82,7 +84,7 @@ def differences(data: xr.Dataset) -> dict[str, object]:
         above, below = (int(np.sum(sign * ends.mean > ends.half_width)) for sign in (1, -1))
         counts.append(f"with {n:,} reviews {above} intervals lie above 0, {below} lie below")
     text, _, members = size(data).values()
-    return {"text": text, "members": members, "counts": "; ".join(counts)}
+    return {"text": text, "members": members, "counts": "; ".join(counts), "last": counts[-1]}
 
 
 def concentration(data: xr.Dataset) -> dict[str, object]:
@@ -105,6 +107,12 @@ def reviews(data: xr.Dataset) -> xr.DataArray:
 def mean_of(quantity: panels.Formula) -> panels.Formula:
     """The mean of a quantity over the replications."""
     return of(ATTENDING, lambda data: quantity(data).mean("member"))
+
+
+def beside_controls(data: xr.Dataset) -> dict[str, object]:
+    """Accuracies, and what self-attention adds to the MLP and to equal weights."""
+    facts = answer(data)
+    return {**accuracies(data), "plain": facts["plain"], "control": facts["control"]}
 
 
 def answer(data: xr.Dataset) -> dict[str, object]:
@@ -182,21 +190,24 @@ EXPERIMENT = Experiment(
             "Reviews: accuracy against training size",
             [
                 Points(
-                    of(models, percent), reviews, colour="network", band=mean_only, members=True,
+                    of(models, percent), reviews, colour="network",
+                    names={model: in_words(model) for model in models}, band=mean_only,
+                    members=True,
                     line="-", dodge=0.05, title=name, xlabel="training reviews",
                     ylabel="test accuracy, %", width=1.6,
                 )
                 for name, models in TABLES.items()
             ],
-            accuracies, height=1.25,
+            beside_controls, height=1.25,
         ),
         panels.Plot(
             "Reviews: paired differences to the baseline",
             Points(
-                gap, "model", across=True, members=True, panel="n", title="{n:,} reviews",
-                xlabel="accuracy minus baseline, points", width=1.4,
+                with_words(gap), "model", across=True, members=True, panel="n",
+                title="{n:,} reviews",
+                xlabel="accuracy minus the baseline's, points", width=1.4,
             )
-            + Reference(x=0),
+            + Reference(x=0, label="no difference"),
             differences,
         ),
         panels.Plot(
@@ -204,9 +215,10 @@ EXPERIMENT = Experiment(
             Lines(
                 of(ATTENDING, largest), of(ATTENDING, share), colour="network", style="o",
                 band=None, legend=False, width=1.8, ylabel="test accuracy, %",
-                xlabel="share of the $\\lfloor\\sqrt{p}\\rfloor$ largest weights",
+                xlabel="attention held by the $\\sqrt{p}$ largest weights of a row of length $p$",
             )
-            + Points(mean_of(largest), mean_of(share), colour="network"),
+            + Points(mean_of(largest), mean_of(share), colour="network",
+                     names={model: in_words(model) for model in ATTENDING}),
             concentration, height=1.25,
         ),
     ],

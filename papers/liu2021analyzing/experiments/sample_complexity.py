@@ -237,7 +237,10 @@ def _range_text(group: xr.DataArray, where: str) -> str:
     return f"{' to '.join(ends)} for {where}"
 
 
-GUIDES = guide("p", "--", "$\\sigma^2pd/n$"), guide("s0", ":", "$\\sigma^2s_0d/n$")
+GUIDES = (
+    guide("p", "--", "noise × all parameters / samples"),
+    guide("s0", ":", "noise × attended parameters / samples"),
+)
 HEADS = (
     "times fewer samples", "paper (p/s0)^2", "corrected", "slope with attention", "largest n",
     "error without",
@@ -259,13 +262,13 @@ EXPERIMENT = Experiment(
             [
                 curves(
                     "attention", WEIGHTS, line="-", width=1.2,
-                    title="knowing $f$, each on its own task",
-                    ylabel=r"test error $E(\hat y-E(y|x))^2$",
+                    title="known attention, each its own task",
+                    ylabel="test error (lower is better)",
                 )
                 + GUIDES[0] + GUIDES[1],
                 curves(
                     "attention", WEIGHTS[1:], ", attention", line="-", width=1.2,
-                    title="the same tasks with and without $f$",
+                    title="same tasks with and without it",
                 )
                 + curves("no attention", WEIGHTS[1:], ", no attention", line=":", marker="D")
                 + GUIDES[0] + GUIDES[1],
@@ -279,8 +282,8 @@ EXPERIMENT = Experiment(
                 band=panels.stated, dodge=0.12, width=1.8,
                 names=SPELLED, xscale="log2", spread="95 % interval over paired members",
                 lower_limit=lambda data: pairs(data).isel(end=3, drop=True), yscale="log2",
-                xlabel="inputs over attended inputs, $p/s_0$",
-                ylabel="samples without over with attention",
+                xlabel="inputs $p$ / attended inputs $s_0$",
+                ylabel="times fewer samples with attention",
             )
             + Lines(lambda data: ends(data) ** 2, ends, label="Theorem 1: $(p/s_0)^2$")
             + Lines(ends, ends, style="--", ink=PALETTE[0], label="corrected, fixed: $p/s_0$")

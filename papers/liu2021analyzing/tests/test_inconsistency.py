@@ -53,7 +53,7 @@ def test_changes_are_ratios_in_pairs():
 def test_captions_name_what_is_clearly_larger():
     record = advice()
     caption = EXPERIMENT.shown_figures([record])[1].caption
-    assert "Clearly smaller: none; clearly larger: $d_q$ = 1." in caption
+    assert "nothing clearly lowers" in caption and "$d_q$ = 1 clearly raises it" in caption
     table = EXPERIMENT.shown_table([record])
     assert table["test error over the plain student's"].dropna().iloc[0] == "3.00 [3.00, 3.00]"
 

@@ -263,7 +263,7 @@ EXPERIMENT = Experiment(
             + Reference(
                 y=lambda data: xr.DataArray(ceiling(data)),
                 to=lambda data: 3 * data["score_bound"].max(),
-                label="above the largest loss: a bound says nothing",
+                label="above the largest loss: a bound is vacuous",
             )
             + Points(
                 lambda data: data["gap"].clip(min=1e-3),

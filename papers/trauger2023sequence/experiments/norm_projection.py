@@ -258,7 +258,7 @@ EXPERIMENT = Experiment(
             + Reference(x=lambda data: xr.DataArray(data.attrs["train"]),
                         label="sequences trained on")
             + Reference(y=THRESHOLDS[0], to=10,
-                        label="above the largest error: a bound says nothing")
+                        label="above the largest error: a bound is vacuous")
             + Reference(y=THRESHOLDS[1], style="--", label="error of guessing")
             + Reference(y=THRESHOLDS[2], style="-.", label="error 10 %"),
             needs,

@@ -31,13 +31,15 @@ def results(softmax: np.ndarray, T: list[int], log_T: list[float]) -> xr.Dataset
     return data.expand_dims(ball=["2,1"]).assign_attrs(cell.settings)
 
 
-@pytest.mark.parametrize(("last", "told"), [(1.0, "No ball shows growth"), (2.0, "It grows for")])
+@pytest.mark.parametrize(
+    ("last", "told"), [(1.0, "under none of"), (2.0, "for column-length norm")]
+)
 def test_caption_tells_whether_it_grows(last, told):
     base = 1e-3 * np.array([1.0, 1.1, 0.9, 1.0])
     data = results(np.stack([[base, last * base]] * 2), [10, 1000], [0.5, 0.6])
     found = EXPERIMENT.drawn(data)[0]
     assert told in found.caption
-    assert f"(2,1) {last:.3g} ± " in found.caption
+    assert f"column-length norm {last:.3g} ± " in found.caption
     assert "is nowhere exceeded" in found.caption
     assert "log T changes by 20.0 %" in found.caption
     plt.close(found.figure)
@@ -49,7 +51,7 @@ def test_caption_tells_whether_it_grows(last, told):
 def test_a_bound_that_is_exceeded_is_named():
     softmax = np.full((2, 2, 3), 0.5) + np.array([0.0, 0.01, -0.01])
     found = EXPERIMENT.drawn(results(softmax, [10, 100], [0.4, 0.4]))[0]
-    assert "is EXCEEDED for (2,1)" in found.caption
+    assert "is EXCEEDED for column-length norm" in found.caption
     plt.close(found.figure)
 
 

@@ -12,9 +12,11 @@ from trauger2023sequence.experiments.sparse_majority import (
     GUESS,
     QUANTITIES,
     SAMPLES,
-    _line_with_covariance,
-    factor_of_line,
     trends,
+)
+from trauger2023sequence.library.measures.growth_factor import (
+    factor_of_line,
+    line_with_covariance,
 )
 from trauger2023sequence.library.sparse_majority.bound_dataset import COVERS, VERSIONS
 
@@ -60,7 +62,7 @@ def test_table_and_captions_hold_what_the_data_hold(scale):
     assert row["Theorem 4.1 printed, c = 1"] == "-1 (-1 to -1)"
     found = EXPERIMENT.drawn(data)
     assert "4 of 10 reached training accuracy 1" in found[0].caption
-    assert "every bound at $m$ = 300 is vacuous" in found[1].caption
+    assert "No bound is below the range of the loss with the 300 samples" in found[1].caption
     assert "10 of 10 are negative" in found[1].caption
     for figure in (found[0], found[2]):
         assert ("NOT the released training" in figure.caption) == (scale == "quick")
@@ -88,7 +90,7 @@ def test_the_covariance_of_a_line_is_that_of_leaving_one_run_out():
     rng = np.random.default_rng(0)
     x = np.repeat(np.log(np.arange(20.0, 101, 20)), 3)
     y = 0.05 + x * rng.normal(size=x.shape)
-    line, covariance = _line_with_covariance(x, y, 1)
+    line, covariance = line_with_covariance(x, y, 1)
     np.testing.assert_allclose(line, np.polyfit(x, y, 1))
     moves = [np.polyfit(np.delete(x, i), np.delete(y, i), 1) - line for i in range(len(x))]
     np.testing.assert_allclose(covariance, np.einsum("ij,ik->jk", moves, moves))

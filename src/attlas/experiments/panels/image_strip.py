@@ -37,7 +37,9 @@ class ImageStrip(Panel):
         images = view.get(self.images, self.at)
         if images is None:
             return
-        images = images.transpose(self.rows, self.columns, self.pixels).values[:, : self.most]
+        images = images.transpose(self.rows, self.columns, self.pixels)
+        names = [str(label) for label in labels_of(images, self.rows)]
+        images = images.values[:, : self.most]
         rows, columns, pixels = images.shape
         side = int(np.sqrt(pixels))
         sheet = np.full((rows, side + 1, columns, side + 1), np.nan)
@@ -45,7 +47,6 @@ class ImageStrip(Panel):
         sheet = sheet.reshape(rows * (side + 1), columns * (side + 1))[:-1, :-1]
         low, high = self.limits or (None, None)
         axes.imshow(sheet, cmap="gray_r", vmin=low, vmax=high, interpolation="nearest")
-        names = [str(label) for label in labels_of(view.data, self.rows)]
         axes.set_yticks(np.arange(rows) * (side + 1) + (side - 1) / 2, names)
         axes.set_xticks([])
         axes.tick_params(left=False)

@@ -1,6 +1,6 @@
 """Lines that a reader cannot see: under another line, or beyond the frame; a legend says so."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -31,7 +31,7 @@ def remarks(frames: Iterable["Axes"]) -> dict[str, str]:
     places: dict[str, dict[str, int]] = {}
     drawn: dict[str, int] = {}
     for axes in frames:
-        curves = dict(_curves(axes))
+        curves = _curves(axes)
         for label in curves:
             drawn[label] = drawn.get(label, 0) + 1
         for label, remark in _unseen(curves):
@@ -47,22 +47,32 @@ def _phrase(counts: Mapping[str, int], panels: int) -> str:
     )
 
 
-def _curves(axes: "Axes") -> Iterator[tuple[str, np.ndarray]]:
-    """Labels and points of the lines with a label, as shares of the frame."""
-    for line in axes.lines:
-        label = str(line.get_label())
-        if is_curve(line) and not label.startswith("_"):
-            yield label, in_frame(axes, line)
+def _curves(axes: "Axes") -> dict[str, list[np.ndarray]]:
+    """The points of each label's lines, as shares of the frame; thin lines share a look."""
+    labels: dict[tuple[object, str], str] = {}
+    curves: dict[str, list[np.ndarray]] = {}
+    for line in filter(is_curve, axes.lines):
+        label, look = str(line.get_label()), (line.get_color(), str(line.get_linestyle()))
+        label = labels.setdefault(look, label) if label.startswith("_") else label
+        labels[look] = label
+        points = in_frame(axes, line)
+        if not label.startswith("_") and np.isfinite(points).all(axis=-1).any():
+            curves.setdefault(label, []).append(points)
+    return curves
 
 
-def _unseen(curves: Mapping[str, np.ndarray]) -> Iterator[tuple[str, str]]:
+def _unseen(curves: Mapping[str, Sequence[np.ndarray]]) -> Iterator[tuple[str, str]]:
     labels = list(curves)
     for place, label in enumerate(labels):
-        same = (n for n in labels[:place] if coincide(curves[n], curves[label]))
-        if not _inside(curves[label]):
+        same = (n for n in labels[:place] if _covered(curves[label], curves[n]))
+        if not any(map(_inside, curves[label])):
             yield label, "off the scale"
         elif (name := next(same, None)) is not None:
             yield label, f"same line as {name}"
+
+
+def _covered(lines: Sequence[np.ndarray], over: Sequence[np.ndarray]) -> bool:
+    return all(any(coincide(points, beside) for beside in over) for points in lines)
 
 
 def is_curve(line: "Line2D") -> bool:

@@ -1,0 +1,84 @@
+"""Every figure of a published record is understood by a stranger who sees its caption alone."""
+
+import matplotlib.pyplot as plt
+import pytest
+from figure_texts import faults
+from matplotlib.figure import Figure
+from perturbed_records import published
+
+from attlas.experiments.experiment import CaptionedFigure
+from attlas.experiments.find import find_experiments
+
+EXPERIMENTS = {e.name: e for e in find_experiments()}
+FIGURES = [
+    pytest.param(name, k, id=f"{name}-{k}")
+    for name, experiment in EXPERIMENTS.items()
+    for k in range(len(experiment.figures))
+]
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize(("name", "place"), FIGURES)
+def test_a_figure_and_its_caption_need_nothing_else(name, place):
+    experiment = EXPERIMENTS[name]
+    data = published(experiment)
+    if data is None:
+        pytest.skip("no complete record of this experiment is published")
+    captioned = experiment.captioned(experiment.figures[place], data.copy())
+    try:
+        assert faults(captioned, experiment.captions.get(captioned.title, "")) == []
+    finally:
+        plt.close(captioned.figure)
+
+
+def drawn(**texts):
+    """A figure of two lines with the texts of one who knows what they mean."""
+    figure = Figure()
+    axes = figure.subplots()
+    for label, height in (("sharp bound", 1.0), ("2,1 sharp", 1.0), ("line at 9", 9.0)):
+        axes.plot([0, 1], [0, height], label=label)
+    axes.plot([0, 1], [20, 30], "--", label="rate of NTK")
+    axes.set(ylim=(0, 10), **texts)
+    figure.legend(loc="outside lower center")
+    return figure
+
+
+def test_what_a_stranger_misses_is_seen():
+    figure = drawn(title=r"$\zeta = 0.1$", xlabel="$n$", ylabel="gap")
+    asked = "Is the gap of masked_words small? It needs $10^{3.7}$ samples, or 2e9 with H = 4."
+    assert faults(CaptionedFigure("A title", asked, figure), asked) == [
+        "broken power of ten: " + asked,
+        "caption asks",
+        "caption begins without the record: Is the gap of masked_words small?",
+        "line without a meaning: line at 9",
+        "norm as in the code: 2,1 sharp",
+        "number as in the code: " + asked,
+        "of what?: gap",
+        "one line hides another: 2,1 sharp and sharp bound",
+        "outside the frame: rate of NTK",
+        "undefined H",
+        "undefined NTK",
+        "undefined n",
+        "undefined zeta",
+        "underscore: " + asked,
+    ]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "share $\\zeta$ of relevant tokens",
+        "$\\zeta$, share of relevant tokens",
+        "sparsity, $\\zeta$",
+        "the share $\\zeta = 0.1$",
+    ],
+)
+def test_a_symbol_beside_its_noun_is_defined(text):
+    figure = Figure()
+    figure.subplots().set(title=r"$\zeta$", xlabel=text)
+    assert faults(CaptionedFigure("A title", "It falls.", figure)) == []
+
+
+def test_a_caption_of_many_words_is_seen():
+    captioned = CaptionedFigure("A title", 41 * "It " + "falls.", Figure())
+    assert faults(captioned) == ["no caption of at most 40 words"]
