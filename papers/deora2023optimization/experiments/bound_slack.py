@@ -143,8 +143,8 @@ def answer(data: xr.Dataset) -> dict[str, object]:
     """The range of the factors over the three bounds, each where it is tightest."""
     spans = spans_of(data)
     stable = float(step_ratio(data.isel(heads=0)).sel(theorem="Theorem 1", version="sharp"))
-    spans["step_sharp"] = large_number(stable)
-    return looseness(data) | spans | {name: data.attrs[name] for name in ("n", "steps")}
+    facts = {"step_sharp": large_number(stable), "step_far": stable > 1000}
+    return looseness(data) | spans | facts | {name: data.attrs[name] for name in ("n", "steps")}
 
 
 RATIOS = (

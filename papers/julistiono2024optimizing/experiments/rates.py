@@ -17,6 +17,7 @@ import xarray as xr
 from jaxtyping import Array
 
 from attlas.data.token_selection import make_support_selection
+from attlas.display.numbers import large_number
 from attlas.experiments import panels
 from attlas.experiments.experiment import Experiment
 from attlas.experiments.grid import Grid
@@ -124,6 +125,17 @@ def exponents(data: xr.Dataset) -> dict[str, object]:
     }
 
 
+def answer(data: xr.Dataset) -> dict[str, object]:
+    """The exponents, and by which factor ten times the norm brings the distance down at one p."""
+    middle = data.isel(n=0, p=data.sizes["p"] // 2)
+    measured, recalled = (
+        large_number(10.0 ** -float(exponent(name)(middle).mean("member")))
+        for name in ("measured", "printed")
+    )
+    typical = {"p": f"{float(middle.p):g}", "measured": measured, "recalled": recalled}
+    return exponents(data) | {"typical": typical}
+
+
 def powers(p: np.ndarray, measured: np.ndarray, recalled: np.ndarray) -> str:
     """Powers of the norm that were measured, and those of the recalled rates, for each p."""
     known = np.isfinite(measured)
@@ -219,7 +231,7 @@ EXPERIMENT = Experiment(
     question=__doc__,
     grid=GRID,
     run=run,
-    answer=exponents,
+    answer=answer,
     table=panels.Table(
         ["p", "n"],
         [

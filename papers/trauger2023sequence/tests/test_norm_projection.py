@@ -43,7 +43,7 @@ def test_a_model_that_is_always_right_is_certified_where_the_bound_allows(data):
     assert shown["radius"].tolist() == [0.0, 4.0, 16.0]
     for name in FAMILIES:
         needed = set(shown[f"m for error < 1, 0.5, 0.1: {name}"])
-        assert needed == {"1.0e+06 / 1.0e+06 / 1.0e+06"}
+        assert needed == {"1 million / 1 million / 1 million"}
     assert np.all(shown["gap"] == 0)
     for drawn in EXPERIMENT.drawn(perfect):
         assert "?" not in drawn.caption
