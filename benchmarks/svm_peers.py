@@ -30,13 +30,10 @@ import jax  # noqa: E402
 import numpy as np  # noqa: E402
 from scipy.optimize import minimize, nnls  # noqa: E402
 
-from attlas.solvers.attention_svm import (  # noqa: E402
-    attention_rows,
-    attention_svm,
-    attention_svm_batch,
-)
-from attlas.solvers.interior_point.central_path import factorise  # noqa: E402
-from attlas.solvers.interior_point.lp_interior_point import linearised  # noqa: E402
+from attlas.solvers._methods.attention_problem import attention_rows  # noqa: E402
+from attlas.solvers._methods.central_path import factorise  # noqa: E402
+from attlas.solvers._methods.lp_interior_point import linearised  # noqa: E402
+from attlas.solvers.attention_svm import attention_svm, attention_svm_batch  # noqa: E402
 
 ROUGH, EXACT = "L-BFGS-B on the dual", "L-BFGS-B on the dual, to rounding"
 BUILT = "DAQP, its matrices built in one batch"

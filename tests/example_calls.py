@@ -38,8 +38,8 @@ def modules(packages: Iterable[str]) -> Iterator[ModuleType]:
     """The public modules of packages of the instrument."""
     for package in packages:
         for path in sorted((SOURCE / "attlas" / package).rglob("*.py")):
-            if not path.stem.startswith("_"):
-                name = ".".join(path.relative_to(SOURCE).with_suffix("").parts)
+            name = ".".join(path.relative_to(SOURCE).with_suffix("").parts)
+            if "._" not in name:
                 yield importlib.import_module(name)
 
 

@@ -16,6 +16,8 @@ import numpy as np
 from article_vectors import article_cases
 from vector_cases import case, selection_problem
 
+from attlas.solvers._methods.attention_problem import attention_rows
+
 FILE = Path(__file__).parent / "site" / "explorer" / "vectors.json"
 EXPONENTS = (1.1, 1.5, 2.0, 3.0, 4.5)
 
@@ -27,8 +29,8 @@ def selection_cases() -> Iterator[dict[str, Any]]:
     from attlas.measures.attention.direction import direction_divergence
     from attlas.norms.entrywise import entrywise_norm
     from attlas.optim.mirror_descent import bregman, mirror_step
-    from attlas.solvers.attention_svm import attention_rows, attention_svm
-    from attlas.solvers.certificate import certify, distance_bound
+    from attlas.solvers._methods.certificate import certify, distance_bound
+    from attlas.solvers.attention_svm import attention_svm
     from julistiono2024optimizing.library.token_selection.gradient import (
         scaled_gradient,
         selection_loss,

@@ -53,18 +53,6 @@ PARTS = {
     "attlas.bounds.generalisation.outward_rounding.first_float": "limits guess a float",
     "attlas.data.labelled_tokens.require_labelled_tokens": "reads arrays of JAX or NumPy alone",
     "attlas.site.page.render_template": "a template names what it shows, and pages pass it",
-    **dict.fromkeys(
-        [
-            f"attlas.solvers.{name}"
-            for name in (
-                *("active_set", "certificate", "constraints", "cutting_planes", "dual_descent"),
-                *("farkas", "interior_point", "least_norm", "margin_solution", "proximal_newton"),
-                *("attention_svm.attention_rows", "attention_svm.check_problem"),
-                "attention_svm.scatter_others",
-            )
-        ],
-        "runs hundreds of times in a solution, on float64 arrays that the solver read",
-    ),
     "attlas.training.gradient_descent.descend": "gradient_descent without checks, for jit and vmap",
     "attlas.training.risk_gradient.": "fit and gradient_descent read the samples",
     "attlas.training.ensemble.": "fit and gradient_descent read the samples",

@@ -14,11 +14,9 @@ from attlas.site.public_names import public_names
 
 _LEFT_OUT = (
     "attlas.cli",
-    "attlas.__main__",
     "attlas.torch",
     "attlas.capture",
     "attlas.audit.captured",
-    "attlas._",
 )
 """Commands have a page of their own; torch may not be installed."""
 
@@ -31,7 +29,8 @@ def modules() -> dict[str, list[str]]:
     """
     found: dict[str, list[str]] = {}
     for module in pkgutil.walk_packages(attlas.__path__, "attlas."):
-        if not module.name.startswith(_LEFT_OUT) and not module.ispkg:
+        is_private = "._" in module.name or module.name.startswith(_LEFT_OUT)
+        if not is_private and not module.ispkg:
             found.setdefault(module.name.rpartition(".")[0], []).append(module.name)
     return {folder: sorted(names) for folder, names in sorted(found.items())}
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from attlas.norms.entrywise import entrywise_norm, vector_norm
-from attlas.solvers.certificate import row_norms
+from attlas.solvers._methods.certificate import row_norms
 
 
 @pytest.mark.parametrize("p", [1.0, 2.0, 3.0, float("inf")])

@@ -6,8 +6,8 @@ import pytest
 from attlas.core.errors import UserError
 from attlas.core.solution import Result
 from attlas.solvers import max_margin as engine
+from attlas.solvers._methods.central_path import PathEnd
 from attlas.solvers.constraints import VectorRows
-from attlas.solvers.interior_point.central_path import PathEnd
 from attlas.solvers.max_margin import check_options, max_margin
 
 RNG = np.random.default_rng(3)

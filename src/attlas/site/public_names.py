@@ -22,6 +22,6 @@ def public_names(file: str) -> tuple[str, ...]:
         if isinstance(node, ast.ImportFrom) and node.module
         for alias in node.names
         if node.module.startswith("attlas.") and not alias.name.startswith("_")
-        if not node.module.startswith(("attlas._", "attlas.experiments"))
+        if "._" not in node.module and not node.module.startswith("attlas.experiments")
     }
     return tuple(sorted(names))

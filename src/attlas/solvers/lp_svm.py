@@ -9,8 +9,8 @@ from jaxtyping import Float
 from attlas.core.arrays import ArrayInput, as_float64
 from attlas.core.errors import UserError
 from attlas.core.solution import Solution
+from attlas.solvers._methods.margin_solution import to_solution
 from attlas.solvers.constraints import VectorRows
-from attlas.solvers.margin_solution import to_solution
 from attlas.solvers.max_margin import max_margin
 
 

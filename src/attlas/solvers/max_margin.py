@@ -19,16 +19,16 @@ from threadpoolctl import ThreadpoolController
 
 from attlas.core.errors import UserError
 from attlas.core.solution import Result
-from attlas.solvers.active_set import active_set
-from attlas.solvers.certificate import certify, distance_bound
+from attlas.solvers._methods.active_set import active_set
+from attlas.solvers._methods.central_path import PathEnd, interior_point
+from attlas.solvers._methods.certificate import certify, distance_bound
+from attlas.solvers._methods.cutting_planes import cutting_planes, least_norm_set
+from attlas.solvers._methods.dual_descent import dual_descent, primal_point
+from attlas.solvers._methods.least_norm import least_norm_multipliers
+from attlas.solvers._methods.linear_interior_point import LinearInteriorPoint
+from attlas.solvers._methods.lp_interior_point import LpInteriorPoint
 from attlas.solvers.constraints import ConstraintOperator
-from attlas.solvers.cutting_planes import cutting_planes, least_norm_set
-from attlas.solvers.dual_descent import dual_descent, primal_point
 from attlas.solvers.farkas import farkas_multipliers, farkas_tolerance
-from attlas.solvers.interior_point.central_path import PathEnd, interior_point
-from attlas.solvers.interior_point.linear_interior_point import LinearInteriorPoint
-from attlas.solvers.interior_point.lp_interior_point import LpInteriorPoint
-from attlas.solvers.least_norm import least_norm_multipliers
 
 # The interior point aims below the tolerance: its last steps are quadratic and a gap g leaves
 # an error of order sqrt(g) in the point.

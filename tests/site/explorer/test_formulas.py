@@ -9,8 +9,8 @@ import pytest
 from explorer_vectors import EXPONENTS, FILE, selection_problem, vectors
 
 from attlas.site.bundle import bundle, modules
+from attlas.solvers._methods.certificate import certify
 from attlas.solvers.attention_svm import attention_rows, attention_svm
-from attlas.solvers.certificate import certify
 
 ACCURACY = 1e-12
 """Of a number relative to the largest of its array: some thousand roundings. A case that takes

@@ -11,10 +11,10 @@ from collections.abc import Callable
 
 import numpy as np
 
-from attlas.solvers.certificate import certify
+from attlas.solvers._methods.central_path import PathEnd, factorise
+from attlas.solvers._methods.certificate import certify
+from attlas.solvers._methods.proximal_newton import proximal_newton
 from attlas.solvers.constraints import ConstraintOperator
-from attlas.solvers.interior_point.central_path import PathEnd, factorise
-from attlas.solvers.proximal_newton import proximal_newton
 
 _ADD, _MOST = 1.0, 2.0
 """Rows for each variable that a round adds, and beyond which it drops rows first."""

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from attlas.solvers.interior_point.central_path import factorise
+from attlas.solvers._methods.central_path import factorise
 
 _FIRST, _SHRINK, _LEAST = 1e-2, 0.1, 1e-7
 """The parameter e, on a Gram matrix whose diagonal is at most one."""

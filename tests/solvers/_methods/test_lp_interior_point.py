@@ -3,14 +3,14 @@
 import numpy as np
 import pytest
 
-from attlas.solvers.certificate import power_map
-from attlas.solvers.constraints import VectorRows
-from attlas.solvers.interior_point.central_path import interior_point
-from attlas.solvers.interior_point.lp_interior_point import (
+from attlas.solvers._methods.central_path import interior_point
+from attlas.solvers._methods.certificate import power_map
+from attlas.solvers._methods.lp_interior_point import (
     LpInteriorPoint,
     linearised,
     on_ray,
 )
+from attlas.solvers.constraints import VectorRows
 
 RNG = np.random.default_rng(5)
 

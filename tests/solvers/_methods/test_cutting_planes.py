@@ -5,10 +5,11 @@ import pytest
 
 from attlas.core.solution import Result
 from attlas.solvers import max_margin as engine
-from attlas.solvers.attention_svm import attention_rows, attention_svm
-from attlas.solvers.certificate import certify
+from attlas.solvers._methods.attention_problem import attention_rows
+from attlas.solvers._methods.certificate import certify
+from attlas.solvers._methods.cutting_planes import cutting_planes, least_norm_set
+from attlas.solvers.attention_svm import attention_svm
 from attlas.solvers.constraints import VectorRows
-from attlas.solvers.cutting_planes import cutting_planes, least_norm_set
 
 
 def _planted(seed, n, T, d):

@@ -8,10 +8,10 @@ solves one system of the size of the active set, and near the solution the steps
 import numpy as np
 
 from attlas.norms.entrywise import dual_exponent
-from attlas.solvers.certificate import certificate_of, power_map
+from attlas.solvers._methods.central_path import PathEnd, factorise
+from attlas.solvers._methods.certificate import certificate_of, power_map
+from attlas.solvers._methods.lp_interior_point import linearised, on_ray
 from attlas.solvers.constraints import ConstraintOperator
-from attlas.solvers.interior_point.central_path import PathEnd, factorise
-from attlas.solvers.interior_point.lp_interior_point import linearised, on_ray
 
 # Part of the diagonal added to it: rows that depend on each other then give a finite step.
 _RIDGE = 1e-13

@@ -9,7 +9,7 @@ of a wrong sign, most often two to four times. It may cycle: the caller certifie
 
 import numpy as np
 
-from attlas.solvers.interior_point.central_path import factorise
+from attlas.solvers._methods.central_path import factorise
 
 _GRADIENT_STEPS, _PIVOTS = 20, 12
 # Pivots without fewer wrong signs after which a problem is given up.

@@ -3,9 +3,9 @@
 import numpy as np
 from scipy.optimize import linprog
 
+from attlas.solvers._methods.central_path import interior_point
+from attlas.solvers._methods.linear_interior_point import LinearInteriorPoint
 from attlas.solvers.constraints import VectorRows
-from attlas.solvers.interior_point.central_path import interior_point
-from attlas.solvers.interior_point.linear_interior_point import LinearInteriorPoint
 
 RNG = np.random.default_rng(6)
 

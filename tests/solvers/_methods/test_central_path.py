@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
+from attlas.solvers._methods.central_path import factorise, interior_point, longest_step
+from attlas.solvers._methods.lp_interior_point import LpInteriorPoint
 from attlas.solvers.constraints import VectorRows
-from attlas.solvers.interior_point.central_path import factorise, interior_point, longest_step
-from attlas.solvers.interior_point.lp_interior_point import LpInteriorPoint
 
 RNG = np.random.default_rng(4)
 

@@ -7,8 +7,8 @@ Gram matrix A H A' plus S/L plus a matrix of rank one.
 
 import numpy as np
 
+from attlas.solvers._methods.central_path import factorise, longest_step
 from attlas.solvers.constraints import ConstraintOperator
-from attlas.solvers.interior_point.central_path import factorise, longest_step
 
 _BACKOFF = 0.995
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.optimize import nnls
 
-from attlas.solvers.proximal_newton import proximal_newton
+from attlas.solvers._methods.proximal_newton import proximal_newton
 
 
 def _rows(rng, m, size, repeated=0):

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import numpy as np
 
 from attlas.core.solution import Result, Solution
-from attlas.solvers.certificate import distance_bound
+from attlas.solvers._methods.certificate import distance_bound
 from attlas.solvers.max_margin import MaxMargin
 
 

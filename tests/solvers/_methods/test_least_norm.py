@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from scipy.optimize import nnls
 
-from attlas.solvers import least_norm
-from attlas.solvers.least_norm import least_norm_multipliers
+from attlas.solvers._methods import least_norm
+from attlas.solvers._methods.least_norm import least_norm_multipliers
 
 RNG = np.random.default_rng(8)
 

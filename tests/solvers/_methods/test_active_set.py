@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from attlas.solvers.active_set import _first_rise, active_set
+from attlas.solvers._methods.active_set import _first_rise, active_set
+from attlas.solvers._methods.central_path import interior_point
+from attlas.solvers._methods.least_norm import least_norm_multipliers
+from attlas.solvers._methods.lp_interior_point import LpInteriorPoint
 from attlas.solvers.constraints import VectorRows
-from attlas.solvers.interior_point.central_path import interior_point
-from attlas.solvers.interior_point.lp_interior_point import LpInteriorPoint
-from attlas.solvers.least_norm import least_norm_multipliers
 
 RNG = np.random.default_rng(4)
 

@@ -3,7 +3,7 @@
 import numpy as np
 
 from attlas.core.solution import Result
-from attlas.solvers.margin_solution import to_solution
+from attlas.solvers._methods.margin_solution import to_solution
 from attlas.solvers.max_margin import MaxMargin
 
 

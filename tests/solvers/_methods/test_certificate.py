@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from attlas.solvers.certificate import certificate_of, certify, distance_bound, power_map
+from attlas.solvers._methods.certificate import certificate_of, certify, distance_bound, power_map
 from attlas.solvers.constraints import VectorRows
 
 RNG = np.random.default_rng(0)

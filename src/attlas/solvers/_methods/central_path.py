@@ -7,7 +7,7 @@ from typing import NamedTuple, Protocol, runtime_checkable
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
-from attlas.solvers.certificate import certify
+from attlas.solvers._methods.certificate import certify
 from attlas.solvers.constraints import ConstraintOperator
 
 # Steps without a better certificate after which a problem is given up. Below some gap rounding
@@ -106,7 +106,7 @@ def interior_point(path: Path, p: float, target: float, max_steps: int) -> PathE
 
     Examples:
         >>> from attlas.solvers.constraints import VectorRows
-        >>> from attlas.solvers.interior_point.lp_interior_point import LpInteriorPoint
+        >>> from attlas.solvers._methods.lp_interior_point import LpInteriorPoint
         >>> path = LpInteriorPoint(VectorRows(np.eye(2)[None]), 2.0, np.ones((1, 2)))
         >>> interior_point(path, 2.0, 1e-9, 50).w.round(9).tolist()
         [[1.0, 1.0]]

@@ -10,9 +10,9 @@ A H A' + S/L twice (Mehrotra's predictor and corrector).
 import numpy as np
 
 from attlas.norms.entrywise import dual_exponent
-from attlas.solvers.certificate import power_map
+from attlas.solvers._methods.central_path import factorise, longest_step
+from attlas.solvers._methods.certificate import power_map
 from attlas.solvers.constraints import ConstraintOperator
-from attlas.solvers.interior_point.central_path import factorise, longest_step
 
 _BACKOFF = 0.995
 # Above a dual exponent of 4 the exponent itself is raised from step to step.

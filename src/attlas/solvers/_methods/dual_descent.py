@@ -8,7 +8,7 @@ import numpy as np
 from scipy.optimize import Bounds, minimize
 
 from attlas.norms.entrywise import dual_exponent
-from attlas.solvers.certificate import certify, row_norms
+from attlas.solvers._methods.certificate import certify, row_norms
 from attlas.solvers.constraints import ConstraintOperator
 
 _STEPS_BETWEEN_CERTIFICATES = 5

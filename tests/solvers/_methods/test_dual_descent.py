@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from attlas.solvers import dual_descent as module
-from attlas.solvers.certificate import certify
+from attlas.solvers._methods import dual_descent as module
+from attlas.solvers._methods.certificate import certify
+from attlas.solvers._methods.dual_descent import dual_descent, primal_point
 from attlas.solvers.constraints import VectorRows
-from attlas.solvers.dual_descent import dual_descent, primal_point
 
 RNG = np.random.default_rng(1)
 

@@ -1,0 +1,1 @@
+"""How `max_margin` solves: methods for batches of problems whose arrays it has read."""

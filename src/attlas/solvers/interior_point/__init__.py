@@ -1,1 +1,0 @@
-"""Interior-point methods for l_p margins, all of a batch together."""
