@@ -11,7 +11,14 @@ import weakref
 
 import pytest
 
-from attlas._jax.processes import available_cores, look_for_cycles_seldom, worker_pool
+from attlas._jax.processes import (
+    FEWEST_THREADS,
+    available_cores,
+    checker_variables,
+    look_for_cycles_seldom,
+    worker_pool,
+    worker_variables,
+)
 
 COUNT = """
 import os
@@ -28,6 +35,42 @@ def test_cores_are_those_granted_not_those_of_the_machine():
         command = [sys.executable, "-c", COUNT]
         found = subprocess.run(command, env=bare, capture_output=True, text=True, check=True)
         assert found.stdout.split() == ["1", "1"]
+
+
+@pytest.mark.parametrize("cores", [1, 2, FEWEST_THREADS - 1, FEWEST_THREADS, 2 * FEWEST_THREADS])
+def test_a_pool_of_few_threads_is_one_thread(monkeypatch, cores):
+    monkeypatch.delenv("NPROC")
+    monkeypatch.setattr("attlas._jax.processes.available_cores", lambda: cores)
+    threads = worker_variables(1)["NPROC"]
+    assert threads == (str(cores) if cores >= FEWEST_THREADS else "1")
+    assert checker_variables(1)["NPROC"] == "1"
+
+
+SIDE_BY_SIDE = """
+import time
+import jax
+import jax.numpy as jnp
+
+@jax.jit
+def spectra(A):
+    S = A + jnp.swapaxes(A, 1, 2)
+    values = [jnp.sum(jnp.linalg.svd(A + k, compute_uv=False)) for k in range(12)]
+    return jnp.stack(values + [jnp.sum(jnp.linalg.eigvalsh(S + k)) for k in range(12)])
+
+A = jax.random.normal(jax.random.key(0), (300, 12, 12))
+for _ in range(60):
+    jax.block_until_ready(spectra(A))
+"""
+
+
+@pytest.mark.thorough
+def test_factorisations_side_by_side_end_in_a_process_that_checks(monkeypatch):
+    monkeypatch.delenv("NPROC")
+    monkeypatch.delenv("XLA_FLAGS")
+    environment = {**os.environ, **checker_variables(1)}
+    command = [sys.executable, "-c", SIDE_BY_SIDE]
+    done = subprocess.run(command, env=environment, timeout=600, capture_output=True, check=False)
+    assert done.returncode == 0, done.stderr
 
 
 def test_a_worker_leaves_the_interrupt_key_to_its_driver():

@@ -33,6 +33,10 @@ CACHE_END = "-cache"
 """The end of the names of JAX's entries in its persistent compilation cache."""
 CACHE_BYTES = 10**9
 """Most bytes of compiled programs; all claims and quick experiments take a tenth."""
+FEWEST_THREADS = 4
+"""With fewer, XLA gets one thread. A batched factorisation of jaxlib waits for tasks in the pool of
+threads that it runs in: as many of them at once as there are threads wait forever. A program with
+24 of them stopped within half a minute in three of four runs on two threads, and never on one."""
 _ZSTANDARD = b"\x28\xb5\x2f\xfd"
 TESTED_SERIES = "0.10."
 
@@ -56,7 +60,8 @@ def worker_variables(workers: int, brief: bool = False) -> dict[str, str]:
     """The environment variables of a worker; those that the user has set stay.
 
     Two workers that each use all cores make each other slower: BLAS and XLA get the worker's share
-    of them. On an accelerator, no worker takes all memory at the start.
+    of them, XLA one thread where the share is below `FEWEST_THREADS`. On an accelerator, no worker
+    takes all memory at the start.
 
     Args:
         workers: number of worker processes on this machine.
@@ -67,12 +72,13 @@ def worker_variables(workers: int, brief: bool = False) -> dict[str, str]:
         >>> worker_variables(os.cpu_count() or 1)["NPROC"]
         '1'
     """
-    share = str(max(1, available_cores() // max(1, workers)))
+    cores = max(1, available_cores() // max(1, workers))
+    share = str(cores)
     wanted = {
         "OMP_NUM_THREADS": share,
         "OPENBLAS_NUM_THREADS": share,
         "MKL_NUM_THREADS": share,
-        "NPROC": share,  # XLA's thread pool on a CPU
+        "NPROC": share if cores >= FEWEST_THREADS else "1",  # XLA's thread pool on a CPU
         "XLA_PYTHON_CLIENT_PREALLOCATE": "false",
         "JAX_COMPILATION_CACHE_DIR": str(compile_cache()),
         "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
@@ -88,16 +94,18 @@ def checker_variables(workers: int) -> dict[str, str]:
     """The variables of a process that checks claims: on the CPU, in float64, compiled for samplers.
 
     Training in samplers runs long; the claims themselves, most of what is compiled, request cheap
-    compilation (`attlas._jax.compilation`). Variables that the user has set stay.
+    compilation (`attlas._jax.compilation`). XLA gets one thread, since claims factorise batches of
+    matrices side by side, see `FEWEST_THREADS`. Variables that the user has set stay.
 
     Args:
         workers: number of such processes on this machine.
 
     Examples:
-        >>> "XLA_FLAGS" in checker_variables(2)
-        True
+        >>> "XLA_FLAGS" in checker_variables(2), checker_variables(1)["NPROC"]
+        (True, '1')
     """
-    return {**worker_variables(workers), **_on_the_cpu(sampler_flags())}
+    alone = {"NPROC": os.environ.get("NPROC", "1")}
+    return {**worker_variables(workers), **_on_the_cpu(sampler_flags()), **alone}
 
 
 def auditor_variables() -> dict[str, str]:
