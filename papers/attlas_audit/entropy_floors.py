@@ -6,6 +6,7 @@ import numpy as np
 
 from attlas.bounds.attention.entropy_floor import entropy_floor, range_entropy_floor
 from attlas.claims.claim import Control, Sides, Source, Status
+from attlas.claims.sampling import six_decades
 from attlas.claims.statement import inequality
 
 # A softmax over up to 64 logits up to 1000, whose rounding the logits' size multiplies.
@@ -14,7 +15,7 @@ _ROUNDINGS = 128
 
 def logits(rng, count, T=8):
     """T logits of all spreads; in two of three, k of them at one level and the others below."""
-    z = 10 ** rng.uniform(-2, 1, (count, 1)) * rng.normal(size=(count, T))
+    z = six_decades(rng, (count, 1), -2, 1) * rng.normal(size=(count, T))
     many = np.where(np.arange(count) % 6 < 2, rng.integers(1, T, count), 1)[:, None]
     z[::3] = np.where(np.arange(T) < many, z[:, :1], -z[:, :1])[::3]
     z[1::3] = np.where(np.arange(T) < many, np.abs(z[:, :1]), 0)[1::3]

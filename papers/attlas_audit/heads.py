@@ -13,6 +13,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from attlas.bounds.attention.local_lipschitz import LocalLipschitz, local_lipschitz
+from attlas.claims.sampling import six_decades
 from attlas.models.attention.rotation import turn
 
 # Products of width 64 and sums over 64 tokens, a softmax, turns; the power iterations only choose
@@ -84,13 +85,17 @@ def jacobian_gain(head: Head, X: Array, D: Array, turns: int = 3) -> Array:
 def small_heads(rng: np.random.Generator, count: int) -> dict[str, np.ndarray]:
     """Heads of 5 tokens in R^3: random ones, sinks, and each part of the Jacobian alone.
 
-    In turn: random; a sink, where every row reads one token; one row that asks and others that see
-    themselves; rows that are asked along a direction that values do not have; no logits at all.
+    In turn: random; one query for all rows; a sink, where every row reads one token; one row that
+    asks and others that see themselves; rows that are asked along a direction that values do not
+    have; no logits at all.
     """
     n, d, k = 5, 3, 2
     batch = _random(rng, count, n, d, k)
     X, W_Q, W_K, W_V, W_O = (batch[name] for name in ("X", "W_Q", "W_K", "W_V", "W_O"))
     kind = np.arange(count) % 6
+    for row in np.flatnonzero(kind == 1):
+        W_Q[row], batch["b_Q"][row] = 0, rng.normal(size=k)
+        X[row] = 10 ** rng.uniform(-0.5, 0.5) * rng.normal(size=(n, d))
     for row in np.flatnonzero(kind >= 2):
         batch["b_Q"][row] = batch["b_K"][row] = 0
         batch["angle"][row] = 0
@@ -101,6 +106,7 @@ def small_heads(rng: np.random.Generator, count: int) -> dict[str, np.ndarray]:
     for row in np.flatnonzero(kind == 2):
         # A sink: the first token is asked along e_3, which all queries have.
         W_Q[row, 1, 0], W_K[row, 2, 0] = 1, 1
+        X[row, :, 0] = 10 ** rng.uniform(-1, 0.7) * rng.normal(size=n)
         X[row, :, 1], X[row, :, 2] = 1, 0
         X[row, 0, 2] = sizes[row] * 10
     signs = np.array([1.0, 1, -1, 1, -1])
@@ -142,7 +148,7 @@ def large_heads(rng: np.random.Generator, count: int) -> dict[str, np.ndarray]:
 def _random(rng: np.random.Generator, count: int, n: int, d: int, k: int) -> dict[str, np.ndarray]:
     """Heads of logits of all sizes; a half causal, a half turning, a third without biases."""
     root = np.sqrt(np.sqrt(d))
-    size = 10 ** rng.uniform(-1, 0.7, (count, 1, 1))
+    size = six_decades(rng, (count, 1, 1), -1, 0.7)
     W_Q, W_K = rng.normal(size=(2, count, d, k)) / root
     few = rng.random((count, 1)) < 1 / 3
     b_Q, b_K = np.where(few, 0.0, rng.normal(size=(2, count, k)))

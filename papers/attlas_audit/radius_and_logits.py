@@ -8,6 +8,7 @@ from attlas.bounds.attention.largest_logit import largest_logit
 from attlas.bounds.attention.normalised_radius import normalised_radius
 from attlas.bounds.attention.rotary_core_norm import rotary_core_norm
 from attlas.claims.claim import Control, Sides, Status
+from attlas.claims.sampling import six_decades
 from attlas.claims.statement import inequality
 from attlas.models.attention.rotation import turn
 from attlas.norms.matrix import spectral_norm
@@ -78,6 +79,7 @@ def radius_triangle(g, b, *, biased=1.0, share=1.0):
 def pairs(rng, count, d=8):
     """Turning heads of width d / 2, two tokens, some singular vectors of the turned product."""
     W_Q, W_K = rng.normal(size=(2, count, d, d // 2))
+    W_Q = six_decades(rng, (count, 1, 1)) * W_Q
     b_Q, b_K = rng.normal(size=(2, count, d // 2)) * (np.arange(count) % 2)[:, None]
     m = rng.integers(0, 64, count)
     frequencies = 10 ** rng.uniform(-2, 0, (count, d // 4))

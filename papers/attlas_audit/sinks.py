@@ -6,6 +6,7 @@ import numpy as np
 
 from attlas.bounds.attention.sink_gain import sink_gain
 from attlas.claims.claim import Control, Sides, Source, Status, assume
+from attlas.claims.sampling import six_decades
 from attlas.claims.statement import identity, inequality
 from attlas.models.attention.rotation import turn
 from attlas.norms.matrix import spectral_norm
@@ -18,7 +19,7 @@ _ROUNDINGS = 512
 
 def maps(rng, count, T=8):
     """Attention maps of T rows: random ones, and sinks of all strengths."""
-    z = 10 ** rng.uniform(-1, 1, (count, 1, 1)) * rng.normal(size=(count, T, T))
+    z = six_decades(rng, (count, 1, 1)) * rng.normal(size=(count, T, T))
     z[::2, :, 0] += 10 ** rng.uniform(0, 2, (len(z[::2]), 1))
     return {"z": z}
 
@@ -44,7 +45,7 @@ def sink_norm(z, *, power=0.5):
 
 def laws(rng, count, T=8):
     """Logits of T tokens; in a third two tokens have nearly all of the weight."""
-    z = 10 ** rng.uniform(-1, 1, (count, 1)) * rng.normal(size=(count, T))
+    z = six_decades(rng, (count, 1)) * rng.normal(size=(count, T))
     z[::3, 2:] = -40
     return {"z": z}
 
@@ -74,7 +75,7 @@ def repeated(rng, count):
     speed = 10 ** rng.uniform(-2, 0, (count, 2))
     # With half a turn per token one position is for the query and all others against it.
     speed[::3] = np.pi
-    q = 10 ** rng.uniform(-1, 1, (count, 1)) * rng.normal(size=(count, 4))
+    q = six_decades(rng, (count, 1)) * rng.normal(size=(count, 4))
     k = rng.normal(size=(count, 4))
     k[::3] = q[::3]
     return {"q": q, "k": k, "speed": speed}
@@ -138,6 +139,7 @@ def biased(rng, count):
     fall[::3] = fall[::3, :1]
     fall[1::3] *= rng.random(fall[1::3].shape) < 0.2
     q, k = (rng.normal(size=(count, _T)) for _ in range(2))
+    q *= six_decades(rng, (count, 1))
     return {"q": q, "k": k, "b": rng.normal(size=(count, 1)) - np.cumsum(fall, axis=1)}
 
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from attlas.bounds.covering.maurey import maurey_sparsify
 from attlas.claims.claim import Control, Kind, ProofStep, Sides, Status
+from attlas.claims.sampling import six_decades
 from attlas.claims.statement import computed, inequality, probability
 from attlas_bounds.library.bounds.linear_attention import LinearAttention, measure_margins
 from attlas_bounds.library.bounds.margin_bounds import cover_margin_bound
@@ -31,6 +32,7 @@ _TAIL, _DELTA = 0.3, 0.2
 def logits(rng, count):
     """Logits, moves and values of five tokens; in every third instance two tokens at equality."""
     z, h, v = rng.normal(size=(3, count, 5)) * np.array([2.0, 3.0, 1.0])[:, None, None]
+    z *= six_decades(rng, (count, 1))
     z[::3], v[::3, 0], v[::3, 1:] = -40.0, 1.0, -1.0
     z[::3, :2] = -h[::3, :2] / 2
     h[::3, 2:] = h[::3, :1]
