@@ -85,9 +85,10 @@ def texts_of(figure: Figure) -> Iterator[str]:
         if piece.get_suptitle():
             yield piece.get_suptitle()
         for legend in piece.legends:
-            yield from (text.get_text() for text in legend.get_texts())
+            yield from (" ".join(text.get_text().split()) for text in legend.get_texts())
     for axes in figure.axes:
-        yield from filter(None, (axes.get_title(), axes.get_xlabel(), axes.get_ylabel()))
+        labels = (axes.get_title(), axes.get_xlabel(), axes.get_ylabel())
+        yield from (" ".join(label.split()) for label in labels if label)
         ticks = [*axes.get_xticklabels(), *axes.get_yticklabels()]
         legend = axes.get_legend()
         entries = legend.get_texts() if legend else []
@@ -181,7 +182,7 @@ def label_of(axes: Axes, line: Line2D) -> str:
         for handle, text in zip(legend.legend_handles, legend.get_texts(), strict=True):
             drawn = handle.lines[0] if isinstance(handle, ErrorbarContainer) else handle
             if isinstance(drawn, Line2D) and look(drawn) == look(line):
-                return text.get_text()
+                return " ".join(text.get_text().split())
     return ""
 
 

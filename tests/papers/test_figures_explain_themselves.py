@@ -31,9 +31,14 @@ def unexplained(figure):
         if not axes.has_data() or not drawn:
             continue
         legends = [legend for part in parts(axes.figure) for legend in part.legends]
-        shown = {text.get_text() for legend in legends for text in legend.get_texts()}
+        texts = [" ".join(text.get_text().split()) for each in legends for text in each.get_texts()]
+        shown = set(texts)
         entries = [entry for beside in neighbours(axes) for entry in entries_of(beside)]
-        problems += [f"not in a legend: {label}" for _, label in entries if label not in shown]
+        problems += [
+            f"not in a legend: {label}"
+            for _, label in entries
+            if not any(text.startswith(label) for text in shown)
+        ]
         known = {style for handle, _ in entries for style in styles([line_of(handle)])}
         if len({(line.get_linestyle(), line.get_color()) for line in drawn}) > 1:
             problems += [f"no legend for {style}" for style in styles(drawn) - known]

@@ -186,7 +186,9 @@ EXPERIMENT = Experiment(
             [
                 Points(
                     select("change"), "R", colour="direction", line="-",
-                    panel="activation", title=NAMES, names="measured, {direction} directions",
+                    panel="activation", title=NAMES,
+                    names={"aligned": "measured, units moved to change most",
+                           "random": "measured, units moved at random"},
                     ylabel="change of the kernel / radius", ylim=(1e-3, 1e5), **AXES,
                 )
                 + Lines(sharpened, "R", style="--", label="our sharper bound")
@@ -195,12 +197,12 @@ EXPERIMENT = Experiment(
                 + Reference(x=lambda data: data.R[0], to=LEMMA, label="radii of Lemma 5.1"),
                 Points(
                     select("relative", direction="aligned"), "R", colour="activation",
-                    names={name: f"{text}, aligned directions" for name, text in NAMES.items()},
+                    names={name: f"{text}, moved to change most" for name, text in NAMES.items()},
                     line="-", title="all, relative to the kernel",
                     ylabel="relative change / radius", **AXES,
                 )
                 + Points(select("relative", direction="random"), "R", colour="activation",
-                         names={name: f"{text}, random directions" for name, text in NAMES.items()},
+                         names={name: f"{text}, moved at random" for name, text in NAMES.items()},
                          line=":", hollow=True),
             ],
             constants,

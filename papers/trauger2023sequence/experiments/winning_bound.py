@@ -154,11 +154,11 @@ def maps(data: xr.Dataset) -> CaptionedFigure:
             axis.set_title(titles[last], fontsize=10)
     for row, title in zip(axes, NORMS.values(), strict=True):
         row[0].set_ylabel(f"{title}\n\nnorm of the key-query matrix")
-        row[0].text(2e2, 30, "no bound below 1", fontsize=10, color="0.35")
+        row[0].text(1.5e2, 30, "all above 1", fontsize=10, color="0.35")
     for axis in axes[1]:
         axis.set_xlabel("training samples")
     handles = [Patch(color=ink, label=name) for key, (name, ink) in SHOWN.items() if key in seen]
-    figure.legend(handles=handles, loc="outside lower center", ncols=5, frameon=False, fontsize=9)
+    figure.legend(handles=handles, loc="outside lower center", ncols=2, frameon=False, fontsize=9)
     return CaptionedFigure("The smallest bound", "", figure, areas(data, planes))
 
 

@@ -45,7 +45,7 @@ def test_a_line_that_partly_leaves_the_frame_has_no_remark(axes):
 
 
 @pytest.mark.filterwarnings("error")
-def test_the_legend_of_a_plot_counts_the_panels():
+def test_the_legend_of_a_plot_names_the_panel():
     y = [[[1.0, 2.0], [1.0, 2.0]], [[1.0, 2.0], [2.0, 1.0]]]
     data = xr.Dataset(
         {"y": (("side", "bound", "x"), y)},
@@ -55,7 +55,7 @@ def test_the_legend_of_a_plot_counts_the_panels():
     captioned = Plot("a plot", lines + Reference(y=1.0, label="level"), "A caption.")(data)
     (legend,) = (legend for piece in pieces(captioned.figure) for legend in piece.legends)
     assert [text.get_text() for text in legend.get_texts()] == [
-        "printed", "sharp (same line as printed in 1 of 2 panels)", "level",
+        "printed", "sharp (same line as printed: left)", "level",
     ]  # fmt: skip
     plt.close(captioned.figure)
 

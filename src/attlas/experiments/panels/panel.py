@@ -20,6 +20,10 @@ Ends = tuple[float | int | None, float | int | None]
 """Limits of an axis; None for the limit of the data."""
 
 
+TITLE_LINE = 36
+"""Letters of a title above one pair of axes of the usual width."""
+
+
 @dataclass(frozen=True)
 class View:
     """The data set `data` with the labels of one of the small multiples."""
@@ -141,6 +145,8 @@ class Panel(ABC):
             # A logarithmic axis has no number above it to avoid, and looking for one would lay
             # out all its ticks again.
             height = None if axes.get_yscale() == "linear" else 1.0
+            if "$" not in title:
+                title = textwrap.fill(title, int(TITLE_LINE * self.width))
             axes.set_title(title, fontsize=10, y=height)
 
 

@@ -23,8 +23,8 @@ WIDTH, HEIGHT = 3.2, 3.0
 WIDEST = 4
 """Pairs of axes side by side."""
 LEGEND_ROW = 0.2
-_SHORT_LINE = 18
-"""Letters of a label beside one row of small multiples."""
+_LINE, _SHORT_LINE = 34, 18
+"""Letters of a label beside a panel, and beside one row of small multiples."""
 
 
 def no_values(data: xr.Dataset) -> Mapping[str, Any]:
@@ -115,9 +115,9 @@ def _draw(figure: "SubFigure", panel: Panel, data: xr.Dataset) -> dict[str, "Art
             panel.draw_all(axis, view)
             axis.tick_params(labelsize=8.5)
             if j == 0:
-                axis.set_ylabel(panel.ylabel if len(views) == 1 else _short_lines(panel.ylabel))
+                axis.set_ylabel(_lines(panel.ylabel, _LINE if len(views) == 1 else _SHORT_LINE))
             if k == len(views) - 1:
-                axis.set_xlabel(panel.xlabel)
+                axis.set_xlabel(_lines(panel.xlabel, int(_LINE * panel.width)))
             for handle, label in zip(*axis.get_legend_handles_labels(), strict=True):
                 entries.setdefault(label, handle)
     for axis in axes.flat:
@@ -131,22 +131,27 @@ def _draw(figure: "SubFigure", panel: Panel, data: xr.Dataset) -> dict[str, "Art
     return dict(sorted(entries.items(), key=lambda entry: is_key(entry[1])))
 
 
-def _short_lines(label: str) -> str:
-    """A label in lines that a row of small multiples has room for; formulas stay in one."""
-    return label if "$" in label else textwrap.fill(label, _SHORT_LINE)
+def _lines(label: str, letters: int) -> str:
+    """A label in lines of so many letters at most; one with formulas stays in one."""
+    return label if "$" in label else textwrap.fill(label, letters)
 
 
 def _legend(figure: "SubFigure", entries: dict[str, "Artist"], width: float) -> int:
     """Draw a legend below the figure; returns its number of lines, as few as the width allows."""
     if not entries:
         return 0
+    labels = [_lines(label, int(WIDTH * width / 0.068) - 9) for label in entries]
     # Typeset mathematics is shorter than its source.
-    longest = max(len(re.sub(r"\\[a-z]+|[$\\{}_^]", "", label)) for label in entries)
+    longest = max(
+        len(re.sub(r"\\[a-z]+|[$\\{}_^]", "", line))
+        for label in labels
+        for line in label.split("\n")
+    )
     columns = max(1, min(len(entries), int(WIDTH * width / (0.55 + 0.068 * longest))))
     rows = math.ceil(len(entries) / columns)
     columns = math.ceil(len(entries) / rows)  # lines of equal length
     figure.legend(
-        list(entries.values()), list(entries), loc="outside lower center", ncols=columns,
+        list(entries.values()), labels, loc="outside lower center", ncols=columns,
         frameon=False, fontsize=8.5,
     )  # fmt: skip
-    return rows
+    return rows + max(label.count("\n") for label in labels)

@@ -1,5 +1,6 @@
 """Lines that a reader cannot see: under another line, or beyond the frame; a legend says so."""
 
+import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -11,6 +12,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.lines import Line2D
 
+SHORTENED = 32
+"""Letters of a line's name in a remark on another."""
 NEAR = 0.008
 """Distance below which two lines are one to the eye, as a share of the frame."""
 
@@ -28,22 +31,26 @@ def remarks(frames: Iterable["Axes"]) -> dict[str, str]:
         >>> remarks([axes])
         {'sharp bound': 'same line as bound', 'rate': 'off the scale'}
     """
-    places: dict[str, dict[str, int]] = {}
+    places: dict[str, dict[str, list[str]]] = {}
     drawn: dict[str, int] = {}
     for axes in frames:
         curves = _curves(axes)
         for label in curves:
             drawn[label] = drawn.get(label, 0) + 1
         for label, remark in _unseen(curves):
-            counts = places.setdefault(label, {})
-            counts[remark] = counts.get(remark, 0) + 1
-    return {label: _phrase(counts, drawn[label]) for label, counts in places.items()}
+            titles = places.setdefault(label, {}).setdefault(remark, [])
+            titles.append(" ".join(axes.get_title().split()))
+    return {label: _phrase(titles, drawn[label]) for label, titles in places.items()}
 
 
-def _phrase(counts: Mapping[str, int], panels: int) -> str:
+def _phrase(places: Mapping[str, Sequence[str]], panels: int) -> str:
     return "; ".join(
-        remark if count == panels else f"{remark} in {count} of {panels} panels"
-        for remark, count in counts.items()
+        remark
+        if len(titles) == panels
+        else f"{remark}: {titles[0]}"
+        if len(titles) == 1 and titles[0]
+        else f"{remark} in {len(titles)} of {panels} panels"
+        for remark, titles in places.items()
     )
 
 
@@ -68,7 +75,7 @@ def _unseen(curves: Mapping[str, Sequence[np.ndarray]]) -> Iterator[tuple[str, s
         if not any(map(_inside, curves[label])):
             yield label, "off the scale"
         elif (name := next(same, None)) is not None:
-            yield label, f"same line as {name}"
+            yield label, f"same line as {textwrap.shorten(name, SHORTENED, placeholder='…')}"
 
 
 def _covered(lines: Sequence[np.ndarray], over: Sequence[np.ndarray]) -> bool:
