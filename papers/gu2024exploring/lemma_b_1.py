@@ -33,14 +33,16 @@ _WIDTHS = np.array([2, 6, _M])
 def perturbed_networks(rng, count, largest=0.01):
     """Networks of one output, moved by R at most, which is 0.01 to 1 times the largest; and z.
 
-    Of four instances one has a single logit at B and all others at -B, moved apart, and one has all
-    logits at B or -B, moved together: there the parts are tightest.
+    Of four instances one has a single logit of the first input at B and all others at -B, moved
+    apart, and one has all logits of inputs on one line at B or -B, moved together: there the parts
+    are tightest.
     """
     batch = networks(rng, count, (_D, _M, 1, _N))
     lengths = np.linalg.norm(batch["X"], axis=2, keepdims=True)
     lengths[1::2, 0] = 1
     batch["X"] = batch["X"] * (np.arange(_D) < rng.integers(1, _D + 1, (count, 1, 1)))
     batch["X"] *= lengths / np.linalg.norm(batch["X"], axis=2, keepdims=True)
+    batch["X"][3::4, 1:] = np.array([[-1.0], [1.0]]) * batch["X"][3::4, :1]
     batch["W"] = np.clip(batch["W"], -10, 10)
     batch = perturb(rng, batch, (largest / 100, largest))
     x, kind = batch["X"][1::2, 0], np.arange(count)[1::2, None] // 2 % 2

@@ -53,9 +53,9 @@ def best_in_balls(rng, count):
     alike=True,
     count=COUNT,
     roundings=2**12,
-    controls=[Control("a 25th of $A$", c_1=0.04), Control("$f_H = f_*/2$", half=True)],
+    controls=[Control("a 25th of $A$", c_1=0.04), Control("$f_H = f_*/4$", quarter=True)],
 )
-def theorem_g_3(errors, d, R_H, size, *, c_1=1.0, half=False):
+def theorem_g_3(errors, d, R_H, size, *, c_1=1.0, quarter=False):
     r"""$$\exists f_H:\ \|f_H\|_{\mathcal H}^2 \le d R_H,\quad E\|f_H - f_*\|^2 \le d A^2(R_H),\quad
     A = c_1 \Lambda \Big( \frac{\sqrt{R_H}}{\Lambda} \Big)^{-2/d} \log \frac{\sqrt{R_H}}{\Lambda}$$
 
@@ -65,7 +65,7 @@ def theorem_g_3(errors, d, R_H, size, *, c_1=1.0, half=False):
     falls faster.
     """
     A = gu2024_approximation(R_H, d, c_1)
-    errors = jnp.full_like(errors, size / 4) if half else errors
+    errors = jnp.full_like(errors, size * 9 / 16) if quarter else errors
     return Sides(errors, d * A**2, magnitude=jnp.ones_like(errors))
 
 
