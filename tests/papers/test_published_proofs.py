@@ -43,6 +43,7 @@ def test_there_are_published_proofs():
         "expansion",
         "random evaluation",
         "interval evaluation",
+        "branch and bound",
     }
 
 

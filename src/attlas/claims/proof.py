@@ -5,7 +5,9 @@ from dataclasses import asdict, dataclass
 from typing import Any, Self
 
 EXPANSION, EVALUATION, INTERVALS = "expansion", "random evaluation", "interval evaluation"
-"""Methods of a proof: sides are expanded, compared at a random point, or enclosed at a witness."""
+BOX = "branch and bound"
+"""Methods of a proof: sides are expanded, compared at a random point, enclosed at a stored witness,
+or on all parts of a box."""
 
 
 @dataclass(frozen=True)
@@ -13,7 +15,8 @@ class Proof:
     """A proof that a claim holds on a domain, or that a stored object decides it.
 
     Attributes:
-        method: "expansion", "random evaluation" or, of a stored object, "interval evaluation".
+        method: "expansion", "random evaluation", "branch and bound" or, of a stored object,
+            "interval evaluation".
         domain: for what it is proved, as a sentence.
         where: the same as plain JSON: signs and shapes of the arrays, entries that never vary
             or are always equal, values of what stays a number.

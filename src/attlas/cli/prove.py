@@ -24,11 +24,15 @@ def prove(
         ),
     ] = None,
     recheck: Annotated[
-        bool, typer.Option("--recheck", help="Check the stored proofs again, in digits.")
+        bool,
+        typer.Option("--recheck", help="Check the stored proofs again, on boxes and in digits."),
     ] = False,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the random points.")] = 0,
 ) -> None:
-    """Prove identities, and what a stored witness decides; a line for each other claim says why."""
+    """Prove identities, inequalities of few numbers on a box, and what a stored witness decides.
+
+    A line for each other claim says why it is not proved.
+    """
     require_machine()  # before JAX is imported
     from attlas._jax.processes import checker_variables
 

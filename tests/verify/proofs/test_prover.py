@@ -7,7 +7,7 @@ import pytest
 
 from attlas.claims.claim import Control
 from attlas.claims.domains.vectors import Real
-from attlas.claims.proof import EVALUATION, EXPANSION, Proof
+from attlas.claims.proof import BOX, EVALUATION, EXPANSION, Proof
 from attlas.claims.statement import identity, inequality
 from attlas.verify.proofs import choices, identities, matrices, prover
 from attlas.verify.proofs.exact_rules import RULES
@@ -250,13 +250,15 @@ def test_a_rule_that_is_wrong_is_noticed_by_the_digits(monkeypatch):
     assert "an evaluation in digits does not confirm it" in prove(claim)
 
 
-def test_other_kinds_have_no_method():
+def test_inequalities_are_proved_on_a_box():
     @inequality(domains=[Real("x", shape="n")], sizes={"n": 2}, controls=[Control("n", s=-1.0)])
     def square(x, *, s=1.0):
         r"""$$0 \\le x^2$$"""
         return jnp.sum(0 * x), jnp.sum(s * x**2)
 
-    assert prove(square) == "only identities and stored witnesses have a method"
+    proof = prove(square)
+    assert isinstance(proof, Proof)
+    assert proof.method == BOX
 
 
 def test_a_stored_proof_is_checked_again():

@@ -10,6 +10,7 @@ from attlas.claims.claim import Claim
 from attlas.claims.proof import EVALUATION, EXPANSION, Proof
 from attlas.claims.verdict import Outcome
 from attlas.projects.loading import source_digest
+from attlas.verify.proofs.boxes import proved_on_box
 from attlas.verify.proofs.elements import NotProvedError
 from attlas.verify.proofs.guard import covers
 from attlas.verify.proofs.identities import Case, read_by, vanishes
@@ -30,9 +31,10 @@ _TRUSTED[EVALUATION] = (
 
 
 def prove(claim: Claim, *, seed: int = 0) -> Proof | str:
-    """Prove an identity on the domain that its sampler's draws declare, or a stored witness.
+    """Prove a claim on the domain that its sampler's draws declare, or at a stored witness.
 
-    A claim with a witness is proved to fail there, or to hold if it is an existence. Of an identity
+    A claim with a witness is proved to fail there, or to hold if it is an existence. An inequality
+    of few numbers is proved on a box that contains them, by branch and bound. Of an identity
     neither the claim nor one of its controls is evaluated in floats. A proof counts only if every
     drawn instance lies in a case that is proved, no control is proved, and evaluations in digits
     at other points agree.
@@ -60,7 +62,10 @@ def prove(claim: Claim, *, seed: int = 0) -> Proof | str:
         except NotProvedError as reason:
             return str(reason)
     if not claim.kind.rule.equality:
-        return "only identities and stored witnesses have a method"
+        try:
+            return proved_on_box(claim, seed=seed)
+        except NotProvedError as reason:
+            return str(reason)
     if claim.expect.outcome is not Outcome.SUPPORTED:
         return "it is expected to be violated"
     if claim.backend == "numpy":

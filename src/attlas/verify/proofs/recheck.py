@@ -14,10 +14,11 @@ import numpy as np
 from jaxtyping import Array
 
 from attlas.claims.claim import Claim
-from attlas.claims.proof import INTERVALS, Proof
+from attlas.claims.proof import BOX, INTERVALS, Proof
 from attlas.claims.sampling import Instance
 from attlas.verify.digits.interpreter import evaluate
 from attlas.verify.digits.precision import Precision, Unconfirmed
+from attlas.verify.proofs.boxes import recheck_on_box
 from attlas.verify.proofs.exact_rules import meant
 from attlas.verify.proofs.witnesses import recheck_at_witness
 
@@ -42,6 +43,8 @@ class _Meant(Precision):
 def recheck(claim: Claim, proof: Proof, *, seed: int = 0) -> str:
     """Evaluate the sides of a proved claim in digits at random points of its domain.
 
+    A search on a box is run again besides.
+
     Args:
         seed: it gives the points.
 
@@ -50,6 +53,8 @@ def recheck(claim: Claim, proof: Proof, *, seed: int = 0) -> str:
     """
     if proof.method == INTERVALS:
         return recheck_at_witness(claim, proof)
+    if proof.method == BOX:
+        return recheck_on_box(claim, proof, seed=seed)
     rng = np.random.default_rng(seed)
     with jax.enable_x64(True):
         batch = claim.draw(seed, claim.count)
