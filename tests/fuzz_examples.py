@@ -38,9 +38,6 @@ from attlas.core.errors import UserError
 from attlas.core.solution import Result
 
 PARTS = {
-    "attlas.kernels.head_features.write_features": "writes into the arrays that it is given",
-    "attlas.kernels.gram_tiles.tile_bytes": "of a plan, which has at least one head",
-    "attlas.measures.curvature.krylov_space.ritz_pairs": "hessian_extremes reads its arguments",
     "attlas.measures.curvature.spectrum_ends.spectrum_ends": "products fit one size alone",
     "attlas.bounds.comparison.network_class.counting": "compare_bounds reads its arguments",
     "attlas.bounds.generalisation.binomial_tail.log_binomial_tail": "takes decimals that were read",
@@ -48,7 +45,6 @@ PARTS = {
     "attlas.bounds.comparison.normalised.normalised": "compare_bounds reads its arguments",
     "attlas.data.sources": "a data set is declared by a module, which its own tests read",
     "attlas.bounds.comparison.unnormalised.unnormalised": "compare_bounds reads its arguments",
-    "attlas.kernels.head_features.head_block": "ntk_gram reads the shapes",
     "attlas.optim.arguments.in_dtype_of": "mirror_step and its like read the exponent",
     "attlas.bounds.generalisation.outward_rounding.first_float": "limits guess a float",
     "attlas.data.labelled_tokens.require_labelled_tokens": "reads arrays of JAX or NumPy alone",
@@ -59,13 +55,7 @@ PARTS = {
     "attlas.training.epochs.fit_epochs": "train_classifiers reads the settings",
     "attlas.training.course.": "fit makes the schedule",
     **dict.fromkeys(
-        [
-            f"attlas.transformers.{name}"
-            for name in (
-                *("canonical", "folding", "forward", "fused_reference", "head_blocks", "lm_head"),
-                *("layer_kinds", "plain_attention"),
-            )
-        ],
+        [f"attlas.transformers.{name}" for name in (*("canonical", "folding", "forward"),)],
         "load_model reads settings and tensors",
     ),
     "attlas.experiments.text_file.write_json_file": "commands make the document",

@@ -11,7 +11,7 @@ from jax.flatten_util import ravel_pytree
 
 from attlas.core.errors import UserError
 from attlas.kernels import multi_head_ntk as module
-from attlas.kernels.gram_tiles import GramShape, GramTiles
+from attlas.kernels._blocks.gram_tiles import GramShape, GramTiles
 from attlas.kernels.multi_head_ntk import ntk_features, ntk_gram
 from attlas.models.attention.multi_head import Decoder, MultiHead
 

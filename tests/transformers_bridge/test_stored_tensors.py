@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from attlas.core.errors import UserError
+from attlas.transformers._readers.lm_head import read_lm_head, repeated_lm_head
 from attlas.transformers.lazy_tensors import LazyTensors, Unread
-from attlas.transformers.lm_head import read_lm_head, repeated_lm_head
 from attlas.transformers.stored_tensors import StoredTensors
 
 SHAPES = {"in.weight": (3, 2), "norm.weight": (2,)}

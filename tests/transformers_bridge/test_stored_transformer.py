@@ -5,10 +5,10 @@ import numpy as np
 import pytest
 from random_checkpoints import random_checkpoint
 
+from attlas.transformers._readers.fused_reference import fused_heads
 from attlas.transformers.architectures import bert, llama
 from attlas.transformers.canonical import Rotary
 from attlas.transformers.forward import attended, attention_weights
-from attlas.transformers.fused_reference import fused_heads
 from attlas.transformers.stored_tensors import StoredTensors, read_dense
 from attlas.transformers.stored_transformer import StoredTransformer
 from attlas.transformers.tensor_names import Names

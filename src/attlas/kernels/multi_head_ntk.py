@@ -20,8 +20,8 @@ from attlas.core.axis_sizes import Shape
 from attlas.core.errors import UserError, refuse_misfits
 from attlas.core.finite import finite_result
 from attlas.core.memory import require_memory
-from attlas.kernels.gram_tiles import GramShape, GramTiles, plan_tiles, ranges
-from attlas.kernels.head_features import (
+from attlas.kernels._blocks.gram_tiles import GramShape, GramTiles, plan_tiles, ranges
+from attlas.kernels._blocks.head_features import (
     HeadBlock,
     feature_widths,
     head_block,

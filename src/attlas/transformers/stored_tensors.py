@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from attlas.core.errors import UserError
+from attlas.transformers._readers.head_blocks import dense
 from attlas.transformers.canonical import Dense
-from attlas.transformers.head_blocks import dense
 from attlas.transformers.lazy_tensors import LazyTensors
 
 Shapes = Mapping[str, tuple[int, ...]]

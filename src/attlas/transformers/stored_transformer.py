@@ -10,6 +10,8 @@ from dataclasses import dataclass
 import jax.numpy as jnp
 import numpy as np
 
+from attlas.transformers._readers.head_blocks import attention_of, turned_by
+from attlas.transformers._readers.lm_head import read_lm_head, repeated_lm_head, with_embedding
 from attlas.transformers.canonical import (
     AttentionBlock,
     Dense,
@@ -20,9 +22,7 @@ from attlas.transformers.canonical import (
     Readout,
     Rotary,
 )
-from attlas.transformers.head_blocks import attention_of, turned_by
 from attlas.transformers.layer_reader import LayerReader
-from attlas.transformers.lm_head import read_lm_head, repeated_lm_head, with_embedding
 from attlas.transformers.stored_experts import StoredExperts
 from attlas.transformers.stored_tensors import Shapes, StoredTensors, read_dense
 from attlas.transformers.tensor_names import MAPS, Names

@@ -8,8 +8,8 @@ import pytest
 from attlas.core.errors import UserError
 from attlas.core.solution import NotConverged, Result
 from attlas.losses.empirical_risk import empirical_risk
+from attlas.measures.curvature._krylov_space import ritz_pairs
 from attlas.measures.curvature.extreme_eigenvalues import hessian_extremes
-from attlas.measures.curvature.krylov_space import ritz_pairs
 from attlas.models.attention.multi_head import Decoder, MultiHead
 
 SIZE = 150

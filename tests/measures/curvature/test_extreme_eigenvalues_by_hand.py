@@ -10,6 +10,7 @@ import pytest
 from attlas.core.errors import UserError
 from attlas.core.solution import Result, Solution
 from attlas.measures.curvature import extreme_eigenvalues
+from attlas.measures.curvature._krylov_space import RitzPairs
 from attlas.measures.curvature.extreme_eigenvalues import (
     _beyond,
     _complement_ends,
@@ -23,7 +24,6 @@ from attlas.measures.curvature.extreme_eigenvalues import (
     _solution,
     hessian_extremes,
 )
-from attlas.measures.curvature.krylov_space import RitzPairs
 
 EPS = np.finfo(float).eps
 WEIGHTS = np.r_[-9.0, -4, -1, 0.5, 1, 2, 3, 5, 6, 7, 0.1, 0.2]

@@ -4,7 +4,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from attlas.measures.curvature.krylov_space import hessian_products, ritz_pairs
+from attlas.measures.curvature._krylov_space import hessian_products, ritz_pairs
 
 DIAGONAL = np.r_[np.linspace(-1, 1, 28), 2.0, 3.0]
 

@@ -15,8 +15,8 @@ from attlas.core.arrays import precision_of
 from attlas.core.errors import UserError
 from attlas.core.solution import Result, Solution
 from attlas.core.trees import as_tree, require_real_tree
+from attlas.measures.curvature._krylov_space import RitzPairs, hessian_products, ritz_pairs
 from attlas.measures.curvature.exact_spectrum import hessian_matrix
-from attlas.measures.curvature.krylov_space import RitzPairs, hessian_products, ritz_pairs
 from attlas.measures.curvature.lanczos_bound import largest_eigenvalue_bound
 
 # First dimension of a Krylov space; it doubles until the wanted pairs have converged.

@@ -13,9 +13,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from attlas._files.budget import MOST_LAYERS
+from attlas.transformers._readers.plain_attention import plain_fused, plain_layers
 from attlas.transformers.attlas_tensors import NOTES, AttlasTensors
 from attlas.transformers.canonical import Embedding, Readout
-from attlas.transformers.plain_attention import plain_fused, plain_layers
 from attlas.transformers.settings import Settings
 from attlas.transformers.trained_transformer import TrainedTransformer
 

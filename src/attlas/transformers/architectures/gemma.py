@@ -8,11 +8,11 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from attlas.transformers._readers.fused_reference import readers
+from attlas.transformers._readers.layer_kinds import FULL, SLIDING, layer_kinds
 from attlas.transformers.architectures.llama import decoder_table
 from attlas.transformers.canonical import Rotary
 from attlas.transformers.configuration import ChangedConfiguration, Configuration
-from attlas.transformers.fused_reference import readers
-from attlas.transformers.layer_kinds import FULL, SLIDING, layer_kinds
 from attlas.transformers.rotary_frequencies import RotaryPositions, rotary_positions
 from attlas.transformers.settings import Settings
 from attlas.transformers.stored_transformer import StoredTransformer

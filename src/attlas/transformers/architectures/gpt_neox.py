@@ -6,10 +6,10 @@ from typing import Any
 import numpy as np
 
 from attlas.core.errors import UserError
+from attlas.transformers._readers.fused_reference import apart, linear, mixed_values, turned
 from attlas.transformers.activations import ACTIVATIONS
 from attlas.transformers.canonical import Rotary
 from attlas.transformers.configuration import Configuration
-from attlas.transformers.fused_reference import apart, linear, mixed_values, turned
 from attlas.transformers.rotary_frequencies import rotary_frequencies, rotary_rule
 from attlas.transformers.settings import Settings
 from attlas.transformers.stored_transformer import StoredTransformer

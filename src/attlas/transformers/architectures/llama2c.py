@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from attlas.core.errors import UserError
+from attlas.transformers._readers.fused_reference import readers
 from attlas.transformers.canonical import Rotary
 from attlas.transformers.configuration import Configuration
-from attlas.transformers.fused_reference import readers
 from attlas.transformers.rotary_frequencies import rotary_frequencies
 from attlas.transformers.settings import Settings
 from attlas.transformers.stored_transformer import StoredTransformer

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from attlas.core.errors import UserError
+from attlas.transformers._readers.fused_reference import fused_heads
 from attlas.transformers.architectures import llama
 from attlas.transformers.configuration import ChangedConfiguration, Configuration
-from attlas.transformers.fused_reference import fused_heads
 from attlas.transformers.settings import Settings
 from attlas.transformers.stored_experts import StoredExperts
 from attlas.transformers.stored_transformer import StoredTransformer

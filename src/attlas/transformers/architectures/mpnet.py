@@ -5,9 +5,9 @@ from typing import Any
 
 import numpy as np
 
+from attlas.transformers._readers.fused_reference import readers
 from attlas.transformers.activations import ACTIVATIONS
 from attlas.transformers.configuration import Configuration
-from attlas.transformers.fused_reference import readers
 from attlas.transformers.settings import Settings
 from attlas.transformers.stored_transformer import StoredTransformer
 from attlas.transformers.tensor_names import Names

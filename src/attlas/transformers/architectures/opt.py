@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from typing import Any
 
+from attlas.transformers._readers.fused_reference import readers
 from attlas.transformers.activations import ACTIVATIONS
 from attlas.transformers.configuration import Configuration
-from attlas.transformers.fused_reference import readers
 from attlas.transformers.settings import Settings
 from attlas.transformers.stored_transformer import StoredTransformer
 from attlas.transformers.tensor_names import MAPS, Names

@@ -7,11 +7,11 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
+from attlas.transformers._readers.fused_reference import fused_heads
+from attlas.transformers._readers.head_blocks import dense
 from attlas.transformers.activations import ACTIVATIONS
 from attlas.transformers.canonical import PatchEmbedding, Readout
 from attlas.transformers.configuration import Configuration
-from attlas.transformers.fused_reference import fused_heads
-from attlas.transformers.head_blocks import dense
 from attlas.transformers.settings import Settings
 from attlas.transformers.stored_tensors import read_dense
 from attlas.transformers.stored_transformer import StoredTransformer

@@ -2,8 +2,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from attlas.models.networks.translator import MultiHeadAttention
+from attlas.transformers._readers.plain_attention import plain_fused, plain_layers
 from attlas.transformers.attlas_tensors import AttlasTensors
-from attlas.transformers.plain_attention import plain_fused, plain_layers
 
 
 def test_both_sides_are_the_networks_attention():

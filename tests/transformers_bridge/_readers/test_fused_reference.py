@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from attlas.transformers.fused_reference import apart, mixed_values, turned
+from attlas.transformers._readers.fused_reference import apart, mixed_values, turned
 
 draw = np.random.default_rng(0)
 # Five tokens, three coordinates, numbers below 4, exponents below 10: some forty roundings of

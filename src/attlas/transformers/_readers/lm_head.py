@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from attlas.transformers._readers.head_blocks import dense
 from attlas.transformers.canonical import Dense
-from attlas.transformers.head_blocks import dense
 from attlas.transformers.lazy_tensors import LazyTensors
 from attlas.transformers.stored_tensors import StoredTensors
 

@@ -3,7 +3,7 @@
 import jax.numpy as jnp
 import numpy as np
 
-from attlas.transformers.head_blocks import blocks_of_inputs, blocks_of_outputs, dense
+from attlas.transformers._readers.head_blocks import blocks_of_inputs, blocks_of_outputs, dense
 
 draw = np.random.default_rng(0)
 # Sums of at most 6 products of normal numbers, none above 4: two orders of adding them.

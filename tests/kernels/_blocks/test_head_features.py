@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from attlas.kernels.head_features import feature_widths, head_block, write_features
+from attlas.kernels._blocks.head_features import feature_widths, head_block, write_features
 from attlas.models.attention.multi_head import Decoder, MultiHead
 
 RNG = np.random.default_rng(0)

@@ -3,8 +3,8 @@
 import pytest
 
 from attlas.core.errors import UserError
+from attlas.transformers._readers.layer_kinds import FULL, SLIDING, layer_kinds
 from attlas.transformers.configuration import Configuration
-from attlas.transformers.layer_kinds import FULL, SLIDING, layer_kinds
 
 
 def test_the_configuration_goes_before_the_default():

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from attlas.transformers.lm_head import read_lm_head, repeated_lm_head
+from attlas.transformers._readers.lm_head import read_lm_head, repeated_lm_head
 from attlas.transformers.stored_tensors import StoredTensors
 
 TABLE = np.arange(6.0).reshape(3, 2)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from attlas.core.errors import UserError
-from attlas.kernels.gram_tiles import GramShape, plan_tiles, ranges, tile_bytes
+from attlas.kernels._blocks.gram_tiles import GramShape, plan_tiles, ranges, tile_bytes
 
 SHAPE = GramShape(
     rows=90, columns=70, symmetric=False, heads=64, widths=(40, 400), scratch=120, parameters=60,

@@ -5,10 +5,10 @@ from collections.abc import Callable, Mapping
 import jax.numpy as jnp
 import numpy as np
 
+from attlas.transformers._readers.fused_reference import apart, mixed_values
+from attlas.transformers._readers.head_blocks import attention_of, dense
 from attlas.transformers.attlas_tensors import AttlasTensors
 from attlas.transformers.canonical import AttentionBlock, Dense, Feedforward, Norm
-from attlas.transformers.fused_reference import apart, mixed_values
-from attlas.transformers.head_blocks import attention_of, dense
 from attlas.transformers.layer_reader import LayerReader
 
 

@@ -1,0 +1,1 @@
+"""What architectures share in reading a layer from settings and tensors that were read."""
