@@ -27,7 +27,10 @@ def test_heads_that_are_cheap_alone_and_dear_together_are_not_removed_together()
 
 
 def test_a_layer_that_rounding_hurts_is_spared():
-    rounding, _ = decisions_of(Made({(0, 0): 9.0}, layer_costs=(0.1, 0.5)))
+    none, rounding, _ = decisions_of(Made({(0, 0): 9.0, (0, 1): 2.0}, layer_costs=(0.1, 0.5)))
+    assert none.what.startswith("None of 2 heads can be removed for at most 0.0193 nats")
+    assert none.what.endswith("the cheapest is head 0.1")
+    assert (none.change, none.advised, none.heads) == (2.0, False, ())
     assert rounding.layers == (1,)
     assert rounding.action == "Quantise to 4 bits with layer 1 at 8 bits"
     assert rounding.change == pytest.approx(0.1)

@@ -1,6 +1,6 @@
 """What to do with a model: one half of the sequences chooses an action, the other half tests it."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from jaxtyping import Float
@@ -63,6 +63,7 @@ def removable_heads(
     choosing: np.ndarray,
     allowed: float,
     progress: Callable[[int, int], None] = lambda done, all_: None,
+    costs: Sequence[float] | None = None,
 ) -> list[tuple[int, int]]:
     """Heads that can be left out together: the cheapest first, as long as the joint cost allows.
 
@@ -71,12 +72,10 @@ def removable_heads(
         choosing: places of the sequences on which the cost is taken, a vector.
         allowed: largest mean change of the loss on these.
         progress: called with the trials done, and of at most how many.
+        costs: mean change of the loss without each head alone; measured when None.
     """
     heads = list(trial.heads)
-    costs = []
-    for place, head in enumerate(heads):
-        costs.append(float(np.mean((trial.losses([head]) - base)[choosing])))
-        progress(place + 1, 2 * len(heads))
+    costs = _single_costs(trial, base, choosing, progress) if costs is None else costs
     removable: list[tuple[int, int]] = []
     refused = 0
     for place, number in enumerate(np.argsort(costs, kind="stable")):
@@ -93,17 +92,65 @@ def removable_heads(
     return sorted(removable)
 
 
+def _single_costs(
+    trial: Trial,
+    base: Float[np.ndarray, " n"],
+    choosing: np.ndarray,
+    progress: Callable[[int, int], None],
+) -> list[float]:
+    """Mean change of the loss without each head alone."""
+    costs = []
+    for place, head in enumerate(trial.heads):
+        costs.append(float(np.mean((trial.losses([head]) - base)[choosing])))
+        progress(place + 1, 2 * len(trial.heads))
+    return costs
+
+
+def _no_removal(
+    trial: Trial,
+    base: Float[np.ndarray, " n"],
+    costs: Sequence[float],
+    allowed: float,
+) -> Decision:
+    """That no head can go, and what the cheapest one costs."""
+    choosing, testing = halves(base.size)
+    head = trial.heads[int(np.argmin(costs))]
+    changed = trial.losses([head])
+    return measured_decision(
+        trial,
+        lambda model: model.losses([head]),
+        base,
+        changed,
+        testing,
+        kind="heads",
+        what=(
+            f"None of {len(trial.heads)} heads can be removed for at most {plain_number(allowed)} "
+            f"{trial.unit}; the cheapest is {named_heads([head])}"
+        ),
+        meaning=(
+            f"On the {choosing.size} {trial.examples} that chose it its output, set to zero, "
+            f"changes the loss by {change_text((changed - base)[choosing])} {trial.unit}. The "
+            "effect is that of removing it alone"
+        ),
+        action=f"Keep all heads, or raise --budget, which is a share of the loss; more "
+        f"{trial.examples} shorten the interval",
+        advised=False,
+    )
+
+
 def _removal(
     trial: Trial,
     base: Float[np.ndarray, " n"],
     budget: float,
     progress: Callable[[int, int], None],
-) -> Decision | None:
+) -> Decision:
+    """The heads that can go together, with their effect, or that none can."""
     choosing, testing = halves(base.size)
     allowed = budget * loss_size(base[choosing])
-    heads = removable_heads(trial, base, choosing, allowed, progress)
+    costs = _single_costs(trial, base, choosing, progress)
+    heads = removable_heads(trial, base, choosing, allowed, progress, costs)
     if not heads:
-        return None
+        return _no_removal(trial, base, costs, allowed)
     changed = trial.losses(heads)
     limit = budget * loss_size(base[testing])
     is_cheap = is_within(base, changed, testing, budget)

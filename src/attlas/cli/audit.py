@@ -136,7 +136,7 @@ def _export(document: "dict[str, Any]", model: Any, source: Path, target: Path) 
     from attlas.audit.exported import export_without
     from attlas.core.errors import UserError
 
-    removals = [each for each in document["decisions"] if each["kind"] == "heads"]
+    removals = [each for each in document["decisions"] if each["kind"] == "heads" and each["heads"]]
     if not all(decision["advised"] for decision in removals):
         raise UserError(
             "the test does not support removing the heads, nothing is exported: raise "
