@@ -69,6 +69,27 @@ def answer(experiment: str) -> str:
     return found.answered(at.load(found, results="published"))
 
 
+@cache
+def answer_values(experiment: str) -> Mapping[str, object]:
+    """What the answer of the published record may print."""
+    found = one_named(experiment)
+    return found.answer(at.load(found, results="published")) if found.answer else {}
+
+
+def held(experiment: str) -> set[float]:
+    """The numbers of the answer and of its values."""
+    return numbers(" ".join(map(str, (answer(experiment), *answer_values(experiment).values()))))
+
+
+def by_size(experiment: str) -> list[dict[str, set[float]]]:
+    """Of each value that lists several sizes, the numbers of each size."""
+    listed = [
+        re.findall(r"(?:^|; )((?:(?!; ).)*) \((\$n = \d+\$)\)", str(text))
+        for text in answer_values(experiment).values()
+    ]
+    return [{size: numbers(text) for text, size in sizes} for sizes in listed if len(sizes) > 1]
+
+
 pictures = partial(documentation_script, "pictures")
 
 
@@ -177,7 +198,26 @@ def test_a_finding_rests_on_a_record_or_a_counterexample(title):
     assert named, source
     name, day = named.groups()
     assert lines_of(Store("published"), one_named(name))[1].startswith(day)
-    assert numbers(told) - numbers(answer(name)) == set()
+    assert numbers(told) - held(name) == set()
+    assert one_size_alone(told, name) == []
+
+
+def one_size_alone(told: str, experiment: str) -> list[str]:
+    """The sizes of a record that a text leaves out although it has the numbers of another size."""
+    said, missing = numbers(told), []
+    for sizes in by_size(experiment):
+        common = set.intersection(*sizes.values())
+        named = [size for size, printed in sizes.items() if said & (printed - common)]
+        missing += [size for size, printed in sizes.items() if named and printed - said]
+    return missing
+
+
+def test_a_finding_that_gives_one_size_alone_is_refused():
+    told = "The slope was -1.01 (-1.02 to -1.00), -2.00 and -2.73 (-3.01 to -2.44) at first."
+    assert one_size_alone(told, "rates") == ["$n = 2$", "$n = 3$"]
+    (sizes,) = by_size("rates")
+    assert one_size_alone(" ".join(map(str, sizes["$n = 2$"])), "rates") == ["$n = 3$"]
+    assert one_size_alone("It fell 1.7 to 350 times as far.", "rates") == []
 
 
 def test_every_picture_stands_in_its_finding_or_in_a_guide():

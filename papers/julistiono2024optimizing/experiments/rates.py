@@ -17,13 +17,13 @@ import xarray as xr
 from jaxtyping import Array
 
 from attlas.data.token_selection import make_support_selection
-from attlas.display.numbers import large_number
+from attlas.display.numbers import plain_number
 from attlas.experiments import panels
 from attlas.experiments.experiment import Experiment
 from attlas.experiments.grid import Grid
-from attlas.experiments.panels import Column, Lines, largest, taken
+from attlas.experiments.panels import Column, Lines, largest, mean_and_interval, taken
 from attlas.experiments.settings import Settings
-from attlas.measures.statistics.power_law import power_law
+from attlas.measures.statistics.power_law import PowerLaw, power_law
 from julistiono2024optimizing.library.measures.path_exponents import interpolated
 from julistiono2024optimizing.library.token_selection.julistiono2024_rate import julistiono2024_rate
 from julistiono2024optimizing.library.token_selection.long_paths import LongPaths, long_paths
@@ -94,15 +94,17 @@ def smallest(name: str, over: str = "") -> panels.Formula:
 
 
 def growth(data: xr.Dataset) -> dict[str, object]:
-    """The norm's slope in log k, for each size of the problems."""
-    slopes = exponent("growth")(data).mean("member")
+    """The norm's slope in log k with its interval, for each size of the problems."""
+    measured = exponent("growth")(data)
     low, high = RANGES["flow"]
-    texts = [
-        (n, ", ".join(f"{slope:.3f} at $p = {p:g}$" for p, slope in pairs if np.isfinite(slope)))
-        for n in data.n.values
-        for pairs in [zip(data.p.values, slopes.sel(n=n).values, strict=True)]
-    ]
-    finite = slopes.values[np.isfinite(slopes.values)]
+    texts = []
+    for n in data.n.values.tolist():
+        runs = {p: measured.sel(n=n, p=p).dropna("member") for p in data.p.values.tolist()}
+        known = [f"{mean_and_interval(each)} at $p = {p:g}$" for p, each in runs.items()
+                 if each.size > 1]  # fmt: skip
+        texts.append((n, ", ".join(known)))
+    means = measured.mean("member").values
+    finite = means[np.isfinite(means)]
     least, most = (
         (f"{end:.3f}" for end in (finite.min(), finite.max())) if finite.size else ("", "")
     )
@@ -113,57 +115,67 @@ def growth(data: xr.Dataset) -> dict[str, object]:
 
 
 def exponents(data: xr.Dataset) -> dict[str, object]:
-    """Measured beside recalled exponents, for each size of the problems."""
-    measured, printed, falls = (exponent(name)(data) for name in ("measured", "printed", "falls"))
-    means = measured.mean("member"), printed.mean("member")
-    texts = [(n, powers(data.p.values, *(mean.sel(n=n).values for mean in means)))
-             for n in data.n.values]  # fmt: skip
+    """Measured slopes on the flow for each size of the problems, and those of the recalled rates.
+
+    A slope is one number only where no bend is resolved; of a rate that bends, which is a formula,
+    the text has the range of its local slopes.
+    """
+    falls = exponent("falls")(data)
+    texts, recalled = [], []
+    for p in data.p.values.tolist():
+        laws = {n: slopes(data.sel(n=n, p=p), "flow") for n in data.n.values.tolist()}
+        known = {n: pair for n, pair in laws.items() if pair is not None}
+        texts += [(n, f"{measured.text()} at $p = {p:g}$") for n, (measured, _) in known.items()]
+        ends = [end.mean for _, rate in known.values() for end in (rate.first, rate.last)]
+        if ends:
+            recalled.append(f"{spread(max(ends), min(ends))} at $p = {p:g}$")
+    sizes = data.n.values.tolist()
+    joined = [(n, ", ".join(text for size, text in texts if size == n)) for n in sizes]
     return {
+        "sizes": " and ".join(map(str, sizes)),
+        "low": f"{RANGES['flow'][0]:g}",
         "high": f"{RANGES['flow'][1]:g}",
-        "exponents": by_size(texts),
+        "exponents": by_size(joined),
+        "recalled": ", ".join(recalled),
+        "least": plain_number(float(falls.min()), 2),
+        "most": plain_number(float(falls.max()), 2),
         "faster": bool(falls.min() > 1),
     }
 
 
-def answer(data: xr.Dataset) -> dict[str, object]:
-    """The exponents, and by which factor ten times the norm brings the distance down at one p."""
-    middle = data.isel(n=0, p=data.sizes["p"] // 2)
-    measured, recalled = (
-        large_number(10.0 ** -float(exponent(name)(middle).mean("member")))
-        for name in ("measured", "printed")
-    )
-    typical = {"p": f"{float(middle.p):g}", "measured": measured, "recalled": recalled}
-    return exponents(data) | {"typical": typical}
+def spread(high: float, low: float) -> str:
+    """The ends of a range, or its one number."""
+    ends = list(dict.fromkeys(f"{end:.2f}" for end in (high, low)))
+    return " to ".join(ends)
 
 
-def powers(p: np.ndarray, measured: np.ndarray, recalled: np.ndarray) -> str:
-    """Powers of the norm that were measured, and those of the recalled rates, for each p."""
-    known = np.isfinite(measured)
-    if not known.any():
-        return ""
-    ours, theirs = (
-        ", ".join(f"{each:.2f}" for each in side[known]) for side in (measured, recalled)
-    )
-    places = ", ".join(f"{each:g}" for each in p[known])
-    return f"{ours} at $p = {places}$, beside {theirs} of the recalled rates"
+def slopes(row: xr.Dataset, kind: str) -> tuple[PowerLaw, PowerLaw] | None:
+    """The log-log slopes in the norm of the divergence and of the recalled rate.
+
+    They are None where no path of the kind reaches the end of its range with growing norms.
+    """
+    low, high = RANGES[kind]
+    path = row.sel(kind=kind)
+    reached = path.log_k.max("record") >= high
+    path = path.isel(member=np.flatnonzero(reached & path.divergence.notnull().any("record")))
+    if not path.sizes["member"]:
+        return None
+    grid, axes = np.geomspace(low, high, FITTED), ("member", "record")
+    log_k, norm, D = (path[n].transpose(*axes).values for n in ("log_k", "norm", "divergence"))
+    x, y = interpolated(grid, log_k, norm), interpolated(grid, log_k, D)
+    complete = (np.isfinite(y) & (y > 0) & (x > 1)).all(axis=1) & (np.diff(x) > 0).all(axis=1)
+    if not complete.any():
+        return None
+    rate = julistiono2024_rate(x[complete], float(row.p))
+    return power_law(x[complete], y[complete]), power_law(x[complete], rate)
 
 
 def local_slopes(row: xr.Dataset) -> list[str]:
     """The log-log slopes in the norm of the divergence and of the recalled rate, by kind."""
-    texts = []
-    for kind, (low, high) in RANGES.items():
-        path = row.sel(kind=kind)
-        reached = path.log_k.max("record") >= high
-        path = path.isel(member=np.flatnonzero(reached & path.divergence.notnull().any("record")))
-        if not path.sizes["member"]:
-            texts += ["not available"] * 2
-            continue
-        grid, axes = np.geomspace(low, high, FITTED), ("member", "record")
-        log_k, norm, D = (path[n].transpose(*axes).values for n in ("log_k", "norm", "divergence"))
-        x = interpolated(grid, log_k, norm)
-        for values in (interpolated(grid, log_k, D), julistiono2024_rate(x, float(row.p))):
-            texts.append(power_law(x, values).text())
-    return texts
+    pairs = [slopes(row, kind) for kind in RANGES]
+    return [text for laws in pairs for text in (
+        ["not available"] * 2 if laws is None else [law.text() for law in laws]
+    )]  # fmt: skip
 
 
 def beside_the_power(data: xr.Dataset) -> dict[str, object]:
@@ -182,7 +194,7 @@ def beside_the_power(data: xr.Dataset) -> dict[str, object]:
         "clearly": f"{CLEARLY:g}",
         "slower": ", ".join(counts),
         "short": int((~fitted & (data.solved == 1)).sum()),
-        **exponents(data),
+        **{name: text for name, text in exponents(data).items() if name != "sizes"},
         **drawn(data),
     }
 
@@ -231,7 +243,7 @@ EXPERIMENT = Experiment(
     question=__doc__,
     grid=GRID,
     run=run,
-    answer=answer,
+    answer=exponents,
     table=panels.Table(
         ["p", "n"],
         [

@@ -82,21 +82,32 @@ def test_caption_says_what_the_data_show(exponent, answer):
     data = power_law(dict.fromkeys((1.5, 2.0, 3.0), exponent))
     shown = EXPERIMENT.drawn(data)
     assert answer in shown[1].caption
-    measured = ", ".join([f"{exponent:.2f}"] * 3)
-    assert f"{measured} at $p = 1.5, 2, 3$, beside -0.50, " in shown[1].caption
+    text = f"{exponent:.2f} [{exponent:.2f}, {exponent:.2f}]"
+    measured = ", ".join(f"{text} at $p = {p}$" for p in ("1.5", "2", "3"))
+    assert (
+        f"{measured} ($n = 2$) (95 %), that of the rates -0.50 at $p = 1.5$, " in shown[1].caption
+    )
     for each in shown:
         plt.close(each.figure)
+
+
+def test_a_divergence_that_bends_has_no_exponent():
+    data = power_law({2.0: -2.0})
+    bent = data.assign(divergence=data.divergence * (1 + 1e5 / data.norm**2))
+    exponents = EXPERIMENT.answer(bent)["exponents"]
+    assert exponents.count("[") == 2
+    # The slope of (1 + 1e5 / x^2) / x^2 between the last two of 16 norms from 200 to 1400.
+    assert " first to -2.11 [-2.11, -2.11] last" in exponents
 
 
 def test_captions_name_every_size_and_what_falls_slower_than_the_dotted_power():
     small, large = power_law({3.0: -2.0}), power_law({3.0: -1.5}).assign_coords(n=[3])
     data = xr.concat([small, large], "n", data_vars="all", join="outer")
     growth, falls = (EXPERIMENT.captioned(draw, data).caption for draw in EXPERIMENT.figures)
-    assert "1.000 at $p = 3$ ($n = 2$); 1.000 at $p = 3$ ($n = 3$)" in growth
-    assert "-2.00 at $p = 3$, beside -0.84 of the recalled rates ($n = 2$)" in falls
-    assert "-1.50 at $p = 3$, beside -0.84 of the recalled rates ($n = 3$)" in falls
+    assert "1.000 [1.000, 1.000] at $p = 3$ ($n = 2$); 1.000 [1.000, 1.000] at" in growth
+    assert "-2.00 [-2.00, -2.00] at $p = 3$ ($n = 2$); -1.50 [-1.50, -1.50]" in falls
+    assert "that of the rates -0.81 to -0.86 at $p = 3$." in falls
     assert "by more than 0.1 in the exponent, on 2 of 2 at $n = 3$, $p = 3$." in falls
     answer = EXPERIMENT.answered(data)
-    assert "($n = 2$)" in answer
-    assert "($n = 3$)" in answer
+    assert "($n$ of 2 and 3)" in answer
     plt.close("all")
