@@ -36,9 +36,12 @@ def _entropy(z):
     search_over="z",
     roundings=_ROUNDINGS,
     count=96,
-    controls=[Control("nine tenths of the spread", factor=0.9)],
+    controls=[
+        Control("nine tenths of the spread", factor=0.9),
+        Control("1.1 times the left side", share=1.1),
+    ],
 )
-def floor_of_the_spread(z, *, factor=1.0):
+def floor_of_the_spread(z, *, factor=1.0, share=1.0):
     r"""$$\ln(1+(T-1)\beta)+\frac{s\sqrt{T(T-1)}\,\beta}{1+(T-1)\beta}\le H({\rm softmax}(z)),\quad
     \beta=e^{-s\sqrt{T/(T-1)}},\ s=\|z-\bar z\|$$
 
@@ -46,7 +49,7 @@ def floor_of_the_spread(z, *, factor=1.0):
     """
     s = jnp.sqrt(jnp.sum((z - jnp.mean(z)) ** 2) + 1e-300)
     entropy, size = _entropy(z)
-    return Sides(entropy_floor(factor * s, z.size), entropy, magnitude=size * (1 + s))
+    return Sides(share * entropy_floor(factor * s, z.size), entropy, magnitude=size * (1 + s))
 
 
 @inequality(
@@ -58,9 +61,12 @@ def floor_of_the_spread(z, *, factor=1.0):
     search_over="z",
     roundings=_ROUNDINGS,
     count=96,
-    controls=[Control("nine tenths of the range", factor=0.9)],
+    controls=[
+        Control("nine tenths of the range", factor=0.9),
+        Control("1.1 times the left side", share=1.1),
+    ],
 )
-def floor_of_the_range(z, *, factor=1.0):
+def floor_of_the_range(z, *, factor=1.0, share=1.0):
     r"""$$\min_{1\le k<T}\ \ln(k+(T-k)\rho)+\frac{2r(T-k)\rho}{k+(T-k)\rho}\le H({\rm softmax}(z)),
     \quad\rho=e^{-2r},\ 2r=\max z-\min z$$
 
@@ -69,7 +75,8 @@ def floor_of_the_range(z, *, factor=1.0):
     """
     r = (jnp.max(z) - jnp.min(z)) / 2
     entropy, size = _entropy(z)
-    return Sides(range_entropy_floor(factor * r, z.size), entropy, magnitude=size * (1 + r))
+    floor = share * range_entropy_floor(factor * r, z.size)
+    return Sides(floor, entropy, magnitude=size * (1 + r))
 
 
 def ranges(rng, count):
