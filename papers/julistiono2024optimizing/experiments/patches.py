@@ -104,11 +104,11 @@ def run(s: Settings, key: Array) -> xr.Dataset:
     )
 
 
-def paired(values: xr.DataArray) -> dict[str, object]:
+def paired(values: xr.DataArray, base: str = ADAM) -> dict[str, object]:
     """Mirror descent minus Adam in points, over pairs of runs, with its interval of 95 %."""
-    difference, compared = np.empty(0), {MIRROR, ADAM} <= set(values.optimiser.values)
+    difference, compared = np.empty(0), {MIRROR, base} <= set(values.optimiser.values)
     if compared:
-        pairs = values.sel(optimiser=MIRROR) - values.sel(optimiser=ADAM)
+        pairs = values.sel(optimiser=MIRROR) - values.sel(optimiser=base)
         difference = 100 * pairs.dropna("member").values
     enough = difference.size > 1
     middle, half_width = student_interval(difference) if enough else (np.nan, np.nan)
@@ -142,12 +142,18 @@ def accuracies(data: xr.Dataset) -> dict[str, object]:
 
 
 def answer(data: xr.Dataset) -> dict[str, object]:
-    """Shares of small weights with mirror descent and Adam, and the accuracies as a value."""
+    """Shares of small weights with mirror descent and Adam, and the accuracies as a value.
+
+    The control is gradient descent: a share that it has too is not one of the exponent.
+    """
     shares = data["weights_near_zero"].mean("part")
     values = paired(shares)
     for name, method in (("mirror", MIRROR), ("adam", ADAM)):
         mean = shares.sel(optimiser=method).mean() if values["compared"] else np.nan
         values[name] = f"{100 * float(mean):.1f} %"
+    control = paired(shares, DESCENT)
+    values["control"] = f"{control['gap']} ± {control['reach']}" if control["compared"] else ""
+    values["alone"] = not control["compared"] or bool(control["higher"])
     return values | {"accuracy": paired(data["accuracy"].sel(rule=SELECTED))}
 
 

@@ -180,12 +180,15 @@ def answer(data: xr.Dataset) -> dict[str, object]:
     values = errors(data).sel(task="attention").isel(n=-1).values
     values = values[np.isfinite(values)]
     best = data.best.sel(task="attention").isel(n=-1).mean("member")
+    control = errors(data).reindex(task=["baseline"]).isel(n=-1).values
+    control = control[np.isfinite(control)]
     return {
         "large": int(np.sum(values > LARGE)),
         "points": values.size,
         "worst": f"{values.max(initial=0):.2g}",
         "best": f"{float(best):.2g}" if np.isfinite(best) else "not been found",
         "level": f"{LARGE:g}",
+        "control": f"{np.sum(control > LARGE)} of {control.size}" if control.size else "",
         "n": int(data.n[-1]),
         "members": data.sizes["member"],
         "p": data.attrs["p"],

@@ -198,20 +198,32 @@ def shares(data: xr.Dataset) -> dict[str, object]:
 
 
 def answer(data: xr.Dataset) -> dict[str, object]:
-    """Whether the digit gets more than its share, and which networks are less accurate."""
+    """Whether the digit gets more than its share, and whether attention beats its control.
+
+    The control are equal weights: a gain over the CNN that they have too is not one of attending.
+    """
     mean, half = student_interval(100 * data.share.sel(model="attention", query="digit").values)
-    ends = student_interval(gap(data).transpose("member", "model").values)
-    names = [MODELS[model] for model in gap(data).model.values.tolist()]
-    lows = zip(names, ends.mean - ends.half_width, strict=True)
     captions = differences(data)
+    alike = is_above(data, "equal", "cnn")
     return captions | {
         "text": str(captions["text"]).removeprefix("Embedded "),
         "finds": float(mean - half) > EQUAL,
         "equal": f"{EQUAL:g}",
         "own": f"{float(mean):.0f}",
         "reach": f"{float(half):.0f}",
-        "better": " and of ".join(name for name, low in lows if low > 0),
+        "beats": is_above(data, "attention", "cnn"),
+        "attending": is_above(data, "attention", "equal"),
+        "alike": alike,
+        "beside": "equal weights do as well" if alike else "not clearly equal weights",
+        "control": bool(percent(data).reindex(model=["equal"]).notnull().any()),
     }
+
+
+def is_above(data: xr.Dataset, better: str, base: str) -> bool:
+    """Whether the interval of a paired difference of accuracies lies above zero."""
+    pair = percent(data).reindex(model=[better, base]).transpose("model", "member").values
+    mean, half_width = student_interval(pair[0] - pair[1])
+    return bool(mean > half_width)
 
 
 EXPERIMENT = Experiment(

@@ -96,4 +96,20 @@ def test_the_answer_names_images(data):
     found = data.assign(share=data.share + 0.1, accuracy=data.accuracy.copy())
     found.accuracy.loc[{"model": "cnn"}] = 0.1
     assert EXPERIMENT.answered(found).startswith("Attention finds the digit")
-    assert "clearly above that of CNN:" in EXPERIMENT.answered(found)
+    assert "It beats the CNN" in EXPERIMENT.answered(found)
+
+
+def test_the_answer_looks_at_equal_weights(data):
+    found = data.assign(accuracy=data.accuracy.copy())
+    for cnn, attention, equal, said in (
+        (0.1, 0.6, 0.3, "It beats the CNN and equal weights:"),
+        (0.1, 0.6, 0.6, "It beats the CNN, but equal weights do as well:"),
+        (0.1, 0.6, 0.7, "It beats the CNN, but equal weights do as well:"),
+        (0.6, 0.6, 0.1, "Its accuracy is not clearly above that of the CNN:"),
+    ):
+        for model, accuracy in (("cnn", cnn), ("attention", attention), ("equal", equal)):
+            found.accuracy.loc[{"model": model}] = [accuracy, accuracy + 0.001]
+        assert said in EXPERIMENT.answered(found)
+    found.accuracy.loc[{"model": "cnn"}] = 0.1
+    found.accuracy.loc[{"model": "equal"}] = [0.1, 0.9]
+    assert "It beats the CNN, but not clearly equal weights:" in EXPERIMENT.answered(found)
