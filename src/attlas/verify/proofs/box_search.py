@@ -165,7 +165,7 @@ def search(program: BoxProgram, low: np.ndarray, high: np.ndarray, seconds: floa
 
     Args:
         low: lower ends of the coordinates, shape (n,); `high` likewise.
-        seconds: of a processor.
+        seconds: processor seconds after which the search ends.
 
     Returns:
         Parts into which the box was divided.
@@ -241,7 +241,7 @@ def _divided(
     """The face that decides a box, or its halves.
 
     Args:
-        slopes: of the gap, None if it may jump.
+        slopes: derivatives of the gap, None if it may jump.
         size: widths of the first box.
         holds: whether the assumptions hold in the whole box, and so on its faces.
     """

@@ -56,7 +56,7 @@ class Box:
     Attributes:
         ends: lower and upper end of the entries that vary, by the names of the arrays.
         logarithmic: arrays whose logarithms are halved.
-        shapes: of the arrays that are read.
+        shapes: shapes of the arrays whose entries vary.
         ratio: whether log left - log right is enclosed, and not left - right.
     """
 
@@ -85,7 +85,7 @@ def proved_on_box(claim: Claim, *, seed: int = 0) -> Proof:
     """Prove an inequality on a box of its draws.
 
     Args:
-        seed: it gives the draws.
+        seed: the draws follow from it.
 
     Raises:
         NotProvedError: says why not.
@@ -189,7 +189,7 @@ def _proved(claim: Claim, batch: dict[str, np.ndarray], seed: int) -> Proof:
         if inside.mean() < _LEAST_SHARE:
             break
         program = BoxProgram(claim, coordinates, _first(batch), {})
-        positive = _refuse_in_floats(program, claim, coordinates, batch, inside)
+        positive = _refuse_in_floats(program, claim, coordinates, batch, box)
         for ratio in (True, False) if positive else (False,):
             try:
                 parts = _searched(claim, batch, coordinates, replace(box, ratio=ratio))
@@ -247,7 +247,7 @@ def _refuse_in_floats(
     claim: Claim,
     coordinates: tuple[Coordinate, ...],
     batch: Batch,
-    inside: np.ndarray,
+    box: Box,
 ) -> bool:
     """Refuse boxes in which floats refute the claim, or do not refute one of its controls.
 
@@ -256,7 +256,7 @@ def _refuse_in_floats(
     """
     if program.entries > _MOST_ENTRIES:
         raise NotProvedError(f"its sides have {program.entries} entries")
-    drawn = _columns(batch, coordinates)[inside]
+    drawn = _columns(batch, coordinates)[_inside(batch, coordinates, box)]
     low, high = drawn.min(axis=0), drawn.max(axis=0)
     rng = np.random.default_rng(0)
     random = rng.uniform(low, high, size=(_POINTS, len(low)))
@@ -268,6 +268,7 @@ def _refuse_in_floats(
     left, right = (np.asarray(side)[holds] for side in evaluator(program.sides)(points))
     if (left - right > 1e-12 * np.maximum(np.abs(left), np.abs(right))).any():
         raise NotProvedError("floats refute it in the box of its draws: arrays depend on others")
+    _refuse_controls_inside(program, claim, coordinates, box)
     for control in claim.controls:
         if control.changes and control.expect is Outcome.VIOLATED:
             changed = BoxProgram(claim, coordinates, _first(batch), control.changes)
@@ -276,6 +277,21 @@ def _refuse_in_floats(
                 text = f"the control '{control.description}' is not refuted in the box"
                 raise NotProvedError(text)
     return bool((left > 0).all() and (right > 0).all())
+
+
+def _refuse_controls_inside(
+    program: BoxProgram, claim: Claim, coordinates: tuple[Coordinate, ...], box: Box
+) -> None:
+    """Refuse a box with instances of a control that stands for a false statement."""
+    for control in claim.controls:
+        if control.sample is None or control.changes or control.expect is not Outcome.VIOLATED:
+            continue
+        others = _cut(claim.draw(0, claim.count, control), None)
+        if any(others[c.array].ndim != 1 + len(c.place) for c in coordinates):
+            raise NotProvedError(f"the control '{control.description}' has arrays of other shapes")
+        points = jnp.asarray(_columns(others, coordinates)[_inside(others, coordinates, box)])
+        if len(points) and np.asarray(evaluator(program.holds)(points)).any():
+            raise NotProvedError(f"the control '{control.description}' has instances in the box")
 
 
 def _document(
