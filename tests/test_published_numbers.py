@@ -47,6 +47,8 @@ SPEED = {
     ),
 }  # fmt: skip
 """Where the rows of README's table of speed were measured."""
+_WORDS = {"million": 1e6, "billion": 1e9, "trillion": 1e12}
+_LARGE = re.compile(rf"(\d+(?:\.\d+)?) ({'|'.join(_WORDS)})")
 _POWER = re.compile(r"(?:(\d+(?:\.\d+)?) ?(?:×|\\cdot|\\times) ?)?10\^\{?(\d+(?:\.\d+)?)\}?")
 _NAMED = re.compile(r"(?:Theorem|Corollary|Lemma) \d+(?:\.\d+)*|W_K W_Q'")
 
@@ -103,6 +105,7 @@ def numbers(text: str) -> set[float]:
     text = _NAMED.sub("", re.sub(r"`[^`]*`|!?\[[^]]*\]\([^)]*\)", "", text)).replace("{,}", "")
     text = re.sub(r"(?<=\d),(?=\d{3}\b)|(?<=\d) (?=\d{3}\b)", "", text)
     text = _POWER.sub(lambda m: f"{float(m[1] or 1) * 10 ** float(m[2]):.6e}", text)
+    text = _LARGE.sub(lambda m: f"{float(m[1]) * _WORDS[m[2]]:.6e}", text)
     found = re.findall(r"\d+(?:\.\d+)?(?:e[+-]?\d+)?", text)
     return {float(f"{float(each):.6g}") for each in found}
 
@@ -110,6 +113,7 @@ def numbers(text: str) -> set[float]:
 def test_numbers_are_read_as_they_are_written():
     told = "Lemma 12 needs $1{,}000$ or 4 × 10^14, 4e+14 and $10^{2}$; -0.5 [0.25] of 1,158"
     assert numbers(told) == {1000, 4e14, 100, 0.5, 0.25, 1158}
+    assert numbers("2.5 million of 350 trillion") == {2.5e6, 3.5e14}
 
 
 def test_the_page_of_benchmarks_is_made_from_the_results():
