@@ -1,10 +1,11 @@
-"""Captions are short, whole sentences, and nothing is lost."""
+"""Captions are short, whole sentences, and nothing is lost.
 
-import re
+That the captions of records have a first sentence of so many words is tested on the rendered ones,
+in tests/papers/test_every_figure_speaks_for_itself.py: of a template most ways exclude each other.
+"""
 
 import pytest
 
-from attlas.experiments.find import find_experiments
 from attlas.site.short_caption import MOST_WORDS, split_caption
 
 TEXTS = [
@@ -22,14 +23,3 @@ def test_a_caption_is_short_and_both_parts_are_the_text(text):
     assert len(caption.split()) <= MOST_WORDS
     assert f"{caption} {remark}".split() == text.split()
     assert caption.count("$") % 2 == 0
-
-
-def test_no_template_begins_with_a_sentence_that_is_too_long():
-    """What stands between braces counts as five words; loops and conditions as what they hold."""
-    captions = [
-        (experiment.name, re.sub(r"{{.*?}}", "A b c d e", re.sub(r"(?s){%.*?%}", "", text)))
-        for experiment in find_experiments()
-        for text in experiment.captions.values()
-    ]
-    assert captions
-    assert [name for name, text in captions if text and not split_caption(text)[0]] == []

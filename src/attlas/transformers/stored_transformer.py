@@ -37,7 +37,7 @@ class StoredTransformer:
 
     Attributes:
         architecture: value of `model_type`.
-        prefixes: what the names in the file may begin with.
+        prefixes: beginnings that the names in the file may have.
         layers: path of each stored layer.
         order: which stored layer each layer uses; each its own when None.
         heads: H.

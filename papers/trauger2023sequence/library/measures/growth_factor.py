@@ -10,6 +10,16 @@ def line_with_covariance(x: np.ndarray, y: np.ndarray, degree: int) -> tuple[Any
     """Coefficients of least squares, highest power first, and the HC3 estimate of covariance.
 
     It holds where runs of different lengths spread differently (Long and Ervin 2000).
+
+    Args:
+        x: places, shape (n,).
+        y: values there, shape (n,).
+        degree: degree of the polynomial, below n.
+
+    Examples:
+        >>> line, covariance = line_with_covariance(np.arange(4.0), np.array([1.0, 3, 5, 7]), 1)
+        >>> line.round(6).tolist(), float(np.abs(covariance).max().round(6))
+        ([2.0, 1.0], 0.0)
     """
     design = np.vander(x, degree + 1)
     inverse = np.linalg.inv(design.T @ design)
@@ -25,6 +35,15 @@ def factor_of_line(lengths: np.ndarray, gaps: np.ndarray) -> str:
     Its covariance is HC3, since longer sequences spread more. Empty where the quadratic term of
     the parabola is resolved, since a line does not fit then, where the line may begin at zero, or
     where fewer than three lengths have two runs.
+
+    Args:
+        lengths: length of the sequences of each run, shape (n,).
+        gaps: gap of each run, shape (n,); those that are not finite are left out.
+
+    Examples:
+        >>> lengths = np.repeat([10.0, 100.0, 1000.0], 2)
+        >>> factor_of_line(lengths, np.log10(lengths) + np.array([0.01, -0.01] * 3))
+        '3.0 [2.9, 3.1]'
     """
     finite = np.isfinite(gaps)
     x, gap = np.log(lengths[finite]), gaps[finite]

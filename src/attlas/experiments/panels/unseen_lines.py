@@ -89,7 +89,16 @@ def is_curve(line: "Line2D") -> bool:
 
 
 def in_frame(axes: "Axes", line: "Line2D") -> np.ndarray:
-    """The points [k, 2] of a line of data as shares of the frame; of other lines none."""
+    """The points of a line of data as shares of the frame, shape (k, 2); of other lines none.
+
+    Examples:
+        >>> from matplotlib.figure import Figure
+        >>> axes = Figure().subplots()
+        >>> (line,) = axes.plot([0.0, 1.0], [2.0, 4.0])
+        >>> _ = axes.set(xlim=(0, 2), ylim=(0, 4))
+        >>> in_frame(axes, line).tolist()
+        [[0.0, 0.5], [0.5, 1.0]]
+    """
     if line.get_transform() != axes.transData:  # a line across the frame, or a shifted mark
         return np.empty((0, 2))
     points = np.column_stack([np.asarray(each, dtype=float) for each in line.get_data()])
@@ -99,7 +108,17 @@ def in_frame(axes: "Axes", line: "Line2D") -> np.ndarray:
 
 
 def coincide(points: np.ndarray, beside: np.ndarray) -> bool:
-    """Whether two lines have the same points, to the eye."""
+    """Whether two lines have the same points, to the eye.
+
+    Args:
+        points: points of a line as shares of the frame, shape (k, 2).
+        beside: those of the other line, shape (m, 2).
+
+    Examples:
+        >>> line = np.array([[0.0, 0.1], [1.0, 0.5]])
+        >>> coincide(line, line + 0.001), coincide(line, line + 0.1), coincide(line, line[:1])
+        (True, False, False)
+    """
     if points.shape != beside.shape or not points.size:
         return False
     return bool(np.nanmax(np.abs(points - beside)) < NEAR)

@@ -45,7 +45,7 @@ def with_embedding(
     Args:
         embedding: name of the tensor with one row per token of the vocabulary.
         names: names of the LM head.
-        prefixes: what the names in the file may begin with.
+        prefixes: beginnings that the names in the file may have.
 
     Returns:
         The tensors; with the LM head as the embedding, where there is no embedding.

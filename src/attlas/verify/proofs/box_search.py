@@ -62,7 +62,7 @@ class BoxProgram:
 
         Args:
             fixed: arrays by name, whose entries stand wherever there is no coordinate.
-            changes: what a control changes.
+            changes: keyword arguments of the sides that a control changes.
             ratio: whether log left - log right is enclosed, and not left - right.
         """
         self._claim, self._coordinates, self._fixed = claim, coordinates, fixed
