@@ -113,8 +113,10 @@ def lemma_1_3(phi, idle, tau, *, deviation=1.0, square=1.0):
 
 
 def gaussian(rng, count):
-    """Squared lengths of the features of parallel samples, and levels."""
-    return {"square": 10 ** rng.uniform(-2, 2, count), "tau": 10 ** rng.uniform(-2, 1.5, count)}
+    """Squared lengths of the features of parallel samples, and levels; every eighth is large."""
+    square, tau = 10 ** rng.uniform(-2, 2, count), 10 ** rng.uniform(-2, 1.5, count)
+    tau[::8] = 10 ** rng.uniform(1.4, 1.5, len(tau[::8]))
+    return {"square": square, "tau": tau}
 
 
 @inequality(
