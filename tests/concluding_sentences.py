@@ -42,6 +42,10 @@ MARKS = """
     marks open points right squares triangles
 """
 """Words with which a sentence begins that says what the marks of a plot stand for."""
+PLACES = ("above", "below", "lower row")
+"""What a colon follows where a sentence begins that says what one of several panels shows."""
+DIRECTION = re.compile(r"\((?:lower|higher) is better\)|\(above\)|\(below\)")
+"""How an axis is read, and in which panel a number stands."""
 _FORMULA = re.compile(r"\$[^$]*\$|`[^`]*`|'[^']*'|\"[^\"]*\"")
 _SENTENCE = re.compile(r"(?<=[.?;])\s+(?=\S)")
 _CONCLUSIONS = "|".join((*PREDICATES, *CHANGES.split(), *VERDICTS.split()))
@@ -103,8 +107,11 @@ def _formatted(part: ast.AST) -> Iterator[str]:
 def _in_sentences(text: str) -> Iterator[tuple[str, str]]:
     for sentence in _SENTENCE.split(" ".join(text.split())):
         first = sentence.lstrip("(").split(" ")[0].strip(":,").lower()
-        if not (sentence.endswith("?") or first in MARKS.split()):
-            yield from ((word, sentence) for word in _uncounted(_FORMULA.sub("x", sentence)))
+        if sentence.endswith("?") or first in MARKS.split():
+            continue
+        place, _, rest = sentence.partition(":")
+        text = DIRECTION.sub("", rest if place.lower() in PLACES else sentence)
+        yield from ((word, sentence) for word in _uncounted(_FORMULA.sub("x", text)))
 
 
 def _uncounted(sentence: str) -> Iterator[str]:

@@ -192,6 +192,11 @@ def _trend(lengths: np.ndarray, gaps: np.ndarray) -> dict[str, float]:
     return {"correlation": float(ranks.statistic), "p": float(ranks.pvalue)}
 
 
+def samples_in_words(power: float) -> str:
+    """Ten to a power, which may be beyond what a float holds, as a number of samples."""
+    return large_number(10.0**power if power < 300 else np.inf)
+
+
 def sizes(data: xr.Dataset) -> dict[str, object]:
     """Whether any bound is non-vacuous, and what each would need."""
     below = at_m(data).sel(BOUNDS) < data.loss_range
@@ -199,7 +204,7 @@ def sizes(data: xr.Dataset) -> dict[str, object]:
     needed = {cover: float(np.nanmedian(sharp.sel(cover=cover))) for cover in COVERS}
     best = min(BALLS, key=lambda ball: needed[ball])
     printed = at_m(data).sel(cover="1,1", version="printed")
-    medians = {cover.replace(" ", "_"): large_number(10.0**at) for cover, at in needed.items()}
+    medians = {cover.replace(" ", "_"): samples_in_words(at) for cover, at in needed.items()}
     return {
         **{name: medians[name] for name in ("log_T", "log_m", "parameters")},
         "best": bound_in_words(best),
@@ -287,7 +292,7 @@ def answer(data: xr.Dataset) -> dict[str, object]:
     sharp = data.log10_needed.sel(version="sharp")
     needed = {cover: float(np.nanmedian(sharp.sel(cover=cover))) for cover in COVERS}
     cover = min(needed, key=lambda name: needed[name])
-    fewest = {"name": NAMES[cover], "fewest": large_number(10.0 ** needed[cover])}
+    fewest = {"name": NAMES[cover], "fewest": samples_in_words(needed[cover])}
     return sizes(data) | growth(data) | fewest | {"rise": RISE}
 
 

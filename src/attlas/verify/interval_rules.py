@@ -154,7 +154,7 @@ def spectrum(name: str, details: Mapping[str, Any], a: Interval, variables: Any)
     Examples:
         >>> program = jax.make_jaxpr(jnp.linalg.eigvalsh)(jnp.eye(2))
         >>> matrix = iv.exact(np.diag([1.0, 2.0]))
-        >>> values = spectrum("eigh", {}, matrix, program.jaxpr.outvars[:1] * 2)[0]
+        >>> values = spectrum("eigh", {}, matrix, program.jaxpr.outvars[:1] * 2)[1]
         >>> values.low.round(6).tolist()
         [1.0, 2.0]
     """

@@ -53,7 +53,7 @@ class AdderCertificate:
     held_out: float
     held_out_bound: float
     digit_error: float
-    bits: float
+    bits: float | int
     parameters: int
 
 

@@ -93,7 +93,7 @@ def proved_on_box(claim: Claim, *, seed: int = 0) -> Proof:
     Examples:
         >>> from attlas.verify.registry import one_claim
         >>> proved_on_box(one_claim("gu2024exploring/fact-a-6")).sentence()
-        'proved by branch and bound for all x from -0.1 to 0.1 that meet its assumptions'
+        'proved by branch and bound for all x from -0.099 to 0.092'
     """
     if type(claim.kind.rule) is not Inequality or claim.backend == "numpy":
         raise NotProvedError(
