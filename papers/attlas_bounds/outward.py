@@ -118,4 +118,6 @@ def exact_below_chernoff(rng, count, *, factor=1.0):
         )
         right[e] = (kl_upper_inverse(errors / size, c), 1 - kl_lower_inverse(1 - errors / size, c))
     # What is left of 1 has the roundings of 1, however small it is.
-    return Sides(left, right, magnitude=np.stack([right[:, 0], np.ones(count)], axis=1))
+    size = np.stack([right[:, 0], np.ones(count)], axis=1)
+    left, right, magnitude = map(jnp.asarray, (left, right, size))
+    return Sides(left, right, magnitude=magnitude)

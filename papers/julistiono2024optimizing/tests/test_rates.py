@@ -94,6 +94,7 @@ def test_caption_says_what_the_data_show(exponent, answer):
 def test_a_divergence_that_bends_has_no_exponent():
     data = power_law({2.0: -2.0})
     bent = data.assign(divergence=data.divergence * (1 + 1e5 / data.norm**2))
+    assert EXPERIMENT.answer
     exponents = EXPERIMENT.answer(bent)["exponents"]
     assert exponents.count("[") == 2
     # The slope of (1 + 1e5 / x^2) / x^2 between the last two of 16 norms from 200 to 1400.

@@ -15,6 +15,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array
 
 from attlas.claims.claim import Claim
 from attlas.claims.sampling import Instance
@@ -263,7 +264,7 @@ def _divided(
     return [_Box(box.low, high), _Box(low, box.high)]
 
 
-def evaluator(function: Callable[..., Any]) -> Callable[[np.ndarray], Any]:
+def evaluator(function: Callable[..., Any]) -> Callable[[np.ndarray | Array], Any]:
     """A function of a point, compiled for many.
 
     Examples:

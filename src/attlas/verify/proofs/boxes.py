@@ -228,7 +228,7 @@ def _inside(batch: Batch, coordinates: tuple[Coordinate, ...], box: Box) -> np.n
     """Which draws lie in a box."""
     low, high = _limits(box, coordinates)
     columns = _columns(batch, coordinates)
-    return ((columns >= low) & (columns <= high)).all(axis=1)
+    return np.asarray(((columns >= low) & (columns <= high)).all(axis=1))
 
 
 def _searched(
