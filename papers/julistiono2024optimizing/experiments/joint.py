@@ -110,7 +110,7 @@ def selection(data: xr.Dataset) -> dict[str, object]:
     ends = data.dropna("p", how="all")
     return {
         "chosen": "; ".join(f"{selected(ends.sel(p=p))} at $p = {p:g}$" for p in ends.p.values),
-        "distinct": len({selected(data.sel(p=p)) for p in data.p.values}),
+        "distinct": len({selected(ends.sel(p=p)) for p in ends.p.values}),
     }
 
 
