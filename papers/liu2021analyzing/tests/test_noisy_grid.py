@@ -90,7 +90,7 @@ def test_the_answer_names_images(data):
     answer = EXPERIMENT.answered(data)
     assert "(95 %, 2 replications, 800 images" in answer
     assert "+7.5 ± 31.8" in answer
-    assert "not clearly above" in answer
+    assert "not clearly beat" in answer
     # Equal weights look at the digit with a quarter of their weight as well.
     assert answer.startswith("Attention does not clearly find the digit")
     found = data.assign(share=data.share + 0.1, accuracy=data.accuracy.copy())
@@ -105,7 +105,7 @@ def test_the_answer_looks_at_equal_weights(data):
         (0.1, 0.6, 0.3, "It beats the CNN and equal weights:"),
         (0.1, 0.6, 0.6, "It beats the CNN, but equal weights do as well:"),
         (0.1, 0.6, 0.7, "It beats the CNN, but equal weights do as well:"),
-        (0.6, 0.6, 0.1, "Its accuracy is not clearly above that of the CNN:"),
+        (0.6, 0.6, 0.1, "It does not clearly beat the CNN:"),
     ):
         for model, accuracy in (("cnn", cnn), ("attention", attention), ("equal", equal)):
             found.accuracy.loc[{"model": model}] = [accuracy, accuracy + 0.001]
