@@ -111,8 +111,8 @@ def mean_of(quantity: panels.Formula) -> panels.Formula:
 
 def beside_controls(data: xr.Dataset) -> dict[str, object]:
     """Accuracies, and what self-attention adds to the MLP and to equal weights."""
-    facts = answer(data)
-    return {**accuracies(data), "plain": facts["plain"], "control": facts["control"]}
+    facts = answer(data) if "self-attention" in data.model else {}
+    return {**accuracies(data), **{name: facts.get(name, "") for name in ("plain", "control")}}
 
 
 def answer(data: xr.Dataset) -> dict[str, object]:
