@@ -5,13 +5,12 @@ which of them changed their verdict or that of a control at one of these, and wh
 """
 
 import json
-import re
 from pathlib import Path
 from typing import Any
 
+from recorded_table import PAGE, with_table
+
 RECORD = Path(__file__).with_suffix(".json")
-PAGE = Path(__file__).parents[1] / "docs" / "internals.md"
-_BEGIN, _END = "<!-- new seeds: begin -->", "<!-- new seeds: end -->"
 
 
 def published() -> dict[str, Any]:
@@ -41,8 +40,7 @@ def _span(row: dict[str, Any]) -> str:
 
 def page(text: str, record: dict[str, Any]) -> str:
     """The page with the table of a record."""
-    pattern = re.compile(f"{_BEGIN}.*{_END}", re.DOTALL)
-    return pattern.sub(lambda _: f"{_BEGIN}\n\n{table(record)}\n\n{_END}", text)
+    return with_table(text, "new seeds", table(record))
 
 
 if __name__ == "__main__":

@@ -5,13 +5,12 @@ all possible calls, of values and, with `--records`, of records.
 """
 
 import json
-import re
 from pathlib import Path
 from typing import Any
 
+from recorded_table import PAGE, with_table
+
 RECORD = Path(__file__).with_suffix(".json")
-PAGE = Path(__file__).parents[1] / "docs" / "internals.md"
-_BEGIN, _END = "<!-- spoilt calls: begin -->", "<!-- spoilt calls: end -->"
 
 
 def published() -> dict[str, Any]:
@@ -31,8 +30,7 @@ def table(record: dict[str, Any]) -> str:
 
 def page(text: str, record: dict[str, Any]) -> str:
     """The page with the table of a record."""
-    pattern = re.compile(f"{_BEGIN}.*{_END}", re.DOTALL)
-    return pattern.sub(lambda _: f"{_BEGIN}\n\n{table(record)}\n\n{_END}", text)
+    return with_table(text, "spoilt calls", table(record))
 
 
 if __name__ == "__main__":

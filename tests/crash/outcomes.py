@@ -5,20 +5,18 @@ and from the record into a table of `docs/internals.md`.
 """
 
 import json
-import re
 from pathlib import Path
 from typing import Any
 
 from crash.refused import FLIPPED
 from crash.writers import NAMES
+from recorded_table import PAGE, with_table
 
 ROOT = Path(__file__).parents[2]
 OUTCOMES = ROOT / ".cache" / "crash"
 RECORD = Path(__file__).with_name("outcomes.json")
-PAGE = ROOT / "docs" / "internals.md"
 ROWS = (*NAMES, *sorted(writer.name for writer in FLIPPED))
 COLUMNS = ("disturbed", "beside", "flips", "noticed", "lost")
-_BEGIN, _END = "<!-- crash tests: begin -->", "<!-- crash tests: end -->"
 
 
 def publishable(name: str, outcome: dict[str, Any]) -> list[Any]:
@@ -79,9 +77,7 @@ def table(record: dict[str, Any]) -> str:
 
 def page(record: dict[str, Any]) -> str:
     """The page of the docs with the table of a record."""
-    text = PAGE.read_text(encoding="utf-8")
-    between = re.compile(f"{_BEGIN}.*{_END}", re.DOTALL)
-    return between.sub(f"{_BEGIN}\n\n{table(record)}\n\n{_END}", text)
+    return with_table(PAGE.read_text(encoding="utf-8"), "crash tests", table(record))
 
 
 if __name__ == "__main__":
