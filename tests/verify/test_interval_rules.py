@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from attlas.verify import intervals as iv
-from attlas.verify.interval_rules import as_interval, contraction, evaluated
+from attlas.verify.interval_rules import applied, as_interval, contraction, evaluated
 from attlas.verify.intervals import Interval
 
 RNG = np.random.default_rng(0)
@@ -21,7 +21,7 @@ def test_a_program_encloses_its_values():
         program = jax.make_jaxpr(sides)(jnp.ones(3))
         low = RNG.uniform(-1, 1, size=3)
         box = Interval(low, low + 0.3)
-        (enclosure,) = evaluated(program.jaxpr, program.consts, [box])
+        (enclosure,) = evaluated(program.jaxpr, program.consts, [box], applied)
         for _ in range(50):
             value = float(sides(jnp.asarray(RNG.uniform(box.low, box.high))))
             assert (

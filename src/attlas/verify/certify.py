@@ -21,7 +21,13 @@ from attlas.claims.kinds.inequality import Entrywise
 from attlas.claims.sampling import Instance
 from attlas.claims.verdict import ChallengeReport, Witness
 from attlas.verify import intervals as iv
-from attlas.verify.interval_rules import as_interval, as_truth, enclosed, evaluated
+from attlas.verify.interval_rules import (
+    applied,
+    as_interval,
+    as_truth,
+    enclosed,
+    evaluated,
+)
 from attlas.verify.intervals import Interval, Undecided
 
 TOO_CLOSE = "the sides are too close to tell apart"
@@ -92,7 +98,7 @@ def enclosed_gap(claim: Claim, instance: Witness) -> tuple[Interval, Interval]:
 
     program = jax.make_jaxpr(conditions_and_sides)(arrays)
     inputs = [enclosed(np.asarray(v)) for v in jax.tree.leaves(arrays)]
-    *holds, left, right, error = evaluated(program.jaxpr, program.consts, inputs)
+    *holds, left, right, error = evaluated(program.jaxpr, program.consts, inputs, applied)
     for assumption, held in zip(claim.assumptions, holds, strict=True):
         if not as_truth(held).must.all():
             raise Undecided(f"the assumption '{assumption.text}' is too close to decide")

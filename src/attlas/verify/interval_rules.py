@@ -56,15 +56,23 @@ def as_truth(value: Any) -> Truth:
     return Truth(np.asarray(value, dtype=bool), np.asarray(value, dtype=bool))
 
 
-def evaluated(program: Any, consts: Any, inputs: list[Any]) -> list[Any]:
+def evaluated(
+    program: Any, consts: Any, inputs: list[Any], apply: Callable[[Any, list[Any]], list[Any]]
+) -> list[Any]:
     """All outputs of a program of JAX, operation by operation.
+
+    Args:
+        program: the program without its constants.
+        consts: values of its constants.
+        inputs: values of its arguments.
+        apply: gives the outputs of an operation, as `applied` does.
 
     Raises:
         Undecided: if an operation has no interval rule.
 
     Examples:
         >>> program = jax.make_jaxpr(lambda x: x + 1)(1.0)
-        >>> (total,) = evaluated(program.jaxpr, (), [iv.exact(2.0)])
+        >>> (total,) = evaluated(program.jaxpr, (), [iv.exact(2.0)], applied)
         >>> round(float(total.low), 4)
         3.0
     """
@@ -77,9 +85,24 @@ def evaluated(program: Any, consts: Any, inputs: list[Any]) -> list[Any]:
     values |= dict(zip(program.invars, inputs, strict=True))
     for equation in program.eqns:
         operands = [read(variable) for variable in equation.invars]
-        outputs = applied(equation, operands)
+        outputs = apply(equation, operands)
         values |= dict(zip(equation.outvars, outputs, strict=True))
     return [read(variable) for variable in program.outvars]
+
+
+def inner_program(equation: Any) -> tuple[Any, Any] | None:
+    """The program that an operation calls once, and its constants; None if it calls none.
+
+    Examples:
+        >>> (equation,) = jax.make_jaxpr(jax.jit(jnp.sin))(1.0).eqns
+        >>> [inner.primitive.name for inner in inner_program(equation)[0].eqns]
+        ['sin']
+    """
+    details = equation.params
+    inner = next((details[k] for k in ("jaxpr", "call_jaxpr", "fun_jaxpr") if k in details), None)
+    if inner is None or equation.primitive.name in ("while", "scan", "cond"):
+        return None
+    return getattr(inner, "jaxpr", inner), getattr(inner, "consts", ())
 
 
 def applied(equation: Any, inputs: list[Any]) -> list[Any]:
@@ -94,10 +117,8 @@ def applied(equation: Any, inputs: list[Any]) -> list[Any]:
         3
     """
     name, details = equation.primitive.name, equation.params
-    inner = next((details[k] for k in ("jaxpr", "call_jaxpr", "fun_jaxpr") if k in details), None)
-    if inner is not None and name not in ("while", "scan", "cond"):
-        closed = hasattr(inner, "consts")
-        return evaluated(inner.jaxpr if closed else inner, inner.consts if closed else (), inputs)
+    if (inner := inner_program(equation)) is not None:
+        return evaluated(*inner, inputs, applied)
     if not any(isinstance(value, Interval | Truth) for value in inputs):
         value = equation.primitive.bind(*map(jnp.asarray, inputs), **details)
         outputs = value if equation.primitive.multiple_results else [value]

@@ -43,30 +43,13 @@ class Enclosure:
         Raises:
             Undecided: if an operation has no interval rule.
         """
-        return self._run(program, [Interval(low, high)])
-
-    def _run(self, program: Any, inputs: list[Any]) -> list[Any]:
-        body = getattr(program, "jaxpr", program)
-        consts = [interval_rules.enclosed(np.asarray(c)) for c in getattr(program, "consts", ())]
-        values = dict(zip(body.constvars, consts, strict=True))
-        values |= dict(zip(body.invars, inputs, strict=True))
-
-        def read(variable: Any) -> Any:
-            if hasattr(variable, "val"):
-                return interval_rules.enclosed(np.asarray(variable.val))
-            return values[variable]
-
-        for equation in body.eqns:
-            outputs = self._applied(equation, [read(v) for v in equation.invars])
-            values |= dict(zip(equation.outvars, outputs, strict=True))
-        return [read(v) for v in body.outvars]
+        inputs = [Interval(low, high)]
+        return interval_rules.evaluated(program.jaxpr, program.consts, inputs, self._applied)
 
     def _applied(self, equation: Any, inputs: list[Any]) -> list[Any]:
         name, details = equation.primitive.name, equation.params
-        keys = ("jaxpr", "call_jaxpr", "fun_jaxpr")
-        inner = next((details[k] for k in keys if k in details), None)
-        if inner is not None and name not in ("while", "scan", "cond"):
-            return self._run(inner, inputs)
+        if (inner := interval_rules.inner_program(equation)) is not None:
+            return interval_rules.evaluated(*inner, inputs, self._applied)
         if not any(isinstance(value, Interval | Truth) for value in inputs):
             return interval_rules.applied(equation, inputs)
         for variable in equation.outvars:
