@@ -238,9 +238,9 @@ def _decoded(file: Path) -> np.ndarray:
             raise Damaged(str(error)) from None
         if image.width * image.height > _MOST_POINTS:
             raise Damaged(f"{image.width} times {image.height} points are too many")
-        grey = image.mode in ("1", "L", "I;16", "I")
         if image.mode.startswith("I"):
             raise Damaged("16 bits for each point are not read")
+        grey = image.mode in ("1", "L")
         values = np.asarray(image.convert("L" if grey else "RGB"))
     return values[..., None] if grey else values
 

@@ -118,19 +118,19 @@ def paired_texts(tokenizer: Tokenizer, file: Path, *, length: int, most: int) ->
         UserError: if a line is no such pair, or a query is there twice.
     """
     pairs = []
-    seen: dict[str, int] = {}
+    first_lines: dict[str, int] = {}
     for number, line in enumerate(lines_of_text(file), 1):
         query, *documents = (part.strip() for part in line.split("\t"))
         if not query or len(documents) != 1 or not documents[0]:
             raise UserError(
                 f"{file}, line {number} is no pair: give a query, one tabulator and its document"
             )
-        if query in seen:
+        if query in first_lines:
             raise UserError(
-                f"{file}, line {number} has the query of line {seen[query]} again "
+                f"{file}, line {number} has the query of line {first_lines[query]} again "
                 f"('{printable(query)[:40]}'): give each query once"
             )
-        seen[query] = number
+        first_lines[query] = number
         pairs.append((query, documents[0]))
     if len(pairs) < 2:
         raise UserError(f"{file} has {len(pairs)} pairs of query and document: give at least 2")

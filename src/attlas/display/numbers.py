@@ -112,9 +112,5 @@ def large_number(value: float | int) -> str:
         return f"${factor}10^{{{int(power)}}}$"
     for length, name in ((1e12, "trillion"), (1e9, "billion"), (1e6, "million")):
         if abs(rounded) >= length:
-            return (
-                f"{rounded / length:.2g} {name}"
-                if rounded / length < 100
-                else (f"{rounded / length:.0f} {name}")
-            )
+            return f"{rounded / length:g} {name}"
     return f"{rounded:,.0f}" if abs(rounded) >= 100 else f"{rounded:g}"
