@@ -15,6 +15,7 @@ from attlas.experiments.find import find_experiments
 from attlas.experiments.record import Record, record_key
 from attlas.experiments.worker import Computed, Task, compute
 from attlas.site.findings import FILE
+from attlas.site.short_caption import split_caption
 
 EXPERIMENTS = [
     pytest.param(experiment, id=experiment.name, marks=pytest.mark.xdist_group(experiment.name))
@@ -48,6 +49,7 @@ def assert_shown(experiment: Experiment, records: tuple[Record, ...]) -> None:
         assert panel.figure.axes
         assert panel.title
         assert panel.caption.endswith(".")
+        assert split_caption(panel.caption)[0], panel.caption  # its first sentence is short
         panel.figure.draw_without_rendering()
         plt.close(panel.figure)
 
