@@ -12,6 +12,7 @@ from jinja2 import nodes
 
 import attlas as at
 from attlas.experiments.experiment import Experiment
+from attlas.experiments.find import find_experiments
 from attlas.experiments.join import MISSING_CELLS
 from attlas.experiments.load import load_records
 
@@ -25,6 +26,15 @@ OF_THE_RUN = {
     "trend", "finite",
 }  # fmt: skip
 """Names in conditions that say which data, cells or finite numbers there are, not their values."""
+
+
+WITHOUT_RECORD = {"text"}
+"""Experiments of which no complete record is published; of all others there is one."""
+
+
+def recorded() -> dict[str, Experiment]:
+    """The experiments of which a complete record is published, by name."""
+    return {e.name: e for e in find_experiments() if e.name not in WITHOUT_RECORD}
 
 
 def published(experiment: Experiment) -> xr.Dataset | None:

@@ -6,13 +6,12 @@ from functools import cache
 import matplotlib.pyplot as plt
 import pytest
 from jinja2 import Environment, nodes
-from perturbed_records import OF_THE_RUN, condition_names, perturbations, published
+from perturbed_records import OF_THE_RUN, condition_names, perturbations, published, recorded
 
-from attlas.experiments.find import find_experiments
 from attlas.experiments.panels import Plot
 from attlas.experiments.prose import written
 
-EXPERIMENTS = {e.name: e for e in find_experiments()}
+EXPERIMENTS = recorded()
 CAPTIONS = [
     pytest.param(e.name, place, id=f"{e.name}-{place}")
     for e in EXPERIMENTS.values()
@@ -26,10 +25,10 @@ record = cache(lambda name: published(EXPERIMENTS[name]))
 
 @pytest.fixture
 def data(name):
-    """The published record of an experiment, if it is complete."""
-    if record(name) is None:
-        pytest.skip(f"no complete record of {name} is published")
-    return record(name)
+    """The complete published record of an experiment."""
+    complete = record(name)
+    assert complete is not None
+    return complete
 
 
 def caption(name, place, data):
