@@ -142,6 +142,9 @@ FINDINGS = {
     "is not the best for samples": Says("score_samples", is_true("later")),
     "No bound sees the gap": Says("sparse_majority", is_false("below")),
     "every bound was vacuous": Says("sparse_majority", is_false("below")),
+    "the smallest, that of parameter counting": Says(
+        "sparse_majority", lambda values: values["name"] == "parameter counting"
+    ),
     "The gap grew with": Says("sparse_majority", is_true("grows")),
     "the shortest length carries": Says("sparse_majority", is_false("grows_later")),
     "does not grow with the length": Says("rademacher_length", is_false("grew")),
