@@ -19,7 +19,7 @@ from typing import Any
 from attlas.claims.claim import Claim
 from attlas.claims.proof import Proof
 from attlas.claims.verdict import Outcome
-from attlas.experiments.proofs import is_stale, read_proofs
+from attlas.experiments.proofs import current_proof, read_proofs
 from attlas.experiments.store import PUBLISHED, Store
 from attlas.verify.proofs.prover import prove
 from attlas.verify.proofs.recheck import recheck
@@ -30,11 +30,8 @@ def proved() -> list[tuple[Claim, Proof]]:
     """The claims that have a published proof of their sources as they are."""
     claims = find_claims(())
     proofs = read_proofs(Store(PUBLISHED), [claim.name for claim in claims])
-    return [
-        (claim, proofs[claim.name])
-        for claim in claims
-        if claim.name in proofs and not is_stale(claim, proofs[claim.name])
-    ]
+    current = [(claim, current_proof(claim, proofs.get(claim.name, ()))) for claim in claims]
+    return [(claim, proof) for claim, proof in current if proof is not None]
 
 
 def changed(claim: Claim, changes: dict[str, Any]) -> Claim:

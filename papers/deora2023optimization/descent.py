@@ -68,6 +68,24 @@ def _walk(raw):
     return {**arrays, "U": U, "W": W, **ends}
 
 
+def _at_the_saddle(batch):
+    """Put every eighth instance at zero with opposite tokens, in place.
+
+    The gradient is zero there, and the other point lies where the risk falls most: decoders along
+    the tokens, key-query weights along the products of a token with itself.
+    """
+    X, y = batch["X"][::8], batch["y"][::8]
+    X[:, :, 1], X[:, :, 2], y[:, 1] = -X[:, :, 0], 0, y[:, 0]
+    X[:, 1] = X[:, 0]
+    batch["U"][::8] = batch["W"][::8] = 0
+    along = y[:, :1, None] * X[:, 0] / np.linalg.norm(X[:, 0], axis=(1, 2), keepdims=True)
+    batch["away_U"][::8] = along[:, None]
+    # As long as the decoders: so the product is largest.
+    square = X[:, 0, 0, :, None] * X[:, 0, 0, None, :]
+    batch["away_W"][::8] = (square / np.sum(X[:, 0, 0] ** 2, axis=1)[:, None, None])[:, None]
+    batch["distance"][::8] = 3
+
+
 def on_path(rng, count):
     """A point of a path of gradient descent, another one, and a share of the step allowed."""
     batch = grouped_heads(rng, count, sizes=(2, 2, 3, 2))
@@ -78,6 +96,7 @@ def on_path(rng, count):
     batch["k"] = np.floor(rng.uniform(0, _STEPS + 1, count))
     # Small scores stay small at the start alone: a step moves them by more than they are.
     batch["k"][::4] = 0
+    _at_the_saddle(batch)
     batch["share"] = np.where(rng.random(count) < 0.5, 0.99, rng.uniform(0.1, 1, count))
     return _walk(batch)
 

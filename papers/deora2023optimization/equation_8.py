@@ -172,9 +172,23 @@ def equation_8_fourth_order(*, share=5 / 16, **instance):
     return share * mix.S**4, largest
 
 
+def at_both_ends(rng, count):
+    """Samples as at an eighth; in every fifth, from the second on, a gap is as wide as it can be.
+
+    One irrelevant query leans to both labels, another irrelevant token away from both, and both
+    along all patterns.
+    """
+    batch = at_an_eighth(rng, count)
+    batch["relevant"][1::5, :3] = 0, 0, 1
+    batch["zeta"][1::5] = batch["relevant"][1::5].mean(axis=1)
+    batch["noise"][1::5, 0, :5] = 1
+    batch["noise"][1::5, 1, :5] = -1, -1, 1, 1, 1
+    return batch
+
+
 @inequality(
     r"Section 5.3, 'a gap of $O(S^2)$ between relevance scores'",
-    sample=at_an_eighth,
+    sample=at_both_ends,
     search_over="noise",
     project=inside_the_noise,
     controls=[

@@ -76,7 +76,8 @@ def step_pairs(rng, count):
     """Two close points and a step: half of them expand, the others overshoot.
 
     In turn along the most negative curvature, opposite tokens and short steps, and along the
-    largest, equal tokens and long steps; two in three are next to zero.
+    largest, equal tokens and long steps; two in three are next to zero. Of every twelve one has a
+    loss that shows C, at long tokens, and one a loss that shows B.
     """
     batch = with_losses(rng, grouped_heads(rng, count, (2, 1e3), (1, 2, 2, 2)), count, 1.5)
     k = np.arange(count)
@@ -89,8 +90,13 @@ def step_pairs(rng, count):
     batch["X"][:, 1], batch["y"][:, 1] = batch["X"][:, 0], batch["y"][:, 0]
     sign = np.where(batch["bent"], -1.0, 1.0)[:, None, None]
     batch["X"][:, :, 1] = sign * batch["X"][:, :, 0]
+    slope, curve = k % 12 == 0, k % 12 == 6
+    batch["b"][slope], batch["pace"][slope] = 3, 1.2
+    batch["X"][slope] *= 4
+    batch["a"][curve], batch["b"][curve], batch["pace"][curve] = 10, 10, 30
     for name in "UW":
         batch[name][near] *= 1e-4
+        batch[name][slope | curve] *= 1e-3
     return {**batch, **_apart(batch)}
 
 

@@ -141,7 +141,7 @@ def theorem_1_rho(*, share=1.0, **run):
     "Theorem 1, (4), training loss",
     controls=[
         Control("without the term of the distance", path=0.0),
-        Control("a quarter of the right side", share=0.25),
+        Control("a fifth of the right side", share=0.2),
     ],
     proof_step=ProofStep(_CHAIN, 5),
     evaluations=1200,

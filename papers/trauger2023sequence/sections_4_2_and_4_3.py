@@ -127,14 +127,18 @@ def section_4_3_heads_deep(c, v, qk, C, w, *, amplified=True):
 
 
 def sizes(rng, count, least=0.0):
-    """Norms from 10^least to 10; in every fourth instance all are the least.
+    """Norms from 10^least to 10; in every fourth instance all but at most one are the least.
 
-    Half of those of W_QK are as far as 10^(least + 6).
+    The exception is 10: none of them at first, then each of them in turn, so that the power of each
+    norm is tested alone. Half of those of W_QK are as far as 10^(least + 6).
     """
-    spread = (np.arange(count) % 4 > 0) * (1 - least)
+    place = np.arange(count)
+    spread = (place % 4 > 0) * (1 - least)
     norms = {name: 10 ** (least + spread * rng.uniform(0, 1, count)) for name in _NORMS}
+    for turn, name in enumerate(_NORMS, start=1):
+        norms[name][(place % 4 == 0) & (place // 4 % (len(_NORMS) + 1) == turn)] = 10.0
     far = 10 ** (least + 6 * rng.uniform(0, 1, count))
-    norms["B_qk"] = np.where(np.arange(count) % 4 > 1, far, norms["B_qk"])
+    norms["B_qk"] = np.where(place % 4 > 1, far, norms["B_qk"])
     return norms
 
 

@@ -331,17 +331,24 @@ def _values(rng, X, norms, depth):
 
 
 def deep_samples(rng, count):
-    """Norms c and v from 0.3 to 1 or 1, W_QK of six decades, and the complexity in each case."""
+    """Norms c and v from 0.3 to 1 or 1, W_QK of six decades, and the complexity in each case.
+
+    In every sixth instance these norms are 1, all tokens are e_1, and m is the largest: nothing is
+    lost on the way through the layers, so that the controls are violated at every depth.
+    """
     norms = rng.uniform(0.3, 1, (count, 3))
     norms[:, 2] = six_decades(rng, count, -1.5, -1)
     norms[::3] = [1.0, 1.0, 1e-3]
     B_w, n = 10 ** rng.uniform(-1, 1, count), (4 ** rng.uniform(5, 13, count)).astype(int)
+    n[::6] = 4**13
     signs = sign_sums(n)
     samples = np.zeros((count, len(_CASES)))
     for i in range(count):
         for case, (depth, d) in enumerate(_CASES):
             X = in_ball(rng.normal(size=(2, int(rng.integers(1, 6)), d)))
             X[0, 0] = X[1, -1] = np.eye(d)[0]
+            if i % 6 == 0:
+                X[:] = np.eye(d)[0]
             values = _values(rng, X, norms[i], depth)
             samples[i, case] = B_w[i] * mean_supremum(values, n[i], signs[i])
     return {"norms": norms, "B_w": B_w, "m": 2.0 * n, "rademacher": samples}

@@ -37,7 +37,11 @@ def _proof(root: Path, value: int) -> None:
 def _proofs(root: Path) -> Any:
     store = Store(root)
     proofs = read_proofs(store, [CLAIM])
-    return DAMAGED if store.notes else {name: each.document() for name, each in proofs.items()}
+    return (
+        DAMAGED
+        if store.notes
+        else {name: [proof.document() for proof in stored] for name, stored in proofs.items()}
+    )
 
 
 def _monitor(root: Path, value: int) -> None:

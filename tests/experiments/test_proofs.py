@@ -6,8 +6,8 @@ from attlas.claims.proof import Proof
 from attlas.claims.verdict import ChallengeReport, CheckReport, Outcome, Strength, Verdict
 from attlas.experiments.proofs import (
     FOLDER,
+    current_proof,
     forget_proof,
-    is_stale,
     read_proofs,
     with_proof,
     write_proof,
@@ -31,10 +31,10 @@ def test_a_proof_is_stored_sealed_and_read(tmp_path):
     proof = proof_of(source_digest(claim.place[0], claim.home))
     path = write_proof(store, NAME, proof)
     assert path == tmp_path / FOLDER / "gu2024exploring" / "fact-a-3.json"
-    assert read_proofs(store, [NAME]) == {NAME: proof}
-    assert not is_stale(claim, proof)
+    assert read_proofs(store, [NAME])[NAME][0] == proof
+    assert current_proof(claim, [proof]) is proof
     path.write_text(path.read_text().replace("for all real x", "for all complex x"))
-    assert read_proofs(store, [NAME]).get(NAME) != proof
+    assert proof not in read_proofs(store, [NAME]).get(NAME, ())
     assert "ignored" in store.notes[0]
     write_proof(store, NAME, proof)
     forget_proof(store, NAME)
@@ -47,10 +47,10 @@ def test_a_report_shows_a_proof_of_its_sources_alone(tmp_path):
     held = Verdict(Outcome.SUPPORTED, "held")
     report = CheckReport(NAME, held, (), Outcome.SUPPORTED, detection=(1e-12,), source=source)
     assert report.strength is Strength.ATTAINED
-    shown = with_proof(report, {NAME: proof_of(source)})
+    shown = with_proof(report, {NAME: [proof_of(source)]})
     assert shown.strength is Strength.PROVED
-    assert with_proof(report, {NAME: proof_of("other")}).proof is None
-    assert is_stale(claim, proof_of("other"))
+    assert with_proof(report, {NAME: [proof_of("other")]}).proof is None
+    assert current_proof(claim, [proof_of("other")]) is None
     broken = ChallengeReport(1.5, True, 1, 1, Verdict(Outcome.VIOLATED, ""))
     assert dataclasses.replace(shown, challenge=broken).strength is None
     store = Store(tmp_path)

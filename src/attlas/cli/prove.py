@@ -74,15 +74,16 @@ def _prove(store: "Store", claims: "list[Claim] | tuple[Claim, ...]", seed: int)
 
 def _recheck(store: "Store", claims: "list[Claim] | tuple[Claim, ...]", seed: int) -> None:
     from attlas.display.terminal import say
-    from attlas.experiments.proofs import read_proofs
+    from attlas.experiments.proofs import current_proof, read_proofs
 
     proofs = read_proofs(store, [claim.name for claim in claims])
     wrong = 0
     for claim in claims:
         if claim.name in proofs:
-            why = _why_not(claim, proofs[claim.name], seed)
+            proof = current_proof(claim, proofs[claim.name])
+            why = _why_not(claim, proof, seed)
             wrong += bool(why)
-            say(f"{claim.name}: {why or proofs[claim.name].sentence()}")
+            say(f"{claim.name}: {why or (proof and proof.sentence())}")
     for note in store.notes:
         typer.echo(f"attlas: {note}", err=True)
     say(f"{len(proofs) - wrong} of {len(proofs)} proofs confirmed")
@@ -90,11 +91,10 @@ def _recheck(store: "Store", claims: "list[Claim] | tuple[Claim, ...]", seed: in
         raise typer.Exit(EXIT_DEFECTS)
 
 
-def _why_not(claim: "Claim", proof: "Proof", seed: int) -> str:
-    from attlas.experiments.proofs import is_stale
+def _why_not(claim: "Claim", proof: "Proof | None", seed: int) -> str:
     from attlas.verify.proofs.recheck import recheck
 
-    if is_stale(claim, proof):
+    if proof is None:
         return "the proof is stale: the claim's sources have changed, prove it again"
     why = recheck(claim, proof, seed=seed)
     return f"the proof is not confirmed: {why}" if why else ""

@@ -39,13 +39,14 @@ def forget_proof(store: Store, claim: str) -> None:
         remove_pair(folder, stem)
 
 
-def read_proofs(store: Store, claims: Iterable[str]) -> dict[str, Proof]:
-    """The proofs of claims by their names: those of the store, else the published ones.
+def read_proofs(store: Store, claims: Iterable[str]) -> dict[str, tuple[Proof, ...]]:
+    """The proofs of claims by their names: that of the store before the published one.
 
-    A damaged one is named in `store.notes` and ignored.
+    Which of them is of the present sources, `current_proof` and `with_proof` say. A damaged one is
+    named in `store.notes` and ignored.
     """
-    stores = [each for each in (published_store(), store) if each and (each.root / FOLDER).is_dir()]
-    proofs: dict[str, Proof] = {}
+    stores = [each for each in (store, published_store()) if each and (each.root / FOLDER).is_dir()]
+    proofs: dict[str, tuple[Proof, ...]] = {}
     for claim in claims:
         for each in stores:
             folder, stem = claim_place(each.root / FOLDER, claim)
@@ -55,22 +56,22 @@ def read_proofs(store: Store, claims: Iterable[str]) -> dict[str, Proof]:
                 store.note(f"{damage}: ignored; prove the claim again to replace it")
                 continue
             if pair is not None and pair[0]["claim"] == claim:
-                proofs[claim] = Proof.read(pair[0]["proof"])
+                proofs[claim] = (*proofs.get(claim, ()), Proof.read(pair[0]["proof"]))
     return proofs
 
 
-def is_stale(claim: Claim, proof: Proof) -> bool:
-    """Whether the sources of a claim have changed since it was proved."""
-    return proof.source != source_digest(claim.place[0], claim.home)
+def current_proof(claim: Claim, proofs: Iterable[Proof]) -> Proof | None:
+    """The first proof of the sources of a claim as they are; None if they have changed since."""
+    source = source_digest(claim.place[0], claim.home)
+    return next((proof for proof in proofs if proof.source == source), None)
 
 
-def with_proof(report: CheckReport, proofs: Mapping[str, Proof]) -> CheckReport:
-    """A report with the proof of its claim, if that is of the sources that were checked.
+def with_proof(report: CheckReport, proofs: Mapping[str, Iterable[Proof]]) -> CheckReport:
+    """A report with the first proof of its claim that is of the sources that were checked.
 
     Args:
-        proofs: a proof for each name of a claim.
+        proofs: the proofs for each name of a claim, as `read_proofs` returns them.
     """
-    proof = proofs.get(report.claim)
-    if proof is None or not report.source or proof.source != report.source:
-        return report
-    return replace(report, proof=proof)
+    of_claim = proofs.get(report.claim, ())
+    proof = next((p for p in of_claim if report.source and p.source == report.source), None)
+    return report if proof is None else replace(report, proof=proof)

@@ -1,6 +1,6 @@
 """The claims of an atlas with their last checks: the folder's own, else the published ones."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -9,6 +9,8 @@ import attlas
 from attlas.claims.claim import Claim, Erratum
 from attlas.claims.verdict import CheckReport
 from attlas.experiments.environment import code_hash, path_in_repository, repository_of
+from attlas.experiments.proofs import FOLDER as PROOFS
+from attlas.experiments.proofs import read_proofs, with_proof
 from attlas.experiments.published_verdicts import published_verdicts
 from attlas.experiments.store import Store
 from attlas.experiments.verdicts import is_current, read_reports
@@ -49,7 +51,7 @@ def checked_claims(
         ()
     """
     stored = {pair[0].claim: pair for pair in read_reports(store)}
-    further = {} if published is None else {p[0].claim: p for p in published_verdicts(published)}
+    further = {} if published is None else _with_proofs_of(store, published_verdicts(published))
     code = code_hash()
     entries, metadata, changed = [], [], []
     for claim in claims:
@@ -66,6 +68,14 @@ def checked_claims(
         entries.append(entry)
     unknown = sorted(stored.keys() - {claim.name for claim in claims})
     return CheckedClaims(tuple(entries), tuple(metadata), tuple(changed), tuple(unknown))
+
+
+def _with_proofs_of(store: Store, published: Iterable[Checked]) -> dict[str, Checked]:
+    """Published checks by claim; a proof of their sources in the store counts for them too."""
+    checks = {pair[0].claim: pair for pair in published}
+    has_proofs = (store.root / PROOFS).is_dir()
+    proofs = read_proofs(store, checks) if has_proofs else {}
+    return {name: (with_proof(report, proofs), m) for name, (report, m) in checks.items()}
 
 
 def source_of(place: tuple[str, int]) -> Source:

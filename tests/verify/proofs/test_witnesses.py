@@ -94,7 +94,7 @@ def test_published_proofs_are_about_the_witnesses_that_are_stored(tmp_path):
     witnesses = {claim.name: claim.witness for claim in find_claims() if claim.witness is not None}
     proofs = read_proofs(Store(tmp_path), witnesses)
     assert len(proofs) > 30
-    for name, proof in proofs.items():
+    for name, (proof,) in proofs.items():
         assert proof.method == INTERVALS
         arrays = {key: np.asarray(value) for key, value in witnesses[name]().items()}
         assert digest_of(arrays) == proof.certificate["witness"], name
