@@ -56,6 +56,8 @@ class ConstraintOperator(Protocol):
 
 # Multiplications up to which a dense Gram matrix beats a structured one that loops over samples.
 _DENSE_MULTIPLICATIONS = 300_000
+# Rows of a Gram matrix that are multiplied at once: a second matrix of its size is never there.
+_BLOCK = 256
 
 
 def _alike(weights: np.ndarray) -> bool:
@@ -219,7 +221,9 @@ class PairRows(NamedTuple):
         if _alike(weights):
             queries = (self.queries * weights[0, 0]) @ self.queries.T
             tokens = self.differences @ self.differences.T
-            tokens *= queries[self.sample[:, None], self.sample]
+            for low in range(0, k, _BLOCK):
+                rows = slice(low, low + _BLOCK)
+                tokens[rows] *= queries[self.sample[rows, None], self.sample]
             return tokens[None]
         if k * k * d * d <= _DENSE_MULTIPLICATIONS * len(self.queries):
             queries = self.queries[self.sample]

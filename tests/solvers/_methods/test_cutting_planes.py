@@ -1,5 +1,7 @@
 """Many constraints: the answer of the whole problem, its certificate, and infeasible ones."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 
@@ -44,6 +46,17 @@ def test_vertices_of_long_solutions_are_certified(seed):
     assert found.certificate["gap"] < 1e-10
     assert found.certificate["margins"].min() > -1e-12
     assert (found.certificate["dual"] > 0).sum() <= 100
+
+
+def test_a_working_set_is_in_memory_with_one_factor():
+    """A Gram matrix of 1.4 rows for each variable and its factor are four squares of variables."""
+    X, z, tokens = _planted(1, 100, 41, 28)
+    tracemalloc.start()
+    found = attention_svm(X, z, tokens, 2.0)
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert found.certificate["gap"] < 1e-12
+    assert most < 4 * X.nbytes + 4 * 8 * (28 * 28) ** 2
 
 
 def test_the_gap_is_of_all_rows():

@@ -66,7 +66,7 @@ def factorise(matrix: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
     """Solver of a batch of symmetric systems; a singular one gives NaN and spares the others.
 
     Args:
-        matrix: [b, m, m].
+        matrix: [b, m, m]; one large system is factored in its place.
 
     Returns:
         Function of right sides [b, m] that gives the solutions.
@@ -78,12 +78,22 @@ def factorise(matrix: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
     by_elimination = partial(_solve_systems, matrix)
     if len(matrix) > 1 or matrix.shape[-1] <= _LARGE_SYSTEM or not np.isfinite(matrix).all():
         return by_elimination
+    # The transposed view has LAPACK's order. Its other triangle stays as it is.
+    columns, diagonal = matrix[0].T, matrix[0].diagonal().copy()
     try:
-        factor = cho_factor(matrix[0], lower=True, check_finite=False)
+        factor = cho_factor(columns, lower=True, overwrite_a=True, check_finite=False)
     except np.linalg.LinAlgError:
         # Not definite to rounding: elimination may solve it still.
+        _restore(columns, diagonal)
         return by_elimination
     return lambda target: cho_solve(factor, target[0], check_finite=False)[None]
+
+
+def _restore(columns: np.ndarray, diagonal: np.ndarray) -> None:
+    """Write the upper triangle of a symmetric matrix over the lower one, and its diagonal."""
+    for j in range(len(columns)):
+        columns[j + 1 :, j] = columns[j, j + 1 :]
+    np.fill_diagonal(columns, diagonal)
 
 
 def _solve_systems(matrix: np.ndarray, target: np.ndarray) -> np.ndarray:

@@ -16,8 +16,8 @@ from attlas.solvers._methods.certificate import certify
 from attlas.solvers._methods.proximal_newton import proximal_newton
 from attlas.solvers.constraints import ConstraintOperator
 
-_ADD, _MOST = 1.0, 2.0
-"""Rows for each variable that a round adds, and beyond which it drops rows first."""
+_OTHERS, _ADD, _MOST = 0.125, 0.5, 2.0
+"""Rows for each variable: drawn for the first set, added by a round, and most before rows drop."""
 _ROUNDS = 200
 _ROUGH = 1e-8
 """Gap of a working set before the last round; refinement by the rows themselves does the rest."""
@@ -80,7 +80,7 @@ def _first_set(rows: ConstraintOperator) -> np.ndarray:
     _, m, size = rows.shape
     mean = rows.adjoint(np.full((1, m), 1.0 / m))
     shortest = np.argsort(rows.apply(mean)[0], kind="stable")[:size]
-    others = np.random.default_rng(0).choice(m, min(m, size // 2 + 1), replace=False)
+    others = np.random.default_rng(0).choice(m, min(m, int(_OTHERS * size) + 1), replace=False)
     return np.union1d(shortest, others)
 
 

@@ -94,7 +94,9 @@ def _proximal_step(gram: np.ndarray, start: np.ndarray, e: float) -> tuple[np.nd
         y = _solved(gram, active, e, pull[active])
         move = -r
         move[active] += y
-        slope = float(r @ (change := gram[:, active] @ y - pull))
+        full = np.zeros_like(r)
+        full[active] = y
+        slope = float(r @ (change := gram @ full - pull))
         before = _value(c, u, l, e)
         length = 1.0
         while length > _SHORTEST:
@@ -165,11 +167,10 @@ def _one_by_one(gram: np.ndarray, near: DualPoint, target: float) -> DualPoint:
 def _on_support(gram: np.ndarray, free: np.ndarray) -> np.ndarray:
     """Multipliers on some rows whose margins are 1; the ridge is refined away."""
     l, index = np.zeros(len(gram)), np.flatnonzero(free)
-    matrix = gram[np.ix_(index, index)]
-    ridged = matrix.copy()
+    ridged = gram[np.ix_(index, index)]
     ridged.flat[:: len(index) + 1] += _RIDGE
     with np.errstate(all="ignore"):
         solver = factorise(ridged[None])
         l[index] = solver(np.ones((1, len(index))))[0]
-        l[index] += solver((1 - matrix @ l[index])[None])[0]
+        l[index] += solver((1 - gram @ l)[None, index])[0]
     return l
