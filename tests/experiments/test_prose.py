@@ -14,12 +14,14 @@ def test_sections_are_captions_and_what_stands_before_them_is_the_note(tmp_path)
     path = tmp_path / "own.md"
     path.write_text(
         "A note\nof $x_{1}$.\n\n## Answer\n\nBy\n{{ gap }}.\n\n"
-        "## The gap\n\nHow large?\nIt is {{ gap }}.\n"
+        "## How to read\n\nOf {{ members }}\nruns.\n\n"
+        "## The gap\n\nHow large?\nIt is {{ gap }}.\n\n### How to read\n\nA mark\nis one.\n"
     )
-    note, captions, answer = read_prose(path)
+    note, captions, answer, readings = read_prose(path)
     assert note == "A note of $x_{1}$."
     assert captions == {"The gap": "How large? It is {{ gap }}."}
     assert answer == "By {{ gap }}."
+    assert readings == {"": "Of {{ members }} runs.", "The gap": "A mark is one."}
 
 
 @pytest.mark.parametrize(

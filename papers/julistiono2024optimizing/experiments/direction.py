@@ -177,7 +177,8 @@ EXPERIMENT = Experiment(
                 yscale="log",
                 xlabel="training step + 1", ylabel="distance of directions (Bregman)",
             )
-            + panels.Points(released, last_step, colour="q", hollow=True, legend=False),
+            + panels.Points(released, last_step, colour="q", hollow=True,
+                            names="end in the paper, SVM of exponent {q:g}"),
             closest_svm,
         )
     ],

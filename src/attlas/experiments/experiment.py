@@ -12,6 +12,7 @@ import numpy as np
 from attlas.experiments.cell import Cell, Scale
 from attlas.experiments.grid import Grid
 from attlas.experiments.prose import has_gaps, read_prose, without_gaps, written
+from attlas.experiments.reading import reading_of
 from attlas.experiments.record import Layout, Record
 from attlas.experiments.settings import Settings
 from attlas.projects.project import paper_of, project_of
@@ -36,12 +37,15 @@ class CaptionedFigure:
         caption: text with mathematics between dollar signs.
         values: values of the caption's template in the experiment's prose, until the caption is
             written.
+        reading: what a reader must know who sees nothing else: the data, the model, the runs, and
+            what a mark, a line or a band is.
     """
 
     title: str
     caption: str
     figure: "matplotlib.figure.Figure"
     values: Mapping[str, Any] | None = None
+    reading: str = ""
 
 
 Run = Callable[[Settings, jax.Array], "xarray.Dataset"]
@@ -85,6 +89,8 @@ class Experiment:
         note: remark for the reader, such as deviations from the paper.
         captions: templates by title of the figure. By default captions, note and answer come from
             the Markdown file beside the module, see `attlas.experiments.prose`.
+        readings: templates of what one must know to read a figure, by its title; that of all has
+            the title "". By default they come from the same file.
         answer: computes the values of the answer's template.
         answer_text: template of the sentence that answers the question.
         part: the setting that says which part of the experiment a cell belongs to; cells of
@@ -105,6 +111,7 @@ class Experiment:
     figures: Sequence[Draw]
     note: str
     captions: Mapping[str, str]
+    readings: Mapping[str, str]
     answer: Answer | None
     answer_text: str
     part: str
@@ -126,6 +133,7 @@ class Experiment:
         figures: Sequence[Draw],
         note: str = "",
         captions: Mapping[str, str] | None = None,
+        readings: Mapping[str, str] | None = None,
         answer: Answer | None = None,
         answer_text: str = "",
         part: str = "",
@@ -148,10 +156,9 @@ class Experiment:
                 f"experiment name '{name}' is reserved or has other signs than letters, digits, - _"
             )
         if captions is None:
-            prose_note, captions, prose_answer = read_prose(
-                Path(caller.f_code.co_filename).with_suffix(".md")
-            )
-            note, answer_text = note or prose_note, answer_text or prose_answer
+            prose = read_prose(Path(caller.f_code.co_filename).with_suffix(".md"))
+            note, answer_text = note or prose.note, answer_text or prose.answer
+            captions, readings = prose.captions, readings or prose.readings
         vars(self).update(  # frozen: no attribute can be set
             title=title,
             question=" ".join((question or "").strip().split("\n\n")[0].split()),
@@ -161,6 +168,7 @@ class Experiment:
             figures=figures,
             note=note,
             captions=captions,
+            readings=readings or {},
             answer=answer,
             answer_text=answer_text,
             part=part,
@@ -267,7 +275,8 @@ class Experiment:
             if figure.title not in self.captions:
                 raise ValueError(f"the prose of '{self.name}' has no section '## {figure.title}'")
             caption = written(self.captions[figure.title], figure.values)
-        return replace(figure, caption=without_gaps(caption), values=None)
+        reading = reading_of(self.readings, figure, data, self.paper)
+        return replace(figure, caption=without_gaps(caption), values=None, reading=reading)
 
     def answered(self, data: "xarray.Dataset") -> str:
         """The answer to the question, in one or two sentences with $mathematics$.

@@ -2,7 +2,9 @@
 
 The text before the first `## ` is the note; each section has the title of a figure and holds its
 caption, a Jinja template with the names that the figure's caption function returns. The section
-`## Answer` is reserved: one or two sentences that answer the experiment's question. Mathematics
+`## Answer` is reserved: one or two sentences that answer the experiment's question. So is
+`## How to read`: the data, the model and the runs, for all figures, a template of the settings;
+what follows `### How to read` inside a figure's section is for this figure alone. Mathematics
 stands between dollar signs.
 """
 
@@ -15,6 +17,8 @@ from attlas.core.errors import UserError, refuse_unreadable
 
 ANSWER = "Answer"
 """The title of the section that no figure has."""
+HOW_TO_READ = "How to read"
+"""The title of the section on the data, the model and the runs of all figures."""
 _NO_NUMBER = re.compile(r"\b(?:nan|NaN)\b")
 _SENTENCE_END = re.compile(r"(?<=\.) (?=[A-Z0-9$`(])")
 
@@ -26,11 +30,14 @@ class Prose(NamedTuple):
         note: remark for the reader, such as deviations from the paper.
         captions: template of each figure's caption, by the figure's title.
         answer: template of the answer to the question.
+        readings: template of what one must know to read a figure, by the figure's title; that of
+            all figures has the title "".
     """
 
     note: str
     captions: Mapping[str, str]
     answer: str
+    readings: Mapping[str, str]
 
 
 def read_prose(path: Path) -> Prose:
@@ -38,15 +45,21 @@ def read_prose(path: Path) -> Prose:
 
     Examples:
         >>> read_prose(Path("no such file.md"))
-        Prose(note='', captions={}, answer='')
+        Prose(note='', captions={}, answer='', readings={})
     """
     if not path.is_file():
-        return Prose("", {}, "")
+        return Prose("", {}, "", {})
     note, *sections = f"\n{path.read_text(encoding='utf-8')}".split("\n## ")
-    titled = [section.partition("\n") for section in sections]
-    captions = {title.strip(): _one_line(text) for title, _, text in titled}
+    captions: dict[str, str] = {}
+    readings: dict[str, str] = {}
+    for title, _, text in (section.partition("\n") for section in sections):
+        caption, _, reading = text.partition(f"\n### {HOW_TO_READ}\n")
+        captions[title.strip()] = _one_line(caption)
+        readings[title.strip()] = _one_line(reading)
     answer = captions.pop(ANSWER, "")
-    return Prose(_one_line(note), captions, answer)
+    readings[""] = captions.pop(HOW_TO_READ, "")
+    readings = {title: text for title, text in readings.items() if text}
+    return Prose(_one_line(note), captions, answer, readings)
 
 
 @refuse_unreadable

@@ -78,6 +78,7 @@ class Drawing:
     Attributes:
         anchor: its fragment of the page.
         remark: what it says beyond the caption.
+        reading: what one must know to read it: data, model, runs, marks and lines.
         thumbnail: a small picture, a data URL; may be empty.
         data: the numbers that it draws, as CSV.
     """
@@ -87,6 +88,7 @@ class Drawing:
     picture: Markup
     anchor: str = ""
     remark: str = ""
+    reading: str = ""
     thumbnail: str = ""
     data: str = ""
 

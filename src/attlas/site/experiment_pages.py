@@ -155,6 +155,7 @@ def _drawings(
                     Markup(picture),
                     fragment,
                     remark=remark,
+                    reading=captioned.reading,
                     thumbnail=small or "",
                     data=data or "",
                 )

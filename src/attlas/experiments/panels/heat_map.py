@@ -4,6 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from attlas.experiments.panels.image_strip import NO_VALUE
 from attlas.experiments.panels.panel import Panel, Quantity, View, labels_of
 
 if TYPE_CHECKING:
@@ -12,7 +15,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class HeatMap(Panel):
-    """A quantity over two axes as colours; it is averaged over all others.
+    """A quantity over two axes as colours, averaged over all others; a cross stands for NaN.
 
     Attributes:
         x: horizontal axis of the data set.
@@ -42,6 +45,8 @@ class HeatMap(Panel):
             averaged.values, cmap="RdBu_r" if self.signed else "viridis", vmin=low, vmax=high,
             aspect="auto", origin="lower", interpolation="nearest",
         )  # fmt: skip
+        for row, column in np.argwhere(~np.isfinite(averaged.values)):
+            axes.text(column, row, NO_VALUE, ha="center", va="center", color="#777777")
         for name, set_ticks in ((self.x, axes.set_xticks), (self.y, axes.set_yticks)):
             labels = labels_of(averaged, name)
             step = max(1, len(labels) // 8)

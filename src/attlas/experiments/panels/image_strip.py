@@ -12,9 +12,13 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
+NO_VALUE = "\N{MULTIPLICATION SIGN}"
+"""The mark in a cell that has no value."""
+
+
 @dataclass(frozen=True)
 class ImageStrip(Panel):
-    """Square pictures in rows, one row for each label of an axis.
+    """Square pictures in rows, one row for each label of an axis; a cross for one with NaN.
 
     Attributes:
         images: the pictures; they share one grey scale.
@@ -42,11 +46,21 @@ class ImageStrip(Panel):
         images = images.values[:, : self.most]
         rows, columns, pixels = images.shape
         side = int(np.sqrt(pixels))
+        absent = ~np.isfinite(images).all(axis=2)
         sheet = np.full((rows, side + 1, columns, side + 1), np.nan)
         sheet[:, :side, :, :side] = images.reshape(rows, columns, side, side).swapaxes(1, 2)
         sheet = sheet.reshape(rows * (side + 1), columns * (side + 1))[:-1, :-1]
         low, high = self.limits or (None, None)
         axes.imshow(sheet, cmap="gray_r", vmin=low, vmax=high, interpolation="nearest")
+        for row, column in np.argwhere(absent):
+            axes.text(
+                column * (side + 1) + (side - 1) / 2,
+                row * (side + 1) + (side - 1) / 2,
+                NO_VALUE,
+                ha="center",
+                va="center",
+                color="#777777",
+            )
         axes.set_yticks(np.arange(rows) * (side + 1) + (side - 1) / 2, names)
         axes.set_xticks([])
         axes.tick_params(left=False)

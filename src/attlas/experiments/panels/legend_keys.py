@@ -29,6 +29,7 @@ SPREADS: dict[Spread, str] = {
 BAND: dict[str, Any] = {"ls": "-", "lw": 7, "alpha": 0.3, "solid_capstyle": "butt"}
 BARS: dict[str, Any] = {"ls": "", "marker": "|", "ms": 11, "mew": 1.2}
 THIN: dict[str, Any] = {"ls": "-", "lw": 1, "alpha": 0.7}
+DOTS: dict[str, Any] = {"ls": "", "marker": "o", "ms": 4, "mew": 0, "alpha": 0.4}
 ARROW: dict[str, Any] = {"ls": "", "marker": r"$\uparrow$", "ms": 10, "mew": 0}
 
 

@@ -1,6 +1,6 @@
 """Lines with bands."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -8,6 +8,7 @@ import numpy as np
 import xarray as xr
 
 from attlas.experiments.panels.legend_keys import BAND, THIN, add_key, spread_label
+from attlas.experiments.panels.meanings import Meaning, summarised
 from attlas.experiments.panels.palette import DASHES, colours
 from attlas.experiments.panels.panel import View, named, places, series
 from attlas.experiments.panels.series_panel import SeriesPanel
@@ -55,6 +56,16 @@ class Lines(SeriesPanel):
                 "color": shades.get(labels.get(self.colour), self.ink),
             }
             self._line(axes, part, along, style, line)
+
+    def meanings(self, view: View) -> Iterator[Meaning | None]:
+        """What the lines are."""
+        if (quantities := self.quantities(view)) is None:
+            return
+        x, y = quantities
+        along = x.dims if x.ndim < 2 else x.dims[-1:]
+        over = [str(dim) for dim in y.dims if dim not in (*along, self.colour, self.dash)]
+        things = "Lines" if "-" in self.style else "Dots"
+        yield summarised(things, y, over, self.band if x.ndim < 2 else None, self.label)
 
     def _line(
         self, axes: "Axes", y: xr.DataArray, x: xr.DataArray, style: str, look: dict[str, Any]

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import xarray as xr
 
+from attlas.experiments.panels.meanings import Meaning
+
 if TYPE_CHECKING:  # workers import experiments and draw nothing
     from matplotlib.axes import Axes
 
@@ -92,6 +94,11 @@ class Panel(ABC):
     @abstractmethod
     def draw(self, axes: "Axes", view: View) -> None:
         """Draw this layer alone."""
+
+    def meanings(self, view: View) -> Iterator[Meaning | None]:
+        """What this layer's marks or lines summarise."""
+        del view
+        yield None
 
     @property
     def main_quantity(self) -> Quantity:

@@ -3,7 +3,7 @@
 import math
 import re
 import textwrap
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -11,8 +11,9 @@ import xarray as xr
 
 from attlas.experiments.experiment import CaptionedFigure
 from attlas.experiments.panels.legend_keys import is_key
+from attlas.experiments.panels.meanings import Meaning, sentences
 from attlas.experiments.panels.panel import Panel
-from attlas.experiments.panels.unseen_lines import remarks
+from attlas.experiments.panels.unseen_lines import lacking, remarks
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
@@ -73,9 +74,18 @@ class Plot:
         grid.set_height_ratios(heights)
         figure.set_size_inches(WIDTH * max(map(sum, widths)) + 0.4, sum(heights))
         caption = self.caption if isinstance(self.caption, str) else self.caption(data)
+        reading = sentences(_meanings(panels, data))
         if isinstance(caption, str):
-            return CaptionedFigure(self.title, caption, figure)
-        return CaptionedFigure(self.title, "", figure, caption)
+            return CaptionedFigure(self.title, caption, figure, reading=reading)
+        return CaptionedFigure(self.title, "", figure, caption, reading)
+
+
+def _meanings(panels: Sequence[Panel], data: xr.Dataset) -> Iterator[Meaning | None]:
+    """What the layers of all panels summarise, each in its first view."""
+    for panel in panels:
+        view = panel.views(data)[0][0]
+        for layer in (panel, *panel.added):
+            yield from layer.meanings(view)
 
 
 def _width(panel: Panel, data: xr.Dataset) -> float:
@@ -123,6 +133,8 @@ def _draw(figure: "SubFigure", panel: Panel, data: xr.Dataset) -> dict[str, "Art
     for axis in axes.flat:
         panel.limit(axis)
     unseen = remarks(axes.flat)
+    for label, remark in lacking([*axes.flat]).items():
+        unseen[label] = "; ".join(filter(None, [unseen.get(label, ""), remark]))
     entries = {
         f"{label} ({unseen[label]})" if label in unseen else label: handle
         for label, handle in entries.items()

@@ -1,12 +1,14 @@
 """Points with intervals."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import xarray as xr
 
-from attlas.experiments.panels.legend_keys import ARROW, BARS, add_key, spread_label
+from attlas.experiments.panels.legend_keys import ARROW, BARS, DOTS, add_key, spread_label
+from attlas.experiments.panels.meanings import Meaning, summarised
 from attlas.experiments.panels.palette import MARKERS, colours
 from attlas.experiments.panels.panel import Quantity, View, named, places, series
 from attlas.experiments.panels.series_panel import SeriesPanel
@@ -64,6 +66,14 @@ class Points(SeriesPanel):
             if self.lower_limit is not None:
                 self._arrows(axes, view, (part, along), labels, aside)
 
+    def meanings(self, view: View) -> Iterator[Meaning | None]:
+        """What the marks are, and what the faint dots beside them."""
+        if (quantities := self.quantities(view)) is None:
+            return
+        x, y = quantities
+        over = [str(dim) for dim in y.dims if dim not in (*x.dims, self.colour)]
+        yield summarised("Marks", y, over, self.band, self.label)
+
     def _label(self, value: Any) -> str | None:
         if not self.legend:
             return None
@@ -93,6 +103,7 @@ class Points(SeriesPanel):
             for member in flat:
                 pair = (member, at) if self.across else (at, member)
                 axes.plot(*pair, "o", color=look["color"], alpha=0.4, ms=4, mew=0, zorder=1)
+            add_key(axes, "faint dots: one run each", DOTS)
 
     def _arrows(
         self,

@@ -43,6 +43,48 @@ def remarks(frames: Iterable["Axes"]) -> dict[str, str]:
     return {label: _phrase(titles, drawn[label]) for label, titles in places.items()}
 
 
+def lacking(frames: Sequence["Axes"]) -> dict[str, str]:
+    """In which panels a series of the legend has no value, where others of its row have some.
+
+    Examples:
+        >>> from matplotlib.figure import Figure
+        >>> left, right = Figure().subplots(1, 2)
+        >>> for axes, title in ((left, "few"), (right, "many")):
+        ...     _ = axes.plot([0, 1], [0, 1], label="bound")
+        ...     _ = axes.set_title(title)
+        >>> _ = left.plot([0, 1], [0, 2], label="rate")
+        >>> lacking([left, right])
+        {'rate': 'no value: many'}
+    """
+    frames = [axes for axes in frames if axes.has_data()]
+    drawn = [_drawn_labels(axes) for axes in frames]
+    titles = [" ".join(axes.get_title().split()) for axes in frames]
+    phrases: dict[str, str] = {}
+    for label in dict.fromkeys(label for labels in drawn for label in labels):
+        without = [
+            title for title, labels in zip(titles, drawn, strict=True) if label not in labels
+        ]
+        if len(without) == 1 and without[0]:
+            phrases[label] = f"no value: {without[0]}"
+        elif without:
+            phrases[label] = f"no value in {len(without)} of {len(frames)} panels"
+    return phrases
+
+
+def _drawn_labels(axes: "Axes") -> list[str]:
+    """The labels of the legend that have a finite point in a frame; keys have none anywhere."""
+    from matplotlib.container import Container
+    from matplotlib.lines import Line2D
+
+    labels = []
+    for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
+        line = handle[0] if isinstance(handle, Container) else handle
+        points = np.asarray(line.get_xydata() if isinstance(line, Line2D) else [[0.0]], dtype=float)
+        if np.isfinite(points).all(axis=-1).any():
+            labels.append(label)
+    return labels
+
+
 def _phrase(places: Mapping[str, Sequence[str]], panels: int) -> str:
     return "; ".join(
         remark

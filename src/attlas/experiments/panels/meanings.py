@@ -1,0 +1,124 @@
+"""What marks, lines and bands of a plot summarise, in sentences that stand under the figure."""
+
+from collections.abc import Iterable, Sequence
+from math import prod
+from typing import NamedTuple
+
+import xarray as xr
+
+from attlas.experiments.panels.summary import (
+    Spread,
+    extremes,
+    geometric_extremes,
+    geometric_interval,
+    geometric_mean_only,
+    interval,
+    mean_only,
+    median_only,
+    quartiles,
+)
+
+MIDDLES: dict[Spread, str] = {
+    quartiles: "medians",
+    extremes: "means",
+    mean_only: "means",
+    median_only: "medians",
+    interval: "means",
+    geometric_interval: "geometric means",
+    geometric_extremes: "geometric means",
+    geometric_mean_only: "geometric means",
+}
+ENDS: dict[Spread, str] = {
+    quartiles: "the first to the third quartile",
+    extremes: "the least to the largest",
+    interval: "the lower to the upper end of the 95 % interval of the mean",
+    geometric_interval: "the lower to the upper end of the 95 % interval of the mean",
+    geometric_extremes: "the least to the largest",
+}
+NOUNS = {
+    "member": "run",
+    "group": "group of training sets",
+    "network": "random network",
+    "sign_vector": "draw of random signs",
+    "point": "point",
+}
+"""What an axis of repetitions counts, where its name is no word for it."""
+STATED = frozenset({"end", "limit"})
+"""Axes that hold the ends of an interval, which the legend names, and no repetitions."""
+
+
+class Meaning(NamedTuple):
+    """What a layer draws: `things` that `are` something, of the label in the legend if it has one.
+
+    Attributes:
+        things: a plural noun, such as "Marks".
+    """
+
+    things: str
+    are: str
+    label: str = ""
+
+
+def repeated(values: xr.DataArray, over: Sequence[str]) -> str:
+    """The repetitions over which values are summarised; empty without any.
+
+    Examples:
+        >>> values = xr.DataArray([[1.0, 2.0], [3.0, 4.0]], dims=("member", "head"))
+        >>> repeated(values, ["member", "head"]), repeated(values[:1], ["member"])
+        ('2 runs times 2 heads', '1 run')
+    """
+    counted = [(values.sizes[name], NOUNS.get(name, name)) for name in over if name not in STATED]
+    return " times ".join(f"{count:,} {_plural(noun, count)}" for count, noun in counted)
+
+
+def summarised(
+    things: str, values: xr.DataArray, over: Sequence[str], band: Spread | None, label: str = ""
+) -> Meaning | None:
+    """What is drawn of a quantity whose other axes are summarised; None if it has no other axis.
+
+    Args:
+        things: "Marks" or "Lines".
+        band: the summary; None if each repetition is drawn.
+    """
+    if not over or STATED & set(over):
+        return None
+    runs = repeated(values, over)
+    if prod(values.sizes[name] for name in over) == 1:
+        return Meaning(things, f"the values of {runs}", label)
+    if band is None or band not in MIDDLES:
+        return Meaning(things, f"drawn for each of {runs}", label)
+    reach = "bars" if things == "Marks" else "bands"
+    ends = f", with {reach} from {ENDS[band]}" if band in ENDS else ""
+    return Meaning(things, f"{MIDDLES[band]} over {runs}{ends}", label)
+
+
+def sentences(meanings: Iterable[Meaning | None]) -> str:
+    """The meanings of the layers of a figure as text; what all of a kind share is said once.
+
+    Examples:
+        >>> sentences(2 * [Meaning("Marks", "means over 8 runs")])
+        'Marks are means over 8 runs.'
+        >>> sentences([Meaning("Lines", "medians", "gap"), Meaning("Lines", "single runs")])
+        'Lines are single runs; “gap”: medians.'
+    """
+    groups: dict[str, dict[str, list[str]]] = {}
+    for meaning in filter(None, meanings):
+        labels = groups.setdefault(meaning.things, {}).setdefault(meaning.are, [])
+        if meaning.label not in labels:
+            labels.append(meaning.label)
+    return " ".join(_sentence(things, by_text) for things, by_text in groups.items())
+
+
+def _sentence(things: str, by_text: dict[str, list[str]]) -> str:
+    usual = max(by_text, key=lambda text: ("" in by_text[text], len(by_text[text])))
+    further = [
+        f"{', '.join(f'“{label}”' for label in labels if label) or 'others'}: {text}"
+        for text, labels in by_text.items()
+        if text != usual
+    ]
+    return "; ".join([f"{things} are {usual}", *further]) + "."
+
+
+def _plural(noun: str, count: int) -> str:
+    first, _, ending = noun.partition(" of ")
+    return noun if count == 1 else " of ".join(filter(None, [f"{first}s", ending]))

@@ -1,0 +1,113 @@
+"""What a reader misses who sees a figure with its caption and how to read it, and nothing else."""
+
+import re
+from collections.abc import Iterator
+
+import numpy as np
+from figure_texts import pieces, texts_of
+from matplotlib.axes import Axes
+from matplotlib.collections import QuadMesh
+from matplotlib.container import Container
+from matplotlib.figure import Figure
+
+from attlas.experiments.experiment import CaptionedFigure
+from attlas.experiments.panels.image_strip import NO_VALUE
+from attlas.experiments.panels.legend_keys import is_key
+
+MOST_WORDS = 190
+_NUMBERED = re.compile(r"\b(?:Theorem|Lemma|Corollary|Proposition)s? [A-Z]?[\d.]+")
+_BRACKETS = re.compile(r"\([^()]*\)")
+_REPEATED = re.compile(r"\b(?:runs?|once|draws?|drawn|draw|starts?|seeds?|no training)\b")
+
+
+def reading_faults(captioned: CaptionedFigure) -> list[str]:
+    """The faults of a figure's axes, legend, names of bounds, blank cells and reading, sorted."""
+    figure, reading = captioned.figure, captioned.reading
+    return sorted({
+        *axis_faults(figure),
+        *absent_lines(figure),
+        *theorem_faults(figure, f"{captioned.caption} {reading}"),
+        *blank_cells(figure),
+        *text_faults(reading),
+    })  # fmt: skip
+
+
+def text_faults(reading: str) -> Iterator[str]:
+    """A reading without data, model or number of runs, that is too long or no full sentences."""
+    if not re.search(r"\bdata\b|\bnetworks\b", reading):
+        yield "reading without data"
+    if not re.search(r"\b(?:models?|networks|attention head)\b", reading):
+        yield "reading without a model"
+    if not _REPEATED.search(reading):
+        yield "reading without a number of runs"
+    if len(reading.split()) > MOST_WORDS:
+        yield f"reading of {len(reading.split())} words"
+    if not reading.endswith("."):
+        yield "reading that ends without a full stop"
+
+
+def axis_faults(figure: Figure) -> Iterator[str]:
+    """Axes without a label that share none which stands beside them."""
+    for axes in figure.axes:
+        colours = axes.get_label() == "<colorbar>"
+        if colours and not axes.get_ylabel() + axes.get_xlabel():
+            yield "colours without a label"
+        if colours or not axes.has_data():
+            continue
+        for which, shared in (("x", axes.get_shared_x_axes()), ("y", axes.get_shared_y_axes())):
+            beside = [each for each in figure.axes if each is axes or shared.joined(axes, each)]
+            labels = [getattr(each, f"get_{which}label")() for each in beside]
+            if getattr(axes, f"get_{which}ticks")().size and not any(labels):
+                yield f"axis {which} without a label: {axes.get_title()}"
+
+
+def absent_lines(figure: Figure) -> Iterator[str]:
+    """Entries of a legend that a panel lacks, unsaid."""
+    for piece in pieces(figure):
+        texts = [
+            " ".join(text.get_text().split())
+            for legend in piece.legends
+            for text in legend.get_texts()
+        ]
+        frames = [axes for axes in piece.axes if axes.has_data()]
+        for text in texts:
+            having = [axes for axes in frames if _has(axes, text)]
+            if having and len(having) < len(frames) and "no value" not in text:
+                yield f"absent from a panel: {text}"
+
+
+def _has(axes: Axes, text: str) -> bool:
+    for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
+        drawn = handle[0] if isinstance(handle, Container) else handle
+        if is_key(drawn) and text == label:
+            return True
+        if text.startswith(" ".join(label.split())):
+            points = drawn.get_xydata() if hasattr(drawn, "get_xydata") else np.zeros((1, 2))
+            if np.isfinite(np.asarray(points, dtype=float)).all(axis=-1).any():
+                return True
+    return False
+
+
+def theorem_faults(figure: Figure, beside: str) -> Iterator[str]:
+    """Theorems that stand for what they say, or of which nobody says whose they are."""
+    for text in texts_of(figure):
+        if not _NUMBERED.search(text):
+            continue
+        words = _BRACKETS.sub(" ", text)
+        if _NUMBERED.search(words) or len(re.findall(r"[a-z]{3,}", words)) < 2:
+            yield f"a theorem in place of words: {text}"
+        if not re.search(r"[A-Z][a-z]+ (?:et al\.|and [A-Z][a-z]+|\(\d{4}\))", f"{text} {beside}"):
+            yield f"whose theorem?: {text}"
+
+
+def blank_cells(figure: Figure) -> Iterator[str]:
+    """Cells of pictures and maps without a value and without a mark."""
+    for axes in figure.axes:
+        marked = any(text.get_text() == NO_VALUE for text in axes.texts)
+        arrays = [image.get_array() for image in axes.images]
+        arrays += [mesh.get_array() for mesh in axes.collections if isinstance(mesh, QuadMesh)]
+        for array in filter(lambda each: each is not None and each.ndim == 2, arrays):
+            blank = ~np.isfinite(np.ma.filled(array.astype(float), np.nan))
+            gaps = blank.all(axis=0)[None, :] | blank.all(axis=1)[:, None]
+            if (blank & ~gaps).any() and not marked:
+                yield f"blank cell: {axes.get_title()}"
