@@ -36,7 +36,7 @@ GRID = Grid(
     paper={"T": [4, 8, 16, 32], "samples": 100_000, "steps": 4000, "fresh": 100_000},
 )  # fmt: skip
 ROWS = (
-    "Theorem 4.1, constants explicit",
+    "bound by norms, all constants explicit (Theorem 4.1)",
     "+ softmax constant 1, not 2",
     "+ readout linear, no factor 2",
     "+ ramp loss in place of hinge",

@@ -13,7 +13,7 @@ from jaxtyping import Array
 
 from attlas.data.sparse_majority import MajorityDesign, make_sparse_majority
 from attlas.data.unit_bit_embedding import one_hot_bits
-from attlas.display.bound_names import bound_in_words
+from attlas.display.bound_names import bound_in_words, bound_label
 from attlas.display.numbers import large_number
 from attlas.experiments import panels
 from attlas.experiments.experiment import Experiment
@@ -133,7 +133,8 @@ EXPERIMENT = Experiment(
     figures=[
         panels.Plot(
             "Bounds on the error at drawn sample sizes",
-            Lines("certified", "m", colour="family", names=SHOWN, band=mean_only, panel="T",
+            Lines("certified", "m", colour="family", band=mean_only, panel="T",
+                  names={family: bound_label(family) for family in FAMILIES},
                   title="sequences of {T} bits", xscale="log", yscale="log",
                   xlabel="training sequences $m$",
                   ylabel="bound on the error (lower is better)", width=1.2)

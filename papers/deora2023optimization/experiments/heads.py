@@ -238,7 +238,7 @@ def answer(data: xr.Dataset) -> dict[str, object]:
     }
 
 
-LOG_2, CROWD = float(np.log(2)), "as many heads as Corollary 2 demands"
+LOG_2, CROWD = float(np.log(2)), "as many heads as theory demands (Corollary 2)"
 CROWD_ATTENTION = taken("crowd_relevant", {"rate": "common"})
 STEP_SIZE = Column("step size", "step_size", panels.median)
 LAST = {name: taken("loss", {"set": name}, at={"step": -1}) for name in ("training", "test")}

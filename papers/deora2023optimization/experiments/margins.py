@@ -128,7 +128,7 @@ def level(quantity: panels.Quantity, style: str, label: str) -> Lines:
     return Lines(quantity, "zeta", band=mean_only, style=style, label=label)
 
 
-def on_scale(scale: str, title: str, ylabel: str = "") -> panels.Points:
+def on_scale(scale: str, title: str, ylabel: str = "least margin of a sample") -> panels.Points:
     """What was reached from each start against the sparsity."""
     return panels.Points(
         reached(scale), "zeta", colour="start", names="reached from {start}", band=extremes,

@@ -37,9 +37,12 @@ from deora2023optimization.library.training.fresh_sets import crossed_losses, fr
 from deora2023optimization.library.training.leave_one_out import LeftOut, left_out
 
 BOUNDS = {
-    "Lemma 3, measured G": "Lemma 3, measured slope",
-    "Lemma 3, G = beta_1": "Lemma 3, slope bounded sharply",
-    **{f"Theorem 2, target {name}": f"Theorem 2, target {name}" for name in TARGETS},
+    "Lemma 3, measured G": "bound by stability, slope measured (Lemma 3)",
+    "Lemma 3, G = beta_1": "bound by stability, slope bounded sharply (Lemma 3)",
+    **{
+        f"Theorem 2, target {name}": f"bound along training, target {name} (Theorem 2)"
+        for name in TARGETS
+    },
 }
 LOG_2 = float(np.log(2))
 GRID = Grid(

@@ -223,7 +223,7 @@ EXPERIMENT = Experiment(
                     label="predicted by the kernel of infinite width")
             + Lines(lambda data: np.exp(-data.promised.mean("member") * data.step), "step",
                     style="-.", ink="#888888",
-                    label="rate that Theorem 4.2 promises"),
+                    label="rate that theory promises (Theorem 4.2)"),
             rates, height=1.2,
         ),
         panels.Plot(

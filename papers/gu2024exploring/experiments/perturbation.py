@@ -193,8 +193,9 @@ EXPERIMENT = Experiment(
                 )
                 + Lines(sharpened, "R", style="--", label="our sharper bound")
                 + Lines(printed, "R", style="-.", ink="#888888",
-                        label="Lemma 5.1, constants reconstructed")
-                + Reference(x=lambda data: data.R[0], to=LEMMA, label="radii of Lemma 5.1"),
+                        label="bound of the paper, constants reconstructed (Lemma 5.1)")
+                + Reference(x=lambda data: data.R[0], to=LEMMA,
+                            label="radii that the paper allows (Lemma 5.1)"),
                 Points(
                     select("relative", direction="aligned"), "R", colour="activation",
                     names={name: f"{text}, moved to change most" for name, text in NAMES.items()},

@@ -5,6 +5,7 @@ trained by gradient descent on a tokenized mixture. Every measurement of the fiv
 on the same parameters.
 """
 
+import re
 from dataclasses import replace
 from functools import reduce
 from typing import TYPE_CHECKING, Any
@@ -86,7 +87,9 @@ def on(name: str, part: str) -> Formula:
     return panels.taken(name, {"set": part})
 
 
-def along_training(title: str, *lines: tuple[str | Formula, str, str], **axes: Any) -> Panel:
+def along_training(
+    title: str, ylabel: str, *lines: tuple[str | Formula, str, str], **axes: Any
+) -> Panel:
     """Quantities along the training with label and style; no logarithm shows the start."""
 
     def line(k: int, y: str | Formula, label: str, style: str) -> Lines:
@@ -98,7 +101,7 @@ def along_training(title: str, *lines: tuple[str | Formula, str, str], **axes: A
     first, *others = (line(k, *quantity) for k, quantity in enumerate(lines))
     panel = replace(
         first, row="n", title=f"{title}, {{n}} samples", xscale="log", xlabel="training step",
-        width=1.3, **axes,
+        ylabel=ylabel, width=1.3, **axes,
     )  # fmt: skip
     return reduce(Panel.__add__, others, panel)
 
@@ -112,18 +115,22 @@ def best_reached(data: xr.Dataset) -> xr.DataArray:
 PATHS = [
     along_training(
         "Risk",
+        "error, or loss difference",
         (on("error", "training"), "error, training", "--"),
         (on("error", "fresh"), "error, fresh samples", "-"),
         (gap_of("ramp"), "test minus training ramp loss", "-"),
     ),
     along_training(
         "Attention",
+        "share, or cosine",
         (lambda data: data.selection / data.svm_margin, "attention margin / largest possible", "-"),
         (lambda data: 1 - data.svm_divergence, "cosine with the attention SVM", "--"),
         ylim=(-1.05, 1.05),
     )
     + Reference(y=0, label="no relation"),
-    along_training("Margin", ("decoder", "least margin / norm of the readout", "-"))
+    along_training(
+        "Margin", "margin / norm", ("decoder", "least margin / norm of the readout", "-")
+    )
     + Reference(
         y=lambda data: data.margin_uniform.median("member") / np.sqrt(2),
         label="best without attention"
@@ -131,6 +138,7 @@ PATHS = [
     + Reference(y=best_reached, label="best found at this norm", style="--", ink=PALETTE[0]),
     along_training(
         "Kernel",
+        "movement (ratio)",
         ("margin_drift", "movement of the tangent kernel / its norm", "-"),
         ("margin_moved", "movement / half its least eigenvalue", "--"),
         yscale="log",
@@ -138,6 +146,7 @@ PATHS = [
     + Reference(y=1, label="above: the kernel's theory fails"),
     along_training(
         "Concentration",
+        "norm, share or variance",
         ("land_relative_top", "norm of the two largest of eight weights", "-"),
         ("land_unexplained", "unexplained variance", "--"),
         ("relevant_mass", "weight of the relevant token", ":"),
@@ -145,10 +154,11 @@ PATHS = [
     ),
     along_training(
         "Bounds",
+        "loss difference, or bound",
         (lambda data: gap_of("risk")(data).clip(1e-9), "test minus training logistic loss", "-"),
         ("stability_gap", "leave-one-out stability", "-"),
-        ("bound_gap_sharp", "Theorem 2, sharp", "--"),
-        ("bound_gap", "Theorem 2, printed", ":"),
+        ("bound_gap_sharp", "bound on it, sharp constants (Theorem 2)", "--"),
+        ("bound_gap", "bound on it, as printed (Theorem 2)", ":"),
         yscale="log", ylim=(1e-3, None),
     )
     + Reference(y=float(np.log(2)), label="loss of guessing"),
@@ -177,12 +187,24 @@ PAPERS = {
 }  # fmt: skip
 """Papers in the legend, by the names of the record."""
 ROWS = {
+    "measured stability, Lemma 3": "bound by measured stability (Lemma 3)",
     "W, selected tokens": "trained weights, selected tokens",
     "head with W = 0": "head without attention",
     "NTK at the start": "tangent kernel at the start",
     "global margin, ceiling": "global margin, upper bound",
 }
 """Rows whose names in the record have symbols."""
+
+
+def row_in_words(name: str) -> str:
+    """The name of a row by what it says, a theorem in brackets."""
+    words = bound_in_words(name)
+    size, mark, bound = words.rpartition(": ")
+    theorem = re.fullmatch(r"((?:Theorem|Corollary) [\d.]+), (\w+)", bound)
+    if theorem is not None:
+        what = f"{size} required" if mark else "bound on the gap"
+        return f"{what}, {theorem[2]} ({theorem[1]})"
+    return ROWS.get(words, f"{size} required by {bound}" if mark else words)
 
 
 def ranked(name: str, applies: bool | None = None) -> Formula:
@@ -193,8 +215,8 @@ def ranked(name: str, applies: bool | None = None) -> Formula:
         joined = xr.concat(by_size, data.n)
         values = joined[name]
         for axis in {"margin", "bound", "required"} & set(values.dims):
-            rows = [bound_in_words(row) for row in values[axis].values.tolist()]
-            values = values.assign_coords({axis: [ROWS.get(row, row) for row in rows]})
+            rows = [row_in_words(row) for row in values[axis].values.tolist()]
+            values = values.assign_coords({axis: rows})
         return values if applies is None else values.where(joined.applies == applies)
 
     return values_of
@@ -259,11 +281,14 @@ EXPERIMENT = Experiment(
         panels.Plot(
             "Margins, bounds and the truth",
             [
-                ranks("margins", "margin", "Margins", xscale="log"),
-                ranks("gaps", "bound", "True gap and its bounds", xscale="log")
+                ranks("margins", "margin", "Margins", xlabel="margin", ylabel="kind of margin",
+                      xscale="log"),
+                ranks("gaps", "bound", "True gap and its bounds", ylabel="gap, or bound on it",
+                      xlabel="test minus training risk, or bound", xscale="log")
                 + Reference(x=1, label="range of the ramp loss: bounds above are vacuous",
                             style="--"),
-                ranks("required_sizes", "required", "Digits of the required size")
+                ranks("required_sizes", "required", "Digits of the required size",
+                      xlabel="decimal digits of the size", ylabel="size that a bound requires")
                 + Reference(x=lambda data: digits(np.log10(data.n)),
                             label="digits of the samples trained on",
                             style="--"),

@@ -285,7 +285,8 @@ EXPERIMENT = Experiment(
                 xlabel="inputs $p$ / attended inputs $s_0$",
                 ylabel="times fewer samples with attention",
             )
-            + Lines(lambda data: ends(data) ** 2, ends, label="Theorem 1: $(p/s_0)^2$")
+            + Lines(lambda data: ends(data) ** 2, ends,
+                    label="factor that the paper states, $(p/s_0)^2$ (Theorem 1)")
             + Lines(ends, ends, style="--", ink=PALETTE[0], label="corrected, fixed: $p/s_0$")
             + Reference(y=1.0, style="--", ink=PALETTE[2], label="corrected, moving: 1"),
             factors, height=1.2,

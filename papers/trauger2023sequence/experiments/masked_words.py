@@ -257,7 +257,7 @@ EXPERIMENT = Experiment(
                     ink=PALETTE[1], label="bound by counting parameters")
             + Lines(curve("score_bound", score="printed order"), "samples", band=median_only,
                     ink=PALETTE[2], style=":",
-                    label="Theorem 5.1 as printed, its constant set to 1")
+                    label="bound as printed, its constant set to 1 (Theorem 5.1)")
             + Lines(curve("score_bound", score="contraction"), "samples", band=median_only,
                     ink=PALETTE[3], style="--", label="bound from the complexity of one score")
             + Reference(

@@ -14,7 +14,7 @@ from jaxtyping import Array
 from attlas.bounds.generalisation.generalisation_gap import generalisation_gap
 from attlas.data.sparse_majority import MajorityDesign, make_sparse_majority
 from attlas.data.unit_bit_embedding import one_hot_bits, scaled_to_unit
-from attlas.display.bound_names import bound_in_words
+from attlas.display.bound_names import bound_in_words, bound_label
 from attlas.display.numbers import large_number
 from attlas.experiments import panels
 from attlas.experiments.experiment import Experiment
@@ -130,7 +130,7 @@ def certified(family: str, m: float | None) -> Lines:
     return Lines(
         share, "radius", band=mean_only, style="s-" if m is None else "s--",
         ink=PALETTE[6] if family == FIXED else PALETTE[1],
-        label=f"certified by {bound_in_words(family)}, from {size}",
+        label=f"certified by the {bound_label(family)}, from {size}",
     )  # fmt: skip
 
 
@@ -258,7 +258,7 @@ EXPERIMENT = Experiment(
         panels.Plot(
             "Samples for a bound below one and below guessing",
             Lines(
-                curves, "samples", colour="family", names={f: bound_in_words(f) for f in FAMILIES},
+                curves, "samples", colour="family", names={f: bound_label(f) for f in FAMILIES},
                 band=mean_only, panel="task", title="{task}",
                 xscale="log", yscale="log", ylim=(0.01, 10), xlabel="training sequences",
                 ylabel="bound on the error (lower is better)", width=1.3,

@@ -13,7 +13,7 @@ import xarray as xr
 from jaxtyping import Array
 
 from attlas.bounds.comparison.single_layer_class import norms_in_ball, single_layer_bounds
-from attlas.display.bound_names import bound_in_words
+from attlas.display.bound_names import bound_in_words, bound_label
 from attlas.experiments import panels
 from attlas.experiments.experiment import Experiment
 from attlas.experiments.grid import Grid
@@ -172,7 +172,7 @@ def answer(data: xr.Dataset) -> dict[str, object]:
 
 
 LAYERS = (
-    *(Lines("value", "length", at={"bound": name}, label=bound_in_words(name), ink=ink, style=style)
+    *(Lines("value", "length", at={"bound": name}, label=bound_label(name), ink=ink, style=style)
       for name, (ink, style) in BOUNDS.items()),
     Reference(y=1.0, style="-.", label="largest value in the class"),
 )  # fmt: skip

@@ -58,8 +58,9 @@ RISE = f"{100 * (GROWTH[-1] / GROWTH[0] - 1):.1f}"
 BOUNDS = {"version": list(VERSIONS[:2])}
 """All but the printed rows, which are no bounds."""
 NAMES = {
-    **{ball: f"Theorem 4.1, {WORDS[ball]}" for ball in ("1,1", "1,inf", "2,1")},
-    "log T": "Edelman et al., log of the length", "log m": "the same at one token, any length",
+    **{ball: f"{WORDS[ball]} (Theorem 4.1)" for ball in ("1,1", "1,inf", "2,1")},
+    "log T": "log of the length (Edelman et al.)",
+    "log m": "one token, any length (Edelman et al.)",
     "parameters": "parameter counting",
 }  # fmt: skip
 GUESS = float(np.log(2))

@@ -46,12 +46,12 @@ PRINTED = [{("equal", point): row[k] for point, row in zip(POINTS, CHECKED.value
            for k in range(len(ORDERS))]  # fmt: skip
 NORMS = {"equal": "all norms equal", "dense": "a dense matrix"}
 SHOWN = {
-    "1,1": ("Theorem 4.1, entry-sum norm", "#9ccbe8"),
-    "1,inf": ("Theorem 4.1, largest-column norm", "#cc79a7"),
-    "2,1": ("Theorem 4.1, column-length norm", "#0072b2"),
+    "1,1": ("entry-sum norm (Theorem 4.1)", "#9ccbe8"),
+    "1,inf": ("largest-column norm (Theorem 4.1)", "#cc79a7"),
+    "2,1": ("column-length norm (Theorem 4.1)", "#0072b2"),
     "parameters": ("parameter counting", "#f5e6a8"),
-    "log m": ("Edelman et al., one token, any length", "#7fc8ae"),
-    "log T": ("Edelman et al., log of the length", "#eeb655"),
+    "log m": ("one token, any length (Edelman et al.)", "#7fc8ae"),
+    "log T": ("log of the length (Edelman et al.)", "#eeb655"),
 }
 """Names and light colours of areas, on which contours are read."""
 WIDTH = 64
@@ -157,7 +157,11 @@ def maps(data: xr.Dataset) -> CaptionedFigure:
         row[0].text(1.5e2, 30, "all above 1", fontsize=10, color="0.35")
     for axis in axes[1]:
         axis.set_xlabel("training samples")
-    handles = [Patch(color=ink, label=name) for key, (name, ink) in SHOWN.items() if key in seen]
+    handles = [
+        Patch(color=ink, label=f"bound by {name}")
+        for key, (name, ink) in SHOWN.items()
+        if key in seen
+    ]
     figure.legend(handles=handles, loc="outside lower center", ncols=2, frameon=False, fontsize=9)
     return CaptionedFigure("The smallest bound", "", figure, areas(data, planes))
 
@@ -265,7 +269,7 @@ EXPERIMENT = Experiment(
             "The cost of removing log T",
             Lines(
                 "break_even", "exponent", ink=PALETTE[4], width=1.8, xlim=(0, 200), ylim=(1, 8.2),
-                label="break-even: below it Theorem 4.1 is smaller, above it the other bound",
+                label="break-even: below it the bound without the length is smaller (Theorem 4.1)",
                 title=f"{SAMPLES:,} samples, tokens of {WIDTH} entries",
                 xlabel="length of the sequences, in decimal digits",
                 ylabel="sum of |entries| over sum of row norms",

@@ -28,3 +28,19 @@ def bound_in_words(name: str) -> str:
     """
     worded = _CODE.sub(lambda match: WORDS[match[0].strip("()")], name)
     return re.sub(r"(?<=\w) (sharp|corrected|printed)\b", r", \1", worded)
+
+
+def bound_label(name: str) -> str:
+    """The name of a bound in a legend: by what it bounds, its theorem in brackets.
+
+    Examples:
+        >>> bound_label("Theorem 4.1 sharp"), bound_label("1,1 corrected")
+        ('bound by norms, sharp (Theorem 4.1)', 'bound by entry-sum norm, corrected')
+        >>> bound_label("parameters, fixed [CLS]")
+        'bound by parameter counting, fixed [CLS]'
+    """
+    words = bound_in_words(name)
+    theorem = re.match(r"Theorem [\d.]+", words)
+    if theorem is None:
+        return f"bound by {words}"
+    return f"bound by norms{words[theorem.end() :]} ({theorem[0]})"

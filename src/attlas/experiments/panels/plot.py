@@ -124,7 +124,7 @@ def _draw(figure: "SubFigure", panel: Panel, data: xr.Dataset) -> dict[str, "Art
         for j, (axis, view) in enumerate(zip(line, line_views, strict=True)):
             panel.draw_all(axis, view)
             axis.tick_params(labelsize=8.5)
-            if j == 0:
+            if j == 0 or not panel.shared:
                 axis.set_ylabel(_lines(panel.ylabel, _LINE if len(views) == 1 else _SHORT_LINE))
             if k == len(views) - 1:
                 axis.set_xlabel(_lines(panel.xlabel, int(_LINE * panel.width)))
