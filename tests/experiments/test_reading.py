@@ -28,7 +28,7 @@ def test_the_settings_of_the_record_and_the_marks_stand_together():
 
 
 def test_a_theorem_in_the_figure_is_said_to_be_of_the_paper():
-    whose = "The paper, with its theorems and tables, is Trauger, Tewari (2023)."
+    whose = "Theorems and tables without a name are those of Trauger, Tewari (2023)."
     key = "trauger2023sequence"
     assert reading_of({}, figure(ylabel="bound (Theorem 4.1)"), None, key).endswith(whose)
     assert not reading_of({}, figure(ylabel="bound"), None, key).endswith(whose)

@@ -2,6 +2,7 @@
 
 import matplotlib.pyplot as plt
 import pytest
+from figure_reading import reading_faults
 from figure_texts import faults
 from matplotlib.figure import Figure
 from perturbed_records import published, recorded
@@ -25,6 +26,7 @@ def test_a_figure_and_its_caption_need_nothing_else(name, place):
     captioned = experiment.captioned(experiment.figures[place], data.copy())
     try:
         assert faults(captioned, experiment.captions.get(captioned.title, "")) == []
+        assert reading_faults(captioned) == []
     finally:
         plt.close(captioned.figure)
 
@@ -80,3 +82,27 @@ def test_a_symbol_beside_its_noun_is_defined(text):
 def test_a_caption_of_many_words_is_seen():
     captioned = CaptionedFigure("A title", 41 * "It " + "falls.", Figure())
     assert faults(captioned) == ["no caption of at most 40 words"]
+
+
+def test_what_a_reading_misses_is_seen():
+    figure = Figure()
+    left, right = figure.subplots(1, 2)
+    for axes in (left, right):
+        axes.plot([0, 1], [0, 1], label="bound")
+        axes.set_xlabel("step")
+    left.plot([0, 1], [1, 2], label="rate of Theorem 2")
+    left.imshow([[1.0, float("nan")], [1.0, 1.0]])
+    left.set(title="few", ylabel="loss")
+    figure.legend(*left.get_legend_handles_labels(), loc="outside lower center")
+    captioned = CaptionedFigure("A title", "It falls.", figure, reading="Marks are means")
+    assert reading_faults(captioned) == [
+        "a theorem in place of words: rate of Theorem 2",
+        "absent from a panel: rate of Theorem 2",
+        "axis y without a label: ",
+        "blank cell: few",
+        "reading that ends without a full stop",
+        "reading without a model",
+        "reading without a number of runs",
+        "reading without data",
+        "whose theorem?: rate of Theorem 2",
+    ]

@@ -36,11 +36,13 @@ from deora2023optimization.library.repeated_heads import repeat_signed_head
 from deora2023optimization.library.training.fresh_sets import crossed_losses, fresh_sets
 from deora2023optimization.library.training.leave_one_out import LeftOut, left_out
 
+TARGET_NAMES = {"of Corollary 2": "target of the paper", "last step": "target: the last step"}
+"""What the bound along training is taken to reach, by the name of the record."""
 BOUNDS = {
     "Lemma 3, measured G": "bound by stability, slope measured (Lemma 3)",
     "Lemma 3, G = beta_1": "bound by stability, slope bounded sharply (Lemma 3)",
     **{
-        f"Theorem 2, target {name}": f"bound along training, target {name} (Theorem 2)"
+        f"Theorem 2, target {name}": f"bound along training, {TARGET_NAMES[name]} (Theorem 2)"
         for name in TARGETS
     },
 }

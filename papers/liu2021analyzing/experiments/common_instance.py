@@ -157,8 +157,8 @@ PATHS = [
         "loss difference, or bound",
         (lambda data: gap_of("risk")(data).clip(1e-9), "test minus training logistic loss", "-"),
         ("stability_gap", "leave-one-out stability", "-"),
-        ("bound_gap_sharp", "bound on it, sharp constants (Theorem 2)", "--"),
-        ("bound_gap", "bound on it, as printed (Theorem 2)", ":"),
+        ("bound_gap_sharp", "bound by Deora et al., sharp (Theorem 2)", "--"),
+        ("bound_gap", "bound by Deora et al., printed (Theorem 2)", ":"),
         yscale="log", ylim=(1e-3, None),
     )
     + Reference(y=float(np.log(2)), label="loss of guessing"),

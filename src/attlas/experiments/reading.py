@@ -114,4 +114,4 @@ def _whose(texts: str, paper: str) -> str:
     reference = all_references().get(paper)
     if reference is None or reference.authors == (PROJECT,) or not _NUMBERED.search(texts):
         return ""
-    return f"The paper, with its theorems and tables, is {reference.short}."
+    return f"Theorems and tables without a name are those of {reference.short}."

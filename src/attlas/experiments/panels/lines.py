@@ -64,7 +64,7 @@ class Lines(SeriesPanel):
         x, y = quantities
         along = x.dims if x.ndim < 2 else x.dims[-1:]
         over = [str(dim) for dim in y.dims if dim not in (*along, self.colour, self.dash)]
-        things = "Lines" if "-" in self.style else "Dots"
+        things = "Lines" if {"-", ":"} & set(self.style) else "Dots"
         yield summarised(things, y, over, self.band if x.ndim < 2 else None, self.label)
 
     def _line(
