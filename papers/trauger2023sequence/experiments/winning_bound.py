@@ -46,12 +46,12 @@ PRINTED = [{("equal", point): row[k] for point, row in zip(POINTS, CHECKED.value
            for k in range(len(ORDERS))]  # fmt: skip
 NORMS = {"equal": "all norms equal", "dense": "a dense matrix"}
 SHOWN = {
-    "1,1": ("entry-sum norm (Theorem 4.1)", "#9ccbe8"),
-    "1,inf": ("largest-column norm (Theorem 4.1)", "#cc79a7"),
-    "2,1": ("column-length norm (Theorem 4.1)", "#0072b2"),
+    "1,1": ("Theorem 4.1, entry-sum norm", "#9ccbe8"),
+    "1,inf": ("Theorem 4.1, largest-column norm", "#cc79a7"),
+    "2,1": ("Theorem 4.1, column-length norm", "#0072b2"),
     "parameters": ("parameter counting", "#f5e6a8"),
-    "log m": ("one token, any length (Edelman et al.)", "#7fc8ae"),
-    "log T": ("log of the length (Edelman et al.)", "#eeb655"),
+    "log m": ("Edelman et al., one token, any length", "#7fc8ae"),
+    "log T": ("Edelman et al., log of the length", "#eeb655"),
 }
 """Names and light colours of areas, on which contours are read."""
 WIDTH = 64
@@ -124,6 +124,12 @@ def compared(data: xr.Dataset, norms: str, last: str) -> SmallestBound:
     return smallest_bound(data["norm"].values, data["samples"].values, bound.values)
 
 
+def in_legend(name: str) -> str:
+    """The name of a bound by what it is made from, whose it is in brackets."""
+    whose, comma, made_from = name.partition(", ")
+    return f"bound by {made_from} ({whose})" if comma else f"bound by {name}"
+
+
 def maps(data: xr.Dataset) -> CaptionedFigure:
     """Rows by the norms, columns by the length."""
     import matplotlib.pyplot as plt
@@ -158,9 +164,7 @@ def maps(data: xr.Dataset) -> CaptionedFigure:
     for axis in axes[1]:
         axis.set_xlabel("training samples")
     handles = [
-        Patch(color=ink, label=f"bound by {name}")
-        for key, (name, ink) in SHOWN.items()
-        if key in seen
+        Patch(color=ink, label=in_legend(name)) for key, (name, ink) in SHOWN.items() if key in seen
     ]
     figure.legend(handles=handles, loc="outside lower center", ncols=2, frameon=False, fontsize=9)
     return CaptionedFigure("The smallest bound", "", figure, areas(data, planes))
