@@ -242,13 +242,15 @@ EXPERIMENT = Experiment(
                 + Reference(y=first("held_out_loss", law=KNOWN[2]), style="-.", label=KNOWN[2]),
                 Points(in_words(energy(list(LAWS))), "law", band=extremes, width=1.4,
                        spread="mean and 2 standard errors",
-                       ylabel="energy distance of samples from digits")
+                       ylabel="energy distance of samples from digits",
+                       xlabel="score that draws the samples")
                 + Reference(y=lambda data: energy(OWN)(data).min("end"),
                             to=lambda data: energy(OWN)(data).max("end"),
                             label="training digits, 2 standard errors")
                 + Reference(y=0, label="no distance"),
                 Points(in_words(first("nearest", law=list(LAWS))), "law", band=quartiles, width=1.4,
-                       ylabel="distance to the nearest training digit", ylim=(0, None))
+                       ylabel="distance to the nearest training digit",
+                       xlabel="score that draws the samples", ylim=(0, None))
                 + Reference(y=nearest_own(0.25), to=nearest_own(0.75),
                             label="held-out digits, quartiles"),
             ],
@@ -260,6 +262,7 @@ EXPERIMENT = Experiment(
                 in_words(lambda data: first("images")(data).isel(member=0)), rows="law",
                 columns="image",
                 pixels="pixel", limits=(0.0, 16.0), most=IMAGES, width=2.4,
+                ylabel="score that draws the digits",
             ),
             images, height=1.6,
         ),

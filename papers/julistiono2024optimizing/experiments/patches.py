@@ -165,7 +165,7 @@ def outlines(data: xr.Dataset) -> xr.DataArray:
 
 ACCURACY = Points(
     lambda data: 100 * data["accuracy"], "optimiser", colour="rule", band=panels.mean_only,
-    members=True, hollow=True, dodge=0.2, ylabel="test accuracy, %", width=1.6,
+    members=True, hollow=True, dodge=0.2, xlabel="optimiser", ylabel="test accuracy, %", width=1.6,
 )  # fmt: skip
 WEIGHTS = panels.Histogram(
     outlines, edges=EDGES, counted="bin", colour="outline", panel="part", title="{part} weights",

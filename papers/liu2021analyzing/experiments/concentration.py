@@ -290,7 +290,7 @@ LENGTHS = Lines(
 COLDER = Lines(
     variants_in_words, "variant", colour="layer", band=None,
     style="o-", names="layer {layer}, one line per head", panel="kind", title="{kind}",
-    ylim=(0, 1.03), ylabel=SHOWN["l1 share"],
+    ylim=(0, 1.03), ylabel=SHOWN["l1 share"], xlabel="state of the model",
 ) + Reference(y=of("mean", "uniform", measure="l1 share"), label="uniform")  # fmt: skip
 EXPERIMENT = Experiment(
     title="Concentration of a translator's attention",

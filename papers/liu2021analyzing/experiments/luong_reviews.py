@@ -103,12 +103,12 @@ EXPERIMENT = Experiment(
             [
                 Points(
                     instances.with_words(percent), "model", across=True, members=True,
-                    xlabel="test accuracy, %",
+                    xlabel="test accuracy, %", ylabel="model",
                     title="each model", width=1.3,
                 ),
                 Points(
                     instances.with_words(gaps), "model", across=True, members=True,
-                    xlabel="accuracy minus the LSTM's, points",
+                    xlabel="accuracy minus the LSTM's, points", ylabel="model",
                     title="paired differences", width=1.3,
                 )
                 + Reference(x=0, label="no difference"),

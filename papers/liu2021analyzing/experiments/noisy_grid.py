@@ -262,7 +262,7 @@ EXPERIMENT = Experiment(
                     percent,
                     lambda data: data.model.copy(data=[MODELS[m] for m in data.model.values]),
                     members=True, band=mean_only, title="test, epoch chosen on validation",
-                    ylabel="accuracy, %", ylim=(0, 100), width=1.4,
+                    ylabel="accuracy, %", xlabel="network", ylim=(0, 100), width=1.4,
                 ),
             ],
             differences,

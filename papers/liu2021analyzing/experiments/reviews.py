@@ -205,7 +205,7 @@ EXPERIMENT = Experiment(
             Points(
                 with_words(gap), "model", across=True, members=True, panel="n",
                 title="{n:,} reviews",
-                xlabel="accuracy minus the baseline's, points", width=1.4,
+                xlabel="accuracy minus the baseline's, points", ylabel="model", width=1.4,
             )
             + Reference(x=0, label="no difference"),
             differences,

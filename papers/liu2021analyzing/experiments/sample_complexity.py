@@ -269,6 +269,7 @@ EXPERIMENT = Experiment(
                 curves(
                     "attention", WEIGHTS[1:], ", attention", line="-", width=1.2,
                     title="same tasks with and without it",
+                    ylabel="test error (lower is better)",
                 )
                 + curves("no attention", WEIGHTS[1:], ", no attention", line=":", marker="D")
                 + GUIDES[0] + GUIDES[1],

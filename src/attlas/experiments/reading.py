@@ -45,9 +45,9 @@ def reading_of(
     written = [
         filled(templates[title], values) for title in ("", figure.title) if title in templates
     ]
-    known = [*written, figure.reading]
-    texts = " | ".join([*known, figure.caption, *_texts_of(figure.figure)])
-    return " ".join(filter(None, [*known, _whose(texts, paper)]))
+    sentences = [*written, figure.reading]
+    texts = " | ".join([*sentences, figure.caption, *_texts_of(figure.figure)])
+    return " ".join(filter(None, [*sentences, _whose(texts, paper)]))
 
 
 def settings_of(data: "xarray.Dataset") -> dict[str, Any]:
@@ -60,7 +60,7 @@ def settings_of(data: "xarray.Dataset") -> dict[str, Any]:
         {'count': {'n': 2}, 'labels': {'n': [10, 20]}, 'rate': 0.1}
     """
     sizes = {str(name): size for name, size in data.sizes.items()}
-    labels = {str(name): each.values.tolist() for name, each in data.coords.items() if each.ndim}
+    labels = {str(name): axis.values.tolist() for name, axis in data.coords.items() if axis.ndim}
     return {"count": sizes, "labels": labels, **data.attrs}
 
 
@@ -89,7 +89,7 @@ def filled(template: str, values: Mapping[str, Any]) -> str:
 def _in_words(value: object) -> object:
     """A number or a list of a template, as a sentence has it."""
     if isinstance(value, list | tuple):
-        texts = [str(_in_words(each)) for each in value]
+        texts = [str(_in_words(entry)) for entry in value]
         return " and ".join(filter(None, [", ".join(texts[:-1]), *texts[-1:]]))
     if isinstance(value, int | float) and not isinstance(value, bool):
         return f"{value:,}" if isinstance(value, int) and value < 1e6 else _short(value)

@@ -87,8 +87,8 @@ def summarised(
         return Meaning(things, f"the values of {runs}", label)
     if band is None or band not in MIDDLES:
         return Meaning(things, f"drawn for each of {runs}", label)
-    reach = "bars" if things == "Marks" else "bands"
-    ends = f", with {reach} from {ENDS[band]}" if band in ENDS else ""
+    interval_sign = "bars" if things == "Marks" else "bands"
+    ends = f", with {interval_sign} from {ENDS[band]}" if band in ENDS else ""
     return Meaning(things, f"{MIDDLES[band]} over {runs}{ends}", label)
 
 

@@ -57,12 +57,12 @@ def lacking(frames: Sequence["Axes"]) -> dict[str, str]:
         {'rate': 'no value: many'}
     """
     frames = [axes for axes in frames if axes.has_data()]
-    drawn = [_drawn_labels(axes) for axes in frames]
+    present = [_drawn_labels(axes) for axes in frames]
     titles = [" ".join(axes.get_title().split()) for axes in frames]
     phrases: dict[str, str] = {}
-    for label in dict.fromkeys(label for labels in drawn for label in labels):
+    for label in dict.fromkeys(label for labels in present for label in labels):
         without = [
-            title for title, labels in zip(titles, drawn, strict=True) if label not in labels
+            title for title, labels in zip(titles, present, strict=True) if label not in labels
         ]
         if len(without) == 1 and without[0]:
             phrases[label] = f"no value: {without[0]}"
