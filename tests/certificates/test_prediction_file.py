@@ -64,6 +64,12 @@ def _read(folder, name, content, **columns):
         ("a.csv", b"brier\n0.25\n0.5\n", {"loss": "brier"}, [0.25, 0.5]),
         ("a.csv", b"ok\ntrue\nFalse\n", {"correct": "ok"}, [0, 1]),
         ("a.npz", _archive(label=np.arange(3), prediction=np.array([0, 1, 1])), {}, [0, 0, 1]),
+        (
+            "a.npz",
+            _archive(label=np.array(["bom", "má"]), prediction=np.array([">", "má"], ">U2")),
+            {},
+            [1, 0],
+        ),
         ("a.npz", _archive(loss=np.array([0.5, 1.0]), other=np.ones((2, 2))), {}, [0.5, 1]),
         ("a.jsonl", _lines(HARNESS), {"correct": "acc"}, [1, 0, 0]),
         ("a.jsonl", _lines([{k: row[k] for k in ("doc_id", "acc")} for row in HARNESS]), {},
@@ -110,6 +116,18 @@ def test_examples_and_groups_are_read(tmp_path):
         ("a.eval", _eval(zipfile.ZIP_LZMA), {}, "packs 'samples/0.json' by a method"),
         ("a.npz", b"PK", {}, "holds no arrays"),
         ("a.npz", _archive(label=np.array(["a"], dtype=object)), {}, "holds no array 'label'"),
+        (
+            "a.npz",
+            _archive(label=np.array([0xD800], "<u4").view("<U1")),
+            {},
+            "texts with numbers that are no characters",
+        ),
+        (
+            "a.npz",
+            _archive(label=np.array([0x110000], "<u4").view("<U1")),
+            {},
+            "texts with numbers that are no characters",
+        ),
         ("a.parquet", b"PAR1", {}, "Parquet"),
     ],
 )

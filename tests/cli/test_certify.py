@@ -2,8 +2,12 @@
 
 import html
 import json
+import resource
+import subprocess
+import sys
 
 import jsonschema
+import numpy as np
 import pytest
 from typer.testing import CliRunner
 
@@ -172,3 +176,19 @@ def test_bad_input_is_one_line(files, options, said):
     options = [option.format(old=files / "old.csv") for option in options]
     with pytest.raises(UserError, match=said):
         _certify(files / "new.csv", *options)
+
+
+@pytest.mark.thorough
+def test_25000_predictions_take_less_than_five_seconds(tmp_path):
+    """Processor time of the whole process, not wall time: another load must not decide."""
+    wrong = np.random.default_rng(0).random(25_000) < 0.17
+    rows = [f"test/{k},{k % 2},{(k + error) % 2}" for k, error in enumerate(wrong.tolist())]
+    file = tmp_path / "reviews.csv"
+    file.write_text("id,label,prediction\n" + "\n".join(rows))
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    command = [sys.executable, "-m", "attlas", "certify", str(file)]
+    done = subprocess.run(command, capture_output=True, text=True)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    assert done.returncode == 0, done.stderr
+    assert "all 25000 examples differ" in done.stdout
+    assert after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime < 5

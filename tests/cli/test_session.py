@@ -97,6 +97,17 @@ def test_a_wrong_precision_is_one_line(monkeypatch, capsys):
     assert capsys.readouterr().err == "attlas: JAX_ENABLE_X64=maybe is neither 0 nor 1: unset it\n"
 
 
+@pytest.mark.parametrize(("own", "policy"), [(None, "passive"), ("active", "active")])
+def test_threads_that_wait_for_each_other_sleep(monkeypatch, own, policy):
+    """Spinning ones take the core that the last one waits for; what the user has set stays."""
+    monkeypatch.setenv("OMP_WAIT_POLICY", own or "")
+    if own is None:
+        monkeypatch.delenv("OMP_WAIT_POLICY")
+    with pytest.raises(SystemExit):
+        command_line.main(["--version"])
+    assert os.environ["OMP_WAIT_POLICY"] == policy
+
+
 def test_windows_that_this_machine_cannot_open_do_not_matter(monkeypatch):
     monkeypatch.setenv("MPLBACKEND", "nonsense")
     program = (

@@ -142,6 +142,37 @@ def test_padding_on_the_left_does_not_hide_the_sink(tmp_path, name):
         assert torch.allclose(right, left, atol=1e-5), name
 
 
+class Holder(torch.nn.Module):
+    """A module that holds a model, as those of distributed training do."""
+
+    def __init__(self, module):
+        super().__init__()
+        self.module = module
+
+    def forward(self, *args, **kwargs):
+        return self.module(*args, **kwargs)
+
+
+def _with_adapter(model):
+    peft = pytest.importorskip("peft", reason="peft is not installed")
+    # Its second factor is zero at first, so that the model computes what it did.
+    return peft.get_peft_model(model, peft.LoraConfig(r=2, target_modules=["c_attn"]))
+
+
+@pytest.mark.parametrize("wrap", [Holder, torch.nn.DataParallel, torch.compile, _with_adapter])
+def test_a_model_inside_a_wrapper_is_seen(tmp_path, wrap):
+    bare = Monitor(language_model(), batch(), tmp_path / "a.monitor.jsonl").measure(0)
+    model = language_model()
+    wrapped = wrap(model)
+    line = Monitor(wrapped, batch(), tmp_path / "b.monitor.jsonl").measure(0)
+    assert [name.split("transformer.")[-1] for name in line["layers"]] == [
+        name.split("transformer.")[-1] for name in bare["layers"]
+    ]
+    for name in ("entropy", "largest_logit", "sink", "gap"):
+        assert torch.allclose(torch.tensor(line[name]), torch.tensor(bare[name]), atol=1e-6), name
+    assert model.config._attn_implementation == language_model().config._attn_implementation
+
+
 def test_the_model_is_left_as_it_was(tmp_path):
     model = language_model().train()
     model.transformer.h[0].eval()

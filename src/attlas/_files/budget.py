@@ -74,6 +74,8 @@ _LENGTH_BYTES = {(1, 0): 2, (2, 0): 4}
 """Width of the length of an array's header, by version."""
 _LONGEST_HEADER = 10_000
 _NUMBERS = re.compile(r"[<>|=]?[biuf][0-9]{1,2}")
+_TEXTS = re.compile(r"[<>=]?U[1-9][0-9]{0,4}")
+_SURROGATES, _BEHIND_THEM, _LAST_CHARACTER = 0xD800, 0xE000, 0x10FFFF
 _UNREADABLE = (ArithmeticError, EOFError, LookupError, MemoryError, RuntimeError, SyntaxError,
                TypeError, ValueError, zipfile.BadZipFile, zlib.error)  # fmt: skip
 
@@ -174,10 +176,13 @@ def text_lines(path: Path, budget: Budget, longest: int = LONGEST_PIECE) -> Iter
             raise Damaged(f"{path} cannot be read ({error.strerror or error})") from error
 
 
-def archived_array(content: bytes, name: str) -> np.ndarray:
+def archived_array(content: bytes, name: str, *, texts: bool = False) -> np.ndarray:
     """An array of numbers, of any shape, in an .npz file.
 
     Its size is what its own header and the archive's list say alike, before it is unpacked.
+
+    Args:
+        texts: whether it may be one of texts instead.
 
     Raises:
         Damaged: if it is not there, holds more than `LARGEST_ARRAY` bytes, or is no such array.
@@ -194,16 +199,17 @@ def archived_array(content: bytes, name: str) -> np.ndarray:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
             member = archive.getinfo(f"{name}.npy")
             with _opened_member(archive, member) as file:
-                return _array(file, member.file_size)
+                array = _array(file, member.file_size, texts=texts)
+                return _characters(array) if array.dtype.kind == "U" else array
     except (*_UNREADABLE, OSError) as error:
         raise Damaged(f"holds no array '{name}' ({str(error)[:100]})") from error
 
 
 def archived_columns(content: bytes) -> dict[str, np.ndarray]:
-    """All arrays of an .npz file with one axis, by name; nothing is unpickled.
+    """All arrays of an .npz file with one axis, numbers or texts, by name; nothing is unpickled.
 
     Raises:
-        Damaged: if it is no such file, or one of them is too large or no array of numbers.
+        Damaged: if it is no such file, or one of them is too large or no array of these.
 
     Examples:
         >>> stream = io.BytesIO()
@@ -218,7 +224,7 @@ def archived_columns(content: bytes) -> dict[str, np.ndarray]:
             names = [name.removesuffix(".npy") for name in archive.namelist()]
     except (*_UNREADABLE, OSError) as error:
         raise Damaged(f"holds no arrays ({str(error)[:100]})") from error
-    arrays = {name: archived_array(content, name) for name in names}
+    arrays = {name: archived_array(content, name, texts=True) for name in names}
     return {name: array for name, array in arrays.items() if array.ndim == 1}
 
 
@@ -278,11 +284,20 @@ def first_rows(path: Path, count: int) -> np.ndarray:
             raise Damaged(f"holds no array ({str(error)[:100]})") from error
 
 
-def _array(file: Any, size: int, rows: int | None = None) -> np.ndarray:
+def _characters(array: np.ndarray) -> np.ndarray:
+    """The array itself, whose numbers are all those of characters."""
+    codes = np.ascontiguousarray(array).view(array.dtype.byteorder.replace("|", "=") + "u4")
+    is_surrogate = (codes >= _SURROGATES) & (codes < _BEHIND_THEM)
+    if np.any(is_surrogate | (codes > _LAST_CHARACTER)):
+        raise ValueError("of texts with numbers that are no characters")
+    return array
+
+
+def _array(file: Any, size: int, rows: int | None = None, *, texts: bool = False) -> np.ndarray:
     """The array of a stream of `size` bytes, each of which its header accounts for."""
     if rows is None and size > LARGEST_ARRAY:
         raise Damaged(f"holds an array of {size} bytes, of at most {LARGEST_ARRAY}")
-    shape, is_transposed, dtype = _header(file)
+    shape, is_transposed, dtype = _header(file, texts)
     total = math.prod(shape) * dtype.itemsize
     if min(shape, default=0) < 0 or total != size - file.tell():
         raise Damaged(f"holds no array: shape {shape} of {dtype} does not fit its {size} bytes")
@@ -294,16 +309,17 @@ def _array(file: Any, size: int, rows: int | None = None) -> np.ndarray:
     return values.reshape(shape, order="F" if is_transposed else "C")
 
 
-def _header(file: Any) -> tuple[tuple[int, ...], bool, np.dtype]:
-    """Shape, order and type of an array of numbers; NumPy's reader also runs a tokenizer, warns."""
+def _header(file: Any, texts: bool) -> tuple[tuple[int, ...], bool, np.dtype]:
+    """Shape, order and type of an array, read here: NumPy's reader runs a tokenizer and warns."""
     width = _LENGTH_BYTES[np.lib.format.read_magic(file)]
     length = int.from_bytes(file.read(width), "little")
     if length > _LONGEST_HEADER:
         raise ValueError(f"a header of {length} bytes")
     table = ast.literal_eval(file.read(length).decode("latin-1").strip())
     shape, is_transposed, description = (table[k] for k in ("shape", "fortran_order", "descr"))
-    if not isinstance(description, str) or _NUMBERS.fullmatch(description) is None:
-        raise ValueError(f"of type {description!s:.40}, no numbers")
+    kinds = (_NUMBERS, _TEXTS) if texts else (_NUMBERS,)
+    if not isinstance(description, str) or not any(kind.fullmatch(description) for kind in kinds):
+        raise ValueError(f"of type {description!s:.40}, no numbers{' and no texts' * texts}")
     if not isinstance(shape, tuple) or not all(type(n) is int for n in shape) or len(shape) > 8:
         raise ValueError("of no shape")
     return shape, bool(is_transposed), np.dtype(description)

@@ -88,6 +88,7 @@ def audit(
     documents: Sequence[ArrayInput] | None = None,
     options: AuditOptions | None = None,
     progress: Callable[[str, int, int], None] = lambda part, done, all_: None,
+    say: Callable[[str], None] = lambda line: None,
     cache: Cache = no_cache,
 ) -> ModelAudit:
     r"""Audit a trained Transformer: what is certified, what stands out, what ablations do.
@@ -108,6 +109,8 @@ def audit(
         documents: vectors of token numbers among which each sequence looks for its own, by the
             cosine of embeddings; `labels` are their places, 0, 1, 2, ... when None.
         progress: called with the part, how much of it is done, and of how much.
+        say: called with a sentence on how long level deep of a model that PyTorch runs will take,
+            before it begins.
         cache: storage of the layers of level weights, see `weights_level`.
 
     Raises:
@@ -135,7 +138,7 @@ def audit(
         from attlas.audit.captured.captured_audit import Examples, audit_captured
 
         examples = Examples(_arrays(read), _arrays(documents), answers)
-        return audit_captured(loaded, examples, level, settings, progress)
+        return audit_captured(loaded, examples, level, settings, progress, say)
     return _audited(loaded, read, level, against, settings, progress, cache)
 
 

@@ -1,6 +1,7 @@
 """What a model answers on a text: the probability of each token, or the class of each line."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -171,6 +172,24 @@ def _logits(
     model: "TrainedTransformer | CapturedModel", sequences: Sequence[np.ndarray]
 ) -> Iterator[tuple[int, np.ndarray]]:
     """The number of each sequence and its logits, in groups that run together."""
+    with _threads(model, sequences):
+        yield from _grouped_logits(model, sequences)
+
+
+def _threads(
+    model: "TrainedTransformer | CapturedModel", sequences: Sequence[np.ndarray]
+) -> AbstractContextManager[Any]:
+    """As many threads of PyTorch as run the model in the least time."""
+    if isinstance(model, TrainedTransformer):
+        return nullcontext()
+    from attlas.capture.thread_choice import quickest_threads
+
+    return quickest_threads(model, sequences)
+
+
+def _grouped_logits(
+    model: "TrainedTransformer | CapturedModel", sequences: Sequence[np.ndarray]
+) -> Iterator[tuple[int, np.ndarray]]:
     own = isinstance(model, TrainedTransformer)
     run = _own_run(model) if own else lambda tokens, present: model.logits(tokens)
     lengths = np.array(

@@ -220,6 +220,7 @@ def _audited(
                 documents=batch.documents,
                 options=options,
                 progress=progress,
+                say=say,
             ).to_json()
         ((_, source),) = steps
         cache = LayerCache(results, source, certificate_context(model, options), say)

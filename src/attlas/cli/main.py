@@ -110,6 +110,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     precision = os.environ.setdefault("JAX_ENABLE_X64", "1")
     if precision.lower() not in ("0", "1", "false", "true", "off", "on", "no", "yes"):
         _refuse(f"JAX_ENABLE_X64={precision} is neither 0 nor 1: unset it", EXIT_REFUSED)
+    # Threads that wait for each other sleep: those that spin instead take the core which the last
+    # one waits for. OpenMP reads this variable when PyTorch, or another library, is loaded.
+    os.environ.setdefault("OMP_WAIT_POLICY", "passive")
     # Figures go to files and need no window.
     os.environ["MPLBACKEND"] = "agg"
     if isinstance(sys.stdout, io.TextIOWrapper):

@@ -40,8 +40,8 @@ def captured_attention(model: nn.Module) -> Iterator[list[Seen]]:
     """A list that fills with every attention layer that a model runs inside the block.
 
     Args:
-        model: a torch.nn or Hugging Face model, whose attention implementation is restored
-            afterwards.
+        model: a torch.nn or Hugging Face model, or a module that holds one, such as that of
+            DistributedDataParallel; its attention implementation is restored afterwards.
 
     Yields:
         The list, in the order in which the layers run.
@@ -71,15 +71,23 @@ def captured_attention(model: nn.Module) -> Iterator[list[Seen]]:
                 _reader(seen, names[id(layer)]), with_kwargs=True
             )
             stack.callback(hook.remove)
-        if hasattr(model, "set_attn_implementation"):
-            stack.enter_context(_interface(model, seen, names))
-        elif not layers:
+        hosts = _hosts(model)
+        for host in hosts:
+            stack.enter_context(_interface(host, seen, names))
+        if not hosts and not layers:
             raise UserError(
                 f"{type(model).__name__} has no attention that can be seen: give a model of "
                 "transformers or of torch.nn.MultiheadAttention, or call head_statistics with "
                 "logits of your own"
             )
         yield seen
+
+
+def _hosts(model: nn.Module) -> list[nn.Module]:
+    """The outermost modules whose attention has a name: the model, or those in a wrapper."""
+    if hasattr(model, "set_attn_implementation"):
+        return [model]
+    return [host for child in model.children() for host in _hosts(child)]
 
 
 @contextmanager

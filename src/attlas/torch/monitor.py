@@ -97,7 +97,7 @@ class Monitor:
         Raises:
             UserError: if the model ran no attention that can be seen.
         """
-        with evaluation_mode(self.model), captured_attention(self.model) as seen:
+        with evaluation_mode(self.model), _as_written(), captured_attention(self.model) as seen:
             run_on(self.model, self.batch, next(self.model.parameters()).device)
         if not seen:
             raise UserError(f"{type(self.model).__name__} ran no attention that can be seen")
@@ -150,6 +150,12 @@ class Monitor:
             raise UserError(
                 f"{self.path.name} cannot be written ({error.strerror}): choose another path"
             ) from error
+
+
+def _as_written() -> Any:
+    """Without compiled kernels, which show no attention; torch before 2.6 cannot be asked."""
+    stance = getattr(torch.compiler, "set_stance", None)
+    return contextlib.nullcontext() if stance is None else stance("force_eager")
 
 
 def _numbers(values: Tensor) -> list[float | None]:

@@ -11,6 +11,7 @@ from attlas.audit.captured.captured_ablation import CapturedLoss  # noqa: E402
 from attlas.audit.captured.captured_answers import SCALE, CapturedAnswers  # noqa: E402
 from attlas.audit.captured.captured_audit import recognised_heads  # noqa: E402
 from attlas.audit.captured.captured_trial import CapturedTrial  # noqa: E402
+from attlas.audit.captured.evaluation_count import most_evaluations  # noqa: E402
 from attlas.audit.opened_model import opened  # noqa: E402
 from attlas.capture.captured_model import captured_module  # noqa: E402
 from attlas.core.errors import UserError  # noqa: E402
@@ -74,7 +75,8 @@ def test_losses_and_errors_of_a_classifier_are_those_of_torch(kind):
     expected, wrong = losses_by_torch(module, texts(), labels())
     np.testing.assert_allclose(changed, expected, rtol=1e-9)
     assert errors.tolist() == wrong.astype(float).tolist()
-    assert np.abs(changed - answers.losses()).max() < 1e-9  # the head is gone already
+    without = CapturedAnswers(captured_module(module), texts(), labels())
+    assert np.abs(changed - without.losses()).max() < 1e-9
 
 
 @pytest.mark.thorough
@@ -92,6 +94,35 @@ def test_an_audit_with_labels_ends_in_what_to_do():
         assert ", the accuracy of " in decision["effect"]
         assert decision["accuracy"]["low"] <= decision["accuracy"]["change"]
     assert "the accuracy of " in render_audit(document)
+
+
+@pytest.mark.thorough
+def test_every_change_is_evaluated_once_and_the_time_is_said_before(monkeypatch):
+    """Errors are read off the evaluation of the losses, and single heads are not tried again."""
+    evaluations, reports, lines = [], [], []
+    evaluate = CapturedAnswers._evaluation
+
+    def counted(answers, change):
+        evaluations.append(len(lines))
+        return evaluate(answers, change)
+
+    monkeypatch.setattr(CapturedAnswers, "_evaluation", counted)
+    audit(
+        classifier("bert"),
+        texts(),
+        labels=labels(),
+        level="deep",
+        options=DEEP,
+        progress=lambda *report: reports.append(report),
+        say=lines.append,
+    )
+    most = most_evaluations(heads=8, layers=2)
+    # All but a few are needed: three replacements of eight heads, and rounding of two layers.
+    assert 1 + 3 * 8 + 4 <= len(evaluations) <= most
+    assert evaluations == [0] + [1] * (len(evaluations) - 1)
+    assert lines[0].startswith(f"level deep: at most {most} evaluations of 8 texts, the first in ")
+    deep = [report[1:] for report in reports if report[0] == "deep"]
+    assert deep == [(done, most) for done in (*range(1, len(evaluations) + 1), most)]
 
 
 def embeddings(module, sequences):

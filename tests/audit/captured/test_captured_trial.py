@@ -73,6 +73,6 @@ def test_hiding_a_token_gives_its_weight_to_the_others_in_proportion(name):
         return context
 
     hidden = trial.hidden(HEADS, 0)
-    np.testing.assert_allclose(hidden, loss.losses_with(change), rtol=1e-8)
+    np.testing.assert_allclose(hidden, loss.losses_with(change, "by hand"), rtol=1e-8)
     assert np.abs(hidden - loss.losses()).max() > 1e-4
     np.testing.assert_allclose(trial.in_type("float64"), loss.losses(), rtol=1e-9, atol=1e-12)

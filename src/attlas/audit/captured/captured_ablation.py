@@ -1,6 +1,7 @@
 """The loss of a captured model when heads are replaced in the run."""
 
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,13 @@ _TOKENS = 2**12
 _SHARE = 0.15
 """Share of the tokens of a sequence that are hidden, for a loss of these."""
 
+UNCHANGED = "unchanged"
+"""The name of the change that changes nothing."""
+
+
+def unchanged(number: int, seen: Attended) -> None:
+    """The change that changes nothing."""
+
 
 class CapturedLoss:
     """Losses of the sequences of one batch, unchanged and with heads replaced.
@@ -27,6 +35,9 @@ class CapturedLoss:
         sequences: vectors of token numbers.
         special: tokens that are never hidden.
         seed: random seed of the choice of hidden tokens.
+
+    Attributes:
+        evaluated: called after every evaluation of the batch with the seconds that it took.
 
     Raises:
         UserError: if a sequence of one token has no next one, or none may be hidden.
@@ -40,6 +51,8 @@ class CapturedLoss:
         seed: int = 0,
     ) -> None:
         self.model, self.number = model, len(sequences)
+        self.evaluated: Callable[[float], None] = lambda seconds: None
+        self._outcomes: dict[Hashable, Any] = {}
         causal = model.kind in ("next token", "sequence to sequence")
         if causal and min(len(each) for each in sequences) < 2:
             raise UserError("a sequence of one token has no next token: give at least 2 tokens")
@@ -50,7 +63,7 @@ class CapturedLoss:
             hidden = _hidden(tokens, special, draw) if model.kind == "masked token" else None
             before = None
             if self.compares:
-                before = model.run_with(model.inputs(tokens, hidden), lambda number, seen: None)
+                before = model.run_with(model.inputs(tokens, hidden), unchanged)
             self.batches.append((members, tokens, hidden, before))
 
     @property
@@ -62,6 +75,11 @@ class CapturedLoss:
     def examples(self) -> str:
         """What the losses are of, in the plural."""
         return "images" if self.model.reads_images else "sequences"
+
+    @property
+    def batch(self) -> str:
+        """What runs in one evaluation."""
+        return f"{self.number} {self.examples}"
 
     def of_examples(self, parts: Float[np.ndarray, "4 n heads"]) -> Float[np.ndarray, "4 m heads"]:
         """What was seen of each sequence, as `MapObservation` has it, by example."""
@@ -91,10 +109,28 @@ class CapturedLoss:
             members = by_layer.get(number)
             return None if members is None else replaced_context(seen, members, replacement)
 
-        return self.losses_with(change)
+        name = ("heads", frozenset(heads), replacement) if heads else UNCHANGED
+        return self.losses_with(change, name)
 
-    def losses_with(self, change: Change) -> Float[np.ndarray, " n"]:
-        """Loss of each sequence with contexts changed, see `run_changed`."""
+    def losses_with(self, change: Change, name: Hashable) -> Float[np.ndarray, " n"]:
+        """Loss of each sequence with contexts changed, see `outcome_with`."""
+        return self.outcome_with(change, name)
+
+    def outcome_with(self, change: Change, name: Hashable) -> Any:
+        """What the losses are read off, with contexts changed, see `run_changed`.
+
+        Args:
+            name: of the change, in this form or another: by it the outcome is found when it is
+                asked for again, since an evaluation of the batch is what an audit spends its time
+                on.
+        """
+        if name not in self._outcomes:
+            start = time.perf_counter()
+            self._outcomes[name] = self._evaluation(change)
+            self.evaluated(time.perf_counter() - start)
+        return self._outcomes[name]
+
+    def _evaluation(self, change: Change) -> Any:
         losses = np.zeros(self.number)
         for members, tokens, hidden, before in self.batches:
             output = self.model.run_with(self.model.inputs(tokens, hidden), change)

@@ -1,7 +1,7 @@
 """The loss of a captured model that has right answers: labels of classes, or documents to find."""
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -61,11 +61,18 @@ class CapturedAnswers(CapturedLoss):
             return "queries"
         return "images" if self.model.reads_images else "texts"
 
-    def losses_with(self, change: Change) -> Float[np.ndarray, " n"]:
-        """Loss of each example with contexts changed, see `run_changed`."""
-        return self.outcome_with(change).losses
+    @property
+    def batch(self) -> str:
+        """What runs in one evaluation."""
+        if self.documents is None:
+            return super().batch
+        return f"{len(self.right)} queries and {len(self.documents)} documents"
 
-    def outcome_with(self, change: Change) -> Outcome:
+    def losses_with(self, change: Change, name: Hashable) -> Float[np.ndarray, " n"]:
+        """Loss of each example with contexts changed, see `outcome_with`."""
+        return self.outcome_with(change, name).losses
+
+    def _evaluation(self, change: Change) -> Outcome:
         """Losses, errors and ranks of the examples with contexts changed."""
         number = len(self.right)
         rows = None
@@ -122,5 +129,5 @@ class _Errors(CapturedLoss):
     def unit(self) -> str:
         return self._answers.accuracy
 
-    def losses_with(self, change: Change) -> Float[np.ndarray, " n"]:
-        return self._answers.outcome_with(change).errors.astype(float)
+    def losses_with(self, change: Change, name: Hashable) -> Float[np.ndarray, " n"]:
+        return self._answers.outcome_with(change, name).errors.astype(float)

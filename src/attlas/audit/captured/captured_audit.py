@@ -1,18 +1,20 @@
 """An audit of a model that runs in PyTorch, in the form of every audit."""
 
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from typing import Any, NamedTuple
 
 import numpy as np
 import xarray as xr
 from jaxtyping import Int
 
-from attlas.audit.captured.captured_ablation import CapturedLoss
+from attlas.audit.captured.captured_ablation import UNCHANGED, CapturedLoss, unchanged
 from attlas.audit.captured.captured_answers import CapturedAnswers
 from attlas.audit.captured.captured_data import CapturedData
 from attlas.audit.captured.captured_notes import captured_notes
 from attlas.audit.captured.captured_trial import CapturedTrial
 from attlas.audit.captured.captured_weights import captured_weights
+from attlas.audit.captured.evaluation_count import EvaluationCount, most_evaluations
 from attlas.audit.data_level.data_settings import DataSettings
 from attlas.audit.data_level.sequence_blocks import enclosing_tokens
 from attlas.audit.decisions import decisions_of
@@ -28,6 +30,8 @@ from attlas.bounds.generalisation.binomial_tail import (
 from attlas.bounds.generalisation.occam import occam_gap, occam_samples
 from attlas.capture.captured_heads import CapturedHeads, captured_heads
 from attlas.capture.captured_model import CapturedModel
+from attlas.capture.rounded_blocks import blocks_of
+from attlas.capture.thread_choice import quickest_threads
 from attlas.core.errors import UserError
 from attlas.measures.statistics.bootstrap_mean import bootstrap_mean
 
@@ -38,6 +42,7 @@ _LARGEST_RESIDUAL = {True: 1e-8, False: 1e-3}
 """By whether the model computes in float64."""
 
 Progress = Callable[[str, int, int], None]
+Say = Callable[[str], None]
 
 
 class Examples(NamedTuple):
@@ -60,6 +65,7 @@ def audit_captured(
     level: str,
     options: Any,
     progress: Progress = lambda part, done, all_: None,
+    say: Say = lambda line: None,
 ) -> ModelAudit:
     """Audit a model as it runs.
 
@@ -67,6 +73,7 @@ def audit_captured(
         examples: sequences with their right answers, if they have any.
         level: "weights", "data" or "deep"; deep is the loss when each head is ablated.
         options: settings of the audit, an `AuditOptions`.
+        say: called with a sentence on how long level deep will take, before it begins.
 
     Raises:
         UserError: if the model computes no attention that can be followed, cannot read the
@@ -75,6 +82,20 @@ def audit_captured(
     if examples.documents is not None:
         model = model.without_head()
     tokens = None if examples.sequences is None else _checked(model, examples)
+    with nullcontext() if tokens is None else quickest_threads(model, tokens):
+        return _audited(model, tokens, examples.labels, level, options, progress, say)
+
+
+def _audited(
+    model: CapturedModel,
+    tokens: list[np.ndarray] | None,
+    labels: Int[np.ndarray, " n"] | None,
+    level: str,
+    options: Any,
+    progress: Progress,
+    say: Say,
+) -> ModelAudit:
+    """The audit of a model on sequences that it can read, with the documents behind them."""
     special = options.special
     if special is None:
         special = () if tokens is None or model.reads_images else enclosing_tokens(tokens)
@@ -84,7 +105,7 @@ def audit_captured(
     heads = captured_weights(layers, context)
     facts: dict[str, int | float | str] = {"slicing_residual": _residual(model, layers)}
     protocol: dict[str, Any] = {}
-    loss, decisions = None, ()
+    loss, count, decisions = None, None, ()
     if tokens is not None and level != "weights":
         settings = DataSettings(special=special, seed=options.seed)
         data = CapturedData(
@@ -92,25 +113,44 @@ def audit_captured(
         )
         heads = xr.merge([heads, data.heads()])
         facts, protocol = facts | data.sink_shares(), data.protocol()
-        loss = _loss(model, tokens, special, options, examples.labels)
+        loss = _loss(model, tokens, special, options, labels)
+        if level == "deep":
+            count = loss.evaluated = _count(layers, loss, progress, say)
         if isinstance(loss, CapturedAnswers):
             facts |= _accuracy(loss)
     if level == "deep" and loss is not None:
-        deep, numbers = _deep(layers, loss, progress)
+        deep, numbers = _deep(layers, loss)
         heads, facts = xr.merge([heads, deep]), facts | numbers
-        trial = CapturedTrial(loss, layers)
-        decisions = decisions_of(trial, options.budget, progress)
+        decisions = decisions_of(CapturedTrial(loss, layers), options.budget)
+    findings = findings_of(heads, None if loss is None else _intervention(loss))
+    if count is not None:
+        count.end()
     return ModelAudit(
         model=_facts(model, layers, context, options.samples),
         level=level,
         heads=heads,
         depths=xr.Dataset(),
         bounds=_bounds(model, options),
-        findings=findings_of(heads, None if loss is None else _intervention(loss)),
+        findings=findings,
         decisions=decisions,
         facts=facts,
         notes=tuple(captured_notes(model, layers, tokens, loss, options.source)),
         protocol=protocol,
+    )
+
+
+def _count(
+    layers: list[CapturedHeads | None], loss: CapturedLoss, progress: Progress, say: Say
+) -> EvaluationCount:
+    """The evaluations that level deep needs; the first one says how long all will take."""
+    recognised = [layer for layer in layers if layer is not None]
+    heads = sum(layer.heads for layer in recognised)
+    blocks = len(blocks_of([layer.name for layer in recognised]))
+    return EvaluationCount(
+        most_evaluations(heads, blocks),
+        loss.batch,
+        lambda done, all_: progress("deep", done, all_),
+        say,
     )
 
 
@@ -130,7 +170,7 @@ def _loss(
 
 def _accuracy(loss: CapturedAnswers) -> dict[str, int | float | str]:
     """The share of right answers with its exact interval; of a retrieval also the mean rank."""
-    outcome = loss.outcome_with(lambda number, seen: None)
+    outcome = loss.outcome_with(unchanged, UNCHANGED)
     wrong, number = int(outcome.errors.sum()), outcome.errors.size
     name = "retrieval_accuracy" if loss.documents is not None else "accuracy"
     facts: dict[str, int | float | str] = {
@@ -228,7 +268,7 @@ def _residual(model: CapturedModel, layers: list[CapturedHeads | None]) -> float
 
 
 def _deep(
-    layers: list[CapturedHeads | None], loss: CapturedLoss, progress: Progress
+    layers: list[CapturedHeads | None], loss: CapturedLoss
 ) -> tuple[xr.Dataset, dict[str, int | float | str]]:
     """The loss when each head is replaced."""
     base = loss.losses()
@@ -242,7 +282,6 @@ def _deep(
                 for end in ("mean", "low", "high"):
                     name = f"removal_{way}" if end == "mean" else f"removal_{way}_{end}"
                     values[name][index, head] = getattr(change, end)
-        progress("deep, removals", index + 1, len(layers))
     quantities = [quantity._replace(unit=loss.unit, null="") for quantity in ABLATIONS]
     interval = bootstrap_mean(base)
     facts: dict[str, int | float | str] = {

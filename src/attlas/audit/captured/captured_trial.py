@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
-from attlas.audit.captured.captured_ablation import CapturedLoss
+from attlas.audit.captured.captured_ablation import CapturedLoss, unchanged
 from attlas.audit.captured.captured_answers import CapturedAnswers
 from attlas.audit.head_cosines import HeadPair, Map, head_cosines
 from attlas.audit.trial import SINK_TOKENS, MapObservation
@@ -52,7 +52,7 @@ class CapturedTrial:
         """Loss of each sequence with the matrices of some blocks rounded."""
         named = {self._blocks[layer]: number for layer, number in bits.items()}
         with rounded_blocks(self._loss.model.module, named):
-            return self._loss.losses()
+            return self._loss.losses_with(unchanged, ("rounded", frozenset(named.items())))
 
     def observed(self) -> MapObservation:
         """What the maps and products of the unchanged model are."""
@@ -75,11 +75,13 @@ class CapturedTrial:
             members = [head for layer, head in heads if layer == number]
             return without_token(seen, members, place) if members else None
 
-        return self._loss.losses_with(change)
+        return self._loss.losses_with(change, ("hidden", frozenset(heads), place))
 
     def in_type(self, name: str) -> Float[np.ndarray, " n"]:
         """Loss of each sequence with all logits rounded to a type of numbers."""
-        return self._loss.losses_with(lambda _, seen: with_rounded_logits(seen, name))
+        return self._loss.losses_with(
+            lambda _, seen: with_rounded_logits(seen, name), ("in type", name)
+        )
 
     def sharing(self, pair: HeadPair) -> Float[np.ndarray, " n"]:
         """Loss of each sequence when the second head of a pair has the map of the first."""
@@ -87,7 +89,7 @@ class CapturedTrial:
         def change(number: int, seen: Attended) -> Any:
             return with_shared_map(seen, pair.first, pair.second) if number == pair.layer else None
 
-        return self._loss.losses_with(change)
+        return self._loss.losses_with(change, ("sharing", *pair[:3]))
 
     def pairs(self) -> tuple[HeadPair, ...]:
         """Pairs of heads of a layer whose matrices were recognised, with cosines of weights."""
