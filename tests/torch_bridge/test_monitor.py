@@ -156,9 +156,11 @@ class Holder(torch.nn.Module):
 def _with_adapter(model):
     peft = pytest.importorskip("peft", reason="peft is not installed")
     # Its second factor is zero at first, so that the model computes what it did.
-    return peft.get_peft_model(model, peft.LoraConfig(r=2, target_modules=["c_attn"]))
+    changes = peft.LoraConfig(r=2, target_modules=["c_attn"], fan_in_fan_out=True)
+    return peft.get_peft_model(model, changes)
 
 
+@pytest.mark.filterwarnings("ignore:`torch.jit.script_method` is deprecated:DeprecationWarning")
 @pytest.mark.parametrize("wrap", [Holder, torch.nn.DataParallel, torch.compile, _with_adapter])
 def test_a_model_inside_a_wrapper_is_seen(tmp_path, wrap):
     bare = Monitor(language_model(), batch(), tmp_path / "a.monitor.jsonl").measure(0)

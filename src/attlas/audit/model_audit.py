@@ -27,6 +27,9 @@ NOT_CLAIMED = (
 )
 """The fourth list of an audit's end."""
 
+CAUTION = "caution"
+"""The fact that is a sentence on why actions may not be trusted; absent where there is none."""
+
 
 @dataclass(frozen=True)
 class ModelAudit:

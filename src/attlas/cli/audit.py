@@ -149,6 +149,7 @@ def _export(document: "dict[str, Any]", model: Any, source: Path, target: Path) 
 
 def _write(document: "dict[str, Any]", out: Path, json_: Path | None, results: Path) -> None:
     """Write the page, the numbers on request, and the audit for the atlas; print the findings."""
+    from attlas.audit.model_audit import CAUTION
     from attlas.display.terminal import show_fact
     from attlas.experiments.audits import store_audit
     from attlas.experiments.text_file import write_json_file, write_text_file
@@ -158,6 +159,8 @@ def _write(document: "dict[str, Any]", out: Path, json_: Path | None, results: P
     if json_ is not None:
         write_json_file(json_, document, "--json")
     store_audit(results, document, lambda line: typer.echo(line, err=True))
+    if CAUTION in document["facts"]:
+        show_fact("!", document["facts"][CAUTION], width=2)
     for decision in document["decisions"]:
         show_fact("*", f"{decision['what']}. {decision['action']}. {decision['effect']}", width=2)
     for finding in document["findings"]:

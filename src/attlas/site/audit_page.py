@@ -10,6 +10,7 @@ from markupsafe import Markup
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
+from attlas.audit.model_audit import CAUTION
 from attlas.audit.model_bounds import OF_THE_MODEL
 from attlas.audit.quantities import FACTS, QUANTITIES
 from attlas.audit.quantity import Fact
@@ -129,7 +130,7 @@ def _facts(facts: Mapping[str, Any]) -> list[tuple[str, Markup]]:
     for name, value in facts.items():
         ends = [facts.get(f"{name}_{end}") for end in ("low", "high")]
         base = name.removesuffix("_low").removesuffix("_high")
-        if (base != name and base in facts) or name in beside:
+        if (base != name and base in facts) or name in beside or name == CAUTION:
             continue
         text = prose(value) if isinstance(value, str) else number(value)
         if None not in ends:

@@ -93,7 +93,14 @@ def test_an_audit_with_labels_ends_in_what_to_do():
         assert decision["accuracy"]["name"] == "accuracy"
         assert ", the accuracy of " in decision["effect"]
         assert decision["accuracy"]["low"] <= decision["accuracy"]["change"]
-    assert "the accuracy of " in render_audit(document)
+    page = render_audit(document)
+    assert "the accuracy of " in page
+    # Weights at random guess, and the page says so above the actions.
+    caution = document["facts"]["caution"]
+    assert "that may only guess" in caution
+    place = page.index("that may only guess")
+    assert page.index('id="decisions"') < place < page.index("<h4>")
+    assert page.count("that may only guess") == 1
 
 
 @pytest.mark.thorough

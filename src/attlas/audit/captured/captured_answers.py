@@ -68,6 +68,13 @@ class CapturedAnswers(CapturedLoss):
             return super().batch
         return f"{len(self.right)} queries and {len(self.documents)} documents"
 
+    @property
+    def guessing(self) -> float:
+        """The share that guessing has right: one document at random, or the most frequent class."""
+        if self.documents is not None:
+            return 1 / len(self.documents)
+        return float(np.bincount(self.right).max() / len(self.right))
+
     def losses_with(self, change: Change, name: Hashable) -> Float[np.ndarray, " n"]:
         """Loss of each example with contexts changed, see `outcome_with`."""
         return self.outcome_with(change, name).losses

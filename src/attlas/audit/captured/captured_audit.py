@@ -11,7 +11,7 @@ from jaxtyping import Int
 from attlas.audit.captured.captured_ablation import UNCHANGED, CapturedLoss, unchanged
 from attlas.audit.captured.captured_answers import CapturedAnswers
 from attlas.audit.captured.captured_data import CapturedData
-from attlas.audit.captured.captured_notes import captured_notes
+from attlas.audit.captured.captured_notes import captured_notes, guessing_caution
 from attlas.audit.captured.captured_trial import CapturedTrial
 from attlas.audit.captured.captured_weights import captured_weights
 from attlas.audit.captured.evaluation_count import EvaluationCount, most_evaluations
@@ -21,7 +21,7 @@ from attlas.audit.decisions import decisions_of
 from attlas.audit.deep_level.ablation import REPLACEMENTS
 from attlas.audit.deep_level.deep_level import ABLATIONS
 from attlas.audit.findings import Change, Heads, Intervene, findings_of
-from attlas.audit.model_audit import ModelAudit
+from attlas.audit.model_audit import CAUTION, ModelAudit
 from attlas.audit.quantity import labelled
 from attlas.bounds.generalisation.binomial_tail import (
     binomial_lower_limit,
@@ -118,6 +118,8 @@ def _audited(
             count = loss.evaluated = _count(layers, loss, progress, say)
         if isinstance(loss, CapturedAnswers):
             facts |= _accuracy(loss)
+            caution = _guessing(loss)
+            facts |= {CAUTION: caution} if caution else {}
     if level == "deep" and loss is not None:
         deep, numbers = _deep(layers, loss)
         heads, facts = xr.merge([heads, deep]), facts | numbers
@@ -166,6 +168,13 @@ def _loss(
         return CapturedLoss(model, tokens[: options.deep_sequences], special, options.seed)
     few, documents = slice(options.deep_sequences), tokens[len(labels) :]  # behind the queries
     return CapturedAnswers(model, tokens[: len(labels)][few], labels[few], documents or None)
+
+
+def _guessing(loss: CapturedAnswers) -> str:
+    """A sentence where the accuracy is not shown to be better than that of a guess."""
+    errors = loss.outcome_with(unchanged, UNCHANGED).errors
+    low = 1 - binomial_upper_limit(int(errors.sum()), errors.size, _DELTA / 2)
+    return guessing_caution(loss, int((~errors).sum()), low)
 
 
 def _accuracy(loss: CapturedAnswers) -> dict[str, int | float | str]:

@@ -8,6 +8,7 @@ from attlas.audit.captured.captured_ablation import CapturedLoss
 from attlas.audit.captured.captured_answers import SCALE, CapturedAnswers
 from attlas.capture.captured_heads import CapturedHeads
 from attlas.capture.captured_model import CapturedModel
+from attlas.display.numbers import plain_number
 
 _LOSSES = {
     "next token": "The loss is the cross-entropy of the next token, in nats.",
@@ -81,6 +82,27 @@ def captured_notes(
     if loss is not None:
         notes.append(_of_answers(loss) if isinstance(loss, CapturedAnswers) else _of_loss(model))
     return notes
+
+
+def guessing_caution(loss: CapturedAnswers, right: int, low: float) -> str:
+    """That a model may answer no better than a guess; empty where it answers better.
+
+    Args:
+        right: number of examples that the unchanged model answers right.
+        low: lower end of an interval of their share.
+    """
+    if low > loss.guessing:
+        return ""
+    number, guess = len(loss.right), plain_number(loss.guessing)
+    if loss.documents is None:
+        way, check = "naming the most frequent class", "labels are those of config.json"
+    else:
+        way, check = "drawing a document", "pooling is that of its training"
+    return (
+        f"The model answers {right} of {number} {loss.examples} right, and {way} is right in a "
+        f"share of {guess}, which the test cannot tell apart: what is said to do is about a model "
+        f"that may only guess. See first whether its {check}, and whether its tokenizer is its own."
+    )
 
 
 def _read(model: CapturedModel, tokens: Sequence[np.ndarray]) -> str:
