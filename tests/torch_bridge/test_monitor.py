@@ -160,7 +160,9 @@ def _with_adapter(model):
     return peft.get_peft_model(model, changes)
 
 
+# Both of the libraries, about each other.
 @pytest.mark.filterwarnings("ignore:`torch.jit.script_method` is deprecated:DeprecationWarning")
+@pytest.mark.filterwarnings("ignore:`is_gradient_checkpointing` is deprecated:FutureWarning")
 @pytest.mark.parametrize("wrap", [Holder, torch.nn.DataParallel, torch.compile, _with_adapter])
 def test_a_model_inside_a_wrapper_is_seen(tmp_path, wrap):
     bare = Monitor(language_model(), batch(), tmp_path / "a.monitor.jsonl").measure(0)
