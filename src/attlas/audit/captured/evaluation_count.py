@@ -23,7 +23,7 @@ def most_evaluations(heads: int, layers: int) -> int:
 
     Examples:
         >>> most_evaluations(heads=8, layers=2)
-        48
+        47
     """
     together = max(0, heads - 1)
     rounded = layers + 2 if layers > 1 else 0
@@ -40,9 +40,9 @@ class EvaluationCount:
         say: called with the sentence on the time.
 
     Examples:
-        >>> count = EvaluationCount(48, "64 texts", lambda done, all_: None, print)
+        >>> count = EvaluationCount(47, "64 texts", lambda done, all_: None, print)
         >>> count(0.5)
-        level deep: at most 48 evaluations of 64 texts, the first in 0.5 s: about 24 s in all
+        level deep: at most 47 evaluations of 64 texts, the first in 0.5 s: about 24 s in all
         >>> count(0.4)
         >>> count.done
         2
