@@ -49,6 +49,19 @@ def test_a_line_that_is_cut_ends_in_its_special_token_as_in_transformers(files):
     assert batch.source.endswith("lines longer than 3 tokens, which end there: 1")
 
 
+def test_lines_that_the_tokenizer_does_not_know_are_refused(files):
+    """Control: of one unknown word in six tokens the lines are read."""
+    strange = TOKENIZER._replace(unknown=WORDS.index("bad"))
+    pair = files("bad bad\nbad bad bad\n", "0\n1\n")
+    with pytest.raises(UserError, match="does not know 56 % of the tokens of the lines: give"):
+        labelled_text(strange, CONFIG, *pair, length=9, most=9)
+    file, _ = files("bad\tbad bad\nbad bad\tbad\n")
+    with pytest.raises(UserError, match="does not know"):
+        paired_texts(strange, file, length=9, most=9)
+    pair = files("good good bad film\ngood good good film\n", "0\n1\n")
+    assert len(labelled_text(strange, CONFIG, *pair, length=9, most=9).sequences) == 2
+
+
 def test_a_file_sorted_by_label_gives_both_labels(files):
     text, labels = "good\n" * 500 + "bad\n" * 500, "1\n" * 500 + "0\n" * 500
     batch = labelled(files(text, labels), most=32)

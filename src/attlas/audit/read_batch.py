@@ -67,16 +67,28 @@ def text_batch(
     sequences = [sequence for sequence in sequences[:most] if sequence.size > 1]
     if not sequences:
         raise UserError("the text holds no sequence of two tokens: give a longer one")
-    if tokenizer.unknown is not None:
-        share = float(np.mean(np.concatenate(sequences) == tokenizer.unknown))
-        if share > _UNKNOWN:
-            raise UserError(
-                f"the tokenizer does not know {100 * share:.0f} % of the tokens of {source}: give "
-                "--text FILE of the kind the model was trained on, or --tokens FILE, or choose "
-                "--level weights"
-            )
+    _require_known(
+        tokenizer,
+        sequences,
+        source,
+        "give --text FILE of the kind the model was trained on, or --tokens FILE, or choose "
+        "--level weights",
+    )
     clause = f"lines longer than {length} tokens, which continue in the next sequence: {longer}"
     return TokenBatch(sequences, clause if longer else "")
+
+
+def _require_known(
+    tokenizer: Tokenizer, sequences: Sequence[np.ndarray], source: str, remedy: str
+) -> None:
+    """Refuse a text of which the tokenizer does not know much."""
+    if tokenizer.unknown is None or not sequences:
+        return
+    share = float(np.mean(np.concatenate(sequences) == tokenizer.unknown))
+    if share > _UNKNOWN:
+        raise UserError(
+            f"the tokenizer does not know {100 * share:.0f} % of the tokens of {source}: {remedy}"
+        )
 
 
 def line_sequences(
@@ -92,7 +104,8 @@ def line_sequences(
         places: numbers of the lines in their file, from 0, for a message; those of `lines` if None.
 
     Raises:
-        UserError: if the model has no tokenizer, or a line has no tokens.
+        UserError: if the model has no tokenizer, it does not know the lines, or a line has no
+            tokens.
     """
     if tokenizer.encode is None:
         raise UserError("the model's folder holds no tokenizer that is read, which lines need")
@@ -108,6 +121,12 @@ def line_sequences(
             end = tokens[-1:] if tokens[-1] in tokenizer.special else []
             tokens = [*tokens[: length - len(end)], *end]
         sequences.append(np.array(tokens, np.int32))
+    _require_known(
+        tokenizer,
+        sequences,
+        "the lines",
+        "give lines of the kind the model was trained on, or the tokenizer that it was trained with",
+    )
     clause = f"lines longer than {length} tokens, which end there: {longer}"
     return TokenBatch(sequences, clause if longer else "")
 
