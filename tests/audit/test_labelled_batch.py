@@ -50,7 +50,7 @@ def test_a_line_that_is_cut_ends_in_its_special_token_as_in_transformers(files):
 
 
 def test_lines_that_the_tokenizer_does_not_know_are_refused(files):
-    """Control: of one unknown word in six tokens the lines are read."""
+    """Control: with one unknown word in twelve tokens the lines are read."""
     strange = TOKENIZER._replace(unknown=WORDS.index("bad"))
     pair = files("bad bad\nbad bad bad\n", "0\n1\n")
     with pytest.raises(UserError, match="does not know 56 % of the tokens of the lines: give"):

@@ -14,7 +14,7 @@ from scipy import special
 from attlas.audit.class_labels import class_names, class_numbers
 from attlas.audit.opened_model import opened
 from attlas.audit.padded_sequences import padded_tokens, padded_width
-from attlas.audit.read_batch import line_sequences
+from attlas.audit.read_batch import line_sequences, require_known
 from attlas.core.errors import UserError
 from attlas.transformers.forward import read_out
 from attlas.transformers.layer_pass import leave_layer
@@ -72,6 +72,7 @@ def token_probabilities(
     sequences, counted = _stream(tokenizer, lines, length)
     if not sequences:
         raise UserError("the text has no line that is not empty: give documents, one a line")
+    require_known(tokenizer, sequences, "the text", "give one of the kind the model was trained on")
     parts: list[np.ndarray] = [np.empty(0)] * len(sequences)
     for place, logits in _logits(model, sequences):
         tokens = sequences[place]

@@ -67,7 +67,7 @@ def text_batch(
     sequences = [sequence for sequence in sequences[:most] if sequence.size > 1]
     if not sequences:
         raise UserError("the text holds no sequence of two tokens: give a longer one")
-    _require_known(
+    require_known(
         tokenizer,
         sequences,
         source,
@@ -78,10 +78,25 @@ def text_batch(
     return TokenBatch(sequences, clause if longer else "")
 
 
-def _require_known(
+def require_known(
     tokenizer: Tokenizer, sequences: Sequence[np.ndarray], source: str, remedy: str
 ) -> None:
-    """Refuse a text of which the tokenizer does not know much."""
+    """Refuse a text of which the tokenizer does not know much.
+
+    Args:
+        sequences: vectors of token numbers that it made of the text.
+        source: name of the text, for the message.
+        remedy: what to give instead, for the message.
+
+    Raises:
+        UserError: if more than a fifth of the tokens are unknown.
+
+    Examples:
+        >>> require_known(Tokenizer((), (), None, None, 3), [np.array([3, 5])], "a", "give b")
+        Traceback (most recent call last):
+            ...
+        attlas.core.errors.UserError: the tokenizer does not know 50 % of the tokens of a: give b
+    """
     if tokenizer.unknown is None or not sequences:
         return
     share = float(np.mean(np.concatenate(sequences) == tokenizer.unknown))
@@ -121,11 +136,11 @@ def line_sequences(
             end = tokens[-1:] if tokens[-1] in tokenizer.special else []
             tokens = [*tokens[: length - len(end)], *end]
         sequences.append(np.array(tokens, np.int32))
-    _require_known(
+    require_known(
         tokenizer,
         sequences,
         "the lines",
-        "give lines of the kind the model was trained on, or the tokenizer that it was trained with",
+        "give lines of the kind the model was trained on, or its own tokenizer",
     )
     clause = f"lines longer than {length} tokens, which end there: {longer}"
     return TokenBatch(sequences, clause if longer else "")
