@@ -182,7 +182,7 @@ def archived_array(content: bytes, name: str, *, texts: bool = False) -> np.ndar
     Its size is what its own header and the archive's list say alike, before it is unpacked.
 
     Args:
-        texts: whether it may be one of texts instead.
+        texts: True if an array of texts is read, too.
 
     Raises:
         Damaged: if it is not there, holds more than `LARGEST_ARRAY` bytes, or is no such array.

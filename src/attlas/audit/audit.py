@@ -93,9 +93,8 @@ def audit(
 ) -> ModelAudit:
     r"""Audit a trained Transformer: what is certified, what stands out, what ablations do.
 
-    Level "weights" reads spectra and certificates that hold for every text; "data" adds what the
-    heads do on the user's sequences, with attacks on the certificates; "deep" adds the loss
-    when each head is ablated, and the curvature of the loss in its weights.
+    Level "weights" reads spectra and certificates that hold for every text; "data" adds what heads
+    do on the sequences, and attacks; "deep" adds the loss without each head, and its curvature.
 
     Args:
         model: an argument of `load_model`, or its result.
@@ -109,8 +108,7 @@ def audit(
         documents: vectors of token numbers among which each sequence looks for its own, by the
             cosine of embeddings; `labels` are their places, 0, 1, 2, ... when None.
         progress: called with the part, how much of it is done, and of how much.
-        say: called with a sentence on how long level deep of a model that PyTorch runs will take,
-            before it begins.
+        say: called with a sentence on how long level deep will take in PyTorch, before it begins.
         cache: storage of the layers of level weights, see `weights_level`.
 
     Raises:
@@ -126,8 +124,7 @@ def audit(
         >>> found.level, found.heads.sizes["head"], bool((found.heads.logit_bound > 0).all())
         ('weights', 2, True)
     """
-    settings = options or AuditOptions()
-    level = level or ("weights" if sequences is None else "data")
+    settings, level = options or AuditOptions(), level or _default_level(sequences)
     _require(level, sequences, against, settings)
     read = None if level == "weights" else sequences
     answers = _answers(read, labels, documents)
@@ -140,6 +137,10 @@ def audit(
         examples = Examples(_arrays(read), _arrays(documents), answers)
         return audit_captured(loaded, examples, level, settings, progress, say)
     return _audited(loaded, read, level, against, settings, progress, cache)
+
+
+def _default_level(sequences: Sequence[ArrayInput] | None) -> Level:
+    return "weights" if sequences is None else "data"
 
 
 RUN_BY_TORCH = "models are judged by labels or documents as they run in PyTorch"

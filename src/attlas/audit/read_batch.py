@@ -86,7 +86,7 @@ def require_known(
     Args:
         sequences: vectors of token numbers that it made of the text.
         source: name of the text, for the message.
-        remedy: what to give instead, for the message.
+        remedy: the advice at the end of the message.
 
     Raises:
         UserError: if more than a fifth of the tokens are unknown.

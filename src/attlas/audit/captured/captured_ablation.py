@@ -120,9 +120,8 @@ class CapturedLoss:
         """What the losses are read off, with contexts changed, see `run_changed`.
 
         Args:
-            name: of the change, in this form or another: by it the outcome is found when it is
-                asked for again, since an evaluation of the batch is what an audit spends its time
-                on.
+            name: a name of the change, by which the outcome is found when it is asked for again,
+                since an evaluation of the batch is what an audit spends its time on.
         """
         if name not in self._outcomes:
             start = time.perf_counter()

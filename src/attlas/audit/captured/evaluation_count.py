@@ -35,7 +35,7 @@ class EvaluationCount:
 
     Args:
         most: the largest number of evaluations.
-        batch: what is evaluated, such as "64 texts".
+        batch: the examples that are evaluated, such as "64 texts".
         progress: called with the evaluations done, and of at most how many.
         say: called with the sentence on the time.
 
