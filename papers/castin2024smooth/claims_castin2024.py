@@ -99,7 +99,7 @@ def general_bound(X, A, V, seen, R, n, *, factor=1.0, power=4.0):
     project=into_ball,
     count=96,
     roundings=ROUNDINGS,
-    controls=[at.Control("0.4 of the bound", factor=0.4)],
+    controls=[at.Control("0.36 of the bound", factor=0.36)],
 )
 def general_bound_masked(X, A, V, seen, R, n, *, factor=1.0):
     r"""$$\|D_Xf^m\|_2\le\sqrt3\,\|V\|_2\sqrt{\|A\|_2^2R^4(4n+1)+n},\quad|x_i|\le R$$

@@ -124,7 +124,7 @@ def one_layer_sharpened(R, x, W, b, V, width, there, *, factor=1.0, growth=1.0):
     return composite(output.R), factor * jnp.sqrt(g) * scale * largest * composite(R)
 
 
-SHRINK = 8.0 ** np.arange(1, 7)
+SHRINK = 8.0 ** np.arange(2, 8)
 
 
 @at.rate(
@@ -143,8 +143,8 @@ def cubic_rate(R, x, W, b, V, width, there, *, power=3.0):
     r"""$$\|{\rm res}(SA(\mathbf 1x^\top+R/s))\|_{1,\infty}=O(s^{-3})$$
 
     One factor of the residual is what is averaged, two are in the logits. With positions or other
-    logits that do not depend on the residual it would be linear. s = 8 to 262,144: near s = 1 some
-    ratios rise before they settle.
+    logits that do not depend on the residual it would be linear. s = 64 to 2,097,152: near s = 1
+    some ratios rise before they settle.
     """
 
     def norm(s):

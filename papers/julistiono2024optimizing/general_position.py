@@ -326,14 +326,14 @@ def token_without_multiplier(
     The order is $\log^2x/x^2$, and no power of $x$. $m$ is the squared length of $C_0^\perp$, what
     the metric leaves of $C_0$ across the span of the others,
     $\kappa=\kappa_0e^{-\sum\beta_i\theta_i}$, $C_0$ having the parts $\beta_i$ in the span; other
-    $p$ are in the proof. Shown is the larger of $1/x$, below which its sign may change, and the
-    relative distance, as for one support sample. Implicit steps that multiply $x$ by $g=1.05$ put
+    $p$ are in the proof. Shown is the relative distance, as for one support sample, plus $8/x$,
+    below which its sign may change. Implicit steps that multiply $x$ by $g=1.05$ put
     $\kappa\,(1-1/g)/\log g$ in the place of $\kappa$.
     """
     x = norm[:, None, None]
     law = (lag + part * jnp.log(strength * x) * remainder) / x
     seen = sides(law, Late(late, norm, unsolved), W_mm, C, gram, p)
-    return seen._replace(left=jnp.maximum(seen.left, 1 / norm[::APART]))
+    return seen._replace(left=seen.left + 8 / norm[::APART])
 
 
 _DESCENT = 200

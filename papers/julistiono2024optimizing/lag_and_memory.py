@@ -194,7 +194,8 @@ def memory(W_mm, W, C, gram, p, a, *, projected=1.0):
 
     $U_0^\perp$ is the part of $U_0$ orthogonal to $C$ in the metric. One sample moves along this
     line whatever the steps are (mirror-span). Shown is the largest relative distance from each of
-    four $a$ on.
+    four $a$ on, plus $1/(64a)$, at $p=2$ $1/(64a^2)$, so that one that is far smaller is not
+    decided by its roundings.
     """
     U = potential_gradient(W, p)
     left = across(U, W_mm, C, gram, p, projected)
@@ -206,7 +207,9 @@ def memory(W_mm, W, C, gram, p, a, *, projected=1.0):
     distance = jnp.abs(jax.vmap(ratio)(a) / half_square(left, W_mm, p) - 1)
     at = suprema(distance)
     rounding = 2 * a[at] * roundings_of(left, W_mm, C, gram, p, older=False)
-    return Sides(distance[at], jnp.zeros(len(at)), magnitude=rounding)
+    order = jnp.where(p == 2, 2.0, 1.0)
+    shown = distance[at] + a[::APART] ** -order / 64
+    return Sides(shown, jnp.zeros(len(at)), magnitude=rounding)
 
 
 def _ahead(rng, batch):

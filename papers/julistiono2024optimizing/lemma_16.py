@@ -43,7 +43,7 @@ on_any_matrix = partial(
 )
 
 
-@on_any_matrix("Lemma 16", controls=[Control("nine tenths of the bound of the scores", factor=0.9)])
+@on_any_matrix("Lemma 16", controls=[Control("four fifths of the bound of the scores", factor=0.8)])
 def lemma_16(X, y, z, v, W, mixture, *, factor=1.0):
     r"""$$\frac1n \sum_i \ell(\max_t |\gamma_{it}|) \le \mathcal{L}(W)
     \le \frac1n \sum_i \ell(-\max_t |\gamma_{it}|)$$
@@ -59,7 +59,7 @@ def lemma_16(X, y, z, v, W, mixture, *, factor=1.0):
 @on_any_matrix(
     "Lemma 16, best constants",
     status=Status.SHARPENED,
-    controls=[Control("a hundredth of the way from the extremes to the mean score", inward=0.01)],
+    controls=[Control("a fifth of the way from the extremes to the mean score", inward=0.2)],
 )
 def lemma_16_range(X, y, z, v, W, mixture, *, inward=0.0):
     r"""$$\frac1n \sum_i \ell(\max_t \gamma_{it}) \le \mathcal{L}(W)

@@ -140,7 +140,7 @@ def lemma_19_12a(X, z, p, norm, W, delta, beyond, *, factor=1.5):
 
 @with_others(
     "Lemma 19 (12b)",
-    controls=[Control("9/2 in place of 3/2", factor=4.5)],
+    controls=[Control("11/2 in place of 3/2", factor=5.5)],
     proof_step=ProofStep(_CHAIN, 4),
     evaluations=1728,
 )
@@ -160,7 +160,7 @@ def lemma_19_12b(X, z, p, norm, W, delta, beyond, *, factor=1.5):
     "Lemma 19 (12c)",
     controls=[
         Control(r"without the factor $\rho$", relative=False),
-        Control(r"$\delta / 16$ in place of $\delta / 2$", share=1 / 16),
+        Control(r"$\delta / 32$ in place of $\delta / 2$", share=1 / 32),
     ],
     proof_step=ProofStep(_CHAIN, 5),
 )

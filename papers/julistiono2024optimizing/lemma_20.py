@@ -104,9 +104,10 @@ def exponent_rounding(X, z, W):
 @beyond_radius(
     "Lemma 20",
     Source.RECALLED,
+    sample=steep_points,
     controls=[
         Control(r"a token of lower score chosen as $\alpha$", sign=-1.0),
-        Control("25 in place of 3/4", factor=25.0),
+        Control("50 in place of 3/4", factor=50.0),
     ],
     proof_step=ProofStep(_CHAIN, 8),
 )

@@ -58,7 +58,7 @@ def lemma_20_13(X, y, z, v, W, V, p, mixture, *, rank_one=True):
 
 @beyond_radius(
     "Lemma 20, proof (17)",
-    controls=[Control("1.1 times the right side", factor=1.1)],
+    controls=[Control("4/3 of the right side", factor=4 / 3)],
     proof_step=ProofStep(_CHAIN, 13),
     evaluations=1600,
 )

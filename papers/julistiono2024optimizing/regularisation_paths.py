@@ -55,11 +55,15 @@ def error_of(divergence, gap):
     return 2 * jnp.sqrt(divergence * gap) + gap
 
 
-def sides_of(divergence, gap):
-    """A divergence of points with relative gaps and zero, with its error."""
+def sides_of(divergence, gap, multiples):
+    """A divergence of points with relative gaps and zero, with its error.
+
+    A hundredth of R^-2 is added, R in multiples of ||W_mm||: a path may turn into its direction so
+    fast that four numbers would be roundings, which have no trend.
+    """
     # Directions are rounded: a divergence is one minus a sum of 16 terms at most.
     one, error = jnp.ones_like(gap), error_of(divergence, gap)
-    return Sides(divergence, 0 * one, magnitude=one, error=error)
+    return Sides(divergence + 0.01 / multiples**2, 0 * one, magnitude=one, error=error)
 
 
 def _path(data, tokens, target, others, starts, multiples, p, cone):
@@ -229,15 +233,16 @@ on_paths = partial(limit, source=Source.RECALLED, scales="multiples", assumption
     count=63,
     controls=[_OTHER],
 )
-def regularisation_path(own, wrong, gap, *, other=0):
+def regularisation_path(own, wrong, gap, multiples, *, other=0):
     r"""$$W(R)=\arg\min_{\|W\|_{p,p}\le R}\mathcal L(W):\quad \lim_{R\to\infty}\frac{W(R)}{R}
     =\frac{W^{opt}_{mm}}{\|W^{opt}_{mm}\|_{p,p}}$$
 
     $p = 1.5, 2, 3$; $n, T, d$ of $2, 3, 3$, of $3, 4, 2$ and of $5, 3, 4$; $R$ of 1000 to 8000
     times $\|W_{mm}\|_{p,p}$, and more where a token lies less than 0.015 beyond the margin;
-    $W(R)$ is the lowest point reached from $W_{mm}$ and three random starts.
+    $W(R)$ is the lowest point reached from $W_{mm}$ and three random starts. Shown is its
+    divergence plus $0.01 \, (\|W_{mm}\| / R)^2$.
     """
-    return sides_of(wrong[other - 1] if other else own, gap)
+    return sides_of(wrong[other - 1] if other else own, gap, multiples)
 
 
 @on_paths(
@@ -246,7 +251,7 @@ def regularisation_path(own, wrong, gap, *, other=0):
     count=126,  # of half of them the lowest point is not stationary, or there is none in the cone
     controls=[_OTHER, Control("the globally optimal attention SVM", other=2)],
 )
-def local_regularisation_path(own, wrong, gap, *, other=0):
+def local_regularisation_path(own, wrong, gap, multiples, *, other=0):
     r"""$$W(R)=\arg\min_{W\in S_{p,\mu}(W^\alpha_{mm}),\,\|W\|_{p,p}\le R}\mathcal L(W):\quad
     \lim_{R\to\infty}\frac{W(R)}{R}=\frac{W^\alpha_{mm}}{\|W^\alpha_{mm}\|_{p,p}}$$
 
@@ -255,4 +260,4 @@ def local_regularisation_path(own, wrong, gap, *, other=0):
     $\mu \le \mu_0$: another choice's direction may lie in the cone as well. They are stationary,
     so that the constraint of the cone is not active.
     """
-    return sides_of(wrong[other - 1] if other else own, gap)
+    return sides_of(wrong[other - 1] if other else own, gap, multiples)
