@@ -15,6 +15,7 @@ ARRAYS = {
     "descent.on_path": "W",
     "equation_8.all_corners": "S",
     "equation_8.at_an_eighth": "S",
+    "equation_8.at_both_ends": "S",
     "head_scaling.distinct_heads": "W",
     "head_scaling.grown_heads": "W",
     "instances.grouped_heads": "W",
