@@ -59,12 +59,12 @@ def test_a_statement_that_is_executed_counts(paper, capsys):
     assert run("check", "--processes", "1") == 0
     files = "--json", "c.json", "--latex", "t.tex", "--macros", "a.sty"
     assert run("coverage", "--at-least", "0.25", *files) == 0
-    assert "1 executed, 3 to do; 25 % executed" in capsys.readouterr().out
+    assert "1 held, 3 to do; 25 % executed" in capsys.readouterr().out
     states = {
         each["locator"]: each["state"]
         for each in json.loads((paper / "c.json").read_text())["statements"]
     }
-    assert states["Theorem 1.1"] == "executed"
+    assert states["Theorem 1.1"] == "held"
     assert "attlas@thm:descent" in (paper / "a.sty").read_text()
 
 
@@ -104,7 +104,7 @@ def test_a_page_says_the_state_of_every_statement(paper, capsys):
     assert run("coverage", "--page", "page.html") == 0
     page = (paper / "page.html").read_text()
     for text in (
-        *("Theorem 1.1 <small>Descent</small>", "</span> executed</span>", "</span> to do</span>"),
+        *("Theorem 1.1 <small>Descent</small>", "</span> held</span>", "</span> to do</span>"),
         *("about &lt;every&gt; net", "Of those that can be executed 33 % are", "doe2026/theorem"),
     ):
         assert text in page

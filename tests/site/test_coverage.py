@@ -5,20 +5,21 @@ from dataclasses import replace
 import pytest
 from projects.latex import sample_paper
 
-from attlas.claims.claim import Control
-from attlas.claims.statement import inequality
+from attlas.claims.claim import Control, Source
+from attlas.claims.statement import erratum, inequality
 from attlas.claims.todo import todo
 from attlas.core.errors import UserError
 from attlas.experiments.store import Store
 from attlas.experiments.verdicts import write_report
 from attlas.projects.latex.statements import read_paper
 from attlas.projects.latex.stubs import STATEMENTS, statements_text
-from attlas.site.coverage import State, changes, coverage, coverage_table, macro_file
+from attlas.site.coverage import State, changes, coverage
+from attlas.site.coverage_latex import coverage_table, macro_file
 from attlas.verify.check import check
 
 
 @inequality(
-    "Theorem 1.1 (first part)",
+    "Thm. 1.1",
     sample=lambda rng, count: {"x": rng.normal(size=count)},
     controls=[Control("4x", factor=4.0)],
 )
@@ -51,12 +52,12 @@ def test_the_state_of_every_statement(folder, tmp_path):
         "Theorem 1.1": State.UNCHECKED,
         "Proposition 2.1": State.OPEN,
         "Lemma 2.2": State.NOT_EXECUTABLE,
-        "Lemma A.1": State.OPEN,
+        "Lemma A.2": State.OPEN,
     }
     assert (found.share, found.changes) == (0.0, ())
     write_report(store, check(tangent), tangent)
     found = coverage(folder, [tangent], [lemma], store)
-    assert states(found)["Theorem 1.1"] is State.EXECUTED
+    assert states(found)["Theorem 1.1"] is State.HELD
     assert found.share == pytest.approx(1 / 3)
     assert r"\csname attlas@thm:descent\endcsname{\ensuremath{\checkmark}}" in macro_file(found)
     assert "prop:half" not in macro_file(found)
@@ -100,3 +101,64 @@ def test_damaged_statements_are_refused(tmp_path, content):
     (tmp_path / STATEMENTS).write_text(content)
     with pytest.raises(UserError, match=STATEMENTS):
         coverage(tmp_path, [], [], Store(tmp_path / "r"))
+
+
+def draw(rng, count):
+    return {"x": rng.normal(size=count)}
+
+
+def printed(source, locator="Theorem 1.1"):
+    @erratum(locator, source, sample=draw, reason="x = -1", corrected=Control("of |x|", size=abs))
+    def root_of_square(x, *, size=lambda x: x):
+        r"$$|x| \le x$$"
+        return abs(x), size(x)
+
+    return root_of_square
+
+
+@pytest.mark.parametrize(
+    ("source", "state", "mark"),
+    [
+        (Source.FOUND, State.FALSE, r"{\ensuremath{\nvDash}}"),
+        (Source.RECALLED, State.SUSPECTED, r"{\ensuremath{\nvDash^{?}}}"),
+    ],
+)
+def test_a_statement_that_is_false_as_printed_never_counts_as_held(folder, source, state, mark):
+    claim, store = printed(source), Store(folder / "results")
+    for each in (claim, tangent):  # another claim of the statement holds
+        write_report(store, check(each), each)
+    result = coverage(folder, [claim, tangent], [], store)
+    row = result.rows[0]
+    assert (row.state, row.remark) == (state, "its correction holds: of |x|")
+    assert (result.counts[State.HELD], result.counts[state]) == (0, 1)
+    assert rf"attlas@thm:descent\endcsname{mark}" in macro_file(result)
+    assert rf"attlas@thm:descent\endcsname{{\ensuremath{{\checkmark}}}}" not in macro_file(result)
+    assert f"{state} & its correction holds" in coverage_table(result)
+
+
+def test_a_part_is_not_the_whole(folder):
+    part, store = replace(tangent, locator="Theorem 1.1 (first part)"), Store(folder / "results")
+    write_report(store, check(part), part)
+    result = coverage(folder, [part], [], store)
+    assert (result.rows[0].state, result.share) == (State.IN_PART, 0.0)
+    assert result.rows[0].remark == "SUPPORTED: Theorem 1.1 (first part)"
+    assert r"{\ensuremath{(\checkmark)}}" in macro_file(result)
+
+
+def test_a_claim_that_names_no_statement_is_told(folder):
+    wrong = replace(tangent, locator="Theorm 1.1")
+    result = coverage(folder, [wrong, tangent], [], Store(folder / "r"))
+    (line,) = result.unmatched
+    assert line.startswith(f"claim {tangent.name} (")
+    assert "names no statement of the paper: its locator is 'Theorm 1.1'" in line
+    assert line.endswith("; the nearest is 'Theorem 1.1'")
+    far = replace(tangent, locator="Proposition 99")
+    assert coverage(folder, [far], [], Store(folder / "r")).rows[0].state is State.OPEN
+
+
+def test_mathematics_of_a_title_stays_mathematics(folder):
+    result = coverage(folder, [], [], Store(folder / "r"))
+    first = result.rows[0]
+    titled = replace(first.statement, title=r"On $\kappa$, $\input{a}$ and 5 %")
+    table = coverage_table(replace(result, rows=(replace(first, statement=titled),)))
+    assert r"On $\kappa$, \$\textbackslash{}input\{a\}\$ and 5 \%" in table

@@ -17,8 +17,13 @@ def test_every_state_has_its_word_and_a_sign():
     page = render_coverage(Coverage(rows, ()), "On tokens")
     for state in State:
         assert f"</span> {state}</span>" in page
-    assert "7 statements: 1 proved, 1 proved at a random point, 1 executed" in page
-    assert "50 % are" in page
+    assert f"{len(State)} statements: 1 proved, 1 proved at a random point, 1 held" in page
+    assert "60 % are, whatever came out" in page
+
+
+def test_a_claim_of_no_statement_is_listed():
+    page = render_coverage(Coverage((), (), ("claim a/b names no statement",)), "On tokens")
+    assert "<li>claim a/b names no statement</li>" in page
 
 
 def test_sections_come_in_the_order_of_the_paper_with_their_changes():

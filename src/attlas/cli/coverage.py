@@ -54,6 +54,7 @@ def coverage(
     from attlas.experiments.store import Store
     from attlas.experiments.text_file import write_text_file
     from attlas.site import coverage as site
+    from attlas.site import coverage_latex
 
     if reread:
         _mark_as_read(place, reread)
@@ -64,11 +65,11 @@ def coverage(
         text = json.dumps(site.coverage_document(result), indent=1, ensure_ascii=False)
         write_text_file(json_file, text, "--json")
     if latex_file:
-        write_text_file(latex_file, site.coverage_table(result), "--latex")
+        write_text_file(latex_file, coverage_latex.coverage_table(result), "--latex")
     if page:
         _write_page(page, result, place)
     if macros:
-        write_text_file(macros, site.macro_file(result), "--macros")
+        write_text_file(macros, coverage_latex.macro_file(result), "--macros")
     if result.share < at_least:
         raise typer.Exit(1)
 
@@ -102,5 +103,5 @@ def _show(result: "Coverage", notes: "Sequence[str]") -> None:
     counts = ", ".join(f"{number} {state}" for state, number in result.counts.items() if number)
     total = counted(len(rows), "statement")
     say(f"{total}: {counts or 'none'}; {100 * result.share:.0f} % executed")
-    for line in (*result.changes, *notes):
+    for line in (*result.unmatched, *result.changes, *notes):
         typer.echo(f"attlas: {line}", err=True)

@@ -170,6 +170,7 @@ def output_schemas() -> dict[str, dict[str, Any]]:
             "share": {"type": "number", "minimum": 0, "maximum": 1},
             "statements": {"type": "array", "items": statement},
             "changes": {"type": "array", "items": text},
+            "unmatched": {"type": "array", "items": text},
         },
     }
     tools = {

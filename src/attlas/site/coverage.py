@@ -1,26 +1,27 @@
-r"""Which statements of a paper are executed, and with which outcome."""
+"""Which statements of a paper are executed, and with which outcome."""
 
 import os
-import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
+from attlas.claims.claim import Status
 from attlas.claims.todo import Todo
-from attlas.claims.verdict import CheckReport, Strength, proved_at_random
+from attlas.claims.verdict import CheckReport, Outcome, Strength, proved_at_random
 from attlas.core.errors import UserError
 from attlas.experiments.store import Store
 from attlas.experiments.verdicts import Defined, is_current, read_reports
+from attlas.projects.latex.locators import is_located, names_whole, nearest_statement
 from attlas.projects.latex.statements import PrintedStatement, read_paper
 from attlas.projects.latex.stubs import read_statements
-from attlas.projects.latex.update import is_located, named, paired
+from attlas.projects.latex.update import named, paired
+from attlas.projects.loading import shown_path
 from attlas.projects.places import read_place
 from attlas.projects.project import project_in
-from attlas.site.latex_mathematics import latex_text
-from attlas.site.listed import list_declared
+from attlas.site.listed import COMPUTED, list_declared
 
 
 class State(StrEnum):
@@ -28,14 +29,22 @@ class State(StrEnum):
 
     PROVED = "proved"
     PROVED_AT_RANDOM = "proved at a random point"
+    HELD = "held"
     EXECUTED = "executed"
+    IN_PART = "executed in part"
+    FALSE = "false as printed"
+    SUSPECTED = "suspected to be false"
     FAILED = "not as expected"
     UNCHECKED = "not checked yet"
     OPEN = "to do"
     NOT_EXECUTABLE = "not executable"
 
 
-_DONE = (State.PROVED, State.PROVED_AT_RANDOM, State.EXECUTED)
+_DONE = (
+    *(State.PROVED, State.PROVED_AT_RANDOM, State.HELD, State.EXECUTED),
+    *(State.FALSE, State.SUSPECTED),
+)
+"""A statement that is executed in part is not among them."""
 
 
 @dataclass(frozen=True)
@@ -50,10 +59,13 @@ class Row:
 
 @dataclass(frozen=True)
 class Coverage:
-    """The statements of a paper, and what has changed in its sources since the stubs."""
+    """The statements of a paper, what has changed in its sources since the stubs, and lines on
+    claims that are of none of its statements.
+    """
 
     rows: tuple[Row, ...]
     changes: tuple[str, ...]
+    unmatched: tuple[str, ...] = ()
 
     @property
     def counts(self) -> Mapping[State, int]:
@@ -63,7 +75,10 @@ class Coverage:
 
     @property
     def share(self) -> float:
-        """The share executed or proved of all that can be executed; 1 if nothing can."""
+        """The share of all that can be executed which is, as a whole, whatever came out.
+
+        It is 1 if nothing can be executed.
+        """
         counts = self.counts
         possible = len(self.rows) - counts[State.NOT_EXECUTABLE]
         done = sum(counts[state] for state in _DONE)
@@ -95,6 +110,11 @@ class Located(Defined, Protocol):
     """A claim, or what a source says of one."""
 
     @property
+    def status(self) -> Status:
+        """How its statement relates to the paper's."""
+        ...
+
+    @property
     def name(self) -> str:
         """Its unique name."""
         ...
@@ -110,7 +130,8 @@ def coverage(
 ) -> Coverage:
     """The state of every statement that the LaTeX of a project's paper holds.
 
-    A claim executes the statement at which its locator begins; its verdict is the stored one.
+    A claim executes the statement at which its locator begins, or a part of it where more follows;
+    its verdict is the stored one. A claim that names none of them has a line.
 
     Args:
         folder: the project's folder, with `statements.json`.
@@ -123,10 +144,26 @@ def coverage(
     stated = [statement for statement in stored if statement.role == "statement"]
     reasons = {stub.locator: stub.reason for stub in todos if stub.reason}
     rows = tuple(_row(statement, claims, reports, reasons) for statement in stated)
+    unmatched = tuple(_unmatched(claims, [statement.locator for statement in stored]))
     main = Path(os.path.normpath(folder / source))
     if not main.exists():
-        return Coverage(rows, (f"the sources {main} are not here: nothing was compared",))
-    return Coverage(rows, changes(stored, read_paper(main).statements))
+        missing = f"the sources {main} are not here: nothing was compared"
+        return Coverage(rows, (missing,), unmatched)
+    return Coverage(rows, changes(stored, read_paper(main).statements), unmatched)
+
+
+def _unmatched(claims: Iterable[Located], statements: Sequence[str]) -> Iterator[str]:
+    """A line for each claim whose locator names no statement of the paper."""
+    for claim in claims:
+        locator = claim.locator
+        if locator == COMPUTED or any(is_located(locator, name) for name in statements):
+            continue
+        nearest = nearest_statement(locator, statements)
+        near = f"; the nearest is '{nearest}'" if nearest else ""
+        yield (
+            f"claim {claim.name} ({shown_path(claim.place[0])}:{claim.place[1]}) names no "
+            f"statement of the paper: its locator is '{locator}'{near}"
+        )
 
 
 def _row(
@@ -163,13 +200,45 @@ def _state(
     defects = [defect for _, report in of if report for defect in report.defects]
     if defects:
         return Row(statement, State.FAILED, names, defects[0])
-    verdicts = [report.verdict for _, report in of if report]
-    state = State.EXECUTED
-    if all(report and report.strength is Strength.PROVED for _, report in of):
-        at_random = proved_at_random(report for _, report in of if report)
-        state = State.PROVED_AT_RANDOM if at_random else State.PROVED
-    outcomes = ", ".join(dict.fromkeys(str(verdict.outcome) for verdict in verdicts))
-    return Row(statement, state, names, outcomes)
+    reported = [(claim, report) for claim, report in of if report]
+    state, remark = _outcome(reported)
+    located = [claim.locator for claim in claims_of_it]
+    if state not in _REFUTED and not names_whole(located, locator, statement.text):
+        state, remark = State.IN_PART, f"{remark}: {', '.join(dict.fromkeys(located))}"
+    elif state in _REFUTED and locator not in located:
+        remark = f"{', '.join(dict.fromkeys(located))}: {remark}"
+    return Row(statement, state, names, remark)
+
+
+_REFUTED = State.FALSE, State.SUSPECTED
+
+
+def _outcome(reported: Sequence[tuple[Located, CheckReport]]) -> tuple[State, str]:
+    """The state that claims with expected verdicts give their statement, and what to say of it."""
+    false = [
+        (claim, report)
+        for claim, report in reported
+        if claim.status in (Status.ERRATUM, Status.SUSPECTED_ERRATUM)
+        and report.verdict.outcome is Outcome.VIOLATED
+    ]
+    if false:
+        printed = any(claim.status is Status.ERRATUM for claim, _ in false)
+        corrections = [
+            control.description
+            for _, report in false
+            for control in report.controls
+            if control.expect is Outcome.SUPPORTED
+        ]
+        held = f"its correction holds: {'; '.join(corrections)}"
+        state = State.FALSE if printed else State.SUSPECTED
+        return state, held if corrections else "no correction is checked"
+    reports = [report for _, report in reported]
+    outcomes = ", ".join(dict.fromkeys(str(report.verdict.outcome) for report in reports))
+    if all(report.strength is Strength.PROVED for report in reports):
+        at_random = proved_at_random(reports)
+        return State.PROVED_AT_RANDOM if at_random else State.PROVED, outcomes
+    held = all(report.verdict.outcome is Outcome.SUPPORTED for report in reports)
+    return State.HELD if held else State.EXECUTED, outcomes
 
 
 def changes(
@@ -195,7 +264,7 @@ def changes(
 
 
 def coverage_document(result: Coverage) -> dict[str, Any]:
-    """The states as plain JSON: the share, each statement, and what has changed."""
+    """The states as plain JSON: the share, each statement, what changed, and unmatched claims."""
     statements = [
         {
             "locator": row.statement.locator,
@@ -206,44 +275,9 @@ def coverage_document(result: Coverage) -> dict[str, Any]:
         }
         for row in result.rows
     ]
-    return {"share": result.share, "statements": statements, "changes": list(result.changes)}
-
-
-_MARKS = {
-    State.PROVED: r"\ensuremath{\blacksquare}",
-    State.PROVED_AT_RANDOM: r"\ensuremath{\square}",
-    State.EXECUTED: r"\ensuremath{\checkmark}",
-    State.FAILED: r"\ensuremath{\times}",
-}
-
-
-def macro_file(result: Coverage) -> str:
-    r"""A file for the preamble of the paper: \attlas{lem:a} prints the mark of a statement.
-
-    A black square is a proof, a white one a proof at a random point, a check mark a verdict as
-    expected, a cross one that is not; a statement that is to do has no mark. It needs amssymb.
-    """
-    lines = [
-        "% made by `attlas coverage`; needs \\usepackage{amssymb}",
-        r"\makeatletter",
-        r"\providecommand{\attlas}[1]{\@ifundefined{attlas@#1}{}{\csname attlas@#1\endcsname}}",
-    ]
-    for row in result.rows:
-        mark = _MARKS.get(row.state)
-        for key in (row.statement.label, row.statement.locator):
-            if mark and key and not re.search(r"[\\{}%#]", key):
-                lines.append(rf"\expandafter\def\csname attlas@{key}\endcsname{{{mark}}}")
-    return "\n".join([*lines, r"\makeatother", ""])
-
-
-def coverage_table(result: Coverage) -> str:
-    r"""A table in LaTeX of every statement with its state, by booktabs and longtable."""
-    rows = [
-        f"{latex_text(row.statement.locator)} & {latex_text(row.statement.title)} & "
-        f"{latex_text(str(row.state))} & {latex_text(row.remark)} \\\\"
-        for row in result.rows
-    ]
-    head = ["% made by `attlas coverage`; needs \\usepackage{booktabs,longtable}"]
-    head += [r"\begin{longtable}{@{}lp{0.3\linewidth}lp{0.3\linewidth}@{}}", r"\toprule"]
-    head += [r"statement & title & state & \\", r"\midrule", r"\endhead"]
-    return "\n".join([*head, *rows, r"\bottomrule", r"\end{longtable}", ""])
+    return {
+        "share": result.share,
+        "statements": statements,
+        "changes": list(result.changes),
+        "unmatched": list(result.unmatched),
+    }

@@ -13,7 +13,11 @@ COVERAGE = "coverage.html"
 _MARKS = {
     State.PROVED: ("■", "good"),
     State.PROVED_AT_RANDOM: ("□", "good"),
-    State.EXECUTED: ("✓", "good"),
+    State.HELD: ("✓", "good"),
+    State.EXECUTED: ("◦", "calm"),
+    State.IN_PART: ("(✓)", "open"),
+    State.FALSE: ("⊭", "bad"),
+    State.SUSPECTED: ("⊭?", "open"),
     State.FAILED: ("✗", "bad"),
     State.UNCHECKED: ("○", "open"),
     State.OPEN: ("○", "none"),

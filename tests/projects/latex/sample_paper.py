@@ -26,7 +26,9 @@ MAIN = r"""
 \appendix
 \section{Proofs}
 \halving*
-\begin{theorem}[Restatement of Theorem \ref{thm:descent}] The same. \end{theorem}
+\begin{theorem}[Restatement of Theorem \ref{thm:descent}]
+  Under \cref{as:step}, $\E f(x_t) \le \tr A$
+\end{theorem}
 \begin{lemma} Let Assumption 1 hold; then $\norm{x}=1$ or $a < b$. \end{lemma}
 \end{document}
 """

@@ -20,9 +20,9 @@ def document(tmp_path, text, head=r"\newtheorem{lemma}{Lemma}"):
 
 def test_every_statement_has_the_number_that_is_printed(paper):
     assert [each.locator for each in paper.statements] == [
-        *("Assumption 1", "Theorem 1.1", "Proposition 2.1", "Remark", "Lemma 2.2", "Lemma A.1"),
+        *("Assumption 1", "Theorem 1.1", "Proposition 2.1", "Remark", "Lemma 2.2", "Lemma A.2"),
     ]
-    assert paper.notes == ()
+    assert paper.notes == ("Theorem A.1 (main.tex:27) is read as a restatement of Theorem 1.1",)
     assert paper.title == "On tokens and margins"
 
 
@@ -141,3 +141,44 @@ def test_four_megabytes_of_one_command_are_read_at_once(tmp_path, part):
     file = tmp_path / "main.tex"
     file.write_text(part * (4_000_000 // len(part)))
     assert read_paper(file).statements == ()
+
+
+def test_a_statement_is_a_restatement_by_its_text_and_never_by_its_title(tmp_path):
+    text = r"""
+\begin{lemma}[Bound]\label{a} For all $x$, \[ x^2 \ge 0. \] \end{lemma}
+\begin{lemma}[Bound, restated]\label{b} For all $x$, \[ x^2 \ge 1. \] \end{lemma}
+\begin{lemma}[Other]\label{c} $z \le z^2 + 1$ \end{lemma}
+\begin{lemma}[Bound again] \emph{For all} $x$,
+\begin{equation}\label{e} x^2 \,\ge 0 \end{equation}\end{lemma}
+\begin{lemma}[Last, restate=last] $1 < 2$ \end{lemma}"""
+    paper = document(tmp_path, text)
+    assert [(each.locator, each.label, each.title) for each in paper.statements] == [
+        ("Lemma 1", "a", "Bound"),
+        ("Lemma 2", "b", "Bound, restated"),
+        ("Lemma 3", "c", "Other"),
+        ("Lemma 5", "", "Last"),
+    ]
+    assert paper.notes == ("Lemma 4 (main.tex:5) is read as a restatement of Lemma 1",)
+
+
+def test_what_thmtools_prints_again_counts_once(tmp_path):
+    text = r"""\begin{restatable}[Main]{lemma}{again}\label{a} $x$ \end{restatable} \again*
+\begin{replemma}{a} $x$, in other words \end{replemma} \begin{lemma} $y$ \end{lemma}"""
+    paper = document(tmp_path, text)
+    assert [each.locator for each in paper.statements] == ["Lemma 1", "Lemma 2"]
+    assert paper.notes == ("Lemma (main.tex:2) is read as a restatement of Lemma 1",)
+
+
+@pytest.mark.parametrize(
+    ("brackets", "title", "label"),
+    [
+        (r"Closed form, $m=2$, $d=1$", "Closed form, $m=2$, $d=1$", ""),
+        (r"The case \(n=\kappa\)", r"The case $n=\kappa$", ""),
+        (r"name={Rates, $t=1$}, label=a", "Rates, $t=1$", "a"),
+        ("A = B", "A = B", ""),
+        ("Main, label=a", "Main", "a"),
+    ],
+)
+def test_a_title_may_hold_equations(tmp_path, brackets, title, label):
+    (lemma,) = document(tmp_path, rf"\begin{{lemma}}[{brackets}] $x$ \end{{lemma}}").statements
+    assert (lemma.title, lemma.label) == (title, label)

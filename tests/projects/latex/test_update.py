@@ -140,6 +140,10 @@ def test_locators_change_all_at_once_and_nowhere_else():
     text += "def h(): ...\n"
     changed = renumbered_text(text, {"Lemma 1": "Lemma 2", "Lemma 2": "Lemma 1"})
     assert changed == text.replace('te("Lemma 1', 'te("Lemma 2').replace("2, é", "1, é")
+    short = '@at.rate("Prop. 1 (ii)")\ndef h(): ...\n'
+    assert renumbered_text(short, {"Proposition 1": "Proposition 2"}) == short.replace(
+        "Prop. 1", "Proposition 2"
+    )
     assert renumbered_text("def (", {"Lemma 1": "Lemma 2"}) == "def ("
 
 

@@ -1,11 +1,13 @@
 r"""Arguments of a LaTeX command: braces that match, brackets, and what follows them."""
 
 import re
+from collections.abc import Collection, Iterator
 from functools import lru_cache
 
 _SPACE = re.compile(r"[ \t]*\n?[ \t]*")
 _BRACE = re.compile(r"\\.|[{}]", re.DOTALL)
 _BRACKET = re.compile(r"\\.|[{}\[\]]|\n[ \t]*\n", re.DOTALL)
+_COMMA = re.compile(r"\\.|[{}$,]", re.DOTALL)
 _LONGEST_OPTION = 1024
 
 
@@ -67,18 +69,46 @@ def settings(text: str) -> dict[str, str]:
         >>> settings("name=Lemma, sibling = theorem, numbered=no, title={a, b}")
         {'name': 'Lemma', 'sibling': 'theorem', 'numbered': 'no', 'title': 'a, b'}
     """
-    found, depth, start = {}, 0, 0
-    for place, sign in enumerate(f"{text},"):
-        depth += {"{": 1, "}": -1}.get(sign, 0)
-        if sign == "," and depth <= 0:
-            key, _, value = text[start:place].partition("=")
-            value = value.strip()
-            if value.startswith("{") and value.endswith("}"):
-                value = value[1:-1]
-            if key.strip():
-                found[key.strip()] = value
-            start = place + 1
-    return found
+    return {key: value for key, value in map(_setting, _between_commas(text)) if key}
+
+
+def named_settings(text: str, names: Collection[str]) -> tuple[str, dict[str, str]]:
+    r"""The text without its settings, and those of them that have one of the names.
+
+    A sign = inside $...$, \(...\) or braces sets nothing, and neither does an unknown name.
+
+    Examples:
+        >>> named_settings(r"Closed form, $m=2$, label=a", {"label"})
+        ('Closed form, $m=2$', {'label': 'a'})
+    """
+    remaining, known = [], {}
+    for piece in _between_commas(text):
+        key, value = _setting(piece)
+        if key in names and "=" in piece:
+            known[key] = value
+        else:
+            remaining.append(piece)
+    return ",".join(remaining).strip(), known
+
+
+def _setting(piece: str) -> tuple[str, str]:
+    key, _, value = piece.partition("=")
+    value = value.strip()
+    if value.startswith("{") and value.endswith("}"):
+        value = value[1:-1]
+    return key.strip(), value
+
+
+def _between_commas(text: str) -> Iterator[str]:
+    """The pieces between commas that stand outside of braces and of mathematics."""
+    depth, start, in_dollars = 0, 0, False
+    for match in _COMMA.finditer(f"{text},"):
+        sign = match[0]
+        depth += {"{": 1, "}": -1, r"\(": 1, r"\)": -1}.get(sign, 0)
+        in_dollars ^= sign == "$"
+        if sign == "," and depth <= 0 and (not in_dollars or match.start() == len(text)):
+            yield text[start : match.start()]
+            start = match.end()
 
 
 def _after_space(text: str, position: int) -> int:

@@ -8,8 +8,9 @@ from pathlib import Path
 
 from attlas._files.plain_file import printable
 from attlas.core.errors import UserError
-from attlas.projects.latex.arguments import group, option
+from attlas.projects.latex.arguments import group, named_settings, option
 from attlas.projects.latex.macros import Macro, defined_bodies, expanded, read_macros
+from attlas.projects.latex.restatements import printed_form
 from attlas.projects.latex.sources import Document, read_sources
 from attlas.projects.latex.theorems import SECTIONS, USUAL, Environments, read_environments
 
@@ -23,9 +24,12 @@ _REFERENCE = re.compile(
     r"(?:\*?\s*\{([^{}]*)\}|([^\]]*)\])"
 )
 _NAMED = re.compile(r"\b(Assumption|Condition|Hypothesis|Setting)s?[~\s]+([A-Z]?[\d.]*\d|[A-Z])\b")
-_RESTATED = re.compile(r"\brestate|\brestatement", re.IGNORECASE)
 _AUXILIARY = re.compile(r"\\newlabel\{([^{}]*)\}\{\{([^{}]*)\}")
 _TITLE = re.compile(r"\\title\s*(?=[\[{])")
+_TITLE_KEYS = frozenset(
+    ("name", "note", "title", "label", "restate", "restatable", "continues", "store")
+)
+"""What thmtools reads in the brackets of a statement; all else there is its title."""
 _MOST_STATEMENTS = 5000
 _MOST_NOTES = 200
 
@@ -110,8 +114,8 @@ def read_paper(path: Path) -> PrintedPaper:
     r"""The statements of a paper from its LaTeX sources, in order, each once.
 
     Numbers are those of the .aux file beside the main file where it knows the label, else they are
-    counted as LaTeX would. A statement that is restated with the same text, or by the macro of its
-    `restatable`, is not repeated.
+    counted as LaTeX would. A statement that is restated, with the same words and mathematics, is not
+    repeated: it has its number, and a note names it. By the macro of its `restatable` it has none.
 
     Args:
         path: folder, main .tex file, or archive of the sources.
@@ -157,7 +161,7 @@ def plain(text: str) -> str:
     """
     text = re.sub(r"\\(?:thanks|footnote|label|vspace|hspace)\*?\s*\{[^{}]*\}", "", text)
     text = re.sub(r"\\\\(?:\[[^\]]*\])?|~|\\(?:newline|linebreak)\b", " ", text)
-    pieces = re.split(r"(\$[^$]*\$)", text)
+    pieces = re.split(r"(\$[^$]*\$)", re.sub(r"(?<!\\)\\[()]", "$", text))
     for place in range(0, len(pieces), 2):
         pieces[place] = re.sub(r"\\[A-Za-z]+\*?|[{}]", "", pieces[place])
     return printable("".join(pieces))
@@ -169,7 +173,7 @@ def _statements(
     text = document.text
     position, section = text.find("\\begin{document}"), ""
     position, end = max(position, 0), _end(text)
-    digests: set[str] = set()
+    printed: dict[str, PrintedStatement] = {}
     blocks, defined = 0, iter([*defined_bodies(text), (len(text), len(text))])
     body = next(defined)
     while (event := _EVENT.search(text, position, end)) is not None:
@@ -207,9 +211,17 @@ def _statements(
             if blocks > _MOST_STATEMENTS:
                 raise UserError(f"{document.main} has more than {_MOST_STATEMENTS} statements")
             statement = block.statement(document, environments, macros, event.start(), section)
-            if statement.digest not in digests and not block.is_restated:
-                digests.add(statement.digest)
+            original = printed.setdefault(printed_form(statement.text), statement)
+            if block.original:
+                labelled = (each for each in printed.values() if each.label == block.original)
+                original = next(labelled, original)
+            if original is statement:
                 yield statement
+            else:
+                notes.append(
+                    f"{statement.locator} ({statement.file}:{statement.line}) is read as a "
+                    f"restatement of {original.locator}"
+                )
 
 
 def _end(text: str) -> int:
@@ -232,13 +244,17 @@ def _count(environments: Environments, name: str, text: str, position: int) -> N
 
 @dataclass(frozen=True)
 class _Block:
-    """A theorem environment in the text: its name, title, and where its body lies."""
+    """A theorem environment in the text: its name, title, and where its body lies.
+
+    One that prints the number of an earlier statement again names that one by its label.
+    """
 
     text: str
     name: str
     begin: str
     title: str
-    is_restated: bool
+    is_repeated: bool
+    original: str
     body: int
     end: int
 
@@ -247,14 +263,16 @@ class _Block:
         cls, text: str, environment: str, position: int, environments: Environments
     ) -> "_Block | None":
         """The block that begins here, None if the environment is no theorem of the paper."""
-        name, title, restated = environments.aliases.get(environment, environment), None, False
+        name, title = environments.aliases.get(environment, environment), None
+        repeated, original = False, None
         if environment in ("restatable", "restatable*"):
             title, position = option(text, position)
             inner, position = group(text, position)
             _, position = group(text, position)
             name = (inner or "").strip()
         elif environment.startswith("rep") and environment[3:] in environments.printed:
-            name, restated = environment[3:], True
+            name, repeated = environment[3:], True
+            original, position = group(text, position)
         if name not in environments.printed:
             base = name.rstrip("*")
             if base not in USUAL or environment in environments.aliases:
@@ -269,10 +287,9 @@ class _Block:
         again = re.compile(rf"\\begin{inside}").search(text, after)
         until = again.start() if again else len(text)
         end = re.compile(rf"\\end{inside}").search(text, after, until)
-        restated = restated or bool(_RESTATED.search(title or ""))
         begin = f"\\begin{{{environment}}}"
         place = end.start() if end else -1
-        return cls(text, name, begin, title or "", restated, after, place)
+        return cls(text, name, begin, title or "", repeated, original or "", after, place)
 
     def statement(
         self,
@@ -282,13 +299,13 @@ class _Block:
         start: int,
         section: str,
     ) -> PrintedStatement:
-        """The statement of the block; its number is counted, unless it is restated."""
+        """The statement of the block; its number is counted, unless it repeats an earlier one."""
         body = self.text[self.body : self.end]
         label = _LABEL.search(body) or _LABEL.search(self.title)
-        options = dict(part.split("=", 1) for part in self.title.split(",") if "=" in part)
-        title = options.get("name", options.get("title", "" if options else self.title))
+        title, options = named_settings(self.title, _TITLE_KEYS)
+        title = options.get("name", options.get("note", options.get("title", title)))
         counter = environments.counter.get(self.name)
-        number = environments.step(counter) if counter and not self.is_restated else ""
+        number = environments.step(counter) if counter and not self.is_repeated else ""
         references = dict.fromkeys(
             name.strip()
             for match in _REFERENCE.finditer(body)

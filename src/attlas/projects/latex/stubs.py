@@ -31,11 +31,11 @@ _GUESSES = (
     ("inequality", r"\\l[et]q?q?\b|\\g[et]q?q?\b|\\leqslant|\\geqslant|[<>]|\bbounded\b"),
     ("identity", r"="),
 )  # fmt: skip
-_EXPLANATION = '''"""Statements of {section}, as stubs: none of them is executed yet.
+_EXPLANATION = '''"""Statements of {section}, read from the LaTeX of the paper.
 
-To execute one, replace `@todo(` by `@at.inequality(` or another kind, keep the locator, and let the
-function return both sides; `attlas coverage` says what is done. One that cannot be executed keeps
-its stub, with a `reason`.
+A stub is executed once its mark `todo` is replaced by `at.inequality` or another kind: keep the
+locator, and let the function return both sides. `attlas coverage` says what is done. A stub of
+what cannot be executed stays, with a `reason`.
 """
 
 from attlas.claims.todo import todo

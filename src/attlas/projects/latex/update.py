@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from attlas.core.errors import UserError, refuse_misfits
+from attlas.projects.latex.locators import is_located, name_as_written
 from attlas.projects.latex.statements import PrintedPaper, PrintedStatement, digest_of_text
 from attlas.projects.latex.stubs import by_section, stub_of, stub_pattern, text_of_file
 
@@ -241,7 +242,8 @@ def renumbered_text(text: str, numbers: Mapping[str, str]) -> str:
         if old is None:
             continue
         code = lines[line].encode()  # the offsets of a syntax tree count bytes
-        literal = code[begin:end].decode().replace(old, numbers[old], 1)
+        literal = code[begin:end].decode()
+        literal = literal.replace(name_as_written(str(locator), old), numbers[old], 1)
         lines[line] = (code[:begin] + literal.encode() + code[end:]).decode()
     return "".join(lines)
 
@@ -256,14 +258,3 @@ def _locator(decorator: ast.expr) -> ast.Constant | None:
         if isinstance(value, ast.Constant) and isinstance(value.value, str):
             return value
     return None
-
-
-def is_located(locator: str, statement: str) -> bool:
-    """Whether a claim's locator is of a statement: it is the same, or one of its parts.
-
-    Examples:
-        >>> is_located("Lemma 13 (L2)", "Lemma 13"), is_located("Lemma 13.1", "Lemma 13")
-        (True, False)
-    """
-    rest = locator.removeprefix(statement)
-    return rest != locator and re.match(r"(?![\w.]*\w)", rest) is not None
