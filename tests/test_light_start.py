@@ -170,3 +170,12 @@ def test_a_command_without_its_extra_is_one_line_with_exit_code_two(
 ):
     code, said, _ = imports(tmp_path, *arguments, hidden=hidden)
     assert (code, said) == (2, f"attlas: {line}\n")
+
+
+def test_a_report_without_its_extra_imports_nothing_before_it_says_so(tmp_path):
+    code, said, modules = imports(tmp_path, "report", hidden="xarray")
+    assert (code, said) == (
+        2,
+        "attlas: `attlas report` needs xarray: pip install 'attlas[site]'\n",
+    )
+    assert below(modules, "jax", "numpy", "jinja2") == []

@@ -79,7 +79,7 @@ def follow(tutorial: Path, folder: Path) -> list[str]:
 
 @pytest.mark.thorough
 def test_the_tutorial_does_what_it_says(tmp_path):
-    assert len(follow(TUTORIAL, tmp_path)) == 6
+    assert len(follow(TUTORIAL, tmp_path)) == 9
     before, after = ((tmp_path / f).read_text("utf-8") for f in ("before.md", "table.md"))
     assert "violated under attack" in before
     assert "violated" not in after

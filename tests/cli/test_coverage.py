@@ -43,7 +43,9 @@ def test_a_stub_is_written_for_every_statement(paper, capsys):
     files = sorted(file.name for file in paper.glob("claims_*.py"))
     assert files == ["claims_01_results.py", "claims_02_more.py", "claims_03_proofs.py"]
     text = "".join((paper / file).read_text() for file in files)
-    assert text.count("\n@todo(") == 4
+    assert text.count("@todo(") == text.count("\n@todo(") == 4
+    assert "none of them is executed" not in text
+    assert not (paper / "test_claims.py").exists()  # the plugin of pytest collects the claims
     assert '@todo("Proposition 2.1", label="prop:half", kind="limit")' in text
     assert 'kind="expectation", assumptions=["Assumption 1"]' in text
     assert (paper / "notation.md").read_text().count("\n| `") == 3

@@ -54,6 +54,7 @@ def test_cells_say_what_the_columns_promise(table):
     ]  # fmt: skip
     assert cells["Lemma 4"][3:] == ["--", "--", "--", "not run"]
     assert cells["Lemma 3"][-1] == r"supported$^\dagger$"
+    assert table.count(r"$^\dagger$ not what the claim expects") == 1
     # expected to be violated: no dagger
     assert cells["Lemma 2"][-1] == "violated"
 

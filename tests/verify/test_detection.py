@@ -31,6 +31,16 @@ def test_a_component_without_a_control_is_a_defect_unless_alike():
     assert "no control violates 1 of its 2 components (1)" in defect
 
 
+def test_a_control_of_another_shape_is_named():
+    @inequality(sample=numbers, alike=True, controls=[Control("two places", places=2)])
+    def places(t, *, places=3):
+        r"""$$t \le 2$$"""
+        return jnp.stack([t] * places), jnp.full(places, 2.0 if places == 3 else -1.0)
+
+    (defect,) = check(places).defects
+    assert defect.startswith("control 'two places' returns shape (2,), the claim (3,): ")
+
+
 def alike(t, *, first=1.0, second=1.0):
     """Three places of t <= 2 whose last has a right side of its own."""
     return jnp.stack([t, t, t]), jnp.stack([2.0 * first, 2.0 * first, 2.0 * second])

@@ -63,7 +63,10 @@ class ShrunkWitness:
         lines = [f"shrunk     {self.latex()}", f"sides      {sides}; {self.reason}"]
         if self.as_drawn:
             names = ", ".join(self.as_drawn)
-            lines.append(f"as drawn   {names}: no support is declared in which it could be simpler")
+            lines.append(
+                f"as drawn   {names}: kept as it was, since no domain of the claim says which "
+                "values are allowed"
+            )
         python = self.python()
         return [*lines, f"replay     {python}"] if python else lines
 

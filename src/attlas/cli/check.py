@@ -43,7 +43,7 @@ COLUMNS = (
     "provenance",
     "verdict",
     "strength",
-    "detects from",
+    "would refute",
     "tightness",
     "slack",
     "controls",
@@ -363,11 +363,11 @@ def _outcome(report: "CheckReport") -> str:
 
 
 def _detected(report: "CheckReport") -> str:
-    """The smallest factor at which the check detects a too small right side, worst component."""
+    """How much smaller a right side must be to be refuted, in the worst component."""
     from attlas.claims.verdict import limits_of, passing_factor
     from attlas.display.terminal import number
 
     factor = passing_factor(limits_of(report))
     if factor is None:
         return "-"
-    return "never" if factor == float("inf") else f"x{number(factor)}"
+    return "no factor" if factor == float("inf") else f"{number(factor)} times smaller"

@@ -13,7 +13,6 @@ if TYPE_CHECKING:
 FILES = {
     "claims_example.py": "claims_example.py.txt",
     "experiment_temperature.py": "experiment_temperature.py.txt",
-    "test_claims.py": "test_claims.py.txt",
     "references.bib": "references.bib.txt",
     "pyproject.toml": "pyproject.toml.txt",
     "README.md": "README.md.txt",
@@ -22,7 +21,6 @@ FILES = {
 }
 """Files of a new paper, and their templates."""
 FROM_LATEX = {
-    "test_claims.py": "test_claims.py.txt",
     "references.bib": "references.bib.txt",
     "pyproject.toml": "pyproject.toml.txt",
     "README.md": "README_from_latex.md.txt",
@@ -61,7 +59,7 @@ def new(
         typer.Option("--renumber", help="Write new numbers of statements into your claims too."),
     ] = False,
 ) -> None:
-    """Write the folder of a new paper: a claim of every kind, an experiment, a test, a CI file."""
+    """Write the folder of a new paper: a claim of every kind, an experiment, a CI file."""
     from attlas.core.errors import UserError
 
     del what  # there is only one kind

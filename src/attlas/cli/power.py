@@ -35,8 +35,8 @@ def power(
     say(f"claim  {claim.name} ({plain(claim.locator)})")
     show_table(table.headings(), table.rows())
     say(
-        "Each column is a statement too strong by its factor. drawn: a sampled instance refutes "
-        "it; attack: only an attack refutes it; passes: neither does."
+        "Each column is a statement whose right side is smaller by its factor. drawn: a sampled "
+        "instance refutes it; attack: only an attack refutes it; passes: neither does."
     )
     for quantity, limit in table.exponents.items():
         change = "no change is detected" if limit is None else f"detects changes from {limit:.3g}"

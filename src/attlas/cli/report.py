@@ -49,7 +49,9 @@ def report(
     ] = None,
 ) -> None:
     """Write HTML pages from the records: the atlas, or the page of one paper."""
-    from attlas.core.errors import UserError
+    from attlas.core.errors import UserError, require_extra
+
+    require_extra("`attlas report`", "site")
     from attlas.experiments.store import Store
     from attlas.experiments.text_file import require_html
 

@@ -130,6 +130,23 @@ def extra_needed(by: str, extra: str = "") -> Iterator[None]:
         raise UserError(line) from error
 
 
+def require_extra(by: str, extra: str) -> None:
+    """Refuse a missing extra before anything is imported, which may take many seconds.
+
+    Args:
+        extra: one whose distributions are imported under their own names.
+
+    Raises:
+        UserError: that names the first package that is missing, and the extra.
+
+    Examples:
+        >>> require_extra("this", "no such extra")
+    """
+    for package in sorted(extras().get(extra, ())):
+        if importlib.util.find_spec(package.replace("-", "_")) is None:
+            raise UserError(f"{by} needs {package}: pip install 'attlas[{extra}]'")
+
+
 def missing_extra(error: ImportError, by: str, extra: str = "") -> str:
     """The line for an import that failed, where an extra of attlas would install what is missing.
 

@@ -74,11 +74,8 @@ def show_table(
     for line in table.lines:
         console.print(Text.assemble(*line), soft_wrap=True)
     if table.left_out:
-        wider = elsewhere or f"`COLUMNS={table.needed}`"
-        say(
-            f"No room for: {', '.join(table.left_out)}. A terminal of {table.needed} columns "
-            f"shows all of them, as does {wider}."
-        )
+        wider = f"`COLUMNS={table.needed}`" + (f" or {elsewhere}" if elsewhere else "")
+        say(f"No room for {', '.join(table.left_out)}: {wider} shows all.")
 
 
 def say(text: str) -> None:

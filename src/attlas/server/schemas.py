@@ -50,8 +50,8 @@ DESCRIPTIONS = {
     "replay": "Evaluate one claim on one instance, such as the witness of a challenge.",
     "power": "Which wrong constants would the check of a claim detect? A claim that detects no "
     "factor of 2 says little about its constant.",
-    "coverage": "For every statement of a paper that was read from LaTeX: executed, proved, to "
-    "do, or not executable with the reason.",
+    "coverage": "For every statement of a paper that was read from LaTeX: proved, held, false "
+    "as printed, executed in part, to do, or not executable with the reason.",
     "certify": "From files of a model's predictions on independent examples: how often it is wrong "
     "on new examples, at most, with probability 1 - delta.",
 }

@@ -59,8 +59,9 @@ class Row:
 
 @dataclass(frozen=True)
 class Coverage:
-    """The statements of a paper, what has changed in its sources since the stubs, and lines on
-    claims that are of none of its statements.
+    """The statements of a paper, and what has changed in its sources since the stubs.
+
+    A line in `unmatched` names each claim that is of none of the statements.
     """
 
     rows: tuple[Row, ...]

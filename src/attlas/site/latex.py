@@ -12,6 +12,10 @@ from attlas.site.verdict_rows import HEADS, VerdictRow, verdict_row
 PACKAGES = ("amsmath", "amssymb", "array", "booktabs", "longtable")
 _WIDTHS = (0.23, 0.12, 0.125, 0.1, 0.13, None, 0.12)
 """Width of each column as a share of the line, None for a column of numbers."""
+_DAGGER = (
+    rf"\multicolumn{{{len(_WIDTHS)}}}{{@{{}}l@{{}}}}"
+    r"{$^\dagger$ not what the claim expects, or a control did not come out as it must}\\"
+)
 
 
 @refuse_misfits
@@ -25,7 +29,7 @@ def latex_table(
 
     The comment above the table names the environment. The column `provenance` says how a statement
     relates to the printed one and whether it was read, recalled or derived. A dagger marks
-    unexpected results.
+    unexpected results, which a line under the table says.
 
     Args:
         results: claims with their reports, None if not run.
@@ -36,7 +40,7 @@ def latex_table(
         % made by attlas; device: cpu
     """
     provenance = "; ".join(f"{_comment(k)}: {_comment(v)}" for k, v in environment.items())
-    rows = [_row(verdict_row(claim, report)) for claim, report in results]
+    verdicts = [verdict_row(claim, report) for claim, report in results]
     head = " & ".join(HEADS) + r" \\"
     safe = "".join(c for c in label if (c.isalnum() and c.isascii()) or c in ":-")
     lines = [
@@ -54,8 +58,9 @@ def latex_table(
         r"\midrule",
         r"\endhead",
         r"\bottomrule",
+        *([_DAGGER] if any(row.unexpected for row in verdicts) else []),
         r"\endlastfoot",
-        *rows,
+        *map(_row, verdicts),
         r"\end{longtable}",
         r"\endgroup",
     ]

@@ -308,10 +308,10 @@ def faults(
             if claim.alike
             else "give each a control, or alike=True if they are one statement at several places"
         )
-        sentences.append(
+        sentences += _misshapen(claim, evidence, controls) or [
             f"no control violates {len(places)} of its {total} components ({listed}{more}): "
             f"{remedy}"
-        )
+        ]
     coarsest = claim.kind.rule.coarsest
     if coarsest is not None and claim.expect.outcome is Outcome.SUPPORTED:
         limits = component_limits(claim, evidence, [sides for _, sides in controls])
@@ -322,6 +322,19 @@ def faults(
                 f"magnitude or certified error is too large for {claim.kind.rule.noun}"
             )
     return tuple(sentences)
+
+
+def _misshapen(
+    claim: Claim, evidence: Evidence, controls: Sequence[tuple[Control, Evidence]]
+) -> list[str]:
+    """A sentence for each control that returns sides of another shape than the claim."""
+    shape = entries(claim, evidence)
+    return [
+        f"control '{control.description}' returns shape {entries(claim, sides)}, the claim "
+        f"{shape}: a control must return an entry for each of the claim's"
+        for control, sides in controls
+        if entries(claim, sides) != shape
+    ]
 
 
 def unattained(

@@ -114,8 +114,8 @@ def read_paper(path: Path) -> PrintedPaper:
     r"""The statements of a paper from its LaTeX sources, in order, each once.
 
     Numbers are those of the .aux file beside the main file where it knows the label, else they are
-    counted as LaTeX would. A statement that is restated, with the same words and mathematics, is not
-    repeated: it has its number, and a note names it. By the macro of its `restatable` it has none.
+    counted as LaTeX would. A statement that is restated, in the same words and mathematics, has its
+    number and is not repeated: a note names it. By the macro of its `restatable` it has no number.
 
     Args:
         path: folder, main .tex file, or archive of the sources.
