@@ -38,27 +38,6 @@ from attlas.core.errors import UserError
 from attlas.core.solution import Result
 
 PARTS = {
-    "attlas.measures.curvature.spectrum_ends.spectrum_ends": "products fit one size alone",
-    "attlas.bounds.comparison.network_class.counting": "compare_bounds reads its arguments",
-    "attlas.bounds.generalisation.binomial_tail.log_binomial_tail": "takes decimals that were read",
-    "attlas.bounds.comparison.network_cover.by_cover": "a bound's module names its constants",
-    "attlas.bounds.comparison.normalised.normalised": "compare_bounds reads its arguments",
-    "attlas.data.sources": "a data set is declared by a module, which its own tests read",
-    "attlas.bounds.comparison.unnormalised.unnormalised": "compare_bounds reads its arguments",
-    "attlas.optim.arguments.in_dtype_of": "mirror_step and its like read the exponent",
-    "attlas.bounds.generalisation.outward_rounding.first_float": "limits guess a float",
-    "attlas.data.labelled_tokens.require_labelled_tokens": "reads arrays of JAX or NumPy alone",
-    "attlas.site.page.render_template": "a template names what it shows, and pages pass it",
-    "attlas.training.gradient_descent.descend": "gradient_descent without checks, for jit and vmap",
-    "attlas.training.risk_gradient.": "fit and gradient_descent read the samples",
-    "attlas.training.ensemble.": "fit and gradient_descent read the samples",
-    "attlas.training.epochs.fit_epochs": "train_classifiers reads the settings",
-    "attlas.training.course.": "fit makes the schedule",
-    **dict.fromkeys(
-        [f"attlas.transformers.{name}" for name in (*("canonical", "folding", "forward"),)],
-        "load_model reads settings and tensors",
-    ),
-    "attlas.experiments.text_file.write_json_file": "commands make the document",
     "attlas.verify.proofs": "a claim as it was declared, in symbols of the prover",
     "attlas.verify.evidence": "instances are what a claim drew",
     "attlas.verify.host_program": "instances are what a claim drew",
@@ -77,14 +56,23 @@ PACKAGES = (
 """What users import functions from; `core` and `display` serve the others."""
 OF_RECORDS = ("certificates", "claims", "experiments", "projects", "site", "testing", "verify")
 """What takes records, data sets, claims and reports."""
-OF_MODELS = ("kernels", "measures", "models", "transformers")
+OF_MODELS = ("kernels", "measures", "models", "training", "transformers")
 """What takes models."""
 TAKING_MODELS = tuple(
-    f"attlas.{name}" for name in ("kernels", "measures", "models", "transformers.attlas_model")
+    f"attlas.{name}"
+    for name in (
+        *("kernels", "measures", "models", "training.ensemble", "training.risk_gradient"),
+        *("transformers.attlas_model", "transformers.folding", "transformers.forward"),
+    )
 )
 """Functions that users hand a model; parts of readers and of training have models that were read.
 """
-OF_THE_USER = {("attlas.measures.curvature.extreme_eigenvalues.hessian_extremes", "parameters")}
+OF_THE_USER = {
+    ("attlas.measures.curvature.extreme_eigenvalues.hessian_extremes", "parameters"),
+    ("attlas.measures.curvature.spectrum_ends.spectrum_ends", "count"),
+    ("attlas.measures.curvature.spectrum_ends.spectrum_ends", "size"),
+    ("attlas.training.course.record_along", "start"),
+}
 """Arguments that a function of the user reads, whose errors are the user's."""
 UNDEFINED = {
     "attlas.measures.attention.direction.direction_divergence": "zero has no direction",
@@ -95,6 +83,8 @@ UNDEFINED = {
     "attlas.solvers.max_margin.max_margin": "a problem with a point has no proof that it has none",
     "attlas.optim.mirror_descent.bregman_sum": "the exponent is read where it is chosen",
     "attlas.bounds.comparison.compare.compare_bounds": "entropies of bounds that have none",
+    "attlas.bounds.comparison.normalised.normalised": "entropies of bounds that have none",
+    "attlas.bounds.comparison.unnormalised.unnormalised": "entropies of bounds that have none",
     "attlas.measures.attention.rank_residual.rank_residual": "rows whose squares are zero",
     "attlas.measures.statistics.onset.onset": "no scale from which a condition holds",
     "attlas.measures.statistics.bootstrap_mean.bootstrap_mean": "one unit has no interval",

@@ -1,4 +1,4 @@
-"""Answers are the same in threads of other precision, after a fork, and in tasks of asyncio."""
+"""Answers are the same in threads of other precision, in workers, after a fork and in asyncio."""
 
 import asyncio
 import os
@@ -34,6 +34,25 @@ if child:
 sys.stdout.write(W.tobytes().hex())
 sys.stdout.flush()
 os._exit(0)
+"""
+
+IN_WORKERS = """
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import attlas as at
+
+X = np.array([[[1.0, 0.0], [-1.0, 0.5], [0.0, -1.0]]])
+
+
+@pytest.mark.parametrize("number", range(4))
+def test_answer(number):
+    W = at.attention_svm(X, np.array([[0.5, 1.0]]), np.array([0]), 2.0).unwrap()
+    worker = os.environ["PYTEST_XDIST_WORKER"]
+    Path(__file__).with_name(f"{number}-{worker}.answer").write_bytes(W.tobytes())
 """
 
 
@@ -79,6 +98,20 @@ def test_tasks_of_asyncio_get_the_same_answers():
         return await asyncio.gather(*calls)
 
     assert asyncio.run(answers()) == 3 * [separator()] + 3 * [narrow_norm()]
+
+
+@pytest.mark.thorough
+def test_workers_of_xdist_get_the_same_answers(tmp_path):
+    (tmp_path / "test_answers.py").write_text(IN_WORKERS)
+    command = [sys.executable, "-m", "pytest", "-q", "-n", "2", "-p", "no:cacheprovider"]
+    done = subprocess.run(
+        [*command, "test_answers.py"],
+        cwd=tmp_path, capture_output=True, text=True, check=False, timeout=300,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout[-2000:]
+    files = sorted(tmp_path.glob("*.answer"))
+    assert {file.stem.partition("-")[2] for file in files} == {"gw0", "gw1"}
+    assert [file.read_bytes() for file in files] == 4 * [separator()]
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")

@@ -2,7 +2,7 @@
 
 import sys
 
-from attlas.data.sources import scan
+from attlas.data import sources
 
 
 class Mark:
@@ -19,7 +19,7 @@ def test_objects_are_found_once_in_order_of_their_modules(tmp_path, monkeypatch)
     (folder / "a.py").write_text(
         "from toy_marks import Mark\nfrom toy_package.b import x\nboth = (Mark(), x)\n"
     )
-    found = scan("toy_package", Mark)
+    found = sources._scan("toy_package", Mark)
     a, b = (sys.modules[f"toy_package.{name}"] for name in "ab")
     assert len(found) == 2
     assert {id(item) for item in found} == {id(a.both[0]), id(b.x)}

@@ -8,6 +8,7 @@ import numpy as np
 from jaxtyping import Array
 
 from attlas.core.errors import UserError
+from attlas.core.ranges import require_at_least
 
 
 def require_labelled_tokens(X: Array, y: Array, R: float | None = None) -> None:
@@ -57,9 +58,13 @@ def require_labelled_tokens(X: Array, y: Array, R: float | None = None) -> None:
         )
     if R is None:
         return
-    norms = np.linalg.norm(tokens, axis=-1)
+    require_at_least(0, R=R)
+    # NumPy has no norms of bfloat16, and those of whole numbers may leave their range.
+    norms = np.linalg.norm(tokens.astype(float), axis=-1)
+    is_floating = jnp.issubdtype(tokens.dtype, jnp.floating)
+    unit = float(jnp.finfo(tokens.dtype if is_floating else float).eps)
     # A norm of d rounded squares may exceed its bound by d / 2 units.
-    long = np.argwhere(norms > R * (1 + X.shape[-1] * float(np.finfo(tokens.dtype).eps)))
+    long = np.argwhere(norms > R * (1 + X.shape[-1] * unit))
     if long.size:
         where = tuple(int(i) for i in long[0])
         raise UserError(

@@ -27,7 +27,7 @@ from typing import Any, TypeVar
 import platformdirs
 
 from attlas._files.file_changes import draft_path, folder_lock, make_folder, move_file
-from attlas.core.errors import UserError, extra_needed, in_short
+from attlas.core.errors import UserError, extra_needed, in_short, refuse_misfits
 
 _UNREADABLE = (OSError, EOFError, zlib.error, lzma.LZMAError, ValueError, KeyError)
 """The exceptions of the parsers on truncated, altered or foreign files."""
@@ -138,7 +138,7 @@ def list_sets() -> tuple[DataSet, ...]:
         >>> [each.name for each in list_sets()]
         ['digits', 'imdb', 'mnist', 'pt_en', 'stories260k']
     """
-    return tuple(sorted(scan("attlas.data", DataSet), key=lambda data_set: data_set.name))
+    return tuple(sorted(_scan("attlas.data", DataSet), key=lambda data_set: data_set.name))
 
 
 def find_set(name: str) -> DataSet:
@@ -171,6 +171,7 @@ def data_folder(folder: Path | None = None) -> Path:
     return Path(named) if named else Path(platformdirs.user_cache_dir("attlas")) / "data"
 
 
+@refuse_misfits
 def is_present(dataset: DataSet, folder: Path | None = None) -> bool:
     """Whether all files of a set exist, or it is embedded; their content is not checked.
 
@@ -200,6 +201,7 @@ def as_if_present() -> Iterator[None]:
         _TAKEN_TO_BE.reset(before)
 
 
+@refuse_misfits
 def read_verified(dataset: DataSet, folder: Path | None = None) -> Any:
     """The parsed content of a set, verified by its manifest.
 
@@ -379,16 +381,11 @@ def _fix(dataset: DataSet) -> str:
 Kind = TypeVar("Kind")
 
 
-def scan(package: str, kind: type[Kind]) -> tuple[Kind, ...]:
+def _scan(package: str, kind: type[Kind]) -> tuple[Kind, ...]:
     """All module-level objects of a class below a package, in order of module and line.
 
     A tuple at module level counts as its members. An object that is imported into a second module
     is returned once.
-
-    Examples:
-        >>> from attlas.claims.verdict import Outcome
-        >>> scan("attlas.core", Outcome)
-        ()
     """
     root = importlib.import_module(package)
     objects: dict[int, Kind] = {}

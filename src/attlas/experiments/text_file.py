@@ -7,7 +7,7 @@ from pathlib import Path
 
 from attlas._files.file_changes import write_file
 from attlas._files.plain_file import OPEN_AT_ONCE
-from attlas.core.errors import UserError
+from attlas.core.errors import UserError, refuse_unreadable
 
 
 def write_text_file(path: Path, text: str, option: str) -> Path:
@@ -34,6 +34,7 @@ def write_text_file(path: Path, text: str, option: str) -> Path:
     return path
 
 
+@refuse_unreadable
 def write_json_file(path: Path, document: object, option: str) -> Path:
     """Write a document as JSON, as `write_text_file` does; it has no NaN and no infinity.
 

@@ -136,7 +136,7 @@ def in_dtype_of(array: Array, p: float | Array) -> float | Array:
     """
     if isinstance(p, float):
         return p
-    cast = jnp.asarray(p, array.dtype)
+    cast = jnp.asarray(number(p, "exponent p"), array.dtype)
     return jnp.where((cast > 1) & jnp.isfinite(cast), cast, jnp.nan)
 
 

@@ -7,20 +7,20 @@ import zlib
 from functools import cache
 from importlib import resources
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import Environment, PackageLoader, StrictUndefined, UndefinedError
 from markupsafe import Markup
 
 from attlas.claims.report_text import shrunk_html
 from attlas.claims.shrunk_witness import witness_python
 from attlas.claims.strength import strength_sentences
 from attlas.claims.verdict import Outcome, Strength, strengths
-from attlas.core.errors import refuse_unreadable
+from attlas.core.errors import UserError, refuse_unreadable
 from attlas.display.numbers import number, plain_number
 from attlas.display.statements import prose, typeset
 from attlas.display.terminal import plain
 from attlas.site.claim_entry import MARKS, published_sentence
 from attlas.site.claim_lists import loose_claims
-from attlas.site.content import SIZES
+from attlas.site.content import SIZES, Atlas
 from attlas.site.erratum_lines import lines_of
 from attlas.site.links import Links
 from attlas.site.tables import witness_html
@@ -28,7 +28,9 @@ from attlas.site.theorems import ranked
 
 
 @refuse_unreadable
-def render_template(name: str, *, style: str = "", script: str = "", **context: object) -> str:
+def render_template(
+    name: str, *, style: str = "", script: str = "", atlas: Atlas | None = None, **context: object
+) -> str:
     """Render a page from its template; all text is escaped.
 
     The content policy allows the page's style sheet and script by their hashes, and pictures inside
@@ -37,17 +39,28 @@ def render_template(name: str, *, style: str = "", script: str = "", **context: 
     Args:
         style: CSS in addition to the style sheet of all pages.
         script: the page's script, if any.
+        atlas: the contents of all pages, for a page that shows them.
+
+    Raises:
+        UserError: if the template names what it was not given.
 
     Examples:
-        >>> from attlas.site.content import Atlas
         >>> render_template("glossary.html.j2", atlas=Atlas(papers=()))[:15]
         '<!doctype html>'
     """
     style = style_sheet() + style
     template = environment_of_templates().get_template(name)
-    return template.render(
-        style=Markup(style), script=Markup(script), policy=content_policy(style, script), **context
-    )
+    if atlas is not None:
+        context["atlas"] = atlas
+    try:
+        return template.render(
+            style=Markup(style),
+            script=Markup(script),
+            policy=content_policy(style, script),
+            **context,
+        )
+    except UndefinedError as error:
+        raise UserError(f"the template {name} cannot show what it was given: {error}") from error
 
 
 def content_policy(style: str, script: str = "") -> str:

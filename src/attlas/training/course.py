@@ -14,7 +14,10 @@ import jax.numpy as jnp
 import optax
 from jaxtyping import Array, Int
 
-from attlas.core.errors import UserError
+from attlas._jax.device_arrays import is_traced
+from attlas.core.arrays import read_array, read_indices
+from attlas.core.axes import require_axes
+from attlas.core.errors import UserError, refuse_misfits
 from attlas.core.solution import Result
 
 State = TypeVar("State")
@@ -74,6 +77,7 @@ class Course(NamedTuple):
     end: Callable[[Point, tuple[Any, ...], Array], tuple[Any, ...]]
 
 
+@refuse_misfits
 def record_along(
     advance: Callable[[State], State],
     observe: Callable[[State], Seen],
@@ -97,6 +101,7 @@ def record_along(
         >>> int(last), seen.tolist()
         (4, [0, 10, 40])
     """
+    lengths = _step_counts(lengths)
 
     def segment(state: State, length: Array) -> tuple[State, Seen]:
         state = state if begin is None else begin(state)
@@ -106,6 +111,16 @@ def record_along(
     return jax.lax.scan(segment, start, lengths)
 
 
+def _step_counts(lengths: Any) -> Array:
+    """Numbers of steps as an array of JAX; what is traced is known to be one."""
+    if is_traced(lengths):
+        return lengths
+    counts = read_array(lengths, "lengths")
+    require_axes("s", {"lengths": counts.shape})
+    return jnp.asarray(read_indices(counts, "lengths", counts.shape, 2**31))
+
+
+@refuse_misfits
 def course_of(arguments: dict[str, Any], frozen: Any, task: Task) -> Course:
     """The course of one training.
 

@@ -17,8 +17,12 @@ from jaxtyping import Array, Float
 
 from attlas._jax.device_arrays import on_device
 from attlas._jax.processes import available_cores
-from attlas.core.errors import UserError
+from attlas.core.arrays import read_array
+from attlas.core.axes import require_axes
+from attlas.core.errors import UserError, refuse_misfits
 from attlas.core.piece_cache import cached_pieces
+from attlas.core.ranges import require_at_least
+from attlas.core.trees import as_tree, require_real_tree
 from attlas.models.attention.multi_head import MultiHead
 
 CACHE_BYTES = 2**22
@@ -34,7 +38,8 @@ ACCELERATOR_BYTES = 2**30
 Out = TypeVar("Out")
 
 
-def cache_width(model: Any, X: Float[Array, " n *shape"]) -> int:
+@refuse_misfits
+def cache_width(model: Any, X: Float[Array | np.ndarray, " n *shape"]) -> int:
     """The best number of models to train together, 1 to 128 on a CPU, on the samples X.
 
     Examples:
@@ -42,7 +47,13 @@ def cache_width(model: Any, X: Float[Array, " n *shape"]) -> int:
         >>> cache_width(make_multi_head(4, 10, 10), jnp.ones((100, 10, 10), jnp.float32))
         6
     """
-    heads, tokens = (model.heads, X.shape[1]) if isinstance(model, MultiHead) else (1, 1)
+    X = X if hasattr(X, "dtype") else read_array(X, "X")
+    require_axes("n *shape", {"X": X.shape})
+    heads, tokens = 1, 1
+    if isinstance(model, MultiHead):
+        require_axes("n T d", {"X": X.shape})
+        model.require_tokens(*X.shape[1:])
+        heads, tokens = model.heads, X.shape[1]
     # Attention, readout and two rows of d per head and token.
     entries = X.size * heads * (2 * tokens / X.shape[-1] + 2)
     size = entries * X.dtype.itemsize
@@ -66,6 +77,7 @@ def accelerator_width(size: float) -> int:
         >>> accelerator_width(2.0**20)
         1024
     """
+    require_at_least(1, size=size)
     return max(1, int(ACCELERATOR_BYTES // size))
 
 
@@ -104,8 +116,7 @@ def in_chunks(program: Callable[[Any], Out], batch: Any, width: int) -> Out:
         >>> in_chunks(lambda a: 2 * a, np.arange(5), 2).tolist()
         [0, 2, 4, 6, 8]
     """
-    all_members = jax.tree.map(np.asarray, batch)
-    count = jax.tree.leaves(all_members)[0].shape[0]
+    all_members, count = _members(batch)
     if count < 1 or width < 1:
         raise UserError(f"{count} trainings in chunks of {width}: both must be at least 1")
     devices = member_devices()
@@ -134,6 +145,18 @@ def in_chunks(program: Callable[[Any], Out], batch: Any, width: int) -> Out:
             like=lambda: jax.eval_shape(program, members(0)),
         )  # fmt: skip
     return jax.tree.map(lambda *arrays: on_device(np.concatenate(arrays)[:count]), *pieces)
+
+
+def _members(batch: Any) -> tuple[Any, int]:
+    """The arrays of a batch on the host, and the number of its members."""
+    batch = as_tree(batch, "batch")
+    require_real_tree(batch, "batch")
+    arrays = jax.tree.map(np.asarray, batch)
+    shapes = {np.shape(leaf)[:1] for leaf in jax.tree.leaves(arrays)}
+    if len(shapes) != 1 or () in shapes:
+        sizes = ", ".join(map(str, sorted(shapes))) or "no array"
+        raise UserError(f"batch has leading axes of {sizes}: give each array one entry per member")
+    return arrays, shapes.pop()[0]
 
 
 def _even_width(count: int, most: int, threads: int, devices: int) -> int:

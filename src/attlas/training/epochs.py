@@ -21,9 +21,11 @@ from attlas._jax.compilation import CHEAP_COMPILATION, loop_options
 from attlas._jax.device_arrays import on_device
 from attlas._jax.processes import available_cores
 from attlas.core.checkpoint import Stage, named_leaves, new_stage, with_leaves
-from attlas.core.errors import UserError
+from attlas.core.errors import UserError, refuse_misfits
+from attlas.core.ranges import whole_number
 from attlas.core.solution import Result
 from attlas.training import ensemble
+from attlas.training._epoch_arguments import epoch_of, member_count
 from attlas.training.course import ClosedForm, value_and_gradient
 from attlas.training.trajectory import Trajectory
 
@@ -77,6 +79,7 @@ def epoch_orders(keys: Key[Array, " e"], size: int, batch: int) -> Iterator[np.n
         yield np.array(permutations, np.int32).reshape(len(seeds), steps, batch)
 
 
+@refuse_misfits
 def fit_epochs(
     loss: Callable[[Any, Any, Any], tuple[Array, Array]] | ClosedForm,
     optimizer: optax.GradientTransformation,
@@ -123,11 +126,9 @@ def fit_epochs(
         >>> path.validation.tolist(), path.selected.tolist(), path.train[0].tolist()
         ([[3.0, 0.0], [3.0, 0.0]], [-3.0, -3.0], [1.0, 0.0])
     """
+    count = member_count(models)
+    whole_number(batch, "batch", 1, 2**31 - 1)
     params, frozen = eqx.partition(models, eqx.is_inexact_array)
-    leaves = jax.tree.leaves(params)
-    if not leaves or 0 in map(np.ndim, leaves):
-        raise UserError("models needs floating arrays, each with an axis of members")
-    count = leaves[0].shape[0]
     devices = ensemble.member_devices()
     width = _shared_width(count, width, len(devices))
     task = _Task(loss, optimizer, evaluate, batch, stop_accuracy)
@@ -204,8 +205,8 @@ def _run_epochs(
     now.groups = places.placed(now.groups)
     done, steps = len(now.rows), 0
     with ThreadPoolExecutor(max(available_cores(), len(places.data))) as pool:
-        for number, epoch_batches in enumerate(batches):
-            steps = jax.tree.leaves(epoch_batches)[0].shape[1]
+        for number, batches_read in enumerate(batches):
+            epoch_batches, steps = epoch_of(batches_read, cuts[-1].stop)
             # Batches of finished epochs are drawn too, so that the next ones are the same.
             if number < done:
                 continue

@@ -13,13 +13,13 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 from jax.tree_util import Partial
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Float
 
 from attlas._jax.device_arrays import entry
 from attlas.core.errors import UserError
 from attlas.data.labelled_tokens import require_labelled_tokens
 from attlas.losses.margin_loss import margin_loss
-from attlas.models.attention.multi_head import Decoder, MultiHead
+from attlas.models.attention.multi_head import MultiHead
 from attlas.training.course import ClosedForm
 from attlas.training.ensemble import cache_width
 from attlas.training.fit import Ensemble, fit
@@ -59,34 +59,6 @@ def empirical_loss(loss: str) -> ClosedForm:
     return ClosedForm(Partial(_value_and_gradient, loss=loss))
 
 
-def descend(
-    model: Any,
-    X: Float[Array, " n *shape"],
-    y: Float[Array, " n"],
-    weights: Float[Array, " n"],
-    step_size: Float[Array, ""],
-    schedule: Int[Array, " s"],
-    loss: str,
-) -> Trajectory:
-    r"""`gradient_descent` without checks, for use inside `jax.jit` and `jax.vmap`.
-
-    Args:
-        model: the start; its floating arrays are trained.
-        weights: weights of the samples; the risk is still divided by n.
-        step_size: eta, in the dtype of the model.
-        schedule: increasing step numbers to record; training ends at the last.
-
-    Examples:
-        >>> model = MultiHead(jnp.zeros((1, 1, 1)), jnp.zeros((1, 1, 1)))
-        >>> ones = jnp.ones(2)
-        >>> data = jnp.ones((2, 1, 1)), ones, ones, jnp.array(2.0), jnp.array([0, 1])
-        >>> descend(model, *data, "logistic").params.U[:, 0, 0, 0].tolist()
-        [0.0, 1.0]
-    """
-    optimizer = Partial(optax.sgd, step_size)
-    return fit(empirical_loss(loss), optimizer, model, Samples(X, y, weights), record_at=schedule)
-
-
 def require_trainable(model: Any, X: Array, y: Array, step_size: Any, loss: str) -> None:
     """Check that a model, samples and settings can be trained.
 
@@ -109,14 +81,7 @@ def require_trainable(model: Any, X: Array, y: Array, step_size: Any, loss: str)
     require_labelled_tokens(X, y)
     margin_loss(loss)
     if isinstance(model, MultiHead):
-        *_, T, d = X.shape
-        H = model.W.shape[0]
-        wanted = (H, T, d) if model.decoder is Decoder.FULL else (H, d)
-        if H < 1 or model.U.shape != wanted or model.W.shape != (H, d, d):
-            raise UserError(
-                f"the model has U of shape {model.U.shape} where samples of shape {(T, d)} and "
-                f"{H} heads need {wanted}: make them agree"
-            )
+        model.require_tokens(*X.shape[-2:])
     try:
         sizes = np.asarray(step_size)
     except jax.errors.TracerArrayConversionError:

@@ -14,11 +14,16 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from attlas.core.argument_validation import validate_arguments
+from attlas.core.axes import require_axes
+from attlas.core.errors import UserError
+from attlas.core.trees import require_real_tree
 from attlas.losses.empirical_risk import empirical_risk
 from attlas.losses.margin_loss import margin_loss
 from attlas.models.attention.multi_head import Decoder, MultiHead
 
 
+@validate_arguments
 def risk_gradient(
     model: Any,
     X: Float[Array, " n *shape"],
@@ -38,6 +43,7 @@ def risk_gradient(
         >>> float(slope.U[0, 0, 0])
         -0.5
     """
+    _require_fit(model, X)
     if isinstance(model, MultiHead):
         stacked = _stacked_gradient(model.decoder, loss)
         stacked_results = stacked(model.U[None], model.W[None], weights[None], X, y)
@@ -48,6 +54,15 @@ def risk_gradient(
     )(model)
 
 
+def _require_fit(model: Any, X: Array) -> None:
+    require_real_tree(model, "model")
+    if isinstance(model, MultiHead):
+        require_axes("n T d", {"X": X.shape})
+        model.require_tokens(*X.shape[1:])
+    elif not callable(model):
+        raise UserError(f"model is a {type(model).__name__}: give one, or a function of a sample")
+
+
 def _attention_and_readout(model: MultiHead, X: Array) -> tuple[Array, Array, Array]:
     """Queries, attention (n, H, t, s), and the decoder's value for each token s at a query t."""
     queries = X[:, -1:] if model.decoder is Decoder.LAST else X
@@ -56,6 +71,7 @@ def _attention_and_readout(model: MultiHead, X: Array) -> tuple[Array, Array, Ar
     return queries, jax.nn.softmax(logits, axis=-1), jnp.einsum("htd,nsd->nhts", rows, X)
 
 
+@validate_arguments
 def model_outputs(model: Any, X: Float[Array, " n *shape"]) -> Float[Array, " n"]:
     r"""Outputs Phi(X_i) of a model on many samples at once.
 
@@ -66,6 +82,7 @@ def model_outputs(model: Any, X: Float[Array, " n *shape"]) -> Float[Array, " n"
         >>> model_outputs(jnp.sum, jnp.ones((2, 3))).tolist()
         [3.0, 3.0]
     """
+    _require_fit(model, X)
     if not isinstance(model, MultiHead):
         return jax.vmap(model)(X)
     _, attention, readout = _attention_and_readout(model, X)

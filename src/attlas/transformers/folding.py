@@ -8,10 +8,11 @@ so that only the folded matrices, which act on u, are properties of a head.
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from attlas.core.errors import refuse_misfits
 from attlas.transformers.canonical import Attention, Dense, Norm
 
 
-def folded_matrix(
+def _folded_matrix(
     W: Float[Array, "*heads d k"],
     b: Float[Array, "*heads k"],
     norm: Norm | None,
@@ -30,7 +31,7 @@ def folded_matrix(
 
     Examples:
         >>> norm = Norm(jnp.array([2.0, 1.0]), jnp.array([1.0, 0.0]), 0.0, centred=False)
-        >>> W, b = folded_matrix(jnp.eye(2), jnp.zeros(2), norm)
+        >>> W, b = _folded_matrix(jnp.eye(2), jnp.zeros(2), norm)
         >>> W.tolist(), b.tolist()
         ([[2.0, 0.0], [0.0, 1.0]], [1.0, 0.0])
     """
@@ -45,6 +46,7 @@ def folded_matrix(
     return W, b
 
 
+@refuse_misfits
 def folded_attention(
     attention: Attention, norm: Norm | None, projection: Dense | None = None
 ) -> Attention:
@@ -64,9 +66,9 @@ def folded_attention(
         >>> folded_attention(heads, norm).W_K[0].tolist()
         [[2.0, 0.0], [0.0, 1.0]]
     """
-    W_Q, b_Q = folded_matrix(attention.W_Q, attention.b_Q, norm, projection)
-    W_K, b_K = folded_matrix(attention.W_K, attention.b_K, norm, projection)
-    W_V, b_V = folded_matrix(attention.W_V, attention.b_V, norm, projection)
+    W_Q, b_Q = _folded_matrix(attention.W_Q, attention.b_Q, norm, projection)
+    W_K, b_K = _folded_matrix(attention.W_K, attention.b_K, norm, projection)
+    W_V, b_V = _folded_matrix(attention.W_V, attention.b_V, norm, projection)
     return Attention(
         W_Q,
         b_Q,

@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
+from attlas.core.errors import refuse_misfits
 from attlas.models.attention.rotation import turn
 from attlas.transformers.activations import activation
 from attlas.transformers.canonical import (
@@ -138,6 +139,7 @@ def compare_heads(
     return logits + relative_logits(attention.relative, places, places)
 
 
+@refuse_misfits
 def scaled_logits(
     attention: Attention, products: Float[Array, "*lead T"]
 ) -> Float[Array, "*lead T"]:
@@ -149,9 +151,10 @@ def scaled_logits(
         >>> scaled_logits(heads, jnp.array([4.0])).tolist()
         [2.0]
     """
-    return soft_cap(attention.scale * products, attention.softcap)
+    return _soft_cap(attention.scale * jnp.asarray(products), attention.softcap)
 
 
+@refuse_misfits
 def relative_logits(
     relative: Float[Array, "*heads offsets"], queries: Int[Array, " S"], keys: Int[Array, " T"]
 ) -> Float[Array, "*heads S T"]:
@@ -166,15 +169,16 @@ def relative_logits(
         >>> relative_logits(jnp.array([-1.0, 0.0, 2.0]), places, places).tolist()
         [[0.0, 2.0, 2.0], [-1.0, 0.0, 2.0], [-1.0, -1.0, 0.0]]
     """
+    relative, queries, keys = map(jnp.asarray, (relative, queries, keys))
     reach = relative.shape[-1] // 2
     return relative[..., jnp.clip(keys[None] - queries[:, None], -reach, reach) + reach]
 
 
-def soft_cap(logits: Float[Array, "*lead T"], cap: float | None) -> Float[Array, "*lead T"]:
+def _soft_cap(logits: Float[Array, "*lead T"], cap: float | None) -> Float[Array, "*lead T"]:
     """Cap tanh(logits / cap), or the logits as they are.
 
     Examples:
-        >>> soft_cap(jnp.array([0.0, 1e9]), 30.0).tolist()
+        >>> _soft_cap(jnp.array([0.0, 1e9]), 30.0).tolist()
         [0.0, 30.0]
     """
     return logits if cap is None else cap * jnp.tanh(logits / cap)
@@ -200,6 +204,7 @@ def attention_weights(
     return seen_softmax(attention_logits(attention, x), visible(attention, x.shape[0], present))
 
 
+@refuse_misfits
 def seen_softmax(logits: Float[Array, "H S T"], seen: Bool[Array, "S T"]) -> Float[Array, "H S T"]:
     """The softmax of logits over the tokens that each token sees.
 
@@ -215,6 +220,7 @@ def seen_softmax(logits: Float[Array, "H S T"], seen: Bool[Array, "S T"]) -> Flo
         >>> seen_softmax(jnp.zeros((1, 2, 2)), seen).tolist()
         [[[1.0, 0.0], [0.5, 0.5]]]
     """
+    logits, seen = jnp.asarray(logits), jnp.asarray(seen)
     return jax.nn.softmax(jnp.where(seen[None], logits, -jnp.inf), axis=-1)
 
 
@@ -345,5 +351,5 @@ def read_out(readout: Readout, x: Float[Array, "T d"]) -> Float[Array, "..."]:
     if readout.transform_norm is not None:
         x = readout.transform_norm(x)
     assert readout.lm_head is not None
-    logits = soft_cap(readout.lm_head(x), readout.softcap)
+    logits = _soft_cap(readout.lm_head(x), readout.softcap)
     return logits[0] if readout.first_only else logits

@@ -9,6 +9,8 @@ from typing import NamedTuple
 import equinox as eqx
 import jax
 import numpy as np
+import optax
+from jax.tree_util import Partial
 from jaxtyping import Array, Float, Key
 
 from attlas._jax.loop_jit import loop_jit
@@ -18,7 +20,9 @@ from attlas.data.tokenized_mixture import make_tokenized_mixture, sample_mixture
 from attlas.measures.statistics.stability import average_model_stability
 from attlas.models.attention.multi_head import Decoder, MultiHead, make_multi_head
 from attlas.training.ensemble import in_chunks
-from attlas.training.gradient_descent import descend
+from attlas.training.fit import fit
+from attlas.training.gradient_descent import Samples, empirical_loss
+from attlas.training.trajectory import Trajectory
 from liu2021analyzing.library.audit.head_audit import AuditedHeads
 from liu2021analyzing.library.audit.single_head_path import HeadPath, single_head_path
 
@@ -147,9 +151,14 @@ def _train(
     start: MultiHead, data: tuple[Array, ...], weights: Array, rate: Array, schedule: Array
 ) -> tuple[MultiHead, Array, HeadPath]:
     """Paths on all samples, the average stability along them, and what is seen on them."""
+    loss = empirical_loss("logistic")
 
     def train_member(head: MultiHead, X: Array, y: Array, *fresh: Array) -> tuple:
-        paths = jax.vmap(lambda w: descend(head, X, y, w, rate, schedule, "logistic"))(weights)
+        def path(weights: Array) -> Trajectory:
+            samples = Samples(X, y, weights)
+            return fit(loss, Partial(optax.sgd, rate), head, samples, record_at=schedule)
+
+        paths = jax.vmap(path)(weights)
         full, left_out = (
             jax.tree.map(lambda a, part=part: a[part], paths.params) for part in (0, slice(1, None))
         )

@@ -19,6 +19,7 @@ from attlas.bounds.covering.norm_grid import norm_grid_cost
 from attlas.bounds.covering.parameter_counting import parameter_entropy
 from attlas.bounds.generalisation.trauger2023_deep import Part, trauger2023_parts
 from attlas.bounds.generalisation.trauger2023_masked import trauger2023_masked_parts
+from attlas.core.errors import refuse_misfits
 
 _COSTS: tuple[Constants, ...] = ("corrected", "sharp")
 
@@ -132,6 +133,7 @@ def network_class(
     )
 
 
+@refuse_misfits
 def counting(norms: dict[str, Array], l2: Float[Array, " n"]) -> tuple[Array, Array]:
     """Free parameters of every matrix, whole or as two factors, and scales of their cells.
 
@@ -141,7 +143,7 @@ def counting(norms: dict[str, Array], l2: Float[Array, " n"]) -> tuple[Array, Ar
         >>> [array.tolist() for array in counting(norms, jnp.ones(1))]
         [[8.0], [12.0]]
     """
-    full = norms["rows"] * norms["columns"]
+    full, l2 = norms["rows"] * norms["columns"], jnp.asarray(l2)
     low = norms["rank"] * (norms["rows"] + norms["columns"])
     factor = jnp.where(full <= low, 2.0, 4.0)
     return jnp.minimum(full, low), jnp.maximum(factor * norms["spectral"] * l2, TINY)

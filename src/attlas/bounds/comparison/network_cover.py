@@ -8,7 +8,7 @@ from jaxtyping import Array
 
 from attlas.bounds.comparison.bound_table import CORRECTED, SHARP, TINY, Complexity, NormBound
 from attlas.bounds.comparison.network_class import NetworkClass, NetworkCosts
-from attlas.bounds.constants import Constants
+from attlas.bounds.constants import Constants, require_constants
 from attlas.bounds.covering.dudley import dudley_chain, dudley_integral
 from attlas.bounds.covering.trauger2023_allocation import trauger2023_allocation
 
@@ -66,6 +66,7 @@ def by_cover(
         >>> unit.label, unit.reason.format(theorem="Theorem 4.2"), unit.cost(None)
         ('all sharp', 'Theorem 4.2, by Lemma 1', 0.0)
     """
+    require_constants(constants, *THRESHOLD)
     integral, words = (_chain, SHARP) if constants == "sharp" else (_dudley, CORRECTED)
 
     def value(network: NetworkClass, m: Array) -> Complexity:

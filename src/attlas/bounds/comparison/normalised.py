@@ -38,6 +38,8 @@ from attlas.bounds.comparison.weight_norms import WeightNorms
 from attlas.bounds.covering.dudley import dudley_chain
 from attlas.bounds.covering.edelman2022_cover import edelman2022_cover
 from attlas.bounds.covering.trauger2023_cover import Ball, trauger2023_cover
+from attlas.core.errors import refuse_misfits
+from attlas.core.ranges import require_at_least
 
 
 def _ball(ball: Ball) -> Cover:
@@ -130,6 +132,7 @@ def _complexities(
     return values, entropies, contributions / jnp.where(total > 0, total, 1)
 
 
+@refuse_misfits
 def normalised(
     grids: Sequence[tuple[WeightNorms, int | None]],
     tokens: Inputs,
@@ -159,6 +162,8 @@ def normalised(
         >>> rows.bounds[0].label, f"{rows.values(np.full(len(rows.bounds), 100.0))[0, 0]:.6f}"
         ('trivial', '5.000000')
     """
+    require_at_least(1, m=m)
+    require_at_least(0, lipschitz=lipschitz, loss_range=loss_range)
     first = grids[0][0]
     networks = [network_class(norms, tokens, lipschitz, loss_range) for norms, _ in grids]
 

@@ -38,6 +38,8 @@ from attlas.bounds.covering.norm_grid import norm_grid_cost
 from attlas.bounds.covering.parameter_counting import parameter_counting_single
 from attlas.bounds.covering.trauger2023_cover import Ball, trauger2023_cover
 from attlas.bounds.generalisation.trauger2023_single import trauger2023_single
+from attlas.core.errors import refuse_misfits
+from attlas.core.ranges import require_at_least
 
 THEOREM_4_1 = (
     TheoremCondition(
@@ -238,6 +240,7 @@ def _costs(norms: WeightNorms, resolution: int) -> LayerCosts:
     )
 
 
+@refuse_misfits
 def unnormalised(
     grids: Sequence[tuple[WeightNorms, int | None]], tokens: Inputs, m: int, lipschitz: float
 ) -> BoundTable:
@@ -264,6 +267,8 @@ def unnormalised(
         >>> rows.part_names, f"{rows.values(np.full(len(rows.bounds), 100.0))[0, 0]:.6f}"
         (('head 1',), '7.000000')
     """
+    require_at_least(1, m=m)
+    require_at_least(0, lipschitz=lipschitz)
     classes = [_heads(norms, tokens, lipschitz) for norms, _ in grids]
     # a formula with its constant unknown is no bound and is shown as it comes out
     is_bound = np.array([bound.is_bound for bound in PLAIN])

@@ -114,6 +114,7 @@ def log_binomial_tail(errors: int, n: int, p: Decimal, complement: Decimal) -> D
         >>> print(f"{log_binomial_tail(1, 2, half, half).exp():.20f}")
         0.75000000000000000000
     """
+    _require_counts(errors, n, 0.0)
     with localcontext(_WIDE):
         return (_choose(n, errors) * _tail(errors, n, p, complement)).ln()
 

@@ -3,7 +3,10 @@ r"""The float on the safe side of a number that has no closed form."""
 import struct
 from collections.abc import Callable
 
+from attlas.core.errors import refuse_misfits
 
+
+@refuse_misfits
 def first_float(holds: Callable[[float], bool], guess: float, *, downward: bool = False) -> float:
     r"""The first float of [0, 1] at which a monotone statement holds, from one end to the other.
 

@@ -6,7 +6,9 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float
 
+from attlas.core.axes import require_axes
 from attlas.core.errors import UserError
+from attlas.core.ranges import whole_number
 from attlas.measures.curvature.lanczos_bound import largest_eigenvalue_bound
 
 
@@ -63,7 +65,9 @@ def spectrum_ends(
         >>> found.values.round(12).tolist()
         [[-1.0, 3.0], [1.0, 1.0]]
     """
-    if min(count, size) < 1 or steps < 2 or not 0 < failure < 1:
+    for name, rows in {"count": count, "size": size}.items():
+        whole_number(rows, name, 1, 2**40)
+    if steps < 2 or not 0 < failure < 1:
         raise UserError(
             f"count = {count}, size = {size}, steps = {steps}, failure = {failure}: choose count "
             "and size of at least 1, steps of at least 2 and failure between 0 and 1"
@@ -76,6 +80,7 @@ def spectrum_ends(
         unit = np.broadcast_to(np.eye(1, size, step), (count, size))
         rows = unit if is_complete else _next(basis[:, :step], images[:, :step], draws)
         image = products(rows)
+        require_axes("B size, B size", {"rows": rows.shape, "products of rows": np.shape(image)})
         if step == 0:
             basis, images = (array.astype(image.dtype) for array in (basis, images))
         basis[:, step], images[:, step] = rows, image

@@ -12,6 +12,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from attlas.core.arrays import is_real
 from attlas.core.errors import UserError, refuse_unreadable
 from attlas.core.memory import require_memory
 
@@ -65,6 +66,29 @@ class MultiHead(eqx.Module):
             One row-stochastic matrix per head; row t belongs to the query x_t.
         """
         return jax.nn.softmax(jnp.einsum("td,hde,se->hts", X, self.W, X), axis=-1)
+
+    def require_tokens(self, T: int, d: int) -> None:
+        """Check that the parameters fit samples of T tokens of dimension d, traced or not.
+
+        Raises:
+            UserError: naming the parameter.
+
+        Examples:
+            >>> make_multi_head(1, 3, 5).require_tokens(3, 4)
+            Traceback (most recent call last):
+                ...
+            attlas.core.errors.UserError: the model has U of shape (1, 3, 5) where ... (1, 3, 4)...
+        """
+        for name, array in (("U", self.U), ("W", self.W)):
+            if not is_real(getattr(array, "dtype", object)):
+                raise UserError(f"the model's {name} is no array of real numbers: give one")
+        H = self.W.shape[0] if self.W.ndim else 0
+        wanted = (H, T, d) if self.decoder is Decoder.FULL else (H, d)
+        if H < 1 or self.U.shape != wanted or self.W.shape != (H, d, d):
+            raise UserError(
+                f"the model has U of shape {self.U.shape} where samples of shape {(T, d)} and "
+                f"{H} heads need {wanted}: make them agree"
+            )
 
     def token_decoders(self, tokens: int) -> Float[Array, "H T d"]:
         """The decoders as matrices U_h over all tokens, as the full form of the model has them."""
